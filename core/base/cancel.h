@@ -17,7 +17,7 @@ void HandleSignals();
 // From now on a signal is taken as before, and nothing is said of it: of several ranks one speaks. [any thread]
 void HearSignalsSilently();
 
-// What the first of these signals says is waited for: "step 3", until the next call. 0: nothing in particular.
+// Sets the step that the first signal's message says is waited for ("step 3"), until the next call. 0: none.
 // [any thread]
 void NoteStepUnderWay(uint64_t step);
 

@@ -17,7 +17,7 @@
 
 namespace kgrpo {
 
-// What is shown of a step.
+// The figures shown for a step.
 struct StepLine {
   uint64_t step = 0, steps = 0;
   uint64_t stage_end = 0;  // the last step of its stage; what later stages take is not known before they begin

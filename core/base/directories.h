@@ -1,4 +1,4 @@
-// Where files that outlive a run are kept, and folders that do not outlive a command. Used by services.h and the
+// The cache folder, whose files outlive a run, and temporary folders. Used by services.h and the
 // commands.
 #ifndef KGRPO_BASE_DIRECTORIES_H
 #define KGRPO_BASE_DIRECTORIES_H

@@ -20,7 +20,7 @@ struct Launch {
   std::string run;      // of runs that meet at one place, which; never empty
 };
 
-// What an environment variable holds; absent or empty: nothing.
+// Returns the value of an environment variable; empty if it is absent.
 using Environment = std::function<std::string(const char* name)>;
 
 // Nothing where this process was started alone. Throws KGRPO_ERROR_INVALID, naming the variable, where one is missing

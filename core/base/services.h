@@ -1,4 +1,4 @@
-// What the host offers to plugins (kgrpo/host.h), made real: one HostServices a run or command, one kgrpo_host an
+// Implementation of kgrpo/host.h, the host's services for plugins: one HostServices a run or command, one kgrpo_host an
 // instance.
 //
 // Log lines go to spdlog's default logger under the instance's name; metrics gather until TakeMetrics; the stop flag

@@ -9,7 +9,7 @@
 
 namespace kgrpo {
 
-// What does not fit is left out.
+// Text that does not fit is left out.
 class SignalText {
  public:
   SignalText& operator<<(const char* text) {

@@ -1,4 +1,4 @@
-// What every command is made of. main.cc adds each to the command line; exactly one action runs.
+// Types shared by all commands. main.cc adds each to the command line; exactly one action runs.
 #ifndef KGRPO_CLI_COMMAND_H
 #define KGRPO_CLI_COMMAND_H
 
@@ -13,7 +13,7 @@
 
 namespace kgrpo::cli {
 
-// What the process ends with; docs/commands.md lists them for users.
+// Exit codes of the process; docs/commands.md lists them for users.
 enum ExitCode {
   kFine = 0,
   kFailed = 1,       // the run failed, or stopped early
@@ -32,7 +32,7 @@ struct Globals {
   bool quiet = false;
 };
 
-// What the chosen command does; returns the exit code, or throws.
+// The work of the chosen command; returns the exit code, or throws.
 using Action = std::function<int()>;
 
 // Each adds one command with its options; when it is the chosen one, *action receives what to do.

@@ -18,6 +18,7 @@
 #include "cli/command.h"
 #include "cli/eval_policy.h"
 #include "cli/kernel_text.h"
+#include "cli/output_file.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
 #include "cli/suite.h"
@@ -114,18 +115,6 @@ Json DecidedOptions(Session& session, const std::string& plugin, const EvalOptio
   return decided;
 }
 
-// Before an evaluation that may take a minute, whether its report can be written.
-void RequireWritable(const std::string& file) {
-  const std::filesystem::path path(file);
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  if (std::filesystem::is_directory(path))
-    throw Error(KGRPO_ERROR_INVALID, "--report " + file + " is a folder: name a file, such as " +
-                                         (path / "report.html").lexically_normal().string());
-  if (!std::filesystem::is_directory(folder))
-    throw Error(KGRPO_ERROR_NOT_FOUND,
-                "--report " + file + ": there is no folder " + folder.string() + "; make it first");
-}
-
 // An evaluator and the folder of the problem that is asked about.
 struct Asked {
   std::unique_ptr<Evaluator> evaluator;
@@ -207,7 +196,7 @@ int DisputeBound(const EvalOptions& options, const Asked& asked, const std::stri
 
 int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
   const std::string source = ReadKernel(options.kernel);
-  if (!options.report.empty()) RequireWritable(options.report);
+  if (!options.report.empty()) RequireWritable("--report", options.report, "report.html");
   Session session(globals);
   const Asked asked = AskedOf(session, options);
   if (options.dispute_bound) return DisputeBound(options, asked, source);

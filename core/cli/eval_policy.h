@@ -21,7 +21,7 @@ struct PolicyEvalOptions {
   std::string kernels;
   bool json = false;
 
-  // Whether something is given that only policies take.
+  // True if something is given that only policies take.
   bool IsAskedFor() const { return episodes > 0 || repeats > 1 || !kernels.empty(); }
 };
 

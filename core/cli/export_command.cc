@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/output_file.h"
 #include "store/database.h"
 #include "store/export.h"
 #include "store/files.h"
@@ -110,8 +111,9 @@ int RunExport(const ExportOptions& options) {
   const fs::path folder = options.run, file = folder / "run.sqlite";
   if (fs::exists(folder / "experiment.json"))
     throw Error(KGRPO_ERROR_INVALID, options.run + " holds the runs of an experiment: name one of them");
-  if (!fs::exists(file))
-    throw Error(KGRPO_ERROR_NOT_FOUND, "there is no run in " + options.run + ": it has no run.sqlite");
+  if (!fs::exists(file)) throw Error(KGRPO_ERROR_NOT_FOUND, WhyNoRun(folder));
+  if (!options.output.empty() && options.output != "-" && options.format != "datasets")
+    RequireWritable("-o", options.output, options.purpose + "." + options.format);
   RequireRecord(folder);
   Database database(file, Database::ToRead(file));
   const std::set<std::string> parts = ExportedParts(database);

@@ -38,7 +38,7 @@ class JsonLine {
   size_t number_;
 };
 
-// What messages call the input: "-" is standard input.
+// The input's name in messages: "-" is standard input.
 std::string InputName(const std::string& file);
 
 // Gathers what is wrong with the lines of a file, so that all of it is said at once.

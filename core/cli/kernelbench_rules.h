@@ -10,7 +10,7 @@
 
 namespace kgrpo::cli {
 
-// Whether KernelBench counts a kernel of this verdict as correct: it compares outputs, and looks for nothing else.
+// True if KernelBench counts a kernel of this verdict as correct: it compares outputs, and looks for nothing else.
 bool CountsAsCorrect(const std::string& verdict);
 
 // A file in the form of KernelBench's results/timing/*/baseline_time_torch.json: the mean milliseconds of PyTorch for

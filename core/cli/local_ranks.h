@@ -4,7 +4,7 @@
 
 namespace kgrpo::cli {
 
-// Whether this process is to start so many ranks: not where it was started as one of them.
+// True if this process is to start so many ranks: not where it was started as one of them.
 bool StartsRanks(unsigned ranks);
 
 // Starts this program again, with its own arguments, as each of the ranks; hands signals on; returns the exit code of

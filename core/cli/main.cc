@@ -46,6 +46,41 @@ bool InsertRun(const std::vector<std::string>& commands, std::vector<std::string
   return true;
 }
 
+// Of a command with commands of its own: whether the next word is one of them, or help is asked for. False after a
+// message.
+bool NamesSubcommand(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App* command = nullptr;
+  std::string word;
+  for (size_t i = 0; i < arguments.size() && word.empty(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "-h" || argument == "--help" || argument == "--version") return true;
+    if (argument == "--plugin-path") ++i;  // its value
+    if (argument.starts_with("-")) continue;
+    if (command != nullptr) {
+      word = argument;
+      continue;
+    }
+    for (const CLI::App* known : app.get_subcommands({})) {
+      if (known->get_name() == argument) command = known;
+    }
+    if (command == nullptr) return true;
+  }
+  if (command == nullptr) return true;
+  const std::vector<const CLI::App*> own = command->get_subcommands({});
+  std::vector<std::string> names;
+  for (const CLI::App* one : own) names.push_back(one->get_name());
+  if (own.empty() || std::find(names.begin(), names.end(), word) != names.end()) return true;
+
+  const std::string closest = Closest(word, names);
+  std::string message = word.empty() ? command->get_name() + " needs one of its commands"
+                                     : "\"" + word + "\" is no command of " + command->get_name();
+  if (!closest.empty()) message += "; did you mean \"" + closest + "\"?";
+  std::fprintf(stderr, "%s\n", message.c_str());
+  for (const CLI::App* one : own)
+    std::fprintf(stderr, "  %-10s %s\n", one->get_name().c_str(), one->get_description().c_str());
+  return false;
+}
+
 // A key that was written at a wrong place may have come as far as here: as the name of a folder, say.
 void PrintError(std::string message) {
   HideKeys(&message);
@@ -91,7 +126,7 @@ int Main(int argc, char** argv) {
   for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
 
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (!InsertRun(commands, &arguments)) return kUsage;
+  if (!InsertRun(commands, &arguments) || !NamesSubcommand(app, arguments)) return kUsage;
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
     app.parse(arguments);

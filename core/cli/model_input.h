@@ -1,4 +1,4 @@
-// What tokenize, score and generate share: the model on the command line, and JSON lines as their input.
+// Shared by tokenize, score and generate: the model on the command line, and JSON lines as input.
 #ifndef KGRPO_CLI_MODEL_INPUT_H
 #define KGRPO_CLI_MODEL_INPUT_H
 
@@ -42,7 +42,7 @@ Chat ReadChat(const JsonLine& line, bool add_generation_prompt);
 // One of several ways to say something; throws unless exactly one is there.
 void RequireOneOf(const JsonLine& line, const std::vector<std::string>& keys);
 
-// What went wrong with one line, once the file has been read.
+// Runs `body` for one line of the input; an error gets the file's name and the line's number.
 template <typename Body>
 auto ForLine(const std::string& input, size_t number, Body body) {
   try {

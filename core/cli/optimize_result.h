@@ -1,4 +1,4 @@
-// What `kgrpo-host optimize` leaves in its folder. Used by cli/optimize_command.cc.
+// Result files of `kgrpo-host optimize`. Used by cli/optimize_command.cc.
 #ifndef KGRPO_CLI_OPTIMIZE_RESULT_H
 #define KGRPO_CLI_OPTIMIZE_RESULT_H
 
@@ -26,7 +26,7 @@ struct OptimizeOptions {
   bool train = false, json = false;
 };
 
-// What is written and shown at the end.
+// The result, written to files and shown at the end.
 struct Outcome {
   ConfirmedKernel kernel;
   bool thorough = true;  // false: the user stopped the search, and the best is as it was found

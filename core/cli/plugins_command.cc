@@ -115,6 +115,7 @@ int Describe(const Globals& globals, const std::string& name, bool json) {
       std::printf("no options\n");
     else
       PrintTable({"OPTION", "EXPECTS", "DEFAULT", "MEANING"}, rows);
+    if (const std::string about = schema.value("description", ""); !about.empty()) std::printf("\n%s\n", about.c_str());
   }
   return kFine;
 }

@@ -32,9 +32,12 @@ constexpr std::array kProjects = {Project{"reward", "c", "reward_c"},
                                   Project{"coder", "c", "coder_c"},
                                   Project{"coder", "c++", "coder_launch_bounds"},
                                   Project{"coder", "python", "coder_python"},
+                                  Project{"evaluator", "c", "evaluator_c"},
                                   Project{"evaluator", "c++", "evaluator_cpu"},
                                   Project{"evaluator", "python", "evaluator_python"},
+                                  Project{"trainer", "c", "trainer_c"},
                                   Project{"trainer", "c++", "trainer_reinforce"},
+                                  Project{"policy", "c", "policy_c"},
                                   Project{"policy", "c++", "policy_bandit"},
                                   Project{"observer", "c", "observer_c"},
                                   Project{"observer", "c++", "observer_collapse"}};
@@ -107,9 +110,7 @@ void AddPluginsNewCommand(CLI::App* plugins, Action* action) {
   CLI::App* command = plugins->add_subcommand("new", "Begin a plugin: a project that builds, validates and has a test");
   command->add_option("KIND", options->kind, "reward, coder, evaluator, trainer, policy or observer")->required();
   command->add_option("NAME", options->name, "The plugin's name, and the folder to write; must not exist")->required();
-  command
-      ->add_option("--lang", options->language,
-                   "c++; c for a reward, a coder or an observer; python for a reward, a coder or an evaluator")
+  command->add_option("--lang", options->language, "c++, c, or python for a reward, a coder or an evaluator")
       ->capture_default_str();
   command->footer(
       "Examples:\n"

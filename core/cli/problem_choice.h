@@ -8,7 +8,7 @@
 
 namespace kgrpo::cli {
 
-// Whether `given` is a folder, whose path needs no list of problems.
+// True if `given` is a folder, whose path needs no list of problems.
 bool NamesFolder(const std::string& given);
 
 // The folder that `given` names: itself, without slashes at its end, or the one of `folders` with that name.

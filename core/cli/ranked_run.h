@@ -1,4 +1,4 @@
-// What `run` and `resume` do where torchrun, srun or mpirun started several ranks: meet, agree, and on every rank but
+// `run` and `resume` with several ranks, started by torchrun, srun or mpirun: the ranks meet, agree, and all but
 // the first follow.
 #ifndef KGRPO_CLI_RANKED_RUN_H
 #define KGRPO_CLI_RANKED_RUN_H

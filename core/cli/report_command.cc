@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/output_file.h"
 #include "report/report.h"
 #include "store/files.h"
 
@@ -21,6 +22,7 @@ struct ReportOptions {
 };
 
 int RunReport(const ReportOptions& options) {
+  if (!options.output.empty()) RequireWritable("-o", options.output, "report.html");
   std::vector<std::string> left_out;
   std::vector<RunMeasures> runs = ReadRuns(options.folders, &left_out, LookForDamage::kFirst);
   const fs::path output = !options.output.empty()       ? fs::path(options.output)

@@ -151,9 +151,17 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
     return ranked->Follow(session, request, directory);
   }
   const RunFolder folder = RunFolder::Open(directory);
-  if (!settings.empty() && ReadProgress(folder.database()).finished)
+  const RunProgress progress = ReadProgress(folder.database());
+  if (progress.finished && !settings.empty())
     throw Error(KGRPO_ERROR_INVALID,
                 "the run in " + directory + " is finished: there is nothing left to change by --set");
+  if (progress.finished && !from_step && std::filesystem::is_directory(folder.path() / "final")) {
+    std::printf(
+        "%s is finished: all %llu steps are done, and final/ holds the trained model. --from-step N repeats the steps "
+        "after N; to train longer, start a new run with a larger loop.max_steps\n",
+        directory.c_str(), static_cast<unsigned long long>(progress.steps));
+    return Ended(ranked.get(), kFine);
+  }
   request.file = folder.resolved_yaml().string();
   PipelineConfig config = session.Load(request);
   config.output_dir = directory;  // the folder may have been moved

@@ -47,7 +47,7 @@ class Session {
 
   HostServices& services() { return *services_; }
 
-  // What the instances have declared of their metrics.
+  // Metric declarations of all instances.
   const MetricRegistry& metrics() const { return services_->metrics(); }
 
   // Instances of the roles; throws PartError where a plugin makes none. With `identify`, the libraries' digests are

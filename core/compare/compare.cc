@@ -200,6 +200,10 @@ bool ArePaired(const RunGroup& a, const RunGroup& b) {
   return any;
 }
 
+bool ShareASeed(const RunGroup& a, const RunGroup& b) {
+  return std::ranges::any_of(a.runs, [&b](const RunMeasures& run) { return OfSeed(b, run.seed) != nullptr; });
+}
+
 bool SameReward(const std::vector<RunGroup>& groups) {
   const auto differences = Differences(groups);
   return std::ranges::none_of(differences, [](const auto& entry) { return entry.first.starts_with("reward."); });
@@ -231,7 +235,7 @@ std::string InWords(const Comparison& comparison, const std::vector<RunGroup>& g
   };
   if (comparison.basis == Basis::kNone) {
     return comparison.measure->label + ": " + other + (ratio ? " has " : " differs by ") + number(comparison.effect) +
-           (ratio ? " that of " : " from ") + first + "; too few runs for an interval";
+           (ratio ? " that of " : " from ") + first + "; too few runs and common problems for an interval";
   }
   if (!comparison.differs()) {
     return "no difference seen in " + comparison.measure->label + " between " + other + " and " + first + ": " +

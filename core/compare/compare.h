@@ -21,7 +21,7 @@ struct RunGroup {
 // Groups in the order of their first runs.
 std::vector<RunGroup> GroupRuns(std::vector<RunMeasures> runs);
 
-// What differs between the groups' configurations: key -> each group's value, "-" where it has none.
+// Differences between the groups' configurations: key -> each group's value, "-" where it has none.
 std::map<std::string, std::vector<std::string>> Differences(const std::vector<RunGroup>& groups);
 
 enum class Basis {
@@ -48,10 +48,13 @@ struct Comparison {
 // `measures` outlive what is returned.
 std::vector<Comparison> Compare(const std::vector<RunGroup>& groups, const std::vector<Measure>& measures = Measures());
 
-// Whether the two groups' runs of one seed drew the same problems for their first trajectories.
+// True if the two groups' runs of one seed drew the same problems for their first trajectories.
 bool ArePaired(const RunGroup& a, const RunGroup& b);
 
-// Whether all groups score by the same reward: else measures with own_scale cannot be compared.
+// True if some run of the one has the seed of a run of the other.
+bool ShareASeed(const RunGroup& a, const RunGroup& b);
+
+// True if all groups score by the same reward: else measures with own_scale cannot be compared.
 bool SameReward(const std::vector<RunGroup>& groups);
 
 // "log beats base in held-out reward by 0.12 [0.05, 0.19]", "no difference seen in ...".

@@ -37,9 +37,17 @@ std::vector<std::string> NotesOf(const std::vector<RunGroup>& groups, const std:
   if (groups.size() < 2) return notes;
   for (size_t other = 1; other < groups.size(); ++other) {
     if (!ArePaired(groups.front(), groups[other])) {
-      notes.push_back(groups[other].label + " and " + groups.front().label +
-                      " are not paired: no two runs of one seed drew the same problems");
+      notes.push_back(groups[other].label + " and " + groups.front().label + " are not paired: " +
+                      (ShareASeed(groups.front(), groups[other]) ? "runs of one seed drew different problems"
+                                                                 : "they have no seed in common"));
     }
+  }
+  const auto differences = Differences(groups);
+  for (const std::string list : {"train", "heldout"}) {
+    if (!differences.contains("problems." + list)) continue;
+    notes.push_back("problems." + list +
+                    " differs: " + (list == "train" ? "measures of training" : "held-out measures") +
+                    " are of different problems, so a difference may be that of the problems");
   }
   if (!SameReward(groups)) {
     notes.push_back(
@@ -47,7 +55,7 @@ std::vector<std::string> NotesOf(const std::vector<RunGroup>& groups, const std:
         "speedups and correct rates are on one scale");
   }
   if (fewest == 1) {
-    notes.push_back("one seed: intervals are over problems, and say nothing about other seeds");
+    notes.push_back("one seed: other seeds may come out otherwise; an interval, where there is one, is over problems");
   } else if (fewest < 5) {
     notes.push_back(std::to_string(fewest) + " seeds: weak evidence; five or more show smaller differences");
   }

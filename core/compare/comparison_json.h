@@ -11,7 +11,7 @@
 
 namespace kgrpo {
 
-// What a reader must know of the runs before the figures; `left_out` goes first.
+// Notes on the runs for a reader of the figures; `left_out` goes first.
 std::vector<std::string> NotesOf(const std::vector<RunGroup>& groups, const std::vector<std::string>& left_out);
 
 // The verdict: a sentence for each comparison of an outcome.

@@ -204,8 +204,7 @@ void ReadDatabase(const fs::path& file, RunMeasures* run) {
 
 RunMeasures ReadMeasures(const fs::path& folder, const std::string& variant, LookForDamage look) {
   if (!fs::exists(folder / "run.sqlite") || !fs::exists(folder / "resolved.yaml")) {
-    throw Error(KGRPO_ERROR_NOT_FOUND,
-                "there is no run in " + folder.string() + ": a run's folder holds run.sqlite and resolved.yaml");
+    throw Error(KGRPO_ERROR_NOT_FOUND, WhyNoRun(folder));
   }
   RunMeasures run;
   run.folder = folder;
@@ -253,7 +252,7 @@ std::vector<RunMeasures> ReadRuns(const std::vector<std::string>& folders, std::
   for (const std::string& name : folders) {
     const fs::path folder = name;
     // Of a misspelt name nothing is left out: the figures would be of other runs than those that were asked for.
-    if (!fs::exists(folder)) throw Error(KGRPO_ERROR_NOT_FOUND, "there is no folder " + name + ": name a run's folder");
+    if (!fs::exists(folder)) throw Error(KGRPO_ERROR_NOT_FOUND, WhyNoRun(folder));
     if (!fs::exists(folder / "experiment.json")) {
       read(folder, "");
       continue;

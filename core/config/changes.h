@@ -24,8 +24,8 @@ struct Change {
 // `before` cannot be read.
 std::optional<std::vector<Change>> ChangesBetween(const std::string& before, const std::string& after);
 
-// Whether a run may go on with another value there: it may differ between two steps, and what is recorded of earlier
-// ones stays as it is.
+// True if a run may go on with another value of this key: it may differ between two steps, and what is recorded of
+// earlier ones stays as it is.
 bool MayChangeOnResume(std::string_view path);
 
 // Throws ConfigError where a `--set` of resume changes anything else.

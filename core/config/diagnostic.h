@@ -11,7 +11,7 @@
 
 namespace kgrpo {
 
-// Where a key or value was written. Values that no file wrote have line 0: `--set`, defaults.
+// The position of a key or value in its file. Values that no file wrote have line 0: `--set`, defaults.
 struct Position {
   std::string file;
   int line = 0;    // from 1

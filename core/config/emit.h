@@ -14,7 +14,7 @@ namespace kgrpo {
 // Block style, keys in the given order; texts of several lines as literal blocks; short lists of scalars on one line.
 std::string EmitYaml(const nlohmann::ordered_json& value);
 
-// What is told of a value's origin, by its path and the place that it was written at; empty: nothing.
+// Describes a value's origin, given its path and its position; empty: no description.
 using OriginText = std::function<std::string(const std::string& path, const Position& at)>;
 
 // The same of a mapping, with the origin of each value as a comment behind it.

@@ -15,7 +15,7 @@ namespace kgrpo {
 // one (OPENAI_API_KEY, HF_TOKEN). Returns whether there was any, or one that was hidden before.
 bool HideKeys(std::string* text);
 
-// Where the first text begins that can be nothing but a key: by its prefix and its length, as above, and with 16
+// The offset of the first text that can be nothing but a key: by its prefix and its length, as above, and with 16
 // letters and digits in a row, or as such a variable's value that has as many.
 std::optional<size_t> FindKey(std::string_view text);
 

@@ -20,7 +20,7 @@ struct PluginChoice {
   nlohmann::json options = nlohmann::json::object();  // satisfies the plugin's schema, defaults filled in
 };
 
-// Where a stage's suggestions come from while it collects trajectories.
+// The source of a stage's suggestions while it collects trajectories.
 enum class SuggestionSource {
   kPolicy,   // the policy samples them
   kUniform,  // drawn from the coder's own list, uniformly over those not yet used in the trajectory
@@ -46,7 +46,7 @@ struct SamplingConfig {
   double min_p = 0.0;
 };
 
-// What becomes of a trajectory whose coder gave no kernel for a fault of its own (refused, truncated, no code, failed).
+// How to treat a trajectory whose coder gave no kernel for a fault of its own (refused, truncated, no code, failed).
 enum class CoderFailure { kDrop, kPunish };
 
 // When a kernel that the coder wrote becomes the current one (A <- B, B <- C): `always`, as in the original experiment,

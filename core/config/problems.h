@@ -7,7 +7,7 @@
 
 namespace kgrpo {
 
-// Whether the text holds *, ? or [.
+// True if the text holds *, ? or [.
 bool IsPattern(const std::string& text);
 
 // The folders that a pattern matches (hidden ones only if it says so), or the folder itself; relative to the working

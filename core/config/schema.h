@@ -27,7 +27,7 @@ void CheckAgainstSchema(const Node& node, const Schema& schema, const std::strin
 // Adds each absent key that has a `default`, at every depth that is present, and puts keys in the schema's order.
 void FillDefaults(const Schema& schema, Node* node);
 
-// Whether the value satisfies the schema, by valijson alone; *reason, which may be NULL, receives its first objection
+// True if the value satisfies the schema, by valijson alone; *reason, which may be NULL, receives its first objection
 // and *place the path to it as valijson writes it. Throws kgrpo::Error when the schema itself is malformed.
 bool Satisfies(const nlohmann::json& value, const Schema& schema, std::string* reason, std::vector<std::string>* place);
 
@@ -35,7 +35,7 @@ bool Satisfies(const nlohmann::json& value, const Schema& schema, std::string* r
 // a mapping.
 void RequireUsableSchema(const Schema& schema);
 
-// What is wrong with an options schema: not a draft 7 schema, keywords nobody knows, an option without description, a
+// The mistakes in an options schema: not a draft 7 schema, keywords nobody knows, an option without description, a
 // default that its own schema refuses, unknown options let through. Empty when it is fine.
 std::vector<std::string> FindSchemaMistakes(const Schema& schema);
 

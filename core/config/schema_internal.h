@@ -1,4 +1,4 @@
-// What the halves of schema.h share.
+// Functions shared by schema.cc, schema_words.cc and schema_valijson.cc.
 #ifndef KGRPO_CONFIG_SCHEMA_INTERNAL_H
 #define KGRPO_CONFIG_SCHEMA_INTERNAL_H
 
@@ -10,7 +10,7 @@ namespace kgrpo {
 // (valijson refuses such a schema anyway).
 const Schema& ResolveReference(const Schema& schema, const Schema& root);
 
-// Whether the value is of the JSON type that a schema's `type` names ("integer", "object", ...).
+// True if the value is of the JSON type that a schema's `type` names ("integer", "object", ...).
 bool HasType(const Node& node, const std::string& type);
 
 }  // namespace kgrpo

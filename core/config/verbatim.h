@@ -1,4 +1,4 @@
-// Where a text stands in the YAML file that wrote it, so that a mistake within it (a template's) can be pointed at.
+// Finds the position of a text in its YAML file, so that a message can point at a mistake within it (a template's).
 // Literal block scalars (|) and texts on one line without escapes have such a place; folded ones (>) do not: what they
 // hold is not what is written. Used by node.cc and load.cc.
 #ifndef KGRPO_CONFIG_VERBATIM_H
@@ -20,8 +20,8 @@ size_t CountCharacters(std::string_view text);
 // A file's lines, without their ends. They point into `text`.
 std::vector<std::string_view> LinesOf(std::string_view text);
 
-// Where the first character of `text` stands, given that its scalar begins at `at`. All its lines begin in that column
-// of consecutive lines. Nothing where the file does not hold the text as it is.
+// The position of the first character of `text`, given that its scalar begins at `at`. All its lines begin in that
+// column of consecutive lines. Nothing where the file does not hold the text as it is.
 std::optional<Position> FindVerbatim(const std::vector<std::string_view>& lines, const std::string& text,
                                      const Position& at);
 

@@ -1,4 +1,4 @@
-// What a run writes of its models: checkpoints (the policy, the reference, the trainer's state) and final/. The folders
+// Writes a run's models: checkpoints (the policy, the reference, the trainer's state) and final/. The folders
 // themselves are store/checkpoints.h's. Used by loop/run.cc.
 #ifndef KGRPO_LOOP_CHECKPOINT_H
 #define KGRPO_LOOP_CHECKPOINT_H
@@ -30,7 +30,7 @@ class SavedModels {
 
   std::optional<CheckpointState> Last() const { return checkpoints_.Last(); }
 
-  // Where a run goes on: after step `from` where that is given, else after the last checkpoint whose files are whole.
+  // The checkpoint that a run resumes from: that of step `from` if given, else the last one whose files are whole.
   // Later checkpoints are set aside, and `note` is told of each that is damaged. Nothing where there is none. Throws
   // KGRPO_ERROR_INVALID, naming those that are whole, where `from` is not a whole one.
   std::optional<CheckpointState> GoBackTo(std::optional<uint64_t> from,

@@ -1,4 +1,4 @@
-// Whether one policy is better than another, from the episodes that both played on the same problems with the same
+// Compares policies by the episodes that both played on the same problems with the same
 // random streams. Used by `kgrpo-host eval` with several policies.
 #ifndef KGRPO_LOOP_COMPARE_POLICIES_H
 #define KGRPO_LOOP_COMPARE_POLICIES_H

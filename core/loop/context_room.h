@@ -1,5 +1,5 @@
-// Whether a run's prompts fit the policy's context. Used by loop/run.cc before a run has a folder, and by the command
-// check, before anything is measured.
+// Checks that a run's prompts fit the policy's context. Used by loop/run.cc before a run has a folder, and by the
+// command check, before anything is measured.
 #ifndef KGRPO_LOOP_CONTEXT_ROOM_H
 #define KGRPO_LOOP_CONTEXT_ROOM_H
 
@@ -24,7 +24,7 @@ ContextRoom RoomInContext(const PipelineConfig& config, Policy& policy, std::spa
 // The state of a trajectory's first round, without what the evaluator measures of the reference kernel.
 PromptState FirstRound(const kgrpo_problem_info& problem, const LoopConfig& loop);
 
-// Whether any of the stages collects trajectories. One that reads its own data prompts for nothing.
+// True if any of the stages collects trajectories. One that reads its own data prompts for nothing.
 bool TrainsOnPrompts(const std::vector<std::unique_ptr<Trainer>>& trainers);
 
 }  // namespace kgrpo

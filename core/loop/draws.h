@@ -1,4 +1,4 @@
-// What is drawn at random for a step: problems, control permutations, demonstrations. All keyed. Used by the loop.
+// Random draws of a step: problems, control permutations, demonstrations. All keyed. Used by the loop.
 #ifndef KGRPO_LOOP_DRAWS_H
 #define KGRPO_LOOP_DRAWS_H
 

@@ -5,6 +5,7 @@
 #include "loop/heldout.h"
 #include "loop/trajectory.h"
 #include "store/kernels.h"
+#include "store/readable.h"
 
 #include <kgrpo/sdk/error.h>
 #include <spdlog/spdlog.h>
@@ -119,6 +120,7 @@ PolicyChoice ParsePolicyChoice(const std::string& text) {
                   "--policy " + text +
                       " is neither \"uniform\", nor \"fixed:TECHNIQUE,...\", nor a folder (a run's or a model's)");
     }
+    if (const std::string runs = RunsWithin(text); !runs.empty()) throw Error(KGRPO_ERROR_INVALID, "--policy " + runs);
     choice.model = std::filesystem::exists(std::filesystem::path(text) / "run.sqlite") ? PolicyOfRun(text) : text;
   }
   return choice;

@@ -21,7 +21,7 @@
 
 namespace kgrpo {
 
-// What --policy names.
+// The policy that --policy names.
 struct PolicyChoice {
   Suggester suggester;
   std::string model;  // a folder to load into the pipeline's policy; empty: as it is (or none is needed)
@@ -39,7 +39,7 @@ PolicyChoice ParsePolicyChoice(const std::string& text);
 // `name` is the coder's, for the message.
 void RequireListed(const std::vector<std::string>& techniques, const Coder& coder, const std::string& name);
 
-// What is played.
+// Number and kind of the episodes to play.
 struct EpisodePlan {
   uint64_t episodes = 1;               // of each problem
   uint64_t repeats = 1;                // all of it so many times, with the seeds config.seed, config.seed + 1, ...

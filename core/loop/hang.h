@@ -11,7 +11,7 @@
 
 namespace kgrpo {
 
-// What the loop's thread of a rank is at.
+// The current activity of a rank's loop thread.
 struct RankState {
   uint64_t order = 0;     // the last that it has begun
   bool in_order = false;  // not yet done with it

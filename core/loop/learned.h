@@ -1,4 +1,4 @@
-// Whether a completed run has learned anything, and if not, why. Used by loop/run.cc, which ends such a run
+// Finds out whether a completed run has learned anything, and if not, why. Used by loop/run.cc, which ends such a run
 // as a failure, and by loop/summary.cc.
 #ifndef KGRPO_LOOP_LEARNED_H
 #define KGRPO_LOOP_LEARNED_H
@@ -12,7 +12,7 @@ namespace kgrpo {
 // The coder's commonest fault in the run and its commonest message, as CoderFaults::Commonest; empty where it had none.
 std::string CommonestFault(RunDatabase& database);
 
-// Whether in none of the run's steps a sample was left to train on. Demonstrations and a trainer's own data are
+// True if no step of the run had a sample to train on. Demonstrations and a trainer's own data are
 // samples.
 bool NothingWasLearned(RunDatabase& database);
 

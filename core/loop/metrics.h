@@ -14,11 +14,11 @@ namespace kgrpo {
 
 using MetricMap = std::map<std::string, double>;
 
-// What a round's suggestion is counted as: the coder's words for what it did ("shared-memory tiling, tile 32"), else
+// The label that a round's suggestion is counted under: the coder's summary ("shared-memory tiling, tile 32"), else
 // the suggestion itself in lower case with single spaces.
 std::string SuggestionLabel(const RoundRecord& round);
 
-// What the coder cost in the trajectories, in US dollars; a round that one was dropped in was paid for, too.
+// The coder's cost in the trajectories, in US dollars, including rounds of dropped trajectories.
 double CoderCost(const std::vector<TrajectoryRecord>& trajectories);
 
 // Rewards and their parts, kernel/..., coder/..., policy/..., time/{implement,evaluate}. Empty trajectories

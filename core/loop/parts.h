@@ -39,9 +39,9 @@ struct PipelineParts {
 
   const MetricRegistry* metrics = nullptr;  // what the plugins call what they measure; null: they say nothing
 
-  // Whether the user asked to stop (base/cancel.h), how long the calling thread has waited for devices so far
-  // (DeviceLocks::SecondsWaited) and all threads together (AllSecondsWaited), and the metrics that plugins pushed since
-  // the last call (HostServices::TakeMetrics).
+  // In this order: true if the user asked to stop (base/cancel.h); seconds that the calling thread has waited for
+  // devices (DeviceLocks::SecondsWaited) and all threads together (AllSecondsWaited), and the metrics that plugins
+  // pushed since the last call (HostServices::TakeMetrics).
   std::function<bool()> cancelled = [] { return false; };
   std::function<double()> seconds_waited = [] { return 0.0; };
   std::function<double()> all_seconds_waited = [] { return 0.0; };

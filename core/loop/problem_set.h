@@ -23,7 +23,7 @@ struct OpenProblem {
   std::string directory;
 };
 
-// What prompts say of a problem.
+// The problem's variables for prompts.
 PromptProblem MakePromptProblem(const kgrpo_problem_info& info);
 
 // Immutable once made: any thread may read it. The evaluator must outlive it.

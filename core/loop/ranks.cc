@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <future>
 #include <optional>
 #include <sstream>
@@ -36,7 +37,7 @@ std::string FailingKey(uint64_t order) {
 std::string StateKey(uint32_t rank) {
   return "state/" + std::to_string(rank);
 }
-const char* const kOverKey = "over";  // the leader has said why the run ends
+const char* const kOverKey = "over";  // the leader has said why the run ends; the others end with this exit code
 const char* const kStopKey = "stop";  // the leader's user asked to stop
 
 // While it lives, a rank does its part of an order.
@@ -227,7 +228,7 @@ void Ranks::InStep(const std::function<void()>& work) {
 void Ranks::End(int exit_code) {
   over_ = true;
   if (broken_ || !agreed_) {
-    transport_.Put(kOverKey, "1");
+    transport_.Put(kOverKey, std::to_string(exit_code));
     std::this_thread::sleep_for(kBeat + kBeat / 2);  // so that the others hear of it
     return;
   }
@@ -326,7 +327,7 @@ void Ranks::WatchFollowers() {
 }
 
 void Ranks::WatchLeader() {
-  if (transport_.Get(kOverKey)) _exit(kFailedCode);
+  if (const std::optional<std::string> code = transport_.Get(kOverKey)) _exit(std::atoi(code->c_str()));
   if (!stop_told_ && transport_.Get(kStopKey)) {
     RequestCancel();
     stop_told_ = true;
@@ -358,7 +359,7 @@ void Ranks::LeaveWith(std::string message, bool tell) {
   spdlog::default_logger()->flush();
   if (tell) {
     try {
-      transport_.Put(kOverKey, "1");
+      transport_.Put(kOverKey, std::to_string(kFailedCode));
       std::this_thread::sleep_for(kBeat + kBeat / 2);
     } catch (const Error&) {
       // They will miss the leader.

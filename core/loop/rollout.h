@@ -22,7 +22,7 @@
 
 namespace kgrpo {
 
-// Where suggestions come from.
+// The source of suggestions.
 struct Suggester {
   enum class Kind {
     kPolicy,   // sampled by the policy
@@ -33,7 +33,7 @@ struct Suggester {
   std::vector<std::string> sequence;
 };
 
-// What a trajectory works on.
+// The problem that a trajectory works on.
 struct Assignment {
   uint32_t problem = 0;    // index into the problem set
   uint32_t prompt_of = 0;  // the trajectory whose prompts it is given: its own number, but under shuffle_prompts
@@ -62,7 +62,7 @@ struct RolloutResult {
   double wait_seconds = 0;                     // for devices: of all threads, summed
 };
 
-// What the policy is asked in that state; no system message where its template comes to nothing.
+// The policy's prompt in that state; no system message if its template renders to nothing.
 std::vector<ChatMessage> PromptMessages(const PromptTemplate& system, const PromptTemplate& user,
                                         const PromptState& state);
 

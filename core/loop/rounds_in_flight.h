@@ -32,7 +32,7 @@ class RoundsInFlight {
     explicit Slot(Trajectory t) : trajectory(std::move(t)) {}
     Trajectory trajectory;
     RoundRecord round;  // the one under way
-    // What the coder's request borrows while it is in flight.
+    // Borrowed by the coder's request while it is in flight.
     EvaluationView current = Evaluation().ToC();
     kgrpo_coder_request request{};
   };

@@ -17,7 +17,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// What a call took on the calling thread: the work, and the waiting for a device.
+// The time of a call on the calling thread: its work, and its wait for a device.
 class CallTime {
  public:
   explicit CallTime(const PipelineParts& parts) : parts_(parts), waited_before_(parts.seconds_waited()) {}

@@ -66,7 +66,7 @@ class Trajectory {
 void ScoreRound(const Reward& reward, const Evaluation& baseline, const Evaluation& current,
                 const TrajectoryRecord& before, RoundRecord* round);
 
-// Whether the coder gave no kernel for a fault of its own, and not of the suggestion.
+// True if the coder gave no kernel for a fault of its own, and not of the suggestion.
 bool CoderFailed(const CoderAnswer& answer);
 
 // Hands every answer of the coder's to `use`: of the rounds, and of those that trajectories were dropped for.

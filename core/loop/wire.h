@@ -1,5 +1,5 @@
-// What ranks tell each other, as bytes: rollouts to collect, trajectories, samples. Used by loop/ranks.h's users; both
-// ends are of one version, so nothing here is a file format.
+// Serialisation of the messages between ranks: rollouts to collect, trajectories, samples. Used by loop/ranks.h's
+// users; both ends are of one version, so nothing here is a file format.
 #ifndef KGRPO_LOOP_WIRE_H
 #define KGRPO_LOOP_WIRE_H
 

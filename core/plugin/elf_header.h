@@ -1,4 +1,4 @@
-// What can be said of a library's file before the dynamic linker is asked, whose own words for a library of another
+// Checks a library's file before the dynamic linker loads it: the linker's own messages for a library of another
 // machine, or for one that lacks another, mislead. Used by library.h.
 #ifndef KGRPO_PLUGIN_ELF_HEADER_H
 #define KGRPO_PLUGIN_ELF_HEADER_H

@@ -34,7 +34,7 @@
 
 namespace kgrpo {
 
-// What they have in common: an interface table and an object of the plugin's own that create made and destroy ends.
+// Base of the instances: an interface table and the plugin's object, which create made and destroy frees.
 template <typename Interface, typename Object>
 class Instance {
  public:
@@ -125,16 +125,16 @@ class Coder : public Instance<kgrpo_coder_interface, kgrpo_coder> {
   void Implement(const kgrpo_coder_request& request, Done done);
   void Cancel();
 
-  // What is in force, on one line for a person; empty for a coder that says nothing of it.
+  // A description of its settings on one line, for a person; empty for a coder without one.
   std::string Describe() const;
 
-  // What would be sent for a request, for a person; empty for a coder that says nothing of it.
+  // The text that would be sent for a request, for a person; empty for a coder without one.
   std::string DescribeRequest(const kgrpo_coder_request& request) const;
 
   bool has_suggestions() const { return api()->suggestions != nullptr; }
   std::vector<std::string> Suggestions() const;  // empty for a coder that takes any text
 
-  // What it has spent by its own account; nothing for a coder that keeps none.
+  // Spending by the coder's own account; nothing for a coder that keeps none.
   std::optional<CoderSpending> Spending() const;
 
  private:
@@ -187,6 +187,7 @@ class Evaluator : public Instance<kgrpo_evaluator_interface, kgrpo_evaluator> {
   std::optional<std::string> Report(const Problem& problem, std::string_view source, std::string_view source_name,
                                     const Evaluation& candidate, const Evaluation& baseline) const;
 
+<<<<<<< HEAD
   // What the problem states that every kernel needs, beside what the candidate was counted to do.
   struct BoundComparison {
     std::string text;  // lines for a terminal
@@ -198,6 +199,9 @@ class Evaluator : public Instance<kgrpo_evaluator_interface, kgrpo_evaluator> {
   std::optional<BoundComparison> ExplainBound(const Problem& problem, const Evaluation& candidate) const;
 
   // What makes a problem degenerate; nothing for an evaluator that does not look. [any thread]
+=======
+  // Findings that make a problem degenerate; nothing for an evaluator that does not look. [any thread]
+>>>>>>> 6819951b0253a12ee910c3fc4d013890ee3cf9f5
   std::optional<std::vector<ProblemFinding>> CheckProblem(const Problem& problem);
 };
 
@@ -224,7 +228,7 @@ class Trainer : public Instance<kgrpo_trainer_interface, kgrpo_trainer> {
   // `policy` must outlive the trainer and stay where it is.
   void Begin(Policy& policy, const kgrpo_trainer_plan& plan);
 
-  // What became of a sample; kgrpo_sample_outcome.
+  // A sample's return and advantage: kgrpo_sample_outcome.
   struct SampleOutcome {
     double returned = 0;
     double advantage = 0;

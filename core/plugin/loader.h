@@ -13,9 +13,9 @@
 
 namespace kgrpo {
 
-// Where plugins are searched, in this order: `given` (each --plugin-path; may hold several, separated by ":"),
-// $KGRPO_PLUGIN_PATH (the same), <folder of this program>/../lib/kgrpo. Absolute, without repetitions; they need not
-// exist.
+// The folders that plugins are searched in, in this order: `given` (each --plugin-path; may hold several, separated by
+// ":"), $KGRPO_PLUGIN_PATH (the same), <folder of this program>/../lib/kgrpo. Absolute, without repetitions; they need
+// not exist.
 std::vector<std::filesystem::path> PluginDirectories(const std::vector<std::string>& given);
 
 class PluginLoader {

@@ -26,7 +26,7 @@ class Transport {
   uint32_t rank() const { return collective()->info(context())->rank; }
   uint32_t size() const { return collective()->info(context())->size; }
 
-  // What plugins are offered, with context() as its functions' first argument.
+  // The collective for plugins; its functions take context() as their first argument.
   const kgrpo_collective_interface* collective() const { return api_->collective; }
   void* context() const { return raw_; }
   const PluginName* plugin() const { return plugin_; }

@@ -20,7 +20,7 @@ struct ContractCheck {
 };
 
 struct ValidateOptions {
-  // What `options:` of a pipeline would hold; of a plugin with several interfaces an object of these by role. Null:
+  // Options as in a pipeline; for a plugin with several interfaces an object with the options of each role. Null:
   // the defaults alone.
   nlohmann::json options;
   int seconds = 60;          // that a group of checks (one role's calls) may take

@@ -17,7 +17,7 @@
 
 namespace kgrpo::validate {
 
-// What the calls of a role may use.
+// Options and a folder for the calls of a role.
 struct CallContext {
   const ValidateOptions& options;
   std::filesystem::path directory;  // empty, to write in

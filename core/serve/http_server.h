@@ -33,7 +33,7 @@ class HttpError : public std::runtime_error {
   int retry_after;   // seconds; 0: not said
 };
 
-// What an HttpError is as an answer.
+// Writes an HttpError as the response.
 void Answer(const HttpError& error, httplib::Response& response);
 
 class HttpServer : public httplib::Server {
@@ -59,7 +59,7 @@ class HttpServer : public httplib::Server {
   // The body of the request that this thread answers. Throws HttpError where it is too large or too slow.
   static std::string ReadBody(const httplib::Request& request, const httplib::ContentReader& read);
 
-  // Whether the client of the request that this thread answers has closed its connection.
+  // True if the client of the request that this thread answers has closed its connection.
   static bool ClientGone();
 
   // The connection ends after the request that this thread answers.

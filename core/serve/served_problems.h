@@ -40,7 +40,7 @@ class ServedProblem {
   // Opens it where that was not done. Throws kgrpo::Error, whose text names no folder of this machine.
   const Problem& Open(const ServedDevice& device, size_t number);
 
-  // What a kernel that is judged so is compared with: the evaluation of the reference. A model's time depends a little
+  // The reference's evaluation, which a kernel judged in this way is compared with. A model's time depends a little
   // on how thoroughly a kernel is judged, so the reference is then judged as the kernel is.
   Evaluation Baseline(const ServedDevice& device, size_t number, uint64_t seed, bool thorough);
 

@@ -36,7 +36,7 @@ class Checkpoints {
   // Deletes all but the last `keep_last` and the `keep_best` of the highest reward_mean. The very last always stays.
   void Prune(uint32_t keep_last, uint32_t keep_best);
 
-  // What is wrong with the files of checkpoints/step-N, in words; empty: nothing. Reads all of them. Throws
+  // Describes damage to the files of checkpoints/step-N; empty: none. Reads all of them. Throws
   // KGRPO_ERROR_UNAVAILABLE where they cannot be read now, which is no damage.
   std::string Damage(uint64_t step) const;
   // Renames checkpoints/step-N to step-N.set_aside: it is kept, and is no checkpoint any more.

@@ -18,7 +18,7 @@
 
 namespace kgrpo {
 
-// What was found about a problem when the run opened it.
+// A problem as the run opened it.
 struct ProblemRecord {
   std::string name, title, family, split, directory, source;
   Evaluation baseline;
@@ -32,7 +32,7 @@ struct StepSummary {
   double reward_mean = 0;
 };
 
-// What the coder did in a run: training, demonstrations and held-out episodes.
+// Totals of the coder's work in a run: training, demonstrations and held-out episodes.
 struct CoderTotals {
   uint64_t answers = 0;
   uint64_t errors = 0;  // of them, those that gave no kernel for a fault of the coder's own
@@ -100,7 +100,7 @@ class RunDatabase {
   // The last step up to that one at whose end everything that waited was judged; 0: none.
   uint64_t LastJudging(uint64_t up_to_step);
 
-  // What the coder did in all steps up to that one, and before the step that follows it.
+  // Totals of all steps up to that one, and of the work before the step that follows it.
   CoderTotals ReadCoderTotals(uint64_t up_to_step);
   // Its faults in all steps, by outcome and message; those of CoderTotals::errors.
   std::vector<CoderFaultCount> ReadCoderFaults();

@@ -10,6 +10,28 @@ namespace kgrpo {
 
 namespace fs = std::filesystem;
 
+std::string RunsWithin(const fs::path& folder) {
+  std::error_code error;
+  if (fs::exists(folder / "run.sqlite", error)) return "";
+  size_t count = 0;
+  std::string example;  // the first by name, so that the sentence is the same each time
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (!fs::exists(entry.path() / "run.sqlite", error)) continue;
+    ++count;
+    if (example.empty() || entry.path().string() < example) example = entry.path().string();
+  }
+  if (count == 0) return "";
+  return folder.string() + " is no run, but holds " + std::to_string(count) + (count == 1 ? " run" : " runs") +
+         ": name one, such as " + example;
+}
+
+std::string WhyNoRun(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error)) return "there is no folder " + folder.string() + ": name a run's folder";
+  if (const std::string runs = RunsWithin(folder); !runs.empty()) return runs;
+  return "there is no run in " + folder.string() + ": a run's folder holds run.sqlite and resolved.yaml";
+}
+
 std::string WhyNoRecord(const fs::path& folder) {
   const fs::path file = folder / "run.sqlite";
   const RunProgress progress = ReadProgress(file);

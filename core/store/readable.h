@@ -1,4 +1,4 @@
-// Whether a run's run.sqlite holds a record that can be read. Used by what reads a run (reports, comparisons, exports)
+// Checks whether a run's run.sqlite holds a readable record. Used by readers of runs (reports, comparisons, exports)
 // and by what continues one.
 #ifndef KGRPO_STORE_READABLE_H
 #define KGRPO_STORE_READABLE_H
@@ -8,6 +8,12 @@
 
 namespace kgrpo {
 
+// A sentence for a folder that is no run but holds some, asking for one of them. Empty where it holds none.
+std::string RunsWithin(const std::filesystem::path& folder);
+
+// A sentence for a folder without a run: RunsWithin, or that there is no such folder, or that it holds no run.
+std::string WhyNoRun(const std::filesystem::path& folder);
+
 // Why nothing can be read of the run in the folder, and what to do: its run.sqlite is empty, or was written by another
 // program or another version of this one. Empty where it can be read. Throws KGRPO_ERROR_UNAVAILABLE where the file is
 // damaged.
@@ -16,7 +22,7 @@ std::string WhyNoRecord(const std::filesystem::path& folder);
 // KGRPO_ERROR_INVALID with that reason.
 void RequireRecord(const std::filesystem::path& folder);
 
-// Whether the folder holds a checkpoint, and so had steps that were recorded.
+// True if the folder holds a checkpoint, and so had steps that were recorded.
 bool HoldsCheckpoints(const std::filesystem::path& folder);
 
 }  // namespace kgrpo

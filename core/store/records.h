@@ -13,7 +13,7 @@
 
 namespace kgrpo {
 
-// What a rollout was collected for.
+// The purpose of a rollout.
 enum class Purpose {
   kTrain,          // the samples of a step
   kDemonstration,  // collected once at a stage's start, to be imitated
@@ -82,7 +82,7 @@ struct BestKernel {
   std::vector<std::string> suggestions;  // that led to it, in order
 };
 
-// What came of judging kernels again at the end of a step.
+// Results of judging kernels again at the end of a step.
 struct JudgedKernels {
   bool complete = false;         // everything that waited was judged: a resumed run has nothing to judge from before
   std::vector<BestKernel> best;  // that are the best of their problem now

@@ -262,8 +262,7 @@ RunFolder RunFolder::Open(const fs::path& path) {
         path.string() + " holds the runs of an experiment: run its file again to continue all of them, or name one");
   }
   if (!fs::exists(path / "run.sqlite") || !fs::exists(path / "resolved.yaml")) {
-    throw Error(KGRPO_ERROR_NOT_FOUND,
-                "there is no run in " + path.string() + ": a run's folder holds run.sqlite and resolved.yaml");
+    throw Error(KGRPO_ERROR_NOT_FOUND, WhyNoRun(path));
   }
   // A run that was killed before it made its tables has lost nothing.
   if (ReadProgress(path / "run.sqlite").is_foreign || HoldsCheckpoints(path)) RequireRecord(path);

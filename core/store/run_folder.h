@@ -35,7 +35,7 @@ class RunFolder {
   // where there was none. For a user; asked before plugins are made, which write there.
   static std::string Leftover(const std::filesystem::path& path);
 
-  // What --overwrite deletes there that was paid for, and what it has cost where that is known. "" where there is
+  // Names paid work that --overwrite deletes there, and its cost where that is known. "" where there is
   // nothing of the kind. For a user; asked before plugins are made.
   static std::string PaidFor(const std::filesystem::path& path);
 

@@ -1,4 +1,4 @@
-// What can still be read of a run whose run.sqlite is damaged. Used by compare/ and, through it, by the commands
+// Recovers the readable part of a run whose run.sqlite is damaged. Used by compare/ and, through it, by the commands
 // compare and report.
 #ifndef KGRPO_STORE_SALVAGE_H
 #define KGRPO_STORE_SALVAGE_H
@@ -11,7 +11,7 @@
 
 namespace kgrpo {
 
-// Whether SQLite finds pages that it cannot read, or no database at all. An empty file is none. It reads the whole
+// True if SQLite finds pages that it cannot read, or no database at all. An empty file is none. It reads the whole
 // file.
 bool IsDamaged(const std::filesystem::path& database);
 
@@ -23,7 +23,7 @@ class SalvagedRun {
   explicit SalvagedRun(const std::filesystem::path& run);
 
   const std::filesystem::path& database() const { return database_; }
-  // What was lost and what stands in for it, a sentence.
+  // The losses, and the source of the replacement, in a sentence.
   const std::string& summary() const { return summary_; }
 
  private:

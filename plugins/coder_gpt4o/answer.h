@@ -10,14 +10,14 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// What the service said.
+// The service's answer.
 struct AnswerText {
   std::string_view text;
   std::string_view refusal;        // the service's own words; mostly empty
   std::string_view finish_reason;  // "stop", "length", "content_filter", ...; may be empty
 };
 
-// What was asked for.
+// The required content of an answer.
 struct Wanted {
   std::string_view signature;  // the declaration of the function that the kernel must define; empty: any code will do
   std::string_view current;    // the kernel that was to be improved

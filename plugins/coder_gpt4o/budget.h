@@ -48,7 +48,7 @@ class Budget {
   // No limit: everything fits.
   explicit Budget(std::optional<double> limit) : limit_(limit) {}
 
-  // What was spent without Reserve: before this run of the program.
+  // Adds spending that was not reserved: before this run of the program.
   void AddSpent(double cost) { spent_ += cost; }
 
   // Puts the cost of a call aside; false where it does not fit beside what is spent and put aside.

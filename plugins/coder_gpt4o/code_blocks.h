@@ -17,10 +17,10 @@ struct CodeBlock {
 // it; as many or more of them alone on a line close it.
 std::vector<CodeBlock> CodeBlocks(std::string_view answer);
 
-// Whether the answer ends within a block.
+// True if the answer ends within a block.
 bool EndsInCodeBlock(std::string_view answer);
 
-// Whether the line opens a block.
+// True if the line opens a block.
 bool OpensCodeBlock(std::string_view line);
 
 }  // namespace kgrpo::coder_gpt4o

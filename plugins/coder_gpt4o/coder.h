@@ -29,15 +29,15 @@ namespace kgrpo::coder_gpt4o {
 
 class Job;
 
-// Who answers requests: CompletionClient, or a test. As there: `send` calls back exactly once, later; both may be
-// called from any thread.
+// The service that answers requests: CompletionClient, or a test. As there: `send` calls back exactly once, later; both
+// may be called from any thread.
 struct Service {
   std::function<void(CompletionRequest request, std::function<void(Completion)> done)> send;
   std::function<void()> cancel;
   std::string address = {};  // where it posts to, for people
 };
 
-// Where exchanges are kept. What is written is opened at the first request: when the run's folder is there, and not by
+// Recordings of exchanges. Those to write are opened at the first request: when the run's folder exists, and not by
 // who only checks a file.
 struct Recordings {
   std::function<std::shared_ptr<Recording>()> open_run;    // the run's own: written, and read for what it has paid
@@ -47,7 +47,7 @@ struct Recordings {
   std::function<std::vector<std::shared_ptr<Recording>>()> open_former = {};
 };
 
-// What a person and a metric are told, and what the metrics of others are called. Any thread; each may be empty.
+// Callbacks for notices, metrics, and the declarations of other plugins' metrics. Any thread; each may be empty.
 struct Reports {
   std::function<void(std::string_view message)> warn;
   std::function<void(std::string_view name, double value)> metric;
@@ -72,10 +72,10 @@ class Coder {
   // As kgrpo_coder_interface::cancel. [any thread]
   void Cancel();
 
-  // What is in force, on one line for a person: model, address, mode, and what may be paid. [any thread]
+  // The settings on one line, for a person: model, address, mode, and the limit of cost. [any thread]
   std::string Describe() const;
 
-  // What would be posted for the request, for a person: its keys as JSON, then each message. [any thread]
+  // The request body that would be posted, for a person: its keys as JSON, then each message. [any thread]
   std::string Describe(const kgrpo_coder_request& request) const;
 
   // As kgrpo_coder_interface::spending, with that of the run's earlier processes once there was a request. [any thread]

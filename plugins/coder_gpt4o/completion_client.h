@@ -69,8 +69,8 @@ struct ClientOptions {
 
   uint64_t seed = 0;  // the run's; draws the jitter
 
-  // What an operator wants to read: pauses, resumptions, what was learnt. No secrets. Called on the client's thread;
-  // must not throw. Empty: nobody reads.
+  // Receives messages for an operator: pauses, resumptions, discovered limits. No secrets. Called on the client's
+  // thread; must not throw. Empty: nobody reads.
   std::function<void(const std::string& message)> notice;
   // Likewise: each attempt that is made again, and why.
   std::function<void(const std::string& message)> retry_notice;
@@ -102,7 +102,7 @@ struct Answer {
   bool usage_known = false;  // whether the service said how many tokens there were
 };
 
-// What became of a request.
+// The outcome of a request.
 struct Completion : Answer {
   enum class Outcome {
     kAnswered,   // the service answered: a text, or a refusal
@@ -148,7 +148,13 @@ class CompletionClient {
   // Everything sent before is answered soon, with kCancelled unless its answer had come. What is sent later goes out.
   void Cancel();
 
+<<<<<<< HEAD
   // Where requests are posted to, without the query: for people. [any thread]
+=======
+  ClientStatistics Statistics() const;
+
+  // The address that requests are posted to, without the query: for people. [any thread]
+>>>>>>> 6819951b0253a12ee910c3fc4d013890ee3cf9f5
   const std::string& Address() const;
 
  private:

@@ -8,7 +8,7 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// What asks for the rest.
+// The message that asks for the rest.
 inline constexpr const char* kContinueRequest =
     "Your answer was cut off. Continue it exactly where it stopped, from the middle of the line if need be. Repeat "
     "nothing, and open no new code block.";

@@ -16,7 +16,7 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// Where answers come from.
+// The source of answers.
 enum class Mode {
   kLive,    // the service
   kCache,   // a recording, and the service for what is not in it
@@ -59,7 +59,7 @@ std::string_view OptionsSchema();
 // what may be a key.
 CoderOptions ReadOptions(std::string_view json, const Environment& environment, uint32_t ranks = 1);
 
-// What is odd about a price that is so low that it must be one of fewer tokens than a million. Empty: nothing.
+// A warning about a price so low that it must be for fewer tokens than a million. Empty: nothing.
 std::string PriceWarning(const CoderOptions& options);
 
 }  // namespace kgrpo::coder_gpt4o

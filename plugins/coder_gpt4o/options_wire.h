@@ -10,7 +10,8 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// What is wrong with the options, a line each, as the host takes them: "options.seed: expected an integer".
+// Collects mistakes in the options, a line each, in the form that the host expects: "options.seed: expected an
+// integer".
 class OptionMistakes {
  public:
   void Add(const std::string& option, const std::string& message);

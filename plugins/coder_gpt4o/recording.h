@@ -83,7 +83,7 @@ class Recording {
   // is not waited for any more until one succeeds: the answers of a run that ends must not take its patience each.
   void Add(const RecordedRequest& request, const RecordedCompletion& exchange, bool keep, bool paid);
 
-  // What Add has added up, in this process and before: US dollars.
+  // The sum of all costs added by Add, in this process and before: US dollars.
   double Spent();
   double LostCost();  // of that: for attempts that gave no answer
   // Why attempts that were paid for gave no answer, and how many.

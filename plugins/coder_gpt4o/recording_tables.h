@@ -10,7 +10,7 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// What sqlite waits for by itself leaves this out: it fails at once where another process reads the file.
+// Switches to a write-ahead log, trying for `patience`: SQLite's own busy timeout does not cover this change.
 void UseWriteAheadLog(Database& database, std::chrono::milliseconds patience);
 
 // The number that a query's first row begins with; 0 where it has none.
@@ -23,7 +23,7 @@ void RequireTables(Database& database, const std::filesystem::path& file);
 // The same of a file that is to be written to: an empty one gets its tables, an older one what was added since.
 void PrepareTables(Database& database, const std::filesystem::path& file, std::chrono::milliseconds patience);
 
-// Whether the file begins as databases do; so does an empty one, which SQLite has still to write to.
+// True if the file begins as databases do; so does an empty one, which SQLite has still to write to.
 bool LooksLikeADatabase(const std::filesystem::path& file);
 
 }  // namespace kgrpo::coder_gpt4o

@@ -11,11 +11,11 @@ namespace kgrpo::coder_gpt4o {
 // The name in a C declaration: "launch" of `extern "C" void launch(const float* x, int n)`. Empty where there is none.
 std::string FunctionName(std::string_view signature);
 
-// Whether the source has a body for the function: its name, arguments in parentheses, "{". Comments and literals do not
+// True if the source has a body for the function: its name, arguments in parentheses, "{". Comments and literals do not
 // count.
 bool Defines(std::string_view source, std::string_view function);
 
-// Whether every brace, bracket and parenthesis that is opened is closed: what is cut off is seldom balanced.
+// True if every open brace, bracket and parenthesis is closed: truncated code is seldom balanced.
 bool IsBalanced(std::string_view source);
 
 // Source without its comments and its layout: kernels with the same essence are the same.

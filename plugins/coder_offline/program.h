@@ -61,7 +61,7 @@ struct Program {
   const Parameter* Output() const;
 };
 
-// Whether a line of the source says how its kernels are laid out; without one it is an ordinary kernel (plain/).
+// True if the source has a `// schedule:` line; without one it is an ordinary kernel (plain/).
 bool HasSchedule(std::string_view source);
 
 // Reads a source. On failure returns nothing and says in *why what is missing.

@@ -31,7 +31,7 @@ class Skeleton {
   virtual const std::vector<Rule>& rules() const = 0;
   // Options that a source may start with and that no technique sets, such as the length of a thread's chunk.
   virtual std::vector<std::string> starting_options() const { return {}; }
-  // What the source lacks to be of this kind ("a function load(...)"); empty when nothing.
+  // The missing parts of a source of this kind ("a function load(...)"); empty if none.
   virtual std::string Missing(const Program& program) const = 0;
   // Why a technique that has no rule does nothing here.
   virtual std::string WhyNever(Technique technique) const = 0;
@@ -59,7 +59,7 @@ std::string Component(int k);
 std::string VectorLoad(const std::string& type, const std::string& variable, const std::string& pointer);
 // "#pragma unroll 4" when the schedule unrolls, else "".
 std::string UnrollPragma(const Schedule& schedule);
-// What a program lacks among these functions and parameters: "a function load, a parameter n"; empty when nothing.
+// The missing functions and parameters of a program: "a function load, a parameter n"; empty when nothing.
 std::string MissingNames(const Program& program, const std::vector<std::string>& functions,
                          const std::vector<std::string>& parameters);
 

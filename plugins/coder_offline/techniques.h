@@ -32,7 +32,7 @@ enum class Technique {
   kNarrow,        // 32-bit indices in place of 64-bit ones
 };
 
-// What one suggestion asks for: a technique and, where the text names one, its parameter.
+// The content of one suggestion: a technique and, where the text names one, its parameter.
 struct Ask {
   Technique technique;
   int value = 0;  // 0: none was named

@@ -41,7 +41,7 @@ class Device {
   const Ceilings& ceilings() const { return ceilings_; }
   const Multiprocessor& multiprocessor() const { return multiprocessor_; }
 
-  // Whether kernels of other programs run on it now, which hold ours up by milliseconds at a time: how long something
+  // True if kernels of other programs run on it now. They delay ours by milliseconds at a time, so how long something
   // takes then says little. For a moment at which nothing of ours runs; takes some 5 ms.
   bool IsBusy() const;
 

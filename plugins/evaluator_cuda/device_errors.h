@@ -1,4 +1,4 @@
-// What an error code of the CUDA runtime, seen in a worker, means for a candidate. Used by worker.cc.
+// Maps error codes of the CUDA runtime, seen in a worker, to verdicts on a candidate. Used by worker.cc.
 #ifndef KGRPO_EVALUATOR_CUDA_DEVICE_ERRORS_H
 #define KGRPO_EVALUATOR_CUDA_DEVICE_ERRORS_H
 

@@ -153,7 +153,7 @@ class DeviceEvaluator {
   std::mutex mutex_;  // guards what follows: the device serves one evaluation at a time
   LentMemory candidate_memory_, reference_memory_;
   std::list<ReferenceProcess> reference_processes_;  // the last one used first
-  // What is known of a problem's reference once it has been timed.
+  // A problem's reference after it has been timed.
   struct Reference {
     double launch_share = 0;  // of launches in its time
     // Seconds of a call with no candidate about, by the route of thorough evaluations or not, gated or not.

@@ -1,4 +1,4 @@
-// Whether the first call of a batch does the work of those after it. Used by the timer for its verdict.
+// Detects a batch whose first call does the work of those after it. Used by the timer for its verdict.
 #ifndef KGRPO_EVALUATOR_CUDA_FIRST_CALL_H
 #define KGRPO_EVALUATOR_CUDA_FIRST_CALL_H
 

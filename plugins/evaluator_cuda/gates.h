@@ -17,7 +17,7 @@ class Gates {
   Gates(const Gates&) = delete;
   Gates& operator=(const Gates&) = delete;
 
-  // Whether nobody but this object can write what opens the gates. False where the system cannot seal memory (Linux
+  // True if only this object can write the word that opens the gates. False where the system cannot seal memory (Linux
   // before 5.1): then there must be no gates.
   bool sealed() const { return sealed_; }
   // For the worker: of an OpenPage and of a ReachedPage.

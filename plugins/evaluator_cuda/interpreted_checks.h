@@ -31,18 +31,18 @@ namespace kgrpo::evaluator_cuda {
 
 using evaluator::Trouble;
 
-// What the interpreter says of a candidate.
+// The interpreter's finding on a candidate.
 struct InterpretedFinding {
   Trouble trouble;                 // what ended the interpretation, or none
   bool transient = false;          // may be the moment's: a busy machine, a process that could not be started
   std::vector<std::string> notes;  // facts that accuse nobody
 };
 
-// Whether the trouble is what the interpreter's checks alone can tell, and a device may get away with: a race, say, and
-// not that the host code needs what our runtime lacks.
+// True for trouble that only the interpreter's checks can find and that may have no effect on a device: a race, say,
+// and not that the host code needs what our runtime lacks.
 bool IsFinding(const Trouble& interpreted);
 
-// Whether a finding could explain what the device found, or did not find. Else nobody need wait for one.
+// True if a finding could explain the device's result; else there is no need to wait for one.
 bool MayBeExplained(const Trouble& device);
 
 // The verdict of both, by the correctness cases: the device's where it says more than a check could explain (a crash, a
@@ -58,7 +58,7 @@ class InterpretedChecks {
   InterpretedChecks(const evaluator::Sandbox& sandbox, const std::string& helper_directory, const std::string& device,
                     size_t threads, std::function<bool()> cancelled);
 
-  // What case `i` must give; null where only a GPU knows.
+  // The expected outputs of case `i`; null if only a GPU can compute them.
   using ExpectedOf =
       std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>& arguments)>;
 

@@ -1,4 +1,4 @@
-// Where the tensors of one call lie in lent memory. Used by the evaluator, for one call at a correctness size, and by
+// Offsets of the tensors of one call in lent memory. Used by the evaluator, for one call at a correctness size, and by
 // the timer, for many sets one after the other.
 #ifndef KGRPO_EVALUATOR_CUDA_LAYOUT_H
 #define KGRPO_EVALUATOR_CUDA_LAYOUT_H

@@ -8,7 +8,7 @@
 
 namespace kgrpo::evaluator_cuda {
 
-// What a multiprocessor has.
+// Resources of a multiprocessor.
 struct Multiprocessor {
   uint32_t threads = 0;
   uint32_t blocks = 0;
@@ -17,7 +17,7 @@ struct Multiprocessor {
   uint64_t reserved_shared_bytes = 0;  // the system's, of each block
 };
 
-// What a block of a launch takes.
+// Resources that a block of a launch takes.
 struct BlockNeeds {
   uint32_t threads = 0;
   uint32_t registers = 0;     // of a thread
@@ -26,7 +26,8 @@ struct BlockNeeds {
 
 struct ResidentBlocks {
   uint32_t by_registers = 0, by_shared_memory = 0, by_threads = 0, by_blocks = 0;
-  // What has room for the fewest: "registers", "shared memory", "threads", "blocks", several of them with "and".
+  // The resource with room for the fewest blocks: "registers", "shared memory", "threads", "blocks", several of them
+  // with "and".
   std::string limit;
   uint32_t Least() const;
 };

@@ -1,6 +1,6 @@
-// Where a call's tensors lie decides how long atomics at few addresses take: 1 KiB of counters is served by one slice
-// of an H200's L2 where it begins at a multiple of 1 KiB, and by two slices 512 bytes further on, in half the time
-// (docs/log.md). cudaMalloc gives a program either place. So the timer puts every tensor at both, equally often.
+// The placement of a call's tensors decides how long atomics at few addresses take: 1 KiB of counters is served by one
+// slice of an H200's L2 where it begins at a multiple of 1 KiB, and by two slices 512 bytes further on, in half the
+// time (docs/log.md). cudaMalloc gives a program either place. So the timer puts every tensor at both, equally often.
 // This file decides which sets a batch takes, and computes the time by placement from the rounds. Used by the timer.
 #ifndef KGRPO_EVALUATOR_CUDA_PLACEMENTS_H
 #define KGRPO_EVALUATOR_CUDA_PLACEMENTS_H
@@ -26,7 +26,7 @@ constexpr uint64_t PlacementOf(uint64_t set) {
 // it, differ by calls that are at each placement equally often. The order is otherwise that of `shuffled`.
 std::vector<uint64_t> OrderByPlacement(const std::vector<uint64_t>& shuffled, uint64_t leading, uint64_t placement);
 
-// What a round says of the time that a batch takes beside its calls.
+// A round's figures on the time of a batch beside its calls.
 struct RoundRest {
   uint64_t leading;    // calls of the short batch, all at `placement`
   uint64_t placement;  // of the round

@@ -39,7 +39,7 @@ class Profiler {
   // Error(KGRPO_ERROR_UNAVAILABLE) with what ncu had to say, and what to do about it, where it profiled none.
   std::vector<ProfiledKernel> Run(const std::string& folder);
 
-  // Whether a run has succeeded: then a later failure is the candidate's, or the moment's.
+  // True once a run has succeeded: a later failure is then the candidate's, or temporary.
   bool has_worked() const { return has_worked_; }
 
  private:

@@ -9,7 +9,7 @@
 
 namespace kgrpo::evaluator_cuda {
 
-// What the device reaches at most, by our own kernels.
+// The device's highest rates, measured by our own kernels.
 struct Ceilings {
   double read_bytes_per_second = 0;
   double fp32_operations_per_second = 0;    // fused multiply-adds, two operations each, as are all of these

@@ -106,7 +106,7 @@ class Timer {
 
  private:
   static constexpr uint64_t kUsualSets = 4;  // at least, but for the largest inputs
-  // What one kernel's launch takes at most on a slow processor.
+  // Upper bound for one kernel's launch on a slow processor.
   static constexpr double kLaunchSeconds = 12e-6;
   // Beyond the first what starting a batch costs is nothing beside a call; beyond the second every call counts.
   static constexpr double kSlowSeconds = 5e-3, kVerySlowSeconds = 50e-3;
@@ -121,7 +121,7 @@ class Timer {
     std::vector<uint64_t> poisoned;  // how many of those bytes held poison before the call
     std::vector<uint8_t> at_gate;    // the same bytes before the device was let begin, where `changed` sets were given
   };
-  // What one round found.
+  // The measurement of one round.
   struct Sample {
     double candidate, reference, event;        // seconds of a call
     RoundRest candidate_rest, reference_rest;  // leading is 0 where there was no short batch

@@ -32,7 +32,7 @@ class TimingInputs {
   // numbers. Not of those that cannot be drawn element by element.
   void Change(uint8_t* memory, uint64_t round, uint64_t set, uint64_t content) const;
 
-  // Where that set's tensor lies, from the memory's begin. Every round has it somewhere else, since how fast memory is
+  // Offset of that set's tensor in the memory. Every round has another, since how fast memory is
   // depends on where in it two tensors lie; but always at the set's placement (placements.h), or, of every second
   // parameter, at the other one.
   uint64_t Offset(uint64_t round, uint64_t set, const Layout::Tensor& tensor) const;
@@ -47,7 +47,7 @@ class TimingInputs {
  private:
   uint64_t KeyOf(uint64_t round, uint64_t set) const;
 
-  // What cannot be drawn element by element is drawn by the host, a few times, and copied.
+  // A parameter that cannot be drawn element by element: the host draws it a few times, and it is copied.
   struct Drawn {
     size_t parameter;
     std::vector<void*> variants;  // on the device

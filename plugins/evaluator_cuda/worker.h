@@ -56,7 +56,7 @@ class Worker {
   // Waits for the context. Throws Error(KGRPO_ERROR_UNAVAILABLE) with the reason where there will be none.
   void WaitReady();
 
-  // What a launch takes its device, measured before anything was loaded. Processes are of two kinds: 1.6 or 1.9 us on
+  // Time of a launch in this process, measured before anything was loaded. Processes are of two kinds: 1.6 or 1.9 us on
   // an H100.
   double launch_seconds() const { return launch_seconds_; }
 

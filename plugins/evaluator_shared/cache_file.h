@@ -46,8 +46,8 @@ class CacheFile {
     sqlite3_stmt* statement_ = nullptr;
   };
 
-  // Where a statement met a damaged page: sets the file aside and begins anew, so that what comes is kept. To be called
-  // while no statement is open; cheap where nothing is wrong.
+  // After a statement met a damaged page: sets the file aside and begins a new one, so that later entries are kept.
+  // Call this while no statement is open; cheap where nothing is wrong.
   void MendIfDamaged();
 
  private:

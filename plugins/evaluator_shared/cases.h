@@ -26,11 +26,11 @@ struct CorrectnessCase {
   std::optional<Alternative> alternative;
   bool aliased = false;  // every output that may alias an input lies in its memory
 
-  // What fills the gaps between a tensor's rows. For the first seed a NaN of every floating dtype; for others a byte
-  // that writing NaNs does not leave as it is, and that gives numbers of either sign from 2 up. Of an output another
-  // one, so that copying an input's gaps shows.
+  // The byte that fills the gaps between a tensor's rows. For the first seed a NaN of every floating dtype; for others
+  // a byte that writing NaNs does not leave as it is, and that gives numbers of either sign from 2 up. Of an output
+  // another one, so that copying an input's gaps shows.
   uint8_t GapByte(Role role = Role::kInput) const;
-  // Whether a parameter is drawn from `extremes`.
+  // True if a parameter is drawn from `extremes`.
   bool DrawsExtremes(const Problem& problem) const;
 };
 

@@ -20,7 +20,7 @@ struct ErrorBound {
   double absolute = 0;
 };
 
-// What the oracle says of one output: doubles for floating dtypes, whole numbers for the others.
+// The oracle's values of one output: doubles for floating dtypes, whole numbers for the others.
 struct Expected {
   std::vector<double> reals;
   std::vector<int64_t> wholes;

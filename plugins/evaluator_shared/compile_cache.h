@@ -35,7 +35,7 @@ class CompileCache {
   // Opens or makes the file, as CacheFile does. It keeps at most `most_bytes` of outcomes: those kept longest ago go.
   explicit CompileCache(const std::string& path, uint64_t most_bytes = kMostBytes);
 
-  // What was kept under the key, if anything. An entry that is damaged, or a failing disk, is a miss.
+  // The outcome kept under the key, if any. An entry that is damaged, or a failing disk, is a miss.
   std::optional<CompileOutcome> Find(const CompileKey& key);
 
   // Keeps an outcome in place of any other under the key; not one that is transient, since another moment may give

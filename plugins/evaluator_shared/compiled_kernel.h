@@ -1,4 +1,4 @@
-// What a compile yields: the shared object with the host code, the PTX, and each kernel's resources by ptxas.
+// The result of a compilation: the shared object with the host code, the PTX, and each kernel's resources by ptxas.
 #ifndef KGRPO_EVALUATOR_SHARED_COMPILED_KERNEL_H
 #define KGRPO_EVALUATOR_SHARED_COMPILED_KERNEL_H
 
@@ -50,12 +50,12 @@ void ReadConstantBytes(const std::string& cubin, std::map<std::string, KernelUsa
 // "k" of "_Z1kPKfi": what a person calls the kernel.
 std::string KernelName(const std::string& linker_name);
 
-// What every evaluation says of a compiled kernel: registers, spill_bytes (stores and loads), static_shared_bytes,
-// stack_bytes and constant_bytes, each the most that any of its kernels takes; and where there are several kernels,
-// those of each as "NAME of KERNEL", of at most eight.
+// Metrics of a compiled kernel that every evaluation has: registers, spill_bytes (stores and loads),
+// static_shared_bytes, stack_bytes and constant_bytes, each the most that any of its kernels takes; and where there are
+// several kernels, those of each as "NAME of KERNEL", of at most eight.
 std::vector<std::pair<std::string, double>> UsageMetrics(const std::map<std::string, KernelUsage>& usage);
 
-// Whether a compiler's output says that it failed for want of memory, disk, or processes, or was killed, in which case
+// True if a compiler's output says that it failed for want of memory, disk, or processes, or was killed, in which case
 // the same source may compile at another moment.
 bool FailedForTheMoment(const std::string& output);
 

@@ -48,7 +48,7 @@ class Compiler {
   // "fast (NVRTC 13.0 + g++), falling back to nvcc 13.0, V13.0.88"
   std::string Describe() const;
 
-  // What a cached result depends on.
+  // Identifies the compiler: part of the key of cached results.
   std::string Version() const;
 
  private:
@@ -64,7 +64,7 @@ class Compiler {
   std::once_flag fallback_told_;
 };
 
-// What the user is told when on_fallback is called.
+// The message for the user when on_fallback is called.
 std::string FallbackNotice(const std::string& why);
 
 }  // namespace kgrpo::evaluator

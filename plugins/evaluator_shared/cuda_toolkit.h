@@ -34,7 +34,7 @@ struct CudaToolkit {
   std::string Identity() const;
 };
 
-// Where the compilers look for programs beside the toolkit's own.
+// PATH of the compilers, beside the toolkit's own programs.
 inline constexpr char kSystemPath[] = "/usr/local/bin:/usr/bin:/bin";
 
 // "g++ (Debian 12.2.0-14+deb12u1) 12.2.0": the host compiler that nvcc and the fast route take from `path`. Throws

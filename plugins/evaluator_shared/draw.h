@@ -20,7 +20,7 @@ KGRPO_HOST_DEVICE inline double BellCurve(uint64_t bits) {
   return static_cast<double>(sum - 2 * 65535) * kInverseDeviation;
 }
 
-// What the odd values of a floating format depend on.
+// Properties of a floating format that its special values depend on.
 struct FloatFormat {
   int digits = 24;            // of the significand
   int least_exponent = -126;  // the smallest normal number is 2^least_exponent; the largest finite one is just below

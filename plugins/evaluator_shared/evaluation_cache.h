@@ -18,7 +18,7 @@ class EvaluationCache {
   // anew, since a cache can be rebuilt. Throws Error(KGRPO_ERROR_UNAVAILABLE) where it cannot be written at all.
   explicit EvaluationCache(const std::string& path);
 
-  // What was kept under the key, if anything. A failing disk is a miss.
+  // The text kept under the key, if any. A failing disk is a miss.
   std::optional<std::string> Find(const std::string& key);
 
   // Keeps a value; the first one stays where two processes race. Failing to is no error: it is judged again.

@@ -11,7 +11,7 @@
 
 namespace kgrpo::evaluator {
 
-// What the symbols stand for: one entry of `sizes`.
+// Values of the symbols: one entry of `sizes`.
 using Bindings = std::map<std::string, int64_t>;
 
 // A parsed expression. Grammar: sums, differences, products, quotients, remainders, unary minus, parentheses,

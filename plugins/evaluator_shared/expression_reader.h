@@ -45,7 +45,7 @@ class ExpressionReader : public YamlReader {
   std::vector<Pending> pending_;
 };
 
-// Whether `text` could be a C identifier.
+// True if `text` could be a C identifier.
 bool IsIdentifier(const std::string& text);
 
 }  // namespace kgrpo::evaluator

@@ -41,7 +41,7 @@ Argument ScalarArgument(const Parameter& parameter, const Bindings& size);
 std::vector<uint8_t> SpreadRows(const Rows& rows, DType dtype, std::vector<uint8_t> dense, uint8_t gap);
 // The reverse: what lies in the gaps is left out.
 std::vector<uint8_t> GatherRows(const Rows& rows, DType dtype, std::vector<uint8_t> memory);
-// Whether every gap is filled with that byte.
+// True if every gap is filled with that byte.
 bool GapsHold(const Rows& rows, DType dtype, const std::vector<uint8_t>& memory, uint8_t gap);
 
 // The byte that fills an output before each call: all ones, a NaN, for floating dtypes; one that depends on `key` for

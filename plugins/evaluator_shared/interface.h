@@ -29,7 +29,7 @@ class ProblemDescription {
   kgrpo_problem_info info_;
 };
 
-// Whether the caller asks for hidden sizes: one of a host that knows the member.
+// True if the caller asks for hidden sizes; false for a host that does not know the member.
 bool ShowsHidden(const kgrpo_evaluate_request& request);
 
 // Says what everything is called that evaluators measure: once, in create.

@@ -38,7 +38,7 @@ class KeptFiles {
   KeptFiles(std::string folder, uint64_t most_bytes, bool keep = true)
       : folder_(std::move(folder)), most_bytes_(most_bytes), keep_(keep) {}
 
-  // What was kept under `key` (of characters that file names may have); null where nothing was, or where its length or
+  // The data kept under `key` (of characters that file names may have); null if there is none, or if its length or
   // checksum is wrong.
   std::shared_ptr<const MappedFile> Find(const std::string& key) const;
 
@@ -46,7 +46,7 @@ class KeptFiles {
   // somebody holds it. Throws Error(KGRPO_ERROR_UNAVAILABLE) where memory is short too, and what `write` throws.
   std::shared_ptr<const MappedFile> Keep(const std::string& key, const std::function<void(const Append&)>& write) const;
 
-  // Where in the file what was appended begins.
+  // Offset of the appended data in the file.
   static constexpr uint64_t kHeaderBytes = 64;
 
  private:

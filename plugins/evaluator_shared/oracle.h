@@ -31,8 +31,8 @@ class Oracle {
   // The digest of what it was made from and how.
   const std::string& build() const { return build_; }
 
-  // What each output and inout must hold after the call at one of the problem's sizes; by parameter, empty for inputs
-  // and scalars. Throws Error where it cannot be computed.
+  // Expected values of each output and inout after the call at one of the problem's sizes; by parameter, empty for
+  // inputs and scalars. Throws Error where it cannot be computed.
   virtual std::vector<Expected> Run(const Problem& problem, const Bindings& size,
                                     const std::vector<Argument>& arguments) const = 0;
 

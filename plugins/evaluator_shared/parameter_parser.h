@@ -18,7 +18,7 @@ class ParameterParser : public ExpressionReader {
  protected:
   void ParseParameters(const YAML::Node& node, const std::string& path);
 
-  // What can only be said of all parameters together, at sizes that were read without a mistake.
+  // Checks that need all parameters together, at sizes that were read without a mistake.
   void CheckParameters();
 
  private:

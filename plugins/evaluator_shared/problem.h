@@ -92,7 +92,7 @@ struct Tolerance {
   int64_t Differing(int64_t elements) const { return static_cast<int64_t>(differing * static_cast<double>(elements)); }
 };
 
-// What says which outputs are correct.
+// The source of the expected outputs.
 enum class OracleKind {
   kReference,    // the reference kernel itself
   kSource,       // oracle.cc

@@ -25,7 +25,7 @@ struct ProblemFinding {
   std::string advice;
 };
 
-// What a case's outputs must be, by parameter.
+// Returns the expected outputs of a case, by parameter.
 using ExpectedOf = std::function<std::vector<Expected>(const CorrectnessCase&, const std::vector<Argument>&)>;
 
 // Tries the correctness sizes with inputs of its own, the same each time. Empty for a sound problem, and for one that

@@ -22,7 +22,7 @@ enum class SandboxMode {
 // "strict", "off"; anything else is auto, as the option schemas of the evaluators have it.
 SandboxMode SandboxModeFromName(const std::string& name);
 
-// What runs inside, and what it may use.
+// The program to run inside, and its limits.
 struct SandboxCommand {
   std::vector<std::string> argv;
   std::vector<std::string> environment;               // "NAME=value", complete
@@ -55,7 +55,8 @@ class Sandbox {
   // where only those are left, or where `mode` was strict. `why` goes into the description.
   std::optional<Sandbox> Weaker(const std::string& why) const;
 
-  // What is in force: "bubblewrap 0.8.0 (user, pid, network, ipc, mount namespaces), seccomp, no_new_privs, limits".
+  // Description of the sandbox: "bubblewrap 0.8.0 (user, pid, network, ipc, mount namespaces), seccomp, no_new_privs,
+  // limits".
   const std::string& description() const { return description_; }
   bool has_namespaces() const { return namespaces_; }
   bool has_filter() const { return filter_; }
@@ -97,9 +98,9 @@ class ScratchFolder {
   std::string path_;
 };
 
-// Where the helper programs lie that were built beside the evaluators: the folder `evaluator` beside the shared object
-// or program that holds this code, or the one that KGRPO_EVALUATOR_HELPERS names.
-// Throws Error(KGRPO_ERROR_UNAVAILABLE) that lists the places tried.
+// The folder of the helper programs that were built beside the evaluators: the folder `evaluator` beside the shared
+// object or program that holds this code, or the one that KGRPO_EVALUATOR_HELPERS names. Throws
+// Error(KGRPO_ERROR_UNAVAILABLE) that lists the places tried.
 std::string FindHelperDirectory();
 
 }  // namespace kgrpo::evaluator

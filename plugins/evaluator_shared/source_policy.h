@@ -14,7 +14,7 @@ std::string CheckIncludes(const std::string& source, const std::vector<std::stri
 // Everything that CheckIncludes allows where a problem allows these libraries, as text: part of a compile cache's key.
 std::string IncludePolicy(const std::vector<std::string>& allowed_libraries);
 
-// What is wrong with what a compiled source leaves to others, or "": looking functions up by name, raw system calls and
+// Why a compiled source's undefined symbols are refused, or "": looking functions up by name, raw system calls and
 // the CUDA driver's interface are not allowed. On the object, since a source may hide names in macros.
 std::string CheckSymbols(const std::vector<std::string>& undefined);
 

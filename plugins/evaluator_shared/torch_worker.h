@@ -42,7 +42,7 @@ class TorchWorker {
   std::vector<TorchTensor> Run(const std::string& file, const std::string& dtype,
                                const std::vector<TorchTensor>& tensors);
 
-  // What forward() of a tape returns after torch.manual_seed(seed), bit for bit as PyTorch on a CPU. Throws likewise.
+  // The results of a tape's forward() after torch.manual_seed(seed), bit for bit as PyTorch on a CPU. Throws likewise.
   std::vector<TorchTensor> Replay(const std::string& file, uint64_t seed);
 
   // How long forward takes on its GPU for tensors of these dtypes and shapes (their bytes are not used). Throws

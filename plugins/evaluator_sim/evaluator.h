@@ -35,7 +35,7 @@ class Evaluator {
   // The reference kernel's evaluation. Throws Error(KGRPO_ERROR_INVALID) where it is not correct.
   KernelEvaluation Baseline(const OpenProblem& open);
 
-  // What is asked of an evaluation beside the source.
+  // Parameters of an evaluation beside the source.
   struct Request {
     uint64_t seed = 0;         // of a thorough evaluation's inputs
     bool thorough = false;     // the most careful route; not cached, but for the reference
@@ -47,8 +47,8 @@ class Evaluator {
   // evaluation draws from the request's seed as well.
   KernelEvaluation Evaluate(const OpenProblem& open, const std::string& source, const Request& request);
 
-  // What makes the problem degenerate, by its oracle or, without one, its reference kernel; and what is wrong with
-  // that kernel.
+  // Findings that make the problem degenerate, by its oracle or, without one, its reference kernel; and what is wrong
+  // with that kernel.
   std::vector<evaluator::ProblemFinding> Check(const OpenProblem& open);
 
   const KernelEvaluator& kernel_evaluator() const { return kernel_evaluator_; }

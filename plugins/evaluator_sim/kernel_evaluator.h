@@ -59,11 +59,11 @@ class KernelEvaluator {
   KernelEvaluation Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
                             bool show_hidden = false);
 
-  // What the launches of one call at the timing size are counted to do, without any verdict on `source`. Used to fit
+  // Counts the launches of one call at the timing size, without a verdict on `source`. Used to fit
   // and to try the time model (tools/calibrate). [any thread]
   Trouble Count(const OpenProblem& open, const std::string& source, CallRecord* record);
 
-  // What the outputs of a correctness case must be: by the oracle or, without one, by the reference kernel. [any
+  // The expected outputs of a correctness case: by the oracle or, without one, by the reference kernel. [any
   // thread]
   std::vector<evaluator::Expected> ExpectedOf(const OpenProblem& open, const evaluator::CorrectnessCase& one,
                                               const std::vector<evaluator::Argument>& arguments);

@@ -26,7 +26,7 @@ struct KernelEvaluator::Run : interpreter::LoadedKernel {
   bool runs_whole = false;
 };
 
-// What the call at the timing size did and left.
+// The record and results of the call at the timing size.
 struct KernelEvaluator::TimedCall {
   std::shared_ptr<const TimingInputs> inputs;
   std::unique_ptr<Tensors> tensors;

@@ -44,7 +44,7 @@ class OpenProblem {
   // within a gigabyte.
   std::shared_ptr<const TimingInputs> Timing() const;
 
-  // What the outputs must be there; read from the cache directory or computed by the first who asks, by the oracle or,
+  // The expected outputs there; read from the cache directory or computed by the first caller, by the oracle or,
   // without one, by `reference`. Null where that throws: then nobody knows.
   using Reference = std::function<std::vector<evaluator::Expected>(const std::vector<evaluator::Argument>&)>;
   std::shared_ptr<const TimingExpected> ExpectedAtTiming(const Reference& reference) const;

@@ -19,7 +19,7 @@ namespace kgrpo::interpreter {
 
 using evaluator::Trouble;
 
-// What one call of the launch function did on the device.
+// The record of one call of the launch function.
 struct CallRecord {
   uint64_t launches = 0;
   uint64_t warp_instructions = 0;

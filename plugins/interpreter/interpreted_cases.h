@@ -20,11 +20,12 @@ namespace kgrpo::interpreter {
 class InterpretedCases {
  public:
   struct Options {
-    // What case `i` must give, by parameter. Called after the case has run, on the same thread. Null: nobody knows.
+    // Returns the expected outputs of case `i`, by parameter. Called after the case has run, on the same thread. Null:
+    // nobody knows.
     std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>&)> expected;
     // Called before each run of a case; may throw to end it all.
     std::function<void()> before_each;
-    // Whether other values than those expected, or than those of a first call, or in an input, are a trouble. Else they
+    // True if unexpected values, values that differ from a first call's, or changed inputs are a trouble. Else they
     // only choose what is looked at, and the next case runs: approximations and the order of float atomics are the
     // interpreter's own.
     bool values_decide = true;
@@ -48,9 +49,9 @@ class InterpretedCases {
   const evaluator::WorstErrors& worst() const { return worst_; }
   // CallRecord's, each once.
   const std::vector<std::string>& notes() const { return notes_; }
-  // Whether by what the calls did no block stands for others, or what a call writes is final only when all have run.
+  // True if no block of these calls can represent others, or if outputs are final only when all blocks have run.
   bool runs_whole() const { return runs_whole_; }
-  // Whether the trouble is that the host code exceeded its wall clock: a busy machine's, perhaps.
+  // True if the host code exceeded its time limit, perhaps because the machine is busy.
   bool host_timed_out() const { return host_timed_out_; }
 
  private:

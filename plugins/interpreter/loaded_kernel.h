@@ -17,7 +17,7 @@
 
 namespace kgrpo::interpreter {
 
-// What the kernels of one evaluator are interpreted with. What it refers to outlives them.
+// Resources for interpreting the kernels of one evaluator. The objects that it refers to outlive the kernels.
 struct Interpreter {
   const simt::Device& device;
   WorkerPool& workers;
@@ -44,8 +44,8 @@ struct LoadedKernel {
   std::unique_ptr<Worker> worker;
 };
 
-// What a problem's compiled reference kernel makes of these inputs, by parameter: what is correct, where a problem has
-// no oracle. Throws Error(KGRPO_ERROR_INVALID) where it does not run.
+// The outputs of a problem's compiled reference kernel for these inputs, by parameter: the expected ones if a problem
+// has no oracle. Throws Error(KGRPO_ERROR_INVALID) where it does not run.
 std::vector<evaluator::Expected> ReferenceOutputs(const evaluator::Problem& problem,
                                                   const evaluator::CompiledKernel& reference,
                                                   const Interpreter& interpreter, evaluator::CorrectnessCase one,

@@ -39,7 +39,7 @@ class Tensors {
   const std::vector<uint64_t>& values() const { return values_; }
   // The byte that output `i` was filled with.
   uint8_t Poison(size_t i) const;
-  // What tensor `i` holds now, without the gaps between its rows.
+  // The contents of tensor `i`, without the gaps between its rows.
   std::vector<uint8_t> Read(size_t i) const;
   // The name of an input that no longer holds what it held, or "". (correctness cases)
   std::string ModifiedInput() const;

@@ -37,7 +37,7 @@ class Worker {
   // After kEnded: how it ended, with shells' convention undone (a code of 128 + n is signal n).
   evaluator::Subprocess::Result End();
 
-  // Whether the last event was kEnded because of malformed bytes rather than an end.
+  // True if the last event was kEnded because of malformed bytes rather than an end.
   bool malformed() const { return malformed_; }
 
  private:

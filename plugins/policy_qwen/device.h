@@ -1,4 +1,4 @@
-// Where the model runs: "cpu", or "cuda:N", for which libtorch's CUDA library is loaded at run time. Used by the
+// The device of the model: "cpu", or "cuda:N", for which libtorch's CUDA library is loaded at run time. Used by the
 // policy.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_DEVICE_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_DEVICE_H_

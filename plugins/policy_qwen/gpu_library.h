@@ -20,7 +20,7 @@ inline constexpr const char* kGenerationLibrary = "libkgrpo_gpu_generation.so";
 // built only where there is a GPU, or with KGRPO_GPU=ON). Any thread.
 GpuLibrary OpenGpuLibrary(const std::string& file);
 
-// Whether it is there. Any thread.
+// True if the library file exists. Any thread.
 bool HasGpuLibrary(const std::string& file);
 
 }  // namespace kgrpo::policy

@@ -1,4 +1,4 @@
-// What a policy and its training take of a device's memory, by part, and whether that fits. Said before the first step
+// Estimates the device memory of a policy and its training, by part, and whether it fits. Logged before the first step
 // by plugin.cc; policy.cc knows the parts.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_MEMORY_NEEDS_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_MEMORY_NEEDS_H_
@@ -29,13 +29,13 @@ struct MemoryNeeds {
   uint64_t optimizer() const;  // this rank's share
   // Of a chunk, within the limit where recomputing achieves that.
   uint64_t kept_activations() const;
-  // What is still to be taken, without a reference.
+  // Memory still to be allocated, without a reference.
   uint64_t further() const;
 };
 
 // "494 of 494 parameters train; memory: weights 2 MiB, ..., and GPU 81000 of 81559 MiB free".
 std::string MemoryText(const MemoryNeeds& needs);
-// What will not fit, and which option lowers it; empty where all fits or what is free is unknown.
+// Names the part that will not fit and the option that lowers it; empty if all fits or the free memory is unknown.
 std::string MemoryWarning(const MemoryNeeds& needs);
 
 }  // namespace kgrpo::policy

@@ -33,7 +33,7 @@
 
 namespace kgrpo::policy {
 
-// What plugin options say; options.cc describes each to users.
+// The plugin's options; options.cc describes each to users.
 struct PolicyOptions {
   std::string model;                      // the model folder, or an adapter's, which is merged into its base
   std::optional<AdapterOptions> adapter;  // train one instead of the weights
@@ -62,7 +62,7 @@ struct ScoredSequence {
   std::span<const int32_t> completion;  // at least one id
 };
 
-// What a forward with gradient keeps for its backward. Made by Policy::Forward.
+// State that a forward with gradient keeps for its backward. Made by Policy::Forward.
 struct ForwardContext;
 struct ForwardContextDeleter {
   void operator()(ForwardContext* context) const;
@@ -95,10 +95,10 @@ class Policy {
   void Generate(const std::vector<GenerationRequest>& requests, const SamplingOptions& options,
                 const std::function<void(const Completion&)>& sink, const std::function<bool()>& cancelled);
 
-  // Whether completions come from the engine on the GPU, and that engine, made at the first call. One thread at a time,
+  // True if completions come from the engine on the GPU; then the engine, made at the first call. One thread at a time,
   // the device being held; RequireWeights before.
   bool has_engine() const { return has_engine_; }
-  // Whether it is scored and differentiated by the fused kernels. Any thread.
+  // True if the fused kernels compute forward and backward. Any thread.
   bool is_fused() const { return gpu_scorer_ != nullptr; }
   GenerationScheduler& Engine();
 
@@ -119,7 +119,7 @@ class Policy {
   // Null where all weights train.
   TrainedAdapter* adapter() { return adapter_ ? &*adapter_ : nullptr; }
   void ZeroGradients();
-  // What it and its training take, where `ranks` divide the optimiser's state.
+  // Memory of the policy and its training, with the optimiser's state divided among `ranks`.
   MemoryNeeds Memory(uint32_t ranks) const;
 
   void FreezeReference();

@@ -10,7 +10,7 @@
 
 namespace kgrpo::policy {
 
-// Where a rank stands among the ranks of its machine.
+// A rank's number among the ranks of its machine.
 struct RankPlace {
   uint32_t local_rank = 0, local_size = 1;
   // The launcher shows this rank certain GPUs (CUDA_VISIBLE_DEVICES): where that is one, it is this rank's own.

@@ -14,7 +14,7 @@
 
 namespace kgrpo::policy {
 
-// What the option `adapter` says. Unset: what `start` has, else AdapterConfig's defaults.
+// The option `adapter`. Unset members: those of `start`, else AdapterConfig's defaults.
 struct AdapterOptions {
   std::string start = "";  // an adapter's folder; empty: a new one
   std::optional<int64_t> rank = std::nullopt;

@@ -113,8 +113,27 @@ Hello ReadHello(const json& said, std::string_view role) {
   return hello;
 }
 
+namespace {
+
+// Each option that the program does not have, in words that name those it has; the validator's speak of constraints.
+void RefuseUnknown(const json& given, const json& schema) {
+  if (schema.value("additionalProperties", json(true)) != json(false)) return;
+  const json properties = schema.value("properties", json::object());
+  std::string known, mistakes;
+  for (const auto& [key, value] : properties.items()) known += (known.empty() ? "" : ", ") + key;
+  for (const auto& [key, value] : given.items()) {
+    if (properties.contains(key)) continue;
+    mistakes += (mistakes.empty() ? "" : "\n") + std::string("options.options.") + key +
+                ": the program has no such option; " + (known.empty() ? "it has none" : "it has " + known);
+  }
+  if (!mistakes.empty()) throw Error(KGRPO_ERROR_INVALID, mistakes);
+}
+
+}  // namespace
+
 json CheckProgramOptions(const json& given, const json& schema) {
   if (schema.is_null()) return given;
+  RefuseUnknown(given, schema);
   json options = given;
   FillDefaults(schema, &options);
   std::string mistakes;

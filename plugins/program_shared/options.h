@@ -1,4 +1,4 @@
-// What pipelines say of a program, and what it says of itself when it is started. Used by pool.h's parts and the
+// A program's options in a pipeline, and its answers at its start. Used by pool.h's parts and the
 // plugins.
 #ifndef KGRPO_PROGRAM_SHARED_OPTIONS_H
 #define KGRPO_PROGRAM_SHARED_OPTIONS_H

@@ -29,7 +29,7 @@ struct PoolOptions {
   nlohmann::json options;       // the program's own
 };
 
-// What a program said of itself when it was started.
+// A program's description of itself, sent at its start.
 struct Hello {
   std::string name, version;
   size_t concurrency = 1;  // requests that one copy takes at once

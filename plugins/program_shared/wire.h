@@ -1,4 +1,4 @@
-// What crosses the ABI, as the JSON that programs read and write. Used by the plugins for programs.
+// Converts ABI structs to the JSON that programs read and write. Used by the plugins for programs.
 #ifndef KGRPO_PROGRAM_SHARED_WIRE_H
 #define KGRPO_PROGRAM_SHARED_WIRE_H
 

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <string>
 
 namespace kgrpo::reward {
 namespace {
@@ -16,23 +18,64 @@ namespace {
 constexpr std::string_view kSchema = R"json({
   "$schema": "http://json-schema.org/draft-07/schema#",
   "title": "reward_expression",
-  "description": "A reward written in the pipeline file. Expressions know + - * / ^, comparisons, && || !, `a ? b : c`, min, max, abs, sqrt, exp, ln, log2, log10, clamp(x, low, high), and metric(\"registers\") for anything that the evaluator measures. Truth is 1, falsehood 0.",
+  "description": "",
   "type": "object",
   "additionalProperties": false,
   "required": ["score"],
   "properties": {
     "score": {"title": "Score of a kernel", "type": "string", "minLength": 1,
-      "description": "Of a round in which the coder wrote a kernel. Variables: compiled, correct, speedup (over the reference; 0 unless correct), seconds and baseline_seconds, previous (the speedup of the kernel that the round started from), best (the greatest speedup of the trajectory's earlier rounds; 1 at first), unchanged (the coder gave back what it was given), round (from 1), rounds. Example: compiled == 0 ? -1 : correct == 0 ? -0.5 : 0.3 + log2(min(speedup, 8))"},
+      "description": "Of a round in which the coder wrote a kernel. Example: compiled == 0 ? -1 : correct == 0 ? -0.5 : 0.3 + log2(min(speedup, 8))"},
     "no_kernel": {"title": "Score of a round without a kernel", "type": "string", "minLength": 1,
       "default": "not_applicable ? 0 : -0.5",
-      "description": "Variables besides round, rounds, previous and best: not_applicable (the suggestion does not apply to this kernel), unclear (it names nothing that can be done), failed (the coder refused, was cut off, or wrote no code)."}
+      "description": "Of a round in which the coder wrote none."}
   }
 })json";
 
+struct Named {
+  const char *name, *meaning;
+};
+
 // What expressions may name, in the order of their values.
-constexpr std::array<const char*, 13> kVariables = {
-    "compiled",  "correct", "speedup", "seconds",        "baseline_seconds", "previous", "best",
-    "unchanged", "round",   "rounds",  "not_applicable", "unclear",          "failed"};
+constexpr std::array kVariables = {
+    Named{"compiled", "1 or 0"},
+    Named{"correct", "1 or 0: compiled, and correct in everything that was checked"},
+    Named{"speedup", "over the reference; 0 unless correct"},
+    Named{"seconds", "the kernel's time; 0 unless correct"},
+    Named{"baseline_seconds", "the reference's time"},
+    Named{"previous", "the speedup of the kernel that the round started from"},
+    Named{"best", "the greatest speedup of the trajectory's earlier rounds; 1 at first"},
+    Named{"unchanged", "1: the coder gave back what it was given"},
+    Named{"round", "from 1"},
+    Named{"rounds", "how many the trajectory has"},
+    Named{"not_applicable", "1: no kernel, since the suggestion does not apply to this one"},
+    Named{"unclear", "1: no kernel, since the suggestion names nothing that can be done"},
+    Named{"failed", "1: no kernel, since the coder refused, was cut off, or wrote no code"}};
+
+// Those of muParser that a reward may want, and ours.
+constexpr std::array kFunctions = {
+    Named{"min(a, b, ...), max(a, b, ...)", "the least, the greatest"},
+    Named{"clamp(x, low, high)", "x within these bounds"}, Named{"abs(x), sqrt(x), exp(x)", "as in C"},
+    Named{"ln(x), log2(x), log10(x)", "logarithms"},
+    Named{"metric(\"registers\")", "anything that the evaluator measured of the kernel"}};
+
+constexpr const char* kOperators =
+    "Operators: + - * / ^, < <= > >= == !=, && || !, a ? b : c. Truth is 1, falsehood 0.";
+
+// The description in the schema, which `plugins describe` prints.
+std::string Description() {
+  std::string text = "A reward written in the pipeline file.\n";
+  const auto list = [&text](const char* heading, const auto& all) {
+    text += std::string("\n") + heading + "\n";
+    for (const Named& one : all) {
+      const std::string name = one.name;
+      text += "  " + name + std::string(name.size() < 32 ? 32 - name.size() : 1, ' ') + one.meaning + "\n";
+    }
+  };
+  list("Variables:", kVariables);
+  list("Functions:", kFunctions);
+  return text + "\n" + kOperators;
+}
+
 using Values = std::array<double, kVariables.size()>;
 
 // The evaluation that metric() reads while this thread evaluates an expression; null otherwise.
@@ -57,6 +100,10 @@ double MetricOf(const char* name) {
 
 double Clamp(double value, double low, double high) {
   return std::min(std::max(value, low), high);
+}
+
+double Not(double value) {
+  return value == 0 ? 1 : 0;
 }
 
 double SpeedupOf(const kgrpo_evaluation* baseline, const kgrpo_evaluation* kernel) {
@@ -91,20 +138,15 @@ class ExpressionReward::Expression {
  public:
   Expression(std::string option, const std::string& text) : option_(std::move(option)), text_(text) {
     try {
-      for (size_t i = 0; i < kVariables.size(); ++i) parser_.DefineVar(kVariables[i], &values_[i]);
+      for (size_t i = 0; i < kVariables.size(); ++i) parser_.DefineVar(kVariables[i].name, &values_[i]);
       parser_.DefineFun("clamp", Clamp);
+      parser_.DefineInfixOprt("!", Not);
       parser_.DefineFun("metric", MetricOf, /*a_bAllowOpt=*/false);
       parser_.SetExpr(text);
-      for (const auto& [name, place] : parser_.GetUsedVar()) {
-        if (std::ranges::find(kVariables, name) == kVariables.end()) {
-          throw Error(KGRPO_ERROR_INVALID,
-                      "options." + option_ + ": there is no variable \"" + name + "\"; " + Known());
-        }
-      }
+      CheckNames();
       Compile();
     } catch (const mu::Parser::exception_type& error) {
-      throw Error(KGRPO_ERROR_INVALID, "options." + option_ + ": at character " + std::to_string(error.GetPos() + 1) +
-                                           " of \"" + text + "\": " + Lowered(error.GetMsg()));
+      Refuse(static_cast<size_t>(std::max(error.GetPos(), 0)), Words(error));
     }
   }
 
@@ -134,15 +176,15 @@ class ExpressionReward::Expression {
     try {
       return parser_.Eval();
     } catch (const mu::Parser::exception_type& error) {
-      throw Error(KGRPO_ERROR_INVALID, "reward_expression: " + option_ + ": " + Lowered(error.GetMsg()));
+      throw Error(KGRPO_ERROR_INVALID, "reward_expression: " + option_ + ": " + Words(error));
     }
   }
 
   std::string NotFinite(const Values& values) {
     std::string from;
     for (size_t i = 0; i < kVariables.size(); ++i) {
-      if (parser_.GetUsedVar().contains(kVariables[i])) {
-        from += (from.empty() ? "" : ", ") + std::string(kVariables[i]) + " = " + nlohmann::json(values[i]).dump();
+      if (parser_.GetUsedVar().contains(kVariables[i].name)) {
+        from += (from.empty() ? "" : ", ") + std::string(kVariables[i].name) + " = " + nlohmann::json(values[i]).dump();
       }
     }
     return " is no finite number" + (from.empty() ? "" : " where " + from) + ": " + text_;
@@ -156,16 +198,91 @@ class ExpressionReward::Expression {
     }
   }
 
-  static std::string Known() {
-    std::string known = "known are ";
-    for (const char* name : kVariables) known += (name == kVariables.front() ? "" : ", ") + std::string(name);
-    return known;
+  [[noreturn]] void Refuse(size_t at, const std::string& why) const {
+    throw Error(KGRPO_ERROR_INVALID,
+                "options." + option_ + ": at character " + std::to_string(at + 1) + " of \"" + text_ + "\": " + why);
   }
 
-  static std::string Lowered(std::string message) {
-    if (!message.empty()) message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
-    if (message.ends_with('.')) message.pop_back();
-    return message;
+  // muParser's own words for an unknown name speak of tokens, and it would carry out an assignment.
+  void CheckNames() const {
+    const auto is_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+    for (size_t at = 0, end; at < text_.size(); at = end) {
+      end = at + 1;
+      if (text_[at] == '"') {
+        end = std::min(text_.find('"', end), text_.size() - 1) + 1;
+      } else if (std::isdigit(static_cast<unsigned char>(text_[at])) != 0) {
+        while (end < text_.size() && (is_name(text_[end]) || text_[end] == '.')) ++end;  // 1e3
+      } else if (text_[at] == '=' || text_[at] == '<' || text_[at] == '>' || text_[at] == '!') {
+        if (end < text_.size() && text_[end] == '=') {
+          ++end;
+        } else if (text_[at] == '=') {
+          Refuse(at, "= would assign; write == to compare");
+        }
+      } else if (is_name(text_[at])) {
+        while (end < text_.size() && is_name(text_[end])) ++end;
+        CheckName(at, text_.substr(at, end - at), text_.find_first_not_of(" \t\n", end));
+      }
+    }
+  }
+
+  // `next`: where the expression goes on behind the name.
+  void CheckName(size_t at, const std::string& name, size_t next) const {
+    const bool called = next != std::string::npos && text_[next] == '(', function = parser_.GetFunDef().contains(name);
+    if (called && !function) Refuse(at, "there is no function \"" + name + "\"; " + Known("functions", kFunctions));
+    if (called || parser_.GetConst().contains(name)) return;
+    if (function) Refuse(at, name + " is a function: write " + name + "(...)");
+    const bool known = std::ranges::any_of(kVariables, [&](const Named& one) { return name == one.name; });
+    if (!known) Refuse(at, "there is no variable \"" + name + "\"; " + Known("variables", kVariables));
+  }
+
+  template <typename All>
+  static std::string Known(const char* what, const All& all) {
+    std::string known;
+    for (const Named& one : all) known += (known.empty() ? "" : ", ") + std::string(one.name);
+    return std::string(what) + " are " + known;
+  }
+
+  static std::string Words(const mu::Parser::exception_type& error) {
+    const std::string token = "\"" + error.GetToken() + "\"";
+    switch (error.GetCode()) {
+      case mu::ecUNEXPECTED_EOF:
+        return "it ends where a value is expected";
+      case mu::ecUNEXPECTED_OPERATOR:
+      case mu::ecUNEXPECTED_ARG_SEP:
+        return token + " stands where a value is expected";
+      case mu::ecUNEXPECTED_VAL:
+      case mu::ecUNEXPECTED_VAR:
+      case mu::ecUNEXPECTED_FUN:
+      case mu::ecUNEXPECTED_STR:
+        return "an operator is missing before " + token;
+      case mu::ecUNASSIGNABLE_TOKEN:
+        return token + " means nothing in an expression";
+      case mu::ecUNEXPECTED_PARENS:
+        return "the bracket " + token + " is not expected there";
+      case mu::ecMISSING_PARENS:
+        return "a bracket is not closed";
+      case mu::ecUNTERMINATED_STRING:
+        return "a text that begins with \" is not closed";
+      case mu::ecTOO_MANY_PARAMS:
+        return "too many arguments of " + token;
+      case mu::ecTOO_FEW_PARAMS:
+        return "too few arguments of " + token;
+      case mu::ecSTRING_EXPECTED:
+        return "metric takes a name in quotes: metric(\"registers\")";
+      case mu::ecVAL_EXPECTED:
+      case mu::ecSTR_RESULT:
+        return "a number is expected, and not a text";
+      case mu::ecMISPLACED_COLON:
+        return "\":\" without a \"?\" before it";
+      case mu::ecMISSING_ELSE_CLAUSE:
+        return "\"a ? b\" without \": c\"";
+      default: {
+        std::string message = error.GetMsg();
+        if (!message.empty()) message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
+        if (message.ends_with('.')) message.pop_back();
+        return message;
+      }
+    }
   }
 
   std::string option_, text_;
@@ -175,7 +292,12 @@ class ExpressionReward::Expression {
 };
 
 std::string_view ExpressionRewardSchema() {
-  return kSchema;
+  static const std::string schema = [] {
+    auto json = nlohmann::ordered_json::parse(kSchema);
+    json["description"] = Description();
+    return json.dump();
+  }();
+  return schema;
 }
 
 ExpressionReward::ExpressionReward(std::string_view options) {

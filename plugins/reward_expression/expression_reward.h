@@ -24,11 +24,11 @@ class ExpressionReward {
   // where a metric is named that the kernel's evaluation has not. [any thread]
   double Score(const kgrpo_reward_request& request) const;
 
-  // What is wrong with the expressions where a kernel is not correct, does not compile, or is not there: most of those
+  // Warns of expressions that are not finite if a kernel is not correct, does not compile, or is absent: most of those
   // that are no finite number are so then, which a run meets late. Empty: nothing. [any thread]
   std::string Warning() const;
 
-  // What the current kernel would be paid as new work. [any thread]
+  // The score of the current kernel as if it were new work. [any thread]
   double Idle(const kgrpo_reward_request& request) const;
 
  private:

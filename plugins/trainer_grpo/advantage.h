@@ -13,7 +13,7 @@ namespace kgrpo::grpo {
 // round.
 enum class AdvantageGroup { kBatch, kProblem, kProblemRound };
 
-// What differences from the baseline are divided by: the standard deviation of the group or of the batch, the root mean
+// The divisor of differences from the baseline: the standard deviation of the group or of the batch, the root mean
 // square of all differences in the batch, or nothing. 1e-4 is added to each, as TRL does.
 enum class AdvantageScale { kGroup, kBatch, kRootMeanSquare, kNone };
 
@@ -26,7 +26,7 @@ struct AdvantageOptions {
   double cap = 0;              // advantages are clamped to [-cap, cap]; 0: not
 };
 
-// What is known of one round of one trajectory; see kgrpo_sample.
+// One round of one trajectory; see kgrpo_sample.
 struct RoundOutcome {
   double reward = 0;
   double idle_reward = 0;

@@ -15,7 +15,7 @@ namespace kgrpo::grpo {
 // The policy that importance ratios are taken against.
 enum class OldLogprobs { kBehaviour, kRecomputed };
 
-// What corrects for a sampler that computes other log-probabilities than the trainer: see docs/grpo.md.
+// Corrections for a sampler whose log-probabilities differ from the trainer's: see docs/grpo.md.
 enum class SamplerCorrection { kNone, kTokenTruncate, kTokenMask, kSequenceTruncate, kSequenceMask };
 
 struct GrpoOptions {

@@ -48,7 +48,7 @@ struct WindowSizes {
   size_t max_completion_length = 0;
 };
 
-// What the summed token losses of a sequence of `tokens` tokens are multiplied by.
+// The factor of the summed token losses of a sequence of `tokens` tokens.
 //   grpo      1 / (sequences * its tokens)          mean over sequences of the mean over tokens
 //   bnpo      1 / tokens                            mean over the window's tokens
 //   dr_grpo   1 / (sequences * max_completion_length)
@@ -79,7 +79,7 @@ struct SequenceInputs {
   T advantage = 0;
 };
 
-// What metrics are made of; sums over the sequences that were added.
+// Sums over the sequences that were added; metrics are computed from them.
 struct LossStatistics {
   size_t tokens = 0;
   double kl_sum = 0;        // over tokens

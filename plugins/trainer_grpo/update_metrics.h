@@ -16,7 +16,7 @@
 
 namespace kgrpo::grpo {
 
-// What one optimiser step's forward passes showed.
+// Figures of one optimiser step's forward passes.
 struct WindowFigures {
   double loss = 0;
   LossStatistics statistics;

@@ -42,7 +42,7 @@ class AdamW {
 
   uint64_t steps() const { return steps_; }
 
-  // Where the parameters lie, as kgrpo_host.lock_device calls it, and what waits until that device is idle.
+  // The parameters' device, by the name for kgrpo_host.lock_device; and a function that waits until it is idle.
   std::string device() const { return set_.on_cuda ? "cuda:" + std::to_string(set_.device) : "cpu"; }
   void Wait() { math_->Wait(); }
 

@@ -16,7 +16,7 @@ namespace kgrpo::trainer {
 // order.
 std::vector<size_t> ShuffledOrder(const kgrpo_host* host, std::initializer_list<uint64_t> key, size_t count);
 
-// Where consecutive pieces of sequences end so that each has at most max_tokens tokens (a longer sequence stands
+// Ends of consecutive pieces of sequences, each of at most max_tokens tokens (a longer sequence stands
 // alone); one piece when max_tokens is 0. The last end is the number of sequences. Cutting changes memory, never the
 // gradient.
 std::vector<size_t> PieceEnds(std::span<const size_t> sequence_tokens, size_t max_tokens);

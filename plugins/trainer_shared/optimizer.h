@@ -30,7 +30,7 @@ struct OptimizerOptions {
 std::string OptimizerSchemaProperties(double default_learning_rate, const char* default_schedule);
 OptimizerOptions ReadOptimizerOptions(const nlohmann::json& options);
 
-// What one optimiser step did.
+// Result of one optimiser step.
 struct StepOutcome {
   double gradient_norm = 0;  // before clipping
   double learning_rate = 0;

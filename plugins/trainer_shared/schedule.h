@@ -13,7 +13,7 @@ struct ScheduleOptions {
   double warmup_steps = 0;   // updates during which it rises from 0
 };
 
-// Where an optimiser step stands in its stage. Time is counted in updates of the pipeline, not in optimiser steps: an
+// Position of an optimiser step in its stage. Time is counted in updates of the pipeline, not in optimiser steps: an
 // update may have fewer of those than another (dropped groups), and the schedule must still end with the stage.
 struct SchedulePosition {
   uint64_t update = 0;   // from 0

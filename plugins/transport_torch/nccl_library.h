@@ -1,4 +1,4 @@
-// What is used of NCCL and of CUDA's runtime, found when it is needed: a machine without a GPU has neither. Used by
+// Functions of NCCL and of CUDA's runtime, loaded when needed: a machine without a GPU has neither. Used by
 // nccl_group.cc.
 #ifndef KGRPO_TRANSPORT_TORCH_NCCL_LIBRARY_H
 #define KGRPO_TRANSPORT_TORCH_NCCL_LIBRARY_H

@@ -1,4 +1,4 @@
-// Where ranks meet: c10d's TCPStore, opened by rank 0 or by torchrun's agent. Used by torch_transport.cc.
+// The meeting place of the ranks: c10d's TCPStore, opened by rank 0 or by torchrun's agent. Used by torch_transport.cc.
 #ifndef KGRPO_TRANSPORT_TORCH_RENDEZVOUS_H
 #define KGRPO_TRANSPORT_TORCH_RENDEZVOUS_H
 
@@ -33,7 +33,7 @@ Options ReadOptions(const std::string& json);
 // address and port. `opens`: this one opens it, where it is not hosted elsewhere.
 c10::intrusive_ptr<c10d::Store> Connect(const Options& options, bool opens, double seconds);
 
-// What libtorch says of itself in an exception: the first line, without the C++ stack that it appends.
+// The message of a libtorch exception: its first line, without the C++ stack that libtorch appends.
 std::string Reason(const std::exception& error);
 
 // "10.0.0.1:29500"

@@ -95,6 +95,10 @@ TEST_F(CliTest, ResumeGoesOnToTheSameWeights) {
   for (const fs::path& checkpoint : checkpoints) {
     if (checkpoint.filename().string().find('3') != std::string::npos) fs::remove_all(checkpoint);
   }
+  const Result finished = Run("resume whole");
+  EXPECT_EQ(finished.code, 0);
+  EXPECT_THAT(finished.out,
+              testing::StartsWith("whole is finished: all 3 steps are done, and final/ holds the trained"));
   const Result result = Run("resume part");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(Read(directory_.path() / "part/final/logits.bin"), Read(directory_.path() / "whole/final/logits.bin"));
@@ -187,9 +191,22 @@ TEST_F(CliTest, PluginsListDescribeValidate) {
   EXPECT_THAT(misspelt.err, HasSubstr("error: there is no plugin \"fake\"; did you mean \"fakes\"?; tried\n"));
   EXPECT_THAT(misspelt.err, HasSubstr("/tests/plugins/fake.so: no such file\n"));
   EXPECT_EQ(misspelt.err, Run("plugins describe fake").err);
+  EXPECT_THAT(Run("plugins describe reward_expression").out,
+              HasSubstr("\n  speedup                         over the reference; 0 unless correct\n"));
   const Result bad = Run("plugins validate " KGRPO_BINARY_DIR "/tests/bad_plugins/crashes_in_create.so");
   EXPECT_EQ(bad.code, 3);
   EXPECT_THAT(bad.out, HasSubstr("FAILED   reward: create with defaults works or says why not: crashed with signal 6"));
+}
+
+TEST_F(CliTest, AnUnknownSubcommandIsNamedWithThoseThereAre) {
+  const Result draft = Run("problems draft mine.cu");
+  EXPECT_EQ(draft.code, 2);
+  EXPECT_THAT(draft.err, HasSubstr("\"draft\" is no command of problems\n"));
+  EXPECT_THAT(draft.err, HasSubstr("  new        Draft a problem folder from a kernel\n"));
+  EXPECT_THAT(Run("--plugin-path . -v plugins lst").err,
+              HasSubstr("\"lst\" is no command of plugins; did you mean \"list\"?\n"));
+  EXPECT_THAT(Run("plugins").err, HasSubstr("plugins needs one of its commands\n"));
+  EXPECT_EQ(Run("problems --help").code, 0);
 }
 
 TEST_F(CliTest, ProblemsListAndCheck) {

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -76,6 +79,39 @@ TEST_F(EvalKernelTest, TakesAProblemByName) {
   std::filesystem::remove_all(directory_.path() / "problems");
   EXPECT_THAT(Run("eval --kernel k.cu --problem one --evaluator fakes").err,
               HasSubstr("--problem one is neither a folder nor a problem of problems/; it has none\n"));
+}
+
+// README's samples: what its commands print, from a checkout.
+TEST_F(EvalKernelTest, PrintsWhatReadmeShows) {
+  std::istringstream readme(test::Read(KGRPO_SOURCE_DIR "/README.md"));
+  const auto words = [](const std::string& text) {
+    std::istringstream stream(text);
+    std::string joined;
+    for (std::string word; stream >> word;) joined += word + " ";
+    return joined;
+  };
+  std::filesystem::create_directory_symlink(KGRPO_BINARY_DIR, directory_.path() / "build");
+  for (const char* folder : {"tests", "problems"}) {
+    std::filesystem::remove_all(directory_.path() / folder);
+    std::filesystem::create_directory_symlink(std::string(KGRPO_SOURCE_DIR "/") + folder, directory_.path() / folder);
+  }
+  int samples = 0;
+  for (std::string line, command, shown; std::getline(readme, line);) {
+    if (line.starts_with("    $ "))
+      command += line.substr(6) + "\n";
+    else if (line.starts_with("    ") && !command.empty())
+      shown += line + "\n";
+    if (!line.empty() || shown.empty()) continue;
+    Write("command", "export KGRPO_CACHE_DIR=cache\n" + command);
+    EXPECT_EQ(std::system(("cd '" + directory_.path().string() + "' && sh -e command > out 2> err").c_str()) % 256, 0);
+    const std::string err = test::Read(directory_.path() / "err");
+    if (err.find("no CUDA toolkit with nvcc was found") != std::string::npos) GTEST_SKIP() << err;
+    EXPECT_THAT(words(test::Read(directory_.path() / "out")), testing::StartsWith(words(shown))) << err;
+    ++samples;
+    command.clear();
+    shown.clear();
+  }
+  EXPECT_EQ(samples, 2);
 }
 
 TEST_F(EvalKernelTest, EachSeedHasInputsOfItsOwn) {

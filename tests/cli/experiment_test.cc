@@ -152,7 +152,13 @@ TEST_F(ExperimentCliTest, ReportAndExportShowWhatARunLeft) {
   EXPECT_EQ(Lines(Read(directory_.path() / "runs/short/seed-1/dataset/train.jsonl")), rows);
   EXPECT_THAT(Read(directory_.path() / "runs/short/seed-1/dataset/README.md"), HasSubstr("path: train.jsonl"));
   EXPECT_THAT(Run("export runs").err, HasSubstr("name one of them"));
-  EXPECT_THAT(Run("export nowhere").err, HasSubstr("there is no run in nowhere"));
+  EXPECT_EQ(Run("export nowhere").err, "error: there is no folder nowhere: name a run's folder\n");
+  for (const char* command : {"export runs/short", "resume runs/short", "compare runs/short", "report runs/short"})
+    EXPECT_EQ(Run(command).err, "error: runs/short is no run, but holds 2 runs: name one, such as runs/short/seed-1\n");
+  EXPECT_THAT(Run("eval p.yaml --policy runs/short").err, HasSubstr("--policy runs/short is no run, but holds 2 runs"));
+  const Result nowhere = Run("report runs/short/seed-1 -o nowhere/x.html");
+  EXPECT_EQ(nowhere.code, 3);
+  EXPECT_EQ(nowhere.err, "error: -o nowhere/x.html: there is no folder nowhere; make it first\n");
 }
 
 // Each run's reward is a program that leaves the variable which it was started with.

@@ -27,6 +27,20 @@ done < <(find "$here/bin" "$here/lib" -type f -perm -u+x -o -name '*.so')
 "$here/bin/kgrpo-host" plugins list > "$work/list" || fail "plugins list: $(cat "$work/list")"
 grep -q reward_speedup "$work/list" || fail "its plugins are not found: $(cat "$work/list")"
 
+# The man page is the help, and troff understands it.
+page=$here/share/man/man1/kgrpo-host.1
+for command in '' 'compare' 'plugins new' 'problems check'; do
+  # shellcheck disable=SC2086  # several words
+  option=$("$here/bin/kgrpo-host" $command --help | grep -oE -- '--[a-z-]+' | tail -1)
+  title=kgrpo-host${command:+ $command}
+  sed 's/\\//g' "$page" | grep -qx -- "\.S[SH] $title\|\.B $title" || fail "the man page has no $title"
+  sed 's/\\//g' "$page" | grep -q -- "$option" || fail "the man page has no $option of $title"
+done
+if command -v groff > /dev/null; then
+  groff -man -Tutf8 -ww -z "$page" 2> "$work/log" || fail "groff: $(cat "$work/log")"
+  [ ! -s "$work/log" ] || fail "groff: $(cat "$work/log")"
+fi
+
 mkdir "$work/plugin"
 # shellcheck disable=SC2046  # several words
 (cd "$work/plugin" && PKG_CONFIG_PATH="$here/lib/pkgconfig" ${CC:-cc} -std=c11 -Wall -Wextra -Werror -shared -fPIC \

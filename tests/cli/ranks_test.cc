@@ -251,6 +251,9 @@ TEST_F(RanksTest, ARunGoesOnAtAnotherNumberOfRanks) {
   if (codes[0] == 4 && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
   ASSERT_EQ(codes, (std::vector<int>{130, 130, 130})) << Said(0) << Said(1);
   EXPECT_EQ(RankProcesses(directory(), 2, {"-q", "resume", "run"}).Wait(), (std::vector<int>{0, 0})) << Said(0);
+  // There is nothing left to do, which the leader alone sees: the others end with it.
+  EXPECT_EQ(RankProcesses(directory(), 2, {"-q", "resume", "run"}).Wait(), (std::vector<int>{0, 0})) << Said(0);
+  EXPECT_THAT(Said(0), HasSubstr("run is finished: all "));
   EXPECT_TRUE(fs::exists(directory() / "run/final/model.safetensors"));
 }
 

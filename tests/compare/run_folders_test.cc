@@ -9,6 +9,7 @@
 #include <random>
 
 #include "compare/compare.h"
+#include "compare/comparison_json.h"
 #include "store/database.h"
 
 namespace kgrpo {
@@ -150,6 +151,15 @@ TEST(CompareFoldersTest, WhatCannotBeReadIsLeftOutWithASentence) {
     EXPECT_EQ(error.code(), KGRPO_ERROR_NOT_FOUND);
     EXPECT_EQ(error.what(), "there is no folder " + absent + ": name a run's folder");
   }
+  // Their lists of problems differ, and both have one seed.
+  std::ofstream(good / "resolved.yaml", std::ios::app) << "problems: {heldout: [problems/a]}\n";
+  const fs::path unlike = Folder("unlike");
+  WriteRun(unlike, 1, 1, {1, 2});
+  std::ofstream(unlike / "resolved.yaml", std::ios::app) << "problems: {heldout: [problems/b]}\n";
+  const std::vector<std::string> notes = NotesOf(GroupRuns(ReadRuns({good.string(), unlike.string()}, &left_out)), {});
+  EXPECT_THAT(notes,
+              testing::Contains(HasSubstr("problems.heldout differs: held-out measures are of different problems")));
+  EXPECT_THAT(notes, testing::Not(testing::Contains(HasSubstr("problems.train"))));
   std::ofstream(empty / "experiment.json") << "{\"runs\": [";
   EXPECT_THROW(ReadRuns({empty.string()}, &left_out), Error);
 }

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "cli/commands.h"
 
@@ -30,6 +31,12 @@ class NewProjectTest : public CliTest {
   std::string Log() const { return test::Read(directory_.path() / "log"); }
 };
 
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << text;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
 class CompiledProjectTest : public NewProjectTest, public testing::WithParamInterface<const char*> {};
 
 TEST_P(CompiledProjectTest, BuildsValidatesAndPassesItsTest) {
@@ -45,7 +52,8 @@ TEST_P(CompiledProjectTest, BuildsValidatesAndPassesItsTest) {
 
 INSTANTIATE_TEST_SUITE_P(Kind, CompiledProjectTest,
                          testing::Values("reward mine --lang c", "reward mine", "coder mine --lang c",
-                                         "coder mine --lang c++", "evaluator mine", "trainer mine", "policy mine",
+                                         "coder mine --lang c++", "evaluator mine", "evaluator mine --lang c",
+                                         "trainer mine", "trainer mine --lang c", "policy mine", "policy mine --lang c",
                                          "observer mine", "observer mine --lang c"));
 
 TEST_F(NewProjectTest, PythonProjectsValidateAndPassTheirTests) {
@@ -69,54 +77,89 @@ TEST_F(NewProjectTest, SaysWhatItCannotWrite) {
   EXPECT_THAT(Log(), HasSubstr("a plugin's name is lower-case letters, digits and _"));
 }
 
+// What a page's reader types, in order: indented lines are commands; a ```python or ```yaml block is the file that its
+// first comment names.
+std::vector<std::string> StepsOf(const std::string& name) {
+  std::istringstream page(test::Read(std::string(KGRPO_SOURCE_DIR "/docs/") + name));
+  std::vector<std::string> steps;
+  bool block = false;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("```")) {
+      block = !block;
+      if (line != "```python" && line != "```yaml") continue;
+      std::getline(page, line);
+      EXPECT_TRUE(line.starts_with("# ")) << line;
+      std::string text = "cat > " + line.substr(2) + " <<'END_OF_FILE'\n";
+      while (std::getline(page, line) && line != "```") text += line + "\n";
+      block = false;
+      steps.push_back(text + "END_OF_FILE\n");
+    } else if (!block && line.starts_with("    ")) {
+      while (line.ends_with("\\") || line.ends_with("|")) {
+        std::string more;
+        std::getline(page, more);
+        line = (line.ends_with("|") ? line : line.substr(0, line.size() - 1)) + more;
+      }
+      steps.push_back(line);
+    }
+  }
+  return steps;
+}
+
 struct Page {
   const char* name;
-  int commands;  // at least
+  size_t steps;  // at least
 };
 
 class PageTest : public NewProjectTest, public testing::WithParamInterface<Page> {};
 
-// Indented lines are commands, a ```python block is the file that its first comment names.
 TEST_P(PageTest, CanBeFollowed) {
   Install();
-  std::istringstream page(test::Read(std::string(KGRPO_SOURCE_DIR "/docs/") + GetParam().name));
-  std::string file, text;
-  int commands = 0;
-  for (std::string line; std::getline(page, line);) {
-    if (line.starts_with("```python")) {
-      std::getline(page, line);
-      ASSERT_TRUE(line.starts_with("# ")) << line;
-      file = line.substr(2);
-    } else if (line == "```" && !file.empty()) {
-      Write(file, text);
-      file.clear();
-      text.clear();
-    } else if (!file.empty()) {
-      text += line + "\n";
-    } else if (line.starts_with("    ") && !line.ends_with(":") && line.find(": ") != 0) {
-      while (line.ends_with("\\")) {
-        std::string more;
-        std::getline(page, more);
-        line = line.substr(0, line.size() - 1) + more;
-      }
-      EXPECT_EQ(Shell(line), 0) << line << "\n" << Log();
-      ++commands;
-    }
-  }
-  EXPECT_GE(commands, GetParam().commands);
+  const std::vector<std::string> steps = StepsOf(GetParam().name);
+  for (const std::string& step : steps) EXPECT_EQ(Shell(step), 0) << step << "\n" << Log();
+  EXPECT_GE(steps.size(), GetParam().steps);
 }
 
 INSTANTIATE_TEST_SUITE_P(Docs, PageTest,
-                         testing::Values(Page{"coder.md", 8}, Page{"reward.md", 12}, Page{"trainer.md", 7}),
+                         testing::Values(Page{"coder.md", 9}, Page{"reward.md", 13}, Page{"trainer.md", 7}),
                          [](const auto& info) { return std::filesystem::path(info.param.name).stem().string(); });
+
+// docs/service.md in one shell, whose job the service is, on the page's own port.
+TEST_F(NewProjectTest, TheServicePageCanBeFollowed) {
+  if (Shell("curl --version") != 0) GTEST_SKIP() << "curl is not installed";
+  if (Shell("curl -s localhost:8421") == 0) GTEST_SKIP() << "another service has port 8421";
+  namespace fs = std::filesystem;
+  fs::remove_all(directory_.path() / "problems");
+  fs::create_directory(directory_.path() / "problems");
+  for (const std::string problem : {"problems/softmax_long", "problems/transpose", "python"})
+    fs::create_directory_symlink(fs::path(KGRPO_SOURCE_DIR) / problem, directory_.path() / problem);
+  Write("pipeline.yaml",
+        Replaced(test::Read(directory_.path() / "pipeline.yaml"), "heldout: [problems/two]", "heldout: []"));
+  std::string script = "set -eo pipefail\ntrap 'kill $(jobs -p)' ERR\n";
+  const std::vector<std::string> steps = StepsOf("service.md");
+  EXPECT_GE(steps.size(), 10u);
+  for (const std::string& step : steps) script += step + "\n";
+  Write("follow.sh", script);
+  ASSERT_EQ(Shell("bash follow.sh"), 0) << Log();
+  const std::string log = Log();
+  EXPECT_THAT(log, HasSubstr("with 2 problems on http://127.0.0.1:8421"));
+  EXPECT_THAT(log, HasSubstr(R"("device":"l4")"));
+  EXPECT_THAT(log, HasSubstr(R"({"done":true,"results":2})"));
+  EXPECT_THAT(log, testing::ContainsRegex("\n\\[1\\.3[0-9]*, -1\\.0\\]\n"));  // of judge.py: as fast as the reference
+  EXPECT_THAT(log, HasSubstr("step 3/3"));
+  EXPECT_THAT(log, HasSubstr(R"(kgrpo_evaluations_total{device="h100",verdict="correct"})"));
+}
 
 // The trainer and the policy that `plugins new` writes, on a coder that knows two of the policy's five suggestions; and
 // what they save, resumed.
-TEST_F(NewProjectTest, NewTrainerAndPolicyLearn) {
+class LearningProjectTest : public NewProjectTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(LearningProjectTest, NewTrainerAndPolicyLearn) {
   Install();
-  ASSERT_EQ(Shell("for kind in trainer policy; do kgrpo-host plugins new $kind my_$kind; cd my_$kind; "
-                  "cmake -B build; cmake --build build; cd ..; done"),
-            0)
+  ASSERT_EQ(
+      Shell("for kind in trainer policy; do kgrpo-host plugins new $kind my_$kind --lang " + std::string(GetParam()) +
+            "; cd my_$kind; "
+            "cmake -B build; cmake --build build; cd ..; done"),
+      0)
       << Log();
   const std::string parts =
       " --set 'policy={plugin: my_policy/build/my_policy.so}' --set loop.batch_size=16 "
@@ -141,6 +184,8 @@ TEST_F(NewProjectTest, NewTrainerAndPolicyLearn) {
   EXPECT_THAT(Log(), HasSubstr("step 21/40"));
   EXPECT_EQ(weights("whole"), before);
 }
+
+INSTANTIATE_TEST_SUITE_P(Language, LearningProjectTest, testing::Values("c", "c++"));
 
 }  // namespace
 }  // namespace kgrpo

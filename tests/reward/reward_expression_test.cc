@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace kgrpo::reward {
@@ -116,7 +117,30 @@ TEST(RewardExpression, MistakesAreToldWithTheirPlace) {
   Round round;
   EXPECT_THAT(ErrorOf([&] { round.Score("0.3 + * speedup"); }), HasSubstr("options.score: at character 7 of "));
   EXPECT_THAT(ErrorOf([&] { round.Score("speedup", "1 +"); }), HasSubstr("options.no_kernel: at character"));
-  EXPECT_THAT(ErrorOf([&] { round.Score("speed + 1"); }), HasSubstr("\"speed\""));
+  const auto error = [&](const char* text) { return ErrorOf([&] { round.Score(text); }); };
+  EXPECT_THAT(error("1 + speed"), HasSubstr("options.score: at character 5 of \"1 + speed\": there is no variable "
+                                            "\"speed\"; variables are compiled, correct, speedup, "));
+  EXPECT_THAT(error("1 + log3(speedup)"),
+              HasSubstr("at character 5 of \"1 + log3(speedup)\": there is no function \"log3\"; functions are "
+                        "min(a, b, ...), max(a, b, ...), clamp(x, low, high), "));
+  EXPECT_THAT(error("min + 1"), HasSubstr("at character 1 of \"min + 1\": min is a function: write min(...)"));
+  EXPECT_THAT(error("speedup = 3"),
+              HasSubstr("at character 9 of \"speedup = 3\": = would assign; write == to compare"));
+  EXPECT_EQ(round.Score("speedup >= 4 && speedup != 5 && !unchanged"), 1);
+  EXPECT_EQ(round.Score("1e3 * 1.5e-3"), 1.5);
+  const std::pair<const char*, const char*> mistakes[] = {
+      {"speedup + (", "it ends where a value is expected"},
+      {"speedup speedup", "an operator is missing before \"speedup\""},
+      {"3 $ 4", "means nothing in an expression"},
+      {"speedup)", "the bracket \")\" is not expected there"},
+      {"(speedup", "a bracket is not closed"},
+      {"metric(\"x", "a text that begins with \" is not closed"},
+      {"clamp(1, 2)", "too few arguments of \"clamp\""},
+      {"clamp(1, 2, 3, 4)", "too many arguments of \"clamp\""},
+      {"metric(3)", "metric takes a name in quotes"},
+      {"1 ? 2", "\"a ? b\" without \": c\""},
+      {"1 : 2", "\":\" without a \"?\" before it"}};
+  for (const auto& [text, words] : mistakes) EXPECT_THAT(error(text), HasSubstr(words)) << text;
   EXPECT_THAT(ErrorOf([&] { round.Score("metric(\"register\")"); }),
               HasSubstr("metric(\"register\"): the evaluator measured no such thing"));
   EXPECT_THAT(ErrorOf([&] { round.Score("1 / (speedup - 4)"); }), HasSubstr("no finite number where speedup = 4.0"));

@@ -36,7 +36,7 @@ extern "C" {
 /* The size of a struct up to and including a member: how the size of each released revision is pinned. */
 #define KGRPO_SIZEOF_THROUGH(type, member) (offsetof(type, member) + sizeof(((type*)0)->member))
 
-/* Whether the writer of *object knew the member. */
+/* True if the writer of *object knew the member. */
 #define KGRPO_HAS_MEMBER(object, type, member) ((object)->struct_size >= KGRPO_SIZEOF_THROUGH(type, member))
 
 /* UTF-8 text of a known length, not NUL-terminated. Borrowed: the lifetime is stated where one appears. An absent
@@ -83,7 +83,7 @@ typedef struct kgrpo_metric {
   double value;
 } kgrpo_metric;
 
-/* Where metrics, text and token ids are pushed. Valid only during the call that received it. Frozen. */
+/* Sinks for metrics, text and token ids. Valid only during the call that received it. Frozen. */
 typedef struct kgrpo_metric_sink {
   void* context;
   void (*add)(void* context, kgrpo_metric metric);
@@ -99,7 +99,7 @@ typedef struct kgrpo_token_sink {
   void (*put)(void* context, const int32_t* ids, size_t count);
 } kgrpo_token_sink;
 
-/* Where bytes of saved state go, and where they come from: how a plugin's state is kept in a checkpoint. Frozen.
+/* Destination and source of the bytes of a plugin's state in a checkpoint. Frozen.
  * write returns NULL or the failure (a full disk); read fills up to `size` bytes and sets *got, 0 at the end. */
 typedef struct kgrpo_writer {
   void* context;
@@ -111,8 +111,8 @@ typedef struct kgrpo_reader {
   kgrpo_error* (*read)(void* context, void* data, size_t size, size_t* got);
 } kgrpo_reader;
 
-/* What a plugin is: the bootstrap. Frozen for ever, so that any host can read any plugin far enough to refuse it well.
- * Everything here is static: it outlives every use. */
+/* Description of a plugin: the bootstrap. Frozen for ever, so that any host can read any plugin far enough to refuse it
+ * well. Everything here is static: it outlives every use. */
 typedef struct kgrpo_plugin {
   uint32_t struct_size;
   uint32_t abi_major; /* KGRPO_ABI_MAJOR of the headers it was built with */

@@ -17,7 +17,7 @@ extern "C" {
 
 #define KGRPO_CODER_INTERFACE "kgrpo.coder/1"
 
-/* What a coder is asked. Owned by the host and valid until the answer was delivered. */
+/* A request to a coder. Owned by the host and valid until the answer was delivered. */
 typedef struct kgrpo_coder_request {
   uint32_t struct_size;
   const kgrpo_problem_info* problem;
@@ -31,7 +31,7 @@ typedef struct kgrpo_coder_request {
 
 #define KGRPO_CODER_REQUEST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_request, seed)
 
-/* What became of a request. */
+/* Outcome of a request. */
 typedef enum kgrpo_coder_outcome {
   KGRPO_CODER_OK = 0,             /* `source` is a new kernel */
   KGRPO_CODER_NOT_APPLICABLE = 1, /* understood, but does not apply to this kernel: `message` says why */
@@ -64,7 +64,7 @@ typedef struct kgrpo_coder_answer {
 
 #define KGRPO_CODER_ANSWER_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_answer, estimated)
 
-/* What a coder has spent since the run began, calls included that no answer tells of (cut short by a stop). */
+/* A coder's spending since the run began, including calls without an answer (cut short by a stop). */
 typedef struct kgrpo_coder_spending {
   uint32_t struct_size;
   double cost;      /* US dollars, lost_cost included */
@@ -114,8 +114,8 @@ typedef struct kgrpo_coder_interface {
    * cost. Asks nobody. NULL for a coder that has nothing to say. [any thread] */
   kgrpo_error* (*describe)(const kgrpo_coder* self, kgrpo_text_sink sink);
 
-  /* What was spent, into *out, whose struct_size the caller has set. NULL for a coder that keeps no account: the host
-   * then adds up its answers. [any thread] */
+  /* Writes the spending into *out, whose struct_size the caller has set. NULL for a coder that keeps no account: the
+   * host then adds up its answers. [any thread] */
   kgrpo_error* (*spending)(const kgrpo_coder* self, kgrpo_coder_spending* out);
 } kgrpo_coder_interface;
 

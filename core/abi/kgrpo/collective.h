@@ -21,7 +21,7 @@ extern "C" {
 #define KGRPO_COLLECTIVE_INTERFACE "kgrpo.collective/1"
 #define KGRPO_TRANSPORT_INTERFACE "kgrpo.transport/1"
 
-/* Who this process is. */
+/* The rank of this process. */
 typedef struct kgrpo_rank_info {
   uint32_t struct_size;
   uint32_t rank;       /* below size */
@@ -67,7 +67,7 @@ typedef struct kgrpo_collective_interface {
 
 typedef struct kgrpo_transport kgrpo_transport; /* a connection to the other ranks; the plugin's own type */
 
-/* What the host uses to make the collective real. Not chosen in a pipeline file: the host loads it where several ranks
+/* Implements the collective for the host. Not chosen in a pipeline file: the host loads it where several ranks
  * were started. */
 typedef struct kgrpo_transport_interface {
   uint32_t struct_size;

@@ -29,7 +29,7 @@ extern "C" {
  * allowed, "worst_error/out" for the output "out". The host shows the largest with a correct kernel's times. */
 #define KGRPO_METRIC_WORST_ERROR "worst_error/"
 
-/* What a problem says of itself. Lives as long as the problem is open. */
+/* Description of a problem. Lives as long as the problem is open. */
 typedef struct kgrpo_problem_info {
   uint32_t struct_size;
   kgrpo_str name;          /* unique: the folder's name */
@@ -57,7 +57,7 @@ typedef struct kgrpo_remark {
   double share;    /* of the run time that it explains, from 0 to 1; 0: not stated */
 } kgrpo_remark;
 
-/* What was found about one kernel. Valid during the callback that receives it; a receiver copies what it keeps. */
+/* Findings on one kernel. Valid during the callback that receives it; a receiver copies what it keeps. */
 typedef struct kgrpo_evaluation {
   uint32_t struct_size;
   int32_t compiled;   /* nonzero: it compiled */
@@ -81,7 +81,7 @@ typedef struct kgrpo_evaluation {
 
 #define KGRPO_EVALUATION_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_evaluation, remark_count)
 
-/* Where an evaluation is pushed, exactly once a successful call. Frozen. */
+/* Receives an evaluation, exactly once a successful call. Frozen. */
 typedef struct kgrpo_evaluation_sink {
   void* context;
   void (*put)(void* context, const kgrpo_evaluation* evaluation);
@@ -117,7 +117,7 @@ typedef struct kgrpo_problem_finding {
   kgrpo_str advice;   /* what to change */
 } kgrpo_problem_finding;
 
-/* Where findings are pushed, each once. Frozen. */
+/* Receives findings, each once. Frozen. */
 typedef struct kgrpo_problem_finding_sink {
   void* context;
   void (*put)(void* context, const kgrpo_problem_finding* finding);

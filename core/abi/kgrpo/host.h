@@ -60,7 +60,7 @@ typedef enum kgrpo_metric_combination {
   KGRPO_METRIC_MAXIMUM = 2 /* also for totals of the run so far, whose latest point is the greatest */
 } kgrpo_metric_combination;
 
-/* What a metric is, declared before its first value. */
+/* Description of a metric, declared before its first value. */
 typedef struct kgrpo_metric_declaration {
   uint32_t struct_size;
   uint32_t kind;        /* a kgrpo_metric_kind */
@@ -74,7 +74,7 @@ typedef struct kgrpo_metric_declaration {
 
 #define KGRPO_METRIC_DECLARATION_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_metric_declaration, combination)
 
-/* Where declarations are pushed; valid during the call. Frozen. */
+/* Receives declarations; valid during the call. Frozen. */
 typedef struct kgrpo_metric_declaration_sink {
   void* context;
   void (*put)(void* context, const kgrpo_metric_declaration* declaration);

@@ -102,7 +102,7 @@ typedef struct kgrpo_observer_interface {
   kgrpo_error* (*create)(const kgrpo_host* host, kgrpo_str options, kgrpo_observer** out);
   void (*destroy)(kgrpo_observer* self); /* NULL is allowed. [main thread] */
 
-  /* What happened. Each may be NULL. [one thread, blocking] */
+  /* Events. Each function may be NULL. [one thread, blocking] */
   kgrpo_error* (*begin)(kgrpo_observer* self, const kgrpo_run_info* run);
   kgrpo_error* (*round)(kgrpo_observer* self, const kgrpo_round_event* event);
   kgrpo_error* (*step)(kgrpo_observer* self, const kgrpo_step_event* event);

@@ -37,7 +37,7 @@ typedef struct kgrpo_message {
   kgrpo_str content;
 } kgrpo_message;
 
-/* What a model is. Strings and arrays live as long as the instance. */
+/* Description of a model. Strings and arrays live as long as the instance. */
 typedef struct kgrpo_policy_info {
   uint32_t struct_size;
   kgrpo_str architecture; /* "Qwen2ForCausalLM" */
@@ -158,7 +158,7 @@ typedef struct kgrpo_parameter_group {
   int32_t decay;     /* nonzero: weight decay applies (matrices); zero for norms and biases */
   const kgrpo_parameter* const* parameters;
   size_t parameter_count;
-  /* Where all values of the group lie in one buffer, and all gradients in another: 1-D tensors of the whole. Each
+  /* If all values of the group lie in one buffer, and all gradients in another: 1-D tensors of these buffers. Each
    * parameter is a slice, at the same offset in both; gaps between slices hold zeros and may be written with zeros.
    * NULL where the policy has no such buffers. */
   const kgrpo_tensor* flat_value;
@@ -180,7 +180,7 @@ typedef struct kgrpo_policy_interface {
   kgrpo_error* (*create)(const kgrpo_host* host, kgrpo_str options, kgrpo_policy** out);
   void (*destroy)(kgrpo_policy* self); /* NULL is allowed. Nothing is in flight then. [main thread] */
 
-  /* What the model is; lives as long as the instance. [any thread] */
+  /* The model's description; lives as long as the instance. [any thread] */
   const kgrpo_policy_info* (*info)(const kgrpo_policy* self);
 
   /* Text to ids and back. encode_chat applies the model's chat template; encode takes text as it is, special tokens in

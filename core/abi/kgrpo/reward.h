@@ -18,7 +18,7 @@ extern "C" {
 
 #define KGRPO_REWARD_INTERFACE "kgrpo.reward/1"
 
-/* What is scored. Everything is owned by the host and valid during the call only. */
+/* A round to score. Everything is owned by the host and valid during the call only. */
 typedef struct kgrpo_reward_request {
   uint32_t struct_size;
   const kgrpo_evaluation* baseline;  /* the reference kernel, always correct; its time is the numerator of a speedup */

@@ -36,14 +36,14 @@ typedef struct kgrpo_sample {
 
 #define KGRPO_SAMPLE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_sample, truncated)
 
-/* What a trainer learns from. */
+/* The data that a trainer learns from. */
 typedef enum kgrpo_trainer_source {
   KGRPO_TRAINER_ROLLOUTS = 0,      /* each update gets the samples of a fresh rollout of the current policy */
   KGRPO_TRAINER_OWN_DATA = 1,      /* it reads its own data: update gets no samples */
   KGRPO_TRAINER_DEMONSTRATIONS = 2 /* each update gets a batch of samples whose completions are to be imitated */
 } kgrpo_trainer_source;
 
-/* What a trainer needs to know before its first update. */
+/* The plan of a stage, given to a trainer before its first update. */
 typedef struct kgrpo_trainer_plan {
   uint32_t struct_size;
   uint64_t steps;               /* how many updates this stage has: what schedules are measured by */
@@ -53,7 +53,7 @@ typedef struct kgrpo_trainer_plan {
 
 #define KGRPO_TRAINER_PLAN_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_trainer_plan, max_completion_size)
 
-/* What a trainer made of one sample. Pushed during update, at most once a sample. */
+/* A trainer's return and advantage for one sample. Pushed during update, at most once a sample. */
 typedef struct kgrpo_sample_outcome {
   uint32_t struct_size;
   size_t sample;    /* index into the samples of the update */
@@ -63,7 +63,7 @@ typedef struct kgrpo_sample_outcome {
 
 #define KGRPO_SAMPLE_OUTCOME_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_sample_outcome, advantage)
 
-/* Where the figures of an update go. `step` receives those of the whole update; `optimizer_step`, which may be NULL,
+/* Receives the figures of an update. `step` receives those of the whole update; `optimizer_step`, which may be NULL,
  * one row ({loss, kl, grad_norm, learning_rate}) for each optimiser step, in order; `sample`, which may be NULL, what
  * became of each sample, for the run's records. Valid during the call. Frozen. */
 typedef struct kgrpo_update_sink {

@@ -25,7 +25,7 @@ class Endpoint {
   Endpoint& operator=(const Endpoint&) = delete;
 
   const std::string& Url() const { return shown_url_; }  // for people: without its query
-  // What to try where the service is not found there: empty where base_url has a path.
+  // Advice for the case that the service is not found there: empty if base_url has a path.
   const std::string& PathHint() const { return path_hint_; }
   const Redaction& Secrets() const {
     return secrets_;

@@ -31,7 +31,7 @@ struct Failure {
 // An HTTP answer that is none: a status that is no success, or an error object, with any status.
 Failure FailureOfAnswer(const ResponseHeaders& headers, const ServiceError& error);
 
-// Whether the service declined to answer this prompt by an error instead of an answer: a content filter, as Azure's.
+// True if the service declined to answer this prompt by an error instead of an answer: a content filter, as Azure's.
 bool IsContentFilter(const ResponseHeaders& headers, const ServiceError& error);
 
 // A transfer that curl ended. `detail`: curl's own words, of CURLOPT_ERRORBUFFER.

@@ -9,7 +9,8 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// What is left of one limit, filled up at a constant rate to its capacity. Unlimited until it is given a capacity.
+// The remaining budget of one limit, refilled at a constant rate up to its capacity. Unlimited until it is given a
+// capacity.
 class TokenBucket {
  public:
   TokenBucket() = default;

@@ -14,7 +14,7 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// What a service says of an error, in the shapes that are about: {"error": {...}}, {"error": "..."}, {"message": ...},
+// An error message of a service, in any of the common shapes: {"error": {...}}, {"error": "..."}, {"message": ...},
 // {"detail": ...}; or the beginning of a body that is no JSON, without its HTML.
 struct ServiceError {
   std::string message;

@@ -56,7 +56,8 @@ class Transfer {
     Failure failure;               // why there is none
   };
 
-  // What became of it. `code`: curl's result. Call once, when the transfer has ended or was taken out of the loop.
+  // The result of the transfer. `code`: curl's result. Call once, when the transfer has ended or was taken out of the
+  // loop.
   Result Conclude(CURLcode code);
   Result ConcludeSilent();  // ended by its Deadline
 
@@ -65,7 +66,7 @@ class Transfer {
   // connection was closed without a word, or what came is none of chat completions.
   std::optional<uint64_t> LostText() const;
 
-  // Whether what answered may be a service of chat completions: it spoke HTTP, was no proxy that was to make the
+  // True if the server may be a chat-completions service: it spoke HTTP, was no proxy that was to make the
   // connection, and a success of it was no web page.
   bool MayBeTheService() const { return connected_ && headers_.status != 0 && !not_the_service_; }
 

@@ -19,7 +19,7 @@ struct Elements {
   Range work;  // without its braces
 };
 
-// What the other kernels lack; the kernel's name goes before it.
+// The reason for refusing other kernels; the kernel's name goes before it.
 inline constexpr const char* kNotElements =
     " is not of the form: index = blockIdx.x * blockDim.x + threadIdx.x, then if (index < n) and the work on one "
     "element";

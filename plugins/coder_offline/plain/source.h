@@ -68,7 +68,7 @@ class PlainSource {
 
   size_t size() const { return tokens_.size(); }
   const evaluator::Token& At(size_t i) const { return tokens_[i]; }
-  // Whether the tokens from `i` on are these; false beyond the end.
+  // True if the tokens from `i` on are these; false beyond the end.
   bool Follows(size_t i, std::initializer_list<std::string_view> words) const;
   bool IsName(size_t i) const { return i < size() && At(i).kind == evaluator::Token::Kind::kIdentifier; }
   bool Has(Range range, std::string_view word) const;
@@ -86,7 +86,7 @@ class PlainSource {
   std::optional<int> Threads(const PlainLaunch& launch) const;
   std::string Fresh(std::string name) const;  // with underscores until the source does not have it
   std::string Edited(std::vector<Edit> edits) const;
-  // Whether an element of a pointer may be another name for one of another pointer in some launch of this kernel.
+  // True if two pointers of this kernel may point to the same element in some launch.
   bool MayAlias(const PlainFunction& kernel) const;
 
  private:

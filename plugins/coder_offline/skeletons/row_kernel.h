@@ -1,4 +1,4 @@
-// What the kinds that work row by row share: who works on a row, how a row is swept, how partial results are joined.
+// Code shared by the kinds that work row by row: the threads of a row, the loop over it, and joining partial results.
 // Used by rows.cc and normalise.cc.
 #ifndef KGRPO_PLUGINS_CODER_OFFLINE_SKELETONS_ROW_KERNEL_H_
 #define KGRPO_PLUGINS_CODER_OFFLINE_SKELETONS_ROW_KERNEL_H_
@@ -48,7 +48,7 @@ std::string OwnerComment(const Schedule& schedule);
 
 // The rules that all row kinds share.
 std::vector<Rule> RowRules(const std::string& what_is_swept);
-// What is missing of the parameters and layout of row kernels; empty when nothing.
+// Missing parameters and layout of a row kernel; empty if none.
 std::string MissingRowParts(const Program& program, const std::vector<std::string>& functions);
 
 }  // namespace kgrpo::coder_offline

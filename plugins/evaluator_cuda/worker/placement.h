@@ -1,6 +1,6 @@
-// Where a candidate's own device variables lie. Half of an H100's L2 cache is far from any one multiprocessor, 4 KiB of
-// memory here and 4 KiB there, and a kernel that ends in a single block walking a small variable takes up to 6% longer
-// where that lies far (docs/log.md). The driver's choice differs from process to process, so candidate and
+// Placement of a candidate's own device variables. Half of an H100's L2 cache is far from any one multiprocessor, 4 KiB
+// of memory here and 4 KiB there, and a kernel that ends in a single block walking a small variable takes up to 6%
+// longer where that lies far (docs/log.md). The driver's choice differs from process to process, so candidate and
 // reference would differ by chance: each gets the nearest of several places. Used by the worker.
 #ifndef KGRPO_EVALUATOR_CUDA_WORKER_PLACEMENT_H
 #define KGRPO_EVALUATOR_CUDA_WORKER_PLACEMENT_H

@@ -1,4 +1,4 @@
-// What the evaluator writes to a file for kgrpo_cuda_profile (profile_main.cc): the candidate's machine code where it
+// The file that the evaluator writes for kgrpo_cuda_profile (profile_main.cc): the candidate's machine code where it
 // is not in its object, and the arguments of a call, tensors with their contents. Written by
 // device_evaluator_profile.cc.
 #ifndef KGRPO_EVALUATOR_CUDA_WORKER_PROFILE_PLAN_H

@@ -11,7 +11,7 @@ namespace kgrpo::evaluator_cuda {
 constexpr int kSocket = 3;   // the worker's end
 constexpr int kGates = 4;    // memory shared with the evaluator that holds an OpenPage,
 constexpr int kReached = 5;  // and a ReachedPage
-// What a worker writes at the start of lent memory as soon as it has opened it.
+// The byte that a worker writes at the start of lent memory as soon as it has opened it.
 constexpr int kOpenedByte = 0x5a;
 constexpr uint64_t kOpenedBytes = 4096;
 

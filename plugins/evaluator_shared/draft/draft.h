@@ -38,7 +38,7 @@ struct Draft {
   static std::string Elements(const DraftParameter& parameter);
 };
 
-// What the command line says, by option: --size n=1048576 is options["size"]["n"] = "1048576"; an option without a name
+// The command line's options: --size n=1048576 is options["size"]["n"] = "1048576"; an option without a name
 // has the key "".
 using DraftOptions = std::map<std::string, std::map<std::string, std::string>>;
 

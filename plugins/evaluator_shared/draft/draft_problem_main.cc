@@ -101,6 +101,9 @@ void Run(const Words& words) {
 
   std::cout << out.string() << ": drafted from " << draft.function->name << " of " << words.file << "\n";
   for (const std::string& guess : draft.guesses) std::cout << "  guessed  " << guess << "\n";
+  for (const std::string& guess : ValueGuesses(draft, oracle)) std::cout << "  guessed  " << guess << "\n";
+  std::cout << "  change   " << (out / "problem.yaml").string()
+            << " by hand, or draft again with the options named above\n";
   if (oracle.translated) {
     std::cout << "  oracle   translated from the kernel: read oracle.cc\n";
   } else {

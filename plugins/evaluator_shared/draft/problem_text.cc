@@ -191,7 +191,32 @@ std::string AccumulationsText(const Draft& draft) {
   return text.empty() ? "1" : text;
 }
 
+// Those of the kernel where its oracle is translated from it; "0" where they were not counted.
+std::string OperationsText(const Draft& draft, const OracleText& oracle) {
+  std::string operations = "0";
+  for (const DraftParameter& parameter : draft.parameters) {
+    if (oracle.translated && (parameter.role == Role::kOutput || parameter.role == Role::kInout))
+      operations = std::to_string(oracle.operations) + "*" + Draft::Elements(parameter);
+  }
+  return operations;
+}
+
 }  // namespace
+
+std::vector<std::string> ValueGuesses(const Draft& draft, const OracleText& oracle) {
+  const std::string operations = OperationsText(draft, oracle);
+  std::vector<std::string> guesses = {
+      "accumulations: \"" + AccumulationsText(draft) + "\", the terms that one result sums: more widen the tolerance",
+      "needs.bytes: \"" + BytesText(draft) + "\", each tensor once: a kernel that seems to move less is refused",
+      "needs.flops: \"" + operations + "\", " +
+          (operations == "0" ? "not counted: write the fewest that any kernel needs"
+                             : "as this kernel: lower it if fewer suffice")};
+  for (const DraftParameter& parameter : draft.parameters) {
+    if (parameter.source.pointer && parameter.role != Role::kOutput && parameter.low.empty())
+      guesses.push_back(parameter.source.name + " holds normally distributed numbers (parameters, distribution)");
+  }
+  return guesses;
+}
 
 std::string EntryOf(const CudaSource& source, const Draft& draft) {
   if (FitsAsItIs(source, draft)) return draft.function->name;
@@ -221,15 +246,10 @@ std::string ProblemText(const CudaSource& source, const Draft& draft, const Orac
   for (const DraftParameter& parameter : draft.parameters) text += ParameterText(parameter);
   text += SizesText(draft);
   text += "accumulations: \"" + AccumulationsText(draft) + "\"  # the terms that one result sums\n";
-  std::string operations = "0";
-  for (const DraftParameter& parameter : draft.parameters) {
-    if (oracle.translated && (parameter.role == Role::kOutput || parameter.role == Role::kInout))
-      operations = std::to_string(oracle.operations) + "*" + Draft::Elements(parameter);
-  }
   text +=
       "# Every tensor once; the operations of this kernel, 0 if they were not counted: lower them if fewer "
       "suffice.\n";
-  return text + "needs: {bytes: \"" + BytesText(draft) + "\", flops: \"" + operations + "\"}\n";
+  return text + "needs: {bytes: \"" + BytesText(draft) + "\", flops: \"" + OperationsText(draft, oracle) + "\"}\n";
 }
 
 }  // namespace kgrpo::evaluator

@@ -3,6 +3,7 @@
 #define KGRPO_EVALUATOR_SHARED_DRAFT_PROBLEM_TEXT_H
 
 #include <string>
+#include <vector>
 
 #include "evaluator_shared/draft/draft.h"
 #include "evaluator_shared/draft/oracle_text.h"
@@ -12,8 +13,12 @@ namespace kgrpo::evaluator {
 // The file, with a launch function of the problem's types where it has none.
 std::string ReferenceText(const CudaSource& source, const Draft& draft);
 
-// What the launch function is called: the file's own, or one that is added.
+// The launch function's name: the file's own, or one that is added.
 std::string EntryOf(const CudaSource& source, const Draft& draft);
+
+// A sentence for each value of problem.yaml that the kernel does not state, beside draft.guesses. Each begins with its
+// key, or names it in brackets.
+std::vector<std::string> ValueGuesses(const Draft& draft, const OracleText& oracle);
 
 std::string ProblemText(const CudaSource& source, const Draft& draft, const OracleText& oracle);
 

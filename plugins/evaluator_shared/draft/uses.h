@@ -1,5 +1,5 @@
-// What a CUDA file does with the memory that a parameter points to: whether it is read or written first, through the
-// kernels that a launcher calls, and by which indices. Used to draft a problem.
+// Finds out how a CUDA file uses the memory that a parameter points to: whether it is read or written first, through
+// the kernels that a launcher calls, and by which indices. Used to draft a problem.
 #ifndef KGRPO_EVALUATOR_SHARED_DRAFT_USES_H
 #define KGRPO_EVALUATOR_SHARED_DRAFT_USES_H
 

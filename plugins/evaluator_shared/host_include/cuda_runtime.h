@@ -1,4 +1,4 @@
-// What a candidate's host code sees of the CUDA runtime in the fast compile route: types, the calls that our
+// The CUDA runtime's header for a candidate's host code in the fast compile route: types, the calls that our
 // libcudart.so.13 offers, and kernel launches. Written to be parsed in a few milliseconds. Code that needs more
 // fails to compile, and nvcc then decides.
 #ifndef KGRPO_HOST_CUDA_RUNTIME_H
@@ -207,7 +207,7 @@ struct Configuration {
   Configuration(dim3 g, dim3 b, size_t s = 0, cudaStream_t t = 0) : grid(g), block(b), shared(s), stream(t) {}
 };
 
-// What `k<<<...>>>` has become: calling it converts the arguments to the kernel's own types and launches.
+// The translation of `k<<<...>>>`: calling it converts the arguments to the kernel's own types and launches.
 template <typename... P>
 struct Launcher {
   void (*kernel)(P...);

@@ -17,9 +17,9 @@ struct Bound {
   double needed_operations = 0, counted_operations = 0;       // floating-point; at most
   double roofline_seconds = 0, seconds = 0;                   // of the needs; of the kernel
 
-  // Whether the kernel is faster than the device's rates and the needs allow.
+  // True if the kernel is faster than the device's rates and the needs allow.
   bool IsBeaten() const;
-  // What follows for kernel and problem, in sentences.
+  // Conclusions for kernel and problem, in sentences.
   std::string Conclusion() const;
   // All of it, as lines for a terminal.
   std::string ToText() const;

@@ -1,5 +1,5 @@
-// Where the labels of a picture's dots go: beside the dot, or apart from it at the end of a leader line. Used by
-// roofline_picture.cc.
+// Chooses positions for the labels of a picture's dots: beside the dot, or apart from it at the end of a leader line.
+// Used by roofline_picture.cc.
 #ifndef KGRPO_EVALUATOR_SHARED_REPORT_LABEL_PLACES_H
 #define KGRPO_EVALUATOR_SHARED_REPORT_LABEL_PLACES_H
 

@@ -1,4 +1,5 @@
-// What limits a kernel's occupancy, from the metrics of how many blocks each resource has room for. Used by remarks.cc.
+// Names the resource that limits a kernel's occupancy, from the metrics of how many blocks each has room for. Used by
+// remarks.cc.
 #ifndef KGRPO_EVALUATOR_SHARED_REPORT_OCCUPANCY_LIMIT_H
 #define KGRPO_EVALUATOR_SHARED_REPORT_OCCUPANCY_LIMIT_H
 

@@ -97,7 +97,7 @@ void NoteAcquire(Warp& warp, const Instruction& in, uint32_t mask, const Access&
 // bytes races with it.
 void BeginCopy(Warp& warp, const Instruction& in, int lane, const Access& target);
 void EndCopy(Warp& warp, const Instruction& in, int lane, const Access& target);
-// Whether any byte that a lane of `mask` reads or writes waits for a copy: as its destination, or, of those it writes,
+// True if any byte that a lane of `mask` reads or writes waits for a copy: as its destination, or, of those it writes,
 // as its source.
 bool TouchesCopies(const Warp& warp, uint32_t mask, const Access& access, bool writes);
 // The same for one lane; reports the race of the two. `verb` is what the lane does: "reads".

@@ -24,7 +24,7 @@ struct Stratum {
   double weight = 1;
 };
 
-// Whether a sample stands for all blocks, by what each is known to do and, where that is known too, by its class
+// True if a sample represents all blocks, by the known work of each and, if known, by its class
 // (ClassByBlock; else empty).
 bool StandsForAll(const std::vector<uint64_t>& sample, const std::vector<uint64_t>& work,
                   const std::vector<uint32_t>& classes);
@@ -33,7 +33,7 @@ bool StandsForAll(const std::vector<uint64_t>& sample, const std::vector<uint64_
 // all. The one that does most is always counted; the whole group is where it is small.
 std::vector<Stratum> Stratify(const std::vector<uint64_t>& work, const std::vector<uint32_t>& classes);
 
-// What the multiprocessor with the most to do executes when each takes the next block as it comes to its end, over
+// The work of the busiest multiprocessor, when each takes the next block as it finishes one, divided by
 // what a block does on average; 0 where all blocks do about the same.
 double BusiestBlocks(const std::vector<uint64_t>& work, uint32_t multiprocessors);
 

@@ -11,7 +11,7 @@ namespace kgrpo::simt {
 
 struct Kernel;
 
-// What a value may depend on; each includes those before it.
+// Origins that a value may depend on; each includes those before it.
 enum class Origin : uint8_t {
   kThread,  // parameters, constants, the thread's number
   kBlock,   // the block's number
@@ -27,7 +27,7 @@ enum class CensusStep : uint8_t {
   kJoin,      // a branch between whose ways blocks cannot differ: goes on where they meet again
 };
 
-// What the census does at each pc. The fields are by pc.
+// The census's action at each pc. The fields are by pc.
 struct CensusPlan {
   std::vector<CensusStep> steps;
   std::vector<uint32_t> joins;  // of kJoin: where to go on

@@ -1,6 +1,6 @@
-// What PTX instructions become on a GPU: how many machine instructions, on which pipe, with which latency. PTX is not
-// machine code: moves and address conversions vanish, an exact division is a subroutine. The figures are what ptxas 13
-// emits for sm_90.
+// Machine code of PTX instructions on a GPU: how many machine instructions, on which pipe, with which latency. PTX is
+// not machine code: moves and address conversions vanish, an exact division is a subroutine. The figures are what ptxas
+// 13 emits for sm_90.
 #ifndef KGRPO_INTERPRETER_SIMT_COST_H_
 #define KGRPO_INTERPRETER_SIMT_COST_H_
 
@@ -34,7 +34,7 @@ Cost CostOf(const Opcode& opcode);
 // exponentials and the like in single precision, those of what they are put together from.
 void AddPipes(const Cost& cost, double times, std::array<double, static_cast<size_t>(Pipe::kCount)>& pipes);
 
-// Whether it passes through the data path of shared memory, though it accesses none: a shuffle.
+// True for a shuffle: it passes through the data path of shared memory without accessing any.
 inline bool Exchanges(const Cost& cost) {
   return cost.pipe == Pipe::kMemory && static_cast<LatencyClass>(cost.latency) == LatencyClass::kShuffle;
 }

@@ -60,7 +60,7 @@ class Counter {
   static constexpr size_t kMostTraced = 1 << 16, kMostTracedOfBlock = 1 << 19;  // instructions
   static constexpr uint32_t kRegistersToYield = 16;  // so many ptxas lets wait for loads; see scoreboard.cc
 
-  // What is kept of one array while blocks run.
+  // State of one array while blocks run.
   struct Array {
     ArrayTraffic traffic;
     uint64_t sectors = 0;
@@ -124,7 +124,7 @@ class Counter {
   std::unordered_map<uint64_t, BlockTrace> traces_;
   BlockTrace* trace_ = nullptr;
   std::map<DeviceAddress, Array> arrays_;
-  // What atomics do at 256 bytes, which one unit of the L2 serves.
+  // Atomics on 256 bytes, which one unit of the L2 serves.
   static constexpr uint64_t kAtomicPart = 256, kAtomicPeriod = 1024;
   struct AtomicPart {
     double turns = 0, turns_by_warp = 0;  // as they are, and if lanes at one address added up first

@@ -1,4 +1,4 @@
-// What a counted launch measures: the inputs of the time model. Sums over the sampled blocks unless said otherwise.
+// Measurements of a counted launch: the inputs of the time model. Sums over the sampled blocks unless said otherwise.
 #ifndef KGRPO_INTERPRETER_SIMT_COUNTS_H_
 #define KGRPO_INTERPRETER_SIMT_COUNTS_H_
 
@@ -24,7 +24,7 @@ enum class Pipe {
 };
 const char* PipeName(Pipe pipe);
 
-// What lies between two touches of the same 64 bytes: as many lines as 2^(i - 1) to 2^i that the block fetches or
+// Bins of reuse distances between two touches of the same 64 bytes: 2^(i - 1) to 2^i lines that the block fetches or
 // writes.
 inline constexpr size_t kReuseDistances = 24;
 using ByDistance = std::array<double, kReuseDistances>;
@@ -55,7 +55,7 @@ struct ArrayTraffic {
   double all_store_sectors = 0;
 };
 
-// What an instruction's result waits for.
+// Latency terms that an instruction's result may wait for.
 enum class LatencyTerm {
   kAlu,
   kFp64,
@@ -82,8 +82,8 @@ struct Latencies {
   }
 };
 
-// What the longest chain of dependent instructions consists of: so a chain that was found once can be timed for other
-// latencies.
+// The longest chain of dependent instructions by latency term, so that a chain that was found once can be timed for
+// other latencies.
 struct LatencyPath {
   double issue = 0;  // cycles that its instructions take to issue, and that no latency explains
   std::array<double, kLatencyTerms> steps{};  // how often each latency is waited for
@@ -116,7 +116,8 @@ struct BlockLatency {
   }
 };
 
-// What instructions ask of the device. The same figures as in Counts, but told apart by instruction or by source line.
+// Demands of instructions on the device. The same figures as in Counts, but told apart by instruction or by source
+// line.
 struct Demand {
   double issued = 0;
   std::array<double, static_cast<size_t>(Pipe::kCount)> pipe{};
@@ -140,7 +141,7 @@ struct LineDemand : Demand {
   int line = 0;
 };
 
-// What Counts::busiest_atomic_turns would be if less came to the L2: the inputs of advice.
+// Values of Counts::busiest_atomic_turns if fewer atomics reached the L2: the inputs of advice.
 struct FewerAtomicTurns {
   double by_warp = 0;     // if the lanes of a warp that meet at one address added up first
   double by_block = 0;    // if all that a block adds to one address were added up first
@@ -151,7 +152,7 @@ struct Counts {
   std::string kernel;
   uint64_t grid_blocks = 0;
   uint64_t sampled_blocks = 0;
-  // Where blocks differ: what the multiprocessor with the most work does, in blocks that do the mean of all. Else 0.
+  // If blocks differ: the work of the busiest multiprocessor, in units of the mean block. Else 0.
   double busiest_blocks = 0;
   uint32_t threads_per_block = 0;
   uint32_t warps_per_block = 0;

@@ -26,7 +26,7 @@ class IntervalRegisters {
   // `depends`, a bit each.
   void SetRange(Operand at, uint32_t low, uint32_t high, uint8_t depends);
 
-  // Whether all blocks agree on the predicate in the lanes of `mask`.
+  // True if all blocks agree on the predicate in the lanes of `mask`.
   bool Agrees(Operand predicate, uint32_t mask) const;
   // Of a 32-bit register, likewise.
   bool AgreesOnValue(Operand at) const { return SpreadOf(at) < 0; }

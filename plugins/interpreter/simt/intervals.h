@@ -15,10 +15,10 @@ struct Interval {
 // The integers of a type that are the same bits as those in `value`, or all of it where these wrap around.
 Interval Within(Interval value, Type type);
 
-// What the operation makes of operands within these intervals, as mathematics has it; `*any` where that is not known.
+// The mathematical result of the operation on operands within these intervals; sets `*any` if that is not known.
 Interval Apply(Operation operation, Type type, const Interval& a, const Interval& b, const Interval& c, bool* any);
 
-// Whether the relation holds for all (1), for none (0) or perhaps (-1).
+// 1 if the relation holds for all values, 0 if for none, -1 if for some.
 int Holds(Relation relation, const Interval& a, const Interval& b);
 
 }  // namespace kgrpo::simt

@@ -39,13 +39,13 @@ struct LaunchConfig {
   uint64_t further_seed = 0;    // which ones
   bool whole = false;           // kCounted: all blocks run, the others uncounted
   // kCounted and `whole`: by block, warp instructions that an earlier launch like this one has found them to execute.
-  // What is counted is chosen by it. Empty: not known.
+  // Used to choose the counted blocks. Empty: not known.
   std::vector<uint64_t> known_work;
   uint32_t multiprocessors = 132;  // kCounted: who share the blocks
   uint32_t resident_blocks = 264;  // kCounted: as many run at once
   Latencies latencies;             // kCounted; Device::latencies
   uint32_t l1_share = 32 * 1024;   // kCounted; see L1Share in time_model.h
-  // What shared memory holds at first, a byte. Where it is given, vector and matrix loads of what no thread has written
+  // The initial byte of shared memory. If it is given, vector and matrix loads of what no thread has written
   // are no findings (kChecked): whether their values matter shows where launches with several such bytes differ.
   std::optional<uint8_t> unwritten_shared;
   bool last_block_first = false;           // of all that can be resident; else the first one
@@ -54,7 +54,7 @@ struct LaunchConfig {
   uint32_t max_findings = 8;               // then it stops looking
 };
 
-// What a check found. A code a kind, so that a verdict can be chosen by it.
+// The kind of a finding. A code a kind, so that a verdict can be chosen by it.
 enum class FindingCode {
   kInvalidLaunch,  // block too large, too much shared memory, wrong parameter bytes
   kOutOfBounds,    // or through a null, freed or host pointer

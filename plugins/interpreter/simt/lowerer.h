@@ -21,7 +21,7 @@ namespace kgrpo::simt {
 // The name that a mangled one ends with: "_ZZ9transposeE4tile" -> "tile".
 std::string SourceName(std::string_view mangled);
 
-// What an instruction makes of sources that nothing has set (lowering_unset.cc).
+// How an instruction treats unset sources (lowering_unset.cc).
 UnsetRule UnsetRuleOf(const Opcode& op);
 
 class Lowerer {
@@ -43,7 +43,7 @@ class Lowerer {
     std::unordered_map<std::string_view, Place> variables;
     std::unordered_map<std::string_view, uint32_t> labels;  // index in Function::labels
     std::vector<uint32_t> label_pcs;                        // by label
-    // What must be filled in once the labels' pcs are known.
+    // Branches to be filled in once the labels' pcs are known.
     std::vector<std::pair<uint32_t, uint32_t>> branches;  // (pc, label)
     std::vector<std::pair<uint32_t, uint32_t>> tables;    // (index in Kernel::branch_targets, label)
     std::vector<uint32_t> returns;                        // pcs

@@ -23,7 +23,7 @@ Kernel LowerKernel(const PtxModule& module, const Function& entry,
 uint32_t AssignSlots(const Kernel& kernel, const std::vector<Type>& types, const std::vector<uint32_t>& whole,
                      std::vector<Operand>& offsets, uint32_t& most_alive, std::vector<uint32_t>& unset);
 
-// What a pointer to the function holds; 0 where the module defines none of that name.
+// The value of a pointer to the function; 0 if the module defines none of that name.
 uint64_t FunctionAddress(const PtxModule& module, std::string_view name);
 
 // The basic blocks that may follow block `index`, by index.

@@ -227,7 +227,7 @@ void Report(Warp& warp, uint32_t pc, int lane, FindingCode code, bool fatal, Dev
 void NoteFact(Grid& grid, const std::string& fact, const std::string& more);
 // "at byte 4 of the thread's local arrays (32 bytes)"
 std::string DescribeLocal(const Grid& grid, uint64_t offset);
-// Where the first thread of a block that has not ended is: "kernel 'scan', line 12: thread ... still runs".
+// Describes the first thread of a block that has not ended: "kernel 'scan', line 12: thread ... still runs".
 std::string DescribeUnfinished(const Block& block);
 // "shared array 'tile' (4224 bytes)" or where it lies beside.
 std::string DescribeShared(const Grid& grid, uint64_t offset, uint32_t size);

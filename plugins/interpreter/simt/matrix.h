@@ -16,7 +16,7 @@ namespace kgrpo::simt {
 
 enum class Element : uint8_t { kF16, kBf16, kTf32, kF32, kS8, kU8, kS32 };
 
-// What Instruction::offset holds of a matrix instruction.
+// The contents of Instruction::offset of a matrix instruction.
 struct Shape {
   uint32_t m = 0, n = 0, k = 0;
   Element input = Element::kF16, sum = Element::kF32, result = Element::kF32;

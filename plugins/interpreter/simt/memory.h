@@ -21,7 +21,7 @@ inline constexpr DeviceAddress kLocalWindow = 0x0DA0'0000'0000'0000;
 inline constexpr DeviceAddress kParamWindow = 0x0DB0'0000'0000'0000;
 inline constexpr DeviceAddress kGlobalWindow = 0x0D80'0000'0000'0000;
 
-// Whether a host pointer may look so.
+// True if a host pointer may have this value.
 constexpr bool MayBeOfHost(DeviceAddress address) {
   return address >= 4096 && address < (uint64_t{1} << 52);
 }
@@ -48,7 +48,7 @@ class Allocation {
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
 
-  // Whether every byte of [offset, offset + count) was written since allocation or the last Poison.
+  // True if every byte of [offset, offset + count) was written since allocation or the last Poison.
   bool Initialised(uint64_t offset, uint64_t count) const {
     return uninitialised_ == 0 || InitialisedSlow(offset, count);
   }
@@ -103,7 +103,7 @@ class DeviceMemory {
   Allocation* Find(DeviceAddress address);
   const Allocation* Find(DeviceAddress address) const { return const_cast<DeviceMemory*>(this)->Find(address); }
 
-  // Whether [address, address + bytes) lies within one allocation.
+  // True if [address, address + bytes) lies within one allocation.
   bool Contains(DeviceAddress address, uint64_t bytes) const;
 
   // Host <-> device and device <-> device copies, by the evaluator or for a forwarded cudaMemcpy. Read and Copy work on
@@ -117,7 +117,7 @@ class DeviceMemory {
   // Fills an allocation with `pattern` and marks it uninitialised: an output before a call. `address` is its start.
   void Poison(DeviceAddress address, uint8_t pattern);
 
-  // Whether every byte of the range has been written.
+  // True if every byte of the range has been written.
   bool Initialised(DeviceAddress address, uint64_t bytes) const;
 
   // "16 bytes before 'x' (4096 bytes)", for findings.
@@ -140,7 +140,7 @@ class DeviceMemory {
   uint64_t generation_ = 0;
   DeviceAddress next_;
   std::map<DeviceAddress, std::unique_ptr<Allocation>> allocations_;
-  // What was freed last, for findings: no address is given out twice.
+  // Freed allocations, for findings: no address is given out twice.
   struct Freed {
     uint64_t bytes;
     std::string name;

@@ -17,7 +17,7 @@ namespace kgrpo::simt {
 inline constexpr int kLanes = 32;
 inline constexpr uint32_t kAllLanes = 0xFFFFFFFFu;
 
-// Where an operand's 32 lanes lie: >= 0 a byte offset in the warp's registers, < 0 the complement of a byte offset in
+// Location of an operand's 32 lanes: >= 0 a byte offset in the warp's registers, < 0 the complement of a byte offset in
 // the kernel's constants (immediates and parameters, broadcast). A slot is 32 lanes of 4 bytes (types of up to 32 bits,
 // the lower ones meaningful) or of 8. Predicates are one 32-bit mask.
 using Operand = int32_t;
@@ -63,7 +63,7 @@ inline constexpr uint16_t kFlagReadOnly = 256;  // ld.global.nc: may be moved ac
 inline constexpr uint16_t kFlagBlockScope = 4096;     // .cta: orders within the block only
 inline constexpr uint16_t kFlagPlainVolatile = 8192;  // .volatile: no order but its own
 
-// What an instruction costs on a GPU; see cost.h.
+// The cost of an instruction on a GPU; see cost.h.
 struct Cost {
   Pipe pipe = Pipe::kInt;
   uint8_t latency = 0;  // a LatencyClass

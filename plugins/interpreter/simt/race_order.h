@@ -14,8 +14,8 @@ enum class Order : uint8_t { kBefore, kSameWarp, kUnordered };
 
 Order OrderOf(const AccessEvent& event, const Warp& warp);
 
-// Whether the access `cell` happened before what `lane` of `warp` does now. `event` and `order` remember the last
-// answer: the cells of neighbouring lanes tend to come from one instruction.
+// HappenedBefore is true if the access `cell` happened before the current access of `lane` of `warp`. `event` and
+// `order` remember the last answer: the cells of neighbouring lanes tend to come from one instruction.
 struct Memory {
   uint32_t event = 0;
   Order order = Order::kBefore;

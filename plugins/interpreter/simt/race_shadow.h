@@ -66,7 +66,7 @@ class RaceShadow {
   }
   bool empty() const { return cells_ == nullptr; }
 
-  // Whether any atomic or volatile write was noted: all cells of those are 0 otherwise.
+  // True if any atomic or volatile write was noted: all cells of those are 0 otherwise.
   bool atomics() const { return atomics_; }
   // To be called before one is noted.
   void ExpectAtomics() { atomics_ = true; }

@@ -16,7 +16,7 @@
 
 namespace kgrpo::simt {
 
-// Whether a block may wait for what another one writes: then all must run.
+// True if a block may wait for a value that another one writes: then all must run.
 bool MayPoll(const Kernel& kernel);
 
 class GridRun {

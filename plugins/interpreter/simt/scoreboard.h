@@ -43,7 +43,7 @@ class Scoreboard {
     int32_t step = -1;
   };
   Region Schedule(const std::vector<uint32_t>& pcs);
-  // What its result waits for, how often; the term is kCount where it is there at once.
+  // Latency terms that its result waits for, and how often; kCount if the result is available at once.
   struct Wait {
     LatencyTerm term = LatencyTerm::kCount;
     double times = 0, extra = 0;  // cycles beside the latencies

@@ -58,7 +58,7 @@ struct Device {
   static Device Load(const std::string& path);
 };
 
-// What the compiler gave the kernel.
+// Resources that the compiler assigned to the kernel.
 struct KernelResources {
   int registers_per_thread = 32;  // ptxas -v
   uint32_t static_shared_bytes = 0;
@@ -97,7 +97,7 @@ struct TimeEstimate {
 // The bytes of L1 that a block has while as many as fit run together: LaunchConfig::l1_share.
 uint32_t L1Share(const Device& device, const KernelResources& resources, uint32_t threads_per_block, uint64_t blocks);
 
-// What earlier launches of a call left in the L2, if there were any: bytes of each array, by its address, the last
+// Contents of the L2 after the earlier launches of a call, if any: bytes of each array, by its address, the last
 // touched last.
 class L2Contents {
  public:
@@ -109,7 +109,7 @@ class L2Contents {
   // A launch begins; whether there was one before.
   bool Launch() { return std::exchange(launched_, true); }
   double BytesOf(uint64_t address) const;
-  // What a launch touched, in a cache that keeps `capacity`.
+  // Adds the arrays that a launch touched, to a cache that keeps `capacity`.
   void Touch(const std::vector<Touched>& arrays, double capacity);
 
  private:

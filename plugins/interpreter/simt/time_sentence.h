@@ -22,7 +22,7 @@ inline std::string BytesText(double bytes) {
   return Print("%.1f kB", bytes / 1e3);
 }
 
-// What the warps of a multiprocessor wait for, one round of resident blocks after the other.
+// Waiting of a multiprocessor's warps, over its successive rounds of resident blocks.
 struct Waiting {
   LatencyPath chain;    // of all rounds together
   Latencies latencies;  // that it waits for

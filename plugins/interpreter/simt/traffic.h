@@ -34,7 +34,7 @@ struct Traffic {
 Traffic SumTraffic(const Counts& counts, const Device& device, double scale, double blocks_at_once,
                    const L2Contents& contents);
 
-// What stores cost beyond their sectors, in sectors of the L2, that leave so many sectors of so many lines with gaps.
+// The extra cost, in sectors of the L2, of stores that leave so many sectors of so many lines with gaps.
 double PartialStoreCost(double lines, double sectors, const Device& device);
 
 // Cycles of shared memory's data path, of a Counts or a Demand.
@@ -44,7 +44,7 @@ double SharedCycles(const Counted& counted, const Device& device) {
   return counted.shared_ideal_wavefronts + device.shared_conflict_cycles * conflicts + counted.exchange_wavefronts;
 }
 
-// What atomics of the whole grid take, in cycles: all of them at the L2's rate, and those of its busiest unit.
+// Cycles of the atomics of the whole grid: all of them at the L2's rate, and those of its busiest unit.
 struct AtomicCycles {
   double all = 0, busiest = 0;
 };

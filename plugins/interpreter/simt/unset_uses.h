@@ -9,7 +9,7 @@
 
 namespace kgrpo::simt {
 
-// What becomes of sources that nothing has set. Where it is not certain that the result depends on one, it counts as
+// How an instruction treats unset sources. If it is not certain that the result depends on one, it counts as
 // set: nobody is accused for a value that may not matter.
 enum class UnsetRule : uint8_t {
   kAny,          // the result is unset where any source is

@@ -32,8 +32,8 @@ struct GpuBatch {
 GpuBatch PackOnGpu(const ModelConfig& config, const std::vector<PackedSequence>& sequences, RotaryTable& rotary,
                    at::ScalarType dtype, at::Device device);
 
-// What the backward of one layer needs. With only `input` it computes the rest again. [queries]: all rows, or the
-// outputs in the last layer.
+// Values of one layer's forward that its backward needs. With only `input` it computes the rest again. [queries]: all
+// rows, or the outputs in the last layer.
 struct GpuLayerActivations {
   at::Tensor input;  // [rows, hidden]
   at::Tensor attention_scale, attention_input;

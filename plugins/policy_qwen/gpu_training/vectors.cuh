@@ -29,7 +29,7 @@ __device__ inline __nv_bfloat16 FromFloat(float value) {
   return __float2bfloat16(value);
 }
 
-// What storing a value in T and reading it again gives.
+// A value rounded to T and back.
 template <typename T>
 __device__ inline float Rounded(float value) {
   return ToFloat(FromFloat<T>(value));
@@ -88,7 +88,7 @@ void Dispatch(bool bfloat16, bool wide, Body&& body) {
   }
 }
 
-// Whether pointers and element counts are multiples of 16 bytes of `bfloat16` or float32 elements.
+// True if pointers and element counts are multiples of 16 bytes of `bfloat16` or float32 elements.
 template <typename... Values>
 bool IsWide(bool bfloat16, Values... values) {
   const uint64_t elements = bfloat16 ? 8 : 4;

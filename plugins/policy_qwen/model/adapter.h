@@ -41,7 +41,7 @@ class AdapterSet {
   at::Tensor Get(size_t index) const;                                 // the view of specs()[index]
   const at::Tensor& buffer() const { return buffer_; }
   int64_t parameter_count() const;
-  // Whether every B is zero: then the adapted model is the base, bit for bit.
+  // True if every B is zero: then the adapted model is the base, bit for bit.
   bool IsOff() const;
 
   // `base` with the adapter's factors beside its tensors, which are shared.
@@ -66,9 +66,9 @@ int64_t CopiedBytes(const AdapterConfig& adapter, const Weights& base);
 // The targets' weights of `merged` := those of `adapted` plus scale B A. `merged` may share `adapted`'s tensors.
 void MergeAdapter(const ModelConfig& config, const Weights& adapted, const Weights& merged);
 
-// Whether a folder holds an adapter, and no weights of its own.
+// True if a folder holds an adapter, and no weights of its own.
 bool IsAdapterFolder(const std::string& folder);
-// What adapter_config.json says. Throws kgrpo::Error naming file and key for what is no LoRA adapter of linear layers.
+// Reads adapter_config.json. Throws kgrpo::Error naming file and key for what is no LoRA adapter of linear layers.
 AdapterConfig ReadAdapterConfig(const std::string& folder);
 // The model folder that an adapter was trained on. Throws KGRPO_ERROR_NOT_FOUND where it is not there.
 std::string BaseOfAdapter(const std::string& folder);

@@ -39,7 +39,7 @@ struct AttentionPlan {
 AttentionPlan MakeAttentionPlan(const ModelConfig& config, const std::vector<int64_t>& lengths,
                                 const std::vector<int64_t>& query_counts, at::Device device);
 
-// What the backward needs.
+// Values that the backward needs.
 struct AttentionActivations {
   at::Tensor queries, keys, values;       // gathered
   std::vector<at::Tensor> probabilities;  // a group each; undefined where they are computed again

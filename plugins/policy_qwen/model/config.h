@@ -1,6 +1,6 @@
-// What kind of model a Hugging Face folder holds: config.json and generation_config.json, as transformers 4 and 5 write
-// them, read into one description. Everything that the model cannot reproduce exactly is refused here, by name.
-// Used by the parameters (shapes), the model (constants) and the policy (end tokens, dtype).
+// The description of a model, read from a Hugging Face folder: config.json and generation_config.json, as transformers
+// 4 and 5 write them. Everything that the model cannot reproduce exactly is refused here, by name. Used by the
+// parameters (shapes), the model (constants) and the policy (end tokens, dtype).
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_MODEL_CONFIG_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_MODEL_CONFIG_H_
 

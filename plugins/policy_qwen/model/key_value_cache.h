@@ -35,7 +35,7 @@ class KeyValueCache {
   const at::Tensor& WholeValues(int64_t layer) const { return values_[static_cast<size_t>(layer)]; }
   int64_t capacity() const { return capacity_; }
   int64_t columns() const { return columns_; }  // in use, the open one included
-  // Where a row's own columns begin; those before are padding.
+  // The first of a row's own columns; those before are padding.
   int64_t first_column(int64_t row) const { return first_columns_[static_cast<size_t>(row)]; }
 
   // float32 [rows, 1, 1, columns] to add to scores: -inf where a row has no token. Undefined if all rows have all.

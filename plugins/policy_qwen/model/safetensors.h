@@ -22,7 +22,7 @@ struct StoredTensor {
   std::string file;  // for messages
 };
 
-// Whether a model folder holds weights that TensorFiles would open.
+// True if a model folder holds weights that TensorFiles would open.
 bool HasTensorFiles(const std::string& folder);
 
 // The tensors of a model folder: model.safetensors, or the shards that model.safetensors.index.json lists.
@@ -44,7 +44,7 @@ class TensorFiles {
   std::map<std::string, StoredTensor> tensors_;
 };
 
-// What WriteTensorFile writes: a compact row-major tensor in the caller's memory.
+// A tensor for WriteTensorFile: a compact row-major tensor in the caller's memory.
 struct TensorToWrite {
   std::string name;
   std::string dtype;

@@ -57,7 +57,7 @@ struct PackedSequence {
 PackedBatch PackSequences(const ModelConfig& config, const std::vector<PackedSequence>& sequences, RotaryTable& rotary,
                           at::Device device);
 
-// What the backward of one layer needs of its forward. [rows] of all, [queries] of the rows that go on: all, or the
+// Values of one layer's forward that its backward needs. [rows] of all, [queries] of the rows that go on: all, or the
 // outputs in the last layer.
 struct LayerActivations {
   at::Tensor input;            // [rows, hidden]

@@ -23,7 +23,7 @@ struct Message {
 // Immutable: safe from any thread.
 class ChatTemplate {
  public:
-  // What a ChatML program may do besides <|im_start|>role\ncontent<|im_end|>\n for each message.
+  // Variations of a ChatML template beside <|im_start|>role\ncontent<|im_end|>\n for each message.
   struct Format {
     std::string name;  // "chatml", or "qwen3": with the thinking switch and the handling of thoughts
     // Goes in front where the conversation doesn't begin with a system message.

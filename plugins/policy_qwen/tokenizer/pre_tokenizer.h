@@ -14,7 +14,7 @@
 
 namespace kgrpo::tokenizer {
 
-// What a Split does with the matches of its pattern (and, with the matches, text between them): the names of the file.
+// How a Split treats the matches of its pattern (and, with the matches, text between them): the names of the file.
 enum class SplitBehavior { kIsolated, kRemoved, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
 // Immutable: safe from any thread.

@@ -34,7 +34,7 @@ class Tokenizer {
 
   // The text of the tokens, always valid UTF-8: bytes that form no character become U+FFFD. With skip_special, special
   // tokens are left out. Ids that name no token (a model's embedding often has spare rows) give nothing.
-  // Where the tokenizer normalizes, Decode(Encode(text)) is NFC(text).
+  // If the tokenizer normalizes, Decode(Encode(text)) is NFC(text).
   std::string Decode(std::span<const int32_t> ids, bool skip_special) const;
 
   // The id of a token as tokenizer.json spells it, such as "<|im_end|>"; -1 if there is none.

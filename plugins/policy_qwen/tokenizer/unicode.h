@@ -42,7 +42,7 @@ struct UnicodeAddition {
 };
 std::span<const UnicodeAddition> UnicodeAdditions();
 
-// Whether the reference's NFC, of an older version, takes no notice of a code point that ours would compose or reorder.
+// True if the reference's NFC, of an older version, ignores a code point that ours would compose or reorder.
 bool IsUnknownToReferenceNfc(uint32_t code_point);
 
 bool IsWhiteSpace(uint32_t code_point);     // property White_Space: `\s` of the regex engines

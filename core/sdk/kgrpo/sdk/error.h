@@ -36,7 +36,7 @@ inline void ReleaseOwned(kgrpo_error* error) {
 }
 inline void ReleaseStatic(kgrpo_error*) {}
 
-// What is returned when there is no memory left to describe an error with.
+// The error for the case that there is no memory to describe one with.
 inline kgrpo_error* OutOfMemory() {
   static const char kText[] = "out of memory";
   static kgrpo_error error = {sizeof(kgrpo_error), KGRPO_ERROR_INTERNAL, {kText, sizeof(kText) - 1}, ReleaseStatic};

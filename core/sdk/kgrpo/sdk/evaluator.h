@@ -17,7 +17,7 @@
 
 namespace kgrpo {
 
-// What an evaluator found of a kernel; kgrpo_evaluation says what each member means. The verdict alone is required, and
+// An evaluator's findings on a kernel; kgrpo_evaluation documents each member. The verdict alone is required, and
 // of a correct kernel the seconds.
 struct Found {
   std::string verdict;  // KGRPO_VERDICT_CORRECT, "not_compiled", "wrong", ...

@@ -125,7 +125,7 @@ class GenerationQueue {
     waiting_.clear();
   }
 
-  // Whether the batch under way was cancelled. [the queue's thread]
+  // True if the batch under way was cancelled. [the queue's thread]
   bool Cancelled() const { return cancelled_; }
 
  private:

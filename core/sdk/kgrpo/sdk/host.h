@@ -15,7 +15,7 @@
 
 namespace kgrpo {
 
-// What a metric is; kgrpo_metric_declaration says what each member means.
+// Description of a metric; kgrpo_metric_declaration documents each member.
 struct MetricDeclaration {
   std::string_view name, label, group;
   kgrpo_metric_kind kind = KGRPO_METRIC_NUMBER;
@@ -138,7 +138,7 @@ class DeviceTurn {
   DeviceTurn(const DeviceTurn&) = delete;
   DeviceTurn& operator=(const DeviceTurn&) = delete;
 
-  // Whether the device was held for as long as one should without a pause.
+  // True once the device has been held for kSlice: then pause.
   bool SliceIsOver() const { return std::chrono::steady_clock::now() - since_ >= kSlice; }
 
   // Gives the device up, also at the end of the work. Throws what `settle` does, with the device given up.

@@ -1,4 +1,4 @@
-// What became of a request to a coder, as an owning copy of kgrpo_coder_answer, and what outcomes are called. Used by
+// An owning copy of kgrpo_coder_answer, and the names of outcomes. Used by
 // the host wherever it keeps one, and by plugins that make or name one.
 #ifndef KGRPO_SUPPORT_CODER_ANSWER_H
 #define KGRPO_SUPPORT_CODER_ANSWER_H
@@ -10,7 +10,7 @@
 
 namespace kgrpo {
 
-// What became of a request to a coder; kgrpo_coder_answer says what each field means.
+// A coder's answer to a request; kgrpo_coder_answer documents each field.
 struct CoderAnswer {
   kgrpo_coder_outcome outcome = KGRPO_CODER_FAILED;
   std::string source;

@@ -42,7 +42,7 @@ class EvaluationView {
   kgrpo_evaluation c_{};
 };
 
-// What an evaluator found about one kernel; kgrpo_evaluation says what each field means.
+// An evaluator's findings on one kernel; kgrpo_evaluation documents each field.
 struct Evaluation {
   bool compiled = false;
   bool correct = false;

@@ -10,7 +10,7 @@
 
 namespace kgrpo {
 
-// What is not finite becomes null where it is written. Readers throw nlohmann::json::exception.
+// Numbers that are not finite are written as null. Readers throw nlohmann::json::exception.
 nlohmann::ordered_json MetricsJson(const std::vector<Metric>& metrics);  // {"name": value, ...}, order kept
 std::vector<Metric> MetricsFrom(const nlohmann::ordered_json& json);
 nlohmann::ordered_json RemarksJson(const std::vector<Remark>& remarks);  // [{"group": ..., "text": ...}, ...]

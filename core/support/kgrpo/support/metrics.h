@@ -16,7 +16,7 @@ namespace kgrpo {
 struct Fact {
   std::string label;  // "bytes a call"
   std::string value;  // "30"; with the 95% interval where NAME_low and NAME_high were pushed too
-  // Where it is a part of a whole, which: of the run time for what something would take alone, so above 1 too.
+  // The fraction of a whole that it is, if any: of the run time for a time alone, so above 1 too.
   std::optional<double> fraction = std::nullopt;
 };
 
@@ -25,7 +25,7 @@ struct FactGroup {
   std::vector<Fact> facts;
 };
 
-// What was pushed as `name`; nothing where that was not.
+// The value pushed as `name`; nothing if there is none.
 std::optional<double> ValueOf(const std::vector<Metric>& metrics, const std::string& name);
 
 // Metrics in the order of their declaration, each group's remarks behind them; then groups of remarks alone; metrics
