@@ -54,6 +54,7 @@ DeviceEvaluator::DeviceEvaluator(const Options& options)
     : options_(options),
       helper_directory_(options.helper_directory.empty() ? evaluator::FindHelperDirectory() : options.helper_directory),
       toolkit_(evaluator::CudaToolkit::Find(options.cuda_home)),
+      forms_(evaluator::FormLibraries::Find(options.libtorch, options.tvm_ffi, helper_directory_)),
       sandbox_(options.sandbox, helper_directory_, toolkit_.readable),
       worker_sandbox_(sandbox_),
       device_(options.device),
@@ -67,6 +68,7 @@ DeviceEvaluator::DeviceEvaluator(const Options& options)
                  .library_directory = helper_directory_,
                  .compute_capability = device_.compute_capability(),
                  .cache_file = options.compile_cache,
+                 .forms = forms_,
                  .on_fallback = options.on_compile_fallback}),
       candidate_memory_(device_),
       reference_memory_(device_),
@@ -74,6 +76,7 @@ DeviceEvaluator::DeviceEvaluator(const Options& options)
   Worker::Options worker;
   worker.helper_directory = helper_directory_;
   worker.runtime_library = FindRuntime(toolkit_);
+  worker.readable = forms_.Readable();
   worker.device_uuid = device_.uuid();
   worker.device_node = device_.node();
   worker.call_seconds = options.call_seconds;
@@ -285,7 +288,9 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
   std::vector<Case> cases = DrawCases(open, key, options_.seeds * (thorough ? 2 : 1), show_hidden);
 
   InterpretedChecks::Running interpreting;
-  if (interpreted_checks_) interpreting = Interpret(open, compiled.kernel, cases);
+  // The interpreter runs no libraries.
+  const bool uses_libraries = evaluator::UsesFormLibraries(compiled.kernel);
+  if (interpreted_checks_ && !uses_libraries) interpreting = Interpret(open, compiled.kernel, cases);
   const Clock::time_point asked = Clock::now();
   std::optional<Held> held = HoldDevice();
   const Clock::time_point begin = Clock::now();
@@ -341,9 +346,12 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
   if (evaluation.correct) {
     for (const std::string& note : finding.notes) evaluation.diagnosis += " " + note + ".";
     if (finding.trouble) evaluation.diagnosis += " Checks: device only: " + finding.trouble.sentence;
-    evaluation.metrics.emplace_back("checks_interpreted", interpreted_checks_ && !finding.trouble ? 1 : 0);
+    if (interpreted_checks_ && uses_libraries)
+      evaluation.diagnosis += " Checks: device only: its host code uses a library that the interpreter lacks.";
+    const bool interpreted = interpreted_checks_ && !uses_libraries && !finding.trouble;
+    evaluation.metrics.emplace_back("checks_interpreted", interpreted ? 1 : 0);
   }
-  if (profiler_ && evaluation.correct) {
+  if (profiler_ && evaluation.correct && !uses_libraries) {
     held = HoldDevice();
     large_memory.emplace(*this);
     ReserveFor(open.problem, {});
@@ -375,8 +383,8 @@ std::string DeviceEvaluator::Version() const {
   std::ostringstream text;
   text << "evaluator " << SourceDigest() << "; " << compiler_.Version() << "; " << device_.uuid() << "; "
        << device_.driver() << "; " << options_.seeds << "; " << options_.timing.relative_error << "; "
-       << options_.timing.budget_seconds << "; " << options_.timing.memory_bytes
-       << (no_gates_.empty() ? "" : "; no gates") << (interpreted_checks_ ? "; interpreted" : "")
+       << options_.timing.budget_seconds << "; " << options_.timing.memory_bytes << "; " << forms_.torch << "; "
+       << forms_.tvm_ffi << (no_gates_.empty() ? "" : "; no gates") << (interpreted_checks_ ? "; interpreted" : "")
        << (profiler_ ? "; " + profiler_->Describe() : "");
   return text.str();
 }

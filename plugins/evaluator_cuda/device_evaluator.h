@@ -37,9 +37,10 @@ class DeviceEvaluator {
   struct Options {
     int device = 0;
     evaluator::SandboxMode sandbox = evaluator::SandboxMode::kAuto;
-    std::string cuda_home;         // "" to search
-    std::string helper_directory;  // "" to search
-    std::string compile_cache;     // evaluator::Compiler::Options::cache_file
+    std::string cuda_home;          // "" to search
+    std::string helper_directory;   // "" to search
+    std::string libtorch, tvm_ffi;  // evaluator::FormLibraries::Find
+    std::string compile_cache;      // evaluator::Compiler::Options::cache_file
     evaluator::CompileRoute route = evaluator::CompileRoute::kFast;
     size_t compilers = 2;  // compile processes kept ready
     int seeds = 2;         // a size
@@ -142,6 +143,7 @@ class DeviceEvaluator {
   const Options options_;
   const std::string helper_directory_;
   const evaluator::CudaToolkit toolkit_;
+  const evaluator::FormLibraries forms_;
   const evaluator::Sandbox sandbox_;   // of compilers
   std::string no_gates_;               // of workers
   evaluator::Sandbox worker_sandbox_;  // of workers: where CUDA does not work in all of it, less

@@ -27,6 +27,9 @@ Layout::Layout(const evaluator::Problem& problem, const evaluator::Bindings& siz
     }
     values_.push_back(value);
   }
+  for (const evaluator::Parameter& parameter : problem.parameters) {
+    for (const int64_t extent : parameter.ShapeAt(size)) values_.push_back({0, static_cast<uint64_t>(extent)});
+  }
   bytes_ = at;
 }
 

@@ -30,7 +30,8 @@ class Layout {
   const std::vector<Tensor>& tensors() const { return tensors_; }
   uint64_t bytes() const { return bytes_; }  // of a whole set, a multiple of kAlignment
 
-  // The arguments of a call on the set that starts at `base` in the worker's memory of that number.
+  // The arguments of a call on the set that starts at `base` in the worker's memory of that number, and behind them
+  // each tensor's extents, for candidates that take tensors (evaluator_shared/candidate_form.h).
   std::vector<Plan::Value> Arguments(uint32_t memory, uint64_t base) const;
 
  private:

@@ -16,6 +16,7 @@
 #include <set>
 
 #include "evaluator_cuda/device_errors.h"
+#include "evaluator_shared/candidate_form.h"
 #include "evaluator_shared/seccomp_filter.h"
 
 namespace kgrpo::evaluator_cuda {
@@ -39,8 +40,10 @@ double Since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Not where a kernel or variable is named to a function that the worker does not stand before (worker/interposed.cc).
+// Not where a kernel or variable is named to a function that the worker does not stand before (worker/interposed.cc),
+// nor where libraries come with code of their own.
 bool MayBePlaced(const evaluator::CompiledKernel& kernel) {
+  if (evaluator::UsesFormLibraries(kernel)) return false;
   static const std::set<std::string> kInterposed = {
       "cudaFuncGetAttributes", "cudaFuncSetAttribute", "cudaFuncSetCacheConfig",
       "cudaOccupancyMaxActiveBlocksPerMultiprocessor", "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags"};
@@ -84,7 +87,8 @@ Worker::Worker(const evaluator::Sandbox& sandbox, const Options& options) : opti
                          "CUDA_DEVICE_ORDER=PCI_BUS_ID",
                          "CUDA_DEVICE_MAX_CONNECTIONS=" + std::to_string(options_.connections)};
   if (scratch_) command.scratch = scratch_->path();
-  command.readable = {std::filesystem::path(options_.runtime_library).parent_path().string()};
+  command.readable = options_.readable;
+  command.readable.push_back(std::filesystem::path(options_.runtime_library).parent_path().string());
   command.descriptors = {
       {theirs.get(), kSocket}, {gates_.open_descriptor(), kGates}, {gates_.reached_descriptor(), kReached}};
   command.compiler_filter = false;  // it installs its own before it loads the candidate
@@ -166,6 +170,7 @@ Trouble Worker::EndOf(Heard how) {
     return {"forbidden",
             "The host code made a system call that is not allowed, perhaps to start a process or a thread."};
   if (signal != 0) return {"crash", "The host code crashed: " + SignalText(signal) + "."};
+  if (Trouble broken = evaluator::FormBroken(end->exit_code)) return broken;
   return {"crash", "The host code ended its process (exit code " + std::to_string(end->exit_code) +
                        ") before the launch function returned."};
 }
@@ -227,7 +232,9 @@ Trouble Worker::Load(const evaluator::CompiledKernel& kernel) {
   text += kernel.cubin;
   std::vector<char> payload;
   Send(Ask::kLoad, text.data(), text.size());
-  if (Trouble trouble = Expect(Say::kLoaded, &payload, options_.call_seconds)) return trouble;
+  // Libraries that come with it are read from a disk.
+  const double seconds = evaluator::UsesFormLibraries(kernel) ? kStartSeconds : options_.call_seconds;
+  if (Trouble trouble = Expect(Say::kLoaded, &payload, seconds)) return trouble;
   if (payload.empty()) return {};
   const std::string why(payload.begin(), payload.end());
   const std::string undefined = "undefined symbol: ";

@@ -41,10 +41,11 @@ class Worker {
  public:
   struct Options {
     std::string helper_directory;
-    std::string runtime_library;  // libcudart.so.13 of the toolkit
-    std::string device_uuid;      // for CUDA_VISIBLE_DEVICES
-    std::string device_node;      // /dev/nvidia0, the only one that it sees; "" where that is not known: all of them
-    double call_seconds = 10;     // limit for one run of a plan
+    std::string runtime_library;             // libcudart.so.13 of the toolkit
+    std::vector<std::string> readable = {};  // further folders that it may read
+    std::string device_uuid;                 // for CUDA_VISIBLE_DEVICES
+    std::string device_node;   // /dev/nvidia0, the only one that it sees; "" where that is not known: all of them
+    double call_seconds = 10;  // limit for one run of a plan
     // Of the driver's queues of work for the device, as CUDA_DEVICE_MAX_CONNECTIONS: streams beyond so many may wait
     // for one another. Fewer make a context sooner.
     int connections = kFewConnections;

@@ -11,6 +11,11 @@
 #include "source_digest.h"  // made by the build
 
 namespace kgrpo::evaluator {
+namespace {
+
+constexpr double kFormPatience = 3;  // PyTorch's headers take nvcc some twenty times as long as a kernel
+
+}  // namespace
 
 CompileRoute CompileRouteFromName(const std::string& name) {
   return name == "nvcc" ? CompileRoute::kNvcc : CompileRoute::kFast;
@@ -35,15 +40,19 @@ Compiler::~Compiler() = default;
 
 CompileOutcome Compiler::Compile(const Problem& problem, const std::string& source, bool reference_route) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto timed = [begin, &problem](CompileOutcome outcome) {
+  const CandidateForm form = FormOf(source);
+  const auto timed = [begin, form, &problem](CompileOutcome outcome) {
     if (outcome.Succeeded()) {
       const std::vector<std::string> functions = DefinedFunctions(outcome.kernel.object);
-      if (std::find(functions.begin(), functions.end(), problem.entry) == functions.end()) {
+      if (form == CandidateForm::kLaunch &&
+          std::find(functions.begin(), functions.end(), problem.entry) == functions.end()) {
         outcome.verdict = "not_compiled";
         outcome.diagnosis = "The source does not define " + problem.Signature() + ".";
       } else {
         outcome.kernel.undefined = UndefinedSymbols(outcome.kernel.object);
-        if (const std::string why = CheckSymbols(outcome.kernel.undefined); !why.empty()) {
+        std::string why = CheckSymbols(outcome.kernel.undefined);
+        if (why.empty() && form != CandidateForm::kLaunch) why = CheckFormSymbols(outcome.kernel.undefined);
+        if (!why.empty()) {
           outcome.verdict = "forbidden";
           outcome.diagnosis = why + ".";
         }
@@ -62,24 +71,41 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
     refused.diagnosis = "The source holds a zero byte.";
     return timed(refused);
   }
-  if (const std::string why = CheckIncludes(source, problem.allowed_libraries); !why.empty()) {
+  if (const std::string why = WhyNot(form, problem); !why.empty()) {
+    refused.verdict = "unsupported";
+    refused.diagnosis = why + ".";
+    return timed(refused);
+  }
+  if (const std::string why = CheckIncludes(source, problem.allowed_libraries, form); !why.empty()) {
     refused.verdict = "forbidden";
     refused.diagnosis = why + ".";
     return timed(refused);
   }
-  const bool fast = fast_ && !reference_route;
-  if (!cache_) return timed(CompileAnew(problem, source, fast));
-  const CompileKey key = KeyOf(problem, source, fast);
+  const bool fast = fast_ && !reference_route && form == CandidateForm::kLaunch;
+  if (!cache_) return timed(CompileAnew(problem, source, form, fast));
+  const CompileKey key = KeyOf(problem, source, form, fast);
   if (std::optional<CompileOutcome> kept = cache_->Find(key)) return timed(std::move(*kept));
-  CompileOutcome outcome = CompileAnew(problem, source, fast);
+  CompileOutcome outcome = CompileAnew(problem, source, form, fast);
   cache_->Keep(key, outcome);
   return timed(std::move(outcome));
 }
 
-CompileOutcome Compiler::CompileAnew(const Problem& problem, const std::string& source, bool fast) {
+std::string Compiler::WhyNot(CandidateForm form, const Problem& problem) const {
+  if (form == CandidateForm::kLaunch) return "";
+  return options_.forms ? options_.forms->WhyNot(form, problem) : NeedsGpu(form);
+}
+
+CompileOutcome Compiler::CompileAnew(const Problem& problem, const std::string& source, CandidateForm form, bool fast) {
   const auto by_nvcc = [&] {
-    return CompileWithNvcc(toolkit_, sandbox_, options_.library_directory, options_.compute_capability, problem, source,
-                           options_.seconds, fast_ != nullptr);
+    NvccSource text = {EntryPrologue(problem), source, EntryEpilogue(problem), {}, {}};
+    double seconds = options_.seconds;
+    if (form != CandidateForm::kLaunch) {
+      text = {FormPrologue(form), source, FormEpilogue(form, problem, source), options_.forms->CompilerArguments(form),
+              options_.forms->Readable()};
+      seconds *= kFormPatience;
+    }
+    return CompileWithNvcc(toolkit_, sandbox_, options_.library_directory, options_.compute_capability, text, seconds,
+                           fast_ != nullptr);
   };
   if (!fast) return by_nvcc();
   std::string why;
@@ -90,10 +116,11 @@ CompileOutcome Compiler::CompileAnew(const Problem& problem, const std::string& 
   return outcome;
 }
 
-CompileKey Compiler::KeyOf(const Problem& problem, const std::string& source, bool fast) const {
+CompileKey Compiler::KeyOf(const Problem& problem, const std::string& source, CandidateForm form, bool fast) const {
   CompileKey key;
   key.source = source;
-  key.entry = EntryPrologue(problem) + EntryEpilogue(problem);
+  key.entry = form == CandidateForm::kLaunch ? EntryPrologue(problem) + EntryEpilogue(problem)
+                                             : options_.forms->Version(form) + FormEpilogue(form, problem, source);
   key.route = fast ? "fast" : "nvcc";
   key.flags = fast_ ? "as NVRTC" : "";
   key.compiler = toolkit_.Identity() + "; " + host_compiler_;

@@ -5,8 +5,10 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
+#include "evaluator_shared/candidate_form.h"   // CandidateForm, FormLibraries
 #include "evaluator_shared/compile_cache.h"    // CompileCache, CompileKey
 #include "evaluator_shared/compiled_kernel.h"  // CompileOutcome
 #include "evaluator_shared/cuda_toolkit.h"     // CudaToolkit
@@ -31,6 +33,8 @@ class Compiler {
     std::string library_directory;  // holds the libcudart.so.13 that objects are linked against
     int compute_capability = 90;    // of the device that machine code is made for
     std::string cache_file = {};    // keeps outcomes; "" for no cache
+    // For candidates in PyTorch's and TVM-FFI's forms; nothing where the evaluator runs none.
+    std::optional<FormLibraries> forms = {};
     // Told, once, why the fast route left a source to nvcc: one that leaves many costs a run its speed. [any thread]
     std::function<void(const std::string& why)> on_fallback = {};
   };
@@ -52,8 +56,9 @@ class Compiler {
   std::string Version() const;
 
  private:
-  CompileKey KeyOf(const Problem& problem, const std::string& source, bool fast) const;
-  CompileOutcome CompileAnew(const Problem& problem, const std::string& source, bool fast);
+  CompileKey KeyOf(const Problem& problem, const std::string& source, CandidateForm form, bool fast) const;
+  CompileOutcome CompileAnew(const Problem& problem, const std::string& source, CandidateForm form, bool fast);
+  std::string WhyNot(CandidateForm form, const Problem& problem) const;
 
   const CudaToolkit toolkit_;
   const Sandbox& sandbox_;

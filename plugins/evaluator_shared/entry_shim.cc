@@ -21,20 +21,33 @@ std::string EntryEpilogue(const Problem& problem) {
                            "void", "float", "double", "int", "long", "unsigned", "char", "__half", "__nv_bfloat16"}) {
     text += std::string("#undef ") + word + "\n";
   }
+  for (size_t i = 0; i < problem.parameters.size(); i += problem.ListLength(i)) {
+    if (!problem.parameters[i].list.empty()) text += "#undef kgrpo_list_" + std::to_string(i) + "\n";
+  }
   text += "#undef " + problem.entry + "\n";
   text += "#line 1 \"call of " + problem.entry +
           "\"\nextern \"C\" __attribute__((visibility(\"default\"))) void kgrpo_call(void** arguments) {\n  "
-          "(void)arguments;\n  " +
-          problem.entry + "(";
-  for (size_t i = 0; i < problem.parameters.size(); ++i) {
+          "(void)arguments;\n";
+  std::string call;
+  for (size_t i = 0; i < problem.parameters.size(); i += problem.ListLength(i)) {
     const Parameter& parameter = problem.parameters[i];
-    const std::string type = Info(parameter.dtype).c_type;
-    const bool scalar = parameter.role == Role::kScalar;
-    if (i > 0) text += ", ";
-    text += "*(" + std::string(parameter.role == Role::kInput ? "const " : "") + type + (scalar ? "*" : "**") +
-            ")arguments[" + std::to_string(i) + "]";
+    const std::string type =
+        (parameter.role == Role::kInput ? "const " : "") + std::string(Info(parameter.dtype).c_type);
+    const auto argument = [&](size_t k) {
+      return "*(" + type + (parameter.role == Role::kScalar ? "*" : "**") + ")arguments[" + std::to_string(k) + "]";
+    };
+    if (i > 0) call += ", ";
+    if (parameter.list.empty()) {
+      call += argument(i);
+      continue;
+    }
+    const std::string array = "kgrpo_list_" + std::to_string(i);
+    text += "  " + type + "* const " + array + "[] = {";
+    for (size_t k = i; k < i + problem.ListLength(i); ++k) text += (k > i ? ", " : "") + argument(k);
+    text += "};\n";
+    call += array;
   }
-  return text + ");\n}\n";
+  return text + "  " + problem.entry + "(" + call + ");\n}\n";
 }
 
 }  // namespace kgrpo::evaluator

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "evaluator_shared/entry_shim.h"
 #include "evaluator_shared/fatbin.h"
 
 namespace kgrpo::evaluator {
@@ -24,11 +23,10 @@ std::string ReadWhole(const std::string& path) {
 constexpr char kAsNvrtc[] = "--sharedmem32=0";
 
 CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
-                           int compute_capability, const Problem& problem, const std::string& source, double seconds,
-                           bool as_nvrtc) {
+                           int compute_capability, const NvccSource& source, double seconds, bool as_nvrtc) {
   ScratchFolder scratch(sandbox);
   const std::string input = scratch.path() + "/kernel.cu", output = scratch.path() + "/kernel.so";
-  std::ofstream(input, std::ios::binary) << EntryPrologue(problem) << source << EntryEpilogue(problem);
+  std::ofstream(input, std::ios::binary) << source.prologue << source.text << source.epilogue;
 
   const std::string architecture = std::to_string(compute_capability);
   SandboxCommand command;
@@ -50,6 +48,7 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
                   "kernel.cu",
                   "-o",
                   "kernel.so"};
+  command.argv.insert(command.argv.end(), source.arguments.begin(), source.arguments.end());
   if (as_nvrtc) command.argv.insert(command.argv.end(), {"-Xcicc", kAsNvrtc});
   // nvcc with the runtime library is told to link none of its own: a PyPI toolkit lacks the development link.
   command.environment = {"PATH=" + toolkit.home + "/bin:/usr/local/bin:/usr/bin:/bin", "TMPDIR=" + scratch.path(),
@@ -57,6 +56,7 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
   command.scratch = scratch.path();
   command.readable = toolkit.readable;
   command.readable.push_back(library_directory);
+  command.readable.insert(command.readable.end(), source.readable.begin(), source.readable.end());
   command.cpu_seconds = static_cast<uint64_t>(seconds) + 1;
   const Subprocess::Result result = Subprocess::Run(sandbox.Wrap(command), seconds);
 
@@ -90,14 +90,13 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
 }  // namespace
 
 CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
-                               int compute_capability, const Problem& problem, const std::string& source,
-                               double seconds, bool as_nvrtc) {
+                               int compute_capability, const NvccSource& source, double seconds, bool as_nvrtc) {
   CompileOutcome outcome =
-      CompileOnce(toolkit, sandbox, library_directory, compute_capability, problem, source, seconds, as_nvrtc);
+      CompileOnce(toolkit, sandbox, library_directory, compute_capability, source, seconds, as_nvrtc);
   // The option is not documented: a toolkit may not have it.
   const bool unknown = outcome.diagnosis.find("invalid option: --sharedmem32") != std::string::npos;
   if (!as_nvrtc || !unknown) return outcome;
-  return CompileOnce(toolkit, sandbox, library_directory, compute_capability, problem, source, seconds, false);
+  return CompileOnce(toolkit, sandbox, library_directory, compute_capability, source, seconds, false);
 }
 
 }  // namespace kgrpo::evaluator

@@ -3,20 +3,26 @@
 #define KGRPO_EVALUATOR_SHARED_NVCC_COMPILE_H
 
 #include <string>
+#include <vector>
 
 #include "evaluator_shared/compiled_kernel.h"  // CompileOutcome
 #include "evaluator_shared/cuda_toolkit.h"     // CudaToolkit
-#include "evaluator_shared/problem.h"          // Problem
 #include "evaluator_shared/sandbox.h"          // Sandbox
 
 namespace kgrpo::evaluator {
+
+// A candidate's source and what is put around it.
+struct NvccSource {
+  std::string prologue, text, epilogue;
+  std::vector<std::string> arguments;  // of nvcc, beside its usual ones
+  std::vector<std::string> readable;   // folders that they name
+};
 
 // Compiles a candidate, which has passed CheckIncludes. `library_directory` holds the libcudart.so that the object is
 // linked against; `compute_capability` is 90 for 9.0. `as_nvrtc`: the machine code is that of the fast route; otherwise
 // what nvcc makes by itself. Throws Error only where nvcc itself cannot be run. [any thread]
 CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
-                               int compute_capability, const Problem& problem, const std::string& source,
-                               double seconds, bool as_nvrtc);
+                               int compute_capability, const NvccSource& source, double seconds, bool as_nvrtc);
 
 }  // namespace kgrpo::evaluator
 

@@ -62,8 +62,31 @@ void ParameterParser::CheckBytes(size_t tensor) {
   }
 }
 
+// The signature has one array of pointers for a list: its tensors are neighbours of one role and dtype.
+void ParameterParser::CheckList(size_t tensor) {
+  const std::vector<Parameter>& all = problem_.parameters;
+  const Parameter& parameter = all[tensor];
+  const auto add = [&](const std::string& what) {
+    Add(list_[tensor]["list"], "parameters[" + std::to_string(tensor) + "].list", what);
+  };
+  if (tensor > 0 && all[tensor - 1].list == parameter.list) {
+    const Parameter& before = all[tensor - 1];
+    if (before.role != parameter.role || before.dtype != parameter.dtype)
+      add("the tensors of a list have one role and dtype, and those of " + before.name + " are others");
+    return;
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].name == parameter.list) return add("\"" + parameter.list + "\" is a parameter's name");
+    if (i < tensor && all[i].list == parameter.list)
+      return add("the tensors of a list follow one another, and " + all[tensor - 1].name + " is between these");
+  }
+}
+
 void ParameterParser::CheckParameters() {
   for (size_t i = 0; i < problem_.parameters.size(); ++i) CheckBytes(i);
+  for (size_t i = 0; i < problem_.parameters.size(); ++i) {
+    if (!problem_.parameters[i].list.empty()) CheckList(i);
+  }
   if (!diagnostics().empty()) return;
   for (size_t i = 0; i < problem_.parameters.size(); ++i) {
     if (problem_.parameters[i].pitch) CheckPitchIsPassed(i);

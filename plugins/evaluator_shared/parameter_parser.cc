@@ -199,6 +199,7 @@ void ParameterParser::ParseParameter(const YAML::Node& node, const std::string& 
   size_t role = 0, kind = 0;
   Fields fields = DistributionFields(parameter.distribution, kind);
   fields["name"] = [&](const YAML::Node& n, const std::string& p) { Identifier(n, p, parameter.name); };
+  fields["list"] = [&](const YAML::Node& n, const std::string& p) { Identifier(n, p, parameter.list); };
   fields["role"] = [&](const YAML::Node& n, const std::string& p) {
     Choice(n, p, {"input", "output", "inout", "scalar"}, role);
   };
@@ -216,7 +217,7 @@ void ParameterParser::ParseParameter(const YAML::Node& node, const std::string& 
   parameter.role = static_cast<Role>(role);
   std::set<std::string>& given = reading.given;
   if (parameter.role == Role::kScalar) {
-    for (const char* key : {"shape", "distribution", "pitch"}) {
+    for (const char* key : {"shape", "distribution", "pitch", "list"}) {
       if (given.count(key))
         Add(reading.nodes.count(key) ? reading.nodes[key] : node, path + "." + key,
             "a scalar has no " + std::string(key));

@@ -34,6 +34,7 @@ class ParameterParser : public ExpressionReader {
   void CheckDistribution(const Reading& reading, const YAML::Node& node, const std::string& path,
                          const std::set<std::string>& given, const Distribution& distribution);
   void CheckAlias(size_t output);
+  void CheckList(size_t tensor);
   void CheckPitchIsPassed(size_t tensor);
   void CheckBytes(size_t tensor);
 

@@ -2,6 +2,7 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
 #include <sstream>
 
 namespace kgrpo::evaluator {
@@ -80,15 +81,22 @@ uint64_t Parameter::MemoryBytes(const Bindings& size) const {
 
 std::string Problem::Signature() const {
   std::string text = "extern \"C\" void " + entry + "(";
-  for (size_t i = 0; i < parameters.size(); ++i) {
+  for (size_t i = 0; i < parameters.size(); i += ListLength(i)) {
     const Parameter& parameter = parameters[i];
     if (i > 0) text += ", ";
     if (parameter.role == Role::kInput) text += "const ";
     text += Info(parameter.dtype).c_type;
     text += parameter.role == Role::kScalar ? " " : "* ";
-    text += parameter.name;
+    text += parameter.list.empty() ? parameter.name : "const* " + parameter.list;
   }
   return text + ")";
+}
+
+size_t Problem::ListLength(size_t first) const {
+  size_t end = first + 1;
+  if (parameters[first].list.empty()) return 1;
+  while (end < parameters.size() && parameters[end].list == parameters[first].list) ++end;
+  return end - first;
 }
 
 std::string Problem::TaskText() const {
@@ -96,9 +104,19 @@ std::string Problem::TaskText() const {
   if (!refused.empty()) return "Refused: " + refused + ".\n";
   text << description;
   if (description.empty() || description.back() != '\n') text << "\n";
-  text << "Define " << Signature() << ". It launches on the default stream; every pointer is a device pointer.\n";
+  const bool lists =
+      std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) { return !p.list.empty(); });
+  text << "Define " << Signature() << ". It launches on the default stream; every pointer"
+       << (lists ? " in an array too" : "") << " is a device pointer"
+       << (lists ? ", and the arrays are the host's.\n" : ".\n");
+  size_t place = 0;  // in a list
   for (const Parameter& parameter : parameters) {
-    text << "  " << parameter.name << ": " << RoleText(parameter.role) << ", " << Info(parameter.dtype).name;
+    place = &parameter != parameters.data() && !parameter.list.empty() && (&parameter)[-1].list == parameter.list
+                ? place + 1
+                : 0;
+    text << "  ";
+    if (!parameter.list.empty()) text << parameter.list << "[" << place << "], ";
+    text << parameter.name << ": " << RoleText(parameter.role) << ", " << Info(parameter.dtype).name;
     if (parameter.role == Role::kScalar) {
       text << " = " << parameter.value.text();
     } else {

@@ -60,6 +60,8 @@ struct Rows {
 
 struct Parameter {
   std::string name;
+  std::string
+      list;  // of a tensor that the signature has in an array of pointers, with those before and after it: its name
   Role role = Role::kInput;
   DType dtype = DType::kFloat32;
   std::vector<Expression> shape;    // empty for scalars
@@ -130,8 +132,11 @@ struct Problem {
   // "visible_0", "hidden_2", "timing", "timing_1" (the second): what files that belong to a size are named by.
   std::vector<std::pair<std::string, const Bindings*>> SizesByName() const;
 
-  // `extern "C" void launch(const float* a, float* out, int n)`: what reference.cu and every candidate define.
+  // `extern "C" void launch(const float* a, float* out, int n)`: what reference.cu and every candidate define. Tensors
+  // of a list are one parameter, `const float* const* weights`.
   std::string Signature() const;
+  // How many parameters from the `first` on are one in the signature: 1, or those of its list.
+  size_t ListLength(size_t first) const;
 
   // The task text for prompts: description, signature, what each parameter is, the visible sizes.
   std::string TaskText() const;

@@ -65,7 +65,8 @@ size_t SkipBlanks(std::string_view text, size_t at) {
 
 }  // namespace
 
-std::string CheckIncludes(const std::string& source, const std::vector<std::string>& allowed_libraries) {
+std::string CheckIncludes(const std::string& source, const std::vector<std::string>& allowed_libraries,
+                          CandidateForm form) {
   const std::string text = RemoveSplices(source);
   for (const Token& token : Lex(text).tokens) {
     if (token.kind != Token::Kind::kDirective) continue;
@@ -87,7 +88,7 @@ std::string CheckIncludes(const std::string& source, const std::vector<std::stri
     const size_t stop = open == '<' || open == '"' ? token.text.find(close, at + 1) : std::string_view::npos;
     if (stop == std::string_view::npos) return where + "#include must name a header plainly, not through a macro";
     const std::string header(token.text.substr(at + 1, stop - at - 1));
-    if (AllowedHeaders().count(header) > 0 || IsDeviceStandard(header)) continue;
+    if (AllowedHeaders().count(header) > 0 || IsDeviceStandard(header) || FormAllowsHeader(form, header)) continue;
     const std::string library = LibraryOf(header);
     if (!library.empty() && header.find("..") == std::string::npos) {
       if (std::find(allowed_libraries.begin(), allowed_libraries.end(), library) != allowed_libraries.end()) continue;

@@ -5,11 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "evaluator_shared/candidate_form.h"  // CandidateForm
+
 namespace kgrpo::evaluator {
 
 // "" where every #include names a header of the CUDA toolkit's core, of the C++ standard library, or of a library that
-// the problem allows ("cub", "thrust", ...). Otherwise a sentence that names the header, its line and why.
-std::string CheckIncludes(const std::string& source, const std::vector<std::string>& allowed_libraries);
+// the problem allows ("cub", "thrust", ...), or one that the source's form asks for. Otherwise a sentence that names
+// the header, its line and why.
+std::string CheckIncludes(const std::string& source, const std::vector<std::string>& allowed_libraries,
+                          CandidateForm form = CandidateForm::kLaunch);
 
 // Everything that CheckIncludes allows where a problem allows these libraries, as text: part of a compile cache's key.
 std::string IncludePolicy(const std::vector<std::string>& allowed_libraries);

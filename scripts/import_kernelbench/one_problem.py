@@ -2,6 +2,7 @@
 
 Runs in a process of its own (import_kernelbench.py), since it executes the problem's code.
 """
+import itertools
 import math
 import os
 import re
@@ -30,6 +31,7 @@ for goto if inline int long mutable namespace new operator out private public re
 struct switch template this throw try typedef union unsigned using void volatile while launch""".split())
 KERNEL_NAMES = set("""I i j k c x y z w row sum total largest mean value group count place best running squares distance
 variance""".split())  # what reference.py's kernels call their own
+MANY_WEIGHTS = 32  # more than so many of one dtype become a list: an array of pointers in the signature
 TAPE_BYTES = 1 << 20  # of one file: problems are text and small files
 
 
@@ -295,6 +297,7 @@ class Importer:
                     self._write_tapes(folder, kind, i, symbol, tensors_of)
                 self.parameters.append(parameter)
                 self.tensor_names.append((symbol, tensors_of, i))
+        self._list_many_weights(len(traced[0].tensors()))
         self.parameters.append({"name": identifier("output", self.taken), "role": "output",
                                 "dtype": self._dtype(self.outputs[0].dtype),
                                 "shape": self._shape(self.outputs + ([self.original_output] if self.at_original is not
@@ -306,6 +309,16 @@ class Importer:
                 raise Refused(f"forward's argument {name} is a {type(value).__name__}")
             symbol = identifier(name, self.taken)
             self.numbers.append({"name": symbol, "role": "scalar", "dtype": dtype, "value": repr(value)})
+
+    def _list_many_weights(self, first):
+        """Makes a list of weights, from parameter `first` on, where there are many; neighbours of one dtype."""
+        weights = self.parameters[first:]
+        for dtype, run in itertools.groupby(weights, lambda parameter: parameter["dtype"]):
+            run = list(run)
+            if len(run) > MANY_WEIGHTS:
+                name = identifier("weights", self.taken)
+                for parameter in run:
+                    parameter["list"] = name
 
     def _dtype(self, dtype):
         precision = PRECISIONS[self.options["precision"]]

@@ -441,8 +441,9 @@ class Reference:
                 helpers = operators.BLOCK_HELPERS[name] + helpers
 
         def write(signature):
+            statements = members(signature, "\n".join(body)) + body
             text = (f"// {self.importer.title}: a plain kernel an operator, generated from PyTorch's trace.\n\n" +
-                    "\n".join(helpers + lines) + "\n" + declaration(signature) + " {\n" + "\n".join(body) + "\n}\n")
+                    "\n".join(helpers + lines) + "\n" + declaration(signature) + " {\n" + "\n".join(statements) + "\n}\n")
             types = {p["dtype"] for p in signature}
             for dtype, header in (("bfloat16", "cuda_bf16.h"), ("float16", "cuda_fp16.h")):
                 if dtype in types:
@@ -475,13 +476,29 @@ def _product(numbers):
 
 def declaration(signature):
     parts = []
-    for parameter in signature:
-        kind = PARAMETER_TYPES[parameter["dtype"]]
+    for i, parameter in enumerate(signature):
+        kind, of_list = PARAMETER_TYPES[parameter["dtype"]], parameter.get("list")
+        const = "const " if parameter["role"] == "input" else ""
         if parameter["role"] == "scalar":
             parts.append(f"{kind} {parameter['name']}")
-        else:
-            parts.append(f"{'const ' if parameter['role'] == 'input' else ''}{kind}* {parameter['name']}")
+        elif of_list is None:
+            parts.append(f"{const}{kind}* {parameter['name']}")
+        elif i == 0 or signature[i - 1].get("list") != of_list:
+            parts.append(f"{const}{kind}* const* {of_list}")
     return f"extern \"C\" void launch({', '.join(parts)})"
+
+
+def members(signature, body):
+    """Lines that give the tensors of lists their names, as far as `body` has them."""
+    lines, place = [], {}
+    for parameter in signature:
+        if "list" not in parameter:
+            continue
+        name, of_list = parameter["name"], parameter["list"]
+        place[of_list] = place.get(of_list, -1) + 1
+        if re.search(rf"\b{name}\b", body):
+            lines.append(f"  const {PARAMETER_TYPES[parameter['dtype']]}* {name} = {of_list}[{place[of_list]}];")
+    return lines
 
 
 def without_kernels(signature, missing):

@@ -297,7 +297,7 @@ TEST_F(CompilerCacheTest, AsksWithoutAnOptionThatNvccDoesNotKnow) {
              "*) echo 'kernel.cu(1): error: asked plainly'; exit 2;; esac");
   const CudaToolkit toolkit = CudaToolkit::Find(fake_.home().string());
   const Sandbox sandbox(SandboxMode::kAuto, helpers_, toolkit.readable);
-  EXPECT_THAT(CompileWithNvcc(toolkit, sandbox, helpers_, 90, problem_, "a", 60, true).diagnosis,
+  EXPECT_THAT(CompileWithNvcc(toolkit, sandbox, helpers_, 90, {"", "a", "", {}, {}}, 60, true).diagnosis,
               HasSubstr("asked plainly"));
 }
 

@@ -12,6 +12,7 @@
 
 #include "../judging/catalogue.h"
 #include "evaluator_shared/cuda_toolkit.h"
+#include "evaluator_shared/entry_shim.h"
 #include "evaluator_shared/fast_compile.h"
 #include "evaluator_shared/fatbin.h"
 #include "evaluator_shared/nvcc_compile.h"
@@ -42,7 +43,8 @@ class MachineCode : public testing::Test {
   }
 
   CompileOutcome Nvcc(const Problem& problem, const std::string& source, bool as_nvrtc) {
-    return CompileWithNvcc(toolkit_, *sandbox_, helpers_, 90, problem, source, 300, as_nvrtc);
+    return CompileWithNvcc(toolkit_, *sandbox_, helpers_, 90,
+                           {EntryPrologue(problem), source, EntryEpilogue(problem), {}, {}}, 300, as_nvrtc);
   }
 
   // Compiles by both routes and returns what differs; nothing where the fast one leaves it to nvcc.

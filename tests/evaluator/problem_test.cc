@@ -1,6 +1,7 @@
 // The problem format: what a good folder yields, and the exact message for each mistake.
 #include "evaluator_shared/problem.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
 
@@ -113,6 +114,27 @@ TEST_F(ProblemTest, EverySignatureType) {
             "const unsigned int* uint32_in, const signed char* int8_in, const bool* bool_in, float* out, int n)");
 }
 
+// x as a list of two, with whatever comes between and around them.
+std::string Lists(const std::string& first, const std::string& second) {
+  return "  - {name: x, role: input, dtype: float32, shape: [n], distribution: normal, list: " + first +
+         "}\n  - {name: y, role: input, dtype: float32, shape: [2], distribution: normal" + second + "}\n";
+}
+
+constexpr char kX[] = "  - {name: x, role: input, dtype: float32, shape: [n], distribution: normal}\n";
+
+TEST_F(ProblemTest, AListIsOneParameterOfTheSignature) {
+  const Problem problem = Load(With(kX, Lists("weights", ", list: weights")));
+  EXPECT_EQ(problem.Signature(), "extern \"C\" void launch(const float* const* weights, float* out, int n)");
+  EXPECT_EQ(problem.parameters.size(), 4u);
+  EXPECT_EQ(problem.ListLength(0), 2u);
+  EXPECT_EQ(problem.ListLength(2), 1u);
+  EXPECT_THAT(problem.TaskText(), testing::HasSubstr("weights[1], y: input, float32 [2], row-major"));
+  EXPECT_THAT(problem.TaskText(), testing::HasSubstr("the arrays are the host's"));
+  // Two lists beside one another.
+  EXPECT_EQ(Load(With(kX, Lists("a", ", list: b"))).Signature(),
+            "extern \"C\" void launch(const float* const* a, const float* const* b, float* out, int n)");
+}
+
 struct Mistake {
   const char* from;
   const char* to;
@@ -120,7 +142,16 @@ struct Mistake {
 };
 
 TEST_F(ProblemTest, ExactMessages) {
+  const std::string between = Lists("w", "") +
+                              "  - {name: z, role: input, dtype: float32, shape: [n], distribution: "
+                              "normal, list: w}\n",
+                    named = Lists("out", "");
   const Mistake kMistakes[] = {
+      {kX, between.c_str(),
+       "problem.yaml:10:84: parameters[2].list: the tensors of a list follow one another, and y is between these"},
+      {kX, named.c_str(), "problem.yaml:8:84: parameters[0].list: \"out\" is a parameter's name"},
+      {"dtype: int32, value: n}", "dtype: int32, value: n, list: w}",
+       "problem.yaml:10:5: parameters[2].list: a scalar has no list"},
       {"title: Sample\n", "titel: Sample\n",
        "problem.yaml:1:1: title: is missing\nproblem.yaml:2:1: titel: unknown key; did you mean \"title\"?"},
       {"title: Sample\n", "title: Sample\ntitle: Again\n", "problem.yaml:3:1: title: the key is given twice"},

@@ -29,10 +29,10 @@ TEST(Layout, KeepsGuardsAndAlignment) {
   }
 }
 
-TEST(Layout, ArgumentsAreOffsetsAndScalars) {
+TEST(Layout, ArgumentsAreOffsetsAndScalarsAndThenExtents) {
   const Layout layout(Affine(), Affine().visible[0], 0);
   const std::vector<Plan::Value> values = layout.Arguments(2, 1 << 20);
-  ASSERT_EQ(values.size(), 4u);
+  ASSERT_EQ(values.size(), 4u + 3u);
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(values[i].memory, 2u);
     EXPECT_EQ(values[i].value, (1u << 20) + layout.tensors()[i].offset);
@@ -41,6 +41,10 @@ TEST(Layout, ArgumentsAreOffsetsAndScalars) {
   std::memcpy(&n, &values[3].value, sizeof n);
   EXPECT_EQ(values[3].memory, 0u);
   EXPECT_EQ(n, 1000);
+  for (size_t i = 4; i < 7; ++i) {
+    EXPECT_EQ(values[i].memory, 0u);
+    EXPECT_EQ(values[i].value, 1000u);
+  }
 }
 
 }  // namespace

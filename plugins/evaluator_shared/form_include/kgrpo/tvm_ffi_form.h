@@ -1,0 +1,82 @@
+// Included before a candidate in TVM-FFI's form (evaluator_shared/candidate_form.cc): calls its function with a DLPack
+// view of each tensor, outputs included, and with the scalars. The candidate's macros come later and have no say in it.
+#pragma once
+
+#include <tvm/ffi/c_api.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <initializer_list>
+#include <vector>
+
+namespace kgrpo_tvm_ffi_form {
+
+constexpr int kFailed = 96;  // Worker::EndOf has a sentence for it
+
+struct Parameter {
+  int code, bits;  // as DLDataType has them
+  int rank;        // -1: a scalar
+};
+
+using Function = int (*)(void*, const TVMFFIAny*, int32_t, TVMFFIAny*);
+
+inline TVMFFIAny ScalarOf(const Parameter& parameter, const void* value) {
+  TVMFFIAny any = {};
+  if (parameter.code == kDLFloat) {
+    any.type_index = kTVMFFIFloat;
+    float single = 0;
+    if (parameter.bits == 32) std::memcpy(&single, value, sizeof single), any.v_float64 = single;
+    if (parameter.bits == 64) std::memcpy(&any.v_float64, value, sizeof any.v_float64);
+    return any;
+  }
+  any.type_index = parameter.code == kDLBool ? kTVMFFIBool : kTVMFFIInt;
+  int32_t small = 0;
+  if (parameter.bits == 64) {
+    std::memcpy(&any.v_int64, value, sizeof any.v_int64);
+  } else {
+    std::memcpy(&small, value, static_cast<size_t>(parameter.bits) / 8);
+    any.v_int64 = parameter.code == kDLUInt ? static_cast<int64_t>(static_cast<uint32_t>(small)) : small;
+  }
+  return any;
+}
+
+// `arguments`: pointers to each parameter's value, and then to the extents of each tensor in order. With all of them,
+// or where the function does not take so many, with the tensors alone.
+inline void Run(Function function, void** arguments, std::initializer_list<Parameter> parameters) {
+  const size_t count = parameters.size();
+  std::vector<DLTensor> tensors(count);
+  std::vector<std::vector<int64_t>> shapes(count), strides(count);
+  std::vector<TVMFFIAny> all, tensors_only;
+  size_t i = 0, next = count;
+  for (const Parameter& parameter : parameters) {
+    TVMFFIAny any = {};
+    if (parameter.rank < 0) {
+      any = ScalarOf(parameter, arguments[i]);
+    } else {
+      for (int d = 0; d < parameter.rank; ++d) shapes[i].push_back(*static_cast<const int64_t*>(arguments[next++]));
+      strides[i].assign(shapes[i].size(), 1);
+      for (size_t d = shapes[i].size(); d-- > 1;) strides[i][d - 1] = strides[i][d] * shapes[i][d];
+      tensors[i].data = *static_cast<void**>(arguments[i]);
+      tensors[i].device = {kDLCUDA, 0};
+      tensors[i].ndim = parameter.rank;
+      tensors[i].dtype = {static_cast<uint8_t>(parameter.code), static_cast<uint8_t>(parameter.bits), 1};
+      tensors[i].shape = shapes[i].data();
+      tensors[i].strides = strides[i].data();
+      any.type_index = kTVMFFIDLTensorPtr;
+      any.v_ptr = &tensors[i];
+      tensors_only.push_back(any);
+    }
+    all.push_back(any);
+    ++i;
+  }
+  static bool takes_all = true;  // until it has refused them: it counts its arguments before it does anything
+  TVMFFIAny result = {};
+  if (takes_all) {
+    if (function(nullptr, all.data(), static_cast<int32_t>(all.size()), &result) == 0) return;
+    takes_all = false;
+    result = {};
+  }
+  if (function(nullptr, tensors_only.data(), static_cast<int32_t>(tensors_only.size()), &result) != 0) _exit(kFailed);
+}
+
+}  // namespace kgrpo_tvm_ffi_form
