@@ -187,7 +187,6 @@ class Evaluator : public Instance<kgrpo_evaluator_interface, kgrpo_evaluator> {
   std::optional<std::string> Report(const Problem& problem, std::string_view source, std::string_view source_name,
                                     const Evaluation& candidate, const Evaluation& baseline) const;
 
-<<<<<<< HEAD
   // What the problem states that every kernel needs, beside what the candidate was counted to do.
   struct BoundComparison {
     std::string text;  // lines for a terminal
@@ -198,10 +197,7 @@ class Evaluator : public Instance<kgrpo_evaluator_interface, kgrpo_evaluator> {
   // Nothing for a kernel that did not get as far as being counted, and where the evaluator does not count.
   std::optional<BoundComparison> ExplainBound(const Problem& problem, const Evaluation& candidate) const;
 
-  // What makes a problem degenerate; nothing for an evaluator that does not look. [any thread]
-=======
   // Findings that make a problem degenerate; nothing for an evaluator that does not look. [any thread]
->>>>>>> 6819951b0253a12ee910c3fc4d013890ee3cf9f5
   std::optional<std::vector<ProblemFinding>> CheckProblem(const Problem& problem);
 };
 

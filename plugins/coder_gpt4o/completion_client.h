@@ -148,13 +148,7 @@ class CompletionClient {
   // Everything sent before is answered soon, with kCancelled unless its answer had come. What is sent later goes out.
   void Cancel();
 
-<<<<<<< HEAD
-  // Where requests are posted to, without the query: for people. [any thread]
-=======
-  ClientStatistics Statistics() const;
-
   // The address that requests are posted to, without the query: for people. [any thread]
->>>>>>> 6819951b0253a12ee910c3fc4d013890ee3cf9f5
   const std::string& Address() const;
 
  private:
