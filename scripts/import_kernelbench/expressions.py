@@ -8,6 +8,8 @@ means the same in problem.yaml and in C.
 """
 import itertools
 
+MANY_SYMBOLS = 24
+
 
 class Unknown(Exception):
     """A number that no expression gives, and whose value is not known at every size."""
@@ -27,7 +29,8 @@ class Symbols:
         if self._monomials is None:
             names = sorted(self.values)
             self._monomials = []
-            for degree in (1, 2, 3):
+            # Of a network's many symbols there would be too many products of three.
+            for degree in (1, 2, 3) if len(names) <= MANY_SYMBOLS else (1, 2):
                 for chosen in itertools.combinations_with_replacement(names, degree):
                     product = [1] * self.count
                     for name in chosen:
@@ -111,7 +114,8 @@ def _quotient(chosen, product, numbers):
     """(cost, text, symbols) of (product + b)/c + d, rounded down; or None."""
     for c in (2, 3, 4, 5, 6, 8):
         for d in (0, 1):
-            for b in range(-12, 13):
+            first = c * (numbers[0] - d) - product[0]  # what the first size allows: first to first + c - 1
+            for b in range(max(-12, first), min(12, first + c - 1) + 1):
                 if all((p + b) // c + d == n and p + b >= 0 for p, n in zip(product, numbers)):
                     inner = "*".join(chosen) + (_plus(b) if b else "")
                     text = (f"({inner})/{c}" if b or len(chosen) > 1 else f"{inner}/{c}") + (_plus(d) if d else "")

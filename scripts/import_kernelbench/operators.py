@@ -581,7 +581,7 @@ def _window(ref, average):
     stride = each(ref.argument(2, "stride", []) or size)
     padding = each(ref.argument(3, "padding", [0]))
     dilation = [1] * spatial
-    count_pad = True
+    count_pad, beyond = True, False
     if average:
         if ref.argument(6, "divisor_override") is not None:
             raise Missing("average pooling with a divisor")
@@ -590,8 +590,7 @@ def _window(ref, average):
             raise Missing("pooling with ceil_mode")
     else:
         dilation = each(ref.argument(4, "dilation", [1]))
-        if ref.argument(5, "ceil_mode", False):
-            raise Missing("pooling with ceil_mode")
+        beyond = ref.argument(5, "ceil_mode", False)  # the last window may reach over the end
     names = names_or_zero(result.dims, index_names(result.rank))
     body = threads_over(result.numel()) + split_index("i", result.dims, index_names(result.rank))
     body.append("float total = 0.0f;" if average else "float largest = -INFINITY;")
@@ -606,7 +605,7 @@ def _window(ref, average):
         body.append(f"{indent}for (I {tap} = 0; {tap} < {size[d]}; ++{tap}) {{")
         indent += "  "
         body.append(f"{indent}const I {place} = {base}{minus(padding[d])} + {shift};")
-        if padding[d]:
+        if padding[d] or beyond:
             body.append(f"{indent}if ({place} < 0 || {place} >= {factor(x.dims[x.rank - spatial + d])}) continue;")
         source.append(place)
     body.append(f"{indent}total += {x.load(source)};" if average else f"{indent}largest = fmaxf(largest, {x.load(source)});")

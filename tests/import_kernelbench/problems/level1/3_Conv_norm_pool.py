@@ -3,13 +3,13 @@ import torch.nn as nn
 
 
 class Model(nn.Module):
-    """A strided convolution, batch normalisation in training mode, a window's largest."""
+    """A strided convolution, batch normalisation in training mode, a window's largest, the last over the edge."""
 
     def __init__(self, channels, filters):
         super().__init__()
         self.conv = nn.Conv2d(channels, filters, 3, stride=2, padding=1)
         self.norm = nn.BatchNorm2d(filters)
-        self.pool = nn.MaxPool2d(2)
+        self.pool = nn.MaxPool2d(2, ceil_mode=True)
 
     def forward(self, x):
         return self.pool(torch.relu(self.norm(self.conv(x))))
