@@ -144,12 +144,38 @@ Console::Console(std::ostream& out, bool terminal, size_t columns)
 void Console::Clear() {
   progress_.Clear();
   // To the block's first line, and everything from there on away.
-  if (std::exchange(moving_, false)) out_ << "\r\033[" << kBlockLines - 1 << "A\033[J";
+  if (moving_ > 0) out_ << '\r' << (moving_ > 1 ? "\033[" + std::to_string(moving_ - 1) + "A" : "") << "\033[J";
+  moving_ = 0;
+}
+
+void Console::Draw() {
+  Clear();
+  std::vector<std::string> lines = block_;
+  if (!under_way_.empty()) lines.push_back(under_way_);
+  for (size_t i = 0; i < lines.size(); ++i)
+    out_ << (i > 0 ? "\n" : "") << Cut(PrintableText(lines[i]), columns_ > 0 ? columns_ - 1 : 0);
+  out_ << std::flush;
+  moving_ = lines.size();
+}
+
+void Console::UnderWay(const std::string& text) {
+  if (!terminal_) return;
+  under_way_ = "  now     " + text;
+  Draw();
+}
+
+void Console::Redraw(std::vector<std::string> lines) {
+  if (!terminal_) return;
+  block_ = std::move(lines);
+  under_way_.clear();
+  Draw();
 }
 
 void Console::Finish() {
   if (also_ != nullptr) also_->Finish();
-  if (std::exchange(moving_, false)) out_ << '\n';
+  if (std::exchange(moving_, 0) > 0) out_ << '\n';
+  block_.clear();
+  under_way_.clear();
   out_.flush();
 }
 
@@ -186,12 +212,7 @@ void Console::Step(const StepLine& line) {
     return;
   }
   if (line.has_rollouts) rewards_.push_back(line.reward);
-  Clear();
-  const std::vector<std::string> block = BlockLines(line, rewards_, left, columns_);
-  for (size_t i = 0; i < block.size(); ++i)
-    out_ << (i > 0 ? "\n" : "") << Cut(PrintableText(block[i]), columns_ > 0 ? columns_ - 1 : 0);
-  out_ << std::flush;
-  moving_ = true;
+  Redraw(BlockLines(line, rewards_, left, columns_));
 }
 
 void Console::Progress(const std::string& what, size_t done, size_t total) {

@@ -67,6 +67,13 @@ class Console {
   // Named lines about what is in force: {"evaluator", "..."}; texts of several lines are indented.
   void Header(const std::string& title, const std::vector<std::pair<std::string, std::string>>& lines);
   void Step(const StepLine& line);
+  // On a terminal a line below the last step's block about what is under way; it goes with the block. Nothing on a
+  // pipe.
+  void UnderWay(const std::string& text);
+  // On a terminal these lines in place of the block; nothing on a pipe.
+  void Redraw(std::vector<std::string> lines);
+  // Whether it is a terminal, where lines can be redrawn.
+  bool moves() const { return terminal_; }
   // How far the work before a stage's first step is, as ProgressLine has it.
   void Progress(const std::string& what, size_t done, size_t total);
   // A line that stays, about something that happened: a new stage, a checkpoint, a stop.
@@ -79,13 +86,16 @@ class Console {
 
  private:
   void Clear();
+  void Draw();
 
   std::ostream& out_;
   Console* also_ = nullptr;
   bool terminal_;
   size_t columns_;
   ProgressLine progress_;
-  bool moving_ = false;  // the last thing written is the moving block
+  size_t moving_ = 0;               // lines of the moving block, which is the last thing written; 0: there is none
+  std::vector<std::string> block_;  // what is drawn there, but for under_way_
+  std::string under_way_;
   std::vector<double> rewards_;
   std::pair<std::string, uint64_t> stage_;  // of the last step: its name and end
   size_t stage_steps_ = 0;                  // shown of that stage

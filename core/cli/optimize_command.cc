@@ -15,6 +15,7 @@
 #include "cli/problem_choice.h"
 #include "cli/session.h"
 #include "config/problems.h"  // ExpandFolders
+#include "loop/candidate_table.h"
 #include "loop/evaluate_policy.h"
 #include "loop/optimize.h"
 #include "loop/optimize_training.h"
@@ -241,19 +242,39 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   Console console = StandardConsole();
   const bool talks = !options.json && !globals.quiet;
   const double start_speedup = start_evaluation.correct ? problem.baseline.seconds / start_evaluation.seconds : 1;
+  const bool moves = talks && console.moves();
+  CandidateTable table(options.plan.evaluations, start_speedup);
   const auto tell = [&](const SearchCandidate& candidate) {
     if (!talks) return;
+    const std::string said = candidate.suggestion + ": " + candidate.outcome + ReasonOf(candidate) +
+                             (candidate.speedup > 0 ? " " + Times(candidate.speedup / start_speedup) : "") +
+                             (candidate.repeated ? " (known)" : "");
+    if (moves) {
+      table.Add(candidate, said);
+      console.Redraw(table.Lines());
+      return;
+    }
     console.Note(std::to_string(candidate.evaluations) + "/" + std::to_string(options.plan.evaluations) +
                  (options.train ? "  update " + std::to_string(candidate.updates + 1) : "") + "  round " +
-                 std::to_string(candidate.round + 1) + "  " + candidate.suggestion + ": " + candidate.outcome +
-                 ReasonOf(candidate) + (candidate.speedup > 0 ? " " + Times(candidate.speedup / start_speedup) : "") +
-                 (candidate.repeated ? " (known)" : "") + "  best " + Times(candidate.best_speedup / start_speedup));
+                 std::to_string(candidate.round + 1) + "  " + said + "  best " +
+                 Times(candidate.best_speedup / start_speedup));
   };
+  if (moves) {
+    options.plan.under_way = [&](const RoundsUnderWay& rounds) {
+      table.SetUnderWay(rounds);
+      console.Redraw(table.Lines());
+    };
+  }
   SearchResult result =
       trained ? SearchByTraining(config, parts, *trained,
                                  RunFolder::Create(config.output_dir, config.resolved_yaml, false, nullptr),
                                  options.plan, tell)
               : Search(config, parts, problem, start, start_evaluation, *pool, options.plan, tell);
+  if (moves) {
+    table.SetUnderWay({});
+    console.Redraw(table.Lines());
+  }
+  console.Finish();  // the table stays
   const Outcome outcome = BestOf(config, parts, problem, start, start_evaluation, &result);
   const Json evidence = EvidenceOf(options, config, parts, problem, result, outcome);
   WriteResult(out, options, problem, start, parts, result, outcome, evidence);

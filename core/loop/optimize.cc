@@ -141,6 +141,7 @@ class Searching {
     request.purpose = Purpose::kHeldout;
     request.step = result_.waves;
     request.most_faults = std::min<size_t>(kMostFaults, slots.size());
+    request.under_way = plan_.under_way;
     PipelineParts& parts = parts_;
     const std::function<bool()> user = parts.cancelled;
     parts.cancelled = [this, &user] { return user() || watch_.seconds() >= plan_.seconds; };

@@ -28,7 +28,8 @@ struct SearchPlan {
   // Limits. A kernel that was judged before costs no evaluation. The last wave may exceed max_cost by its own cost.
   uint64_t evaluations = 200;
   double seconds = std::numeric_limits<double>::infinity();
-  double max_cost = std::numeric_limits<double>::infinity();  // of the coder, US dollars
+  double max_cost = std::numeric_limits<double>::infinity();         // of the coder, US dollars
+  std::function<void(const RoundsUnderWay& rounds)> under_way = {};  // as RolloutRequest has it; not while it trains
 };
 
 // One suggestion and what came of it, in an order that does not depend on what finished first.

@@ -9,9 +9,33 @@
 
 #include <algorithm>
 #include <deque>
+#include <memory>
 #include <utility>
 
 namespace kgrpo {
+
+std::string UnderWayText(const RoundsUnderWay& rounds) {
+  std::string text;
+  const auto add = [&text](const char* where, size_t count) {
+    if (count > 0) text += (text.empty() ? "with the " : ", ") + std::string(where) + " " + std::to_string(count);
+  };
+  add("policy", rounds.policy);
+  add("coder", rounds.coder);
+  add("evaluator", rounds.evaluator);
+  return text;
+}
+
+void ShowUnderWay(Console* console, const std::string& what, RolloutRequest* request) {
+  if (console == nullptr || !console->moves()) return;
+  const auto done = std::make_shared<std::string>();
+  request->progress = [done](size_t now, size_t total) {
+    *done = std::to_string(now) + "/" + std::to_string(total) + " trajectories  ";
+  };
+  request->under_way = [=](const RoundsUnderWay& rounds) {
+    console->UnderWay(what + "  " + *done + UnderWayText(rounds));
+  };
+}
+
 std::vector<ChatMessage> PromptMessages(const PromptTemplate& system, const PromptTemplate& user,
                                         const PromptState& state) {
   std::vector<ChatMessage> messages;

@@ -6,6 +6,7 @@
 #ifndef KGRPO_LOOP_ROLLOUT_H
 #define KGRPO_LOOP_ROLLOUT_H
 
+#include "base/console.h"
 #include "config/pipeline.h"
 #include "loop/parts.h"
 #include "loop/problem_set.h"
@@ -39,6 +40,13 @@ struct Assignment {
   uint32_t prompt_of = 0;  // the trajectory whose prompts it is given: its own number, but under shuffle_prompts
 };
 
+// Where the rounds under way are at a moment: with the policy, which writes suggestions, with the coder, or with
+// evaluator and reward.
+struct RoundsUnderWay {
+  size_t policy = 0, coder = 0, evaluator = 0;
+  bool operator==(const RoundsUnderWay&) const = default;
+};
+
 struct RolloutRequest {
   Purpose purpose = Purpose::kTrain;
   uint64_t step = 0;  // the random streams' key, with the purpose
@@ -53,7 +61,17 @@ struct RolloutRequest {
   size_t most_faults = 0;
   // Told how many trajectories are done, of how many of this rank's; on the collecting thread. May be empty.
   std::function<void(size_t done, size_t total)> progress;
+  // Told where the rounds under way are, whenever that has changed, at most every 100 ms; on the collecting thread. May
+  // be empty.
+  std::function<void(const RoundsUnderWay& rounds)> under_way;
 };
+
+// "with the policy 12, coder 4, evaluator 3"; empty where nothing is under way.
+std::string UnderWayText(const RoundsUnderWay& rounds);
+
+// Has the request's progress shown on a terminal while it is collected; nothing on a pipe, or for a null console, which
+// outlives the request. `what`: "step 13".
+void ShowUnderWay(Console* console, const std::string& what, RolloutRequest* request);
 
 struct RolloutResult {
   std::vector<TrajectoryRecord> trajectories;  // one an assignment, in order

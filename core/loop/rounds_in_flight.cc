@@ -69,9 +69,24 @@ std::vector<RoundsInFlight::Slot*> RoundsInFlight::Landed() {
     if (failure_) std::rethrow_exception(failure_);
     // The flag is set by a signal, which cannot notify: hence the pause below.
     if (parts_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+    TellUnderWay(lock);
     if (!landed_.empty()) return std::exchange(landed_, {});
     changed_.wait_for(lock, std::chrono::milliseconds(100));
   }
+}
+
+// The loop's thread, which holds the lock.
+void RoundsInFlight::TellUnderWay(std::unique_lock<std::mutex>& lock) {
+  if (!request_.under_way) return;
+  const size_t policy = generating_ + waiting_.size();
+  const RoundsUnderWay now = {policy, coding_, in_flight_ - policy - coding_};
+  const auto time = std::chrono::steady_clock::now();
+  if (now == told_ || time - told_at_ < std::chrono::milliseconds(100)) return;
+  told_ = now;
+  told_at_ = time;
+  lock.unlock();
+  request_.under_way(now);
+  lock.lock();
 }
 
 void RoundsInFlight::Abandon() {
@@ -168,20 +183,30 @@ void RoundsInFlight::SendToCoder(Slot& slot) {
   slot.request.seed = Keyed(
       config_.seed, "coder",
       {static_cast<uint64_t>(request_.purpose), request_.step, trajectory.record().trajectory, slot.round.round}, 0);
+  {
+    const std::lock_guard lock(mutex_);
+    ++coding_;
+  }
+  const auto answered = [this] {
+    const std::lock_guard lock(mutex_);
+    --coding_;
+  };
   try {
-    parts_.coder->Implement(slot.request,
-                            [this, &slot](std::optional<CoderAnswer> answer, const std::exception_ptr& error) {
-                              if (error) return Fail(error);
-                              try {
-                                CheckAnswer(*answer);
-                              } catch (...) {
-                                return Fail(std::current_exception());
-                              }
-                              slot.round.answer = *std::move(answer);
-                              slot.round.answer.text.clear();  // of any size, and nobody's concern here
-                              Judge(slot);
-                            });
+    parts_.coder->Implement(
+        slot.request, [this, &slot, answered](std::optional<CoderAnswer> answer, const std::exception_ptr& error) {
+          answered();
+          if (error) return Fail(error);
+          try {
+            CheckAnswer(*answer);
+          } catch (...) {
+            return Fail(std::current_exception());
+          }
+          slot.round.answer = *std::move(answer);
+          slot.round.answer.text.clear();  // of any size, and nobody's concern here
+          Judge(slot);
+        });
   } catch (...) {
+    answered();
     Fail(std::current_exception());  // nothing was accepted
   }
 }

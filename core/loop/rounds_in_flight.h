@@ -16,6 +16,7 @@
 #include "loop/worker_pool.h"
 #include "store/records.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -58,6 +59,7 @@ class RoundsInFlight {
 
  private:
   void Submit(const std::vector<Slot*>& slots);
+  void TellUnderWay(std::unique_lock<std::mutex>& lock);
   void Suggested(Slot& slot, Completion completion);
   void GenerationEnded();
   void SendToCoder(Slot& slot);
@@ -85,6 +87,9 @@ class RoundsInFlight {
   Stopwatch generation_;  // since generating_ rose above 0
   double generate_seconds_ = 0;
   size_t in_flight_ = 0;  // rounds sent and not landed
+  size_t coding_ = 0;     // of them, those with the coder
+  RoundsUnderWay told_;   // the last that request_.under_way was told
+  std::chrono::steady_clock::time_point told_at_;
   bool abandoned_ = false;
   bool any_use_ = false;  // an answer was no fault of the coder's own
   CoderFaults faults_;

@@ -260,6 +260,7 @@ class Runner {
   void Measure(uint64_t step, StepRecord& record, MetricMap& metrics) {
     RolloutRequest request = HeldoutRequest(config_, heldout_->families(), step, config_.evaluation.episodes, {});
     request.recorded = database_.ReadStep(Purpose::kHeldout, step);
+    ShowUnderWay(options_.console, "held-out problems after step " + std::to_string(step), &request);
     const Stopwatch watch;
     try {
       record.heldout = heldout_rollout_->Collect(request).trajectories;

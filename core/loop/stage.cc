@@ -157,6 +157,7 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
       DrawAssignments(config_.seed, Purpose::kTrain, step, config_.loop.batch_size,
                       config_.loop.trajectories_per_problem, problems_.families(), config_.controls.shuffle_prompts);
   request.recorded = database_.ReadStep(Purpose::kTrain, step);
+  ShowUnderWay(console_, "step " + std::to_string(step), &request);
   RolloutResult result = rollout_.Collect(request);
   record.trajectories = std::move(result.trajectories);
   record.has_rollouts = true;
@@ -165,6 +166,7 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
   metrics["time/generate"] = result.generate_seconds;
   metrics["time/device_wait"] = result.wait_seconds;
   before_training(record);
+  if (console_ != nullptr) console_->UnderWay("step " + std::to_string(step) + "  training");
   std::vector<kgrpo_sample> samples = MakeSamples(record.trajectories);
   if (config_.controls.shuffle_rewards) ShuffleRewards(samples, config_.seed, step);
   if (samples.empty()) {

@@ -161,6 +161,33 @@ TEST(ConsoleTest, ATerminalGetsABlockThatMoves) {
   EXPECT_EQ(Screen(out.str()).size(), 6U) << "the last block stays";
 }
 
+TEST(ConsoleTest, WhatIsUnderWayIsBelowTheBlock) {
+  std::ostringstream out;
+  Console console(out, true, 80);
+  console.UnderWay("step 1  with the policy 3");
+  EXPECT_EQ(Screen(out.str()), (std::vector<std::string>{"  now     step 1  with the policy 3"}));
+  console.Step(Line(1, 1));
+  EXPECT_EQ(Screen(out.str()).size(), 3U) << "the step has ended";
+  console.UnderWay("step 2  with the coder 2");
+  console.UnderWay("step 2  with the evaluator 1");
+  const std::vector<std::string> screen = Screen(out.str());
+  ASSERT_EQ(screen.size(), 4U);
+  EXPECT_THAT(screen[1], HasSubstr("  reward   1.000"));
+  EXPECT_EQ(screen[3], "  now     step 2  with the evaluator 1");
+  console.Redraw({"a table", "  of three", "lines"});
+  EXPECT_EQ(Screen(out.str()), (std::vector<std::string>{"a table", "  of three", "lines"}));
+  console.Redraw({"shorter"});
+  console.Finish();
+  console.Note("after");
+  EXPECT_EQ(Screen(out.str()), (std::vector<std::string>{"shorter", "after", ""}));
+
+  std::ostringstream piped;
+  Console pipe(piped, false);
+  pipe.UnderWay("step 1");
+  pipe.Redraw({"a table"});
+  EXPECT_EQ(piped.str(), "");
+}
+
 TEST(ConsoleTest, TheMovingBlockFitsANarrowTerminal) {
   for (const size_t columns : {0, 1, 10, 40, 60, 80}) {
     std::ostringstream out;

@@ -2,7 +2,9 @@
 #include "loop/optimize.h"
 
 #include "fakes.h"
+#include "loop/candidate_table.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
 
@@ -46,6 +48,30 @@ class OptimizeTest : public testing::Test {
   SearchPlan plan_;
   size_t told_ = 0;
 };
+
+TEST_F(OptimizeTest, CandidatesAreATableOfTheFastest) {
+  std::vector<RoundsUnderWay> told;
+  plan_.under_way = [&](const RoundsUnderWay& rounds) { told.push_back(rounds); };
+  const SearchResult result = Search();
+  CandidateTable table(12, 1);
+  for (const SearchCandidate& candidate : result.candidates) table.Add(candidate, candidate.suggestion + ": tried");
+  const std::vector<std::string> lines = table.Lines();
+  ASSERT_GE(lines.size(), 4U);
+  EXPECT_LE(lines.size(), CandidateTable::kShown + 3);
+  EXPECT_THAT(lines[0], testing::StartsWith("12/12 kernels judged  best "));
+  EXPECT_EQ(lines[1], "  speedup  kernel  round  suggestions");
+  // The first row is the best.
+  const std::string best = lines[0].substr(lines[0].rfind(' ') + 1);
+  EXPECT_EQ(lines[2].substr(2, 7), std::string(7 - best.size(), ' ') + best);
+  for (size_t i = 3; i + 1 < lines.size(); ++i) EXPECT_GE(std::stod(lines[i - 1]), std::stod(lines[i]));
+  EXPECT_EQ(lines.back(), "  last: " + result.candidates.back().suggestion + ": tried");
+  for (const RoundsUnderWay& rounds : told) {
+    EXPECT_EQ(rounds.policy, 0U);  // the suggestions are drawn before
+    EXPECT_LE(rounds.coder + rounds.evaluator, 6U);
+  }
+  EXPECT_EQ(UnderWayText({12, 0, 3}), "with the policy 12, evaluator 3");
+  EXPECT_EQ(UnderWayText({}), "");
+}
 
 TEST_F(OptimizeTest, JudgesAsManyKernelsAsItMay) {
   const SearchResult result = Search();

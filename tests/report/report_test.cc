@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <regex>
 
 #include "store/database.h"
@@ -28,8 +29,24 @@ std::string KernelText(int number) {
   return "__global__ void k(float* x) { x[threadIdx.x] += " + std::to_string(number) + "; } // </script>\n";
 }
 
-// A run of `steps` steps: one trajectory a step with one round, and a held-out one after the last.
-fs::path WriteRun(const std::string& name, uint64_t seed, uint64_t steps = 3) {
+// A sample of a usual size that is like no other: 24 tokens, and a kernel of 60 lines.
+void Vary(RoundRecord& round, uint64_t number) {
+  std::mt19937_64 random(number);
+  round.completion_ids.clear();
+  round.logprobs.clear();
+  for (int i = 0; i < 24; ++i) {
+    round.completion_ids.push_back(1 + static_cast<int32_t>(random() % 3));
+    round.logprobs.push_back(-static_cast<float>(random() % 5000) / 1000.0F);
+  }
+  std::string source;
+  for (int i = 0; i < 60; ++i)
+    source += "  x[" + std::to_string(i) + "] = y[" + std::to_string(random() % 4096) + "] * 2;\n";
+  round.answer.source = source;
+  round.suggestion = "unroll the loop " + std::to_string(number) + " times";
+}
+
+// A run of `steps` steps: so many trajectories a step with one round each, and a held-out one after the last.
+fs::path WriteRun(const std::string& name, uint64_t seed, uint64_t steps = 3, uint64_t trajectories = 1) {
   const fs::path folder = fs::path(KGRPO_BINARY_DIR) / "test_runs" / ("report_" + name);
   fs::remove_all(folder);
   fs::create_directories(folder / "final");
@@ -71,7 +88,12 @@ fs::path WriteRun(const std::string& name, uint64_t seed, uint64_t steps = 3) {
     round.reward_parts = {{"speedup", 2}};
     round.outcome = Trainer::SampleOutcome{2.5, -0.5};
     trajectory.rounds_done = {round};
-    record.trajectories = {trajectory};
+    for (uint64_t i = 0; i < trajectories; ++i) {
+      trajectory.trajectory = i;
+      if (trajectories > 1) Vary(trajectory.rounds_done[0], step * 1000 + i);
+      record.trajectories.push_back(trajectory);
+    }
+    trajectory.trajectory = 0;
     if (step == steps) record.heldout = {trajectory};
     database.WriteStep(record, {});
   }
@@ -116,6 +138,13 @@ json PartOf(const std::string& page, const std::string& id) {
             Z_OK);
   text.resize(size);
   return json::parse(text);
+}
+
+// For browser_test.py, which opens it.
+TEST(ReportTest, APageOf6400SamplesIsBelow20Megabytes) {
+  const std::string page = Page({WriteRun("browser", 1, 100, 64)});
+  EXPECT_LT(page.size(), 20'000'000U);
+  WriteFileAtomically(fs::path(KGRPO_BINARY_DIR) / "test_runs" / "report_browser.html", page);
 }
 
 TEST(ReportTest, EverySampleCanBeReadFromThePageAgain) {
