@@ -56,12 +56,12 @@ double Time(Policy& policy, const std::vector<GenerationRequest>& requests, cons
   return 1e3 * kgrpo::bench::SecondsSince(start);
 }
 
-void Check(const kgrpo::policy::PolicyOptions& options, size_t prompt_tokens, SamplingOptions sampling) {
+void Check(const kgrpo::policy::PolicyOptions& options, size_t batch, size_t prompt_tokens, SamplingOptions sampling) {
   kgrpo::policy::PolicyOptions plain = options, engine = options;
   plain.engine_generation = false;
   engine.engine_generation = true;
   Policy ours(engine, 1), reference(plain, 1);
-  const std::vector<GenerationRequest> requests = MakeRequests(16, prompt_tokens);
+  const std::vector<GenerationRequest> requests = MakeRequests(batch, prompt_tokens);
   for (const double temperature : {0.0, 1.0}) {
     sampling.temperature = temperature;
     const auto found = Generate(ours, requests, sampling), expected = Generate(reference, requests, sampling);
@@ -117,7 +117,7 @@ int main(int argc, char** argv) {
     options.device = device;
     options.engine_generation = generation == "engine";
     if (check) {
-      Check(options, prompt_tokens, sampling);
+      Check(options, batch, prompt_tokens, sampling);
       return 0;
     }
     Policy policy(options, 1);

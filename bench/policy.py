@@ -63,7 +63,9 @@ def main():
     parser.add_argument("--no-compile", action="store_true", help="leave out transformers' static cache")
     options = parser.parse_args()
     for dtype in ["float32", "bfloat16"]:
-        ours(options.bench, "--check", "--dtype", dtype, "--new-tokens", "32", "--prompt-tokens", "200")
+        # The second in rows that are read by one kernel alone and by another together.
+        for batch, prompt in [("16", "200"), ("64", "30")]:
+            ours(options.bench, "--check", "--dtype", dtype, "--batch", batch, "--new-tokens", "32", "--prompt-tokens", prompt)
     for round_ in range(options.rounds):
         for batch in options.batch:
             for generation in ["engine", "libtorch"]:

@@ -104,7 +104,10 @@ void Check(Evaluator& evaluator, Looked* looked) {
     looked->baseline = evaluator.Baseline(*looked->problem);
   } catch (const Error& error) {
     RequireBadInput(error);
-    if (!looked->findings.empty()) return;  // the evaluator has said why
+    const auto says_why = [](const ProblemFinding& finding) {
+      return finding.code == "reference_wrong" || finding.code == "oracle_not_written";
+    };
+    if (std::ranges::any_of(looked->findings, says_why)) return;
     looked->findings.push_back(
         {"reference_wrong", error.what(), "Correct the reference kernel or what its results are compared with."});
   }

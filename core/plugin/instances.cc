@@ -186,9 +186,9 @@ std::optional<Evaluator::BoundComparison> Evaluator::ExplainBound(const Problem&
     receiver.carrier.Finish(error);
     return static_cast<kgrpo_error*>(nullptr);
   });
-  if (comparison.json.empty()) return std::nullopt;
-  if (!nlohmann::json::accept(comparison.json))
-    throw Error(KGRPO_ERROR_INTERNAL, plugin_name() + ": explain_bound pushed no JSON: " + comparison.json);
+  if (comparison.json.empty() && comparison.text.empty()) return std::nullopt;
+  if (comparison.text.empty() || !nlohmann::json::parse(comparison.json, nullptr, false).is_object())
+    throw Error(KGRPO_ERROR_INTERNAL, plugin_name() + ": explain_bound must push a text and a JSON object, or neither");
   return comparison;
 }
 

@@ -429,7 +429,8 @@ static kgrpo_str describe(const kgrpo_evaluator* self) {
   return KGRPO_LITERAL("C functions, compiled with -O2, timed on this CPU; no sandbox");
 }
 
-/* Its functions in the order of the header; NULL: no report pages, no search for degenerate problems. */
+/* Its functions in the order of the header; NULL: no report pages, no search for degenerate problems,
+   no comparison with a bound. */
 static const kgrpo_evaluator_interface evaluator_interface = {sizeof(kgrpo_evaluator_interface),
                                                               options_schema,
                                                               create,
@@ -440,6 +441,7 @@ static const kgrpo_evaluator_interface evaluator_interface = {sizeof(kgrpo_evalu
                                                               baseline,
                                                               evaluate,
                                                               describe,
+                                                              NULL,
                                                               NULL,
                                                               NULL};
 

@@ -58,7 +58,7 @@ Expected SampleBySorting(const std::vector<float>& logits, const Slot& slot) {
 
 class GenerationSamplerTest : public ::testing::TestWithParam<Element> {};
 
-TEST_P(GenerationSamplerTest, DrawsWhatASortWouldGive) {
+void DrawsWhatASortWouldGive(Element type, size_t vocabulary) {
   GenerationGpu on;
   std::vector<Slot> slots;
   const auto add = [&](float temperature, int32_t top_k, double top_p, double min_p) {
@@ -83,13 +83,13 @@ TEST_P(GenerationSamplerTest, DrawsWhatASortWouldGive) {
   add(1, 100000, 1, 0);
   add(1, 0, 1e-9, 0);
   add(1, 0, 1, 1);
-  const size_t vocabulary = 2531, count = slots.size();
+  const size_t count = slots.size();
   // Rounded to quarters in part: many equal logits.
-  std::vector<float> logits = on.Normal(GetParam(), count * vocabulary, 3);
+  std::vector<float> logits = on.Normal(type, count * vocabulary, 3);
   for (size_t i = 0; i < logits.size(); ++i) {
     if (i / vocabulary % 2 == 0) logits[i] = std::round(logits[i] * 4) / 4;
   }
-  const ElementArray on_gpu(on.gpu, GetParam(), logits);
+  const ElementArray on_gpu(on.gpu, type, logits);
   std::vector<int32_t> rows(count);
   std::iota(rows.rbegin(), rows.rend(), 0);
   std::vector<Place> places(count + 1, {0, -1});
@@ -103,7 +103,7 @@ TEST_P(GenerationSamplerTest, DrawsWhatASortWouldGive) {
   GpuArray<int32_t> ids(on.gpu, std::vector<int32_t>(count * 3, -7));
   GpuArray<float> logprobs(on.gpu, count * 3);
   const GpuArray<SamplePart> parts(on.gpu, count * (vocabulary / kSampleSegment + 1));
-  on.kernels.sample(GetParam(), on_gpu.data(), static_cast<int64_t>(count), static_cast<int64_t>(vocabulary),
+  on.kernels.sample(type, on_gpu.data(), static_cast<int64_t>(count), static_cast<int64_t>(vocabulary),
                     row_array.data(), place_array.data(), state.data(), end_ids.data(), 2, parts.data(), ids.data(),
                     logprobs.data(), 3, nullptr);
   EXPECT_EQ(on.gpu.TakeFindings(), "");
@@ -130,6 +130,11 @@ TEST_P(GenerationSamplerTest, DrawsWhatASortWouldGive) {
     }
   }
   EXPECT_EQ(after[0].end, SlotEnd::kStop);
+}
+
+TEST_P(GenerationSamplerTest, DrawsWhatASortWouldGive) {
+  DrawsWhatASortWouldGive(GetParam(), 2531);
+  DrawsWhatASortWouldGive(GetParam(), 2528);  // rows of which 16 bytes are read at a time
 }
 
 // A model that has diverged: nothing is read or written out of bounds, and an all-NaN row says so.

@@ -132,15 +132,14 @@ __device__ inline void JoinParts(const Place& place, HeadShape shape, const Part
   const int splits = parts.splits, used = Parts::used(place), each = shape.heads / shape.kv_heads;
   const int first_head = row * shape.heads + static_cast<int>(blockIdx.y) * each;
   T* const to = y + static_cast<int64_t>(first_head) * D;
-  const auto store = [&](int i, float sum, float total) {
+  // total_of(head): the sum of the head's weights.
+  const auto store = [&](int i, float sum, auto total_of) {
     const int item = static_cast<int>(threadIdx.x) + i * kAttentionThreads;
-    if (item < each * D) to[item] = FromFloat<T>(sum / total);
+    if (item < each * D) to[item] = FromFloat<T>(sum / total_of(item / D));
   };
   if (used == 1) {
 #pragma unroll
-    for (int i = 0; i < kItems; ++i) {
-      store(i, out[i], bounds[(static_cast<int>(threadIdx.x) + i * kAttentionThreads) / D][1]);
-    }
+    for (int i = 0; i < kItems; ++i) store(i, out[i], [&](int head) { return bounds[head][1]; });
     return;
   }
   const float* const sums =
@@ -207,9 +206,7 @@ __device__ inline void JoinParts(const Place& place, HeadShape shape, const Part
     __syncthreads();
   }
 #pragma unroll
-  for (int i = 0; i < kItems; ++i) {
-    store(i, joined[i], totals[(static_cast<int>(threadIdx.x) + i * kAttentionThreads) / D]);
-  }
+  for (int i = 0; i < kItems; ++i) store(i, joined[i], [&](int head) { return totals[head]; });
 }
 
 }  // namespace kgrpo::policy

@@ -16,8 +16,8 @@ int64_t Width(const ModelConfig& config) {  // of q, k and v together
   return config.query_size() + 2 * config.kv_size();
 }
 
-int64_t PartialElements(const ModelConfig& config) {  // a row, at most 8 splits each
-  return 8 * std::max(Width(config), config.hidden_size);
+int64_t PartialElements(const ModelConfig& config) {  // of a row
+  return kMaxSplits * std::max(Width(config), config.hidden_size);
 }
 
 int64_t StepRows(const SchedulerLimits& limits) {

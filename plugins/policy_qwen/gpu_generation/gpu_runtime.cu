@@ -54,6 +54,10 @@ const GpuRuntime kRuntime = {
         [](void* stream, void** graph) {
           cudaGraph_t captured = nullptr;
           if (const char* failure = Check(cudaStreamEndCapture(StreamOf(stream), &captured))) return failure;
+          if (const char* failure = Check(cudaGetLastError())) {  // of a launch, which the graph then lacks
+            static_cast<void>(cudaGraphDestroy(captured));
+            return failure;
+          }
           const char* failure = Check(cudaGraphInstantiate(reinterpret_cast<cudaGraphExec_t*>(graph), captured, 0));
           static_cast<void>(cudaGraphDestroy(captured));
           return failure;

@@ -1,5 +1,6 @@
 // What makes a head of q, k or v of its product's partial sums: bias, norm, rotary positions; and where the cache holds
-// a position. Used by rows.cu, for prompts, and by attention.cu, for single new tokens.
+// a position. Used by rows.cu, for prompts, and by
+// attention_parts.cuh, for single new tokens.
 #pragma once
 #include "policy_qwen/gpu_generation/kernels.h"
 #include "policy_qwen/gpu_training/vectors.cuh"

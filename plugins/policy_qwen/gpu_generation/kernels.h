@@ -8,7 +8,8 @@
 // of rows add in the same order. Results of a row of slot -1, or of a slot that has ended, are unused.
 //
 // A kernel may begin before the one before it on the stream has ended (overlap.cuh): weights are read early, so
-// code that changes weights must wait for the device before the next step.
+// code that changes weights must wait for the device before the next step. attention_of_new also reads places, the
+// table of pages and the cache's earlier positions early: of a step only embed, its first kernel, may write those.
 //
 // Arrays are row-major and compact. Every function queues its work on `stream` (a cudaStream_t) and returns; none waits
 // or allocates. Sizes are positive.
@@ -22,7 +23,7 @@
 namespace kgrpo::policy {
 
 inline constexpr int32_t kPageSize = 16;         // positions that a page of the cache holds
-inline constexpr int32_t kAttentionSplit = 128;  // positions that one block of attention covers
+inline constexpr int32_t kAttentionSplit = 128;  // positions whose part of attention is computed together
 inline constexpr int32_t kMaxVocabulary = 1 << 19;
 inline constexpr int32_t kMaxSplits = 8;  // of a product: whoever reads its sums asks for all of them at once
 

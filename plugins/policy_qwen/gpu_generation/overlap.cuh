@@ -1,12 +1,12 @@
-// Programmatic dependent launch: a kernel begins while the one before it still runs, reads what no kernel writes (a
-// weight), and waits for it before it touches anything else. Used by this folder's kernels, all of which launch so.
+// Programmatic dependent launch: a kernel begins while the one before it still runs, reads what no kernel of the step
+// writes (a weight), and waits for it before it touches anything else. Used by this folder's kernels.
 //
 // A kernel calls LetNextBegin() first, and WaitForPrevious() in every thread before it reads or writes what another
 // kernel of the step writes. As each of them waits, the end of one means the end of all before it. What a kernel before
 // it writes must not be a const __restrict__ parameter: such loads may be moved up over the wait.
 //
-// A step's first kernel (Embed) overlaps nothing, nor does the one after it. So what Embed writes (places) and what
-// earlier steps wrote (keys and values of earlier positions) may be read before the wait.
+// A step's first kernel (Embed) and the one after it overlap nothing and need neither call. So places, which Embed
+// alone writes, and what earlier steps wrote (keys and values of earlier positions) may be read before the wait.
 //
 // From compute capability 9.0 on. Before it, kernels follow one another as usual.
 #pragma once

@@ -57,7 +57,16 @@ __global__ void __launch_bounds__(64 * kSlices) FloatKernel(ProductTask task) {
 // Rows up to which the narrow kernel is the better one, and from which that of many rows, for sums that are split and
 // for others.
 constexpr int kNarrowRows = 32, kWidestPartial = 512, kWidest = 200;
-constexpr int kBlocksWanted = 264;  // of a product: two for each multiprocessor of an H100
+constexpr int kBlocksWanted = 264;       // of a product: two for each multiprocessor of an H100
+constexpr int kLargeBlocksWanted = 100;  // of the largest tiles, which leave room for one there
+
+// Bytes of shared memory that a block may ask for on the current device: 227 KiB on an H100, 99 on an L4.
+int SharedMemoryLimit() {
+  int device = 0, bytes = 0;
+  const bool known = cudaGetDevice(&device) == cudaSuccess &&
+                     cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess;
+  return known ? bytes : 0;
+}
 
 template <ProductMode M>
 void Launch(Element type, const ProductTask& task, cudaStream_t stream) {
@@ -77,9 +86,11 @@ void Launch(Element type, const ProductTask& task, cudaStream_t stream) {
   const auto wide = [&]<int T>() {
     launch(WideKernel<M, T>, wide_grid(kWideRows, T), kSlices * kWideGroup, WideBlock<T>::kBytes);
   };
-  const auto wide_blocks = [&](int block_tiles) {
-    const dim3 grid = wide_grid(kWideRows, block_tiles);
-    return int64_t{grid.x} * grid.y * grid.z;
+  // Whether tiles of T leave enough blocks. The order of sums is the same for each T, so what fits may differ by
+  // device.
+  const auto suits = [&]<int T>(int64_t blocks_wanted) {
+    const dim3 grid = wide_grid(kWideRows, T);
+    return int64_t{grid.x} * grid.y * grid.z >= blocks_wanted && WideBlock<T>::kBytes <= SharedMemoryLimit();
   };
   if (type == Element::kFloat32) {
     narrow(FloatKernel<M>, 8, 64 * kSlices);
@@ -92,10 +103,10 @@ void Launch(Element type, const ProductTask& task, cudaStream_t stream) {
   } else if (task.rows >= (M == ProductMode::kPartial ? kWidestPartial : kWidest)) {
     launch(WidestKernel<M>, wide_grid(WidestBlock::kBlockRows, WidestBlock::kBlockTiles), WidestBlock::kThreads,
            WidestBlock::kBytes);
-  } else if (M != ProductMode::kPartial && wide_blocks(5) >= 100) {
+  } else if (M != ProductMode::kPartial && suits.template operator()<5>(kLargeBlocksWanted)) {
     // As large a tile as leaves a block for most multiprocessors: the fewer blocks read a row, the better.
     wide.template operator()<5>();
-  } else if (wide_blocks(3) >= kBlocksWanted) {
+  } else if (suits.template operator()<3>(kBlocksWanted)) {
     wide.template operator()<3>();
   } else {
     wide.template operator()<1>();

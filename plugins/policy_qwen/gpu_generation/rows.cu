@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kThreads)
                   float epsilon, int row_count, int hidden, const int32_t* __restrict__ gather, T* __restrict__ y) {
   __shared__ float sums[kThreads / 32];
   // Four neighbours a thread: models are 1024 wide or little more, and what one trip waits for is all there is to wait
-  // for. The first four stay in registers; what no kernel writes of them comes before the wait.
+  // for. The first four stay in registers; their weights come before the wait.
   using Four = Lanes<T, 4>;
   LetNextBegin();
   const int own = threadIdx.x * 4;
@@ -116,14 +116,10 @@ __global__ void __launch_bounds__(128)
     return FinishHead(in, shape, head, LoadSums<T, D>(in, shape, row, head),
                       LoadFactors<T, D>(in, shape, head, place.position));
   };
+  if (place.position < 0) return;
   if (head < shape.heads) {
-    T* const to = query + static_cast<int64_t>(row * shape.heads + head) * D;
-    if (place.position < 0) {  // in vain: the attention reads the query all the same
-      Head<T, D>().Store(to);
-    } else {
-      made().Store(to);
-    }
-  } else if (place.position >= 0) {
+    made().Store(query + static_cast<int64_t>(row * shape.heads + head) * D);
+  } else {
     const bool is_value = head >= shape.heads + shape.kv_heads;
     const int kv_head = head - shape.heads - (is_value ? shape.kv_heads : 0);
     made().Store(static_cast<T*>(is_value ? cache.values : cache.keys) + CacheOffset<D>(cache, shape, place, kv_head));

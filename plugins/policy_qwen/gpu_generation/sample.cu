@@ -1,5 +1,5 @@
 // Draws tokens without sorting the vocabulary: kernels.h. What every row needs, the greatest logit and the sum of all
-// weights, is found by a block for each segment of the vocabulary; then one block a row draws.
+// weights, is found by a warp for each segment of the vocabulary; then one block a row draws.
 //
 // Every filter keeps a beginning of the tokens in falling order (of equal ones the smaller id first), so the shortest
 // kept beginning is the one of least weight, and a token is found by searching for a weight in that order: a histogram

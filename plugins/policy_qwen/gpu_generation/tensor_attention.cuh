@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
       for (int j = 0; j < 4; ++j) {
 #pragma unroll
         for (int v = 0; v < 2; ++v) {
-          scores[j][v] = first + j * 8 + 2 * t + v < end ? scores[j][v] * scale : -INFINITY;
+          scores[j][v] = first + j * 8 + 2 * t + v < end ? __fmul_rn(scores[j][v], scale) : -INFINITY;
           most = fmaxf(most, scores[j][v]);
         }
       }
