@@ -303,8 +303,8 @@ def convolution(ref):
     names = names_or_zero(result.dims, index_names(result.rank))
     body = threads_over(result.numel()) + split_index("i", result.dims, index_names(result.rank))
     out_channels, in_channels = result.dims[1], x.dims[1]
-    each_out = out_channels if groups == 1 else f"({factor(out_channels)}/{factor(str(groups))})"
-    each_in = in_channels if groups == 1 else f"({factor(in_channels)}/{factor(str(groups))})"
+    each_out = out_channels if groups == 1 else f"({factor(out_channels)}/{divisor(str(groups))})"
+    each_in = in_channels if groups == 1 else f"({factor(in_channels)}/{divisor(str(groups))})"
     if groups != 1:
         body.append(f"const I group = {names[1]} / {each_out};")
     body.append("float sum = 0.0f;")
@@ -682,9 +682,9 @@ def group_norm(ref):
     if not x.contiguous():
         raise Missing("group normalisation of a tensor that is not contiguous")
     groups, eps = ref.argument(6), ref.argument(7)
-    each = f"({factor(x.dims[1])}/{groups})"
+    each = f"({factor(x.dims[1])}/{divisor(str(groups))})"
     rows = Rows(_Grouped(x, [x.dims[0], str(groups), product([each] + x.dims[2:])]), [2])
-    _normalise(ref, x, rows, lambda names: f"{names[0]}*{groups} + {names[1]} / {each}", ref.tensor(1), ref.tensor(2),
+    _normalise(ref, x, rows, lambda names: f"{names[0]}*{factor(str(groups))} + {names[1]} / {each}", ref.tensor(1), ref.tensor(2),
                lambda names: [names[1]], eps, ref.result(0), ref.result(1), ref.result(2))
 
 
