@@ -68,6 +68,7 @@ bool NamesSubcommand(const CLI::App& app, const std::vector<std::string>& argume
   if (command == nullptr) return true;
   const std::vector<const CLI::App*> own = command->get_subcommands({});
   std::vector<std::string> names;
+  names.reserve(own.size());
   for (const CLI::App* one : own) names.push_back(one->get_name());
   if (own.empty() || std::find(names.begin(), names.end(), word) != names.end()) return true;
 
