@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <exception>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -188,6 +189,7 @@ bool IsDamaged(const fs::path& database) {
 
 SalvagedRun::SalvagedRun(const fs::path& run) {
   std::string lost;
+  size_t unread = 0;  // tables
   uint64_t rollouts = 0, metric_steps = 0;
   {
     RunDatabase database(database_);
@@ -195,6 +197,7 @@ SalvagedRun::SalvagedRun(const fs::path& run) {
     for (const std::string table : kTables) {
       if (CopyTable(from, to, table)) continue;
       const int64_t rows = Number(to.raw(), "SELECT count(*) FROM " + table);
+      unread += rows == 0 ? 1 : 0;
       lost += (lost.empty() ? "" : "; ") + table + ": " +
               (rows == 0 ? "nothing" : Counted(static_cast<uint64_t>(rows), "row")) + " can be read";
     }
@@ -203,7 +206,9 @@ SalvagedRun::SalvagedRun(const fs::path& run) {
     metric_steps = AddMetrics(database, to.raw(), metrics);
   }
   summary_ = (run / "run.sqlite").string() + " is damaged; " +
-             (lost.empty() ? "every table can be read to its end" : "of some tables a part is lost (" + lost + ")");
+             (lost.empty()                   ? "every table can be read to its end"
+              : unread == std::size(kTables) ? "none of its tables can be read"
+                                             : "of some tables a part is lost (" + lost + ")");
   if (rollouts > 0) summary_ += "; from rollouts/: " + Counted(rollouts, "step") + " of training";
   if (metric_steps > 0) summary_ += "; from metrics.jsonl: the metrics of " + Counted(metric_steps, "step");
 }

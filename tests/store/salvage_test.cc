@@ -221,7 +221,7 @@ TEST_F(SalvageTest, WithoutADatabaseTheFilesBesideItAreTheRun) {
   Spoil(0, 100);
   EXPECT_TRUE(IsDamaged(folder_ / "run.sqlite"));
   const SalvagedRun salvaged(folder_);
-  EXPECT_THAT(salvaged.summary(), HasSubstr("rounds: nothing can be read"));
+  EXPECT_THAT(salvaged.summary(), HasSubstr(" is damaged; none of its tables can be read; from roll"));
   EXPECT_THAT(salvaged.summary(), HasSubstr("; from rollouts/: 40 steps of training"));
   ExpectWhole(salvaged.database());
 }
