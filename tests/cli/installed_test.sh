@@ -29,12 +29,13 @@ grep -q reward_speedup "$work/list" || fail "its plugins are not found: $(cat "$
 
 # The man page is the help, and troff understands it.
 page=$here/share/man/man1/kgrpo-host.1
+sed 's/\\//g' "$page" > "$work/page"
 for command in '' 'compare' 'plugins new' 'problems check'; do
   # shellcheck disable=SC2086  # several words
   option=$("$here/bin/kgrpo-host" $command --help | grep -oE -- '--[a-z-]+' | tail -1)
   title=kgrpo-host${command:+ $command}
-  sed 's/\\//g' "$page" | grep -qx -- "\.S[SH] $title\|\.B $title" || fail "the man page has no $title"
-  sed 's/\\//g' "$page" | grep -q -- "$option" || fail "the man page has no $option of $title"
+  grep -qx -- "\.S[SH] $title\|\.B $title" "$work/page" || fail "the man page has no $title"
+  grep -q -- "$option" "$work/page" || fail "the man page has no $option of $title"
 done
 if command -v groff > /dev/null; then
   groff -man -Tutf8 -ww -z "$page" 2> "$work/log" || fail "groff: $(cat "$work/log")"
