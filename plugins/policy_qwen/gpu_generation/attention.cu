@@ -112,8 +112,6 @@ __global__ void __launch_bounds__(kAttentionThreads)
   JoinParts<T, D>(place, shape, parts, out, bounds, y);
 }
 
-constexpr int64_t kBlocksWanted = 264;  // two for each multiprocessor of an H100
-
 template <typename T, int D, bool kNew>
 void Launch(const Queries<T>& queries, LayerCache cache, const Place* places, int64_t row_count, HeadShape shape,
             Parts parts, void* y, cudaStream_t stream) {

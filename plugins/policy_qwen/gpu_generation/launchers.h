@@ -6,6 +6,9 @@
 
 namespace kgrpo::policy {
 
+// Blocks that a launch is cut into where it can be cut finer: two for each multiprocessor of an H100.
+inline constexpr int64_t kBlocksWanted = 264;
+
 // rows.cu
 void Embed(Element type, const StepRow* rows, const Slot* slots, const void* embedding, int64_t row_count,
            int64_t hidden, void* x, Place* places, void* stream);

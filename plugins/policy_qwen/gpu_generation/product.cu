@@ -57,8 +57,7 @@ __global__ void __launch_bounds__(64 * kSlices) FloatKernel(ProductTask task) {
 // Rows up to which the narrow kernel is the better one, and from which that of many rows, for sums that are split and
 // for others.
 constexpr int kNarrowRows = 32, kWidestPartial = 512, kWidest = 200;
-constexpr int kBlocksWanted = 264;       // of a product: two for each multiprocessor of an H100
-constexpr int kLargeBlocksWanted = 100;  // of the largest tiles, which leave room for one there
+constexpr int kLargeBlocksWanted = 100;  // of the largest tiles, of which a multiprocessor has room for one
 
 // Bytes of shared memory that a block may ask for on the current device: 227 KiB on an H100, 99 on an L4.
 int SharedMemoryLimit() {

@@ -9,6 +9,7 @@
 #include <cuda_runtime.h>
 
 #include "policy_qwen/gpu_generation/kernels.h"
+#include "policy_qwen/gpu_generation/tensor_cores.cuh"
 #include "policy_qwen/gpu_training/vectors.cuh"
 
 namespace kgrpo::policy {
@@ -109,20 +110,10 @@ __device__ inline void FinishPair(const ProductTask& task, int tile, int i, int 
   }
 }
 
-// d += a b, a 16 x 16, b 16 x 8, in bfloat16. A lane (g = lane / 4, t = lane % 4) holds of a rows g (a0, a2) and g + 8
-// (a1, a3), of b column g, of d row g (d[0], d[1]) and g + 8, columns 2t and 2t + 1.
-//
 // Eight neighbouring inputs of a row, 16 bytes, are a lane's part t of a step: words 0 and 1 go into the step's first
 // instruction, words 2 and 3 into its second. Which input an instruction calls its first is free, as long as both
 // operands agree.
-__device__ inline void Mma(float (&d)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0,
-                           uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
-      "%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-
+//
 // A step: `top` and `bottom` are the lane's parts of a's rows g and g + 8, `b` of b's column g.
 __device__ inline void AddStep(float (&sum)[4], const uint4& top, const uint4& bottom, const uint4& b) {
   Mma(sum, top.x, bottom.x, top.y, bottom.y, b.x, b.y);

@@ -2,17 +2,13 @@
 #pragma once
 #include "policy_qwen/gpu_generation/attention_parts.cuh"
 #include "policy_qwen/gpu_generation/overlap.cuh"
+#include "policy_qwen/gpu_generation/tensor_cores.cuh"
 
 namespace kgrpo::policy {
 
-// d += a b, a 16 x 16 with zeros in its rows 8 to 15, b 16 x 8. A lane (g = lane / 4, t = lane % 4) holds of a row g,
-// columns 2t, 2t + 1 (a0) and 8 further (a2); of b column g, rows 2t, 2t + 1 (b0) and 8 further (b1); of d row g,
-// columns 2t and 2t + 1 (d[0], d[1]).
+// Mma with zeros in a's rows 8 to 15.
 __device__ inline void MultiplyAdd(float (&d)[4], uint32_t a0, uint32_t a2, uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %5}, {%7, %8}, {%0, %1, %2, "
-      "%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a0), "r"(0U), "r"(a2), "r"(b0), "r"(b1));
+  Mma(d, a0, 0, a2, 0, b0, b1);
 }
 
 __device__ inline uint32_t Pack(float low, float high) {

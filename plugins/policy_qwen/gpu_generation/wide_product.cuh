@@ -70,6 +70,66 @@ __device__ inline void AwaitCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
+// A ring of kStages steps in shared memory, for `kThreads` threads: kWeightLines lines of the weight, then kRowLines of
+// x. A step's place is free for the one kStages later once all threads have read it.
+template <int kWeightLines, int kRowLines, int kThreads, int kStages>
+class StepRing {
+ public:
+  using Line = uint4[4];
+  static constexpr int kLines = kWeightLines + kRowLines, kBytes = kStages * kLines * 64;
+
+  // `memory`: kBytes of shared memory. The ring's steps are `begin` to `end`; weight_row and x_row as LineCopies'.
+  template <typename WeightRowOf, typename XRowOf>
+  __device__ StepRing(const void* memory, const ProductTask& task, int thread, uint32_t begin, uint32_t end,
+                      WeightRowOf weight_row, XRowOf x_row)
+      : stages_(static_cast<const Line*>(memory)),
+        at_(static_cast<uint32_t>(__cvta_generic_to_shared(memory))),
+        begin_(begin),
+        end_(end),
+        weights_(task.weight, task.inputs, thread, weight_row),
+        rows_(task.x, task.inputs, thread, x_row) {}
+
+  // Begins with the first steps: weights, which no kernel writes, before the wait for the kernel ahead.
+  __device__ void Begin() const {
+#pragma unroll
+    for (int i = 0; i < kStages - 1; ++i) FetchWeights(i);
+    WaitForPrevious();
+#pragma unroll
+    for (int i = 0; i < kStages - 1; ++i) {
+      FetchRows(i);
+      CommitCopies();  // with the first, all weights so far
+    }
+  }
+
+  // The i-th step's lines, whole and for all threads, which `barrier` holds; a later step takes the place of the one
+  // before it.
+  template <typename Barrier>
+  __device__ const Line* Next(uint32_t i, Barrier barrier) const {
+    AwaitCopies<kStages - 2>();
+    barrier();
+    if (const uint32_t ahead = i + kStages - 1; begin_ + ahead < end_) {
+      const uint32_t to = at_ + ahead % kStages * kLines * 64;
+      weights_.Fetch(to, begin_ + ahead);
+      rows_.Fetch(to + kWeightLines * 64, begin_ + ahead);
+    }
+    CommitCopies();
+    return stages_ + i % kStages * kLines;
+  }
+
+ private:
+  __device__ void FetchWeights(uint32_t i) const {
+    if (begin_ + i < end_) weights_.Fetch(at_ + i % kStages * kLines * 64, begin_ + i);
+  }
+  __device__ void FetchRows(uint32_t i) const {
+    if (begin_ + i < end_) rows_.Fetch(at_ + (i % kStages * kLines + kWeightLines) * 64, begin_ + i);
+  }
+
+  const Line* const stages_;
+  const uint32_t at_, begin_, end_;
+  const LineCopies<kWeightLines, kThreads> weights_;
+  const LineCopies<kRowLines, kThreads> rows_;
+};
+
 // A warp's part of a step: kRowTiles x 16 rows of x by kTiles tiles of the weight.
 template <int kRowTiles, int kTiles>
 struct WarpSums {
@@ -110,15 +170,14 @@ inline constexpr int kWideRows = 64, kWideGroup = 128;  // rows of a block, thre
 
 template <int T>
 struct WideBlock {
-  static constexpr int kStages = 4, kLines = 16 * T + kWideRows, kSumWidth = 16 * T + 4;
-  static constexpr int kStageBytes = kStages * kLines * 64, kSumBytes = kWideRows * kSumWidth * 4;
-  static constexpr int kBytes = kSlices * (kStageBytes > kSumBytes ? kStageBytes : kSumBytes);
+  using Ring = StepRing<16 * T, kWideRows, kWideGroup, 4>;
+  static constexpr int kSumWidth = 16 * T + 4, kSumBytes = kWideRows * kSumWidth * 4;
+  static constexpr int kBytes = kSlices * (Ring::kBytes > kSumBytes ? Ring::kBytes : kSumBytes);
 };
 
 template <ProductMode M, int T>
 __global__ void __launch_bounds__(kSlices* kWideGroup) WideKernel(ProductTask task) {
   using Block = WideBlock<T>;
-  constexpr int kStages = Block::kStages, kWeightLines = 16 * T;
   extern __shared__ __align__(16) unsigned char memory[];
   const int first_tile = blockIdx.y * T, first_row = blockIdx.x * kWideRows;
   const int split = blockIdx.z, splits = gridDim.z, steps = StepCount(task.inputs);
@@ -126,37 +185,17 @@ __global__ void __launch_bounds__(kSlices* kWideGroup) WideKernel(ProductTask ta
   const int rows_at = thread / 32 * 16;
   const uint32_t begin = SliceBegin(steps, split, splits, slice), end = SliceBegin(steps, split, splits, slice + 1);
   LetNextBegin();
-  using Lines = uint4[4];
-  const Lines* const own = reinterpret_cast<const Lines*>(memory) + slice * kStages * Block::kLines;
-  const auto own_at = static_cast<uint32_t>(__cvta_generic_to_shared(own));
-  const LineCopies<kWeightLines, kWideGroup> weights(task.weight, task.inputs, thread, [&](int line) {
-    return WeightRow<M>(task, first_tile + line / 16, line % 16);
-  });
-  const LineCopies<kWideRows, kWideGroup> rows(
-      task.x, task.inputs, thread, [&](int line) { return first_row + line < task.rows ? first_row + line : -1; });
-  const auto fetch_weights = [&](uint32_t i) {
-    if (begin + i < end) weights.Fetch(own_at + i % kStages * Block::kLines * 64, begin + i);
-  };
-  const auto fetch_rows = [&](uint32_t i) {
-    if (begin + i < end) rows.Fetch(own_at + (i % kStages * Block::kLines + kWeightLines) * 64, begin + i);
-  };
-#pragma unroll
-  for (int i = 0; i < kStages - 1; ++i) fetch_weights(i);
-  WaitForPrevious();
-#pragma unroll
-  for (int i = 0; i < kStages - 1; ++i) {
-    fetch_rows(i);
-    CommitCopies();  // with the first, all weights so far
-  }
+  const typename Block::Ring ring(
+      memory + slice * Block::Ring::kBytes, task, thread, begin, end,
+      [&](int line) { return WeightRow<M>(task, first_tile + line / 16, line % 16); },
+      [&](int line) { return first_row + line < task.rows ? first_row + line : -1; });
+  ring.Begin();
   WarpSums<1, T> sums;
   for (uint32_t i = 0; i < end - begin; ++i) {
-    AwaitCopies<kStages - 2>();
-    asm volatile("bar.sync %0, %1;" ::"r"(slice + 1), "n"(kWideGroup) : "memory");
-    fetch_weights(i + kStages - 1);  // into what the step before read
-    fetch_rows(i + kStages - 1);
-    CommitCopies();
-    const Lines* const stage = own + i % kStages * Block::kLines;
-    sums.Add(stage + kWeightLines + rows_at, stage);
+    const auto* const stage = ring.Next(i, [&] {
+      asm volatile("bar.sync %0, %1;" ::"r"(slice + 1), "n"(kWideGroup) : "memory");
+    });
+    sums.Add(stage + 16 * T + rows_at, stage);
   }
   __syncthreads();
   float(*const meeting)[kWideRows][Block::kSumWidth] = reinterpret_cast<float(*)[kWideRows][Block::kSumWidth]>(memory);
@@ -190,15 +229,15 @@ __global__ void __launch_bounds__(kSlices* kWideGroup) WideKernel(ProductTask ta
 // 64 rows and four tiles a block, a warp for two tiles and 32 rows. The slices of a split follow one another.
 struct WidestBlock {
   static constexpr int kTiles = 2, kRowTiles = 2;  // of a warp; four warps, two by two
-  static constexpr int kThreads = 128, kStages = 6, kBlockTiles = 2 * kTiles, kBlockRows = 2 * kRowTiles * 16;
-  static constexpr int kLines = kBlockTiles * 16 + kBlockRows, kBytes = kStages * kLines * 64;
+  static constexpr int kThreads = 128, kBlockTiles = 2 * kTiles, kBlockRows = 2 * kRowTiles * 16;
+  using Ring = StepRing<kBlockTiles * 16, kBlockRows, kThreads, 6>;
+  static constexpr int kBytes = Ring::kBytes;
 };
 
 template <ProductMode M>
 __global__ void __launch_bounds__(WidestBlock::kThreads) WidestKernel(ProductTask task) {
   using Block = WidestBlock;
-  constexpr int kStages = Block::kStages, kTiles = Block::kTiles, kRowTiles = Block::kRowTiles;
-  constexpr int kWeightLines = Block::kBlockTiles * 16;
+  constexpr int kTiles = Block::kTiles, kRowTiles = Block::kRowTiles, kWeightLines = Block::kBlockTiles * 16;
   extern __shared__ __align__(16) unsigned char memory[];
   const int first_tile = blockIdx.y * Block::kBlockTiles, first_row = blockIdx.x * Block::kBlockRows;
   const int split = blockIdx.z, splits = gridDim.z, steps = StepCount(task.inputs);
@@ -206,38 +245,16 @@ __global__ void __launch_bounds__(WidestBlock::kThreads) WidestKernel(ProductTas
   const int tiles_at = warp / 2 * kTiles, rows_at = warp % 2 * kRowTiles * 16;
   const uint32_t begin = SliceBegin(steps, split, splits, 0), end = SliceBegin(steps, split, splits, kSlices);
   LetNextBegin();
-  using Lines = uint4[4];
-  const Lines* const stages = reinterpret_cast<const Lines*>(memory);
-  const auto stages_at = static_cast<uint32_t>(__cvta_generic_to_shared(memory));
-  const LineCopies<kWeightLines, Block::kThreads> weights(task.weight, task.inputs, threadIdx.x, [&](int line) {
-    return WeightRow<M>(task, first_tile + line / 16, line % 16);
-  });
-  const LineCopies<Block::kBlockRows, Block::kThreads> rows(
-      task.x, task.inputs, threadIdx.x, [&](int line) { return first_row + line < task.rows ? first_row + line : -1; });
-  const auto fetch_weights = [&](uint32_t i) {
-    if (begin + i < end) weights.Fetch(stages_at + i % kStages * Block::kLines * 64, begin + i);
-  };
-  const auto fetch_rows = [&](uint32_t i) {
-    if (begin + i < end) rows.Fetch(stages_at + (i % kStages * Block::kLines + kWeightLines) * 64, begin + i);
-  };
-#pragma unroll
-  for (int i = 0; i < kStages - 1; ++i) fetch_weights(i);
-  WaitForPrevious();
-#pragma unroll
-  for (int i = 0; i < kStages - 1; ++i) {
-    fetch_rows(i);
-    CommitCopies();
-  }
+  const Block::Ring ring(
+      memory, task, threadIdx.x, begin, end,
+      [&](int line) { return WeightRow<M>(task, first_tile + line / 16, line % 16); },
+      [&](int line) { return first_row + line < task.rows ? first_row + line : -1; });
+  ring.Begin();
   WarpSums<kRowTiles, kTiles> total, sums;
   uint32_t i = 0;
   for (int slice = 0; slice < kSlices; ++slice) {
     for (const uint32_t slice_end = SliceBegin(steps, split, splits, slice + 1) - begin; i < slice_end; ++i) {
-      AwaitCopies<kStages - 2>();
-      __syncthreads();
-      fetch_weights(i + kStages - 1);
-      fetch_rows(i + kStages - 1);
-      CommitCopies();
-      const Lines* const stage = stages + i % kStages * Block::kLines;
+      const auto* const stage = ring.Next(i, [] { __syncthreads(); });
       sums.Add(stage + kWeightLines + rows_at, stage + tiles_at * 16);
     }
 #pragma unroll
