@@ -99,16 +99,18 @@ void RequireBadInput(const Error& error) {
 
 void Check(Evaluator& evaluator, Looked* looked) {
   if (looked->problem->info().refused.size > 0) return;
+  const auto found = [looked](const char* code) {
+    return std::ranges::any_of(looked->findings,
+                               [code](const ProblemFinding& finding) { return finding.code == code; });
+  };
   try {
     looked->findings = evaluator.CheckProblem(*looked->problem).value_or(std::vector<ProblemFinding>());
+    // Such a reference has no baseline: asking for it would judge it once more.
+    if (found("reference_wrong") || found("bound_beaten")) return;
     looked->baseline = evaluator.Baseline(*looked->problem);
   } catch (const Error& error) {
     RequireBadInput(error);
-    const auto says_why = [](const ProblemFinding& finding) {
-      return finding.code == "reference_wrong" || finding.code == "bound_beaten" ||
-             finding.code == "oracle_not_written";
-    };
-    if (std::ranges::any_of(looked->findings, says_why)) return;
+    if (found("oracle_not_written")) return;  // nothing says whether the reference is correct
     looked->findings.push_back(
         {"reference_wrong", error.what(), "Correct the reference kernel or what its results are compared with."});
   }
