@@ -8,7 +8,8 @@
 // take turns in groups of four, as a step's trajectories do. Problems are opened (and their oracles compiled) before
 // the clock starts; compiled references, workers' first calls and everything else are on it. Prints a CSV line an
 // evaluation: route, problem, schedule, verdict, speedup, seconds of compiling, seconds from asking to the verdict with
-// waiting; then a line "# route threads count total_s p50_s p95_s per_second correct".
+// waiting, and of these the ones in which the device was held: a process and its code made ready, cases checked, timed;
+// then a line "# route threads count total_s p50_s p95_s per_second correct held_s".
 #include <kgrpo/sdk/error.h>
 
 #include <CLI/CLI.hpp>
@@ -82,11 +83,13 @@ void Measure(const Arguments& arguments) {
   options.interpret = arguments.checks == "interpreted";
   options.timing.budget_seconds = arguments.budget;
   DeviceEvaluator evaluator(options);
-  std::printf("# %s\nroute,problem,schedule,verdict,speedup,compile_s,judgement_s\n", evaluator.Describe().c_str());
+  std::printf("# %s\nroute,problem,schedule,verdict,speedup,compile_s,judgement_s,load_s,check_s,time_s,"
+              "rounds,pairs,looks\n", evaluator.Describe().c_str());
 
   std::mutex mutex;  // guards the output and what follows
   std::vector<double> latencies;
   size_t correct = 0;
+  double held = 0;  // seconds
   const Clock::time_point start = Clock::now();
   kgrpo::bench::InParallel(arguments.threads, 0, candidates.size(), [&](uint64_t i) {
     const Candidate& candidate = candidates[i];
@@ -95,19 +98,26 @@ void Measure(const Arguments& arguments) {
         evaluator.Evaluate(*candidate.open, candidate.source, kgrpo::evaluator::SubKey(11, i), false);
     const double seconds = SecondsSince(begin);
     const std::map<std::string, double> metrics(evaluation.metrics.begin(), evaluation.metrics.end());
-    const auto speedup = metrics.find("speedup");
+    const auto metric = [&](const char* name) {
+      const auto found = metrics.find(name);
+      return found == metrics.end() ? 0.0 : found->second;
+    };
+    const double load = metric("judge_load_seconds"), check = metric("judge_check_seconds"),
+                 time = metric("judge_time_seconds");
     const std::lock_guard lock(mutex);
     latencies.push_back(seconds);
     correct += evaluation.correct ? 1 : 0;
-    std::printf("%s,%s,%s,%s,%.4f,%.3f,%.3f\n", arguments.route.c_str(), candidate.open->problem.name.c_str(),
+    held += load + check + time;
+    std::printf("%s,%s,%s,%s,%.4f,%.3f,%.3f,%.3f,%.3f,%.3f,%.0f,%.0f,%.0f\n", arguments.route.c_str(), candidate.open->problem.name.c_str(),
                 kgrpo::bench::ScheduleOf(candidate.source).c_str(), evaluation.verdict.c_str(),
-                speedup == metrics.end() ? 0.0 : speedup->second, evaluation.compile_seconds, seconds);
+                metric("speedup"), evaluation.compile_seconds, seconds, load, check, time, metric("timing_rounds"),
+                metric("timing_pairs"), metric("timing_looks"));
   });
   const double total = SecondsSince(start);
   const auto count = static_cast<double>(candidates.size());
-  std::printf("# route threads count total_s p50_s p95_s per_second correct\n# %s %zu %zu %.2f %.3f %.3f %.2f %zu\n",
+  std::printf("# route threads count total_s p50_s p95_s per_second correct held_s\n# %s %zu %zu %.2f %.3f %.3f %.2f %zu %.2f\n",
               arguments.route.c_str(), arguments.threads, candidates.size(), total, Quantile(latencies, 0.5),
-              Quantile(latencies, 0.95), count / total, correct);
+              Quantile(latencies, 0.95), count / total, correct, held);
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """A decode step and the reading of prompts, ours and transformers', alternating: Qwen2-0.5B's shape, random weights, on a GPU.
 
-usage: policy.py --bench build/bin/policy [--rounds 2] [--batch 1 16 64 256] [--no-compile]
+usage: policy.py --bench build/bin/policy [--rounds 2] [--batch 1 16 64 256] [--libtorch] [--no-compile]
 example: bench/policy.py --bench build/bin/policy > bench/results/h200_policy.txt
 
-Needs torch and transformers. First the engine is compared with libtorch's path and with itself (policy --check), then every row
-is measured in each round, ours by a process of its own. transformers: sdpa attention, sampling at temperature 1, with its
-dynamic cache and with the static cache and torch.compile."""
+Needs torch and transformers. Every row is measured in each round, ours by a process of its own. transformers: sdpa attention,
+sampling at temperature 1, with its dynamic cache and with the static cache and torch.compile. In the end the engine is compared
+with libtorch's path and with itself (policy --check)."""
 import argparse
 import statistics
 import subprocess
@@ -17,11 +17,14 @@ PROMPT, NEW = 512, 128
 
 def make_model():
     import torch
+    import torch._dynamo
     import transformers
 
     config = transformers.Qwen2Config(
         vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
         num_key_value_heads=2, rope_theta=1e6, tie_word_embeddings=True, max_position_embeddings=32768)
+    torch._dynamo.config.automatic_dynamic_shapes = False  # each batch size is compiled for itself,
+    torch._dynamo.config.recompile_limit = 64              # and none falls back to eager
     torch.manual_seed(0)
     return transformers.Qwen2ForCausalLM._from_config(config, dtype=torch.bfloat16, attn_implementation="sdpa").cuda().eval()
 
@@ -60,27 +63,24 @@ def main():
     parser.add_argument("--bench", required=True, help="build/bin/policy")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 16, 64, 256])
+    parser.add_argument("--libtorch", action="store_true", help="our path by libtorch's operators too: minutes more")
     parser.add_argument("--no-compile", action="store_true", help="leave out transformers' static cache")
     options = parser.parse_args()
-    for dtype in ["float32", "bfloat16"]:
-        # The second in rows that are read by one kernel alone and by another together.
-        for batch, prompt in [("16", "200"), ("64", "30")]:
-            ours(options.bench, "--check", "--dtype", dtype, "--batch", batch, "--new-tokens", "32", "--prompt-tokens", prompt)
-    for round_ in range(options.rounds):
+    model = make_model()
+    for _ in range(options.rounds):
         for batch in options.batch:
-            for generation in ["engine", "libtorch"]:
+            for generation in ["engine", "libtorch"] if options.libtorch else ["engine"]:
                 ours(options.bench, "--generation", generation, "--batch", str(batch), "--rounds", "3")
-        model = make_model()
         for static in [False] if options.no_compile else [False, True]:
             for batch in options.batch:
                 pairs = transformers_times(model, batch, static)
                 steps, reads = zip(*pairs)
                 print(f"transformers{' static + compile' if static else ''} batch {batch}: decode {statistics.median(steps):.3f} ms "
                       f"a step ({min(steps):.3f} to {max(steps):.3f}), prompts of {PROMPT} {statistics.median(reads):.2f} ms", flush=True)
-        del model
-        import torch
-        torch._dynamo.reset()
-        torch.cuda.empty_cache()
+    for dtype in ["float32", "bfloat16"]:
+        # The second in rows that are read by one kernel alone and by another together.
+        for batch, prompt in [("16", "200"), ("64", "30")]:
+            ours(options.bench, "--check", "--dtype", dtype, "--batch", batch, "--new-tokens", "32", "--prompt-tokens", prompt)
 
 
 if __name__ == "__main__":
