@@ -109,7 +109,7 @@ class Soak {
   static DeviceEvaluator::Options OptionsFor(const Arguments& arguments) {
     DeviceEvaluator::Options options;
     options.call_seconds = arguments.hang_seconds;
-    options.timing.relative_error = 0.2;
+    options.timing.precision = {0.2, 0};
     options.timing.budget_seconds = 0.03;
     options.timing.fewest_rounds = 3;
     options.timing.memory_bytes = uint64_t{256} << 20;

@@ -2,7 +2,7 @@
 // of them known before.
 //
 //   evaluator_throughput [--route fast|nvcc] [--checks interpreted|device] [--threads 8] [--count 64] [--budget 0.3]
-//   PROBLEM_DIRECTORY...
+//   [--clear-share 0.1] PROBLEM_DIRECTORY...
 //
 // The kernels are those that coder_offline writes for the problems, breadth first from each reference; the problems
 // take turns in groups of four, as a step's trajectories do. Problems are opened (and their oracles compiled) before
@@ -49,7 +49,7 @@ struct Candidate {
 struct Arguments {
   std::string route = "fast", checks = "interpreted";
   size_t threads = 8, count = 64;
-  double budget = 0.3;
+  double budget = 0.3, clear_share = kgrpo::evaluator_cuda::Precision().clear_share;
   std::vector<std::string> problems;
 };
 
@@ -82,9 +82,12 @@ void Measure(const Arguments& arguments) {
   options.timing.memory_bytes = uint64_t{2} << 30;
   options.interpret = arguments.checks == "interpreted";
   options.timing.budget_seconds = arguments.budget;
+  options.timing.precision.clear_share = arguments.clear_share;
   DeviceEvaluator evaluator(options);
-  std::printf("# %s\nroute,problem,schedule,verdict,speedup,compile_s,judgement_s,load_s,check_s,time_s,"
-              "rounds,pairs,looks\n", evaluator.Describe().c_str());
+  std::printf(
+      "# %s\nroute,problem,schedule,verdict,speedup,compile_s,judgement_s,load_s,check_s,time_s,"
+      "rounds,pairs,looks\n",
+      evaluator.Describe().c_str());
 
   std::mutex mutex;  // guards the output and what follows
   std::vector<double> latencies;
@@ -108,16 +111,18 @@ void Measure(const Arguments& arguments) {
     latencies.push_back(seconds);
     correct += evaluation.correct ? 1 : 0;
     held += load + check + time;
-    std::printf("%s,%s,%s,%s,%.4f,%.3f,%.3f,%.3f,%.3f,%.3f,%.0f,%.0f,%.0f\n", arguments.route.c_str(), candidate.open->problem.name.c_str(),
-                kgrpo::bench::ScheduleOf(candidate.source).c_str(), evaluation.verdict.c_str(),
-                metric("speedup"), evaluation.compile_seconds, seconds, load, check, time, metric("timing_rounds"),
-                metric("timing_pairs"), metric("timing_looks"));
+    std::printf("%s,%s,%s,%s,%.4f,%.3f,%.3f,%.3f,%.3f,%.3f,%.0f,%.0f,%.0f\n", arguments.route.c_str(),
+                candidate.open->problem.name.c_str(), kgrpo::bench::ScheduleOf(candidate.source).c_str(),
+                evaluation.verdict.c_str(), metric("speedup"), evaluation.compile_seconds, seconds, load, check, time,
+                metric("timing_rounds"), metric("timing_pairs"), metric("timing_looks"));
   });
   const double total = SecondsSince(start);
   const auto count = static_cast<double>(candidates.size());
-  std::printf("# route threads count total_s p50_s p95_s per_second correct held_s\n# %s %zu %zu %.2f %.3f %.3f %.2f %zu %.2f\n",
-              arguments.route.c_str(), arguments.threads, candidates.size(), total, Quantile(latencies, 0.5),
-              Quantile(latencies, 0.95), count / total, correct, held);
+  std::printf(
+      "# route threads count total_s p50_s p95_s per_second correct held_s\n# %s %zu %zu %.2f %.3f %.3f %.2f %zu "
+      "%.2f\n",
+      arguments.route.c_str(), arguments.threads, candidates.size(), total, Quantile(latencies, 0.5),
+      Quantile(latencies, 0.95), count / total, correct, held);
 }
 
 }  // namespace
@@ -131,6 +136,8 @@ int main(int argc, char** argv) {
   AddThreads(app, arguments.threads);
   app.add_option("--count", arguments.count, "Kernels")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--budget", arguments.budget, "Seconds of the device for one kernel's timing")->capture_default_str();
+  app.add_option("--clear-share", arguments.clear_share, "As evaluator_cuda's option clear_share")
+      ->capture_default_str();
   AddProblems(app, arguments.problems)->required();
   return RunCommand(app, argc, argv, [&] { Measure(arguments); });
 }

@@ -187,10 +187,22 @@ std::unique_ptr<Worker> DeviceEvaluator::WorkerFor(const evaluator::CompiledKern
   return workers_->Take(quick);
 }
 
-Trouble DeviceEvaluator::LoadInFreshWorker(const evaluator::CompiledKernel& kernel, bool quick, Workers* workers) {
-  workers->push_back(WorkerFor(kernel, quick));
+Trouble DeviceEvaluator::LoadInto(std::unique_ptr<Worker> worker, const evaluator::CompiledKernel& kernel,
+                                  Workers* workers) {
+  workers->push_back(std::move(worker));
   workers->back()->Open(candidate_memory_.handle());
   return workers->back()->Load(kernel);
+}
+
+Trouble DeviceEvaluator::LoadInFreshWorker(const evaluator::CompiledKernel& kernel, bool quick, Workers* workers) {
+  return LoadInto(WorkerFor(kernel, quick), kernel, workers);
+}
+
+// Where launches are a notable part of the reference's time, they should take both sides the same.
+bool DeviceEvaluator::LaunchesCount(const Problem& problem) {
+  const std::lock_guard<std::mutex> lock(launch_share_mutex_);
+  const auto known = launch_share_.find(problem.digest);
+  return known == launch_share_.end() || known->second > kNotableShare;
 }
 
 void DeviceEvaluator::Retire(Workers* workers) {
@@ -292,7 +304,13 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
   const bool uses_libraries = evaluator::UsesFormLibraries(compiled.kernel);
   if (interpreted_checks_ && !uses_libraries) interpreting = Interpret(open, compiled.kernel, cases);
   const Clock::time_point asked = Clock::now();
+  // The evaluation that is next has its process before the device is free for it, so that the device never waits for
+  // one to start; only that one, since each holds memory of the device.
+  std::unique_lock<std::mutex> next(next_mutex_);
+  const bool quick = LaunchesCount(open.problem);
+  std::unique_ptr<Worker> worker = WorkerFor(compiled.kernel, quick);
   std::optional<Held> held = HoldDevice();
+  next.unlock();
   const Clock::time_point begin = Clock::now();
   std::optional<LargeMemory> large_memory(std::in_place, *this);
   ReserveFor(open.problem, cases);
@@ -302,12 +320,9 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
   device_.Fill(candidate_memory_.data(), kUnused,
                candidate_memory_.bytes());  // nothing of an earlier candidate is left
   device_.Wait();
-  // Where launches are a notable part of the reference's time, they should take both sides the same.
-  const auto known = reference_.find(open.problem.digest);
-  const bool quick = known == reference_.end() || known->second.launch_share > kNotableShare;
   Workers workers;
   InterpretedFinding finding;
-  Trouble trouble = LoadInFreshWorker(compiled.kernel, quick, &workers);
+  Trouble trouble = LoadInto(std::move(worker), compiled.kernel, &workers);
   const Clock::time_point loaded = Clock::now();
   if (!trouble) trouble = Check(open, *workers.front(), cases, &evaluation);
   const Clock::time_point checked = Clock::now();
@@ -382,9 +397,10 @@ std::string DeviceEvaluator::Describe() const {
 std::string DeviceEvaluator::Version() const {
   std::ostringstream text;
   text << "evaluator " << SourceDigest() << "; " << compiler_.Version() << "; " << device_.uuid() << "; "
-       << device_.driver() << "; " << options_.seeds << "; " << options_.timing.relative_error << "; "
-       << options_.timing.budget_seconds << "; " << options_.timing.memory_bytes << "; " << forms_.torch << "; "
-       << forms_.tvm_ffi << (no_gates_.empty() ? "" : "; no gates") << (interpreted_checks_ ? "; interpreted" : "")
+       << device_.driver() << "; " << options_.seeds << "; " << options_.timing.precision.relative_error << "; "
+       << options_.timing.precision.clear_share << "; " << options_.timing.budget_seconds << "; "
+       << options_.timing.memory_bytes << "; " << forms_.torch << "; " << forms_.tvm_ffi
+       << (no_gates_.empty() ? "" : "; no gates") << (interpreted_checks_ ? "; interpreted" : "")
        << (profiler_ ? "; " + profiler_->Describe() : "");
   return text.str();
 }

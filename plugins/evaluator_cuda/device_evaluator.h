@@ -118,7 +118,9 @@ class DeviceEvaluator {
                                        const std::vector<Case>& cases);
   // The processes that a candidate lives in: one, and more where they must take turns.
   using Workers = std::vector<std::unique_ptr<Worker>>;
+  Trouble LoadInto(std::unique_ptr<Worker> worker, const evaluator::CompiledKernel& kernel, Workers* workers);
   Trouble LoadInFreshWorker(const evaluator::CompiledKernel& kernel, bool quick, Workers* workers);
+  bool LaunchesCount(const evaluator::Problem& problem);
   void Retire(Workers* workers);
   struct Look;
   Trouble TimeUntilSure(const OpenProblem& open, const evaluator::CompiledKernel& kernel, Workers* workers,
@@ -152,12 +154,14 @@ class DeviceEvaluator {
   const uint64_t order_key_;  // Timer's
   Clocks clocks_;
   evaluator::Compiler compiler_;
-  std::mutex mutex_;  // guards what follows: the device serves one evaluation at a time
+  std::mutex next_mutex_;  // whose turn is next; taken before mutex_
+  std::mutex launch_share_mutex_;
+  std::map<std::string, double> launch_share_;  // of launches in a reference's time, by the problem's digest
+  std::mutex mutex_;                            // guards what follows: the device serves one evaluation at a time
   LentMemory candidate_memory_, reference_memory_;
   std::list<ReferenceProcess> reference_processes_;  // the last one used first
   // A problem's reference after it has been timed.
   struct Reference {
-    double launch_share = 0;  // of launches in its time
     // Seconds of a call with no candidate about, by the route of thorough evaluations or not, gated or not.
     double alone[2][2] = {{0, 0}, {0, 0}};
   };

@@ -93,8 +93,11 @@ Trouble DeviceEvaluator::Time(const OpenProblem& open, const evaluator::Compiled
                               const std::vector<Case>& cases, const Look& look, KernelEvaluation* evaluation) {
   const Problem& problem = open.problem;
   TimingOptions options = options_.timing;
-  if (look.thorough) options.relative_error /= 2, options.budget_seconds *= 4;
-  if (look.suspected) options.fewest_rounds = std::max(options.fewest_rounds, kRoundsOfSuspects);
+  if (look.thorough) options.precision = {options.precision.relative_error / 2, 0}, options.budget_seconds *= 4;
+  if (look.suspected) {
+    options.fewest_rounds = std::max(options.fewest_rounds, kRoundsOfSuspects);
+    options.precision.clear_share = 0;
+  }
   const auto largest = std::max_element(cases.begin(), cases.end(), [&](const Case& a, const Case& b) {
     return Layout(problem, *a.size, 0).bytes() < Layout(problem, *b.size, 0).bytes();
   });
@@ -126,12 +129,14 @@ Trouble DeviceEvaluator::Time(const OpenProblem& open, const evaluator::Compiled
     }
     if (Trouble trouble = timer.Measure(first, check, add_pair, &timing)) return trouble;
     if (Trouble trouble = DescribeLaunch(inputs, *workers->front(), evaluation)) return trouble;
+    {
+      const std::lock_guard<std::mutex> lock(launch_share_mutex_);
+      launch_share_[problem.digest] =
+          timing.reference_launch_seconds * static_cast<double>(timing.reference_launches) / timing.reference.value;
+    }
     // What the reference takes when nothing of a candidate's is left; measured where it is not known, or where it seems
     // to have been slowed.
-    Reference& known = reference_[problem.digest];
-    known.launch_share =
-        timing.reference_launch_seconds * static_cast<double>(timing.reference_launches) / timing.reference.value;
-    double& alone = known.alone[look.thorough ? 1 : 0][timing.reference_gated ? 1 : 0];
+    double& alone = reference_[problem.digest].alone[look.thorough ? 1 : 0][timing.reference_gated ? 1 : 0];
     const auto disturbed = [&] { return timing.reference.value > kDisturbed * alone + kDisturbedSeconds; };
     if (alone == 0 || disturbed()) {
       workers->clear();

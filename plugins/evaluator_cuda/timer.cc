@@ -263,8 +263,8 @@ Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_
     timing->calls += calls[0].few + calls[0].many;
     const Sample& last = samples.back();
     if (!last.throttled && last.candidate > 0 && last.reference > 0) ratios.push_back(last.reference / last.candidate);
-    const bool many = ratios.size() >= fewest_rounds;
-    if (many && (used > options_.budget_seconds || MedianOf(ratios).RelativeError() <= options_.relative_error)) break;
+    if (IsPrecise(ratios, options_.precision, fewest_rounds)) break;
+    if (ratios.size() >= fewest_rounds && used > options_.budget_seconds) break;
     if (used > kPatience * options_.budget_seconds && samples.size() >= fewest_rounds) break;
   }
   timing->sets = sets_;

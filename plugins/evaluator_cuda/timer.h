@@ -23,6 +23,7 @@
 #include "evaluator_cuda/device.h"
 #include "evaluator_cuda/median.h"
 #include "evaluator_cuda/placements.h"
+#include "evaluator_cuda/precision.h"
 #include "evaluator_cuda/timing_inputs.h"
 #include "evaluator_cuda/worker.h"
 #include "evaluator_shared/comparison.h"  // ErrorBound
@@ -47,11 +48,11 @@ struct Pair {
 };
 
 struct TimingOptions {
-  double relative_error = 0.02;  // stop when the ratio's 95% interval is this narrow, half its width
-  double budget_seconds = 0.3;   // or when so much time of the device was used
-  uint64_t fewest_rounds = 12;   // in any case: the interval of fewer is too often narrow by chance. Half as many where
-                                 // a call takes so long that what disturbs a batch is nothing beside it
-  uint64_t memory_bytes = 0;     // of each side that sets may take
+  Precision precision;          // of the ratio: stop when it is reached
+  double budget_seconds = 0.3;  // or when so much time of the device was used
+  uint64_t fewest_rounds = 12;  // in any case: the interval of fewer is too often narrow by chance. Half as many where
+                                // a call takes so long that what disturbs a batch is nothing beside it
+  uint64_t memory_bytes = 0;    // of each side that sets may take
 };
 
 struct Timing {

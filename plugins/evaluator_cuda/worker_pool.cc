@@ -36,23 +36,26 @@ void WorkerPool::KeepFilled() {
     const size_t wanted = failure_.empty() ? spares_ - std::min(spares_, waiting_.size()) : 0;
     lock.unlock();
 
-    retired.clear();  // ends them
     std::deque<std::unique_ptr<Worker>> made;
     std::string failure;
     try {
-      // All that are missing at once: their contexts are made side by side.
+      // All that are missing at once: their contexts are made side by side, and while the retired ones end.
       for (size_t i = 0; i < wanted; ++i) made.push_back(std::make_unique<Worker>(sandbox_, options_));
-      for (const std::unique_ptr<Worker>& worker : made) worker->WaitReady();
+      retired.clear();
+      for (; !made.empty(); made.pop_front()) {
+        made.front()->WaitReady();
+        lock.lock();
+        const double seconds = made.front()->launch_seconds();
+        if (quickest_ == 0 || seconds < quickest_) quickest_ = seconds;
+        waiting_.push_back(std::move(made.front()));
+        changed_.notify_all();
+        lock.unlock();
+      }
     } catch (const Error& error) {
       failure = error.what();
       made.clear();
     }
     lock.lock();
-    for (std::unique_ptr<Worker>& worker : made) {
-      const double seconds = worker->launch_seconds();
-      if (quickest_ == 0 || seconds < quickest_) quickest_ = seconds;
-      waiting_.push_back(std::move(worker));
-    }
     if (wanted > 0) failure_ = failure;
     changed_.notify_all();
   }

@@ -142,7 +142,9 @@ TEST_P(JudgingGpuKernelTest, SaysWhatTheFileSays) {
   const double sim_speedup =
       sim.evaluation.correct && entry.most_speedup ? SimSpeedup(entry.problem, sim.evaluation.seconds) : 0;
   const std::string sim_amiss = sim.gave_up.empty() ? Amiss(entry, "sim", sim.evaluation, sim_speedup) : sim.gave_up;
-  if (entry.open.empty()) EXPECT_EQ(sim_amiss, "") << "(without a GPU)";  // else sim_test says when it is seen to
+  if (entry.open.empty()) {  // else sim_test says when it is seen to
+    EXPECT_EQ(sim_amiss, "") << "(without a GPU)";
+  }
   if (entry.differ.empty() && entry.open.empty() && cuda.gave_up.empty() && sim.gave_up.empty()) {
     EXPECT_TRUE(WhyTheyMaySay(sim.evaluation.verdict, verdict))
         << "the evaluators contradict each other: on a GPU " << verdict << ": " << cuda.evaluation.diagnosis
