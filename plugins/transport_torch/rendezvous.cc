@@ -9,6 +9,7 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
@@ -65,7 +66,37 @@ std::string PlaceText(const Options& options) {
   return options.address + ":" + std::to_string(options.port);
 }
 
+namespace {
+
+constexpr std::chrono::seconds kResolvePatience(10);  // a name server that is busy for a moment
+
+using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+Addresses Resolve(const Options& options) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  const auto begin = std::chrono::steady_clock::now();
+  int status = 0;
+  do {
+    status = getaddrinfo(options.address.c_str(), std::to_string(options.port).c_str(), &hints, &found);
+    if (status == EAI_AGAIN) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  } while (status == EAI_AGAIN && std::chrono::steady_clock::now() - begin < kResolvePatience);
+  if (status != 0) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "the host where the ranks are to meet, " + options.address + ", cannot be resolved (" +
+                    gai_strerror(status) +
+                    "): set MASTER_ADDR to a name or an address of rank 0's machine that every "
+                    "rank can reach");
+  }
+  return {found, freeaddrinfo};
+}
+
+}  // namespace
+
 c10::intrusive_ptr<c10d::Store> Connect(const Options& options, bool opens, double seconds) {
+  Resolve(options);  // the store would try for ever, and not say what
   c10d::TCPStoreOptions store;
   store.port = options.port;
   store.isServer = opens && !options.hosted;
@@ -87,14 +118,8 @@ c10::intrusive_ptr<c10d::Store> Connect(const Options& options, bool opens, doub
 }
 
 std::string OwnAddress(const Options& options) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(options.address.c_str(), std::to_string(options.port).c_str(), &hints, &found) != 0)
-    throw Error(KGRPO_ERROR_UNAVAILABLE, "MASTER_ADDR " + options.address + " is no host that can be resolved");
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, freeaddrinfo);
-  for (const addrinfo* place = found; place != nullptr; place = place->ai_next) {
+  const Addresses found = Resolve(options);
+  for (const addrinfo* place = found.get(); place != nullptr; place = place->ai_next) {
     // Connecting a datagram socket sends nothing: it makes the kernel choose the interface.
     const int socket_fd = socket(place->ai_family, place->ai_socktype, 0);
     if (socket_fd < 0) continue;

@@ -179,6 +179,24 @@ TEST(Rendezvous, WhoDoesNotComeIsNamedAfterThePatience) {
   EXPECT_EQ(refusal(0), "rank 1 of 2 did not come to " + place + " within 1 s");
 }
 
+TEST(Rendezvous, AHostThatCannotBeResolvedIsNamed) {
+  Options options;
+  options.size = options.local_size = 2;
+  options.address = "rank-zero.invalid";  // RFC 6761: never a host
+  options.port = 1;
+  options.run = "test";
+  for (const uint32_t rank : {0, 1}) {
+    options.rank = options.local_rank = rank;
+    try {
+      const TorchTransport transport(options);
+      FAIL() << "it has met somebody";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("rank-zero.invalid, cannot be resolved"));
+    }
+  }
+}
+
 kgrpo_tensor OnGpu(std::vector<float>& values, int64_t* shape, int device) {
   kgrpo_tensor tensor{};
   tensor.data = values.data();
