@@ -41,6 +41,20 @@ function(kgrpo_precompile target)
   endif()
 endfunction()
 
+# Several sources of a target as one unit: a first build parses headers once for all of them. Off by default: a change to one file would
+# compile its neighbours too, and compile_commands.json would name no source. Sources with options of their own stay alone.
+option(KGRPO_UNITY "Compile several files of a target as one unit (scripts/setup --quickstart does)" OFF)
+set(KGRPO_UNITY_BATCH 16 CACHE STRING "How many files such a unit has at most")
+
+# kgrpo_unity(TARGET): for a target whose files share no name that only one of them should see.
+function(kgrpo_unity target)
+  if(KGRPO_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${KGRPO_UNITY_BATCH})
+    # In such a unit g++ takes a file's own type for one of a header.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
 # kgrpo_header_root(VARIABLE NAME [HEADER...]): an include path by which "NAME/..." is plugins/NAME/... and nothing else of plugins/ is found;
 # with headers, those of plugins/NAME alone. Headers are written from plugins/ on, so the path is a folder that holds a link.
 function(kgrpo_header_root variable name)
@@ -78,6 +92,7 @@ function(kgrpo_library name)
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC kgrpo_options ${arg_LINK})
   kgrpo_own_headers(${name} PUBLIC ${arg_HEADERS})
+  kgrpo_unity(${name})
   if(arg_PRECOMPILE)
     kgrpo_precompile(${name} ${arg_PRECOMPILE})
   endif()
@@ -106,6 +121,7 @@ function(kgrpo_plugin name)
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_link_libraries(${name} PRIVATE kgrpo_options ${arg_LINK})
   kgrpo_own_headers(${name} PRIVATE)
+  kgrpo_unity(${name})
   target_link_options(${name} PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/plugin.map")
   set_target_properties(${name} PROPERTIES LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/plugin.map")
   if(NOT KGRPO_SANITIZE)  # the sanitizer runtime is found in the executable, so its symbols stay undefined here

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/experiment.h"
 #include "cli/parallel.h"
+#include "cli/print_json.h"
 #include "cli/session.h"
 #include "config/diagnostic.h"
 #include "config/hidden_keys.h"
@@ -212,7 +213,7 @@ void HideKeysOf(Findings* findings) {
   if (findings->config) HideKeys(&findings->config->output_dir);
 }
 
-void PrintJson(const CheckOptionsGiven& given, const Findings& findings) {
+void PrintFindingsJson(const CheckOptionsGiven& given, const Findings& findings) {
   using Json = nlohmann::ordered_json;
   Json json = {{"file", given.file}, {"ok", findings.exit_code == kFine}};
   json["mistakes"] = Json::array();
@@ -231,7 +232,7 @@ void PrintJson(const CheckOptionsGiven& given, const Findings& findings) {
     json["resolved"] = findings.config->resolved_yaml;
     json["resolved_with_origins"] = findings.config->origins_yaml;
   }
-  std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  PrintJson(json);
 }
 
 void PrintText(const CheckOptionsGiven& given, const Findings& findings) {
@@ -279,7 +280,7 @@ void AddCheckCommand(CLI::App& app, const Globals& globals, Action* action) {
       HideKeysOf(&findings);
       if (findings.exit_code == kFine && !findings.refusal.empty()) findings.exit_code = kFailed;
       if (given->json)
-        PrintJson(*given, findings);
+        PrintFindingsJson(*given, findings);
       else
         PrintText(*given, findings);
       return static_cast<int>(findings.exit_code);

@@ -16,6 +16,7 @@
 #include "base/cancel.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/print_json.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
 
@@ -205,7 +206,7 @@ int CheckCoder(const Globals& globals, const CoderCheckOptions& options) {
                        {"cost", answer.cost},
                        {"reused", answer.reused},
                        {"estimated", answer.estimated}};
-    std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    PrintJson(json);
   } else {
     PrintAnswer(answer);
   }

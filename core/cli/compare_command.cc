@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/print_json.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "compare/compare.h"
@@ -18,8 +19,6 @@
 
 namespace kgrpo::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct CompareOptions {
   std::vector<std::string> folders;
@@ -137,9 +136,7 @@ int RunCompare(const Globals& globals, const CompareOptions& options) {
   measures.insert(measures.begin(), common.begin(), common.end());
   const std::vector<Comparison> comparisons = Compare(groups, measures);
   if (options.json) {
-    std::printf(
-        "%s\n",
-        ComparisonToJson(groups, comparisons, left_out).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    PrintJson(ComparisonToJson(groups, comparisons, left_out));
   } else {
     PrintText(groups, comparisons, left_out, measures, options.markdown);
   }

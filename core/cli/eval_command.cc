@@ -19,6 +19,7 @@
 #include "cli/eval_policy.h"
 #include "cli/kernel_text.h"
 #include "cli/output_file.h"
+#include "cli/print_json.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
 #include "cli/suite.h"
@@ -50,10 +51,6 @@ struct EvalOptions {
   bool dispute_bound = false;
   bool json = false;
 };
-
-void PrintJson(const Json& json) {
-  std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-}
 
 // ---- one kernel ---------------------------------------------------------------------------------
 

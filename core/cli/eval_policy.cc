@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/console.h"
+#include "cli/print_json.h"
 #include "cli/session.h"
 #include "loop/coder_cost.h"
 #include "loop/compare_policies.h"
@@ -136,8 +137,7 @@ int EvaluatePolicies(const Globals& globals, const PolicyEvalOptions& options) {
     }
   }
   if (options.json) {
-    const nlohmann::ordered_json json = alone ? reports.front().ToJson() : PoliciesToJson(reports);
-    std::printf("%s\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    PrintJson(alone ? reports.front().ToJson() : PoliciesToJson(reports));
   } else if (!alone) {
     ShowPolicies(console, reports);
   }

@@ -8,6 +8,7 @@
 
 #include "base/directories.h"
 #include "cli/command.h"
+#include "cli/print_json.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "plugin/catalog.h"
@@ -17,10 +18,6 @@ namespace kgrpo::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-void PrintJson(const Json& json) {
-  std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-}
 
 std::string Join(const std::vector<std::string>& words) {
   std::string joined;

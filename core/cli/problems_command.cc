@@ -13,6 +13,7 @@
 #include "base/directories.h"  // ShippedProblems
 #include "cli/command.h"
 #include "cli/parallel.h"
+#include "cli/print_json.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "config/problems.h"
@@ -78,10 +79,6 @@ Json ToJson(const std::vector<ProblemFinding>& findings) {
   for (const ProblemFinding& finding : findings)
     json.push_back({{"code", finding.code}, {"sentence", finding.sentence}, {"advice", finding.advice}});
   return json;
-}
-
-void PrintJson(const Json& json) {
-  std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
 // What is known of one folder.

@@ -16,22 +16,22 @@ namespace {
 constexpr uint64_t kMaxRound = 999'999;
 constexpr float kLargestLogprob = 1e-3F;  // rounding can leave that of a certain token just above 0
 
-[[noreturn]] void Fail(const std::string& message) {
+[[noreturn]] void Refuse(const std::string& message) {
   throw Error(KGRPO_ERROR_INVALID, message);
 }
 
 std::vector<float> ReadLogprobs(const JsonLine& line, size_t tokens) {
   std::vector<float> logprobs = line.Numbers("logprobs");
   if (logprobs.size() != tokens) {
-    Fail("\"logprobs\" has " + std::to_string(logprobs.size()) + " numbers for " + std::to_string(tokens) +
-         " completion tokens: give one a token, or leave the key out");
+    Refuse("\"logprobs\" has " + std::to_string(logprobs.size()) + " numbers for " + std::to_string(tokens) +
+           " completion tokens: give one a token, or leave the key out");
   }
   for (size_t i = 0; i < logprobs.size(); ++i) {
     if (std::isfinite(logprobs[i]) && logprobs[i] <= kLargestLogprob) continue;
-    Fail("\"logprobs\"[" + std::to_string(i) +
-         "]: expected the natural logarithm of a probability, finite and at most "
-         "0, found " +
-         line.Get("logprobs")[i].dump());
+    Refuse("\"logprobs\"[" + std::to_string(i) +
+           "]: expected the natural logarithm of a probability, finite and at most "
+           "0, found " +
+           line.Get("logprobs")[i].dump());
   }
   return logprobs;
 }
@@ -58,7 +58,8 @@ RecordedSample ReadSample(const JsonLine& line) {
   sample.trajectory = line.Count("trajectory");
   const uint64_t round = line.Count("round");
   if (round > kMaxRound) {
-    Fail("\"round\": expected an integer from 0 to " + std::to_string(kMaxRound) + ", found " + std::to_string(round));
+    Refuse("\"round\": expected an integer from 0 to " + std::to_string(kMaxRound) + ", found " +
+           std::to_string(round));
   }
   sample.round = static_cast<uint32_t>(round);
   sample.problem = line.NameOrNumber("problem");
@@ -73,13 +74,13 @@ class Trajectories {
     const std::string name = "trajectory " + std::to_string(sample.trajectory);
     const auto [first, is_new] = first_.emplace(sample.trajectory, std::pair(sample.problem, sample.line));
     if (const auto& [problem, line] = first->second; problem != sample.problem) {
-      Fail(name + " works on problem " + problem + " (line " + std::to_string(line) + "), not on " + sample.problem +
-           ": give each trajectory of the file its own number");
+      Refuse(name + " works on problem " + problem + " (line " + std::to_string(line) + "), not on " + sample.problem +
+             ": give each trajectory of the file its own number");
     }
     const auto [earlier, added] = rounds_.emplace(std::pair(sample.trajectory, sample.round), sample.line);
     if (!added) {
-      Fail(name + " has a round " + std::to_string(sample.round) + " already (line " + std::to_string(earlier->second) +
-           "): give each trajectory of the file its own number");
+      Refuse(name + " has a round " + std::to_string(sample.round) + " already (line " +
+             std::to_string(earlier->second) + "): give each trajectory of the file its own number");
     }
   }
 
@@ -91,9 +92,9 @@ class Trajectories {
 void RequireIdsFit(const std::string& key, const std::vector<int32_t>& ids, uint32_t vocabulary) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (static_cast<uint32_t>(ids[i]) < vocabulary) continue;
-    Fail("\"" + key + "\"[" + std::to_string(i) + "]: token id " + std::to_string(ids[i]) +
-         " is outside the model's vocabulary of " + std::to_string(vocabulary) +
-         ": samples must be made of this model's tokens");
+    Refuse("\"" + key + "\"[" + std::to_string(i) + "]: token id " + std::to_string(ids[i]) +
+           " is outside the model's vocabulary of " + std::to_string(vocabulary) +
+           ": samples must be made of this model's tokens");
   }
 }
 
@@ -108,8 +109,8 @@ std::vector<RecordedSample> ReadRecordedSamples(const std::string& file) {
     samples.push_back(std::move(sample));
   });
   if (samples.empty()) {
-    Fail(InputName(file) +
-         ": holds no sample: it must have one JSON object a line (kgrpo-host update --help shows it)");
+    Refuse(InputName(file) +
+           ": holds no sample: it must have one JSON object a line (kgrpo-host update --help shows it)");
   }
   return samples;
 }
@@ -122,8 +123,8 @@ void RequireFit(const std::string& file, const std::vector<RecordedSample>& samp
       RequireIdsFit("completion_ids", sample.completion, model.vocabulary_size);
       const size_t size = sample.prompt.size() + sample.completion.size();
       if (size > model.context_length) {
-        Fail("its " + std::to_string(size) + " tokens exceed the model's context of " +
-             std::to_string(model.context_length) + ": shorten the prompt or leave the sample out");
+        Refuse("its " + std::to_string(size) + " tokens exceed the model's context of " +
+               std::to_string(model.context_length) + ": shorten the prompt or leave the sample out");
       }
     });
   }

@@ -90,14 +90,14 @@ std::string TokenFrom(const std::string& variable, const Address& address) {
 }
 
 // The evaluator that is asked for, and the problems.
-struct Chosen {
+struct ServedChoice {
   std::string plugin;
   Json options;
   std::vector<std::string> problems;
 };
 
-Chosen Choose(Session& session, const ServeOptions& options) {
-  Chosen chosen;
+ServedChoice Choose(Session& session, const ServeOptions& options) {
+  ServedChoice chosen;
   if (options.file.empty()) {
     chosen.plugin = options.evaluator.empty() ? KGRPO_DEFAULT_EVALUATOR : options.evaluator;
     chosen.options = OptionsFromSettings(options.settings);
@@ -129,7 +129,7 @@ Chosen Choose(Session& session, const ServeOptions& options) {
 }
 
 // An instance of the evaluator a device. One whose option `device` is no name has a single one, "default".
-std::vector<serve::ServedDevice> MakeDevices(Session& session, const Chosen& chosen,
+std::vector<serve::ServedDevice> MakeDevices(Session& session, const ServedChoice& chosen,
                                              const std::vector<std::string>& names) {
   std::vector<serve::ServedDevice> devices;
   const Json schema = session.loader().Load(chosen.plugin).OptionsSchema(Role::kEvaluator);
@@ -155,7 +155,7 @@ std::vector<serve::ServedDevice> MakeDevices(Session& session, const Chosen& cho
   return devices;
 }
 
-Json About(Session& session, const Chosen& chosen, const HostServices& services) {
+Json About(Session& session, const ServedChoice& chosen, const HostServices& services) {
   const PluginLibrary& library = session.loader().Load(chosen.plugin);
   Json about = {{"evaluator", library.name()},
                 {"version", library.version()},
@@ -181,7 +181,7 @@ int Serve(const Globals& globals, const ServeOptions& options) {
   service_options.workers = options.workers > 0 ? options.workers : std::max(1U, std::thread::hardware_concurrency());
   Session session(globals);
   HostServices& services = session.StartServices(0);
-  const Chosen chosen = Choose(session, options);
+  const ServedChoice chosen = Choose(session, options);
   std::vector<serve::ServedDevice> devices = MakeDevices(session, chosen, options.devices);
   std::string names;
   for (const serve::ServedDevice& device : devices) names += (names.empty() ? "" : ", ") + device.name;

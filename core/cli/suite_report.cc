@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "cli/print_json.h"
 #include "cli/table.h"
 
 namespace kgrpo::cli {
@@ -193,7 +194,7 @@ void PrintSuite(const SuiteOptions& options, const std::vector<SuiteEntry>& entr
     if (!hardware.empty()) json["pytorch_hardware"] = hardware;
     for (const SuiteEntry& entry : entries) json["results"].push_back(SuiteEntryToJson(entry));
     json["evaluator"] = description;
-    std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    PrintJson(json);
     return;
   }
   PrintCounts(options, "as we judge", counts);

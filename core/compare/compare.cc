@@ -9,20 +9,15 @@
 #include <utility>
 
 #include "base/keyed.h"
+#include "loop/statistics.h"
 
 namespace kgrpo {
 namespace {
 
 constexpr double kError = 0.05;  // of all statements together
 
-double MeanOf(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
 double VarianceOf(const std::vector<double>& values) {
-  const double mean = MeanOf(values);
+  const double mean = Mean(values);
   double sum = 0;
   for (const double value : values) sum += (value - mean) * (value - mean);
   return sum / static_cast<double>(values.size() - 1);
@@ -40,7 +35,7 @@ struct Estimate {
 // percentile bootstrap over three seeds would exclude a true zero in a third of all cases (docs/log.md).
 Estimate PairedInterval(const std::vector<double>& differences, double error) {
   const double n = static_cast<double>(differences.size());
-  const double mean = MeanOf(differences);
+  const double mean = Mean(differences);
   const double half = StudentQuantile(n - 1, error) * std::sqrt(VarianceOf(differences) / n);
   return {mean, mean - half, mean + half};
 }
@@ -49,7 +44,7 @@ Estimate PairedInterval(const std::vector<double>& differences, double error) {
 Estimate WelchInterval(const std::vector<double>& first, const std::vector<double>& other, double error) {
   const double a = VarianceOf(first) / static_cast<double>(first.size());
   const double b = VarianceOf(other) / static_cast<double>(other.size());
-  const double difference = MeanOf(other) - MeanOf(first);
+  const double difference = Mean(other) - Mean(first);
   if (a + b == 0) return {difference, difference, difference};
   const double degrees =
       (a + b) * (a + b) /
@@ -73,7 +68,7 @@ Estimate BootstrapInterval(const std::vector<double>& differences, double error)
   const auto at = [&](double share) {
     return means[static_cast<size_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(kResamples - 1))];
   };
-  return {MeanOf(differences), at(error / 2), at(1 - error / 2)};
+  return {Mean(differences), at(error / 2), at(1 - error / 2)};
 }
 
 std::optional<double> ValueOf(const RunMeasures& run, const Measure& measure) {
@@ -119,7 +114,7 @@ std::optional<Comparison> CompareOne(const std::vector<RunGroup>& groups, size_t
   Comparison result;
   result.measure = &measure;
   result.other = other;
-  const double plain = MeanOf(second) - MeanOf(first);
+  const double plain = Mean(second) - Mean(first);
   Estimate estimate = {plain, plain, plain};
   if (paired && differences.size() >= 2) {
     estimate = PairedInterval(differences, error);

@@ -7,9 +7,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "config/node.h"
+#include "loop/statistics.h"
 #include "store/database.h"
 #include "store/files.h"
 #include "store/readable.h"
@@ -45,12 +47,6 @@ std::vector<Episode> ReadEpisodes(Database& database, const char* purpose, uint6
   return episodes;
 }
 
-double MeanOf(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
 // The geometric mean over problems of the fastest correct kernel of each, as a speedup: the one definition of it for
 // the commands compare and report.
 void KeepBest(const std::string& measure, const std::map<std::string, double>& best, RunMeasures* run) {
@@ -58,7 +54,7 @@ void KeepBest(const std::string& measure, const std::map<std::string, double>& b
   std::vector<double> logs;
   logs.reserve(best.size());
   for (const auto& [problem, speedup] : best) logs.push_back(std::log(speedup));
-  run->values[measure] = std::exp(MeanOf(logs));
+  run->values[measure] = std::exp(Mean(logs));
   run->by_problem[measure] = best;
 }
 
@@ -73,9 +69,7 @@ void Summarise(const std::vector<Episode>& episodes, const std::string& prefix, 
       all.push_back(one);
       by_problem[episode.problem].push_back(one);
     }
-    const auto mean = [geometric](const std::vector<double>& of) {
-      return geometric ? std::exp(MeanOf(of)) : MeanOf(of);
-    };
+    const auto mean = [geometric](const std::vector<double>& of) { return geometric ? std::exp(Mean(of)) : Mean(of); };
     run->values[prefix + name] = mean(all);
     for (const auto& [problem, values] : by_problem) run->by_problem[prefix + name][problem] = mean(values);
   };
@@ -99,15 +93,12 @@ void ReadTraining(Database& database, RunMeasures* run) {
   if (steps.empty()) return;
   const size_t tenth = std::max<size_t>(1, steps.size() / 10);
   Summarise(ReadEpisodes(database, "train", steps[steps.size() - tenth]), "", run);
-  const auto window = [&](size_t begin) {
-    return MeanOf({run->rewards.begin() + static_cast<ptrdiff_t>(begin),
-                   run->rewards.begin() + static_cast<ptrdiff_t>(begin + tenth)});
-  };
+  const auto window = [&](size_t begin) { return Mean(std::span(run->rewards).subspan(begin, tenth)); };
   double best = window(0);
   for (size_t begin = 1; begin + tenth <= run->rewards.size(); ++begin) best = std::max(best, window(begin));
   run->values["reward_first"] = window(0);
   run->values["reward_best"] = best;
-  run->values["reward_area"] = MeanOf(run->rewards);
+  run->values["reward_area"] = Mean(run->rewards);
   // Where runs draw different problems, they do so from the first steps on.
   Statement drawn(database,
                   "SELECT problem_name FROM trajectories WHERE purpose = 'train' ORDER BY step, trajectory LIMIT 256");

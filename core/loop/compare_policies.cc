@@ -1,26 +1,17 @@
 #include "loop/compare_policies.h"
 
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <span>
 #include <string>
 #include <tuple>
 
+#include "loop/report_text.h"
+
 namespace kgrpo {
 namespace {
 
 constexpr double kError = 0.05;  // of all statements about one figure together
-
-std::string Format(const char* format, auto... arguments) {
-  char text[256];
-  std::snprintf(text, sizeof text, format, arguments...);
-  return text;
-}
-
-nlohmann::ordered_json IntervalJson(const Interval& interval) {
-  return {{"value", interval.value}, {"low", interval.low}, {"high", interval.high}};
-}
 
 // "B beats A in reward by 0.12 [0.05, 0.19]". `none`: the value of no difference; ratios are turned by inversion.
 std::string Verdict(const std::string& first, const std::string& other, const char* what, const Interval& of,

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kIdleStarts = 8;    // from the start to the last round without a new kernel: then there are none
 constexpr size_t kConfirmations = 16;  // thorough evaluations at most
-constexpr size_t kMostFaults = 32;     // of a coder that answers nothing else
+constexpr size_t kSearchFaults = 32;   // of a coder that answers nothing else
 
 class Searching {
  public:
@@ -140,7 +140,7 @@ class Searching {
     RolloutRequest request;
     request.purpose = Purpose::kHeldout;
     request.step = result_.waves;
-    request.most_faults = std::min<size_t>(kMostFaults, slots.size());
+    request.most_faults = std::min<size_t>(kSearchFaults, slots.size());
     request.under_way = plan_.under_way;
     PipelineParts& parts = parts_;
     const std::function<bool()> user = parts.cancelled;

@@ -1,22 +1,12 @@
 // PolicyReport (loop/evaluate_policy.h) for readers: as JSON, and on a terminal.
 #include <kgrpo/support/number_text.h>  // FormatDollars
 #include "loop/evaluate_policy.h"
+#include "loop/report_text.h"
 
 #include <cmath>
-#include <cstdio>
 
 namespace kgrpo {
 namespace {
-
-std::string Format(const char* format, auto... arguments) {
-  char text[256];
-  std::snprintf(text, sizeof text, format, arguments...);
-  return text;
-}
-
-nlohmann::ordered_json IntervalJson(const Interval& interval) {
-  return {{"value", interval.value}, {"low", interval.low}, {"high", interval.high}};
-}
 
 std::string IntervalText(const Interval& interval, const char* unit) {
   if (std::isnan(interval.low)) return Format("%.2f%s", interval.value, unit);  // one episode a problem

@@ -26,7 +26,7 @@ std::vector<int32_t> Encode(const kgrpo_policy_interface& api, const kgrpo_polic
 }
 
 // A request in flight, and what came of it. Never freed: a policy that ends it twice may do so late.
-struct Asked {
+struct AskedCompletion {
   std::mutex mutex;
   std::condition_variable changed;
   int times = 0;
@@ -34,7 +34,7 @@ struct Asked {
   Completion completion;
 
   static void Done(void* context, const kgrpo_completion* result, kgrpo_error* error) {
-    auto* self = static_cast<Asked*>(context);
+    auto* self = static_cast<AskedCompletion*>(context);
     const std::lock_guard lock(self->mutex);
     ++self->times;
     try {
@@ -54,7 +54,7 @@ class Batch {
   Batch(const kgrpo_policy_interface& api, kgrpo_policy* policy, const std::vector<int32_t>& prompt, size_t count,
         double patience)
       : patience_(patience) {
-    static auto* all = new std::list<Asked>;
+    static auto* all = new std::list<AskedCompletion>;
     static std::mutex mutex;
     const kgrpo_sampling sampling = {sizeof(sampling), 4, 1.0, 0, 1.0, 0.0};
     std::vector<kgrpo_generate_request> requests(count);
@@ -69,7 +69,7 @@ class Batch {
       requests[i].prompt_size = prompt.size();
       requests[i].seed = i;
       requests[i].sampling = &sampling;
-      requests[i].done = {asked_.back(), Asked::Done};
+      requests[i].done = {asked_.back(), AskedCompletion::Done};
       pointers.push_back(&requests[i]);
     }
     if (kgrpo_error* error = api.generate(policy, pointers.data(), count)) refusal_ = TakeMessage(error);
@@ -79,7 +79,7 @@ class Batch {
 
   // Waits for request `i`; throws what was wrong with how it ended.
   Completion Take(size_t i) {
-    Asked& asked = *asked_[i];
+    AskedCompletion& asked = *asked_[i];
     std::unique_lock lock(asked.mutex);
     if (!asked.changed.wait_for(lock, std::chrono::duration<double>(patience_), [&] { return asked.times > 0; }))
       Fail("a request was not ended within " + Shown(patience_) + " s");
@@ -90,7 +90,7 @@ class Batch {
   // Waits for all, however they end; how many times each was ended.
   std::vector<int> Times() {
     std::vector<int> times;
-    for (Asked* asked : asked_) {
+    for (AskedCompletion* asked : asked_) {
       std::unique_lock lock(asked->mutex);
       asked->changed.wait_for(lock, std::chrono::duration<double>(patience_), [&] { return asked->times > 0; });
       times.push_back(asked->times);
@@ -101,7 +101,7 @@ class Batch {
  private:
   double patience_;
   std::string refusal_;
-  std::vector<Asked*> asked_;
+  std::vector<AskedCompletion*> asked_;
 };
 
 std::string CheckInfo(const kgrpo_policy_info* info) {

@@ -31,8 +31,8 @@ struct Said {
   bool broken = false;  // it does not refuse the request: something of its own has failed
   bool operator==(const Said&) const = default;
 };
-std::string Shown(const Said& said) {
-  return said.score ? validate::Shown(*said.score) : "refused: " + said.refusal;
+std::string TextOf(const Said& said) {
+  return said.score ? Shown(*said.score) : "refused: " + said.refusal;
 }
 
 // Checks what a call of score or idle gave.
@@ -44,7 +44,7 @@ Said Read(kgrpo_error* error, double score, const char* what) {
     return said;
   }
   if (IsUnset(score)) Fail(std::string("success without a ") + what);
-  if (!std::isfinite(score)) Fail(std::string("the ") + what + " is " + validate::Shown(score) + ": it must be finite");
+  if (!std::isfinite(score)) Fail(std::string("the ") + what + " is " + Shown(score) + ": it must be finite");
   return {score, "", false};
 }
 
@@ -62,7 +62,7 @@ Said Score(const kgrpo_reward_interface& api, const kgrpo_reward* reward, const 
   Said said = Read(error, score, "score");
   const double tolerance = 1e-6 * std::max(1.0, std::abs(score));
   if (said.score && parts.count > 0 && !(std::abs(parts.sum - score) <= tolerance))
-    Fail("the parts sum up to " + validate::Shown(parts.sum) + ", the score is " + validate::Shown(score));
+    Fail("the parts sum up to " + Shown(parts.sum) + ", the score is " + Shown(score));
   return said;
 }
 
@@ -82,11 +82,11 @@ std::string CallPure(Call call) {
   const auto again = [&] {
     const Said other = call();
     if (!(other == first))
-      Fail("the same request gave " + Shown(first) + ", then " + Shown(other) + ": a reward keeps no state");
+      Fail("the same request gave " + TextOf(first) + ", then " + TextOf(other) + ": a reward keeps no state");
   };
   again();
   OnTwoThreads(again);
-  return Shown(first);
+  return TextOf(first);
 }
 
 }  // namespace

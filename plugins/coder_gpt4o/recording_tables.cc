@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS in_flight(
 CREATE TABLE IF NOT EXISTS lost_attempts(why TEXT PRIMARY KEY, attempts INTEGER NOT NULL) STRICT;
 )sql";
 
-constexpr std::chrono::milliseconds kLook(10);  // how often a file that is held is looked at
+constexpr std::chrono::milliseconds kLockLook(10);  // how often a file that is held is looked at
 
 }  // namespace
 
@@ -48,7 +48,7 @@ void UseWriteAheadLog(Database& database, std::chrono::milliseconds patience) {
     const int result = sqlite3_exec(database.raw(), kSql, nullptr, nullptr, nullptr);
     if (result == SQLITE_OK) return;
     if (result != SQLITE_BUSY && result != SQLITE_LOCKED) break;
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kLockLook);
   }
   database.Execute(kSql);
 }

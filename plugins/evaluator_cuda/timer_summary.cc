@@ -14,7 +14,7 @@ constexpr double kHiddenSeconds = 5e-6;  // below, a difference is launch overhe
 // Above, two batches of the reference differ by more than what starting one takes.
 constexpr double kLongCall = 0.2e-3;
 
-std::string Microseconds(double seconds) {
+std::string MicrosecondsText(double seconds) {
   std::ostringstream text;
   text.precision(4);
   text << seconds * 1e6 << " us";
@@ -67,14 +67,14 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, uint64_t fewest_rou
   if (!clock_values.empty()) timing->clock_mhz = MedianOf(clock_values).value;
   const double seconds = timing->candidate.value, seen = timing->candidate_event_seconds;
   if (timing->gated && seen > kHiddenRatio * seconds && seen - seconds > kHiddenSeconds) {
-    return {"hidden_work", "A call takes " + Microseconds(seen) + " as the default stream sees it, but only " +
-                               Microseconds(seconds) +
+    return {"hidden_work", "A call takes " + MicrosecondsText(seen) + " as the default stream sees it, but only " +
+                               MicrosecondsText(seconds) +
                                " from when the evaluator let its device begin: it began earlier."};
   }
   if (seconds > kHiddenRatio * seen && seconds - seen > kHiddenSeconds) {
     return {"hidden_work",
-            "A call takes " + Microseconds(seconds) + " until its device has nothing left to do, but only " +
-                Microseconds(seen) +
+            "A call takes " + MicrosecondsText(seconds) + " until its device has nothing left to do, but only " +
+                MicrosecondsText(seen) +
                 " as the default stream sees it: there is work that the default stream does not wait for."};
   }
   // A pool that gives its memory back at every synchronisation is filled again by the first call: that is honest.
@@ -83,8 +83,8 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, uint64_t fewest_rou
     return {"forbidden", "At the timing size the host code allocates device memory, which the problem does not allow."};
   }
   if (!allocates && first_call.does_others) {
-    return {"hidden_work", "The first of several calls takes " + Microseconds(timing->first_call_seconds) +
-                               " longer than those after it, at " + Microseconds(seconds) +
+    return {"hidden_work", "The first of several calls takes " + MicrosecondsText(timing->first_call_seconds) +
+                               " longer than those after it, at " + MicrosecondsText(seconds) +
                                " each: it does their work, or they are not done one by one."};
   }
   return {};

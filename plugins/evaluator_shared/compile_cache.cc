@@ -9,7 +9,7 @@
 namespace kgrpo::evaluator {
 namespace {
 
-constexpr int kApplicationId = 0x6b676363;  // "kgcc"
+constexpr int kCompileCacheId = 0x6b676363;  // "kgcc"
 constexpr char kForm[] = "compile outcome 1";
 
 // All figures of KernelUsage, in the order of the form.
@@ -106,7 +106,7 @@ std::optional<CompileOutcome> OutcomeFromBytes(const std::string& bytes) {
 
 CompileCache::CompileCache(const std::string& path, uint64_t most_bytes)
     : most_bytes_(most_bytes),
-      file_(path, kApplicationId,
+      file_(path, kCompileCacheId,
             "CREATE TABLE IF NOT EXISTS compiled(number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, "
             "bytes INTEGER NOT NULL, digest TEXT NOT NULL, outcome BLOB NOT NULL);"
             "CREATE INDEX IF NOT EXISTS compiled_sizes ON compiled(number, bytes);",

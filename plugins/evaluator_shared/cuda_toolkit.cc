@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr int kCudaMajor = 13;
 
-struct Place {
+struct ToolkitPlace {
   std::string why;   // "CUDA_HOME"
   std::string path;  // may be empty: then `why` was not set
 };
@@ -29,7 +29,7 @@ std::string Environment(const char* name) {
   return value != nullptr ? value : "";
 }
 
-void AddPythonPlaces(const std::string& why, const fs::path& environment, std::vector<Place>& places) {
+void AddPythonPlaces(const std::string& why, const fs::path& environment, std::vector<ToolkitPlace>& places) {
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(environment / "lib", code)) {
     const fs::path wheel = entry.path() / "site-packages" / "nvidia" / "cu13";
@@ -37,8 +37,8 @@ void AddPythonPlaces(const std::string& why, const fs::path& environment, std::v
   }
 }
 
-std::vector<Place> PlacesToLook() {
-  std::vector<Place> places;
+std::vector<ToolkitPlace> PlacesToLook() {
+  std::vector<ToolkitPlace> places;
   for (const char* name : {"KGRPO_CUDA_HOME", "CUDA_HOME", "CUDA_PATH"}) places.push_back({name, Environment(name)});
   std::string path = Environment("PATH");
   for (size_t begin = 0; begin <= path.size();) {
@@ -157,9 +157,10 @@ std::string Examine(const std::string& home, CudaToolkit& toolkit) {
 }  // namespace
 
 CudaToolkit CudaToolkit::Find(const std::string& configured) {
-  const std::vector<Place> places = configured.empty() ? PlacesToLook() : std::vector<Place>{{"cuda_home", configured}};
+  const std::vector<ToolkitPlace> places =
+      configured.empty() ? PlacesToLook() : std::vector<ToolkitPlace>{{"cuda_home", configured}};
   std::string tried;
-  for (const Place& place : places) {
+  for (const ToolkitPlace& place : places) {
     if (place.path.empty()) {
       tried += "\n  " + place.why + ": not set";
       continue;

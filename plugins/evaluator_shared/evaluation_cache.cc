@@ -3,12 +3,12 @@
 namespace kgrpo::evaluator {
 namespace {
 
-constexpr int kApplicationId = 0x6b676a63;  // "kgjc"
+constexpr int kEvaluationCacheId = 0x6b676a63;  // "kgjc"
 
 }  // namespace
 
 EvaluationCache::EvaluationCache(const std::string& path)
-    : file_(path, kApplicationId,
+    : file_(path, kEvaluationCacheId,
             "CREATE TABLE IF NOT EXISTS evaluation(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;",
             "the evaluation cache") {}
 

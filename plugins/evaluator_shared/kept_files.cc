@@ -50,7 +50,7 @@ uint64_t ChecksumOf(const uint8_t* data, uint64_t bytes) {
   return sum;
 }
 
-[[noreturn]] void Fail(const std::string& what) {
+[[noreturn]] void FailWithErrno(const std::string& what) {
   throw Error(KGRPO_ERROR_UNAVAILABLE, what + ": " + std::strerror(errno));
 }
 
@@ -59,7 +59,7 @@ void WriteAll(int file, const void* bytes, size_t count) {
   while (count > 0) {
     const ssize_t written = write(file, from, count);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) Fail("a cached file cannot be written");
+    if (written <= 0) FailWithErrno("a cached file cannot be written");
     from += written;
     count -= static_cast<size_t>(written);
   }
@@ -78,7 +78,7 @@ std::shared_ptr<const MappedFile> Write(int file, const std::function<void(const
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.bytes = bytes;
   header.checksum = ChecksumOf(mapped->data() + room.size(), bytes - room.size());
-  if (pwrite(file, &header, sizeof header, 0) != sizeof header) Fail("a cached file cannot be written");
+  if (pwrite(file, &header, sizeof header, 0) != sizeof header) FailWithErrno("a cached file cannot be written");
   return mapped;
 }
 
@@ -86,7 +86,7 @@ std::shared_ptr<const MappedFile> Write(int file, const std::function<void(const
 
 MappedFile::MappedFile(int file, uint64_t bytes) : bytes_(bytes) {
   void* data = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
-  if (data == MAP_FAILED) Fail("a file cannot be mapped");
+  if (data == MAP_FAILED) FailWithErrno("a file cannot be mapped");
   data_ = static_cast<const uint8_t*>(data);
 }
 
@@ -119,7 +119,7 @@ std::shared_ptr<const MappedFile> KeptFiles::Keep(const std::string& key,
                                                   const std::function<void(const Append&)>& write) const {
   if (auto mapped = TryKeep(key, write)) return mapped;
   Descriptor file(memfd_create("kgrpo", MFD_CLOEXEC));
-  if (file.get() < 0) Fail("no memory for what is to be cached");
+  if (file.get() < 0) FailWithErrno("no memory for what is to be cached");
   return Write(file.get(), write);
 }
 
@@ -135,7 +135,7 @@ std::shared_ptr<const MappedFile> KeptFiles::TryKeep(const std::string& key,
   try {
     auto mapped = Write(file.get(), write);
     if (!keep_) return mapped;
-    if (rename(temporary.c_str(), (folder_ + "/" + key).c_str()) != 0) Fail(temporary);
+    if (rename(temporary.c_str(), (folder_ + "/" + key).c_str()) != 0) FailWithErrno(temporary);
     GiveUpOldest(key);
     return mapped;
   } catch (const Error&) {

@@ -4,8 +4,6 @@
 
 namespace kgrpo::evaluator {
 
-using Kind = Token::Kind;
-
 void SourceReader::Fail(size_t token, const std::string& what) const {
   throw NotUnderstood{token < size() ? At(token).begin : source_.size(), what};
 }
@@ -56,7 +54,7 @@ Declaration SourceReader::ReadDeclaration(const size_t begin, size_t end) const 
   size_t i = begin;
   while (i < end) {
     const Token& token = At(i);
-    if (token.kind == Kind::kDirective) {
+    if (token.kind == Token::Kind::kDirective) {
       if (i != begin) Fail(i, "a directive inside a declaration");
     } else if (token.Is("template")) {
       seen.is_template = true;

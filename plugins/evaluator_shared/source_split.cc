@@ -8,8 +8,6 @@
 namespace kgrpo::evaluator {
 namespace {
 
-using Kind = Token::Kind;
-
 class Splitter {
  public:
   explicit Splitter(const std::string& source) : reader_(source), device_(source), host_(source) {}
@@ -43,7 +41,7 @@ class Splitter {
     static const std::set<std::string, std::less<>> kHidden = {"__global__", "__device__", "__host__", "__constant__",
                                                                "__shared__"};
     for (size_t i = 0; i < reader_.size(); ++i) {
-      if (At(i).kind != Kind::kDirective) continue;
+      if (At(i).kind != Token::Kind::kDirective) continue;
       const std::string_view text = At(i).text;
       const bool defines = text.find("define") != std::string_view::npos && text.find("define") < 8;
       for (std::string_view word : {"__CUDA_ARCH__", "__CUDACC__", "__NVCC__", "__CUDACC_RTC__", "__GNUC__"}) {
@@ -62,11 +60,11 @@ class Splitter {
 
   void Declarations(size_t begin, size_t end) {
     for (size_t i = begin; i < end;) {
-      if (At(i).kind == Kind::kDirective || At(i).Is(";")) {
+      if (At(i).kind == Token::Kind::kDirective || At(i).Is(";")) {
         ++i;
       } else if (At(i).Is("namespace") || (At(i).Is("inline") && i + 1 < end && At(i + 1).Is("namespace"))) {
         i = Namespace(i, end);
-      } else if (At(i).Is("extern") && i + 2 < end && At(i + 1).kind == Kind::kString && At(i + 2).Is("{")) {
+      } else if (At(i).Is("extern") && i + 2 < end && At(i + 1).kind == Token::Kind::kString && At(i + 2).Is("{")) {
         const size_t close = reader_.SkipGroup(i + 2, end);
         Declarations(i + 3, close - 1);
         i = close;
@@ -202,9 +200,9 @@ class Splitter {
         depth += At(i).Is(">") ? 1 : At(i).Is(">>>") ? 3 : At(i).Is("<") ? -1 : 0;
       } while (depth > 0);
     }
-    if (i <= begin || At(i - 1).kind != Kind::kIdentifier) Fail(launch, "a launch of an expression");
+    if (i <= begin || At(i - 1).kind != Token::Kind::kIdentifier) Fail(launch, "a launch of an expression");
     --i;
-    while (i >= begin + 2 && At(i - 1).Is("::") && At(i - 2).kind == Kind::kIdentifier) i -= 2;
+    while (i >= begin + 2 && At(i - 1).Is("::") && At(i - 2).kind == Token::Kind::kIdentifier) i -= 2;
     if (i > begin && At(i - 1).Is("::")) --i;
     return i;
   }

@@ -16,7 +16,7 @@
 namespace kgrpo::transport {
 namespace {
 
-int TypeOf(const kgrpo_tensor& tensor) {
+int NcclTypeOf(const kgrpo_tensor& tensor) {
   const auto& type = tensor.dtype;
   if (type.code == KGRPO_DTYPE_FLOAT && type.bits == 32) return NcclLibrary::kFloat32;
   if (type.code == KGRPO_DTYPE_FLOAT && type.bits == 64) return NcclLibrary::kFloat64;
@@ -96,7 +96,7 @@ void NcclGroup::AllReduce(const kgrpo_tensor& values, kgrpo_reduction reduction)
                         : reduction == KGRPO_REDUCTION_MAX ? NcclLibrary::kMax
                                                            : NcclLibrary::kSum;
   Run("all_reduce", values, [&] {
-    return library_.all_reduce(DataOf(values), DataOf(values), CountOf(values), TypeOf(values), operation,
+    return library_.all_reduce(DataOf(values), DataOf(values), CountOf(values), NcclTypeOf(values), operation,
                                communicator_, stream_);
   });
 }
@@ -106,11 +106,12 @@ void NcclGroup::ReduceScatter(const kgrpo_tensor& values) {
   Run("reduce_scatter", values, [&] {
     if (count % options_.size == 0) {
       char* const own = DataOf(values) + SliceBegin(values, options_.rank) * (values.dtype.bits / 8U);
-      return library_.reduce_scatter(DataOf(values), own, count / options_.size, TypeOf(values), NcclLibrary::kSum,
+      return library_.reduce_scatter(DataOf(values), own, count / options_.size, NcclTypeOf(values), NcclLibrary::kSum,
                                      communicator_, stream_);
     }
     return EachSlice(values, [&](char* slice, size_t elements, int rank) {
-      return library_.reduce(slice, slice, elements, TypeOf(values), NcclLibrary::kSum, rank, communicator_, stream_);
+      return library_.reduce(slice, slice, elements, NcclTypeOf(values), NcclLibrary::kSum, rank, communicator_,
+                             stream_);
     });
   });
 }
@@ -120,18 +121,19 @@ void NcclGroup::AllGather(const kgrpo_tensor& values) {
   Run("all_gather", values, [&] {
     if (count % options_.size == 0) {
       const char* const own = DataOf(values) + SliceBegin(values, options_.rank) * (values.dtype.bits / 8U);
-      return library_.all_gather(own, DataOf(values), count / options_.size, TypeOf(values), communicator_, stream_);
+      return library_.all_gather(own, DataOf(values), count / options_.size, NcclTypeOf(values), communicator_,
+                                 stream_);
     }
     return EachSlice(values, [&](char* slice, size_t elements, int rank) {
-      return library_.broadcast(slice, slice, elements, TypeOf(values), rank, communicator_, stream_);
+      return library_.broadcast(slice, slice, elements, NcclTypeOf(values), rank, communicator_, stream_);
     });
   });
 }
 
 void NcclGroup::Broadcast(const kgrpo_tensor& values, uint32_t root) {
   Run("broadcast", values, [&] {
-    return library_.broadcast(DataOf(values), DataOf(values), CountOf(values), TypeOf(values), static_cast<int>(root),
-                              communicator_, stream_);
+    return library_.broadcast(DataOf(values), DataOf(values), CountOf(values), NcclTypeOf(values),
+                              static_cast<int>(root), communicator_, stream_);
   });
 }
 

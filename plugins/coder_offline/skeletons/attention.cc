@@ -6,16 +6,13 @@
 // the maximum, for the sum of exponentials, for the result, computing the scores anew each time.
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
+#include "coder_offline/skeletons/shared.h"
 #include "coder_offline/text.h"
 
 namespace kgrpo::coder_offline {
 namespace {
 
 using Axes = std::vector<std::string>;
-
-std::string NeedsTile(const Program& program) {
-  return program.schedule.Has("tile") ? "" : "there is no shared-memory tile yet";
-}
 
 // Writes the parts of one kernel.
 class Writer {

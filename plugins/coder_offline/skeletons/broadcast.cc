@@ -4,19 +4,13 @@
 // computes one element, and with it the coefficient, with neighbouring threads on neighbouring rows.
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
+#include "coder_offline/skeletons/shared.h"
 #include "coder_offline/text.h"
 
 namespace kgrpo::coder_offline {
 namespace {
 
 constexpr int kRowsPerThread = 16;  // how many rows share a hoisted coefficient
-
-std::string Input(const Program& program) {
-  for (const Parameter& parameter : program.parameters) {
-    if (parameter.pointer && parameter.constant) return parameter.name;
-  }
-  return "";
-}
 
 std::string Coefficient(const Program& program, const std::string& column) {
   return CallText(*program.FindFunction("coefficient"),
@@ -25,7 +19,7 @@ std::string Coefficient(const Program& program, const std::string& column) {
 
 // The statements for the columns of this thread in row `row`; coefficients stand in `factor`, or are computed in place.
 std::string RowStatements(const Program& program, int width, bool hoisted) {
-  const std::string in = Input(program);
+  const std::string in = FirstInput(program)->name;
   const std::string out = program.Output()->name;
   if (width == 1) {
     const std::string factor = hoisted ? "factor" : Coefficient(program, "column");
@@ -44,7 +38,7 @@ std::string RowStatements(const Program& program, int width, bool hoisted) {
 }
 
 // The thread's rows at its column(s).
-std::string Body(const Program& program, int width) {
+std::string BroadcastBody(const Program& program, int width) {
   const Schedule& schedule = program.schedule;
   if (!schedule.Has("hoist")) {
     return "if (row < rows) {\n" + Fill("  @s@\n", {{"s", RowStatements(program, width, false)}}) + "}\n";
@@ -101,7 +95,7 @@ class Broadcast : public Skeleton {
   std::string Missing(const Program& program) const override {
     std::string missing = MissingNames(program, {"coefficient", "apply"}, {"rows", "cols"});
     if (!missing.empty()) return missing;
-    if (Input(program).empty()) return "an input";
+    if (FirstInput(program) == nullptr) return "an input";
     if (program.FindFunction("apply")->parameters.size() != 2) return "apply(float x, float c)";
     for (const Parameter& parameter : program.FindFunction("coefficient")->parameters) {
       if (parameter.name != "column" && program.FindParameter(parameter.name) == nullptr) {
@@ -157,11 +151,12 @@ if (column + @width@ <= cols && cols % @width@ == 0) {
     const std::string along = "blockIdx.x * blockDim.x + threadIdx.x";
     const std::string index = coalesce ? along : "blockIdx.y";
     const std::string row_index = coalesce ? "blockIdx.y" : along;
-    const std::string code = Fill(columns, {{"column", index},
-                                            {"width", std::to_string(width)},
-                                            {"body", Body(program, 1)},
-                                            {"vector_body", Body(program, width)},
-                                            {"single_body", ReplaceWord(Body(program, 1), "column", "single")}});
+    const std::string code =
+        Fill(columns, {{"column", index},
+                       {"width", std::to_string(width)},
+                       {"body", BroadcastBody(program, 1)},
+                       {"vector_body", BroadcastBody(program, width)},
+                       {"single_body", ReplaceWord(BroadcastBody(program, 1), "column", "single")}});
     const std::string row_name = hoist ? "first_row" : "row";
     std::string row = "const int " + row_name + " = " + (hoist ? "(" + row_index + ") * " + unit : row_index) + ";\n";
     const std::string column_units =

@@ -6,25 +6,25 @@
 // scalars. Naively a thread writes a whole row, element after element.
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
+#include "coder_offline/skeletons/shared.h"
 #include "coder_offline/text.h"
 
 namespace kgrpo::coder_offline {
 namespace {
 
 using Axes = std::vector<std::string>;
-constexpr int kGridStrideThreads = 132 * 1024;
 
-Axes LayoutOf(const Program& program, const std::string& name) {
+Axes AxesOf(const Program& program, const std::string& name) {
   const auto found = program.layout.find(name);
   return found == program.layout.end() ? Axes{} : found->second;
 }
 
 bool HasBag(const Program& program) {
-  return LayoutOf(program, "index").size() == 2;
+  return AxesOf(program, "index").size() == 2;
 }
 
 // The statements that write `step` neighbouring elements of row i from column d.
-std::string Body(const Program& program, int step) {
+std::string GatherBody(const Program& program, int step) {
   const Schedule& schedule = program.schedule;
   const Function& finish = *program.FindFunction("finish");
   const std::string out = program.Output()->name;
@@ -62,7 +62,7 @@ for (int j = 0; j < bag; ++j) {
     const Parameter* given = program.FindParameter(parameter.name);
     if (given == nullptr || !given->pointer) continue;
     arrays.push_back(parameter.name);
-    const std::string index = LayoutOf(program, parameter.name).size() == 1 ? "d" : "(size_t)i * width + d";
+    const std::string index = AxesOf(program, parameter.name).size() == 1 ? "d" : "(size_t)i * width + d";
     text += "const " + type + " " + parameter.name + "_value = " + at(parameter.name, index) + ";\n";
   }
   std::vector<std::string> results;
@@ -117,15 +117,15 @@ class Gather : public Skeleton {
   std::string Missing(const Program& program) const override {
     std::string missing = MissingNames(program, {"finish"}, {"table", "index", "n", "width"});
     if (!missing.empty()) return missing;
-    if (LayoutOf(program, "table").size() != 2) return "a layout line with table[entries][width]";
-    const Axes index = LayoutOf(program, "index");
+    if (AxesOf(program, "table").size() != 2) return "a layout line with table[entries][width]";
+    const Axes index = AxesOf(program, "index");
     if (index != Axes{"n"} && index != Axes{"n", "bag"}) return "a layout line with index[n] or index[n][bag]";
     if (index.size() == 2 && program.FindParameter("bag") == nullptr) return "a launch parameter bag";
-    if (LayoutOf(program, program.Output()->name) != Axes{"n", "width"}) return "an output with the axes [n][width]";
+    if (AxesOf(program, program.Output()->name) != Axes{"n", "width"}) return "an output with the axes [n][width]";
     for (const Parameter& parameter : program.FindFunction("finish")->parameters) {
       if (parameter.name == "total") continue;
       const Parameter* given = program.FindParameter(parameter.name);
-      const Axes axes = LayoutOf(program, parameter.name);
+      const Axes axes = AxesOf(program, parameter.name);
       if (given == nullptr || (given->pointer && axes != Axes{"width"} && axes != Axes{"n", "width"})) {
         return "each parameter of finish to be `total`, a scalar, or an input with the axes [width] or [n][width]; " +
                parameter.name + " is not";
@@ -173,8 +173,8 @@ class Gather : public Skeleton {
         {"block", std::to_string(block)},
         {"less_one", std::to_string(block - 1)},
         {"most", std::to_string(kGridStrideThreads / block)},
-        {"single", Body(program, 1)},
-        {"vector", step > 1 ? Body(program, step) : ""},
+        {"single", GatherBody(program, 1)},
+        {"vector", step > 1 ? GatherBody(program, step) : ""},
         // With a bag the loop over it is the inner one.
         {"outer_unroll", HasBag(program) ? "" : UnrollPragma(schedule)},
         {"parameters", ParameterList(program.parameters, schedule.Has("restrict"))},

@@ -7,19 +7,11 @@
 
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
+#include "coder_offline/skeletons/shared.h"
 #include "coder_offline/text.h"
 
 namespace kgrpo::coder_offline {
 namespace {
-
-constexpr int kGridStrideThreads = 132 * 1024;
-
-const Parameter* Input(const Program& program) {
-  for (const Parameter& parameter : program.parameters) {
-    if (parameter.pointer && parameter.constant) return &parameter;
-  }
-  return nullptr;
-}
 
 std::string CountText(const Program& program, const std::string& value) {
   const std::string bin = CallText(*program.FindFunction("bin"), [&](const Parameter& parameter) {
@@ -75,7 +67,7 @@ class Histogram : public Skeleton {
     if (!missing.empty()) return missing;
     if (program.constants.count("kBins") == 0) return "a line constexpr int kBins = <number>;";
     if (program.Output()->type != "int") return "an int output";
-    const Parameter* input = Input(program);
+    const Parameter* input = FirstInput(program);
     if (input == nullptr || (input->type != "int" && input->type != "float")) return "an int or float input";
     return "";
   }
@@ -112,7 +104,7 @@ class Histogram : public Skeleton {
     const int width = schedule.Get("vectorize", 1);
     const int chunk = schedule.Has("chunk") ? std::max(1, schedule.Get("chunk", 1) / width) : 1;
     const bool privatize = schedule.Has("privatize");
-    const Parameter& input = *Input(program);
+    const Parameter& input = *FirstInput(program);
     const std::string type = input.type + std::to_string(width);
     std::string body;
     if (width == 1) {

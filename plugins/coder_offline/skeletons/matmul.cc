@@ -5,6 +5,7 @@
 // and neighbouring threads of the product work on neighbouring rows.
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
+#include "coder_offline/skeletons/shared.h"
 #include "coder_offline/text.h"
 
 namespace kgrpo::coder_offline {
@@ -14,10 +15,6 @@ using Axes = std::vector<std::string>;
 
 bool BIsTransposed(const Program& program) {
   return program.layout.at("b") == Axes{"n", "k"};
-}
-
-std::string NeedsTile(const Program& program) {
-  return program.schedule.Has("tile") ? "" : "there is no shared-memory tile yet";
 }
 
 // finish(...) at (row, col), or `total` itself where the problem has none.

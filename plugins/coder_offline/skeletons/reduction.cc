@@ -5,13 +5,13 @@
 // threads lie ever further apart, and a second kernel of one thread joins what the blocks left.
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
+#include "coder_offline/skeletons/shared.h"
 #include "coder_offline/text.h"
 
 namespace kgrpo::coder_offline {
 namespace {
 
-constexpr int kMostThreads = 1024 * 256;        // of the plain loops: what a person would take as a round number
-constexpr int kGridStrideThreads = 132 * 1024;  // half of what the device holds at once
+constexpr int kMostThreads = 1024 * 256;  // of the plain loops: what a person would take as a round number
 
 std::string LoadText(const Program& program, const std::function<std::string(const std::string&)>& element) {
   return CallText(*program.FindFunction("load"), [&](const Parameter& parameter) {

@@ -3,17 +3,11 @@
 // The problem's part holds load(float x), identity() and combine(float a, float b). Naively a thread walks its row.
 #include "coder_offline/skeletons/all.h"
 #include "coder_offline/skeletons/row_kernel.h"
+#include "coder_offline/skeletons/shared.h"
 #include "coder_offline/text.h"
 
 namespace kgrpo::coder_offline {
 namespace {
-
-std::string Input(const Program& program) {
-  for (const Parameter& parameter : program.parameters) {
-    if (parameter.pointer && parameter.constant) return parameter.name;
-  }
-  return "";
-}
 
 // A thread walks the whole row.
 std::string SerialBody(const Program& program, const std::map<std::string, std::string>& values) {
@@ -194,7 +188,7 @@ class Scan : public Skeleton {
   std::string Missing(const Program& program) const override {
     std::string missing = MissingRowParts(program, {"load", "identity", "combine"});
     if (!missing.empty()) return missing;
-    if (Input(program).empty()) return "an input";
+    if (FirstInput(program) == nullptr) return "an input";
     for (const Parameter& parameter : program.parameters) {
       if (parameter.pointer && program.layout.at(parameter.name).size() != 2)
         return "input and output with the axes [rows][cols]";
@@ -231,7 +225,7 @@ class Scan : public Skeleton {
     const int width = schedule.Get("vectorize", 1);
     const RowOwner owner = OwnerOf(schedule);
     const std::map<std::string, std::string> values = {
-        {"in", Input(program)},
+        {"in", FirstInput(program)->name},
         {"out", program.Output()->name},
         {"unroll", UnrollPragma(schedule)},
         {"width", std::to_string(width)},

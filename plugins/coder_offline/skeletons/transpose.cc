@@ -4,6 +4,7 @@
 // inputs that lie like the output, or scalars. Naively it is a second kernel over the output.
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
+#include "coder_offline/skeletons/shared.h"
 #include "coder_offline/text.h"
 
 namespace kgrpo::coder_offline {
@@ -15,12 +16,8 @@ bool HasBatch(const Program& program) {
   return program.layout.at(program.Output()->name).size() == 3;
 }
 
-std::string NeedsTile(const Program& program) {
-  return program.schedule.Has("tile") ? "" : "there is no shared-memory tile yet";
-}
-
 // The input that is transposed: the first one that does not lie like the output.
-std::string Input(const Program& program) {
+std::string TransposedInput(const Program& program) {
   for (const Parameter& parameter : program.parameters) {
     if (!parameter.pointer || !parameter.constant) continue;
     const auto found = program.layout.find(parameter.name);
@@ -86,7 +83,7 @@ class Transpose : public Skeleton {
     const bool batch = found != program.layout.end() && found->second == Axes{"batch", "cols", "rows"};
     if (!plain && !batch) return "an output with the axes [cols][rows] or [batch][cols][rows]";
     if (batch && program.FindParameter("batch") == nullptr) return "a launch parameter batch";
-    const std::string input = Input(program);
+    const std::string input = TransposedInput(program);
     if (input.empty() || program.layout.at(input) != (batch ? Axes{"batch", "rows", "cols"} : Axes{"rows", "cols"})) {
       return "an input with the axes [rows][cols], after batch where the output has one";
     }
@@ -148,7 +145,7 @@ class Transpose : public Skeleton {
         {"launch", LaunchLine(program)},
         {"offset", batch ? "const size_t offset = (size_t)blockIdx.z * rows * cols;" : ""},
         {"out", program.Output()->name},
-        {"in", Input(program)},
+        {"in", TransposedInput(program)},
         {"in_index", in_index},
         {"out_index", out_index},
         {"tile", std::to_string(tile)},
@@ -159,7 +156,7 @@ class Transpose : public Skeleton {
         {"row_lane", coalesce ? "threadIdx.x" : "threadIdx.y"},
         {"col_lane", coalesce ? "threadIdx.y" : "threadIdx.x"},
         {"z", batch ? ", batch" : ""},
-        {"plain_result", result(Input(program) + "[" + in_index + "]")}};
+        {"plain_result", result(TransposedInput(program) + "[" + in_index + "]")}};
     const auto each_line = [&](const std::string& statements) {
       if (each == 1) return ReplaceWord(Fill(statements, values), "line", "threadIdx.y");
       values["statements"] = Fill(statements, values);

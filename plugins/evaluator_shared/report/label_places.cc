@@ -13,7 +13,7 @@ constexpr double kOnLine = 50;         // so many pixels further away is as bad 
 constexpr double kAcrossLeader = 100;  // or with a leader that crosses another
 constexpr double kLineWidth = 4;       // kept clear of labels, of a line
 constexpr double kSideStep = 24;       // between places that are tried
-constexpr int kRows = 20, kSteps = 16;
+constexpr int kRows = 20, kColumns = 16;
 
 void AddPieces(Spot from, Spot to, std::vector<Rectangle>* pieces) {
   const double half = kLineWidth / 2, length = std::hypot(to.x - from.x, to.y - from.y);
@@ -60,7 +60,7 @@ bool LabelPlaces::Free(const Rectangle& area) const {
 
 LabelPlaces::Place LabelPlaces::Take(Spot dot, double radius, double width, double height) {
   std::vector<double> lefts = {dot.x - width / 2};
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kColumns; ++step) {
     const double away = radius + kGap + step * kSideStep;
     lefts.push_back(dot.x + away);
     lefts.push_back(dot.x - away - width);

@@ -13,8 +13,6 @@ namespace {
 // 1.43 cycles.
 constexpr double kFloatAtomicRound = 3.3, kFloatAtomicContended = 11.7, kFloatAtomicTurns = 2.39;
 
-constexpr uint64_t kSector = SectorCache::kSector;
-
 // Turns of a unit of the L2 that serves so many sectors, and so many floats at one address, one after the other.
 double AtomicTurns(double sectors, double floats_at_one) {
   return std::max(sectors, kFloatAtomicTurns * floats_at_one);
@@ -61,14 +59,14 @@ void Counter::CountGlobalAtomic(const Instruction& in, uint32_t mask, const Acce
     uint32_t turns = 0, most = 0;  // of all sectors, and of one address
     uint8_t sectors = 0;
     while (i < count && addresses[i] / kAtomicPart == part) {
-      const uint64_t sector = addresses[i] / kSector;
+      const uint64_t sector = addresses[i] / SectorCache::kSector;
       uint32_t most_of_sector = 0, run = 0;
-      for (const uint32_t first = i; i < count && addresses[i] / kSector == sector; ++i) {
+      for (const uint32_t first = i; i < count && addresses[i] / SectorCache::kSector == sector; ++i) {
         run = i > first && addresses[i] == addresses[i - 1] ? run + 1 : 1;
         most_of_sector = std::max(most_of_sector, run);
       }
       turns += most_of_sector;
-      sectors |= static_cast<uint8_t>(1u << (sector % (kAtomicPart / kSector)));
+      sectors |= static_cast<uint8_t>(1u << (sector % (kAtomicPart / SectorCache::kSector)));
       most = std::max(most, most_of_sector);
     }
     AtomicPart& busy = atomic_parts_[part];

@@ -9,7 +9,7 @@
 namespace kgrpo::simt {
 namespace {
 
-enum class Operation : uint8_t {
+enum class VideoOperation : uint8_t {
   kAdd,
   kSubtract,
   kDifference,
@@ -26,7 +26,7 @@ enum class Comparison : uint8_t { kEq, kNe, kLt, kLe, kGt, kGe };
 
 // What Instruction::offset holds of a video instruction, below the selectors.
 struct Video {
-  Operation operation = Operation::kAdd;
+  VideoOperation operation = VideoOperation::kAdd;
   Then then = Then::kNothing;
   Comparison comparison = Comparison::kEq;
   uint32_t parts = 1;  // 1, 2 halves or 4 bytes
@@ -42,7 +42,7 @@ struct Video {
   static Video Unpack(int64_t packed) {
     const auto bits = static_cast<uint32_t>(packed);
     Video v;
-    v.operation = static_cast<Operation>(bits & 15u);
+    v.operation = static_cast<VideoOperation>(bits & 15u);
     v.then = static_cast<Then>(bits >> 4 & 3u);
     v.comparison = static_cast<Comparison>(bits >> 6 & 7u);
     v.parts = bits >> 9 & 7u;
@@ -90,25 +90,25 @@ bool Holds(Comparison comparison, int64_t x, int64_t y) {
 int64_t Combine(const Video& v, int64_t x, int64_t y, int64_t c) {
   const auto by = static_cast<uint32_t>(v.wrap ? y & 31 : std::min<int64_t>(y & 0xFFFFFFFF, 32));
   switch (v.operation) {
-    case Operation::kAdd:
+    case VideoOperation::kAdd:
       return x + y;
-    case Operation::kSubtract:
+    case VideoOperation::kSubtract:
       return x - y;
-    case Operation::kDifference:
+    case VideoOperation::kDifference:
       return x < y ? y - x : x - y;
-    case Operation::kMinimum:
+    case VideoOperation::kMinimum:
       return std::min(x, y);
-    case Operation::kMaximum:
+    case VideoOperation::kMaximum:
       return std::max(x, y);
-    case Operation::kAverage:
+    case VideoOperation::kAverage:
       return x + y >= 0 ? (x + y + 1) >> 1 : (x + y) >> 1;
-    case Operation::kCompare:
+    case VideoOperation::kCompare:
       return Holds(v.comparison, x, y) ? 1 : 0;
-    case Operation::kLeft:
+    case VideoOperation::kLeft:
       return static_cast<int64_t>(static_cast<uint64_t>(x) << by);
-    case Operation::kRight:
+    case VideoOperation::kRight:
       return x >> by;
-    case Operation::kMultiplyAdd:
+    case VideoOperation::kMultiplyAdd:
       return (x * y + c + (v.plus_one ? 1 : 0)) >> v.shift;
   }
   return 0;
@@ -130,19 +130,19 @@ int SelectorCode(std::string_view selector) {
 bool ReadVideo(const Opcode& op, int64_t& mode) {
   struct Name {
     std::string_view text;
-    Operation operation;
+    VideoOperation operation;
     bool in_parts, alone;  // whether there are forms for halves and bytes, and for the whole register
   };
-  constexpr std::array<Name, 10> kNames = {{{"vadd", Operation::kAdd, true, true},
-                                            {"vsub", Operation::kSubtract, true, true},
-                                            {"vabsdiff", Operation::kDifference, true, true},
-                                            {"vmin", Operation::kMinimum, true, true},
-                                            {"vmax", Operation::kMaximum, true, true},
-                                            {"vavrg", Operation::kAverage, true, false},
-                                            {"vset", Operation::kCompare, true, true},
-                                            {"vshl", Operation::kLeft, false, true},
-                                            {"vshr", Operation::kRight, false, true},
-                                            {"vmad", Operation::kMultiplyAdd, false, true}}};
+  constexpr std::array<Name, 10> kNames = {{{"vadd", VideoOperation::kAdd, true, true},
+                                            {"vsub", VideoOperation::kSubtract, true, true},
+                                            {"vabsdiff", VideoOperation::kDifference, true, true},
+                                            {"vmin", VideoOperation::kMinimum, true, true},
+                                            {"vmax", VideoOperation::kMaximum, true, true},
+                                            {"vavrg", VideoOperation::kAverage, true, false},
+                                            {"vset", VideoOperation::kCompare, true, true},
+                                            {"vshl", VideoOperation::kLeft, false, true},
+                                            {"vshr", VideoOperation::kRight, false, true},
+                                            {"vmad", VideoOperation::kMultiplyAdd, false, true}}};
   Video v;
   std::string_view base = op.base;
   if (!base.empty() && (base.back() == '2' || base.back() == '4')) {
@@ -153,7 +153,7 @@ bool ReadVideo(const Opcode& op, int64_t& mode) {
   for (const Name& name : kNames) {
     if (name.text == base && (v.parts == 1 ? name.alone : name.in_parts)) known = &name;
   }
-  const bool compare = known != nullptr && known->operation == Operation::kCompare;
+  const bool compare = known != nullptr && known->operation == VideoOperation::kCompare;
   if (known == nullptr || op.type_count != (compare ? 2 : 3)) return false;
   v.operation = known->operation;
   v.signed_a = op.types[compare ? 0 : 1] == Type::kS32;
@@ -180,7 +180,7 @@ bool ReadVideo(const Opcode& op, int64_t& mode) {
 uint32_t VideoLane(uint32_t a, uint32_t b, uint32_t c, int64_t mode) {
   const Video v = Video::Unpack(mode);
   if (v.parts == 1) {
-    const bool multiply = v.operation == Operation::kMultiplyAdd;
+    const bool multiply = v.operation == VideoOperation::kMultiplyAdd;
     const int64_t x = Selected(a, mode >> kSelectorShiftA & 15, v.signed_a);
     const int64_t y = Selected(b, mode >> kSelectorShiftB & 15, v.signed_b);
     int64_t result = Combine(v, x, y, Field(c, 0, 32, v.signed_d));

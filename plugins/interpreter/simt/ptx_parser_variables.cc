@@ -6,8 +6,8 @@
 namespace kgrpo::simt {
 namespace {
 
-constexpr uint64_t kMostElements = uint64_t{1} << 40;      // so that no size overflows
-constexpr uint64_t kMostInitialBytes = uint64_t{1} << 28;  // of one variable
+constexpr uint64_t kMostInitialElements = uint64_t{1} << 40;  // so that no size overflows
+constexpr uint64_t kMostInitialBytes = uint64_t{1} << 28;     // of one variable
 
 }  // namespace
 
@@ -73,7 +73,7 @@ void Parser::Declarator(Variable& variable) {
       continue;
     }
     const auto extent = static_cast<uint64_t>(Integer());
-    if (extent != 0 && count > kMostElements / extent)
+    if (extent != 0 && count > kMostInitialElements / extent)
       Bad("'" + std::string(variable.name) + "' is larger than any memory");
     count *= extent;
     Expect(']');

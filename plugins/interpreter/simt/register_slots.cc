@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kNarrowSlot = 4 * kLanes, kWideSlot = 8 * kLanes;
 
-struct Interval {
+struct LiveRange {
   int32_t first = -1, last = -1;  // -1: never mentioned
   void Cover(int32_t from, int32_t to) {
     first = first < 0 ? from : std::min(first, from);
@@ -50,14 +50,14 @@ class RegisterSet {
 };
 
 // Also which registers are read on some path before they are written.
-std::vector<Interval> IntervalsOf(const Kernel& kernel, size_t registers, std::vector<uint32_t>& unset) {
+std::vector<LiveRange> LiveRangesOf(const Kernel& kernel, size_t registers, std::vector<uint32_t>& unset) {
   const auto blocks = static_cast<uint32_t>(kernel.blocks.size());
   std::vector<uint32_t> block_at(kernel.code.size() + 1, blocks);
   for (uint32_t b = 0; b < blocks; ++b) block_at[kernel.blocks[b].first] = b;
   std::vector<std::vector<uint32_t>> successors(blocks);
   for (uint32_t b = 0; b < blocks; ++b) successors[b] = SuccessorsOf(kernel, b, block_at);
   std::vector<RegisterSet> in(blocks, RegisterSet(registers)), out(blocks, RegisterSet(registers));
-  std::vector<Interval> intervals(registers);
+  std::vector<LiveRange> intervals(registers);
   for (bool changed = true; changed;) {
     changed = false;
     for (uint32_t b = blocks; b-- > 0;) {
@@ -110,7 +110,7 @@ std::vector<uint32_t> SuccessorsOf(const Kernel& kernel, uint32_t index, const s
 
 uint32_t AssignSlots(const Kernel& kernel, const std::vector<Type>& types, const std::vector<uint32_t>& whole,
                      std::vector<Operand>& offsets, uint32_t& most_alive, std::vector<uint32_t>& unset) {
-  std::vector<Interval> uses = IntervalsOf(kernel, types.size(), unset);
+  std::vector<LiveRange> uses = LiveRangesOf(kernel, types.size(), unset);
   for (const uint32_t reg : whole) uses[reg].Cover(0, static_cast<int32_t>(kernel.code.size()));
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < uses.size(); ++i) {

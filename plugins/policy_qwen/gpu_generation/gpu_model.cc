@@ -24,7 +24,7 @@ int64_t StepRows(const SchedulerLimits& limits) {
   return std::max<int64_t>(std::bit_ceil(static_cast<uint32_t>(limits.slots)), limits.rows_a_read);
 }
 
-std::string Mib(uint64_t bytes) {
+std::string MibRoundedUp(uint64_t bytes) {
   return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
 }
 
@@ -38,8 +38,8 @@ GpuMemory::GpuMemory(const GpuRuntime& runtime, uint64_t bytes, const std::strin
   data_ = nullptr;
   uint64_t free = 0;
   static_cast<void>(runtime.free_bytes(&free));
-  throw Error(KGRPO_ERROR_UNAVAILABLE, "generation: engine needs " + Mib(bytes) + " for " + what + ", and " +
-                                           Mib(free) + " of the GPU's memory are free (" + reason +
+  throw Error(KGRPO_ERROR_UNAVAILABLE, "generation: engine needs " + MibRoundedUp(bytes) + " for " + what + ", and " +
+                                           MibRoundedUp(free) + " of the GPU's memory are free (" + reason +
                                            "); lower generation_memory_mib or max_sequences");
 }
 

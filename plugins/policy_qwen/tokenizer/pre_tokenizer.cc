@@ -15,15 +15,15 @@ constexpr std::string_view kGpt2Words =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 // A part of a text, and whether the pattern matched it.
-struct Part {
+struct SplitPart {
   size_t start;
   size_t end;
   bool matched;
 };
 
 // The matches and the text between them, which together are the whole text.
-std::vector<Part> Partition(size_t size, const std::vector<std::pair<size_t, size_t>>& matches) {
-  std::vector<Part> parts;
+std::vector<SplitPart> Partition(size_t size, const std::vector<std::pair<size_t, size_t>>& matches) {
+  std::vector<SplitPart> parts;
   size_t taken = 0;
   for (const auto& [start, end] : matches) {
     if (taken != start) parts.push_back({taken, start, false});
@@ -54,16 +54,17 @@ std::vector<std::pair<size_t, size_t>> FindAllDigits(std::string_view text) {
 }
 
 // Joins or drops parts as `behavior` says.
-std::vector<Part> Arrange(const std::vector<Part>& parts, SplitBehavior behavior) {
-  std::vector<Part> out;
+std::vector<SplitPart> Arrange(const std::vector<SplitPart>& parts, SplitBehavior behavior) {
+  std::vector<SplitPart> out;
   switch (behavior) {
     case SplitBehavior::kIsolated:
       return parts;
     case SplitBehavior::kRemoved:
-      std::copy_if(parts.begin(), parts.end(), std::back_inserter(out), [](const Part& part) { return !part.matched; });
+      std::copy_if(parts.begin(), parts.end(), std::back_inserter(out),
+                   [](const SplitPart& part) { return !part.matched; });
       return out;
     case SplitBehavior::kContiguous:
-      for (const Part& part : parts) {
+      for (const SplitPart& part : parts) {
         if (!out.empty() && out.back().matched == part.matched) {
           out.back().end = part.end;
         } else {
@@ -73,7 +74,7 @@ std::vector<Part> Arrange(const std::vector<Part>& parts, SplitBehavior behavior
       return out;
     case SplitBehavior::kMergedWithPrevious: {
       bool after_match = false;
-      for (const Part& part : parts) {
+      for (const SplitPart& part : parts) {
         if (part.matched && !after_match && !out.empty()) {
           out.back().end = part.end;
         } else {
@@ -100,8 +101,8 @@ std::vector<Part> Arrange(const std::vector<Part>& parts, SplitBehavior behavior
   return out;
 }
 
-void AppendWords(std::string_view text, const std::vector<Part>& parts, std::vector<std::string_view>& words) {
-  for (const Part& part : parts) {
+void AppendWords(std::string_view text, const std::vector<SplitPart>& parts, std::vector<std::string_view>& words) {
+  for (const SplitPart& part : parts) {
     if (part.start != part.end) words.push_back(text.substr(part.start, part.end - part.start));
   }
 }
@@ -179,10 +180,10 @@ void PreTokenizer::Apply(const Step& step, std::string_view word, std::vector<st
                          std::deque<std::string>& storage) {
   if (const auto* split = std::get_if<SplitStep>(&step)) {
     const auto* regex = std::get_if<Regex>(&split->pattern);
-    std::vector<Part> parts = Partition(
+    std::vector<SplitPart> parts = Partition(
         word.size(), regex ? regex->FindAll(word) : FindAllLiteral(word, std::get<std::string>(split->pattern)));
     if (split->invert) {
-      for (Part& part : parts) part.matched = !part.matched;
+      for (SplitPart& part : parts) part.matched = !part.matched;
     }
     AppendWords(word, Arrange(parts, split->behavior), words);
   } else if (const auto* digits = std::get_if<DigitsStep>(&step)) {
