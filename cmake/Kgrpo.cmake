@@ -21,29 +21,9 @@ if(KGRPO_SANITIZE)
   target_link_options(kgrpo_options INTERFACE -fsanitize=${KGRPO_SANITIZE})
 endif()
 
-# Large headers, parsed once a target and not once a file: a first build on two cores takes about half as long. Off with the tests,
-# whose build shows whether each file includes what it uses.
-if(KGRPO_TESTS)
-  set(precompile_default OFF)
-else()
-  set(precompile_default ON)
-endif()
-option(KGRPO_PRECOMPILE "Precompile the headers that many files of a target include" ${precompile_default})
-set(KGRPO_PRECOMPILED_STANDARD <algorithm> <filesystem> <functional> <map> <memory> <optional> <sstream> <string> <vector>)
-
-# kgrpo_precompile(TARGET HEADER...): those headers and the standard library's common ones.
-function(kgrpo_precompile target)
-  if(KGRPO_PRECOMPILE)
-    target_precompile_headers(${target} PRIVATE ${KGRPO_PRECOMPILED_STANDARD} ${ARGN})
-    # From such headers g++ 12 warns wrongly of the standard library's own copies of strings.
-    target_compile_options(${target} PRIVATE
-      $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow> $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds>)
-  endif()
-endfunction()
-
 # Several sources of a target as one unit: a first build parses headers once for all of them. Off by default: a change to one file would
 # compile its neighbours too, and compile_commands.json would name no source. Sources with options of their own stay alone.
-option(KGRPO_UNITY "Compile several files of a target as one unit (scripts/setup --quickstart does)" OFF)
+option(KGRPO_UNITY "Compile several files of a target as one unit (scripts/setup does where no tests are built)" OFF)
 set(KGRPO_UNITY_BATCH 16 CACHE STRING "How many files such a unit has at most")
 
 # kgrpo_unity(TARGET): for a target whose files share no name that only one of them should see.
@@ -85,17 +65,14 @@ function(kgrpo_own_headers target scope)
   endif()
 endfunction()
 
-# kgrpo_library(NAME SOURCES ... LINK ... [HEADERS header...] [PRECOMPILE <header>...]): a static library, position independent. HEADERS: what it
+# kgrpo_library(NAME SOURCES ... LINK ... [HEADERS header...]): a static library, position independent. HEADERS: what it
 # and those who link it see of its folder in plugins/; default: all.
 function(kgrpo_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINK;HEADERS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;HEADERS" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC kgrpo_options ${arg_LINK})
   kgrpo_own_headers(${name} PUBLIC ${arg_HEADERS})
   kgrpo_unity(${name})
-  if(arg_PRECOMPILE)
-    kgrpo_precompile(${name} ${arg_PRECOMPILE})
-  endif()
 endfunction()
 
 # For what waits on others: -O1 takes two thirds of -O3's time. At -O1 g++ 12 warns wrongly of the standard library's own copies.
