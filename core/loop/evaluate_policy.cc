@@ -237,14 +237,12 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
   report.modelled = problems[0].baseline.modelled;
   report.time_source = problems[0].baseline.time_source;
   report.coder = CountAnswers(trajectories);
-  std::map<std::string, uint64_t> refusals;  // by the coder's message
   ForEachAnswer(trajectories, [&](const CoderAnswer& answer) {
-    if (answer.outcome == KGRPO_CODER_OK) return;
-    ++report.without_kernel;
-    const uint64_t times = ++refusals[answer.message];
-    if (times <= report.commonest_refusals) return;
-    report.commonest_refusals = times;
-    report.commonest_refusal = answer.message;
+    if (answer.outcome == KGRPO_CODER_OK) {
+      report.refusals.AddKernel();
+    } else {
+      report.refusals.Add(answer.message);
+    }
   });
   report.metrics = RolloutMetrics(trajectories);
   std::vector<std::vector<double>> rewards(problems.size()), speedups(problems.size());

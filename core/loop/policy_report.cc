@@ -73,8 +73,8 @@ nlohmann::ordered_json PolicyReport::ToJson() const {
           {"token_entropy", token_entropy},
           {"coder_answers", coder.answers},
           {"coder_answers_reused", coder.reused},
-          {"coder_answers_without_kernel", without_kernel},
-          {"coder_commonest_refusal", commonest_refusal},
+          {"coder_answers_without_kernel", refusals.without_kernel()},
+          {"coder_commonest_refusal", refusals.commonest()},
           {"metrics", rates},
           {"problems", by_problem},
           {"episode_rows", rows}};
@@ -110,13 +110,7 @@ void PolicyReport::Show(Console& console) const {
            Format("  distinct %.0f",
                   metrics.contains("policy/distinct_suggestions") ? metrics.at("policy/distinct_suggestions") : 0.0) +
            (token_entropy > 0 ? Format("  entropy %.3f nats a token", token_entropy) : "")}};
-  if (without_kernel > 0) {
-    lines.emplace_back("no kernel", Format("%llu of %llu answers; the commonest reason, %llu times: ",
-                                           static_cast<unsigned long long>(without_kernel),
-                                           static_cast<unsigned long long>(coder.answers),
-                                           static_cast<unsigned long long>(commonest_refusals)) +
-                                        commonest_refusal);
-  }
+  if (refusals.without_kernel() > 0) lines.emplace_back("no kernel", refusals.Text());
   if (repeats.size() > 1) {
     std::vector<double> rewards;
     std::string each;
