@@ -37,6 +37,7 @@ nlohmann::ordered_json PolicyReport::ToJson() const {
                           {"correct_rate", figures.correct_rate},
                           {"favourite", figures.favourite},
                           {"favourite_share", figures.favourite_share},
+                          {"favourite_applied", figures.favourite_applied},
                           {"samples", figures.samples}});
   }
   Json rows = Json::array();
@@ -106,7 +107,7 @@ void PolicyReport::Show(Console& console) const {
                      "  not applicable " + rate("coder/not_applicable_rate") + "  unclear " +
                      rate("coder/unclear_rate") + "  coder errors " + rate("coder/error_rate")},
       {"suggestions",
-       "favourite " + rate("policy/favourite_share") +
+       "share of the commonest " + rate("policy/favourite_share") +
            Format("  distinct %.0f",
                   metrics.contains("policy/distinct_suggestions") ? metrics.at("policy/distinct_suggestions") : 0.0) +
            (token_entropy > 0 ? Format("  entropy %.3f nats a token", token_entropy) : "")}};
@@ -130,17 +131,16 @@ void PolicyReport::Show(Console& console) const {
   console.Header("policy: " + policy, lines);
   std::vector<std::vector<std::string>> rows;
   for (const ProblemFigures& figures : problems) {
-    std::string sample = figures.samples.empty() ? "-" : figures.samples.front().substr(0, 40);
-    for (char& c : sample) c = c == '\n' ? ' ' : c;
     if (figures.episodes == 0) {  // all were dropped: there is no figure
-      rows.push_back({figures.problem, "-", "-", "-", "-", "-"});
+      rows.push_back({figures.problem, "-", "-", "-", "-", "-", "-"});
       continue;
     }
     rows.push_back({figures.problem, IntervalText(figures.reward, ""), IntervalText(figures.best_speedup, "x"),
-                    Format("%.0f%%", 100 * figures.correct_rate),
-                    figures.favourite.substr(0, 32) + Format(" %.0f%%", 100 * figures.favourite_share), sample});
+                    Format("%.0f%%", 100 * figures.correct_rate), ShownSuggestion(figures.favourite, 40),
+                    Format("%.0f%%", 100 * figures.favourite_share),
+                    Format("%.0f%%", 100 * figures.favourite_applied)});
   }
-  console.Table("", {"problem", "reward", "best speedup", "correct", "favourite", "a suggestion"}, rows);
+  console.Table("", {"problem", "reward", "best speedup", "correct", "commonest suggestion", "share", "applied"}, rows);
 }
 
 }  // namespace kgrpo

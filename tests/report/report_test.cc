@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/sqlite.h>
 #include <zlib.h>
 
 #include <filesystem>
@@ -77,6 +78,7 @@ fs::path WriteRun(const std::string& name, uint64_t seed, uint64_t steps = 3, ui
     round.code_a = KernelText(0);
     round.code_b = KernelText(1);
     round.answer.source = KernelText(static_cast<int>(step) + 1);
+    round.answer.outcome = KGRPO_CODER_OK;
     round.answer.summary = "unroll";
     round.evaluation.emplace();
     round.evaluation->compiled = round.evaluation->correct = true;
@@ -182,9 +184,20 @@ TEST(ReportTest, NoTextOfARunEndsTheScriptThatHoldsIt) {
     depth += match->str().starts_with("</") ? -1 : 1;
     ASSERT_TRUE(depth == 0 || depth == 1) << match->position();
   }
-  EXPECT_EQ(page.find("alert(1)"), std::string::npos) << "suggestions lie in compressed parts, labels are the coder's";
+  EXPECT_EQ(page.find("<script>alert(1)"), std::string::npos);
   EXPECT_EQ(page.find("http://"), page.find("http://www.w3.org/2000/svg")) << "nothing is loaded";
   EXPECT_EQ(page.find("https://"), std::string::npos);
+}
+
+// The coder names only what it applied.
+TEST(ReportTest, ASuggestionIsOneRowWhetherItAppliedOrNot) {
+  const fs::path folder = WriteRun("applied", 1);
+  Database(folder / "run.sqlite").Execute("UPDATE rounds SET coder_outcome = 1, coder_summary = '' WHERE step = 3");
+  const json suggestions = DataOf(Page({folder}))["runs"][0]["figures"]["suggestions"];
+  ASSERT_EQ(suggestions.size(), 1U);
+  EXPECT_EQ(suggestions[0]["summary"], "unroll");
+  EXPECT_EQ(suggestions[0]["count"], 3);
+  EXPECT_NEAR(suggestions[0]["applied"].get<double>(), 2.0 / 3, 1e-12);
 }
 
 TEST(ReportTest, FiguresAreThoseOfTheDatabase) {
@@ -192,7 +205,9 @@ TEST(ReportTest, FiguresAreThoseOfTheDatabase) {
   EXPECT_EQ(figures["curves"]["reward"], json({{1, 1.0}, {2, 2.0}, {3, 3.0}}));
   EXPECT_EQ(figures["outcomes"]["steps"][0], json({1, 1, 0, 0, 0, 0, 0, 0, 0}));
   EXPECT_EQ(figures["times"]["time/train"], 6.0);
-  EXPECT_EQ(figures["suggestions"][0]["label"], "unroll");
+  EXPECT_EQ(figures["suggestions"][0]["label"], "</script><script>alert(1)</script><!-- \"quoted\" & \u00e9 \\");
+  EXPECT_EQ(figures["suggestions"][0]["summary"], "unroll");
+  EXPECT_EQ(figures["suggestions"][0]["applied"], 1.0);
   EXPECT_EQ(figures["suggestions"][0]["count"], 3);
   EXPECT_EQ(figures["suggestions"][0]["reward"], 2.0);
   EXPECT_NEAR(figures["suggestions"][0]["speedup"].get<double>(), 2, 1e-12);
