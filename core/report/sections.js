@@ -53,10 +53,12 @@ function learning() {
     ["Share of the commonest suggestion, as the coder understood it", "policy/favourite_share", percent], ["Loss", "loss", undefined, true], ["Gradient norm", "grad_norm", undefined, true], ["Learning rate", "learning_rate"],
   ].map(([title, name, text, byMedian]) => curves(title, series(name), text, byMedian)).filter(Boolean);
   if (!figures.length) return null;
-  const stages = data.runs[0].figures.stages;
+  const stagesOf = (run) => run.figures.stages.map(([name, step]) => `${name} from step ${step}`).join(", ");
+  const stages = [...new Set(data.runs.map(stagesOf))].filter(Boolean);
+  const told = stages.length > 1 ? "Stages: " + stages.map((text) => `${text} (${data.runs.filter((run) => stagesOf(run) === text).map((run) => run.folder).join(", ")})`).join("; ") + "."
+    : data.runs.some((run) => run.figures.stages.length > 1) ? `Stages: ${stages[0]}.` : "";
   return [data.groups.length > 1 ? legend(data.groups.map((group, i) => ({ label: groupLabel(group), color: colors[i] }))) : null,
-    el("p", { class: "quiet" }, "By step. Lines are moving averages over a twentieth of the steps (of KL, loss and gradient norm, moving medians)" + (data.groups.some((g) => g.runs.length > 1) ? ", the mean over seeds; bands reach from the least to the most of the seeds" : "; the faint line is each step") + ". " +
-      (stages.length > 1 ? "Stages: " + stages.map(([name, step]) => `${name} from step ${step}`).join(", ") + "." : "")),
+    el("p", { class: "quiet" }, "By step. Lines are moving averages over a twentieth of the steps (of KL, loss and gradient norm, moving medians)" + (data.groups.some((g) => g.runs.length > 1) ? ", the mean over seeds; bands reach from the least to the most of the seeds" : "; the faint line is each step") + ". " + told),
     el("div", { class: "charts" }, figures)];
 }
 

@@ -66,7 +66,7 @@ fs::path WriteRun(const std::string& name, uint64_t seed, uint64_t steps = 3, ui
     record.stage_name = "trainer_grpo";
     record.has_rollouts = true;
     record.reward_mean = static_cast<double>(step);
-    record.metrics = {{"reward", static_cast<double>(step)}, {"time/train", 2}};
+    record.metrics = {{"reward", static_cast<double>(step)}, {"time/train", 2}, {"kl", step == 2 ? 1000 : 0.5}};
     TrajectoryRecord trajectory;
     trajectory.problem_name = "softmax";
     trajectory.rounds = 1;
@@ -147,6 +147,16 @@ TEST(ReportTest, APageOf6400SamplesIsBelow20Megabytes) {
   const std::string page = Page({WriteRun("browser", 1, 100, 64)});
   EXPECT_LT(page.size(), 20'000'000U);
   WriteFileAtomically(fs::path(KGRPO_BINARY_DIR) / "test_runs" / "report_browser.html", page);
+}
+
+// For browser_test.py too.
+TEST(ReportTest, APageOfRunsWithOtherStages) {
+  const fs::path one = WriteRun("stages_one", 1), two = WriteRun("stages_two", 2);
+  Database(one / "run.sqlite").Execute("UPDATE steps SET stage = 1, stage_name = 'second' WHERE step > 2");
+  const std::string page = Page({one, two});
+  EXPECT_EQ(DataOf(page)["runs"][0]["figures"]["stages"].dump(), R"([["trainer_grpo",1],["second",3]])");
+  EXPECT_EQ(DataOf(page)["runs"][1]["figures"]["stages"].dump(), R"([["trainer_grpo",1]])");
+  WriteFileAtomically(fs::path(KGRPO_BINARY_DIR) / "test_runs" / "report_browser_stages.html", page);
 }
 
 TEST(ReportTest, EverySampleCanBeReadFromThePageAgain) {
