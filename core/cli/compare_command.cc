@@ -53,6 +53,8 @@ void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison
     std::printf("\n");
   };
   const auto heading = [markdown](const char* text) { std::printf(markdown ? "## %s\n\n" : "\n%s\n", text); };
+  const std::vector<std::string> empty = WithoutSteps(groups);
+  for (const std::string& note : empty) std::printf("note: %s\n", note.c_str());
   std::vector<std::string> labels;
   labels.reserve(groups.size());
   for (const RunGroup& group : groups) {
@@ -85,7 +87,8 @@ void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison
   const std::vector<std::string> words = WordsOf(groups, comparisons);
   if (!words.empty()) heading("Verdict (95% intervals)");
   for (const std::string& line : words) std::printf("- %s\n", line.c_str());
-  const std::vector<std::string> notes = NotesOf(groups, left_out);
+  std::vector<std::string> notes = NotesOf(groups, left_out);
+  notes.erase(notes.begin(), notes.begin() + static_cast<ptrdiff_t>(empty.size()));  // said above
   if (!notes.empty()) std::printf("\n");
   for (const std::string& note : notes) std::printf("note: %s\n", note.c_str());
 }

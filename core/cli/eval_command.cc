@@ -209,7 +209,8 @@ int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
                         evaluator->Report(problem, source, options.kernel, candidate, baseline).value());
   }
   if (!options.json) {
-    PrintKernelText(candidate, baseline, problem.name(), source, evaluator->Describe(), session.metrics());
+    PrintKernelText(candidate, baseline, problem.name(), source, evaluator->Describe(), !options.quick,
+                    session.metrics());
     if (!options.show_hidden && candidate.diagnosis.find(kHiddenSize) != std::string::npos)
       std::printf("\nhint       --show-hidden names the size that is not shown\n");
     if (!options.report.empty()) std::printf("\nreport     %s\n", PrintableText(options.report).c_str());
@@ -219,6 +220,7 @@ int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
   json.update(ToJson(candidate));
   json["baseline"] = ToJson(baseline);
   if (candidate.correct) json["speedup"] = baseline.seconds / candidate.seconds;
+  json["thorough"] = !options.quick;
   json["evaluator"] = evaluator->Describe();
   PrintJson(json);
   return kFine;

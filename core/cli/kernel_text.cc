@@ -61,7 +61,8 @@ void PrintLines(const std::vector<Remark>& remarks, const std::string& source) {
 }  // namespace
 
 void PrintKernelText(const Evaluation& candidate, const Evaluation& baseline, const std::string& problem,
-                     const std::string& source, const std::string& evaluator, const MetricRegistry& registry) {
+                     const std::string& source, const std::string& evaluator, bool thorough,
+                     const MetricRegistry& registry) {
   std::printf("problem    %s\nverdict    %s\n", problem.c_str(), candidate.verdict.c_str());
   if (!candidate.diagnosis.empty()) std::printf("found      %s\n", PrintableText(candidate.diagnosis).c_str());
   const std::string clock = (baseline.modelled ? "modelled: " : "measured: ") + baseline.time_source;
@@ -80,7 +81,7 @@ void PrintKernelText(const Evaluation& candidate, const Evaluation& baseline, co
   PrintFacts(GroupFacts(whole, &registry));
   PrintLines(candidate.remarks, source);
   if (evaluator.empty()) return;
-  std::printf("\nEvaluator\n");
+  std::printf("\nEvaluator (%s evaluation)\n", thorough ? "thorough" : "quick");
   for (const std::string& line : SplitLines(evaluator)) std::printf("  %s\n", PrintableText(line).c_str());
 }
 

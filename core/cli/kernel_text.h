@@ -10,9 +10,10 @@
 namespace kgrpo::cli {
 
 // The whole evidence: what was found, the times, every measured fact in groups, a table of the source lines that the
-// time is for, and what was in force while it was measured.
+// time is for, and what was in force while it was measured. `evaluator`: its description.
 void PrintKernelText(const Evaluation& candidate, const Evaluation& baseline, const std::string& problem,
-                     const std::string& source, const std::string& evaluator, const MetricRegistry& registry);
+                     const std::string& source, const std::string& evaluator, bool thorough,
+                     const MetricRegistry& registry);
 
 }  // namespace kgrpo::cli
 #endif

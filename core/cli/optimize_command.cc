@@ -15,6 +15,7 @@
 #include "cli/problem_choice.h"
 #include "cli/session.h"
 #include "config/problems.h"  // ExpandFolders
+#include "loop/candidate_lines.h"
 #include "loop/candidate_table.h"
 #include "loop/evaluate_policy.h"
 #include "loop/optimize.h"
@@ -184,17 +185,6 @@ void PlanTraining(Session& session, const OptimizeOptions& options, const std::s
   request->settings.push_back("trainer=" + stage.dump());
 }
 
-// Why the coder gave no kernel, in a line that suits a terminal; empty where it gave one.
-std::string ReasonOf(const SearchCandidate& candidate) {
-  constexpr size_t kMost = 160;
-  std::string line = candidate.message.substr(0, candidate.message.find('\n'));
-  if (const std::string said = "not applicable: "; line.starts_with(said))
-    line.erase(0, said.size());  // as the outcome
-  if (line.empty()) return "";
-  if (line.size() > kMost) line = line.substr(0, kMost) + "...";
-  return " (" + PrintableText(line) + ")";
-}
-
 int RunOptimize(const Globals& globals, OptimizeOptions options) {
   if (!options.budget.empty()) options.plan.seconds = SecondsOf(options.budget);
   if (options.policy.empty())
@@ -244,16 +234,20 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   const double start_speedup = start_evaluation.correct ? problem.baseline.seconds / start_evaluation.seconds : 1;
   const bool moves = talks && console.moves();
   CandidateTable table(options.plan.evaluations, start_speedup);
+  CandidateLines lines(start_speedup);
+  bool from_list = false;
   const auto tell = [&](const SearchCandidate& candidate) {
+    const bool is_new = lines.Add(candidate);
     if (!talks) return;
-    const std::string said = candidate.suggestion + ": " + candidate.outcome + ReasonOf(candidate) +
-                             (candidate.speedup > 0 ? " " + Times(candidate.speedup / start_speedup) : "") +
-                             (candidate.repeated ? " (known)" : "");
+    const std::string said = lines.Said(candidate);
     if (moves) {
       table.Add(candidate, said);
       console.Redraw(table.Lines());
       return;
     }
+    if (candidate.from_list && !std::exchange(from_list, true))
+      console.Note("the policy suggests nothing new: now the suggestions of the coder's list");
+    if (!is_new) return;
     console.Note(std::to_string(candidate.evaluations) + "/" + std::to_string(options.plan.evaluations) +
                  (options.train ? "  update " + std::to_string(candidate.updates + 1) : "") + "  round " +
                  std::to_string(candidate.round + 1) + "  " + said + "  best " +
@@ -275,6 +269,9 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
     console.Redraw(table.Lines());
   }
   console.Finish();  // the table stays
+  if (talks && !moves) {
+    for (const std::string& line : lines.Repeats()) console.Note(line);
+  }
   const Outcome outcome = BestOf(config, parts, problem, start, start_evaluation, &result);
   const Json evidence = EvidenceOf(options, config, parts, problem, result, outcome);
   WriteResult(out, options, problem, start, parts, result, outcome, evidence);
@@ -284,15 +281,18 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
     const bool faster = outcome.kernel.source != start;
     std::string path;
     for (const std::string& suggestion : outcome.kernel.suggestions) path += (path.empty() ? "" : ", ") + suggestion;
-    console.Header(problem.name,
-                   {{"best", !faster ? "nothing faster than the start was found"
-                                     : Times(outcome.speedup()) + " as fast as the start" +
-                                           (outcome.kernel.evaluation.modelled ? ", by modelled times" : "") +
-                                           (outcome.thorough ? "" : "; not confirmed by a thorough evaluation")},
-                    {"suggestions", path.empty() ? "none" : path},
-                    {"searched", std::to_string(result.evaluations) + " kernels in " + FormatDuration(result.seconds) +
-                                     "; ended by: " + result.ended},
-                    {"written to", out.string()}});
+    std::vector<std::pair<std::string, std::string>> summary = {
+        {"best", !faster ? "nothing faster than the start was found"
+                         : Times(outcome.speedup()) + " as fast as the start" +
+                               (outcome.kernel.evaluation.modelled ? ", by modelled times" : "") +
+                               (outcome.thorough ? "" : "; not confirmed by a thorough evaluation")},
+        {"suggestions", path.empty() ? "none" : path},
+        {"searched", std::to_string(result.evaluations) + " kernels in " + FormatDuration(result.seconds) +
+                         "; ended by: " + result.ended}};
+    if (lines.refusals().without_kernel() > 0)
+      summary.emplace_back("no kernel", lines.refusals().Text() + "; see docs/optimize.md");
+    summary.emplace_back("written to", out.string());
+    console.Header(problem.name, summary);
   }
   return result.stopped ? kInterrupted : result.diverged ? kFailed : kFine;
 }

@@ -16,6 +16,7 @@ Json LineOf(const SearchCandidate& candidate) {
                {"updates", candidate.updates},
                {"round", candidate.round},
                {"suggestion", candidate.suggestion},
+               {"from_list", candidate.from_list},
                {"outcome", candidate.outcome},
                {"speedup", candidate.speedup},
                {"repeated", candidate.repeated},

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
 
 namespace kgrpo {
 namespace {
@@ -22,17 +25,45 @@ const char* NameOf(Basis basis) {
   return "none";
 }
 
+// Runs that became one column; empty where it is one run. The variants of an experiment are columns by their names.
+std::string OneColumn(const RunGroup& group, bool alone) {
+  if (group.runs.size() < 2 || (!alone && !group.runs.front().variant.empty())) return "";
+  std::set<uint64_t> seeds;
+  std::string folders;
+  for (size_t i = 0; i < group.runs.size(); ++i) {
+    seeds.insert(group.runs[i].seed);
+    folders += (i == 0 ? "" : i + 1 == group.runs.size() ? " and " : ", ") + group.runs[i].folder.string();
+  }
+  const std::string count = std::to_string(group.runs.size());
+  return folders +
+         (seeds.size() == group.runs.size() ? " differ in their seed alone: one group of " + count + " seeds"
+                                            : " have one configuration: one group of " + count + " runs") +
+         (alone ? "; a verdict needs a run of another configuration" : "");
+}
+
 }  // namespace
 
+std::vector<std::string> WithoutSteps(const std::vector<RunGroup>& groups) {
+  std::vector<std::string> notes;
+  for (const RunGroup& group : groups) {
+    for (const RunMeasures& run : group.runs) {
+      if (run.steps == 0) notes.push_back(run.folder.string() + " finished no step: no figure and no verdict is of it");
+    }
+  }
+  return notes;
+}
+
 std::vector<std::string> NotesOf(const std::vector<RunGroup>& groups, const std::vector<std::string>& left_out) {
-  std::vector<std::string> notes = left_out;
+  std::vector<std::string> notes = WithoutSteps(groups);
+  notes.insert(notes.end(), left_out.begin(), left_out.end());
   size_t fewest = groups.front().runs.size();
   for (const RunGroup& group : groups) {
     fewest = std::min(fewest, group.runs.size());
     for (const RunMeasures& run : group.runs) {
-      if (!run.finished)
+      if (!run.finished && run.steps > 0)
         notes.push_back(run.folder.string() + " is not finished: " + std::to_string(run.steps) + " steps so far");
     }
+    if (const std::string note = OneColumn(group, groups.size() == 1); !note.empty()) notes.push_back(note);
   }
   if (groups.size() < 2) return notes;
   for (size_t other = 1; other < groups.size(); ++other) {

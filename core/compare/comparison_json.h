@@ -12,6 +12,8 @@
 namespace kgrpo {
 
 // Notes on the runs for a reader of the figures; `left_out` goes first.
+// Runs that finished no step, a sentence each: no figure is of them. NotesOf begins with these.
+std::vector<std::string> WithoutSteps(const std::vector<RunGroup>& groups);
 std::vector<std::string> NotesOf(const std::vector<RunGroup>& groups, const std::vector<std::string>& left_out);
 
 // The verdict: a sentence for each comparison of an outcome.

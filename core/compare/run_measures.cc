@@ -119,8 +119,13 @@ void ReadHeldout(Database& database, RunMeasures* run) {
   KeepBest("heldout_best", best, run);
 }
 
-// The kernels that thorough evaluations confirmed; a problem without one has its reference.
+// The kernels that thorough evaluations confirmed; a problem without one has its reference. Nothing of a run that ended
+// before it judged any.
 void ReadVerified(Database& database, RunMeasures* run) {
+  const char* judged = database.HasTable("judgings")
+                           ? "SELECT EXISTS(SELECT 1 FROM judgings) OR EXISTS(SELECT 1 FROM best_kernels)"
+                           : "SELECT EXISTS(SELECT 1 FROM best_kernels)";
+  if (Statement any(database, judged); !any.Step() || any.Integer(0) == 0) return;
   Statement select(database,
                    "SELECT name, max(1, coalesce(max(best_kernels.speedup), 1)) FROM problems LEFT JOIN best_kernels "
                    "ON best_kernels.problem = name WHERE purpose = 'train' GROUP BY name");

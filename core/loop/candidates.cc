@@ -13,12 +13,14 @@ CandidateLog::CandidateLog(const OpenProblem& problem, const std::string& start,
       seen_{start, problem.source},
       best_(problem.baseline.seconds / start_evaluation.seconds) {}
 
-void CandidateLog::Add(const TrajectoryRecord& trajectory, const RoundRecord& round, uint64_t wave, uint64_t updates) {
+void CandidateLog::Add(const TrajectoryRecord& trajectory, const RoundRecord& round, uint64_t wave, uint64_t updates,
+                       bool from_list) {
   SearchCandidate candidate;
   candidate.wave = wave;
   candidate.updates = updates;
   candidate.round = round.round;
   candidate.suggestion = round.suggestion;
+  candidate.from_list = from_list;
   for (const RoundRecord& past : trajectory.rounds_done) {
     if (past.applied && past.round <= round.round) candidate.suggestions.push_back(past.suggestion);
   }

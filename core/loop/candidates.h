@@ -19,8 +19,9 @@ class CandidateLog {
   CandidateLog(const OpenProblem& problem, const std::string& start, const Evaluation& start_evaluation,
                const std::function<void(const SearchCandidate&)>& tell, SearchResult* result);
 
-  // A round that has an outcome, of that trajectory.
-  void Add(const TrajectoryRecord& trajectory, const RoundRecord& round, uint64_t wave, uint64_t updates);
+  // A round that has an outcome, of that trajectory. `from_list`: as in the candidate.
+  void Add(const TrajectoryRecord& trajectory, const RoundRecord& round, uint64_t wave, uint64_t updates,
+           bool from_list = false);
 
  private:
   const OpenProblem& problem_;

@@ -237,20 +237,18 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
   report.modelled = problems[0].baseline.modelled;
   report.time_source = problems[0].baseline.time_source;
   report.coder = CountAnswers(trajectories);
-  std::map<std::string, uint64_t> refusals;  // by the coder's message
   ForEachAnswer(trajectories, [&](const CoderAnswer& answer) {
-    if (answer.outcome == KGRPO_CODER_OK) return;
-    ++report.without_kernel;
-    const uint64_t times = ++refusals[answer.message];
-    if (times <= report.commonest_refusals) return;
-    report.commonest_refusals = times;
-    report.commonest_refusal = answer.message;
+    if (answer.outcome == KGRPO_CODER_OK) {
+      report.refusals.AddKernel();
+    } else {
+      report.refusals.Add(answer.message);
+    }
   });
   report.metrics = RolloutMetrics(trajectories);
   std::vector<std::vector<double>> rewards(problems.size()), speedups(problems.size());
   std::vector<double> correct_speedups;  // an episode's best correct kernel; 0 where there was none
   report.problems.resize(problems.size());
-  std::vector<Tally> labels(problems.size());
+  std::vector<Tally> suggested(problems.size()), applied(problems.size());
   std::vector<size_t> rounds(problems.size()), correct(problems.size());
   for (const TrajectoryRecord& trajectory : trajectories) {
     if (trajectory.rounds_done.empty()) continue;  // dropped in its first round: no episode
@@ -260,7 +258,9 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
     for (const RoundRecord& round : trajectory.rounds_done) {
       of_episode.push_back(round.reward);
       best = std::max(best, round.speedup);
-      labels[p].Add(SuggestionLabel(round));
+      const std::string text = SuggestionText(round.suggestion);
+      suggested[p].Add(text);
+      if (round.answer.outcome == KGRPO_CODER_OK) applied[p].Add(text);
       ++rounds[p];
       if (round.speedup > 0) ++correct[p];
       if (report.problems[p].episodes == 0) report.problems[p].samples.push_back(round.suggestion);
@@ -280,8 +280,11 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
     figures.reward = Bootstrap({rewards[p]}, config.seed, "bootstrap", mean);
     figures.best_speedup = Bootstrap({speedups[p]}, config.seed, "bootstrap", geometric);
     figures.correct_rate = rounds[p] == 0 ? 0 : static_cast<double>(correct[p]) / static_cast<double>(rounds[p]);
-    figures.favourite = labels[p].favourite();
-    figures.favourite_share = labels[p].favourite_share();
+    figures.favourite = suggested[p].favourite();
+    figures.favourite_share = suggested[p].favourite_share();
+    if (const size_t times = suggested[p].count(figures.favourite); times > 0) {
+      figures.favourite_applied = static_cast<double>(applied[p].count(figures.favourite)) / static_cast<double>(times);
+    }
   }
   report.reward = Bootstrap(rewards, config.seed, "bootstrap", mean);
   report.best_speedup = Bootstrap(speedups, config.seed, "bootstrap", geometric);

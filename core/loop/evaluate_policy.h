@@ -8,6 +8,7 @@
 #include "loop/coder_cost.h"
 #include "loop/metrics.h"
 #include "loop/parts.h"
+#include "loop/refusals.h"
 #include "loop/rollout.h"
 #include "loop/statistics.h"
 
@@ -62,8 +63,9 @@ struct ProblemFigures {
   Interval reward;        // mean over rounds
   Interval best_speedup;  // geometric mean over episodes of the best correct kernel, at least 1
   double correct_rate = 0;
-  std::string favourite;
-  double favourite_share = 0;
+  std::string favourite;             // the commonest suggestion's text
+  double favourite_share = 0;        // of the rounds
+  double favourite_applied = 0;      // share of its rounds in which the coder wrote a kernel
   std::vector<std::string> samples;  // suggestions of the first episode
 };
 
@@ -75,13 +77,11 @@ struct PolicyReport {
   Interval reward;
   Interval best_speedup;
   std::vector<std::pair<double, double>>
-      fast_p;                       // (p, share of episodes whose best kernel is correct and over p times as fast)
-  double token_entropy = 0;         // mean over suggestion tokens, in nats; only of a policy
-  CoderCounts coder;                // answers in all episodes
-  uint64_t without_kernel = 0;      // of them
-  uint64_t commonest_refusals = 0;  // of those: with the message that is the commonest
-  std::string commonest_refusal;    // it; empty where every answer was a kernel
-  MetricMap metrics;                // as loop/metrics.h names them
+      fast_p;                // (p, share of episodes whose best kernel is correct and over p times as fast)
+  double token_entropy = 0;  // mean over suggestion tokens, in nats; only of a policy
+  CoderCounts coder;         // answers in all episodes
+  Refusals refusals;         // of them
+  MetricMap metrics;         // as loop/metrics.h names them
   std::vector<ProblemFigures> problems;
   std::vector<EpisodeFigures> all_episodes;
   // (k, best speedup that k episodes on a problem come to, expected; geometric mean over problems), k = 1, 2, 4, ...

@@ -54,11 +54,10 @@ double CoderCost(const std::vector<TrajectoryRecord>& trajectories) {
   return figures.cost;
 }
 
-std::string SuggestionLabel(const RoundRecord& round) {
-  if (!round.answer.summary.empty()) return round.answer.summary;
+std::string SuggestionText(const std::string& suggestion) {
   std::string label;
   bool space = false;
-  for (const char c : round.suggestion) {
+  for (const char c : suggestion) {
     const auto byte = static_cast<unsigned char>(c);
     if (std::isspace(byte)) {
       space = !label.empty();
@@ -68,6 +67,18 @@ std::string SuggestionLabel(const RoundRecord& round) {
     label += static_cast<char>(byte < 128 ? std::tolower(byte) : byte);
   }
   return label;
+}
+
+std::string ShownSuggestion(const std::string& text, size_t width) {
+  if (text.empty()) return "(empty)";
+  if (text.size() <= width) return text;
+  size_t end = width - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // not within a character
+  return text.substr(0, end) + "...";
+}
+
+std::string SuggestionLabel(const RoundRecord& round) {
+  return round.answer.summary.empty() ? SuggestionText(round.suggestion) : round.answer.summary;
 }
 
 double MeanReward(const std::vector<TrajectoryRecord>& trajectories) {

@@ -4,11 +4,13 @@
 #include "loop/candidates.h"
 #include "loop/rounds_in_flight.h"
 #include "loop/stopwatch.h"
+#include "loop/untried.h"
 
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -18,6 +20,7 @@ namespace {
 constexpr uint64_t kIdleStarts = 8;    // from the start to the last round without a new kernel: then there are none
 constexpr size_t kConfirmations = 16;  // thorough evaluations at most
 constexpr size_t kSearchFaults = 32;   // of a coder that answers nothing else
+constexpr const char* kNothingNew = "nothing new";
 
 class Searching {
  public:
@@ -34,23 +37,47 @@ class Searching {
         start_(0, 0, problem, config_.loop),
         log_(problem, start, start_evaluation, tell, &result_) {
     start_.StartFrom(start, start_evaluation);
+    if (plan.suggester.kind == Suggester::Kind::kPolicy && !known_suggestions_.empty())
+      untried_.emplace(known_suggestions_, start_);
   }
 
   SearchResult Run() {
-    uint64_t idle = 0;
-    while (!Over()) {
-      const uint64_t before = result_.evaluations;
-      std::vector<Trajectory> beam = {start_};
-      while (!beam.empty() && !beam.front().done() && !Over()) beam = Wave(beam);
-      idle = result_.evaluations > before ? 0 : idle + 1;
-      if (idle == kIdleStarts && result_.ended.empty()) result_.ended = "nothing new";
-    }
+    SearchFromStart();
+    if (untried_ && result_.ended == kNothingNew) TryTheList();
     result_.seconds = watch_.seconds();
     return std::move(result_);
   }
 
  private:
   using Slot = RoundsInFlight::Slot;
+
+  void SearchFromStart() {
+    uint64_t idle = 0;
+    while (!Over()) {
+      const uint64_t before = result_.evaluations;
+      std::vector<Trajectory> beam = {start_};
+      while (!beam.empty() && !beam.front().done() && !Over()) beam = Wave(beam);
+      idle = result_.evaluations > before ? 0 : idle + 1;
+      if (idle == kIdleStarts && result_.ended.empty()) result_.ended = kNothingNew;
+    }
+  }
+
+  // Goes on with the coder's list where the policy suggests nothing new.
+  void TryTheList() {
+    result_.ended.clear();
+    from_list_ = true;
+    while (!Over()) {
+      const uint64_t most = std::min(plan_.samples * plan_.beam, plan_.evaluations - result_.evaluations);
+      std::deque<Slot> slots;
+      for (const Untried::Choice& choice : untried_->Next(most, plan_.beam, plan_.samples, config_.seed, result_.waves))
+        Open(slots, *choice.from).round.suggestion = choice.suggestion;
+      if (slots.empty()) {
+        result_.ended = "all suggestions of the coder's list were tried";
+      } else {
+        Land(slots);
+      }
+    }
+  }
 
   bool Over() {
     if (!result_.ended.empty()) return true;
@@ -72,19 +99,27 @@ class Searching {
     // Each suggestion may be a new kernel.
     const uint64_t most = std::min(plan_.samples * beam.size(), plan_.evaluations - result_.evaluations);
     std::deque<Slot> slots;  // a deque: what is in flight stays where it is
-    for (uint64_t i = 0; i < most; ++i) {
-      // In turns, so that a small wave serves the whole beam.
-      Slot& slot = slots.emplace_back(beam[i % beam.size()].Fork(i));
-      slot.round.round = slot.trajectory.round();
-      slot.round.code_a = slot.trajectory.code_a();
-      slot.round.code_b = slot.trajectory.code_b();
-      slot.round.messages = PromptMessages(system_, user_, slot.trajectory.Prompt(parts_.metrics));
-    }
+    // In turns, so that a small wave serves the whole beam.
+    for (uint64_t i = 0; i < most; ++i) Open(slots, beam[i % beam.size()]);
     Suggest(slots, beam.size());
+    Land(slots);
+    return Fastest(slots);
+  }
+
+  // A round from that kernel, without a suggestion yet.
+  Slot& Open(std::deque<Slot>& slots, const Trajectory& from) {
+    Slot& slot = slots.emplace_back(from.Fork(slots.size()));
+    slot.round.round = slot.trajectory.round();
+    slot.round.code_a = slot.trajectory.code_a();
+    slot.round.code_b = slot.trajectory.code_b();
+    slot.round.messages = PromptMessages(system_, user_, slot.trajectory.Prompt(parts_.metrics));
+    return slot;
+  }
+
+  void Land(std::deque<Slot>& slots) {
     Play(slots);
     ++result_.waves;
     for (const Slot& slot : slots) Count(slot);
-    return Fastest(slots);
   }
 
   void Suggest(std::deque<Slot>& slots, size_t parents) {
@@ -175,7 +210,8 @@ class Searching {
     result_.cost += round.answer.cost;
     // The round did not land: the search was stopped.
     if (!record.failed_round && record.rounds_done.size() == round.round) return;
-    log_.Add(record, round, result_.waves - 1, 0);
+    log_.Add(record, round, result_.waves - 1, 0, from_list_);
+    if (untried_) untried_->Add(round, slot.trajectory);
   }
 
   std::vector<Trajectory> Fastest(const std::deque<Slot>& slots) const {
@@ -200,6 +236,8 @@ class Searching {
   PromptTemplate system_, user_;
   std::vector<std::string> known_suggestions_;
   Trajectory start_;
+  std::optional<Untried> untried_;  // of a policy
+  bool from_list_ = false;          // the policy suggests nothing new
   Stopwatch watch_;
   SearchResult result_;
   CandidateLog log_;  // writes to result_

@@ -2,7 +2,8 @@
 //
 // A beam over kernels. A wave plays one round from each kernel of the beam with several suggestions; the fastest
 // correct kernels that differ are the next beam. After loop.rounds waves the search begins at the start again, with
-// other random numbers. A kernel that was not judged correct is never in the beam.
+// other random numbers. A kernel that was not judged correct is never in the beam. Where a policy suggests nothing new
+// any more, every suggestion of the coder's list is tried once on each kernel: on the start, then on the fastest ones.
 #ifndef KGRPO_LOOP_OPTIMIZE_H
 #define KGRPO_LOOP_OPTIMIZE_H
 
@@ -38,6 +39,7 @@ struct SearchCandidate {
   uint64_t updates = 0;  // of the policy before it suggested this
   uint32_t round = 0;    // from 0, since the start
   std::string suggestion;
+  bool from_list = false;                // of the coder's list, after the policy suggested nothing new
   std::string outcome;                   // the evaluation's verdict, or the coder's outcome where there is no kernel
   std::string message;                   // the coder's, where there is no kernel
   std::string source;                    // empty where there is no kernel
@@ -66,7 +68,7 @@ struct SearchResult {
   double cost = 0;        // of the coder, US dollars
   double seconds = 0;     // of the clock
   std::string ended;      // why: "200 evaluations", "the time", "the cost", "the coder's own limit", "nothing new",
-                          // "stopped by the user"
+                          // "all suggestions of the coder's list were tried", "stopped by the user"
   bool stopped = false;   // by the user
   bool diverged = false;  // --train: the training; its candidates are as good as any
 };

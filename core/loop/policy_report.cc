@@ -27,6 +27,7 @@ nlohmann::ordered_json PolicyReport::ToJson() const {
                           {"correct_rate", figures.correct_rate},
                           {"favourite", figures.favourite},
                           {"favourite_share", figures.favourite_share},
+                          {"favourite_applied", figures.favourite_applied},
                           {"samples", figures.samples}});
   }
   Json rows = Json::array();
@@ -63,8 +64,8 @@ nlohmann::ordered_json PolicyReport::ToJson() const {
           {"token_entropy", token_entropy},
           {"coder_answers", coder.answers},
           {"coder_answers_reused", coder.reused},
-          {"coder_answers_without_kernel", without_kernel},
-          {"coder_commonest_refusal", commonest_refusal},
+          {"coder_answers_without_kernel", refusals.without_kernel()},
+          {"coder_commonest_refusal", refusals.commonest()},
           {"metrics", rates},
           {"problems", by_problem},
           {"episode_rows", rows}};
@@ -96,17 +97,11 @@ void PolicyReport::Show(Console& console) const {
                      "  not applicable " + rate("coder/not_applicable_rate") + "  unclear " +
                      rate("coder/unclear_rate") + "  coder errors " + rate("coder/error_rate")},
       {"suggestions",
-       "favourite " + rate("policy/favourite_share") +
+       "share of the commonest " + rate("policy/favourite_share") +
            Format("  distinct %.0f",
                   metrics.contains("policy/distinct_suggestions") ? metrics.at("policy/distinct_suggestions") : 0.0) +
            (token_entropy > 0 ? Format("  entropy %.3f nats a token", token_entropy) : "")}};
-  if (without_kernel > 0) {
-    lines.emplace_back("no kernel", Format("%llu of %llu answers; the commonest reason, %llu times: ",
-                                           static_cast<unsigned long long>(without_kernel),
-                                           static_cast<unsigned long long>(coder.answers),
-                                           static_cast<unsigned long long>(commonest_refusals)) +
-                                        commonest_refusal);
-  }
+  if (refusals.without_kernel() > 0) lines.emplace_back("no kernel", refusals.Text());
   if (repeats.size() > 1) {
     std::vector<double> rewards;
     std::string each;
@@ -126,17 +121,16 @@ void PolicyReport::Show(Console& console) const {
   console.Header("policy: " + policy, lines);
   std::vector<std::vector<std::string>> rows;
   for (const ProblemFigures& figures : problems) {
-    std::string sample = figures.samples.empty() ? "-" : figures.samples.front().substr(0, 40);
-    for (char& c : sample) c = c == '\n' ? ' ' : c;
     if (figures.episodes == 0) {  // all were dropped: there is no figure
-      rows.push_back({figures.problem, "-", "-", "-", "-", "-"});
+      rows.push_back({figures.problem, "-", "-", "-", "-", "-", "-"});
       continue;
     }
     rows.push_back({figures.problem, IntervalText(figures.reward, ""), IntervalText(figures.best_speedup, "x"),
-                    Format("%.0f%%", 100 * figures.correct_rate),
-                    figures.favourite.substr(0, 32) + Format(" %.0f%%", 100 * figures.favourite_share), sample});
+                    Format("%.0f%%", 100 * figures.correct_rate), ShownSuggestion(figures.favourite, 40),
+                    Format("%.0f%%", 100 * figures.favourite_share),
+                    Format("%.0f%%", 100 * figures.favourite_applied)});
   }
-  console.Table("", {"problem", "reward", "best speedup", "correct", "favourite", "a suggestion"}, rows);
+  console.Table("", {"problem", "reward", "best speedup", "correct", "commonest suggestion", "share", "applied"}, rows);
 }
 
 }  // namespace kgrpo

@@ -35,6 +35,10 @@ class Tally {
  public:
   void Add(const std::string& label) { ++counts_[label], ++total_; }
   size_t total() const { return total_; }
+  size_t count(const std::string& label) const {
+    const auto found = counts_.find(label);
+    return found == counts_.end() ? 0 : found->second;
+  }
   size_t distinct() const { return counts_.size(); }
   std::string favourite() const;  // the most frequent; of several the first by name
   double favourite_share() const;

@@ -24,13 +24,8 @@ std::string Fixed(double value, int digits) {
   return text;
 }
 
-std::string OneLine(const std::string& text, size_t width) {
-  std::string line;
-  for (const char c : text) line += c == '\n' || c == '\t' || c == '\r' ? ' ' : c;
-  if (line.size() <= width) return line;
-  size_t end = width;
-  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0) == 0x80) --end;  // not within a character
-  return line.substr(0, end) + "...";
+std::string Percent(size_t count, size_t of) {
+  return Fixed(of == 0 ? 0 : 100 * static_cast<double>(count) / static_cast<double>(of), 0) + "%";
 }
 
 // Where the run's time went, a row a part; docs/loop.md says which are of the clock and which are sums over threads.
@@ -176,15 +171,16 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
                  std::to_string(tenth) + "  " + Sparkline(rewards, 60));
   }
 
-  // Of each problem: its best verified kernel, and what the policy says of it now (in the last steps that drew it).
-  std::map<std::string, Tally> favourites;
-  std::map<std::string, std::string> samples;
+  // Of each problem: its best verified kernel, and what the policy suggests for it now (in the last steps that drew
+  // it).
+  std::map<std::string, Tally> suggested, applied;
   uint64_t looked_at = 0;
   for (uint64_t step = last_rollout; step > 0 && looked_at < 5; --step, ++looked_at) {
     for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kTrain, step)) {
       for (const RoundRecord& round : trajectory.rounds_done) {
-        favourites[trajectory.problem_name].Add(SuggestionLabel(round));
-        samples.emplace(trajectory.problem_name, round.suggestion);
+        const std::string text = SuggestionText(round.suggestion);
+        suggested[trajectory.problem_name].Add(text);
+        if (round.answer.outcome == KGRPO_CODER_OK) applied[trajectory.problem_name].Add(text);
       }
     }
   }
@@ -193,18 +189,22 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   for (size_t i = 0; i < problems.size(); ++i) {
     const std::string& name = problems[i].name;
     const auto kernel = best.find(name);
-    const auto favourite = favourites.find(name);
-    const std::string label = favourite == favourites.end()
-                                  ? "-"
-                                  : OneLine(favourite->second.favourite(), 32) + " " +
-                                        Fixed(100 * favourite->second.favourite_share(), 0) + "%";
-    const auto sample = samples.find(name);
-    rows.push_back({name, kernel == best.end() ? "-" : Fixed(kernel->second.speedup, 2) + "x", label,
-                    sample == samples.end() ? "-" : "\"" + OneLine(sample->second, 48) + "\""});
+    rows.push_back({name, kernel == best.end() ? "-" : Fixed(kernel->second.speedup, 2) + "x"});
+    const auto tally = suggested.find(name);
+    if (tally == suggested.end()) {
+      rows.back().insert(rows.back().end(), {"-", "-", "-"});
+      continue;
+    }
+    const std::string text = tally->second.favourite();
+    const size_t times = tally->second.count(text);
+    rows.back().insert(rows.back().end(), {ShownSuggestion(text, 40), Percent(times, tally->second.total()),
+                                           Percent(applied[name].count(text), times)});
   }
   const bool modelled = problems.size() > 0 && problems[0].baseline.modelled;
-  console.Table("", {"problem", modelled ? "best verified (modelled)" : "best verified", "favourite", "a suggestion"},
-                rows);
+  console.Table(
+      "",
+      {"problem", modelled ? "best verified (modelled)" : "best verified", "commonest suggestion", "share", "applied"},
+      rows);
   ShowTimes(console, database, steps.size());
   ShowCoder(console, database);
   const bool learned = !NothingWasLearned(database);

@@ -78,6 +78,14 @@ PromptState Trajectory::Prompt(const MetricRegistry* metrics) const {
   return state;
 }
 
+Trajectory Trajectory::AppliedAlone() const {
+  Trajectory copy = *this;
+  std::vector<RoundRecord>& rounds = copy.record_.rounds_done;
+  std::erase_if(rounds, [](const RoundRecord& round) { return !round.applied; });
+  for (size_t i = 0; i < rounds.size(); ++i) rounds[i].round = static_cast<uint32_t>(i);
+  return copy;
+}
+
 bool Trajectory::Drops(const RoundRecord& round) const {
   return CoderFailed(round.answer) && on_coder_failure_ == CoderFailure::kDrop;
 }

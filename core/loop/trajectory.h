@@ -37,6 +37,8 @@ class Trajectory {
   void StartFrom(const std::string& source, const Evaluation& evaluation);
   // A copy that goes on by itself, under another number.
   Trajectory Fork(uint64_t number) const;
+  // A copy that has only the rounds whose kernels it went on from, numbered anew: the others took none of its rounds.
+  Trajectory AppliedAlone() const;
 
   // For the record: it is given the prompts of a trajectory on that other problem.
   void SetPromptedAs(const std::string& problem) { record_.prompted_as = problem; }

@@ -114,7 +114,11 @@ function curves(title, series, yText = (v) => number(v), byMedian = false) {
   const told = el("figcaption", { class: "quiet", "aria-live": "off" }, " ");
   const cursor = svg("line", { y1: frame.top, y2: frame.height - frame.bottom, stroke: "var(--quiet)", visibility: "hidden" });
   picture.append(cursor);
-  const rest = () => { cursor.setAttribute("visibility", "hidden"); told.textContent = outside ? `${outside} of ${sorted.length} points lie outside, up to ${yText(Math.abs(at(0)) > Math.abs(at(1)) ? at(0) : at(1))}` : "\u00a0"; };
+  const extreme = Math.abs(at(0)) > Math.abs(at(1)) ? at(0) : at(1);
+  // Of what spikes the most alone would mislead: where it was, and what most steps had.
+  const spikes = byMedian ? `median ${yText(at(0.5))}, 95th percentile ${yText(at(0.95))}, largest ${yText(extreme)} at step ${all.find(([, v]) => v === extreme)[0]}` : "";
+  const left = outside ? `${outside} of ${sorted.length} points lie outside` + (byMedian ? "" : ", up to " + yText(extreme)) : "";
+  const rest = () => { cursor.setAttribute("visibility", "hidden"); told.textContent = [spikes, left].filter(Boolean).join("; ") || "\u00a0"; };
   picture.addEventListener("pointermove", (event) => {
     const box = picture.getBoundingClientRect();
     const step = x0 + (((event.clientX - box.left) / box.width) * frame.width - frame.left) / (frame.width - frame.left - frame.right) * (x1 - x0);

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "loop/metrics.h"  // SuggestionLabel
+#include "loop/metrics.h"  // SuggestionText
 
 namespace kgrpo {
 namespace {
@@ -80,7 +80,8 @@ Json ReadOutcomes(Database& database) {
 
 struct LabelFigures {
   std::vector<int64_t> windows = std::vector<int64_t>(kWindows);
-  int64_t count = 0, correct = 0, advantages = 0;
+  int64_t count = 0, applied = 0, correct = 0, advantages = 0;
+  std::map<std::string, int64_t> summaries;
   double reward = 0, log_speedup = 0, advantage = 0;
 };
 
@@ -91,7 +92,8 @@ void ReadSuggestions(Database& database, Json* figures) {
   const bool outcomes = database.HasTable("sample_outcomes");
   Statement select(
       database,
-      std::string("SELECT r.step, r.coder_summary, r.suggestion, r.reward, coalesce(e.correct, 0), r.speedup, ") +
+      std::string("SELECT r.step, r.coder_summary, r.suggestion, r.reward, coalesce(e.correct, 0), r.speedup, "
+                  "r.coder_outcome, ") +
           (outcomes ? "o.advantage" : "NULL") +
           " FROM rounds r LEFT JOIN evaluations e USING(purpose, step, trajectory, round) " +
           (outcomes ? "LEFT JOIN sample_outcomes o ON o.step = r.step AND o.trajectory = r.trajectory AND "
@@ -100,14 +102,13 @@ void ReadSuggestions(Database& database, Json* figures) {
           "WHERE r.purpose = 'train'");
   std::map<std::string, LabelFigures> labels;
   std::vector<int64_t> totals(kWindows);
-  RoundRecord round;
   while (select.Step()) {
     const auto place = std::ranges::lower_bound(steps, select.Integer(0)) - steps.begin();
     const auto window =
         std::min(kWindows - 1, static_cast<size_t>(place) * kWindows / std::max<size_t>(1, steps.size()));
-    round.answer.summary = select.Text(1);
-    round.suggestion = select.Text(2);
-    LabelFigures& label = labels[SuggestionLabel(round)];
+    LabelFigures& label = labels[SuggestionText(select.Text(2))];
+    if (select.Integer(6) == KGRPO_CODER_OK) ++label.applied;
+    if (const std::string summary = select.Text(1); !summary.empty()) ++label.summaries[summary];
     ++totals[window];
     ++label.windows[window];
     ++label.count;
@@ -116,9 +117,9 @@ void ReadSuggestions(Database& database, Json* figures) {
       ++label.correct;
       label.log_speedup += std::log(select.Real(5));
     }
-    if (!select.IsNull(6)) {
+    if (!select.IsNull(7)) {
       ++label.advantages;
-      label.advantage += select.Real(6);
+      label.advantage += select.Real(7);
     }
   }
   std::vector<std::pair<std::string, LabelFigures>> order(labels.begin(), labels.end());
@@ -129,7 +130,10 @@ void ReadSuggestions(Database& database, Json* figures) {
     const auto n = static_cast<double>(of.count);
     Json row;
     row["label"] = name;
+    const auto summary = std::ranges::max_element(of.summaries, {}, [](const auto& entry) { return entry.second; });
+    row["summary"] = summary == of.summaries.end() ? "" : summary->first;
     row["count"] = of.count;
+    row["applied"] = static_cast<double>(of.applied) / n;
     row["reward"] = Number(of.reward / n);
     row["correct"] = static_cast<double>(of.correct) / n;
     row["speedup"] = of.correct == 0 ? Json() : Number(std::exp(of.log_speedup / static_cast<double>(of.correct)));

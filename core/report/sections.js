@@ -50,13 +50,15 @@ function learning() {
     ["Reward", "reward"], ["Held-out reward", "heldout/reward"], ["Correct rate", "kernel/correct_rate", percent],
     ["Speedup of correct kernels (geometric mean)", "kernel/speedup_geomean", times], ["Held-out best speedup", "heldout/best_speedup_geomean", times],
     ["KL from the reference policy", "kl", undefined, true], ["Entropy of the tokens", "entropy"], ["Tokens of a suggestion", "completions/mean_length"],
-    ["Suggestions: share of the favourite", "policy/favourite_share", percent], ["Loss", "loss", undefined, true], ["Gradient norm", "grad_norm", undefined, true], ["Learning rate", "learning_rate"],
+    ["Share of the commonest suggestion, as the coder understood it", "policy/favourite_share", percent], ["Loss", "loss", undefined, true], ["Gradient norm", "grad_norm", undefined, true], ["Learning rate", "learning_rate"],
   ].map(([title, name, text, byMedian]) => curves(title, series(name), text, byMedian)).filter(Boolean);
   if (!figures.length) return null;
-  const stages = data.runs[0].figures.stages;
+  const stagesOf = (run) => run.figures.stages.map(([name, step]) => `${name} from step ${step}`).join(", ");
+  const stages = [...new Set(data.runs.map(stagesOf))].filter(Boolean);
+  const told = stages.length > 1 ? "Stages: " + stages.map((text) => `${text} (${data.runs.filter((run) => stagesOf(run) === text).map((run) => run.folder).join(", ")})`).join("; ") + "."
+    : data.runs.some((run) => run.figures.stages.length > 1) ? `Stages: ${stages[0]}.` : "";
   return [data.groups.length > 1 ? legend(data.groups.map((group, i) => ({ label: groupLabel(group), color: colors[i] }))) : null,
-    el("p", { class: "quiet" }, "By step. Lines are moving averages over a twentieth of the steps (of KL, loss and gradient norm, moving medians)" + (data.groups.some((g) => g.runs.length > 1) ? ", the mean over seeds; bands reach from the least to the most of the seeds" : "; the faint line is each step") + ". " +
-      (stages.length > 1 ? "Stages: " + stages.map(([name, step]) => `${name} from step ${step}`).join(", ") + "." : "")),
+    el("p", { class: "quiet" }, "By step. Lines are moving averages over a twentieth of the steps (of KL, loss and gradient norm, moving medians)" + (data.groups.some((g) => g.runs.length > 1) ? ", the mean over seeds; bands reach from the least to the most of the seeds" : "; the faint line is each step") + ". " + told),
     el("div", { class: "charts" }, figures)];
 }
 
@@ -82,13 +84,15 @@ function outcomes() {
   return [legend(kinds.map((label, k) => ({ label, color: `var(--k${k})` }))), el("p", { class: "quiet" }, "Shares of the training rounds, by step."), el("div", { class: "charts" }, drawn)];
 }
 
+const short = (text) => (text.length > 100 ? text.slice(0, 97) + "..." : text);
+const named = (row) => el("span", { title: row.label }, short(row.label) || "(empty)");
 function suggestions() {
   return data.groups.map((group, g) => {
     const runs = runsOf(group), labels = new Map();
     for (const run of runs) {
       for (const row of run.figures.suggestions) {
-        const sum = labels.get(row.label) || { ...row, count: 0, windows: row.windows.map(() => 0), rewards: 0, corrects: 0, logs: 0, advantages: 0, known: 0 };
-        sum.count += row.count; sum.rewards += row.reward * row.count; sum.corrects += row.correct * row.count;
+        const sum = labels.get(row.label) || { ...row, count: 0, windows: row.windows.map(() => 0), rewards: 0, applieds: 0, corrects: 0, logs: 0, advantages: 0, known: 0 };
+        sum.count += row.count; sum.rewards += row.reward * row.count; sum.applieds += row.applied * row.count; sum.summary = sum.summary || row.summary; sum.corrects += row.correct * row.count;
         if (row.speedup) sum.logs += Math.log(row.speedup) * row.correct * row.count;
         if (row.advantage !== null) { sum.advantages += row.advantage * row.count; sum.known += row.count; }
         row.windows.forEach((count, i) => { sum.windows[i] += count; });
@@ -101,16 +105,16 @@ function suggestions() {
     const used = totals.map((total, i) => [total, i]).filter(([total]) => total > 0).map(([, i]) => i);
     const [from, to] = runs[0].figures.rollout_steps, xs = used.map((i) => Math.round(from + (i * (to - from)) / Math.max(1, totals.length - 1)));
     const top = rows.slice(0, 8), total = totals.reduce((a, b) => a + b, 0);
-    const layers = top.map((row, k) => ({ label: row.label, color: `var(--s${k})`, values: used.map((i) => row.windows[i]) }));
+    const layers = top.map((row, k) => ({ label: short(row.label) || "(empty)", color: `var(--s${k})`, values: used.map((i) => row.windows[i]) }));
     layers.push({ label: "others", color: "var(--line)", values: used.map((i) => totals[i] - top.reduce((sum, row) => sum + row.windows[i], 0)) });
     const share = (row, places) => places.reduce((sum, i) => sum + row.windows[i], 0) / (places.reduce((sum, i) => sum + totals[i], 0) || 1);
     const firsts = used.slice(0, 2), lasts = used.slice(-2);
     return [data.groups.length > 1 ? el("h3", {}, groupLabel(group)) : null, legend(layers),
       el("div", { class: "charts" }, shares("What is suggested, by step", xs, layers)),
-      table([["suggestion"], ["rounds", 1], ["first tenth", 1], ["last tenth", 1], ["mean reward", 1], ["correct", 1], ["speedup", 1], ["mean advantage", 1]],
-        rows.slice(0, 20).map((row) => [row.label || "(empty)", `${row.count} (${percent(row.count / total)})`, percent(share(row, firsts)), percent(share(row, lasts)),
+      table([["suggestion"], ["as the coder applied it"], ["rounds", 1], ["first tenth", 1], ["last tenth", 1], ["applied", 1], ["mean reward", 1], ["correct", 1], ["speedup", 1], ["mean advantage", 1]],
+        rows.slice(0, 20).map((row) => [named(row), el("span", { class: "quiet" }, short(row.summary) || "-"), `${row.count} (${percent(row.count / total)})`, percent(share(row, firsts)), percent(share(row, lasts)), percent(row.applieds / row.count),
           number(row.rewards / row.count), percent(row.corrects / row.count), row.corrects ? times(Math.exp(row.logs / row.corrects)) : "-", row.known ? number(row.advantages / row.known, 2) : "-"])),
-      el("p", { class: "quiet" }, `${runs.reduce((sum, run) => sum + run.figures.distinct_suggestions, 0)} different suggestions in ${total} rounds, named as the coder understood them. Speedup: of correct kernels over the reference, geometric mean.`)];
+      el("p", { class: "quiet" }, `${runs.reduce((sum, run) => sum + run.figures.distinct_suggestions, 0)} different suggestions in ${total} rounds, by the policy's words. Applied: the coder wrote a kernel. Correct: of all its rounds. Speedup: of correct kernels over the reference, geometric mean.`)];
   }).flat();
 }
 

@@ -132,7 +132,7 @@ CompileKey Compiler::KeyOf(const Problem& problem, const std::string& source, Ca
 
 std::string Compiler::Describe() const {
   const std::string nvcc = "nvcc " + toolkit_.version + " (" + toolkit_.home + ")";
-  if (fast_) return "NVRTC and g++, falling back to " + nvcc;
+  if (fast_) return "thorough: " + nvcc + "; quick: NVRTC and g++, and nvcc for what they refuse";
   return nvcc;
 }
 

@@ -49,7 +49,8 @@ class Compiler {
   // no compiler can be run. [any thread]
   CompileOutcome Compile(const Problem& problem, const std::string& source, bool reference_route);
 
-  // "fast (NVRTC 13.0 + g++), falling back to nvcc 13.0, V13.0.88"
+  // What a thorough and what a quick evaluation compiles with: "thorough: nvcc 13.0, V13.0.88 (/usr/local/cuda); quick:
+  // NVRTC and g++, and nvcc for what they refuse".
   std::string Describe() const;
 
   // Identifies the compiler: part of the key of cached results.

@@ -59,6 +59,9 @@ TEST_F(EvalKernelTest, IsThoroughUnlessItIsToBeQuick) {
   EXPECT_EQ(Asked("--quick --seed 7"), "seed 7");
   EXPECT_EQ(Asked("--show-hidden"), "seed 0, thorough, hidden shown");
   EXPECT_EQ(Run("eval --kernel k.cu --problem one --evaluator fakes --quick --thorough").code, 2);
+  EXPECT_THAT(Affine("2.0f * x[i] + y[i]", ""), HasSubstr("\nEvaluator (thorough evaluation)\n  compiler: "));
+  EXPECT_THAT(Affine("2.0f * x[i] + y[i]", "--quick"), HasSubstr("\nEvaluator (quick evaluation)\n  compiler: "));
+  EXPECT_EQ(json::parse(Affine("2.0f * x[i] + y[i]", "--quick --json"))["thorough"], false);
   for (const char* flag : {"--show-hidden", "--quick", "--seed 1"})
     EXPECT_EQ(Run(std::string("eval p.yaml --policy uniform ") + flag).code, 2) << flag;
 }

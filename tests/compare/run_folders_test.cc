@@ -125,6 +125,50 @@ TEST(CompareFoldersTest, BestSpeedupByProblemTakesTheBestEpisodeAndTheConfirmedK
   EXPECT_EQ(run.by_problem.at("verified_best"), (std::map<std::string, double>{{"t0", 1}, {"t1", 3}, {"t2", 9}}));
 }
 
+// A run that crashed in its first step has problems, and a reference of each: that is no result.
+TEST(CompareFoldersTest, ARunWithoutAStepIsInNoVerdict) {
+  const fs::path good = Folder("with_steps"), crashed = Folder("without_steps");
+  const auto write_problems = [](const fs::path& folder) {
+    RunDatabase database(folder / "run.sqlite");
+    std::vector<ProblemRecord> problems(6);
+    for (size_t i = 0; i < problems.size(); ++i) problems[i].name = "t" + std::to_string(i);
+    database.WriteProblems(Purpose::kTrain, problems);
+    return database.Steps().size();
+  };
+  WriteRun(good, 1, 4, {1, 2});
+  write_problems(good);
+  Database(good / "run.sqlite").Execute("INSERT OR IGNORE INTO judgings VALUES(1)");
+  fs::remove_all(crashed);
+  fs::create_directories(crashed);
+  std::ofstream(crashed / "resolved.yaml") << "seed: 1\nloop: {rounds: 3}\n";
+  ASSERT_EQ(write_problems(crashed), 0U);
+  std::vector<std::string> left_out;
+  const std::vector<RunGroup> groups = GroupRuns(ReadRuns({good.string(), crashed.string()}, &left_out));
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(groups[0].runs[0].values.at("verified_best"), 1);
+  EXPECT_TRUE(groups[1].runs[0].values.empty());
+  EXPECT_TRUE(Compare(groups).empty());
+  EXPECT_EQ(NotesOf(groups, {"another"}).front(),
+            crashed.string() + " finished no step: no figure and no verdict is of it");
+}
+
+TEST(CompareFoldersTest, RunsThatDifferInTheirSeedAloneAreSaidToBeOneGroup) {
+  const fs::path one = Folder("seed_one"), two = Folder("seed_two"), unlike = Folder("seed_unlike");
+  WriteRun(one, 1, 4, {1, 2});
+  WriteRun(two, 2, 4, {1, 2});
+  WriteRun(unlike, 1, 3, {1, 2});
+  std::vector<std::string> left_out;
+  const std::string both = one.string() + " and " + two.string();
+  EXPECT_THAT(NotesOf(GroupRuns(ReadRuns({one.string(), two.string()}, &left_out)), {}),
+              testing::ElementsAre(both + " differ in their seed alone: one group of 2 seeds; a verdict needs a run of "
+                                          "another configuration"));
+  EXPECT_THAT(NotesOf(GroupRuns(ReadRuns({one.string(), two.string(), unlike.string()}, &left_out)), {}),
+              testing::Contains(both + " differ in their seed alone: one group of 2 seeds"));
+  WriteRun(two, 1, 4, {1, 2});
+  EXPECT_THAT(NotesOf(GroupRuns(ReadRuns({one.string(), two.string()}, &left_out)), {}),
+              testing::ElementsAre(HasSubstr(" have one configuration: one group of 2 runs")));
+}
+
 TEST(CompareFoldersTest, WhatCannotBeReadIsLeftOutWithASentence) {
   const fs::path good = Folder("good"), half = Folder("half"), other = Folder("other"), empty = Folder("empty");
   for (const fs::path& folder : {good, half, other}) WriteRun(folder, 1, 4, {1, 2});

@@ -55,6 +55,7 @@ class BothRoutes : public testing::Test {
   CompileOutcome Compile(const std::string& source, bool reference) {
     return compiler_->Compile(problem_, source, reference);
   }
+  const Compiler& compiler() const { return *compiler_; }
 
  private:
   const std::string helpers_ = FindHelperDirectory();
@@ -70,6 +71,11 @@ constexpr char kAffine[] =
     "  if (i < n) out[i] = fmaf(2.0f, x[i], y[i]);\n}\n"
     "extern \"C\" void launch(const float* x, const float* y, float* out, int n) {\n"
     "  K<<<(n + 127) / 128, 128>>>(x, y, out, n);\n}\n";
+
+TEST_F(BothRoutes, AreTold) {
+  EXPECT_THAT(compiler().Describe(),
+              testing::MatchesRegex("thorough: nvcc [^;]*; quick: NVRTC and g\\+\\+, and nvcc .*"));
+}
 
 // By the configured fast route, whether it compiles them itself or leaves them to nvcc, and by nvcc.
 TEST_F(BothRoutes, TakeTheAllowedHeaders) {

@@ -50,6 +50,7 @@ void WriteCompletions(const kgrpo_policy& self, std::vector<PendingCompletion>& 
     double left = Unit(Mix(request->seed()));
     size_t chosen = 0;
     while (chosen + 1 < 6 && left >= std::exp(logprobs[chosen])) left -= std::exp(logprobs[chosen++]);
+    if (knobs().policy_suggests >= 0) chosen = static_cast<size_t>(knobs().policy_suggests);
     const int32_t ids[2] = {static_cast<int32_t>(kFirstTechnique + chosen), kEnd};
     const float values[2] = {static_cast<float>(logprobs[chosen]), 0.0f};
     request->Finish({sizeof(kgrpo_completion), KGRPO_FINISH_STOP, ids, values, 2, Str(kTechniques[chosen])});

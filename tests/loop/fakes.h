@@ -39,8 +39,9 @@ struct Knobs {
   std::atomic<bool> coder_counts{false};        // answers carry a number that no replay would repeat
   std::atomic<bool> cancel_in_thorough{false};  // thorough evaluation meets a user's stop
   std::atomic<bool> thorough_refutes{false};    // thorough evaluation calls every kernel wrong
-  std::atomic<int> not_finite_at{0};            // the trainer's so many-th update says that numbers are not finite
-  std::atomic<bool> forgets_state{false};       // the trainer reads its saved state and makes nothing of it
+  std::atomic<int> policy_suggests{-1};    // the place of the only technique that the policy names; -1: by its table
+  std::atomic<int> not_finite_at{0};       // the trainer's so many-th update says that numbers are not finite
+  std::atomic<bool> forgets_state{false};  // the trainer reads its saved state and makes nothing of it
   std::atomic<bool> cancelled{false};
   std::atomic<int> cancel_after_updates{0};  // sets `cancelled` after so many updates
   std::atomic<int> first_answer_after{0};    // the first answer waits until the coder had so many requests; 0: no

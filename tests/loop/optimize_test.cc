@@ -2,6 +2,7 @@
 #include "loop/optimize.h"
 
 #include "fakes.h"
+#include "loop/candidate_lines.h"
 #include "loop/candidate_table.h"
 
 #include <gmock/gmock.h>
@@ -117,6 +118,69 @@ TEST_F(OptimizeTest, AFixedSequenceEndsWhereNothingIsNew) {
   const SearchResult result = Search();
   EXPECT_EQ(result.ended, "nothing new");
   EXPECT_EQ(result.evaluations, 1u);
+}
+
+// A policy trained on other kernels may name nothing that applies to this one: the coder's list is gone through.
+TEST_F(OptimizeTest, WhereThePolicySuggestsNothingNewTheListIsTried) {
+  plan_.suggester.kind = Suggester::Kind::kPolicy;
+  plan_.evaluations = 1000;
+  config_.loop.rounds = 3;
+  fakes::knobs().policy_suggests = 0;
+  const SearchResult result = Search();
+  EXPECT_EQ(result.ended, "all suggestions of the coder's list were tried");
+  std::set<std::string> on_start = {fakes::kTechniques[0]};
+  bool listed = false;
+  for (const SearchCandidate& c : result.candidates) {
+    EXPECT_TRUE(c.from_list || !listed);
+    listed = c.from_list;
+    EXPECT_LT(c.round, 3U);
+    if (!c.from_list) {
+      EXPECT_EQ(c.suggestion, fakes::kTechniques[0]);
+    } else if (c.round == 0) {
+      EXPECT_TRUE(on_start.insert(c.suggestion).second);
+    }
+    EXPECT_LE(c.suggestions.size(), 3U);
+  }
+  EXPECT_EQ(on_start, std::set<std::string>(fakes::kTechniques.begin(), fakes::kTechniques.end()));
+  // The uniform search finds the same kernels, given enough tries.
+  plan_.suggester.kind = Suggester::Kind::kUniform;
+  const SearchResult uniform = Search();
+  EXPECT_GE(result.candidates.back().best_speedup, uniform.candidates.back().best_speedup);
+  EXPECT_GE(result.evaluations, uniform.evaluations);
+}
+
+TEST_F(OptimizeTest, TheListIsNotTriedBeyondTheLimits) {
+  plan_.suggester.kind = Suggester::Kind::kPolicy;
+  fakes::knobs().policy_suggests = 0;
+  plan_.evaluations = 3;
+  const SearchResult result = Search();
+  EXPECT_EQ(result.ended, "3 evaluations");
+  EXPECT_EQ(result.evaluations, 3U);
+}
+
+TEST_F(OptimizeTest, WhatGaveNothingNewIsSaidOnce) {
+  CandidateLines lines(2);
+  SearchCandidate none;
+  none.suggestion = "unroll 4";
+  none.outcome = "not_applicable";
+  none.message = "not applicable: it has no loop\nmore";
+  EXPECT_EQ(lines.Said(none), "unroll 4: not_applicable (it has no loop)");
+  SearchCandidate kernel;
+  kernel.suggestion = "tile";
+  kernel.outcome = "correct";
+  kernel.speedup = 3;
+  kernel.evaluation.emplace();
+  EXPECT_EQ(lines.Said(kernel), "tile: correct 1.50x");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(lines.Add(none), i == 0);
+  EXPECT_TRUE(lines.Add(kernel));
+  EXPECT_TRUE(lines.Add(kernel));  // as fast, and another kernel
+  kernel.repeated = true;
+  EXPECT_TRUE(lines.Add(kernel));
+  EXPECT_FALSE(lines.Add(kernel));
+  EXPECT_EQ(lines.Repeats(), (std::vector<std::string>{"3 times  unroll 4: not_applicable (it has no loop)",
+                                                       "2 times  tile: correct 1.50x (known)"}));
+  EXPECT_EQ(lines.refusals().Text(),
+            "3 of 7 answers; the commonest reason, 3 times: not applicable: it has no loop\nmore");
 }
 
 TEST_F(OptimizeTest, AStopEndsItAndTheFastestIsConfirmed) {

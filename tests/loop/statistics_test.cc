@@ -61,7 +61,18 @@ TEST(TallyTest, CountsLabels) {
   EXPECT_EQ(tally.favourite(), "b");
   EXPECT_DOUBLE_EQ(tally.favourite_share(), 0.5);
   EXPECT_EQ(tally.distinct(), 3u);
+  EXPECT_EQ(tally.count("b"), 2u);
+  EXPECT_EQ(tally.count("d"), 0u);
   EXPECT_NEAR(tally.entropy(), 1.0397207708399179, 1e-12);  // scipy.stats.entropy([2, 1, 1])
+}
+
+TEST(SuggestionTextTest, IsThePolicysWords) {
+  EXPECT_EQ(SuggestionText("  Use\n SHARED  memory "), "use shared memory");
+  EXPECT_EQ(SuggestionText(" \n"), "");
+  EXPECT_EQ(ShownSuggestion("", 10), "(empty)");
+  EXPECT_EQ(ShownSuggestion("use shared", 10), "use shared");
+  EXPECT_EQ(ShownSuggestion("use shared memory", 10), "use sha...");
+  EXPECT_EQ(ShownSuggestion("use sh\u00e4red", 10), "use sh...");
 }
 
 TEST(SuggestionLabelTest, PrefersTheCodersWords) {

@@ -6,6 +6,7 @@ usage: browser_test.py REPORT_TEST PAGE    (run by ctest; REPORT_TEST writes PAG
 """
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -87,11 +88,12 @@ def main():
         print("skipped: Chromium is not installed (apt install chromium)")
         sys.exit(77)
     test, page = sys.argv[1:]
-    subprocess.run([test, "--gtest_filter=*APageOf6400Samples*"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([test, "--gtest_filter=*APageOf*"], check=True, stdout=subprocess.DEVNULL)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         browser = Browser(program, folder)
         try:
             check(browser, page)
+            check_stages(browser, page.replace(".html", "_stages.html"))
         finally:
             browser.close()
 
@@ -112,6 +114,12 @@ def check(browser, page):
     sections = browser.value("[...document.querySelectorAll('main > section')].map((s) => s.id)")
     for expected in ("headline", "learning", "outcomes", "heldout", "time", "trajectories", "configuration"):
         assert expected in sections, sections
+
+    # A KL that spikes once: what most steps had, beside the spike.
+    learning = browser.value("document.querySelector('#learning').textContent")
+    assert "median 0.5, 95th percentile 0.5, largest 1000 at step 2" in learning, learning
+    table = browser.value("document.querySelector('#suggestions table').textContent")
+    assert "as the coder applied it" in table and "unroll the loop" in table, table
 
     # Tab leads to the viewer, and from there the arrows.
     for _ in range(300):
@@ -140,6 +148,15 @@ def check(browser, page):
     assert not complaints, complaints
     asked = [event["params"]["request"]["url"] for event in browser.events if event["method"] == "Network.requestWillBeSent"]
     assert all(url.startswith(("file:", "data:")) for url in asked), "it asks the network: %s" % asked
+
+
+def check_stages(browser, page):
+    """Runs with different stages: each stage is said of its own run."""
+    browser.call("Page.navigate", url="file://" + os.path.abspath(page))
+    browser.until("document.querySelector('#learning') !== null && document.readyState === 'complete'", "no page")
+    learning = browser.value("document.querySelector('#learning').textContent")
+    assert re.search(r"Stages: trainer_grpo from step 1, second from step 3 \([^)]*one[^)]*\); "
+                     r"trainer_grpo from step 1 \([^)]*two[^)]*\)\.", learning), learning
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/sqlite.h>
 #include <zlib.h>
 
 #include <filesystem>
@@ -65,7 +66,7 @@ fs::path WriteRun(const std::string& name, uint64_t seed, uint64_t steps = 3, ui
     record.stage_name = "trainer_grpo";
     record.has_rollouts = true;
     record.reward_mean = static_cast<double>(step);
-    record.metrics = {{"reward", static_cast<double>(step)}, {"time/train", 2}};
+    record.metrics = {{"reward", static_cast<double>(step)}, {"time/train", 2}, {"kl", step == 2 ? 1000 : 0.5}};
     TrajectoryRecord trajectory;
     trajectory.problem_name = "softmax";
     trajectory.rounds = 1;
@@ -77,6 +78,7 @@ fs::path WriteRun(const std::string& name, uint64_t seed, uint64_t steps = 3, ui
     round.code_a = KernelText(0);
     round.code_b = KernelText(1);
     round.answer.source = KernelText(static_cast<int>(step) + 1);
+    round.answer.outcome = KGRPO_CODER_OK;
     round.answer.summary = "unroll";
     round.evaluation.emplace();
     round.evaluation->compiled = round.evaluation->correct = true;
@@ -147,6 +149,16 @@ TEST(ReportTest, APageOf6400SamplesIsBelow20Megabytes) {
   WriteFileAtomically(fs::path(KGRPO_BINARY_DIR) / "test_runs" / "report_browser.html", page);
 }
 
+// For browser_test.py too.
+TEST(ReportTest, APageOfRunsWithOtherStages) {
+  const fs::path one = WriteRun("stages_one", 1), two = WriteRun("stages_two", 2);
+  Database(one / "run.sqlite").Execute("UPDATE steps SET stage = 1, stage_name = 'second' WHERE step > 2");
+  const std::string page = Page({one, two});
+  EXPECT_EQ(DataOf(page)["runs"][0]["figures"]["stages"].dump(), R"([["trainer_grpo",1],["second",3]])");
+  EXPECT_EQ(DataOf(page)["runs"][1]["figures"]["stages"].dump(), R"([["trainer_grpo",1]])");
+  WriteFileAtomically(fs::path(KGRPO_BINARY_DIR) / "test_runs" / "report_browser_stages.html", page);
+}
+
 TEST(ReportTest, EverySampleCanBeReadFromThePageAgain) {
   const std::string page = Page({WriteRun("whole", 1)});
   const json data = DataOf(page);
@@ -182,9 +194,20 @@ TEST(ReportTest, NoTextOfARunEndsTheScriptThatHoldsIt) {
     depth += match->str().starts_with("</") ? -1 : 1;
     ASSERT_TRUE(depth == 0 || depth == 1) << match->position();
   }
-  EXPECT_EQ(page.find("alert(1)"), std::string::npos) << "suggestions lie in compressed parts, labels are the coder's";
+  EXPECT_EQ(page.find("<script>alert(1)"), std::string::npos);
   EXPECT_EQ(page.find("http://"), page.find("http://www.w3.org/2000/svg")) << "nothing is loaded";
   EXPECT_EQ(page.find("https://"), std::string::npos);
+}
+
+// The coder names only what it applied.
+TEST(ReportTest, ASuggestionIsOneRowWhetherItAppliedOrNot) {
+  const fs::path folder = WriteRun("applied", 1);
+  Database(folder / "run.sqlite").Execute("UPDATE rounds SET coder_outcome = 1, coder_summary = '' WHERE step = 3");
+  const json suggestions = DataOf(Page({folder}))["runs"][0]["figures"]["suggestions"];
+  ASSERT_EQ(suggestions.size(), 1U);
+  EXPECT_EQ(suggestions[0]["summary"], "unroll");
+  EXPECT_EQ(suggestions[0]["count"], 3);
+  EXPECT_NEAR(suggestions[0]["applied"].get<double>(), 2.0 / 3, 1e-12);
 }
 
 TEST(ReportTest, FiguresAreThoseOfTheDatabase) {
@@ -192,7 +215,9 @@ TEST(ReportTest, FiguresAreThoseOfTheDatabase) {
   EXPECT_EQ(figures["curves"]["reward"], json({{1, 1.0}, {2, 2.0}, {3, 3.0}}));
   EXPECT_EQ(figures["outcomes"]["steps"][0], json({1, 1, 0, 0, 0, 0, 0, 0, 0}));
   EXPECT_EQ(figures["times"]["time/train"], 6.0);
-  EXPECT_EQ(figures["suggestions"][0]["label"], "unroll");
+  EXPECT_EQ(figures["suggestions"][0]["label"], "</script><script>alert(1)</script><!-- \"quoted\" & \u00e9 \\");
+  EXPECT_EQ(figures["suggestions"][0]["summary"], "unroll");
+  EXPECT_EQ(figures["suggestions"][0]["applied"], 1.0);
   EXPECT_EQ(figures["suggestions"][0]["count"], 3);
   EXPECT_EQ(figures["suggestions"][0]["reward"], 2.0);
   EXPECT_NEAR(figures["suggestions"][0]["speedup"].get<double>(), 2, 1e-12);

@@ -45,7 +45,9 @@ PlainResult Apply(const PlainSource& source, const Ask& ask) {
     case Technique::kLaunchBounds:
       return LaunchBounds(source);
     default:
-      return {"", "it needs a kernel with a '// schedule:' line, and this one has none"};
+      return {"",
+              "it needs a kernel with a '// schedule:' line, and this one has none: docs/coder_offline.md says what "
+              "applies to any kernel"};
   }
 }
 

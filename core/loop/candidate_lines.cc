@@ -1,0 +1,61 @@
+#include "loop/candidate_lines.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "base/log.h"  // PrintableText
+
+namespace kgrpo {
+namespace {
+
+// Why the coder gave no kernel, in a line that suits a terminal; empty where it gave one.
+std::string ReasonOf(const SearchCandidate& candidate) {
+  constexpr size_t kMost = 160;
+  std::string line = candidate.message.substr(0, candidate.message.find('\n'));
+  if (const std::string said = "not applicable: "; line.starts_with(said))
+    line.erase(0, said.size());  // as the outcome
+  if (line.empty()) return "";
+  if (line.size() > kMost) line = line.substr(0, kMost) + "...";
+  return " (" + PrintableText(line) + ")";
+}
+
+}  // namespace
+
+std::string CandidateLines::Said(const SearchCandidate& candidate) const {
+  char speedup[32] = "";
+  if (candidate.speedup > 0) std::snprintf(speedup, sizeof speedup, " %.2fx", candidate.speedup / start_speedup_);
+  return candidate.suggestion + ": " + candidate.outcome + ReasonOf(candidate) + speedup +
+         (candidate.repeated ? " (known)" : "");
+}
+
+bool CandidateLines::Add(const SearchCandidate& candidate) {
+  if (candidate.evaluation) {
+    refusals_.AddKernel();
+  } else {
+    refusals_.Add(candidate.message);
+  }
+  if (candidate.evaluation && !candidate.repeated) return true;
+  return ++times_[Said(candidate)] == 1;
+}
+
+std::vector<std::string> CandidateLines::Repeats() const {
+  std::vector<std::pair<uint64_t, std::string>> order;
+  for (const auto& [said, times] : times_) {
+    if (times > 1) order.emplace_back(times, said);
+  }
+  std::ranges::stable_sort(order, std::ranges::greater(), &std::pair<uint64_t, std::string>::first);
+  std::vector<std::string> lines;
+  uint64_t rest = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (i < kShown) {
+      lines.push_back(std::to_string(order[i].first) + " times  " + order[i].second);
+    } else {
+      rest += order[i].first;
+    }
+  }
+  if (rest > 0) lines.push_back(std::to_string(rest) + " times  " + std::to_string(order.size() - kShown) + " others");
+  return lines;
+}
+
+}  // namespace kgrpo

@@ -1,0 +1,42 @@
+// The candidates of a search as lines of text, and what is said of those that gave no new kernel. Used by
+// cli/optimize_command.cc.
+#ifndef KGRPO_LOOP_CANDIDATE_LINES_H
+#define KGRPO_LOOP_CANDIDATE_LINES_H
+
+#include "loop/optimize.h"
+#include "loop/refusals.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+class CandidateLines {
+ public:
+  // `start_speedup`: of the start over the reference; shown speedups are over the start.
+  explicit CandidateLines(double start_speedup) : start_speedup_(start_speedup) {}
+
+  // "unroll 4: correct 1.20x", "unroll 4: not_applicable (its kernels have no for loop)".
+  std::string Said(const SearchCandidate& candidate) const;
+
+  // Counts it. False where it led to no new kernel and the same was said before.
+  bool Add(const SearchCandidate& candidate);
+
+  // "207 times  unroll 4: not_applicable (...)": what Add called said before, the most frequent first, at most kShown
+  // of them and a line about the rest.
+  std::vector<std::string> Repeats() const;
+
+  const Refusals& refusals() const { return refusals_; }
+
+  static constexpr size_t kShown = 12;
+
+ private:
+  double start_speedup_;
+  std::map<std::string, uint64_t> times_;  // by what is said, of those that led to no new kernel
+  Refusals refusals_;
+};
+
+}  // namespace kgrpo
+#endif
