@@ -53,6 +53,7 @@ class Loader {
       ForEachChoice(role, [&](Node* choice, const std::string& path) { CheckChoice(role, choice, path); });
     CheckLoop();
     CheckStages();
+    CheckMaxSteps();
     CheckPrompt("system");
     CheckPrompt("user");
     if (!request_.ignore_problems) {
@@ -210,6 +211,27 @@ class Loader {
       Report(size->at, "loop.batch_size",
              "must be a multiple of loop.trajectories_per_problem, which is " + std::to_string(*share) + ", found " +
                  std::to_string(*batch));
+    }
+  }
+
+  // A stage's own `steps` overrule loop.max_steps, which a file may hold for those that extend it; on the command line
+  // it is meant for this run.
+  void CheckMaxSteps() {
+    const Node* loop = root_.Get("loop");
+    const Node* max_steps = loop == nullptr ? nullptr : loop->Get("max_steps");
+    if (max_steps == nullptr || max_steps->at.file != "--set") return;
+    size_t stages = 0, own = 0;
+    std::string instead;
+    ForEachChoice(Role::kTrainer, [&](Node* stage, const std::string& path) {
+      ++stages;
+      if (stage->Get("steps") == nullptr) return;
+      ++own;
+      instead += " --set " + path + ".steps=" + max_steps->ToJson().dump();
+    });
+    if (stages > 0 && own == stages) {
+      Report(max_steps->at, "loop.max_steps",
+             std::string("it has no effect: ") + (stages == 1 ? "the trainer has" : "each stage has") +
+                 " its own `steps`; for fewer or more write" + instead);
     }
   }
 

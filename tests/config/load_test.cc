@@ -226,6 +226,18 @@ TEST_F(LoadTest, SetReachesIntoStages) {
   EXPECT_EQ(config.stages[1].trainer.options["loss"], "cispo");
 }
 
+TEST_F(LoadTest, SetRefusesMaxStepsWhereEachStageHasItsOwn) {
+  Write("own.yaml",
+        "extends: base.yaml\nloop: {max_steps: 9}\ntrainer: [{plugin: fake_trainer, steps: 3}, {plugin: fake_trainer, "
+        "steps: 4}]\n");
+  EXPECT_EQ(Load("own.yaml").stages[1].steps, 4U) << "a file may hold it for those that extend it";
+  EXPECT_EQ(MessageOf("own.yaml", {"loop.max_steps=2"}),
+            "--set: loop.max_steps: it has no effect: each stage has its own `steps`; for fewer or more write --set "
+            "trainer[0].steps=2 --set trainer[1].steps=2");
+  Write("one.yaml", "extends: base.yaml\ntrainer: [{plugin: fake_trainer, steps: 3}, {plugin: fake_trainer}]\n");
+  EXPECT_EQ(Load("one.yaml", {"loop.max_steps=2"}).stages[1].steps, 2U);
+}
+
 TEST_F(LoadTest, SettingAPluginDropsTheFormerOptionsWhateverTheOrder) {
   for (const std::vector<std::string>& settings :
        {std::vector<std::string>{"policy.plugin=fake_policy_two", "policy.options.model=n"},
