@@ -78,7 +78,13 @@ TEST_F(EvalKernelTest, TakesAProblemByName) {
               HasSubstr("--problem one is neither a folder nor a problem of heldout.yaml; "));
   std::filesystem::remove_all(directory_.path() / "problems");
   EXPECT_THAT(Run("eval --kernel k.cu --problem one --evaluator fakes").err,
-              HasSubstr("--problem one is neither a folder nor a problem of problems/; it has none\n"));
+              HasSubstr("--problem one is neither a folder nor a problem of " KGRPO_SOURCE_DIR "/problems/; it has: "));
+}
+
+TEST_F(EvalKernelTest, OptimizeNamesWhatWasGiven) {
+  EXPECT_THAT(
+      Run("optimize twoo --policy uniform").err,
+      HasSubstr("error: \"twoo\" is neither a file, a folder nor a problem of problems/; did you mean \"two\"?"));
 }
 
 // README's samples: what its commands print, from a checkout.

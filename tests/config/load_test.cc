@@ -168,6 +168,21 @@ TEST_F(LoadTest, ReadsEveryKey) {
   EXPECT_EQ(config.output_dir, "out/x");
 }
 
+// Run from another folder than the project's, all lists are empty for one reason.
+TEST_F(LoadTest, NamesTheProjectThatHoldsTheProblems) {
+  Write("configs/mine.yaml",
+        "extends: ../base.yaml\nproblems: {train: [\"problems/*\"], heldout: [problems/a, problems/zebra]}\n");
+  fs::create_directory("elsewhere");
+  fs::current_path("elsewhere");
+  const std::string here = fs::current_path().string(), project = fs::current_path().parent_path().string();
+  EXPECT_EQ(MessageOf("../configs/mine.yaml"),
+            "../configs/mine.yaml:2:20: problems.train[0]: no folder matches \"problems/*\" (looked from " + here +
+                "); paths in this file are relative to the working folder, and " + project +
+                " holds them: run the command from there\n"
+                "../configs/mine.yaml:2:57: problems.heldout[1]: there is no folder \"problems/zebra\" (looked from " +
+                here + ")");
+}
+
 // ---- extends ------------------------------------------------------------------------------------
 
 TEST_F(LoadTest, ExtendsMergesMappingsAndReplacesLists) {
