@@ -67,7 +67,6 @@ std::unique_ptr<RunProblems> OpenProblems(RankedRun* ranked, const PipelineConfi
 }
 
 int Report(const RunOutcome& outcome) {
-  if (SecondsToDeadline() == 0) std::fprintf(stderr, "the time limit is reached\n");
   if (!outcome.message.empty()) std::fprintf(stderr, "%s\n", outcome.message.c_str());
   return outcome.ExitCode();
 }
