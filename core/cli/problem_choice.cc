@@ -4,9 +4,9 @@
 
 #include <filesystem>
 
-#include "base/directories.h"   // ShippedProblems
-#include "config/diagnostic.h"  // Closest
-#include "config/problems.h"    // ExpandFolders
+#include <kgrpo/support/closest.h>
+#include "base/directories.h"  // ShippedProblems
+#include "config/problems.h"   // ExpandFolders
 
 namespace kgrpo::cli {
 namespace {

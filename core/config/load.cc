@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -61,6 +62,7 @@ class Loader {
     }
     Finish();
     PipelineConfig config = ReadPipeline(root_);
+    config.option_places = OptionPlaces();
     config.origins_yaml =
         EmitYamlWithOrigins(root_, [this](const std::string& path, const Position& at) { return OriginOf(path, at); });
     return config;
@@ -81,6 +83,22 @@ class Loader {
         diagnostics_.end());
     SortDiagnostics(&diagnostics_);
     throw ConfigError(std::move(diagnostics_));
+  }
+
+  std::map<std::string, std::string> OptionPlaces() {
+    std::map<std::string, std::string> places;
+    for (Role role : kRoles) {
+      ForEachChoice(role, [&](Node* choice, const std::string& path) {
+        const Node* options = choice->Get("options");
+        if (options == nullptr) return;
+        const std::string part = role == Role::kTrainer && !path.ends_with(']') ? path + "[0]" : path;
+        for (const Node::Member& option : options->members) {
+          const Position& at = option.value.text.line > 0 ? option.value.text : option.value.at;
+          if (at.line > 0 || at.file == "--set") places[part + ".options." + option.key] = at.ToString();
+        }
+      });
+    }
+    return places;
   }
 
   // "configs/quickstart.yaml:12:9", "--set", "variant short", "default".

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "config/diagnostic.h"  // Closest
+#include <kgrpo/support/closest.h>
 
 namespace kgrpo {
 namespace {
