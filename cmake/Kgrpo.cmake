@@ -106,6 +106,20 @@ function(kgrpo_plugin name)
   endif()
 endfunction()
 
+# build/lib/kgrpo/shipped_plugins: the name of each plugin of plugins/, one a line, built or not. The host's error for a missing plugin reads
+# it (core/plugin/loader.h). It is not installed: an installed kgrpo has all of them.
+function(kgrpo_write_shipped_plugins)
+  get_property(plugins GLOBAL PROPERTY KGRPO_PLUGINS)
+  set(lines "")
+  foreach(plugin IN LISTS plugins)
+    get_target_property(folder ${plugin} SOURCE_DIR)
+    if(folder MATCHES "^${PROJECT_SOURCE_DIR}/plugins/")  # the tests have plugins of their own
+      string(APPEND lines "${plugin}\n")
+    endif()
+  endforeach()
+  file(CONFIGURE OUTPUT "${KGRPO_PLUGIN_DIRECTORY}/shipped_plugins" CONTENT "${lines}")
+endfunction()
+
 # kgrpo_test(NAME SOURCES ... LINK ...): a GoogleTest program, build/tests/NAME; one ctest entry for the whole program.
 function(kgrpo_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})

@@ -72,8 +72,9 @@ class Round(Record):
         return self.candidate.metrics.get(name, default) if self.candidate else default
 
 
-def example_round(speedup=1.0, compiled=True, correct=True, metrics=None):
-    """A made-up round for a reward's own test, whose candidate is `speedup` times as fast as the reference."""
+def example_round(speedup=1.0, compiled=True, correct=True, metrics=None, current_correct=True):
+    """A made-up round for a reward's own test, whose candidate is `speedup` times as fast as the reference. The kernel
+    that it began with is the reference, or a wrong one where `current_correct` is False."""
 
     def evaluation(seconds, compiled=True, correct=True):
         verdict = "correct" if correct else "wrong" if compiled else "not_compiled"
@@ -82,7 +83,8 @@ def example_round(speedup=1.0, compiled=True, correct=True, metrics=None):
 
     reference = evaluation(1e-3)
     candidate = evaluation(1e-3 / speedup, compiled, compiled and correct)
-    return Round(baseline=reference, current=reference, candidate=candidate, answer=None, unchanged=False, round=0,
+    current = reference if current_correct else evaluation(0.0, correct=False)
+    return Round(baseline=reference, current=current, candidate=candidate, answer=None, unchanged=False, round=0,
                  rounds=4, history=[])
 
 

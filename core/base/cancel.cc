@@ -76,6 +76,12 @@ bool CancelRequested() {
   if (thread_flag != nullptr && thread_flag->load(std::memory_order_relaxed)) return true;
   return cancel_requested.load(std::memory_order_relaxed) || SecondsToDeadline() == 0;
 }
+
+const char* StopWords() {
+  const bool by_user = cancel_requested.load(std::memory_order_relaxed);
+  return !by_user && SecondsToDeadline() == 0 ? "stopped at the time limit" : "stopped by the user";
+}
+
 void RequestCancel() {
   cancel_requested.store(true, std::memory_order_relaxed);
 }

@@ -26,8 +26,10 @@ void SetDeadline(double seconds);
 double SecondsToDeadline();  // infinity where none is set, at least 0. [any thread]
 
 bool CancelRequested();  // also once the deadline has passed, or where this thread's CancelScope says so. [any thread]
-void RequestCancel();    // [any thread, also a signal handler]
-void ClearCancel();      // for tests: as if nobody had asked
+const char*
+StopWords();           // of a stop that was requested: "stopped by the user", "stopped at the time limit". [any thread]
+void RequestCancel();  // [any thread, also a signal handler]
+void ClearCancel();    // for tests: as if nobody had asked
 
 // While it lives, work of this thread stops for `flag` too: how one evaluation of many is cancelled. Not nested.
 class CancelScope {

@@ -35,10 +35,13 @@ std::filesystem::path HostFolder() {
 
 std::filesystem::path ShippedProblems() {
   std::error_code error;
-  const std::filesystem::path installed = (HostFolder() / "../share/kgrpo/problems").lexically_normal();
-  return !std::filesystem::is_directory("problems", error) && std::filesystem::is_directory(installed, error)
-             ? installed
-             : std::filesystem::path("problems");
+  if (std::filesystem::is_directory("problems", error)) return "problems";
+  const std::filesystem::path host = HostFolder();
+  for (const char* place : {"../share/kgrpo/problems", "../../problems"}) {  // installed; build/bin of a checkout
+    const std::filesystem::path problems = (host / place).lexically_normal();
+    if (!host.empty() && std::filesystem::is_directory(problems, error)) return problems;
+  }
+  return "problems";
 }
 
 void MakeDirectories(const std::filesystem::path& directory) {

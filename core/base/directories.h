@@ -15,7 +15,8 @@ std::filesystem::path CacheRoot();
 // told.
 std::filesystem::path HostFolder();
 
-// The problems that come with kgrpo: "problems" where the working folder has it, else share/kgrpo/problems beside bin.
+// The problems that come with kgrpo: "problems" where the working folder has it, else share/kgrpo/problems beside bin,
+// else those of the checkout whose build/bin holds this program.
 std::filesystem::path ShippedProblems();
 
 // Makes the folder and its parents; throws kgrpo::Error with the reason.

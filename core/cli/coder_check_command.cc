@@ -111,7 +111,8 @@ struct Chosen {
 
 // The problem that --problem names, by its folder or by its name in the file; else the file's first.
 Chosen ProblemOf(const CoderCheckOptions& options, const PipelineConfig& config) {
-  if (NamesFolder(options.problem)) return {ProblemFolder(options.problem, {}, options.file), ""};
+  if (NamesFolder(options.problem))
+    return {ProblemFolder(options.problem, {}, options.file, ProblemArgument::kOption), ""};
   std::vector<std::string> folders = config.train_problems;
   folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
   if (folders.empty())
@@ -121,7 +122,7 @@ Chosen ProblemOf(const CoderCheckOptions& options, const PipelineConfig& config)
     return {folders.front(),
             " (the first of " + std::to_string(folders.size()) + "; --problem NAME chooses another one)"};
   }
-  return {ProblemFolder(options.problem, folders, options.file), ""};
+  return {ProblemFolder(options.problem, folders, options.file, ProblemArgument::kOption), ""};
 }
 
 void PrintBlock(const char* title, const std::string& text) {

@@ -13,7 +13,6 @@
 
 #include <kgrpo/support/evaluation_text.h>
 #include "base/default_plugins.h"
-#include "base/directories.h"  // ShippedProblems
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/eval_policy.h"
@@ -23,8 +22,7 @@
 #include "cli/problem_choice.h"
 #include "cli/session.h"
 #include "cli/suite.h"
-#include "config/problems.h"  // ExpandFolders
-#include "store/files.h"      // WriteFileAtomically
+#include "store/files.h"  // WriteFileAtomically
 
 namespace kgrpo::cli {
 namespace {
@@ -121,8 +119,7 @@ struct Asked {
 
 Asked AskedOf(Session& session, const EvalOptions& options) {
   if (options.file.empty()) {
-    const std::string folder =
-        ProblemFolder(options.problem, ExpandFolders((ShippedProblems() / "*").string()), "problems/");
+    const std::string folder = ShippedProblem(options.problem, ProblemArgument::kOption);
     const std::string plugin = options.evaluator.empty() ? KGRPO_DEFAULT_EVALUATOR : options.evaluator;
     Json evaluator_options = OptionsFromSettings(options.settings);
     evaluator_options.update(DecidedOptions(session, plugin, options));
@@ -140,7 +137,7 @@ Asked AskedOf(Session& session, const EvalOptions& options) {
   config.evaluator.options.update(DecidedOptions(session, config.evaluator.plugin, options));
   std::vector<std::string> folders = config.train_problems;
   folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
-  const std::string folder = ProblemFolder(options.problem, folders, options.file);
+  const std::string folder = ProblemFolder(options.problem, folders, options.file, ProblemArgument::kOption);
   session.StartServices(config.seed);
   return {std::move(session.MakeParts(config, request.roles).evaluator), config.evaluator.plugin, folder};
 }

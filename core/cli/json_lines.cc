@@ -1,6 +1,7 @@
 #include "cli/json_lines.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/closest.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,8 +14,6 @@
 #include <set>
 #include <system_error>
 #include <utility>
-
-#include "config/diagnostic.h"
 
 namespace kgrpo::cli {
 namespace {

@@ -1,5 +1,6 @@
 // kgrpo-host: the command line. Chooses the command, runs it, and turns what it throws into a message and an exit code.
 #include <kgrpo/abi.h>
+#include <kgrpo/support/closest.h>
 
 #include <algorithm>
 #include <csignal>

@@ -14,7 +14,6 @@
 #include "cli/optimize_result.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
-#include "config/problems.h"  // ExpandFolders
 #include "loop/candidate_lines.h"
 #include "loop/candidate_table.h"
 #include "loop/evaluate_policy.h"
@@ -84,11 +83,11 @@ Target TargetOf(const OptimizeOptions& options) {
   if (!is_kernel) {
     if (!options.problem.empty())
       throw Error(KGRPO_ERROR_INVALID, "--problem goes with a kernel: " + options.target + " names a problem itself");
-    return {ProblemFolder(options.target, ExpandFolders("problems/*"), "problems/"), {}};
+    return {ShippedProblem(options.target, ProblemArgument::kTarget), {}};
   }
   Target target{"", ReadFile(options.target)};
   if (!options.problem.empty()) {
-    target.folder = ProblemFolder(options.problem, ExpandFolders("problems/*"), "problems/");
+    target.folder = ShippedProblem(options.problem, ProblemArgument::kOption);
     return target;
   }
   const fs::path folder = fs::absolute(options.target).parent_path();

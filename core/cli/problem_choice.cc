@@ -4,7 +4,9 @@
 
 #include <filesystem>
 
-#include "config/diagnostic.h"  // Closest
+#include <kgrpo/support/closest.h>
+#include "base/directories.h"  // ShippedProblems
+#include "config/problems.h"   // ExpandFolders
 
 namespace kgrpo::cli {
 namespace {
@@ -22,8 +24,8 @@ bool NamesFolder(const std::string& given) {
   return std::filesystem::is_directory(given, code);
 }
 
-std::string ProblemFolder(const std::string& given, const std::vector<std::string>& folders,
-                          const std::string& source) {
+std::string ProblemFolder(const std::string& given, const std::vector<std::string>& folders, const std::string& source,
+                          ProblemArgument argument) {
   if (NamesFolder(given)) {
     std::string folder = given;
     while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
@@ -37,9 +39,16 @@ std::string ProblemFolder(const std::string& given, const std::vector<std::strin
     list += (list.empty() ? "" : ", ") + names.back();
   }
   const std::string closest = Closest(given, names);
-  throw Error(KGRPO_ERROR_INVALID, "--problem " + given + " is neither a folder nor a problem of " + source +
+  const std::string named = argument == ProblemArgument::kOption ? "--problem " + given : "\"" + given + "\"";
+  const char* no_file = argument == ProblemArgument::kOption ? "" : "a file, ";
+  throw Error(KGRPO_ERROR_INVALID, named + " is neither " + no_file + "a folder nor a problem of " + source +
                                        (closest.empty() ? "" : "; did you mean \"" + closest + "\"?") +
                                        (list.empty() ? "; it has none" : "; it has: " + list));
+}
+
+std::string ShippedProblem(const std::string& given, ProblemArgument argument) {
+  const std::string shipped = ShippedProblems().string();
+  return ProblemFolder(given, ExpandFolders(shipped + "/*"), shipped + "/", argument);
 }
 
 }  // namespace kgrpo::cli

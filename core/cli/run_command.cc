@@ -67,7 +67,6 @@ std::unique_ptr<RunProblems> OpenProblems(RankedRun* ranked, const PipelineConfi
 }
 
 int Report(const RunOutcome& outcome) {
-  if (SecondsToDeadline() == 0) std::fprintf(stderr, "the time limit is reached\n");
   if (!outcome.message.empty()) std::fprintf(stderr, "%s\n", outcome.message.c_str());
   return outcome.ExitCode();
 }
@@ -211,7 +210,7 @@ void AddRunCommand(CLI::App& app, const Globals& globals, Action* action) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("run", "Train as a pipeline file says");
   command->add_option("FILE", options->file, "The pipeline file")->required();
-  AddSetOption(command, &options->settings, "Changes one key of the file: --set loop.max_steps=5");
+  AddSetOption(command, &options->settings, "Changes one key of the file: --set 'trainer[1].steps=20'");
   command->add_flag("--overwrite", options->experiment.overwrite, "Delete the run that is in output_dir");
   command->add_option("--variant", options->experiment.variant, "Run only this variant of the file")->type_name("NAME");
   command

@@ -9,28 +9,42 @@
 namespace kgrpo::cli {
 namespace {
 
-// Makes an instance of T, the C++ class of `Interface`. Failures name the part.
+using Places = std::map<std::string, std::string>;  // PipelineConfig::option_places
+
+// Makes an instance of T, the C++ class of `Interface`. Failures name the part, and the option's place where it has
+// one.
 template <typename T, typename Interface>
 std::unique_ptr<T> Make(const PluginLibrary& library, Role role, const std::string& part, const kgrpo_host* host,
-                        const nlohmann::json& options) {
+                        const nlohmann::json& options, const Places& places = {}) {
   const auto* table = library.Table<Interface>(role);
   try {
     return std::make_unique<T>(table, host, options);
   } catch (const Error& error) {
-    throw PartError(error, part + " (" + library.name() + ")");
+    throw PartError(error, part, library.name(), places);
   }
 }
 
-std::vector<std::string> MistakesOf(const std::string& message, const std::string& part) {
+// "mine.yaml:7:12: " where the mistake begins with an option that stands there; else empty.
+std::string PlaceOf(const std::string& mistake, const std::string& part, const Places& places) {
+  constexpr std::string_view kOptions = "options.";
+  if (!mistake.starts_with(kOptions)) return "";
+  const std::string option = mistake.substr(0, mistake.find_first_of(".:[ ", kOptions.size()));
+  const auto place = places.find(part + "." + option);
+  return place == places.end() ? "" : place->second + ": ";
+}
+
+std::vector<std::string> MistakesOf(const std::string& message, const std::string& part, const std::string& plugin,
+                                    const Places& places) {
+  const std::string named = part + " (" + plugin + "): ";
   std::vector<std::string> mistakes;
   std::istringstream lines(message);
   for (std::string line; std::getline(lines, line);) {
     if (mistakes.empty() || line.starts_with("options."))
-      mistakes.push_back(part + ": " + line);
+      mistakes.push_back(PlaceOf(line, part, places) + named + line);
     else
       mistakes.back() += "\n" + line;
   }
-  if (mistakes.empty()) mistakes.push_back(part + ": it does not say why");
+  if (mistakes.empty()) mistakes.push_back(named + "it does not say why");
   return mistakes;
 }
 
@@ -42,8 +56,8 @@ std::string Joined(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-PartError::PartError(const Error& error, const std::string& part)
-    : PartError(error.code(), MistakesOf(error.what(), part)) {}
+PartError::PartError(const Error& error, const std::string& part, const std::string& plugin, const Places& places)
+    : PartError(error.code(), MistakesOf(error.what(), part, plugin, places)) {}
 
 PartError::PartError(kgrpo_error_code code, std::vector<std::string> mistakes)
     : Error(code, Joined(mistakes)), mistakes_(std::move(mistakes)) {}
@@ -85,20 +99,21 @@ PipelineParts Session::MakeParts(const PipelineConfig& config, const std::set<Ro
   const auto make = [&]<typename T, typename Interface>(Role role, const std::string& part, const PluginChoice& choice,
                                                         std::type_identity<T>, std::type_identity<Interface>) {
     const PluginLibrary& library = library_of(role, part, choice);
-    return Make<T, Interface>(library, role, part, services->ForInstance(part, library.name()), choice.options);
+    return Make<T, Interface>(library, role, part, services->ForInstance(part, library.name()), choice.options,
+                              config.option_places);
   };
   using std::type_identity;
-  if (roles.contains(Role::kReward)) {  // the cheap ones first: their mistakes are found before a model is loaded
-    parts.reward =
-        make(Role::kReward, "reward", config.reward, type_identity<Reward>(), type_identity<kgrpo_reward_interface>());
-  }
-  if (roles.contains(Role::kCoder)) {
+  if (roles.contains(Role::kCoder)) {  // the cheap ones first: their mistakes are found before a model is loaded
     parts.coder =
         make(Role::kCoder, "coder", config.coder, type_identity<Coder>(), type_identity<kgrpo_coder_interface>());
   }
   if (roles.contains(Role::kEvaluator)) {
     parts.evaluator = make(Role::kEvaluator, "evaluator", config.evaluator, type_identity<Evaluator>(),
                            type_identity<kgrpo_evaluator_interface>());
+  }
+  if (roles.contains(Role::kReward)) {  // after the evaluator, whose metrics it may name
+    parts.reward =
+        make(Role::kReward, "reward", config.reward, type_identity<Reward>(), type_identity<kgrpo_reward_interface>());
   }
   if (roles.contains(Role::kPolicy)) {
     parts.policy =

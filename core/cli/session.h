@@ -3,6 +3,7 @@
 #define KGRPO_CLI_SESSION_H
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -19,12 +20,15 @@
 
 namespace kgrpo::cli {
 
-// A part that could not be made: what its plugin says, a line each mistake, each behind the part's name: "coder
-// (my_coder): options.seed: expected an integer". A plugin with several mistakes in its options begins a line with
-// "options." for each; other lines belong to the one before them.
+// A part that could not be made: what its plugin says, a line each mistake, each behind the part's name, and
+// the place of an option that a file or --set gives: "mine.yaml:4:9: coder (my_coder): options.seed: expected an
+// integer". A plugin with several mistakes in its options begins a line with "options." for each; other lines belong to
+// the one before them.
 class PartError : public Error {
  public:
-  PartError(const Error& error, const std::string& part);
+  // `places`: PipelineConfig::option_places.
+  PartError(const Error& error, const std::string& part, const std::string& plugin,
+            const std::map<std::string, std::string>& places);
   const std::vector<std::string>& mistakes() const { return mistakes_; }
 
  private:

@@ -196,6 +196,13 @@ void ReadDatabase(const fs::path& file, RunMeasures* run) {
   }
 }
 
+bool EachStageHasSteps(const nlohmann::ordered_json& resolved) {
+  if (!resolved.contains("trainer")) return false;
+  const nlohmann::ordered_json& trainer = resolved["trainer"];
+  if (!trainer.is_array()) return trainer.contains("steps");
+  return std::ranges::all_of(trainer, [](const auto& stage) { return stage.contains("steps"); });
+}
+
 }  // namespace
 
 RunMeasures ReadMeasures(const fs::path& folder, const std::string& variant, LookForDamage look) {
@@ -214,6 +221,7 @@ RunMeasures ReadMeasures(const fs::path& folder, const std::string& variant, Loo
   run.seed = resolved.value("seed", uint64_t{0});
   Flatten(resolved, "", &run.configuration);
   for (const char* own : {"seed", "name", "output_dir"}) run.configuration.erase(own);
+  if (EachStageHasSteps(resolved)) run.configuration.erase("loop.max_steps");  // it has no effect
 
   const fs::path file = folder / "run.sqlite";
   RunMeasures whole = run;

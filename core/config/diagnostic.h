@@ -51,9 +51,5 @@ class ConfigError : public Error {
   std::vector<Diagnostic> diagnostics_;
 };
 
-// The candidate nearest to `word` by edit distance (insertions, deletions, replacements, swaps of neighbours; upper and
-// lower case are the same), if it is near enough to be what was meant; else empty. Ties go to the first.
-std::string Closest(std::string_view word, const std::vector<std::string>& candidates);
-
 }  // namespace kgrpo
 #endif

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -53,6 +54,7 @@ class Loader {
       ForEachChoice(role, [&](Node* choice, const std::string& path) { CheckChoice(role, choice, path); });
     CheckLoop();
     CheckStages();
+    CheckMaxSteps();
     CheckPrompt("system");
     CheckPrompt("user");
     if (!request_.ignore_problems) {
@@ -60,6 +62,7 @@ class Loader {
     }
     Finish();
     PipelineConfig config = ReadPipeline(root_);
+    config.option_places = OptionPlaces();
     config.origins_yaml =
         EmitYamlWithOrigins(root_, [this](const std::string& path, const Position& at) { return OriginOf(path, at); });
     return config;
@@ -80,6 +83,22 @@ class Loader {
         diagnostics_.end());
     SortDiagnostics(&diagnostics_);
     throw ConfigError(std::move(diagnostics_));
+  }
+
+  std::map<std::string, std::string> OptionPlaces() {
+    std::map<std::string, std::string> places;
+    for (Role role : kRoles) {
+      ForEachChoice(role, [&](Node* choice, const std::string& path) {
+        const Node* options = choice->Get("options");
+        if (options == nullptr) return;
+        const std::string part = role == Role::kTrainer && !path.ends_with(']') ? path + "[0]" : path;
+        for (const Node::Member& option : options->members) {
+          const Position& at = option.value.text.line > 0 ? option.value.text : option.value.at;
+          if (at.line > 0 || at.file == "--set") places[part + ".options." + option.key] = at.ToString();
+        }
+      });
+    }
+    return places;
   }
 
   // "configs/quickstart.yaml:12:9", "--set", "variant short", "default".
@@ -210,6 +229,27 @@ class Loader {
       Report(size->at, "loop.batch_size",
              "must be a multiple of loop.trajectories_per_problem, which is " + std::to_string(*share) + ", found " +
                  std::to_string(*batch));
+    }
+  }
+
+  // A stage's own `steps` overrule loop.max_steps, which a file may hold for those that extend it; on the command line
+  // it is meant for this run.
+  void CheckMaxSteps() {
+    const Node* loop = root_.Get("loop");
+    const Node* max_steps = loop == nullptr ? nullptr : loop->Get("max_steps");
+    if (max_steps == nullptr || max_steps->at.file != "--set") return;
+    size_t stages = 0, own = 0;
+    std::string instead;
+    ForEachChoice(Role::kTrainer, [&](Node* stage, const std::string& path) {
+      ++stages;
+      if (stage->Get("steps") == nullptr) return;
+      ++own;
+      instead += " --set " + path + ".steps=" + max_steps->ToJson().dump();
+    });
+    if (stages > 0 && own == stages) {
+      Report(max_steps->at, "loop.max_steps",
+             std::string("it has no effect: ") + (stages == 1 ? "the trainer has" : "each stage has") +
+                 " its own `steps`; for fewer or more write" + instead);
     }
   }
 

@@ -6,6 +6,7 @@
 #define KGRPO_CONFIG_PIPELINE_H
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -116,6 +117,9 @@ struct PipelineConfig {
   ControlsConfig controls;
   std::vector<PluginChoice> observers;
   std::string output_dir;
+  // Where each part's options stand: "reward.options.score" -> "mine.yaml:7:12", "--set"; defaults are left out. Of a
+  // text, its first character. Trainers and observers have their number: "trainer[0].options.gamma".
+  std::map<std::string, std::string> option_places;
   std::string origins_yaml;   // resolved_yaml with a comment behind each value: where it came from
   std::string resolved_yaml;  // the whole file with `extends` and `--set` applied and every default filled in
 };

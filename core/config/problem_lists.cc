@@ -62,11 +62,7 @@ class ProblemLists {
       const std::string path = std::string("problems.") + key + "[" + std::to_string(i) + "]";
       try {
         const std::vector<std::string> found = ExpandFolders(pattern);
-        if (found.empty() && !pattern.empty()) {
-          Report(item.at, path,
-                 (IsPattern(pattern) ? "no folder matches " : "there is no folder ") + Describe(item) +
-                     " (looked from " + std::filesystem::current_path().string() + ")");
-        }
+        if (found.empty() && !pattern.empty()) ReportMissing(item, path);
         folders.insert(folders.end(), found.begin(), found.end());
         if (!IsPattern(pattern)) literal->insert(found.begin(), found.end());
       } catch (const Error& error) {
@@ -78,6 +74,33 @@ class ProblemLists {
     return folders;
   }
 
+  // Entries that a run from the file's own project would find are told of once: it is one mistake to run it elsewhere.
+  void ReportMissing(const Node& item, const std::string& path) {
+    const std::string pattern = item.scalar.get<std::string>();
+    const std::string project = ProjectOf(item.at, pattern);
+    if (!project.empty() && !projects_.insert(project).second) return;
+    Report(item.at, path,
+           (IsPattern(pattern) ? "no folder matches " : "there is no folder ") + Describe(item) + " (looked from " +
+               std::filesystem::current_path().string() + ")" +
+               (project.empty() ? ""
+                                : "; paths in this file are relative to the working folder, and " + project +
+                                      " holds them: run the command from there"));
+  }
+
+  // The folder of the file, or the one above it (of configs/), if it holds what the pattern names; else empty.
+  static std::string ProjectOf(const Position& at, const std::string& pattern) {
+    namespace fs = std::filesystem;
+    if (at.line == 0 || fs::path(pattern).is_absolute()) return "";
+    const fs::path folder = fs::absolute(at.file).lexically_normal().parent_path();
+    for (const fs::path& project : {folder, folder.parent_path()}) {
+      try {
+        if (!ExpandFolders((project / pattern).string()).empty()) return project.string();
+      } catch (const Error&) {  // it cannot be read: no hint
+      }
+    }
+    return "";
+  }
+
   void CheckNotEmpty(const Node& problems, const char* key, const std::vector<std::string>& folders, bool needed) {
     const Node* list = problems.Get(key);
     if (!needed || !folders.empty() || list == nullptr || !list->IsList()) return;
@@ -85,7 +108,7 @@ class ProblemLists {
       const bool reported = std::any_of(diagnostics_->begin(), diagnostics_->end(), [&](const Diagnostic& d) {
         return d.path.starts_with(std::string("problems.") + key + "[");
       });
-      if (reported) return;
+      if (reported || !projects_.empty()) return;
     }
     const Position& at = list->at.line != 0 || list->at.file == "--set" ? list->at
                          : problems.at.line != 0                        ? problems.at
@@ -110,6 +133,7 @@ class ProblemLists {
 
   Node* root_;
   std::vector<Diagnostic>* diagnostics_;
+  std::set<std::string> projects_;  // that ReportMissing has named
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include <kgrpo/support/closest.h>
 #include "config/schema_internal.h"
 #include "config/verbatim.h"  // CountCharacters
 

@@ -2,6 +2,7 @@
 // valijson is all headers and slow to compile.
 #define VALIJSON_USE_EXCEPTIONS 1  // without it valijson ends the process at a malformed schema
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/closest.h>
 
 #include <algorithm>
 #include <exception>

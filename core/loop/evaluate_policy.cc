@@ -1,6 +1,6 @@
 #include "loop/evaluate_policy.h"
 
-#include "config/diagnostic.h"  // Closest
+#include <kgrpo/support/closest.h>
 #include "loop/best_kernels.h"
 #include "loop/heldout.h"
 #include "loop/trajectory.h"

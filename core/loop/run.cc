@@ -32,6 +32,8 @@
 namespace kgrpo {
 namespace {
 
+constexpr const char* kNoCheckpoint = "no checkpoint was written yet";
+
 double Now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -287,7 +289,7 @@ class Runner {
       }
     }
     if (last) return failed + "the last checkpoint is of step " + std::to_string(last->step);
-    return failed + "there is no checkpoint yet: a resumed run starts at the beginning";
+    return failed + kNoCheckpoint;
   }
 
   // The end of a run that did not reach its end: with a checkpoint of the last whole step, where that can be had.
@@ -301,9 +303,11 @@ class Runner {
     } catch (const Error& failure) {  // a full disk: the first error counts
       spdlog::error("what the coder has cost cannot be recorded: {}", failure.what());
     }
+    const bool again = kept.ends_with(kNoCheckpoint);
     // The message of a coder's own limit says what it has cost.
     if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(spending_);
-    kept += "; to continue: kgrpo-host resume " + folder_.path().string();
+    kept +=
+        std::string(again ? "; to start again" : "; to continue") + ": kgrpo-host resume " + folder_.path().string();
     if (options_.console != nullptr) options_.console->Finish();
     if (!cancelled && error.code() != KGRPO_ERROR_NOT_FINITE && error.code() != KGRPO_ERROR_BUDGET) {
       throw Error(error.code(), "step " + std::to_string(at_) + ": " + error.what() + " (" + kept + ")");
@@ -312,7 +316,7 @@ class Runner {
     outcome.status = cancelled ? RunOutcome::Status::kInterrupted : RunOutcome::Status::kStopped;
     outcome.steps = done_;
     outcome.diverged = error.code() == KGRPO_ERROR_NOT_FINITE;
-    outcome.message = (cancelled ? "stopped by the user" : std::string(error.what())) + "; " + kept;
+    outcome.message = (cancelled ? StopWords() : std::string(error.what())) + "; " + kept;
     return outcome;
   }
 

@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <system_error>
 #include <utility>
 
-#include "config/diagnostic.h"  // Closest
+#include <kgrpo/support/closest.h>
 
 namespace kgrpo {
 namespace {
@@ -28,6 +29,16 @@ std::string PluginNameOf(const std::filesystem::path& library) {
   std::string name = library.stem().string();
   if (name.starts_with("lib")) name.erase(0, 3);
   return name;
+}
+
+// The plugins that the folder's build knows, built or not: cmake/Kgrpo.cmake writes the file.
+std::vector<std::string> ShippedPlugins(const std::filesystem::path& directory) {
+  std::vector<std::string> names;
+  std::ifstream file(directory / "shipped_plugins");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty()) names.push_back(line);
+  }
+  return names;
 }
 
 }  // namespace
@@ -84,11 +95,16 @@ const PluginLibrary& PluginLoader::Load(const std::string& plugin) {
 
 Error PluginLoader::NotFound(const std::string& plugin) const {
   std::string tried;
+  std::vector<std::string> names;
   for (const std::filesystem::path& directory : directories_) {
     for (const std::string& file : {plugin + ".so", "lib" + plugin + ".so"})
       tried += "\n    " + (directory / file).string() + ": no such file";
+    for (std::string& name : ShippedPlugins(directory)) names.push_back(std::move(name));
   }
-  std::vector<std::string> names;
+  if (std::find(names.begin(), names.end(), plugin) != names.end()) {
+    return Error(KGRPO_ERROR_NOT_FOUND,
+                 "\"" + plugin + "\" is a shipped plugin that this build leaves out: run scripts/setup; tried" + tried);
+  }
   for (const std::filesystem::path& path : Scan()) names.push_back(PluginNameOf(path));
   const std::string closest = Closest(plugin, names);
   if (tried.empty()) tried = " nothing: there is no plugin folder; name one with --plugin-path or KGRPO_PLUGIN_PATH";

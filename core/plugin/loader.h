@@ -27,7 +27,9 @@ class PluginLoader {
   // thread]
   const PluginLibrary& Load(const std::string& plugin);
 
-  // Why the name finds no library: every path tried, and the closest name there is. [main thread]
+  // Why the name finds no library: every path tried, and the closest name there is. A folder's file shipped_plugins,
+  // which the build writes, names those that it could hold, one a line: one of them was left out of this build. [main
+  // thread]
   Error NotFound(const std::string& plugin) const;
 
   // Each *.so of the directories, in their order, then by name. A directory that does not exist has none.

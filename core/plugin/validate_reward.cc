@@ -97,6 +97,7 @@ void CheckReward(Session& session, const kgrpo_reward_interface& api, kgrpo_rewa
   const kgrpo_coder_answer written = AnswerWith(MadeUpFasterKernel()), unclear = AnswerWithout(KGRPO_CODER_UNCLEAR),
                            failed = AnswerWithout(KGRPO_CODER_FAILED);
   const kgrpo_evaluation* const history[] = {&slower, nullptr};
+  const kgrpo_evaluation* const wrong_before[] = {&wrong};
 
   struct Case {
     const char* name;
@@ -104,6 +105,8 @@ void CheckReward(Session& session, const kgrpo_reward_interface& api, kgrpo_rewa
     const kgrpo_evaluation* candidate;
     bool unchanged = false;
     uint32_t round = 0;
+    const kgrpo_evaluation* current = nullptr;  // null: the reference
+    const kgrpo_evaluation* const* history = nullptr;
   };
   const Case cases[] = {{"a faster kernel", &written, &faster},
                         {"a slower kernel", &written, &slower},
@@ -112,18 +115,19 @@ void CheckReward(Session& session, const kgrpo_reward_interface& api, kgrpo_rewa
                         {"the kernel that it started from", &written, &reference, true},
                         {"an unclear suggestion", &unclear, nullptr},
                         {"a coder that failed", &failed, nullptr},
-                        {"the third round", &written, &faster, false, 2}};
+                        {"the third round", &written, &faster, false, 2, &slower, history},
+                        {"a kernel made of a wrong one", &written, &faster, false, 1, &wrong, wrong_before}};
   for (const Case& made_up : cases) {
     kgrpo_reward_request request{};
     request.struct_size = sizeof(request);
     request.baseline = &reference;
     request.answer = made_up.answer;
     request.candidate = made_up.candidate;
-    request.current = made_up.round > 0 ? &slower : &reference;
+    request.current = made_up.current != nullptr ? made_up.current : &reference;
     request.unchanged = made_up.unchanged ? 1 : 0;
     request.round = made_up.round;
     request.rounds = 3;
-    request.history = history;
+    request.history = made_up.history;
     session.Check(std::string("reward: score of ") + made_up.name,
                   [&] { return CallPure([&] { return Score(api, reward, request); }); });
     if (api.idle == nullptr || made_up.answer == &failed) continue;

@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "config/diagnostic.h"  // Closest
+#include <kgrpo/support/closest.h>
 #include "serve/http_server.h"  // HttpError
 
 namespace kgrpo::serve {

@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "config/diagnostic.h"  // Closest
+#include <kgrpo/support/closest.h>
 #include "serve/http_server.h"  // HttpError
 
 namespace kgrpo::serve {

@@ -3,7 +3,7 @@
  *
  *   echo '{ global: kgrpo_plugin_entry; local: *; };' > plugin.map
  *   gcc -std=c11 -shared -fPIC -O2 -Wall -Wextra -I$KGRPO/core/abi -Wl,--version-script=plugin.map -Wl,-z,defs \
- *       -o reward_c.so reward_c.c
+ *       -o reward_c.so reward_c.c -lm
  *
  * A C compiler is all it takes; CMakeLists.txt does the same. Then: kgrpo-host plugins validate ./reward_c.so
  */

@@ -11,21 +11,24 @@ import math
 from kgrpo_plugin import reward, run
 
 
-def parts(speedup, registers, cap, toll):
-    return {"correct": 0.3, "speedup": math.log2(min(speedup, cap)), "registers": -toll * max(0.0, registers - 64)}
+def worth(round, kernel, cap, toll):
+    """-1 where the kernel does not compile, -0.5 where it is wrong, otherwise the sum of the parts."""
+    if not kernel.correct:
+        return -0.5 if kernel.compiled else -1.0
+    registers = kernel.metrics.get("registers", 0.0)
+    return {"correct": 0.3, "speedup": math.log2(min(round.speedup_of(kernel), cap)),
+            "registers": -toll * max(0.0, registers - 64)}
 
 
 def idle(round, *, cap=8.0, toll=0.001):
-    """The score of a round that leaves the kernel as it is."""
-    return parts(round.previous_speedup, 0, cap, toll)
+    """The score of a round that leaves the kernel as it is. That kernel may be a wrong one of the round before."""
+    return worth(round, round.current, cap, toll)
 
 
 @reward(idle=idle)
 def score(round, *, cap=8.0, toll=0.001):
-    """-1 where the kernel does not compile, -0.5 where it is wrong or there is none, otherwise the sum of the parts."""
-    if not round.correct:
-        return -1.0 if round.candidate and not round.compiled else -0.5
-    return parts(round.speedup, round.metric("registers"), cap, toll)
+    """-0.5 where the coder wrote no kernel, otherwise what its kernel is worth."""
+    return worth(round, round.candidate, cap, toll) if round.candidate else -0.5
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 import unittest
 
 from kgrpo_plugin import example_round
-from reward_python import score
+from reward_python import idle, score
 
 
 class Test(unittest.TestCase):
@@ -15,6 +15,10 @@ class Test(unittest.TestCase):
 
     def test_cap(self):
         self.assertEqual(score(example_round(speedup=100.0), cap=4.0)["speedup"], 2.0)
+
+    def test_idle(self):
+        self.assertEqual(idle(example_round()), score(example_round(speedup=1.0)))
+        self.assertEqual(idle(example_round(current_correct=False)), -0.5)
 
 
 if __name__ == "__main__":

@@ -69,13 +69,13 @@ Sandbox::Sandbox(SandboxMode mode, std::string helper_directory, std::vector<std
   }
   filter_ = true;
   if (!Works(&why)) {
-    missing_ += "system call filter (" + why + "); ";
+    missing_.push_back({"system call filter", why});
     filter_ = false;
     if (!Works(&why)) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot run programs through sandbox_launcher: " + why);
   }
   bubblewrap_ = FindInPath("bwrap");
   if (bubblewrap_.empty()) {
-    missing_ += "namespaces (bwrap is not installed); ";
+    missing_.push_back({"namespaces", "bwrap is not installed", "install the package bubblewrap"});
   } else {
     namespaces_ = true;
     own_proc_ = true;
@@ -84,26 +84,30 @@ Sandbox::Sandbox(SandboxMode mode, std::string helper_directory, std::vector<std
       std::string again;
       if (!Works(&again)) {
         namespaces_ = false;
-        missing_ += "namespaces (" + why + "); ";
+        missing_.push_back({"namespaces", why, "allow unprivileged user namespaces"});
       }
     }
   }
   if (!namespaces_) FindWithoutNamespaces();
   Describe();
   if (mode_ == SandboxMode::kStrict && !(namespaces_ && filter_)) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE,
-                "sandbox: strict is asked for, but this machine lacks " + missing_.substr(0, missing_.size() - 2) +
-                    "; allow unprivileged user namespaces, or set sandbox: auto to run with less");
+    std::string lacks, remedies;
+    for (const Missing& one : missing_) {
+      lacks += (lacks.empty() ? "" : "; ") + one.what + " (" + one.why + ")";
+      if (!one.remedy.empty()) remedies += one.remedy + ", or ";
+    }
+    throw Error(KGRPO_ERROR_UNAVAILABLE, "sandbox: strict is asked for, but this machine lacks " + lacks + "; " +
+                                             remedies + "set sandbox: auto to run with less");
   }
 }
 
 void Sandbox::FindWithoutNamespaces() {
   std::string why;
   landlock_ = true;
-  if (!Works(&why)) landlock_ = false, missing_ += "landlock (" + why + "); ";
+  if (!Works(&why)) landlock_ = false, missing_.push_back({"landlock", why});
   if (geteuid() != 0) return;
   drop_user_ = true;
-  if (!Works(&why)) drop_user_ = false, missing_ += "another user (" + why + "); ";
+  if (!Works(&why)) drop_user_ = false, missing_.push_back({"another user", why});
 }
 
 void Sandbox::Describe() {
@@ -117,21 +121,26 @@ void Sandbox::Describe() {
   if (drop_user_) description_ += "user nobody, ";
   if (filter_) description_ += "seccomp filter, ";
   description_ += "no_new_privs, resource limits";
-  if (!missing_.empty()) description_ += "; not available here: " + missing_.substr(0, missing_.size() - 2);
+  if (missing_.empty()) return;
+  description_ += "; missing:";
+  for (const Missing& one : missing_) {
+    description_ += (&one == &missing_.front() ? " " : ", ") + one.what;
+    if (!one.remedy.empty()) description_ += " (" + one.remedy + ")";
+  }
 }
 
 std::optional<Sandbox> Sandbox::Weaker(const std::string& why) const {
   if (mode_ == SandboxMode::kStrict) return std::nullopt;
   Sandbox weaker = *this;
   if (namespaces_) {
-    weaker.missing_ += "namespaces (" + why + "); ";
+    weaker.missing_.push_back({"namespaces", why});
     weaker.namespaces_ = weaker.own_proc_ = false;
     weaker.FindWithoutNamespaces();
   } else if (landlock_) {
-    weaker.missing_ += "landlock (" + why + "); ";
+    weaker.missing_.push_back({"landlock", why});
     weaker.landlock_ = false;
   } else if (drop_user_) {
-    weaker.missing_ += "another user (" + why + "); ";
+    weaker.missing_.push_back({"another user", why});
     weaker.drop_user_ = false;
   } else {
     return std::nullopt;

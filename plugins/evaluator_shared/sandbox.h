@@ -81,7 +81,11 @@ class Sandbox {
   bool filter_ = false;
   bool landlock_ = false;
   bool drop_user_ = false;
-  std::string missing_;  // what the machine does not offer and why, each followed by "; "
+  struct Missing {
+    std::string what, why;
+    std::string remedy = {};  // empty where none is known
+  };
+  std::vector<Missing> missing_;  // what the machine does not offer
   std::string description_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
+#include <kgrpo/support/closest.h>
 #include <muParser.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 namespace kgrpo::reward {
 namespace {
@@ -147,6 +149,25 @@ class ExpressionReward::Expression {
       Compile();
     } catch (const mu::Parser::exception_type& error) {
       Refuse(static_cast<size_t>(std::max(error.GetPos(), 0)), Words(error));
+    }
+  }
+
+  // Throws for a metric("...") that is none of `declared` and looks like one of them. An evaluator may measure what it
+  // did not declare, so another name is no mistake. A declared name that ends in '/' or '.' is that of a family.
+  void CheckMetrics(const std::vector<std::string>& declared) const {
+    for (size_t at = 0; (at = text_.find("metric", at)) != std::string::npos; ++at) {
+      if (at > 0 && (std::isalnum(static_cast<unsigned char>(text_[at - 1])) != 0 || text_[at - 1] == '_')) continue;
+      const size_t bracket = text_.find_first_not_of(" \t\n", at + std::string_view("metric").size());
+      if (bracket == std::string::npos || text_[bracket] != '(') continue;
+      const size_t quote = text_.find_first_not_of(" \t\n", bracket + 1);
+      if (quote == std::string::npos || text_[quote] != '"') continue;
+      const std::string name = text_.substr(quote + 1, text_.find('"', quote + 1) - quote - 1);
+      const bool known = std::ranges::any_of(declared, [&](const std::string& one) {
+        return name == one || ((one.ends_with('/') || one.ends_with('.')) && name.starts_with(one));
+      });
+      const std::string closest = known ? "" : Closest(name, declared);
+      if (!closest.empty())
+        Refuse(quote, "no part declares a metric \"" + name + "\"; did you mean \"" + closest + "\"?");
     }
   }
 
@@ -329,6 +350,11 @@ std::string ExpressionReward::Warning() const {
   if (warning.empty()) warning = score_->Warning(ValuesOf(request, &wrong, false), "a kernel that does not compile");
   if (!warning.empty()) return warning + "; write correct ? ... : -0.5";
   return no_kernel_->Warning(ValuesOf(request, nullptr, false), "a round without a kernel");
+}
+
+void ExpressionReward::CheckMetrics(const std::vector<std::string>& declared) const {
+  score_->CheckMetrics(declared);
+  no_kernel_->CheckMetrics(declared);
 }
 
 double ExpressionReward::Idle(const kgrpo_reward_request& request) const {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kgrpo::reward {
 
@@ -27,6 +28,10 @@ class ExpressionReward {
   // Warns of expressions that are not finite if a kernel is not correct, does not compile, or is absent: most of those
   // that are no finite number are so then, which a run meets late. Empty: nothing. [any thread]
   std::string Warning() const;
+
+  // Throws for a metric("...") that is none of the declared ones and looks like one of them: it is misspelt. [any
+  // thread]
+  void CheckMetrics(const std::vector<std::string>& declared) const;
 
   // The score of the current kernel as if it were new work. [any thread]
   double Idle(const kgrpo_reward_request& request) const;

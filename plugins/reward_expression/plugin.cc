@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "reward_expression/expression_reward.h"
 
@@ -22,6 +23,10 @@ kgrpo_str OptionsSchema() {
 kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_reward** out) {
   return Guard([&] {
     std::unique_ptr<kgrpo_reward> made(new kgrpo_reward{ExpressionReward(View(options))});
+    std::vector<std::string> declared;
+    Host(host).ForEachDeclaration(
+        [&](const kgrpo_metric_declaration& metric) { declared.push_back(Copy(metric.name)); });
+    made->reward.CheckMetrics(declared);
     if (const std::string warning = made->reward.Warning(); !warning.empty()) Host(host).Warn(warning);
     *out = made.release();
   });

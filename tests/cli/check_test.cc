@@ -56,6 +56,22 @@ TEST_F(CliTest, CheckReportsEverythingAtOnce) {
   EXPECT_EQ(found["mistakes"][1]["suggestion"], "correct");
 }
 
+// A mistake that only the plugin can find, at its place in the file; and a metric that the evaluator does not declare.
+TEST_F(CliTest, CheckSaysWhereAnOptionStands) {
+  Write("mine.yaml", "extends: p.yaml\nreward:\n  plugin: reward_expression\n  options: {score: \"1 + speedupp\"}\n");
+  EXPECT_THAT(Run("check mine.yaml").err,
+              HasSubstr("mine.yaml:4:21: reward (reward_expression): options.score: at character 5 of "));
+  EXPECT_THAT(Run("check mine.yaml --set 'reward.options.score=+'").err,
+              HasSubstr("--set: reward (reward_expression): options.score: at "));
+  Write("metric.yaml",
+        "extends: p.yaml\nreward:\n  plugin: reward_expression\n  options:\n    score: metric(\"commentz\")\n");
+  for (const char* command : {"check metric.yaml", "run metric.yaml"}) {
+    EXPECT_THAT(Run(command).err,
+                HasSubstr("metric.yaml:5:12: reward (reward_expression): options.score: at character 8 of "))
+        << command;
+  }
+}
+
 TEST_F(CliTest, CheckOpensProblemsAndMakesParts) {
   fs::create_directories(directory_.path() / "problems" / "three");
   Write("bad.yaml", "extends: p.yaml\npolicy: {options: {model: /nowhere}}\n");

@@ -110,7 +110,7 @@ TEST_F(CliTest, ResumeGoesOnToTheSameWeights) {
 TEST_F(CliTest, ATimeLimitStopsARunThatCanGoOn) {
   const Result limited = Run("run p.yaml --set output_dir=limited --set loop.max_steps=1000000 --time-limit 3s");
   EXPECT_EQ(limited.code, 130) << limited.err;
-  EXPECT_THAT(limited.err, HasSubstr("the time limit is reached"));
+  EXPECT_THAT(limited.err, HasSubstr("stopped at the time limit; "));
   EXPECT_THAT(limited.err, AnyOf(HasSubstr("a checkpoint of step"), HasSubstr("the last checkpoint is of step")));
   EXPECT_EQ(Run("run p.yaml --set output_dir=x --time-limit soon").code, 2);
 }

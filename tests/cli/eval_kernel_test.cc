@@ -81,7 +81,13 @@ TEST_F(EvalKernelTest, TakesAProblemByName) {
               HasSubstr("--problem one is neither a folder nor a problem of heldout.yaml; "));
   std::filesystem::remove_all(directory_.path() / "problems");
   EXPECT_THAT(Run("eval --kernel k.cu --problem one --evaluator fakes").err,
-              HasSubstr("--problem one is neither a folder nor a problem of problems/; it has none\n"));
+              HasSubstr("--problem one is neither a folder nor a problem of " KGRPO_SOURCE_DIR "/problems/; it has: "));
+}
+
+TEST_F(EvalKernelTest, OptimizeNamesWhatWasGiven) {
+  EXPECT_THAT(
+      Run("optimize twoo --policy uniform").err,
+      HasSubstr("error: \"twoo\" is neither a file, a folder nor a problem of problems/; did you mean \"two\"?"));
 }
 
 // README's samples: what its commands print, from a checkout.
@@ -99,6 +105,7 @@ TEST_F(EvalKernelTest, PrintsWhatReadmeShows) {
     std::filesystem::create_directory_symlink(std::string(KGRPO_SOURCE_DIR "/") + folder, directory_.path() / folder);
   }
   int samples = 0;
+  const std::string judging = test::Read(KGRPO_SOURCE_DIR "/docs/judging.md");
   for (std::string line, command, shown; std::getline(readme, line);) {
     if (line.starts_with("    $ "))
       command += line.substr(6) + "\n";
@@ -110,7 +117,7 @@ TEST_F(EvalKernelTest, PrintsWhatReadmeShows) {
     const std::string err = test::Read(directory_.path() / "err");
     if (err.find("no CUDA toolkit with nvcc was found") != std::string::npos) GTEST_SKIP() << err;
     EXPECT_THAT(words(test::Read(directory_.path() / "out")), testing::StartsWith(words(shown))) << err;
-    ++samples;
+    if (++samples == 1) EXPECT_THAT(judging, HasSubstr(shown)) << "the page shows README's kernel";
     command.clear();
     shown.clear();
   }

@@ -53,10 +53,11 @@ TEST_F(RunWithServiceTest, AStoppedRunTellsWhatItHasCost) {
   server.End();
   EXPECT_EQ(result.code, 130);
   // Three answers of $0.025, and the prompt and max_tokens of the one that was cut short.
-  EXPECT_THAT(result.err, AllOf(ContainsRegex(
-                              "stopped by the user; there is no checkpoint yet: [^;]*; the coder has cost "
-                              "\\$[0-9.]+ so far, of it up to \\$[0-9.]+ for attempts without an answer; to continue: "
-                              "kgrpo-host resume ")));
+  EXPECT_THAT(
+      result.err,
+      AllOf(ContainsRegex("stopped by the user; no checkpoint was written yet; the coder has cost "
+                          "\\$[0-9.]+ so far, of it up to \\$[0-9.]+ for attempts without an answer; to start again: "
+                          "kgrpo-host resume ")));
   const double spent =
       Number(directory_.path() / word / "artifacts/coder/exchanges.sqlite", "SELECT cost FROM spending");
   EXPECT_GT(spent, 3 * 0.025);

@@ -55,6 +55,23 @@ void SetRewards(const fs::path& folder, const std::vector<double>& rewards) {
   transaction.Commit();
 }
 
+TEST(CompareFoldersTest, MaxStepsIsNoDifferenceWhereEachStageHasItsOwn) {
+  std::vector<std::string> folders;
+  for (const std::string max_steps : {"3", "100"}) {
+    const fs::path folder = Folder("max_steps") / max_steps;
+    WriteRun(folder, folders.size(), 4, {1});
+    std::ofstream(folder / "resolved.yaml") << "loop: {max_steps: " << max_steps << "}\ntrainer: [{steps: 2}]\n";
+    folders.push_back(folder.string());
+  }
+  std::vector<std::string> left_out;
+  EXPECT_EQ(GroupRuns(ReadRuns(folders, &left_out)).size(), 1U);
+  for (const std::string& folder : folders) {
+    std::ofstream(fs::path(folder) / "resolved.yaml")
+        << "loop: {max_steps: " << fs::path(folder).filename().string() << "}\ntrainer: [{steps: 2}, {}]\n";
+  }
+  EXPECT_EQ(GroupRuns(ReadRuns(folders, &left_out)).size(), 2U);
+}
+
 // Pairs of runs that differ in name alone: what a seed decides is shared, noise is not.
 TEST(CompareFoldersTest, FortyPairsThatAreAlikeAreSeldomCalledDifferent) {
   std::mt19937 random(11);

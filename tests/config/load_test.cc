@@ -168,6 +168,21 @@ TEST_F(LoadTest, ReadsEveryKey) {
   EXPECT_EQ(config.output_dir, "out/x");
 }
 
+// Run from another folder than the project's, all lists are empty for one reason.
+TEST_F(LoadTest, NamesTheProjectThatHoldsTheProblems) {
+  Write("configs/mine.yaml",
+        "extends: ../base.yaml\nproblems: {train: [\"problems/*\"], heldout: [problems/a, problems/zebra]}\n");
+  fs::create_directory("elsewhere");
+  fs::current_path("elsewhere");
+  const std::string here = fs::current_path().string(), project = fs::current_path().parent_path().string();
+  EXPECT_EQ(MessageOf("../configs/mine.yaml"),
+            "../configs/mine.yaml:2:20: problems.train[0]: no folder matches \"problems/*\" (looked from " + here +
+                "); paths in this file are relative to the working folder, and " + project +
+                " holds them: run the command from there\n"
+                "../configs/mine.yaml:2:57: problems.heldout[1]: there is no folder \"problems/zebra\" (looked from " +
+                here + ")");
+}
+
 // ---- extends ------------------------------------------------------------------------------------
 
 TEST_F(LoadTest, ExtendsMergesMappingsAndReplacesLists) {
@@ -224,6 +239,18 @@ TEST_F(LoadTest, SetReachesIntoStages) {
   const PipelineConfig config = Load("stages.yaml", {"trainer.0.steps=3", "trainer[1].options.loss=cispo"});
   EXPECT_EQ(config.stages[0].steps, 3U);
   EXPECT_EQ(config.stages[1].trainer.options["loss"], "cispo");
+}
+
+TEST_F(LoadTest, SetRefusesMaxStepsWhereEachStageHasItsOwn) {
+  Write("own.yaml",
+        "extends: base.yaml\nloop: {max_steps: 9}\ntrainer: [{plugin: fake_trainer, steps: 3}, {plugin: fake_trainer, "
+        "steps: 4}]\n");
+  EXPECT_EQ(Load("own.yaml").stages[1].steps, 4U) << "a file may hold it for those that extend it";
+  EXPECT_EQ(MessageOf("own.yaml", {"loop.max_steps=2"}),
+            "--set: loop.max_steps: it has no effect: each stage has its own `steps`; for fewer or more write --set "
+            "trainer[0].steps=2 --set trainer[1].steps=2");
+  Write("one.yaml", "extends: base.yaml\ntrainer: [{plugin: fake_trainer, steps: 3}, {plugin: fake_trainer}]\n");
+  EXPECT_EQ(Load("one.yaml", {"loop.max_steps=2"}).stages[1].steps, 2U);
 }
 
 TEST_F(LoadTest, SettingAPluginDropsTheFormerOptionsWhateverTheOrder) {

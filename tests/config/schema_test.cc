@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <kgrpo/support/closest.h>
 
 #include <string>
 #include <vector>

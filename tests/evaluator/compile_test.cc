@@ -29,6 +29,15 @@ TEST(CompileRoutes, EveryShippedProblemTakesTheFastOne) {
   }
 }
 
+TEST(SourcePolicy, ThePageListsTheHeaders) {
+  std::ifstream file(KGRPO_SOURCE_DIR "/docs/evaluator_sim.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  std::istringstream headers(IncludePolicy({}));
+  std::string header;
+  std::getline(headers, header);  // cuda/std/*
+  while (std::getline(headers, header)) EXPECT_THAT(page, testing::HasSubstr("`" + header + "`"));
+}
+
 TEST(SourcePolicy, AllowsCoreHeadersAlone) {
   for (const char* header : {"cuda/barrier", "cuda/pipeline", "cuda/atomic", "cuda/ptx", "cuda/std/array",
                              "cuda/std/type_traits", "exception", "span", "cstdint"})
@@ -39,6 +48,10 @@ TEST(SourcePolicy, AllowsCoreHeadersAlone) {
     EXPECT_THAT(CheckIncludes("\n#include <" + std::string(header) + ">\n", {}), testing::StartsWith("line 2: "))
         << header;
   }
+  EXPECT_EQ(
+      CheckIncludes("#include <fstream>\n", {}),
+      "line 1: #include of \"fstream\" is not allowed: only CUDA's core headers are, and of the C and C++ standard "
+      "libraries what needs no files and no threads; docs/evaluator_sim.md lists them");
   EXPECT_EQ(CheckIncludes("#include <cub/cub.cuh>\n", {"cub"}), "");
   EXPECT_NE(IncludePolicy({}), IncludePolicy({"cub"}));
   EXPECT_EQ(IncludePolicy({"thrust", "cub"}), IncludePolicy({"cub", "thrust"}));

@@ -119,6 +119,11 @@ TEST_F(KernelEvaluatorTest, IncludePolicy) {
     EXPECT_EQ(evaluation.verdict, "forbidden") << line << ": " << evaluation.diagnosis;
     EXPECT_THAT(evaluation.diagnosis, testing::Not(HasSubstr("root:"))) << line;
   }
+  std::string unmarked =
+      WithBody(kHonest);  // the call is of the same unit: the launch function's linkage does not matter
+  ASSERT_NE(unmarked.find("extern \"C\" "), std::string::npos);
+  unmarked.erase(unmarked.find("extern \"C\" "), std::string("extern \"C\" ").size());
+  EXPECT_EQ(Affine(unmarked).verdict, "correct");
   EXPECT_EQ(Affine("#include <cuda_runtime.h>\n#include <cmath>\n#include <cstdio>\n#include <stdint.h>\n" +
                    WithBody(kHonest))
                 .verdict,

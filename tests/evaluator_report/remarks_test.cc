@@ -105,6 +105,9 @@ TEST(RemarksTest, PutTogetherWhatIsSaidOfALine) {
   EXPECT_EQ(lines[0].share, 0.75);
   EXPECT_EQ(lines[0].Text(), "mostly dram; 16 sectors a request, 25% of their bytes used");
   EXPECT_FALSE(lines[0].shared_cycles);
+  const std::vector<LineFacts> one = LinesOf({{"line/3 l1", 1}, {"line_shared_cycles/3", 1}, {"line_sectors/3", 1}});
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(one[0].Text(), "mostly l1; 1 sector a request; 1 cycle a shared memory access");
   EXPECT_EQ(
       Evidence(metrics),
       "By source line: line 12 75% of the time, mostly dram; 16 sectors a request, 25% of their bytes used; line 7 "

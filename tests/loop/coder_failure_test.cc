@@ -277,10 +277,9 @@ TEST_F(CoderFailureTest, DemonstrationsThatFailedAreAskedForAgain) {
     fakes::RunIn(config);
     ADD_FAILURE() << "the run went on";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("(there is no checkpoint yet: a resumed run starts at the beginning; to continue: "
-                          "kgrpo-host resume " +
-                          config.output_dir));
+    EXPECT_THAT(error.what(), HasSubstr("(no checkpoint was written yet; to start again: "
+                                        "kgrpo-host resume " +
+                                        config.output_dir));
   }
   knobs().coder_fails_every = 0;
   EXPECT_EQ(fakes::RunIn(config, true).status, RunOutcome::Status::kFinished);

@@ -225,6 +225,9 @@ TEST_F(HostInterfaceTest, TheDeadlineAsksToStop) {
   while (SecondsToDeadline() > 0) std::this_thread::yield();
   EXPECT_EQ(api_->seconds_left(host_->context), 0) << "never below";
   EXPECT_EQ(api_->cancelled(host_->context), 1);
+  EXPECT_STREQ(StopWords(), "stopped at the time limit");
+  RequestCancel();
+  EXPECT_STREQ(StopWords(), "stopped by the user");
 }
 
 TEST_F(HostInterfaceTest, APluginMayAskForTheStop) {

@@ -57,6 +57,22 @@ TEST(PluginLoader, NamesEveryPathItTried) {
   EXPECT_THAT(MessageOf([] { PluginLoader({}).Load("any"); }), HasSubstr("--plugin-path"));
 }
 
+TEST(PluginLoader, SaysWhenTheBuildLeavesOutAShippedPlugin) {
+  const TemporaryDirectory directory;
+  std::ofstream(directory.path() / "shipped_plugins") << "reward_short\nreward_long\n";
+  PluginLoader loader({directory.path()});
+  EXPECT_EQ(MessageOf([&] { loader.Load("reward_long"); }),
+            "\"reward_long\" is a shipped plugin that this build leaves out: run scripts/setup; tried\n    " +
+                (directory.path() / "reward_long.so").string() + ": no such file\n    " +
+                (directory.path() / "libreward_long.so").string() + ": no such file");
+  EXPECT_THAT(MessageOf([&] { loader.Load("reward_shrt"); }), HasSubstr("did you mean \"reward_short\"?"));
+
+  std::ifstream built(KGRPO_BINARY_DIR "/lib/kgrpo/shipped_plugins");
+  const std::string names{std::istreambuf_iterator<char>(built), {}};
+  EXPECT_THAT(names, HasSubstr("reward_expression\n"));
+  EXPECT_THAT(names, testing::Not(HasSubstr("fakes")));
+}
+
 TEST(PluginLoader, TakesPathsAsTheyAre) {
   PluginLoader loader({});
   EXPECT_EQ(loader.Load((kGood / "fakes.so").string()).name(), "fakes");

@@ -107,6 +107,8 @@ TEST(ValidatePlugin, FindsABrokenCreate) {
 
 TEST(ValidatePlugin, FindsABrokenReward) {
   const std::string score = "reward: score of a faster kernel: ";
+  EXPECT_EQ(FirstFailure("idle_of_wrong_is_infinite"),
+            "reward: idle in place of a kernel made of a wrong one: the idle score is inf: it must be finite");
   EXPECT_EQ(FirstFailure("nan_score"), score + "the score is nan: it must be finite");
   EXPECT_EQ(FirstFailure("infinite_score"), score + "the score is inf: it must be finite");
   EXPECT_EQ(FirstFailure("score_not_set"), score + "success without a score");

@@ -80,5 +80,17 @@ TEST_F(ValidateProgram, FindsOneWhoseScoreFails) {
   EXPECT_THAT(Faulty("echoes", "no method"), HasSubstr("has no number \"score\""));
 }
 
+// A round may begin with a wrong kernel, whose speedup is 0.
+TEST_F(ValidateProgram, FindsAnIdleThatTakesTheCurrentKernelToBeCorrect) {
+  const fs::path script = directory_.path() / "idle.py";
+  fs::copy_file(KGRPO_SOURCE_DIR "/python/kgrpo_plugin.py", directory_.path() / "kgrpo_plugin.py");
+  std::ofstream(script) << "import math\nfrom kgrpo_plugin import reward, run\n"
+                           "def idle(round):\n    return math.log2(round.previous_speedup)\n"
+                           "@reward(idle=idle)\ndef one(round):\n    return 1.0\nrun()\n";
+  EXPECT_THAT(FirstFailure({"python3", script.string()}),
+              AllOf(HasSubstr("reward: idle in place of a kernel made of a wrong one: it failed: "),
+                    HasSubstr("math domain error")));
+}
+
 }  // namespace
 }  // namespace kgrpo

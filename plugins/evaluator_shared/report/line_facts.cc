@@ -20,6 +20,12 @@ unsigned ReadLine(std::string_view text, std::string_view* rest) {
   return line;
 }
 
+// "1 cycle", "1.5 cycles".
+std::string Counted(double count, const std::string& what) {
+  const std::string digits = ThreeDigits(count);
+  return digits + " " + what + (digits == "1" ? "" : "s");
+}
+
 }  // namespace
 
 std::vector<LineFacts> LinesOf(const std::vector<Metric>& metrics) {
@@ -64,11 +70,11 @@ std::string LineFacts::Text() const {
   const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
   if (!bound.empty()) add("mostly " + bound);
   if (sectors) {
-    add(ThreeDigits(*sectors) + " sectors a request");
+    add(Counted(*sectors, "sector") + " a request");
     if (sectors_used) text += ", " + Percent(*sectors_used) + " of their bytes used";
   }
   if (shared_cycles) {
-    add(ThreeDigits(*shared_cycles) + " cycles a shared memory access");
+    add(Counted(*shared_cycles, "cycle") + " a shared memory access");
     if (shared_conflicts) text += ", " + Percent(*shared_conflicts) + " by bank conflicts";
   }
   return text;
