@@ -33,7 +33,7 @@ std::string OneLine(const std::string& text, size_t width) {
   return line.substr(0, end) + "...";
 }
 
-// Where the run's time went, a row a part; docs/loop.md says which are of the clock and which are sums over threads.
+// The run's time by part, a row each; docs/loop.md says which are of the clock and which are sums over threads.
 void ShowTimes(Console& console, RunDatabase& database, size_t steps) {
   std::vector<std::vector<std::string>> rows;
   const auto add = [&](const std::string& name, double seconds) {
@@ -45,7 +45,7 @@ void ShowTimes(Console& console, RunDatabase& database, size_t steps) {
   console.Table("", {"time", "seconds", "a step"}, rows);
 }
 
-// What the coder cost and how often it failed; nothing of a coder that does neither.
+// The coder's cost and failures; shows nothing if there are none.
 void ShowCoder(Console& console, RunDatabase& database) {
   const CoderTotals totals = database.ReadCoderTotals(kAllSteps);
   if (totals.errors > 0) {
@@ -68,7 +68,7 @@ void ShowCoder(Console& console, RunDatabase& database) {
   }
 }
 
-// What the observers that come with kgrpo wrote there: "", or ", metrics.jsonl, TensorBoard events".
+// Files that kgrpo's own observers wrote there: "", or ", metrics.jsonl, TensorBoard events".
 std::string ObserversFiles(const std::filesystem::path& folder) {
   std::string files = std::filesystem::exists(folder / "metrics.jsonl") ? ", metrics.jsonl" : "";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {

@@ -58,7 +58,7 @@ bool IsEnd(const std::vector<Metric>& metrics, const std::string& name) {
   return false;
 }
 
-// What a declared metric is called, the rest of its name behind that of its family.
+// The label of a declared metric; one of a family adds the rest of its name.
 std::string LabelOf(const DeclaredMetric& declared, const std::string& name) {
   std::string label = declared.label;
   if (declared.IsFamily()) {
