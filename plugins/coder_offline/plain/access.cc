@@ -10,7 +10,7 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-// Whether what stands at [begin, end) of an expression is assigned to, or its address taken.
+// Whether the expression at [begin, end) is assigned to, or its address taken.
 bool Written(const PlainSource& source, size_t begin, size_t end) {
   const auto two = [&](size_t i, const char* mark) { return source.Follows(i, {mark, mark}); };
   if (two(end, "+") || two(end, "-")) return true;
