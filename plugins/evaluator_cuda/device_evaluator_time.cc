@@ -34,9 +34,9 @@ std::string TimeText(double seconds) {
   return text.str();
 }
 
-// Bounds on the difference between a candidate's outputs at the timing size and the reference kernel's. The size of the
-// values is not known there; it is taken from `expected`, of the largest correctness case. Twice the bound, since both
-// kernels may be off by it; once where there are no cases and the reference is taken to be right.
+// Bounds on the difference between a candidate's outputs at the timing size and the reference kernel's. The magnitude
+// of the values is not known there; it is taken from `expected`, of the largest correctness case. Twice the bound,
+// since both kernels may be off by it; once where there are no cases and the reference is taken to be right.
 std::vector<evaluator::ErrorBound> BoundsOf(const Problem& problem, const std::vector<evaluator::Expected>& expected,
                                             bool extremes) {
   const double times = expected.empty() ? 1 : 2;

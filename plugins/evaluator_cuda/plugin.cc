@@ -257,7 +257,7 @@ kgrpo_error* Report(const kgrpo_evaluator* self, const kgrpo_problem* problem, c
   return Guard([&] { kgrpo::evaluator::PutReport(problem->open.problem, self->description, *request, html); });
 }
 
-// Finding what a kernel passes that skips the work needs an oracle without a device: evaluator_sim's check does it.
+// Checks for kernels that skip the work and pass need an oracle without a device: evaluator_sim's check has them.
 kgrpo_error* CheckProblem(kgrpo_evaluator* self, const kgrpo_problem* problem, kgrpo_problem_finding_sink sink) {
   return Guard([&] {
     kgrpo::evaluator::PutFindings(
