@@ -1,4 +1,4 @@
-// What a call across the plugin ABI costs beyond the plugin's own work: of a plugin by the host, through the host's
+// Cost of a call across the plugin ABI beyond the plugin's own work: of a plugin by the host, through the host's
 // wrappers, and of the host by a plugin, through the tables that it gets. In a loaded library, as in a run.
 //
 //   build/bin/abi_bench --calls 2000000

@@ -1,4 +1,4 @@
-// What the coder's HTTP client costs and loses, against a server on this machine that answers after a fixed delay.
+// Cost and losses of the coder's HTTP client, against a server on this machine that answers after a fixed delay.
 //
 //   coder_bench [--concurrency 256] [--count 5120] [--delay 0.2]
 //               [--failing 0.2] [--failing-count 1000] [--events 200]
@@ -37,7 +37,7 @@ using kgrpo::coder_gpt4o::Completion;
 using kgrpo::coder_gpt4o::CompletionClient;
 using Clock = std::chrono::steady_clock;
 
-// What the client may cost; docs/coder_service.md.
+// Bounds on the client's cost; docs/coder_service.md.
 constexpr double kLeastThroughput = 0.95;
 constexpr double kMostMilliseconds = 0.5;
 constexpr double kMostMillisecondsAPiece = 0.01;

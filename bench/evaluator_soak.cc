@@ -43,7 +43,7 @@ Kind KindOf(uint64_t number) {
   return number % 10 == 9 ? static_cast<Kind>(1 + number / 10 % (kKinds - 1)) : kPlain;
 }
 
-// What a launch function of that kind does before its own work.
+// The code that a launch function of that kind runs before its own work.
 const char* MischiefOf(Kind kind) {
   switch (kind) {
     case kCrash:
@@ -92,7 +92,7 @@ class Soak {
     }
   }
 
-  // Whether all is well.
+  // Whether nothing leaked and no verdict was unexpected.
   bool Run() {
     std::printf("# %s\njudged,seconds,open_files,children,zombies,threads,temporary_files,rss_mib,device_free_mib\n",
                 evaluator_.Describe().c_str());

@@ -1,5 +1,5 @@
-// What a step's judging costs on the GPU: different kernels of several problems, judged from several threads, nothing
-// of them known before.
+// Cost of a step's judging on the GPU: different kernels of several problems, judged from several threads, none of them
+// seen before.
 //
 //   evaluator_throughput [--route fast|nvcc] [--checks interpreted|device] [--threads 8] [--count 64] [--budget 0.3]
 //   [--clear-share 0.1] PROBLEM_DIRECTORY...

@@ -1,5 +1,5 @@
-// What a request to a program costs beyond the program's own work: scores of a reward, one after the other, by a
-// program that answers without reading them (this one, with --answer), and by a Python script of the kit.
+// Cost of a request to a program beyond the program's own work: scores of a reward, one after the other, by a program
+// that answers without reading them (this one, with --answer), and by a Python script of the kit.
 //
 //   build/bin/program_bench --requests 20000
 #include <time.h>

@@ -1,4 +1,4 @@
-// What the evaluator's service costs over its library, and whether it leaks.
+// Cost of the evaluator's service over its library, and its leaks.
 //
 //   serve_bench [--threads 2] [--count 60] [--repeat 3] PROBLEM_DIRECTORY...
 //   serve_bench --soak 10000 [--abort 0.1] [--clients 8] PROBLEM_DIRECTORY...
@@ -136,7 +136,7 @@ std::string BodyOf(const Arguments& arguments, const Candidate& candidate) {
 void Throughput(const Arguments& arguments) {
   Bench bench(arguments, false);
   const std::vector<Candidate> candidates = bench.Candidates(arguments.count);
-  // What the first one of a problem pays for.
+  // Warm up, since the first evaluation of a problem costs more.
   for (size_t i = 0; i < arguments.problems.size(); ++i) {
     const Candidate reference = {i, kgrpo::Copy(bench.problem(i).info().source)};
     bench.evaluator().Evaluate(bench.problem(i), reference.source, 0);

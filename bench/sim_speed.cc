@@ -61,7 +61,7 @@ struct Measured {
   Trouble trouble;
 };
 
-// What running a kernel needs, without an evaluator around it.
+// The parts needed to run a kernel, without an evaluator around it.
 class Bench {
  public:
   explicit Bench(const Arguments& arguments)

@@ -1,6 +1,6 @@
-// Whether the interpreter computes what a GPU computes: random kernels (tests/simt/generated), compiled once, run on
-// both, and every value compared. Bit for bit, but any NaN equals any other; what hardware approximates must agree
-// within the documented error.
+// Compares the interpreter with a GPU: random kernels (tests/simt/generated) are compiled once, run on both, and every
+// value is compared. Bit for bit, but any NaN equals any other; what hardware approximates must agree within the
+// documented error.
 //
 //   sim_vs_gpu [--from N] [--count N] [--jobs N] [--no-device] [--kinds NAME,...] [--different FOLDER] [--all]
 //
@@ -52,7 +52,7 @@ struct Options : ComparisonOptions {
 
 constexpr size_t kMostWorkers = 256;
 
-// What the workers share with this process.
+// Memory that the workers share with this process.
 struct Shared {
   std::atomic<uint64_t> next_unit;
   std::array<std::atomic<uint64_t>, kMostWorkers> unit, kernel;  // at work, by worker: number + 1, 0 for none

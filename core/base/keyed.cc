@@ -9,7 +9,7 @@
 namespace kgrpo {
 namespace {
 
-// What a word of the input is: the upper half of the counter, so that no two roles share a block.
+// The kind of an input word. It is the upper half of the counter, so that no two roles share a block.
 enum class Role : uint64_t { kLengths = 0, kStream = 1, kKey = 2, kIndex = 3 };
 
 uint64_t Block(uint64_t state, uint64_t word, Role role) {

@@ -9,7 +9,7 @@
 namespace kgrpo {
 namespace {
 
-// Where no port is given, jobs that share a machine must not meet by accident. Below the ephemeral ports.
+// Range of default ports, below the ephemeral ones: jobs that share a machine must not meet by accident.
 constexpr uint64_t kFirstPort = 20000, kPorts = 12000;
 
 class Reader {

@@ -39,7 +39,7 @@ void MakeDirectory(const std::filesystem::path& directory) {
 // child that had it open would hold the lock on.
 int Open(const std::filesystem::path& path) {
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW;
-  // Where it is there already O_CREAT is left out: in a folder like /tmp Linux refuses it on another user's file.
+  // An existing file is opened without O_CREAT: in a folder like /tmp Linux refuses it on another user's file.
   int descriptor = ::open(path.c_str(), kFlags);
   if (descriptor < 0 && errno == ENOENT) {
     descriptor = ::open(path.c_str(), kFlags | O_CREAT, 0644);

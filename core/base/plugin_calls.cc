@@ -26,7 +26,7 @@ struct CodeRange {
 constinit CodeRange ranges[64];
 constinit std::atomic<size_t> known{0};
 
-// What a thread holds from its first call to its end.
+// State of a thread between its first call and its end.
 struct ThreadHold {
   explicit ThreadHold(internal::CallSlot* taken) : slot(taken) {}
   // A thread that ends within a function called exit(): its slot goes on telling.

@@ -28,7 +28,7 @@ struct CheckOptionsGiven {
   std::string variant;
 };
 
-// What a check found.
+// Results of a check.
 struct Findings {
   std::vector<Diagnostic> mistakes;      // of the file
   std::vector<std::string> failures;     // of parts and problems
@@ -82,7 +82,7 @@ std::vector<std::optional<PromptState>> OpenProblems(Evaluator& evaluator, const
   return first_rounds;
 }
 
-// What a run would find of the policy's context before its first step. `parts`: as far as they could be made.
+// The check of the policy's context that a run makes before its first step. `parts`: as far as they could be made.
 void LookAtContext(const PipelineConfig& config, const PipelineParts& parts,
                    const std::vector<std::optional<PromptState>>& first_rounds, Findings* findings) {
   if (parts.policy == nullptr || parts.trainers.empty()) return;

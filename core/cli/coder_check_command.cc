@@ -103,7 +103,7 @@ CoderAnswer Ask(const Globals& globals, Coder& coder, const kgrpo_coder_request&
   return *std::move(answer);
 }
 
-// What to ask about: a problem's folder, and which of the file's it is, for people.
+// The problem to ask about: its folder, and for people which of the file's problems it is.
 struct Chosen {
   std::string folder;
   std::string which;

@@ -142,8 +142,8 @@ Asked AskedOf(Session& session, const EvalOptions& options) {
   return {std::move(session.MakeParts(config, request.roles).evaluator), config.evaluator.plugin, folder};
 }
 
-// What the kernel is held against. A model's time depends a little on the compiler and on how many blocks it samples,
-// so the reference is judged as the kernel is; who measures does that by itself.
+// The baseline of the comparison. A model's time depends a little on the compiler and on how many blocks it samples, so
+// the reference is judged as the kernel is; evaluators that measure do that by themselves.
 Evaluation BaselineOf(Evaluator& evaluator, const Problem& problem, const EvalOptions& options) {
   Evaluation baseline = evaluator.Baseline(problem);
   if (options.quick || !baseline.modelled) return baseline;
@@ -157,7 +157,7 @@ Evaluation BaselineOf(Evaluator& evaluator, const Problem& problem, const EvalOp
   return baseline;
 }
 
-// What the problem says that it needs against what the kernel was counted to do, in the evaluator's words. Without a
+// Compares the work that the problem declares with the work counted of the kernel, in the evaluator's words. Uses no
 // baseline: where the bound is too high, the reference is beyond it too.
 int DisputeBound(const EvalOptions& options, const Asked& asked, const std::string& source) {
   if (!asked.evaluator->CountsWork()) {

@@ -43,7 +43,7 @@ fs::path ExperimentFolder(const PlannedRun& planned) {
 
 enum class State { kNew, kUnfinished, kFinished };
 
-// How far the run is. Throws KGRPO_ERROR_INVALID where its folder holds a run of another configuration.
+// The state of the run. Throws KGRPO_ERROR_INVALID where its folder holds a run of another configuration.
 State StateOf(const PlannedRun& planned) {
   const fs::path folder = planned.config.output_dir;
   if (!fs::exists(folder / "run.sqlite")) return State::kNew;

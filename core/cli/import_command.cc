@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 struct ImportOptions {
   std::string format, path, python;
-  // What the program is given as it stands: option and value.
+  // Options and values passed to the program unchanged.
   std::vector<std::pair<std::string, std::string>> values;
   bool json = false;
 };

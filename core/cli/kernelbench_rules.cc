@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kMillisecond = 1e-3;
 
-// What our evaluators find and a comparison of outputs does not. Such a verdict comes before a time is known. Not
+// Verdicts of our evaluators that a comparison of outputs does not find. They come before a time is known. Not
 // not_timed: without correctness sizes nobody knows whether such a kernel is correct.
 constexpr std::array<std::string_view, 10> kNotLookedFor = {
     "race",        "uninitialised",  "divergent",   "input_modified", "non_deterministic",

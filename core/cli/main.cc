@@ -90,7 +90,7 @@ void PrintError(std::string message) {
 }
 
 int Main(int argc, char** argv) {
-  // Where the parent ignores it, the exit codes of our own children are thrown away and waiting for one of them fails.
+  // A parent that ignores SIGCHLD would have our children's exit codes thrown away, and waiting for a child fail.
   std::signal(SIGCHLD, SIG_DFL);
   CLI::App app("Trains a language model to suggest optimisations of CUDA kernels.", "kgrpo-host");
   app.set_version_flag("--version", "kgrpo-host " KGRPO_VERSION " (plugin ABI " + std::to_string(KGRPO_ABI_MAJOR) +

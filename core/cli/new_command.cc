@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the program is given as it stands.
+// Arguments passed to the program unchanged.
 struct NewOptions {
   std::string file;
   std::vector<std::pair<std::string, std::vector<std::string>>> values;

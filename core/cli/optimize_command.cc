@@ -71,7 +71,7 @@ PolicySource PolicyOf(const std::string& given) {
   return source;
 }
 
-// What is optimised: a problem's folder, and the kernel to begin with where it is not the reference.
+// The target: a problem's folder, and the kernel to begin with where it is not the reference.
 struct Target {
   std::string folder;
   std::optional<std::string> start;

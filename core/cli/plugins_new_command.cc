@@ -52,7 +52,7 @@ const Project& Find(const std::string& kind, const std::string& language) {
               "there is no project for a plugin of kind " + kind + " in " + language + "; there are: " + there);
 }
 
-// What file, symbol and module may be called.
+// Refuses a name that cannot be that of a file, a symbol and a module.
 void CheckName(const std::string& name) {
   const bool fine = !name.empty() &&
                     name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos &&

@@ -81,7 +81,7 @@ Json ToJson(const std::vector<ProblemFinding>& findings) {
   return json;
 }
 
-// What is known of one folder.
+// Results for one folder.
 struct Looked {
   std::optional<Problem> problem;
   std::optional<Evaluation> baseline;

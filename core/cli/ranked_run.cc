@@ -63,7 +63,7 @@ std::unique_ptr<RunProblems> RankedRun::OpenProblems(const PipelineConfig& confi
   return problems;
 }
 
-// What plugins keep of a rank's work, such as the answers that its coder was paid for, stays with the run.
+// The run's folder holds what plugins keep of a rank's work, such as the answers that its coder was paid for.
 std::filesystem::path RankedRun::ArtifactRoot(const std::string& output_dir) const {
   return std::filesystem::path(output_dir) / "artifacts" / ("rank-" + std::to_string(ranks_.rank()));
 }

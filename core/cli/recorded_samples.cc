@@ -67,7 +67,7 @@ RecordedSample ReadSample(const JsonLine& line) {
   return sample;
 }
 
-// What the trajectories of a file have shown so far.
+// The trajectories of a file as read so far.
 class Trajectories {
  public:
   void Add(const RecordedSample& sample) {

@@ -28,7 +28,7 @@
 namespace kgrpo::cli {
 namespace {
 
-// What a person sees of a run, and the same in the folder's run.log, to which log lines go as well. One a process.
+// Shows a run on the console and writes the same to the folder's run.log, as well as log lines. One a process.
 class RunConsole {
  public:
   RunConsole(const RunFolder& folder, bool quiet) : quiet_(quiet) {

@@ -138,7 +138,7 @@ void PrintDifferences(const std::vector<SuiteEntry>& entries, bool markdown) {
   PrintMarkdownTable(header, rows);
 }
 
-// What the speedups by KernelBench's rules are over.
+// Prints the baselines of the speedups by KernelBench's rules.
 void PrintPytorch(const SuiteOptions& options, const std::vector<SuiteResult>& published, const std::string& hardware) {
   size_t correct = 0, listed = 0, measured = 0;
   for (const SuiteResult& result : published) {

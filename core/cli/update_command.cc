@@ -87,7 +87,7 @@ void RequireEmpty(const std::filesystem::path& directory) {
   }
 }
 
-// What the trainer says of a sample is said of its line.
+// A trainer's error about a sample names the sample's line.
 Trainer::Update Train(Trainer& trainer, const std::vector<kgrpo_sample>& c_samples, const std::string& file,
                       const std::vector<RecordedSample>& samples) {
   try {

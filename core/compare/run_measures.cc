@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What is told of one trajectory.
+// Figures of one trajectory.
 struct Episode {
   uint64_t step = 0;
   std::string problem;

@@ -42,7 +42,7 @@ std::optional<YAML::Mark> OpenBracket(const std::string& yaml) {
     while (parser.HandleNextDocument(open)) {
     }
   } catch (const YAML::Exception&) {
-    // What is open there matters, not why.
+    // Only the containers open at the error matter, not the error.
   }
   for (auto mark = open.marks().rbegin(); mark != open.marks().rend(); ++mark) {
     const auto at = static_cast<size_t>(mark->pos);

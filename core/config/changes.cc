@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::array<std::string_view, 6> kMayChange = {
     "coder.options", "evaluator.options.servers", "loop.workers", "loop.hang_seconds", "checkpoint", "observers"};
 
-// Whether --set can name the key: it takes a path apart at these.
+// Whether --set can name the key: it takes a path apart at these characters.
 bool CanBeNamed(const std::string& key) {
   return !key.empty() && key.find_first_of(".[]=") == std::string::npos;
 }

@@ -22,7 +22,7 @@ bool IsPlain(const std::string& text) {
   if (!std::all_of(text.begin(), text.end(), harmless)) return false;
   std::vector<Diagnostic> none;
   const Node read = ParseYaml(text, "", 0, &none);
-  // What an older YAML would read as a boolean is quoted too.
+  // Words that YAML 1.1 reads as booleans are quoted too.
   static const std::vector<std::string> kYaml11 = {"yes", "no", "on", "off", "y", "n"};
   std::string lower;
   for (char c : text) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -72,7 +72,7 @@ std::string EmitShortList(const Json& value) {
   return line + "]";
 }
 
-// Where values came from, told behind them as comments; none of it where there is no tree to tell from.
+// The origins of values, written behind them as comments. Without a tree to read them from there are none.
 struct Origins {
   const Node* node = nullptr;
   std::string path;
@@ -96,7 +96,7 @@ struct Origins {
 
 std::string Emit(const Json& value, const std::string& indent, const Origins& origins);
 
-// What follows "key:" or "-".
+// The text after "key:" or "-".
 std::string EmitMember(const Json& value, const std::string& indent, bool in_list, const Origins& origins) {
   if (value.is_string() && FitsLiteral(value.get<std::string>())) {
     std::string block = EmitLiteral(value.get<std::string>(), indent + "  ");

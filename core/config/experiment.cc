@@ -25,7 +25,7 @@ bool IsName(const std::string& name) {
   });
 }
 
-// What stands in a folder's name for any text.
+// Makes any text usable in a folder's name.
 std::string AsFolderName(std::string text) {
   for (char& c : text) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && std::string_view("._-=+").find(c) == std::string::npos)
@@ -128,7 +128,7 @@ class Reader {
     return variants;
   }
 
-  // What the experiment itself decides for each run.
+  // Refuses keys that the experiment itself sets for each run.
   void RefuseReserved(const std::vector<std::string>& settings, const Position& at, const std::string& path) {
     for (const std::string& setting : settings) {
       const std::string key = setting.substr(0, setting.find('='));

@@ -21,8 +21,8 @@ bool IsKeyCharacter(char c) {
   return IsLetterOrDigit(c) || c == '-' || c == '_';
 }
 
-// What the keys of services begin with, how many characters follow at least, and whether dashes and underscores are
-// among them: where they are not, hf_SmolLM2-135M-Instruct-tuned is a folder.
+// Prefixes of the keys of services, the least number of characters after them, and whether these include dashes and
+// underscores: hf_SmolLM2-135M-Instruct-tuned is a folder, since an hf_ key has neither.
 struct Prefix {
   std::string_view text;
   size_t least;
@@ -51,7 +51,7 @@ size_t KeyLength(std::string_view text, size_t at) {
   return 0;
 }
 
-// Whether some part between dashes is as long as no word, with a digit in it: keys are drawn at random, and
+// Whether some part between dashes is longer than any word and has a digit: keys are drawn at random, while
 // sk-attention-fused-v2 is a name.
 bool IsDrawn(std::string_view key) {
   constexpr size_t kLongest = 16;

@@ -75,7 +75,7 @@ class Loader {
 
   void Finish() {
     if (diagnostics_.empty()) return;
-    // What could not be read was reported: that the schema does not like what is left of it is no news.
+    // Values that could not be read are reported already: the schema's errors about the rest of them add nothing.
     const auto found_later = diagnostics_.begin() + static_cast<std::ptrdiff_t>(unreadable_count_);
     diagnostics_.erase(
         std::remove_if(found_later, diagnostics_.end(),

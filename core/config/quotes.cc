@@ -55,7 +55,7 @@ std::optional<QuotedText> LastQuotedText(const std::string& yaml) {
     while (parser.HandleNextDocument(last)) {
     }
   } catch (const YAML::Exception&) {
-    // Where it stopped matters here, not why.
+    // Only the place of the error matters, not its cause.
   }
   if (!last.at()) return {};
   const std::vector<std::string_view> lines = LinesOf(yaml);

@@ -12,8 +12,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What the command lines said that the run was made by: "overrides" of the one that began it, and "resumed", an entry
-// for each that changed something when the run went on, with the values before.
+// Settings on the run's command lines: "overrides", of the one that began it, and "resumed", an entry for each resume
+// that changed something, with the values before.
 Json OverridesOf(const RunFolder& folder, const std::string& resolved_yaml, const std::vector<std::string>& now,
                  std::optional<uint64_t> resumed_after) {
   if (!resumed_after) return {{"overrides", now}};

@@ -17,7 +17,7 @@ struct Counter {
   double Share(size_t of) const { return of == 0 ? 0 : static_cast<double>(count) / static_cast<double>(of); }
 };
 
-// What the coder did: in the rounds, and in those that trajectories were dropped in, which leave no round but count as
+// Figures of the coder over all rounds. A round in which its trajectory was dropped leaves no record but counts as
 // tried.
 struct CoderFigures {
   std::map<kgrpo_coder_outcome, Counter> errors;

@@ -192,7 +192,7 @@ class Searching {
     } catch (const Error& error) {
       flight.Abandon();
       parts.cancelled = user;
-      // What was paid for is kept.
+      // The results so far were paid for: keep them.
       if (error.code() == KGRPO_ERROR_BUDGET)
         result_.ended = "the coder's own limit";
       else if (error.code() != KGRPO_ERROR_CANCELLED)

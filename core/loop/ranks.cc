@@ -130,7 +130,7 @@ void Ranks::Agree(const std::string& versions, const std::string& pipeline,
   agreed_ = true;
 }
 
-// What each rank is about to run, by rank.
+// Requires all ranks to run the same. `all`: programs and pipeline of each, by rank.
 void Ranks::Compare(const std::vector<std::string>& all) {
   const Json leader = FromBytes(all[0]);
   std::vector<std::string> pipelines;
@@ -270,7 +270,7 @@ void Ranks::Watch() {
   }
 }
 
-// Who is gone where words can no longer be exchanged.
+// The party to report as lost when messages can no longer be exchanged.
 const char* Ranks::PlaceOwner() const {
   return leads() ? "the place where the ranks meet" : "rank 0";
 }

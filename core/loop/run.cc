@@ -91,7 +91,7 @@ class Runner {
                 ". final/ is the model that the run started from: fix the cause, and run again with --overwrite"};
   }
 
-  // Where the run stands, and the first words about it.
+  // Loads the state that the run starts from, and shows the header and the first notes.
   void Open() {
     if (options_.console != nullptr) ShowHeader(*options_.console, config_, parts_, problems_, folder_);
     std::string notice = options_.notice;
@@ -274,7 +274,7 @@ class Runner {
     metrics["time/heldout"] = watch.seconds();
   }
 
-  // What a run that ends with `error` leaves to go on from.
+  // The checkpoint that a run which ends with `error` can be resumed from, in words.
   std::string KeepCheckpoint(const Error& error) {
     const std::optional<CheckpointState> last = models_.Last();
     std::string failed;

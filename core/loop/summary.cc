@@ -28,7 +28,7 @@ std::string Percent(size_t count, size_t of) {
   return Fixed(of == 0 ? 0 : 100 * static_cast<double>(count) / static_cast<double>(of), 0) + "%";
 }
 
-// Where the run's time went, a row a part; docs/loop.md says which are of the clock and which are sums over threads.
+// The run's time by part, a row each; docs/loop.md says which are of the clock and which are sums over threads.
 void ShowTimes(Console& console, RunDatabase& database, size_t steps) {
   std::vector<std::vector<std::string>> rows;
   const auto add = [&](const std::string& name, double seconds) {
@@ -40,7 +40,7 @@ void ShowTimes(Console& console, RunDatabase& database, size_t steps) {
   console.Table("", {"time", "seconds", "a step"}, rows);
 }
 
-// What the coder cost and how often it failed; nothing of a coder that does neither.
+// The coder's cost and failures; shows nothing if there are none.
 void ShowCoder(Console& console, RunDatabase& database) {
   const CoderTotals totals = database.ReadCoderTotals(kAllSteps);
   if (totals.errors > 0) {
@@ -63,7 +63,7 @@ void ShowCoder(Console& console, RunDatabase& database) {
   }
 }
 
-// What the observers that come with kgrpo wrote there: "", or ", metrics.jsonl, TensorBoard events".
+// Files that kgrpo's own observers wrote there: "", or ", metrics.jsonl, TensorBoard events".
 std::string ObserversFiles(const std::filesystem::path& folder) {
   std::string files = std::filesystem::exists(folder / "metrics.jsonl") ? ", metrics.jsonl" : "";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {

@@ -8,7 +8,7 @@
 namespace kgrpo {
 namespace {
 
-// What a round came to, in the words that prompts use.
+// The outcome of a round, in the words that prompts use.
 std::string OutcomeWords(const RoundRecord& round) {
   if (round.evaluation) return round.evaluation->verdict;
   if (round.answer.outcome == KGRPO_CODER_NOT_APPLICABLE) return "not applicable";

@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 constexpr int kSecondsToLoad = 60;
 
-// What the plugin says of itself, asked in a child.
+// The plugin's description of itself, read in a child process.
 Json Ask(const std::filesystem::path& path) {
   const ChildResult child = RunInChild(
       [&](const auto& write) {
@@ -43,7 +43,7 @@ Json Ask(const std::filesystem::path& path) {
   return Json::parse(child.output);
 }
 
-// What changes when a library is built anew.
+// Identifies a build of a library: some value changes when it is built anew.
 Json Stamp(const std::filesystem::path& path) {
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);

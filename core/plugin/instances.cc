@@ -1,5 +1,5 @@
-// What all instances share, and Problem, Evaluator, Reward and Observer; the others have files of their own beside this
-// one.
+// The shared part of all instances, and Problem, Evaluator, Reward and Observer; the others have files of their own
+// beside this one.
 #include "plugin/instances.h"
 
 #include <kgrpo/sdk/error.h>

@@ -26,7 +26,7 @@ static_assert(kHasPrefix<kgrpo_policy_interface> && kHasPrefix<kgrpo_coder_inter
               kHasPrefix<kgrpo_evaluator_interface> && kHasPrefix<kgrpo_reward_interface> &&
               kHasPrefix<kgrpo_trainer_interface> && kHasPrefix<kgrpo_observer_interface>);
 
-// What the dynamic linker said last, without the path in front, which the caller shows anyway.
+// The dynamic linker's last message, without the path in front, which the caller shows anyway.
 std::string LinkerReason(const std::filesystem::path& path) {
   const char* said = dlerror();
   std::string reason = said == nullptr ? "the dynamic linker gave no reason" : said;

@@ -41,7 +41,7 @@ class Asked {
     times_ = 1;
   }
 
-  // Whether it was a new kernel; throws what was wrong with the answer.
+  // Whether the answer is a new kernel. Throws if the answer is wrong or late.
   bool Judge(double seconds) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return times_ > 0; }))

@@ -27,7 +27,7 @@ std::string OpenAbsent(const kgrpo_evaluator_interface& api, kgrpo_evaluator* ev
   return message;
 }
 
-// What is kept of an evaluation.
+// The part of an evaluation that is kept.
 struct Seen {
   bool correct = false;
   std::string verdict;

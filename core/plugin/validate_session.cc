@@ -21,7 +21,7 @@ struct Warned {
   std::string why;
 };
 
-// What was written on the standard output, which in a child is a file of its own, from `*seen` on.
+// The text on the standard output from `*seen` on. In a child the standard output is a file of its own.
 std::string NewOutput(size_t* seen) {
   std::cout.flush();
   std::fflush(stdout);

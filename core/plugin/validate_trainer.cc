@@ -49,7 +49,7 @@ struct Step {
   std::vector<const kgrpo_sample*> pointers;
 };
 
-// What a trainer tells during an update; the first thing that is wrong with it.
+// The reports of a trainer during an update, and the first mistake in them.
 struct Told {
   explicit Told(size_t count) : sample_count(count) {}
 

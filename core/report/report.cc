@@ -43,7 +43,7 @@ std::string Part(const std::string& id, const std::string& packed) {
   return "<script type=\"text/plain\" id=\"" + id + "\">" + packed + "</script>\n";
 }
 
-// What lies in the run's folder besides its database.
+// The content of the run's folder apart from its database.
 Json ReadFolder(const RunMeasures& run) {
   Json json;
   json["folder"] = run.folder.string();

@@ -48,7 +48,7 @@ Json ReadStages(Database& database) {
   return stages;
 }
 
-// What came of each training round. The order is that of the picture, from below.
+// Outcomes of the training rounds by step, in the order of the picture, from below.
 Json ReadOutcomes(Database& database) {
   const std::string dropped =
       database.HasTable("dropped_rounds")

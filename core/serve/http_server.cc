@@ -236,7 +236,7 @@ class HttpServer::ConnectionThreads : public httplib::TaskQueue {
     ended_.wait(lock, [this] { return count_ == 0; });
   }
 
-  // Whether the connection that this thread is to serve is one too many.
+  // Whether this thread's connection exceeds the limit on connections.
   static thread_local bool refusing_;
 
  private:
@@ -270,7 +270,7 @@ HttpServer::HttpServer(const HttpLimits& limits) : limits_(limits), stop_event_(
       Answer(HttpError(500, "internal", error.what()), response);
     }
   });
-  // What cpp-httplib refuses by itself has no body yet.
+  // Responses that cpp-httplib refuses by itself have no body yet.
   set_error_handler(HandlerWithResponse([](const httplib::Request& request, httplib::Response& response) {
     if (!response.body.empty()) return HandlerResponse::Unhandled;
     Connection& connection = *Connection::current_;

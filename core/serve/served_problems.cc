@@ -23,7 +23,7 @@ std::string NameOf(const std::string& folder) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
-// What is said of a problem's files, without where they lie here.
+// A message about a problem's files, without the path of their folder on this machine.
 std::string Hidden(std::string text, const std::string& directory, const std::string& name) {
   for (const std::string& folder : {fs::absolute(directory).string(), directory}) {
     for (size_t at = 0; (at = text.find(folder, at)) != std::string::npos; at += name.size())

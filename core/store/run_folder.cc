@@ -44,7 +44,7 @@ bool HoldsAFile(const fs::path& folder) {
   return false;
 }
 
-// What a run writes, and therefore what --overwrite deletes.
+// Names that a run writes, and which --overwrite therefore deletes.
 bool IsOurs(const std::string& name) {
   for (const char* ours : {"resolved.yaml",
                            "run.json",
@@ -116,7 +116,7 @@ bool IsLocked(const fs::path& path) {
   return held;
 }
 
-// What of the new configuration differs from that of the run in the folder; nothing where that one cannot be read.
+// Differences of the new configuration from that of the run in the folder; nothing where that one cannot be read.
 std::optional<std::vector<Change>> ChangesOf(const fs::path& path, const std::string& resolved_yaml) {
   if (!fs::exists(path / "resolved.yaml")) return {};
   const std::string before = ReadFile(path / "resolved.yaml");

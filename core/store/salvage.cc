@@ -122,8 +122,7 @@ std::string Counted(uint64_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-// Whether the database has the step's rounds as its file has them: a page within a long text can be lost without an
-// error.
+// Whether the step's rounds in the database equal those in its file. A page lost within a long text may give no error.
 bool HoldsStep(RunDatabase& database, sqlite3* raw, const StepRecord& file) {
   if (Number(raw, "SELECT count(*) FROM steps WHERE step = " + std::to_string(file.step)) != 1) return false;
   try {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kSuggestion = "launch bounds";
 
-// What `options:` may hold. The host checks the pipeline against it and fills the defaults in before create is called.
+// The schema of `options:`. The host checks the pipeline against it and fills the defaults in before create is called.
 kgrpo_str OptionsSchema() {
   return kgrpo::Str(R"json({
     "title": "coder_launch_bounds",
@@ -40,8 +40,8 @@ void Destroy(kgrpo_coder* self) {
   delete self;
 }
 
-// What was accepted is answered exactly once. A coder that waits for a service answers later, from a thread of its own;
-// one that is as quick as this answers at once.
+// An accepted request is answered exactly once. A coder that waits for a service answers later, from a thread of its
+// own; one that is as quick as this answers at once.
 kgrpo_error* Implement(kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_coder_done done) {
   return kgrpo::Guard([&] {
     const std::string bounds = "__launch_bounds__(" + std::to_string(self->threads) + ")";

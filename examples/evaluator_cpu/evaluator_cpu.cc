@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
 )c";
 constexpr int kSizes[] = {1, 1000, 1 << 16};  // the last is timed
 
-// What `options:` may hold. The host checks the pipeline against it and fills the defaults in before Make is called.
+// The schema of `options:`. The host checks the pipeline against it and fills the defaults in before Make is called.
 std::string_view OptionsSchema() {
   return R"json({
     "title": "evaluator_cpu",

@@ -16,7 +16,7 @@ struct kgrpo_observer {
 
 namespace {
 
-// What `options:` may hold. The host checks the pipeline against it and fills the defaults in before Create is called.
+// The schema of `options:`. The host checks the pipeline against it and fills the defaults in before Create is called.
 kgrpo_str OptionsSchema() {
   return kgrpo::Str(R"json({
     "title": "observer_collapse",

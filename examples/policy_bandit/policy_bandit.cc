@@ -9,7 +9,7 @@
 
 namespace {
 
-// What `options:` may hold. The host checks the pipeline against it and fills the defaults in before Make is called.
+// The schema of `options:`. The host checks the pipeline against it and fills the defaults in before Make is called.
 std::string_view OptionsSchema() {
   return R"json({
     "title": "policy_bandit",

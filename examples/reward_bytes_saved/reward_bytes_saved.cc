@@ -16,7 +16,7 @@ struct kgrpo_reward {
 
 namespace {
 
-// What `options:` may hold. The host checks the pipeline against it and fills the defaults in before create is called.
+// The schema of `options:`. The host checks the pipeline against it and fills the defaults in before create is called.
 kgrpo_str OptionsSchema() {
   return kgrpo::Str(R"json({
     "title": "reward_bytes_saved",

@@ -13,7 +13,7 @@
 
 namespace {
 
-// What `options:` may hold. The host checks the pipeline against it and fills the defaults in before Make is called.
+// The schema of `options:`. The host checks the pipeline against it and fills the defaults in before Make is called.
 std::string_view OptionsSchema() {
   return R"json({
     "title": "trainer_reinforce",
@@ -74,7 +74,7 @@ class Reinforce {
     sink.step(sink.context, {kgrpo::Str("grad_norm"), norm});
   }
 
-  // What a resumed run needs to go on bit for bit. The host keeps the policy's parameters itself.
+  // The state that a resumed run needs to go on bit for bit. The host keeps the policy's parameters itself.
   void SaveState(kgrpo_writer writer) const { adam_->Save(writer); }
   void LoadState(kgrpo_reader reader) { adam_->Load(reader); }
 

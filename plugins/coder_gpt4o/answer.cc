@@ -36,7 +36,7 @@ bool StartsWith(std::string_view text, std::string_view words) {  // whatever th
          });
 }
 
-// Where code begins in an answer without fences: what a line of CUDA outside of functions starts with.
+// Whether code begins at the line, in an answer without fences: lines of CUDA outside of functions start so.
 bool BeginsCode(std::string_view line) {
   line = Trimmed(line);
   constexpr std::array<std::string_view, 21> kBeginnings = {
@@ -71,7 +71,7 @@ ReadAnswer No(kgrpo_coder_outcome outcome, std::string message) {
   return {outcome, "", std::move(message)};
 }
 
-// What an answer without a kernel says of itself.
+// Reads the outcome of an answer without a kernel from its text.
 ReadAnswer WithoutKernel(std::string_view text, const std::string& function) {
   text = Trimmed(text);
   std::string_view plain = text;
@@ -92,7 +92,7 @@ ReadAnswer WithoutKernel(std::string_view text, const std::string& function) {
                                      "; it begins: \"" + OneLine(text, kExcerptBytes) + "\"");
 }
 
-// What is taken for the kernel, out of code that defines the function.
+// Chooses the kernel among the code blocks that define the function.
 ReadAnswer Take(const std::vector<CodeBlock>& defining, std::string_view current) {
   const std::string before = Essence(current);
   const auto chosen = std::find_if(defining.rbegin(), defining.rend(),

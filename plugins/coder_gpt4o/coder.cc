@@ -70,7 +70,7 @@ void Coder::OpenRecordings() {
   });
 }
 
-// What its run's processes have paid before this one.
+// Adds the cost that earlier processes of the run have recorded.
 void Coder::CountSpending(Recording& recording) {
   const LeftInFlight left = recording.BookLeftInFlight();
   const std::lock_guard lock(mutex_);
@@ -238,13 +238,13 @@ std::string Coder::Keep(const Job& job, const RecordedCompletion& exchange, bool
   std::string unkept;
   if (run_ != nullptr) unkept = add(run_, keep && options_.record, paid);
   const bool answered = exchange.completion.outcome == Completion::Outcome::kAnswered;
-  // What it cost is this run's alone, and counts in its own recording.
+  // The cost is this run's alone, and counts in its own recording.
   const bool to_cache = options_.mode == Mode::kCache && (source_ != run_ || !options_.record);
   if (paid && answered && to_cache) add(source_, /*keep_it=*/true, /*pay=*/false);
   return unkept;
 }
 
-// What comes of an exchange, wherever it came from.
+// Gives the job the result of an exchange, sent or recorded, and asks again unless it is done or cancelled.
 void Coder::Use(const JobPointer& job, const Completion& completion, double cost, bool reused) {
   if (!job->Take(completion, cost, reused)) return;
   if (job->cancels() != cancels_) return job->End(KGRPO_CODER_FAILED, "cancelled");

@@ -126,8 +126,8 @@ bool Coder::MaySend(Job& job, const Losses& losses) {
   return WriteReservation(job, job.reserved) || !options_.max_cost;
 }
 
-// What attempts that gave no answer may have been billed: each its prompt, and the text that came of them; where none
-// came, as much as may have been thought.
+// The most that attempts without an answer may have been billed: each its prompt and the text that came; where no text
+// came, max_tokens, since the model may have thought.
 double Coder::LostCost(const Job& job, const Losses& losses) const {
   const uint64_t attempts = losses.attempts, silent = losses.silent;
   if (attempts == 0) return 0;

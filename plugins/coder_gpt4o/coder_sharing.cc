@@ -25,8 +25,8 @@ bool Coder::WaitsForSame(const JobPointer& job) {
   return !is_first;
 }
 
-// Who waited for the answer to that job. Others may ask it from now on: what came of it is in the cache. Under the
-// mutex.
+// Returns the jobs that waited for the answer to that job. Others may ask it from now on: its result is in the cache.
+// Under the mutex.
 std::vector<Coder::JobPointer> Coder::StopWaitingFor(const JobPointer& asker) {
   const auto asked = asking_.find(asker->request.digest);
   if (asked == asking_.end() || asked->second.asker != asker) return {};
@@ -40,7 +40,7 @@ void Coder::AskAsFirst(const JobPointer& job) {
   try {
     if (options_.mode == Mode::kCache) {
       if (!LockQuestion(job)) return WaitForOther(job);
-      // Who was first until now may have been answered since that look.
+      // The process that held the lock may have recorded an answer since the last look.
       if (UseRecorded(job, /*again=*/true)) return;
     }
   } catch (const Error& error) {

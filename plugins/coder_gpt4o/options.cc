@@ -144,7 +144,7 @@ class OptionsReader {
     if (options_.mode == Mode::kCache && !options_.recording.empty()) RefuseARunsRecording();
   }
 
-  // What another run added to it would be taken for that run's own.
+  // A run's recording cannot be a cache: entries that this run adds would be taken for the other run's own.
   void RefuseARunsRecording() {
     namespace fs = std::filesystem;
     const fs::path file = RecordingFile(options_.recording).lexically_normal();

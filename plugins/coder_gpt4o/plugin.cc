@@ -52,7 +52,7 @@ std::shared_ptr<Recording> OpenNamed(const std::string& named) {
   }
 }
 
-// What a cache is to be kept in may be missing or empty still, or held by who fills it.
+// The cache's file may be missing, empty, or locked by the process that fills it.
 void CheckCache(const std::string& named) {
   std::error_code error;
   const std::filesystem::path file = coder_gpt4o::RecordingFile(named);

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What stands between the scheme and the path, with a user and a port where there are any.
+// The URL's part between the scheme and the path, with the user and port if any.
 std::string_view Authority(std::string_view url) {
   const size_t scheme = url.find("://");
   if (scheme != std::string_view::npos) url.remove_prefix(scheme + 3);

@@ -25,7 +25,7 @@ class Reader {
  public:
   explicit Reader(std::string_view source) : source_(source) {}
 
-  // Where a literal stands in what WithoutComments gives.
+  // The place of a literal in the text that WithoutComments returns.
   struct Span {
     size_t begin = 0, end = 0;
   };
@@ -119,7 +119,7 @@ size_t EndOfContinuation(std::string_view text, size_t at) {
   return rest.starts_with("\n") ? at + 2 : rest.starts_with("\r\n") ? at + 3 : 0;
 }
 
-// Whether the two, side by side, are of one word or operator.
+// Whether the two characters, side by side, would be read as one word or operator.
 bool WouldJoin(char a, char b) {
   constexpr std::string_view kQuotes = "\"'";
   const auto is_word = [&](char c) { return IsWord(c) || kQuotes.find(c) != std::string_view::npos; };

@@ -24,8 +24,7 @@ __global__ void MultiplyAddKernel(int rounds, T factor, float* sink) {
   if (total == T(-1)) *sink = static_cast<float>(total);
 }
 
-// What the factors are makes no difference to the time but by the power that they take: small numbers that differ, as
-// in a real product.
+// The factors affect the time only through the power that they take: they are small and differ, as in a real product.
 template <typename Sum>
 __global__ void TensorKernel(int rounds, float* sink) {
   namespace wmma = nvcuda::wmma;

@@ -293,7 +293,7 @@ void LentMemory::Reserve(uint64_t bytes) {
   Release();
   constexpr uint64_t kGrain = uint64_t{2} << 20;
   const uint64_t wanted = (bytes + kGrain - 1) / kGrain * kGrain;
-  // What a process had that was just killed comes back a little later.
+  // The memory of a process that was just killed becomes free a little later.
   const auto begin = std::chrono::steady_clock::now();
   while (wanted > device_.FreeBytes() && std::chrono::steady_clock::now() - begin < kMemoryComesBack)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

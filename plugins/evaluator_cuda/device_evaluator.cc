@@ -160,7 +160,7 @@ void DeviceEvaluator::ThrowIfCancelled() const {
 }
 
 // Whether another program's kernels were on the device until now: beside them honest kernels look as if they hid work.
-// What a candidate left behind ends soon after its process; where they stay, nothing can be told.
+// A candidate's leftover kernels end soon after its process; kernels that stay make any judgement impossible.
 bool DeviceEvaluator::OthersHeldUp() const {
   const Clock::time_point begin = Clock::now();
   bool busy = false;
@@ -198,7 +198,7 @@ Trouble DeviceEvaluator::LoadInFreshWorker(const evaluator::CompiledKernel& kern
   return LoadInto(WorkerFor(kernel, quick), kernel, workers);
 }
 
-// Where launches are a notable part of the reference's time, they should take both sides the same.
+// Whether launches are a notable part of the reference's time: then they should cost both sides the same.
 bool DeviceEvaluator::LaunchesCount(const Problem& problem) {
   const std::lock_guard<std::mutex> lock(launch_share_mutex_);
   const auto known = launch_share_.find(problem.digest);

@@ -51,7 +51,7 @@ Trouble DeviceEvaluator::RunCase(Worker& worker, const LentMemory& memory, const
   const Layout layout(problem, *one.size, kGuardBytes);
   // Behind the tensors: copies of the outputs as the default stream sees them when the launch function has returned.
   std::vector<uint8_t> image(2 * layout.bytes(), one.guard);
-  // Where a parameter's tensor is: an output may lie in an input's memory.
+  // The place of a parameter's tensor: an output may lie in an input's memory.
   const auto place_of = [&](const Layout::Tensor& tensor) -> const Layout::Tensor& {
     const std::optional<size_t>& input = problem.parameters[tensor.parameter].may_alias;
     return one.aliased && input ? *std::find_if(layout.tensors().begin(), layout.tensors().end(),

@@ -34,9 +34,9 @@ std::string TimeText(double seconds) {
   return text.str();
 }
 
-// How far a candidate's outputs at the timing size may be from the reference kernel's. How large they are is not known
-// there; the bounds take it from `expected`, of the largest correctness case. Twice the bound, since both kernels may
-// be off by it; once where there are no cases and the reference stands for what is right.
+// Bounds on the difference between a candidate's outputs at the timing size and the reference kernel's. The magnitude
+// of the values is not known there; it is taken from `expected`, of the largest correctness case. Twice the bound,
+// since both kernels may be off by it; once where there are no cases and the reference is taken to be right.
 std::vector<evaluator::ErrorBound> BoundsOf(const Problem& problem, const std::vector<evaluator::Expected>& expected,
                                             bool extremes) {
   const double times = expected.empty() ? 1 : 2;
@@ -134,8 +134,8 @@ Trouble DeviceEvaluator::Time(const OpenProblem& open, const evaluator::Compiled
       launch_share_[problem.digest] =
           timing.reference_launch_seconds * static_cast<double>(timing.reference_launches) / timing.reference.value;
     }
-    // What the reference takes when nothing of a candidate's is left; measured where it is not known, or where it seems
-    // to have been slowed.
+    // The reference's time with no candidate process left; measured if it is not known, or if the reference seems to
+    // have been slowed.
     double& alone = reference_[problem.digest].alone[look.thorough ? 1 : 0][timing.reference_gated ? 1 : 0];
     const auto disturbed = [&] { return timing.reference.value > kDisturbed * alone + kDisturbedSeconds; };
     if (alone == 0 || disturbed()) {

@@ -177,7 +177,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     };
     const bool cache = json.value("cache", true);
     if (cache) options.compile_cache = services.CacheDirectory() + "/compiles.sqlite";
-    // What the devices reach at most is measured now: nobody else may use them. Taken in one order by all.
+    // The devices' ceilings are measured now, so nobody else may use them. All take the locks in one order.
     std::vector<std::unique_ptr<kgrpo::DeviceLock>> locks;
     for (const int number : std::set<int>(devices.begin(), devices.end()))
       locks.push_back(std::make_unique<kgrpo::DeviceLock>(services, "cuda:" + std::to_string(number)));
@@ -257,7 +257,7 @@ kgrpo_error* Report(const kgrpo_evaluator* self, const kgrpo_problem* problem, c
   return Guard([&] { kgrpo::evaluator::PutReport(problem->open.problem, self->description, *request, html); });
 }
 
-// What a kernel that skips the work would pass takes an oracle without a device: evaluator_sim's check looks for that.
+// Checks for kernels that skip the work and pass need an oracle without a device: evaluator_sim's check has them.
 kgrpo_error* CheckProblem(kgrpo_evaluator* self, const kgrpo_problem* problem, kgrpo_problem_finding_sink sink) {
   return Guard([&] {
     kgrpo::evaluator::PutFindings(

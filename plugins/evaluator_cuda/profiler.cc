@@ -129,7 +129,7 @@ Subprocess::Spec Profiler::CommandLine(const std::string& folder) const {
   command.readable = {folder};
   for (const fs::path& path : {fs::path(options_.runtime_library).parent_path(), fs::path(ncu_).parent_path(),
                                fs::path(kInstalled), fs::path("/etc/hosts"), fs::path("/etc/nsswitch.conf")}) {
-    // What lies below /usr is there as it is.
+    // Paths below /usr are readable anyway.
     if (fs::exists(path, code) && !path.string().starts_with("/usr/")) command.readable.push_back(path.string());
   }
   std::sort(command.readable.begin(), command.readable.end());

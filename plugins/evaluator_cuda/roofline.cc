@@ -18,7 +18,7 @@ namespace {
 constexpr double kDoublePrecision = 0x1p-34;
 // One above this may be met with operands of eight bits (e4m3 rounds by 2^-4, and errors of many terms average out).
 constexpr double kEightBits = 0x1p-6;
-// What other instructions of the tensor cores reach beside mma.sync. Hopper: wgmma, 989 TFLOP/s in the data sheet of
+// Rates of other tensor core instructions, as multiples of mma.sync. Hopper: wgmma, 989 TFLOP/s in the data sheet of
 // the H100, of which mma.sync gets some 62%. Later data centre parts: tcgen05, not measured by us; 2250 TFLOP/s in the
 // data sheet of the B200. Before Hopper mma.sync is all there is; its measurement may be some percent low.
 constexpr double kHopperTensor = 1.75, kLaterTensor = 6, kEarlierTensor = 1.15;

@@ -94,10 +94,10 @@ Trouble Timer::Estimate(Side* side, Rough* rough) {
   return {};
 }
 
-// Where a call of either seems to take no longer than its launches, there are gates, if they work and what the sets
-// need in memory leaves room: for the reference whatever the candidate does, so that no candidate chooses what it is
-// compared with; for the candidate where the reference has them. Not where one makes streams: a gate holds up the
-// default stream only.
+// Gates are used where a call of either seems to take no longer than its launches, if gates work and memory has room
+// for the sets. The reference gets them whatever the candidate does, so that no candidate chooses what it is compared
+// with; the candidate only if the reference has them. A side that makes streams gets none: a gate holds up the default
+// stream only.
 Trouble Timer::DecideGates(Side* candidate, const Rough& of_candidate, Side* reference, const Rough& of_reference) {
   const auto launch_bound = [](const Rough& rough) {
     return rough.seconds < kLaunchSeconds * static_cast<double>(rough.launches);
@@ -209,7 +209,7 @@ Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_
     ++round_;
     auto& [candidate, reference] = pairs[samples.size() % pairs.size()];
     const bool gated = candidate.gated, reference_gated = reference.gated;
-    // What a batch takes beside its calls compares only where both sides are launched alike.
+    // A batch's time beside its calls can be compared only if both sides are launched alike.
     Side alike = reference;
     alike.gated = gated;
     Side* const references[2] = {&reference, &alike};
@@ -241,12 +241,12 @@ Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_
     }
     LevelGates(&pairs);
     if (gated != candidate.gated || reference_gated != reference.gated) {
-      // What was measured behind gates does not compare with what follows.
+      // Samples measured behind gates cannot be compared with those that follow.
       samples.clear();
       ratios.clear();
       continue;
     }
-    // Where there is no short batch it counts as one of no calls that takes no time.
+    // A missing short batch counts as one of no calls that takes no time.
     const auto slope = [&](uint64_t side, double Batch::*clock) {
       return (batches[side][1].*clock - batches[side][0].*clock) /
              static_cast<double>(calls[side].many - calls[side].few);

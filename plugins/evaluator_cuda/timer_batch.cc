@@ -74,7 +74,7 @@ Trouble Timer::RunBatch(Side* side, const std::vector<uint64_t>& sets, Batch* ba
   }
 }
 
-// What the reference makes of the last batch's inputs, with or without their change, where no candidate can look.
+// Runs the reference on the last batch's inputs, changed or not, in memory that no candidate can read.
 void Timer::ComputeElsewhere(const Side& check, const std::vector<uint64_t>& sets, bool changed) {
   Plan plan;
   for (const uint64_t set : sets) {

@@ -19,7 +19,7 @@ constexpr double kShortestRest = 0.2, kLongestRest = 10;  // seconds; doubled wi
 constexpr auto kLookEvery = std::chrono::milliseconds(50);
 constexpr int kTooManyRequests = 429, kRequestTimeout = 408;
 
-// What a server's error answer says.
+// The message of a server's error answer.
 std::string MessageOf(const HttpAnswer& answer) {
   if (answer.status == 0) return answer.failure;
   const nlohmann::json json = nlohmann::json::parse(answer.body, nullptr, false);

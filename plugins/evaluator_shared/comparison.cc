@@ -57,7 +57,7 @@ double MedianMagnitude(const std::vector<double>& values) {
   return *middle;
 }
 
-// How far `got` is off, in units of what is allowed; 0 for equality, infinite for a NaN or infinity on one side only.
+// The error of `got` in units of the bound; 0 for equality, infinite for a NaN or infinity on one side only.
 double ErrorInBounds(double got, double expected, double highest, ErrorBound bound) {
   if (std::isnan(expected)) return std::isnan(got) ? 0 : INFINITY;
   if (std::isnan(got)) return INFINITY;

@@ -117,7 +117,7 @@ const std::vector<VirtualHeader>& VirtualHeaders() {
                                           {"climits", kLimits},
                                           {"math.h", kLimits},
                                           {"cmath", kLimits}};
-    // What device code uses of these is built in; what it could use else is an error, and nvcc then judges.
+    // Device code's usual names from these headers are built in. Any other is an error here, and nvcc then decides.
     for (const char* name : {"cuda_runtime.h",
                              "cuda_runtime_api.h",
                              "device_launch_parameters.h",

@@ -111,7 +111,7 @@ CompileOutcome Compiler::CompileAnew(const Problem& problem, const std::string& 
   std::string why;
   if (std::optional<CompileOutcome> outcome = fast_->Compile(problem, source, &why)) return std::move(*outcome);
   CompileOutcome outcome = by_nvcc();
-  // Where nvcc refuses the source as well, the source is to blame.
+  // If nvcc refuses the source as well, the source is to blame and there is no fallback to report.
   if (outcome.Succeeded() && options_.on_fallback) std::call_once(fallback_told_, options_.on_fallback, why);
   return outcome;
 }

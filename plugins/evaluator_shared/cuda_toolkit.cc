@@ -69,7 +69,7 @@ std::string FirstExisting(const fs::path& home, const std::vector<std::string>& 
   return "";
 }
 
-// What a program prints within some seconds, or nothing where it does not run or fails.
+// The output of a program within some seconds; nothing if it cannot be started or fails.
 std::optional<std::string> OutputOf(const std::vector<std::string>& argv) {
   constexpr double kSeconds = 30;
   try {

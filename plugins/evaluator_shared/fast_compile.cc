@@ -226,7 +226,7 @@ std::optional<CompileOutcome> FastCompiler::Compile(const Problem& problem, cons
   if (!device || device->size() < 5) return exceeded();
   const std::string& log = (*device)[1];
   if ((*device)[0] != "ok") {
-    // What ptxas says of PTX it would say to nvcc too; what NVRTC's front end says may be the split's fault.
+    // An error of ptxas would occur under nvcc too; an error of NVRTC's front end may be the split's fault.
     if (log.find("ptxas error") == std::string::npos && log.find("ptxas fatal") == std::string::npos) {
       *why = "its device code: " + log.substr(0, 300);
       return std::nullopt;

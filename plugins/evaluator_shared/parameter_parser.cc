@@ -81,7 +81,7 @@ ParameterParser::Fields ParameterParser::DistributionFields(Distribution& distri
   };
 }
 
-// Whether the settings suit the distribution, and it the dtype.
+// Checks that the settings suit the distribution, and the distribution the dtype.
 void ParameterParser::CheckDistribution(const Reading& reading, const YAML::Node& node, const std::string& path,
                                         const std::set<std::string>& given, const Distribution& distribution) {
   const Kind kind = distribution.kind;

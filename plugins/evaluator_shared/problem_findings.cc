@@ -53,7 +53,7 @@ class Search {
     findings_.push_back({code, sentence, advice});
   }
 
-  // Whether bytes in the place of output `p` would be judged correct in this case.
+  // Whether these bytes, as output `p`, would be judged correct in this case.
   bool Passes(const Tried& tried, size_t p, const std::vector<uint8_t>& bytes) const {
     const Parameter& output = problem_.parameters[p];
     const Bindings& size = *tried.one->size;
@@ -65,7 +65,7 @@ class Search {
     return comparison.matches || comparison.mismatches == comparison.unwritten;
   }
 
-  // What outputs would be if each element were `value`.
+  // The bytes of output `p` with each element set to `value`.
   std::vector<uint8_t> Filled(const Tried& tried, size_t p, double value) const {
     const Parameter& output = problem_.parameters[p];
     const size_t bytes = Info(output.dtype).size;
@@ -85,7 +85,7 @@ class Search {
     return Count(expected) == 0 ? 0 : sum / static_cast<double>(Count(expected));
   }
 
-  // Whether `passes` holds in every case, of which there is at least one.
+  // Whether there are cases and `passes` holds in all of them.
   template <typename Test>
   bool InAll(Test passes) const {
     return !tried_.empty() && std::all_of(tried_.begin(), tried_.end(), passes);
@@ -144,7 +144,7 @@ class Search {
     }
   }
 
-  // Whether another draw of input `p` alone changes nothing that is compared.
+  // Reports input `p` if another draw of it alone changes nothing that is compared.
   void LookAtInput(size_t p) {
     const Parameter& input = problem_.parameters[p];
     bool varied = false, exactly = true;

@@ -237,7 +237,7 @@ std::string ProblemParser::FindTorchFiles() {
   };
   if (problem_.oracle == OracleKind::kTorchScript) problem_.eager_file = find("oracle/eager.pt", true);
   for (const auto& [name, size] : problem_.SizesByName()) {
-    // Where a timing size's is missing, the reference kernel says what is expected there.
+    // A timing size's file may be missing: the reference kernel then gives the expected outputs.
     if (problem_.oracle == OracleKind::kTorchScript)
       find_for(*size, "oracle/" + name + ".pt", name.starts_with("timing"), &problem_.oracle_files);
     for (Parameter& parameter : problem_.parameters) {

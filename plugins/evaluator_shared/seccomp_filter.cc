@@ -17,7 +17,7 @@
 namespace kgrpo::evaluator {
 namespace {
 
-// What neither a compiler nor a candidate needs: other processes, mounts, keys, kernel features, sockets.
+// System calls that neither a compiler nor a candidate needs: other processes, mounts, keys, kernel features, sockets.
 constexpr const char* kPrivileged[] = {"ptrace",
                                        "process_vm_readv",
                                        "process_vm_writev",
@@ -123,7 +123,7 @@ class Filter {
   std::string failure_;
 };
 
-// What a profiler needs to start a program, to look into it, and to hear from it: named pipes too, which ncu makes
+// System calls that a profiler needs to start, inspect and hear from a program; also named pipes, which ncu makes
 // before it starts anything.
 constexpr std::array<std::string_view, 13> kProfiling = {
     "socket", "socketpair",       "connect",           "bind",        "listen", "accept", "accept4",

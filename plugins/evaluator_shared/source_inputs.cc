@@ -12,8 +12,8 @@ bool DrawnBySource(const Parameter& parameter) {
          parameter.distribution.kind == Distribution::Kind::kSource;
 }
 
-// What inputs.cc may use: the sizes by name, and numbers that are the same on every machine. Of whole-number arithmetic
-// up to one rounding, as draw.h's.
+// Definitions for inputs.cc: the sizes by name, and numbers that are the same on every machine. As draw.h's, these come
+// from whole-number arithmetic up to one rounding.
 const char* const kDraw = R"(
 class Draw {
  public:
@@ -49,7 +49,7 @@ std::string Prelude(const Problem& problem) {
   return text + "};\n" + kDraw;
 }
 
-// What is appended: a function of a fixed type for each parameter.
+// The text appended to inputs.cc: a function of a fixed type for each parameter.
 std::string Shims(const Problem& problem) {
   std::ostringstream text;
   text << "\n#line 1 \"calls of inputs.cc\"\n";

@@ -8,7 +8,7 @@
 namespace kgrpo::evaluator {
 namespace {
 
-// What is appended to oracle.cc: one function of a fixed type that calls `oracle` with the problem's parameters.
+// The text appended to oracle.cc: one function of a fixed type that calls `oracle` with the problem's parameters.
 std::string CallShim(const Problem& problem) {
   std::ostringstream text;
   text << "\n#line 1 \"call of oracle\"\nextern \"C\" void kgrpo_call_oracle(void** tensors, const double* reals, "
@@ -28,7 +28,7 @@ std::string CallShim(const Problem& problem) {
   return text.str();
 }
 
-// What oracle.cc has to define.
+// The signature of the function that oracle.cc must define.
 std::string Signature(const Problem& problem) {
   std::string text = "extern \"C\" void oracle(";
   for (size_t i = 0; i < problem.parameters.size(); ++i) {

@@ -143,7 +143,7 @@ Subprocess::Result Subprocess::Run(Spec spec, double seconds, size_t output_cap)
   const Clock::time_point deadline = After(seconds);
   std::string output;
   bool cut = false, timed_out = false;
-  // What the child leaves running may hold the pipe open, so its end is waited for beside the pipe's.
+  // Processes that the child leaves running may hold the pipe open, so wait for the child's end beside the pipe's.
   const Descriptor handle(static_cast<int>(syscall(SYS_pidfd_open, child.pid(), 0)));
   bool ended = false;
   char buffer[16384];

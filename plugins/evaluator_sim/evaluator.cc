@@ -27,7 +27,7 @@ KernelEvaluation Evaluator::Reference(const OpenProblem& open) {
   evaluator::RequireReference(open.problem());
   const std::string& source = open.problem().reference_source;
   KernelEvaluation evaluation = Evaluate(open, source, {});
-  // What is said of a reference that is not correct is for the problem's author.
+  // The diagnosis of an incorrect reference is for the problem's author, so nothing in it is hidden.
   if (!evaluation.correct) evaluation = Evaluate(open, source, {.show_hidden = true});
   return evaluation;
 }
@@ -47,7 +47,7 @@ KernelEvaluation Evaluator::EvaluateOne(const OpenProblem& open, const std::stri
   const auto judged = [&] {
     return kernel_evaluator_.Evaluate(open, source, evaluator::KeyFromText(inputs), true, request.show_hidden);
   };
-  // What every kernel of the problem is held against is kept.
+  // The reference's result is cached: every kernel of the problem is compared with it.
   if (request.show_hidden || source != open.problem().reference_source) return judged();
   return memory_.Get(Sha256OfParts({kernel_evaluator_.Version(), "thorough", inputs}), judged);
 }

@@ -77,8 +77,8 @@ double StoredBytes(const simt::Counts& counts, const std::string& output) {
          static_cast<double>(std::max<uint64_t>(1, counts.sampled_blocks));
 }
 
-// What blocks wrote that depend on no others is final. `covered`: of the output that they leave out most of, the part
-// that all of them seem to write.
+// Outputs of blocks that depend on no others are final. `covered`: the share of an output that all blocks seem to
+// write, the smallest over the outputs.
 Trouble KernelEvaluator::CheckSampledBlocks(Run& run, const TimedCall& timed, double* covered) {
   const Problem& problem = run.open.problem();
   const bool all = timed.record.blocks_run == timed.record.blocks;

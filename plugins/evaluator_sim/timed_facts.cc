@@ -52,7 +52,7 @@ void AddLaunch(const simt::Counts& counts, const simt::Occupancy& occupancy, con
                 static_cast<double>(occupancy.blocks_per_multiprocessor) * device.multiprocessors);
 }
 
-// What the device could do.
+// The device's peaks and ceilings.
 void AddCeilings(const simt::Device& device, Facts& facts) {
   const double cycles = device.multiprocessors * device.clock_hz;
   facts.Add("bandwidth_peak", device.dram_bytes_per_second);
@@ -90,7 +90,7 @@ void AddAccesses(const simt::Counts& counts, Facts& facts) {
   facts.AddPart("divergent_branches", counts.divergent_branches, counts.branches);
 }
 
-// What the problem says that it needs, beside what a kernel could do with at least and what was counted.
+// The work that the problem declares, beside the least that its tensors take and the work that was counted.
 void AddBound(const TimedFacts& timed, Facts& facts) {
   const evaluator::Problem& problem = timed.problem;
   double tensor_bytes = 0, operations = 0;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kMostKeptBytes = uint64_t{32} << 20;  // of a candidate's own device memory
 constexpr uint32_t kDefaultSharedBytes = 48 * 1024;
-// What host code waits for beside kernels, measured on an H200: between two events around a kernel, the call and
+// Times that host code waits for beside kernels, measured on an H200: between two events around a kernel, the call and
 // another kernel, less the same without the call (docs/log.md). A copy to the host and cudaFree wait for the device.
 constexpr double kPageableBytesPerSecond = 12e9;
 constexpr double kCopyToHostSeconds = 12.4e-6, kCopyToDeviceSeconds = 7.8e-6, kCopyWithinSeconds = 8e-6,

@@ -43,7 +43,7 @@ simt::TimeEstimate DeviceSession::TimeOf(simt::LaunchResult& result, const simt:
   simt::L2Contents before = l2_;
   simt::TimeEstimate estimate = simt::EstimateTime(result.counts, resources, device_, &l2_);
   if (result.further.sampled_blocks == 0) return estimate;
-  // What the blocks of a sample do to one place in memory together depends on how many they are.
+  // Contention of a sample's blocks on one place in memory depends on their number, so keep the first sample's figures.
   result.further.busiest_atomic_turns = result.counts.busiest_atomic_turns;
   result.further.fewer_atomic_turns = result.counts.fewer_atomic_turns;
   result.further.busiest_blocks = result.counts.busiest_blocks;

@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What a case says of values; all else ends the candidate's process or is found by a check.
+// Whether the verdict is about values; all others end the candidate's process or are found by a check.
 bool IsOfValues(const Trouble& trouble) {
   return trouble.code == "wrong" || trouble.code == "non_deterministic" || trouble.code == "input_modified";
 }
@@ -101,7 +101,7 @@ Trouble InterpretedCases::RunCase(size_t i, Pass pass) {
 Trouble InterpretedCases::RunAll() {
   const auto ends = [&](const Trouble& trouble) { return trouble && (values_decide_ || !IsOfValues(trouble)); };
   for (size_t i = 0; i < cases_.size(); ++i) {
-    // Where nobody knows what is correct, no value tells where to look: then the checks look everywhere.
+    // Without expected values no wrong value shows where to look, so the checks run in every case.
     const Pass other = options_.expected ? Pass::kOtherOrder : Pass::kOtherOrderChecked;
     Trouble trouble = RunCase(i, cases_[i].variant == 0 ? Pass::kChecked : other);
     if (trouble.code == "wrong" && cases_[i].variant != 0) {
@@ -128,7 +128,7 @@ Trouble InterpretedCases::RunOverOthers(const Trouble& found) {
     first_outputs_.clear();
     worst_ = {};
     if (const Trouble trouble = RunAll()) return IsOfValues(trouble) ? found : trouble;
-    // Where nobody knows what is correct, it must at least be the same.
+    // Without expected values the outputs must at least be the same.
     if (options_.expected) continue;
     if (of_first.empty()) of_first = first_outputs_;
     if (first_outputs_ != of_first) return found;

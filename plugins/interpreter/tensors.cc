@@ -15,7 +15,7 @@ using evaluator::Role;
 
 namespace {
 
-// What belongs to nobody: as poison it counts as never written.
+// Fills the gaps between rows, which belong to no tensor. If `gap` is poison, they count as never written.
 void FillGaps(simt::Allocation* allocation, const evaluator::Rows& rows, evaluator::DType dtype, uint8_t gap) {
   const auto size = static_cast<int64_t>(evaluator::Info(dtype).size);
   for (int64_t row = 0; row < rows.count; ++row) {

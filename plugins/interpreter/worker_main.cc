@@ -22,7 +22,7 @@ namespace {
 
 using namespace kgrpo::interpreter;
 
-// What the evaluator sends: untouched pages of it cost nothing.
+// Buffer for the evaluator's messages; pages that are never touched cost nothing.
 constexpr size_t kLargestObject = size_t{64} << 20;
 uint8_t g_payload[kLargestObject];
 

@@ -9,7 +9,7 @@ std::string Mib(uint64_t bytes) {
   return std::to_string((bytes + (1 << 19)) >> 20) + " MiB";
 }
 
-// What lowers the largest part that an option can lower.
+// Advice on lowering the largest part that an option can lower.
 std::string Remedy(const MemoryNeeds& needs) {
   const uint64_t activations = needs.kept_activations(), state = needs.gradients() + needs.optimizer();
   if (needs.cache >= std::max(activations, state)) return "lower policy.options.generation_memory_mib";

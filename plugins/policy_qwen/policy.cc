@@ -22,7 +22,7 @@
 namespace kgrpo::policy {
 namespace {
 
-// What belongs to a model besides its weights, where a folder has it: carried along when the model is saved.
+// Files of a model besides its weights, if its folder has them: copied when the model is saved.
 constexpr const char* kCompanionFiles[] = {"config.json",
                                            "generation_config.json",
                                            "tokenizer.json",
@@ -33,7 +33,7 @@ constexpr const char* kCompanionFiles[] = {"config.json",
                                            "vocab.json",
                                            "merges.txt"};
 
-// What the options leave open: rows that go through the model together, and memory for activations. The fused kernels
+// Defaults for unset options: tokens that go through the model together, and memory for activations. The fused kernels
 // want large products, and take what is free.
 constexpr int64_t kTokensAChunk = 2048, kTokensAFusedChunk = 16384;
 constexpr int64_t kActivationMib = 2048;

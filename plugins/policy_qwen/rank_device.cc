@@ -18,7 +18,7 @@ std::string DeviceOfRank(const std::vector<std::string>& devices, const RankPlac
   const std::string& device = devices.at(0);
   if (device != "cuda" || place.local_size == 1) return device;
   const int count = gpu_count();
-  // What is missing where there is none is said by OpenDevice; two ranks that were shown the same one, by NCCL's group.
+  // OpenDevice reports a missing GPU; NCCL's group reports two ranks that were given the same one.
   if (count == 0 || (count == 1 && place.sees_chosen_gpus)) return device;
   if (static_cast<uint32_t>(count) < place.local_size) {
     throw Error(KGRPO_ERROR_INVALID, ranks + " and " + std::to_string(count) + (count == 1 ? " GPU" : " GPUs") +

@@ -37,7 +37,7 @@ struct Named {
   const char *name, *meaning;
 };
 
-// What expressions may name, in the order of their values.
+// Variables of expressions, in the order of their values.
 constexpr std::array kVariables = {
     Named{"compiled", "1 or 0"},
     Named{"correct", "1 or 0: compiled, and correct in everything that was checked"},

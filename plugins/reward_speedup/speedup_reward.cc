@@ -51,7 +51,7 @@ double Speedup(const kgrpo_evaluation& baseline, const kgrpo_evaluation& kernel)
   return speedup;
 }
 
-// What a kernel is worth as new work.
+// The reward of a kernel as new work.
 RewardParts ScoreKernel(const SpeedupRewardOptions& options, const kgrpo_evaluation& baseline,
                         const kgrpo_evaluation& kernel) {
   RewardParts parts;

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-// What is wrong with a line; ReadPairs puts file and line number before it.
+// A mistake in a line; ReadPairs puts file and line number before it.
 class BadLine : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -77,9 +77,10 @@ void AppendEnd(const Encoder& encoder, std::vector<int32_t>& ids) {
   ids.push_back(encoder.end_ids().front());
 }
 
-// What the policy would have to sample after the prompt: the answer and the end token, without what the template puts
-// after that. A template that writes an answered chat otherwise than the prompt it generates from (one that opens with
-// an empty thought, say) gives no such continuation; then it is the answer's own tokens and the end token.
+// Tokens that the policy would have to sample after the prompt: the answer and the end token, without the text that the
+// template puts after them. A template that writes an answered chat otherwise than the prompt it generates from (one
+// that opens with an empty thought, say) gives no such continuation; then it is the answer's own tokens and the end
+// token.
 std::vector<int32_t> CompletionOf(const Encoder& encoder, std::span<const Message> messages,
                                   const std::vector<int32_t>& prompt) {
   const std::vector<int32_t> whole = encoder.Chat(messages, false);

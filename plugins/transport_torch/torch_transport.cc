@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kWordSeconds = 8;
 
-// What libtorch throws in `connect` comes with a stack trace.
+// Replaces libtorch's exceptions in `connect`: their messages include a stack trace.
 template <typename Connect>
 auto Connecting(Connect&& connect) {
   try {

@@ -1,4 +1,4 @@
-// What the measurements share: how a command ends, quantiles, and the variants of a reference kernel.
+// The shared code of the benchmarks: how a command ends, quantiles, and the variants of a reference kernel.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

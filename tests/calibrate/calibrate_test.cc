@@ -1,4 +1,4 @@
-// What the calibration computes from measurements: figures of agreement, fitted parameters, the device's file.
+// Results that the calibration computes from measurements: figures of agreement, fitted parameters, the device's file.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -96,7 +96,7 @@ TEST(Fit, FindsTheBandwidthThatKernelsReached) {
   const Fitted fitted = Fit(start, 0, false, {}, all, 20);
   EXPECT_NEAR(fitted.device.dram_efficiency, 0.7, 0.04);
   EXPECT_LT(Compare(Predict(fitted, all)).percentile_90_factor, 1.04);
-  // What one family shows holds for the other.
+  // Parameters fitted to one family of kernels hold for the other.
   EXPECT_LT(Compare(CrossValidate(start, 0, false, {}, kernels, 2, 20)).percentile_90_factor, 1.04);
 }
 

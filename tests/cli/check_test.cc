@@ -82,7 +82,7 @@ TEST_F(CliTest, CheckOpensProblemsAndMakesParts) {
   EXPECT_EQ(Run("check bad.yaml --file-only").code, 0);
 }
 
-// What only several keys together say, or keys and problems, is of the file too.
+// Mistakes that only several keys together make, or keys and problems, are the file's too.
 TEST_F(CliTest, CheckFindsWhatKeysTogetherForbid) {
   const std::string shuffled = " --set controls.shuffle_prompts=true";
   const std::string one = "controls.shuffle_prompts needs two problems in a step: problems.train has 1, and";
@@ -101,7 +101,7 @@ TEST_F(CliTest, CheckFindsWhatKeysTogetherForbid) {
   EXPECT_FALSE(fs::exists(directory_.path() / "runs/p/run.sqlite"));
 }
 
-// What a step, a warm start or a measurement collects is kept in memory, so that their products are bounded.
+// The rounds of a step, a warm start or a measurement are kept in memory, so the products of their sizes are bounded.
 TEST_F(CliTest, CheckFindsMoreRoundsThanAreCollectedAtOnce) {
   const auto found = [&](const std::string& settings) { return Run("check p.yaml --file-only" + settings).err; };
   EXPECT_EQ(found(" --set loop.batch_size=500000"), "");

@@ -64,8 +64,8 @@ std::string Pipeline(int warm_up, int steps, const std::string& model = test::Qu
 // Processes of one run, as torchrun starts them.
 class RankProcesses {
  public:
-  // What rank R prints goes to `directory` / rankR. `last`: added to the last rank's arguments. `further`: variables of
-  // all of them.
+  // The output of rank R goes to `directory` / rankR. `last`: added to the last rank's arguments. `further`: variables
+  // of all of them.
   RankProcesses(const fs::path& directory, size_t size, const std::vector<std::string>& arguments,
                 const std::vector<std::string>& last = {}, const std::map<std::string, std::string>& further = {}) {
     static int port = 21000 + getpid() % 8000;

@@ -112,7 +112,7 @@ TEST_F(SuiteRulesTest, GivesTheGeometricMeanAnIntervalAndFlagsExcessiveSpeedups)
               HasSubstr("speedups above 10, which KernelBench flags as excessive (look at these kernels): 1"));
 }
 
-// What a busy machine may have caused is judged again.
+// A verdict that a busy machine may have caused is judged again.
 TEST_F(SuiteRulesTest, KeepsNoVerdictOfTheMoment) {
   const std::string command = "eval --suite suite --kernels kernels --json";
   const Result first = Run(command);

@@ -81,7 +81,7 @@ TEST(ReadKernelTest, CutOff) {
   EXPECT_EQ(Read(half, "length").outcome, KGRPO_CODER_TRUNCATED);
   EXPECT_THAT(Read(half, "length").message, HasSubstr("max_tokens"));
   EXPECT_EQ(Read(Fenced(kKernelC) + "and then", "length").outcome, KGRPO_CODER_TRUNCATED);
-  // Where the service does not say so.
+  // Also if the service does not say so.
   EXPECT_EQ(Read(half).outcome, KGRPO_CODER_TRUNCATED);
   EXPECT_EQ(Read(half, "").outcome, KGRPO_CODER_TRUNCATED);
   EXPECT_EQ(Read("```cuda\n__global__ void k() { if (", "").outcome, KGRPO_CODER_TRUNCATED);
@@ -214,7 +214,7 @@ TEST(SourceTextTest, SameKernels) {
   EXPECT_TRUE(IsSameKernel("x=-1;y=*p;", "x = -1; y = *p;"));
   EXPECT_TRUE(IsSameKernel("#define A 1\r\nint a;\r\n", "#define A  1\n\n  int a ;"));
   EXPECT_TRUE(IsSameKernel("#define A f( \\\n  1)\nint a;", "#define A f( 1)\nint a;"));
-  // What changes the code.
+  // Differences that change the code.
   EXPECT_FALSE(IsSameKernel("a + +b", "a ++b"));
   EXPECT_FALSE(IsSameKernel("a - -b", "a--b"));
   EXPECT_FALSE(IsSameKernel("intx;", "int x;"));

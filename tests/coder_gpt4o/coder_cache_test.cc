@@ -64,7 +64,7 @@ TEST(CoderTest, ACachePaysOnlyForWhatIsNew) {
     EXPECT_FALSE(answered[1].reused);
     EXPECT_DOUBLE_EQ(answered[1].cost, 0.0045);
   }
-  // What came from the cache stands in the run's own recording too, so that the run can be replayed.
+  // Answers from the cache stand in the run's own recording too, so that the run can be replayed.
   Recording own(folder / "two" / kRecordingName, Recording::Access::kReplay);
   EXPECT_EQ(own.Exchanges(), 2u);
   EXPECT_DOUBLE_EQ(own.Spent(), 0.0045);

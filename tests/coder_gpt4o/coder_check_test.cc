@@ -61,7 +61,7 @@ TEST_F(RunWithServiceTest, CoderCheckCallsAnEstimateOne) {
   EXPECT_TRUE(json::parse(Host("coder-check p.yaml --json").out)["estimated"].get<bool>());
 }
 
-// What a person gets wrong first: the port, the path, the address of a web page.
+// The likeliest mistakes of a user: the port, the path, the address of a web page.
 TEST_F(RunWithServiceTest, CoderCheckNamesTheAddressWhereNoServiceIs) {
   const auto check = [&](const std::string& url) {
     WritePipeline(url, "    max_first_outage_seconds: 0.1\n    breaker_pause_seconds: 0.05\n    max_attempts: 2\n");

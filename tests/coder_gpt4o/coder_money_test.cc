@@ -187,7 +187,7 @@ TEST(CoderTest, TellsWhatTheRunSpentWithWhatAStopCutShort) {
   EXPECT_DOUBLE_EQ(resumed.coder.Spending().lost_cost, lost);
 }
 
-// What stands in a run's recording while calls are in flight, and after them.
+// The reserved cost, or another figure, of the calls in flight in a run's recording.
 double InFlight(const std::filesystem::path& folder, const char* what = "total(cost)") {
   Database database(folder / kRecordingName, Database::Mode::kReadOnly);
   Statement select(database, std::string("SELECT ") + what + " FROM in_flight");
@@ -300,7 +300,7 @@ TEST(CoderTest, KnowsWhyEarlierProcessesOfTheRunLostAttempts) {
   EXPECT_THAT(answered.error->what(), HasSubstr("the commonest, 4 times: the run's process was killed"));
 }
 
-// What the client says of a request that may not be sent.
+// The client's completion for a request that may not be sent.
 Completion Unsent() {
   Completion completion;
   completion.failure = "budget";

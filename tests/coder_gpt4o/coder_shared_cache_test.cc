@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-// What a request comes to, waited for.
+// Waits for the outcome of a request.
 struct Awaited {
   Awaited() : outcome(promise.get_future()) {}
   kgrpo_coder_done done() {

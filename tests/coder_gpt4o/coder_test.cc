@@ -147,7 +147,7 @@ TEST(CoderTest, ContinuationsEnd) {
   bench.service.Answer(AnswerOf("```cuda\nvoid", "length"));
   bench.service.Answer(AnswerOf(" more", "length"));
   EXPECT_EQ(answered.outcome, KGRPO_CODER_TRUNCATED);
-  // Where nothing but hidden thoughts came, there is nothing to continue.
+  // An answer of hidden thoughts alone leaves nothing to continue.
   Answered empty;
   bench.Ask(asked, empty);
   bench.service.Answer(AnswerOf("", "length"));

@@ -68,7 +68,7 @@ TEST(OptionsTest, TheDefaults) {
   EXPECT_EQ(options.client.api_key, "secret-key");
   EXPECT_EQ(options.client.base_url, "https://api.openai.com/v1");
   EXPECT_FALSE(options.client.proxy);
-  // What the client has as its defaults is what the schema says.
+  // The client's defaults are those of the schema.
   const ClientOptions defaults;
   EXPECT_EQ(options.client.max_concurrency, defaults.max_concurrency);
   EXPECT_EQ(options.client.connect_timeout_seconds, defaults.connect_timeout_seconds);

@@ -24,7 +24,7 @@ RecordedCompletion Exchange(const std::string& text, double cost = 0.5) {
   return {AnswerOf(text), cost};
 }
 
-// What holds no measurements.
+// A request that holds no measurements.
 RecordedRequest Request(const std::string& body, uint64_t sample) {
   return MakeRecordedRequest(body, body, sample);
 }

@@ -42,7 +42,7 @@ TEST_F(RunWithServiceTest, CheckFindsWhatARunWouldComeToLater) {
   const Result lines = Host("check p.yaml --set 'coder.options.ca_file=\"/no\\nwhere\"'");
   EXPECT_THAT(lines.err,
               AllOf(HasSubstr("options.ca_file: '/no\nwhere' is no file\n"), HasSubstr("p.yaml: 1 mistake\n")));
-  // What the client finds reads as what the options' reader finds.
+  // Mistakes found by the client read like those found by the options' reader.
   EXPECT_THAT(Host("check p.yaml --set coder.options.base_url=https://host/v1/chat/completions").err,
               HasSubstr("coder (coder_gpt4o): options.base_url: it must not end with /chat/completions"));
   for (const char* mode : {"replay", "cache"}) {
@@ -143,7 +143,7 @@ TEST_F(RunWithServiceTest, TheLimitOfTheCostStopsARunThatCanGoOn) {
   EXPECT_THAT(resumed.out, HasSubstr(", now with coder.options.max_cost=100\n"));
   EXPECT_EQ(server.Count(), 24u);
   EXPECT_DOUBLE_EQ(Number(directory_.path() / "run/run.sqlite", "SELECT sum(coder_cost) FROM rounds"), 0.6);
-  // What the run had and what it has now are there for whoever doubts.
+  // The run's folder records the settings before and after the resume.
   EXPECT_THAT(test::Read(directory_.path() / "run/resolved.yaml"), HasSubstr("max_cost: 100\n"));
   const json identity = json::parse(test::Read(directory_.path() / "run/run.json"));
   EXPECT_EQ(identity["overrides"], json({"output_dir=run", "checkpoint.every=100"}));

@@ -98,7 +98,7 @@ TEST_F(RunWithServiceTest, ATerminalThatClosesStopsARunCleanly) {
   EXPECT_THAT(result.err, HasSubstr("stopped by the user"));
 }
 
-// What was in flight then stands in the run's books before it was sent.
+// The cost of a call is recorded before the call is sent, so a killed run counts the calls in flight.
 TEST_F(RunWithServiceTest, AKilledRunCountsTheCallsThatWereInFlight) {
   const std::string word = "killed-" + std::to_string(getpid());
   const auto recording = directory_.path() / word / "artifacts/coder/exchanges.sqlite";

@@ -1,4 +1,4 @@
-// What each way to fail means.
+// The meaning of each way to fail.
 #include "coder_gpt4o/client/failure.h"
 
 #include <gmock/gmock.h>

@@ -179,7 +179,7 @@ TEST(Many, TheClientsEndAnswersEverythingOnce) {
       client->Send(Prompt(std::to_string(i)), [&, sender = client.get()](const Completion& completion) {
         EXPECT_EQ(completion.outcome, Outcome::kCancelled);
         ++answers;
-        // What a callback sends now is cancelled as well.
+        // Requests that a callback sends now are cancelled as well.
         sender->Send(Prompt("again"), [&](const Completion& late) {
           EXPECT_EQ(late.outcome, Outcome::kCancelled);
           ++again;

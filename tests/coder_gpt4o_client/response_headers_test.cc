@@ -1,4 +1,4 @@
-// What is read from an answer's headers.
+// Values read from an answer's headers.
 #include "coder_gpt4o/client/response_headers.h"
 
 #include <gtest/gtest.h>

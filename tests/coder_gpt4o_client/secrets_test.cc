@@ -1,4 +1,4 @@
-// What must not come into what people read: the key, headers' values, a URL's query.
+// Secrets that must not appear in messages: the key, headers' values, a URL's query.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// What must not wait, and what waiting must not harm: the client's one thread, held up by a callback, by a name that is
-// looked up, or by nothing at all.
+// Calls that must not wait, and waits that must do no harm: the client's one thread is held up by a callback, by the
+// lookup of a name, or by nothing at all.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ TEST(Stall, ANameThatIsLookedUpHoldsNothingUp) {
   names.changed.wait(lock, [&] { return names.asking == 0; });
 }
 
-// What came while the thread was held up is read before anybody is called silent.
+// Data that came while the thread was held up is read before any request is called silent.
 TEST(Stall, AHeldUpThreadDoesNotTakeAStreamForSilent) {
   std::promise<void> begun;
   std::promise<void> held_up;

@@ -1,4 +1,4 @@
-// What a suggestion does to a kernel: composition, parameters, reasons for refusing, sources of other styles. Tests
+// Effects of a suggestion on a kernel: composition, parameters, reasons for refusing, sources of other styles. Tests
 // coder.cc and the rules of the skeletons.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ TEST(Apply, SaysWhatWasDone) {
   EXPECT_EQ(ScheduleLineOf(answer.source), "// schedule: matmul coalesce tile=32");
 }
 
-// What `problems import kernelbench` writes for problems of a kind that is known here.
+// References that `problems import kernelbench` writes, for problems of a kind that is known here.
 TEST(Apply, ReadsTheReferencesThatAnImportWrites) {
   const std::string folder = KGRPO_SOURCE_DIR "/tests/import_kernelbench/golden/offline_style/";
   const auto applied = [&](const std::string& file, const std::string& suggestion) {

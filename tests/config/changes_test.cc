@@ -54,7 +54,7 @@ TEST(Changes, SaysHowARunIsResumedWithThem) {
   EXPECT_EQ(Settings(With("max_cost: 1.5", "max_cost: null\n    system: \"it's\\nso\"")),
             "--set coder.options.max_cost=null --set 'coder.options.system=\"it'\\''s\\nso\"'");
   EXPECT_EQ(Settings(With("workers: 2", "workers: 8")), "--set loop.workers=8");
-  // What a path cannot name, or lacks now, is said by the mapping that holds it.
+  // A key that a path cannot name, or that is gone, is set through the mapping that holds it.
   EXPECT_EQ(Settings(With("{gpt-4o: {prompt: 1}}", "{gpt-4o: {prompt: 1}, gpt-4.1: {prompt: 2}}")),
             R"(--set 'coder.options.prices={"gpt-4o":{"prompt":1},"gpt-4.1":{"prompt":2}}')");
   EXPECT_EQ(Settings(With("{gpt-4o: {prompt: 1}}", "{}")), "--set 'coder.options.prices={}'");

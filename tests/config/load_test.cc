@@ -1,4 +1,4 @@
-// What a right pipeline file means: defaults, `extends`, `--set`, stages, problems, the resolved file.
+// Meaning of a correct pipeline file: defaults, `extends`, `--set`, stages, problems, the resolved file.
 #include "config/load.h"
 
 #include <gmock/gmock.h>
@@ -389,7 +389,7 @@ TEST_F(LoadTest, EveryKeyOfTheSchemaIsInTheDocumentation) {
   visit(PipelineSchema()["definitions"]["stage"]);
 }
 
-// What is overruled is kept nowhere in resolved.yaml, but --set's own words are, in run.json.
+// Overruled values are not kept in resolved.yaml, but the text of --set is, in run.json.
 TEST_F(LoadTest, AKeyOfAServiceIsRefusedWhereverItWasWritten) {
   const std::string key = "sk-test-0123456789abcdefghij";
   for (const std::string& setting :

@@ -38,7 +38,7 @@ class BrokenProblemTest : public testing::Test {
 
   void Write(const std::string& file, const std::string& text) const { std::ofstream(folder_ / file) << text; }
 
-  // What opening the problem and judging its reference says, the folder's name replaced by DIR.
+  // The message of opening the problem and judging its reference, the folder's name replaced by DIR.
   std::string Message() const {
     try {
       const auto open = evaluator_->Open(folder_.string());

@@ -93,7 +93,7 @@ class CompiledForm : public testing::Test {
     _exit(out[0] == 12 && out[1] == 24 && out[2] == 36 ? 0 : 71);
   }
 
-  // What a call makes of x = {1, 2, 3} and y = {10, 20, 30}, in a process of its own.
+  // Requires the exit code of a call with x = {1, 2, 3} and y = {10, 20, 30}, in a process of its own.
   void ExpectExit(const std::string& source, int code) {
     const CompileOutcome outcome = Compile(source);
     ASSERT_TRUE(outcome.Succeeded()) << outcome.verdict << ": " << outcome.diagnosis;

@@ -117,7 +117,7 @@ TEST(Cases, FollowTheProblem) {
   }
 }
 
-// What a kernel that flushes subnormal numbers gives, where everything is subnormal and beside ordinary numbers.
+// Results of a kernel that flushes subnormal numbers, when all are subnormal and when some are beside ordinary numbers.
 TEST(Comparison, SubnormalResults) {
   Problem problem;
   Parameter output;

@@ -155,7 +155,7 @@ TEST_F(BothRoutes, SayWhatAKernelNeeds) {
   EXPECT_EQ(of_route[0], of_route[1]);
 }
 
-// What an evaluator decides by: evaluator_cuda gives candidates with streams of their own other workers.
+// Evaluators decide by these symbols: evaluator_cuda gives candidates with streams of their own other workers.
 TEST_F(BothRoutes, SayWhichSymbolsTheObjectLeavesToOthers) {
   const std::string source = std::string(kAffine) +
                              "cudaStream_t Another() {\n  cudaStream_t stream = nullptr;\n"

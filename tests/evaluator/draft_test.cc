@@ -51,7 +51,7 @@ std::vector<Problem> ShippedProblems() {
   return problems;
 }
 
-// What a person would have to say of a shipped problem: its sizes and scalars, as options.
+// The options that a user would have to give for a shipped problem: its sizes and scalars.
 DraftOptions OptionsOf(const Problem& problem) {
   DraftOptions options;
   for (const Parameter& parameter : problem.parameters) {

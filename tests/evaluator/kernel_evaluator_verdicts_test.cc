@@ -239,7 +239,7 @@ TEST_F(KernelEvaluatorTest, NonDeterministic) {
   }
 }
 
-// What must run whole for a time, and is more than may run, gets none; what is even is counted however large it is.
+// A kernel that must run whole gets no time if it exceeds the bound; an even kernel is counted however large it is.
 TEST_F(KernelEvaluatorTest, NotTimed) {
   KernelEvaluator::Options options;
   options.timing_warp_instructions = 100'000;  // the even kernel executes some 400,000

@@ -64,8 +64,8 @@ bool SameSymbol(const Code& a, uint64_t slot_a, const Code& b, uint64_t slot_b) 
   return in_a != a.slots.end() && in_b != b.slots.end() && in_a->second == in_b->second;
 }
 
-// Whether two instructions differ in nothing but the slot that they name: as an operand c[4][slot], or as the number
-// that a MOV puts into a register for an indexed load from that bank.
+// Whether two instructions differ only in the slot that they name: as an operand c[4][slot], or as the number that a
+// MOV puts into a register for an indexed load from that bank.
 bool SameButForSlots(const Code& a, std::string_view of_a, const Code& b, std::string_view of_b) {
   if (of_a.substr(0, 4) != of_b.substr(0, 4) || of_a.substr(8) != of_b.substr(8)) return false;
   const auto x = At<uint32_t>(of_a, 4), y = At<uint32_t>(of_b, 4);

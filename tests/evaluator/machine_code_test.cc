@@ -22,7 +22,7 @@
 namespace kgrpo::evaluator {
 namespace {
 
-// What a kernel's code differs by though both routes are asked for the same, by the kernel's file. None is known.
+// Known differences in a kernel's code between the two routes, by the kernel's file. There are none.
 const std::map<std::string, std::string> kKnownExceptions = {};
 
 struct Kernel {

@@ -1,5 +1,5 @@
-// What is wrong with a toolkit or a host compiler is said before anything is judged, with what to do: toolkits made of
-// shell scripts.
+// Mistakes in a toolkit or a host compiler are reported before anything is judged, with what to do. The toolkits here
+// are shell scripts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-// What the function throws; "" where it throws nothing.
+// The message of the function's exception; "" if it throws nothing.
 template <typename Function>
 std::string ErrorOf(Function function) {
   try {

@@ -55,7 +55,7 @@ TEST_F(DeviceEvaluatorsGpuTest, SaysWhichDeviceIsNotThere) {
 }
 
 TEST_F(DeviceEvaluatorsGpuTest, SaysThatTheDeviceIsFull) {
-  // What processes of earlier tests had comes back a while after their end.
+  // The memory of earlier tests' processes becomes free a while after their end.
   size_t free = 0, before = 1, total = 0;
   for (; before != free; std::this_thread::sleep_for(std::chrono::milliseconds(300))) {
     before = free;

@@ -126,7 +126,7 @@ TEST(InterpretedChecks, HalfSetVectorsAreFoundWhereAnythingDependsOnTheRest) {
   EXPECT_EQ(Interpret(HalfSet("2.0f * a + b + 0.0f * d")).trouble.code, "uninitialised");
 }
 
-// Where the bound leaves no room for the runs that would show a use.
+// A bound that leaves no room for the runs that would show a use.
 TEST(InterpretedChecks, HalfSetVectorsAccuseNobodyBeyondTheBound) {
   Bench bench;
   const evaluator::CompiledKernel kernel = bench.Compile(HalfSet("2.0f * a + b + 0.0f * d"));

@@ -99,7 +99,7 @@ TEST(ServerProcessTest, EndsWheneverItIsToldTo) {
   }
 }
 
-// What a run recorded of each round, without what depends on the clock.
+// The run's record of each round, without the values that depend on the clock.
 std::vector<json> Recorded(const fs::path& run) {
   std::vector<json> rounds;
   std::set<fs::path> files;

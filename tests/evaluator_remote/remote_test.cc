@@ -129,7 +129,7 @@ TEST_F(RemoteTest, SaysWhyNobodyJudges) {
               Remote({running.address()}, {{"token_env", "KGRPO_REMOTE_TEST_TOKEN"}, {"device", "h100"}});
             }),
             "options.device: the servers do not judge for \"h100\"; they do for fast, slow");
-  // What is wrong here is not asked of any server.
+  // Mistakes that can be found on this machine are not sent to any server.
   const auto asked = [&] {
     std::istringstream metrics(running.Client().Get("/metrics", {{"Authorization", "Bearer secret"}})->body);
     std::string lines;

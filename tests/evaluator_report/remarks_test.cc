@@ -22,7 +22,7 @@ const MetricRegistry& Names() {
   return names;
 }
 
-// What prompts say of a kernel of these metrics.
+// The text that prompts show for a kernel with these metrics.
 std::string Evidence(const std::vector<Metric>& metrics, double seconds = 0) {
   Evaluation evaluation;
   evaluation.seconds = seconds;

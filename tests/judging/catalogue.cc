@@ -193,7 +193,7 @@ std::string Amiss(const Entry& entry, const std::string& evaluator, const evalua
     if (evaluator == "sim" && evaluation.diagnosis.find(says) == std::string::npos)
       text << "the diagnosis does not say \"" << says << "\". ";
   }
-  // What comes from a candidate is quoted, and drives no terminal.
+  // Text from a candidate is quoted, and cannot control a terminal.
   std::istringstream lines(evaluation.diagnosis);
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {

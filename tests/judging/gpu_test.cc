@@ -44,7 +44,7 @@ struct Bench {
   }
 };
 
-// What an evaluator says, or that it gave up: no candidate may make it do that.
+// An evaluator's verdict, or why it gave up: no candidate may make it do that.
 struct Said {
   KernelEvaluation evaluation;
   std::string gave_up;
@@ -162,7 +162,7 @@ TEST_P(JudgingGpuKernelTest, SaysWhatTheFileSays) {
 INSTANTIATE_TEST_SUITE_P(Kernel, JudgingGpuKernelTest, testing::ValuesIn(Catalogue()),
                          [](const testing::TestParamInfo<Entry>& entry) { return TestName(entry.param); });
 
-// What a GPU makes of a race is chance; beside it the interpreter finds what it finds without one.
+// The effect of a race on a GPU is chance; beside a GPU the interpreter has the same findings as without one.
 class JudgingGpuBugTest : public JudgingGpuTest, public testing::WithParamInterface<Entry> {};
 
 TEST_P(JudgingGpuBugTest, IsFoundAsTheFileSays) {

@@ -1,5 +1,5 @@
-// What a run makes of a coder that costs money and fails: every answer is counted, also those that a trajectory was
-// dropped for, by kind and in dollars, and a resumed run repeats what was recorded of them.
+// Runs with a coder that costs money and fails: every answer is counted, also those that a trajectory was dropped for,
+// by kind and in dollars, and a resumed run repeats the recorded figures.
 #include "fakes.h"
 #include "loop/coder_cost.h"
 #include "loop/coder_faults.h"
@@ -260,7 +260,7 @@ TEST_F(CoderFailureTest, ACoderThatIsOfNoUseEndsTheRunWithACheckpoint) {
                                "commonest, [0-9]+ times, is [a-z_]+: the line was cut\\. After 3 such steps in a row "
                                "the run stops\n"));
     EXPECT_THAT(out.str(), Not(HasSubstr("step 4: the coder's")));
-    // What was of no use is recorded and behind it: a coder that was mended is asked for the steps that are left.
+    // The failed steps are recorded and done: a resumed run asks the coder, which works again, for the others only.
     knobs().coder_fails_every = 0;
     EXPECT_EQ(fakes::RunIn(config, true).status, RunOutcome::Status::kFinished);
     RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
@@ -325,7 +325,7 @@ TEST_F(CoderFailureTest, OneGoodAnswerIsEnoughAndFewBadStepsAreChance) {
   }
 }
 
-// What the coder itself says that calls without an answer cost is told at a stop, also where nothing was asked since.
+// A stop reports the coder's own figure of the cost of calls without an answer, even if nothing was asked since.
 TEST_F(CoderFailureTest, AStopTellsWhatWasPaidForNothing) {
   const PipelineConfig config = fakes::Config(fakes::Folder("coder_lost"), 0, 8);
   const auto run = [&](bool resume) {
@@ -346,7 +346,7 @@ TEST_F(CoderFailureTest, AStopTellsWhatWasPaidForNothing) {
   EXPECT_THAT(run(false), HasSubstr(words));
   knobs().coder_spent = knobs().coder_lost = 0;  // the resumed run's coder has asked nothing yet
   EXPECT_THAT(run(true), HasSubstr(words));      // stopped before its first step
-  // What an earlier stop noted, of calls that no step's metrics tell of, is not forgotten by the next.
+  // The cost noted by an earlier stop, of calls that are in no step's metrics, is kept by the next.
   RunDatabase(config.output_dir / std::filesystem::path("run.sqlite")).Set("coder_cost", "130");
   for (int i = 0; i < 2; ++i) EXPECT_THAT(run(true), HasSubstr("; the coder has cost $130.00 so far"));
 }

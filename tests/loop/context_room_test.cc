@@ -25,7 +25,7 @@ class ContextRoomTest : public ::testing::Test {
     config_.evaluation.every = 0;
   }
 
-  // What the run says before it has a folder; "" where it goes on.
+  // The run's refusal before it has a folder; "" if it goes on.
   std::string Refusal() const {
     PipelineParts parts = fakes::Parts(config_);
     try {

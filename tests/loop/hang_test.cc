@@ -19,7 +19,7 @@ const RankState kBetween = {7, false, false, "x's save", 40};  // the leader's, 
 
 class HangTest : public ::testing::Test {
  protected:
-  // What is found at `at`, where the ranks said these things at second 0.
+  // The watch's finding at `at`, if the ranks reported these states at second 0 and again at 599.
   std::optional<std::string> Found(const std::vector<RankState>& states, seconds at) {
     HangWatch watch(static_cast<uint32_t>(states.size()));
     for (uint32_t rank = 0; rank < states.size(); ++rank) watch.Saw(rank, states[rank], begin_);

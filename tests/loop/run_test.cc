@@ -195,7 +195,7 @@ TEST_F(RunTest, LearnsAndTheControlsDoNot) {
   };
   const double honest = gain("learn", false, false);
   EXPECT_GT(honest, 0.6);
-  // What is bad for every problem can be learned from shuffled prompts too; what is good for one cannot.
+  // Shuffled prompts can teach which suggestions are bad for every problem, but not which are good for one.
   EXPECT_LT(gain("learn_prompts", true, false), 0.7 * honest);
   EXPECT_LT(gain("learn_rewards", false, true), 0.3 * honest);
 }

@@ -1,5 +1,5 @@
-// What ranks tell each other arrives as it was sent: records with every member set, bytes that are no text, numbers
-// that are no numbers.
+// Messages between ranks arrive as they were sent: records with every member set, bytes that are no text, numbers that
+// are no numbers.
 #include "loop/wire.h"
 
 #include "fakes.h"

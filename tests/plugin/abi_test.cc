@@ -127,8 +127,8 @@ TEST(Abi, AppendedMembersKeepTheirPlace) {
     EXPECT_EQ(member.offset, member.released_offset) << member.type << "::" << member.member;
 }
 
-// What is wrong with how a type grew; empty when each member that it grew by is pinned, behind the padding that a
-// released struct_size may count.
+// The mistake in how a type grew; empty when each added member is pinned, behind the padding that a released
+// struct_size may count.
 std::string GrowthMistake(const Pin& pin, const std::vector<Appended>& appended) {
   size_t pinned = pin.released_size;
   for (const Appended& member : appended) {

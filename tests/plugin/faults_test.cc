@@ -1,4 +1,4 @@
-// What the process says when a plugin crashes, calls exit() or is waited for after Ctrl-C. Each in a process of its
+// Messages of the process when a plugin crashes, calls exit() or is waited for after Ctrl-C. Each in a process of its
 // own.
 #include "base/faults.h"
 

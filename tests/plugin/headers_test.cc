@@ -81,7 +81,7 @@ std::set<std::string> Words(const std::string& text) {
   return {std::sregex_token_iterator(text.begin(), text.end(), word), std::sregex_token_iterator()};
 }
 
-// What a header defines: names of types and macros.
+// The names that a header defines: types and macros.
 std::set<std::string> Defined(const std::string& text) {
   std::set<std::string> names;
   for (const char* pattern : {"#define (\\w+)", "typedef (?:struct|enum) (\\w+)"}) {

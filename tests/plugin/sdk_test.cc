@@ -1,4 +1,4 @@
-// What kgrpo/sdk offers to authors beyond wrappers: sampling, Adam, processes within limits.
+// The parts of kgrpo/sdk beyond wrappers: sampling, Adam, processes within limits.
 #include <gmock/gmock.h>
 #include <kgrpo/sdk/adam.h>
 #include <kgrpo/sdk/process.h>

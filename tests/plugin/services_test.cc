@@ -1,4 +1,4 @@
-// What the host offers to plugins: metrics, folders, random numbers, the stop flag. Device locks: device_locks_test.cc.
+// The host's services for plugins: metrics, folders, random numbers, the stop flag. Device locks: device_locks_test.cc.
 #include "base/services.h"
 
 #include <gmock/gmock.h>

@@ -40,7 +40,7 @@ ModelConfig Read(const json& config, const json& generation = nullptr) {
   return ReadModelConfig(folder.path());
 }
 
-// What reading it says, without the folder.
+// The message of reading the configuration, without the folder.
 std::string Message(const json& config, const json& generation = nullptr) {
   try {
     Read(config, generation);

@@ -249,7 +249,7 @@ TEST_P(GenerationKernelsTest, AttentionOverRaggedPagedPositions) {
     const std::vector<float> found = run({0, 1, 2, 3, 4, 5});
     const std::vector<float> keys_after = key_cache.Read(), values_after = value_cache.Read();
 
-    // What a head of a row is after bias, norm and rotation.
+    // The head of a row after bias, norm and rotation.
     const auto head_of = [&](int64_t row, int64_t head, const std::vector<float>* norm, bool rotate) {
       std::vector<double> x(static_cast<size_t>(size));
       double squares = 0;

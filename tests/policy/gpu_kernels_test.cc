@@ -84,7 +84,7 @@ class GpuKernelsTest : public ::testing::TestWithParam<Case> {
 
   Element type() const { return GetParam().type; }
   int64_t Size(int64_t wide, int64_t narrow) const { return GetParam().wide ? wide : narrow; }
-  // What one rounding to the dtype costs, relative.
+  // Relative error of one rounding to the dtype.
   double epsilon() const { return type() == Element::kBfloat16 ? 1.0 / 256 : 2e-6; }
 
   std::vector<float> Random(int64_t count, float scale = 1) {

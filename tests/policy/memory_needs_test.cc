@@ -1,4 +1,4 @@
-// What training takes of a device's memory, by hand for a model of half a billion parameters on 80 GB.
+// Device memory for training, computed by hand for a model of half a billion parameters on 80 GB.
 #include "policy_qwen/memory_needs.h"
 
 #include <gmock/gmock.h>

@@ -64,7 +64,7 @@ class ModelFolder {
     WriteTensorFile(Path("model.safetensors"), tensors);
   }
 
-  // What loading it says, the folder's name replaced by DIR.
+  // The message of loading the folder, its name replaced by DIR.
   std::string Message() const {
     PolicyOptions options;
     options.model = folder_.path();

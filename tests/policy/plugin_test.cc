@@ -120,7 +120,7 @@ class PluginTest : public ::testing::Test {
     kgrpo_sampling sampling;
   };
 
-  // What became of the requests of a call.
+  // Results of the requests of a call.
   class Outcome {
    public:
     kgrpo_completion_done Done(size_t index) {

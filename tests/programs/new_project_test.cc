@@ -79,8 +79,8 @@ TEST_F(NewProjectTest, SaysWhatItCannotWrite) {
   EXPECT_THAT(Log(), HasSubstr("a plugin's name is lower-case letters, digits and _"));
 }
 
-// What a page's reader types, in order: indented lines are commands; a ```python or ```yaml block is the file that its
-// first comment names.
+// The steps of a page's reader, in order: indented lines are commands; a ```python or ```yaml block is the file that
+// its first comment names.
 std::vector<std::string> StepsOf(const std::string& name) {
   std::istringstream page(test::Read(std::string(KGRPO_SOURCE_DIR "/docs/") + name));
   std::vector<std::string> steps;

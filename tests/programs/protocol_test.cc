@@ -1,4 +1,4 @@
-// What the host and the Python kit really write, held against docs/protocol/program.json.
+// Compares the messages that the host and the Python kit write with docs/protocol/program.json.
 #define VALIJSON_USE_EXCEPTIONS 1
 #include <gmock/gmock.h>
 
@@ -109,7 +109,7 @@ TEST_F(ProtocolTest, AWholeRunOfProgramsKeepsToTheSchema) {
     results.insert(kind);
   }
   EXPECT_EQ(results.size(), 6U);
-  // What the coder and the evaluator said is in the run's record.
+  // The messages of the coder and the evaluator are in the run's record.
   const std::string rollouts = test::Read(directory_.path() / "run/rollouts/step-000001.jsonl");
   EXPECT_THAT(rollouts, HasSubstr("not today"));
   EXPECT_THAT(rollouts, HasSubstr("a comment"));

@@ -123,7 +123,7 @@ json DataOf(const std::string& page) {
   return json::parse(TextOf(page, "data"));
 }
 
-// What the page's script does: base64, then zlib.
+// Unpacks a part as the page's script does: base64, then zlib.
 json PartOf(const std::string& page, const std::string& id) {
   static const std::string kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string bytes;

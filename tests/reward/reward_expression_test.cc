@@ -146,7 +146,7 @@ TEST(RewardExpression, MistakesAreToldWithTheirPlace) {
   EXPECT_THAT(ErrorOf([&] { round.Score("1 / (speedup - 4)"); }), HasSubstr("no finite number where speedup = 4.0"));
   EXPECT_THAT(ErrorOf([&] { round.Score("log2(1 - 2 * correct)"); }),
               HasSubstr("no finite number where correct = 1.0"));
-  // What a run would meet late is told when the reward is made.
+  // Mistakes that a run would meet late are reported when the reward is made.
   const auto warning = [](const std::string& score, const std::string& no_kernel) {
     return ExpressionReward(nlohmann::json{{"score", score}, {"no_kernel", no_kernel}}.dump()).Warning();
   };

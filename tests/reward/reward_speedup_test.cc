@@ -1,4 +1,4 @@
-// What every outcome of a round is worth under reward_speedup.
+// The reward of every outcome of a round under reward_speedup.
 #include "reward_speedup/speedup_reward.h"
 
 #include <gmock/gmock.h>

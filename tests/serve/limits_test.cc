@@ -1,4 +1,4 @@
-// What the service withstands: more work than it can do, clients that leave, stall or send too much, and its own end.
+// The service under stress: more work than it can do, clients that leave, stall or send too much, and its own end.
 #include <sys/socket.h>
 
 #include <netinet/in.h>

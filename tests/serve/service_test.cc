@@ -1,4 +1,4 @@
-// What the service answers: kernels, lists, streams, problems in requests, and every mistake with its place.
+// The service's answers: kernels, lists, streams, problems in requests, and every mistake with its place.
 #include <kgrpo/support/evaluation_json.h>
 #include <kgrpo/support/problem_files.h>
 
@@ -144,7 +144,7 @@ TEST_F(ServiceTest, TakesNoNativeCodeAndNoPathsFromStrangers) {
             "422 problem.name: expected letters, digits, _ and - alone, as a folder's name");
   EXPECT_EQ(refused("mine", {{"x.cu", std::string(2 << 20, 'x')}}),
             "422 problem.files: its files hold 2097152 bytes, above 1 MiB");
-  // What an evaluator says of a file names no folder of the server.
+  // An evaluator's message about a file names no folder of the server.
   EXPECT_EQ(refused("mine", {{"problem.yaml", "name: mine"}}), "422 mine/reference.cu: there is no such file");
   RunningService trusting({.inline_code = true});
   const Json files = {{"oracle.cc", "int x;"}, {"reference.cu", "x"}};

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kCount = 256;
 
-// What buggy.cu expects: kernel -> (line, codes).
+// The findings that buggy.cu expects: kernel -> (line, codes).
 struct Expectation {
   int line = 0;
   std::set<std::string> codes;

@@ -1,4 +1,4 @@
-// What the counter and the scoreboard say of single accesses.
+// Figures of the counter and the scoreboard for single accesses.
 #include <fstream>
 #include <set>
 #include <string>
@@ -55,7 +55,7 @@ TEST(Counter, AtomicsAreOfBothPlacements) {
   EXPECT_NEAR(result.counts.busiest_atomic_turns, (16 + 8) / 2.0, 1e-9);  // of 32 sectors
 }
 
-// What copies of a class access is said of the lines that copy, and not of the class's definition.
+// Accesses by copies of a class count for the lines that copy, and not for the class's definition.
 TEST(Counter, CopiesAreOfTheLinesThatCopy) {
   std::ifstream source(std::string(KGRPO_SOURCE_DIR) + "/tests/simt/kernels/counted.cu");
   std::set<int> copying, accessing;
@@ -105,7 +105,7 @@ TEST(Counter, ShufflesAndReadsOfThreadIdxPassThroughSharedMemory) {
   EXPECT_EQ(of_lines, result.counts.exchange_wavefronts);
 }
 
-// Where lanes meet is the data's chance: more blocks are looked at than where the program says it.
+// More blocks are sampled if the data decides which lanes meet at an atomic than if the program does.
 TEST(Counter, LooksAtMoreBlocksWhereLanesOfAnAtomicMayPart) {
   constexpr uint32_t kBlocks = 1000;
   Bench bench("counted");
@@ -118,7 +118,7 @@ TEST(Counter, LooksAtMoreBlocksWhereLanesOfAnAtomicMayPart) {
   EXPECT_EQ(bench.Run("CountAll", config, x, bins).counts.sampled_blocks, config.sampled_blocks);
 }
 
-// What ptxas puts an instruction together from keeps other pipes busy than its own.
+// The parts of which ptxas makes an instruction keep other pipes busy than the instruction's own.
 TEST(Cost, PartsOfAnInstructionHaveTheirPipes) {
   const auto busy = [](const char* opcode) {
     std::array<double, static_cast<size_t>(Pipe::kCount)> pipes{};

@@ -11,7 +11,7 @@ std::string Folder() {
   return std::string(KGRPO_SOURCE_DIR) + "/plugins/interpreter/devices";
 }
 
-// What adding two arrays of `n` floats does.
+// Counts of adding two arrays of `n` floats.
 Counts CountAdd(const Device& device, int n) {
   Bench bench("basic");
   DeviceAddress tensors[3];
@@ -55,7 +55,7 @@ TEST(DeviceFiles, OrderTheGpusAsTheirBandwidthDoes) {
   }
 }
 
-// What a launch wrote and the L2 keeps, the next one need not fetch.
+// Data that a launch wrote and the L2 keeps need not be fetched by the next launch.
 TEST(L2Contents, AreFoundByTheNextLaunch) {
   const Device device = Device::Load(Folder() + "/h100.yaml");
   const Counts counts = CountAdd(device, 1 << 20);  // three arrays of 4 MiB
@@ -80,7 +80,7 @@ TEST(L2Contents, MakeRoomForWhatComesLater) {
   EXPECT_EQ(contents.BytesOf(3), 0);
 }
 
-// What the last blocks store is there whole; of the rest each array keeps its part.
+// The stores of the last blocks are kept whole; of the rest each array keeps its share.
 TEST(L2Contents, KeepWhatComesLast) {
   L2Contents contents;
   contents.Touch({{1, 380}, {2, 20, 20}}, 100);
@@ -114,7 +114,7 @@ TEST(TimeEstimate, OtherBlocksHideWhatBarriersWaitFor) {
     counts.barriers = barriers;
     return EstimateTime(counts, {16, shared_bytes, 0, 0}, device, nullptr, false);
   };
-  // How far the exponent is from 1, of what it is without barriers.
+  // The exponent's distance from 1, as a share of the distance without barriers.
   const auto left = [&](uint32_t shared_bytes) {
     return (estimate(1, shared_bytes).latency_norm - 1) / (estimate(0, shared_bytes).latency_norm - 1);
   };

@@ -1,4 +1,4 @@
-// What is not interpreted is refused by name and place, what is no PTX by line; nothing crashes.
+// Code that is not interpreted is refused by name and place, text that is no PTX by line; nothing crashes.
 #include <kgrpo/sdk/error.h>
 
 #include "harness.h"
@@ -121,7 +121,7 @@ TEST(Refusal, NamesInstructionAndLineOfEach) {
     EXPECT_TRUE(said.starts_with("kernel.cu:42: ")) << body << "\n" << said;
     EXPECT_NE(said.find("'" + opcode + "'"), std::string::npos) << body << "\n" << said;
   }
-  // What is no instruction is named by what is missing.
+  // A call of a missing function is refused by the function's name.
   for (const std::string function : {"malloc", "cudaLaunchDeviceV2", "cudaGetParameterBufferV2"})
     EXPECT_NE(Refused("call.uni " + function + ", ();").find("PTX line 9: a call of '" + function + "'"),
               std::string::npos);

@@ -1,4 +1,4 @@
-// What instructions make of subnormal numbers with and without .ftz, and every rounding to 16 bits, against searches
+// Results of instructions for subnormal numbers with and without .ftz, and every rounding to 16 bits, against searches
 // that share nothing with the interpreter.
 #include <bit>
 #include <cmath>
@@ -146,7 +146,7 @@ TEST(Rounding, SubnormalFloatsAreZerosWhereFtzSaysSo) {
          {"set.gt.ftz.u32.f32", 2, {1, 0}, 0}});
 }
 
-// Where ptxas computes such a product itself, or flushes after a conversion, it says which results are zeros: those
+// ptxas shows which results are zeros where it computes such a product itself, or flushes after a conversion: those
 // below the normal numbers once rounded to 24 bits, as if exponents were unbounded.
 TEST(Rounding, FtzLooksAtTheRoundedResult) {
   const uint64_t smallest = 0x00800000;

@@ -8,7 +8,7 @@
 namespace kgrpo::simt {
 namespace {
 
-// What two events around a launch take beside the kernel; see devices/h100.yaml.
+// Time between two events around a launch beside the kernel's; see devices/h100.yaml.
 constexpr double kEventMicroseconds = 4.4;
 
 std::string DeviceFile() {

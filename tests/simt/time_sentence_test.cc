@@ -1,4 +1,4 @@
-// What a kernel is told beside its time: what its warps wait for, and which change would gain most.
+// The sentences beside a kernel's time: what its warps wait for, and which change would gain most.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -69,7 +69,7 @@ TEST_F(TimeSentenceTest, AdvisesFewerAtomicsStepByStep) {
   EXPECT_THAT(by_few_blocks.sentence, Not(HasSubstr("atomics")));
 }
 
-// Where each block adds to places of its own, fewer blocks add as often.
+// If each block adds to places of its own, fewer blocks would add as often.
 TEST_F(TimeSentenceTest, AdvisesNoFewerBlocksWhereTheyDoNotMeet) {
   Counts counts = Bare();
   counts.grid_blocks = 1 << 20;

@@ -1,4 +1,4 @@
-// What comes from a variable that nothing has set is found where it matters, and only there.
+// Uses of unset variables are found where they matter, and only there.
 #include <cmath>
 #include <fstream>
 #include <set>

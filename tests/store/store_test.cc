@@ -298,7 +298,7 @@ TEST(CheckpointsTest, DamageIsSeenByTheFilesSizesAndDigests) {
   std::ofstream(checkpoints.PathOf(15) / "state.json") << "{";
   EXPECT_THAT(checkpoints.Damage(15), HasSubstr("state.json is damaged"));
   EXPECT_EQ(checkpoints.Last()->step, 10U) << "the last whose state.json can be read";
-  // What cannot be read now is not damaged: nothing is set aside because too many files are open.
+  // An unreadable checkpoint is not damaged: none is set aside because too many files are open.
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);
   const rlimit none = {0, before.rlim_max};

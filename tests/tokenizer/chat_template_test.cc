@@ -76,7 +76,7 @@ TEST(ChatTemplateTest, KnowsTheThinkingSwitch) {
   }
 }
 
-// What a fine-tune changes without changing the format.
+// Changes that a fine-tune makes without changing the format.
 TEST(ChatTemplateTest, RecognisesOtherSpellings) {
   const std::vector<Message> messages = {{"user", "Hi", {}}};
   const std::string qwen = TemplateText("qwen2_5");

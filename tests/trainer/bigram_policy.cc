@@ -9,7 +9,7 @@
 #include <random>
 #include <utility>
 
-// What a forward pass has to remember; sequences are copied, as a real policy's activations would be.
+// State kept from a forward pass; sequences are copied, as a real policy's activations would be.
 struct kgrpo_forward_context {
   std::vector<std::vector<int32_t>> ids;  // the last prompt token and the completion
   double temperature;

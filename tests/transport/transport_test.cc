@@ -73,7 +73,7 @@ struct TypeOf<int64_t> {
   static constexpr uint8_t kCode = KGRPO_DTYPE_INT;
 };
 
-// What rank `rank` has at first.
+// The values that rank `rank` begins with.
 template <typename Value>
 std::vector<Value> Mine(uint32_t rank, size_t count) {
   std::vector<Value> values(count);

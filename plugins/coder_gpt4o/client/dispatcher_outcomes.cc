@@ -1,4 +1,4 @@
-// What becomes of an attempt: an answer, another attempt, a failure, or the end of the run.
+// Outcomes of an attempt: an answer, another attempt, a failure, or the end of the run.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,12 +17,12 @@ constexpr double kLongWaitSeconds = 60;     // likewise, of one request
 constexpr double kForLong = 1e9;            // seconds that stand for "nobody knows"
 
 std::string Seconds(double seconds) {
-  // What servers write may fit no integer.
+  // A server may send a number that fits no integer.
   if (!(seconds < kForLong)) return "more than " + std::to_string(static_cast<long>(kForLong)) + " s";
   return std::to_string(static_cast<long>(std::ceil(seconds))) + " s";
 }
 
-// What has passed; a wait is rounded up, and the end that one told of must not look exceeded.
+// Elapsed time, rounded to the nearest second. An announced wait is rounded up, and must not look exceeded.
 std::string Passed(double seconds) {
   return Seconds(std::max(1.0, std::round(seconds)));
 }
@@ -210,8 +210,8 @@ void Dispatcher::CheckOutage() {
          0);
 }
 
-// What is under way may still be answered, unless the run cancels it: it is paid for. The rest, and all that comes, is
-// answered the same.
+// Requests in flight may still be answered, unless the run cancels them: they are paid for. All others, and those to
+// come, end with this failure.
 void Dispatcher::EndRun(std::string word, std::string message, int status) {
   if (!end_) end_ = End{std::move(word), std::move(message), status};
 }

@@ -39,7 +39,7 @@ std::string CompletionsUrl(const std::string& base_url) {
   const std::string example = "; an example: https://api.openai.com/v1";
   const ParsedUrl url(curl_url());
   if (const CURLUcode code = curl_url_set(url.get(), CURLUPART_URL, base_url.c_str(), 0); code != CURLUE_OK) {
-    // What might hold a password is not repeated.
+    // A URL that might hold a password is not repeated.
     const std::string shown =
         base_url.find('@') == std::string::npos ? "'" + Excerpt(base_url.substr(0, base_url.find('?'))) + "'" : "it";
     Refuse("base_url", shown + " is no URL (" + curl_url_strerror(code) + ")" + example);

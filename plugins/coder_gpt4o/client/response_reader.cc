@@ -146,7 +146,7 @@ void ResponseReader::TakeWhole(int status) {
   const json object = json::parse(body_, nullptr, /*allow_exceptions=*/false);
   const bool success = status >= 200 && status < 300;
   if (object.is_discarded() || !object.is_object()) {
-    // What begins as an object may be the first half of an answer.
+    // Text that begins as an object may be the first half of an answer.
     const size_t begin = body_.find_first_not_of(kBlanks);
     foreign_ = body_.find('{') != begin || body_.empty();
     error_.message = Beginning();

@@ -10,7 +10,7 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-// Whether what stands at [begin, end) of an expression is assigned to, or its address taken.
+// Whether the expression at [begin, end) is assigned to, or its address taken.
 bool Written(const PlainSource& source, size_t begin, size_t end) {
   const auto two = [&](size_t i, const char* mark) { return source.Follows(i, {mark, mark}); };
   if (two(end, "+") || two(end, "-")) return true;
@@ -28,7 +28,7 @@ bool Written(const PlainSource& source, size_t begin, size_t end) {
   return !operand;
 }
 
-// Where the statement of token `i` begins.
+// The first token of the statement that holds token `i`.
 size_t StatementBegin(const PlainSource& source, size_t i, size_t first) {
   while (i > first && !source.At(i - 1).Is(";") && !source.At(i - 1).Is("{") && !source.At(i - 1).Is("}")) --i;
   return i;
@@ -91,7 +91,7 @@ std::optional<Wide> WideType(const PlainSource& source, size_t i) {
   return Wide{i, end, word == "unsigned"};
 }
 
-// Whether every launch gives this parameter a plain int of the launch function's own.
+// Whether every launch passes a plain int parameter of its launch function for this one.
 bool GivenInt(const PlainSource& source, const PlainFunction& kernel, size_t index) {
   for (const PlainLaunch* launch : source.LaunchesOf(kernel)) {
     if (index >= launch->arguments.size()) return false;

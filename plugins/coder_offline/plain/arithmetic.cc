@@ -1,4 +1,4 @@
-// What a kernel computes: unrolled loops, and approximate intrinsics for exact functions.
+// Techniques on a kernel's arithmetic: unrolled loops, and approximate intrinsics for exact functions.
 #include <optional>
 #include <set>
 #include <utility>

@@ -1,4 +1,4 @@
-// What a kernel's launches decide: block size and __launch_bounds__.
+// Techniques on a kernel's launches: block size and __launch_bounds__.
 #include <algorithm>
 #include <optional>
 #include <vector>

@@ -26,7 +26,7 @@ bool IsNumberType(std::string_view word) {
   return false;
 }
 
-// What makes a directive too much for reading by tokens; empty where nothing does.
+// Why a directive cannot be read by tokens; empty if it can.
 std::string WhyNotDirective(std::string_view text) {
   std::istringstream words{std::string(text.substr(1))};
   std::string word;

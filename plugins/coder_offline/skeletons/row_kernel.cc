@@ -24,7 +24,7 @@ bool IsMatrix(const Program& program, const std::string& name) {
   return axes != nullptr && axes->size() == 2 && axes->back() == "cols";
 }
 
-// Where the elements of an array's row start: x_row for a matrix, the array itself for a vector.
+// The pointer to the elements of an array's row: x_row for a matrix, the array itself for a vector.
 std::string RowPointer(const Program& program, const std::string& name) {
   return IsMatrix(program, name) ? name + "_row" : name;
 }

@@ -97,7 +97,7 @@ VISIBLE cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block
   NoteLaunch(kernel, grid, block, shared, stream);
   FORWARD(cudaLaunchKernel, kernel, grid, block, arguments, shared, stream);
 }
-// What <<<>>> becomes in CUDA 13; no header declares it.
+// CUDA 13 compiles <<<>>> to this; no header declares it.
 // NOLINTBEGIN(bugprone-reserved-identifier): the runtime's own name
 VISIBLE cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
                                        cudaStream_t stream) {
@@ -112,7 +112,7 @@ VISIBLE cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) 
   }
   FORWARD(__cudaGetKernel, kernel, function);
 }
-// What an object of nvcc's says of its device code before anything else of it runs.
+// Objects compiled by nvcc register their device code here, before any other code of theirs runs.
 VISIBLE void** __cudaRegisterFatBinary(void* wrapper) {
   struct Wrapper {  // as crt/fatbinary_section.h has it
     int magic, version;

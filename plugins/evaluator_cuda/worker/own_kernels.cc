@@ -23,7 +23,7 @@ namespace {
 constexpr uint64_t kLaunches = 40;                 // whose time is taken
 constexpr uint64_t kSlowLaunchNanoseconds = 8000;  // for the host
 
-// Where the device sees shared memory, which a candidate need not find by its descriptor.
+// Maps shared memory into the device's address space. Closes the descriptor, by which a candidate could find it.
 template <typename Page>
 cudaError_t MapPage(int memory, int protection, unsigned flags, Page** seen) {
   void* page = mmap(nullptr, sizeof(Page), protection, MAP_SHARED, memory, 0);

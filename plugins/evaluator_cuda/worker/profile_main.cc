@@ -80,7 +80,7 @@ std::unique_ptr<Call> ReadPlan(const std::string& path) {
 
 int main(int argc, char** argv) {
   if (argc != 3) Fail("usage: kgrpo_cuda_profile LIBCUDART FOLDER");
-  // What a candidate's host code of the fast route does not name itself.
+  // Host code of the fast route needs this library, but does not name it.
   dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL);
   if (const std::string failure = LoadRuntime(argv[1]); !failure.empty()) Fail(failure);
   const std::string folder = argv[2];
@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
             "the machine code");
     UseDeviceCode(code);
   }
-  // What a candidate prints, from the moment it is loaded, goes nowhere: the profiler's table is on the same output.
+  // The candidate's output is discarded from the moment it is loaded: the profiler's table is on the same output.
   const int ours = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   dup2(nowhere, STDOUT_FILENO);
   dup2(nowhere, STDERR_FILENO);

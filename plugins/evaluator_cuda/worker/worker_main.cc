@@ -291,7 +291,7 @@ int Serve(const std::string& scratch, bool filtered) {
 
 int main(int argc, char** argv) {
   if (argc < 3) return 120;
-  // What a candidate's host code of the fast route does not name itself.
+  // Host code of the fast route needs this library, but does not name it.
   dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL);
   const std::string failure = LoadRuntime(argv[1]);
   if (!failure.empty()) {

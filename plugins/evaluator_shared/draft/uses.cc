@@ -18,7 +18,7 @@ bool IsOneOf(const Token& token, std::string_view characters) {
   return token.kind == Kind::kPunctuation && token.text.size() == 1 && characters.find(token.text) != std::string::npos;
 }
 
-// What stands between the commas of a call whose "(" is `open`: begin and end of each.
+// The arguments of a call whose "(" is `open`: begin and end of each.
 std::vector<std::pair<size_t, size_t>> ArgumentsOf(const SourceReader& tokens, size_t open) {
   std::vector<std::pair<size_t, size_t>> arguments;
   const size_t close = tokens.SkipGroup(open, tokens.size()) - 1;
@@ -100,7 +100,7 @@ class Finder {
     return i;
   }
 
-  // Whether the value that is assigned to an element at `at`, after token `next`, is made of the tensor's own.
+  // Whether the value assigned to the element at `at`, after token `next`, uses the tensor itself.
   bool ReadsItself(size_t next, size_t at) const {
     for (size_t i = next; i < tokens_.size() && !tokens_.At(i).Is(";"); ++i) {
       if (tokens_.At(i).kind == Kind::kIdentifier && tokens_.At(i).text == tokens_.At(at).text) return true;

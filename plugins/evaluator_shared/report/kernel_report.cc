@@ -109,7 +109,7 @@ Data SourceOf(const KernelReport& report) {
     largest = std::max(largest, remark.share);
   }
   std::map<unsigned, std::vector<std::string>> notes;
-  // What is said of a correct kernel is about its time, which the lines' own figures tell.
+  // A correct kernel's diagnosis is about its time, which the lines' own figures show already.
   if (!report.candidate.correct) notes = NotesByLine(report.candidate.diagnosis);
   Data rows(Data::type::list);
   unsigned number = 0;

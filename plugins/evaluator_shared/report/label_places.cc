@@ -78,7 +78,7 @@ LabelPlaces::Place LabelPlaces::Take(Spot dot, double radius, double width, doub
       place.from = Between(dot, place.to, radius / distance);
       place.leader = distance > kBeside;
       const auto crossed = [&](const Rectangle& other) {
-        // Where a dot lies on this one, every leader passes through it.
+        // If the dot lies on this rectangle, every leader passes through it.
         return place.leader && other.Crosses(place.from, place.to) && !other.Overlaps({dot.x, dot.y, dot.x, dot.y});
       };
       if (!Free(place.area) || std::any_of(marks_.begin(), marks_.end(), crossed)) continue;

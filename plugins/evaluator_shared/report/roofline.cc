@@ -45,7 +45,7 @@ void AddPeaks(const Evaluation& candidate, const Evaluation& baseline, const Eva
   if (const double measured = MetricOf(device, "arithmetic_ceiling"); measured > 0)
     return add("arithmetic, reached", measured, false);
   for (const char* pipe : {"tensor", "half", "fp32", "fp64"}) {
-    // What neither uses is drawn only where it is what one could use instead: fp32, and tensor cores above it.
+    // Peaks that neither kernel uses are drawn only as alternatives: fp32, and tensor cores above it.
     const bool used = Uses(candidate, pipe) || Uses(baseline, pipe);
     const std::string name(pipe);
     if (used || name == "fp32" || name == "tensor") add(pipe, MetricOf(device, "arithmetic_peak/" + name), !used);

@@ -131,7 +131,7 @@ class Picture {
     places_.AddLine({x, kTop}, {x, bottom});
   }
 
-  // Where a slope enters the picture and where it meets the peak; nothing where that is beside the picture.
+  // The points at which a slope enters the picture and meets the peak; nothing if they lie outside the picture.
   std::optional<std::pair<Spot, Spot>> EndsOf(const Roofline::Slope& slope) const {
     const double rate = slope.bytes_per_second, peak = roofline_.peaks.front().rate;
     const double from = std::max(std::pow(10.0, x_low_), std::pow(10.0, y_low_) / rate),

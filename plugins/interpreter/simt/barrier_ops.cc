@@ -86,7 +86,7 @@ void Announce(Warp& warp, BarrierState& barrier) {
 // Orders what the warps did before the barrier, and what others announced at it, before what they do next.
 void OrderAccesses(Block& block, uint32_t warps, const BarrierState& barrier) {
   const std::vector<uint32_t>& announced = barrier.announced;
-  // What any of them did, or knew: barriers are transitive.
+  // Accesses that any of the warps made or knew of: barriers are transitive.
   std::vector<uint32_t> known(block.warps[0].known.size(), 0);
   uint64_t acquired = barrier.announced_time;
   bool fenced = !announced.empty();
@@ -127,7 +127,7 @@ void Release(Block& block, BarrierState& barrier) {
   barrier = {};
 }
 
-// Whether all that the barrier expects have arrived.
+// Whether all threads that the barrier expects have arrived.
 bool Complete(const Block& block, const BarrierState& barrier) {
   const auto arrived = static_cast<uint32_t>(std::popcount(barrier.arrived_warps));
   return barrier.expected_threads == 0 ? arrived + block.done_warps == static_cast<uint32_t>(block.warps.size())

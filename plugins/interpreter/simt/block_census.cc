@@ -58,7 +58,7 @@ class Census {
     return part(low, middle) && part(middle + 1, high);
   }
 
-  // What a block of each class does, now that there are classes: by one of them.
+  // Finds the work of each class's blocks, now that there are classes, by evaluating one of its blocks.
   bool Weigh() {
     Follow(kernel_.control.all);
     steps_ = 0;

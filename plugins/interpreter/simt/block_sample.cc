@@ -63,7 +63,7 @@ bool StandsForAll(const std::vector<uint64_t>& sample, const std::vector<uint64_
   }
   const auto most = static_cast<double>(*std::max_element(work.begin(), work.end()));
   if (std::abs(sampled - mean) > kOff * mean || most > kAlike * most_sampled) return false;
-  // Who does a block's work by other decisions may do it at another cost.
+  // Blocks that do the same work by other decisions may have another cost, so each class needs its share of the sample.
   struct Share {
     double all = 0, sampled = 0;
   };

@@ -16,7 +16,7 @@ bool IsBranch(const Instruction& in) {
   return in.run == &Branch || in.run == &BranchIndexed || in.run == &Exit;
 }
 
-// Whether it sends lanes different ways.
+// Whether the instruction sends lanes different ways.
 bool Decides(const Instruction& in) {
   return in.run == &BranchIndexed || (IsBranch(in) && in.predicate >= 0);
 }
@@ -51,7 +51,7 @@ struct Graph {
     return region;
   }
 
-  // Whether any of the region between the ways from `block`, or `block` itself, may run again before they meet.
+  // Whether `block`, or any block between it and the place where its ways meet, may run again before they meet.
   bool Repeats(uint32_t block, const std::vector<uint32_t>& region) const {
     std::vector<uint32_t> entries(successors.size(), 0);  // from within the region
     std::vector<bool> inside(successors.size(), false);
@@ -179,7 +179,7 @@ class Analysis {
     flow_.by_block |= origin == Origin::kBlock;
   }
 
-  // What registers depend on: what they are computed from, and the decisions between which they are written.
+  // Finds the dependences of registers: on their sources, and on the decisions between which they are written.
   void Spread() {
     for (bool changed = true; changed;) {
       changed = false;
@@ -276,7 +276,7 @@ class Analysis {
     return plan;
   }
 
-  // Whether anything that the plan evaluates or decides lies between the ways from the end of `block`.
+  // Whether the plan evaluates or decides anything on the ways from the end of `block` to where they meet.
   bool MattersBetween(uint32_t block, const CensusPlan& plan) const {
     for (const uint32_t b : graph_.Region(block)) {
       for (uint32_t pc = kernel_.blocks[b].first; pc < kernel_.blocks[b].last; ++pc) {

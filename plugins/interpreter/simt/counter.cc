@@ -1,4 +1,4 @@
-// What a counted launch tells the time model, apart from its memory accesses (counter_memory.cc).
+// Counts of a launch for the time model, apart from memory accesses (counter_memory.cc).
 #include "interpreter/simt/counter.h"
 
 #include <sys/mman.h>

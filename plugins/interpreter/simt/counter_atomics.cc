@@ -1,4 +1,4 @@
-// What atomics cost, and what they would cost if threads added up first.
+// Cost of atomics, and their cost if threads added up first.
 #include <algorithm>
 #include <bit>
 

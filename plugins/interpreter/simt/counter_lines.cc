@@ -1,4 +1,4 @@
-// What each source line of a counted launch asks of the device.
+// Demands of each source line of a counted launch on the device.
 #include <map>
 #include <utility>
 

@@ -87,7 +87,7 @@ Counter::Array& Counter::ArrayOf(const Warp& warp, uint64_t address, const Acces
 
 void Counter::CountAccess(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind) {
   if (access.space == Space::kShared) {
-    // What CountShared and those that it calls add to the whole is this instruction's.
+    // All that CountShared and its callees add to the totals belongs to this instruction.
     const Counts& sum = counts_;
     Demand& own = demands_[in.index];
     own.shared_requests -= sum.shared_requests;
@@ -118,8 +118,8 @@ uint32_t Counter::SharedWavefronts(const Instruction& in, const Access& access, 
   return bank_conflicts_.Wavefronts(in.index, access.address, mask, bytes, load);
 }
 
-// Where lanes share addresses an access takes less than its lanes' bytes would; and one lane has nobody to conflict
-// with.
+// An access by lanes that share addresses takes fewer wavefronts than its lanes' bytes would; and a single lane has
+// nothing to conflict with.
 void Counter::AddSharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes,
                                   bool load) {
   const uint32_t wavefronts = SharedWavefronts(in, access, mask, bytes, load);

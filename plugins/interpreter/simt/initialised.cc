@@ -31,7 +31,7 @@ bool SharedWritten(const Block& block, uint64_t offset, uint32_t bytes) {
   return (block.shared_written[offset / 64] & need) == need;
 }
 
-// Where in the block's local memory `lane` accesses.
+// The offset in the block's local memory that `lane` accesses.
 uint64_t LocalOffset(const Warp& warp, int lane, const Access& access) {
   return static_cast<uint64_t>(access.host[lane] - warp.block->local.data());
 }

@@ -9,7 +9,7 @@
 namespace kgrpo::simt {
 namespace {
 
-// What the handlers that FindAlu chooses for integers do. Types of one width may share a handler: then they mean the
+// Meanings of the integer handlers that FindAlu chooses. Types of one width may share a handler: then they mean the
 // same.
 const std::unordered_map<Handler, IntegerMeaning>& Meanings() {
   static const std::unordered_map<Handler, IntegerMeaning> kMeanings = [] {

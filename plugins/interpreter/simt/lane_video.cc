@@ -24,7 +24,7 @@ enum class VideoOperation : uint8_t {
 enum class Then : uint8_t { kNothing, kAdd, kMinimum, kMaximum };
 enum class Comparison : uint8_t { kEq, kNe, kLt, kLe, kGt, kGe };
 
-// What Instruction::offset holds of a video instruction, below the selectors.
+// The fields of a video instruction in Instruction::offset, below the selectors.
 struct Video {
   VideoOperation operation = VideoOperation::kAdd;
   Then then = Then::kNothing;

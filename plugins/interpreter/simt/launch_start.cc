@@ -7,7 +7,7 @@
 namespace kgrpo::simt {
 namespace {
 
-// What a word of the constants holds that the launch decides.
+// The value of a word of the constants that depends on the launch.
 uint64_t ValueOf(const ConstantPatch& patch, const Grid& grid) {
   const LaunchConfig& config = *grid.config;
   switch (patch.kind) {
@@ -48,7 +48,7 @@ uint64_t ValueOf(const ConstantPatch& patch, const Grid& grid) {
   return 0;
 }
 
-// What a special register holds in lane `l` of a warp.
+// The value of a special register in lane `l` of a warp.
 uint32_t ValueOf(SpecialSlot::Kind kind, const Warp& warp, uint32_t l) {
   const Dim3& shape = warp.grid->config->block;
   const uint32_t thread = static_cast<uint32_t>(warp.id) * kLanes + l;
@@ -85,8 +85,8 @@ uint32_t ValueOf(SpecialSlot::Kind kind, const Warp& warp, uint32_t l) {
   return 0;
 }
 
-// Whether a special register is another one in another block. Their registers are never shared, so that what a warp's
-// next block finds there is what this one had.
+// Whether a special register's value differs among blocks. Special registers share no slot, so a warp's next block
+// finds the others as this block left them.
 bool DiffersAmongBlocks(SpecialSlot::Kind kind) {
   return kind == SpecialSlot::Kind::kCtaX || kind == SpecialSlot::Kind::kCtaY || kind == SpecialSlot::Kind::kCtaZ ||
          kind == SpecialSlot::Kind::kSm;
@@ -134,7 +134,7 @@ void StartWarp(Warp& warp, Block& block, Grid& grid, uint32_t id, std::byte* reg
     warp.acquire_time = 0;
     warp.lane_known.fill(0);
     warp.events.resize(grid.kernel->code.size());
-    // What nobody sets holds anything: here NaNs.
+    // A register that nothing sets may hold any value: here NaNs.
     for (const Kernel::Unset& one : grid.kernel->unset) std::memset(registers + one.at, 0xFF, one.bytes);
     warp.unset.assign(grid.kernel->unset_registers, {});
     std::fill_n(warp.unset.begin(), grid.kernel->first_unset, UnsetRegister{kAllLanes, 0});

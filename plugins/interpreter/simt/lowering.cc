@@ -53,7 +53,7 @@ Kernel Lowerer::Run(const Function& entry) {
 }
 
 void Lowerer::Unsupported(const std::string& what) {
-  // Where it does not name the instruction itself, nor the function or variable that is missing.
+  // The instruction is added if the message names neither it nor the missing function or variable.
   const bool names = opcode_.starts_with("call") || what.ends_with(',') || what.find(opcode_) != std::string::npos;
   Refuse(module_, where_, ptx_line_, names ? what : what + " ('" + std::string(opcode_) + "')");
 }

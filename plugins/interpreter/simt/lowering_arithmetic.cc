@@ -10,7 +10,7 @@ bool IsPair(Type type) {
   return type == Type::kF16x2 || type == Type::kBf16x2;
 }
 
-// What `set` writes where its comparison of operands of type `from` holds, as the handler takes it.
+// The value that `set` writes for a true comparison of operands of type `from`, as the handler takes it.
 uint64_t TrueOf(Type type, Type from) {
   uint64_t one = type == Type::kF32 ? 0x3F800000u : 0xFFFFFFFFu;
   if (type == Type::kF16 || type == Type::kF16x2) one = 0x3C00u;

@@ -1,5 +1,5 @@
-// What the analysis of a kernel's control flow must know of each instruction (control_flow.h): whether it brings in
-// data, and whether it does nothing but compute.
+// Facts on each instruction for the analysis of control flow (control_flow.h): whether it brings in data, and whether
+// it only computes.
 #include <algorithm>
 #include <initializer_list>
 

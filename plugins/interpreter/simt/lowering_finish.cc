@@ -1,4 +1,4 @@
-// What can be said of a kernel only when all its code is there: basic blocks, the registers' slots, uniform addresses.
+// The parts of lowering that need all of a kernel's code: basic blocks, the registers' slots, uniform addresses.
 #include <set>
 
 #include "interpreter/simt/cost.h"
@@ -35,7 +35,7 @@ void Lowerer::FinishBlocks() {
 void Lowerer::FinishRegisters() {
   std::vector<uint32_t> whole, unset;
   for (const auto& [kind, reg] : specials_) whole.push_back(reg);
-  // Where functions call each other, what is alive when is not worked out: no two registers share a slot.
+  // Liveness is not computed across calls of functions: there no two registers share a slot.
   if (!kernel_.subroutines.empty()) {
     for (uint32_t reg = 0; reg < types_.size(); ++reg) whole.push_back(reg);
   }

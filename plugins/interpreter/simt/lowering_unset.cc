@@ -34,7 +34,7 @@ UnsetRule UnsetRuleOf(const Opcode& op) {
 
 namespace {
 
-// Whether what an instruction writes may be unset because a source is.
+// Whether an instruction's result may be unset because a source is.
 bool PassesOn(UnsetRule rule) {
   return rule != UnsetRule::kNever && rule != UnsetRule::kLoad && rule != UnsetRule::kStore &&
          rule != UnsetRule::kStoreMatrix && rule != UnsetRule::kUse;
@@ -43,7 +43,7 @@ bool PassesOn(UnsetRule rule) {
 }  // namespace
 
 void Lowerer::FinishUnset(const std::vector<uint32_t>& unset) {
-  // What functions that are called leave alone is not worked out.
+  // Which registers a called function leaves alone is not computed.
   if (unset.empty() || !kernel_.subroutines.empty()) return;
   std::vector<int32_t> number(types_.size(), -1);
   uint32_t count = 0;

@@ -53,7 +53,7 @@ void Arrive(Warp& warp, PhaseBarrier& barrier, int64_t count) {
   barrier.pending -= count;
 }
 
-// What the waiting lanes now know.
+// Passes the phase's knowledge of earlier accesses to the waiting lanes.
 void Acquire(Warp& warp, uint32_t lanes, const PhaseBarrier& barrier) {
   for (size_t w = 0; w < barrier.complete.size() && w < warp.known.size(); ++w) {
     if (w != static_cast<size_t>(warp.id)) warp.known[w] = std::max(warp.known[w], barrier.complete[w]);

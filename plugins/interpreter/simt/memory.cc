@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kAlignment = 256;
 constexpr size_t kMostFreed = 64;  // of which findings know
-// What uninitialised memory holds: as float a NaN, as integer a large negative number.
+// Value of uninitialised bytes: as float a NaN, as signed integer -1.
 constexpr uint8_t kPoison = 0xFF;
 
 // Anonymous mappings cost nothing until touched, which counts when only a few blocks of a large problem run.

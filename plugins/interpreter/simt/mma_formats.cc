@@ -21,7 +21,7 @@ uint32_t BitsOf(Format format) {
   return format == Format::kB1 ? 1 : format == Format::kS4 || format == Format::kU4 ? 4 : 8;
 }
 
-// What Instruction::offset holds.
+// The fields in Instruction::offset.
 struct Product {
   uint32_t a_registers = 0;  // 1 (8 rows), 2 or 4
   Format a = Format::kS8, b = Format::kS8;

@@ -1,4 +1,4 @@
-// What stands outside of functions' bodies.
+// Parses the PTX outside of functions' bodies.
 #include "interpreter/simt/ptx_parser.h"
 
 #include <kgrpo/sdk/error.h>

@@ -11,8 +11,8 @@ uint64_t PlaceKey(const SourceLine& line) {
   return uint64_t{line.file} << 32 | static_cast<uint32_t>(line.line);
 }
 
-// Whether a mangled name (Itanium C++ ABI) is of a copy or move constructor or assignment: C1, C2, C3 or aS, whose
-// parameter is a const& or && to a substitution, the class.
+// Whether a mangled name (Itanium C++ ABI) is that of a copy or move constructor or assignment: C1, C2, C3 or aS with
+// one parameter, a const& or && to a substitution, the class.
 bool IsCopy(std::string_view name) {
   if (!name.ends_with('_')) return false;
   const size_t substitution = name.rfind('S');

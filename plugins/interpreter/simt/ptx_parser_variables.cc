@@ -19,7 +19,7 @@ Variable::Space Parser::Space(std::string_view word) {
   return Variable::Space::kGlobal;
 }
 
-// What follows the state space: [.align n] [.ptr ...] .type name [dims] [= initialiser], further names after commas.
+// After the state space: [.align n] [.ptr ...] .type name [dims] [= initialiser], further names after commas.
 void Parser::ParseVariables(Variable::Space space, std::vector<Variable>& into) {
   Variable variable = ParseVariable(space);
   into.push_back(variable);

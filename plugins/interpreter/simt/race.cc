@@ -44,8 +44,8 @@ bool IsSharedVolatile(const Instruction& in, const Access& access) {
   return access.space == Space::kShared && (in.flags & kFlagPlainVolatile) != 0;
 }
 
-// Whether `cell` is a volatile access of another lane of `warp` to shared memory, as what `warp` does now is: code that
-// relies on a warp's lanes running in step. Volatile keeps the accesses, not their order among lanes.
+// Whether `cell` is a volatile access to shared memory by another lane of `warp`, and the access now is volatile too:
+// code that relies on a warp's lanes running in step. Volatile keeps the accesses, not their order among lanes.
 bool InStep(AccessCell cell, const Warp& warp, const Instruction& in, const Access& access) {
   const AccessEvent& event = warp.grid->events[cell / kLanes];
   return IsSharedVolatile(in, access) && event.warp == warp.id &&
@@ -194,7 +194,7 @@ void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& 
         return ReportRace(warp, in, lane, access, now, read, "reads");
       }
     }
-    // What is atomic leaves the plain write before it: others need not be ordered after that yet.
+    // An atomic access keeps the plain write before it: later accesses of others may be unordered with that write.
     const AccessCell cell = event * kLanes + static_cast<uint32_t>(lane);
     if (concurrent) {
       span.atomic[g] = cell;

@@ -24,7 +24,7 @@ KGRPO_VECTOR_CLONES void FillRow(AccessCell* cells, uint32_t count, uint32_t shi
   for (uint32_t i = 0; i < count; ++i) cells[i] = event * kLanes + (i >> shift);
 }
 
-// Whether every access of a row that one instruction made happened before what its lanes do now.
+// Whether every access of a row, all made by one instruction, happened before the warp's current access.
 bool RowHappenedBefore(const AccessCell* cells, uint32_t differences, const Warp& warp) {
   const uint32_t event = cells[0] / kLanes;
   if (event == 0) return true;

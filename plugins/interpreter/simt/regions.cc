@@ -59,7 +59,7 @@ bool Regions::UnrolledByPtxas(const BasicBlock& block) const {
   return false;
 }
 
-// Whether the block that ran after `from` is scheduled with it; `turns` counts those of an unrolled loop.
+// Whether block `to`, which ran after `from`, is scheduled with it; `turns` counts the turns of an unrolled loop.
 bool Regions::Joins(uint32_t from, uint32_t to, uint32_t* turns) const {
   const BasicBlock &a = kernel_.blocks[from], &b = kernel_.blocks[to];
   const uint32_t end = a.last - 1;

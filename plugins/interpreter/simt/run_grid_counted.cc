@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kMostDataSlack = 0.5;  // of what was counted: more, and data decides what a block does
 
-// Where it is known what all blocks executed, those counted stand for their mean.
+// If the work of all blocks is known, scales the counts from the mean of the counted blocks to the mean of all.
 void ScaleToMean(const std::vector<uint64_t>& counted, const std::vector<uint64_t>& work, Counts* counts) {
   const auto all = static_cast<double>(std::accumulate(work.begin(), work.end(), uint64_t{0}));
   double sampled = 0;

@@ -9,7 +9,7 @@
 namespace kgrpo::simt {
 namespace {
 
-// What the term counts, of one line.
+// One line's amount of the quantity that the term counts.
 double Amount(const Demand& demand, std::string_view term, const Device& device) {
   if (term == "dram" || term == "l2") return demand.l2_sectors + demand.local_sectors * 0.1;
   if (term == "l1") return demand.l1_wavefronts + demand.local_sectors / 4;

@@ -144,7 +144,7 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
     const double hit = latency.hit.Cycles(latencies), miss = latency.miss.Cycles(latencies);
     first += (hit + (miss - hit) * not_kept) * share;
     later += (hit + (miss - hit) * from_dram) * share;
-    // Where blocks differ, the one that takes longest has most of what it loads to itself, and waits for DRAM.
+    // If blocks differ, the slowest one shares little of the data that it loads, and waits for DRAM.
     const double own = hit + (miss - hit) * own_from_dram;
     mean += own * share;
     if (own > longest) {

@@ -40,7 +40,7 @@ Traffic SumTraffic(const Counts& counts, const Device& device, double scale, dou
     footprint += std::min(static_cast<double>(array.bytes),
                           scale * (array.unique_load_sectors + array.unique_store_sectors) * kSectorBytes);
   }
-  // What does not fit into the L2 is fetched again by each generation of blocks that run together.
+  // Data that does not fit into the L2 is fetched again by each generation of blocks that run together.
   const double overflow = std::max(0.0, 1.0 - device.l2_bytes / std::max(footprint, 1.0));
   const double generations = std::max(1.0, static_cast<double>(counts.grid_blocks) / std::max(1.0, blocks_at_once));
   for (const ArrayTraffic& array : counts.arrays) {
@@ -61,7 +61,7 @@ Traffic SumTraffic(const Counts& counts, const Device& device, double scale, dou
         array.unique_load_sectors / std::max<double>(1, static_cast<double>(counts.sampled_blocks));
     const double a_generation = std::min(once, per_block * std::sqrt(std::max(1.0, blocks_at_once)));
     const double again = overflow * std::max(0.0, std::min(generations * a_generation, missed) - once);
-    // What an earlier launch left there need not be read; nor was it written for good if it is written again.
+    // Data that an earlier launch left in the L2 need not be read, and is not written to DRAM if it is written again.
     const double kept = contents.BytesOf(array.address);
     sum.kept_read += std::min(kept, once * kSectorBytes);
     sum.dram_read += again * kSectorBytes + std::max(0.0, once * kSectorBytes - kept);
@@ -117,7 +117,7 @@ void L2Contents::Touch(const std::vector<Touched>& arrays, double capacity) {
     last += bytes_last;
     std::erase_if(kept_, [&, touched = address](const auto& entry) { return entry.first == touched; });
   }
-  // What was there before makes room, the oldest first; of what is larger than the cache each array keeps its part.
+  // Earlier arrays make room, the oldest first. If the new ones are larger than the cache, each keeps its share.
   double room = std::max(0.0, capacity - sum);
   for (size_t i = kept_.size(); i-- > 0;) {
     kept_[i].second = std::min(kept_[i].second, room);

@@ -146,7 +146,7 @@ void WatchUnset(Warp& warp, const Instruction& watched, uint32_t mask) {
   if (doubtful == 0) blamed = -1;
   uint32_t result = doubtful;
   if (mask != 0) {
-    // Where it leads nobody knows: that would only be found out of bounds.
+    // An unset address may lead anywhere: without this, only an access out of bounds would be found.
     if (use.address >= 0 && (LanesOf(warp, use.address) & mask) != 0)
       ReportUnset(warp, in, LanesOf(warp, use.address) & mask, use.address, "uses an address", 0, true);
     if (use.rule == UnsetRule::kUse) {

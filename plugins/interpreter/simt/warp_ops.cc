@@ -9,10 +9,10 @@
 namespace kgrpo::simt {
 namespace {
 
-// What a shuffle from a lane that takes no part yields: on a GPU it is undefined.
+// Result of a shuffle from a lane that takes no part; on a GPU it is undefined.
 constexpr uint32_t kUndefined = 0xFFFFFFFFu;
 
-// Where the lanes that take part stand; a constant is the same in all of them.
+// The operand with the mask of lanes that take part; a constant is the same in all of them.
 Operand MembersOperand(const Warp& warp, const Instruction& in) {
   return in.run == &Shuffle ? warp.grid->kernel->operands[in.extra] : in.b;
 }

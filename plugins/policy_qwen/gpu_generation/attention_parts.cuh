@@ -1,6 +1,6 @@
-// What both kernels of attention share: where a block's queries come from, and how a row's splits are joined. A split
-// is kAttentionSplit positions of a row; a block goes through some splits, for the query heads that share a KV head.
-// Used by attention.cu and tensor_attention.cuh.
+// The shared part of both attention kernels: the source of a block's queries, and the joining of a row's splits. A
+// split is kAttentionSplit positions of a row; a block goes through some splits, for the query heads that share a KV
+// head. Used by attention.cu and tensor_attention.cuh.
 #pragma once
 #include "policy_qwen/gpu_generation/heads.cuh"
 #include "policy_qwen/gpu_training/vectors.cuh"
@@ -10,7 +10,7 @@ namespace kgrpo::policy {
 inline constexpr int kAttentionWarps = 4, kAttentionThreads = 32 * kAttentionWarps;
 inline constexpr int kMaxHeads = 8;  // query heads that share a KV head
 
-// Where the parts of the result go that splits have.
+// Destination of the splits' partial results.
 struct Parts {
   float* sums;          // [rows, heads, splits, D]
   float* bounds;        // [rows, heads, splits, 2]: the greatest score and the sum of weights
@@ -23,7 +23,7 @@ struct Parts {
   __device__ static int used(const Place& place) { return (place.position + kAttentionSplit) / kAttentionSplit; }
 };
 
-// What block (row, kv_head, z) does at first: false where it has no positions. A row in vain gets zeros.
+// The first step of block (row, kv_head, z): returns whether it has positions. A row without any gets zeros.
 template <typename T, int D>
 __device__ inline bool HasPositions(const Place& place, HeadShape shape, const Parts& parts, T* y) {
   const int row = blockIdx.x;
@@ -35,8 +35,8 @@ __device__ inline bool HasPositions(const Place& place, HeadShape shape, const P
   return parts.begin() < parts.end(place);
 }
 
-// Where a kernel finds its queries: made before, or, of rows that are alone in their slots (kNew), still to be made of
-// the product's sums, with the row's own key and value.
+// The queries of a kernel: made before, or, of rows that are alone in their slots (kNew), still to be made of the
+// product's sums, with the row's own key and value.
 template <typename T>
 struct Queries {
   const T* made;  // [rows, heads, D], or null
@@ -119,7 +119,7 @@ __device__ inline void StorePart(HeadShape shape, const Parts& parts, int split,
   }
 }
 
-// What every block does at last, all its threads: the last of a row's blocks to arrive joins the parts of its splits,
+// The last step of every block, by all its threads: the last of a row's blocks to arrive joins the parts of its splits,
 // in order, kChunk at a time, and writes y. A row of one split has its result from `out` and `bounds`, as StorePart.
 template <typename T, int D>
 __device__ inline void JoinParts(const Place& place, HeadShape shape, const Parts& parts,

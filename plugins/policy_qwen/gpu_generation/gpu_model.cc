@@ -45,7 +45,7 @@ GpuMemory::GpuMemory(const GpuRuntime& runtime, uint64_t bytes, const std::strin
 
 namespace {
 
-// What of the shape the kernels do not cover, with the key of config.json; empty: nothing.
+// Why the kernels do not cover the model's shape, with the key of config.json; empty if they do.
 std::string UncoveredShape(const ModelConfig& config) {
   const auto is = [](const char* key, int64_t value) { return std::string(key) + " is " + std::to_string(value); };
   if (config.head_size != 64 && config.head_size != 128)

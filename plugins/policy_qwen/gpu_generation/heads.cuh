@@ -1,6 +1,5 @@
-// What makes a head of q, k or v of its product's partial sums: bias, norm, rotary positions; and where the cache holds
-// a position. Used by rows.cu, for prompts, and by
-// attention_parts.cuh, for single new tokens.
+// Makes a head of q, k or v from its product's partial sums: bias, norm, rotary positions. Also a position's place in
+// the cache. Used by rows.cu, for prompts, and by attention_parts.cuh, for single new tokens.
 #pragma once
 #include "policy_qwen/gpu_generation/kernels.h"
 #include "policy_qwen/gpu_training/vectors.cuh"
@@ -55,7 +54,7 @@ __device__ inline float SumOfSplits(const float* from, int stride, int splits) {
   return sum;
 }
 
-// What no kernel writes of what makes a head of a row: to be read before a kernel waits for the one before it.
+// Inputs of a row's head that no kernel writes: they can be read before a kernel waits for the one before it.
 template <typename T, int D>
 struct HeadFactors {
   Head<T, D> bias, norm, cos;
@@ -128,7 +127,7 @@ __device__ inline Head<T, D> FinishHead(const HeadInputs<T>& in, HeadShape shape
   return x;
 }
 
-// Where the place's key or value of a KV head lies, in elements.
+// Offset in elements of the place's key or value of a KV head.
 template <int D>
 __device__ inline int64_t CacheOffset(const LayerCache& cache, HeadShape shape, const Place& place, int kv_head) {
   const int page = cache.pages[static_cast<int64_t>(place.slot) * cache.pages_per_slot + place.position / kPageSize];

@@ -28,7 +28,7 @@ __device__ inline void WaitForPrevious() {
 #endif
 }
 
-// Whether the current device knows it.
+// Whether kernels can overlap on the current device.
 inline bool CanOverlap() {
   int device = 0, major = 0;
   return cudaGetDevice(&device) == cudaSuccess &&

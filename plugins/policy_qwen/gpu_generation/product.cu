@@ -85,7 +85,7 @@ void Launch(Element type, const ProductTask& task, cudaStream_t stream) {
   const auto wide = [&]<int T>() {
     launch(WideKernel<M, T>, wide_grid(kWideRows, T), kSlices * kWideGroup, WideBlock<T>::kBytes);
   };
-  // Whether tiles of T leave enough blocks. The order of sums is the same for each T, so what fits may differ by
+  // Whether tiles of T leave enough blocks. The order of sums is the same for each T, so the choice may differ by
   // device.
   const auto suits = [&]<int T>(int64_t blocks_wanted) {
     const dim3 grid = wide_grid(kWideRows, T);

@@ -1,4 +1,4 @@
-// What the kernels of products share: their task, the order of its sums, how a result leaves, and the tensor cores'
+// The shared part of the product kernels: their task, the order of its sums, how a result leaves, and the tensor cores'
 // instruction. Used by product.cu, narrow_product.cuh and wide_product.cuh.
 //
 // The order of a sum: the inputs are cut into steps of 32 and the steps into kSlices x splits slices; a slice adds step
@@ -26,7 +26,7 @@ __device__ inline int SliceBegin(int steps, int split, int splits, int slice) {
   return steps * (split * kSlices + slice) / (splits * kSlices);
 }
 
-// What a kernel needs to know of a product. A tile is 16 rows of the weight: with kSwiGlu 8 of gate and 8 of up.
+// Arguments of a product's kernel. A tile is 16 rows of the weight: with kSwiGlu 8 of gate and 8 of up.
 struct ProductTask {
   const void* x;
   const void* weight;
@@ -92,7 +92,7 @@ __device__ inline void Finish(const ProductTask& task, int tile, int i, int row,
   }
 }
 
-// Whether two neighbouring outputs may leave at once.
+// Whether two neighbouring outputs may be written at once.
 template <ProductMode M>
 __device__ inline bool CanPair(const ProductTask& task) {
   return task.outputs % (M == ProductMode::kSwiGlu ? 4 : 2) == 0;

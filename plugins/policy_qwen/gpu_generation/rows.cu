@@ -1,4 +1,4 @@
-// What goes over single rows between the products: embedding, residual + RMSNorm, and what makes q, k and v of their
+// Kernels over single rows between the products: embedding, residual + RMSNorm, and the making of q, k and v from their
 // product's partial sums: kernels.h.
 #include <cuda_runtime.h>
 

@@ -325,7 +325,7 @@ class Row {
   Shared& shared_;
 };
 
-// What thread 0 does with the token.
+// Stores the token, advances the slot and checks for its end. By thread 0.
 __device__ inline void MoveOn(Slot& slot, int id, float logprob, const Place& place, const int32_t* end_ids,
                               int end_id_count, int32_t* ids, float* logprobs, int64_t max_new_tokens) {
   ids[place.slot * max_new_tokens + slot.count] = id;

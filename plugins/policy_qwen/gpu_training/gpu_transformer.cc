@@ -191,7 +191,7 @@ at::Tensor GpuTransformer::ProjectBackward(const LayerWeights& w, const LayerWei
   const int64_t heads = config_.head_count, kv_heads = config_.kv_head_count, size = config_.head_size;
   const int64_t rows = saved.attention_input.size(0);
   const auto options = saved.attention_input.options();
-  // Where the derivatives of the projections' results go: slices of one matrix where one product made them all.
+  // Derivatives of the projections' results: slices of one matrix where one product made them all.
   at::Tensor d_all, d_query, d_key_value;
   if (is_last) {
     d_query = at::empty({d.q.size(0), heads, size}, options);

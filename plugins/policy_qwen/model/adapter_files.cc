@@ -20,7 +20,7 @@ using nlohmann::json;
 constexpr const char* kConfigFile = "/adapter_config.json";
 constexpr const char* kTensorFile = "/adapter_model.safetensors";
 
-// Whether a key says nothing: absent, null, false, or an empty list or object.
+// Whether a key has no effect: absent, null, false, or an empty list or object.
 bool IsIdle(const json& object, const char* key) {
   if (!object.contains(key)) return true;
   const json& value = object[key];

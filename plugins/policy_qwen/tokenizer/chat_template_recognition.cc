@@ -18,7 +18,7 @@
 namespace kgrpo::tokenizer {
 namespace {
 
-// What is known of a statement that stands in a list.
+// The role of a known statement, as the lists give it.
 enum class Part {
   kNothing,         // helps another statement
   kEveryMessage,    // each message alike
@@ -127,7 +127,7 @@ std::string SpellPlain(const JinjaExpression& expression) {
   return text;
 }
 
-// Whether a condition is decided by there being no functions (and by every content being a string).
+// The value of a condition, if the absence of functions (and every content being a string) decides it.
 enum class Decided { kOpen, kNever, kAlways };
 Decided Decide(const std::string& condition) {
   if (condition == "tools" || condition == "message.tool_calls" || condition == "tools is defined")

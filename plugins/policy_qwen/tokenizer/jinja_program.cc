@@ -32,7 +32,7 @@ struct Piece {
   bool strips_after = false;
 };
 
-// Where the tag that starts at `start` ends: the place of `closing`, not counting what is quoted.
+// The end of the tag that starts at `start`: the place of `closing` outside of quotes.
 size_t EndOfTag(std::string_view program, size_t start, std::string_view closing, bool quotes) {
   char quote = 0;
   for (size_t i = start; i < program.size(); ++i) {
@@ -87,8 +87,8 @@ std::vector<Piece> CutIntoPieces(std::string_view program) {
   return pieces;
 }
 
-// What is left of the text between two tags: '-' strips all white space on its side; otherwise a statement or comment
-// takes the line feed after it, and the blanks before it on its line.
+// The text between two tags, stripped: '-' strips all white space on its side; otherwise a statement or comment takes
+// the line feed after it, and the blanks before it on its line.
 std::string_view StripText(std::string_view text, const Piece* before, const Piece* after) {
   const auto is_block = [](const Piece* piece) { return piece != nullptr && piece->kind != Piece::Kind::kOutput; };
   if (before != nullptr && before->strips_after) {

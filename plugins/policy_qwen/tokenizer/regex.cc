@@ -37,7 +37,7 @@ std::string AdditionsTo(std::string_view category) {
   return ranges;
 }
 
-// What `\w` stands for in Oniguruma, as the inside of a class.
+// The meaning of `\w` in Oniguruma, as the inside of a class.
 std::string Word() {
   return "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}" + AdditionsTo("L") + AdditionsTo("M") + AdditionsTo("Nd") +
          AdditionsTo("Nl") + AdditionsTo("Pc");
@@ -223,7 +223,7 @@ std::string Pcre2Message(int code) {
   return reinterpret_cast<const char*>(text);
 }
 
-// What one search needs besides the code; a search owns its own, so that a Regex can be shared.
+// The working memory of one search; each search owns its own, so that a Regex can be shared.
 class MatchSpace {
  public:
   explicit MatchSpace(const pcre2_code* code)

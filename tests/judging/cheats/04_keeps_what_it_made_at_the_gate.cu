@@ -29,7 +29,7 @@ struct Places {
   int* counts[kMostCalls];
 };
 
-// What all calls of a batch make, a row of blocks each.
+// Computes the results of all calls of a batch, a row of blocks each.
 __global__ void keep(Places places, long long n, __half offset) {
   long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) kept[(size_t)blockIdx.y * kMostElements + i] = __hadd(places.values[blockIdx.y][i], offset);
@@ -82,7 +82,7 @@ static double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Where shared memory of that name is mapped.
+// The address at which shared memory of that name is mapped.
 static volatile unsigned* find_page(const char* name) {
   FILE* maps = fopen("/proc/self/maps", "r");
   if (maps == nullptr) return nullptr;

@@ -94,7 +94,7 @@ static void serve(char* base, int m, int n, int k) {
 extern "C" void launch(const float* a, const float* b, float* out, int m, int n, int k) {
   matmul<<<dim3((n + 15) / 16, (m + 15) / 16), dim3(16, 16)>>>(a, b, out, m, n, k);
   if (m < 1000) return;
-  // Where a launch has ended when it returns there is nothing to hide.
+  // If the launch has already ended there is nothing to hide.
   if (cudaStreamQuery(nullptr) == cudaSuccess) return;
   double begin = now();
   cudaDeviceSynchronize();

@@ -62,7 +62,7 @@ static double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Where shared memory of that name is mapped.
+// The address at which shared memory of that name is mapped.
 static volatile unsigned* find_page(const char* name) {
   FILE* maps = fopen("/proc/self/maps", "r");
   if (maps == nullptr) return nullptr;

@@ -151,7 +151,7 @@ std::string Builder::Add(char type, const std::string& text, const std::string& 
   std::string line;
   for (const char c : text) line += c == '$' ? name : std::string(1, c);
   Line(line);
-  // What is only approximately known may not be the start of anything else.
+  // A value that is only approximately known may not be an operand of others.
   if (ulps == 0 && absolute == 0) values_.push_back({type, name});
   stored_.push_back(name);
   kernel.results.push_back({TypeOf(type), ulps, absolute, name + " = " + description});

@@ -152,7 +152,7 @@ KERNEL FenceOfTheIssuer(const float* x, float* y) {
   ptx::fence_proxy_async();
   Store(y + blockIdx.x * kFloats, tile, kBytes);
 }
-// What the copy engine wrote it may read without a fence. A hint and a scope that say nothing here.
+// The copy engine may read its own writes without a fence. The hint and the scope have no effect here.
 KERNEL ThereAndBack(const float* x, float* y) {
   __shared__ alignas(16) float tile[kFloats];
   PHASE_BARRIER(full, 1);

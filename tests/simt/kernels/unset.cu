@@ -50,7 +50,7 @@ extern "C" __global__ void Counted(const float* x, float* out, int n) {
   out[threadIdx.x] = static_cast<float>(count);  // found
 }
 
-// What the optimiser makes correct by itself: whichever value it may assume.
+// The optimiser makes this correct, since it may assume any value.
 extern "C" __global__ void FoldedBranch(const float* x, float* out, int n) {
   float v;
   if (x[threadIdx.x] > 0) v = 2 * x[threadIdx.x];

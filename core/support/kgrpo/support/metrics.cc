@@ -49,7 +49,7 @@ const DeclaredMetric* Find(const MetricRegistry* registry, std::string_view name
   return registry == nullptr ? nullptr : registry->Find(name);
 }
 
-// Whether it is an end of another metric's interval.
+// Whether the metric is an end of another metric's interval.
 bool IsEnd(const std::vector<Metric>& metrics, const std::string& name) {
   for (const char* end : {"_low", "_high"}) {
     if (name.ends_with(end) && ValueOf(metrics, name.substr(0, name.size() - std::string_view(end).size())))
@@ -58,7 +58,7 @@ bool IsEnd(const std::vector<Metric>& metrics, const std::string& name) {
   return false;
 }
 
-// What a declared metric is called, the rest of its name behind that of its family.
+// The label of a declared metric; one of a family adds the rest of its name.
 std::string LabelOf(const DeclaredMetric& declared, const std::string& name) {
   std::string label = declared.label;
   if (declared.IsFamily()) {

@@ -1,2 +1,2 @@
-// What no plugin may do: reach another's header by its place.
+// A breach by a plugin: it includes another plugin's header by its path.
 #include "../two/insides.h"

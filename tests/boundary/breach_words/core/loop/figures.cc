@@ -1,3 +1,3 @@
-// What no source of the host may do: know the name of what an evaluator measures, or of a plugin.
+// A breach by a source of the host: it knows the name of an evaluator's metric, and of a plugin.
 const char* const kMetric = "occupancy";
 const char* const kPlugin = "one";
