@@ -33,7 +33,7 @@ TEST_F(RunWithServiceTest, CheckFindsWhatARunWouldComeToLater) {
               AllOf(HasSubstr("stage 1 (fakes) draws suggestions uniformly"), HasSubstr("whose coder has a list")));
   const Result two = Host("check p.yaml --set coder.options.seed=mine --set coder.options.max_cost=0.001");
   EXPECT_THAT(two.err, AllOf(HasSubstr("coder (coder_gpt4o): options.seed: expected an integer"),
-                             HasSubstr("\ncoder (coder_gpt4o): options.max_cost: it has room for no call"),
+                             HasSubstr("\n--set: coder (coder_gpt4o): options.max_cost: it has room for no call"),
                              HasSubstr("p.yaml: 2 mistakes\n")));
   const json found =
       json::parse(Host("check p.yaml --json --set coder.options.seed=mine --set coder.options.max_cost=0.001").out);
