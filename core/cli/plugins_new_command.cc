@@ -94,8 +94,8 @@ int New(const std::string& kind, const std::string& name, const std::string& lan
     // CMake does not know of a checkout that this program was built in.
     const fs::path checkout = HostFolder().parent_path().parent_path();
     const bool installed = !fs::exists(checkout / "cmake/kgrpo-config.cmake");
-    std::printf("\nNext:\n  cd %s\n  cmake -G Ninja -B build%s\n  cmake --build build\n  ctest --test-dir build\n", shown,
-                installed ? "" : (" -Dkgrpo_ROOT=" + checkout.string()).c_str());
+    std::printf("\nNext:\n  cd %s\n  cmake -G Ninja -B build%s\n  cmake --build build\n  ctest --test-dir build\n",
+                shown, installed ? "" : (" -Dkgrpo_ROOT=" + checkout.string()).c_str());
   }
   return kFine;
 }
