@@ -129,7 +129,7 @@ TEST_F(CliTest, CountsOfTheCommandLineHaveAnUpperEnd) {
 
 // Permissions let root write there, and nothing can be made all the same.
 TEST_F(CliTest, CheckFindsThatTheFolderCannotBeMade) {
-  for (const std::string folder : {std::string("/proc/x"), std::string(300, 'x')}) {
+  for (const std::string& folder : {std::string("/proc/x"), std::string(300, 'x')}) {
     const Result checked = Run("check p.yaml --set output_dir=" + folder);
     EXPECT_EQ(checked.code, 1) << checked.err;
     EXPECT_THAT(checked.out, HasSubstr("but it would not run: output_dir " + folder + " cannot be written ("));
