@@ -9,7 +9,8 @@ install(FILES "${CMAKE_BINARY_DIR}/kgrpo-host.1" DESTINATION share/man/man1 COMP
 get_property(plugins GLOBAL PROPERTY KGRPO_PLUGINS)
 foreach(plugin IN LISTS plugins)
   get_target_property(folder ${plugin} SOURCE_DIR)
-  if(folder MATCHES "^${PROJECT_SOURCE_DIR}/plugins/")  # the tests have plugins of their own
+  string(FIND "${folder}" "${PROJECT_SOURCE_DIR}/plugins/" at)
+  if(at EQUAL 0)  # the tests have plugins of their own
     set_target_properties(${plugin} PROPERTIES INSTALL_RPATH "$ORIGIN/libtorch/lib;${KGRPO_LIBTORCH}/lib")
     install(TARGETS ${plugin} LIBRARY DESTINATION lib/kgrpo COMPONENT runtime)
   endif()

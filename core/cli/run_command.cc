@@ -157,7 +157,7 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   if (progress.finished && !from_step && std::filesystem::is_directory(folder.path() / "final")) {
     std::printf(
         "%s is finished: all %llu steps are done, and final/ holds the trained model. --from-step N repeats the steps "
-        "after N; to train longer, start a new run with a larger loop.max_steps\n",
+        "after N; to train longer, start a new run with more steps\n",
         directory.c_str(), static_cast<unsigned long long>(progress.steps));
     return Ended(ranked.get(), kFine);
   }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "base/cancel.h"
 #include "base/default_plugins.h"
+#include "base/directories.h"  // ShippedProblems
 #include "cli/command.h"
 #include "cli/session.h"
 #include "config/problems.h"  // ExpandFolders
@@ -119,7 +120,7 @@ ServedChoice Choose(Session& session, const ServeOptions& options) {
     }
   }
   for (const std::string& pattern :
-       options.problems.empty() ? std::vector<std::string>{"problems/*"} : options.problems) {
+       options.problems.empty() ? std::vector<std::string>{(ShippedProblems() / "*").string()} : options.problems) {
     const std::vector<std::string> found = ExpandFolders(pattern);
     if (found.empty() && !options.problems.empty())
       throw Error(KGRPO_ERROR_NOT_FOUND, "--problems " + pattern + ": there is no such folder");

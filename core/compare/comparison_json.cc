@@ -47,7 +47,7 @@ std::vector<std::string> WithoutSteps(const std::vector<RunGroup>& groups) {
   std::vector<std::string> notes;
   for (const RunGroup& group : groups) {
     for (const RunMeasures& run : group.runs) {
-      if (run.steps == 0) notes.push_back(run.folder.string() + " finished no step: no figure and no verdict is of it");
+      if (run.steps == 0) notes.push_back(run.folder.string() + " finished no step: no verdict is of it");
     }
   }
   return notes;

@@ -94,7 +94,8 @@ class Loader {
         const std::string part = role == Role::kTrainer && !path.ends_with(']') ? path + "[0]" : path;
         for (const Node::Member& option : options->members) {
           const Position& at = option.value.text.line > 0 ? option.value.text : option.value.at;
-          if (at.line > 0 || at.file == "--set") places[part + ".options." + option.key] = at.ToString();
+          if (at.line > 0 || at.file == "--set")
+            places[part + ".options." + option.key] = OriginOf(path + ".options." + option.key, at);
         }
       });
     }
@@ -238,16 +239,19 @@ class Loader {
     const Node* loop = root_.Get("loop");
     const Node* max_steps = loop == nullptr ? nullptr : loop->Get("max_steps");
     if (max_steps == nullptr || max_steps->at.file != "--set") return;
+    Position at = max_steps->at;
+    at.file = OriginOf("loop.max_steps", at);  // a variant or a sweep has it from the file
+    const char* const set = at.file == "--set" ? " --set " : " ";
     size_t stages = 0, own = 0;
     std::string instead;
     ForEachChoice(Role::kTrainer, [&](Node* stage, const std::string& path) {
       ++stages;
       if (stage->Get("steps") == nullptr) return;
       ++own;
-      instead += " --set " + path + ".steps=" + max_steps->ToJson().dump();
+      instead += set + path + ".steps=" + max_steps->ToJson().dump();
     });
     if (stages > 0 && own == stages) {
-      Report(max_steps->at, "loop.max_steps",
+      Report(at, "loop.max_steps",
              std::string("it has no effect: ") + (stages == 1 ? "the trainer has" : "each stage has") +
                  " its own `steps`; for fewer or more write" + instead);
     }

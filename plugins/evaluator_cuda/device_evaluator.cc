@@ -268,6 +268,14 @@ void DeviceEvaluator::EndReferences() {
   reference_processes_.clear();
 }
 
+// A line of its own in the host, so that evaluations are served in order and their wait counts as one for the device.
+DeviceEvaluator::Held DeviceEvaluator::HoldNext() {
+  Held held;
+  if (options_.lock_device) held.device_lock = options_.lock_device("next on " + device_.lock_name());
+  held.lock = std::unique_lock<std::mutex>(next_mutex_);
+  return held;
+}
+
 DeviceEvaluator::Held DeviceEvaluator::HoldDevice() {
   Held held;
   if (options_.lock_device) held.device_lock = options_.lock_device(device_.lock_name());
@@ -306,11 +314,11 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
   const Clock::time_point asked = Clock::now();
   // The evaluation that is next has its process before the device is free for it, so that the device never waits for
   // one to start; only that one, since each holds memory of the device.
-  std::unique_lock<std::mutex> next(next_mutex_);
+  std::optional<Held> next = HoldNext();
   const bool quick = LaunchesCount(open.problem);
   std::unique_ptr<Worker> worker = WorkerFor(compiled.kernel, quick);
   std::optional<Held> held = HoldDevice();
-  next.unlock();
+  next.reset();
   const Clock::time_point begin = Clock::now();
   std::optional<LargeMemory> large_memory(std::in_place, *this);
   ReserveFor(open.problem, cases);

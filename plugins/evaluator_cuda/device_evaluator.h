@@ -91,6 +91,7 @@ class DeviceEvaluator {
     std::unique_lock<std::mutex> lock;
   };
   Held HoldDevice();
+  Held HoldNext();  // the place of the evaluation that has the device next
 
   std::vector<Case> DrawCases(const OpenProblem& open, uint64_t key, int seeds, bool show_hidden) const;
   void FindWorkerSandbox(const Worker::Options& worker);

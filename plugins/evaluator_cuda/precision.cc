@@ -12,12 +12,9 @@ double Precision::AllowedError(double ratio) const {
 }
 
 bool IsPrecise(const std::vector<double>& ratios, const Precision& wanted, size_t fewest) {
-  const size_t fewest_if_clear = (2 * fewest + 2) / 3;
-  if (ratios.size() < fewest_if_clear) return false;
+  if (ratios.size() < fewest) return false;
   const Median ratio = MedianOf(ratios);
-  const double allowed = wanted.AllowedError(ratio.value);
-  if (allowed <= wanted.relative_error && ratios.size() < fewest) return false;
-  return ratio.RelativeError() <= allowed;
+  return ratio.RelativeError() <= wanted.AllowedError(ratio.value);
 }
 
 }  // namespace kgrpo::evaluator_cuda

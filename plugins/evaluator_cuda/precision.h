@@ -15,9 +15,9 @@ struct Precision {
   double AllowedError(double ratio) const;
 };
 
-// Whether the median of `ratios`, one a round, is known as precisely as wanted: by `fewest` rounds, or by two thirds of
-// them where the ratio is so far from 1 that clear_share decides. Looking after each round stops early by chance now
-// and then; precision_test holds how often the result is then further from the true median than is allowed.
+// True when the median of `ratios`, one a round and at least `fewest`, is known as precisely as wanted. Looking after
+// each round stops early by chance now and then; precision_test holds how often the result is then further from the
+// true median than is allowed.
 bool IsPrecise(const std::vector<double>& ratios, const Precision& wanted, size_t fewest);
 
 }  // namespace kgrpo::evaluator_cuda

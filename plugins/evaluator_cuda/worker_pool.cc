@@ -54,6 +54,7 @@ void WorkerPool::KeepFilled() {
     } catch (const Error& error) {
       failure = error.what();
       made.clear();
+      retired.clear();  // not under the lock: it waits for them
     }
     lock.lock();
     if (wanted > 0) failure_ = failure;

@@ -68,7 +68,7 @@ std::string PlaceText(const Options& options) {
 
 namespace {
 
-constexpr std::chrono::seconds kResolvePatience(10);  // a name server that is busy for a moment
+constexpr std::chrono::seconds kResolvePatience(5);  // a name server that is busy for a moment
 
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
@@ -81,8 +81,8 @@ Addresses Resolve(const Options& options) {
   int status = 0;
   do {
     status = getaddrinfo(options.address.c_str(), std::to_string(options.port).c_str(), &hints, &found);
-    if (status == EAI_AGAIN) std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  } while (status == EAI_AGAIN && std::chrono::steady_clock::now() - begin < kResolvePatience);
+    if (status != 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  } while (status != 0 && std::chrono::steady_clock::now() - begin < kResolvePatience);
   if (status != 0) {
     throw Error(KGRPO_ERROR_UNAVAILABLE,
                 "the host where the ranks are to meet, " + options.address + ", cannot be resolved (" +

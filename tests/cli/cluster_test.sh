@@ -7,7 +7,11 @@ source=$2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
-if [ -z "$(command -v nvcc)" ] && [ ! -x /usr/local/cuda/bin/nvcc ]; then echo "skipped: kernels cannot be compiled without nvcc"; exit 77; fi
+if [ -z "$(command -v nvcc)" ] && [ ! -x /usr/local/cuda/bin/nvcc ] &&
+  ! compgen -G "$source/.venv/lib/python3*/site-packages/nvidia/cu13/bin/nvcc" >/dev/null; then
+  echo "skipped: kernels cannot be compiled without nvcc"
+  exit 77
+fi
 
 # What Slurm would give: its commands, and the job's variables.
 mkdir bin

@@ -7,7 +7,11 @@ source=$2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
-if [ -z "$(command -v nvcc)" ] && [ ! -x /usr/local/cuda/bin/nvcc ]; then echo "skipped: kernels cannot be compiled without nvcc"; exit 77; fi
+if [ -z "$(command -v nvcc)" ] && [ ! -x /usr/local/cuda/bin/nvcc ] &&
+  ! compgen -G "$source/.venv/lib/python3*/site-packages/nvidia/cu13/bin/nvcc" >/dev/null; then
+  echo "skipped: kernels cannot be compiled without nvcc"
+  exit 77
+fi
 export XDG_CACHE_HOME="$scratch/cache"
 
 model=$source/build/models/tiny
@@ -25,7 +29,7 @@ problems: {train: [$source/problems/transpose]}
 loop: {batch_size: 4, rounds: 2, workers: 1, sampling: {max_new_tokens: 8}}
 prompt: {user: "suggest for {{problem.family}}:"}
 END
-"$host" -q run run.yaml --ranks 2 --set output_dir=own
+timeout 120 "$host" -q run run.yaml --ranks 2 --set output_dir=own
 
 tried=0
 same() { # same NAME COMMAND...: the command, which ends with the host, leaves the same weights

@@ -166,7 +166,7 @@ TEST(CompareFoldersTest, ARunWithoutAStepIsInNoVerdict) {
   EXPECT_TRUE(groups[1].runs[0].values.empty());
   EXPECT_TRUE(Compare(groups).empty());
   EXPECT_EQ(NotesOf(groups, {"another"}).front(),
-            crashed.string() + " finished no step: no figure and no verdict is of it");
+            crashed.string() + " finished no step: no verdict is of it");
 }
 
 TEST(CompareFoldersTest, RunsThatDifferInTheirSeedAloneAreSaidToBeOneGroup) {
