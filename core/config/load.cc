@@ -239,9 +239,7 @@ class Loader {
     const Node* loop = root_.Get("loop");
     const Node* max_steps = loop == nullptr ? nullptr : loop->Get("max_steps");
     if (max_steps == nullptr || max_steps->at.file != "--set") return;
-    Position at = max_steps->at;
-    at.file = OriginOf("loop.max_steps", at);  // a variant or a sweep has it from the file
-    const char* const set = at.file == "--set" ? " --set " : " ";
+    const char* const set = request_.of_experiment ? " " : " --set ";  // a variant or a sweep has it from the file
     size_t stages = 0, own = 0;
     std::string instead;
     ForEachChoice(Role::kTrainer, [&](Node* stage, const std::string& path) {
@@ -251,7 +249,7 @@ class Loader {
       instead += set + path + ".steps=" + max_steps->ToJson().dump();
     });
     if (stages > 0 && own == stages) {
-      Report(at, "loop.max_steps",
+      Report(max_steps->at, "loop.max_steps",
              std::string("it has no effect: ") + (stages == 1 ? "the trainer has" : "each stage has") +
                  " its own `steps`; for fewer or more write" + instead);
     }
