@@ -172,9 +172,11 @@ CudaToolkit CudaToolkit::Find(const std::string& configured) {
   }
   const std::string remedy =
       configured.empty()
-          ? "no CUDA toolkit with nvcc was found; run scripts/setup, or set KGRPO_CUDA_HOME to the folder "
-            "of a CUDA " +
-                std::to_string(kCudaMajor) + " toolkit, the one that holds bin/nvcc; tried:"
+          ? "no CUDA toolkit with nvcc was found: run scripts/setup in a checkout, or pip install "
+            "'cuda-toolkit[nvcc,cudart,nvrtc,cccl]==" +
+                std::to_string(kCudaMajor) +
+                ".*' in an active virtual environment, or set KGRPO_CUDA_HOME to a toolkit's folder, the one that "
+                "holds bin/nvcc; tried:"
           : "the option cuda_home does not name a CUDA toolkit that can be used; it must be the folder of "
             "CUDA " +
                 std::to_string(kCudaMajor) + " that holds bin/nvcc; leave it empty to have one searched:";
