@@ -18,6 +18,11 @@ inline const std::map<std::string, std::string>& ModelShapes() {
       {"tiny", R"("architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 768, "hidden_size": 128,
         "intermediate_size": 384, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
         "rope_theta": 10000.0, "max_position_embeddings": 512)"},
+      // The smallest that the engine on a GPU takes, for compute-sanitizer's slow tools.
+      {"small-64",
+       R"("architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 768, "hidden_size": 128,
+        "intermediate_size": 384, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
+        "rope_theta": 10000.0, "max_position_embeddings": 512)"},
       {"135m", R"("architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 49152, "hidden_size": 576,
         "intermediate_size": 1536, "num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3,
         "rope_theta": 10000.0, "max_position_embeddings": 8192)"},

@@ -98,7 +98,8 @@ int main(int argc, char** argv) {
   kgrpo::policy::PolicyOptions options;
   SamplingOptions sampling;
   sampling.max_new_tokens = 128;
-  app.add_option("--shape", shape, "tiny, 135m or qwen2-0.5b")->check(CLI::IsMember(kgrpo::bench::ModelShapes()));
+  app.add_option("--shape", shape, "tiny, small-64, 135m or qwen2-0.5b")
+      ->check(CLI::IsMember(kgrpo::bench::ModelShapes()));
   app.add_option("--generation", generation, "libtorch or engine")->capture_default_str();
   app.add_option("--batch", batch, "completions at a time")->capture_default_str();
   app.add_option("--prompt-tokens", prompt_tokens, "of each")->capture_default_str();

@@ -46,7 +46,8 @@ int main(int argc, char** argv) {
   kgrpo::policy::PolicyOptions options;
   size_t count = 16, prompt_tokens = 512, completion_tokens = 128, rounds = 7;
   std::string training = "libtorch";
-  app.add_option("--shape", shape, "tiny, 135m or qwen2-0.5b")->check(CLI::IsMember(kgrpo::bench::ModelShapes()));
+  app.add_option("--shape", shape, "tiny, small-64, 135m or qwen2-0.5b")
+      ->check(CLI::IsMember(kgrpo::bench::ModelShapes()));
   app.add_option("--sequences", count, "of a step")->capture_default_str();
   app.add_option("--prompt-tokens", prompt_tokens, "a sequence")->capture_default_str();
   app.add_option("--completion-tokens", completion_tokens, "a sequence")->capture_default_str();
