@@ -165,8 +165,7 @@ TEST(CompareFoldersTest, ARunWithoutAStepIsInNoVerdict) {
   EXPECT_EQ(groups[0].runs[0].values.at("verified_best"), 1);
   EXPECT_TRUE(groups[1].runs[0].values.empty());
   EXPECT_TRUE(Compare(groups).empty());
-  EXPECT_EQ(NotesOf(groups, {"another"}).front(),
-            crashed.string() + " finished no step: no verdict is of it");
+  EXPECT_EQ(NotesOf(groups, {"another"}).front(), crashed.string() + " finished no step: no verdict is of it");
 }
 
 TEST(CompareFoldersTest, RunsThatDifferInTheirSeedAloneAreSaidToBeOneGroup) {
