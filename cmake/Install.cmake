@@ -6,14 +6,10 @@ install(CODE "execute_process(COMMAND python3 \"${PROJECT_SOURCE_DIR}/scripts/ma
   \"${CMAKE_BINARY_DIR}/kgrpo-host.1\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT runtime)
 install(FILES "${CMAKE_BINARY_DIR}/kgrpo-host.1" DESTINATION share/man/man1 COMPONENT runtime)
 
-get_property(plugins GLOBAL PROPERTY KGRPO_PLUGINS)
+kgrpo_shipped_plugins(plugins)
 foreach(plugin IN LISTS plugins)
-  get_target_property(folder ${plugin} SOURCE_DIR)
-  string(FIND "${folder}" "${PROJECT_SOURCE_DIR}/plugins/" at)
-  if(at EQUAL 0)  # the tests have plugins of their own
-    set_target_properties(${plugin} PROPERTIES INSTALL_RPATH "$ORIGIN/libtorch/lib;${KGRPO_LIBTORCH}/lib")
-    install(TARGETS ${plugin} LIBRARY DESTINATION lib/kgrpo COMPONENT runtime)
-  endif()
+  set_target_properties(${plugin} PROPERTIES INSTALL_RPATH "$ORIGIN/libtorch/lib;${KGRPO_LIBTORCH}/lib")
+  install(TARGETS ${plugin} LIBRARY DESTINATION lib/kgrpo COMPONENT runtime)
 endforeach()
 foreach(kernels kgrpo_gpu_generation kgrpo_gpu_training)
   if(TARGET ${kernels})

@@ -106,19 +106,26 @@ function(kgrpo_plugin name)
   endif()
 endfunction()
 
-# build/lib/kgrpo/shipped_plugins: the name of each plugin of plugins/, one a line, built or not. The host's error for a missing plugin reads
-# it (core/plugin/loader.h). It is not installed: an installed kgrpo has all of them.
-function(kgrpo_write_shipped_plugins)
+# kgrpo_shipped_plugins(VARIABLE): the targets of plugins/; the tests have plugins of their own.
+function(kgrpo_shipped_plugins variable)
   get_property(plugins GLOBAL PROPERTY KGRPO_PLUGINS)
-  set(lines "")
+  set(shipped "")
   foreach(plugin IN LISTS plugins)
     get_target_property(folder ${plugin} SOURCE_DIR)
     string(FIND "${folder}" "${PROJECT_SOURCE_DIR}/plugins/" at)
-    if(at EQUAL 0)  # the tests have plugins of their own
-      string(APPEND lines "${plugin}\n")
+    if(at EQUAL 0)
+      list(APPEND shipped ${plugin})
     endif()
   endforeach()
-  file(CONFIGURE OUTPUT "${KGRPO_PLUGIN_DIRECTORY}/shipped_plugins" CONTENT "${lines}")
+  set(${variable} ${shipped} PARENT_SCOPE)
+endfunction()
+
+# build/lib/kgrpo/shipped_plugins: the name of each plugin of plugins/, one a line, built or not. The host's error for a missing plugin reads
+# it (core/plugin/loader.h). It is not installed: an installed kgrpo has all of them.
+function(kgrpo_write_shipped_plugins)
+  kgrpo_shipped_plugins(plugins)
+  list(JOIN plugins "\n" lines)
+  file(CONFIGURE OUTPUT "${KGRPO_PLUGIN_DIRECTORY}/shipped_plugins" CONTENT "${lines}\n")
 endfunction()
 
 # kgrpo_test(NAME SOURCES ... LINK ...): a GoogleTest program, build/tests/NAME; one ctest entry for the whole program.

@@ -11,9 +11,9 @@
 
 namespace kgrpo {
 
-// Notes on the runs for a reader of the figures; `left_out` goes first.
-// Runs that finished no step, a sentence each: no figure is of them. NotesOf begins with these.
+// Runs that finished no step, a sentence each: no verdict is of them.
 std::vector<std::string> WithoutSteps(const std::vector<RunGroup>& groups);
+// Notes on the runs for a reader of the figures: those of WithoutSteps, then `left_out`, then others.
 std::vector<std::string> NotesOf(const std::vector<RunGroup>& groups, const std::vector<std::string>& left_out);
 
 // The verdict: a sentence for each comparison of an outcome.

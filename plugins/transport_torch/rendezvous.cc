@@ -68,7 +68,7 @@ std::string PlaceText(const Options& options) {
 
 namespace {
 
-constexpr std::chrono::seconds kResolvePatience(5);  // a name server that is busy for a moment
+constexpr std::chrono::seconds kResolvePatience(5);  // a busy name server, or a name only just made
 
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 

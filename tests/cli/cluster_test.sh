@@ -1,17 +1,9 @@
 #!/usr/bin/env bash
 # configs/cluster.sbatch in a job whose two nodes are this machine: stopped before its time is over it leaves a checkpoint
 # and asks for another turn, and then goes on to the end. Called by ctest: cluster_test.sh HOST SOURCE
+# shellcheck disable=SC1091,SC2154 # scratch_run.sh sets host, source, scratch and model
 set -euo pipefail
-host=$1
-source=$2
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cd "$scratch"
-if [ -z "$(command -v nvcc)" ] && [ ! -x /usr/local/cuda/bin/nvcc ] &&
-  ! compgen -G "$source/.venv/lib/python3*/site-packages/nvidia/cu13/bin/nvcc" >/dev/null; then
-  echo "skipped: kernels cannot be compiled without nvcc"
-  exit 77
-fi
+. "$(dirname "$0")/scratch_run.sh"
 
 # What Slurm would give: its commands, and the job's variables.
 mkdir bin
@@ -25,11 +17,9 @@ while [ "${1#--}" != "$1" ]; do shift 2; done
 exec "$@"
 EOF
 chmod +x bin/*
-export PATH="$scratch/bin:$PATH" XDG_CACHE_HOME="$scratch/cache"
+export PATH="$scratch/bin:$PATH"
 export SLURM_JOB_NODELIST="node[1-2]" SLURM_JOB_ID=$$ KGRPO=$host PIPELINE=run.yaml EVALUATOR=evaluator.yaml RUN=run
 
-model=$source/build/models/tiny
-[ -e "$model/tokenizer.json" ] || model=$source/tests/golden/policy/qwen2
 cat >run.yaml <<EOF
 seed: 3
 policy: {plugin: policy_qwen, options: {model: $model, init: random, threads: 1}}

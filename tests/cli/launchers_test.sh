@@ -1,21 +1,10 @@
 #!/usr/bin/env bash
 # Two ranks by mpirun, torchrun and srun themselves end with the bits of --ranks 2. A launcher that is not there is left
 # out and named; all three left out is a skip. Called by ctest: launchers_test.sh HOST SOURCE
+# shellcheck disable=SC1091,SC2154 # scratch_run.sh sets host, source, scratch and model
 set -euo pipefail
-host=$1
-source=$2
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cd "$scratch"
-if [ -z "$(command -v nvcc)" ] && [ ! -x /usr/local/cuda/bin/nvcc ] &&
-  ! compgen -G "$source/.venv/lib/python3*/site-packages/nvidia/cu13/bin/nvcc" >/dev/null; then
-  echo "skipped: kernels cannot be compiled without nvcc"
-  exit 77
-fi
-export XDG_CACHE_HOME="$scratch/cache"
+. "$(dirname "$0")/scratch_run.sh"
 
-model=$source/build/models/tiny
-[ -e "$model/tokenizer.json" ] || model=$source/tests/golden/policy/qwen2
 cat >run.yaml <<END
 seed: 3
 policy: {plugin: policy_qwen, options: {model: $model, init: random, threads: 1}}
