@@ -24,7 +24,6 @@ constexpr uint64_t kEarlyChecks = 4;            // in the fewest rounds; later t
 constexpr uint64_t kApart = uint64_t{1} << 32;  // rounds of such checks from the others
 constexpr uint64_t kMostLaunches = 600;         // that may wait for the device; the driver takes some 1,000
 constexpr uint64_t kFewestGatedSets = 16;
-constexpr size_t kPairs = 3;
 constexpr double kLaunchShare = 0.15;  // of a call, from which on there are so many
 constexpr double kPatience = 10;       // budgets, before throttled rounds are taken as they are
 
@@ -136,7 +135,7 @@ Trouble Timer::AddPairs(const Rough& of_candidate, const Rough& of_reference, co
   if (!first.candidate.gated ||
       std::max(share(first.candidate, of_candidate), share(first.reference, of_reference)) < kLaunchShare)
     return {};
-  while (pairs->size() < kPairs) {
+  while (pairs->size() < options_.most_pairs) {
     const size_t before = pairs->size();
     if (Trouble trouble = add_pair(pairs)) return trouble;
     if (pairs->size() == before) return {};

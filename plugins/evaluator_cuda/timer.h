@@ -53,6 +53,7 @@ struct TimingOptions {
   uint64_t fewest_rounds = 12;  // in any case: the interval of fewer is too often narrow by chance. Half as many where
                                 // a call takes so long that what disturbs a batch is nothing beside it
   uint64_t memory_bytes = 0;    // of each side that sets may take
+  size_t most_pairs = 3;        // of processes that take turns, where launches take much of a call
 };
 
 struct Timing {
@@ -91,7 +92,7 @@ class Timer {
   using AddPair = std::function<Trouble(std::vector<Pair>*)>;
 
   // Measures a candidate and the reference in memory that both have open, where launches take much of a call in more
-  // pairs than `first`. `check` is a reference's worker with memory that the candidate does not see: there it computes
+  // pairs than `first`, up to options.most_pairs. `check` is a reference's worker with memory that the candidate does not see: there it computes
   // what the candidate's outputs are compared with. Trouble is the candidate's; a reference that fails throws Error.
   Trouble Measure(const Pair& first, const Side& check, const AddPair& add_pair, Timing* timing);
 

@@ -121,6 +121,7 @@ GpuModel::GpuModel(const ModelConfig& config, Element type, GpuWeights weights, 
   keys_ = take(cache, "the cache's keys");
   values_ = take(cache, "the cache's values");
   Check(runtime_.create_stream(&stream_));
+  Upload(slots_, 0, std::span<const Slot>(std::vector<Slot>(slots)));  // ReadSlots copies the unused ones too
   Upload(end_ids_, 0, std::span<const int32_t>(config.end_ids));
   const std::vector<int32_t> none(static_cast<size_t>(attention_rows_ * config.kv_head_count));
   attention_arrived_ = take(none.size() * sizeof(int32_t), "attention");
