@@ -152,9 +152,9 @@ class ExpressionReward::Expression {
     }
   }
 
-  // Throws for a metric("...") that is none of `declared` and looks like one of them. An evaluator may measure what it
-  // did not declare, so another name is no mistake. A declared name that ends in '/' or '.' is that of a family.
-  void CheckMetrics(const std::vector<std::string>& declared) const {
+  // Throws for a metric("...") that is none of `declared` and looks like one of them, and appends the others to
+  // `unknown`. A declared name that ends in '/' or '.' is that of a family.
+  void CheckMetrics(const std::vector<std::string>& declared, std::vector<std::string>* unknown) const {
     for (size_t at = 0; (at = text_.find("metric", at)) != std::string::npos; ++at) {
       if (at > 0 && (std::isalnum(static_cast<unsigned char>(text_[at - 1])) != 0 || text_[at - 1] == '_')) continue;
       const size_t bracket = text_.find_first_not_of(" \t\n", at + std::string_view("metric").size());
@@ -165,9 +165,13 @@ class ExpressionReward::Expression {
       const bool known = std::ranges::any_of(declared, [&](const std::string& one) {
         return name == one || ((one.ends_with('/') || one.ends_with('.')) && name.starts_with(one));
       });
-      const std::string closest = known ? "" : Closest(name, declared);
-      if (!closest.empty())
+      if (known) continue;
+      const std::string closest = Closest(name, declared);
+      if (closest.empty()) {
+        unknown->push_back(name);
+      } else {
         Refuse(quote, "no part declares a metric \"" + name + "\"; did you mean \"" + closest + "\"?");
+      }
     }
   }
 
@@ -352,9 +356,11 @@ std::string ExpressionReward::Warning() const {
   return no_kernel_->Warning(ValuesOf(request, nullptr, false), "a round without a kernel");
 }
 
-void ExpressionReward::CheckMetrics(const std::vector<std::string>& declared) const {
-  score_->CheckMetrics(declared);
-  no_kernel_->CheckMetrics(declared);
+std::vector<std::string> ExpressionReward::CheckMetrics(const std::vector<std::string>& declared) const {
+  std::vector<std::string> unknown;
+  score_->CheckMetrics(declared, &unknown);
+  no_kernel_->CheckMetrics(declared, &unknown);
+  return unknown;
 }
 
 double ExpressionReward::Idle(const kgrpo_reward_request& request) const {

@@ -29,9 +29,9 @@ class ExpressionReward {
   // that are no finite number are so then, which a run meets late. Empty: nothing. [any thread]
   std::string Warning() const;
 
-  // Throws for a metric("...") that is none of the declared ones and looks like one of them: it is misspelt. [any
-  // thread]
-  void CheckMetrics(const std::vector<std::string>& declared) const;
+  // Throws for a metric("...") that is none of the declared ones and looks like one of them: it is misspelt. Returns
+  // the other undeclared ones: an evaluator may measure what it did not declare, so they may exist. [any thread]
+  std::vector<std::string> CheckMetrics(const std::vector<std::string>& declared) const;
 
   // The score of the current kernel as if it were new work. [any thread]
   double Idle(const kgrpo_reward_request& request) const;

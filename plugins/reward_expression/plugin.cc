@@ -26,7 +26,10 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_reward** ou
     std::vector<std::string> declared;
     Host(host).ForEachDeclaration(
         [&](const kgrpo_metric_declaration& metric) { declared.push_back(Copy(metric.name)); });
-    made->reward.CheckMetrics(declared);
+    for (const std::string& name : made->reward.CheckMetrics(declared)) {
+      Host(host).Warn("no part declares a metric \"" + name +
+                      "\"; if the evaluator does not measure it, the run ends at the first kernel");
+    }
     if (const std::string warning = made->reward.Warning(); !warning.empty()) Host(host).Warn(warning);
     *out = made.release();
   });
