@@ -25,10 +25,7 @@ namespace {
 
 constexpr std::chrono::seconds kOthersSeconds(5);  // for which a device is busy where it is not a candidate's doing
 constexpr double kNotableShare = 0.04;             // of launches in a time, which may differ by a tenth
-// Processes that hold a problem's reference kernel are kept, those used last: in an eighth of the device's memory at
-// most, since each takes half a gigabyte, and fewer where less than an eighth is left.
-constexpr uint64_t kFewestReferences = 4, kMemoryOfReference = uint64_t{4} << 30, kReserve = 8;
-constexpr uint64_t kLargeShare = 8;  // of the device's memory: what lent memory keeps between evaluations
+constexpr uint64_t kLargeShare = 8;                // of the device's memory: what lent memory keeps between evaluations
 
 uint64_t DrawSecret() {
   std::random_device system;
@@ -208,64 +205,6 @@ bool DeviceEvaluator::LaunchesCount(const Problem& problem) {
 void DeviceEvaluator::Retire(Workers* workers) {
   for (std::unique_ptr<Worker>& worker : *workers) workers_->Retire(std::move(worker));
   workers->clear();
-}
-
-Worker& DeviceEvaluator::ReferenceWorker(const OpenProblem& open, bool thorough, size_t which) {
-  const auto found =
-      std::find_if(reference_processes_.begin(), reference_processes_.end(), [&](const ReferenceProcess& reference) {
-        return reference.digest == open.problem.digest && reference.thorough == thorough && reference.which == which;
-      });
-  if (found != reference_processes_.end()) {
-    reference_processes_.splice(reference_processes_.begin(), reference_processes_, found);
-    return *reference_processes_.front().worker;
-  }
-  const std::string file = open.problem.directory + "/reference.cu: ";
-  const auto sibling =
-      std::find_if(reference_processes_.begin(), reference_processes_.end(), [&](const ReferenceProcess& reference) {
-        return reference.digest == open.problem.digest && reference.thorough == thorough;
-      });
-  std::shared_ptr<const evaluator::CompiledKernel> kernel;
-  if (sibling != reference_processes_.end()) {
-    kernel = sibling->kernel;
-  } else {
-    evaluator::CompileOutcome compiled = compiler_.Compile(open.problem, open.problem.reference_source, thorough);
-    if (!compiled.Succeeded()) throw Error(KGRPO_ERROR_INVALID, file + compiled.verdict + ": " + compiled.diagnosis);
-    kernel = std::make_shared<evaluator::CompiledKernel>(std::move(compiled.kernel));
-  }
-  GiveUpReferences(open);
-  std::unique_ptr<Worker> worker = WorkerFor(*kernel, true);
-  worker->Open(reference_memory_.handle());
-  worker->Open(candidate_memory_.handle());
-  if (const Trouble trouble = worker->Load(*kernel))
-    throw Error(KGRPO_ERROR_INVALID, file + trouble.code + ": " + trouble.sentence);
-  reference_processes_.push_front({open.problem.digest, thorough, which, std::move(kernel), std::move(worker)});
-  return *reference_processes_.front().worker;
-}
-
-// Makes room for one more: by one where there are many, by another where the device's memory is short. None of the
-// problem at hand, and of the others first those that only take turns.
-void DeviceEvaluator::GiveUpReferences(const OpenProblem& open) {
-  const bool many = reference_processes_.size() >= device_.total_bytes() / kMemoryOfReference;
-  const bool short_of_memory = device_.FreeBytes() < device_.total_bytes() / kReserve;
-  for (int i = (many ? 1 : 0) + (short_of_memory ? 1 : 0); i > 0 && reference_processes_.size() >= kFewestReferences;
-       --i) {
-    const auto last = [&](size_t least) {
-      return std::find_if(reference_processes_.rbegin(), reference_processes_.rend(),
-                          [&](const ReferenceProcess& reference) {
-                            return reference.digest != open.problem.digest && reference.which >= least;
-                          });
-    };
-    auto found = last(1);
-    if (found == reference_processes_.rend()) found = last(0);
-    if (found == reference_processes_.rend()) return;
-    workers_->Retire(std::move(found->worker));
-    reference_processes_.erase(std::next(found).base());
-  }
-}
-
-void DeviceEvaluator::EndReferences() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  reference_processes_.clear();
 }
 
 // A line of its own in the host, so that evaluations are served in order and their wait counts as one for the device.

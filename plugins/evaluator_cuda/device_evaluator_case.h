@@ -1,5 +1,4 @@
-// The values that DeviceEvaluator's functions pass to each other. Private to device_evaluator.cc,
-// device_evaluator_check.cc and device_evaluator_time.cc.
+// The values that DeviceEvaluator's functions pass to each other. Private to device_evaluator*.cc.
 #ifndef KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_CASE_H
 #define KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_CASE_H
 
