@@ -89,6 +89,31 @@ TEST_F(ScreenTest, AUselessScreenLosesNothing) {
   }
 }
 
+// Most kernels gain nothing, and a few lead far: predicted from the start, their successors would look as slow as most.
+TEST_F(ScreenTest, WhatIsMadeFromAFastKernelIsNotTakenForAnAverageOne) {
+  const OpenProblem& problem = problems_[0];
+  Screen screen(fakes::ScreenEvaluator("constant"), "constant", problem.directory, problem.source, problem.baseline, 1);
+  const auto learn = [&](const std::string& source, const std::string& parent, double seconds) {
+    screen.Judge(source, 1);
+    Evaluation measured = problem.baseline;
+    measured.seconds = seconds;
+    screen.Learn(source, parent, measured);
+  };
+  const double start = problem.baseline.seconds;
+  for (int i = 0; i < 30; ++i) learn("slow" + std::to_string(i), problem.source, start * (0.9 + 0.2 * i / 29));
+  std::string parent = problem.source;
+  double seconds = start;
+  for (int i = 1; i <= 6; ++i) {
+    const std::string source = "fast" + std::to_string(i);
+    learn(source, parent, seconds /= 1.3);
+    parent = source;
+  }
+  screen.Judge("next", 1);
+  screen.Judge("from the start", 1);
+  EXPECT_THAT(screen.Next({{"from the start", problem.source}, {"next", "fast6"}}, {"fast5", "fast6"}, 2, 4),
+              testing::ElementsAre(1));
+}
+
 // With an exact screen predictions are the truth, once there are enough: in every wave what was evaluated beats the
 // slowest kernel of the beam that it began with, and what was screened out as slow does not beat the one it ended with.
 TEST_F(ScreenTest, EvaluatesWhatWouldEnterTheBeamAndNothingElse) {
