@@ -144,6 +144,7 @@ Findings Check(Session& session, const CheckOptionsGiven& given) {
   LoadRequest request;
   request.file = given.file;
   request.settings = given.settings;
+  request.uses_screen = true;
   LookAtExperiment(session, given, &request, &findings);
   if (!findings.mistakes.empty()) return findings;
   std::optional<PipelineConfig> evaluator_alone;
@@ -154,6 +155,7 @@ Findings Check(Session& session, const CheckOptionsGiven& given) {
     findings.exit_code = kBadInput;
     // The problems can be looked at all the same where only other parts are wrong.
     request.roles = {Role::kEvaluator};
+    request.uses_screen = false;
     try {
       evaluator_alone = session.Load(request);
     } catch (const ConfigError&) {

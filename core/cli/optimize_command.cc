@@ -19,6 +19,7 @@
 #include "loop/evaluate_policy.h"
 #include "loop/optimize.h"
 #include "loop/optimize_training.h"
+#include "loop/screen.h"
 #include "store/files.h"
 #include "store/json.h"
 #include "store/run_folder.h"
@@ -28,6 +29,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+
+constexpr const char* kNoScreen = "none";  // --screen
 
 // "90", "90s", "2m", "1h" in seconds.
 double SecondsOf(const std::string& text) {
@@ -199,18 +202,24 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
     throw Error(KGRPO_ERROR_INVALID, "--policy " + options.policy +
                                          " names no coder and no evaluator: name a pipeline "
                                          "by --pipeline FILE");
-  request.settings = options.settings;
+  // Before --set, which may name its options. The options of another screen in the file are not this one's.
+  if (!options.screen.empty() && options.screen != kNoScreen)
+    request.settings.push_back("screen=" + nlohmann::json({{"plugin", options.screen}}).dump());
+  request.settings.insert(request.settings.end(), options.settings.begin(), options.settings.end());
   if (options.seed) request.settings.push_back("seed=" + std::to_string(*options.seed));
   if (options.rounds > 0) request.settings.push_back("loop.rounds=" + std::to_string(options.rounds));
   request.roles = {Role::kCoder, Role::kEvaluator, Role::kReward};
   if (policy.choice.needs_policy()) request.roles.insert(Role::kPolicy);
   request.needs_train_problems = false;
   request.ignore_problems = true;
+  request.uses_screen = !options.train && options.screen != kNoScreen;
   if (options.train) RefuseTraining(policy, target);
   const fs::path out = OutOf(options, target.folder);
   if (options.train) PlanTraining(session, options, target.folder, out, &request);
   const PipelineConfig config = session.Load(request);
   session.StartServices(config.seed, options.train ? TrainedIn(out) / "artifacts" : fs::path());
+  std::unique_ptr<Evaluator> screening_evaluator;
+  if (request.uses_screen && config.screen) screening_evaluator = session.MakeScreen(config);
   PipelineParts parts = session.MakeParts(config, request.roles);
   RequireListed(policy.choice.suggester.sequence, *parts.coder, config.coder.plugin);
   if (!policy.choice.model.empty()) parts.policy->Load(KGRPO_POLICY_CURRENT, policy.choice.model);
@@ -228,6 +237,11 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   const std::string start = target.start.value_or(problem.source);
   const Evaluation start_evaluation =
       start == problem.source ? problem.baseline : parts.evaluator->Evaluate(problem.problem, start, config.seed);
+  std::optional<Screen> screen;
+  if (screening_evaluator) {
+    options.plan.screen = &screen.emplace(std::move(screening_evaluator), config.screen->plugin, target.folder, start,
+                                          start_evaluation, config.seed);
+  }
   Console console = StandardConsole();
   const bool talks = !options.json && !globals.quiet;
   const double start_speedup = start_evaluation.correct ? problem.baseline.seconds / start_evaluation.seconds : 1;
@@ -288,6 +302,10 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
         {"suggestions", path.empty() ? "none" : path},
         {"searched", std::to_string(result.evaluations) + " kernels in " + FormatDuration(result.seconds) +
                          "; ended by: " + result.ended}};
+    if (screen)
+      summary.emplace_back("screened out", std::to_string(result.screened_slow) + " kernels as too slow and " +
+                                               std::to_string(result.screened_wrong) + " as not correct, by " +
+                                               screen->name());
     if (lines.refusals().without_kernel() > 0)
       summary.emplace_back("no kernel", lines.refusals().Text() + "; see docs/optimize.md");
     summary.emplace_back("written to", out.string());
@@ -312,6 +330,11 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->type_name("POLICY");
   command->add_option("--pipeline", options->pipeline, "Coder, evaluator and prompt (default: the run's resolved.yaml)")
       ->type_name("FILE");
+  command
+      ->add_option("--screen", options->screen,
+                   "An evaluator that judges new kernels first, so that the pipeline's gets only promising ones; none: "
+                   "without (default: the pipeline's screen). Its options: --set screen.options.KEY=VALUE")
+      ->type_name("PLUGIN");
   command->add_option("--evaluations", options->plan.evaluations, "Kernels to judge at most")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000))
@@ -336,6 +359,7 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->add_flag("--train", options->train,
                  "Train a copy of the policy on this problem with the run's trainer; its samples are the kernels")
       ->excludes("--beam")
+      ->excludes("--screen")
       ->excludes("--samples");
   command->add_option("--seed", options->seed, "The search's seed (default: the pipeline's)")->type_name("N");
   command->add_option("--out", options->out, "Where the result goes (default: optimized/PROBLEM)")->type_name("DIR");
@@ -347,6 +371,8 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
       "  kgrpo-host optimize mine.cu --problem my_problem/ --policy runs/quickstart --budget 2m --out faster\n"
       "  kgrpo-host optimize softmax_long --policy runs/quickstart --train --evaluations 640\n"
       "  kgrpo-host optimize softmax_long --policy uniform --pipeline configs/quickstart.yaml\n"
+      "  kgrpo-host optimize softmax_long --policy uniform --pipeline configs/quickstart_cuda.yaml --screen "
+      "evaluator_sim\n"
       "Writes best.cu, best.diff, evidence.json, candidates.jsonl, and report.html if the evaluator writes "
       "reports.");
   command->callback([=, &globals] { *action = [=, &globals] { return RunOptimize(globals, *options); }; });

@@ -2,6 +2,7 @@
 
 #include <kgrpo/support/sha256.h>
 #include "cli/line_diff.h"
+#include "loop/screen.h"
 #include "store/files.h"
 #include "store/json.h"
 
@@ -10,6 +11,29 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+
+// The screen's evaluation: its speedup, over the start, is no measurement.
+Json ScreeningOf(const SearchCandidate& candidate) {
+  const Evaluation& screening = *candidate.screening;
+  Json json = {{"verdict", screening.verdict}};
+  if (screening.correct) {
+    json["speedup_over_start"] = candidate.screened_speedup;
+    json["seconds"] = screening.seconds;
+    json["modelled"] = screening.modelled;
+  } else {
+    json["diagnosis"] = screening.diagnosis;
+  }
+  return json;
+}
+
+// Null where no screen was used.
+Json ScreenOf(const SearchPlan& plan, const SearchResult& result) {
+  if (plan.screen == nullptr) return nullptr;
+  return {{"plugin", plan.screen->name()},
+          {"evaluator", plan.screen->Describe()},
+          {"screened_out_slow", result.screened_slow},
+          {"screened_out_wrong", result.screened_wrong}};
+}
 
 Json LineOf(const SearchCandidate& candidate) {
   Json line = {{"wave", candidate.wave},
@@ -31,7 +55,11 @@ Json LineOf(const SearchCandidate& candidate) {
     line["diagnosis"] = candidate.evaluation->diagnosis;
     line["source_sha256"] = Sha256(candidate.source);
     if (!candidate.repeated) line["source"] = candidate.source;
+  } else if (candidate.screening) {
+    line["source_sha256"] = Sha256(candidate.source);
+    if (!candidate.repeated) line["source"] = candidate.source;
   }
+  if (candidate.screening) line["screening"] = ScreeningOf(candidate);
   return line;
 }
 
@@ -56,6 +84,7 @@ Json EvidenceOf(const OptimizeOptions& options, const PipelineConfig& config, co
           {"beam", options.plan.beam},
           {"samples", options.plan.samples},
           {"evaluations", result.evaluations},
+          {"screen", ScreenOf(options.plan, result)},
           {"candidates", result.candidates.size()},
           {"updates", options.train ? result.waves : 0},
           {"cost", result.cost},

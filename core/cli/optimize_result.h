@@ -3,6 +3,7 @@
 #define KGRPO_CLI_OPTIMIZE_RESULT_H
 
 #include "config/pipeline.h"
+#include "loop/confirm.h"
 #include "loop/optimize.h"
 #include "loop/parts.h"
 #include "loop/problem_set.h"
@@ -18,7 +19,7 @@
 namespace kgrpo::cli {
 
 struct OptimizeOptions {
-  std::string target, problem, policy, pipeline, out, budget;
+  std::string target, problem, policy, pipeline, screen, out, budget;
   std::vector<std::string> settings;
   std::optional<uint64_t> seed;
   uint32_t rounds = 0;  // 0: the pipeline's

@@ -134,6 +134,13 @@ PipelineParts Session::MakeParts(const PipelineConfig& config, const std::set<Ro
   return parts;
 }
 
+std::unique_ptr<Evaluator> Session::MakeScreen(const PipelineConfig& config) {
+  const PluginLibrary& library = loader_.Load(config.screen->plugin);
+  return Make<Evaluator, kgrpo_evaluator_interface>(library, Role::kEvaluator, "screen",
+                                                    services_->ForInstance("screen", library.name()),
+                                                    config.screen->options, config.option_places);
+}
+
 nlohmann::json Session::Checked(Role role, const std::string& plugin, const nlohmann::ordered_json& options) {
   return CheckOptions(options, loader_.Load(plugin).OptionsSchema(role), "", "--set");
 }

@@ -58,6 +58,10 @@ class Session {
   // taken for the run's records.
   PipelineParts MakeParts(const PipelineConfig& config, const std::set<Role>& roles, bool identify = false);
 
+  // The pipeline's `screen`, which it has. To be made before the parts: the evaluator's words for a metric that both
+  // declare are those that are kept.
+  std::unique_ptr<Evaluator> MakeScreen(const PipelineConfig& config);
+
   // One plugin chosen by hand, with options from --set; messages speak of "options".
   std::unique_ptr<Policy> MakePolicy(const std::string& plugin, const nlohmann::ordered_json& options);
   std::unique_ptr<Evaluator> MakeEvaluator(const std::string& plugin, const nlohmann::ordered_json& options);

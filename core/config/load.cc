@@ -21,6 +21,8 @@ namespace {
 
 constexpr const char* kUnknownKey = "unknown key";  // schema.cc's words
 
+constexpr const char* kScreen = "screen";  // a part that is no role: an evaluator plays it
+
 const Position kDefault{"default", 0, 0, 0};
 
 // The key of a role's part.
@@ -50,8 +52,10 @@ class Loader {
     CheckPresent();
     FillDefaults(PipelineSchema(), &root_);
     FillNames();
-    for (Role role : kRoles)
+    for (Role role : request_.roles)
       ForEachChoice(role, [&](Node* choice, const std::string& path) { CheckChoice(role, choice, path); });
+    if (Node* screen = root_.Get(kScreen); screen != nullptr && request_.uses_screen)
+      CheckChoice(Role::kEvaluator, screen, kScreen);
     CheckLoop();
     CheckStages();
     CheckMaxSteps();
@@ -87,18 +91,21 @@ class Loader {
 
   std::map<std::string, std::string> OptionPlaces() {
     std::map<std::string, std::string> places;
+    const auto add = [&](const Node* choice, const std::string& path, const std::string& part) {
+      const Node* options = choice->Get("options");
+      if (options == nullptr) return;
+      for (const Node::Member& option : options->members) {
+        const Position& at = option.value.text.line > 0 ? option.value.text : option.value.at;
+        if (at.line > 0 || at.file == "--set")
+          places[part + ".options." + option.key] = OriginOf(path + ".options." + option.key, at);
+      }
+    };
     for (Role role : kRoles) {
       ForEachChoice(role, [&](Node* choice, const std::string& path) {
-        const Node* options = choice->Get("options");
-        if (options == nullptr) return;
-        const std::string part = role == Role::kTrainer && !path.ends_with(']') ? path + "[0]" : path;
-        for (const Node::Member& option : options->members) {
-          const Position& at = option.value.text.line > 0 ? option.value.text : option.value.at;
-          if (at.line > 0 || at.file == "--set")
-            places[part + ".options." + option.key] = OriginOf(path + ".options." + option.key, at);
-        }
+        add(choice, path, role == Role::kTrainer && !path.ends_with(']') ? path + "[0]" : path);
       });
     }
+    if (const Node* screen = root_.Get(kScreen)) add(screen, kScreen, kScreen);
     return places;
   }
 
@@ -170,7 +177,6 @@ class Loader {
   }
 
   void CheckChoice(Role role, Node* choice, const std::string& path) {
-    if (!request_.roles.contains(role)) return;
     const Node* plugin = choice->Get("plugin");
     Node::Member* options = choice->Find("options");
     if (plugin == nullptr || !plugin->IsString() || plugin->scalar.get_ref<const std::string&>().empty()) return;

@@ -20,17 +20,26 @@ std::string ReasonOf(const SearchCandidate& candidate) {
   return " (" + PrintableText(line) + ")";
 }
 
+std::string Known(const SearchCandidate& candidate) {
+  return candidate.repeated ? " (known)" : "";
+}
+
 }  // namespace
 
 std::string CandidateLines::Said(const SearchCandidate& candidate) const {
-  char speedup[32] = "";
+  char speedup[64] = "";
+  if (candidate.outcome == kScreenedOut) {
+    if (!candidate.screening->correct)
+      return candidate.suggestion + ": screened out as " + candidate.screening->verdict + Known(candidate);
+    std::snprintf(speedup, sizeof speedup, ": screened out at %.2fx by the screen's time", candidate.screened_speedup);
+    return candidate.suggestion + speedup + Known(candidate);
+  }
   if (candidate.speedup > 0) std::snprintf(speedup, sizeof speedup, " %.2fx", candidate.speedup / start_speedup_);
-  return candidate.suggestion + ": " + candidate.outcome + ReasonOf(candidate) + speedup +
-         (candidate.repeated ? " (known)" : "");
+  return candidate.suggestion + ": " + candidate.outcome + ReasonOf(candidate) + speedup + Known(candidate);
 }
 
 bool CandidateLines::Add(const SearchCandidate& candidate) {
-  if (candidate.evaluation) {
+  if (candidate.evaluation || candidate.screening) {
     refusals_.AddKernel();
   } else {
     refusals_.Add(candidate.message);

@@ -18,7 +18,8 @@ class CandidateLines {
   // `start_speedup`: of the start over the reference; shown speedups are over the start.
   explicit CandidateLines(double start_speedup) : start_speedup_(start_speedup) {}
 
-  // "unroll 4: correct 1.20x", "unroll 4: not_applicable (its kernels have no for loop)".
+  // "unroll 4: correct 1.20x", "unroll 4: not_applicable (its kernels have no for loop)", "unroll 4: screened out at
+  // 0.90x by the screen's time".
   std::string Said(const SearchCandidate& candidate) const;
 
   // Counts it. False where it led to no new kernel and the same was said before.

@@ -20,6 +20,7 @@ std::string Right(const std::string& text, size_t width) {
 
 void CandidateTable::Add(const SearchCandidate& candidate, const std::string& last) {
   judged_ = candidate.evaluations;
+  screened_out_ = candidate.screened_out;
   best_ = candidate.best_speedup / start_speedup_;
   last_ = last;
   if (candidate.speedup == 0 || candidate.repeated) return;
@@ -33,9 +34,9 @@ void CandidateTable::Add(const SearchCandidate& candidate, const std::string& la
 
 std::vector<std::string> CandidateTable::Lines() const {
   const std::string under_way = UnderWayText(under_way_);
-  std::vector<std::string> lines = {std::to_string(judged_) + "/" + std::to_string(evaluations_) +
-                                    " kernels judged  best " + Times(best_) +
-                                    (under_way.empty() ? "" : "  " + under_way)};
+  std::vector<std::string> lines = {std::to_string(judged_) + "/" + std::to_string(evaluations_) + " kernels judged" +
+                                    (screened_out_ > 0 ? ", " + std::to_string(screened_out_) + " screened out" : "") +
+                                    "  best " + Times(best_) + (under_way.empty() ? "" : "  " + under_way)};
   if (!fastest_.empty()) lines.emplace_back("  speedup  kernel  round  suggestions");
   for (const Row& row : fastest_) {
     lines.push_back("  " + Right(Times(row.speedup), 7) + Right(std::to_string(row.evaluation), 8) +

@@ -40,7 +40,7 @@ class CandidateTable {
 
   uint64_t evaluations_;
   double start_speedup_;
-  uint64_t judged_ = 0;
+  uint64_t judged_ = 0, screened_out_ = 0;
   double best_ = 1;
   std::vector<Row> fastest_;
   std::string last_;

@@ -1,5 +1,7 @@
 #include "loop/candidates.h"
 
+#include "loop/screen.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +16,7 @@ CandidateLog::CandidateLog(const OpenProblem& problem, const std::string& start,
       best_(problem.baseline.seconds / start_evaluation.seconds) {}
 
 void CandidateLog::Add(const TrajectoryRecord& trajectory, const RoundRecord& round, uint64_t wave, uint64_t updates,
-                       bool from_list) {
+                       bool from_list, const std::optional<Evaluation>& screening, const Screen* screen) {
   SearchCandidate candidate;
   candidate.wave = wave;
   candidate.updates = updates;
@@ -32,15 +34,43 @@ void CandidateLog::Add(const TrajectoryRecord& trajectory, const RoundRecord& ro
     candidate.repeated = !seen_.insert(candidate.source).second;
     if (!candidate.repeated) ++result_->evaluations;
     if (round.evaluation->correct) candidate.speedup = problem_.baseline.seconds / round.evaluation->seconds;
+  } else if (screening) {
+    candidate.source = round.answer.source;
+    candidate.outcome = kScreenedOut;
   } else {
     candidate.outcome = CoderOutcomeName(round.answer.outcome);
     candidate.message = round.answer.message;
   }
+  if (screening) {
+    candidate.screening = screening;
+    candidate.screened_speedup = screen->Speedup(*screening);
+    CountScreenedOut(&candidate);
+  }
+  candidate.screened_out = result_->screened_slow + result_->screened_wrong;
   best_ = std::max(best_, candidate.speedup);
   candidate.evaluations = result_->evaluations;
   candidate.best_speedup = best_;
   tell_(candidate);
   result_->candidates.push_back(std::move(candidate));
+}
+
+// A kernel that was screened out may be promising later, when the beam is another, and is then no longer counted.
+void CandidateLog::CountScreenedOut(SearchCandidate* candidate) {
+  const auto counter = [this](bool wrong) -> uint64_t& {
+    return wrong ? result_->screened_wrong : result_->screened_slow;
+  };
+  const auto known = screened_out_.find(candidate->source);
+  if (candidate->evaluation) {
+    if (known == screened_out_.end()) return;
+    --counter(known->second);
+    screened_out_.erase(known);
+    return;
+  }
+  candidate->repeated = known != screened_out_.end();
+  if (candidate->repeated) return;
+  const bool wrong = !candidate->screening->correct;
+  screened_out_.emplace(candidate->source, wrong);
+  ++counter(wrong);
 }
 
 }  // namespace kgrpo

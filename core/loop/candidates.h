@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -19,15 +21,19 @@ class CandidateLog {
   CandidateLog(const OpenProblem& problem, const std::string& start, const Evaluation& start_evaluation,
                const std::function<void(const SearchCandidate&)>& tell, SearchResult* result);
 
-  // A round that has an outcome, of that trajectory. `from_list`: as in the candidate.
+  // A round that has an outcome, of that trajectory. `from_list`: as in the candidate. `screening`: of a search with a
+  // screen, where it judged the round's kernel; without an evaluation beside it the kernel was screened out.
   void Add(const TrajectoryRecord& trajectory, const RoundRecord& round, uint64_t wave, uint64_t updates,
-           bool from_list = false);
+           bool from_list = false, const std::optional<Evaluation>& screening = {}, const Screen* screen = nullptr);
 
  private:
+  void CountScreenedOut(SearchCandidate* candidate);
+
   const OpenProblem& problem_;
   const std::function<void(const SearchCandidate&)>& tell_;
   SearchResult* result_;
-  std::set<std::string> seen_;  // sources that were judged
+  std::set<std::string> seen_;                // sources that were judged
+  std::map<std::string, bool> screened_out_;  // sources that were not; true: for not being correct
   double best_;
 };
 

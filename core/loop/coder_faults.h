@@ -12,6 +12,10 @@
 
 namespace kgrpo {
 
+// Of an evaluation or a search: so many answers of a coder with nothing else end it. One that is of use now and then
+// gets by.
+inline constexpr size_t kMostFaults = 32;
+
 class CoderFaults {
  public:
   // Takes the answers of a whole step. Where all are faults, or none is a new kernel, returns what to tell the user,

@@ -2,6 +2,7 @@
 
 #include <kgrpo/support/closest.h>
 #include "loop/best_kernels.h"
+#include "loop/coder_faults.h"
 #include "loop/heldout.h"
 #include "loop/trajectory.h"
 #include "store/kernels.h"
@@ -18,8 +19,6 @@
 
 namespace kgrpo {
 namespace {
-
-constexpr size_t kMostFaults = 32;  // with nothing else: a coder that is of use now and then gets by
 
 std::string Trim(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t");

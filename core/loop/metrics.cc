@@ -77,10 +77,6 @@ std::string ShownSuggestion(const std::string& text, size_t width) {
   return text.substr(0, end) + "...";
 }
 
-std::string SuggestionLabel(const RoundRecord& round) {
-  return round.answer.summary.empty() ? SuggestionText(round.suggestion) : round.answer.summary;
-}
-
 double MeanReward(const std::vector<TrajectoryRecord>& trajectories) {
   double sum = 0;
   size_t count = 0;
@@ -102,7 +98,7 @@ MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
   CoderFigures coder;
   std::vector<double> rewards, speedups;
   std::map<std::string, std::vector<double>> parts, by_problem;
-  Tally labels, suggestions;
+  Tally suggestions;
   double evaluate = 0;
   size_t rounds = 0, dropped = 0, fast = 0, complete = 0;
 
@@ -118,8 +114,7 @@ MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
       rewards.push_back(round.reward);
       by_problem[trajectory.problem_name].push_back(round.reward);
       for (const Metric& part : round.reward_parts) parts[part.name].push_back(part.value);
-      labels.Add(SuggestionLabel(round));
-      suggestions.Add(round.suggestion);
+      suggestions.Add(SuggestionText(round.suggestion));
       coder.Add(round.answer);
       if (round.answer.outcome == KGRPO_CODER_NOT_APPLICABLE) ++not_applicable.count;
       if (round.answer.outcome == KGRPO_CODER_UNCLEAR) ++unclear.count;
@@ -166,9 +161,9 @@ MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
   metrics["coder/unclear_rate"] = unclear.Share(rounds);
   coder.Show(metrics);
   metrics["coder/dropped_trajectories"] = static_cast<double>(dropped);
-  metrics["policy/favourite_share"] = labels.favourite_share();
+  metrics["policy/favourite_share"] = suggestions.favourite_share();
   metrics["policy/distinct_suggestions"] = static_cast<double>(suggestions.distinct());
-  metrics["policy/suggestion_entropy"] = labels.entropy();
+  metrics["policy/suggestion_entropy"] = suggestions.entropy();
   metrics["time/evaluate"] = evaluate;
   return metrics;
 }

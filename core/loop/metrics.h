@@ -14,16 +14,12 @@ namespace kgrpo {
 
 using MetricMap = std::map<std::string, double>;
 
-// A suggestion as the policy wrote it, in lower case with single spaces: what tables of suggestions group by, whether
-// the coder applied it or not.
+// A suggestion as the policy wrote it, in lower case with single spaces: what tables and metrics count suggestions by,
+// whether the coder applied them or not.
 std::string SuggestionText(const std::string& suggestion);
 
 // That text for a table: "(empty)" where there is none, cut to `width` columns.
 std::string ShownSuggestion(const std::string& text, size_t width);
-
-// The label that a round's suggestion is counted under in metrics: the coder's summary ("shared-memory tiling, tile
-// 32"), else the suggestion's text.
-std::string SuggestionLabel(const RoundRecord& round);
 
 // The coder's cost in the trajectories, in US dollars, including rounds of dropped trajectories.
 double CoderCost(const std::vector<TrajectoryRecord>& trajectories);

@@ -2,7 +2,9 @@
 
 #include "base/keyed.h"
 #include "loop/candidates.h"
+#include "loop/coder_faults.h"
 #include "loop/rounds_in_flight.h"
+#include "loop/screen.h"
 #include "loop/stopwatch.h"
 #include "loop/untried.h"
 
@@ -17,9 +19,7 @@
 namespace kgrpo {
 namespace {
 
-constexpr uint64_t kIdleStarts = 8;    // from the start to the last round without a new kernel: then there are none
-constexpr size_t kConfirmations = 16;  // thorough evaluations at most
-constexpr size_t kSearchFaults = 32;   // of a coder that answers nothing else
+constexpr uint64_t kIdleStarts = 8;  // from the start to the last round without a new kernel: then there are none
 constexpr const char* kNothingNew = "nothing new";
 
 class Searching {
@@ -67,9 +67,9 @@ class Searching {
     result_.ended.clear();
     from_list_ = true;
     while (!Over()) {
-      const uint64_t most = std::min(plan_.samples * plan_.beam, plan_.evaluations - result_.evaluations);
       std::deque<Slot> slots;
-      for (const Untried::Choice& choice : untried_->Next(most, plan_.beam, plan_.samples, config_.seed, result_.waves))
+      for (const Untried::Choice& choice :
+           untried_->Next(MostSuggestions(plan_.beam), plan_.beam, plan_.samples, config_.seed, result_.waves))
         Open(slots, *choice.from).round.suggestion = choice.suggestion;
       if (slots.empty()) {
         result_.ended = "all suggestions of the coder's list were tried";
@@ -96,14 +96,19 @@ class Searching {
 
   // One round from each kernel of the beam; returns the next beam.
   std::vector<Trajectory> Wave(const std::vector<Trajectory>& beam) {
-    // Each suggestion may be a new kernel.
-    const uint64_t most = std::min(plan_.samples * beam.size(), plan_.evaluations - result_.evaluations);
+    const uint64_t most = MostSuggestions(beam.size());
     std::deque<Slot> slots;  // a deque: what is in flight stays where it is
     // In turns, so that a small wave serves the whole beam.
     for (uint64_t i = 0; i < most; ++i) Open(slots, beam[i % beam.size()]);
     Suggest(slots, beam.size());
     Land(slots);
     return Fastest(slots);
+  }
+
+  // Each may be a new kernel, which takes an evaluation; with a screen only the promising ones do.
+  uint64_t MostSuggestions(uint64_t kernels) const {
+    const uint64_t all = plan_.samples * kernels;
+    return plan_.screen == nullptr ? std::min(all, plan_.evaluations - result_.evaluations) : all;
   }
 
   // A round from that kernel, without a suggestion yet.
@@ -170,38 +175,86 @@ class Searching {
     }
   }
 
-  // Sends all to the coder and waits. After a stop, those that have landed have an outcome.
+  // Has the coder write all kernels and judges them. After a stop, those that have landed have an outcome.
   void Play(std::deque<Slot>& slots) {
+    std::vector<Slot*> all;
+    for (Slot& slot : slots) all.push_back(&slot);
+    if (SendAndAwait(all, &RoundsInFlight::Implement) && plan_.screen != nullptr) EvaluatePromising(slots);
+  }
+
+  // Sends rounds on and waits; those that landed with an outcome are finished. False after a stop.
+  bool SendAndAwait(const std::vector<Slot*>& slots, void (RoundsInFlight::*send)(Slot&)) {
     RolloutRequest request;
     request.purpose = Purpose::kHeldout;
     request.step = result_.waves;
-    request.most_faults = std::min<size_t>(kSearchFaults, slots.size());
+    request.most_faults = std::min<size_t>(kMostFaults, slots.size());
     request.under_way = plan_.under_way;
+    if (send == &RoundsInFlight::Implement) request.screen = plan_.screen;
     PipelineParts& parts = parts_;
     const std::function<bool()> user = parts.cancelled;
     parts.cancelled = [this, &user] { return user() || watch_.seconds() >= plan_.seconds; };
     RoundsInFlight flight(config_, parts_, pool_, request);
     try {
-      for (Slot& slot : slots) flight.Implement(slot);
+      for (Slot* slot : slots) (flight.*send)(*slot);
       for (size_t under_way = slots.size(); under_way > 0;) {
         const std::vector<Slot*> landed = flight.Landed();
         under_way -= landed.size();
-        for (Slot* slot : landed) slot->trajectory.Finish(slot->round);
+        for (Slot* slot : landed) {
+          if (slot->round.evaluation || !slot->screening) slot->trajectory.Finish(slot->round);
+        }
       }
       parts.cancelled = user;
     } catch (const Error& error) {
       flight.Abandon();
       parts.cancelled = user;
+      if (error.code() == KGRPO_ERROR_CANCELLED) return false;
       // The results so far were paid for: keep them.
-      if (error.code() == KGRPO_ERROR_BUDGET)
-        result_.ended = "the coder's own limit";
-      else if (error.code() != KGRPO_ERROR_CANCELLED)
-        throw;
+      if (error.code() != KGRPO_ERROR_BUDGET) throw;
+      result_.ended = "the coder's own limit";
     } catch (...) {
       flight.Abandon();
       parts.cancelled = user;
       throw;
     }
+    return true;
+  }
+
+  // Evaluates those of a wave's screened kernels that may enter the beam, a beam of them at a time, and ends the rounds
+  // of the others without an evaluation.
+  void EvaluatePromising(std::deque<Slot>& slots) {
+    Screen& screen = *plan_.screen;
+    std::vector<Slot*> waiting;
+    std::set<std::string> rivals;  // for the beam
+    for (Slot& slot : slots) {
+      rivals.insert(slot.round.code_b);
+      if (slot.screening) waiting.push_back(&slot);
+    }
+    // A kernel that was evaluated before keeps that evaluation: another one would only take time.
+    const auto take_known = [&](Slot* slot) {
+      const Evaluation* known = screen.Measured(slot->round.answer.source);
+      if (known == nullptr) return false;
+      slot->round.evaluation = *known;
+      slot->trajectory.Finish(slot->round);  // without a score: the search looks at times alone
+      rivals.insert(slot->round.answer.source);
+      return true;
+    };
+    for (uint64_t left = plan_.evaluations - result_.evaluations;;) {
+      std::vector<Screen::Kernel> kernels;
+      std::erase_if(waiting, take_known);
+      for (const Slot* slot : waiting) kernels.push_back({slot->round.answer.source, slot->round.code_b});
+      std::vector<Slot*> next;
+      for (const size_t i : screen.Next(kernels, rivals, plan_.beam, std::min(plan_.beam, left)))
+        next.push_back(waiting[i]);
+      if (next.empty()) break;
+      if (!SendAndAwait(next, &RoundsInFlight::Evaluate)) return;
+      left -= next.size();
+      for (Slot* slot : next) {
+        screen.Learn(slot->round.answer.source, slot->round.code_b, *slot->round.evaluation);
+        rivals.insert(slot->round.answer.source);
+        std::erase(waiting, slot);
+      }
+    }
+    for (Slot* slot : waiting) slot->trajectory.Finish(slot->round);
   }
 
   void Count(const Slot& slot) {
@@ -210,7 +263,7 @@ class Searching {
     result_.cost += round.answer.cost;
     // The round did not land: the search was stopped.
     if (!record.failed_round && record.rounds_done.size() == round.round) return;
-    log_.Add(record, round, result_.waves - 1, 0, from_list_);
+    log_.Add(record, round, result_.waves - 1, 0, from_list_, slot.screening, plan_.screen);
     if (untried_) untried_->Add(round, slot.trajectory);
   }
 
@@ -262,35 +315,6 @@ SearchResult Search(const PipelineConfig& config, PipelineParts& parts, const Op
   own.loop.advance = Advance::kCorrect;  // a wrong kernel is never gone on from
   own.loop.fresh_inputs = false;         // kernels are compared on the same inputs
   return Searching(own, parts, problem, start, start_evaluation, pool, plan, tell).Run();
-}
-
-ConfirmedKernel Confirm(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem,
-                        const std::string& start, const std::vector<SearchCandidate>& candidates) {
-  ConfirmedKernel confirmed;
-  confirmed.seed = Keyed(config.seed, "thorough inputs/" + problem.name, {}, 0);
-  confirmed.source = start;
-  confirmed.start = parts.evaluator->Evaluate(problem.problem, start, confirmed.seed, true);
-  if (!confirmed.start.correct)
-    throw Error(KGRPO_ERROR_INVALID, "the kernel to begin with is not correct when it is judged thoroughly (" +
-                                         confirmed.start.verdict + "): " + confirmed.start.diagnosis);
-  confirmed.evaluation = confirmed.start;
-  std::vector<const SearchCandidate*> order;
-  for (const SearchCandidate& candidate : candidates) {
-    if (candidate.speedup > 0 && !candidate.repeated) order.push_back(&candidate);
-  }
-  std::ranges::stable_sort(order, std::ranges::greater(), &SearchCandidate::speedup);
-  if (order.size() > kConfirmations) order.resize(kConfirmations);
-  for (const SearchCandidate* candidate : order) {
-    Evaluation evaluation = parts.evaluator->Evaluate(problem.problem, candidate->source, confirmed.seed, true);
-    if (evaluation.correct && evaluation.seconds < confirmed.start.seconds) {
-      confirmed.source = candidate->source;
-      confirmed.evaluation = std::move(evaluation);
-      confirmed.suggestions = candidate->suggestions;
-      break;
-    }
-    ++confirmed.refuted;
-  }
-  return confirmed;
 }
 
 }  // namespace kgrpo

@@ -4,6 +4,10 @@
 // correct kernels that differ are the next beam. After loop.rounds waves the search begins at the start again, with
 // other random numbers. A kernel that was not judged correct is never in the beam. Where a policy suggests nothing new
 // any more, every suggestion of the coder's list is tried once on each kernel: on the start, then on the fastest ones.
+//
+// With a screen (loop/screen.h) all kernels of a wave are screened, and then evaluated from the most promising on, as
+// many at once as the beam holds, while the next one would enter it. What is evaluated depends on what was found
+// before, and not on what finished first.
 #ifndef KGRPO_LOOP_OPTIMIZE_H
 #define KGRPO_LOOP_OPTIMIZE_H
 
@@ -22,6 +26,10 @@
 
 namespace kgrpo {
 
+class Screen;
+
+inline constexpr const char* kScreenedOut = "screened_out";  // a candidate's outcome
+
 struct SearchPlan {
   Suggester suggester;
   uint64_t beam = 4;     // kernels that a wave goes on from
@@ -31,6 +39,7 @@ struct SearchPlan {
   double seconds = std::numeric_limits<double>::infinity();
   double max_cost = std::numeric_limits<double>::infinity();         // of the coder, US dollars
   std::function<void(const RoundsUnderWay& rounds)> under_way = {};  // as RolloutRequest has it; not while it trains
+  Screen* screen = nullptr;  // made for this search and its start; null: every new kernel is evaluated
 };
 
 // One suggestion and what came of it, in an order that does not depend on what finished first.
@@ -39,31 +48,27 @@ struct SearchCandidate {
   uint64_t updates = 0;  // of the policy before it suggested this
   uint32_t round = 0;    // from 0, since the start
   std::string suggestion;
-  bool from_list = false;                // of the coder's list, after the policy suggested nothing new
-  std::string outcome;                   // the evaluation's verdict, or the coder's outcome where there is no kernel
-  std::string message;                   // the coder's, where there is no kernel
-  std::string source;                    // empty where there is no kernel
-  bool repeated = false;                 // this source was judged before
-  std::optional<Evaluation> evaluation;  // absent where there is no kernel
+  bool from_list = false;  // of the coder's list, after the policy suggested nothing new
+  std::string outcome;     // the evaluation's verdict, kScreenedOut, or the coder's outcome where there is no kernel
+  std::string message;     // the coder's, where there is no kernel
+  std::string source;      // empty where there is no kernel
+  bool repeated = false;   // this source was judged before, or is screened out once more
+  std::optional<Evaluation> evaluation;  // absent where there is no kernel, and where it was screened out
+  std::optional<Evaluation> screening;   // the screen's, where it judged the kernel; its times are no measurements
+  double screened_speedup = 0;           // over the start, by the screen's times; 0 where it has none
   uint64_t evaluation_seed = 0;
   double speedup = 0;                    // over the reference; 0 unless correct
   std::vector<std::string> suggestions;  // that led here from the start, those of kernels that were left out
   uint64_t evaluations = 0;              // so far, this one included
+  uint64_t screened_out = 0;             // kernels so far, this one included
   double best_speedup = 0;               // so far, over the reference, the start included
-};
-
-// The fastest kernel that a thorough evaluation with other inputs confirms.
-struct ConfirmedKernel {
-  std::string source;
-  Evaluation evaluation, start;          // thorough ones, of the same inputs
-  std::vector<std::string> suggestions;  // empty for the start itself
-  uint64_t seed = 0;                     // of the inputs
-  uint64_t refuted = 0;                  // faster kernels that did not stand
 };
 
 struct SearchResult {
   std::vector<SearchCandidate> candidates;
   uint64_t evaluations = 0;  // distinct kernels judged
+  // Distinct kernels that the screen kept out to the end: as too slow, and as not correct.
+  uint64_t screened_slow = 0, screened_wrong = 0;
   uint64_t waves = 0;
   double cost = 0;        // of the coder, US dollars
   double seconds = 0;     // of the clock
@@ -79,11 +84,6 @@ struct SearchResult {
 SearchResult Search(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem,
                     const std::string& start, const Evaluation& start_evaluation, WorkerPool& pool,
                     const SearchPlan& plan, const std::function<void(const SearchCandidate&)>& tell);
-
-// Judges the start and then the fastest candidates thoroughly, until one is correct and faster than the start; else the
-// start is what is confirmed. At most 16 are judged. Throws KGRPO_ERROR_INVALID where the start itself does not stand.
-ConfirmedKernel Confirm(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem,
-                        const std::string& start, const std::vector<SearchCandidate>& candidates);
 
 }  // namespace kgrpo
 #endif

@@ -21,6 +21,7 @@ std::string UnderWayText(const RoundsUnderWay& rounds) {
   };
   add("policy", rounds.policy);
   add("coder", rounds.coder);
+  add("screen", rounds.screen);
   add("evaluator", rounds.evaluator);
   return text;
 }

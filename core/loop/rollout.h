@@ -23,6 +23,8 @@
 
 namespace kgrpo {
 
+class Screen;
+
 // The source of suggestions.
 struct Suggester {
   enum class Kind {
@@ -40,10 +42,10 @@ struct Assignment {
   uint32_t prompt_of = 0;  // the trajectory whose prompts it is given: its own number, but under shuffle_prompts
 };
 
-// Where the rounds under way are at a moment: with the policy, which writes suggestions, with the coder, or with
-// evaluator and reward.
+// Where the rounds under way are at a moment: with the policy, which writes suggestions, with the coder, with evaluator
+// and reward, or with the screen (loop/screen.h).
 struct RoundsUnderWay {
-  size_t policy = 0, coder = 0, evaluator = 0;
+  size_t policy = 0, coder = 0, evaluator = 0, screen = 0;
   bool operator==(const RoundsUnderWay&) const = default;
 };
 
@@ -59,6 +61,8 @@ struct RolloutRequest {
   // Collect throws KGRPO_ERROR_UNAVAILABLE once the coder has answered so often with nothing but faults of its own, so
   // that no more is paid for nothing; 0: whatever it answers.
   size_t most_faults = 0;
+  // Judges new kernels in place of the evaluator, and their rounds land without evaluation and score. Null: none does.
+  Screen* screen = nullptr;
   // Told how many trajectories are done, of how many of this rank's; on the collecting thread. May be empty.
   std::function<void(size_t done, size_t total)> progress;
   // Told where the rounds under way are, whenever that has changed, at most every 100 ms; on the collecting thread. May

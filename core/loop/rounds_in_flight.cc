@@ -1,6 +1,7 @@
 #include "loop/rounds_in_flight.h"
 
 #include "base/keyed.h"
+#include "loop/screen.h"
 
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
@@ -57,6 +58,14 @@ void RoundsInFlight::Implement(Slot& slot) {
   SendToCoder(slot);
 }
 
+void RoundsInFlight::Evaluate(Slot& slot) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++in_flight_;
+  }
+  EvaluateKernel(slot);
+}
+
 std::vector<RoundsInFlight::Slot*> RoundsInFlight::Landed() {
   std::optional<PluginCall> generation;  // so that a policy that never answers is found (loop/hang.h)
   size_t awaited = 0;
@@ -79,7 +88,9 @@ std::vector<RoundsInFlight::Slot*> RoundsInFlight::Landed() {
 void RoundsInFlight::TellUnderWay(std::unique_lock<std::mutex>& lock) {
   if (!request_.under_way) return;
   const size_t policy = generating_ + waiting_.size();
-  const RoundsUnderWay now = {policy, coding_, in_flight_ - policy - coding_};
+  const size_t judging = in_flight_ - policy - coding_;
+  const RoundsUnderWay now = {policy, coding_, request_.screen == nullptr ? judging : 0,
+                              request_.screen == nullptr ? 0 : judging};
   const auto time = std::chrono::steady_clock::now();
   if (now == told_ || time - told_at_ < std::chrono::milliseconds(100)) return;
   told_ = now;
@@ -253,6 +264,13 @@ void RoundsInFlight::Judge(Slot& slot) {
     round.evaluation = slot.trajectory.current();
     return Score(slot);
   }
+  if (request_.screen == nullptr) return EvaluateKernel(slot);
+  OnWorker(slot, [this, &slot] {
+    slot.screening = request_.screen->Judge(slot.round.answer.source, slot.round.evaluation_seed);
+  });
+}
+
+void RoundsInFlight::EvaluateKernel(Slot& slot) {
   OnWorker(slot, [this, &slot] {
     const CallTime time(parts_);
     slot.round.evaluation = parts_.evaluator->Evaluate(slot.trajectory.problem().problem, slot.round.answer.source,

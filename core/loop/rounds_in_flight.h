@@ -22,6 +22,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -32,7 +33,8 @@ class RoundsInFlight {
   struct Slot {
     explicit Slot(Trajectory t) : trajectory(std::move(t)) {}
     Trajectory trajectory;
-    RoundRecord round;  // the one under way
+    RoundRecord round;                    // the one under way
+    std::optional<Evaluation> screening;  // by RolloutRequest::screen: of a new kernel
     // Borrowed by the coder's request while it is in flight.
     EvaluationView current = Evaluation().ToC();
     kgrpo_coder_request request{};
@@ -46,6 +48,8 @@ class RoundsInFlight {
   void Suggest(const std::vector<Slot*>& slots);
   // Sends a round whose suggestion is given to the coder, and then on.
   void Implement(Slot& slot);
+  // Sends a round that landed with a screening to the evaluator, and then on.
+  void Evaluate(Slot& slot);
 
   // Waits until rounds have landed: they have answer, evaluation and score. Throws what a plugin failed with, or
   // KGRPO_ERROR_CANCELLED once the user asked to stop.
@@ -66,6 +70,7 @@ class RoundsInFlight {
   const RoundRecord* Recorded(const Slot& slot) const;
   void CheckAnswer(const CoderAnswer& answer);
   void Judge(Slot& slot);
+  void EvaluateKernel(Slot& slot);
   void Score(Slot& slot);
   template <typename Work>
   void OnWorker(Slot& slot, Work work);

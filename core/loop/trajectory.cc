@@ -13,6 +13,7 @@ std::string OutcomeWords(const RoundRecord& round) {
   if (round.evaluation) return round.evaluation->verdict;
   if (round.answer.outcome == KGRPO_CODER_NOT_APPLICABLE) return "not applicable";
   if (round.answer.outcome == KGRPO_CODER_UNCLEAR) return "unclear";
+  if (round.answer.outcome == KGRPO_CODER_OK) return "not measured";  // screened out (loop/screen.h)
   return "coder failed";
 }
 

@@ -50,7 +50,7 @@ function learning() {
     ["Reward", "reward"], ["Held-out reward", "heldout/reward"], ["Correct rate", "kernel/correct_rate", percent],
     ["Speedup of correct kernels (geometric mean)", "kernel/speedup_geomean", times], ["Held-out best speedup", "heldout/best_speedup_geomean", times],
     ["KL from the reference policy", "kl", undefined, true], ["Entropy of the tokens", "entropy"], ["Tokens of a suggestion", "completions/mean_length"],
-    ["Share of the commonest suggestion, as the coder understood it", "policy/favourite_share", percent], ["Loss", "loss", undefined, true], ["Gradient norm", "grad_norm", undefined, true], ["Learning rate", "learning_rate"],
+    ["Share of the commonest suggestion", "policy/favourite_share", percent], ["Loss", "loss", undefined, true], ["Gradient norm", "grad_norm", undefined, true], ["Learning rate", "learning_rate"],
   ].map(([title, name, text, byMedian]) => curves(title, series(name), text, byMedian)).filter(Boolean);
   if (!figures.length) return null;
   const stagesOf = (run) => run.figures.stages.map(([name, step]) => `${name} from step ${step}`).join(", ");

@@ -26,12 +26,20 @@ PolicyReport Evaluate(const std::string& policy, uint64_t episodes = 6) {
   return EvaluatePolicy(config, parts, ParsePolicyChoice(policy), {episodes});
 }
 
+// A folder that is no run's: a model's, as far as a choice looks.
+std::string ModelFolder() {
+  const std::filesystem::path folder = fakes::Folder("policy_choice");
+  std::filesystem::create_directories(folder);
+  return folder.string();
+}
+
 TEST(ParsePolicyChoiceTest, ReadsTheThreeForms) {
   EXPECT_EQ(ParsePolicyChoice("uniform").suggester.kind, Suggester::Kind::kUniform);
   const PolicyChoice fixed = ParsePolicyChoice("fixed:tile, unroll");
   EXPECT_EQ(fixed.suggester.sequence, (std::vector<std::string>{"tile", "unroll"}));
   EXPECT_FALSE(fixed.needs_policy());
-  EXPECT_EQ(ParsePolicyChoice("/tmp").model, "/tmp");
+  const std::string model = ModelFolder();
+  EXPECT_EQ(ParsePolicyChoice(model).model, model);
   EXPECT_THROW(ParsePolicyChoice("fixed:"), Error);
   EXPECT_THROW(ParsePolicyChoice("fixed:tile,"), Error);
   EXPECT_THROW(ParsePolicyChoice("/no/such/folder"), Error);
@@ -118,7 +126,7 @@ TEST(EvaluatePolicyTest, RefusesWhatItCannotDo) {
   PipelineParts parts = fakes::Parts(config);
   parts.policy.reset();
   EXPECT_NO_THROW(EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), {1}));  // needs none
-  EXPECT_THROW(EvaluatePolicy(config, parts, ParsePolicyChoice("/tmp"), {1}), Error);
+  EXPECT_THROW(EvaluatePolicy(config, parts, ParsePolicyChoice(ModelFolder()), {1}), Error);
   EXPECT_THROW(EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), {0}), Error);
   config.heldout_problems.clear();
   EXPECT_THROW(EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), {1}), Error);

@@ -27,6 +27,7 @@ void Reset() {
   k.policy_suggests = -1;
   k.first_answer_after = k.calls_at_first_answer = 0;
   k.not_finite_at = k.cancel_after_updates = k.coder_calls = k.evaluations = k.thorough = k.updates = 0;
+  k.screenings = k.cancel_after_screenings = 0;
 }
 
 uint64_t Mix(uint64_t value) {
@@ -119,6 +120,10 @@ PipelineParts Parts(const PipelineConfig& config) {
   parts.cancelled = [] { return knobs().cancelled.load(); };
   parts.take_metrics = [] { return std::map<std::string, double>{{"fake/metric", 2.5}}; };
   return parts;
+}
+
+std::unique_ptr<Evaluator> ScreenEvaluator(const std::string& kind) {
+  return std::make_unique<Evaluator>(&kEvaluator, &kHost, nlohmann::json{{"screen", kind}});
 }
 
 std::filesystem::path Folder(const std::string& name) {

@@ -50,6 +50,8 @@ struct Knobs {
   std::atomic<int> coder_calls{0};
   std::atomic<int> evaluations{0};
   std::atomic<int> thorough{0};
+  std::atomic<int> screenings{0};
+  std::atomic<int> cancel_after_screenings{0};  // sets `cancelled` after so many
   std::atomic<int> updates{0};
 };
 Knobs& knobs();
@@ -60,6 +62,11 @@ PipelineConfig Config(const std::filesystem::path& output, uint64_t demonstratio
 
 // Instances for that configuration.
 PipelineParts Parts(const PipelineConfig& config);
+
+// An evaluator to screen with, which judges the table's kernels by its own lights. `kind`: "exact"; "biased", half as
+// fast; "constant", all equally fast; "random"; "timeout" and "error" of kernels with "tile", else exact; "strict", for
+// which kernels with "tile" are wrong.
+std::unique_ptr<Evaluator> ScreenEvaluator(const std::string& kind);
 
 // A folder of its own for a test, emptied, below the build folder.
 std::filesystem::path Folder(const std::string& name);

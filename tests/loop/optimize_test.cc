@@ -4,6 +4,7 @@
 #include "fakes.h"
 #include "loop/candidate_lines.h"
 #include "loop/candidate_table.h"
+#include "loop/confirm.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -71,6 +72,7 @@ TEST_F(OptimizeTest, CandidatesAreATableOfTheFastest) {
     EXPECT_LE(rounds.coder + rounds.evaluator, 6U);
   }
   EXPECT_EQ(UnderWayText({12, 0, 3}), "with the policy 12, evaluator 3");
+  EXPECT_EQ(UnderWayText({0, 2, 0, 5}), "with the coder 2, screen 5");
   EXPECT_EQ(UnderWayText({}), "");
 }
 

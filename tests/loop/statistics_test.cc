@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 namespace kgrpo {
 namespace {
@@ -75,12 +76,20 @@ TEST(SuggestionTextTest, IsThePolicysWords) {
   EXPECT_EQ(ShownSuggestion("use sh\u00e4red", 10), "use sh...");
 }
 
-TEST(SuggestionLabelTest, PrefersTheCodersWords) {
-  RoundRecord round;
-  round.suggestion = "  Use\n SHARED  memory ";
-  EXPECT_EQ(SuggestionLabel(round), "use shared memory");
-  round.answer.summary = "tiling, tile 32";
-  EXPECT_EQ(SuggestionLabel(round), "tiling, tile 32");
+// Two wordings that the coder takes for one technique are two suggestions, and one that it took in two ways is one.
+TEST(RolloutMetricsTest, SuggestionsAreCountedByThePolicysWords) {
+  TrajectoryRecord trajectory;
+  for (const auto& [suggestion, summary] :
+       {std::pair("Use  tiles", "tiling, tile 32"), std::pair("use tiles", ""),
+        std::pair("use tiles ", "tiling, tile 16"), std::pair("shared memory", "tiling, tile 32")}) {
+    RoundRecord& round = trajectory.rounds_done.emplace_back();
+    round.suggestion = suggestion;
+    round.answer.summary = summary;
+  }
+  const MetricMap metrics = RolloutMetrics({trajectory});
+  EXPECT_DOUBLE_EQ(metrics.at("policy/favourite_share"), 0.75);
+  EXPECT_EQ(metrics.at("policy/distinct_suggestions"), 2);
+  EXPECT_NEAR(metrics.at("policy/suggestion_entropy"), 0.5623351446188083, 1e-12);  // scipy.stats.entropy([3, 1])
 }
 
 TEST(DrawsTest, ProblemsComeWithoutReplacementWhileTheyLast) {

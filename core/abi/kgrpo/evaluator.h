@@ -17,13 +17,15 @@ extern "C" {
 #define KGRPO_EVALUATOR_INTERFACE "kgrpo.evaluator/1"
 
 /* A verdict is a lower-case word: "correct", or what failed. The host tells these apart, in the figures of a run; any
- * other of a kernel that compiled counts as wrong results. Those of the shipped evaluators are listed in
- * docs/judging.md. */
+ * other of a kernel that compiled counts as wrong results. "timeout" and the last two do not settle whether the kernel
+ * is correct: another evaluator may find that it is. Those of the shipped evaluators are listed in docs/judging.md. */
 #define KGRPO_VERDICT_CORRECT "correct"
 #define KGRPO_VERDICT_NOT_COMPILED "not_compiled"
 #define KGRPO_VERDICT_CRASH "crash"
 #define KGRPO_VERDICT_TIMEOUT "timeout"
 #define KGRPO_VERDICT_WRONG "wrong"
+#define KGRPO_VERDICT_UNSUPPORTED "unsupported" /* it uses what this evaluator does not cover */
+#define KGRPO_VERDICT_NOT_TIMED "not_timed"     /* no fault was found, and no time either */
 
 /* The family of metrics for how near a correct kernel's outputs come to the tolerance: the largest error over what is
  * allowed, "worst_error/out" for the output "out". The host shows the largest with a correct kernel's times. */

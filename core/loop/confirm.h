@@ -1,0 +1,31 @@
+// The end of a search: the fastest candidates are judged thoroughly until one stands. Used by cli/optimize_command.cc.
+#ifndef KGRPO_LOOP_CONFIRM_H
+#define KGRPO_LOOP_CONFIRM_H
+
+#include "config/pipeline.h"
+#include "loop/optimize.h"
+#include "loop/parts.h"
+#include "loop/problem_set.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+// The fastest kernel that a thorough evaluation with other inputs confirms.
+struct ConfirmedKernel {
+  std::string source;
+  Evaluation evaluation, start;          // thorough ones, of the same inputs
+  std::vector<std::string> suggestions;  // empty for the start itself
+  uint64_t seed = 0;                     // of the inputs
+  uint64_t refuted = 0;                  // faster kernels that did not stand
+};
+
+// Judges the start and then the fastest candidates thoroughly, until one is correct and faster than the start; else the
+// start is what is confirmed. At most 16 are judged. Throws KGRPO_ERROR_INVALID where the start itself does not stand.
+ConfirmedKernel Confirm(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem,
+                        const std::string& start, const std::vector<SearchCandidate>& candidates);
+
+}  // namespace kgrpo
+#endif
