@@ -206,8 +206,11 @@ TEST(GlooGroup, BeginReturnsBeforeTheOthersCome) {
 
 // The memory is the caller's again once FinishReductions has failed.
 TEST(GlooGroup, ALostRankEndsWhatWasBegun) {
+  std::atomic<bool> connected{false};
   const auto thrown = OnRanks(2, [&](TorchTransport& transport) {
+    while (transport.info().rank == 1 && !connected) std::this_thread::yield();
     if (transport.info().rank == 1) return;  // it ends
+    connected = true;
     std::vector<float> values(1000, 1.0F);
     const ArrayTensor tensor(values.data(), values.size(), KGRPO_DTYPE_FLOAT, 32);
     for (int i = 0; i < 3; ++i) transport.BeginReduceScatter(*tensor.c(), 0, 1000, nullptr);
