@@ -1,4 +1,5 @@
-// Model folders without weights, of the shapes that are measured. Used by generation.cc, policy.cc and training.cc.
+// Model folders without weights, of the shapes that are measured. Used by generation.cc, policy.cc,
+// reduction.cc and training.cc.
 #ifndef KGRPO_BENCH_MODEL_FOLDER_H_
 #define KGRPO_BENCH_MODEL_FOLDER_H_
 
@@ -28,6 +29,9 @@ inline const std::map<std::string, std::string>& ModelShapes() {
         "rope_theta": 10000.0, "max_position_embeddings": 8192)"},
       {"qwen2-0.5b", R"("architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 151936,
         "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14,
+        "num_key_value_heads": 2, "rope_theta": 1000000.0, "max_position_embeddings": 32768)"},
+      {"qwen2-1.5b", R"("architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 151936,
+        "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28, "num_attention_heads": 12,
         "num_key_value_heads": 2, "rope_theta": 1000000.0, "max_position_embeddings": 32768)"}};
   return shapes;
 }

@@ -16,27 +16,13 @@
 #include "policy_qwen/device.h"
 #include "policy_qwen/model/random.h"
 #include "policy_qwen/policy.h"
+#include "policy_spans.h"
 #include "trainer_shared/adamw.h"
 #include "trainer_shared/cuda_tensor_math.h"
 
 namespace {
 
 using kgrpo::policy::Copy;
-
-// The policy's parameters as the optimiser sees them: its two flat groups.
-kgrpo::trainer::ParameterSet Spans(kgrpo::policy::Policy& policy) {
-  kgrpo::trainer::ParameterSet set;
-  set.on_cuda = policy.device().is_cuda();
-  set.device = set.on_cuda ? policy.device().index() : 0;
-  for (const bool matrices : {true, false}) {
-    const at::Tensor value = policy.parameters().Group(matrices), gradient = policy.gradients().Group(matrices);
-    const bool bfloat16 = value.scalar_type() == at::kBFloat16;
-    set.spans.push_back({static_cast<size_t>(value.numel()),
-                         bfloat16 ? kgrpo::trainer::ValueType::kBfloat16 : kgrpo::trainer::ValueType::kFloat32,
-                         value.mutable_data_ptr(), gradient.mutable_data_ptr<float>(), matrices});
-  }
-  return set;
-}
 
 }  // namespace
 
@@ -66,7 +52,7 @@ int main(int argc, char** argv) {
     options.fused_training = training == "fused";
     kgrpo::policy::Policy policy(options, 1);
     policy.FreezeReference();
-    kgrpo::trainer::AdamW adamw(Spans(policy), {}, kgrpo::trainer::MakeCudaTensorMath);
+    kgrpo::trainer::AdamW adamw(kgrpo::bench::SpansOf(policy), {}, kgrpo::trainer::MakeCudaTensorMath);
 
     std::vector<std::vector<int32_t>> ids(count);
     std::vector<kgrpo::policy::ScoredSequence> sequences;

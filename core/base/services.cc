@@ -153,14 +153,24 @@ struct HostServices::InstanceServices {
     return (services.collective_->*kFunction)(services.collective_context_, arguments...);
   }
 
+  // What this host offers of the transport's collective.
+  static kgrpo_collective_interface Offered(const kgrpo_collective_interface& collective) {
+    const bool in_background = KGRPO_HAS_MEMBER(&collective, kgrpo_collective_interface, finish_reductions) &&
+                               collective.begin_reduce_scatter != nullptr && collective.finish_reductions != nullptr;
+    return {
+        .struct_size = sizeof(kgrpo_collective_interface),
+        .info = RankInfo,
+        .all_reduce = Collectively<&kgrpo_collective_interface::all_reduce, const kgrpo_tensor*, uint32_t>,
+        .reduce_scatter = Collectively<&kgrpo_collective_interface::reduce_scatter, const kgrpo_tensor*>,
+        .all_gather = Collectively<&kgrpo_collective_interface::all_gather, const kgrpo_tensor*>,
+        .broadcast = Collectively<&kgrpo_collective_interface::broadcast, const kgrpo_tensor*, uint32_t>,
+        .begin_reduce_scatter = in_background ? Collectively<&kgrpo_collective_interface::begin_reduce_scatter,
+                                                             const kgrpo_tensor*, size_t, size_t, void*>
+                                              : nullptr,
+        .finish_reductions = in_background ? Collectively<&kgrpo_collective_interface::finish_reductions> : nullptr};
+  }
+
   static const void* GetInterface(void* context, kgrpo_str id) noexcept {
-    static constexpr kgrpo_collective_interface kCollective = {
-        sizeof(kgrpo_collective_interface),
-        RankInfo,
-        Collectively<&kgrpo_collective_interface::all_reduce, const kgrpo_tensor*, uint32_t>,
-        Collectively<&kgrpo_collective_interface::reduce_scatter, const kgrpo_tensor*>,
-        Collectively<&kgrpo_collective_interface::all_gather, const kgrpo_tensor*>,
-        Collectively<&kgrpo_collective_interface::broadcast, const kgrpo_tensor*, uint32_t>};
     static constexpr kgrpo_host_interface kInterface = {sizeof(kgrpo_host_interface),
                                                         MakeErrorOf,
                                                         Log,
@@ -181,8 +191,8 @@ struct HostServices::InstanceServices {
                                                         TextOption,
                                                         CountOption};
     if (View(id) == KGRPO_HOST_INTERFACE) return &kInterface;
-    const bool several = From(context).services->collective_ != nullptr;
-    return several && View(id) == KGRPO_COLLECTIVE_INTERFACE ? &kCollective : nullptr;
+    const HostServices& services = *From(context).services;
+    return services.collective_ != nullptr && View(id) == KGRPO_COLLECTIVE_INTERFACE ? &services.offered_ : nullptr;
   }
 };
 
@@ -214,6 +224,7 @@ const kgrpo_host* HostServices::ForInstance(const std::string& name, const std::
 void HostServices::SetCollective(const kgrpo_collective_interface* collective, void* context) {
   collective_ = collective;
   collective_context_ = context;
+  offered_ = InstanceServices::Offered(*collective);
   transport_ = PluginOfTable(collective, "transport");
 }
 

@@ -74,6 +74,7 @@ class HostServices {
   std::optional<TemporaryDirectory> temporary_;
   const kgrpo_collective_interface* collective_ = nullptr;  // of the transport; null where this process is alone
   void* collective_context_ = nullptr;
+  kgrpo_collective_interface offered_{};   // to plugins
   const PluginName* transport_ = nullptr;  // the collective's plugin
   DeviceLocks device_locks_;
   MetricRegistry registry_;

@@ -1,5 +1,4 @@
 // A policy writes the same completion from call to call, ends each request once, and its parameters are what it says.
-#include <kgrpo/sdk/tensor.h>
 #include <kgrpo/sdk/text.h>
 
 #include <chrono>
@@ -15,6 +14,7 @@
 #include "plugin/records.h"
 #include "plugin/sinks.h"
 #include "plugin/validate_calls.h"
+#include "plugin/validate_gradients.h"
 
 namespace kgrpo::validate {
 namespace {
@@ -117,16 +117,6 @@ std::string CheckInfo(const kgrpo_policy_info* info) {
   return Copy(info->architecture) + " on " + Copy(info->device);
 }
 
-int64_t Elements(const kgrpo_tensor& tensor) {
-  int64_t count = 1;
-  for (int32_t d = 0; d < tensor.ndim; ++d) count *= tensor.shape[d];
-  return count;
-}
-
-uintptr_t Begin(const kgrpo_tensor& tensor) {
-  return reinterpret_cast<uintptr_t>(tensor.data) + tensor.byte_offset;
-}
-
 void CheckParameter(const kgrpo_parameter_group& group, const kgrpo_parameter& parameter) {
   const std::string name = "parameter \"" + Copy(parameter.name) + "\": ";
   // NOLINTNEXTLINE(bugprone-sizeof-expression): of a member that is a pointer
@@ -179,57 +169,6 @@ std::string CheckGroups(const kgrpo_policy_interface& api, kgrpo_policy* policy)
       (count > 0 && again[0]->parameters[0]->value->data != groups[0]->parameters[0]->value->data))
     Fail("another call gave others");
   return std::to_string(count) + " groups, " + std::to_string(names.size()) + " parameters";
-}
-
-// The sum of squares of all gradients that lie on the CPU; nothing on a device.
-std::optional<double> SquaredGradients(const kgrpo_policy_interface& api, kgrpo_policy* policy) {
-  const kgrpo_parameter_group* const* groups = nullptr;
-  size_t count = 0;
-  if (kgrpo_error* error = api.parameters(policy, &groups, &count)) Fail(TakeMessage(error));
-  double sum = 0;
-  for (size_t g = 0; g < count; ++g) {
-    for (size_t p = 0; p < groups[g]->parameter_count; ++p) {
-      const kgrpo_tensor* gradient = groups[g]->parameters[p]->gradient;
-      if (gradient == nullptr) continue;
-      if (gradient->device.type != KGRPO_DEVICE_CPU) return std::nullopt;
-      const auto* values = reinterpret_cast<const float*>(Begin(*gradient));
-      for (int64_t i = 0; i < Elements(*gradient); ++i) sum += static_cast<double>(values[i]) * values[i];
-    }
-  }
-  return sum;
-}
-
-std::string CheckGradients(const kgrpo_policy_interface& api, kgrpo_policy* policy, const std::vector<int32_t>& prompt,
-                           const Completion& completion) {
-  const kgrpo_sequence sequence = {prompt.data(), prompt.size(), completion.ids.data(), completion.ids.size()};
-  kgrpo_forward_request request{};
-  request.struct_size = sizeof(request);
-  request.sequences = &sequence;
-  request.sequence_count = 1;
-  request.temperature = 1;
-  request.need_gradient = 1;
-  const size_t tokens = completion.ids.size();
-  std::vector<float> logprobs(tokens, std::nanf("")), entropies(tokens, std::nanf(""));
-  const std::vector<float> ones(tokens, 1.0F);
-  const FloatTensor out(logprobs.data(), tokens), entropy(entropies.data(), tokens), in(ones.data(), tokens);
-  kgrpo_forward_context* made = nullptr;
-  if (kgrpo_error* error = api.zero_gradients(policy)) Fail(TakeMessage(error));
-  if (kgrpo_error* error = api.forward(policy, &request, out.c(), entropy.c(), &made)) Fail(TakeMessage(error));
-  if (made == nullptr) Fail("need_gradient, and no context was made");
-  for (size_t i = 0; i < tokens; ++i) {
-    if (!std::isfinite(logprobs[i]) || !std::isfinite(entropies[i])) Fail("a log-probability or entropy is not finite");
-    if (std::abs(logprobs[i] - completion.logprobs[i]) > 0.1F)
-      Fail("forward gives token " + std::to_string(i) + " the log-probability " + Shown(logprobs[i]) +
-           ", generate gave it " + Shown(completion.logprobs[i]));
-  }
-  if (kgrpo_error* error = api.backward(policy, made, in.c())) Fail(TakeMessage(error));
-  const std::optional<double> squares = SquaredGradients(api, policy);
-  if (kgrpo_error* error = api.zero_gradients(policy)) Fail(TakeMessage(error));
-  if (!squares) return "gradients lie on a device: not looked at";
-  if (!std::isfinite(*squares)) Fail("a gradient is not finite");
-  if (*squares == 0) Fail("backward left all gradients at 0");
-  if (*SquaredGradients(api, policy) != 0) Fail("zero_gradients left some");
-  return "norm " + Shown(std::sqrt(*squares));
 }
 
 }  // namespace
@@ -307,6 +246,11 @@ void CheckPolicy(Session& session, const kgrpo_policy_interface& api, kgrpo_poli
   session.Check("policy: forward and backward are finite", [&] {
     if (completion.ids.empty()) Skip("there is no completion");
     return CheckGradients(api, policy, prompt, completion);
+  });
+  if (!KGRPO_HAS_MEMBER(&api, kgrpo_policy_interface, backward_in_pieces) || api.backward_in_pieces == nullptr) return;
+  session.Check("policy: backward_in_pieces tells of what is final", [&] {
+    if (completion.ids.empty()) Skip("there is no completion");
+    return CheckPieces(api, policy, prompt, completion);
   });
 }
 

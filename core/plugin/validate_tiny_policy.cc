@@ -211,7 +211,8 @@ const kgrpo_policy_interface* TinyPolicy::api() {
       TinyPolicyTable::ZeroGradients,
       TinyPolicyTable::FreezeReference,
       [](kgrpo_policy*, uint32_t, kgrpo_str) { return Refuse("save"); },
-      [](kgrpo_policy*, uint32_t, kgrpo_str) { return Refuse("load"); }};
+      [](kgrpo_policy*, uint32_t, kgrpo_str) { return Refuse("load"); },
+      /*backward_in_pieces=*/nullptr};
   return &table;
 }
 

@@ -513,7 +513,8 @@ static const kgrpo_policy_interface policy_interface = {sizeof(kgrpo_policy_inte
                                                         zero_gradients,
                                                         freeze_reference,
                                                         save,
-                                                        load};
+                                                        load,
+                                                        /* backward_in_pieces, optional: */ NULL};
 
 /* The host asks for interfaces by id; NULL is "not offered". */
 static const void* get_interface(kgrpo_str id) {

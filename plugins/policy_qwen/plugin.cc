@@ -134,6 +134,15 @@ kgrpo::policy::RankPlace PlaceOf(const kgrpo::Collective& ranks) {
   return {ranks.local_rank(), ranks.local_size(), chosen != nullptr && *chosen != '\0'};
 }
 
+kgrpo_error* Backward(kgrpo_policy* self, kgrpo_forward_context* context, const kgrpo_tensor* d_logprobs,
+                      const Policy::GradientsFinal& final) {
+  kgrpo::policy::ForwardContextPtr owned(reinterpret_cast<kgrpo::policy::ForwardContext*>(context));
+  return self->OnDevice([&] {
+    const size_t tokens = TokenCount(*owned);
+    self->policy.Backward(std::move(owned), Borrow(self->policy, d_logprobs, tokens, "dlogprobs"), final);
+  });
+}
+
 const kgrpo_policy_interface kInterface = {
     .struct_size = sizeof(kgrpo_policy_interface),
 
@@ -230,14 +239,8 @@ const kgrpo_policy_interface kInterface = {
           });
         },
 
-    .backward =
-        [](kgrpo_policy* self, kgrpo_forward_context* context, const kgrpo_tensor* d_logprobs) {
-          kgrpo::policy::ForwardContextPtr owned(reinterpret_cast<kgrpo::policy::ForwardContext*>(context));
-          return self->OnDevice([&] {
-            const size_t tokens = TokenCount(*owned);
-            self->policy.Backward(std::move(owned), Borrow(self->policy, d_logprobs, tokens, "dlogprobs"));
-          });
-        },
+    .backward = [](kgrpo_policy* self, kgrpo_forward_context* context,
+                   const kgrpo_tensor* d_logprobs) { return Backward(self, context, d_logprobs, {}); },
 
     .release_context =
         [](kgrpo_policy*, kgrpo_forward_context* context) {
@@ -269,6 +272,18 @@ const kgrpo_policy_interface kInterface = {
     .load =
         [](kgrpo_policy* self, uint32_t copy, kgrpo_str directory) {
           return self->OnDevice([&] { self->policy.Load(ToCopy(copy), kgrpo::Copy(directory)); });
+        },
+
+    .backward_in_pieces =
+        [](kgrpo_policy* self, kgrpo_forward_context* context, const kgrpo_tensor* d_logprobs,
+           kgrpo_gradient_sink sink) {
+          return Backward(self, context, d_logprobs, [&](const at::Tensor& piece) {
+            const bool is_cuda = piece.is_cuda();
+            const kgrpo::ArrayTensor view(piece.mutable_data_ptr(), static_cast<size_t>(piece.numel()),
+                                          KGRPO_DTYPE_FLOAT, 32, is_cuda ? KGRPO_DEVICE_CUDA : KGRPO_DEVICE_CPU,
+                                          is_cuda ? piece.device().index() : 0);
+            sink.ready(sink.context, view.c());
+          });
         },
 };
 

@@ -434,22 +434,32 @@ ForwardContextPtr Policy::Forward(std::span<const ScoredSequence> sequences, Cop
   return context;
 }
 
-void Policy::Backward(ForwardContextPtr context, const at::Tensor& d_logprobs) {
+void Policy::Backward(ForwardContextPtr context, const at::Tensor& d_logprobs, const GradientsFinal& final) {
   UseThreads();
   const Scope scope(device_);
   const Weights& weights = WeightsOf(Copy::kCurrent);
   const Weights& gradients = adapter_ ? adapter_->gradient_weights() : this->gradients().weights();
+  const at::Tensor& buffer = adapter_ ? adapter_->gradients().buffer() : this->gradients().buffer();
+  const std::vector<LayerPiece> pieces =
+      LayerPieces(adapter_ ? adapter_->gradients().specs() : this->gradients().specs(), buffer.numel());
+  const LayerDone tell = [&](int64_t layer) {
+    for (const LayerPiece& piece : pieces) {
+      if (piece.layer == layer) final(buffer.narrow(0, piece.begin, piece.end - piece.begin));
+    }
+  };
   for (Chunk& chunk : context->chunks) {
+    const bool is_last = &chunk == &context->chunks.back();
+    const LayerDone done = final && is_last ? tell : LayerDone();
     const at::Tensor d = d_logprobs.index_select(0, IndexTensor(chunk.places, d_logprobs.device())).to(device_);
     if (gpu_scorer_ != nullptr) {
-      gpu_scorer_->Backward(weights, gradients, std::move(chunk.pass), context->temperature, d);
+      gpu_scorer_->Backward(weights, gradients, std::move(chunk.pass), context->temperature, d, done);
     } else {
       if (!chunk.hidden.defined()) {
         chunk.hidden = TransformerForward(config_, weights, chunk.batch, &chunk.activations, nullptr);
       }
       const at::Tensor d_hidden =
           TokenLogprobsBackward(d, chunk.hidden, weights.head, gradients.head, chunk.target_ids, context->temperature);
-      TransformerBackward(config_, weights, gradients, chunk.batch, chunk.activations, d_hidden);
+      TransformerBackward(config_, weights, gradients, chunk.batch, chunk.activations, d_hidden, done);
     }
     chunk = Chunk();
   }

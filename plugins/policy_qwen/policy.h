@@ -108,9 +108,12 @@ class Policy {
   ForwardContextPtr Forward(std::span<const ScoredSequence> sequences, Copy copy, double temperature,
                             bool need_gradient, const at::Tensor& logprobs, const at::Tensor& entropies);
 
+  // Receives a piece of the gradients' buffer, flat, that a backward pass adds nothing more to.
+  using GradientsFinal = std::function<void(const at::Tensor& piece)>;
+
   // Adds sum_i d_logprobs[i] * d logprobs[i] / d parameter to the gradients; d_logprobs as Forward's result. Ends the
-  // context. The parameters must be those of the forward.
-  void Backward(ForwardContextPtr context, const at::Tensor& d_logprobs);
+  // context. The parameters must be those of the forward. `final`, which may be empty, receives every element once.
+  void Backward(ForwardContextPtr context, const at::Tensor& d_logprobs, const GradientsFinal& final = {});
 
   // The current copy and its gradients (float32, made and zeroed at the first call): their buffers stay where they are.
   // With an adapter: the frozen base, and no gradients.

@@ -210,23 +210,29 @@ WindowFigures GrpoTrainer::AccumulateWindow(std::span<const TrainingSample> samp
   // A masked sequence has no gradient; it counts in the sizes only.
   for (size_t index : window) costs.push_back(samples[index].masked ? 0 : samples[index].tokens());
   const std::vector<size_t> share = trainer::ShareOf(ranks_, costs);
-  WindowFigures figures;
+  std::vector<std::vector<const TrainingSample*>> pieces;
   for (size_t begin = 0; begin < share.size(); begin += options_.mini_batch_size) {
     std::vector<const TrainingSample*> mini_batch;
     for (size_t i = begin; i < std::min<size_t>(begin + options_.mini_batch_size, share.size()); ++i) {
       const TrainingSample& sample = samples[window[share[i]]];
       if (!sample.masked) mini_batch.push_back(&sample);
     }
-    const bool finite = ForEachPiece(
-        std::span<const TrainingSample* const>(mini_batch), options_.max_tokens_per_forward,
-        [&](std::span<const TrainingSample* const> piece) { return AccumulatePiece(piece, sizes, figures, compare); });
-    if (!finite) break;  // the step will be skipped: the rest of the window would be work for nothing
+    ForEachPiece(std::span<const TrainingSample* const>(mini_batch), options_.max_tokens_per_forward,
+                 [&](std::span<const TrainingSample* const> piece) {
+                   pieces.emplace_back(piece.begin(), piece.end());
+                   return true;
+                 });
   }
+  WindowFigures figures;
+  // Where a loss is not finite the step will be skipped, and the rest of the window would be work for nothing.
+  stage().optimizer.Accumulate(pieces.size(), [&](size_t i, const kgrpo_gradient_sink* final) {
+    return AccumulatePiece(pieces[i], sizes, figures, compare, final);
+  });
   return CombinedOver(ranks_, figures);
 }
 
 bool GrpoTrainer::AccumulatePiece(std::span<const TrainingSample* const> piece, const WindowSizes& sizes,
-                                  WindowFigures& figures, bool compare) {
+                                  WindowFigures& figures, bool compare, const kgrpo_gradient_sink* final) {
   const std::vector<kgrpo_sequence> sequences = SequencesOf(piece);
   auto loss_gradient = [&](const TokenScores& scores) {
     const std::vector<double> logprobs(scores.logprobs.begin(), scores.logprobs.end());
@@ -251,7 +257,7 @@ bool GrpoTrainer::AccumulatePiece(std::span<const TrainingSample* const> piece, 
     if (!std::isfinite(figures.loss)) return std::vector<float>();
     return std::vector<float>(gradient.begin(), gradient.end());
   };
-  stage().policy.Differentiate(sequences, stage().plan.temperature, loss_gradient);
+  stage().policy.Differentiate(sequences, stage().plan.temperature, loss_gradient, final);
   return std::isfinite(figures.loss);
 }
 

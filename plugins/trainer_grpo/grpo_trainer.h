@@ -50,13 +50,14 @@ class GrpoTrainer {
   // share of the scores and is told all.
   template <typename Use>
   void ForEachScored(std::vector<TrainingSample>& samples, kgrpo_policy_copy copy, Use&& use);
-  // Accumulates the gradient of the window's loss, mini-batch by mini-batch: of this rank's share of the window;
-  // figures are those of all ranks. With `compare`, the policy is still the one that sampled, and its log-probabilities
-  // are compared with the sampler's.
+  // Accumulates the gradient of the window's loss, of this rank's share mini-batch by mini-batch, and sums it over the
+  // ranks; figures are those of all ranks. With `compare`, the policy is still the one that sampled, and its
+  // log-probabilities are compared with the sampler's.
   WindowFigures AccumulateWindow(std::span<const TrainingSample> samples, std::span<const size_t> window, bool compare);
   // The part of that for a piece of a mini-batch: false when its loss is not finite, and then nothing is accumulated.
+  // `final` as PolicyClient::Differentiate takes it.
   bool AccumulatePiece(std::span<const TrainingSample* const> piece, const WindowSizes& sizes, WindowFigures& figures,
-                       bool compare);
+                       bool compare, const kgrpo_gradient_sink* final);
   void WarnOfSamplerMismatch(const UpdateMetrics& metrics);
 
   const kgrpo_host* host_;

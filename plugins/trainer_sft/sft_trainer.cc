@@ -102,16 +102,19 @@ SftTrainer::StepFigures SftTrainer::TakeStep(std::span<const kgrpo_sequence> bat
     own.push_back(batch[index]);
     own_lengths.push_back(lengths[index]);
   }
-  for (size_t end : trainer::PieceEnds(own_lengths, options_.max_tokens_per_forward)) {
-    stage.policy.Differentiate(std::span(own).subspan(begin, end - begin), 1.0, [&](const TokenScores& scores) {
+  const std::vector<size_t> ends = trainer::PieceEnds(own_lengths, options_.max_tokens_per_forward);
+  stage.optimizer.Accumulate(ends.size(), [&](size_t i, const kgrpo_gradient_sink* final) {
+    const auto piece = std::span(own).subspan(begin, ends[i] - begin);
+    begin = ends[i];
+    const auto loss_gradient = [&](const TokenScores& scores) {
       for (float logprob : scores.logprobs) figures.loss -= weight * static_cast<double>(logprob);
       for (float entropy : scores.entropies) figures.entropy.Add(static_cast<double>(entropy));
       if (!std::isfinite(figures.loss)) return std::vector<float>();
       return std::vector<float>(scores.logprobs.size(), static_cast<float>(-weight));
-    });
-    if (!std::isfinite(figures.loss)) break;  // the step will be skipped
-    begin = end;
-  }
+    };
+    stage.policy.Differentiate(piece, 1.0, loss_gradient, final);
+    return std::isfinite(figures.loss);  // else the step will be skipped
+  });
   figures.loss = ranks_.SumOf(figures.loss);
   figures.entropy = trainer::CombinedOver(ranks_, figures.entropy);
   figures.outcome = stage.optimizer.Step(figures.loss, position);

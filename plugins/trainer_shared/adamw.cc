@@ -69,11 +69,6 @@ ArrayTensor AdamW::Values(const ParameterSpan& span) const {
           set_.device};
 }
 
-ArrayTensor AdamW::Gradients(const ParameterSpan& span) const {
-  return {span.gradient, span.count, KGRPO_DTYPE_FLOAT, 32, set_.on_cuda ? KGRPO_DEVICE_CUDA : KGRPO_DEVICE_CPU,
-          set_.device};
-}
-
 AdamW::Moments AdamW::MakeMoments(const ParameterSpan& span) {
   Moments made;
   const size_t count = SliceOf(span).count();
@@ -93,12 +88,6 @@ void AdamW::EnsureMoments() {
       math_->Widen(ValueAt(span, slice.begin), made.back().master->data(), slice.count());
   }
   moments_ = std::move(made);
-}
-
-void AdamW::ReduceGradients() {
-  if (ranks_.alone()) return;
-  math_->Wait();  // until the policy's gradients are there
-  for (const ParameterSpan& span : set_.spans) ranks_.ReduceScatter(Gradients(span));
 }
 
 double AdamW::GradientNorm() {

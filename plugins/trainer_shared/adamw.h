@@ -31,16 +31,15 @@ class AdamW {
   // null: CUDA parameters are then refused.
   AdamW(ParameterSet parameters, const AdamWOptions& options, CudaTensorMathFactory cuda, const Collective& ranks = {});
 
-  // Makes the gradients of this rank's slices the sums over all ranks.
-  void ReduceGradients();
-
-  // Euclidean norm of all gradients together; not finite when one of them is not.
+  // Euclidean norm of all gradients together, this rank's slices being the sums over all ranks
+  // (gradient_reduction.h); not finite when one of them is not.
   double GradientNorm();
 
   // One step with gradients multiplied by gradient_scale.
   void Step(double learning_rate, double gradient_scale);
 
   uint64_t steps() const { return steps_; }
+  const ParameterSet& parameters() const { return set_; }
 
   // The parameters' device, by the name for kgrpo_host.lock_device; and a function that waits until it is idle.
   std::string device() const { return set_.on_cuda ? "cuda:" + std::to_string(set_.device) : "cpu"; }
@@ -68,7 +67,6 @@ class AdamW {
   Slice SliceOf(const ParameterSpan& span, uint32_t rank) const;
   Slice SliceOf(const ParameterSpan& span) const { return SliceOf(span, ranks_.rank()); }
   ArrayTensor Values(const ParameterSpan& span) const;
-  ArrayTensor Gradients(const ParameterSpan& span) const;
 
   Moments MakeMoments(const ParameterSpan& span);
   void EnsureMoments();

@@ -54,17 +54,45 @@ OptimizerOptions ReadOptimizerOptions(const nlohmann::json& json) {
 
 Optimizer::Optimizer(const OptimizerOptions& options, const kgrpo_host* host, const kgrpo_policy_interface& api,
                      kgrpo_policy* policy, CudaTensorMathFactory cuda)
-    : options_(options), host_(host), adamw_(ViewParameters(api, policy), options.adamw, cuda, Collective(host)) {}
+    : options_(options), host_(host), adamw_(ViewParameters(api, policy), options.adamw, cuda, Collective(host)) {
+  const Collective ranks(host);
+  if (ranks.alone()) return;
+  reduction_ = std::make_unique<GradientReduction>(adamw_.parameters(), ranks, api.info(policy)->stream);
+}
 
 DeviceTurn Optimizer::TakeDevice() {
   return {Host(host_), adamw_.device(), [this] { adamw_.Wait(); }};
+}
+
+void Optimizer::Accumulate(size_t count, const std::function<bool(size_t, const kgrpo_gradient_sink* final)>& piece) {
+  if (reduction_ != nullptr) reduction_->Start();
+  try {
+    for (size_t i = 0; i < count; ++i) {
+      const bool last = i + 1 == count;
+      if (!piece(i, last && reduction_ != nullptr ? reduction_->sink() : nullptr)) break;
+    }
+  } catch (...) {
+    try {
+      FinishReduction();
+    } catch (const std::exception&) {
+      // Another rank is lost, too. What failed here came first.
+    }
+    throw;
+  }
+  FinishReduction();
+}
+
+void Optimizer::FinishReduction() {
+  if (reduction_ == nullptr) return;
+  const DeviceTurn turn = TakeDevice();
+  adamw_.Wait();  // until the policy's gradients are there
+  reduction_->Finish();
 }
 
 StepOutcome Optimizer::Step(double loss, const SchedulePosition& position) {
   DeviceTurn turn = TakeDevice();
   StepOutcome outcome;
   outcome.learning_rate = LearningRate(options_.schedule, position);
-  adamw_.ReduceGradients();
   outcome.gradient_norm = adamw_.GradientNorm();
   if (!std::isfinite(loss) || !std::isfinite(outcome.gradient_norm)) {
     outcome.skipped = true;

@@ -1,18 +1,21 @@
-// optimizer.h - the optimiser step after gradients are accumulated: norm, clipping, learning rate, AdamW. If loss or
-// gradient is not finite, the step is only counted. Used by trainer_grpo and trainer_sft; its options are shared by
-// both.
+// optimizer.h - an optimiser step: gradients accumulated and summed over the ranks, norm, clipping, learning rate,
+// AdamW. If loss or gradient is not finite, the step is only counted. Used by trainer_grpo and trainer_sft; its options
+// are shared by both.
 #ifndef KGRPO_TRAINER_SHARED_OPTIMIZER_H
 #define KGRPO_TRAINER_SHARED_OPTIMIZER_H
 #include <kgrpo/host.h>
 #include <kgrpo/policy.h>
 #include <kgrpo/sdk/host.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "trainer_shared/adamw.h"
+#include "trainer_shared/gradient_reduction.h"
 #include "trainer_shared/schedule.h"
 #include "trainer_shared/state_stream.h"
 
@@ -44,7 +47,13 @@ class Optimizer {
   Optimizer(const OptimizerOptions& options, const kgrpo_host* host, const kgrpo_policy_interface& api,
             kgrpo_policy* policy, CudaTensorMathFactory cuda);
 
-  // Takes a step with the gradients that the policies of all ranks have accumulated; `loss` is the same on each. Throws
+  // Accumulates this rank's part of a step's gradients, and sums them over the ranks: calls piece(i, final) for each of
+  // `count` pieces of work until it returns false. `final` is null but for the last backward pass, whose policy it may
+  // be given (PolicyClient::Differentiate). Every rank calls this, also with nothing to do, and calls no collective in
+  // `piece`. What a piece throws is thrown once no reduction is under way: the other ranks are not left waiting in one.
+  void Accumulate(size_t count, const std::function<bool(size_t, const kgrpo_gradient_sink* final)>& piece);
+
+  // Takes a step with the gradients of the last Accumulate; `loss` is the same on each. Throws
   // KGRPO_ERROR_NOT_FINITE at the last of max_non_finite_steps skipped steps in a row. Like Save and Load it locks the
   // device meanwhile.
   StepOutcome Step(double loss, const SchedulePosition& position);
@@ -59,10 +68,12 @@ class Optimizer {
 
  private:
   DeviceTurn TakeDevice();
+  void FinishReduction();
 
   OptimizerOptions options_;
   const kgrpo_host* host_;
   AdamW adamw_;
+  std::unique_ptr<GradientReduction> reduction_;  // null where this process is alone
   uint64_t skipped_steps_ = 0;
   uint64_t skipped_in_a_row_ = 0;
 };

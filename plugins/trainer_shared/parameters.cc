@@ -60,7 +60,7 @@ Parameter View(const kgrpo_parameter& source) {
   return view;
 }
 
-ParameterSpan Span(const kgrpo_parameter_group& group) {
+ParameterSpan Span(const kgrpo_parameter_group& group, size_t index) {
   const kgrpo_tensor &value = *group.flat_value, &gradient = *group.flat_gradient;
   ParameterSpan span;
   span.count = CountOf(value);
@@ -68,18 +68,19 @@ ParameterSpan Span(const kgrpo_parameter_group& group) {
   span.value = First(value);
   span.gradient = static_cast<float*>(First(gradient));
   span.decay = group.decay != 0;
+  span.group = index;
   return span;
 }
 
-// Adds the group's parameters, and the memory that they lie in.
-void Add(const kgrpo_parameter_group& group, ParameterSet& set) {
+// Adds the parameters of the group of that index, and the memory that they lie in.
+void Add(const kgrpo_parameter_group& group, size_t index, ParameterSet& set) {
   const bool flat = group.flat_value != nullptr && group.flat_gradient != nullptr;
-  if (flat) set.spans.push_back(Span(group));
+  if (flat) set.spans.push_back(Span(group, index));
   for (size_t i = 0; i < group.parameter_count; ++i) {
     Parameter parameter = View(*group.parameters[i]);
     if (!flat) {
       set.spans.push_back(
-          {parameter.count, parameter.value_type, parameter.value, parameter.gradient, group.decay != 0});
+          {parameter.count, parameter.value_type, parameter.value, parameter.gradient, group.decay != 0, index});
     }
     const ParameterSpan& span = set.spans.back();
     const char* const begin = static_cast<const char*>(span.value);
@@ -116,7 +117,7 @@ ParameterSet ViewParameters(const kgrpo_policy_interface& api, kgrpo_policy* pol
         Refuse(Copy(source.name), "it lies on another device than \"" + Copy(first->name) + "\"");
       }
     }
-    Add(group, set);
+    Add(group, g, set);
   }
   if (first == nullptr) throw Error(KGRPO_ERROR_UNSUPPORTED, "the policy has no parameters to train");
   set.on_cuda = first->value->device.type == KGRPO_DEVICE_CUDA;

@@ -32,6 +32,7 @@ struct ParameterSpan {
   void* value = nullptr;
   float* gradient = nullptr;
   bool decay = false;  // whether weight decay applies
+  size_t group = 0;    // the index of the group that it is of
 };
 
 struct ParameterSet {

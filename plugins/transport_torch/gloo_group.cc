@@ -5,6 +5,7 @@
 #include <kgrpo/sdk/error.h>
 
 #include <chrono>
+#include <exception>
 #include <string>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -33,16 +34,22 @@ at::Tensor Flat(const kgrpo_tensor& tensor) {
   return at::from_blob(DataOf(tensor), {static_cast<int64_t>(CountOf(tensor))}, at::TensorOptions(TypeOf(tensor)));
 }
 
-// Runs a collective and waits for it.
-template <typename Start>
-void Finish(const char* what, Start&& start) {
+// Calls `body`, which begins a collective or waits for one.
+template <typename Body>
+auto Telling(const char* what, Body&& body) {
   try {
-    std::forward<Start>(start)()->wait();
+    return std::forward<Body>(body)();
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
     throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("another rank was lost in ") + what + " (" + Reason(error) + ")");
   }
+}
+
+// Runs a collective and waits for it.
+template <typename Start>
+void Finish(const char* what, Start&& start) {
+  Telling(what, [&] { std::forward<Start>(start)()->wait(); });
 }
 
 }  // namespace
@@ -92,6 +99,25 @@ void GlooGroup::Broadcast(const kgrpo_tensor& values, uint32_t root) {
   c10d::BroadcastOptions from;
   from.rootRank = root;
   if (tensors[0].numel() > 0) Finish("broadcast", [&] { return group_->broadcast(tensors, from); });
+}
+
+// Gloo's one thread runs what was begun in its order, beside the caller.
+void GlooGroup::BeginReduceScatter(const kgrpo_tensor& values, size_t begin, size_t end, void* /*stream*/) {
+  if (begin == end) return;
+  std::vector<at::Tensor> part = {Flat(values).slice(0, static_cast<int64_t>(begin), static_cast<int64_t>(end))};
+  Telling("reduce_scatter", [&] { begun_.push_back(group_->allreduce(part)); });
+}
+
+void GlooGroup::FinishReductions() {
+  std::exception_ptr failure;  // the first; the others are waited for, since they use the caller's memory
+  for (const auto& work : std::exchange(begun_, {})) {
+    try {
+      Finish("reduce_scatter", [&] { return work; });
+    } catch (const Error&) {
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace kgrpo::transport

@@ -7,9 +7,12 @@
 
 #include <c10/util/intrusive_ptr.h>
 
+#include <vector>
+
 namespace c10d {
 class Backend;
-}
+class Work;
+}  // namespace c10d
 
 namespace kgrpo::transport {
 
@@ -23,10 +26,13 @@ class GlooGroup : public Group {
   void ReduceScatter(const kgrpo_tensor& values) override;
   void AllGather(const kgrpo_tensor& values) override;
   void Broadcast(const kgrpo_tensor& values, uint32_t root) override;
+  void BeginReduceScatter(const kgrpo_tensor& values, size_t begin, size_t end, void* stream) override;
+  void FinishReductions() override;
 
  private:
   const uint32_t size_;
   c10::intrusive_ptr<c10d::Backend> group_;
+  std::vector<c10::intrusive_ptr<c10d::Work>> begun_;  // reductions, in their order
 };
 
 }  // namespace kgrpo::transport

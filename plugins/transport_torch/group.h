@@ -17,6 +17,8 @@ class Group {
   virtual void ReduceScatter(const kgrpo_tensor& values) = 0;
   virtual void AllGather(const kgrpo_tensor& values) = 0;
   virtual void Broadcast(const kgrpo_tensor& values, uint32_t root) = 0;
+  virtual void BeginReduceScatter(const kgrpo_tensor& values, size_t begin, size_t end, void* stream) = 0;
+  virtual void FinishReductions() = 0;
 };
 
 inline size_t CountOf(const kgrpo_tensor& tensor) {

@@ -4,6 +4,7 @@
 #include <kgrpo/sdk/error.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <climits>
 #include <cstdint>
@@ -65,10 +66,12 @@ NcclGroup::NcclGroup(const Options& options, c10d::Store& store, int device)
   CheckNccl("ncclCommInitRank",
             library_.init_rank(&communicator_, static_cast<int>(options_.size), id, static_cast<int>(options_.rank)));
   CheckCuda("cudaStreamCreate", library_.cuda_stream_create(&stream_, NcclLibrary::kNonBlocking));
+  CheckCuda("cudaEventCreate", library_.cuda_event_create(&gradients_ready_, NcclLibrary::kDisableTiming));
 }
 
 NcclGroup::~NcclGroup() {
   // Nothing is under way, and whether the others are still there does not matter.
+  if (gradients_ready_ != nullptr) library_.cuda_event_destroy(gradients_ready_);
   if (stream_ != nullptr) library_.cuda_stream_destroy(stream_);
   if (communicator_ != nullptr) library_.abort(communicator_);
 }
@@ -102,18 +105,36 @@ void NcclGroup::AllReduce(const kgrpo_tensor& values, kgrpo_reduction reduction)
 }
 
 void NcclGroup::ReduceScatter(const kgrpo_tensor& values) {
+  Run("reduce_scatter", values, [&] { return StartReduceScatter(values, 0, CountOf(values)); });
+}
+
+// A part is reduced to the owners of its slices, which sends as much as a reduce_scatter of it, and half of an
+// all_reduce.
+int NcclGroup::StartReduceScatter(const kgrpo_tensor& values, size_t begin, size_t end) {
   const size_t count = CountOf(values);
-  Run("reduce_scatter", values, [&] {
-    if (count % options_.size == 0) {
-      char* const own = DataOf(values) + SliceBegin(values, options_.rank) * (values.dtype.bits / 8U);
-      return library_.reduce_scatter(DataOf(values), own, count / options_.size, NcclTypeOf(values), NcclLibrary::kSum,
-                                     communicator_, stream_);
-    }
-    return EachSlice(values, [&](char* slice, size_t elements, int rank) {
-      return library_.reduce(slice, slice, elements, NcclTypeOf(values), NcclLibrary::kSum, rank, communicator_,
-                             stream_);
-    });
+  const int type = NcclTypeOf(values);
+  if (begin == 0 && end == count && count % options_.size == 0) {
+    char* const own = DataOf(values) + SliceBegin(values, options_.rank) * (values.dtype.bits / 8U);
+    return library_.reduce_scatter(DataOf(values), own, count / options_.size, type, NcclLibrary::kSum, communicator_,
+                                   stream_);
+  }
+  return EachSlice(values, begin, end, [&](char* slice, size_t elements, int rank) {
+    return library_.reduce(slice, slice, elements, type, NcclLibrary::kSum, rank, communicator_, stream_);
   });
+}
+
+void NcclGroup::BeginReduceScatter(const kgrpo_tensor& values, size_t begin, size_t end, void* stream) {
+  RequireOwnDevice(values);
+  if (begin == end) return;
+  const OnDevice here(*this);
+  CheckCuda("cudaEventRecord", library_.cuda_event_record(gradients_ready_, stream));
+  CheckCuda("cudaStreamWaitEvent", library_.cuda_stream_wait_event(stream_, gradients_ready_, 0));
+  CheckNccl("reduce_scatter", StartReduceScatter(values, begin, end));
+}
+
+void NcclGroup::FinishReductions() {
+  const OnDevice here(*this);
+  CheckCuda("reduce_scatter", library_.cuda_stream_wait(stream_));
 }
 
 void NcclGroup::AllGather(const kgrpo_tensor& values) {
@@ -124,7 +145,7 @@ void NcclGroup::AllGather(const kgrpo_tensor& values) {
       return library_.all_gather(own, DataOf(values), count / options_.size, NcclTypeOf(values), communicator_,
                                  stream_);
     }
-    return EachSlice(values, [&](char* slice, size_t elements, int rank) {
+    return EachSlice(values, 0, count, [&](char* slice, size_t elements, int rank) {
       return library_.broadcast(slice, slice, elements, NcclTypeOf(values), rank, communicator_, stream_);
     });
   });
@@ -141,22 +162,26 @@ size_t NcclGroup::SliceBegin(const kgrpo_tensor& values, uint32_t rank) const {
   return Collective::SliceBegin(CountOf(values), rank, options_.size);
 }
 
-// Slices of unequal size, which NCCL's own operations do not know, as one launch.
-int NcclGroup::EachSlice(const kgrpo_tensor& values,
+// As one launch: what lies between `begin` and `end` of each slice, whose sizes NCCL's own operations want to be equal.
+int NcclGroup::EachSlice(const kgrpo_tensor& values, size_t begin, size_t end,
                          const std::function<int(char* slice, size_t count, int rank)>& start) const {
   int failure = library_.group_start();
   for (uint32_t rank = 0; rank < options_.size && failure == 0; ++rank) {
-    const size_t begin = SliceBegin(values, rank), end = SliceBegin(values, rank + 1);
-    if (begin < end)
-      failure = start(DataOf(values) + begin * (values.dtype.bits / 8U), end - begin, static_cast<int>(rank));
+    const size_t first = std::max(begin, SliceBegin(values, rank)), last = std::min(end, SliceBegin(values, rank + 1));
+    if (first < last)
+      failure = start(DataOf(values) + first * (values.dtype.bits / 8U), last - first, static_cast<int>(rank));
   }
   const int ended = library_.group_end();
   return failure != 0 ? failure : ended;
 }
 
-void NcclGroup::Run(const char* what, const kgrpo_tensor& values, const std::function<int()>& start) {
+void NcclGroup::RequireOwnDevice(const kgrpo_tensor& values) const {
   if (values.device.id != device_)
     throw Error(KGRPO_ERROR_INVALID, "a rank's tensors are on one GPU, and these are on two");
+}
+
+void NcclGroup::Run(const char* what, const kgrpo_tensor& values, const std::function<int()>& start) {
+  RequireOwnDevice(values);
   if (CountOf(values) == 0) return;
   const OnDevice here(*this);
   CheckNccl(what, start());

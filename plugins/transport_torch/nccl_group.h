@@ -10,7 +10,7 @@
 
 namespace kgrpo::transport {
 
-// Calls wait until the device has done them, on a stream of their own.
+// Operations have a stream of their own. Calls wait until the device has done them, but for BeginReduceScatter.
 class NcclGroup : public Group {
  public:
   // Returns once all ranks have come with theirs, within options.patience. `device`: as this process counts. Throws
@@ -24,14 +24,19 @@ class NcclGroup : public Group {
   void ReduceScatter(const kgrpo_tensor& values) override;
   void AllGather(const kgrpo_tensor& values) override;
   void Broadcast(const kgrpo_tensor& values, uint32_t root) override;
+  void BeginReduceScatter(const kgrpo_tensor& values, size_t begin, size_t end, void* stream) override;
+  void FinishReductions() override;
 
  private:
   class OnDevice;
 
   void RequireGpusOfTheirOwn(c10d::Store& store) const;
+  void RequireOwnDevice(const kgrpo_tensor& values) const;
   void Run(const char* what, const kgrpo_tensor& values, const std::function<int()>& start);
   size_t SliceBegin(const kgrpo_tensor& values, uint32_t rank) const;
-  int EachSlice(const kgrpo_tensor& values, const std::function<int(char* slice, size_t count, int rank)>& start) const;
+  int EachSlice(const kgrpo_tensor& values, size_t begin, size_t end,
+                const std::function<int(char* slice, size_t count, int rank)>& start) const;
+  int StartReduceScatter(const kgrpo_tensor& values, size_t begin, size_t end);
   void CheckNccl(const char* what, int result) const;
   void CheckCuda(const char* what, int result) const;
 
@@ -40,6 +45,7 @@ class NcclGroup : public Group {
   const int device_;
   NcclLibrary::Communicator communicator_ = nullptr;
   NcclLibrary::Stream stream_ = nullptr;
+  NcclLibrary::Event gradients_ready_ = nullptr;  // recorded on the caller's stream
 };
 
 }  // namespace kgrpo::transport

@@ -50,6 +50,10 @@ NcclLibrary OpenNccl(const std::string& nccl_name, const std::string& cudart_nam
   cudart.Find("cudaStreamCreateWithFlags", &library.cuda_stream_create);
   cudart.Find("cudaStreamSynchronize", &library.cuda_stream_wait);
   cudart.Find("cudaStreamDestroy", &library.cuda_stream_destroy);
+  cudart.Find("cudaEventCreateWithFlags", &library.cuda_event_create);
+  cudart.Find("cudaEventRecord", &library.cuda_event_record);
+  cudart.Find("cudaStreamWaitEvent", &library.cuda_stream_wait_event);
+  cudart.Find("cudaEventDestroy", &library.cuda_event_destroy);
   cudart.Find("cudaDeviceGetPCIBusId", &library.cuda_bus_id);
   cudart.Find("cudaGetErrorString", &library.cuda_error_text);
   return library;

@@ -15,6 +15,7 @@ struct NcclLibrary {
   };
   using Communicator = void*;
   using Stream = void*;
+  using Event = void*;
 
   int (*get_unique_id)(UniqueId* id);
   int (*init_rank)(Communicator* made, int size, UniqueId id, int rank);
@@ -34,12 +35,16 @@ struct NcclLibrary {
   int (*cuda_stream_create)(Stream* made, unsigned flags);
   int (*cuda_stream_wait)(Stream stream);
   int (*cuda_stream_destroy)(Stream stream);
+  int (*cuda_event_create)(Event* made, unsigned flags);
+  int (*cuda_event_record)(Event event, Stream stream);
+  int (*cuda_stream_wait_event)(Stream stream, Event event, unsigned flags);
+  int (*cuda_event_destroy)(Event event);
   int (*cuda_bus_id)(char* text, int size, int device);
   const char* (*cuda_error_text)(int result);
 
   static constexpr int kUint8 = 1, kInt64 = 4, kFloat32 = 7, kFloat64 = 8, kBfloat16 = 9;
   static constexpr int kSum = 0, kMax = 2, kMin = 3;
-  static constexpr unsigned kNonBlocking = 1;
+  static constexpr unsigned kNonBlocking = 1, kDisableTiming = 2;  // of a stream, of an event
 };
 
 // `nccl`, `cudart`: names or paths; a library of that name that the process has loaded already, as the policy does by

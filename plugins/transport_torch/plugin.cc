@@ -26,7 +26,11 @@ const kgrpo_collective_interface kCollective = {
     [](void* self, const kgrpo_tensor* values) -> kgrpo_error* { return Guard([&] { Of(self).AllGather(*values); }); },
     [](void* self, const kgrpo_tensor* values, uint32_t root) -> kgrpo_error* {
       return Guard([&] { Of(self).Broadcast(*values, root); });
-    }};
+    },
+    [](void* self, const kgrpo_tensor* values, size_t begin, size_t end, void* stream) -> kgrpo_error* {
+      return Guard([&] { Of(self).BeginReduceScatter(*values, begin, end, stream); });
+    },
+    [](void* self) -> kgrpo_error* { return Guard([&] { Of(self).FinishReductions(); }); }};
 
 const kgrpo_transport_interface kTransport = {
     sizeof(kgrpo_transport_interface),

@@ -4,6 +4,7 @@
 #include <kgrpo/sdk/error.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -30,9 +31,28 @@ auto Connecting(Connect&& connect) {
   }
 }
 
+// While it lives, threads that this one starts are made without SIGPIPE. Neither Gloo nor the store's server prevents
+// it when they write to a rank that is gone, and it would end the process before it can say so.
+class SigpipeBlocked {
+ public:
+  SigpipeBlocked() {
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before_);
+  }
+  ~SigpipeBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SigpipeBlocked(const SigpipeBlocked&) = delete;
+  SigpipeBlocked& operator=(const SigpipeBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 }  // namespace
 
 TorchTransport::TorchTransport(Options options) : options_(std::move(options)) {
+  const SigpipeBlocked in_its_threads;
   // libtorch's own words on a lost connection are a stack trace; the host says which rank was lost.
   setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
   c10::initLogging();
@@ -85,6 +105,15 @@ void TorchTransport::AllGather(const kgrpo_tensor& values) {
 
 void TorchTransport::Broadcast(const kgrpo_tensor& values, uint32_t root) {
   GroupOf(values).Broadcast(values, root);
+}
+
+void TorchTransport::BeginReduceScatter(const kgrpo_tensor& values, size_t begin, size_t end, void* stream) {
+  GroupOf(values).BeginReduceScatter(values, begin, end, stream);
+}
+
+void TorchTransport::FinishReductions() {
+  cpus_->FinishReductions();
+  if (gpus_) gpus_->FinishReductions();
 }
 
 void TorchTransport::Put(const std::string& key, const std::string& value) {

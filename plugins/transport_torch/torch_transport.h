@@ -1,6 +1,5 @@
 // One rank's connection to the others: collectives by Gloo for tensors on the CPU, by NCCL for those on a GPU, and the
-// rendezvous's keys. plugin.cc
-// offers it as kgrpo.transport/1.
+// rendezvous's keys. plugin.cc offers it as kgrpo.transport/1.
 #ifndef KGRPO_TRANSPORT_TORCH_TORCH_TRANSPORT_H
 #define KGRPO_TRANSPORT_TORCH_TORCH_TRANSPORT_H
 
@@ -31,6 +30,8 @@ class TorchTransport {
   void ReduceScatter(const kgrpo_tensor& values);
   void AllGather(const kgrpo_tensor& values);
   void Broadcast(const kgrpo_tensor& values, uint32_t root);
+  void BeginReduceScatter(const kgrpo_tensor& values, size_t begin, size_t end, void* stream);
+  void FinishReductions();
 
   void Put(const std::string& key, const std::string& value);
   std::optional<std::string> Get(const std::string& key);

@@ -363,6 +363,38 @@ TEST_F(RanksTest, AHangIsNamedAndTheRunGoesOnAfterIt) {
   EXPECT_TRUE(fs::exists(directory() / "run/rollouts/step-000003.jsonl"));
 }
 
+// A rank that ends, or fails, in a backward pass while reductions of the others are under way.
+TEST_F(RanksTest, AFaultBetweenReductionsEndsTheRunOnAllRanks) {
+  const std::string pipeline = Pipeline(0, 3);
+  const size_t policy = pipeline.find("policy:"), coder = pipeline.find("coder:");
+  Write(directory() / "p.yaml", pipeline.substr(0, policy) +
+                                    "policy: {plugin: \"" KGRPO_BINARY_DIR
+                                    "/tests/bad_plugins/faults_in_backward.so\"}\n" +
+                                    pipeline.substr(coder));
+  struct Case {
+    const char *fault, *rank, *said;
+    std::vector<int> codes;
+  };
+  for (const Case& test : {Case{"dies", "1", "rank 1 is lost", {1, -1, 1}},
+                           Case{"fails", "1", "rank 1: the device fell off the bus", {1, 1, 1}},
+                           Case{"fails", "0", "the device fell off the bus", {4, 1, 1}}}) {
+    SCOPED_TRACE(std::string(test.fault) + " on rank " + test.rank);
+    const auto began = std::chrono::steady_clock::now();
+    const std::vector<int> codes =
+        RankProcesses(directory(), 3,
+                      {"-q", "run", "p.yaml", "--set", "output_dir=run", "--set", "loop.hang_seconds=60"}, {},
+                      {{"KGRPO_TEST_FAULT", test.fault}, {"KGRPO_TEST_FAULT_RANK", test.rank}})
+            .Wait();
+    if (codes[0] == 4 && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    std::printf("%s on rank %s: all ranks ended after %.1f s, start included\n", test.fault, test.rank, took.count());
+    EXPECT_EQ(codes, test.codes);
+    EXPECT_THAT(Said(0), HasSubstr(test.said));
+    EXPECT_LT(took.count(), 45);
+    std::filesystem::remove_all(directory() / "run");
+  }
+}
+
 TEST_F(RanksTest, AFollowersOwnFaultEndsTheRun) {
   Write(directory() / "p.yaml", Pipeline(1, 1));
   const std::vector<int> codes = RankProcesses(directory(), 2, {"-q", "run", "p.yaml", "--set", "output_dir=run"},

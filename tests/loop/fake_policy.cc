@@ -208,6 +208,7 @@ const kgrpo_policy_interface kPolicy = {
       return nullptr;
     },
     SavePolicy,
-    LoadPolicy};
+    LoadPolicy,
+    /*backward_in_pieces=*/nullptr};
 
 }  // namespace kgrpo::fakes

@@ -106,6 +106,8 @@ AT(kgrpo_collective_interface, all_reduce, 16, 8);
 AT(kgrpo_collective_interface, reduce_scatter, 24, 8);
 AT(kgrpo_collective_interface, all_gather, 32, 8);
 AT(kgrpo_collective_interface, broadcast, 40, 8);
+AT(kgrpo_collective_interface, begin_reduce_scatter, 48, 8);
+AT(kgrpo_collective_interface, finish_reductions, 56, 8);
 
 AT(kgrpo_transport_interface, struct_size, 0, 4);
 AT(kgrpo_transport_interface, options_schema, 8, 8);
@@ -345,6 +347,9 @@ AT(kgrpo_parameter_group, parameter_count, 40, 8);
 AT(kgrpo_parameter_group, flat_value, 48, 8);
 AT(kgrpo_parameter_group, flat_gradient, 56, 8);
 
+AT(kgrpo_gradient_sink, context, 0, 8);
+AT(kgrpo_gradient_sink, ready, 8, 8);
+
 AT(kgrpo_policy_interface, struct_size, 0, 4);
 AT(kgrpo_policy_interface, options_schema, 8, 8);
 AT(kgrpo_policy_interface, create, 16, 8);
@@ -364,6 +369,7 @@ AT(kgrpo_policy_interface, zero_gradients, 120, 8);
 AT(kgrpo_policy_interface, freeze_reference, 128, 8);
 AT(kgrpo_policy_interface, save, 136, 8);
 AT(kgrpo_policy_interface, load, 144, 8);
+AT(kgrpo_policy_interface, backward_in_pieces, 152, 8);
 
 AT(kgrpo_reward_request, struct_size, 0, 4);
 AT(kgrpo_reward_request, baseline, 8, 8);

@@ -82,6 +82,7 @@ const Pin kPins[] = {
     KGRPO_PIN(kgrpo_forward_request, need_gradient, 48, 40, kGrows),
     KGRPO_PIN(kgrpo_parameter, gradient, 40, 32, kGrows),
     KGRPO_PIN(kgrpo_parameter_group, flat_gradient, 64, 56, kGrows),
+    KGRPO_PIN(kgrpo_gradient_sink, ready, 16, 8, kFrozen),
     KGRPO_PIN(kgrpo_policy_interface, load, 152, 144, kGrows),
     KGRPO_PIN(kgrpo_reward_request, history, 64, 56, kGrows),
     KGRPO_PIN(kgrpo_reward_interface, idle, 48, 40, kGrows),
@@ -120,6 +121,9 @@ struct Appended {
 
 const std::vector<Appended> kAppended = {
     KGRPO_APPENDED(kgrpo_evaluator_interface, explain_bound, 96),
+    KGRPO_APPENDED(kgrpo_policy_interface, backward_in_pieces, 152),
+    KGRPO_APPENDED(kgrpo_collective_interface, begin_reduce_scatter, 48),
+    KGRPO_APPENDED(kgrpo_collective_interface, finish_reductions, 56),
 };
 
 TEST(Abi, AppendedMembersKeepTheirPlace) {

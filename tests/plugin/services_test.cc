@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <kgrpo/sdk/collective.h>
 #include <kgrpo/sdk/host.h>
 
 #include <cmath>
@@ -28,6 +29,30 @@ TEST(HostServices, MetricsAreMeansWhateverTheOrder) {
   EXPECT_TRUE(forward.TakeMetrics().empty()) << "taken once";
   a.Metric("m", std::nan(""));
   EXPECT_TRUE(std::isnan(forward.TakeMetrics().at("m")));
+}
+
+// A transport of the first release only blocks, and the host says so: plugins look before they call.
+TEST(HostServices, OffersOfTheCollectiveWhatTheTransportHas) {
+  static int begun = 0;
+  kgrpo_collective_interface transport{};
+  transport.struct_size = sizeof(transport);
+  transport.begin_reduce_scatter = [](void*, const kgrpo_tensor*, size_t begin, size_t end, void*) -> kgrpo_error* {
+    begun = static_cast<int>(begin * 10 + end);
+    return nullptr;
+  };
+  transport.finish_reductions = [](void*) -> kgrpo_error* { return nullptr; };
+  HostServices services({});
+  services.SetCollective(&transport, nullptr);
+  const Collective several(services.ForInstance("x"));
+  ASSERT_TRUE(several.reduces_in_background());
+  several.BeginReduceScatter(ArrayTensor(static_cast<double*>(nullptr), 0), 4, 2, nullptr);
+  EXPECT_EQ(begun, 42);
+  several.FinishReductions();
+
+  transport.struct_size = KGRPO_COLLECTIVE_INTERFACE_SIZE_1;
+  HostServices of_the_first({});
+  of_the_first.SetCollective(&transport, nullptr);
+  EXPECT_FALSE(Collective(of_the_first.ForInstance("x")).reduces_in_background());
 }
 
 TEST(HostServices, FoldersAreMadeWhenAskedFor) {

@@ -180,6 +180,8 @@ TEST(ValidatePlugin, FindsABrokenPolicy) {
             "policy: encode and decode are each other's inverse: the text came back as \"int main() { return 0; }\"");
   EXPECT_THAT(FirstFailure("crashes_in_forward"), HasSubstr("policy: forward"));
   EXPECT_THAT(FirstFailure("crashes_in_forward"), HasSubstr("crashed with signal 11 (Segmentation fault)"));
+  EXPECT_EQ(FirstFailure("tells_too_early"),
+            "policy: backward_in_pieces tells of what is final: element 0 of a piece was 0, and changed afterwards");
   EXPECT_EQ(FirstFailure("no_gradient"), "policy: forward and backward are finite: backward left all gradients at 0");
   EXPECT_EQ(FirstFailure("frozen_with_gradient"),
             "policy: its parameter groups are sound: parameter \"logits\": not trainable, and yet a gradient");

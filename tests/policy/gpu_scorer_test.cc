@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "golden.h"
+#include "pieces.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -184,8 +185,16 @@ TEST_P(GpuScorerTest, GradientOfEveryParameter) {
     ParameterSet found(config_, at::kFloat, at::kCPU);
     GpuScorer::Result result =
         scorer.Forward(weights_.weights(), packed_, targets_, expected_["temperature"], false, true, kept);
+    ToldPieces told;
+    const std::vector<LayerPiece> pieces = LayerPieces(found.specs(), found.buffer().numel());
     scorer.Backward(weights_.weights(), found.weights(), std::move(result.pass), expected_["temperature"],
-                    ViewOf(coefficients));
+                    ViewOf(coefficients), [&](int64_t layer) {
+                      for (const LayerPiece& piece : pieces) {
+                        if (piece.layer == layer)
+                          told.Add(found.buffer().narrow(0, piece.begin, piece.end - piece.begin));
+                      }
+                    });
+    told.ExpectAllOnceAndFinal(found.buffer());
     for (size_t i = 0; i < expected.specs().size(); ++i) {
       EXPECT_LT(RelativeL2(ToDoubles(found.Get(i)), ToDoubles(expected.Get(i))), 1e-5)
           << expected.specs()[i].name << ", " << kept << " bytes";

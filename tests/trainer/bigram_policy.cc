@@ -3,6 +3,7 @@
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -130,6 +131,33 @@ struct BigramApi {
     });
   }
 
+  // Tells of the bias, then of the table's rows from the last to the first. Memory holds a piece's gradient only from
+  // then on, so who reads it before reads what is wrong.
+  static kgrpo_error* BackwardInPieces(kgrpo_policy* policy, kgrpo_forward_context* context, const kgrpo_tensor* tensor,
+                                       kgrpo_gradient_sink sink) {
+    return Guard([&] {
+      BigramPolicy& self = Self(policy);
+      std::vector<float> made[2] = {self.parameters_[0].gradient, self.parameters_[1].gradient};
+      Check(Backward(policy, context, tensor));
+      for (size_t i = 0; i < 2; ++i) std::swap_ranges(made[i].begin(), made[i].end(), self.gradient(i).begin());
+      const auto tell = [&](size_t parameter, size_t begin, size_t count) {
+        float* const data = self.gradient(parameter).data() + begin;
+        std::copy_n(made[parameter].data() + begin, count, data);
+        auto extent = static_cast<int64_t>(count);
+        kgrpo_tensor piece = self.parameters_[parameter].gradient_tensor;
+        piece.data = data;
+        piece.ndim = 1;
+        piece.shape = &extent;
+        if (self.log != nullptr) self.log->emplace_back("piece");
+        sink.ready(sink.context, &piece);
+      };
+      tell(1, 0, self.vocabulary_);
+      if (self.fail_between_pieces) throw Error(KGRPO_ERROR_UNAVAILABLE, "the device fell off the bus");
+      for (size_t row = self.vocabulary_; row-- > 0;) tell(0, row * self.vocabulary_, self.vocabulary_);
+      if (self.log != nullptr) self.log->emplace_back("backward ends");
+    });
+  }
+
   static kgrpo_error* Parameters(kgrpo_policy* policy, const kgrpo_parameter_group* const** groups, size_t* count) {
     *groups = Self(policy).group_pointers_;
     *count = 3;
@@ -210,6 +238,7 @@ const kgrpo_policy_interface& BigramPolicy::Api() {
     api.parameters = BigramApi::Parameters;
     api.zero_gradients = BigramApi::ZeroGradients;
     api.freeze_reference = BigramApi::FreezeReference;
+    api.backward_in_pieces = BigramApi::BackwardInPieces;
     return api;
   }();
   return kApi;

@@ -36,14 +36,16 @@ class BigramPolicy {
              float* entropies) const;
 
   // Fault injection and observation.
-  int forwards = 0;                    // calls so far
-  int live_contexts = 0;               // contexts that nobody has ended
-  std::set<int> poison_forwards;       // these calls return NaN log-probabilities
-  int poison_gradient = -1;            // the backward of this forward adds an infinity
-  bool always_poison = false;          // every call does
-  int fail_forward = -1;               // this call fails
-  std::vector<size_t> forward_sizes;   // sequences of each call
-  std::vector<const int32_t*> scored;  // the prompt of each sequence of each call
+  int forwards = 0;                         // calls so far
+  int live_contexts = 0;                    // contexts that nobody has ended
+  std::set<int> poison_forwards;            // these calls return NaN log-probabilities
+  int poison_gradient = -1;                 // the backward of this forward adds an infinity
+  bool always_poison = false;               // every call does
+  int fail_forward = -1;                    // this call fails
+  bool fail_between_pieces = false;         // backward_in_pieces fails when it has told of the first
+  std::vector<std::string>* log = nullptr;  // of backward_in_pieces: "piece", "backward ends"
+  std::vector<size_t> forward_sizes;        // sequences of each call
+  std::vector<const int32_t*> scored;       // the prompt of each sequence of each call
 
  private:
   friend struct BigramApi;

@@ -1,5 +1,6 @@
 // thread_ranks.h - ranks of one run as threads of one process: kgrpo.collective/1 over a FakeHost each. Sums are taken
-// in the order of the ranks.
+// in the order of the ranks. A reduction that is begun takes the values at once and spoils their memory until it is
+// finished, so an element that is written after it was said to be final, or read too early, gives another result.
 #ifndef KGRPO_TESTS_TRAINER_THREAD_RANKS_H
 #define KGRPO_TESTS_TRAINER_THREAD_RANKS_H
 #include <kgrpo/sdk/collective.h>
@@ -8,6 +9,7 @@
 #include <barrier>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -17,14 +19,18 @@ namespace kgrpo::testing {
 
 class ThreadRanks {
  public:
-  explicit ThreadRanks(uint32_t size) : barrier_(size), tensors_(size) {
+  // What each rank began and finished, in order: "begin 5 to 11 of 121", "finish"; what a test writes between them.
+  std::vector<std::vector<std::string>> logs;
+
+  explicit ThreadRanks(uint32_t size) : logs(size), barrier_(size), tensors_(size), begun_(size) {
     for (uint32_t rank = 0; rank < size; ++rank) infos_.push_back({sizeof(kgrpo_rank_info), rank, size, rank, size});
   }
 
-  // Makes `host` that rank's; before a trainer is made with it. One rank stays alone.
-  void Join(FakeHost& host, uint32_t rank) {
+  // Makes `host` that rank's; before a trainer is made with it. One rank stays alone. `blocking`: as a transport of
+  // revision 1.0 is.
+  void Join(FakeHost& host, uint32_t rank, bool blocking = false) {
     if (infos_.size() == 1) return;
-    host.collective = &kInterface;
+    host.collective = blocking ? &kBlocking : &kInterface;
     host.ranks = this;
     host.rank = rank;
   }
@@ -104,12 +110,57 @@ class ThreadRanks {
     });
   }
 
+  struct Begun {
+    float* data;  // of the whole tensor
+    size_t count, begin, end;
+    std::vector<float> values;
+  };
+  static kgrpo_error* Begin(void* context, const kgrpo_tensor* values, size_t begin, size_t end, void*) {
+    ThreadRanks& self = Of(context);
+    auto* const data = static_cast<float*>(values->data);
+    const auto count = static_cast<size_t>(values->shape[0]);
+    self.logs[Host(context).rank].push_back("begin " + std::to_string(begin) + " to " + std::to_string(end) + " of " +
+                                            std::to_string(count));
+    self.begun_[Host(context).rank].push_back({data, count, begin, end, {data + begin, data + end}});
+    std::fill(data + begin, data + end, 2e30F);
+    return nullptr;
+  }
+  static kgrpo_error* Finish(void* context) {
+    ThreadRanks& self = Of(context);
+    const uint32_t rank = Host(context).rank, size = static_cast<uint32_t>(self.infos_.size());
+    self.logs[rank].emplace_back("finish");
+    self.barrier_.arrive_and_wait();
+    bool same = true;  // the calls of all ranks
+    for (const auto& other : self.begun_) {
+      same = same && other.size() == self.begun_[0].size();
+      for (size_t i = 0; same && i < other.size(); ++i)
+        same = other[i].count == self.begun_[0][i].count && other[i].begin == self.begun_[0][i].begin &&
+               other[i].end == self.begun_[0][i].end;
+    }
+    for (size_t i = 0; same && i < self.begun_[rank].size(); ++i) {
+      const Begun& own = self.begun_[rank][i];
+      for (size_t at = own.begin; at < own.end; ++at) {
+        float sum = self.begun_[0][i].values[at - own.begin];
+        for (uint32_t other = 1; other < size; ++other) sum += self.begun_[other][i].values[at - own.begin];
+        const bool mine = at >= Collective::SliceBegin(own.count, rank, size) &&
+                          at < Collective::SliceBegin(own.count, rank + 1, size);
+        own.data[at] = mine ? sum : 1e30F;
+      }
+    }
+    self.barrier_.arrive_and_wait();
+    self.begun_[rank].clear();
+    return same ? nullptr : MakeError(KGRPO_ERROR_INTERNAL, "the ranks have begun different reductions");
+  }
+
   static constexpr kgrpo_collective_interface kInterface = {
-      sizeof(kgrpo_collective_interface), Info, AllReduce, ReduceScatter, AllGather, Broadcast};
+      sizeof(kgrpo_collective_interface), Info, AllReduce, ReduceScatter, AllGather, Broadcast, Begin, Finish};
+  static constexpr kgrpo_collective_interface kBlocking = {
+      KGRPO_COLLECTIVE_INTERFACE_SIZE_1, Info, AllReduce, ReduceScatter, AllGather, Broadcast, nullptr, nullptr};
 
   std::barrier<> barrier_;
   std::vector<kgrpo_rank_info> infos_;
   std::vector<kgrpo_tensor> tensors_;
+  std::vector<std::vector<Begun>> begun_;  // by rank
 };
 
 }  // namespace kgrpo::testing

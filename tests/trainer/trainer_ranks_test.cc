@@ -2,6 +2,7 @@
 // every rank, and states that go on at another number of ranks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -20,20 +21,23 @@ using testing::ThreadRanks;
 
 // A trainer a rank.
 struct RankedBench {
-  RankedBench(uint32_t size, const nlohmann::json& options, bool bfloat16 = false) : ranks(size) {
+  // `blocking`: a transport of revision 1.0. `api`: the policies'.
+  RankedBench(uint32_t size, const nlohmann::json& options, bool bfloat16 = false, bool blocking = false,
+              const kgrpo_policy_interface& api = testing::BigramPolicy::Api())
+      : ranks(size) {
     for (uint32_t rank = 0; rank < size; ++rank) {
       hosts.push_back(std::make_unique<testing::FakeHost>());
-      ranks.Join(*hosts[rank], rank);
+      ranks.Join(*hosts[rank], rank, blocking);
       policies.push_back(std::make_unique<testing::BigramPolicy>(kVocabulary, bfloat16));
       policies[rank]->FillRandomly(1);
       policies[rank]->FreezeReference();
+      policies[rank]->log = &ranks.logs[rank];
       trainers.push_back(std::make_unique<GrpoTrainer>(
           hosts[rank]->get(), ReadGrpoOptions(testing::OptionsJson(GrpoOptionsSchema(), options)), nullptr));
       sinks.push_back(std::make_unique<testing::RecordedSink>());
     }
     ranks.Run([&](uint32_t rank) {
-      trainers[rank]->Begin(&testing::BigramPolicy::Api(), policies[rank]->get(),
-                            {sizeof(kgrpo_trainer_plan), 10, 1.0, 6});
+      trainers[rank]->Begin(&api, policies[rank]->get(), {sizeof(kgrpo_trainer_plan), 10, 1.0, 6});
     });
   }
   void Update(const Batch& batch) {
@@ -119,6 +123,59 @@ TEST(TrainerRanks, RanksWithoutASequenceTakePart) {
   alone.Update(batch);
   several.Update(batch);
   ExpectNear(several.Values(), alone.Values(), 1e-5);
+}
+
+// The reduction begins before the last backward of a step has ended, and in no other one.
+TEST(TrainerRanks, GradientsAreReducedDuringTheLastBackward) {
+  RankedBench several(2, kOptions);
+  several.Update(Batch(*several.policies[0], 5, 3));
+  for (const std::vector<std::string>& log : several.ranks.logs) {
+    // Two epochs of two windows, each with one backward that tells. The table's bucket goes first.
+    std::vector<std::string> step = {"piece"};  // the bias
+    for (size_t row = 0; row < kVocabulary; ++row) step.emplace_back("piece");
+    step.insert(step.end(), {"begin 0 to 121 of 121", "begin 0 to 11 of 11", "finish", "backward ends"});
+    std::vector<std::string> expected;
+    for (int i = 0; i < 4; ++i) expected.insert(expected.end(), step.begin(), step.end());
+    EXPECT_EQ(log, expected);
+  }
+}
+
+// With a transport, or a policy, that knows nothing of it, an update has the same bits: the order of the sums is the
+// same.
+TEST(TrainerRanks, OldTransportsAndPoliciesReduceAfterTheBackward) {
+  kgrpo_policy_interface old = testing::BigramPolicy::Api();
+  old.struct_size = KGRPO_POLICY_INTERFACE_SIZE_1;
+  RankedBench expected(3, kOptions), transport(3, kOptions, false, /*blocking=*/true),
+      policy(3, kOptions, false, false, old);
+  const Batch batch(*expected.policies[0], 7, 6);
+  for (RankedBench* bench : {&expected, &transport, &policy}) bench->Update(batch);
+  EXPECT_EQ(transport.Values(), expected.Values());
+  EXPECT_EQ(policy.Values(), expected.Values());
+  EXPECT_EQ(transport.ranks.logs[1], std::vector<std::string>());
+  EXPECT_EQ(policy.ranks.logs[1][0], "begin 0 to 121 of 121");
+  EXPECT_EQ(std::ranges::count(policy.ranks.logs[1], "piece"), 0);
+}
+
+// All ranks end the reductions that some have begun: where every rank fails, each tells its own error and none is left
+// in a call.
+TEST(TrainerRanks, APolicyThatFailsInTheBackwardLeavesNoReductionUnderWay) {
+  nlohmann::json options = kOptions;
+  options["beta"] = 0;  // no forward pass but those with a backward
+  RankedBench several(3, options);
+  const Batch batch(*several.policies[0], 7, 6);
+  several.policies[0]->fail_between_pieces = true;
+  several.policies[1]->fail_forward = 0;
+  several.policies[2]->fail_between_pieces = true;
+  several.ranks.Run([&](uint32_t rank) {
+    EXPECT_EQ(ErrorOf(
+                  [&] {
+                    several.trainers[rank]->Update(testing::PointersTo(batch.samples).data(), batch.samples.size(),
+                                                   several.sinks[rank]->get());
+                  },
+                  KGRPO_ERROR_UNAVAILABLE),
+              "the device fell off the bus");
+    EXPECT_EQ(several.ranks.logs[rank].back(), "finish");
+  });
 }
 
 TEST(TrainerRanks, AStateGoesOnAtAnotherNumberOfRanks) {

@@ -39,8 +39,8 @@ typedef enum kgrpo_reduction {
 } kgrpo_reduction;
 
 /* Tensors are compact: of float32 or float64 where values are added or compared, of any type where they are moved.
- * Calls block, and come from one thread. A tensor on a GPU has its values when the call begins (the caller has waited
- * for its stream), and when it returns.
+ * Calls come from one thread, and block unless they say otherwise. A tensor on a GPU has its values when a blocking
+ * call begins (the caller has waited for its stream), and when it returns.
  *
  * Some functions work on slices: rank r's slice of n elements is those from n * r / size to n * (r + 1) / size, rounded
  * down. `context` is the first argument of all functions of the kgrpo_host. */
@@ -61,8 +61,21 @@ typedef struct kgrpo_collective_interface {
 
   /* Every element becomes that of rank `root`. */
   kgrpo_error* (*broadcast)(void* context, const kgrpo_tensor* values, uint32_t root);
+
+  /* Begins reduce_scatter for the elements from `begin` to `end` alone, and returns: a part of the gradients is reduced
+   * while the backward pass computes the rest. Slices are those of the whole of `values`. On a GPU the values are
+   * read after all work that is queued on `stream` by now (a cudaStream_t; NULL: the default stream). Nobody reads or
+   * writes the elements until finish_reductions returns; the kgrpo_tensor itself may go. Reductions run in the order
+   * of the calls. NULL, as is the next, for a transport that only blocks. Added in revision 1.1. */
+  kgrpo_error* (*begin_reduce_scatter)(void* context, const kgrpo_tensor* values, size_t begin, size_t end,
+                                       void* stream);
+
+  /* Waits for every reduction that was begun. None is under way afterwards, also where one failed. Added in revision
+   * 1.1. */
+  kgrpo_error* (*finish_reductions)(void* context);
 } kgrpo_collective_interface;
 
+/* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */
 #define KGRPO_COLLECTIVE_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_collective_interface, broadcast)
 
 typedef struct kgrpo_transport kgrpo_transport; /* a connection to the other ranks; the plugin's own type */

@@ -167,6 +167,13 @@ typedef struct kgrpo_parameter_group {
 
 #define KGRPO_PARAMETER_GROUP_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_parameter_group, flat_gradient)
 
+/* Receives a piece of the gradients that is final: a compact, one-dimensional view, valid during the call, of elements
+ * of one flat_gradient or of one parameter's gradient. Frozen. */
+typedef struct kgrpo_gradient_sink {
+  void* context;
+  void (*ready)(void* context, const kgrpo_tensor* piece);
+} kgrpo_gradient_sink;
+
 typedef struct kgrpo_policy kgrpo_policy; /* an instance; the plugin's own type */
 
 typedef struct kgrpo_policy_interface {
@@ -232,6 +239,15 @@ typedef struct kgrpo_policy_interface {
   /* Replaces that copy's weights by those of a folder that save wrote or that has the same shapes; bit-exact after
    * save. Loading the reference makes it present. On failure the weights are unchanged. [one thread] */
   kgrpo_error* (*load)(kgrpo_policy* self, uint32_t copy, kgrpo_str directory);
+
+  /* As backward, of the last context before the gradients are used. `sink` is told of each piece of the gradients once
+   * the call has added all that it adds there: the last layers first, no element twice, the gaps of flat buffers too.
+   * What was not told is final on return. So ranks can reduce a piece while the rest is computed.
+   * The sink is called on this thread, the policy holding its device. On a GPU a piece is final in the order of the
+   * policy's stream. The callee may write to the piece from then on; it neither locks the device nor calls the policy.
+   * NULL for a policy that does not tell. Added in revision 1.1. [one thread] */
+  kgrpo_error* (*backward_in_pieces)(kgrpo_policy* self, kgrpo_forward_context* context, const kgrpo_tensor* dlogprobs,
+                                     kgrpo_gradient_sink sink);
 } kgrpo_policy_interface;
 
 /* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */

@@ -91,7 +91,7 @@ GpuScorer::Result GpuScorer::Forward(const Weights& weights, const std::vector<P
 }
 
 void GpuScorer::Backward(const Weights& weights, const Weights& gradients, GpuPass pass, double temperature,
-                         const at::Tensor& d_logprobs) {
+                         const at::Tensor& d_logprobs, const LayerDone& done) {
   at::Tensor d_hidden = at::empty_like(pass.hidden);
   ForBlocks(pass.hidden.size(0), RowsABlock(), [&](int64_t begin, int64_t count) {
     const at::Tensor rows = pass.hidden.narrow(0, begin, count);
@@ -102,7 +102,7 @@ void GpuScorer::Backward(const Weights& weights, const Weights& gradients, GpuPa
     at::mm_out(d_rows, logits, weights.head);
     ops_.LinearBackwardParameters(logits, rows, gradients.head, {});
   });
-  transformer_.Backward(weights, gradients, pass.batch, pass.activations, d_hidden);
+  transformer_.Backward(weights, gradients, pass.batch, pass.activations, d_hidden, done);
 }
 
 }  // namespace kgrpo::policy

@@ -45,9 +45,10 @@ class GpuScorer {
                  const std::vector<int64_t>& targets, double temperature, bool want_entropies, bool gradient,
                  std::optional<int64_t> memory);
 
-  // Adds to `gradients` the derivative of sum(d_logprobs logprobs); d_logprobs float32 [outputs] on the device.
+  // Adds to `gradients` the derivative of sum(d_logprobs logprobs); d_logprobs float32 [outputs] on the device. `done`
+  // may be empty.
   void Backward(const Weights& weights, const Weights& gradients, GpuPass pass, double temperature,
-                const at::Tensor& d_logprobs);
+                const at::Tensor& d_logprobs, const LayerDone& done = {});
 
   int64_t BytesARow(Keep keep) const { return transformer_.BytesARow(keep, dtype_); }
   // Of `free` bytes, those that activations may take where no option says.

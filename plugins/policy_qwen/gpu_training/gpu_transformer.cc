@@ -251,17 +251,20 @@ at::Tensor GpuTransformer::LayerBackward(const LayerWeights& w, const LayerWeigh
 }
 
 void GpuTransformer::Backward(const Weights& weights, const Weights& gradients, const GpuBatch& batch,
-                              GpuActivations& saved, const at::Tensor& d_hidden) const {
+                              GpuActivations& saved, const at::Tensor& d_hidden, const LayerDone& done) const {
   at::Tensor dx = ops_.RmsNormBackward(d_hidden, saved.final_input, weights.final_norm, saved.final_scale,
                                        gradients.final_norm, {});
+  if (done) done(config_.layer_count);
   for (size_t i = weights.layers.size(); i-- > 0;) {
     GpuLayerActivations layer = std::move(saved.layers[i]);
     saved.layers[i] = {};  // frees memory as the pass goes back
     const bool is_last = i + 1 == weights.layers.size();
     if (!layer.whole()) Layer(weights.layers[i], batch, is_last, layer.input, layer);
     dx = LayerBackward(weights.layers[i], gradients.layers[i], batch, is_last, layer, dx);
+    if (done) done(static_cast<int64_t>(i));
   }
   AddRows(gradients.embedding, batch.ids, dx);
+  if (done) done(ParameterSpec::kEmbedding);
 }
 
 int64_t GpuTransformer::BytesARow(Keep keep, at::ScalarType dtype) const {

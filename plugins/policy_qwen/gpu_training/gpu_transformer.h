@@ -65,9 +65,9 @@ class GpuTransformer {
   at::Tensor Forward(const Weights& weights, const GpuBatch& batch, Keep keep, GpuActivations* saved) const;
 
   // Adds to `gradients` the derivatives by all parameters but the head's, given that by Forward's result. Consumes
-  // `saved`, layer by layer.
+  // `saved`, layer by layer. `done` may be empty.
   void Backward(const Weights& weights, const Weights& gradients, const GpuBatch& batch, GpuActivations& saved,
-                const at::Tensor& d_hidden) const;
+                const at::Tensor& d_hidden, const LayerDone& done) const;
 
   // About how many bytes of activations one row takes in all layers.
   int64_t BytesARow(Keep keep, at::ScalarType dtype) const;

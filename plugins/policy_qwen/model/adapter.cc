@@ -90,8 +90,9 @@ double AdapterConfig::scale() const {
 
 AdapterSet::AdapterSet(const ModelConfig& config, const AdapterConfig& adapter, at::Device device) {
   int64_t end = 0;
-  const auto add = [&](const std::string& name, std::vector<int64_t> shape) {
+  const auto add = [&](const std::string& name, std::vector<int64_t> shape, int64_t layer) {
     ParameterSpec spec;
+    spec.layer = layer;
     spec.name = name;
     spec.shape = std::move(shape);
     spec.is_matrix = true;
@@ -109,8 +110,8 @@ AdapterSet::AdapterSet(const ModelConfig& config, const AdapterConfig& adapter, 
       }
       const std::string prefix =
           "base_model.model.model.layers." + std::to_string(layer) + "." + std::string(target.path);
-      add(prefix + ".lora_A.weight", {adapter.rank, inputs});
-      add(prefix + ".lora_B.weight", {outputs, adapter.rank});
+      add(prefix + ".lora_A.weight", {adapter.rank, inputs}, layer);
+      add(prefix + ".lora_B.weight", {outputs, adapter.rank}, layer);
     }
   }
   buffer_ = at::zeros({end}, at::TensorOptions().dtype(at::kFloat).device(device));

@@ -24,6 +24,7 @@ class SpecList {
   // `joined`: lies directly behind the one of its kind before it, with which it forms one matrix (one vector).
   void Add(std::string name, std::vector<int64_t> shape, bool joined = false) {
     ParameterSpec spec;
+    spec.layer = layer_;
     spec.is_matrix = shape.size() == 2;
     spec.is_norm = name.ends_with("norm.weight");
     spec.name = std::move(name);
@@ -35,6 +36,9 @@ class SpecList {
     specs_.push_back(std::move(spec));
   }
 
+  // What is added from now on belongs to the next layer.
+  void NextLayer() { ++layer_; }
+
   std::vector<ParameterSpec> Take() {
     for (ParameterSpec& spec : specs_) {
       if (!spec.is_matrix) spec.offset += AlignedSize(matrices_end_);
@@ -45,6 +49,7 @@ class SpecList {
  private:
   std::vector<ParameterSpec> specs_;
   int64_t matrices_end_ = 0, others_end_ = 0;  // the latter from the first norm or bias
+  int64_t layer_ = ParameterSpec::kEmbedding;
 };
 
 // Views of a buffer by parameter name.
@@ -176,6 +181,7 @@ std::vector<ParameterSpec> ParameterSpecs(const ModelConfig& config) {
   for (int64_t i = 0; i < config.layer_count; ++i) {
     const std::string prefix = LayerPrefix(i);
     const std::string attention = prefix + "self_attn.";
+    list.NextLayer();
     list.Add(prefix + "input_layernorm.weight", {hidden});
     list.Add(attention + "q_proj.weight", {query, hidden});
     list.Add(attention + "k_proj.weight", {kv, hidden}, true);
@@ -201,9 +207,24 @@ std::vector<ParameterSpec> ParameterSpecs(const ModelConfig& config) {
     list.Add(prefix + "mlp.down_proj.weight", {hidden, intermediate});
     if (config.mlp_bias) list.Add(prefix + "mlp.down_proj.bias", {hidden});
   }
+  list.NextLayer();
   list.Add("model.norm.weight", {hidden});
   if (!config.tied_head) list.Add("lm_head.weight", {config.vocabulary_size, hidden});
   return list.Take();
+}
+
+std::vector<LayerPiece> LayerPieces(std::vector<ParameterSpec> specs, int64_t elements) {
+  std::ranges::sort(specs, {}, &ParameterSpec::offset);
+  std::vector<LayerPiece> pieces;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const int64_t end = i + 1 < specs.size() ? specs[i + 1].offset : elements;
+    if (i > 0 && specs[i].layer == specs[i - 1].layer && specs[i].is_matrix == specs[i - 1].is_matrix) {
+      pieces.back().end = end;
+    } else {
+      pieces.push_back({specs[i].layer, specs[i].offset, end});
+    }
+  }
+  return pieces;
 }
 
 ParameterSet::ParameterSet(const ModelConfig& config, at::ScalarType dtype, at::Device device)

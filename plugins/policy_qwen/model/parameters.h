@@ -25,9 +25,21 @@ struct ParameterSpec {
   bool is_matrix = false;  // embeddings and linear weights; the others are norms and biases
   bool is_norm = false;
   int64_t offset = 0;  // of the first element in the buffer, in elements
+  int64_t layer = 0;   // kEmbedding, a layer, or the number of layers: the final norm and a head of its own
 
+  static constexpr int64_t kEmbedding = -1;
   int64_t size() const;
 };
+
+// A part of a buffer of parameters with all that belongs to a layer, and the gaps behind it. Both ends in elements.
+struct LayerPiece {
+  int64_t layer = 0;  // ParameterSpec's
+  int64_t begin = 0, end = 0;
+};
+
+// A buffer of `elements` with parameters of `specs` as pieces, several a layer, each within the matrices or within the
+// norms and biases.
+std::vector<LayerPiece> LayerPieces(std::vector<ParameterSpec> specs, int64_t elements);
 
 // Every parameter of an architecture, in the order in which files hold them.
 std::vector<ParameterSpec> ParameterSpecs(const ModelConfig& config);

@@ -184,9 +184,11 @@ at::Tensor TransformerForward(const ModelConfig& config, const Weights& weights,
 }
 
 void TransformerBackward(const ModelConfig& config, const Weights& weights, const Weights& gradients,
-                         const PackedBatch& batch, Activations& saved, const at::Tensor& d_hidden) {
+                         const PackedBatch& batch, Activations& saved, const at::Tensor& d_hidden,
+                         const LayerDone& done) {
   at::Tensor dx =
       RmsNormBackward(d_hidden, saved.final_input, weights.final_norm, saved.final_scale, gradients.final_norm);
+  if (done) done(config.layer_count);
   for (int64_t i = config.layer_count - 1; i >= 0; --i) {
     const LayerWeights& w = weights.layers[static_cast<size_t>(i)];
     const LayerWeights& g = gradients.layers[static_cast<size_t>(i)];
@@ -226,8 +228,10 @@ void TransformerBackward(const ModelConfig& config, const Weights& weights, cons
       dx.add_(d_input);
     }
     layer = LayerActivations();  // frees memory as the pass goes back
+    if (done) done(i);
   }
   if (gradients.embedding.defined()) AddRows(gradients.embedding, batch.ids, dx);
+  if (done) done(ParameterSpec::kEmbedding);
 }
 
 }  // namespace kgrpo::policy

@@ -89,11 +89,16 @@ using KeyValueSink = std::function<void(int64_t layer, const at::Tensor& keys, c
 at::Tensor TransformerForward(const ModelConfig& config, const Weights& weights, const PackedBatch& batch,
                               Activations* saved, const KeyValueSink& sink);
 
+// Told of each ParameterSpec::layer once a backward pass has added all that it adds to its gradients (on a GPU: once
+// that is queued): from the number of layers, for which the head's gradient is there already, down to kEmbedding.
+using LayerDone = std::function<void(int64_t layer)>;
+
 // Adds to `gradients` the derivatives by all parameters but the head's, given that by TransformerForward's result.
-// Those of frozen parameters are undefined there, and not computed.
+// Those of frozen parameters are undefined there, and not computed. `done` may be empty.
 // Consumes `saved`, layer by layer.
 void TransformerBackward(const ModelConfig& config, const Weights& weights, const Weights& gradients,
-                         const PackedBatch& batch, Activations& saved, const at::Tensor& d_hidden);
+                         const PackedBatch& batch, Activations& saved, const at::Tensor& d_hidden,
+                         const LayerDone& done = {});
 
 }  // namespace kgrpo::policy
 

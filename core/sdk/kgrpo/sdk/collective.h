@@ -70,6 +70,16 @@ class Collective {
     if (!alone()) Check(api_->broadcast(context_, values.c(), root));
   }
 
+  // True if there are other ranks, and reductions with them can be begun and waited for later.
+  bool reduces_in_background() const {
+    return !alone() && KGRPO_HAS_MEMBER(api_, kgrpo_collective_interface, finish_reductions) &&
+           api_->begin_reduce_scatter != nullptr && api_->finish_reductions != nullptr;
+  }
+  void BeginReduceScatter(const ArrayTensor& values, size_t begin, size_t end, void* stream) const {
+    Check(api_->begin_reduce_scatter(context_, values.c(), begin, end, stream));
+  }
+  void FinishReductions() const { Check(api_->finish_reductions(context_)); }
+
   // Of an array or a container of double.
   template <typename Values>
   void Sum(Values& values) const {

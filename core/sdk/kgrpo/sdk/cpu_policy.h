@@ -367,7 +367,8 @@ class CpuPolicyInterface {
                                                         ZeroGradients,
                                                         FreezeReference,
                                                         Save,
-                                                        Load};
+                                                        Load,
+                                                        /*backward_in_pieces=*/nullptr};
 };
 
 }  // namespace kgrpo

@@ -45,14 +45,16 @@ class PolicyClient {
 
   // Scores under the current parameters, calls loss_gradient(scores) for the derivative of the loss by each
   // log-probability, and has the policy add the parameters' gradients. When loss_gradient returns an empty vector,
-  // nothing is added.
+  // nothing is added. `final`, where given, is told of pieces of the gradients to which nothing more is added, if the
+  // policy tells: for the last call before the gradients are used.
   template <typename Sequences, typename LossGradient>
-  void Differentiate(const Sequences& sequences, double temperature, LossGradient&& loss_gradient) {
+  void Differentiate(const Sequences& sequences, double temperature, LossGradient&& loss_gradient,
+                     const kgrpo_gradient_sink* final = nullptr) {
     Pass pass{this};
     const TokenScores scores =
         Forward(std::data(sequences), std::size(sequences), KGRPO_POLICY_CURRENT, temperature, &pass.context);
     const std::vector<float> gradient = loss_gradient(scores);
-    if (!gradient.empty()) pass.Backward(gradient);
+    if (!gradient.empty()) pass.Backward(gradient, final);
   }
 
   void ZeroGradients() { Check(api_->zero_gradients(policy_)); }
@@ -95,10 +97,15 @@ class PolicyClient {
     }
     Pass(const Pass&) = delete;
     Pass& operator=(const Pass&) = delete;
-    void Backward(const std::vector<float>& gradient) {
+    void Backward(const std::vector<float>& gradient, const kgrpo_gradient_sink* final) {
       const FloatTensor dlogprobs(gradient.data(), gradient.size());
+      const kgrpo_policy_interface& api = *client->api_;
+      const bool tells = final != nullptr && KGRPO_HAS_MEMBER(&api, kgrpo_policy_interface, backward_in_pieces) &&
+                         api.backward_in_pieces != nullptr;
       // backward ends the context even when it fails.
-      Check(client->api_->backward(client->policy_, std::exchange(context, nullptr), dlogprobs.c()));
+      kgrpo_forward_context* const ended = std::exchange(context, nullptr);
+      Check(tells ? api.backward_in_pieces(client->policy_, ended, dlogprobs.c(), *final)
+                  : api.backward(client->policy_, ended, dlogprobs.c()));
     }
   };
 

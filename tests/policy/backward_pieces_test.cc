@@ -1,0 +1,72 @@
+// A backward pass tells of each element of the gradients once, when it adds nothing more there: for heads of their own
+// and tied ones, biases, norms of queries and keys, adapters, and passes of several chunks.
+#include "pieces.h"
+
+namespace kgrpo::policy {
+namespace {
+
+class PiecesTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  // Two backward passes, of which the second tells.
+  void Run(Policy& policy, const at::Tensor& gradients) const {
+    ToldPieces pieces;
+    for (const bool last : {false, true}) {
+      std::vector<float> logprobs(sequences_.token_count);
+      const auto coefficients = expected_["coefficients"].get<std::vector<float>>();
+      ForwardContextPtr context = policy.Forward(sequences_.views, Copy::kCurrent, 1.0, true, ViewOf(logprobs), {});
+      policy.Backward(std::move(context), ViewOf(coefficients),
+                      last ? [&](const at::Tensor& piece) { pieces.Add(piece); } : Policy::GradientsFinal());
+    }
+    pieces.ExpectAllOnceAndFinal(gradients);
+    EXPECT_GE(pieces.count(), static_cast<size_t>(policy.config().layer_count));
+  }
+
+  nlohmann::json expected_ = Expected(GetParam());
+  GoldenSequences sequences_{expected_};
+};
+
+TEST_P(PiecesTest, AreAllOfTheGradientsOnceAndFinal) {
+  for (const auto& [tokens, memory] : std::vector<std::pair<int64_t, int64_t>>{{4096, 1024}, {20, 1024}, {20, 0}}) {
+    PolicyOptions options = GoldenOptions(GetParam());
+    options.max_tokens_per_chunk = tokens;
+    options.activation_memory_mib = memory;
+    Policy policy(options, 0);
+    Run(policy, policy.gradients().buffer());
+  }
+}
+
+TEST_P(PiecesTest, AreAllOfAnAdapterOnceAndFinal) {
+  PolicyOptions options = GoldenOptions(GetParam());
+  options.adapter.emplace();
+  options.adapter->rank = 2;
+  Policy policy(options, 0);
+  Run(policy, policy.adapter()->gradients().buffer());
+}
+
+// The norms lie behind all matrices, and a tied head is the embedding: the last layer's pieces come first all the same.
+TEST_P(PiecesTest, ComeFromTheLastLayerToTheFirst) {
+  Policy policy(GoldenOptions(GetParam()), 0);
+  const std::vector<ParameterSpec>& specs = policy.gradients().specs();
+  const std::vector<LayerPiece> pieces = LayerPieces(specs, policy.gradients().buffer().numel());
+  int64_t end = 0;
+  for (const LayerPiece& piece : pieces) {
+    EXPECT_EQ(piece.begin, end);
+    end = piece.end;
+    for (const ParameterSpec& spec : specs) {
+      if (spec.offset < piece.begin || spec.offset >= piece.end) continue;
+      EXPECT_LE(spec.offset + spec.size(), piece.end) << spec.name;
+      const std::string layer = "model.layers." + std::to_string(piece.layer) + ".";
+      EXPECT_TRUE(spec.name.starts_with(layer) || (piece.layer == -1 && spec.name == "model.embed_tokens.weight") ||
+                  (piece.layer == policy.config().layer_count &&
+                   (spec.name == "lm_head.weight" || spec.name == "model.norm.weight")))
+          << spec.name << " in the piece of layer " << piece.layer;
+    }
+  }
+  EXPECT_EQ(end, policy.gradients().buffer().numel());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PiecesTest, ::testing::ValuesIn(GoldenModels()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace kgrpo::policy

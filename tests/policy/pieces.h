@@ -1,0 +1,41 @@
+// Pieces of gradients as a backward pass tells of them, against the gradients that it leaves. For
+// backward_pieces_test.cc and gpu_scorer_test.cc.
+#ifndef KGRPO_TESTS_POLICY_PIECES_H_
+#define KGRPO_TESTS_POLICY_PIECES_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "golden.h"
+
+namespace kgrpo::policy {
+
+class ToldPieces {
+ public:
+  void Add(const at::Tensor& piece) { told_.emplace_back(piece.storage_offset(), ToDoubles(piece)); }
+
+  // Every element of `buffer` was told once, and had its last value by then.
+  void ExpectAllOnceAndFinal(const at::Tensor& buffer) const {
+    const std::vector<double> final = ToDoubles(buffer);
+    std::vector<int> times(final.size(), 0);
+    for (const auto& [begin, values] : told_) {
+      for (size_t i = 0; i < values.size(); ++i) {
+        const size_t at = static_cast<size_t>(begin - buffer.storage_offset()) + i;
+        ++times.at(at);
+        ASSERT_EQ(values[i], final[at]) << "element " << at << " changed after it was told";
+      }
+    }
+    EXPECT_TRUE(std::ranges::all_of(times, [](int one) { return one == 1; }));
+  }
+  size_t count() const { return told_.size(); }
+
+ private:
+  std::vector<std::pair<int64_t, std::vector<double>>> told_;  // begin, values
+};
+
+}  // namespace kgrpo::policy
+
+#endif  // KGRPO_TESTS_POLICY_PIECES_H_
