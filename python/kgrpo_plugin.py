@@ -19,8 +19,10 @@ The host starts the script and speaks JSON-RPC 2.0 with it, an object a line (do
 error, and so into the run's log.
 """
 import concurrent.futures
+import difflib
 import inspect
 import json
+import math
 import os
 import sys
 import threading
@@ -28,7 +30,13 @@ import traceback
 
 PROTOCOL = 1
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+_MISSING = object()
 _offered = {}
+
+
+def _did_you_mean(name, known):
+    closest = difflib.get_close_matches(name, known, 1)
+    return " (did you mean %r?)" % closest[0] if closest else ""
 
 
 class Record(dict):
@@ -38,20 +46,29 @@ class Record(dict):
         try:
             return self[name]
         except KeyError:
-            raise AttributeError("there is no %r; there are: %s" % (name, ", ".join(sorted(self)))) from None
+            known = sorted(set(self) | {own for own in dir(type(self)) if own[0] != "_" and not hasattr(dict, own)})
+            meant = _did_you_mean(name, known)
+            raise AttributeError("there is no %r%s; there are: %s" % (name, meant, ", ".join(known))) from None
+
+
+class UnknownMetric(LookupError):
+    """Round.metric was asked for what the evaluator did not measure of a correct kernel."""
 
 
 class Round(Record):
-    """What a reward scores. Members: baseline, candidate, current (evaluations; candidate is None where the coder wrote
-    no kernel), answer, unchanged, round (from 0), rounds, history. Evaluations have compiled, correct, verdict, seconds,
-    diagnosis, metrics and more: docs/protocol/evaluation.json."""
+    """What a reward scores. Members: baseline, candidate, current (evaluations), answer, unchanged, round (from 0),
+    rounds, history. Evaluations have compiled, correct, verdict, seconds, diagnosis, metrics and more:
+    docs/protocol/evaluation.json. Where the coder wrote no kernel, candidate is None, and so is that round's place in
+    history: test `if round.candidate:` before you read its members. The properties below are defined for every round."""
 
     @property
     def compiled(self):
+        """False where the coder wrote no kernel."""
         return self.candidate is not None and self.candidate.compiled
 
     @property
     def correct(self):
+        """False where the coder wrote no kernel."""
         return self.candidate is not None and self.candidate.correct
 
     @property
@@ -64,28 +81,64 @@ class Round(Record):
         """Of the kernel that the round started from."""
         return self.speedup_of(self.current)
 
+    @property
+    def best_speedup(self):
+        """The greatest of the trajectory's earlier rounds; at least 1.0, the reference's."""
+        return max([1.0] + [self.speedup_of(evaluation) for evaluation in self.history])
+
+    @property
+    def not_applicable(self):
+        """No kernel, because the suggestion does not apply to this one."""
+        return self.answer is not None and self.answer.outcome == "not_applicable"
+
+    @property
+    def unclear(self):
+        """No kernel, because the suggestion names nothing that can be done."""
+        return self.answer is not None and self.answer.outcome == "unclear"
+
+    @property
+    def coder_error(self):
+        """No kernel, because the coder refused, was cut off, wrote no code or failed."""
+        return self.answer is not None and self.answer.outcome not in ("ok", "not_applicable", "unclear")
+
     def speedup_of(self, evaluation):
+        """Of any evaluation, or None: 0.0 unless it is correct."""
         return self.baseline.seconds / evaluation.seconds if evaluation and evaluation.correct else 0.0
 
-    def metric(self, name, default=0.0):
-        """What the evaluator measured of the candidate: round.metric("registers")."""
-        return self.candidate.metrics.get(name, default) if self.candidate else default
+    def metric(self, name, default=_MISSING):
+        """What the evaluator measured of the candidate: round.metric("registers"). Raises a LookupError for what it
+        did not measure, unless a default is given. A kernel that is not correct has few metrics, and a round without a
+        kernel none: test round.correct first, or give a default, round.metric("registers", 0.0)."""
+        metrics = self.candidate.metrics if self.candidate else {}
+        if name in metrics:
+            return metrics[name]
+        if default is not _MISSING:
+            return default
+        if self.correct:
+            raise UnknownMetric("there is no metric %r%s; measured were: %s" % (
+                name, _did_you_mean(name, metrics), ", ".join(sorted(metrics)) or "none"))
+        why = "the kernel is not correct (%s)" % self.candidate.verdict if self.candidate else "the round has no candidate"
+        raise LookupError("there is no metric %r: %s; test round.correct first, or give a default: metric(%r, 0.0)" % (
+            name, why, name))
 
 
-def example_round(speedup=1.0, compiled=True, correct=True, metrics=None, current_correct=True):
+def example_round(speedup=1.0, compiled=True, correct=True, metrics=None, current_correct=True, outcome="ok"):
     """A made-up round for a reward's own test, whose candidate is `speedup` times as fast as the reference. The kernel
-    that it began with is the reference, or a wrong one where `current_correct` is False."""
+    that it began with is the reference, or a wrong one where `current_correct` is False. `outcome`: the coder's; with
+    another than "ok", such as "unclear" or "failed", it wrote no kernel. `metrics`: of correct kernels."""
 
     def evaluation(seconds, compiled=True, correct=True):
         verdict = "correct" if correct else "wrong" if compiled else "not_compiled"
         return Record(compiled=compiled, correct=correct, verdict=verdict, seconds=seconds if correct else 0.0,
-                      diagnosis="", metrics=Record(metrics or {}), remarks=[])
+                      diagnosis="", metrics=Record(metrics or {} if correct else {}), remarks=[])
 
     reference = evaluation(1e-3)
-    candidate = evaluation(1e-3 / speedup, compiled, compiled and correct)
+    candidate = evaluation(1e-3 / speedup, compiled, compiled and correct) if outcome == "ok" else None
+    answer = Record(outcome=outcome, source="// made up" if outcome == "ok" else "", summary="", message="", cost=0.0,
+                    seconds=1.0)
     current = reference if current_correct else evaluation(0.0, correct=False)
-    return Round(baseline=reference, current=current, candidate=candidate, answer=None, unchanged=False, round=0,
-                 rounds=4, history=[])
+    return Round(baseline=reference, current=current, candidate=candidate, answer=answer, unchanged=False,
+                 round=0, rounds=4, history=[])
 
 
 class NotApplicable(Exception):
@@ -107,8 +160,8 @@ class Refused(Exception):
 
 
 def reward(function=None, *, idle=None):
-    """Offers function(round, **options) -> a number, or a dict of parts whose sum is the score. `idle`: the same for a
-    round that leaves the kernel as it is; None: the host takes 0."""
+    """Offers function(round, **options) -> a finite number, or a dict of parts whose sum is the score. `idle`: the same
+    for a round that leaves the kernel as it is, whose candidate is None; None: the host takes 0."""
     return _offer("reward", function, {"idle": idle})
 
 
@@ -160,11 +213,27 @@ def options_schema(function):
     return dict(schema, required=required) if required else schema
 
 
-def _scored(value):
-    if isinstance(value, dict):
-        parts = {name: float(part) for name, part in value.items()}
-        return {"score": sum(parts.values()), "parts": parts}
-    return {"score": float(value)}
+def _unexpected(function, value, expected):
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    place = " (%s:%d)" % (os.path.basename(code.co_filename), code.co_firstlineno) if code else ""
+    name = getattr(function, "__name__", "the function")
+    return TypeError("%s() returned %.200r%s: expected %s" % (name, value, place, expected))
+
+
+def _is_finite(value):
+    try:
+        return not isinstance(value, (str, bytes)) and math.isfinite(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _scored(function, round, options):
+    value = function(round, **options)
+    parts = value if isinstance(value, dict) else {"score": value}
+    if not all(_is_finite(part) for part in parts.values()) or not _is_finite(sum(map(float, parts.values()))):
+        raise _unexpected(function, value, "a finite number or a dict of them")
+    parts = {name: float(part) for name, part in parts.items()}
+    return {"score": sum(parts.values()), "parts": parts} if isinstance(value, dict) else {"score": parts["score"]}
 
 
 def _implemented(function, request, options):
@@ -174,13 +243,15 @@ def _implemented(function, request, options):
         return {"outcome": reason.outcome, "message": str(reason)}
     if isinstance(answer, str):
         answer = {"source": answer}
+    if not isinstance(answer, dict):
+        raise _unexpected(function, answer, "the kernel's source or a dict with it")
     return dict({"outcome": "ok"}, **answer)
 
 
 def _answer(role, method, params, options):
     function, settings = _offered[role]
     if role == "reward" and method in ("score", "idle"):
-        return _scored((function if method == "score" else settings["idle"])(Round(params), **options))
+        return _scored(function if method == "score" else settings["idle"], Round(params), options)
     if role == "coder" and method == "implement":
         return _implemented(function, params, options)
     if role == "evaluator":
@@ -190,8 +261,30 @@ def _answer(role, method, params, options):
             source = settings["problem"](params.directory)["source"]
             params = Record(params, source=source, seed=0, thorough=False, show_hidden=False)
         if method in ("baseline", "evaluate"):
-            return function(params, **options)
+            evaluation = function(params, **options)
+            if not isinstance(evaluation, dict):
+                raise _unexpected(function, evaluation, 'a dict with "correct" and "seconds"')
+            return evaluation
     raise ValueError("there is no method %r for a %s" % (method, role))
+
+
+def _without_kit(error):
+    """The traceback of an exception, without the frames of this file."""
+    told = level = traceback.TracebackException.from_exception(error)
+    while level is not None:
+        level.stack[:] = [frame for frame in level.stack if frame.filename != __file__]
+        level = level.__cause__ or level.__context__
+    return "".join(told.format() if told.stack else told.format_exception_only())
+
+
+def _absent(error, request):
+    """What is None in the round, where the exception speaks of None."""
+    if request.method not in ("score", "idle") or "NoneType" not in str(error):
+        return ""
+    if request.params.candidate is None:
+        return "; in this round candidate is None%s: test `if round.candidate:` first" % (
+            ", as the coder wrote no kernel" if request.method == "score" else "")
+    return "; round.history has None for a round in which the coder wrote no kernel" if request.params.history else ""
 
 
 def _place(error):
@@ -202,13 +295,21 @@ def _place(error):
 
 class _Server:
     def __init__(self, answers):
-        self.answers, self.lock, self.role, self.options = answers, threading.Lock(), None, {}
+        self.answers, self.lock, self.role, self.options, self.told = answers, threading.Lock(), None, {}, set()
 
     def send(self, message):
         line = json.dumps(message, separators=(",", ":"), allow_nan=False) + "\n"
         with self.lock:
             self.answers.write(line)
             self.answers.flush()
+
+    def tell(self, error):
+        """Prints the traceback once: a mistake in a script comes with every request."""
+        text = _without_kit(error)
+        if text not in self.told:
+            self.told.add(text)
+            sys.stderr.write(text)
+            sys.stderr.flush()
 
     def hello(self, params):
         self.role = params.role
@@ -237,9 +338,11 @@ class _Server:
                 result = _answer(self.role, request.method, request.params, self.options)
             self.send({"jsonrpc": "2.0", "id": request.id, "result": result})
         except (Exception, SystemExit) as error:  # told to the host, which decides what becomes of the run
-            traceback.print_exc()
-            message = "%s: %s%s" % (type(error).__name__, error, _place(error))
-            self.send({"jsonrpc": "2.0", "id": request.id, "error": {"code": -32000, "message": message}})
+            self.tell(error)
+            message = "%s: %s%s%s" % (type(error).__name__, error, _place(error), _absent(error, request))
+            # Invalid params: the made-up rounds of `plugins validate` lack metrics that the run's evaluator measures.
+            code = -32602 if isinstance(error, UnknownMetric) else -32000
+            self.send({"jsonrpc": "2.0", "id": request.id, "error": {"code": code, "message": message}})
 
     def serve(self, requests):
         pool = None

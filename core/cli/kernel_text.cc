@@ -17,19 +17,34 @@
 namespace kgrpo::cli {
 namespace {
 
+std::string Padded(const std::string& text, size_t width) {
+  return text + std::string(width - std::min(width, Columns(text)), ' ');
+}
+
+// Label, value, and the metric's name.
 void PrintFacts(const std::vector<FactGroup>& groups) {
-  size_t width = 0;
+  size_t labels = 0, values = 0;
+  std::string example;
   for (const FactGroup& group : groups) {
-    for (const Fact& fact : group.facts) width = std::max(width, Columns(PrintableText(fact.label)));
+    for (const Fact& fact : group.facts) {
+      labels = std::max(labels, Columns(PrintableText(fact.label)));
+      if (!fact.name.empty()) values = std::max(values, Columns(PrintableText(fact.value)));
+      if (example.empty()) example = fact.name;
+    }
   }
   for (const FactGroup& group : groups) {
     std::printf("\n%s\n", PrintableText(group.title).c_str());
     for (const Fact& fact : group.facts) {
-      const std::string label = PrintableText(fact.label);
-      std::printf("  %s%s  %s\n", label.c_str(), std::string(width - Columns(label), ' ').c_str(),
-                  PrintableText(fact.value).c_str());
+      const std::string label = Padded(PrintableText(fact.label), labels), value = PrintableText(fact.value);
+      if (fact.name.empty()) {
+        std::printf("  %s  %s\n", label.c_str(), value.c_str());
+      } else {
+        std::printf("  %s  %s  %s\n", label.c_str(), Padded(value, values).c_str(), PrintableText(fact.name).c_str());
+      }
     }
   }
+  if (!example.empty())
+    std::printf("\nThe last column is a metric's name in rewards: metric(\"%s\")\n", PrintableText(example).c_str());
 }
 
 std::vector<std::string> SplitLines(const std::string& text) {
@@ -76,7 +91,9 @@ void PrintKernelText(const Evaluation& candidate, const Evaluation& baseline, co
     std::printf("error      at worst %s %s\n", ThreeDigits(error->ratio).c_str(),
                 PrintableText(WorstErrorWords(*error)).c_str());
   }
+  if (!candidate.correct) std::printf("see        docs/judging.md#verdicts\n");
   Evaluation whole = candidate;
+  if (!candidate.correct) whole.metrics.clear();  // of a kernel that fails, its sentence is what counts
   std::erase_if(whole.remarks, [](const Remark& remark) { return remark.line > 0; });
   PrintFacts(GroupFacts(whole, &registry));
   PrintLines(candidate.remarks, source);

@@ -14,7 +14,7 @@
 /* The instance: what create makes and the other functions get back. The type is ours; the host has pointers only. */
 struct kgrpo_reward {
   double correct; /* paid for a correct kernel */
-  double speedup; /* paid for each time that it is as fast as the reference */
+  double speedup; /* factor of its speedup over the reference */
   double failure; /* paid otherwise */
 };
 
@@ -26,7 +26,7 @@ static kgrpo_str options_schema(void) {
       "\"correct\": {\"title\": \"correct\", \"type\": \"number\", \"default\": 0.3,"
       "  \"description\": \"Paid for a correct kernel before its speed.\"},"
       "\"speedup\": {\"title\": \"speedup\", \"type\": \"number\", \"minimum\": 0, \"default\": 1.0,"
-      "  \"description\": \"Paid for each time that a correct kernel is as fast as the reference.\"},"
+      "  \"description\": \"Factor of the speedup of a correct kernel over the reference.\"},"
       "\"failure\": {\"title\": \"failure\", \"type\": \"number\", \"maximum\": 0, \"default\": -1.0,"
       "  \"description\": \"Paid for a kernel that is not correct, or for none.\"}}}");
 }

@@ -13,6 +13,9 @@ class Test(unittest.TestCase):
         self.assertLess(wrong, slow)
         self.assertLess(slow, fast)
 
+    def test_no_kernel(self):
+        self.assertEqual(score(example_round(outcome="failed")), -0.5)
+
     def test_cap(self):
         self.assertEqual(score(example_round(speedup=100.0), cap=4.0)["speedup"], 2.0)
 

@@ -175,7 +175,7 @@ Trouble DeviceEvaluator::Check(const OpenProblem& open, Worker& worker, const st
   uint64_t used = 0;
   for (const Case& one : cases) used = std::max(used, 2 * Layout(open.problem, *one.size, kGuardBytes).bytes());
   if (device_.CountOther(candidate_memory_.data() + used, candidate_memory_.bytes() - used, kUnused) > 0)
-    return {"out_of_bounds", "It writes far behind its tensors, to memory that it was not given."};
+    return {"out_of_bounds", "It writes far past the end of its tensors, to memory that it was not given."};
   // With its inputs copied into place on the default stream, just before: work on a stream that does not wait for that
   // one reads what was there.
   if (Trouble trouble = RunCase(worker, candidate_memory_, open.problem, cases[0], &outputs, true)) {

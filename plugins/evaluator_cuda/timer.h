@@ -92,8 +92,9 @@ class Timer {
   using AddPair = std::function<Trouble(std::vector<Pair>*)>;
 
   // Measures a candidate and the reference in memory that both have open, where launches take much of a call in more
-  // pairs than `first`, up to options.most_pairs. `check` is a reference's worker with memory that the candidate does not see: there it computes
-  // what the candidate's outputs are compared with. Trouble is the candidate's; a reference that fails throws Error.
+  // pairs than `first`, up to options.most_pairs. `check` is a reference's worker with memory that the candidate does
+  // not see: there it computes what the candidate's outputs are compared with. Trouble is the candidate's; a reference
+  // that fails throws Error.
   Trouble Measure(const Pair& first, const Side& check, const AddPair& add_pair, Timing* timing);
 
   // Compares the candidate's outputs for so many inputs with what the reference makes of them, as Measure does for the

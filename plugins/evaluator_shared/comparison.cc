@@ -73,6 +73,21 @@ double ErrorInBounds(double got, double expected, double highest, ErrorBound bou
   return allowed > 0 ? error / allowed : INFINITY;
 }
 
+// ": relative error 0.01, 1.1 times the tolerance (relative 0.005 + absolute 0.016)"
+std::string ErrorText(double got, double wanted, double times, ErrorBound bound) {
+  std::ostringstream text;
+  text.precision(3);
+  const double error = std::fabs(got - wanted);
+  if (std::isfinite(times)) {
+    text << (wanted != 0 ? ": relative error " : ": error ") << (wanted != 0 ? error / std::fabs(wanted) : error)
+         << ", " << times << " times the tolerance";
+  } else {
+    text << "; tolerance";
+  }
+  text << " (relative " << bound.relative << " + absolute " << bound.absolute << ")";
+  return text.str();
+}
+
 }  // namespace
 
 double ElementError(const Parameter& output, const uint8_t* got, const uint8_t* expected, ErrorBound bound) {
@@ -174,7 +189,7 @@ Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, c
     text << result.mismatches << " of " << elements << " elements of " << output.name << " are wrong; the worst is "
          << ElementName(output, shape, worst) << " = " << value << ", expected " << wanted;
     if (differing > 0) text << " (" << differing << " may differ)";
-    if (info.is_floating) text << " (tolerance " << bound.absolute + bound.relative * std::fabs(wanted) << ")";
+    if (info.is_floating) text << ErrorText(value, wanted, result.largest_error, bound);
     if (got_is_constant && elements > 1 && !IsConstant(expected))
       text << "; the output is constant where the correct one is not";
   }

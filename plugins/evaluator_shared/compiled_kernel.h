@@ -26,6 +26,7 @@ struct CompiledKernel {
   std::map<std::string, KernelUsage> usage;  // by the kernel's name in the PTX
   std::string route;                         // "nvcc" or "fast"
   std::vector<std::string> undefined;        // symbols that the object leaves to others; read by Compiler::Compile
+  std::string source;                        // what it was compiled from; set by Compiler::Compile
 };
 
 struct CompileOutcome {

@@ -41,7 +41,7 @@ Compiler::~Compiler() = default;
 CompileOutcome Compiler::Compile(const Problem& problem, const std::string& source, bool reference_route) {
   const auto begin = std::chrono::steady_clock::now();
   const CandidateForm form = FormOf(source);
-  const auto timed = [begin, form, &problem](CompileOutcome outcome) {
+  const auto timed = [begin, form, &problem, &source](CompileOutcome outcome) {
     if (outcome.Succeeded()) {
       const std::vector<std::string> functions = DefinedFunctions(outcome.kernel.object);
       if (form == CandidateForm::kLaunch &&
@@ -49,6 +49,7 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
         outcome.verdict = "not_compiled";
         outcome.diagnosis = "The source does not define " + problem.Signature() + ".";
       } else {
+        outcome.kernel.source = source;
         outcome.kernel.undefined = UndefinedSymbols(outcome.kernel.object);
         std::string why = CheckSymbols(outcome.kernel.undefined);
         if (why.empty() && form != CandidateForm::kLaunch) why = CheckFormSymbols(outcome.kernel.undefined);
@@ -58,9 +59,12 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
         }
       }
     }
-    // A definition that differs from the declaration put before it.
-    if (outcome.verdict == "not_compiled" && outcome.diagnosis.find("has \"C\" linkage") != std::string::npos) {
-      outcome.diagnosis += "\nThe problem asks for " + problem.Signature() + ".";
+    // A definition that differs from the declaration put before it: the compiler speaks of that.
+    const auto says = [&](const std::string& words) { return outcome.diagnosis.find(words) != std::string::npos; };
+    if (outcome.verdict == "not_compiled" &&
+        (says("has \"C\" linkage") || says("overloaded function \"" + problem.entry + "\""))) {
+      outcome.diagnosis = "It defines " + problem.entry + " with another signature than the problem's, " +
+                          problem.Signature() + ". " + outcome.diagnosis;
     }
     outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return outcome;

@@ -53,10 +53,11 @@ std::string SafeText(const std::vector<uint8_t>& bytes) {
 }  // namespace
 
 DeviceSession::DeviceSession(std::shared_ptr<const simt::Module> module,
-                             std::map<std::string, evaluator::KernelUsage> usage, const simt::Device& device,
-                             const Limits& limits)
+                             std::map<std::string, evaluator::KernelUsage> usage, std::string source,
+                             const simt::Device& device, const Limits& limits)
     : module_(std::move(module)),
       usage_(std::move(usage)),
+      source_(std::move(source)),
       device_(device),
       limits_(limits),
       memory_(limits.device_bytes),

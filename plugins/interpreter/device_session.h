@@ -66,8 +66,9 @@ class DeviceSession {
     double host_seconds = 10;    // of host code between two questions and in all, a call
   };
 
+  // `source`: what was compiled, whose lines are quoted.
   DeviceSession(std::shared_ptr<const simt::Module> module, std::map<std::string, evaluator::KernelUsage> usage,
-                const simt::Device& device, const Limits& limits);
+                std::string source, const simt::Device& device, const Limits& limits);
 
   simt::DeviceMemory& memory() { return memory_; }
 
@@ -99,6 +100,7 @@ class DeviceSession {
 
   std::shared_ptr<const simt::Module> module_;
   std::map<std::string, evaluator::KernelUsage> usage_;
+  const std::string source_;
   const simt::Device& device_;
   const Limits limits_;
   simt::DeviceMemory memory_;

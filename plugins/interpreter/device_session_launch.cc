@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <sstream>
 
+#include "evaluator_shared/compiled_kernel.h"  // KernelName
 #include "interpreter/client/cuda_types.h"
 #include "interpreter/device_session.h"
 
@@ -12,6 +14,31 @@ namespace {
 
 std::string DimText(const simt::Dim3& dim) {
   return "(" + std::to_string(dim.x) + ", " + std::to_string(dim.y) + ", " + std::to_string(dim.z) + ")";
+}
+
+// ": \"out[i] = x[i];\"", the source's line of a finding; empty where it is not known or not the source's.
+std::string QuotedLine(const std::string& source, const simt::Finding& finding) {
+  constexpr size_t kLongest = 100;
+  if (finding.line <= 0 || !finding.file.ends_with("kernel.cu")) return "";
+  std::istringstream lines(source);
+  std::string line;
+  for (int i = 0; i < finding.line; ++i) {
+    if (!std::getline(lines, line)) return "";
+  }
+  const size_t first = line.find_first_not_of(" \t\r"), last = line.find_last_not_of(" \t\r");
+  if (first == std::string::npos) return "";
+  line = line.substr(first, last - first + 1);
+  if (line.size() > kLongest) line = line.substr(0, kLongest) + "...";
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c < 0x20 || c >= 0x7f; }, '?');
+  return ": \"" + line + "\"";
+}
+
+std::string Sentence(const std::string& source, const simt::Finding& finding) {
+  if (finding.code != simt::FindingCode::kOutOfBounds) return finding.message;
+  const bool past = finding.message.find(" past the end of ") != std::string::npos;
+  return finding.message + QuotedLine(source, finding) +
+         (past ? "; guard the access: a size need not be a multiple of the block or the vector" : "");
 }
 
 // CPU time of this thread.
@@ -86,8 +113,9 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   config.latencies = device_.latencies;
   config.cooperative = launch.cooperative != 0;
 
-  const std::string what = "Kernel " + info.name + " cannot be launched with grid " + DimText(config.grid) +
-                           " and block " + DimText(config.block) + ": ";
+  const std::string name = evaluator::KernelName(info.name);
+  const std::string what = "Kernel " + name + " cannot be launched with grid " + DimText(config.grid) + " and block " +
+                           DimText(config.block) + ": ";
   const auto refuse = [&](int error, const std::string& why) {
     Stop("invalid_launch", what + why);
     return Reply{error, 0, 0, 0};
@@ -162,12 +190,12 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
                               " reaches host memory, perhaps what cudaMallocHost or cudaHostAlloc gave.");
       return {kCudaLaunchFailure, 0, 0, 0};
     }
-    Stop(code, chosen->message);
+    Stop(code, Sentence(source_, *chosen));
     return {kCudaLaunchFailure, 0, 0, 0};
   }
   if (result.status == simt::LaunchStatus::kBudgetExceeded) {
     record_->out_of_budget = true;
-    Stop("timeout", "Kernel " + info.name + " did not end within " + std::to_string(instructions_of_call_ / 1000000) +
+    Stop("timeout", "Kernel " + name + " did not end within " + std::to_string(instructions_of_call_ / 1000000) +
                         " million warp instructions" +
                         (result.unfinished.empty() ? "." : ": " + result.unfinished + "."));
     return {kCudaLaunchFailure, 0, 0, 0};

@@ -33,7 +33,7 @@ LoadedKernel::LoadedKernel(const Problem& problem, CompiledKernel compiled, std:
                            const Interpreter& interpreter)
     : kernel(std::move(compiled)),
       workers(interpreter.workers),
-      session(std::move(module), kernel.usage, interpreter.device,
+      session(std::move(module), kernel.usage, kernel.source, interpreter.device,
               {.warp_instructions = interpreter.warp_instructions,
                .device_malloc = problem.allow_device_malloc,
                .host_seconds = interpreter.host_seconds}) {}

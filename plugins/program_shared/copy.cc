@@ -197,8 +197,8 @@ void Pool::Copy::Receive(const std::string& line) {
   flight_.erase(found);
   if (request.done) {
     if (answer.failed) {
-      request.done({},
-                   Failure(KGRPO_ERROR_INTERNAL, Name() + " failed at \"" + request.method + "\": " + answer.error));
+      request.done({}, Failure(answer.refused ? KGRPO_ERROR_INVALID : KGRPO_ERROR_INTERNAL,
+                               Name() + " failed at \"" + request.method + "\": " + answer.error));
     } else {
       request.done(std::move(answer.result), nullptr);
     }

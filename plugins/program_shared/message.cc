@@ -25,6 +25,8 @@ int NestingOf(std::string_view text) {
   return deepest;
 }
 
+constexpr int kInvalidParams = -32602;
+
 constexpr const char* kStandardOutput = "; standard output is for answers alone: print to standard error";
 
 }  // namespace
@@ -68,6 +70,7 @@ Answer ParseAnswer(std::string_view line) {
     answer.result = message["result"];
   } else {
     const json& error = message["error"];
+    answer.refused = error.is_object() && error.value("code", json()) == kInvalidParams;
     const bool has_message = error.is_object() && error.contains("message") && error["message"].is_string();
     answer.error = has_message ? error["message"].get<std::string>() : error.dump();
   }

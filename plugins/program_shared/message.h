@@ -28,6 +28,7 @@ std::string CancelLine(uint64_t id);
 struct Answer {
   uint64_t id = 0;
   bool failed = false;
+  bool refused = false;   // it failed since the request's parameters are none that it takes (JSON-RPC's code -32602)
   nlohmann::json result;  // where it did not fail
   std::string error;      // where it did
 };

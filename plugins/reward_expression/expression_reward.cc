@@ -12,6 +12,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kgrpo::reward {
@@ -44,14 +45,14 @@ constexpr std::array kVariables = {
     Named{"speedup", "over the reference; 0 unless correct"},
     Named{"seconds", "the kernel's time; 0 unless correct"},
     Named{"baseline_seconds", "the reference's time"},
-    Named{"previous", "the speedup of the kernel that the round started from"},
-    Named{"best", "the greatest speedup of the trajectory's earlier rounds; 1 at first"},
+    Named{"previous_speedup", "the speedup of the kernel that the round started from"},
+    Named{"best_speedup", "the greatest of the trajectory's earlier rounds; at least 1, the reference's"},
     Named{"unchanged", "1: the coder gave back what it was given"},
-    Named{"round", "from 1"},
+    Named{"round", "from 0"},
     Named{"rounds", "how many the trajectory has"},
     Named{"not_applicable", "1: no kernel, since the suggestion does not apply to this one"},
     Named{"unclear", "1: no kernel, since the suggestion names nothing that can be done"},
-    Named{"failed", "1: no kernel, since the coder refused, was cut off, or wrote no code"}};
+    Named{"coder_error", "1: no kernel, since the coder refused, was cut off, wrote no code or failed"}};
 
 // Those of muParser that a reward may want, and ours.
 constexpr std::array kFunctions = {
@@ -126,7 +127,7 @@ Values ValuesOf(const kgrpo_reward_request& request, const kgrpo_evaluation* ker
           SpeedupOf(request.baseline, request.current),
           best,
           unchanged ? 1.0 : 0.0,
-          static_cast<double>(request.round) + 1,
+          static_cast<double>(request.round),
           static_cast<double>(request.rounds),
           not_applicable ? 1.0 : 0.0,
           unclear ? 1.0 : 0.0,
@@ -148,7 +149,8 @@ class ExpressionReward::Expression {
       CheckNames();
       Compile();
     } catch (const mu::Parser::exception_type& error) {
-      Refuse(static_cast<size_t>(std::max(error.GetPos(), 0)), Words(error));
+      const bool open = error.GetCode() == mu::ecMISSING_PARENS;
+      Refuse(open ? OpenBracket() : static_cast<size_t>(std::max(error.GetPos(), 0)), Words(error));
     }
   }
 
@@ -250,8 +252,22 @@ class ExpressionReward::Expression {
     }
   }
 
+  // Where the last bracket stands that is not closed.
+  size_t OpenBracket() const {
+    std::vector<size_t> open;
+    for (size_t at = 0; at < text_.size(); ++at) {
+      if (text_[at] == '"') at = std::min(text_.find('"', at + 1), text_.size() - 1);
+      if (text_[at] == '(') open.push_back(at);
+      if (text_[at] == ')' && !open.empty()) open.pop_back();
+    }
+    return open.empty() ? text_.size() : open.back();
+  }
+
   // `next`: where the expression goes on behind the name.
   void CheckName(size_t at, const std::string& name, size_t next) const {
+    for (const auto& [word, sign] : {std::pair("and", "&&"), std::pair("or", "||"), std::pair("not", "!")}) {
+      if (name == word) Refuse(at, name + " is no operator: use " + sign);
+    }
     const bool called = next != std::string::npos && text_[next] == '(', function = parser_.GetFunDef().contains(name);
     if (called && !function) Refuse(at, "there is no function \"" + name + "\"; " + Known("functions", kFunctions));
     if (called || parser_.GetConst().contains(name)) return;
@@ -285,7 +301,7 @@ class ExpressionReward::Expression {
       case mu::ecUNEXPECTED_PARENS:
         return "the bracket " + token + " is not expected there";
       case mu::ecMISSING_PARENS:
-        return "a bracket is not closed";
+        return "this bracket is not closed";
       case mu::ecUNTERMINATED_STRING:
         return "a text that begins with \" is not closed";
       case mu::ecTOO_MANY_PARAMS:

@@ -145,6 +145,20 @@ TEST_F(EvalKernelTest, ShowsHowNearAKernelIsToItsTolerance) {
   EXPECT_THAT(Affine("__half2float(__float2half(2.0f * x[i] + y[i]))", ""), HasSubstr("verdict    wrong\n"));
 }
 
+TEST_F(EvalKernelTest, NamesTheMetricsOfACorrectKernel) {
+  const std::string shown = Affine("2.0f * x[i] + y[i]", "");
+  EXPECT_THAT(shown, testing::ContainsRegex("\nMachine code\n  registers a thread +[0-9]+ +registers\n"));
+  EXPECT_THAT(shown, HasSubstr("\nThe last column is a metric's name in rewards: metric(\"modelled_seconds\")\n"));
+  EXPECT_THAT(shown, Not(HasSubstr("docs/judging.md")));
+}
+
+TEST_F(EvalKernelTest, SendsAWrongKernelsAuthorToTheVerdicts) {
+  const std::string shown = Affine("2.0f * x[i]", "");
+  EXPECT_THAT(shown,
+              testing::AllOf(HasSubstr("verdict    wrong\n"), HasSubstr("\nsee        docs/judging.md#verdicts\n"),
+                             Not(HasSubstr("Machine code")), Not(HasSubstr("Cross-checks"))));
+}
+
 TEST_F(EvalKernelTest, NamesHiddenSizesWhereItIsAskedTo) {
   const std::string expression = "n == 777 ? 0.0f : 2.0f * x[i] + y[i]";
   const std::string hidden = Affine(expression, "");

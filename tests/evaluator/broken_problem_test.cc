@@ -92,12 +92,15 @@ TEST_F(BrokenProblemTest, ReferenceThatIsWrong) {
   Write("reference.cu", kKernel + "  if (i < n) out[i] = 0;\n}\n" + kLaunch);
   EXPECT_THAT(Message(),  // the inputs, and so the figures, change with the evaluator's version
               MatchesRegex("DIR/reference.cu: the reference kernel is not correct \\(wrong\\): At n=1000: 1000 of 1000 "
-                           "elements of out are wrong; the worst is out.[0-9]+. = 0, expected [-0-9.]+ \\(tolerance "
-                           "[-0-9.e]+\\); the output is constant where the correct one is not."));
+                           "elements of out are wrong; the worst is out.[0-9]+. = 0, expected [-0-9.]+: relative error "
+                           "1, [-0-9.e+]+ times the tolerance \\(relative [-0-9.e]+ \\+ absolute [-0-9.e]+\\); the "
+                           "output is constant where the correct one is not."));
   Write("reference.cu", kKernel + "  out[i] = 2.0f * x[i] + y[i];\n}\n" + kLaunch);
   EXPECT_EQ(Message(),
             "DIR/reference.cu: the reference kernel is not correct (out_of_bounds): At n=1000: kernel 'k', line 3: "
-            "thread (232,0,0) of block (3,0,0) reads 4 bytes out of bounds, just behind 'x' (4000 bytes)");
+            "thread (232,0,0) of block (3,0,0) reads 4 bytes out of bounds, just past the end of 'x' (4000 bytes): "
+            "\"out[i] = 2.0f * x[i] + y[i];\"; guard the access: a size need not be a multiple of the block or the "
+            "vector");
   Write("reference.cu", "extern \"C\" void launch(const float*, const float*, float*, int) {}\n");
   EXPECT_EQ(
       Message(),
@@ -108,9 +111,12 @@ TEST_F(BrokenProblemTest, ReferenceThatIsWrong) {
 TEST_F(BrokenProblemTest, ReferenceThatIsWrongWithoutAnOracle) {
   fs::remove(folder_ / "oracle.cc");
   Write("reference.cu", kKernel + "  if (i <= n) out[i] = 2.0f * x[i] + y[i];\n}\n" + kLaunch);
-  EXPECT_EQ(Message(),
-            "DIR/reference.cu: the reference kernel is not correct (out_of_bounds): At n=1000: kernel 'k', line 3: "
-            "thread (232,0,0) of block (3,0,0) reads 4 bytes out of bounds, just behind 'x' (4000 bytes)");
+  EXPECT_EQ(
+      Message(),
+      "DIR/reference.cu: the reference kernel is not correct (out_of_bounds): At n=1000: kernel 'k', line 3: "
+      "thread (232,0,0) of block (3,0,0) reads 4 bytes out of bounds, just past the end of 'x' (4000 bytes): \"if "
+      "(i <= n) out[i] = 2.0f * x[i] + y[i];\"; guard the access: a size need not be a multiple of the block or "
+      "the vector");
 }
 
 const std::string kOracle =

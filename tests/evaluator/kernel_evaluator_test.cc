@@ -93,7 +93,13 @@ TEST_F(KernelEvaluatorTest, CompilerVerdicts) {
   EXPECT_FALSE(typo.compiled);
   const KernelEvaluation signature =
       Affine(kKernel + "extern \"C\" void launch(const float* x, float* out, int n) {}\n");
-  EXPECT_EQ(signature.verdict, "not_compiled") << signature.diagnosis;
+  EXPECT_EQ(signature.verdict, "not_compiled");
+  const std::string of_launch =
+      "It defines launch with another signature than the problem's, extern \"C\" void launch(const float* x, const "
+      "float* y, float* out, int n). It does not compile. The compiler says:";
+  EXPECT_THAT(signature.diagnosis, testing::StartsWith(of_launch));
+  EXPECT_EQ(Affine(kKernel + "void launch(float* x, float* out, int n) {}\n").diagnosis,
+            "The source does not define extern \"C\" void launch(const float* x, const float* y, float* out, int n).");
   const KernelEvaluation shared =
       Affine(WithKernel("__shared__ float s[20000]; s[i % 20000] = x[i]; if (i < n) out[i] = s[(i + 1) % 20000];"));
   EXPECT_EQ(shared.verdict, "not_compiled");

@@ -1,4 +1,5 @@
 // Element types against numpy and torch, input generation and comparison against their definitions.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
 
@@ -150,7 +151,12 @@ TEST(Comparison, Bounds) {
   EXPECT_FALSE(off.matches);
   EXPECT_EQ(off.mismatches, 1);
   EXPECT_EQ(off.sentence,
-            "1 of 4 elements of out are wrong; the worst is out[1][1] = 4.04, expected 4 (tolerance 0.036)");
+            "1 of 4 elements of out are wrong; the worst is out[1][1] = 4.04, expected 4: relative error 0.01, 1.11 "
+            "times the tolerance (relative 0.009 + absolute 0)");
+  EXPECT_THAT(CompareFloats({0.003f, 2, 3, 4}, {0, 2, 3, 4}, {1e-4, 1e-3}).sentence,
+              testing::EndsWith("expected 0: error 0.003, 3 times the tolerance (relative 0.0001 + absolute 0.001)"));
+  EXPECT_THAT(CompareFloats({NAN, 2, 3, 4}, {1, 2, 3, 4}, {1e-4, 1e-3}).sentence,
+              testing::EndsWith("= nan, expected 1; tolerance (relative 0.0001 + absolute 0.001)"));
 }
 
 TEST(Comparison, SpecialValues) {

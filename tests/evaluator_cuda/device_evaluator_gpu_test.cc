@@ -217,7 +217,7 @@ TEST_F(DeviceEvaluatorGpuTest, DeviceFaults) {
   ExpectVerdict(WithKernel("if (i < n) out[i + (1 << 30)] = 2.0f * x[i] + y[i];"), "out_of_bounds");
   // The device finds it by its guard zones, the interpreter by the instruction.
   ExpectVerdict(WithKernel("if (i < n) { out[i] = 2.0f * x[i] + y[i]; out[i + n + 3] = 1.0f; }"), "out_of_bounds",
-                "behind the end of 'out'");
+                "past the end of 'out'");
   ExpectVerdict(WithKernel("if (i == 0) *(double*)((char*)out + 4) = 1; if (i < n) out[i] = 2.0f * x[i] + y[i];"),
                 "misaligned");
   ExpectVerdict(WithKernel("if (i == 0) __trap();"), "trap");

@@ -58,7 +58,7 @@ TEST_F(ProgramPipelineTest, AnExceptionEndsTheRunAndNamesItsLine) {
       "def mine(round):\n"
       "    return round.baseline.second\n");
   EXPECT_EQ(ran.code, 1) << ran.err;
-  EXPECT_THAT(ran.err, HasSubstr("AttributeError: there is no 'second'; there are: "));
+  EXPECT_THAT(ran.err, HasSubstr("AttributeError: there is no 'second' (did you mean 'seconds'?); there are: "));
   EXPECT_THAT(ran.err, HasSubstr("(reward.py:6)"));
 }
 

@@ -80,6 +80,21 @@ TEST_F(ValidateProgram, FindsOneWhoseScoreFails) {
   EXPECT_THAT(Faulty("echoes", "no method"), HasSubstr("has no number \"score\""));
 }
 
+// The made-up evaluations lack metrics that an evaluator measures: asking for one is no failure, a missing default is.
+TEST_F(ValidateProgram, WarnsOfAMetricThatItsRequestsLack) {
+  const fs::path script = directory_.path() / "metric.py";
+  fs::copy_file(KGRPO_SOURCE_DIR "/python/kgrpo_plugin.py", directory_.path() / "kgrpo_plugin.py");
+  const auto first_failure = [&](const std::string& score) {
+    std::ofstream(script) << "from kgrpo_plugin import reward, run\n@reward\ndef one(round):\n    return " + score +
+                                 "\nrun()\n";
+    return FirstFailure({"python3", script.string()});
+  };
+  EXPECT_EQ(first_failure("round.metric('joules') if round.correct else 0"), "none");
+  EXPECT_THAT(first_failure("round.metric('registers')"),
+              AllOf(HasSubstr("reward: score of a wrong kernel: it failed: "),
+                    HasSubstr("the kernel is not correct (wrong); test round.correct first, or give a default")));
+}
+
 // A round may begin with a wrong kernel, whose speedup is 0.
 TEST_F(ValidateProgram, FindsAnIdleThatTakesTheCurrentKernelToBeCorrect) {
   const fs::path script = directory_.path() / "idle.py";

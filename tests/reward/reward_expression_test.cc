@@ -72,8 +72,8 @@ TEST(RewardExpression, NamesWhatTheRoundCameTo) {
   Round round;
   EXPECT_DOUBLE_EQ(round.Score("0.3 + log2(min(speedup, 8))"), 2.3);
   EXPECT_DOUBLE_EQ(round.Score("seconds / baseline_seconds"), 0.25);
-  EXPECT_DOUBLE_EQ(round.Score("speedup - previous"), 2);
-  EXPECT_DOUBLE_EQ(round.Score("best + 10 * round + 100 * rounds"), 5 + 30 + 400);
+  EXPECT_DOUBLE_EQ(round.Score("speedup - previous_speedup"), 2);
+  EXPECT_DOUBLE_EQ(round.Score("best_speedup + 10 * round + 100 * rounds"), 5 + 20 + 400);
   EXPECT_DOUBLE_EQ(round.Score("metric(\"registers\") / 2"), 21);
   EXPECT_DOUBLE_EQ(round.Score("clamp(speedup, 0, 3)"), 3);
   EXPECT_DOUBLE_EQ(round.Score("compiled + 2 * correct + 4 * unchanged"), 3);
@@ -93,7 +93,7 @@ TEST(RewardExpression, PaysTheOriginalsTable) {
 TEST(RewardExpression, ARoundWithoutAKernelHasItsOwn) {
   Round round;
   round.has_candidate = false;
-  const std::string own = "1 * not_applicable + 2 * unclear + 4 * failed";
+  const std::string own = "1 * not_applicable + 2 * unclear + 4 * coder_error";
   round.answer.outcome = KGRPO_CODER_NOT_APPLICABLE;
   EXPECT_DOUBLE_EQ(round.Score("7", own), 1);
   EXPECT_DOUBLE_EQ(round.Score("7"), 0);
@@ -133,7 +133,11 @@ TEST(RewardExpression, MistakesAreToldWithTheirPlace) {
       {"speedup speedup", "an operator is missing before \"speedup\""},
       {"3 $ 4", "means nothing in an expression"},
       {"speedup)", "the bracket \")\" is not expected there"},
-      {"(speedup", "a bracket is not closed"},
+      {"1 + (speedup", "at character 5 of \"1 + (speedup\": this bracket is not closed"},
+      {"(1 + max(2, metric(\")\"))", "at character 1 of \"(1 + max(2, metric(\")\"))\": this bracket is not closed"},
+      {"correct and compiled", "at character 9 of \"correct and compiled\": and is no operator: use &&"},
+      {"correct or 1", "or is no operator: use ||"},
+      {"not(correct)", "not is no operator: use !"},
       {"metric(\"x", "a text that begins with \" is not closed"},
       {"clamp(1, 2)", "too few arguments of \"clamp\""},
       {"clamp(1, 2, 3, 4)", "too many arguments of \"clamp\""},

@@ -7,6 +7,7 @@
 
 #include "harness.h"
 #include "interpreter/simt/simt.h"
+#include "interpreter/simt/time_sentence.h"  // Print
 
 namespace kgrpo::simt {
 namespace {
@@ -119,6 +120,38 @@ TEST_F(TimeSentenceTest, SaysWhatWarpsWaitFor) {
                 "bound by latency: %.0f%% waiting for DRAM, %.0f%% at barriers (about %.0f cycles a warp); occupancy",
                 100 * dram / all, 100 * barriers / all, all);
   EXPECT_THAT(Says(counts), StartsWith(expected));
+}
+
+// A limit of 100% does not mean that the device is full.
+TEST_F(TimeSentenceTest, SaysHowMuchOfTheDeviceTheGridFillsAndWhatTheLaunchCosts) {
+  Counts counts = Bare();
+  counts.issued = counts.thread_instructions = 1e6;
+  EXPECT_THAT(Says(counts), HasSubstr("; occupancy limit 100%, but the grid's 132 blocks fill 12% of that"));
+  counts.grid_blocks *= 8;
+  EXPECT_THAT(Says(counts), Not(HasSubstr("fill")));
+  for (const double issued : {1e6, 1e9}) {
+    counts.issued = issued;
+    counts.thread_instructions = 32 * issued;
+    const TimeEstimate estimate = EstimateTime(counts, {32}, device_);
+    const double share = estimate.launch_seconds / estimate.seconds;
+    if (estimate.bound == "launch") {
+      EXPECT_THAT(estimate.sentence, Not(HasSubstr("the launch costs")));
+    } else if (share > 0.2) {
+      EXPECT_THAT(estimate.sentence, HasSubstr(Print("; the launch costs %.0f%% of the time", 100 * share)));
+    } else {
+      EXPECT_THAT(estimate.sentence, Not(HasSubstr("launch")));
+    }
+  }
+}
+
+// Cycles an access are told only where fewer would do.
+TEST_F(TimeSentenceTest, SaysWhatHelpsWhereSharedMemoryHasNoBankConflicts) {
+  Counts counts = Bare();
+  counts.shared_requests = counts.shared_ideal_wavefronts = counts.shared_wavefronts = 1e9;
+  EXPECT_THAT(Says(counts), StartsWith("bound by the number of shared memory accesses, which have no bank conflicts: "
+                                       "fewer or wider ones help; "));
+  counts.shared_wavefronts = 2e9;
+  EXPECT_THAT(Says(counts), StartsWith("bound by shared memory: 2.0 cycles an access where 1.0 would do; "));
 }
 
 // The shares are of the time that is modelled, however blocks, rounds and the L2 mix what is waited for.

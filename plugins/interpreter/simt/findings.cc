@@ -97,7 +97,7 @@ std::string DescribeShared(const Grid& grid, uint64_t offset, uint32_t size) {
   if (nearest == nullptr)
     return "at byte " + std::to_string(static_cast<int64_t>(offset)) + " of shared memory, where no array is";
   const uint64_t behind = offset + size - (nearest->offset + uint64_t{nearest->bytes});
-  return std::to_string(behind) + " bytes beyond the end of shared array '" + nearest->name + "' (" +
+  return std::to_string(behind) + " bytes past the end of shared array '" + nearest->name + "' (" +
          std::to_string(nearest->bytes) + " bytes)";
 }
 

@@ -231,8 +231,8 @@ std::string DeviceMemory::Describe(DeviceAddress address) const {
   const uint64_t ahead = after != nullptr ? after->address() - address : UINT64_MAX;
   if (behind == UINT64_MAX && ahead == UINT64_MAX) return "at " + Hex(address) + ", where nothing is allocated";
   if (behind <= ahead)
-    return behind == 0 ? "just behind " + named(*before)
-                       : std::to_string(behind) + " bytes behind the end of " + named(*before);
+    return behind == 0 ? "just past the end of " + named(*before)
+                       : std::to_string(behind) + " bytes past the end of " + named(*before);
   return std::to_string(ahead) + " bytes before " + named(*after);
 }
 

@@ -10,6 +10,8 @@ namespace {
 
 constexpr double kLeastShare = 0.1;  // of the cycles, that is named
 constexpr size_t kMostShares = 3;
+constexpr double kLargeShare = 0.2;  // of the time, that the launch is named with
+constexpr double kSmallGrid = 0.75;  // of the blocks that the device has room for at once
 
 const char* WaitText(LatencyTerm term) {
   switch (term) {
@@ -83,6 +85,8 @@ std::string TimeSentence(const Counts& counts, const Device& device, const TimeE
                  }()));
   } else if (bound == "shared" && counts.exchange_wavefronts > counts.shared_wavefronts) {
     text = "bound by shuffles, which pass through the data path of shared memory";
+  } else if (bound == "shared" && counts.shared_wavefronts < 1.05 * counts.shared_ideal_wavefronts) {
+    text = "bound by the number of shared memory accesses, which have no bank conflicts: fewer or wider ones help";
   } else if (bound == "shared") {
     text = Print("bound by shared memory: %.1f cycles an access where %.1f would do",
                  counts.shared_wavefronts / std::max(1.0, counts.shared_requests),
@@ -128,8 +132,15 @@ std::string TimeSentence(const Counts& counts, const Device& device, const TimeE
   if (counts.thread_instructions < 0.7 * 32 * counts.issued) {
     text += Print("; only %.0f%% of the lanes are active", 100 * counts.thread_instructions / (32 * counts.issued));
   }
-  text += Print("; occupancy %.0f%%", 100 * estimate.occupancy.fraction);
-  if (estimate.occupancy.fraction < 0.99) text += " (limited by " + estimate.occupancy.limit + ")";
+  text += Print("; occupancy limit %.0f%%", 100 * estimate.occupancy.fraction);
+  if (estimate.occupancy.fraction < 0.99) text += " (by " + estimate.occupancy.limit + ")";
+  const double blocks = static_cast<double>(counts.grid_blocks), multiprocessors = device.multiprocessors,
+               filled = blocks / (estimate.occupancy.blocks_per_multiprocessor * multiprocessors);
+  const bool said = bound == "latency" && blocks < multiprocessors;
+  if (filled < kSmallGrid && !said)
+    text += Print(", but the grid's %.0f blocks fill %.0f%% of that", blocks, 100 * filled);
+  if (bound != "launch" && estimate.launch_seconds > kLargeShare * estimate.seconds)
+    text += Print("; the launch costs %.0f%% of the time", 100 * estimate.launch_seconds / estimate.seconds);
   return text;
 }
 

@@ -1,6 +1,6 @@
 // problem: problems/dot_product
 // bug: the size of dynamic shared memory is given in elements
-// finding: out_of_bounds in Dot: writes 4 bytes out of bounds, beyond the end of shared array '(dynamic)' (256 bytes)
+// finding: out_of_bounds in Dot: writes 4 bytes out of bounds, past the end of shared array '(dynamic)' (256 bytes)
 extern __shared__ float s[];
 
 __global__ void Dot(const float* a, const float* b, float* out, int n) {

@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/row_sum
 // bug: two arrays are carved out of dynamic shared memory, the launch asks for the first alone
-// finding: out_of_bounds in Sum: writes 4 bytes out of bounds, beyond the end of shared array '(dynamic)' (256 bytes)
+// finding: out_of_bounds in Sum: writes 4 bytes out of bounds, past the end of shared array '(dynamic)' (256 bytes)
 __global__ void Sum(const float* x, float* out) {
   extern __shared__ float memory[];
   float* tile = memory;

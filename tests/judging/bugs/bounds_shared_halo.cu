@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/row_sum
 // bug: the tile has no room for the halo that its readers want: the last thread reads behind it
-// finding: out_of_bounds in Smooth: reads, 4 bytes beyond the end of shared array 'tile' (256 bytes)
+// finding: out_of_bounds in Smooth: reads, 4 bytes past the end of shared array 'tile' (256 bytes)
 __global__ void Smooth(const float* x, float* out) {
   __shared__ float tile[64];
   __shared__ float sums[2];

@@ -1,6 +1,6 @@
 // problem: problems/dot_product
 // bug: what belongs into the second array is written behind the first
-// finding: out_of_bounds in Dot: writes 4 bytes out of bounds, beyond the end of shared array 'left' (1024 bytes)
+// finding: out_of_bounds in Dot: writes 4 bytes out of bounds, past the end of shared array 'left' (1024 bytes)
 __global__ void Dot(const float* a, const float* b, float* out, int n) {
   __shared__ float left[256], right[256];
   const int t = threadIdx.x;

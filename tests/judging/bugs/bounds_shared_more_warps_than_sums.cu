@@ -1,6 +1,6 @@
 // problem: problems/dot_product
 // bug: eight sums of warps for a block of 512 threads, which has 16 warps
-// finding: out_of_bounds in Dot: writes 4 bytes out of bounds, beyond the end of shared array 'of_warp' (32 bytes)
+// finding: out_of_bounds in Dot: writes 4 bytes out of bounds, past the end of shared array 'of_warp' (32 bytes)
 __global__ void Dot(const float* a, const float* b, float* out, int n) {
   __shared__ float of_warp[8];
   float sum = 0;

@@ -1,6 +1,6 @@
 // problem: problems/transpose
 // bug: a tile of 32 x 32 for blocks of 32 x 8 threads that step by 8 up to 40 rows
-// finding: out_of_bounds in Transpose: writes 4 bytes out of bounds, beyond the end of shared array 'tile' (4224 bytes)
+// finding: out_of_bounds in Transpose: writes 4 bytes out of bounds, past the end of shared array 'tile' (4224 bytes)
 __global__ void Transpose(const float* x, float* out, int rows, int cols) {
   __shared__ float tile[32][33];
   const int col = blockIdx.x * 32 + threadIdx.x;

@@ -72,7 +72,7 @@ std::string LabelOf(const DeclaredMetric& declared, const std::string& name) {
 
 Fact FactOf(const Metric& metric, const Evaluation& evaluation, const MetricRegistry* registry) {
   const auto& [name, value] = metric;
-  Fact fact{name, FormatMetric(name, value, registry)};
+  Fact fact{.label = name, .value = FormatMetric(name, value, registry), .name = name};
   if (const DeclaredMetric* declared = Find(registry, name)) {
     fact.label = LabelOf(*declared, name);
     if (declared->kind == KGRPO_METRIC_FRACTION) fact.fraction = value;

@@ -18,6 +18,7 @@ struct Fact {
   std::string value;  // "30"; with the 95% interval where NAME_low and NAME_high were pushed too
   // The fraction of a whole that it is, if any: of the run time for a time alone, so above 1 too.
   std::optional<double> fraction = std::nullopt;
+  std::string name = {};  // the metric's, which rewards and prompts use; empty for a remark
 };
 
 struct FactGroup {
