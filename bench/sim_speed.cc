@@ -91,7 +91,7 @@ class Bench {
       measured[simt::Mode::kPlain].trouble = {"unsupported", error.what()};
       return measured;
     }
-    DeviceSession session(module, compiled.kernel.usage, device_,
+    DeviceSession session(module, compiled.kernel.usage, kernel.source, device_,
                           {.device_malloc = kernel.open->problem().allow_device_malloc});
     const std::unique_ptr<kgrpo::interpreter::Worker> worker = workers_.Take();
     if (const Trouble trouble = session.Load(*worker, compiled.kernel.object)) {

@@ -19,6 +19,7 @@
 #include "loop/evaluate_policy.h"
 #include "loop/optimize.h"
 #include "loop/optimize_training.h"
+#include "loop/rounds_in_flight.h"  // SharedInputsSeed
 #include "loop/screen.h"
 #include "store/files.h"
 #include "store/json.h"
@@ -238,9 +239,9 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   const Evaluation start_evaluation =
       start == problem.source ? problem.baseline : parts.evaluator->Evaluate(problem.problem, start, config.seed);
   std::optional<Screen> screen;
-  if (screening_evaluator) {
+  if (screening_evaluator && start_evaluation.correct) {
     options.plan.screen = &screen.emplace(std::move(screening_evaluator), config.screen->plugin, target.folder, start,
-                                          start_evaluation, config.seed);
+                                          start_evaluation, SharedInputsSeed(config.seed, problem.name));
   }
   Console console = StandardConsole();
   const bool talks = !options.json && !globals.quiet;

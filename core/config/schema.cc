@@ -152,7 +152,10 @@ class Checker {
     if (schema.contains("required")) {
       for (const Schema& key : schema["required"]) {
         if (node.Find(key.get<std::string>()) != nullptr) continue;
-        Report(node.at, path, "the key " + key.dump() + " is missing");
+        const Schema examples = properties.value(key.get<std::string>(), Schema::object()).value("examples", Schema());
+        Report(node.at, path,
+               "the key " + key.dump() + " is missing" +
+                   (examples.empty() ? "" : "; example: " + key.get<std::string>() + ": " + examples[0].dump()));
       }
     }
     if (node.members.size() < schema.value("minProperties", size_t{0})) {

@@ -182,7 +182,8 @@ class Searching {
     if (SendAndAwait(all, &RoundsInFlight::Implement) && plan_.screen != nullptr) EvaluatePromising(slots);
   }
 
-  // Sends rounds on and waits; those that landed with an outcome are finished. False after a stop.
+  // Sends rounds on and waits; those that landed with an outcome are finished. False after a stop, and where not all
+  // that were to be evaluated were.
   bool SendAndAwait(const std::vector<Slot*>& slots, void (RoundsInFlight::*send)(Slot&)) {
     RolloutRequest request;
     request.purpose = Purpose::kHeldout;
@@ -210,7 +211,9 @@ class Searching {
       if (error.code() == KGRPO_ERROR_CANCELLED) return false;
       // The results so far were paid for: keep them.
       if (error.code() != KGRPO_ERROR_BUDGET) throw;
-      result_.ended = "the coder's own limit";
+      const bool coding = send == &RoundsInFlight::Implement;
+      result_.ended = coding ? "the coder's own limit" : "the evaluator's own limit";
+      return coding;
     } catch (...) {
       flight.Abandon();
       parts.cancelled = user;
@@ -243,9 +246,16 @@ class Searching {
       std::erase_if(waiting, take_known);
       for (const Slot* slot : waiting) kernels.push_back({slot->round.answer.source, slot->round.code_b});
       std::vector<Slot*> next;
-      for (const size_t i : screen.Next(kernels, rivals, plan_.beam, std::min(plan_.beam, left)))
-        next.push_back(waiting[i]);
+      for (const size_t i : screen.Promising(kernels, rivals, plan_.beam)) next.push_back(waiting[i]);
       if (next.empty()) break;
+      if (left == 0) {
+        // The limit kept these from an evaluation, and not the screen: they have no outcome.
+        std::set<std::string> promising;
+        for (const Slot* slot : next) promising.insert(slot->round.answer.source);
+        std::erase_if(waiting, [&](const Slot* slot) { return promising.contains(slot->round.answer.source); });
+        break;
+      }
+      next.resize(std::min({next.size(), plan_.beam, left}));
       if (!SendAndAwait(next, &RoundsInFlight::Evaluate)) return;
       left -= next.size();
       for (Slot* slot : next) {

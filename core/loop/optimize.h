@@ -6,8 +6,8 @@
 // any more, every suggestion of the coder's list is tried once on each kernel: on the start, then on the fastest ones.
 //
 // With a screen (loop/screen.h) all kernels of a wave are screened, and then evaluated from the most promising on, as
-// many at once as the beam holds, while the next one would enter it. What is evaluated depends on what was found
-// before, and not on what finished first.
+// many at once as the beam holds, while the next one may be faster than the beam's slowest. What is evaluated depends
+// on what was found before, and not on what finished first.
 #ifndef KGRPO_LOOP_OPTIMIZE_H
 #define KGRPO_LOOP_OPTIMIZE_H
 
@@ -72,7 +72,8 @@ struct SearchResult {
   uint64_t waves = 0;
   double cost = 0;        // of the coder, US dollars
   double seconds = 0;     // of the clock
-  std::string ended;      // why: "200 evaluations", "the time", "the cost", "the coder's own limit", "nothing new",
+  std::string ended;      // why: "200 evaluations", "the time", "the cost", "the coder's own limit", "the evaluator's own
+                          // limit", "nothing new",
                           // "all suggestions of the coder's list were tried", "stopped by the user"
   bool stopped = false;   // by the user
   bool diverged = false;  // --train: the training; its candidates are as good as any

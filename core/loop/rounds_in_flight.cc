@@ -24,7 +24,15 @@ kgrpo_sampling SamplingOf(const SamplingConfig& config) {
   return sampling;
 }
 
+std::string InputsStream(const std::string& problem) {
+  return "inputs/" + problem;
+}
+
 }  // namespace
+
+uint64_t SharedInputsSeed(uint64_t run_seed, const std::string& problem) {
+  return Keyed(run_seed, InputsStream(problem), {}, 0);
+}
 
 RoundsInFlight::RoundsInFlight(const PipelineConfig& config, PipelineParts& parts, WorkerPool& pool,
                                const RolloutRequest& request)
@@ -254,12 +262,12 @@ void RoundsInFlight::Judge(Slot& slot) {
   if (round.answer.outcome != KGRPO_CODER_OK) return Score(slot);
   round.unchanged = round.answer.source == round.code_b;
   const uint64_t number = slot.trajectory.record().trajectory;
-  const std::string stream = "inputs/" + slot.trajectory.problem().name;
+  const std::string& problem = slot.trajectory.problem().name;
   const bool fresh_inputs = config_.loop.fresh_inputs;
-  round.evaluation_seed = fresh_inputs
-                              ? Keyed(config_.seed, stream,
-                                      {static_cast<uint64_t>(request_.purpose), request_.step, number, round.round}, 0)
-                              : Keyed(config_.seed, stream, {}, 0);
+  round.evaluation_seed =
+      fresh_inputs ? Keyed(config_.seed, InputsStream(problem),
+                           {static_cast<uint64_t>(request_.purpose), request_.step, number, round.round}, 0)
+                   : SharedInputsSeed(config_.seed, problem);
   if (round.unchanged && !fresh_inputs) {
     round.evaluation = slot.trajectory.current();
     return Score(slot);

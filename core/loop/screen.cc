@@ -108,8 +108,8 @@ double Screen::SlowestOfBeam(const std::set<std::string>& rivals, size_t beam) c
   return seconds[std::min(beam, seconds.size()) - 1];
 }
 
-std::vector<size_t> Screen::Next(const std::vector<Kernel>& kernels, const std::set<std::string>& rivals, size_t beam,
-                                 size_t most) const {
+std::vector<size_t> Screen::Promising(const std::vector<Kernel>& kernels, const std::set<std::string>& rivals,
+                                      size_t beam) const {
   const double slowest = SlowestOfBeam(rivals, beam);
   std::vector<std::pair<double, size_t>> order;  // in the order given where times are equal
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -122,13 +122,12 @@ std::vector<size_t> Screen::Next(const std::vector<Kernel>& kernels, const std::
     if (prediction.uncertain || prediction.seconds < slowest) order.emplace_back(prediction.seconds, i);
   }
   std::ranges::sort(order);
-  std::vector<size_t> next;
+  std::vector<size_t> promising;
   std::set<std::string> sources;
   for (const auto& [seconds, i] : order) {
-    if (next.size() == most) break;
-    if (sources.insert(kernels[i].source).second) next.push_back(i);
+    if (sources.insert(kernels[i].source).second) promising.push_back(i);
   }
-  return next;
+  return promising;
 }
 
 }  // namespace kgrpo

@@ -53,11 +53,11 @@ class Screen {
   struct Kernel {
     std::string source, parent;
   };
-  // Which of the kernels to measure next, at most `most` different ones, from the most promising on; those that the
-  // screen cannot tell about come first. `rivals`: the measured kernels whose `beam` fastest are the beam. Kernels that
-  // the screen found wrong are never among them.
-  std::vector<size_t> Next(const std::vector<Kernel>& kernels, const std::set<std::string>& rivals, size_t beam,
-                           size_t most) const;
+  // Which of the kernels are worth measuring, each source once, from the most promising on; those that the screen
+  // cannot tell about come first. `rivals`: the measured kernels whose `beam` fastest are the beam. Kernels that the
+  // screen found wrong are never among them.
+  std::vector<size_t> Promising(const std::vector<Kernel>& kernels, const std::set<std::string>& rivals,
+                                size_t beam) const;
 
  private:
   struct Prediction {

@@ -27,7 +27,8 @@ constexpr std::string_view kSchema = R"json({
   "required": ["score"],
   "properties": {
     "score": {"title": "Score of a kernel", "type": "string", "minLength": 1,
-      "description": "Of a round in which the coder wrote a kernel. Example: compiled == 0 ? -1 : correct == 0 ? -0.5 : 0.3 + log2(min(speedup, 8))"},
+      "description": "Of a round in which the coder wrote a kernel.",
+      "examples": ["compiled == 0 ? -1 : correct == 0 ? -0.5 : 0.3 + log2(min(speedup, 8))"]},
     "no_kernel": {"title": "Score of a round without a kernel", "type": "string", "minLength": 1,
       "default": "not_applicable ? 0 : -0.5",
       "description": "Of a round in which the coder wrote none."}
@@ -154,9 +155,9 @@ class ExpressionReward::Expression {
     }
   }
 
-  // Throws for a metric("...") that is none of `declared` and looks like one of them, and appends the others to
+  // Throws for a metric("...") that is none of `declared` and looks like one of them, and adds the others to
   // `unknown`. A declared name that ends in '/' or '.' is that of a family.
-  void CheckMetrics(const std::vector<std::string>& declared, std::vector<std::string>* unknown) const {
+  void CheckMetrics(const std::vector<std::string>& declared, std::set<std::string>* unknown) const {
     for (size_t at = 0; (at = text_.find("metric", at)) != std::string::npos; ++at) {
       if (at > 0 && (std::isalnum(static_cast<unsigned char>(text_[at - 1])) != 0 || text_[at - 1] == '_')) continue;
       const size_t bracket = text_.find_first_not_of(" \t\n", at + std::string_view("metric").size());
@@ -170,7 +171,7 @@ class ExpressionReward::Expression {
       if (known) continue;
       const std::string closest = Closest(name, declared);
       if (closest.empty()) {
-        unknown->push_back(name);
+        unknown->insert(name);
       } else {
         Refuse(quote, "no part declares a metric \"" + name + "\"; did you mean \"" + closest + "\"?");
       }
@@ -372,8 +373,8 @@ std::string ExpressionReward::Warning() const {
   return no_kernel_->Warning(ValuesOf(request, nullptr, false), "a round without a kernel");
 }
 
-std::vector<std::string> ExpressionReward::CheckMetrics(const std::vector<std::string>& declared) const {
-  std::vector<std::string> unknown;
+std::set<std::string> ExpressionReward::CheckMetrics(const std::vector<std::string>& declared) const {
+  std::set<std::string> unknown;
   score_->CheckMetrics(declared, &unknown);
   no_kernel_->CheckMetrics(declared, &unknown);
   return unknown;

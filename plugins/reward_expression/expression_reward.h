@@ -5,6 +5,7 @@
 #include <kgrpo/reward.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,7 @@ class ExpressionReward {
 
   // Throws for a metric("...") that is none of the declared ones and looks like one of them: it is misspelt. Returns
   // the other undeclared ones: an evaluator may measure what it did not declare, so they may exist. [any thread]
-  std::vector<std::string> CheckMetrics(const std::vector<std::string>& declared) const;
+  std::set<std::string> CheckMetrics(const std::vector<std::string>& declared) const;
 
   // The score of the current kernel as if it were new work. [any thread]
   double Idle(const kgrpo_reward_request& request) const;

@@ -28,7 +28,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_reward** ou
         [&](const kgrpo_metric_declaration& metric) { declared.push_back(Copy(metric.name)); });
     for (const std::string& name : made->reward.CheckMetrics(declared)) {
       Host(host).Warn("no part declares a metric \"" + name +
-                      "\"; if the evaluator does not measure it, the run ends at the first kernel");
+                      "\"; if the evaluator does not measure it, the run ends where it is first needed");
     }
     if (const std::string warning = made->reward.Warning(); !warning.empty()) Host(host).Warn(warning);
     *out = made.release();

@@ -52,7 +52,7 @@ ArrayTensor GradientReduction::Gradients(const ParameterSpan& span) const {
 void GradientReduction::Start() {
   final_.assign(buckets_.size(), 0);
   begun_ = 0;
-  finished_ = ranks_.alone();
+  finished_ = false;
   failure_ = nullptr;
 }
 

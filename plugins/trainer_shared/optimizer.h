@@ -50,7 +50,8 @@ class Optimizer {
   // Accumulates this rank's part of a step's gradients, and sums them over the ranks: calls piece(i, final) for each of
   // `count` pieces of work until it returns false. `final` is null but for the last backward pass, whose policy it may
   // be given (PolicyClient::Differentiate). Every rank calls this, also with nothing to do, and calls no collective in
-  // `piece`. What a piece throws is thrown once no reduction is under way: the other ranks are not left waiting in one.
+  // `piece`. What a piece throws is thrown once no reduction is under way, so that no other rank waits in one. After an
+  // error of the device itself the ranks that wait are ended by the host (loop/hang.h).
   void Accumulate(size_t count, const std::function<bool(size_t, const kgrpo_gradient_sink* final)>& piece);
 
   // Takes a step with the gradients of the last Accumulate; `loss` is the same on each. Throws

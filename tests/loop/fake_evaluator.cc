@@ -109,7 +109,9 @@ kgrpo_error* EvaluateSource(kgrpo_evaluator* self, kgrpo_problem* problem, const
       sink.put(sink.context, view.c());
       return;
     }
-    ++(request->thorough ? knobs().thorough : knobs().evaluations);
+    const int before = (request->thorough ? knobs().thorough : knobs().evaluations)++;
+    if (!request->thorough && knobs().budget_after_evaluations > 0 && before >= knobs().budget_after_evaluations)
+      throw Error(KGRPO_ERROR_BUDGET, "no evaluation is left");
     if (request->thorough && knobs().cancel_in_thorough) {
       knobs().cancelled = true;
       throw Error(KGRPO_ERROR_CANCELLED, "cancelled");

@@ -27,7 +27,7 @@ void Reset() {
   k.policy_suggests = -1;
   k.first_answer_after = k.calls_at_first_answer = 0;
   k.not_finite_at = k.cancel_after_updates = k.coder_calls = k.evaluations = k.thorough = k.updates = 0;
-  k.screenings = k.cancel_after_screenings = 0;
+  k.screenings = k.cancel_after_screenings = k.budget_after_evaluations = 0;
 }
 
 uint64_t Mix(uint64_t value) {

@@ -5,6 +5,7 @@
 #include "loop/candidate_lines.h"
 #include "loop/candidate_table.h"
 #include "loop/optimize.h"
+#include "loop/rounds_in_flight.h"  // SharedInputsSeed
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +38,7 @@ class ScreenTest : public testing::Test {
     std::unique_ptr<Screen> screen;
     if (!kind.empty()) {
       screen = std::make_unique<Screen>(fakes::ScreenEvaluator(kind), kind, open.directory, open.source, open.baseline,
-                                        config_.seed);
+                                        SharedInputsSeed(config_.seed, open.name));
     }
     plan_.screen = screen.get();
     return kgrpo::Search(config_, parts_, open, open.source, open.baseline, *pool_, plan_,
@@ -110,7 +111,7 @@ TEST_F(ScreenTest, WhatIsMadeFromAFastKernelIsNotTakenForAnAverageOne) {
   }
   screen.Judge("next", 1);
   screen.Judge("from the start", 1);
-  EXPECT_THAT(screen.Next({{"from the start", problem.source}, {"next", "fast6"}}, {"fast5", "fast6"}, 2, 4),
+  EXPECT_THAT(screen.Promising({{"from the start", problem.source}, {"next", "fast6"}}, {"fast5", "fast6"}, 2),
               testing::ElementsAre(1));
 }
 
@@ -229,6 +230,26 @@ TEST_F(ScreenTest, ScreenedOutKernelsDoNotKeepTheSearchGoing) {
     return;
   }
   FAIL() << "no technique makes this problem's kernels slower";
+}
+
+TEST_F(ScreenTest, WhatTheLimitLeavesIsNotScreenedOut) {
+  for (const uint64_t evaluations : {1, 2, 5}) {
+    plan_.evaluations = evaluations;
+    const SearchResult result = Search("constant");
+    EXPECT_EQ(result.evaluations, evaluations);
+    EXPECT_EQ(result.screened_slow, 0U) << "fewer predictions than it takes to keep one out";
+    for (const SearchCandidate& candidate : result.candidates)
+      EXPECT_TRUE(candidate.outcome != kScreenedOut || !candidate.screening->correct);
+  }
+}
+
+TEST_F(ScreenTest, AnEvaluatorsOwnLimitEndsTheSearchWithWhatWasFound) {
+  fakes::knobs().evaluations = 0;
+  fakes::knobs().budget_after_evaluations = 11;
+  const SearchResult result = Search("constant");
+  EXPECT_EQ(result.ended, "the evaluator's own limit");
+  EXPECT_GT(result.evaluations, 0U);
+  EXPECT_LE(result.evaluations, 11U);
 }
 
 TEST_F(ScreenTest, EndsAtTheEvaluationsTheTimeAndAStop) {

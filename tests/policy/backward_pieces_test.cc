@@ -1,5 +1,8 @@
-// A backward pass tells of each element of the gradients once, when it adds nothing more there: for heads of their own
-// and tied ones, biases, norms of queries and keys, adapters, and passes of several chunks.
+// A backward pass tells of each element of the gradients once, when it adds nothing more there, the last layer's first
+// and before the first layer's are computed: for heads of their own and tied ones, biases, norms of queries and keys, adapters, and passes of several chunks.
+#include <algorithm>
+#include <functional>
+
 #include "pieces.h"
 
 namespace kgrpo::policy {
@@ -8,17 +11,35 @@ namespace {
 class PiecesTest : public ::testing::TestWithParam<std::string> {
  protected:
   // Two backward passes, of which the second tells.
-  void Run(Policy& policy, const at::Tensor& gradients) const {
+  void Run(Policy& policy, const std::vector<ParameterSpec>& specs, const at::Tensor& gradients) const {
     ToldPieces pieces;
+    std::vector<double> at_first;  // all gradients when the first piece was told
     for (const bool last : {false, true}) {
       std::vector<float> logprobs(sequences_.token_count);
       const auto coefficients = expected_["coefficients"].get<std::vector<float>>();
       ForwardContextPtr context = policy.Forward(sequences_.views, Copy::kCurrent, 1.0, true, ViewOf(logprobs), {});
-      policy.Backward(std::move(context), ViewOf(coefficients),
-                      last ? [&](const at::Tensor& piece) { pieces.Add(piece); } : Policy::GradientsFinal());
+      const Policy::GradientsFinal tell = [&](const at::Tensor& piece) {
+        if (pieces.count() == 0) at_first = ToDoubles(gradients);
+        pieces.Add(piece);
+      };
+      policy.Backward(std::move(context), ViewOf(coefficients), last ? tell : Policy::GradientsFinal());
     }
     pieces.ExpectAllOnceAndFinal(gradients);
-    EXPECT_GE(pieces.count(), static_cast<size_t>(policy.config().layer_count));
+    const std::vector<LayerPiece> layers = LayerPieces(specs, gradients.numel());
+    std::vector<int64_t> order;
+    for (const int64_t begin : pieces.Begins()) {
+      const auto piece = std::ranges::find(layers, begin - gradients.storage_offset(), &LayerPiece::begin);
+      ASSERT_NE(piece, layers.end());
+      order.push_back(piece->layer);
+    }
+    EXPECT_TRUE(std::ranges::is_sorted(order, std::greater<>()));
+    const std::vector<double> final = ToDoubles(gradients);
+    const auto first_layer = std::ranges::find(layers, 0, &LayerPiece::layer);
+    ASSERT_NE(first_layer, layers.end());
+    if (policy.config().layer_count == 1) return;
+    EXPECT_FALSE(std::equal(final.begin() + first_layer->begin, final.begin() + first_layer->end,
+                            at_first.begin() + first_layer->begin))
+        << "the first layer's gradients were final before the last layer's were told";
   }
 
   nlohmann::json expected_ = Expected(GetParam());
@@ -31,7 +52,7 @@ TEST_P(PiecesTest, AreAllOfTheGradientsOnceAndFinal) {
     options.max_tokens_per_chunk = tokens;
     options.activation_memory_mib = memory;
     Policy policy(options, 0);
-    Run(policy, policy.gradients().buffer());
+    Run(policy, policy.gradients().specs(), policy.gradients().buffer());
   }
 }
 
@@ -40,11 +61,10 @@ TEST_P(PiecesTest, AreAllOfAnAdapterOnceAndFinal) {
   options.adapter.emplace();
   options.adapter->rank = 2;
   Policy policy(options, 0);
-  Run(policy, policy.adapter()->gradients().buffer());
+  Run(policy, policy.adapter()->gradients().specs(), policy.adapter()->gradients().buffer());
 }
 
-// The norms lie behind all matrices, and a tied head is the embedding: the last layer's pieces come first all the same.
-TEST_P(PiecesTest, ComeFromTheLastLayerToTheFirst) {
+TEST_P(PiecesTest, OfALayerAreItsParameters) {
   Policy policy(GoldenOptions(GetParam()), 0);
   const std::vector<ParameterSpec>& specs = policy.gradients().specs();
   const std::vector<LayerPiece> pieces = LayerPieces(specs, policy.gradients().buffer().numel());

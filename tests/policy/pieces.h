@@ -17,6 +17,13 @@ class ToldPieces {
  public:
   void Add(const at::Tensor& piece) { told_.emplace_back(piece.storage_offset(), ToDoubles(piece)); }
 
+  // Where each piece begins, as they were told.
+  std::vector<int64_t> Begins() const {
+    std::vector<int64_t> begins;
+    for (const auto& [begin, values] : told_) begins.push_back(begin);
+    return begins;
+  }
+
   // Every element of `buffer` was told once, and had its last value by then.
   void ExpectAllOnceAndFinal(const at::Tensor& buffer) const {
     const std::vector<double> final = ToDoubles(buffer);

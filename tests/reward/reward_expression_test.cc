@@ -175,7 +175,7 @@ TEST(RewardExpression, SuggestsTheMetricThatWasMeant) {
             "\"registerz\"; did you mean \"registers\"?");
   EXPECT_EQ(error("metric( \"registers\" ) + metric(\"seconds/dram\")"), "nothing was thrown");
   const ExpressionReward undeclared(R"x({"score": "metric(\"joules\") - metric(\"registers\")", "no_kernel": "0"})x");
-  EXPECT_EQ(undeclared.CheckMetrics(declared), std::vector<std::string>{"joules"}) << "it may be measured all the same";
+  EXPECT_EQ(undeclared.CheckMetrics(declared), std::set<std::string>{"joules"}) << "it may be measured all the same";
 }
 
 TEST(RewardExpression, SeveralThreadsScoreAtOnce) {
