@@ -17,6 +17,8 @@
 #include "base/cancel.h"
 #include "base/console.h"
 #include "base/visible_gpus.h"
+#include "cli/variant_check.h"
+#include "config/changes.h"
 #include "store/database.h"
 #include "store/files.h"
 #include "store/run_folder.h"
@@ -48,13 +50,20 @@ State StateOf(const PlannedRun& planned) {
   const fs::path folder = planned.config.output_dir;
   if (!fs::exists(folder / "run.sqlite")) return State::kNew;
   const RunProgress progress = ReadProgress(folder / "run.sqlite");
-  if (fs::exists(FileOf(planned)) && ReadFile(FileOf(planned)) != planned.config.resolved_yaml) {
-    throw Error(KGRPO_ERROR_INVALID, folder.string() + " holds a run of another configuration, that in " +
-                                         FileOf(planned).string() +
-                                         ": give the experiment another output_dir, or start again with --overwrite");
+  if (progress.steps == 0 && !progress.finished) return State::kNew;  // it has nothing to lose
+  const std::string before = fs::exists(FileOf(planned)) ? ReadFile(FileOf(planned)) : planned.config.resolved_yaml;
+  if (before != planned.config.resolved_yaml) {
+    const auto changes = ChangesBetween(before, planned.config.resolved_yaml);
+    const std::string differ = changes && !changes->empty()
+                                   ? " (" + NamesOf(*changes) + (changes->size() == 1 ? " differs)" : " differ)")
+                                   : "";
+    throw Error(KGRPO_ERROR_INVALID,
+                folder.string() + " holds a run of another configuration, that in " + FileOf(planned).string() +
+                    differ +
+                    ": to continue it, repeat the --set options that it was started with; otherwise give the "
+                    "experiment another output_dir, or start again with --overwrite");
   }
-  if (progress.finished) return State::kFinished;
-  return progress.steps > 0 ? State::kUnfinished : State::kNew;
+  return progress.finished ? State::kFinished : State::kUnfinished;
 }
 
 void WriteList(const fs::path& folder, const std::vector<PlannedRun>& runs) {
@@ -82,6 +91,16 @@ std::string FreestGpu(const std::vector<std::string>& gpus, const std::map<pid_t
   };
   const auto freest = std::ranges::min_element(gpus, {}, jobs);
   return freest == gpus.end() ? "" : *freest;
+}
+
+// A mistake that is the one variant's is found by its first run at once.
+void CheckVariants(const Globals& globals, const std::vector<std::pair<const PlannedRun*, State>>& waiting) {
+  std::vector<const PlannedRun*> runs;
+  for (const auto& [planned, state] : waiting) runs.push_back(planned);
+  const auto is_other = [&](const PlannedRun* planned) { return planned->run.variant != runs.front()->run.variant; };
+  if (std::ranges::none_of(runs, is_other)) return;
+  Session session(globals);
+  CheckVariantParts(session, runs, nullptr);
 }
 
 // Starts `kgrpo-host run` or `resume` for one of the runs; returns its process.
@@ -140,29 +159,37 @@ std::vector<PlannedRun> PlanExperiment(Session& session, const LoadRequest& requ
                                        const std::vector<ExperimentRun>& runs) {
   std::vector<PlannedRun> planned;
   std::vector<Diagnostic> mistakes;
+  const auto add = [&mistakes](const Diagnostic& mistake) {  // once, and not for each seed
+    const bool known =
+        std::ranges::any_of(mistakes, [&](const Diagnostic& other) { return other.ToString() == mistake.ToString(); });
+    if (!known) mistakes.push_back(mistake);
+  };
   std::map<std::string, const ExperimentRun*> by_configuration;
   const std::string output_dir = session.Load(request).output_dir;
   for (const ExperimentRun& run : runs) {
     LoadRequest own = request;
     own.settings.insert(own.settings.end(), run.settings.begin(), run.settings.end());
     own.settings.push_back("output_dir=" + nlohmann::json(output_dir).dump());
+    own.run_settings = run.settings.size() + 1;
+    own.run_name = NameOfVariant(run);
     try {
       const auto [same, is_new] = by_configuration.emplace(session.Load(own).resolved_yaml, &run);
       if (!is_new) {
-        mistakes.push_back(
-            {run.at, "",
+        add({run.at, "",
              "the variant \"" + run.variant + "\" changes nothing: it is the same as \"" + same->second->variant + "\"",
              ""});
       }
       own.settings.back() = "output_dir=" + nlohmann::json((fs::path(output_dir) / run.folder).string()).dump();
       planned.push_back({run, session.Load(own)});
+      for (auto& [option, place] : planned.back().config.option_places) {
+        if (place == own.run_name) place = run.PlaceOf(option).ToString() + ": " + own.run_name;
+      }
     } catch (const ConfigError& error) {
-      for (Diagnostic mistake : error.diagnostics()) {
-        if (mistake.at.line == 0)
-          mistake = {run.at, mistake.path, run.variant + ": " + mistake.message, mistake.suggestion};
-        const bool known = std::ranges::any_of(
-            mistakes, [&](const Diagnostic& other) { return other.ToString() == mistake.ToString(); });
-        if (!known) mistakes.push_back(std::move(mistake));
+      for (const Diagnostic& mistake : error.diagnostics()) {
+        if (mistake.at.line > 0)
+          add(mistake);
+        else
+          add({run.PlaceOf(mistake.path), mistake.path, run.variant + ": " + mistake.message, mistake.suggestion});
       }
     }
   }
@@ -171,6 +198,10 @@ std::vector<PlannedRun> PlanExperiment(Session& session, const LoadRequest& requ
     throw ConfigError(std::move(mistakes));
   }
   return planned;
+}
+
+std::string NameOfVariant(const ExperimentRun& run) {
+  return "variant \"" + run.variant + "\"";
 }
 
 std::string RefusalOf(const PlannedRun& planned) {
@@ -206,6 +237,7 @@ int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, c
       waiting.emplace_back(&planned, state);
     }
   }
+  CheckVariants(globals, waiting);
   fs::create_directories(folder);
   WriteList(folder, runs);
   const size_t total = waiting.size() + finished;

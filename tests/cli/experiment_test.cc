@@ -78,7 +78,12 @@ TEST_F(ExperimentCliTest, GoesOnWithWhatIsNotFinished) {
   EXPECT_EQ(rest.code, 0) << rest.err;
   EXPECT_THAT(rest.out, HasSubstr("1 of 4 runs are finished"));
   EXPECT_TRUE(fs::exists(directory_.path() / "runs/short/seed-2/final"));
-  EXPECT_EQ(Run("ab.yaml --set loop.max_steps=4").code, 3) << "another configuration's runs are there";
+  const Result changed = Run("ab.yaml --set loop.max_steps=4");
+  EXPECT_EQ(changed.code, 3);
+  EXPECT_EQ(changed.err,
+            "error: runs/base/seed-1 holds a run of another configuration, that in runs/base/seed-1.yaml "
+            "(loop.max_steps differs): to continue it, repeat the --set options that it was started with; otherwise "
+            "give the experiment another output_dir, or start again with --overwrite\n");
   EXPECT_EQ(Run("check ab.yaml --file-only").code, 0) << "what is finished is no hindrance to the others";
   const Result other = Run("check ab.yaml --file-only --set loop.max_steps=4");
   EXPECT_EQ(other.code, 1);
@@ -86,10 +91,15 @@ TEST_F(ExperimentCliTest, GoesOnWithWhatIsNotFinished) {
 }
 
 TEST_F(ExperimentCliTest, RefusesWhatWouldCompareNothing) {
-  Write("same.yaml", "extends: p.yaml\noutput_dir: runs\nvariants:\n  twin: {seed: 5}\n");
-  const Result same = Run("same.yaml");
-  EXPECT_EQ(same.code, 3);
-  EXPECT_THAT(same.err, HasSubstr("same.yaml:4:3: the variant \"twin\" changes nothing"));
+  Write("same.yaml", "extends: p.yaml\noutput_dir: runs\nvariants:\n  twin: {name: p}\nname: p\nseeds: [1, 2]\n");
+  for (const char* command : {"check same.yaml", "run same.yaml"}) {
+    const Result same = Run(command);
+    EXPECT_EQ(same.code, 3);
+    const std::string once = "same.yaml:4:3: the variant \"twin\" changes nothing: it is the same as \"base\"";
+    const size_t at = same.err.find(once);
+    ASSERT_NE(at, std::string::npos) << same.err;
+    EXPECT_EQ(same.err.find(once, at + 1), std::string::npos) << "not once a seed: " << same.err;
+  }
   EXPECT_FALSE(fs::exists(directory_.path() / "runs"));
   EXPECT_EQ(Run("ab.yaml --variant nobody").code, 3);
   EXPECT_EQ(Run("p.yaml --variant base").code, 3);
@@ -102,6 +112,45 @@ TEST_F(ExperimentCliTest, RefusesWhatWouldCompareNothing) {
   EXPECT_THAT(resolved.out, HasSubstr("seed: 1  # run short/seed-1\n"));
   EXPECT_THAT(resolved.out, HasSubstr("  batch_size: 2  # --set\n"));
   EXPECT_THAT(Run("check ab.yaml").err, HasSubstr("4 runs: base/seed-1, base/seed-2, short/seed-1, short/seed-2"));
+}
+
+// Mistakes that only the plugins can find, each at its place; found before the first run, and once for all seeds.
+TEST_F(ExperimentCliTest, FindsTheMistakesOfEachVariantFirst) {
+  Write("broken.yaml",
+        "extends: p.yaml\noutput_dir: runs\nvariants:\n"
+        "  log: {reward.plugin: reward_expression, reward.options.score: log2(speedupp)}\n"
+        "  metric:\n    reward:\n      plugin: reward_expression\n      options:\n        score: metric(\"commentz\")\n"
+        "  short: {loop.rounds: 1}\nseeds: [1, 2]\n");
+  const std::string log =
+      "broken.yaml:4:65: variant \"log\": reward (reward_expression): options.score: at character 6 of ";
+  const std::string metric =
+      "broken.yaml:9:16: variant \"metric\": reward (reward_expression): options.score: at character 8 of ";
+  for (const char* command : {"check broken.yaml", "run broken.yaml"}) {
+    const Result result = Run(command);
+    EXPECT_EQ(result.code, 3) << command;
+    EXPECT_THAT(result.err, testing::AllOf(HasSubstr(log), HasSubstr(metric))) << command;
+    EXPECT_EQ(result.err.find(log, result.err.find(log) + 1), std::string::npos) << "not once a seed";
+    EXPECT_FALSE(fs::exists(directory_.path() / "runs")) << command;
+  }
+  EXPECT_THAT(Run("check broken.yaml").err, HasSubstr("broken.yaml: 2 mistakes\n"));
+  EXPECT_THAT(Run("check broken.yaml --variant log").err, HasSubstr(log));
+  EXPECT_EQ(Run("check broken.yaml --variant short").code, 0);
+  EXPECT_EQ(Run("run broken.yaml --variant short").code, 0) << "the other variants are not run";
+}
+
+// It failed in its first step, so nothing is lost where the file is corrected and the same command given again.
+TEST_F(ExperimentCliTest, ARunWithoutAStepTakesTheCorrectedFile) {
+  Write("fix.yaml",
+        "extends: p.yaml\noutput_dir: runs\nseeds: [1]\nreward: {plugin: reward_expression, options: {score: "
+        "metric(\"qqqqqqqqqqqq\")}}\n");
+  const Result failed = Run("fix.yaml");
+  EXPECT_NE(failed.code, 0);
+  EXPECT_THAT(failed.err, HasSubstr("(no checkpoint was written yet; correct the pipeline file and start the run "
+                                    "again)"));
+  EXPECT_THAT(failed.err, testing::Not(HasSubstr("kgrpo-host resume")));
+  Write("fix.yaml", "extends: p.yaml\noutput_dir: runs\nseeds: [1]\n");
+  const Result fixed = Run("fix.yaml");
+  EXPECT_EQ(fixed.code, 0) << fixed.err;
 }
 
 // Each reward is on a scale of its own; the rounds are known, so each reward can tell what it would have paid.
