@@ -1,5 +1,5 @@
-// `kgrpo-host check FILE`: everything short of running. All mistakes of the file, all missing plugins, then the parts
-// made and the problems opened.
+// `kgrpo-host check FILE`: a pipeline file without running it. All mistakes of the file, all missing plugins, then the
+// parts made and the problems opened.
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -296,7 +296,7 @@ void PrintText(const CheckOptionsGiven& given, const Findings& findings) {
 
 void AddCheckCommand(CLI::App& app, const Globals& globals, Action* action) {
   auto given = std::make_shared<CheckOptionsGiven>();
-  CLI::App* command = app.add_subcommand("check", "Check a pipeline file: everything short of running it");
+  CLI::App* command = app.add_subcommand("check", "Check a pipeline file without running it");
   command->add_option("FILE", given->file, "The pipeline file")->required();
   AddSetOption(command, &given->settings, "Changes one key of the file");
   command->add_flag(

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -137,8 +138,29 @@ int CodeOf(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : kFailed;
 }
 
+// "base, seed 1: step 12 of 270; log, seed 1: step 9 of 270".
+std::string ProgressOf(const std::map<pid_t, Job>& under_way) {
+  std::string text;
+  for (const auto& [process, job] : under_way) {
+    uint64_t steps = 0, done = 0;
+    for (const StageConfig& stage : job.planned->config.stages) steps += stage.steps;
+    try {
+      const fs::path database = fs::path(job.planned->config.output_dir) / "run.sqlite";
+      if (fs::exists(database)) done = ReadProgress(database).steps;
+    } catch (const Error&) {
+      // It is being made just now.
+    }
+    text += (text.empty() ? "" : "; ") + NameOf(job.planned->run) + ": step " + std::to_string(done) + " of " +
+            std::to_string(steps);
+  }
+  return text;
+}
+
 // Waits for one of the processes. A stop that was asked of us by a signal to us alone is handed on.
-std::pair<pid_t, int> WaitForOne(const std::map<pid_t, Job>& under_way) {
+std::pair<pid_t, int> WaitForOne(const std::map<pid_t, Job>& under_way, bool shows_progress) {
+  constexpr std::chrono::seconds kProgressEvery{30};
+  auto shown = std::chrono::steady_clock::now();
+  std::string last;
   for (bool told = false;;) {
     int status = 0;
     const pid_t ended = ::waitpid(-1, &status, WNOHANG);
@@ -148,6 +170,13 @@ std::pair<pid_t, int> WaitForOne(const std::map<pid_t, Job>& under_way) {
                   std::string("cannot wait for a run of the experiment: ") + std::strerror(errno));
     if (CancelRequested() && !std::exchange(told, true)) {
       for (const auto& [process, job] : under_way) ::kill(process, SIGTERM);
+    }
+    if (const auto now = std::chrono::steady_clock::now(); shows_progress && now - shown >= kProgressEvery) {
+      shown = now;
+      if (const std::string progress = ProgressOf(under_way); std::exchange(last, progress) != progress) {
+        std::printf("%s\n", progress.c_str());
+        std::fflush(stdout);
+      }
     }
     ::usleep(50'000);
   }
@@ -257,12 +286,13 @@ int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, c
       const std::string gpu = FreestGpu(gpus, under_way);
       std::printf("[%zu/%zu] %s%s%s: %s\n", finished + static_cast<size_t>(next - waiting.begin()), total,
                   NameOf(planned->run).c_str(), state == State::kUnfinished ? " goes on" : "",
-                  gpu.empty() ? "" : (", on GPU " + gpu).c_str(), planned->config.output_dir.c_str());
+                  gpu.empty() ? "" : (", on GPU " + gpu).c_str(),
+                  (planned->config.output_dir + (options.jobs > 1 ? "/run.log" : "")).c_str());
       under_way.emplace(Start(globals, *planned, state, options, gpu), Job{planned, gpu});
       continue;
     }
     if (under_way.empty()) break;  // stopped before all began
-    const auto [process, result] = WaitForOne(under_way);
+    const auto [process, result] = WaitForOne(under_way, options.jobs > 1 && !globals.quiet);
     const PlannedRun& ended = *under_way.at(process).planned;
     if (options.jobs > 1) {
       std::printf("%s: %s\n", NameOf(ended.run).c_str(),

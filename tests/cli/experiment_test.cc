@@ -1,5 +1,6 @@
 // A file of several runs, end to end: run, stopped and gone on with, compared.
 #include "commands.h"
+#include "store/database.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -54,7 +55,9 @@ TEST_F(ExperimentCliTest, RunsEachIntoAFolderOfItsOwnAndComparesThem) {
     const Result text = Run("compare runs" + std::string(options));
     EXPECT_EQ(text.code, 0) << text.err;
     EXPECT_THAT(text.out, HasSubstr("loop.rounds"));
-    EXPECT_THAT(text.out, HasSubstr("2 seeds: weak evidence"));
+    EXPECT_THAT(text.out, HasSubstr("With 2 seeds only large differences can be detected. Use five or more."));
+    EXPECT_THAT(text.out, HasSubstr("Measures (mean over seeds, min to max; last tenth: of 3 steps the last 1)"));
+    EXPECT_THAT(text.out, HasSubstr("wall clock in seconds (depends on the cache)"));
   }
 }
 
@@ -175,6 +178,38 @@ TEST_F(ExperimentCliTest, RunsOfDifferentRewardsAreScoredByEachOfThem) {
     compared_on_one_scale |= one["measure"] == "reward_by/base";
   }
   EXPECT_TRUE(compared_on_one_scale);
+  EXPECT_FALSE(compared["same_reward"]);
+  const std::string text = Run("compare rewards").out;
+  EXPECT_THAT(text, HasSubstr("reward, last tenth (own reward: not comparable)"));
+  EXPECT_THAT(text, HasSubstr("- reward (scored by harsh's reward), last tenth: harsh - base = "));
+  EXPECT_THAT(text, HasSubstr("note: The rewards are on different scales. Every run is therefore re-scored with each "
+                              "reward that loads.\n"));
+}
+
+// A kernel's metrics are kept with its round, so another run's reward may read them; without them only the recorded
+// rewards of its own runs are known.
+TEST_F(ExperimentCliTest, RewardsThatReadMetricsScoreTheRunsThatHaveThem) {
+  Write(
+      "metrics.yaml",
+      "extends: p.yaml\noutput_dir: metrics\ncoder: {options: {techniques: [a, e, i, o, t, n, s, r]}}\nvariants:\n"
+      "  metric: {reward: {plugin: reward_expression, options: {score: 'correct ? 1 + metric(\"comments\") : 0'}}}\n");
+  ASSERT_EQ(Run("metrics.yaml").code, 0);
+  const auto measures = [&](size_t group) {
+    return json::parse(Run("compare metrics --json").out)["groups"][group]["runs"][0]["measures"];
+  };
+  EXPECT_TRUE(measures(0).contains("reward_by/metric")) << "the metric was kept with its rounds too";
+  EXPECT_EQ(measures(1)["reward_by/metric"], measures(1)["reward"]);
+  {  // as of an evaluator that measures nothing of the kind
+    Database database(directory_.path() / "metrics/base/run.sqlite");
+    database.Execute("UPDATE evaluations SET metrics = '{}'");
+  }
+  const Result result = Run("compare metrics");
+  EXPECT_THAT(result.out, HasSubstr("note: base cannot be scored by metric's reward: reward_expression: "
+                                    "metric(\"comments\"): the evaluator measured no such thing of this kernel. The "
+                                    "rounds of a run hold the metrics that its own evaluator measured; the baselines' "
+                                    "metrics are not kept\n"));
+  EXPECT_FALSE(measures(0).contains("reward_by/metric"));
+  EXPECT_EQ(measures(1)["reward_by/metric"], measures(1)["reward"]);
 }
 
 TEST_F(ExperimentCliTest, ReportAndExportShowWhatARunLeft) {
@@ -232,7 +267,7 @@ TEST_F(ExperimentCliTest, JobsAreSpreadOverTheVisibleGpus) {
   };
   const auto [side_by_side, told] = gpus_of("--jobs 2");
   EXPECT_EQ(side_by_side, (std::set<std::string>{"3", "GPU-8a3f"}));
-  EXPECT_THAT(told, HasSubstr("[1/4] base, seed 1, on GPU 3: runs/base/seed-1\n"));
+  EXPECT_THAT(told, HasSubstr("[1/4] base, seed 1, on GPU 3: runs/base/seed-1/run.log\n"));
   EXPECT_THAT(told, HasSubstr("[2/4] base, seed 2, on GPU GPU-8a3f: "));
   EXPECT_EQ(gpus_of("").first, std::set<std::string>{"3,GPU-8a3f"}) << "one run at a time has them all";
 }
