@@ -1,5 +1,5 @@
-// `kgrpo-host check FILE`: everything short of running. All mistakes of the file, all missing plugins, then the parts
-// made and the problems opened.
+// `kgrpo-host check FILE`: a pipeline file without running it. All mistakes of the file, all missing plugins, then the
+// parts made and the problems opened.
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -10,6 +10,7 @@
 #include "cli/parallel.h"
 #include "cli/print_json.h"
 #include "cli/session.h"
+#include "cli/variant_check.h"
 #include "config/diagnostic.h"
 #include "config/hidden_keys.h"
 #include "loop/context_room.h"
@@ -112,22 +113,35 @@ std::string RefusalBy(const std::function<std::string()>& question, Findings* fi
   }
 }
 
+// The runs of a file that describes several; of another file there are none.
+struct Experiment {
+  std::vector<PlannedRun> planned;
+  const PlannedRun* chosen = nullptr;  // the one that is checked as a whole
+};
+
 // Of a file that describes several runs, each is loaded; one, given.variant or the first, is then checked as a whole.
-void LookAtExperiment(Session& session, const CheckOptionsGiven& given, LoadRequest* request, Findings* findings) {
+void LookAtExperiment(Session& session, const CheckOptionsGiven& given, LoadRequest* request, Experiment* experiment,
+                      Findings* findings) {
   try {
     const std::optional<std::vector<ExperimentRun>> runs = ReadExperiment(*request);
     if (!runs) return;
     RequireVariant(*runs, given.variant);
     request->of_experiment = true;
-    const std::vector<PlannedRun> planned = PlanExperiment(session, *request, *runs);
+    experiment->planned = PlanExperiment(session, *request, *runs);
     std::string names;
     const PlannedRun* chosen = nullptr;
-    for (const PlannedRun& run : planned) {
+    bool several = false;
+    for (const PlannedRun& run : experiment->planned) {
       names += (names.empty() ? "" : ", ") + run.run.folder;
       if (chosen == nullptr && (given.variant.empty() || run.run.variant == given.variant)) chosen = &run;
+      several = several || run.run.variant != experiment->planned.front().run.variant;
     }
-    findings->notes.push_back(std::to_string(planned.size()) + " runs: " + names +
-                              "; looked at here: " + chosen->run.folder);
+    experiment->chosen = chosen;
+    findings->notes.push_back(
+        std::to_string(experiment->planned.size()) + " runs: " + names + "; checked in full: " + chosen->run.folder +
+        (given.file_only || !several || !given.variant.empty() ? ""
+                                                               : "; of the other variants the plugins, without model "
+                                                                 "and problems"));
     request->settings.insert(request->settings.end(), chosen->run.settings.begin(), chosen->run.settings.end());
     request->settings.push_back("output_dir=" + nlohmann::json(chosen->config.output_dir).dump());
     request->run_settings = chosen->run.settings.size() + 1;
@@ -139,17 +153,57 @@ void LookAtExperiment(Session& session, const CheckOptionsGiven& given, LoadRequ
   }
 }
 
+// Makes the parts one by one and opens the problems.
+void LookAtParts(Session& session, const PipelineConfig& config, Findings* findings) {
+  session.StartServices(config.seed);
+  PipelineParts made;  // the policy and the trainers that it is trained by
+  std::vector<std::optional<PromptState>> first_rounds;
+  for (Role role : kRoles) {
+    if (!findings->config && role != Role::kEvaluator) continue;
+    try {
+      PipelineParts parts = session.MakeParts(config, {role});
+      if (role == Role::kCoder) {
+        if (const std::string mistake = SuggestionsMistake(config, *parts.coder); !mistake.empty())
+          findings->Fail(Error(KGRPO_ERROR_INVALID, mistake));
+        const std::string what = parts.coder->Describe();  // what a run would pay
+        if (!what.empty()) findings->notes.push_back("coder (" + config.coder.plugin + "): " + what);
+      }
+      if (role == Role::kEvaluator) first_rounds = OpenProblems(*parts.evaluator, config, findings);
+      if (role == Role::kPolicy) made.policy = std::move(parts.policy);
+      if (role == Role::kTrainer) made.trainers = std::move(parts.trainers);
+    } catch (const Error& error) {
+      findings->Fail(error);
+      if (role == Role::kEvaluator) findings->notes.push_back("the problems were not opened: there is no evaluator");
+    }
+  }
+  LookAtContext(config, made, first_rounds, findings);
+}
+
+// The plugins of the variants that were not chosen.
+void LookAtVariants(Session& session, const Experiment& experiment, Findings* findings) {
+  std::vector<const PlannedRun*> runs;
+  runs.reserve(experiment.planned.size());
+  for (const PlannedRun& run : experiment.planned) runs.push_back(&run);
+  try {
+    CheckVariantParts(session, runs, experiment.chosen);
+  } catch (const Error& error) {
+    findings->Fail(error);
+  }
+}
+
 Findings Check(Session& session, const CheckOptionsGiven& given) {
   Findings findings;
   LoadRequest request;
   request.file = given.file;
   request.settings = given.settings;
   request.uses_screen = true;
-  LookAtExperiment(session, given, &request, &findings);
+  Experiment experiment;
+  LookAtExperiment(session, given, &request, &experiment, &findings);
   if (!findings.mistakes.empty()) return findings;
   std::optional<PipelineConfig> evaluator_alone;
   try {
     findings.config = session.Load(request);
+    if (experiment.chosen != nullptr) findings.config->option_places = experiment.chosen->config.option_places;
   } catch (const ConfigError& error) {
     findings.mistakes = error.diagnostics();
     findings.exit_code = kBadInput;
@@ -182,28 +236,8 @@ Findings Check(Session& session, const CheckOptionsGiven& given) {
 
   const PipelineConfig* config = findings.config ? &*findings.config : evaluator_alone ? &*evaluator_alone : nullptr;
   if (config == nullptr) return findings;
-  session.StartServices(config->seed);
-  PipelineParts made;  // the policy and the trainers that it is trained by
-  std::vector<std::optional<PromptState>> first_rounds;
-  for (Role role : kRoles) {
-    if (!findings.config && role != Role::kEvaluator) continue;
-    try {
-      PipelineParts parts = session.MakeParts(*config, {role});
-      if (role == Role::kCoder) {
-        if (const std::string mistake = SuggestionsMistake(*config, *parts.coder); !mistake.empty())
-          findings.Fail(Error(KGRPO_ERROR_INVALID, mistake));
-        const std::string what = parts.coder->Describe();  // what a run would pay
-        if (!what.empty()) findings.notes.push_back("coder (" + config->coder.plugin + "): " + what);
-      }
-      if (role == Role::kEvaluator) first_rounds = OpenProblems(*parts.evaluator, *config, &findings);
-      if (role == Role::kPolicy) made.policy = std::move(parts.policy);
-      if (role == Role::kTrainer) made.trainers = std::move(parts.trainers);
-    } catch (const Error& error) {
-      findings.Fail(error);
-      if (role == Role::kEvaluator) findings.notes.push_back("the problems were not opened: there is no evaluator");
-    }
-  }
-  LookAtContext(*config, made, first_rounds, &findings);
+  LookAtParts(session, *config, &findings);
+  if (experiment.chosen != nullptr && given.variant.empty()) LookAtVariants(session, experiment, &findings);
   return findings;
 }
 
@@ -262,7 +296,7 @@ void PrintText(const CheckOptionsGiven& given, const Findings& findings) {
 
 void AddCheckCommand(CLI::App& app, const Globals& globals, Action* action) {
   auto given = std::make_shared<CheckOptionsGiven>();
-  CLI::App* command = app.add_subcommand("check", "Check a pipeline file: everything short of running it");
+  CLI::App* command = app.add_subcommand("check", "Check a pipeline file without running it");
   command->add_option("FILE", given->file, "The pipeline file")->required();
   AddSetOption(command, &given->settings, "Changes one key of the file");
   command->add_flag(

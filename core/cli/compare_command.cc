@@ -45,6 +45,24 @@ std::string CellOf(const RunGroup& group, const Measure& measure) {
   return mean + " (" + Number(least, measure.is_ratio) + " to " + Number(most, measure.is_ratio) + ")";
 }
 
+// "; last tenth: of 270 steps the last 27"; empty where no run has a step with rollouts.
+std::string LastTenthOf(const std::vector<RunGroup>& groups) {
+  std::set<size_t> steps;
+  for (const RunGroup& group : groups) {
+    for (const RunMeasures& run : group.runs) {
+      if (!run.rewards.empty()) steps.insert(run.rewards.size());
+    }
+  }
+  std::string text;
+  for (const size_t of : steps) {
+    text += std::string(text.empty() ? "; last tenth: " : ", ") + "of " + std::to_string(of) +
+            (of == 1 ? " step" : " steps") + " the last " + std::to_string(TenthOf(of));
+  }
+  return steps.size() > 3 ? "; last tenth: of each run's steps, " + std::to_string(TenthOf(*steps.begin())) + " to " +
+                                std::to_string(TenthOf(*steps.rbegin()))
+                          : text;
+}
+
 void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison>& comparisons,
                const std::vector<std::string>& left_out, const std::vector<Measure>& measures, bool markdown) {
   const auto table = [markdown](const auto& header, const auto& rows) {
@@ -73,10 +91,12 @@ void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison
     header.insert(header.end(), labels.begin(), labels.end());
     table(header, rows);
   }
-  heading("Measures (mean over seeds, least to most)");
+  heading(("Measures (mean over seeds, min to max" + LastTenthOf(groups) + ")").c_str());
   std::vector<std::vector<std::string>> rows;
+  const bool same_reward = SameReward(groups);
   for (const Measure& measure : measures) {
-    std::vector<std::string> row = {measure.label};
+    std::vector<std::string> row = {measure.label +
+                                    (measure.own_scale && !same_reward ? " (own reward: not comparable)" : "")};
     for (const RunGroup& group : groups) row.push_back(CellOf(group, measure));
     if (std::any_of(row.begin() + 1, row.end(), [](const std::string& cell) { return cell != "-"; }))
       rows.push_back(row);
@@ -93,6 +113,28 @@ void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison
   for (const std::string& note : notes) std::printf("note: %s\n", note.c_str());
 }
 
+std::map<std::string, std::string> RewardOf(const RunMeasures& run) {
+  std::map<std::string, std::string> reward;
+  for (const auto& [key, value] : run.configuration) {
+    if (key.starts_with("reward.")) reward[key] = value;
+  }
+  return reward;
+}
+
+// Scores the group's rounds by the reward of the group `whose`, whose reward it is not.
+void RescoreGroup(const Reward& reward, const std::string& whose, RunGroup* group, std::vector<std::string>* notes) {
+  try {
+    for (RunMeasures& run : group->runs) Rescore(reward, whose, &run);
+  } catch (const Error& error) {
+    const std::string why = error.what();
+    const bool names_metric = why.find("metric(") != std::string::npos;
+    notes->push_back(group->label + " cannot be scored by " + whose + "'s reward: " + why +
+                     (names_metric ? ". The rounds of a run hold the metrics that its own evaluator measured; the "
+                                     "baselines' metrics are not kept"
+                                   : ""));
+  }
+}
+
 // Where the groups' rewards differ, scores every group's rounds by each of the rewards. Returns those measures.
 // *notes receives why a reward could not be used.
 std::vector<Measure> ScoreByEachReward(const Globals& globals, std::vector<RunGroup>* groups,
@@ -102,11 +144,15 @@ std::vector<Measure> ScoreByEachReward(const Globals& globals, std::vector<RunGr
   std::set<std::map<std::string, std::string>> seen;
   for (const RunGroup& whose : *groups) {
     const RunMeasures& run = whose.runs.front();
-    std::map<std::string, std::string> configuration;
-    for (const auto& [key, value] : run.configuration) {
-      if (key.starts_with("reward.")) configuration[key] = value;
-    }
+    const auto configuration = RewardOf(run);
     if (!seen.insert(configuration).second) continue;
+    for (RunGroup& group : *groups) {
+      if (RewardOf(group.runs.front()) != configuration) continue;
+      for (RunMeasures& each : group.runs) KeepOwnRewards(whose.label, &each);
+    }
+    const std::string scored = " (scored by " + whose.label + "'s reward)";
+    measures.push_back({"heldout_reward_by/" + whose.label, "held-out reward" + scored, false, false, true});
+    measures.push_back({"reward_by/" + whose.label, "reward" + scored + ", last tenth", false, false, true});
     try {
       Session session(globals);
       LoadRequest request;
@@ -118,14 +164,11 @@ std::vector<Measure> ScoreByEachReward(const Globals& globals, std::vector<RunGr
       session.StartServices(config.seed);
       const PipelineParts parts = session.MakeParts(config, request.roles);
       for (RunGroup& group : *groups) {
-        for (RunMeasures& each : group.runs) Rescore(*parts.reward, whose.label, &each);
+        if (RewardOf(group.runs.front()) != configuration) RescoreGroup(*parts.reward, whose.label, &group, notes);
       }
-      measures.push_back(
-          {"heldout_reward_by/" + whose.label, "held-out reward by " + whose.label + "'s reward", false, false, true});
-      measures.push_back(
-          {"reward_by/" + whose.label, "reward by " + whose.label + "'s reward, last tenth", false, false, true});
     } catch (const Error& error) {
-      notes->push_back("no round is scored by the reward of " + whose.label + ": " + error.what());
+      notes->push_back("The reward of " + whose.label +
+                       " cannot be loaded, so it scores its own runs alone: " + error.what());
     }
   }
   return measures;

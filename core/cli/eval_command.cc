@@ -296,7 +296,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
   command
       ->add_flag_callback(
           "--thorough", [options] { options->thorough = true; },
-          "Judge as for a record: the default with --kernel, not with --suite")
+          "Thorough evaluation: the default with --kernel, not with --suite")
       ->excludes(quick);
   command->add_flag("--show-hidden", options->show_hidden,
                     "With --kernel: name the sizes that the problem hides from policy and coder");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -17,6 +18,8 @@
 #include "base/cancel.h"
 #include "base/console.h"
 #include "base/visible_gpus.h"
+#include "cli/variant_check.h"
+#include "config/changes.h"
 #include "store/database.h"
 #include "store/files.h"
 #include "store/run_folder.h"
@@ -48,13 +51,20 @@ State StateOf(const PlannedRun& planned) {
   const fs::path folder = planned.config.output_dir;
   if (!fs::exists(folder / "run.sqlite")) return State::kNew;
   const RunProgress progress = ReadProgress(folder / "run.sqlite");
-  if (fs::exists(FileOf(planned)) && ReadFile(FileOf(planned)) != planned.config.resolved_yaml) {
-    throw Error(KGRPO_ERROR_INVALID, folder.string() + " holds a run of another configuration, that in " +
-                                         FileOf(planned).string() +
-                                         ": give the experiment another output_dir, or start again with --overwrite");
+  if (progress.steps == 0 && !progress.finished) return State::kNew;  // it has nothing to lose
+  const std::string before = fs::exists(FileOf(planned)) ? ReadFile(FileOf(planned)) : planned.config.resolved_yaml;
+  if (before != planned.config.resolved_yaml) {
+    const auto changes = ChangesBetween(before, planned.config.resolved_yaml);
+    const std::string differ = changes && !changes->empty()
+                                   ? " (" + NamesOf(*changes) + (changes->size() == 1 ? " differs)" : " differ)")
+                                   : "";
+    throw Error(KGRPO_ERROR_INVALID,
+                folder.string() + " holds a run of another configuration, that in " + FileOf(planned).string() +
+                    differ +
+                    ": to continue it, repeat the --set options that it was started with; otherwise give the "
+                    "experiment another output_dir, or start again with --overwrite");
   }
-  if (progress.finished) return State::kFinished;
-  return progress.steps > 0 ? State::kUnfinished : State::kNew;
+  return progress.finished ? State::kFinished : State::kUnfinished;
 }
 
 void WriteList(const fs::path& folder, const std::vector<PlannedRun>& runs) {
@@ -82,6 +92,16 @@ std::string FreestGpu(const std::vector<std::string>& gpus, const std::map<pid_t
   };
   const auto freest = std::ranges::min_element(gpus, {}, jobs);
   return freest == gpus.end() ? "" : *freest;
+}
+
+// A mistake that is the one variant's is found by its first run at once.
+void CheckVariants(const Globals& globals, const std::vector<std::pair<const PlannedRun*, State>>& waiting) {
+  std::vector<const PlannedRun*> runs;
+  for (const auto& [planned, state] : waiting) runs.push_back(planned);
+  const auto is_other = [&](const PlannedRun* planned) { return planned->run.variant != runs.front()->run.variant; };
+  if (std::ranges::none_of(runs, is_other)) return;
+  Session session(globals);
+  CheckVariantParts(session, runs, nullptr);
 }
 
 // Starts `kgrpo-host run` or `resume` for one of the runs; returns its process.
@@ -118,8 +138,29 @@ int CodeOf(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : kFailed;
 }
 
+// "base, seed 1: step 12 of 270; log, seed 1: step 9 of 270".
+std::string ProgressOf(const std::map<pid_t, Job>& under_way) {
+  std::string text;
+  for (const auto& [process, job] : under_way) {
+    uint64_t steps = 0, done = 0;
+    for (const StageConfig& stage : job.planned->config.stages) steps += stage.steps;
+    try {
+      const fs::path database = fs::path(job.planned->config.output_dir) / "run.sqlite";
+      if (fs::exists(database)) done = ReadProgress(database).steps;
+    } catch (const Error&) {
+      // It is being made just now.
+    }
+    text += (text.empty() ? "" : "; ") + NameOf(job.planned->run) + ": step " + std::to_string(done) + " of " +
+            std::to_string(steps);
+  }
+  return text;
+}
+
 // Waits for one of the processes. A stop that was asked of us by a signal to us alone is handed on.
-std::pair<pid_t, int> WaitForOne(const std::map<pid_t, Job>& under_way) {
+std::pair<pid_t, int> WaitForOne(const std::map<pid_t, Job>& under_way, bool shows_progress) {
+  constexpr std::chrono::seconds kProgressEvery{30};
+  auto shown = std::chrono::steady_clock::now();
+  std::string last;
   for (bool told = false;;) {
     int status = 0;
     const pid_t ended = ::waitpid(-1, &status, WNOHANG);
@@ -129,6 +170,13 @@ std::pair<pid_t, int> WaitForOne(const std::map<pid_t, Job>& under_way) {
                   std::string("cannot wait for a run of the experiment: ") + std::strerror(errno));
     if (CancelRequested() && !std::exchange(told, true)) {
       for (const auto& [process, job] : under_way) ::kill(process, SIGTERM);
+    }
+    if (const auto now = std::chrono::steady_clock::now(); shows_progress && now - shown >= kProgressEvery) {
+      shown = now;
+      if (const std::string progress = ProgressOf(under_way); std::exchange(last, progress) != progress) {
+        std::printf("%s\n", progress.c_str());
+        std::fflush(stdout);
+      }
     }
     ::usleep(50'000);
   }
@@ -140,29 +188,37 @@ std::vector<PlannedRun> PlanExperiment(Session& session, const LoadRequest& requ
                                        const std::vector<ExperimentRun>& runs) {
   std::vector<PlannedRun> planned;
   std::vector<Diagnostic> mistakes;
+  const auto add = [&mistakes](const Diagnostic& mistake) {  // once, and not for each seed
+    const bool known =
+        std::ranges::any_of(mistakes, [&](const Diagnostic& other) { return other.ToString() == mistake.ToString(); });
+    if (!known) mistakes.push_back(mistake);
+  };
   std::map<std::string, const ExperimentRun*> by_configuration;
   const std::string output_dir = session.Load(request).output_dir;
   for (const ExperimentRun& run : runs) {
     LoadRequest own = request;
     own.settings.insert(own.settings.end(), run.settings.begin(), run.settings.end());
     own.settings.push_back("output_dir=" + nlohmann::json(output_dir).dump());
+    own.run_settings = run.settings.size() + 1;
+    own.run_name = NameOfVariant(run);
     try {
       const auto [same, is_new] = by_configuration.emplace(session.Load(own).resolved_yaml, &run);
       if (!is_new) {
-        mistakes.push_back(
-            {run.at, "",
+        add({run.at, "",
              "the variant \"" + run.variant + "\" changes nothing: it is the same as \"" + same->second->variant + "\"",
              ""});
       }
       own.settings.back() = "output_dir=" + nlohmann::json((fs::path(output_dir) / run.folder).string()).dump();
       planned.push_back({run, session.Load(own)});
+      for (auto& [option, place] : planned.back().config.option_places) {
+        if (place == own.run_name) place = run.PlaceOf(option).ToString() + ": " + own.run_name;
+      }
     } catch (const ConfigError& error) {
-      for (Diagnostic mistake : error.diagnostics()) {
-        if (mistake.at.line == 0)
-          mistake = {run.at, mistake.path, run.variant + ": " + mistake.message, mistake.suggestion};
-        const bool known = std::ranges::any_of(
-            mistakes, [&](const Diagnostic& other) { return other.ToString() == mistake.ToString(); });
-        if (!known) mistakes.push_back(std::move(mistake));
+      for (const Diagnostic& mistake : error.diagnostics()) {
+        if (mistake.at.line > 0)
+          add(mistake);
+        else
+          add({run.PlaceOf(mistake.path), mistake.path, run.variant + ": " + mistake.message, mistake.suggestion});
       }
     }
   }
@@ -171,6 +227,10 @@ std::vector<PlannedRun> PlanExperiment(Session& session, const LoadRequest& requ
     throw ConfigError(std::move(mistakes));
   }
   return planned;
+}
+
+std::string NameOfVariant(const ExperimentRun& run) {
+  return "variant \"" + run.variant + "\"";
 }
 
 std::string RefusalOf(const PlannedRun& planned) {
@@ -206,6 +266,7 @@ int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, c
       waiting.emplace_back(&planned, state);
     }
   }
+  CheckVariants(globals, waiting);
   fs::create_directories(folder);
   WriteList(folder, runs);
   const size_t total = waiting.size() + finished;
@@ -225,12 +286,13 @@ int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, c
       const std::string gpu = FreestGpu(gpus, under_way);
       std::printf("[%zu/%zu] %s%s%s: %s\n", finished + static_cast<size_t>(next - waiting.begin()), total,
                   NameOf(planned->run).c_str(), state == State::kUnfinished ? " goes on" : "",
-                  gpu.empty() ? "" : (", on GPU " + gpu).c_str(), planned->config.output_dir.c_str());
+                  gpu.empty() ? "" : (", on GPU " + gpu).c_str(),
+                  (planned->config.output_dir + (options.jobs > 1 ? "/run.log" : "")).c_str());
       under_way.emplace(Start(globals, *planned, state, options, gpu), Job{planned, gpu});
       continue;
     }
     if (under_way.empty()) break;  // stopped before all began
-    const auto [process, result] = WaitForOne(under_way);
+    const auto [process, result] = WaitForOne(under_way, options.jobs > 1 && !globals.quiet);
     const PlannedRun& ended = *under_way.at(process).planned;
     if (options.jobs > 1) {
       std::printf("%s: %s\n", NameOf(ended.run).c_str(),

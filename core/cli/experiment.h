@@ -14,7 +14,8 @@
 
 namespace kgrpo::cli {
 
-// One run with its configuration, output_dir included.
+// One run with its configuration, output_dir included. An option that the variant changes has its place in the file
+// and the variant's name in option_places: `ab.yaml:4:30: variant "log"`.
 struct PlannedRun {
   ExperimentRun run;
   PipelineConfig config;
@@ -24,6 +25,9 @@ struct PlannedRun {
 // for a variant whose configuration is that of another one: it would be measured against itself.
 std::vector<PlannedRun> PlanExperiment(Session& session, const LoadRequest& request,
                                        const std::vector<ExperimentRun>& runs);
+
+// `variant "log"`, as messages name it.
+std::string NameOfVariant(const ExperimentRun& run);
 
 // Throws KGRPO_ERROR_INVALID, naming those that there are, unless `name` is empty or one of them.
 void RequireVariant(const std::vector<ExperimentRun>& runs, const std::string& name);
@@ -37,7 +41,8 @@ struct ExperimentOptions {
   bool overwrite = false;
 };
 
-// Runs what is not finished: new runs are begun, those that were stopped go on. Each run's configuration lies beside
+// Runs what is not finished: new runs are begun, those that were stopped go on. Makes the plugins of every variant
+// first: throws PartError with their mistakes. Each run's configuration lies beside
 // its folder, as FOLDER.yaml; experiment.json lists the runs. Goes on with the others where one fails. Returns the exit
 // code of the first that failed.
 int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, const ExperimentOptions& options);

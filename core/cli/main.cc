@@ -100,7 +100,7 @@ int Main(int argc, char** argv) {
   app.footer(
       "Examples:\n"
       "  kgrpo-host configs/quickstart.yaml            run a pipeline\n"
-      "  kgrpo-host check configs/seed.yaml            everything short of running it\n"
+      "  kgrpo-host check configs/seed.yaml            the file, its plugins and problems\n"
       "  kgrpo-host compare runs/one runs/two          is one better than the other?\n"
       "  kgrpo-host report runs/one                    one page that shows a run, every sample included\n"
       "  kgrpo-host plugins list                       what there is to choose from\n"

@@ -59,7 +59,15 @@ PolicySource PolicyOf(const std::string& given) {
   std::error_code code;
   fs::path folder = fs::path(given).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
-  if (!fs::is_directory(folder, code)) return {ParsePolicyChoice(given), ""};
+  if (!fs::is_directory(folder, code)) {
+    try {
+      return {ParsePolicyChoice(given), ""};
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      if (!message.ends_with("--policy uniform")) throw;
+      throw Error(error.code(), message + " --pipeline configs/quickstart.yaml");  // which no run's folder tells then
+    }
+  }
   fs::path run;
   if (fs::exists(folder / "run.sqlite", code)) {
     run = folder;
@@ -292,15 +300,15 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   if (options.json) {
     std::printf("%s\n", DumpJson(evidence, 2).c_str());
   } else {
-    const bool faster = outcome.kernel.source != start;
+    const bool faster = outcome.kernel.source != start && outcome.speedup() >= 1.005;  // else it is shown as 1.00x
     std::string path;
     for (const std::string& suggestion : outcome.kernel.suggestions) path += (path.empty() ? "" : ", ") + suggestion;
     std::vector<std::pair<std::string, std::string>> summary = {
-        {"best", !faster ? "nothing faster than the start was found"
+        {"best", !faster ? "no faster kernel was found"
                          : Times(outcome.speedup()) + " as fast as the start" +
                                (outcome.kernel.evaluation.modelled ? ", by modelled times" : "") +
                                (outcome.thorough ? "" : "; not confirmed by a thorough evaluation")},
-        {"suggestions", path.empty() ? "none" : path},
+        {"suggestions", !faster || path.empty() ? "none" : path},
         {"searched", std::to_string(result.evaluations) + " kernels in " + FormatDuration(result.seconds) +
                          "; ended by: " + result.ended}};
     if (screen)

@@ -207,7 +207,7 @@ void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action) {
   describe->callback(
       [=, &globals] { *action = [=, &globals] { return Describe(globals, options->name, options->json); }; });
 
-  CLI::App* validate = command->add_subcommand("validate", "Whether a plugin keeps its side of the contract");
+  CLI::App* validate = command->add_subcommand("validate", "Check that a plugin obeys the ABI");
   validate->add_option("PLUGIN", options->paths, "Names or paths")->required();
   validate
       ->add_option("--options", options->options_file,

@@ -107,7 +107,7 @@ void AddPluginsNewCommand(CLI::App* plugins, Action* action) {
     std::string kind, name, language = "c++";
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = plugins->add_subcommand("new", "Begin a plugin: a project that builds, validates and has a test");
+  CLI::App* command = plugins->add_subcommand("new", "Create a plugin project: it builds, validates and has a test");
   command->add_option("KIND", options->kind, "reward, coder, evaluator, trainer, policy or observer")->required();
   command->add_option("NAME", options->name, "The plugin's name, and the folder to write; must not exist")->required();
   command->add_option("--lang", options->language, "c++, c, or python for a reward, a coder or an evaluator")

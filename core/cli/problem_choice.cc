@@ -31,6 +31,12 @@ std::string ProblemFolder(const std::string& given, const std::vector<std::strin
     while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
     return folder;
   }
+  const std::string named = argument == ProblemArgument::kOption ? "--problem " + given : "\"" + given + "\"";
+  std::error_code code;
+  if (std::filesystem::is_regular_file(given, code)) {
+    const std::string folder = std::filesystem::path(given).parent_path().string();
+    throw Error(KGRPO_ERROR_INVALID, named + " is a file: name its folder, " + (folder.empty() ? "." : folder));
+  }
   std::vector<std::string> names;
   std::string list;
   for (const std::string& folder : folders) {
@@ -39,7 +45,6 @@ std::string ProblemFolder(const std::string& given, const std::vector<std::strin
     list += (list.empty() ? "" : ", ") + names.back();
   }
   const std::string closest = Closest(given, names);
-  const std::string named = argument == ProblemArgument::kOption ? "--problem " + given : "\"" + given + "\"";
   const char* no_file = argument == ProblemArgument::kOption ? "" : "a file, ";
   throw Error(KGRPO_ERROR_INVALID, named + " is neither " + no_file + "a folder nor a problem of " + source +
                                        (closest.empty() ? "" : "; did you mean \"" + closest + "\"?") +

@@ -242,9 +242,10 @@ void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("resume", "Continue a run that was stopped or killed");
   command->add_option("RUN", options->directory, "The run's folder")->required();
-  AddSetOption(command, &options->settings,
-               "Changes one key from here on: of coder.options, checkpoint, observers, loop.workers, or "
-               "evaluator.options.servers");
+  AddSetOption(
+      command, &options->settings,
+      "Changes one key from here on: of coder.options, checkpoint, observers, loop.workers, loop.hang_seconds, "
+      "or evaluator.options.servers");
   command
       ->add_option("--from-step", options->from_step,
                    "Continue after this step's checkpoint, not the last whole one; later ones are set aside")

@@ -29,11 +29,10 @@ class PartError : public Error {
   // `places`: PipelineConfig::option_places.
   PartError(const Error& error, const std::string& part, const std::string& plugin,
             const std::map<std::string, std::string>& places);
+  PartError(kgrpo_error_code code, std::vector<std::string> mistakes);
   const std::vector<std::string>& mistakes() const { return mistakes_; }
 
  private:
-  PartError(kgrpo_error_code code, std::vector<std::string> mistakes);
-
   std::vector<std::string> mistakes_;
 };
 

@@ -222,25 +222,22 @@ std::vector<Comparison> Compare(const std::vector<RunGroup>& groups, const std::
 std::string InWords(const Comparison& comparison, const std::vector<RunGroup>& groups) {
   const std::string &first = groups.front().label, &other = groups[comparison.other].label;
   const bool ratio = comparison.measure->is_ratio;
-  const bool above = comparison.effect > (ratio ? 1 : 0);
   const auto number = [&](double value) {
     char text[48];
     std::snprintf(text, sizeof text, ratio ? "%.2fx" : "%.3g", value);
     return std::string(text);
   };
-  if (comparison.basis == Basis::kNone) {
-    return comparison.measure->label + ": " + other + (ratio ? " has " : " differs by ") + number(comparison.effect) +
-           (ratio ? " that of " : " from ") + first + "; too few runs and common problems for an interval";
-  }
-  if (!comparison.differs()) {
-    return "no difference seen in " + comparison.measure->label + " between " + other + " and " + first + ": " +
-           number(comparison.effect) + " [" + number(comparison.low) + ", " + number(comparison.high) + "]";
-  }
-  // The better one first; the effect is then that of the better over the worse.
-  const auto turned = [&](double value) { return above ? value : ratio ? 1 / value : -value; };
-  return (above ? other : first) + " beats " + (above ? first : other) + " in " + comparison.measure->label + " by " +
-         number(turned(comparison.effect)) + " [" + number(turned(above ? comparison.low : comparison.high)) + ", " +
-         number(turned(above ? comparison.high : comparison.low)) + "]";
+  const std::string effect =
+      comparison.measure->label + ": " + other + (ratio ? " / " : " - ") + first + " = " + number(comparison.effect);
+  if (comparison.basis == Basis::kNone) return effect + "; too few runs and common problems for an interval";
+  const std::string seeds = std::to_string(comparison.seeds) + " seeds";
+  const std::string basis = comparison.basis == Basis::kPairedSeeds ? "paired over " + seeds
+                            : comparison.basis == Basis::kSeeds     ? "not paired, " + seeds
+                                                                    : "one seed, over its problems";
+  const bool above = comparison.effect > (ratio ? 1 : 0);
+  return effect + " [" + number(comparison.low) + ", " + number(comparison.high) + "], " + basis + ": " +
+         (comparison.differs() ? (above ? other + " beats " + first : first + " beats " + other)
+                               : "no difference seen");
 }
 
 }  // namespace kgrpo

@@ -82,13 +82,13 @@ std::vector<std::string> NotesOf(const std::vector<RunGroup>& groups, const std:
   }
   if (!SameReward(groups)) {
     notes.push_back(
-        "the rewards differ, so their scales do: each run's rounds are scored by every one of them that can be loaded; "
-        "speedups and correct rates are on one scale");
+        "The rewards are on different scales. Every run is therefore re-scored with each reward that loads.");
   }
   if (fewest == 1) {
     notes.push_back("one seed: other seeds may come out otherwise; an interval, where there is one, is over problems");
   } else if (fewest < 5) {
-    notes.push_back(std::to_string(fewest) + " seeds: weak evidence; five or more show smaller differences");
+    notes.push_back("With " + std::to_string(fewest) +
+                    " seeds only large differences can be detected. Use five or more.");
   }
   if (groups.size() > 2) {
     notes.push_back("intervals against " + groups.front().label +
@@ -123,6 +123,7 @@ Json ComparisonToJson(const std::vector<RunGroup>& groups, const std::vector<Com
     json["groups"].push_back({{"label", group.label}, {"runs", runs}});
   }
   json["differences"] = Differences(groups);
+  json["same_reward"] = SameReward(groups);
   json["comparisons"] = Json::array();
   for (const Comparison& comparison : comparisons) {
     json["comparisons"].push_back({{"measure", comparison.measure->name},

@@ -29,7 +29,7 @@ void ScoreStep(const Reward& reward, bool always_advances, std::vector<Trajector
     Sum of_trajectory;
     std::vector<RoundRecord> rounds = std::exchange(recorded.rounds_done, {});
     for (RoundRecord& round : rounds) {
-      ScoreRound(reward, baseline, current, recorded, &round);
+      ScoreRound(reward, baseline, current, recorded, &round, /*idle=*/false);  // the baseline's metrics are not kept
       of_trajectory.Add(round.reward);
       if (round.evaluation && (always_advances || round.evaluation->correct)) current = *round.evaluation;
       recorded.rounds_done.push_back(std::move(round));
@@ -48,6 +48,15 @@ void Keep(const std::string& measure, const Sum& all, const std::map<std::string
 
 }  // namespace
 
+void KeepOwnRewards(const std::string& label, RunMeasures* run) {
+  for (const std::string prefix : {"", "heldout_"}) {
+    const auto value = run->values.find(prefix + "reward");
+    if (value == run->values.end()) continue;
+    run->values[prefix + "reward_by/" + label] = value->second;
+    run->by_problem[prefix + "reward_by/" + label] = run->by_problem[prefix + "reward"];
+  }
+}
+
 void Rescore(const Reward& reward, const std::string& label, RunMeasures* run) {
   RunDatabase database = RunDatabase::ToRead(run->database);
   const auto advance = run->configuration.find("loop.advance");
@@ -58,7 +67,7 @@ void Rescore(const Reward& reward, const std::string& label, RunMeasures* run) {
   }
   Sum all;
   std::map<std::string, Sum> by_problem;
-  for (size_t i = steps.size() - std::min(steps.size(), std::max<size_t>(1, steps.size() / 10)); i < steps.size(); ++i)
+  for (size_t i = steps.size() - std::min(steps.size(), TenthOf(steps.size())); i < steps.size(); ++i)
     ScoreStep(reward, always, database.ReadStep(Purpose::kTrain, steps[i]), &all, &by_problem);
   Keep("reward_by/" + label, all, by_problem, run);
   if (run->heldout_step == 0) return;

@@ -15,6 +15,9 @@ namespace kgrpo {
 // known. Throws kgrpo::Error where the run's database or the reward fails.
 void Rescore(const Reward& reward, const std::string& label, RunMeasures* run);
 
+// The same measures of a run whose own reward this is: the recorded rewards.
+void KeepOwnRewards(const std::string& label, RunMeasures* run);
+
 }  // namespace kgrpo
 
 #endif  // KGRPO_COMPARE_RESCORE_H

@@ -91,7 +91,7 @@ void ReadTraining(Database& database, RunMeasures* run) {
     run->rewards.push_back(select.Real(1));
   }
   if (steps.empty()) return;
-  const size_t tenth = std::max<size_t>(1, steps.size() / 10);
+  const size_t tenth = TenthOf(steps.size());
   Summarise(ReadEpisodes(database, "train", steps[steps.size() - tenth]), "", run);
   const auto window = [&](size_t begin) { return Mean(std::span(run->rewards).subspan(begin, tenth)); };
   double best = window(0);
@@ -152,6 +152,10 @@ void Flatten(const nlohmann::ordered_json& json, const std::string& path, std::m
 
 }  // namespace
 
+size_t TenthOf(size_t steps) {
+  return std::max<size_t>(1, steps / 10);
+}
+
 const std::vector<Measure>& Measures() {
   static const std::vector<Measure> measures = {
       {"heldout_reward", "held-out reward", false, true, true},
@@ -168,7 +172,7 @@ const std::vector<Measure>& Measures() {
       {"reward_best", "reward, best tenth", false, true, false},
       {"reward_area", "reward, mean of all steps", false, true, true},
       {"cost", "cost of the coder, $", false, false, false},
-      {"seconds", "seconds", false, false, false},
+      {"seconds", "wall clock in seconds (depends on the cache)", false, false, false},
   };
   return measures;
 }

@@ -28,6 +28,9 @@ struct Measure {
 // episodes whose best kernel is correct and faster than the reference.
 const std::vector<Measure>& Measures();
 
+// A tenth of a run's steps with rollouts, at least one.
+size_t TenthOf(size_t steps);
+
 struct RunMeasures {
   std::filesystem::path folder;
   std::filesystem::path database;               // run.sqlite, or what could be read of it

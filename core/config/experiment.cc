@@ -16,6 +16,7 @@ struct Delta {
   std::string name;
   std::vector<std::string> settings;
   Position at;
+  std::map<std::string, Position> places;
 };
 
 bool IsName(const std::string& name) {
@@ -61,6 +62,8 @@ class Reader {
           run.variant = alone ? point.name : variant.name + (point.name.empty() ? "" : "," + point.name);
           run.settings = variant.settings;
           run.settings.insert(run.settings.end(), point.settings.begin(), point.settings.end());
+          run.places = point.places;
+          run.places.insert(variant.places.begin(), variant.places.end());
           run.folder = AsFolderName(run.variant);
           if (seed) {
             run.seed = seed;
@@ -88,18 +91,23 @@ class Reader {
   }
 
   // The delta's leaves as settings. Lists are replaced whole; a key may be a path: "trainer[1].options.gamma".
-  void Flatten(const Node& node, const std::string& path, std::vector<std::string>* settings) {
+  void Flatten(const Node& node, const std::string& path, Delta* delta) {
     if (node.IsMapping()) {
       for (const Node::Member& member : node.members) {
-        Flatten(member.value, path.empty() ? member.key : path + "." + member.key, settings);
+        Flatten(member.value, path.empty() ? member.key : path + "." + member.key, delta);
       }
       return;
     }
-    settings->push_back(path + "=" + node.ToJson().dump());
+    AddSetting(path, node, delta);
+  }
+
+  static void AddSetting(const std::string& path, const Node& value, Delta* delta) {
+    delta->settings.push_back(path + "=" + value.ToJson().dump());
+    delta->places[path] = value.text.line > 0 ? value.text : value.at;
   }
 
   std::vector<Delta> Variants() {
-    std::vector<Delta> variants = {{kBaseVariant, {}, root_.at}};
+    std::vector<Delta> variants = {{kBaseVariant, {}, root_.at, {}}};
     const Node* node = root_.Get("variants");
     if (node == nullptr) return variants;
     if (!node->IsMapping()) {
@@ -114,8 +122,8 @@ class Reader {
                                           : "a variant's name consists of letters, digits, '.', '_' and '-'");
         continue;
       }
-      Delta delta = {member.key, {}, member.at};
-      if (member.value.IsMapping()) Flatten(member.value, "", &delta.settings);
+      Delta delta = {member.key, {}, member.at, {}};
+      if (member.value.IsMapping()) Flatten(member.value, "", &delta);
       if (!member.value.IsMapping() || delta.settings.empty()) {
         Report(member.value.at, path,
                "expected what this variant changes, as in {loop: {rounds: 2}}, found " +
@@ -139,7 +147,7 @@ class Reader {
   }
 
   std::vector<Delta> Points() {
-    std::vector<Delta> points = {{"", {}, root_.at}};
+    std::vector<Delta> points = {{"", {}, root_.at, {}}};
     const Node* node = root_.Get("sweep");
     if (node == nullptr) return points;
     if (!node->IsMapping() || node->members.empty()) {
@@ -162,8 +170,8 @@ class Reader {
           const std::string text = value.ToJson().dump();
           Delta next = {point.name + (point.name.empty() ? "" : ",") + shown + "=" +
                             (value.IsString() ? value.scalar.get<std::string>() : text),
-                        point.settings, value.at};
-          next.settings.push_back(member.key + "=" + text);
+                        point.settings, value.at, point.places};
+          AddSetting(member.key, value, &next);
           more.push_back(std::move(next));
         }
       }
@@ -199,6 +207,15 @@ class Reader {
 };
 
 }  // namespace
+
+Position ExperimentRun::PlaceOf(const std::string& key) const {
+  for (const auto& [setting, place] : places) {
+    const bool within = key.starts_with(setting) &&
+                        (key.size() == setting.size() || key[setting.size()] == '.' || key[setting.size()] == '[');
+    if (within) return place;
+  }
+  return at;
+}
 
 std::optional<std::vector<ExperimentRun>> ReadExperiment(const LoadRequest& request) {
   return Reader(request).Read();

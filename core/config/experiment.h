@@ -9,6 +9,7 @@
 #define KGRPO_CONFIG_EXPERIMENT_H
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,11 +26,15 @@ inline constexpr const char* kExperimentKeys[] = {"variants", "sweep", "seeds"};
 inline constexpr const char* kBaseVariant = "base";
 
 struct ExperimentRun {
-  std::string variant;                // "base", "log", "log,gamma=0.4"; "gamma=0.4" where only a sweep varies
-  std::optional<uint64_t> seed;       // of `seeds`; unset: the file's
-  std::vector<std::string> settings;  // as --set takes them: the delta, the point of the sweep, the seed
-  std::string folder;                 // below the experiment's: "log/seed-2", "log"
-  Position at;                        // where the variant is written
+  std::string variant;                     // "base", "log", "log,gamma=0.4"; "gamma=0.4" where only a sweep varies
+  std::optional<uint64_t> seed;            // of `seeds`; unset: the file's
+  std::vector<std::string> settings;       // as --set takes them: the delta, the point of the sweep, the seed
+  std::string folder;                      // below the experiment's: "log/seed-2", "log"
+  Position at;                             // where the variant is written
+  std::map<std::string, Position> places;  // of the settings' values, by key
+
+  // Where the variant says this key, or one that it is in: "reward.options.score"; `at` where it does not.
+  Position PlaceOf(const std::string& key) const;
 };
 
 // The runs in order: variants as written, points of the sweep (the last key changes fastest), seeds. Nothing where the

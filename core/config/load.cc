@@ -25,6 +25,17 @@ constexpr const char* kScreen = "screen";  // a part that is no role: an evaluat
 
 const Position kDefault{"default", 0, 0, 0};
 
+// The pipeline's schema with the keys that are read and left out before, so that messages about unknown keys name them.
+const Schema& SchemaWithReadKeys() {
+  static const Schema schema = [] {
+    Schema with = PipelineSchema();
+    with["properties"]["extends"] = Schema::object();
+    for (const char* key : kExperimentKeys) with["properties"][key] = Schema::object();
+    return with;
+  }();
+  return schema;
+}
+
 // The key of a role's part.
 const char* KeyOf(Role role) {
   return role == Role::kObserver ? "observers" : RoleName(role);
@@ -48,7 +59,7 @@ class Loader {
              d.path == "extends";  // syntax: what is missing below may stand behind the mistake
     });
     if (!readable) Finish();
-    CheckAgainstSchema(root_, PipelineSchema(), "", &diagnostics_);
+    CheckAgainstSchema(root_, SchemaWithReadKeys(), "", &diagnostics_);
     CheckPresent();
     FillDefaults(PipelineSchema(), &root_);
     FillNames();

@@ -71,6 +71,117 @@ std::optional<std::string> ReadFile(const std::string& file, std::string* reason
   return text;
 }
 
+// One value to change, by --set or by a key of a file that is a path.
+struct Setting {
+  std::vector<std::string> path;
+  std::string shown_path;
+  Position at;  // of the key
+  Node value;
+};
+
+std::optional<size_t> ParseIndex(const std::string& text) {
+  size_t index = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  return index;
+}
+
+// The setting of a path such as "trainer[1].options.gamma", still without its value; nothing after a mistake.
+std::optional<Setting> ParsePath(std::string path, const Position& at, std::vector<Diagnostic>* diagnostics) {
+  Setting setting;
+  setting.at = at;
+  const std::string text = path;
+  for (size_t bracket; (bracket = path.find('[')) != std::string::npos;) {  // a[0].b is a.0.b
+    path[bracket] = '.';
+    if (const size_t close = path.find(']', bracket); close != std::string::npos) path.erase(close, 1);
+  }
+  std::istringstream segments(path + ".");
+  for (std::string segment; std::getline(segments, segment, '.');) {
+    if (segment.empty()) {
+      diagnostics->push_back({at, text, "the path has an empty part", ""});
+      return {};
+    }
+    if (setting.shown_path.empty())
+      setting.shown_path = segment;
+    else
+      setting.shown_path += ParseIndex(segment) ? "[" + segment + "]" : "." + segment;
+    setting.path.push_back(segment);
+  }
+  return setting;
+}
+
+std::optional<Setting> ParseSetting(const std::string& text, std::vector<Diagnostic>* diagnostics) {
+  const Position at{"--set", 0, 0, 0};
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    diagnostics->push_back({at, "", "expected KEY.KEY=VALUE, found " + nlohmann::json(text).dump(), ""});
+    return {};
+  }
+  std::optional<Setting> parsed = ParsePath(text.substr(0, equals), at, diagnostics);
+  if (!parsed) return {};
+  Setting& setting = *parsed;
+  std::vector<Diagnostic> mistakes;
+  setting.value = ParseYaml(text.substr(equals + 1), "--set", 0, &mistakes);
+  RefuseKeys(text.substr(0, equals), at, "", &mistakes);
+  RefuseKeys(setting.value, "", &mistakes);
+  for (Diagnostic& mistake : mistakes) {
+    diagnostics->push_back({at, setting.shown_path, std::move(mistake.message), ""});
+  }
+  if (!mistakes.empty()) return {};
+  // One position for all of it.
+  setting.value = Node::FromJson(setting.value.ToJson(), at);
+  return parsed;
+}
+
+// Takes the members whose key is a path out of a file's root.
+std::vector<Setting> TakePaths(Node* root, std::vector<Diagnostic>* diagnostics) {
+  std::vector<Setting> paths;
+  std::vector<Node::Member> others;
+  for (Node::Member& member : root->members) {
+    if (member.key.find_first_of(".[") == std::string::npos) {
+      others.push_back(std::move(member));
+    } else if (std::optional<Setting> setting = ParsePath(member.key, member.at, diagnostics)) {
+      setting->value = std::move(member.value);
+      paths.push_back(*std::move(setting));
+    }
+  }
+  root->members = std::move(others);
+  return paths;
+}
+
+void Apply(const Setting& setting, Node* root, std::vector<Diagnostic>* diagnostics) {
+  const Position& at = setting.at;
+  Node* node = root;
+  for (size_t i = 0; i < setting.path.size(); ++i) {
+    const std::string& key = setting.path[i];
+    const bool last = i + 1 == setting.path.size();
+    const auto refuse = [&](std::string message) {
+      diagnostics->push_back({at, setting.shown_path, std::move(message), ""});
+    };
+    if (node->IsList()) {
+      const std::optional<size_t> index = ParseIndex(key);
+      if (!index || *index >= node->items.size()) {
+        return refuse("\"" + key + "\" is not an item of the list, which has " + std::to_string(node->items.size()) +
+                      " (counted from 0)");
+      }
+      node = &node->items[*index];
+    } else {
+      if (node->IsScalar() && node->scalar.is_null()) *node = Node::Mapping(at);
+      if (!node->IsMapping())
+        return refuse("\"" + setting.path[i - 1] + "\" is " + Describe(*node) + ": it has no keys");
+      if (last && key == "plugin") DropOptionsOfOtherPlugin(node, &setting.value);
+      if (node->Find(key) == nullptr) node->members.push_back({key, at, last ? Node() : Node::Mapping(at)});
+      Node::Member* member = node->Find(key);
+      if (last) member->at = at;
+      node = &member->value;
+    }
+  }
+  if (at.line > 0)
+    Merge(node, setting.value);  // of a file
+  else
+    *node = setting.value;
+}
+
 Node ReadChain(const std::string& file, std::vector<std::string>* chain, std::vector<std::string>* files,
                std::vector<Diagnostic>* diagnostics, const Position& asked_at) {
   const auto report = [&](const Position& at, std::string message) {
@@ -102,7 +213,15 @@ Node ReadChain(const std::string& file, std::vector<std::string>* chain, std::ve
     return Node::Mapping(node.at);
   }
   const Node* extends = node.Get("extends");
-  if (extends == nullptr) return node;
+  if (extends == nullptr) {
+    for (const Setting& setting : TakePaths(&node, diagnostics)) {
+      diagnostics->push_back({setting.at, setting.shown_path,
+                              "a key that is a path changes a value of the file that this one `extends`, and it "
+                              "extends none: write the keys within each other",
+                              ""});
+    }
+    return node;
+  }
   if (!extends->IsString()) {
     report(extends->at, "expected the path of a pipeline file, found " + Describe(*extends));
     node.Erase("extends");
@@ -115,90 +234,10 @@ Node ReadChain(const std::string& file, std::vector<std::string>* chain, std::ve
   chain->push_back(identity);
   Node base = ReadChain(base_file.lexically_normal().string(), chain, files, diagnostics, extends_at);
   chain->pop_back();
+  const std::vector<Setting> paths = TakePaths(&node, diagnostics);
   Merge(&base, std::move(node));
+  for (const Setting& setting : paths) Apply(setting, &base, diagnostics);
   return base;
-}
-
-// A setting taken apart.
-struct Setting {
-  std::vector<std::string> path;
-  std::string shown_path;
-  Node value;
-};
-
-std::optional<size_t> ParseIndex(const std::string& text) {
-  size_t index = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
-  if (error != std::errc() || end != text.data() + text.size()) return {};
-  return index;
-}
-
-std::optional<Setting> ParseSetting(const std::string& text, std::vector<Diagnostic>* diagnostics) {
-  const Position at{"--set", 0, 0, 0};
-  const size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) {
-    diagnostics->push_back({at, "", "expected KEY.KEY=VALUE, found " + nlohmann::json(text).dump(), ""});
-    return {};
-  }
-  Setting setting;
-  std::string path = text.substr(0, equals);
-  for (size_t bracket; (bracket = path.find('[')) != std::string::npos;) {  // a[0].b is a.0.b
-    path[bracket] = '.';
-    if (const size_t close = path.find(']', bracket); close != std::string::npos) path.erase(close, 1);
-  }
-  std::istringstream segments(path + ".");
-  for (std::string segment; std::getline(segments, segment, '.');) {
-    if (segment.empty()) {
-      diagnostics->push_back({at, text.substr(0, equals), "the path has an empty part", ""});
-      return {};
-    }
-    if (setting.shown_path.empty())
-      setting.shown_path = segment;
-    else
-      setting.shown_path += ParseIndex(segment) ? "[" + segment + "]" : "." + segment;
-    setting.path.push_back(segment);
-  }
-  std::vector<Diagnostic> mistakes;
-  setting.value = ParseYaml(text.substr(equals + 1), "--set", 0, &mistakes);
-  RefuseKeys(text.substr(0, equals), at, "", &mistakes);
-  RefuseKeys(setting.value, "", &mistakes);
-  for (Diagnostic& mistake : mistakes) {
-    diagnostics->push_back({at, setting.shown_path, std::move(mistake.message), ""});
-  }
-  if (!mistakes.empty()) return {};
-  // One position for all of it.
-  setting.value = Node::FromJson(setting.value.ToJson(), at);
-  return setting;
-}
-
-void Apply(const Setting& setting, Node* root, std::vector<Diagnostic>* diagnostics) {
-  const Position at{"--set", 0, 0, 0};
-  Node* node = root;
-  for (size_t i = 0; i < setting.path.size(); ++i) {
-    const std::string& key = setting.path[i];
-    const bool last = i + 1 == setting.path.size();
-    const auto refuse = [&](std::string message) {
-      diagnostics->push_back({at, setting.shown_path, std::move(message), ""});
-    };
-    if (node->IsList()) {
-      const std::optional<size_t> index = ParseIndex(key);
-      if (!index || *index >= node->items.size()) {
-        return refuse("\"" + key + "\" is not an item of the list, which has " + std::to_string(node->items.size()) +
-                      " (counted from 0)");
-      }
-      node = &node->items[*index];
-    } else {
-      if (node->IsScalar() && node->scalar.is_null()) *node = Node::Mapping(at);
-      if (!node->IsMapping())
-        return refuse("\"" + setting.path[i - 1] + "\" is " + Describe(*node) + ": it has no keys");
-      if (last && key == "plugin") DropOptionsOfOtherPlugin(node, &setting.value);
-      if (node->Find(key) == nullptr) node->members.push_back({key, at, last ? Node() : Node::Mapping(at)});
-      Node::Member* member = node->Find(key);
-      if (last) member->at = at;
-      node = &member->value;
-    }
-  }
-  *node = setting.value;
 }
 
 }  // namespace

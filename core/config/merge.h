@@ -12,7 +12,8 @@ namespace kgrpo {
 
 // Reads `file` and what it extends. `extends: base.yaml` names a file relative to the one that says it. Mappings are
 // merged key by key, the extending file's values winning; lists and scalars are replaced. Where the extending file
-// names another `plugin`, the base's `options` beside it are dropped: they were the other plugin's. The key `extends`
+// names another `plugin`, the base's `options` beside it are dropped: they were the other plugin's. A key of the
+// extending file that is a path, as --set takes it, changes that value alone: `trainer[0].steps: 20`. The key `extends`
 // is gone from the result. Mistakes are appended to *diagnostics. *files receives every file read, the first one first.
 Node ReadWithBases(const std::string& file, std::vector<std::string>* files, std::vector<Diagnostic>* diagnostics);
 

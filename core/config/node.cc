@@ -247,7 +247,7 @@ Node ParseYaml(const std::string& text, const std::string& file, int rank, std::
   if (quoted && !quoted->closed) {
     converter.Report({file, quoted->line, quoted->column, rank}, "",
                      "not valid YAML: this quote is never closed: all that follows is taken for text" +
-                         (file == "--set" ? "" : ShowPlace(text, quoted->line, quoted->column)));
+                         ShowPlace(text, quoted->line, quoted->column));
     return Node::Scalar(nullptr, start);
   }
   try {
@@ -276,8 +276,7 @@ Node ParseYaml(const std::string& text, const std::string& file, int rank, std::
     if (quoted && quoted->line < quoted->last_line && quoted->last_line == at.line)
       message += "; the text in quotes that ends on this line begins on line " + std::to_string(quoted->line) +
                  ": was a quote forgotten there?";
-    converter.Report(at, "",
-                     "not valid YAML: " + message + (file == "--set" ? "" : ShowPlace(text, at.line, at.column)));
+    converter.Report(at, "", "not valid YAML: " + message + ShowPlace(text, at.line, at.column));
     return Node::Scalar(nullptr, start);
   }
 }

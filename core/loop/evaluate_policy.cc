@@ -114,6 +114,11 @@ PolicyChoice ParsePolicyChoice(const std::string& text) {
       }
     }
   } else {
+    if (!std::filesystem::exists(text) && text.find('/') != std::string::npos) {
+      throw Error(KGRPO_ERROR_NOT_FOUND, "--policy " + text + ": there is no folder " + text +
+                                             ". Train first (scripts/quickstart trains runs/quickstart), or use "
+                                             "--policy uniform");
+    }
     if (!std::filesystem::is_directory(text)) {
       throw Error(KGRPO_ERROR_NOT_FOUND,
                   "--policy " + text +

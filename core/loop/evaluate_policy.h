@@ -63,7 +63,7 @@ struct ProblemFigures {
   Interval reward;        // mean over rounds
   Interval best_speedup;  // geometric mean over episodes of the best correct kernel, at least 1
   double correct_rate = 0;
-  std::string favourite;             // the commonest suggestion's text
+  std::string favourite;             // the most frequent suggestion's text
   double favourite_share = 0;        // of the rounds
   double favourite_applied = 0;      // share of its rounds in which the coder wrote a kernel
   std::vector<std::string> samples;  // suggestions of the first episode

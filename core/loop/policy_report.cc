@@ -97,7 +97,7 @@ void PolicyReport::Show(Console& console) const {
                      "  not applicable " + rate("coder/not_applicable_rate") + "  unclear " +
                      rate("coder/unclear_rate") + "  coder errors " + rate("coder/error_rate")},
       {"suggestions",
-       "share of the commonest " + rate("policy/favourite_share") +
+       "share of the favourite " + rate("policy/favourite_share") +
            Format("  distinct %.0f",
                   metrics.contains("policy/distinct_suggestions") ? metrics.at("policy/distinct_suggestions") : 0.0) +
            (token_entropy > 0 ? Format("  entropy %.3f nats a token", token_entropy) : "")}};
@@ -130,7 +130,7 @@ void PolicyReport::Show(Console& console) const {
                     Format("%.0f%%", 100 * figures.favourite_share),
                     Format("%.0f%%", 100 * figures.favourite_applied)});
   }
-  console.Table("", {"problem", "reward", "best speedup", "correct", "commonest suggestion", "share", "applied"}, rows);
+  console.Table("", {"problem", "reward", "best speedup", "correct", "favourite suggestion", "share", "applied"}, rows);
 }
 
 }  // namespace kgrpo

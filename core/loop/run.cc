@@ -306,8 +306,13 @@ class Runner {
     const bool again = kept.ends_with(kNoCheckpoint);
     // The message of a coder's own limit says what it has cost.
     if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(spending_);
-    kept +=
-        std::string(again ? "; to start again" : "; to continue") + ": kgrpo-host resume " + folder_.path().string();
+    // What a plugin calls invalid stays so: without a checkpoint there is nothing that a corrected file would lose.
+    if (again && error.code() == KGRPO_ERROR_INVALID) {
+      kept += "; correct the pipeline file and start the run again";
+    } else {
+      kept +=
+          std::string(again ? "; to start again" : "; to continue") + ": kgrpo-host resume " + folder_.path().string();
+    }
     if (options_.console != nullptr) options_.console->Finish();
     if (!cancelled && error.code() != KGRPO_ERROR_NOT_FINITE && error.code() != KGRPO_ERROR_BUDGET) {
       throw Error(error.code(), "step " + std::to_string(at_) + ": " + error.what() + " (" + kept + ")");

@@ -166,9 +166,13 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   if (!rewards.empty()) {
     const size_t tenth = std::max<size_t>(1, rewards.size() / 10);
     const std::span<const double> all(rewards);
-    console.Note("mean reward: " + Fixed(Mean(all.first(tenth)), 3) + " in the first " + std::to_string(tenth) +
-                 (tenth == 1 ? " step, " : " steps, ") + Fixed(Mean(all.last(tenth)), 3) + " in the last " +
-                 std::to_string(tenth) + "  " + Sparkline(rewards, 60));
+    const std::string first = Fixed(Mean(all.first(tenth)), 3), last = Fixed(Mean(all.last(tenth)), 3);
+    const std::string count = std::to_string(tenth);
+    console.Note("mean reward: " +
+                 (rewards.size() == 1 ? first + " in the one step"
+                  : tenth == 1        ? first + " in the first step, " + last + " in the last"
+                               : first + " in the first " + count + " steps, " + last + " in the last " + count) +
+                 "  " + Sparkline(rewards, 60));
   }
 
   // Of each problem: its best verified kernel, and what the policy suggests for it now (in the last steps that drew
@@ -185,9 +189,11 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
     }
   }
   const std::map<std::string, BestKernel> best = database.ReadBest(kAllSteps);
+  const std::set<std::string> drawn = database.DrawnProblems();
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < problems.size(); ++i) {
     const std::string& name = problems[i].name;
+    if (!drawn.contains(name)) continue;
     const auto kernel = best.find(name);
     rows.push_back({name, kernel == best.end() ? "-" : Fixed(kernel->second.speedup, 2) + "x"});
     const auto tally = suggested.find(name);
@@ -203,8 +209,12 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   const bool modelled = problems.size() > 0 && problems[0].baseline.modelled;
   console.Table(
       "",
-      {"problem", modelled ? "best verified (modelled)" : "best verified", "commonest suggestion", "share", "applied"},
+      {"problem", modelled ? "best verified (modelled)" : "best verified", "favourite suggestion", "share", "applied"},
       rows);
+  if (rows.size() < problems.size()) {
+    console.Note(std::to_string(problems.size() - rows.size()) + " of " + std::to_string(problems.size()) +
+                 " training problems were not drawn");
+  }
   ShowTimes(console, database, steps.size());
   ShowCoder(console, database);
   const bool learned = !NothingWasLearned(database);

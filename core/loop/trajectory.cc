@@ -92,7 +92,7 @@ bool Trajectory::Drops(const RoundRecord& round) const {
 }
 
 void ScoreRound(const Reward& reward, const Evaluation& baseline, const Evaluation& current,
-                const TrajectoryRecord& before, RoundRecord* round) {
+                const TrajectoryRecord& before, RoundRecord* round, bool idle) {
   const EvaluationView baseline_view = baseline.ToC();
   const EvaluationView current_view = current.ToC();
   const Evaluation none;
@@ -118,7 +118,7 @@ void ScoreRound(const Reward& reward, const Evaluation& baseline, const Evaluati
   Reward::Scored scored = reward.Score(request, before.problem_name);
   round->reward = scored.score;
   round->reward_parts = std::move(scored.parts);
-  round->idle_reward = reward.Idle(request, before.problem_name);
+  if (idle) round->idle_reward = reward.Idle(request, before.problem_name);
 }
 
 void Trajectory::Score(RoundRecord& round, const Reward& reward) const {

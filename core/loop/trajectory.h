@@ -64,9 +64,10 @@ class Trajectory {
 };
 
 // Sets what a reward makes of a round whose answer and evaluation are in. `current`: of the kernel that the round
-// started from. `before`: the trajectory with its earlier rounds. [any thread, blocking]
+// started from. `before`: the trajectory with its earlier rounds. Without `idle` the round's idle_reward stays as it
+// is. [any thread, blocking]
 void ScoreRound(const Reward& reward, const Evaluation& baseline, const Evaluation& current,
-                const TrajectoryRecord& before, RoundRecord* round);
+                const TrajectoryRecord& before, RoundRecord* round, bool idle = true);
 
 // True if the coder gave no kernel for a fault of its own, and not of the suggestion.
 bool CoderFailed(const CoderAnswer& answer);

@@ -151,7 +151,7 @@ void CheckBootstrap(Session& session, const std::filesystem::path& path) {
       Fail(std::to_string(count) + " other symbols are exported, which may clash with another plugin's:" + others);
     return "";
   });
-  session.Check("an interface that nobody knows is NULL", [&]() -> std::string {
+  session.Check("an unknown interface id returns NULL", [&]() -> std::string {
     for (const char* id : {"kgrpo.nothing/1", "kgrpo.reward/999", ""}) {
       if (library->bootstrap().get_interface(Str(id)) != nullptr)
         Fail("get_interface(\"" + std::string(id) + "\") is not NULL");

@@ -29,9 +29,10 @@ function headline() {
       tile(percent(value(first, "correct")), "rounds with a correct kernel, last tenth"),
       value(first, "heldout_reward") === null ? null : tile(number(value(first, "heldout_reward")), "held-out reward, last measurement"),
       tile("$" + number(value(first, "cost") || 0), "cost of the coder"),
-      tile(duration(value(first, "seconds")), "time in steps" + (first.runs.length > 1 ? ", a run" : ""))));
+      tile(duration(value(first, "seconds")), "wall clock in steps (depends on the cache)" + (first.runs.length > 1 ? ", a run" : ""))));
   } else {
-    nodes.push(table([["configuration"], ["reward, first tenth", 1], ["last tenth", 1], ["best speedup", 1], [heldoutBest ? "held-out, by problem" : "verified, by problem", 1], ["correct", 1], ["held-out reward", 1], ["cost", 1], ["time", 1]],
+    const own = data.comparison.same_reward ? "" : " (own reward: not comparable)";
+    nodes.push(table([["configuration"], ["reward, first tenth" + own, 1], ["last tenth" + own, 1], ["best speedup", 1], [heldoutBest ? "held-out, by problem" : "verified, by problem", 1], ["correct", 1], ["held-out reward" + own, 1], ["cost", 1], ["wall clock (depends on the cache)", 1]],
       data.groups.map((group, i) => [el("span", { class: "legend" }, el("span", {}, el("i", { style: "background:" + colors[i] }), groupLabel(group))),
         number(value(group, "reward_first")), number(value(group, "reward")), times(speedup(group, "speedup")), times(speedup(group, heldoutBest ? "heldout_best" : "verified_best")), percent(value(group, "correct")),
         number(value(group, "heldout_reward")), "$" + number(value(group, "cost") || 0), duration(value(group, "seconds"))])));
@@ -50,7 +51,7 @@ function learning() {
     ["Reward", "reward"], ["Held-out reward", "heldout/reward"], ["Correct rate", "kernel/correct_rate", percent],
     ["Speedup of correct kernels (geometric mean)", "kernel/speedup_geomean", times], ["Held-out best speedup", "heldout/best_speedup_geomean", times],
     ["KL from the reference policy", "kl", undefined, true], ["Entropy of the tokens", "entropy"], ["Tokens of a suggestion", "completions/mean_length"],
-    ["Share of the commonest suggestion", "policy/favourite_share", percent], ["Loss", "loss", undefined, true], ["Gradient norm", "grad_norm", undefined, true], ["Learning rate", "learning_rate"],
+    ["Share of the favourite suggestion", "policy/favourite_share", percent], ["Loss", "loss", undefined, true], ["Gradient norm", "grad_norm", undefined, true], ["Learning rate", "learning_rate"],
   ].map(([title, name, text, byMedian]) => curves(title, series(name), text, byMedian)).filter(Boolean);
   if (!figures.length) return null;
   const stagesOf = (run) => run.figures.stages.map(([name, step]) => `${name} from step ${step}`).join(", ");

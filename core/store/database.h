@@ -100,6 +100,9 @@ class RunDatabase {
   // The last step up to that one at whose end everything that waited was judged; 0: none.
   uint64_t LastJudging(uint64_t up_to_step);
 
+  // Problems of the trajectories that were trained on, demonstrations included.
+  std::set<std::string> DrawnProblems();
+
   // Totals of all steps up to that one, and of the work before the step that follows it.
   CoderTotals ReadCoderTotals(uint64_t up_to_step);
   // Its faults in all steps, by outcome and message; those of CoderTotals::errors.

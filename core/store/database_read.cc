@@ -185,6 +185,14 @@ std::vector<std::string> RunDatabase::ReadProblemNames(Purpose purpose) {
   return names;
 }
 
+std::set<std::string> RunDatabase::DrawnProblems() {
+  std::set<std::string> drawn;
+  Statement select(database_, "SELECT DISTINCT problem_name FROM trajectories WHERE purpose != ?");
+  select << PurposeName(Purpose::kHeldout);
+  while (select.Step()) drawn.insert(select.Text(0));
+  return drawn;
+}
+
 std::vector<Metric> RunDatabase::MetricSums(const std::string& prefix) {
   std::vector<Metric> sums;
   Statement select(database_,

@@ -30,6 +30,14 @@ bool ReadAvailable(int descriptor, size_t most, std::string* text) {
   return true;
 }
 
+// The end of the line: interpreters put the file's name and the reason last.
+std::string EndOfLine(std::string_view line) {
+  constexpr size_t kLongest = 200;
+  std::string text;
+  for (const char c : line.substr(line.size() - std::min(line.size(), kLongest))) text += c < ' ' || c > '~' ? '?' : c;
+  return (line.size() > kLongest ? "...\"" : "\"") + text + "\"";
+}
+
 std::string EndOf(const evaluator::Subprocess::Result& result) {
   if (result.signal == 0) return "exit code " + std::to_string(result.exit_code);
   return "signal " + std::to_string(result.signal) + " (" + strsignal(result.signal) + ")";
@@ -93,7 +101,7 @@ void Connection::ThrowEnded() {
   const auto end = process_->Wait(0.2);
   ReadErrors(true);
   throw Broken((end ? "ended with " + EndOf(*end) : "closed its standard streams") +
-               (last_words_.empty() ? "" : "; the last it said: " + Excerpt(last_words_)));
+               (last_words_.empty() ? "" : "; the last it said: " + EndOfLine(last_words_)));
 }
 
 std::vector<std::string> Connection::Wait(double seconds, int wake) {

@@ -79,12 +79,19 @@ TEST_F(EvalKernelTest, TakesAProblemByName) {
   Write("heldout.yaml", "extends: p.yaml\nproblems: {train: [problems/two], heldout: []}\n");
   EXPECT_THAT(Run("eval heldout.yaml --kernel k.cu --problem one").err,
               HasSubstr("--problem one is neither a folder nor a problem of heldout.yaml; "));
+  EXPECT_EQ(Run("eval --kernel k.cu --problem problems/two/reference.cu --evaluator fakes").err,
+            "error: --problem problems/two/reference.cu is a file: name its folder, problems/two\n");
   std::filesystem::remove_all(directory_.path() / "problems");
   EXPECT_THAT(Run("eval --kernel k.cu --problem one --evaluator fakes").err,
               HasSubstr("--problem one is neither a folder nor a problem of " KGRPO_SOURCE_DIR "/problems/; it has: "));
 }
 
 TEST_F(EvalKernelTest, OptimizeNamesWhatWasGiven) {
+  EXPECT_EQ(Run("optimize two --policy runs/quickstart").err,
+            "error: --policy runs/quickstart: there is no folder runs/quickstart. Train first (scripts/quickstart "
+            "trains runs/quickstart), or use --policy uniform --pipeline configs/quickstart.yaml\n");
+  EXPECT_THAT(Run("optimize two --policy unifrom").err,
+              HasSubstr("error: --policy unifrom is neither \"uniform\", nor \"fixed:TECHNIQUE,...\", nor a folder"));
   EXPECT_THAT(
       Run("optimize twoo --policy uniform").err,
       HasSubstr("error: \"twoo\" is neither a file, a folder nor a problem of problems/; did you mean \"two\"?"));

@@ -1,5 +1,6 @@
 // A file of several runs, end to end: run, stopped and gone on with, compared.
 #include "commands.h"
+#include "store/database.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -54,7 +55,9 @@ TEST_F(ExperimentCliTest, RunsEachIntoAFolderOfItsOwnAndComparesThem) {
     const Result text = Run("compare runs" + std::string(options));
     EXPECT_EQ(text.code, 0) << text.err;
     EXPECT_THAT(text.out, HasSubstr("loop.rounds"));
-    EXPECT_THAT(text.out, HasSubstr("2 seeds: weak evidence"));
+    EXPECT_THAT(text.out, HasSubstr("With 2 seeds only large differences can be detected. Use five or more."));
+    EXPECT_THAT(text.out, HasSubstr("Measures (mean over seeds, min to max; last tenth: of 3 steps the last 1)"));
+    EXPECT_THAT(text.out, HasSubstr("wall clock in seconds (depends on the cache)"));
   }
 }
 
@@ -78,7 +81,12 @@ TEST_F(ExperimentCliTest, GoesOnWithWhatIsNotFinished) {
   EXPECT_EQ(rest.code, 0) << rest.err;
   EXPECT_THAT(rest.out, HasSubstr("1 of 4 runs are finished"));
   EXPECT_TRUE(fs::exists(directory_.path() / "runs/short/seed-2/final"));
-  EXPECT_EQ(Run("ab.yaml --set loop.max_steps=4").code, 3) << "another configuration's runs are there";
+  const Result changed = Run("ab.yaml --set loop.max_steps=4");
+  EXPECT_EQ(changed.code, 3);
+  EXPECT_EQ(changed.err,
+            "error: runs/base/seed-1 holds a run of another configuration, that in runs/base/seed-1.yaml "
+            "(loop.max_steps differs): to continue it, repeat the --set options that it was started with; otherwise "
+            "give the experiment another output_dir, or start again with --overwrite\n");
   EXPECT_EQ(Run("check ab.yaml --file-only").code, 0) << "what is finished is no hindrance to the others";
   const Result other = Run("check ab.yaml --file-only --set loop.max_steps=4");
   EXPECT_EQ(other.code, 1);
@@ -86,10 +94,15 @@ TEST_F(ExperimentCliTest, GoesOnWithWhatIsNotFinished) {
 }
 
 TEST_F(ExperimentCliTest, RefusesWhatWouldCompareNothing) {
-  Write("same.yaml", "extends: p.yaml\noutput_dir: runs\nvariants:\n  twin: {seed: 5}\n");
-  const Result same = Run("same.yaml");
-  EXPECT_EQ(same.code, 3);
-  EXPECT_THAT(same.err, HasSubstr("same.yaml:4:3: the variant \"twin\" changes nothing"));
+  Write("same.yaml", "extends: p.yaml\noutput_dir: runs\nvariants:\n  twin: {name: p}\nname: p\nseeds: [1, 2]\n");
+  for (const char* command : {"check same.yaml", "run same.yaml"}) {
+    const Result same = Run(command);
+    EXPECT_EQ(same.code, 3);
+    const std::string once = "same.yaml:4:3: the variant \"twin\" changes nothing: it is the same as \"base\"";
+    const size_t at = same.err.find(once);
+    ASSERT_NE(at, std::string::npos) << same.err;
+    EXPECT_EQ(same.err.find(once, at + 1), std::string::npos) << "not once a seed: " << same.err;
+  }
   EXPECT_FALSE(fs::exists(directory_.path() / "runs"));
   EXPECT_EQ(Run("ab.yaml --variant nobody").code, 3);
   EXPECT_EQ(Run("p.yaml --variant base").code, 3);
@@ -102,6 +115,45 @@ TEST_F(ExperimentCliTest, RefusesWhatWouldCompareNothing) {
   EXPECT_THAT(resolved.out, HasSubstr("seed: 1  # run short/seed-1\n"));
   EXPECT_THAT(resolved.out, HasSubstr("  batch_size: 2  # --set\n"));
   EXPECT_THAT(Run("check ab.yaml").err, HasSubstr("4 runs: base/seed-1, base/seed-2, short/seed-1, short/seed-2"));
+}
+
+// Mistakes that only the plugins can find, each at its place; found before the first run, and once for all seeds.
+TEST_F(ExperimentCliTest, FindsTheMistakesOfEachVariantFirst) {
+  Write("broken.yaml",
+        "extends: p.yaml\noutput_dir: runs\nvariants:\n"
+        "  log: {reward.plugin: reward_expression, reward.options.score: log2(speedupp)}\n"
+        "  metric:\n    reward:\n      plugin: reward_expression\n      options:\n        score: metric(\"commentz\")\n"
+        "  short: {loop.rounds: 1}\nseeds: [1, 2]\n");
+  const std::string log =
+      "broken.yaml:4:65: variant \"log\": reward (reward_expression): options.score: at character 6 of ";
+  const std::string metric =
+      "broken.yaml:9:16: variant \"metric\": reward (reward_expression): options.score: at character 8 of ";
+  for (const char* command : {"check broken.yaml", "run broken.yaml"}) {
+    const Result result = Run(command);
+    EXPECT_EQ(result.code, 3) << command;
+    EXPECT_THAT(result.err, testing::AllOf(HasSubstr(log), HasSubstr(metric))) << command;
+    EXPECT_EQ(result.err.find(log, result.err.find(log) + 1), std::string::npos) << "not once a seed";
+    EXPECT_FALSE(fs::exists(directory_.path() / "runs")) << command;
+  }
+  EXPECT_THAT(Run("check broken.yaml").err, HasSubstr("broken.yaml: 2 mistakes\n"));
+  EXPECT_THAT(Run("check broken.yaml --variant log").err, HasSubstr(log));
+  EXPECT_EQ(Run("check broken.yaml --variant short").code, 0);
+  EXPECT_EQ(Run("run broken.yaml --variant short").code, 0) << "the other variants are not run";
+}
+
+// It failed in its first step, so nothing is lost where the file is corrected and the same command given again.
+TEST_F(ExperimentCliTest, ARunWithoutAStepTakesTheCorrectedFile) {
+  Write("fix.yaml",
+        "extends: p.yaml\noutput_dir: runs\nseeds: [1]\nreward: {plugin: reward_expression, options: {score: "
+        "metric(\"qqqqqqqqqqqq\")}}\n");
+  const Result failed = Run("fix.yaml");
+  EXPECT_NE(failed.code, 0);
+  EXPECT_THAT(failed.err, HasSubstr("(no checkpoint was written yet; correct the pipeline file and start the run "
+                                    "again)"));
+  EXPECT_THAT(failed.err, testing::Not(HasSubstr("kgrpo-host resume")));
+  Write("fix.yaml", "extends: p.yaml\noutput_dir: runs\nseeds: [1]\n");
+  const Result fixed = Run("fix.yaml");
+  EXPECT_EQ(fixed.code, 0) << fixed.err;
 }
 
 // Each reward is on a scale of its own; the rounds are known, so each reward can tell what it would have paid.
@@ -126,6 +178,38 @@ TEST_F(ExperimentCliTest, RunsOfDifferentRewardsAreScoredByEachOfThem) {
     compared_on_one_scale |= one["measure"] == "reward_by/base";
   }
   EXPECT_TRUE(compared_on_one_scale);
+  EXPECT_FALSE(compared["same_reward"]);
+  const std::string text = Run("compare rewards").out;
+  EXPECT_THAT(text, HasSubstr("reward, last tenth (own reward: not comparable)"));
+  EXPECT_THAT(text, HasSubstr("- reward (scored by harsh's reward), last tenth: harsh - base = "));
+  EXPECT_THAT(text, HasSubstr("note: The rewards are on different scales. Every run is therefore re-scored with each "
+                              "reward that loads.\n"));
+}
+
+// A kernel's metrics are kept with its round, so another run's reward may read them; without them only the recorded
+// rewards of its own runs are known.
+TEST_F(ExperimentCliTest, RewardsThatReadMetricsScoreTheRunsThatHaveThem) {
+  Write(
+      "metrics.yaml",
+      "extends: p.yaml\noutput_dir: metrics\ncoder: {options: {techniques: [a, e, i, o, t, n, s, r]}}\nvariants:\n"
+      "  metric: {reward: {plugin: reward_expression, options: {score: 'correct ? 1 + metric(\"comments\") : 0'}}}\n");
+  ASSERT_EQ(Run("metrics.yaml").code, 0);
+  const auto measures = [&](size_t group) {
+    return json::parse(Run("compare metrics --json").out)["groups"][group]["runs"][0]["measures"];
+  };
+  EXPECT_TRUE(measures(0).contains("reward_by/metric")) << "the metric was kept with its rounds too";
+  EXPECT_EQ(measures(1)["reward_by/metric"], measures(1)["reward"]);
+  {  // as of an evaluator that measures nothing of the kind
+    Database database(directory_.path() / "metrics/base/run.sqlite");
+    database.Execute("UPDATE evaluations SET metrics = '{}'");
+  }
+  const Result result = Run("compare metrics");
+  EXPECT_THAT(result.out, HasSubstr("note: base cannot be scored by metric's reward: reward_expression: "
+                                    "metric(\"comments\"): the evaluator measured no such thing of this kernel. The "
+                                    "rounds of a run hold the metrics that its own evaluator measured; the baselines' "
+                                    "metrics are not kept\n"));
+  EXPECT_FALSE(measures(0).contains("reward_by/metric"));
+  EXPECT_EQ(measures(1)["reward_by/metric"], measures(1)["reward"]);
 }
 
 TEST_F(ExperimentCliTest, ReportAndExportShowWhatARunLeft) {
@@ -183,7 +267,7 @@ TEST_F(ExperimentCliTest, JobsAreSpreadOverTheVisibleGpus) {
   };
   const auto [side_by_side, told] = gpus_of("--jobs 2");
   EXPECT_EQ(side_by_side, (std::set<std::string>{"3", "GPU-8a3f"}));
-  EXPECT_THAT(told, HasSubstr("[1/4] base, seed 1, on GPU 3: runs/base/seed-1\n"));
+  EXPECT_THAT(told, HasSubstr("[1/4] base, seed 1, on GPU 3: runs/base/seed-1/run.log\n"));
   EXPECT_THAT(told, HasSubstr("[2/4] base, seed 2, on GPU GPU-8a3f: "));
   EXPECT_EQ(gpus_of("").first, std::set<std::string>{"3,GPU-8a3f"}) << "one run at a time has them all";
 }

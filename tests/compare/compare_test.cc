@@ -88,12 +88,12 @@ TEST(CompareTest, PairingFindsADifferenceThatTheSeedsSpreadWouldHide) {
   EXPECT_TRUE(reward.differs());
   const Comparison& speedup = Of(comparisons, "heldout_speedup");
   EXPECT_NEAR(speedup.effect, 1.5, 1e-9) << "speedups are compared by their quotient";
-  EXPECT_EQ(InWords(reward, groups), "b beats a in held-out reward by 0.51 [0.485, 0.535]");
+  EXPECT_EQ(InWords(reward, groups), "held-out reward: b - a = 0.51 [0.485, 0.535], paired over 3 seeds: b beats a");
   // The other way round it is the same statement.
   std::ranges::reverse(runs);
   const std::vector<RunGroup> turned = GroupRuns(runs);
   EXPECT_EQ(InWords(Of(Compare(turned), "heldout_reward"), turned),
-            "b beats a in held-out reward by 0.51 [0.485, 0.535]");
+            "held-out reward: a - b = -0.51 [-0.535, -0.485], paired over 3 seeds: b beats a");
 }
 
 TEST(CompareTest, RunsThatDrewOtherProblemsAreNotPaired) {
@@ -109,6 +109,8 @@ TEST(CompareTest, RunsThatDrewOtherProblemsAreNotPaired) {
   const Comparison& reward = Of(comparisons, "heldout_reward");
   EXPECT_EQ(reward.basis, Basis::kSeeds);
   EXPECT_FALSE(reward.differs());
+  EXPECT_THAT(InWords(reward, groups), testing::MatchesRegex("held-out reward: b - a = 0.1 \\[-.*, .*\\], not paired, "
+                                                             "3 seeds: no difference seen"));
 }
 
 TEST(CompareTest, OneSeedIsComparedByProblemsAndSaysSo) {

@@ -298,6 +298,8 @@ TEST_F(LoadTest, MistakesInSettingsAreReportedWithTheRest) {
   EXPECT_EQ(MessageOf("base.yaml",
                       {"loop.rouds=1", "seed=[", "novalue", "a..b=1", "trainer.0.x=1", "loop.rounds.x=1", "name=x/y"}),
             "--set: seed: not valid YAML: the list that '[' begins lacks a ',' here or its ']'\n"
+            "    [\n"
+            "    ^\n"
             "--set: expected KEY.KEY=VALUE, found \"novalue\"\n"
             "--set: a..b: the path has an empty part\n"
             "--set: loop.rounds.x: \"rounds\" is 3: it has no keys\n"
@@ -305,6 +307,43 @@ TEST_F(LoadTest, MistakesInSettingsAreReportedWithTheRest) {
             "demonstrations_per_step\n"
             "--set: loop.rouds: unknown key; did you mean \"rounds\"?\n"
             "--set: name: expected text that matches ^[A-Za-z0-9][A-Za-z0-9._-]*$, found \"x/y\"");
+}
+
+TEST_F(LoadTest, TextWithAColonInSetIsShownWithItsPlace) {
+  EXPECT_EQ(
+      MessageOf("base.yaml", {"reward.options={score: a ? b : c}"}),
+      "--set: reward.options: not valid YAML: the mapping that '{' begins lacks a ',' here or its '}'; quote text "
+      "that contains ': ' or '? '\n"
+      "    {score: a ? b : c}\n"
+      "              ^");
+}
+
+// A key that is a path changes that value alone, wherever the others come from.
+TEST_F(LoadTest, AKeyThatIsAPathChangesOneValueOfWhatIsExtended) {
+  Write("stages.yaml", "extends: base.yaml\ntrainer: [{plugin: fake_trainer, steps: 5}, {plugin: fake_trainer}]\n");
+  Write("shorter.yaml", "extends: stages.yaml\ntrainer[0].steps: 2\nloop.sampling: {top_k: 7}\n");
+  const PipelineConfig config = Load("shorter.yaml");
+  EXPECT_EQ(config.stages[0].steps, 2U);
+  EXPECT_EQ(config.stages[0].trainer.plugin, "fake_trainer");
+  EXPECT_EQ(config.loop.sampling.top_k, 7U);
+  EXPECT_EQ(config.loop.rounds, Load("base.yaml").loop.rounds);
+  EXPECT_THAT(config.origins_yaml, HasSubstr("steps: 2  # shorter.yaml:2:19"));
+  EXPECT_EQ(Load("shorter.yaml", {"trainer.0.steps=9"}).stages[0].steps, 9U);
+  Write("wrong.yaml", "extends: stages.yaml\ntrainer[2].steps: 2\n");
+  EXPECT_EQ(MessageOf("wrong.yaml"),
+            "wrong.yaml:2:1: trainer[2].steps: \"2\" is not an item of the list, which has 2 (counted from 0)");
+  Write("alone.yaml", "trainer[0].steps: 2\n");
+  EXPECT_THAT(MessageOf("alone.yaml"),
+              HasSubstr("alone.yaml:1:1: trainer[0].steps: a key that is a path changes a value of the file that this "
+                        "one `extends`, and it extends none: write the keys within each other"));
+}
+
+TEST_F(LoadTest, UnknownKeysOfTheFileAreMeasuredAgainstAllThatItMayHold) {
+  Write("keys.yaml", "extends: base.yaml\nvariant: {}\nqqqqqq: 1\n");
+  const std::string message = MessageOf("keys.yaml");
+  EXPECT_THAT(message, HasSubstr("keys.yaml:2:1: variant: unknown key; did you mean \"variants\"?"));
+  EXPECT_THAT(message, HasSubstr("keys.yaml:3:1: qqqqqq: unknown key; known are name, "));
+  EXPECT_THAT(message, HasSubstr(", extends, variants, sweep, seeds"));
 }
 
 TEST_F(LoadTest, SetCannotInventItemsOfAList) {

@@ -12,8 +12,10 @@
 namespace kgrpo::program {
 namespace {
 
+using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 
 class Faults : public ProgramTest {};
 
@@ -85,6 +87,9 @@ TEST_F(Faults, AStartThatFailsSaysWhy) {
   EXPECT_THAT(Starting(Faulty("garbage_hello")), HasSubstr("is not JSON: \"Hello! I am a reward.\""));
   EXPECT_THAT(Starting(Faulty("dies_at_once")),
               HasSubstr("ended with exit code 3; the last it said: \"no module named torch\""));
+  EXPECT_THAT(Starting(Faulty("dies_at_length")),
+              AllOf(HasSubstr("ended with exit code 2; the last it said: ...\""),
+                    HasSubstr("/folder/mine.py: no such file\""), Not(HasSubstr("Error: "))));
   EXPECT_THAT(Starting(Faulty("other_protocol")), HasSubstr("speaks protocol 2, this plugin protocol 1"));
   EXPECT_THAT(Starting(Faulty("other_role")), HasSubstr("the program is no reward: it offers \"[\"coder\"]\""));
   EXPECT_THAT(Starting(Faulty("refuses")), HasSubstr("refused: cap must be even"));

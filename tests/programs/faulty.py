@@ -34,6 +34,9 @@ for line in sys.stdin:
         if how == "dies_at_once":
             print("no module named torch", file=sys.stderr, flush=True)
             sys.exit(3)
+        if how == "dies_at_length":
+            print("Error: " + "/folder" * 40 + "/mine.py: no such file", file=sys.stderr, flush=True)
+            sys.exit(2)
         if how == "terse":
             result(request, {"protocol": 1, "roles": ["reward"]})
             continue
