@@ -70,11 +70,11 @@ struct SearchResult {
   // Distinct kernels that the screen kept out to the end: as too slow, and as not correct.
   uint64_t screened_slow = 0, screened_wrong = 0;
   uint64_t waves = 0;
-  double cost = 0;        // of the coder, US dollars
-  double seconds = 0;     // of the clock
-  std::string ended;      // why: "200 evaluations", "the time", "the cost", "the coder's own limit", "the evaluator's own
-                          // limit", "nothing new",
-                          // "all suggestions of the coder's list were tried", "stopped by the user"
+  double cost = 0;     // of the coder, US dollars
+  double seconds = 0;  // of the clock
+  std::string ended;   // why: "200 evaluations", "the time", "the cost", "the coder's own limit", "the evaluator's own
+                       // limit", "nothing new",
+                       // "all suggestions of the coder's list were tried", "stopped by the user"
   bool stopped = false;   // by the user
   bool diverged = false;  // --train: the training; its candidates are as good as any
 };

@@ -264,10 +264,10 @@ void RoundsInFlight::Judge(Slot& slot) {
   const uint64_t number = slot.trajectory.record().trajectory;
   const std::string& problem = slot.trajectory.problem().name;
   const bool fresh_inputs = config_.loop.fresh_inputs;
-  round.evaluation_seed =
-      fresh_inputs ? Keyed(config_.seed, InputsStream(problem),
-                           {static_cast<uint64_t>(request_.purpose), request_.step, number, round.round}, 0)
-                   : SharedInputsSeed(config_.seed, problem);
+  round.evaluation_seed = fresh_inputs
+                              ? Keyed(config_.seed, InputsStream(problem),
+                                      {static_cast<uint64_t>(request_.purpose), request_.step, number, round.round}, 0)
+                              : SharedInputsSeed(config_.seed, problem);
   if (round.unchanged && !fresh_inputs) {
     round.evaluation = slot.trajectory.current();
     return Score(slot);

@@ -441,8 +441,7 @@ void Policy::Backward(ForwardContextPtr context, const at::Tensor& d_logprobs, c
   const Weights& gradients = adapter_ ? adapter_->gradient_weights() : this->gradients().weights();
   const at::Tensor& buffer = adapter_ ? adapter_->gradients().buffer() : this->gradients().buffer();
   std::vector<LayerPiece> pieces;
-  if (final)
-    pieces = LayerPieces(adapter_ ? adapter_->gradients().specs() : this->gradients().specs(), buffer.numel());
+  if (final) pieces = LayerPieces(adapter_ ? adapter_->gradients().specs() : this->gradients().specs(), buffer.numel());
   const LayerDone tell = [&](int64_t layer) {
     for (const LayerPiece& piece : pieces) {
       if (piece.layer == layer) final(buffer.narrow(0, piece.begin, piece.end - piece.begin));

@@ -40,7 +40,8 @@ class GradientReduction {
   void Start();
   // For the last backward pass: a bucket is begun once it is final and those before it have begun. Where all of the
   // gradients are told of, the last piece waits for all buckets, since a policy may then wait for its device, and a
-  // wait for other ranks is to be seen as one (loop/hang.h). Null where nothing can be begun early. What fails is thrown by Finish.
+  // wait for other ranks is to be seen as one (loop/hang.h). Null where nothing can be begun early. What fails is
+  // thrown by Finish.
   const kgrpo_gradient_sink* sink() const { return buckets_.empty() ? nullptr : &sink_; }
   // Returns once this rank's slices hold the sums over all ranks. The gradients must be there: who writes on a GPU has
   // waited for it. Nothing is under way afterwards, also where it throws.

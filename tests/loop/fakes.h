@@ -51,7 +51,7 @@ struct Knobs {
   std::atomic<int> evaluations{0};
   std::atomic<int> thorough{0};
   std::atomic<int> screenings{0};
-  std::atomic<int> cancel_after_screenings{0};  // sets `cancelled` after so many
+  std::atomic<int> cancel_after_screenings{0};   // sets `cancelled` after so many
   std::atomic<int> budget_after_evaluations{0};  // the evaluator has no more after so many; 0: no limit
   std::atomic<int> updates{0};
 };
