@@ -96,8 +96,8 @@ std::string FreestGpu(const std::vector<std::string>& gpus, const std::map<pid_t
 
 // A mistake that is the one variant's is found by its first run at once.
 void CheckVariants(const Globals& globals, const std::vector<std::pair<const PlannedRun*, State>>& waiting) {
-  std::vector<const PlannedRun*> runs;
-  for (const auto& [planned, state] : waiting) runs.push_back(planned);
+  std::vector<const PlannedRun*> runs(waiting.size());
+  std::ranges::transform(waiting, runs.begin(), [](const auto& one) { return one.first; });
   const auto is_other = [&](const PlannedRun* planned) { return planned->run.variant != runs.front()->run.variant; };
   if (std::ranges::none_of(runs, is_other)) return;
   Session session(globals);

@@ -14,7 +14,7 @@ namespace kgrpo::cli {
 // problem. `checked`: a run whose parts were made already; may be null. Replaces the session's services: no instance
 // made by the session may be left. Throws PartError with all mistakes, each behind its place and its variant's name:
 //
-//   ab.yaml:4:30: variant "log": reward (reward_expression): options.score: at character 6 of ...
+//   ab.yaml:4:30: variant "log": reward (my_reward): options.score: at character 6 of ...
 void CheckVariantParts(Session& session, const std::vector<const PlannedRun*>& runs, const PlannedRun* checked);
 
 }  // namespace kgrpo::cli

@@ -177,8 +177,8 @@ class Searching {
 
   // Has the coder write all kernels and judges them. After a stop, those that have landed have an outcome.
   void Play(std::deque<Slot>& slots) {
-    std::vector<Slot*> all;
-    for (Slot& slot : slots) all.push_back(&slot);
+    std::vector<Slot*> all(slots.size());
+    std::ranges::transform(slots, all.begin(), [](Slot& slot) { return &slot; });
     if (SendAndAwait(all, &RoundsInFlight::Implement) && plan_.screen != nullptr) EvaluatePromising(slots);
   }
 
@@ -242,17 +242,20 @@ class Searching {
       return true;
     };
     for (uint64_t left = plan_.evaluations - result_.evaluations;;) {
-      std::vector<Screen::Kernel> kernels;
       std::erase_if(waiting, take_known);
-      for (const Slot* slot : waiting) kernels.push_back({slot->round.answer.source, slot->round.code_b});
-      std::vector<Slot*> next;
-      for (const size_t i : screen.Promising(kernels, rivals, plan_.beam)) next.push_back(waiting[i]);
+      std::vector<Screen::Kernel> kernels(waiting.size());
+      std::ranges::transform(waiting, kernels.begin(), [](const Slot* slot) -> Screen::Kernel {
+        return {slot->round.answer.source, slot->round.code_b};
+      });
+      const std::vector<size_t> promising = screen.Promising(kernels, rivals, plan_.beam);
+      std::vector<Slot*> next(promising.size());
+      std::ranges::transform(promising, next.begin(), [&](size_t i) { return waiting[i]; });
       if (next.empty()) break;
       if (left == 0) {
         // The limit kept these from an evaluation, and not the screen: they have no outcome.
-        std::set<std::string> promising;
-        for (const Slot* slot : next) promising.insert(slot->round.answer.source);
-        std::erase_if(waiting, [&](const Slot* slot) { return promising.contains(slot->round.answer.source); });
+        std::set<std::string> left_over;
+        for (const Slot* slot : next) left_over.insert(slot->round.answer.source);
+        std::erase_if(waiting, [&](const Slot* slot) { return left_over.contains(slot->round.answer.source); });
         break;
       }
       next.resize(std::min({next.size(), plan_.beam, left}));

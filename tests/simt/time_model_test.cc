@@ -220,7 +220,9 @@ TEST(TimeModel, NamesShufflesThatBindIt) {
   EXPECT_EQ(estimate.bound, "shared");
   EXPECT_EQ(estimate.sentence.find("bound by shuffles"), 0u) << estimate.sentence;
   counts.shared_requests = counts.shared_wavefronts = counts.shared_ideal_wavefronts = 2e9;
-  EXPECT_EQ(EstimateTime(counts, {32}, device).sentence.find("bound by shared memory"), 0u);
+  EXPECT_EQ(EstimateTime(counts, {32}, device).sentence.find("bound by the number of shared memory accesses"), 0u);
+  counts.shared_wavefronts = 4e9;
+  EXPECT_EQ(EstimateTime(counts, {32}, device).sentence.find("bound by shared memory: 2.0 cycles"), 0u);
 }
 
 // Atomics that wait for one unit of the L2 are told from those that are many.
