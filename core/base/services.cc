@@ -1,5 +1,6 @@
 #include "base/services.h"
 
+#include <kgrpo/sdk/collective.h>
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
 #include <spdlog/spdlog.h>
@@ -155,8 +156,7 @@ struct HostServices::InstanceServices {
 
   // What this host offers of the transport's collective.
   static kgrpo_collective_interface Offered(const kgrpo_collective_interface& collective) {
-    const bool in_background = KGRPO_HAS_MEMBER(&collective, kgrpo_collective_interface, finish_reductions) &&
-                               collective.begin_reduce_scatter != nullptr && collective.finish_reductions != nullptr;
+    const bool in_background = ReducesInBackground(collective);
     return {
         .struct_size = sizeof(kgrpo_collective_interface),
         .info = RankInfo,

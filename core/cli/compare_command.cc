@@ -53,14 +53,16 @@ std::string LastTenthOf(const std::vector<RunGroup>& groups) {
       if (!run.rewards.empty()) steps.insert(run.rewards.size());
     }
   }
+  if (steps.size() > 3) {
+    return "; last tenth: of each run's steps, " + std::to_string(TenthOf(*steps.begin())) + " to " +
+           std::to_string(TenthOf(*steps.rbegin()));
+  }
   std::string text;
   for (const size_t of : steps) {
     text += std::string(text.empty() ? "; last tenth: " : ", ") + "of " + std::to_string(of) +
             (of == 1 ? " step" : " steps") + " the last " + std::to_string(TenthOf(of));
   }
-  return steps.size() > 3 ? "; last tenth: of each run's steps, " + std::to_string(TenthOf(*steps.begin())) + " to " +
-                                std::to_string(TenthOf(*steps.rbegin()))
-                          : text;
+  return text;
 }
 
 void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison>& comparisons,

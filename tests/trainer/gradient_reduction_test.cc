@@ -35,6 +35,12 @@ struct Layout {
   ParameterSet set;
 };
 
+ParameterSet OneSpan(std::vector<float>& gradient) {
+  ParameterSet set;
+  set.spans.push_back({gradient.size(), ValueType::kFloat32, nullptr, gradient.data(), false, 0});
+  return set;
+}
+
 struct Piece {
   size_t span, begin, end;
 };
@@ -153,8 +159,7 @@ TEST(GradientReduction, ABucketBeginsAsSoonAsItIsFinal) {
   ThreadRanks ranks(2);
   ranks.Run([&](uint32_t rank) {
     std::vector<float> gradient(70, 1.0F);
-    ParameterSet set;
-    set.spans.push_back({70, ValueType::kFloat32, nullptr, gradient.data(), false, 0});
+    const ParameterSet set = OneSpan(gradient);
     FakeHost host;
     ranks.Join(host, rank);
     GradientReduction reduction(set, Collective(host.get()), nullptr, 25 * sizeof(float));
@@ -179,8 +184,7 @@ TEST(GradientReduction, APieceThatIsToldTwiceIsAnErrorOfThePolicy) {
   ThreadRanks ranks(2);
   ranks.Run([&](uint32_t rank) {
     std::vector<float> gradient(10, 1.0F);
-    ParameterSet set;
-    set.spans.push_back({10, ValueType::kFloat32, nullptr, gradient.data(), false, 0});
+    const ParameterSet set = OneSpan(gradient);
     FakeHost host;
     ranks.Join(host, rank);
     GradientReduction reduction(set, Collective(host.get()), nullptr, 4 * sizeof(float));

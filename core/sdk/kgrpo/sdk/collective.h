@@ -38,6 +38,12 @@ class ArrayTensor {
   kgrpo_tensor c_{};
 };
 
+// Whether reductions can be begun and waited for later: a transport may only block, or be of revision 1.0.
+inline bool ReducesInBackground(const kgrpo_collective_interface& api) {
+  return KGRPO_HAS_MEMBER(&api, kgrpo_collective_interface, finish_reductions) && api.begin_reduce_scatter != nullptr &&
+         api.finish_reductions != nullptr;
+}
+
 // A view of what a kgrpo_host offers; copies refer to the same. Threads and duties: kgrpo/collective.h.
 class Collective {
  public:
@@ -71,10 +77,7 @@ class Collective {
   }
 
   // True if there are other ranks, and reductions with them can be begun and waited for later.
-  bool reduces_in_background() const {
-    return !alone() && KGRPO_HAS_MEMBER(api_, kgrpo_collective_interface, finish_reductions) &&
-           api_->begin_reduce_scatter != nullptr && api_->finish_reductions != nullptr;
-  }
+  bool reduces_in_background() const { return !alone() && ReducesInBackground(*api_); }
   void BeginReduceScatter(const ArrayTensor& values, size_t begin, size_t end, void* stream) const {
     Check(api_->begin_reduce_scatter(context_, values.c(), begin, end, stream));
   }
