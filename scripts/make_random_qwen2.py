@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Makes a model folder of Qwen2-0.5B's size with random weights: the code at full size where the real weights cannot be had.
+"""Makes a model folder of Qwen's sizes with random weights: the code at full size where the real weights cannot be had.
 
-The configuration is Qwen2-0.5B-Instruct's. Weights are drawn from a seed, in bfloat16 (988 MB). The tokenizer is a byte-level
+The configuration is Qwen2-0.5B-Instruct's, or with --size that of Qwen2.5-1.5B or Qwen3-8B. Weights are drawn from a seed and
+written in bfloat16 (1, 3 or 16 GB); another --device draws other ones. The tokenizer is a byte-level
 BPE trained on the problems' kernels, so that prompts have a realistic length; Qwen's special tokens have Qwen's ids. Most other
 ids spell filler ("w70123"), every 100th one a suggestion of coder_offline: what a random model writes then makes the coder and the
 evaluator work now and then. Needs torch, transformers and tokenizers; no network.
 
 example: scripts/make_random_qwen2.py --out build/models/random_qwen2
+         scripts/make_random_qwen2.py --size 8b --device cuda --out build/models/random_8b
 """
 
 import argparse
@@ -34,6 +36,13 @@ CONFIG = {
     "bos_token_id": 151643,
     "eos_token_id": 151645,
     "pad_token_id": 151643,
+}
+# What differs in larger ones.
+SIZES = {
+    "0.5b": {},
+    "1.5b": {"hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28, "num_attention_heads": 12},
+    "8b": {"hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 36, "num_attention_heads": 32,
+           "num_key_value_heads": 8, "head_dim": 128, "tie_word_embeddings": False},
 }
 MERGED = 8192  # tokens that text is really split into
 SUGGESTION_EVERY = 100
@@ -84,13 +93,15 @@ def write_tokenizer(out, problems, suggestions):
     (out / "tokenizer_config.json").write_text(json.dumps(configuration, indent=2) + "\n", encoding="utf-8")
 
 
-def write_model(out, seed, layers):
+def write_model(out, seed, size, layers, device):
     import torch
-    from transformers import Qwen2Config, Qwen2ForCausalLM
+    import transformers
 
     torch.manual_seed(seed)
-    config = Qwen2Config(**{**CONFIG, "num_hidden_layers": layers})
-    model = Qwen2ForCausalLM(config).to(torch.bfloat16)
+    kind = "Qwen3" if size == "8b" else "Qwen2"
+    config = getattr(transformers, f"{kind}Config")(**{**CONFIG, **SIZES[size], **layers})
+    with torch.device(device):
+        model = getattr(transformers, f"{kind}ForCausalLM")(config).to(torch.bfloat16)
     # Qwen2 ends at either; save_pretrained takes the list from here.
     model.generation_config.eos_token_id = [151645, 151643]
     model.generation_config.pad_token_id = 151643
@@ -104,14 +115,17 @@ def main():
     parser.add_argument("--suggestions", type=pathlib.Path, default=pathlib.Path("build/models/suggestions.txt"),
                         help="a file with one suggestion a line (coder_offline_apply --suggestions)")
     parser.add_argument("--seed", type=int, default=1, help="of the weights")
-    parser.add_argument("--layers", type=int, default=CONFIG["num_hidden_layers"], help="fewer, to try things out")
+    parser.add_argument("--size", choices=SIZES, default="0.5b", help="Qwen2-0.5B's, Qwen2.5-1.5B's or Qwen3-8B's shape")
+    parser.add_argument("--layers", type=int, help="fewer, to try things out")
+    parser.add_argument("--device", default="cpu", help="draws the weights; cuda is faster for large ones")
     arguments = parser.parse_args()
     suggestions = [line for line in arguments.suggestions.read_text(encoding="utf-8").splitlines() if line]
     if not suggestions:
         raise SystemExit(f"{arguments.suggestions} names no suggestion")
     arguments.out.mkdir(parents=True, exist_ok=True)
     write_tokenizer(arguments.out, arguments.problems, suggestions)
-    write_model(arguments.out, arguments.seed, arguments.layers)
+    layers = {"num_hidden_layers": arguments.layers} if arguments.layers else {}
+    write_model(arguments.out, arguments.seed, arguments.size, layers, arguments.device)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,13 @@
     scripts/optimize_curve.py configs/quickstart.yaml --out build/curve --evaluations 32 \
         --problems softmax_temperature swiglu row_peaks --policy "trained, seed 1=runs/quickstart" --policy uniform=uniform
 
-Searches that are in --out already are not repeated. Writes curve.svg there and prints a Markdown table: the geometric mean
+With --screen LABEL=PLUGIN the searches of that label are screened, all others judge every kernel. --jobs N searches run at
+once. Searches that are in --out already are not repeated. Writes curve.svg there and prints a Markdown table: the geometric mean
 over problems of the best speedup over the reference that a search had found after so many evaluations, and its 95%
 interval (bootstrap over problems). docs/optimize.md ("Policy or uniform?") has what it found.
 """
 import argparse
+import concurrent.futures
 import json
 import math
 import pathlib
@@ -19,13 +21,13 @@ import sys
 COLOURS = ["#0969da", "#8250df", "#1a7f37", "#cf222e", "#9a6700", "#57606a"]
 
 
-def search(host, pipeline, policy, problem, evaluations, folder):
+def search(host, pipeline, policy, screen, problem, evaluations, folder):
     if not (folder / "evidence.json").exists():
-        command = [host, "optimize", problem, "--policy", policy, "--pipeline", pipeline, "--evaluations",
-                   str(evaluations), "--out", str(folder), "--quiet", "--json"]
+        command = [host, "optimize", problem, "--policy", policy, "--pipeline", pipeline, "--screen", screen,
+                   "--evaluations", str(evaluations), "--out", str(folder), "--quiet", "--json"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
-            sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
+            raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
     best = [1.0] * (evaluations + 1)  # by the number of evaluations; the reference is there from the start
     with open(folder / "candidates.jsonl") as lines:
         for candidate in map(json.loads, lines):
@@ -73,20 +75,32 @@ def main():
     parser.add_argument("pipeline")
     parser.add_argument("--problems", nargs="+", required=True, metavar="PROBLEM")
     parser.add_argument("--policy", action="append", required=True, metavar="LABEL=POLICY")
+    parser.add_argument("--screen", action="append", default=[], metavar="LABEL=PLUGIN")
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--evaluations", type=int, default=32)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--host", default="build/bin/kgrpo-host")
     arguments = parser.parse_args()
+    policies = dict(given.split("=", 1) for given in arguments.policy)
+    screens = dict(given.rsplit("=", 1) for given in arguments.screen)
+    if unknown := screens.keys() - policies.keys():
+        parser.error(f"--screen: no --policy is labelled {sorted(unknown)[0]}")
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        searches = {
+            label: [pool.submit(search, arguments.host, arguments.pipeline, policy, screens.get(label, "none"), problem,
+                                arguments.evaluations, arguments.out / str(number) / pathlib.Path(problem).name)
+                    for problem in arguments.problems] for number, (label, policy) in enumerate(policies.items(), 1)
+        }
+        try:
+            found = {label: [future.result() for future in futures] for label, futures in searches.items()}
+        except RuntimeError as error:
+            pool.shutdown(cancel_futures=True)
+            sys.exit(str(error))
     curves, rows = {}, []
     marks = [n for n in (1, 2, 4, 8, 16, 32, 64, 128) if n <= arguments.evaluations]
-    for number, given in enumerate(arguments.policy):
-        label, policy = given.split("=", 1)
-        searches = []
-        for problem in arguments.problems:
-            folder = arguments.out / str(number + 1) / pathlib.Path(problem).name
-            searches.append(search(arguments.host, arguments.pipeline, policy, problem, arguments.evaluations, folder))
-        curves[label] = [geometric([best[n] for best in searches]) for n in range(arguments.evaluations + 1)]
-        low, high = interval([best[-1] for best in searches])
+    for label, bests in found.items():
+        curves[label] = [geometric([best[n] for best in bests]) for n in range(arguments.evaluations + 1)]
+        low, high = interval([best[-1] for best in bests])
         rows.append(f"| {label} | " + " | ".join(f"{curves[label][n]:.2f}" for n in marks) +
                     f" | [{low:.2f}, {high:.2f}] |")
     print("| suggestions | " + " | ".join(map(str, marks)) + " | 95% of the last |")

@@ -95,6 +95,7 @@ function curves(title, series, yText = (v) => number(v), byMedian = false) {
   const outside = sorted.filter((v) => v < y0 || v > y1).length;
   if (y0 > 0 && y0 < 0.4 * y1) y0 = 0;
   if (y0 === y1) { y0 -= 0.5; y1 += 0.5; }
+  if (x0 === x1) { x0 -= 1; x1 += 1; }
   const { picture, x, y } = axes(x0, x1, y0, y1, yText);
   picture.setAttribute("aria-label", title + ": " + drawn.map((one, i) => {
     const line = lines[i];
@@ -103,6 +104,13 @@ function curves(title, series, yText = (v) => number(v), byMedian = false) {
   const clamp = (v) => Math.min(Math.max(v, y0), y1);
   drawn.forEach((one, i) => {
     const line = lines[i];
+    if (line.length === 1) {
+      // Measured once: a dot and the range over the seeds, side by side where there are several.
+      const [step, mean, least, most] = line[0], cx = x(step) + 14 * (i - (drawn.length - 1) / 2);
+      picture.append(svg("line", { x1: cx, x2: cx, y1: y(clamp(least)), y2: y(clamp(most)), stroke: one.color, "stroke-width": 6, opacity: 0.18 }),
+        svg("circle", { cx, cy: y(clamp(mean)), r: 3, fill: one.color }));
+      return;
+    }
     if (one.runs.length > 1) {
       const upper = line.map(([a, , , c]) => [a, clamp(c)]), lower = line.map(([a, , b]) => [a, clamp(b)]).reverse();
       picture.append(svg("path", { d: path([...upper, ...lower], x, y) + "Z", fill: one.color, opacity: 0.18 }));

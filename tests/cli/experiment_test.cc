@@ -182,7 +182,7 @@ TEST_F(ExperimentCliTest, RunsOfDifferentRewardsAreScoredByEachOfThem) {
   const std::string text = Run("compare rewards").out;
   EXPECT_THAT(text, HasSubstr("reward, last tenth (own reward: not comparable)"));
   EXPECT_THAT(text, HasSubstr("- reward (scored by harsh's reward), last tenth: harsh - base = "));
-  EXPECT_THAT(text, HasSubstr("note: The rewards are on different scales. Every run is therefore re-scored with each "
+  EXPECT_THAT(text, HasSubstr("note: The rewards are on different scales: `compare` re-scores every run with each "
                               "reward that loads.\n"));
 }
 
