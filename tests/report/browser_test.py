@@ -118,6 +118,12 @@ def check(browser, page):
     # A KL that spikes once: what most steps had, beside the spike.
     learning = browser.value("document.querySelector('#learning').textContent")
     assert "median 0.5, 95th percentile 0.5, largest 1000 at step 2" in learning, learning
+    # A value that two seeds measured once: a dot at their mean, between the axis's ends.
+    dot = browser.value("""(() => {
+      const figure = curves('once', [{ label: 'a', color: 'red', runs: [[[7, 1]], [[7, 3]]] }]);
+      return [...figure.querySelectorAll('circle')].map((c) => [Number(c.getAttribute('cx')), Number(c.getAttribute('cy'))]);
+    })()""")
+    assert len(dot) == 1 and 150 < dot[0][0] < 250 and 60 < dot[0][1] < 120, dot
     table = browser.value("document.querySelector('#suggestions table').textContent")
     assert "as the coder applied it" in table and "unroll the loop" in table, table
 
