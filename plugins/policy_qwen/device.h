@@ -4,6 +4,8 @@
 #define KGRPO_PLUGINS_POLICY_QWEN_DEVICE_H_
 
 #include <c10/core/Device.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/InferenceMode.h>
 
 #include <string>
 
@@ -22,6 +24,13 @@ void WaitForDevice(at::Device device);
 // The stream on which libtorch queues this thread's work for the device: a cudaStream_t, null being the default stream;
 // null for a CPU.
 void* CurrentStream(at::Device device);
+
+// While it lives, this thread's operators record no gradients or versions, and tensors live on that device.
+struct DeviceScope {
+  explicit DeviceScope(at::Device device) : guard(device) {}
+  c10::InferenceMode inference;
+  c10::DeviceGuard guard;
+};
 
 }  // namespace kgrpo::policy
 

@@ -45,7 +45,7 @@ struct PolicyOptions {
   std::string chat_template = "auto";
   std::optional<std::string> default_system;
   std::optional<bool> enable_thinking;
-  std::optional<int64_t> max_tokens_per_chunk;  // unset: policy.cc says
+  std::optional<int64_t> max_tokens_per_chunk;  // unset: policy_scoring.cc says
   int64_t max_sequences = 256;
   std::optional<int64_t> activation_memory_mib;  // likewise
   // By gpu_training/ and gpu_generation/, or by libtorch's operators. Unset: by the former where they can.
@@ -137,11 +137,15 @@ class Policy {
   struct Chunk;
   friend struct ForwardContext;
 
+  // Through libtorch's operators together, unless the options say otherwise.
+  static constexpr int64_t kTokensAChunk = 2048;
+
   void ReadWeights(const std::string& folder, ParameterSet& set) const;
   const Weights& WeightsOf(Copy copy) const;
   const Weights& GenerationWeights();
   void UseThreads() const;
   void CheckIds(std::span<const int32_t> ids, const std::string& what) const;
+  // In policy_scoring.cc, with Forward, Backward and Memory:
   void CheckSequences(std::span<const ScoredSequence> sequences) const;
   std::vector<Chunk> MakeChunks(std::span<const ScoredSequence> sequences) const;
   int64_t TokensAChunk() const;

@@ -1,0 +1,258 @@
+// How a Policy scores sequences: log-probabilities by libtorch's operators or by the fused kernels, chunk by chunk, their
+// gradients, and the memory that it takes. Declared in policy.h.
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "policy_qwen/device.h"
+#include "policy_qwen/model/tensors.h"
+#include "policy_qwen/model/token_logprobs.h"
+#include "policy_qwen/policy.h"
+
+namespace kgrpo::policy {
+namespace {
+
+// Defaults for unset options beside Policy::kTokensAChunk: the fused kernels want large products, and take what memory
+// is free.
+constexpr int64_t kTokensAFusedChunk = 16384;
+constexpr int64_t kActivationMib = 2048;
+
+}  // namespace
+
+// Sequences that go through the model together, the shortest first.
+struct Policy::Chunk {
+  std::vector<PackedSequence> sequences;
+  std::vector<int64_t> targets;  // the completions' tokens
+  std::vector<int64_t> places;   // of each of them in the caller's arrays
+  std::vector<int64_t> lengths;  // of the sequences
+
+  // By libtorch's operators.
+  PackedBatch batch;
+  at::Tensor target_ids;    // int64 [outputs]
+  Activations activations;  // only where kept
+  at::Tensor hidden;        // only where kept
+
+  GpuPass pass;  // by fused kernels
+};
+
+struct ForwardContext {
+  std::vector<Policy::Chunk> chunks;
+  double temperature = 1.0;
+};
+
+size_t TokenCount(const ForwardContext& context) {
+  size_t count = 0;
+  for (const auto& chunk : context.chunks) count += chunk.places.size();
+  return count;
+}
+
+void ForwardContextDeleter::operator()(ForwardContext* context) const {
+  delete context;
+}
+
+void Policy::CheckSequences(std::span<const ScoredSequence> sequences) const {
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const std::string what = "sequence " + std::to_string(i);
+    const ScoredSequence& sequence = sequences[i];
+    if (sequence.prompt.empty()) throw Error(KGRPO_ERROR_INVALID, what + ": the prompt is empty");
+    if (sequence.completion.empty()) throw Error(KGRPO_ERROR_INVALID, what + ": the completion is empty");
+    const size_t size = sequence.prompt.size() + sequence.completion.size();
+    if (static_cast<int64_t>(size) > config_.context_length) {
+      throw Error(KGRPO_ERROR_INVALID, what + ": its " + std::to_string(size) + " tokens exceed the context of " +
+                                           std::to_string(config_.context_length));
+    }
+    CheckIds(sequence.prompt, what + ", prompt");
+    CheckIds(sequence.completion, what + ", completion");
+  }
+}
+
+int64_t Policy::TokensAChunk() const {
+  return options_.max_tokens_per_chunk.value_or(gpu_scorer_ == nullptr ? kTokensAChunk : kTokensAFusedChunk);
+}
+
+// The last token of a completion is never an input; the row before each of its tokens predicts it.
+std::vector<Policy::Chunk> Policy::MakeChunks(std::span<const ScoredSequence> sequences) const {
+  const int64_t most_rows = TokensAChunk();
+  std::vector<int64_t> first_place(sequences.size());
+  int64_t place = 0;
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    first_place[i] = place;
+    place += static_cast<int64_t>(sequences[i].completion.size());
+  }
+  const auto rows_of = [&](size_t i) {
+    return static_cast<int64_t>(sequences[i].prompt.size() + sequences[i].completion.size()) - 1;
+  };
+  std::vector<size_t> order(sequences.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return rows_of(a) < rows_of(b); });
+
+  std::vector<Chunk> chunks;
+  for (size_t begin = 0; begin < order.size();) {
+    Chunk chunk;
+    int64_t rows = 0;
+    size_t end = begin;
+    for (; end < order.size() && (end == begin || rows + rows_of(order[end]) <= most_rows); ++end) {
+      const ScoredSequence& sequence = sequences[order[end]];
+      PackedSequence input;
+      input.ids.assign(sequence.prompt.begin(), sequence.prompt.end());
+      input.ids.insert(input.ids.end(), sequence.completion.begin(), sequence.completion.end() - 1);
+      input.output_count = static_cast<int64_t>(sequence.completion.size());
+      for (size_t j = 0; j < sequence.completion.size(); ++j) {
+        chunk.targets.push_back(sequence.completion[j]);
+        chunk.places.push_back(first_place[order[end]] + static_cast<int64_t>(j));
+      }
+      rows += rows_of(order[end]);
+      chunk.lengths.push_back(rows_of(order[end]));
+      chunk.sequences.push_back(std::move(input));
+    }
+    chunks.push_back(std::move(chunk));
+    begin = end;
+  }
+  return chunks;
+}
+
+// About how much memory a chunk's activations take (LayerActivations), attention probabilities included.
+int64_t Policy::ActivationBytes(const Chunk& chunk) const {
+  int64_t bytes = 0;
+  for (const int64_t length : chunk.lengths) bytes += ActivationBytes(length);
+  return bytes;
+}
+
+// Those of a sequence.
+int64_t Policy::ActivationBytes(int64_t length) const {
+  const int64_t a_row =
+      4 * config_.hidden_size + 3 * config_.query_size() + 4 * config_.kv_size() + 3 * config_.intermediate_size;
+  return length * (a_row + config_.head_count * std::min<int64_t>(length, 256)) * config_.layer_count *
+         static_cast<int64_t>(c10::elementSize(dtype_));
+}
+
+MemoryNeeds Policy::Memory(uint32_t ranks) const {
+  MemoryNeeds needs;
+  needs.ranks = ranks;
+  needs.parameters = static_cast<uint64_t>(parameter_count());
+  needs.weights = current_.buffer().nbytes();
+  needs.has_adapter = adapter_.has_value();
+  if (adapter_) {
+    needs.trained = static_cast<uint64_t>(adapter_->factors().parameter_count());
+    needs.adapter = needs.trained * sizeof(float);
+    needs.merged = static_cast<uint64_t>(adapter_->merged_bytes());
+  } else {
+    needs.trained = needs.parameters;
+    needs.masters = dtype_ == at::kBFloat16;
+  }
+  if (device_.is_cuda()) {
+    needs.free = static_cast<uint64_t>(FreeBytesOf(device_));
+    needs.total = static_cast<uint64_t>(TotalBytesOf(device_));
+  }
+  const int64_t tokens = TokensAChunk();
+  needs.chunk_tokens = static_cast<uint64_t>(tokens);
+  int64_t limit = options_.activation_memory_mib.value_or(kActivationMib) << 20;
+  if (gpu_scorer_ != nullptr) {
+    const int64_t all = gpu_scorer_->BytesARow(Keep::kAll);
+    needs.activations = static_cast<uint64_t>(tokens * all);
+    needs.least_activations =
+        static_cast<uint64_t>(tokens * (gpu_scorer_->BytesARow(Keep::kLayerInputs) + all / config_.layer_count));
+    if (!options_.activation_memory_mib) limit = GpuScorer::RoomForActivations(static_cast<int64_t>(needs.free));
+  } else {  // a chunk that was not kept is computed again as a whole
+    needs.activations = needs.least_activations =
+        static_cast<uint64_t>(ActivationBytes(std::min(tokens, config_.context_length)));
+  }
+  needs.activation_limit = static_cast<uint64_t>(limit);
+  needs.cache_token = static_cast<uint64_t>(2 * config_.kv_size() * config_.layer_count) * c10::elementSize(dtype_);
+  if (has_engine_) {
+    const uint64_t wanted =
+        options_.generation_memory_mib ? static_cast<uint64_t>(*options_.generation_memory_mib) << 20 : needs.free / 4;
+    needs.cache =
+        std::min(wanted, static_cast<uint64_t>(options_.max_sequences * config_.context_length) * needs.cache_token);
+  }
+  return needs;
+}
+
+TokenLogprobs Policy::ForwardByLibtorch(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
+                                        bool want_entropies, int64_t& memory_left) {
+  chunk.batch = PackSequences(config_, chunk.sequences, *rotary_, device_);
+  chunk.target_ids = IndexTensor(chunk.targets, device_);
+  const bool keep = need_gradient && ActivationBytes(chunk) <= memory_left;
+  if (keep) memory_left -= ActivationBytes(chunk);
+  const at::Tensor hidden =
+      TransformerForward(config_, weights, chunk.batch, keep ? &chunk.activations : nullptr, nullptr);
+  if (keep) chunk.hidden = hidden;
+  return ComputeTokenLogprobs(hidden, weights.head, chunk.target_ids, temperature, want_entropies);
+}
+
+TokenLogprobs Policy::ForwardFused(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
+                                   bool want_entropies) {
+  std::optional<int64_t> memory = options_.activation_memory_mib;
+  if (memory) *memory <<= 20;
+  GpuScorer::Result result =
+      gpu_scorer_->Forward(weights, chunk.sequences, chunk.targets, temperature, want_entropies, need_gradient, memory);
+  chunk.pass = std::move(result.pass);
+  return {result.logprobs, result.entropies};
+}
+
+ForwardContextPtr Policy::Forward(std::span<const ScoredSequence> sequences, Copy copy, double temperature,
+                                  bool need_gradient, const at::Tensor& logprobs, const at::Tensor& entropies) {
+  const Weights& weights = WeightsOf(copy);
+  if (!std::isfinite(temperature) || temperature <= 0) {
+    throw Error(KGRPO_ERROR_INVALID, "forward: the temperature must be above 0");
+  }
+  if (need_gradient && copy != Copy::kCurrent) {
+    throw Error(KGRPO_ERROR_INVALID, "forward: only the current copy can be differentiated");
+  }
+  CheckSequences(sequences);
+  UseThreads();
+  const DeviceScope scope(device_);
+
+  ForwardContextPtr context(need_gradient ? new ForwardContext : nullptr);
+  int64_t memory_left = options_.activation_memory_mib.value_or(kActivationMib) << 20;
+  std::vector<Chunk> chunks = MakeChunks(sequences);
+  for (Chunk& chunk : chunks) {
+    const TokenLogprobs result =
+        gpu_scorer_ == nullptr
+            ? ForwardByLibtorch(chunk, weights, temperature, need_gradient, entropies.defined(), memory_left)
+            : ForwardFused(chunk, weights, temperature, need_gradient, entropies.defined());
+    const at::Tensor places = IndexTensor(chunk.places, logprobs.device());
+    at::Tensor(logprobs).index_copy_(0, places, result.logprobs.to(logprobs.device()));
+    if (entropies.defined()) at::Tensor(entropies).index_copy_(0, places, result.entropies.to(entropies.device()));
+  }
+  if (context != nullptr) {
+    context->chunks = std::move(chunks);
+    context->temperature = temperature;
+  }
+  return context;
+}
+
+void Policy::Backward(ForwardContextPtr context, const at::Tensor& d_logprobs, const GradientsFinal& final) {
+  UseThreads();
+  const DeviceScope scope(device_);
+  const Weights& weights = WeightsOf(Copy::kCurrent);
+  const Weights& gradients = adapter_ ? adapter_->gradient_weights() : this->gradients().weights();
+  const at::Tensor& buffer = adapter_ ? adapter_->gradients().buffer() : this->gradients().buffer();
+  std::vector<LayerPiece> pieces;
+  if (final) pieces = LayerPieces(adapter_ ? adapter_->gradients().specs() : this->gradients().specs(), buffer.numel());
+  const LayerDone tell = [&](int64_t layer) {
+    for (const LayerPiece& piece : pieces) {
+      if (piece.layer == layer) final(buffer.narrow(0, piece.begin, piece.end - piece.begin));
+    }
+  };
+  for (Chunk& chunk : context->chunks) {
+    const bool is_last = &chunk == &context->chunks.back();
+    const LayerDone done = final && is_last ? tell : LayerDone();
+    const at::Tensor d = d_logprobs.index_select(0, IndexTensor(chunk.places, d_logprobs.device())).to(device_);
+    if (gpu_scorer_ != nullptr) {
+      gpu_scorer_->Backward(weights, gradients, std::move(chunk.pass), context->temperature, d, done);
+    } else {
+      if (!chunk.hidden.defined()) {
+        chunk.hidden = TransformerForward(config_, weights, chunk.batch, &chunk.activations, nullptr);
+      }
+      const at::Tensor d_hidden =
+          TokenLogprobsBackward(d, chunk.hidden, weights.head, gradients.head, chunk.target_ids, context->temperature);
+      TransformerBackward(config_, weights, gradients, chunk.batch, chunk.activations, d_hidden, done);
+    }
+    chunk = Chunk();
+  }
+}
+
+}  // namespace kgrpo::policy
