@@ -1,5 +1,5 @@
-// How a Policy scores sequences: log-probabilities by libtorch's operators or by the fused kernels, chunk by chunk, their
-// gradients, and the memory that it takes. Declared in policy.h.
+// How a Policy scores sequences: log-probabilities by libtorch's operators or by the fused kernels, chunk by chunk,
+// their gradients, and the memory that it takes. Declared in policy.h.
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
