@@ -250,7 +250,7 @@ void RequireVariant(const std::vector<ExperimentRun>& runs, const std::string& n
   if (name.empty() || std::ranges::find(names, name) != names.end()) return;
   std::string all;
   for (const std::string& each : names) all += (all.empty() ? "" : ", ") + each;
-  throw Error(KGRPO_ERROR_INVALID, "--variant " + name + ": there are " + all);
+  throw Error(KGRPO_ERROR_INVALID, "--variant " + name + ": no such variant; the file has " + all);
 }
 
 int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, const ExperimentOptions& options) {

@@ -81,7 +81,9 @@ std::vector<std::string> NotesOf(const std::vector<RunGroup>& groups, const std:
                     " are of different problems, so a difference may be that of the problems");
   }
   if (!SameReward(groups)) {
-    notes.push_back("The rewards are on different scales: `compare` re-scores every run with each reward that loads.");
+    notes.push_back(
+        "The rewards are on different scales and are not compared; `compare` scores all runs by each reward that "
+        "loads.");
   }
   if (fewest == 1) {
     notes.push_back("one seed: other seeds may come out otherwise; an interval, where there is one, is over problems");

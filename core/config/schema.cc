@@ -51,8 +51,10 @@ class Checker {
   }
 
   void Expected(const Node& node, const Schema& schema, const std::string& path, std::string suggestion = "") {
-    Report(node.at, path, "expected " + DescribeExpected(schema, root_) + ", found " + Describe(node),
-           std::move(suggestion));
+    const std::string expected = DescribeExpected(schema, root_);
+    const char* const remedy =
+        node.IsMapping() && expected.starts_with("text") ? " (quote text that contains \": \")" : "";
+    Report(node.at, path, "expected " + expected + ", found " + Describe(node) + remedy, std::move(suggestion));
   }
 
   void CheckAlternatives(const Node& node, const Schema& schema, const Schema& branches, bool exactly_one,

@@ -182,8 +182,9 @@ TEST_F(ExperimentCliTest, RunsOfDifferentRewardsAreScoredByEachOfThem) {
   const std::string text = Run("compare rewards").out;
   EXPECT_THAT(text, HasSubstr("reward, last tenth (own reward: not comparable)"));
   EXPECT_THAT(text, HasSubstr("- reward (scored by harsh's reward), last tenth: harsh - base = "));
-  EXPECT_THAT(text, HasSubstr("note: The rewards are on different scales: `compare` re-scores every run with each "
-                              "reward that loads.\n"));
+  EXPECT_THAT(text,
+              HasSubstr("note: The rewards are on different scales and are not compared; `compare` scores all runs "
+                        "by each reward that loads.\n"));
 }
 
 // A kernel's metrics are kept with its round, so another run's reward may read them; without them only the recorded

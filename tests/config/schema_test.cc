@@ -32,6 +32,8 @@ TEST(CheckAgainstSchema, SpeaksOfEachKindOfMistake) {
               ElementsAre("f:1:1: o: expected an integer >= 1, found \"many\""));
   EXPECT_THAT(Objections(R"({"type": ["string", "null"]})", "3"),
               ElementsAre("f:1:1: o: expected text or nothing, found 3"));
+  EXPECT_THAT(Objections(R"({"type": "string"})", R"({"correct ? 1": 2})"),
+              ElementsAre("f:1:1: o: expected text, found a mapping (quote text that contains \": \")"));
   EXPECT_THAT(Objections(R"({"type": "number", "multipleOf": 0.5})", "0.75"),
               ElementsAre("f:1:1: o: expected a number that is a multiple of 0.5, found 0.75"));
   EXPECT_THAT(Objections(R"({"type": "array", "minItems": 2})", "[1]"),
