@@ -26,9 +26,7 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_reward** ou
     std::vector<std::string> declared;
     Host(host).ForEachDeclaration(
         [&](const kgrpo_metric_declaration& metric) { declared.push_back(Copy(metric.name)); });
-    // Where nothing is declared, as in `compare`, which makes rewards alone, nothing is known.
     for (const std::string& name : made->reward.CheckMetrics(declared)) {
-      if (declared.empty()) break;
       Host(host).Warn("no part declares a metric \"" + name +
                       "\"; if the evaluator does not measure it, the run ends where it is first needed");
     }
