@@ -2,10 +2,10 @@
 """Makes a model folder of Qwen's sizes with random weights: the code at full size where the real weights cannot be had.
 
 The configuration is Qwen2-0.5B-Instruct's, or with --size that of Qwen2.5-1.5B or Qwen3-8B. Weights are drawn from a seed and
-written in bfloat16 (1, 3 or 16 GB); another --device draws other ones. The tokenizer is a byte-level
-BPE trained on the problems' kernels, so that prompts have a realistic length; Qwen's special tokens have Qwen's ids. Most other
-ids spell filler ("w70123"), every 100th one a suggestion of coder_offline: what a random model writes then makes the coder and the
-evaluator work now and then. Needs torch, transformers and tokenizers; no network.
+written in bfloat16 (1, 3 or 16 GB); another --device draws other ones. The tokenizer is a byte-level BPE trained on the problems'
+kernels, so that prompts have a realistic length; Qwen's special tokens have Qwen's ids. Most other ids spell filler ("w70123"), every
+100th one a suggestion of coder_offline: what a random model writes then makes the coder and the evaluator work now and then. Needs
+torch, transformers and tokenizers; no network.
 
 example: scripts/make_random_qwen2.py --out build/models/random_qwen2
          scripts/make_random_qwen2.py --size 8b --device cuda --out build/models/random_8b

@@ -82,6 +82,8 @@ def main():
     parser.add_argument("--host", default="build/bin/kgrpo-host")
     arguments = parser.parse_args()
     policies = dict(given.split("=", 1) for given in arguments.policy)
+    if len(policies) < len(arguments.policy):
+        parser.error("--policy: two have the same label")
     screens = dict(given.rsplit("=", 1) for given in arguments.screen)
     if unknown := screens.keys() - policies.keys():
         parser.error(f"--screen: no --policy is labelled {sorted(unknown)[0]}")

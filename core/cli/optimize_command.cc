@@ -307,7 +307,7 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
         {"best", !faster ? "no faster kernel was found"
                          : Times(outcome.speedup()) + " as fast as the start" +
                                (outcome.kernel.evaluation.modelled ? ", by modelled times" : "") +
-                               (outcome.thorough ? "; by a thorough evaluation, the lines above by quick ones"
+                               (outcome.thorough ? "; by a thorough evaluation (the search uses quick ones)"
                                                  : "; not confirmed by a thorough evaluation")},
         {"suggestions", !faster || path.empty() ? "none" : path},
         {"searched", std::to_string(result.evaluations) + " kernels in " + FormatDuration(result.seconds) +
