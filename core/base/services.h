@@ -59,6 +59,9 @@ class HostServices {
   // Adds a point, as plugins do. [any thread]
   void AddMetric(std::string_view name, double value);
 
+  // Declares a metric, as plugins do. [any thread]
+  void DeclareMetric(const kgrpo_metric_declaration& declaration) { registry_.Declare(declaration); }
+
   const MetricRegistry& metrics() const { return registry_; }
   DeviceLocks& device_locks() { return device_locks_; }
   const HostOptions& options() const { return options_; }

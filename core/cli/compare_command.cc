@@ -1,4 +1,6 @@
 // `kgrpo-host compare RUN...`: what differs between runs, and whether one configuration is better than another.
+#include <kgrpo/sdk/text.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -137,6 +139,18 @@ void RescoreGroup(const Reward& reward, const std::string& whose, RunGroup* grou
   }
 }
 
+// No evaluator runs here, so none declares its metrics: without this, a reward would warn that its metrics are unknown.
+void DeclareRecordedMetrics(const std::vector<RunGroup>& groups, HostServices* services) {
+  std::set<std::string> names;
+  for (const RunGroup& group : groups) AddRecordedMetrics(group.runs.front(), &names);
+  for (const std::string& name : names) {
+    kgrpo_metric_declaration declaration{};
+    declaration.struct_size = sizeof declaration;
+    declaration.name = Str(name);
+    services->DeclareMetric(declaration);
+  }
+}
+
 // Where the groups' rewards differ, scores every group's rounds by each of the rewards. Returns those measures.
 // *notes receives why a reward could not be used.
 std::vector<Measure> ScoreByEachReward(const Globals& globals, std::vector<RunGroup>* groups,
@@ -163,7 +177,7 @@ std::vector<Measure> ScoreByEachReward(const Globals& globals, std::vector<RunGr
       request.needs_train_problems = false;
       request.ignore_problems = true;
       const PipelineConfig config = session.Load(request);
-      session.StartServices(config.seed);
+      DeclareRecordedMetrics(*groups, &session.StartServices(config.seed));
       const PipelineParts parts = session.MakeParts(config, request.roles);
       for (RunGroup& group : *groups) {
         if (RewardOf(group.runs.front()) != configuration) RescoreGroup(*parts.reward, whose.label, &group, notes);

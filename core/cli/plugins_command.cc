@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -154,6 +155,7 @@ int Validate(const Globals& globals, const std::vector<std::string>& plugins, co
     const std::vector<ContractCheck> checks = ValidatePlugin(path, options);
     Json rows = Json::array();
     size_t failed = 0, warnings = 0, skipped = 0;
+    std::map<std::string, std::string> shown;  // the first check that failed with a detail
     if (!as_json) std::printf("%s\n", path.c_str());
     for (const ContractCheck& check : checks) {
       failed += check.outcome == CheckOutcome::kFailed ? 1 : 0;
@@ -163,9 +165,12 @@ int Validate(const Globals& globals, const std::vector<std::string>& plugins, co
                       {"passed", check.outcome != CheckOutcome::kFailed},
                       {"outcome", OutcomeName(check.outcome)},
                       {"detail", check.detail}});
-      if (!as_json)
-        std::printf("  %-7s  %s%s%s\n", OutcomeName(check.outcome), check.name.c_str(),
-                    check.detail.empty() ? "" : ": ", check.detail.c_str());
+      if (as_json) continue;
+      std::string detail = check.detail;
+      if (check.outcome == CheckOutcome::kFailed && !shown.emplace(detail, check.name).second)
+        detail = "as \"" + shown[detail] + "\"";
+      std::printf("  %-7s  %s%s%s\n", OutcomeName(check.outcome), check.name.c_str(), detail.empty() ? "" : ": ",
+                  detail.c_str());
     }
     if (!as_json)
       std::printf("  %zu checks, %zu failed, %zu warning%s%s\n", checks.size(), failed, warnings,

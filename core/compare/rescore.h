@@ -3,6 +3,7 @@
 #ifndef KGRPO_COMPARE_RESCORE_H
 #define KGRPO_COMPARE_RESCORE_H
 
+#include <set>
 #include <string>
 
 #include "compare/run_measures.h"
@@ -14,6 +15,9 @@ namespace kgrpo {
 // with rollouts, and "heldout_reward_by/LABEL", of its last held-out measurement. Of a baseline the time alone is
 // known. Throws kgrpo::Error where the run's database or the reward fails.
 void Rescore(const Reward& reward, const std::string& label, RunMeasures* run);
+
+// Adds the names of the metrics that the evaluations of the run's last step with rollouts hold. Throws as Rescore does.
+void AddRecordedMetrics(const RunMeasures& run, std::set<std::string>* names);
 
 // The same measures of a run whose own reward this is: the recorded rewards.
 void KeepOwnRewards(const std::string& label, RunMeasures* run);

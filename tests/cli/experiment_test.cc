@@ -25,6 +25,7 @@ using nlohmann::json;
 using test::Read;
 using test::Result;
 using testing::HasSubstr;
+using testing::Not;
 
 class ExperimentCliTest : public CliTest {
  protected:
@@ -198,6 +199,7 @@ TEST_F(ExperimentCliTest, RewardsThatReadMetricsScoreTheRunsThatHaveThem) {
   const auto measures = [&](size_t group) {
     return json::parse(Run("compare metrics --json").out)["groups"][group]["runs"][0]["measures"];
   };
+  EXPECT_THAT(Run("compare metrics").err, Not(HasSubstr("no part declares"))) << "no evaluator runs, none declares";
   EXPECT_TRUE(measures(0).contains("reward_by/metric")) << "the metric was kept with its rounds too";
   EXPECT_EQ(measures(1)["reward_by/metric"], measures(1)["reward"]);
   {  // as of an evaluator that measures nothing of the kind

@@ -77,6 +77,10 @@ TEST_F(CandidateFormGpuTest, PyTorchsMayNotAllocateBesideItsOutput) {
 TEST_F(CandidateFormGpuTest, PyTorchsMayNotReturnWhatItKept) {
   ExpectVerdict(Torch("  static torch::Tensor kept;\n  if (kept.defined() && kept.sizes() == x.sizes()) return kept;\n"
                       "  kept = torch::empty_like(x);\n  Launch(x, y, kept);\n  return kept;\n"),
+                "no_launch");
+  ExpectVerdict(Torch("  static torch::Tensor kept;\n  auto out = torch::empty_like(x);\n"
+                      "  const bool again = kept.defined() && kept.sizes() == x.sizes();\n"
+                      "  if (!again) kept = out;\n  Launch(again ? y : x, y, out);\n  return kept;\n"),
                 "wrong");
 }
 
