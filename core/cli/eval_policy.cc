@@ -58,7 +58,7 @@ std::vector<PolicyChoice> ChoicesOf(const PolicyEvalOptions& options) {
   return choices;
 }
 
-// The folder for a policy's kernels. Of several policies each has one, named after the policy.
+// The folder for a policy's kernels. With several policies each has a subfolder, named after the policy.
 fs::path KernelsOf(const PolicyEvalOptions& options, const PolicyChoice& choice, size_t index, bool alone) {
   if (options.kernels.empty() || alone) return options.kernels;
   std::string name = std::to_string(index + 1) + "-";
