@@ -123,7 +123,7 @@ int EvaluatePolicies(const Globals& globals, const PolicyEvalOptions& options) {
     try {
       reports.push_back(EvaluatePolicy(config, parts, choice, plan));
     } catch (const Error& error) {
-      // The message of a coder's own limit says what it has cost.
+      // The message of a coder's own limit includes the cost.
       if (error.code() == KGRPO_ERROR_BUDGET)
         throw Error(error.code(), error.what() + std::string("; an eval begins anew each time"));
       CoderSpending spending;

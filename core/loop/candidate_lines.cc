@@ -9,7 +9,7 @@
 namespace kgrpo {
 namespace {
 
-// Why the coder gave no kernel, in a line that suits a terminal; empty where it gave one.
+// Returns the reason why the coder gave no kernel, as one short line; empty where it gave none.
 std::string ReasonOf(const SearchCandidate& candidate) {
   constexpr size_t kMost = 160;
   std::string line = candidate.message.substr(0, candidate.message.find('\n'));

@@ -13,7 +13,7 @@
 
 namespace kgrpo {
 
-// The metrics of a step that hold what was spent up to it.
+// Metrics of a step with the spending up to that step, in US dollars.
 inline constexpr const char* kCostMetric = "coder/cost_total";
 inline constexpr const char* kLostCostMetric = "coder/lost_cost_total";
 

@@ -305,7 +305,7 @@ class Runner {
       spdlog::error("what the coder has cost cannot be recorded: {}", failure.what());
     }
     const bool again = kept.ends_with(kNoCheckpoint);
-    // The message of a coder's own limit says what it has cost.
+    // The message of a coder's own limit includes the cost.
     if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(spending_);
     // An invalid input needs a corrected file; without a checkpoint, starting again loses nothing.
     if (again && error.code() == KGRPO_ERROR_INVALID) {

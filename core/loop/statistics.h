@@ -30,7 +30,7 @@ Interval Bootstrap(const std::vector<std::vector<double>>& groups, uint64_t seed
                    const std::function<double(std::span<const double>)>& statistic, size_t resamples = 2000,
                    double error = 0.05);
 
-// How often each label occurs.
+// Counts of labels.
 class Tally {
  public:
   void Add(const std::string& label) { ++counts_[label], ++total_; }
