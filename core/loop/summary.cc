@@ -175,8 +175,8 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
                  "  " + Sparkline(rewards, 60));
   }
 
-  // The table has, for each problem, its best verified kernel and the policy's favourite suggestion in the last 5 steps
-  // with rollouts.
+  // The table has, for each problem, its best verified kernel and the favourite suggestion of the 5 steps up to the
+  // last one with rollouts.
   std::map<std::string, Tally> suggested, applied;
   uint64_t looked_at = 0;
   for (uint64_t step = last_rollout; step > 0 && looked_at < 5; --step, ++looked_at) {
