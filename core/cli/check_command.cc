@@ -1,5 +1,5 @@
-// `kgrpo-host check FILE`: a pipeline file without running it. All mistakes of the file, all missing plugins, then the
-// parts made and the problems opened.
+// `kgrpo-host check FILE`: checks a pipeline file without running it. Reports all mistakes of the file and all missing
+// plugins, then makes the parts and opens the problems.
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -33,9 +33,9 @@ struct CheckOptionsGiven {
 struct Findings {
   std::vector<Diagnostic> mistakes;      // of the file
   std::vector<std::string> failures;     // of parts and problems
-  std::vector<std::string> notes;        // what was not looked at, and why; what a run could go on with
-  std::optional<PipelineConfig> config;  // where the file is right
-  std::string refusal;                   // why `run` would not use output_dir, in its words; no mistake of the file
+  std::vector<std::string> notes;        // checks left out and the reasons; warnings
+  std::optional<PipelineConfig> config;  // set where the file has no mistakes
+  std::string refusal;                   // message with which `run` would refuse output_dir; not a mistake of the file
   std::optional<std::string> experiment_refusal;  // the same, where the file describes several runs
   ExitCode exit_code = kFine;
 
@@ -44,13 +44,14 @@ struct Findings {
       failures.insert(failures.end(), part->mistakes().begin(), part->mistakes().end());
     else
       failures.push_back(error.what());
-    // Bad input outranks what is merely missing here.
+    // Bad input outranks a device or tool that is missing on this machine.
     const ExitCode code = ExitCodeOf(error.code());
     if (exit_code == kFine || code == kBadInput) exit_code = code;
   }
 };
 
-// The first round of each problem, training problems first; nothing where it could not be opened.
+// Returns the first-round state of each problem, training problems first; nothing for a problem that could not be
+// opened.
 std::vector<std::optional<PromptState>> OpenProblems(Evaluator& evaluator, const PipelineConfig& config,
                                                      Findings* findings) {
   std::vector<std::string> folders = config.train_problems;
@@ -83,7 +84,7 @@ std::vector<std::optional<PromptState>> OpenProblems(Evaluator& evaluator, const
   return first_rounds;
 }
 
-// The check of the policy's context that a run makes before its first step. `parts`: as far as they could be made.
+// Checks the policy's context, as a run does before its first step. `parts`: those that could be made.
 void LookAtContext(const PipelineConfig& config, const PipelineParts& parts,
                    const std::vector<std::optional<PromptState>>& first_rounds, Findings* findings) {
   if (parts.policy == nullptr || parts.trainers.empty()) return;
@@ -101,8 +102,9 @@ void LookAtContext(const PipelineConfig& config, const PipelineParts& parts,
   }
 }
 
-// Why a run would be refused, by `question`. Where that cannot be told, output_dir is wrong, which is a mistake of the
-// file's, or what is there cannot be read, which is a refusal.
+// Returns the refusal of a run that `question` reports. If `question` throws KGRPO_ERROR_INVALID, output_dir is wrong:
+// records a mistake of the file and returns "". Any other error means that the folder cannot be read, and is the
+// refusal.
 std::string RefusalBy(const std::function<std::string()>& question, Findings* findings) {
   try {
     return question();
@@ -113,13 +115,13 @@ std::string RefusalBy(const std::function<std::string()>& question, Findings* fi
   }
 }
 
-// The runs of a file that describes several; of another file there are none.
+// The runs of a file that describes several; empty for other files.
 struct Experiment {
   std::vector<PlannedRun> planned;
   const PlannedRun* chosen = nullptr;  // the one that is checked as a whole
 };
 
-// Of a file that describes several runs, each is loaded; one, given.variant or the first, is then checked as a whole.
+// If the file describes several runs, loads each. Chooses one, given.variant or the first, for the full check.
 void LookAtExperiment(Session& session, const CheckOptionsGiven& given, LoadRequest* request, Experiment* experiment,
                       Findings* findings) {
   try {
@@ -165,7 +167,7 @@ void LookAtParts(Session& session, const PipelineConfig& config, Findings* findi
       if (role == Role::kCoder) {
         if (const std::string mistake = SuggestionsMistake(config, *parts.coder); !mistake.empty())
           findings->Fail(Error(KGRPO_ERROR_INVALID, mistake));
-        const std::string what = parts.coder->Describe();  // what a run would pay
+        const std::string what = parts.coder->Describe();  // tells the prices of a run
         if (!what.empty()) findings->notes.push_back("coder (" + config.coder.plugin + "): " + what);
       }
       if (role == Role::kEvaluator) first_rounds = OpenProblems(*parts.evaluator, config, findings);
@@ -179,7 +181,7 @@ void LookAtParts(Session& session, const PipelineConfig& config, Findings* findi
   LookAtContext(config, made, first_rounds, findings);
 }
 
-// The plugins of the variants that were not chosen.
+// Checks the plugins of the variants that were not chosen.
 void LookAtVariants(Session& session, const Experiment& experiment, Findings* findings) {
   std::vector<const PlannedRun*> runs;
   runs.reserve(experiment.planned.size());
@@ -207,7 +209,7 @@ Findings Check(Session& session, const CheckOptionsGiven& given) {
   } catch (const ConfigError& error) {
     findings.mistakes = error.diagnostics();
     findings.exit_code = kBadInput;
-    // The problems can be looked at all the same where only other parts are wrong.
+    // If only other parts are wrong, the problems can still be checked.
     request.roles = {Role::kEvaluator};
     request.uses_screen = false;
     try {
@@ -241,7 +243,8 @@ Findings Check(Session& session, const CheckOptionsGiven& given) {
   return findings;
 }
 
-// Keys that stood at places that take any text, in all that is about to be printed. Mistakes are without them already.
+// Hides API keys that a file holds at places that take any text, in all text to be printed. Mistakes never contain
+// them.
 void HideKeysOf(Findings* findings) {
   for (std::string& failure : findings->failures) HideKeys(&failure);
   for (std::string& note : findings->notes) HideKeys(&note);

@@ -1,5 +1,4 @@
-// `kgrpo-host coder-check FILE`: asks a pipeline's coder once, and shows what was sent, what came back, and what it
-// took.
+// `kgrpo-host coder-check FILE`: asks a pipeline's coder once, and shows request, answer, time and cost.
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -39,13 +38,13 @@ struct CoderCheckOptions {
   bool json = false;
 };
 
-// The coder did its work, whatever it came to.
+// True if the coder worked, whether or not it wrote a kernel.
 bool CoderAnswered(const CoderAnswer& answer) {
   return answer.outcome == KGRPO_CODER_OK || answer.outcome == KGRPO_CODER_NOT_APPLICABLE ||
          answer.outcome == KGRPO_CODER_UNCLEAR;
 }
 
-// Tells all that parts log while it lives: a coder its retries.
+// Shows debug messages while it exists, such as the retries of a coder.
 class TellingAll {
  public:
   explicit TellingAll(const Globals& globals) : globals_(globals) {
@@ -61,7 +60,7 @@ class TellingAll {
   const Globals& globals_;
 };
 
-// One call. Ctrl-C cancels it; a person who waits hears for how long.
+// Makes one call. Ctrl-C cancels it; a message reports the waiting time every kTellEvery.
 CoderAnswer Ask(const Globals& globals, Coder& coder, const kgrpo_coder_request& request) {
   using std::chrono::steady_clock;
   const TellingAll telling(globals);
@@ -92,7 +91,7 @@ CoderAnswer Ask(const Globals& globals, Coder& coder, const kgrpo_coder_request&
     coder.Cancel();
     lock.lock();
   }
-  // An answer that came whole is shown, whatever it holds.
+  // After Ctrl-C, a complete answer is shown all the same.
   if (cancelled && !(answer && answer->outcome != KGRPO_CODER_FAILED)) {
     const double cost = answer ? answer->cost : 0;
     throw Error(KGRPO_ERROR_CANCELLED,
@@ -103,7 +102,7 @@ CoderAnswer Ask(const Globals& globals, Coder& coder, const kgrpo_coder_request&
   return *std::move(answer);
 }
 
-// The problem to ask about: its folder, and for people which of the file's problems it is.
+// The problem to ask about: its folder, and a note for users on which of the file's problems it is.
 struct Chosen {
   std::string folder;
   std::string which;
@@ -128,7 +127,7 @@ Chosen ProblemOf(const CoderCheckOptions& options, const PipelineConfig& config)
 void PrintBlock(const char* title, const std::string& text) {
   const size_t end = text.find_last_not_of('\n');
   if (end == std::string::npos) return;
-  std::printf("---- %s\n    %s\n", title, PrintableText(text.substr(0, end + 1)).c_str());  // which indents other lines
+  std::printf("---- %s\n    %s\n", title, PrintableText(text.substr(0, end + 1)).c_str());  // indents further lines
 }
 
 void PrintAnswer(const CoderAnswer& answer) {

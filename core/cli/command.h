@@ -35,7 +35,7 @@ struct Globals {
 // The work of the chosen command; returns the exit code, or throws.
 using Action = std::function<int()>;
 
-// Each adds one command with its options; when it is the chosen one, *action receives what to do.
+// Each adds one command with its options. If the user chose that command, *action receives its work.
 void AddRunCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddCheckCommand(CLI::App& app, const Globals& globals, Action* action);
@@ -57,7 +57,7 @@ void AddGenerateCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddMergeCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddUpdateCommand(CLI::App& app, const Globals& globals, Action* action);
 
-// `--set KEY=VALUE`, as many as wanted: one value each, so that what follows is not swallowed.
+// `--set KEY=VALUE`, any number of times. Each takes one value, so that it does not consume the arguments after it.
 inline CLI::Option* AddSetOption(CLI::App* command, std::vector<std::string>* settings, const std::string& what) {
   return command->add_option("--set", *settings, what)->type_name("KEY=VALUE")->expected(1)->take_all();
 }

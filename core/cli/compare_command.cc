@@ -33,7 +33,7 @@ std::string Number(double value, bool ratio) {
   return text;
 }
 
-// "1.23 (1.1 to 1.4)": the mean over seeds, of ratios the geometric one, and the range.
+// "1.23 (1.1 to 1.4)": the mean over seeds (geometric for ratios) and the range.
 std::string CellOf(const RunGroup& group, const Measure& measure) {
   std::vector<double> values;
   for (const RunMeasures& run : group.runs) {
@@ -112,7 +112,7 @@ void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison
   if (!words.empty()) heading("Verdict (95% intervals)");
   for (const std::string& line : words) std::printf("- %s\n", line.c_str());
   std::vector<std::string> notes = NotesOf(groups, left_out);
-  notes.erase(notes.begin(), notes.begin() + static_cast<ptrdiff_t>(empty.size()));  // said above
+  notes.erase(notes.begin(), notes.begin() + static_cast<ptrdiff_t>(empty.size()));  // printed above
   if (!notes.empty()) std::printf("\n");
   for (const std::string& note : notes) std::printf("note: %s\n", note.c_str());
 }
@@ -125,7 +125,7 @@ std::map<std::string, std::string> RewardOf(const RunMeasures& run) {
   return reward;
 }
 
-// Scores the group's rounds by the reward of the group `whose`, whose reward it is not.
+// Scores the group's rounds by `reward`, which is that of another group, `whose`.
 void RescoreGroup(const Reward& reward, const std::string& whose, RunGroup* group, std::vector<std::string>* notes) {
   try {
     for (RunMeasures& run : group->runs) Rescore(reward, whose, &run);

@@ -1,5 +1,5 @@
-// `kgrpo-host eval`: the verdict on one kernel (--kernel), a kernel for each problem of a suite (--suite; suite.cc), or
-// what a policy is worth on held-out problems (--policy).
+// `kgrpo-host eval`: judges one kernel (--kernel), a kernel for each problem of a suite (--suite; suite.cc), or a
+// policy on held-out problems (--policy).
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -29,7 +29,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// In an evaluator's sentence about a size that the problem hides (docs/judging.md).
+// Words of an evaluator's sentence about a size that the problem hides (docs/judging.md).
 constexpr const char* kHiddenSize = "a size that is not shown";
 
 struct EvalOptions {
@@ -91,7 +91,7 @@ std::optional<std::pair<std::string, Json>> MarkedOption(Session& session, const
   return std::nullopt;
 }
 
-// Options of the evaluator that the command line decides.
+// Returns evaluator options that the command line sets.
 Json DecidedOptions(Session& session, const std::string& plugin, const EvalOptions& options) {
   Json decided = Json::object();
   if (options.profile) {
@@ -103,7 +103,7 @@ Json DecidedOptions(Session& session, const std::string& plugin, const EvalOptio
     }
     decided[profile->first] = profile->second;
   }
-  // A quick evaluation may be one that is kept, of inputs that the evaluator's own seed decides.
+  // A quick evaluation may be one that is kept, with inputs that depend on the evaluator's own seed option.
   if (options.quick && options.seed) {
     if (const auto seed = MarkedOption(session, plugin, "x-seed")) decided[seed->first] = *options.seed;
   }
@@ -142,8 +142,8 @@ Asked AskedOf(Session& session, const EvalOptions& options) {
   return {std::move(session.MakeParts(config, request.roles).evaluator), config.evaluator.plugin, folder};
 }
 
-// The baseline of the comparison. A model's time depends a little on the compiler and on how many blocks it samples, so
-// the reference is judged as the kernel is; evaluators that measure do that by themselves.
+// The baseline of the comparison. A modelled time depends a little on the compiler and on the number of sampled blocks,
+// so the reference is judged in the same way as the kernel. Evaluators that measure already do so.
 Evaluation BaselineOf(Evaluator& evaluator, const Problem& problem, const EvalOptions& options) {
   Evaluation baseline = evaluator.Baseline(problem);
   if (options.quick || !baseline.modelled) return baseline;
@@ -158,7 +158,7 @@ Evaluation BaselineOf(Evaluator& evaluator, const Problem& problem, const EvalOp
 }
 
 // Compares the work that the problem declares with the work counted of the kernel, in the evaluator's words. Uses no
-// baseline: where the bound is too high, the reference is beyond it too.
+// baseline: if the bound is too high, the reference exceeds it too.
 int DisputeBound(const EvalOptions& options, const Asked& asked, const std::string& source) {
   if (!asked.evaluator->CountsWork()) {
     throw Error(KGRPO_ERROR_UNSUPPORTED, "--dispute-bound: the evaluator " + asked.name +

@@ -58,7 +58,7 @@ std::vector<PolicyChoice> ChoicesOf(const PolicyEvalOptions& options) {
   return choices;
 }
 
-// The folder for a policy's kernels. Of several policies each has one, named after the policy.
+// The folder for a policy's kernels. With several policies each has a subfolder, named after the policy.
 fs::path KernelsOf(const PolicyEvalOptions& options, const PolicyChoice& choice, size_t index, bool alone) {
   if (options.kernels.empty() || alone) return options.kernels;
   std::string name = std::to_string(index + 1) + "-";
@@ -123,7 +123,7 @@ int EvaluatePolicies(const Globals& globals, const PolicyEvalOptions& options) {
     try {
       reports.push_back(EvaluatePolicy(config, parts, choice, plan));
     } catch (const Error& error) {
-      // The message of a coder's own limit says what it has cost.
+      // The message of a coder's own limit includes the cost.
       if (error.code() == KGRPO_ERROR_BUDGET)
         throw Error(error.code(), error.what() + std::string("; an eval begins anew each time"));
       CoderSpending spending;

@@ -14,14 +14,14 @@ namespace kgrpo::cli {
 struct PolicyEvalOptions {
   std::string file;
   std::vector<std::string> settings;
-  std::vector<std::string> policies;  // as --policy names them
-  std::string checkpoints;            // a run's folder, all of whose checkpoints are policies
+  std::vector<std::string> policies;  // values of --policy
+  std::string checkpoints;            // a run's folder; every checkpoint is a policy
   uint64_t episodes = 0;              // 0: evaluation.episodes of the file
   uint64_t repeats = 1;
   std::string kernels;
   bool json = false;
 
-  // True if something is given that only policies take.
+  // True if an option is given that applies to policies only.
   bool IsAskedFor() const { return episodes > 0 || repeats > 1 || !kernels.empty(); }
 };
 

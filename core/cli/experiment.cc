@@ -38,7 +38,7 @@ fs::path FileOf(const PlannedRun& planned) {
   return planned.config.output_dir + ".yaml";
 }
 
-// The folder that all runs' folders are in.
+// The folder that contains all runs' folders.
 fs::path ExperimentFolder(const PlannedRun& planned) {
   const std::string& own = planned.config.output_dir;
   return fs::path(own.substr(0, own.size() - planned.run.folder.size() - 1));
@@ -82,7 +82,7 @@ void WriteList(const fs::path& folder, const std::vector<PlannedRun>& runs) {
 // A run that is under way.
 struct Job {
   const PlannedRun* planned = nullptr;
-  std::string gpu;  // the one that it may use; empty: as this process
+  std::string gpu;  // the GPU that it may use; empty: all that this process may use
 };
 
 // The GPU with the fewest jobs, the first of several; empty where there is none.
@@ -94,7 +94,8 @@ std::string FreestGpu(const std::vector<std::string>& gpus, const std::map<pid_t
   return freest == gpus.end() ? "" : *freest;
 }
 
-// A mistake that is the one variant's is found by its first run at once.
+// Checks the plugins of all waiting variants. Does nothing for a single variant, since its first run finds mistakes at
+// once.
 void CheckVariants(const Globals& globals, const std::vector<std::pair<const PlannedRun*, State>>& waiting) {
   std::vector<const PlannedRun*> runs(waiting.size());
   std::ranges::transform(waiting, runs.begin(), [](const auto& one) { return one.first; });
@@ -148,7 +149,7 @@ std::string ProgressOf(const std::map<pid_t, Job>& under_way) {
       const fs::path database = fs::path(job.planned->config.output_dir) / "run.sqlite";
       if (fs::exists(database)) done = ReadProgress(database).steps;
     } catch (const Error&) {
-      // It is being made just now.
+      // The run is creating its database.
     }
     text += (text.empty() ? "" : "; ") + NameOf(job.planned->run) + ": step " + std::to_string(done) + " of " +
             std::to_string(steps);
@@ -156,7 +157,8 @@ std::string ProgressOf(const std::map<pid_t, Job>& under_way) {
   return text;
 }
 
-// Waits for one of the processes. A stop that was asked of us by a signal to us alone is handed on.
+// Waits for one of the processes to end. After a stop request, sends SIGTERM to all of them, because the signal may
+// have reached this process only.
 std::pair<pid_t, int> WaitForOne(const std::map<pid_t, Job>& under_way, bool shows_progress) {
   constexpr std::chrono::seconds kProgressEvery{30};
   auto shown = std::chrono::steady_clock::now();
@@ -188,7 +190,7 @@ std::vector<PlannedRun> PlanExperiment(Session& session, const LoadRequest& requ
                                        const std::vector<ExperimentRun>& runs) {
   std::vector<PlannedRun> planned;
   std::vector<Diagnostic> mistakes;
-  const auto add = [&mistakes](const Diagnostic& mistake) {  // once, and not for each seed
+  const auto add = [&mistakes](const Diagnostic& mistake) {  // each mistake once, not for each seed
     const bool known =
         std::ranges::any_of(mistakes, [&](const Diagnostic& other) { return other.ToString() == mistake.ToString(); });
     if (!known) mistakes.push_back(mistake);
@@ -273,7 +275,7 @@ int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, c
   if (finished > 0) std::printf("%zu of %zu runs are finished\n", finished, total);
 
   int code = kFine;
-  // One run at a time has them all.
+  // A single run at a time may use all GPUs.
   const std::vector<std::string> gpus =
       options.jobs > 1 ? VisibleGpus(std::getenv(kVisibleGpus)) : std::vector<std::string>();
   std::map<pid_t, Job> under_way;

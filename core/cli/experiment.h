@@ -14,37 +14,37 @@
 
 namespace kgrpo::cli {
 
-// One run with its configuration, output_dir included. An option that the variant changes has its place in the file
-// and the variant's name in option_places: `ab.yaml:4:30: variant "log"`.
+// One run with its configuration, output_dir included. For an option that the variant changes, option_places holds its
+// place in the file and the variant's name: `ab.yaml:4:30: variant "log"`.
 struct PlannedRun {
   ExperimentRun run;
   PipelineConfig config;
 };
 
-// Every run of the request's file, checked. Throws ConfigError with the mistakes of all runs, and KGRPO_ERROR_INVALID
-// for a variant whose configuration is that of another one: it would be measured against itself.
+// Loads and checks every run of the request's file. Throws ConfigError with the mistakes of all runs. A variant with
+// the same configuration as another one is a mistake too: it would be compared with itself.
 std::vector<PlannedRun> PlanExperiment(Session& session, const LoadRequest& request,
                                        const std::vector<ExperimentRun>& runs);
 
 // `variant "log"`, as messages name it.
 std::string NameOfVariant(const ExperimentRun& run);
 
-// Throws KGRPO_ERROR_INVALID, naming those that there are, unless `name` is empty or one of them.
+// Throws KGRPO_ERROR_INVALID, with the names of all variants, unless `name` is empty or one of them.
 void RequireVariant(const std::vector<ExperimentRun>& runs, const std::string& name);
 
-// Why RunExperiment would neither begin nor continue the run, for a user; "" where it would.
+// Returns a message for the user if RunExperiment would neither begin nor continue the run; else "".
 std::string RefusalOf(const PlannedRun& planned);
 
 struct ExperimentOptions {
   std::string variant;  // only this one; empty: all
-  size_t jobs = 1;      // runs side by side; where there are GPUs, each may use one of them
+  size_t jobs = 1;      // runs at the same time; with more than one, each gets one of the GPUs, if there are any
   bool overwrite = false;
 };
 
-// Runs what is not finished: new runs are begun, those that were stopped go on. Makes the plugins of every variant
-// first: throws PartError with their mistakes. Each run's configuration lies beside
-// its folder, as FOLDER.yaml; experiment.json lists the runs. Goes on with the others where one fails. Returns the exit
-// code of the first that failed.
+// Begins new runs and continues stopped ones. If they have several variants, first makes the plugins of each, and
+// throws PartError with their mistakes. Writes each run's configuration beside its folder, as FOLDER.yaml, and a list
+// of the runs, experiment.json. A failed run does not stop the others. Returns the exit code of the first that failed,
+// or 130 after a stop by the user.
 int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, const ExperimentOptions& options);
 
 }  // namespace kgrpo::cli

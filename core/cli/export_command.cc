@@ -27,7 +27,7 @@ struct ExportOptions {
   std::string run, output, format = "jsonl", purpose = "train";
 };
 
-// One purpose's rounds as a file, which is there whole or not at all. Returns their number.
+// Writes one purpose's rounds to a file, atomically. Returns their number.
 uint64_t WriteLines(Database& database, const std::string& purpose, const std::set<std::string>& parts,
                     const fs::path& file) {
   fs::path partial = file;
@@ -44,8 +44,8 @@ uint64_t WriteLines(Database& database, const std::string& purpose, const std::s
   return count;
 }
 
-// Reads lines of JSON and writes them as a table with typed columns, then removes them.
-// The arguments: lines, table, then TYPE:NAME for each column, part:NAME for each of reward_parts.
+// Python program: reads JSON lines, writes them as a table with typed columns, and deletes the file of lines. The
+// arguments: lines, table, then TYPE:NAME for each column, part:NAME for each of reward_parts.
 constexpr const char* kToParquet = R"py(
 import json, os, sys
 lines, output = sys.argv[1:3]
@@ -79,7 +79,7 @@ finally:
 print(f"{output}: {count} rounds")
 )py";
 
-// Ends this process as Python, which converts the lines.
+// Replaces this process by Python, which converts the lines.
 int BecomeConverter(const fs::path& lines, const fs::path& output, const std::set<std::string>& parts) {
   const char* named = std::getenv("KGRPO_PYTHON");
   const std::string python = named != nullptr && *named != '\0' ? named : "python3";

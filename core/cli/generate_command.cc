@@ -72,7 +72,7 @@ int Generate(const Globals& globals, const ModelOptions& options, const Sampling
     ThrowIfCancelled();
     std::vector<Policy::GenerateRequest> requests;
     for (size_t i = begin; i < std::min(begin + batch, items.size()); ++i) {
-      // The seed is the line's own: a sequence does not depend on what else is in the file.
+      // Each line has its own seed: a sequence does not depend on the other lines of the file.
       requests.push_back({items[i].ids, Keyed(sampling_options.seed, "generate", {i}, 0)});
     }
     std::vector<Completion> completions;
@@ -80,7 +80,7 @@ int Generate(const Globals& globals, const ModelOptions& options, const Sampling
       completions = policy->Generate(requests, sampling);
     } catch (const Error& error) {
       if (error.code() != KGRPO_ERROR_INVALID) throw;
-      // One of them is at fault: find out which, so that its line can be named.
+      // One request is invalid: try each, so that the error names its line.
       sampling.max_new_tokens = 1;
       for (size_t i = 0; i < requests.size(); ++i) {
         ForLine(options.input, items[begin + i].line, [&] { policy->Generate(std::span(&requests[i], 1), sampling); });

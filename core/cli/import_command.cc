@@ -1,5 +1,5 @@
-// `kgrpo-host problems import kernelbench PATH --out DIR`: hands over to the Python program that imports the data set
-// (scripts/import_kernelbench), since only PyTorch can read its problems. Judging what it writes needs no Python.
+// `kgrpo-host problems import kernelbench PATH --out DIR`: runs the Python program that imports the data set
+// (scripts/import_kernelbench), since only PyTorch can read its problems. Judging imported problems needs no Python.
 #include <unistd.h>
 
 #include <cerrno>
@@ -37,7 +37,7 @@ std::string ProgramOf(const std::string& format) {
   return program.string();
 }
 
-// The Python that has PyTorch: the one that is named, the build's own environment's, or the first in PATH.
+// Returns the Python that should have PyTorch: --python, else KGRPO_PYTHON, else python3 of PATH.
 std::string PythonOf(const ImportOptions& options) {
   if (!options.python.empty()) return options.python;
   const char* named = std::getenv("KGRPO_PYTHON");

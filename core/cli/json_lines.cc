@@ -39,7 +39,7 @@ std::string Shown(const nlohmann::json& value) {
   Fail(where + ": expected " + expected + ", found " + Shown(found));
 }
 
-// Why a line cannot be parsed, and what would do. `byte`, from 1, is where the parser stopped.
+// Returns why a line cannot be parsed, and the remedy. `byte`, from 1: position where the parser stopped.
 std::string WhyNotJson(const std::string& text, size_t byte, const std::string& parser_says) {
   if (byte > text.size()) {
     return "not JSON: the line breaks off after column " + std::to_string(text.size()) +
@@ -58,7 +58,7 @@ std::string WhyNotJson(const std::string& text, size_t byte, const std::string& 
   return "not JSON" + column + ": each line must hold one object, {...}";
 }
 
-// The object of a line. The parser would take the last of two values for one key: that is a mistake here.
+// The object of a line. Throws for a key that occurs twice; the parser alone would take the last value.
 nlohmann::json ParseObject(const std::string& text) {
   std::set<std::string> keys;
   std::string twice;

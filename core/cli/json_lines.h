@@ -1,5 +1,5 @@
-// Files of one JSON object a line, read whole and checked before anything is done with them. Used by tokenize, score,
-// generate and update.
+// Files of one JSON object a line, read as a whole and checked before use. Used by tokenize, score, generate and
+// update.
 #ifndef KGRPO_CLI_JSON_LINES_H
 #define KGRPO_CLI_JSON_LINES_H
 
@@ -28,7 +28,7 @@ class JsonLine {
   std::string Text(const std::string& key) const;
   double Number(const std::string& key) const;
   uint64_t Count(const std::string& key) const;            // an integer >= 0
-  std::string NameOrNumber(const std::string& key) const;  // as JSON, so that "3" and 3 are two
+  std::string NameOrNumber(const std::string& key) const;  // as JSON, so that "3" and 3 differ
   bool Flag(const std::string& key) const;
   std::vector<int32_t> Ids(const std::string& key) const;
   std::vector<float> Numbers(const std::string& key) const;
@@ -41,12 +41,12 @@ class JsonLine {
 // The input's name in messages: "-" is standard input.
 std::string InputName(const std::string& file);
 
-// Gathers what is wrong with the lines of a file, so that all of it is said at once.
+// Collects the mistakes of a file's lines, to report them together.
 class LineMistakes {
  public:
   explicit LineMistakes(std::string name) : name_(std::move(name)) {}
 
-  // Runs `body`; a kgrpo::Error of it is the line's mistake.
+  // Runs `body`, and records a kgrpo::Error that it throws as a mistake of the line.
   void Try(size_t line, const std::function<void()>& body);
 
   // Throws KGRPO_ERROR_INVALID with the first twenty as `file:line: message`, and the number of the others.
@@ -57,9 +57,9 @@ class LineMistakes {
   size_t count_ = 0;
 };
 
-// Reads every line of `file` ("-": standard input); lines of white space are skipped. Each is parsed, and handed to
-// `check`, which throws kgrpo::Error for what is wrong with it. Throws KGRPO_ERROR_INVALID with every bad line as
-// `file:line: message`.
+// Reads every line of `file` ("-": standard input); lines of white space are skipped. Parses each, and calls `check`
+// with it, which throws kgrpo::Error for a mistake. Throws KGRPO_ERROR_INVALID with the bad lines as LineMistakes
+// reports them.
 void ReadJsonLines(const std::string& file, const std::function<void(JsonLine line)>& check);
 
 // Writes the object as one line of standard output. Bytes that are not UTF-8 become U+FFFD.

@@ -93,7 +93,7 @@ void PrintKernelText(const Evaluation& candidate, const Evaluation& baseline, co
   }
   if (!candidate.correct) std::printf("see        docs/judging.md#verdicts\n");
   Evaluation whole = candidate;
-  if (!candidate.correct) whole.metrics.clear();  // of a kernel that fails, its sentence is what counts
+  if (!candidate.correct) whole.metrics.clear();  // for a failed kernel only the diagnosis matters
   std::erase_if(whole.remarks, [](const Remark& remark) { return remark.line > 0; });
   PrintFacts(GroupFacts(whole, &registry));
   PrintLines(candidate.remarks, source);

@@ -9,8 +9,8 @@
 
 namespace kgrpo::cli {
 
-// The whole evidence: what was found, the times, every measured fact in groups, a table of the source lines that the
-// time is for, and what was in force while it was measured. `evaluator`: its description.
+// Prints the whole evidence: verdict, times, metrics in groups, a table of the source lines that take the time, and the
+// conditions of the measurement. `evaluator`: its description.
 void PrintKernelText(const Evaluation& candidate, const Evaluation& baseline, const std::string& problem,
                      const std::string& source, const std::string& evaluator, bool thorough,
                      const MetricRegistry& registry);

@@ -17,8 +17,8 @@ namespace {
 
 constexpr double kMillisecond = 1e-3;
 
-// Verdicts of our evaluators that a comparison of outputs does not find. They come before a time is known. Not
-// not_timed: without correctness sizes nobody knows whether such a kernel is correct.
+// Verdicts of our evaluators that a comparison of outputs cannot find. Evaluations with them have no time. not_timed is
+// left out: without correctness sizes, the correctness of such a kernel is unknown.
 constexpr std::array<std::string_view, 10> kNotLookedFor = {
     "race",        "uninitialised",  "divergent",   "input_modified", "non_deterministic",
     "implausible", "unsynchronised", "hidden_work", "unfinished",     "interference"};

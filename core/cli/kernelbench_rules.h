@@ -10,7 +10,7 @@
 
 namespace kgrpo::cli {
 
-// True if KernelBench counts a kernel of this verdict as correct: it compares outputs, and looks for nothing else.
+// True if KernelBench counts a kernel of this verdict as correct: it only compares outputs.
 bool CountsAsCorrect(const std::string& verdict);
 
 // A file in the form of KernelBench's results/timing/*/baseline_time_torch.json: the mean milliseconds of PyTorch for
@@ -22,7 +22,7 @@ class PytorchTimes {
   // form or no times.
   explicit PytorchTimes(const std::string& file);
 
-  // Of the problem that an import named so ("kb_l1_019_relu"), in seconds.
+  // Time for the problem with this name, as imported ("kb_l1_019_relu"), in seconds.
   std::optional<double> SecondsOf(const std::string& problem) const;
 
   // The device's name; empty where the file names none.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kContext = 3;
 
-// Each with its line break; the last may have none.
+// Splits text into lines, each with its line break; the last may have none.
 std::vector<std::string_view> LinesOf(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {
@@ -26,14 +26,14 @@ struct Edit {
   std::string_view line;
 };
 
-// A shortest list of edits, by the longest common subsequence of what lies between common ends.
+// Returns a shortest list of edits, by the longest common subsequence of the lines between the common head and tail.
 std::vector<Edit> Edits(const std::vector<std::string_view>& a, const std::vector<std::string_view>& b) {
   size_t head = 0, tail = 0;
   const size_t shorter = std::min(a.size(), b.size());
   while (head < shorter && a[head] == b[head]) ++head;
   while (tail < shorter - head && a[a.size() - 1 - tail] == b[b.size() - 1 - tail]) ++tail;
   const size_t rows = a.size() - head - tail, columns = b.size() - head - tail;
-  // common[i][j]: of the lines from i and from j on.
+  // common[i][j]: length of the longest common subsequence of a from line i and b from line j, after the common head.
   std::vector<uint32_t> common((rows + 1) * (columns + 1));
   const auto at = [&](size_t i, size_t j) -> uint32_t& { return common[i * (columns + 1) + j]; };
   for (size_t i = rows; i-- > 0;) {
@@ -71,7 +71,7 @@ std::string UnifiedDiff(const std::string& from, const std::string& to, const st
   const auto changed = [&](size_t i) { return edits[i].mark != ' '; };
   size_t from_line = 0, to_line = 0;  // of edits[i]
   for (size_t i = 0; i < edits.size();) {
-    // A hunk goes from the context before a change to where no other change is near.
+    // A hunk runs from the context before a change to the first gap of at least 2 * kContext unchanged lines.
     size_t next = i;
     while (next < edits.size() && !changed(next)) ++next;
     if (next == edits.size()) break;

@@ -26,9 +26,9 @@
 namespace kgrpo::cli {
 namespace {
 
-constexpr std::chrono::seconds kGrace{15};  // longer than ranks take to miss one (loop/ranks.cc)
+constexpr std::chrono::seconds kGrace{15};  // longer than ranks take to notice a lost one (loop/ranks.cc)
 
-// A port that nobody listens at now.
+// Returns a port on which nothing listens now.
 uint16_t FreePort() {
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in place{};
@@ -62,8 +62,8 @@ std::vector<std::string> OwnArguments() {
   setenv("LOCAL_WORLD_SIZE", count.c_str(), 1);
   setenv("MASTER_ADDR", "127.0.0.1", 1);
   setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
-  setenv("KGRPO_CRASH", "core", 0);          // a crash by its signal, which WaitForAll tells from a failure
-  unsetenv("TORCHELASTIC_USE_AGENT_STORE");  // of a job that this was started in
+  setenv("KGRPO_CRASH", "core", 0);          // a crash ends by its signal: WaitForAll can tell it from a failure
+  unsetenv("TORCHELASTIC_USE_AGENT_STORE");  // set by a job in which this process was started
   std::vector<char*> words;
   words.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) words.push_back(argument.data());
@@ -72,7 +72,7 @@ std::vector<std::string> OwnArguments() {
   _exit(127);
 }
 
-std::vector<pid_t> children;  // the handler's; those of ranks that have ended are 0
+std::vector<pid_t> children;  // used by the signal handler; 0 for ranks that have ended
 
 void HandOn(int signal) {
   const int error = errno;
@@ -91,8 +91,8 @@ void HandOnSignals() {
   for (const int signal : kHandedOn) sigaction(signal, &action, nullptr);
 }
 
-// Returns rank 0's exit code once all have ended. Ranks that have met end by themselves soon after one was killed;
-// those that still wait for it are ended.
+// Returns rank 0's exit code once all have ended. After a rank was killed, ranks that have met it end by themselves;
+// ranks that still wait for it are killed after kGrace.
 int WaitForAll() {
   using Clock = std::chrono::steady_clock;
   std::optional<Clock::time_point> killed;
@@ -102,7 +102,8 @@ int WaitForAll() {
     int status = 0;
     const pid_t ended = waitpid(-1, &status, killed ? WNOHANG : 0);
     if (ended > 0) {
-      // Others are children of the shell that became this process, or orphans in a container that it is the first of.
+      // Other children come from a shell that exec'ed this program, or are orphans in a container where it is process
+      // 1.
       const auto child = std::find(children.begin(), children.end(), ended);
       if (child == children.end()) continue;
       if (child == children.begin() && WIFEXITED(status)) code = WEXITSTATUS(status);
@@ -137,7 +138,7 @@ int RunLocalRanks(unsigned ranks) {
   sigset_t handed_on, before;
   sigemptyset(&handed_on);
   for (const int signal : kHandedOn) sigaddset(&handed_on, signal);
-  sigprocmask(SIG_BLOCK, &handed_on, &before);  // one that comes meanwhile is for all of them
+  sigprocmask(SIG_BLOCK, &handed_on, &before);  // a signal during the forks must reach all ranks
   for (unsigned rank = 0; rank < ranks; ++rank) {
     const pid_t child = fork();
     if (child == 0) {

@@ -1,15 +1,15 @@
-// `--ranks N`: several ranks on this machine, without a launcher of anybody's.
+// `--ranks N`: starts several ranks on this machine, without an external launcher.
 #ifndef KGRPO_CLI_LOCAL_RANKS_H
 #define KGRPO_CLI_LOCAL_RANKS_H
 
 namespace kgrpo::cli {
 
-// True if this process is to start so many ranks: not where it was started as one of them.
+// True if this process must start the ranks: `ranks` > 1, and it was not started as a rank itself.
 bool StartsRanks(unsigned ranks);
 
-// Starts this program again, with its own arguments, as each of the ranks; hands signals on; returns the exit code of
-// the first rank once all have ended. Throws KGRPO_ERROR_UNAVAILABLE where none can be started. Of a program with one
-// thread.
+// Starts this program again with the same arguments, once for each rank, and forwards signals to them. Returns the exit
+// code of rank 0 once all have ended. Throws KGRPO_ERROR_UNAVAILABLE where a rank cannot be started. Call it while the
+// program has one thread.
 int RunLocalRanks(unsigned ranks);
 
 }  // namespace kgrpo::cli

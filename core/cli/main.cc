@@ -47,8 +47,8 @@ bool InsertRun(const std::vector<std::string>& commands, std::vector<std::string
   return true;
 }
 
-// Of a command with commands of its own: whether the next word is one of them, or help is asked for. False after a
-// message.
+// Returns false, after a message, if a command with subcommands is not followed by one of them. True for all other
+// commands and for help.
 bool NamesSubcommand(const CLI::App& app, const std::vector<std::string>& arguments) {
   const CLI::App* command = nullptr;
   std::string word;
@@ -83,14 +83,15 @@ bool NamesSubcommand(const CLI::App& app, const std::vector<std::string>& argume
   return false;
 }
 
-// A key that was written at a wrong place may have come as far as here: as the name of a folder, say.
+// The message may contain an API key that the user wrote at a wrong place, such as the name of a folder.
 void PrintError(std::string message) {
   HideKeys(&message);
   std::fprintf(stderr, "error: %s\n", message.c_str());
 }
 
 int Main(int argc, char** argv) {
-  // A parent that ignores SIGCHLD would have our children's exit codes thrown away, and waiting for a child fail.
+  // If the parent ignores SIGCHLD, this process inherits that: exit codes of children would be lost, and waiting would
+  // fail.
   std::signal(SIGCHLD, SIG_DFL);
   CLI::App app("Trains a language model to suggest optimisations of CUDA kernels.", "kgrpo-host");
   app.set_version_flag("--version", "kgrpo-host " KGRPO_VERSION " (plugin ABI " + std::to_string(KGRPO_ABI_MAJOR) +
@@ -112,7 +113,7 @@ int Main(int argc, char** argv) {
                  "Folders to search plugins in, before $KGRPO_PLUGIN_PATH and the host's own")
       ->type_name("DIR[:DIR...]")
       ->expected(1)
-      ->allow_extra_args(false)  // what follows its folder may be the pipeline
+      ->allow_extra_args(false)  // the next argument may be the pipeline
       ->take_all();
   app.add_flag("-v,--verbose", globals.verbose, "Log more");
   app.add_flag("-q,--quiet", globals.quiet, "Log warnings only; no progress");

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The policy plugin opens an adapter's folder merged into its base: what it saves then is the whole model.
+// The policy plugin merges an adapter into its base when it opens the adapter's folder, so it saves the whole model.
 int Merge(const Globals& globals, const ModelOptions& options, const std::string& output) {
   if (!fs::exists(fs::path(options.model) / "adapter_config.json"))
     throw Error(KGRPO_ERROR_INVALID, options.model + " holds no adapter: it has no adapter_config.json");

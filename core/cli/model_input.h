@@ -25,10 +25,10 @@ struct ModelOptions {
   std::vector<std::string> settings;
 };
 
-// `weights`: with options that say where the weights go and in which numbers.
+// `weights`: also adds the options for the device and the number format of the weights.
 void AddModelOptions(CLI::App* command, ModelOptions* options, bool weights);
 
-// The plugin's options: --set, and over them what has a name of its own here.
+// Returns the plugin's options: those of --set, overridden by options with their own flag.
 nlohmann::ordered_json PluginOptions(const ModelOptions& options);
 
 // A chat, from {"messages": [{"role", "content"}], "add_generation_prompt", "enable_thinking"}.
@@ -39,7 +39,7 @@ struct Chat {
 
 Chat ReadChat(const JsonLine& line, bool add_generation_prompt);
 
-// One of several ways to say something; throws unless exactly one is there.
+// Throws unless exactly one of the keys is present.
 void RequireOneOf(const JsonLine& line, const std::vector<std::string>& keys);
 
 // Runs `body` for one line of the input; an error gets the file's name and the line's number.

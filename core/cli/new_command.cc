@@ -1,5 +1,5 @@
-// `kgrpo-host problems new KERNEL.cu`: hands over to the evaluators' program that drafts a problem folder from a
-// kernel, since the problem format is theirs.
+// `kgrpo-host problems new KERNEL.cu`: runs the evaluators' program that drafts a problem folder from a kernel, since
+// the evaluators define the problem format.
 #include <unistd.h>
 
 #include <cerrno>

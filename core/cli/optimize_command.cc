@@ -49,7 +49,7 @@ double SecondsOf(const std::string& text) {
   return value * scale;
 }
 
-// A policy, and the pipeline that it was trained with where its folder tells.
+// A policy, and the pipeline that it was trained with; empty where its folder does not tell.
 struct PolicySource {
   PolicyChoice choice;
   std::string pipeline;
@@ -65,7 +65,7 @@ PolicySource PolicyOf(const std::string& given) {
     } catch (const Error& error) {
       const std::string message = error.what();
       if (!message.ends_with("--policy uniform")) throw;
-      throw Error(error.code(), message + " --pipeline configs/quickstart.yaml");  // which no run's folder tells then
+      throw Error(error.code(), message + " --pipeline configs/quickstart.yaml");  // no run names the pipeline
     }
   }
   fs::path run;
@@ -83,7 +83,7 @@ PolicySource PolicyOf(const std::string& given) {
   return source;
 }
 
-// The target: a problem's folder, and the kernel to begin with where it is not the reference.
+// The target: a problem's folder, and the kernel to begin with; none: the reference.
 struct Target {
   std::string folder;
   std::optional<std::string> start;
@@ -144,7 +144,7 @@ std::string Times(double factor) {
   return text;
 }
 
-// The folder of the run that --train does.
+// Folder of the training run of --train.
 fs::path TrainedIn(const fs::path& out) {
   return out / "run";
 }
@@ -172,8 +172,8 @@ void RefuseTraining(const PolicySource& policy, const Target& target) {
   if (target.start) refuse("begins with the problem's reference, as training does: name the problem, and no kernel");
 }
 
-// The run that --train does: that of the pipeline on this problem alone, in a folder of the search's own, with its last
-// trainer for as many updates as the budget allows.
+// Configures the training run of --train: the pipeline on this problem alone, in a folder inside --out, with its last
+// trainer for as many updates as --evaluations allows.
 void PlanTraining(Session& session, const OptimizeOptions& options, const std::string& problem, const fs::path& out,
                   LoadRequest* request) {
   request->roles = {kRoles.begin(), kRoles.end()};
@@ -211,7 +211,8 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
     throw Error(KGRPO_ERROR_INVALID, "--policy " + options.policy +
                                          " names no coder and no evaluator: name a pipeline "
                                          "by --pipeline FILE");
-  // Before --set, which may name its options. The options of another screen in the file are not this one's.
+  // Set before --set, which may set options of this screen. Replaces the file's screen with its options, which belong
+  // to another plugin.
   if (!options.screen.empty() && options.screen != kNoScreen)
     request.settings.push_back("screen=" + nlohmann::json({{"plugin", options.screen}}).dump());
   request.settings.insert(request.settings.end(), options.settings.begin(), options.settings.end());
@@ -300,7 +301,7 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   if (options.json) {
     std::printf("%s\n", DumpJson(evidence, 2).c_str());
   } else {
-    const bool faster = outcome.kernel.source != start && outcome.speedup() >= 1.005;  // else it is shown as 1.00x
+    const bool faster = outcome.kernel.source != start && outcome.speedup() >= 1.005;  // else printed as 1.00x
     std::string path;
     for (const std::string& suggestion : outcome.kernel.suggestions) path += (path.empty() ? "" : ", ") + suggestion;
     std::vector<std::pair<std::string, std::string>> summary = {

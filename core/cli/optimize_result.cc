@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// The screen's evaluation: its speedup, over the start, is no measurement.
+// The screen's evaluation as JSON. Its speedup, over the start, is not a measurement.
 Json ScreeningOf(const SearchCandidate& candidate) {
   const Evaluation& screening = *candidate.screening;
   Json json = {{"verdict", screening.verdict}};

@@ -30,7 +30,7 @@ struct OptimizeOptions {
 // The result, written to files and shown at the end.
 struct Outcome {
   ConfirmedKernel kernel;
-  bool thorough = true;  // false: the user stopped the search, and the best is as it was found
+  bool thorough = true;  // false: stopped by the user, and the best has only the evaluation of the search
   double speedup() const { return kernel.start.seconds / kernel.evaluation.seconds; }
 };
 
@@ -39,7 +39,7 @@ nlohmann::ordered_json EvidenceOf(const OptimizeOptions& options, const Pipeline
                                   const PipelineParts& parts, const OpenProblem& problem, const SearchResult& result,
                                   const Outcome& outcome);
 
-// Every file of the result, evidence.json last.
+// Writes every file of the result, evidence.json last.
 void WriteResult(const std::filesystem::path& folder, const OptimizeOptions& options, const OpenProblem& problem,
                  const std::string& start, PipelineParts& parts, const SearchResult& result, const Outcome& outcome,
                  const nlohmann::ordered_json& evidence);

@@ -7,8 +7,8 @@
 
 namespace kgrpo::cli {
 
-// body(0) .. body(count - 1), on `workers` threads (0: as many as there are cores). Returns when all are done; what one
-// throws is thrown once the others have ended, the lowest index first.
+// Runs body(0) .. body(count - 1) on `workers` threads (0: as many as there are cores), and waits for all. Then throws
+// the exception of the lowest index that failed.
 void ParallelFor(size_t count, const std::function<void(size_t)>& body, size_t workers = 0);
 
 }  // namespace kgrpo::cli

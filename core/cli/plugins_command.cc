@@ -34,7 +34,7 @@ int List(const Globals& globals, bool json) {
   try {
     cache = CacheRoot() / "plugins.json";
   } catch (const Error&) {
-    // Without a home there is no cache: every plugin is asked.
+    // Without a home directory there is no cache: every plugin is loaded.
   }
   const std::vector<PluginSummary> plugins = ListPlugins(session.loader(), cache);
   if (json) {
@@ -73,7 +73,7 @@ std::string Shown(const Json& value) {
   return text.size() <= 40 ? text : text.substr(0, 37) + "...";
 }
 
-// A row an option; those of nested mappings follow theirs as a.b.
+// Adds one row for each option; options of nested mappings follow as a.b.
 void AddRows(const Schema& schema, const Schema& root, const std::string& path,
              std::vector<std::vector<std::string>>* rows) {
   if (!schema.contains("properties")) return;
@@ -134,7 +134,7 @@ nlohmann::json ReadOptions(const std::string& file) {
   return options;
 }
 
-// A name is searched, a path taken as it is: it need not load.
+// Searches for a name; returns a path unchanged, since a library that does not load must be checkable too.
 std::filesystem::path LibraryOf(const PluginLoader& loader, const std::string& plugin) {
   if (plugin.find('/') != std::string::npos || plugin.ends_with(".so")) return plugin;
   for (const std::filesystem::path& library : loader.Scan()) {
@@ -148,7 +148,7 @@ int Validate(const Globals& globals, const std::vector<std::string>& plugins, co
   Session session(globals);
   Json all = Json::array();
   bool fine = true;
-  std::vector<std::filesystem::path> paths;  // all of them before the first is tried: a misspelt name ends it at once
+  std::vector<std::filesystem::path> paths;  // resolves all names first: a misspelt one ends the command at once
   paths.reserve(plugins.size());
   for (const std::string& plugin : plugins) paths.push_back(LibraryOf(session.loader(), plugin));
   for (const std::filesystem::path& path : paths) {

@@ -1,5 +1,5 @@
 // `kgrpo-host plugins new KIND NAME [--lang c|c++|python]`: writes a project that builds, validates and passes its own
-// test: an example of examples/, under the author's name.
+// test: an example of examples/, renamed to NAME.
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -52,7 +52,7 @@ const Project& Find(const std::string& kind, const std::string& language) {
               "there is no project for a plugin of kind " + kind + " in " + language + "; there are: " + there);
 }
 
-// Refuses a name that cannot be that of a file, a symbol and a module.
+// Refuses a name that is not valid as a file, a symbol and a module.
 void CheckName(const std::string& name) {
   const bool fine = !name.empty() &&
                     name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos &&
@@ -91,7 +91,7 @@ int New(const std::string& kind, const std::string& name, const std::string& lan
         "\nNext:\n  cd %s\n  python3 test_%s.py\n  kgrpo-host plugins validate %s_program --options options.json\n",
         shown, shown, kind.c_str());
   } else {
-    // CMake does not know of a checkout that this program was built in.
+    // CMake finds an installed kgrpo by itself, but not the checkout that this program was built in.
     const fs::path checkout = HostFolder().parent_path().parent_path();
     const bool installed = !fs::exists(checkout / "cmake/kgrpo-config.cmake");
     std::printf("\nNext:\n  cd %s\n  cmake -G Ninja -B build%s\n  cmake --build build\n  ctest --test-dir build\n",

@@ -1,4 +1,4 @@
-// What commands print under --json. Used by the commands in this folder.
+// JSON output of commands with --json. Used by the commands in this folder.
 #ifndef KGRPO_CLI_PRINT_JSON_H
 #define KGRPO_CLI_PRINT_JSON_H
 
@@ -6,7 +6,7 @@
 
 namespace kgrpo::cli {
 
-// Indented, on standard output. Bytes that are not UTF-8 become U+FFFD.
+// Prints indented JSON on standard output. Bytes that are not UTF-8 become U+FFFD.
 void PrintJson(const nlohmann::ordered_json& json);
 
 }  // namespace kgrpo::cli

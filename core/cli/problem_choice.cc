@@ -20,7 +20,7 @@ std::string NameOf(const std::string& folder) {
 }  // namespace
 
 bool NamesFolder(const std::string& given) {
-  std::error_code code;  // a name that can be no folder's is none
+  std::error_code code;  // ignored: an invalid path is not a folder
   return std::filesystem::is_directory(given, code);
 }
 

@@ -8,15 +8,15 @@
 
 namespace kgrpo::cli {
 
-// What the user wrote it as: --problem, or a command's own argument, which may be a kernel's file too.
+// How the user gave it: by --problem, or as a command's argument, which may also be a kernel's file.
 enum class ProblemArgument { kOption, kTarget };
 
 // True if `given` is a folder, whose path needs no list of problems.
 bool NamesFolder(const std::string& given);
 
-// The folder that `given` names: itself, without slashes at its end, or the one of `folders` with that name.
-// `source` says in errors whose those are: "configs/seed.yaml", "problems/". Throws kgrpo::Error with the names that
-// there are, and the closest, where it is none of them.
+// Returns the folder that `given` names: itself, without slashes at its end, or the one of `folders` with that name.
+// `source` names the origin of `folders` in errors: "configs/seed.yaml", "problems/". Throws kgrpo::Error with all
+// names, and the closest one, where `given` matches none.
 std::string ProblemFolder(const std::string& given, const std::vector<std::string>& folders, const std::string& source,
                           ProblemArgument argument);
 

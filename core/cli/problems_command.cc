@@ -1,5 +1,5 @@
-// `kgrpo-host problems list | check [DIR...]`: what the evaluator finds in problem folders. `problems import` is in
-// import_command.cc, `problems new` in new_command.cc.
+// `kgrpo-host problems list | check [DIR...]`: shows what the evaluator finds in problem folders. `problems import` is
+// in import_command.cc, `problems new` in new_command.cc.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -56,7 +56,7 @@ std::vector<std::string> FlagsOf(const kgrpo_problem_info& info) {
   return flags;
 }
 
-// Traits, then what to beware of.
+// Returns the traits, then the warning flags.
 std::string Words(const kgrpo_problem_info& info) {
   std::string words = Traits(info, ", ");
   for (const std::string& flag : FlagsOf(info)) words += (words.empty() ? "! " : "; ! ") + flag;
@@ -86,7 +86,7 @@ struct Looked {
   std::optional<Problem> problem;
   std::optional<Evaluation> baseline;
   std::vector<ProblemFinding> findings;
-  std::string error;  // why it cannot be read
+  std::string error;  // why the folder cannot be read
 };
 
 // A mistake of the problem is a result of the check; a missing compiler or device is a failure of the command.
@@ -102,18 +102,18 @@ void Check(Evaluator& evaluator, Looked* looked) {
   };
   try {
     looked->findings = evaluator.CheckProblem(*looked->problem).value_or(std::vector<ProblemFinding>());
-    // Such a reference has no baseline: asking for it would judge it once more.
+    // Such a reference has no baseline, and Baseline would judge it again.
     if (found("reference_wrong") || found("bound_beaten")) return;
     looked->baseline = evaluator.Baseline(*looked->problem);
   } catch (const Error& error) {
     RequireBadInput(error);
-    if (found("oracle_not_written")) return;  // nothing says whether the reference is correct
+    if (found("oracle_not_written")) return;  // without an oracle the reference cannot be checked
     looked->findings.push_back(
         {"reference_wrong", error.what(), "Correct the reference kernel or what its results are compared with."});
   }
 }
 
-// Opens each folder; with `judge` looks for what makes it degenerate, and judges its reference kernel.
+// Opens each folder. With `judge`, also checks whether the problem is degenerate, and judges its reference kernel.
 std::vector<Looked> Look(Evaluator& evaluator, const std::vector<std::string>& folders, bool judge) {
   std::vector<Looked> looked(folders.size());
   ParallelFor(folders.size(), [&](size_t i) {
@@ -141,7 +141,8 @@ void PrintFindings(const std::vector<Looked>& looked) {
   PrintTable({"PROBLEM", "FINDING", "WHAT IS WRONG, WHAT TO DO"}, rows);
 }
 
-// Says on standard error which folders cannot be read, and how many of each kind there are. `judge`: of `check`.
+// Reports on standard error the folders that cannot be read, and the counts. Returns the exit code. `judge`: of
+// `check`.
 int Conclude(const std::vector<Looked>& looked, bool judge) {
   size_t unreadable = 0, degenerate = 0;
   for (const Looked& one : looked) {

@@ -15,7 +15,7 @@
 namespace kgrpo::cli {
 namespace {
 
-constexpr double kPatience = 300;  // seconds until all ranks have come: containers start at their own pace
+constexpr double kPatience = 300;  // seconds to wait for all ranks: containers may start late
 
 std::string Versions(const PipelineParts& parts) {
   std::string all = "kgrpo " KGRPO_VERSION;
@@ -63,7 +63,7 @@ std::unique_ptr<RunProblems> RankedRun::OpenProblems(const PipelineConfig& confi
   return problems;
 }
 
-// The run's folder holds what plugins keep of a rank's work, such as the answers that its coder was paid for.
+// Returns the folder, inside the run's, for files that plugins keep for this rank, such as paid answers of its coder.
 std::filesystem::path RankedRun::ArtifactRoot(const std::string& output_dir) const {
   return std::filesystem::path(output_dir) / "artifacts" / ("rank-" + std::to_string(ranks_.rank()));
 }

@@ -1,5 +1,5 @@
-// `run` and `resume` with several ranks, started by torchrun, srun or mpirun: the ranks meet, agree, and all but
-// the first follow.
+// `run` and `resume` with several ranks, started by torchrun, srun or mpirun: the ranks connect and agree on the run,
+// and all but the first follow.
 #ifndef KGRPO_CLI_RANKED_RUN_H
 #define KGRPO_CLI_RANKED_RUN_H
 
@@ -18,20 +18,22 @@ namespace kgrpo::cli {
 
 class RankedRun {
  public:
-  // Meets the other ranks; null where this process was started alone.
+  // Connects to the other ranks; returns null where this process was started alone.
   static std::unique_ptr<RankedRun> Meet(Session& session);
 
   Ranks& ranks() { return ranks_; }
   bool leads() const { return ranks_.leads(); }
 
-  // On every rank: has the session's instances find each other, and refuses what takes one process.
+  // Call on every rank. Connects the session's plugin instances across ranks. Throws for a configuration that needs a
+  // single process.
   void Join(Session& session, const PipelineConfig& config);
-  // On every rank, once its parts are made: the problems of a run that all ranks are about to do.
+  // Call on every rank, once its parts are made. Opens the run's problems, and checks that all ranks are about to do
+  // the same run.
   std::unique_ptr<RunProblems> OpenProblems(const PipelineConfig& config, PipelineParts& parts,
                                             const RunProblems::Opening& opening);
 
-  // On a follower: the whole run of that pipeline, in `output_dir` where that is not the pipeline's. Returns the
-  // process's exit code.
+  // Call on a follower. Follows the whole run of that pipeline; `output_dir` replaces the pipeline's if it is not
+  // empty. Returns the process's exit code.
   int Follow(Session& session, const LoadRequest& request, const std::string& output_dir = "");
 
  private:

@@ -14,7 +14,7 @@ namespace kgrpo::cli {
 namespace {
 
 constexpr uint64_t kMaxRound = 999'999;
-constexpr float kLargestLogprob = 1e-3F;  // rounding can leave that of a certain token just above 0
+constexpr float kLargestLogprob = 1e-3F;  // rounding can put the log-probability of a certain token just above 0
 
 [[noreturn]] void Refuse(const std::string& message) {
   throw Error(KGRPO_ERROR_INVALID, message);
@@ -85,7 +85,7 @@ class Trajectories {
   }
 
  private:
-  std::map<uint64_t, std::pair<std::string, size_t>> first_;  // the problem, and the line that said so
+  std::map<uint64_t, std::pair<std::string, size_t>> first_;  // the problem, and the line of its first sample
   std::map<std::pair<uint64_t, uint32_t>, size_t> rounds_;    // the line of each
 };
 

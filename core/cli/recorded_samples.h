@@ -1,5 +1,5 @@
-// A file of recorded samples, one a line, as `kgrpo-host update` takes it; docs/commands.md describes the format. Every
-// mistake is reported with the file and line that it is in.
+// A file of recorded samples, one a line, as `kgrpo-host update` reads it; docs/commands.md describes the format. Every
+// mistake is reported with its file and line.
 #ifndef KGRPO_CLI_RECORDED_SAMPLES_H
 #define KGRPO_CLI_RECORDED_SAMPLES_H
 
@@ -14,7 +14,7 @@ namespace kgrpo::cli {
 struct RecordedSample {
   size_t line = 0;  // of the file, from 1
   std::vector<int32_t> prompt, completion;
-  std::vector<float> logprobs;  // empty where nobody recorded them
+  std::vector<float> logprobs;  // empty where the file has none
   double reward = 0, idle_reward = 0;
   uint64_t trajectory = 0;
   uint32_t round = 0;
@@ -25,12 +25,11 @@ struct RecordedSample {
 // The samples of `file` ("-": standard input), at least one. Throws KGRPO_ERROR_INVALID with every bad line.
 std::vector<RecordedSample> ReadRecordedSamples(const std::string& file);
 
-// Throws KGRPO_ERROR_INVALID with every sample that the model cannot read: a token outside its vocabulary, or more
-// tokens than its context.
+// Throws KGRPO_ERROR_INVALID with the samples that do not fit the model: a token outside its vocabulary, or more tokens
+// than its context.
 void RequireFit(const std::string& file, const std::vector<RecordedSample>& samples, const kgrpo_policy_info& model);
 
-// A trainer's message, with "file:line: " in place of the "sample N: " that it begins with where it speaks of one
-// sample (trainer.h).
+// Returns a trainer's message with the prefix "sample N: " (trainer.h), if there is one, replaced by "file:line: ".
 std::string WithLine(const std::string& file, const std::vector<RecordedSample>& samples, const std::string& message);
 
 }  // namespace kgrpo::cli

@@ -1,4 +1,4 @@
-// `kgrpo-host run FILE` and `kgrpo-host resume RUN`: train, or go on training.
+// `kgrpo-host run FILE` and `kgrpo-host resume RUN`: trains, or continues training.
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@
 namespace kgrpo::cli {
 namespace {
 
-// Shows a run on the console and writes the same to the folder's run.log, as well as log lines. One a process.
+// Shows a run on the console, and writes the same and all log lines to the folder's run.log. At most one in a process.
 class RunConsole {
  public:
   RunConsole(const RunFolder& folder, bool quiet) : quiet_(quiet) {
@@ -47,12 +47,12 @@ class RunConsole {
 
  private:
   bool quiet_;
-  std::ofstream shown_;  // another than the logger's: the two are written by different threads
+  std::ofstream shown_;  // separate from the logger's stream: different threads write the two
   Console log_{shown_, /*terminal=*/false};
   Console terminal_ = StandardConsole();
 };
 
-// Each problem's reference is measured before the first step.
+// Progress line while problems open, which may take long: the evaluator measures each reference.
 RunProblems::Opening OpeningLine(bool quiet) {
   if (quiet) return {};
   return [line = std::make_shared<ProgressLine>(std::cout, isatty(STDOUT_FILENO) != 0)](size_t open, size_t total) {
@@ -71,7 +71,7 @@ int Report(const RunOutcome& outcome) {
   return outcome.ExitCode();
 }
 
-// Of the leader: ends the others as this process ends.
+// Call on the leader: ends the other ranks with this exit code.
 int Ended(RankedRun* ranked, int code) {
   if (ranked != nullptr) ranked->ranks().End(code);
   return code;
@@ -86,7 +86,7 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   if (ranked && !ranked->leads()) return ranked->Follow(session, request);
   const PipelineConfig config = session.Load(request);
   RunOptions options;
-  if (!overwrite) {  // said before any plugin starts, and before anything is written
+  if (!overwrite) {  // checked before any plugin starts and before any file is written
     const std::string refusal = RunFolder::Refusal(config.output_dir, config.resolved_yaml);
     if (!refusal.empty()) throw Error(KGRPO_ERROR_INVALID, refusal);
     options.notice = RunFolder::Leftover(config.output_dir);
@@ -145,7 +145,7 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   LoadRequest request;
   request.settings = settings;
   const std::unique_ptr<RankedRun> ranked = RankedRun::Meet(session);
-  if (ranked && !ranked->leads()) {  // the folder is the leader's: it is read, not opened
+  if (ranked && !ranked->leads()) {  // only the leader opens the folder; this rank only reads its pipeline
     request.file = RunFolder::ResolvedYamlOf(directory).string();
     return ranked->Follow(session, request, directory);
   }
@@ -173,13 +173,13 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   RunOptions options;
   options.resume = true;
   options.from_step = from_step;
-  options.overrides = settings;  // resolved.yaml takes them up once the run goes on
+  options.overrides = settings;  // kgrpo::Run writes them into resolved.yaml
   options.console = console.get();
   if (ranked) ranked->ranks().SetWayOn("kgrpo-host resume " + directory + " goes on after the last checkpoint");
   return Ended(ranked.get(), Report(kgrpo::Run(config, parts, *problems, folder, options)));
 }
 
-// A run that a cluster ends at a fixed time ends itself before, with a checkpoint.
+// For a cluster that ends jobs at a fixed time: the run stops before that, with a checkpoint.
 void AddTimeLimit(CLI::App& command) {
   command
       .add_option_function<double>(

@@ -61,7 +61,7 @@ int Score(const Globals& globals, const ModelOptions& options, double temperatur
     try {
       logprobs = policy->LogProbabilities(sequences, temperature);
     } catch (const Error&) {
-      // One of them is at fault: find out which, so that its line can be named.
+      // One sequence is invalid: try each, so that the error names its line.
       for (size_t i = begin; i < end; ++i) {
         ForLine(options.input, items[i].line,
                 [&] { policy->LogProbabilities(std::span(&sequences[i - begin], 1), temperature); });

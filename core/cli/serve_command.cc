@@ -90,7 +90,7 @@ std::string TokenFrom(const std::string& variable, const Address& address) {
   return token;
 }
 
-// The evaluator that is asked for, and the problems.
+// The chosen evaluator and problems.
 struct ServedChoice {
   std::string plugin;
   Json options;
@@ -129,7 +129,8 @@ ServedChoice Choose(Session& session, const ServeOptions& options) {
   return chosen;
 }
 
-// An instance of the evaluator a device. One whose option `device` is no name has a single one, "default".
+// Makes one instance of the evaluator for each device. An evaluator that does not choose its device by name (an enum
+// option `device`) has a single device, "default".
 std::vector<serve::ServedDevice> MakeDevices(Session& session, const ServedChoice& chosen,
                                              const std::vector<std::string>& names) {
   std::vector<serve::ServedDevice> devices;
@@ -194,7 +195,7 @@ int Serve(const Globals& globals, const ServeOptions& options) {
               address.host.find(':') == std::string::npos ? address.host.c_str() : ("[" + address.host + "]").c_str(),
               port);
   std::fflush(stdout);
-  // A signal that came before DrainOnSignals has set the flag of every command.
+  // A signal before DrainOnSignals has set the flag of HandleSignals instead.
   service.Run([] { return stop_requested.load(std::memory_order_relaxed) || CancelRequested(); });
   return kFine;
 }

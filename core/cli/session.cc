@@ -85,11 +85,11 @@ PipelineParts Session::MakeParts(const PipelineConfig& config, const std::set<Ro
   parts.seconds_waited = DeviceLocks::SecondsWaited;
   parts.all_seconds_waited = DeviceLocks::AllSecondsWaited;
   parts.take_metrics = [services] { return services->TakeMetrics(); };
-  // Which library plays a part. The instance's name is the part's, so that a run draws the same random numbers
-  // whichever plugin plays it, and the cache is the plugin's.
+  // Returns the library of a part. Instances are named after the part, so that random numbers do not depend on the
+  // plugin; the cache is the plugin's.
   const auto library_of = [&](Role role, const std::string& part, const PluginChoice& choice) -> const PluginLibrary& {
     const PluginLibrary& library = loader_.Load(choice.plugin);
-    if (!library.Plays(role)) library.Table<void>(role);  // throws what it offers instead
+    if (!library.Plays(role)) library.Table<void>(role);  // throws, naming the roles that it has
     if (identify) {
       parts.identities.push_back(
           {part, library.name(), library.version(), library.path().string(), Sha256OfFile(library.path())});

@@ -20,10 +20,9 @@
 
 namespace kgrpo::cli {
 
-// A part that could not be made: what its plugin says, a line each mistake, each behind the part's name, and
-// the place of an option that a file or --set gives: "mine.yaml:4:9: coder (my_coder): options.seed: expected an
-// integer". A plugin with several mistakes in its options begins a line with "options." for each; other lines belong to
-// the one before them.
+// A part that could not be made. Each line is a mistake in its plugin's words, after the part's name and, for an option
+// that a file or --set gives, its place: "mine.yaml:4:9: coder (my_coder): options.seed: expected an integer". In the
+// plugin's message, a line that begins with "options." starts a mistake; other lines continue the one before them.
 class PartError : public Error {
  public:
   // `places`: PipelineConfig::option_places.
@@ -45,7 +44,8 @@ class Session {
   // LoadPipeline with the plugins that the loader finds.
   PipelineConfig Load(const LoadRequest& request);
 
-  // The services for a run's instances; once, before parts are made. `artifact_root` as in HostOptions.
+  // Makes the services for plugin instances. Call it before making parts; a second call replaces the services, and no
+  // instance may use the old ones. `artifact_root` as in HostOptions.
   HostServices& StartServices(uint64_t seed, const std::filesystem::path& artifact_root = {});
 
   HostServices& services() { return *services_; }
@@ -53,15 +53,15 @@ class Session {
   // Metric declarations of all instances.
   const MetricRegistry& metrics() const { return services_->metrics(); }
 
-  // Instances of the roles; throws PartError where a plugin makes none. With `identify`, the libraries' digests are
-  // taken for the run's records.
+  // Makes instances of the roles; throws PartError where a plugin cannot make one. With `identify`, records the
+  // libraries' digests for the run.
   PipelineParts MakeParts(const PipelineConfig& config, const std::set<Role>& roles, bool identify = false);
 
-  // The pipeline's `screen`, which it has. To be made before the parts: the evaluator's words for a metric that both
-  // declare are those that are kept.
+  // Makes the pipeline's `screen`, which must be set. Call it before MakeParts: if both declare a metric, the
+  // evaluator's declaration then replaces the screen's.
   std::unique_ptr<Evaluator> MakeScreen(const PipelineConfig& config);
 
-  // One plugin chosen by hand, with options from --set; messages speak of "options".
+  // Makes an instance of one plugin, with options from --set. Messages name them "options".
   std::unique_ptr<Policy> MakePolicy(const std::string& plugin, const nlohmann::ordered_json& options);
   std::unique_ptr<Evaluator> MakeEvaluator(const std::string& plugin, const nlohmann::ordered_json& options);
 

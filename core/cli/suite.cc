@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kNotJudged = "not judged";
-constexpr const char* kResultFormat = "2";  // of a result's members and their meaning; another one is judged again
+constexpr const char* kResultFormat = "2";  // version of the results; those of another one are judged again
 
 // A problem of the suite with its kernel.
 struct Entry : SuiteEntry {
@@ -50,7 +50,7 @@ std::vector<std::string> FoldersOf(const std::string& suite) {
   return folders;
 }
 
-// The rows of the table: a suite's levels where its problems name one, else their families.
+// Returns the problem's row of the table: its level, if a trait names one, else its family.
 std::string GroupOf(const kgrpo_problem_info& info) {
   for (size_t i = 0; i < info.trait_count; ++i) {
     const std::string trait = Copy(info.traits[i]);
@@ -59,7 +59,7 @@ std::string GroupOf(const kgrpo_problem_info& info) {
   return Copy(info.family);
 }
 
-// PyTorch's time where the file has one and the problem is timed at the size that it is for.
+// Returns PyTorch's time if the file has one and the problem is timed at the size of that time.
 std::optional<double> PytorchSeconds(const PytorchTimes& times, const kgrpo_problem_info& info) {
   for (size_t i = 0; i < info.trait_count; ++i) {
     if (Copy(info.traits[i]) == "small sizes") return std::nullopt;
@@ -71,7 +71,7 @@ bool IsRefused(const kgrpo_problem_info& info) {
   return info.refused.size > 0;
 }
 
-// Of all that a problem is made of: problem.yaml, its kernels, oracles and tapes.
+// Digest of all files of a problem: problem.yaml, its kernels, oracles and tapes.
 std::string DigestOfFolder(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
@@ -84,13 +84,14 @@ std::string DigestOfFolder(const fs::path& folder) {
   return digest;
 }
 
-// A busy machine's doing, maybe, be it of the kernel or of the problem's reference: to be judged again.
+// True if a busy machine may have caused the result, of the kernel or of the problem's reference; such kernels are
+// judged again.
 bool OfTheMoment(const std::optional<SuiteResult>& result) {
   return result && (result->verdict == "timeout" || result->verdict == "interference" || result->verdict == kNotJudged);
 }
 
-// Results of earlier calls by key, but for those of the moment. A line that a killed process left half written is
-// passed over.
+// Returns results of earlier calls by key, without those that OfTheMoment excludes. Skips a line that a killed process
+// left unfinished.
 using KnownResults = std::map<std::string, std::pair<SuiteResult, std::optional<SuiteResult>>>;
 KnownResults ReadResults(const fs::path& file) {
   KnownResults results;
@@ -107,15 +108,16 @@ KnownResults ReadResults(const fs::path& file) {
   return results;
 }
 
-// Fills in what was found, in a result that names problem and group. By our rules speedups are over the reference. With
-// `pytorch` they are over PyTorch's time: the file's, else the one that the evaluator measured, else the reference's.
+// Judges the kernel and fills in `result`, which already has problem and group. Without `pytorch` the speedup is over
+// the reference. With `pytorch` it is over PyTorch's time: that of the file, else that measured by the evaluator, else
+// the reference's time.
 void Judge(Evaluator& evaluator, Problem& problem, const std::string& source, bool thorough,
            const PytorchTimes* pytorch, SuiteResult& result) {
   Evaluation found;
   try {
     found = evaluator.Evaluate(problem, source, 0, thorough);
   } catch (const Error& error) {
-    // A problem whose reference does not work on this device is one row, and not the end of the suite.
+    // A reference that does not work on this device must not end the suite.
     if (ExitCodeOf(error.code()) != kBadInput) throw;
     result.verdict = kNotJudged;
     result.diagnosis = error.what();
@@ -139,7 +141,7 @@ void Judge(Evaluator& evaluator, Problem& problem, const std::string& source, bo
     }
     if (found.seconds > 0) result.speedup = compared / found.seconds;
   } catch (const Error& error) {
-    // A problem without a usable reference has no speedups; its kernels are correct or not all the same.
+    // Without a usable reference there is no speedup; the kernel still counts as correct.
     if (ExitCodeOf(error.code()) != kBadInput) throw;
   }
 }

@@ -1,5 +1,5 @@
-// `kgrpo-host eval --suite DIR --kernels FOLDER`: a kernel for each problem of a folder, judged and counted as papers
-// count. Called by eval_command.cc.
+// `kgrpo-host eval --suite DIR --kernels FOLDER`: judges a kernel for each problem of a folder, and counts results as
+// papers do (fast_p). Called by eval_command.cc.
 #ifndef KGRPO_CLI_SUITE_H
 #define KGRPO_CLI_SUITE_H
 
@@ -12,13 +12,13 @@ namespace kgrpo::cli {
 
 struct SuiteOptions {
   std::string suite;      // a folder of problem folders, or a pattern
-  std::string kernels;    // a folder of NAME.cu, by the problems' names
+  std::string kernels;    // a folder of NAME.cu, named after the problems
   std::string evaluator;  // a plugin
   std::vector<std::string> settings;
   uint64_t jobs = 0;  // kernels at once; 0: as many as cores
   bool thorough = false;
-  bool kernelbench = false;   // a second time by KernelBench's rules
-  std::string pytorch_times;  // a file of KernelBench's: what its speedups are over; "": the references
+  bool kernelbench = false;   // judge a second time by KernelBench's rules
+  std::string pytorch_times;  // a file of KernelBench's with the baselines of its speedups; "": the references
   bool json = false, markdown = false;
 };
 

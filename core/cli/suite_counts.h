@@ -10,15 +10,15 @@
 
 namespace kgrpo::cli {
 
-// One problem of the suite and what came of its kernel.
+// One problem of the suite and the result of its kernel.
 struct SuiteResult {
-  std::string problem, group;  // group: what rows of the table are, "KernelBench level 1" or a family
+  std::string problem, group;  // group: the row of the table, "KernelBench level 1" or a family
   std::string verdict;         // "no kernel" where there is none
   std::string diagnosis;
   bool compiled = false, correct = false;
-  std::optional<double> speedup;          // over the problem's reference; none where there is no reference
+  std::optional<double> speedup;          // over pytorch_seconds if set, else over the reference
   double seconds = 0;                     // the kernel's time; 0 unless correct
-  std::optional<double> pytorch_seconds;  // what the speedup is over instead, where it is known
+  std::optional<double> pytorch_seconds;  // the baseline of the speedup, where it is not the reference
   bool pytorch_listed = false;            // from a file of times, not measured beside the kernel
   bool modelled = false;
 };
@@ -37,15 +37,15 @@ struct SuiteCounts {
   size_t problems = 0, kernels = 0, compiled = 0, correct = 0, timed = 0;
   std::array<Share, kFastP.size()> fast;
   double geometric_mean = 0;  // of the speedups of correct kernels; 0 where none has one
-  // Its 95% interval: Student's t over the logarithms. Of a single speedup there is none: 0 and 0.
+  // Its 95% interval: Student's t over the logarithms. A single speedup has none: 0 and 0.
   double geometric_mean_low = 0, geometric_mean_high = 0;
 };
 
-// KernelBench flags larger speedups as excessive: of a right kernel they are rare, and of a cheating one common.
+// KernelBench flags larger speedups as excessive: they are rare for honest kernels and common for cheating ones.
 constexpr double kExcessiveSpeedup = 10;
 bool IsExcessive(const SuiteResult& result);
 
-// fast_0 counts correct kernels without a baseline too; fast_p beyond it cannot.
+// fast_0 also counts correct kernels without a baseline; fast_p with p > 0 cannot.
 SuiteCounts CountsOf(const std::string& group, const std::vector<SuiteResult>& results);
 
 }  // namespace kgrpo::cli

@@ -123,7 +123,7 @@ void PrintCounts(const SuiteOptions& options, const std::string& title, const st
   PrintTable(Header(), rows);
 }
 
-// Every kernel that is correct by one of both rules alone.
+// Prints every kernel that only one of the two rule sets counts as correct.
 void PrintDifferences(const std::vector<SuiteEntry>& entries, bool markdown) {
   std::vector<std::vector<std::string>> rows;
   for (const SuiteEntry& entry : entries) {
@@ -161,7 +161,7 @@ void PrintPytorch(const SuiteOptions& options, const std::vector<SuiteResult>& p
   std::printf("as KernelBench counts, of %zu speedups: %s\n", correct, text.c_str());
 }
 
-// Right kernels that are faster than is likely. `counted`: the results of the table that was printed last.
+// Prints correct kernels with implausibly large speedups. `counted`: the results of the table that was printed last.
 void PrintExcessive(const std::vector<SuiteResult>& counted, bool markdown) {
   std::vector<std::vector<std::string>> rows;
   for (const SuiteResult& result : counted) {

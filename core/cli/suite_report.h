@@ -13,19 +13,19 @@
 
 namespace kgrpo::cli {
 
-// A problem's kernel and what came of it.
+// A problem's kernel and its results.
 struct SuiteEntry {
   std::string kernel_file, key;  // key: what the result depends on
   SuiteResult result;
   std::optional<SuiteResult> published;  // by KernelBench's rules
 };
 
-// A line of results.jsonl; what it holds of one result.
+// Converts a line of results.jsonl; SuiteResultFromJson reads one of its results.
 nlohmann::ordered_json SuiteEntryToJson(const SuiteEntry& entry);
 SuiteResult SuiteResultFromJson(const nlohmann::ordered_json& json);
 
 // Prints the table, as the options ask for. `refused`: problems that are not counted; `description`: of the evaluator;
-// `hardware`: what PyTorch's times were measured on, "" without any.
+// `hardware`: the device of PyTorch's times, "" without any.
 void PrintSuite(const SuiteOptions& options, const std::vector<SuiteEntry>& entries, size_t refused,
                 const std::string& description, const std::string& hardware);
 

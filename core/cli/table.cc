@@ -12,7 +12,7 @@
 namespace kgrpo::cli {
 namespace {
 
-// Columns of the terminal; 0 where the output is none.
+// Columns of the terminal; 0 where the output is not a terminal.
 size_t TerminalColumns() {
   winsize size = {};
   if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;

@@ -29,7 +29,7 @@ int Tokenize(const Globals& globals, const ModelOptions& options) {
   Session session(globals);
   session.StartServices(0);
   nlohmann::ordered_json plugin_options = PluginOptions(options);
-  // Reading text needs no weights; a policy without such a switch loads them.
+  // Tokenizing needs no weights; a policy without this option loads them anyway.
   const Schema schema = session.loader().Load(options.plugin).OptionsSchema(Role::kPolicy);
   if (schema.value("properties", Schema::object()).contains("tokenizer_only")) plugin_options["tokenizer_only"] = true;
   const std::unique_ptr<Policy> policy = session.MakePolicy(options.plugin, plugin_options);

@@ -1,6 +1,6 @@
-// `kgrpo-host update FILE --rollouts F.jsonl --out DIR`: recorded samples through a pipeline's policy and trainer,
-// once. For comparing the algorithm with another implementation, and for training on samples that somebody else
-// collected.
+// `kgrpo-host update FILE --rollouts F.jsonl --out DIR`: makes one update of a pipeline's policy by its trainer from
+// recorded samples. For comparing the algorithm with another implementation, and for training on samples collected
+// elsewhere.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -59,7 +59,7 @@ Json ToJson(const std::vector<Metric>& metrics) {
   return json;
 }
 
-// The stage to replay through: the one that learns from rollouts, if it is the only one.
+// Returns the stage to use: --stage, else the only one that learns from rollouts.
 size_t ChooseStage(const UpdateOptions& options, const PipelineConfig& config, const PipelineParts& parts) {
   if (options.stage_given) {
     if (options.stage >= config.stages.size()) {

@@ -18,7 +18,7 @@ std::string TextOf(const PluginChoice& choice) {
   return choice.plugin + " " + choice.options.dump() + "\n";
 }
 
-// Equal for configurations of which one need not be looked at where the other was.
+// Returns a key: configurations with equal keys need only one check of this role.
 std::string ChoiceOf(const PipelineConfig& config, Role role) {
   std::string text = std::string(RoleName(role)) + "\n";
   if (role == Role::kEvaluator || role == Role::kReward) text += TextOf(config.evaluator);
@@ -63,13 +63,13 @@ class Checker {
   void Make(const PipelineConfig& config, Role role) {
     if (const std::string choice = TextOf(config.evaluator); choice != services_of_) {
       evaluator_ = {};
-      session_.StartServices(config.seed);  // without the metrics of another evaluator
+      session_.StartServices(config.seed);  // new services, without the metrics of the evaluator before
       services_of_ = choice;
       evaluator_failed_ = false;
     }
     const bool needs_evaluator = role == Role::kEvaluator || role == Role::kReward;
     if (needs_evaluator && evaluator_.evaluator == nullptr) {
-      if (evaluator_failed_) return;  // which is reported; of the reward nothing is known then
+      if (evaluator_failed_) return;  // already reported; the reward cannot be checked without it
       evaluator_failed_ = true;
       evaluator_ = session_.MakeParts(config, {Role::kEvaluator});
       evaluator_failed_ = false;
@@ -94,7 +94,7 @@ class Checker {
   }
 
   Session& session_;
-  std::string services_of_;  // the evaluator that the session's services are of
+  std::string services_of_;  // the evaluator choice for which the session's services were made
   PipelineParts evaluator_;  // alive while rewards are made
   bool evaluator_failed_ = false;
   std::set<std::string> seen_;  // choices and mistakes

@@ -1,5 +1,5 @@
 // Makes the plugins of each variant of an experiment before the first run: a mistake in one variant's options is found
-// at once, and not after the variants before it have trained. Used by `kgrpo-host run` and `check`.
+// before any variant has trained. Used by `kgrpo-host run` and `check`.
 #ifndef KGRPO_CLI_VARIANT_CHECK_H
 #define KGRPO_CLI_VARIANT_CHECK_H
 

@@ -14,7 +14,7 @@
 namespace kgrpo {
 namespace {
 
-constexpr double kError = 0.05;  // of all statements together
+constexpr double kError = 0.05;  // of all statements about one measure together
 
 double VarianceOf(const std::vector<double>& values) {
   const double mean = Mean(values);
@@ -31,7 +31,7 @@ struct Estimate {
   double value, low, high;
 };
 
-// Student's t interval of the mean of paired differences; exact where they are normal, for any number of them. A
+// Student's t interval of the mean of paired differences; exact for any number of normally distributed differences. A
 // percentile bootstrap over three seeds would exclude a true zero in a third of all cases (docs/log.md).
 Estimate PairedInterval(const std::vector<double>& differences, double error) {
   const double n = static_cast<double>(differences.size());

@@ -1,5 +1,5 @@
-// Is one configuration better than another? Runs are grouped by configuration; groups are compared with the first one,
-// measure by measure, seed by seed. Used by `kgrpo-host compare`.
+// Tells whether one configuration is better than another. Groups runs by configuration, and compares each group with
+// the first one, measure by measure, seed by seed. Used by `kgrpo-host compare`.
 #ifndef KGRPO_COMPARE_COMPARE_H
 #define KGRPO_COMPARE_COMPARE_H
 
@@ -25,10 +25,10 @@ std::vector<RunGroup> GroupRuns(std::vector<RunMeasures> runs);
 std::map<std::string, std::vector<std::string>> Differences(const std::vector<RunGroup>& groups);
 
 enum class Basis {
-  kPairedSeeds,  // differences of runs of one seed, which drew the same problems: Student's t over seeds
-  kSeeds,        // runs that drew other problems: Welch's t over seeds
-  kProblems,     // one seed: differences by problem, bootstrapped; says nothing of other seeds
-  kNone,         // too little to tell
+  kPairedSeeds,  // differences of runs with equal seeds, which drew the same problems: Student's t over seeds
+  kSeeds,        // runs that drew different problems: Welch's t over seeds
+  kProblems,     // one seed: bootstrap of differences by problem; does not cover other seeds
+  kNone,         // too few runs and problems for an interval
 };
 
 // By how much `other` is above `first`: a difference, or for ratios (speedups) a quotient.
@@ -36,25 +36,24 @@ struct Comparison {
   const Measure* measure = nullptr;
   size_t other = 0;  // index of the group
   double effect = 0;
-  double low = 0, high = 0;  // the interval; effect itself on kNone
+  double low = 0, high = 0;  // the interval; equal to effect for kNone
   Basis basis = Basis::kNone;
-  size_t seeds = 0;  // that it rests on
+  size_t seeds = 0;  // that the interval is based on
 
-  bool differs() const;  // the interval leaves out no effect
+  bool differs() const;  // true if the interval excludes "no effect"
 };
 
-// All groups against the first, for each measure that both have. Intervals hold together with 95%: where several groups
-// are compared, each with 1 - 0.05 / their number (Bonferroni).
-// `measures` outlive what is returned.
+// Compares all groups with the first, for each measure that both have. The intervals of one measure hold together at
+// 95%: with several comparisons each has level 1 - 0.05 / their number (Bonferroni). `measures` outlive the result.
 std::vector<Comparison> Compare(const std::vector<RunGroup>& groups, const std::vector<Measure>& measures = Measures());
 
 // True if the two groups' runs of one seed drew the same problems for their first trajectories.
 bool ArePaired(const RunGroup& a, const RunGroup& b);
 
-// True if some run of the one has the seed of a run of the other.
+// True if a run of `a` and a run of `b` have the same seed.
 bool ShareASeed(const RunGroup& a, const RunGroup& b);
 
-// True if all groups score by the same reward: else measures with own_scale cannot be compared.
+// True if all groups have the same reward. Otherwise measures with own_scale cannot be compared.
 bool SameReward(const std::vector<RunGroup>& groups);
 
 // "held-out reward: log - base = 0.12 [0.05, 0.19], paired over 5 seeds: log beats base".

@@ -25,7 +25,8 @@ const char* NameOf(Basis basis) {
   return "none";
 }
 
-// Runs that became one column; empty where it is one run. The variants of an experiment are columns by their names.
+// Returns a note on runs that share a column; empty for a single run. Variants of an experiment need no note: their
+// columns have their names.
 std::string OneColumn(const RunGroup& group, bool alone) {
   if (group.runs.size() < 2 || (!alone && !group.runs.front().variant.empty())) return "";
   std::set<uint64_t> seeds;

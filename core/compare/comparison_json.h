@@ -11,7 +11,7 @@
 
 namespace kgrpo {
 
-// Runs that finished no step, a sentence each: no verdict is of them.
+// Returns a sentence for each run that finished no step: no verdict covers it.
 std::vector<std::string> WithoutSteps(const std::vector<RunGroup>& groups);
 // Notes on the runs for a reader of the figures: those of WithoutSteps, then `left_out`, then others.
 std::vector<std::string> NotesOf(const std::vector<RunGroup>& groups, const std::vector<std::string>& left_out);

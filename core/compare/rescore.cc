@@ -17,7 +17,7 @@ struct Sum {
   double mean() const { return total / static_cast<double>(count); }
 };
 
-// Adds the mean reward of each trajectory's rounds, as run_measures.cc does with the rewards that were paid.
+// Adds the mean reward of each trajectory's rounds, as run_measures.cc does with the recorded rewards.
 void ScoreStep(const Reward& reward, bool always_advances, std::vector<TrajectoryRecord> trajectories, Sum* all,
                std::map<std::string, Sum>* by_problem) {
   for (TrajectoryRecord& recorded : trajectories) {

@@ -12,14 +12,14 @@
 namespace kgrpo {
 
 // Adds to the run's values, as a mean over rounds and by problem: "reward_by/LABEL", of the last tenth of its steps
-// with rollouts, and "heldout_reward_by/LABEL", of its last held-out measurement. Of a baseline the time alone is
-// known. Throws kgrpo::Error where the run's database or the reward fails.
+// with rollouts, and "heldout_reward_by/LABEL", of its last held-out measurement. Only the time of a baseline is known,
+// not its metrics. Throws kgrpo::Error where the run's database or the reward fails.
 void Rescore(const Reward& reward, const std::string& label, RunMeasures* run);
 
 // Adds the names of the metrics that the evaluations of the run's last step with rollouts hold. Throws as Rescore does.
 void AddRecordedMetrics(const RunMeasures& run, std::set<std::string>* names);
 
-// The same measures of a run whose own reward this is: the recorded rewards.
+// Adds the same measures to a run that was trained with this reward, from its recorded rewards.
 void KeepOwnRewards(const std::string& label, RunMeasures* run);
 
 }  // namespace kgrpo

@@ -26,11 +26,11 @@ struct Episode {
   uint64_t step = 0;
   std::string problem;
   double reward = 0;        // mean over its rounds
-  double best_speedup = 1;  // at least 1: the reference is always there
+  double best_speedup = 1;  // at least 1: the reference itself counts
   double correct = 0;       // share of its rounds
 };
 
-// Those of the steps from `first` on: a long run's rounds are most of its database.
+// Reads episodes of the steps from `first` on only, since rounds are most of a long run's database.
 std::vector<Episode> ReadEpisodes(Database& database, const char* purpose, uint64_t first) {
   Statement select(database,
                    "SELECT rounds.step, problem_name, avg(reward), max(rounds.speedup), avg(coalesce(correct, 0)) "
@@ -47,8 +47,8 @@ std::vector<Episode> ReadEpisodes(Database& database, const char* purpose, uint6
   return episodes;
 }
 
-// The geometric mean over problems of the fastest correct kernel of each, as a speedup: the one definition of it for
-// the commands compare and report.
+// Stores the geometric mean over problems of the best speedup on each. The commands compare and report share this
+// definition.
 void KeepBest(const std::string& measure, const std::map<std::string, double>& best, RunMeasures* run) {
   if (best.empty()) return;
   std::vector<double> logs;
@@ -58,7 +58,7 @@ void KeepBest(const std::string& measure, const std::map<std::string, double>& b
   run->by_problem[measure] = best;
 }
 
-// Means over episodes and by problem: of rewards and shares as they are, of speedups geometric.
+// Stores means over all episodes and by problem: arithmetic for rewards and shares, geometric for speedups.
 void Summarise(const std::vector<Episode>& episodes, const std::string& prefix, RunMeasures* run) {
   if (episodes.empty()) return;
   const auto add = [&](const std::string& name, auto&& value, bool geometric) {
@@ -99,7 +99,7 @@ void ReadTraining(Database& database, RunMeasures* run) {
   run->values["reward_first"] = window(0);
   run->values["reward_best"] = best;
   run->values["reward_area"] = Mean(run->rewards);
-  // Where runs draw different problems, they do so from the first steps on.
+  // Runs that draw different problems differ from the first steps on, so the first trajectories suffice.
   Statement drawn(database,
                   "SELECT problem_name FROM trajectories WHERE purpose = 'train' ORDER BY step, trajectory LIMIT 256");
   while (drawn.Step()) run->drawn.push_back(drawn.Text(0));
@@ -119,8 +119,8 @@ void ReadHeldout(Database& database, RunMeasures* run) {
   KeepBest("heldout_best", best, run);
 }
 
-// The kernels that thorough evaluations confirmed; a problem without one has its reference. Nothing of a run that ended
-// before it judged any.
+// Reads the kernels that thorough evaluations confirmed; a problem without one counts with its reference. Stores
+// nothing for a run that ended before judging any.
 void ReadVerified(Database& database, RunMeasures* run) {
   const char* judged = database.HasTable("judgings")
                            ? "SELECT EXISTS(SELECT 1 FROM judgings) OR EXISTS(SELECT 1 FROM best_kernels)"
@@ -259,7 +259,7 @@ std::vector<RunMeasures> ReadRuns(const std::vector<std::string>& folders, std::
   };
   for (const std::string& name : folders) {
     const fs::path folder = name;
-    // Of a misspelt name nothing is left out: the figures would be of other runs than those that were asked for.
+    // A misspelt name is an error: leaving it out would compare other runs than the user asked for.
     if (!fs::exists(folder)) throw Error(KGRPO_ERROR_NOT_FOUND, WhyNoRun(folder));
     if (!fs::exists(folder / "experiment.json")) {
       read(folder, "");

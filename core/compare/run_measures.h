@@ -18,13 +18,13 @@ struct Measure {
   std::string name;   // "heldout_reward": in JSON
   std::string label;  // "held-out reward": for people
   bool is_ratio;      // compared by the quotient, as speedups are
-  bool own_scale;     // in units of the run's own reward: comparable where the rewards are the same
-  bool is_outcome;    // something a run is judged by; else a fact beside it
+  bool own_scale;     // in units of the run's own reward: comparable only between equal rewards
+  bool is_outcome;    // verdicts cover it; false: shown as a fact only
 };
 
-// Every measure, in the order of reports. Training measures are over the last tenth of the steps with rollouts, but for
-// those that say otherwise. "By problem": the geometric mean over problems of the best speedup on each, at least 1, in
-// all episodes of the last held-out measurement, or of the kernels that training left confirmed. fast_1: the share of
+// Every measure, in the order of reports. Training measures are over the last tenth of the steps with rollouts, unless
+// their label says otherwise. "By problem": the geometric mean over problems of the best speedup on each, at least 1,
+// in all episodes of the last held-out measurement, or among the kernels that training confirmed. fast_1: the share of
 // episodes whose best kernel is correct and faster than the reference.
 const std::vector<Measure>& Measures();
 
@@ -33,8 +33,8 @@ size_t TenthOf(size_t steps);
 
 struct RunMeasures {
   std::filesystem::path folder;
-  std::filesystem::path database;               // run.sqlite, or what could be read of it
-  std::shared_ptr<const SalvagedRun> salvaged;  // where run.sqlite is damaged
+  std::filesystem::path database;               // run.sqlite, or a copy of its readable part
+  std::shared_ptr<const SalvagedRun> salvaged;  // set where run.sqlite is damaged
   std::string variant;                          // of an experiment; empty for a run of its own
   uint64_t seed = 0;
   bool finished = false;
@@ -47,9 +47,9 @@ struct RunMeasures {
   std::vector<std::string> drawn;  // problems of the first steps' trajectories, in order
 };
 
-// Throws kgrpo::Error naming the file where the folder holds no run, or one that cannot be read. Of a damaged
-// run.sqlite it reads what can be read. `look`: whether to find damage that the measures do not meet; it reads the
-// whole file.
+// Throws kgrpo::Error naming the file where the folder holds no run, or one that cannot be read. Reads the readable
+// part of a damaged run.sqlite. `look`: kFirst checks the whole file for damage first; kWhereReadingFails misses damage
+// outside the data of the measures.
 enum class LookForDamage { kWhereReadingFails, kFirst };
 RunMeasures ReadMeasures(const std::filesystem::path& folder, const std::string& variant,
                          LookForDamage look = LookForDamage::kWhereReadingFails);

@@ -10,7 +10,7 @@
 namespace kgrpo {
 namespace {
 
-// How many kernels of one problem wait to be judged again at most: when the fastest doesn't stand, the next may.
+// Most kernels of one problem that wait for a thorough evaluation: if it refutes the fastest, the next one is judged.
 constexpr size_t kCandidates = 16;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Remembers kernels that beat the best known of their problem; at every checkpoint has the fastest of them judged again
-// thoroughly, and keeps those that are confirmed. Used by the loop.
+// Remembers kernels that beat the best known one of their problem. At every checkpoint the fastest of them are judged
+// again thoroughly, and confirmed ones are kept. Used by the loop.
 #ifndef KGRPO_LOOP_BEST_KERNELS_H
 #define KGRPO_LOOP_BEST_KERNELS_H
 
@@ -22,20 +22,20 @@ namespace kgrpo {
 
 class BestKernels {
  public:
-  // `best`: what is known already, by the problem's name; `refuted`: what is known not to stand, (problem, source). All
-  // references outlive this.
+  // `best`: the best confirmed kernels so far, by the problem's name. `refuted`: (problem, source) of kernels that an
+  // earlier thorough evaluation refuted. All references outlive this.
   BestKernels(const ProblemSet& problems, PipelineParts& parts, WorkerPool& pool, uint64_t seed,
               std::map<std::string, BestKernel> best, std::set<std::pair<std::string, std::string>> refuted);
-  ~BestKernels();  // waits for what was started
+  ~BestKernels();  // waits for evaluations that Start began
 
-  // Notes the fastest new kernels of each problem among a step's trajectories. Nothing is judged yet: that can cost
-  // more than the step itself, and while a policy improves most of what leads today is beaten tomorrow.
+  // Notes the fastest new kernels of each problem among a step's trajectories. Judges nothing yet: that can cost more
+  // than the step itself, and while a policy improves, later steps beat most of these kernels.
   void Add(uint64_t step, const std::vector<TrajectoryRecord>& trajectories);
-  // Starts judging what was noted, on the pool: training goes on meanwhile. One thread calls Add, Start and Finish, and
-  // after Start nothing but Finish.
+  // Starts judging the noted kernels on the pool, while training continues. One thread calls Add, Start and Finish;
+  // after Start it may call only Finish.
   void Start();
-  // Waits, and returns what came of it; complete when Start was called since and the user did not stop it. A kernel
-  // that did not stand is never tried again. An evaluator that failed is an error here.
+  // Waits, and returns the results. They are complete if Start was called since the last Finish and the user did not
+  // stop the run. A refuted kernel is never judged again. Throws the error of an evaluator that failed.
   JudgedKernels Finish();
 
   const std::map<std::string, BestKernel>& best() const { return best_; }

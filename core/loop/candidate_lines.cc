@@ -9,12 +9,12 @@
 namespace kgrpo {
 namespace {
 
-// Why the coder gave no kernel, in a line that suits a terminal; empty where it gave one.
+// Returns the reason why the coder gave no kernel, as one short line; empty where it gave none.
 std::string ReasonOf(const SearchCandidate& candidate) {
   constexpr size_t kMost = 160;
   std::string line = candidate.message.substr(0, candidate.message.find('\n'));
   if (const std::string said = "not applicable: "; line.starts_with(said))
-    line.erase(0, said.size());  // as the outcome
+    line.erase(0, said.size());  // the outcome says it already
   if (line.empty()) return "";
   if (line.size() > kMost) line = line.substr(0, kMost) + "...";
   return " (" + PrintableText(line) + ")";

@@ -1,5 +1,5 @@
-// The candidates of a search as lines of text, and what is said of those that gave no new kernel. Used by
-// cli/optimize_command.cc.
+// The candidates of a search as lines of text, with repeated lines counted for candidates that gave no new kernel. Used
+// by cli/optimize_command.cc.
 #ifndef KGRPO_LOOP_CANDIDATE_LINES_H
 #define KGRPO_LOOP_CANDIDATE_LINES_H
 
@@ -22,11 +22,11 @@ class CandidateLines {
   // 0.90x by the screen's time".
   std::string Said(const SearchCandidate& candidate) const;
 
-  // Counts it. False where it led to no new kernel and the same was said before.
+  // Counts the candidate. Returns false where it led to no new kernel and its line was shown before.
   bool Add(const SearchCandidate& candidate);
 
-  // "207 times  unroll 4: not_applicable (...)": what Add called said before, the most frequent first, at most kShown
-  // of them and a line about the rest.
+  // "207 times  unroll 4: not_applicable (...)": lines for which Add returned false, the most frequent first. At most
+  // kShown of them, and one line about the rest.
   std::vector<std::string> Repeats() const;
 
   const Refusals& refusals() const { return refusals_; }
@@ -35,7 +35,7 @@ class CandidateLines {
 
  private:
   double start_speedup_;
-  std::map<std::string, uint64_t> times_;  // by what is said, of those that led to no new kernel
+  std::map<std::string, uint64_t> times_;  // by line; candidates that led to no new kernel
   Refusals refusals_;
 };
 

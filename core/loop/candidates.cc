@@ -54,7 +54,8 @@ void CandidateLog::Add(const TrajectoryRecord& trajectory, const RoundRecord& ro
   result_->candidates.push_back(std::move(candidate));
 }
 
-// A kernel that was screened out may be promising later, when the beam is another, and is then no longer counted.
+// A kernel that was screened out may be evaluated later, when the beam has changed; it then no longer counts as
+// screened out.
 void CandidateLog::CountScreenedOut(SearchCandidate* candidate) {
   const auto counter = [this](bool wrong) -> uint64_t& {
     return wrong ? result_->screened_wrong : result_->screened_slow;

@@ -21,8 +21,9 @@ class CandidateLog {
   CandidateLog(const OpenProblem& problem, const std::string& start, const Evaluation& start_evaluation,
                const std::function<void(const SearchCandidate&)>& tell, SearchResult* result);
 
-  // A round that has an outcome, of that trajectory. `from_list`: as in the candidate. `screening`: of a search with a
-  // screen, where it judged the round's kernel; without an evaluation beside it the kernel was screened out.
+  // Adds a round of the trajectory that has an outcome. `from_list`: as in SearchCandidate. `screening`: the screen's
+  // evaluation, where a screen judged the round's kernel. A kernel with a screening and without an evaluation was
+  // screened out.
   void Add(const TrajectoryRecord& trajectory, const RoundRecord& round, uint64_t wave, uint64_t updates,
            bool from_list = false, const std::optional<Evaluation>& screening = {}, const Screen* screen = nullptr);
 
@@ -33,7 +34,7 @@ class CandidateLog {
   const std::function<void(const SearchCandidate&)>& tell_;
   SearchResult* result_;
   std::set<std::string> seen_;                // sources that were judged
-  std::map<std::string, bool> screened_out_;  // sources that were not; true: for not being correct
+  std::map<std::string, bool> screened_out_;  // screened-out sources; true: as not correct
   double best_;
 };
 

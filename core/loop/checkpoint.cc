@@ -62,7 +62,7 @@ Error SavedModels::WithWayOn(const Error& error, uint64_t step) const {
   try {
     older = checkpoints_.WholeSteps(step);
   } catch (const std::exception&) {
-    // The error at hand says more than that the others cannot be read either.
+    // Throw the original error: it says more than that older checkpoints cannot be read.
   }
   if (older.empty()) return error;
   return {error.code(), std::string(error.what()) + "; to go on from an older checkpoint: kgrpo-host resume " +
@@ -100,7 +100,7 @@ void SavedModels::WriteCheckpoint(Stage& stage, uint64_t done, std::optional<dou
     policy_.Save(KGRPO_POLICY_CURRENT, path / "policy");
     Pass(faults_, "checkpoint: policy written");
     if (reference_present_) SaveReference(path / "reference");
-    // A stage that is over needs its trainer no more, one that has not begun has nothing to keep.
+    // A finished stage no longer needs its trainer, and one that has not begun has no state to save.
     if (state.stage_steps > 0 && done != stage.last_step()) stage.Save(path);
   });
   if (reference_present_) saved_reference_ = checkpoints_.PathOf(done) / "reference";

@@ -20,7 +20,7 @@
 
 namespace kgrpo {
 
-// Writes the policy's current model to `target`, in place of what is there: whole or not at all.
+// Writes the policy's current model to `target`, replacing what is there; a reader never finds part of a model.
 void WriteModel(Policy& policy, const std::filesystem::path& target, const FaultPoints& faults = {});
 
 class SavedModels {
@@ -30,24 +30,25 @@ class SavedModels {
 
   std::optional<CheckpointState> Last() const { return checkpoints_.Last(); }
 
-  // The checkpoint that a run resumes from: that of step `from` if given, else the last one whose files are whole.
-  // Later checkpoints are set aside, and `note` is told of each that is damaged. Nothing where there is none. Throws
-  // KGRPO_ERROR_INVALID, naming those that are whole, where `from` is not a whole one.
+  // Returns the checkpoint that a run resumes from: that of step `from` if given, else the last undamaged one; nothing
+  // where there is none. Sets later checkpoints aside. Without `from`, calls `note` for each damaged one. Throws
+  // KGRPO_ERROR_INVALID, naming the undamaged checkpoints, where that of `from` is damaged or missing.
   std::optional<CheckpointState> GoBackTo(std::optional<uint64_t> from,
                                           const std::function<void(const std::string&)>& note);
-  // Adds to an error of reading a checkpoint's files how to go on from an older one, if there is one.
+  // Adds to an error of reading a checkpoint's files the command that resumes from an older checkpoint, if there is
+  // one.
   Error WithWayOn(const Error& error, uint64_t step) const;
   std::filesystem::path PathOf(uint64_t step) const { return checkpoints_.PathOf(step); }
 
-  // Makes the policy, and the reference if there was one, what they were after that step.
+  // Loads the policy, and the reference if there was one, as they were after that step.
   void Load(uint64_t step);
-  // The policy froze another reference than the last checkpoint's.
+  // Call when the policy has frozen a new reference; the next checkpoint then writes it anew.
   void ReferenceFrozen();
 
-  // A checkpoint after the step `done`, the last that `stage` did; then those that are no longer kept are removed.
-  // `reward_mean`: of the step's rollouts, if it had any.
+  // Writes a checkpoint after the step `done`, the last that `stage` did. Then removes checkpoints that the
+  // configuration no longer keeps. `reward_mean`: of the step's rollouts, if it had any.
   void WriteCheckpoint(Stage& stage, uint64_t done, std::optional<double> reward_mean);
-  // The trained model, into final/.
+  // Writes the trained model into final/.
   void WriteFinal();
 
  private:

@@ -56,7 +56,7 @@ void KeepCost(RunDatabase& database, CoderSpending* spending) {
     spending->cost = std::max(spending->cost, std::strtod(kept.c_str(), nullptr));
     if (spending->cost > 0) database.Set(kKept, std::to_string(spending->cost));
   } catch (const Error&) {
-    // The steps' own metrics have all but the last of it, and why the run ends is to be heard.
+    // The steps' metrics hold all but the last step's cost, and this must not hide the error that ends the run.
   }
 }
 

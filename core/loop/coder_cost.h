@@ -13,12 +13,12 @@
 
 namespace kgrpo {
 
-// The metrics of a step that hold what was spent up to it.
+// Metrics of a step with the spending up to that step, in US dollars.
 inline constexpr const char* kCostMetric = "coder/cost_total";
 inline constexpr const char* kLostCostMetric = "coder/lost_cost_total";
 
 struct CoderCounts {
-  uint64_t answers = 0;  // those that trajectories were dropped for included
+  uint64_t answers = 0;  // including those for which trajectories were dropped
   uint64_t reused = 0;   // of them: from a recording or a cache
 };
 CoderCounts CountAnswers(const std::vector<TrajectoryRecord>& trajectories);
@@ -26,22 +26,23 @@ CoderCounts CountAnswers(const std::vector<TrajectoryRecord>& trajectories);
 // "24 of 24 answers came from a recording or a cache, and nothing was paid for them"; empty where none did.
 std::string ReusedText(const CoderCounts& counts);
 
-// Raises `spending` to what the coder says of itself, where it keeps account: it knows of calls, too, that were cut
-// short, of which no record tells.
+// Raises `spending` to the coder's own totals, where it keeps them: they include calls that were cut short, which no
+// record holds.
 void TakeSpending(const Coder& coder, CoderSpending* spending);
 
-// By the records of all steps up to that one, and of the demonstrations before the step that follows it.
+// Returns the spending recorded for all steps up to that one, and for demonstrations collected before the next step.
 CoderSpending ReadSpending(RunDatabase& database, uint64_t up_to_step);
 
-// Notes what a run has cost that ends early, the calls of a step that was not finished included: for whoever is about
-// to replace it. Raises it first to what an earlier stop has noted, of which a resumed run may not know yet. Throws
-// nothing.
+// Records the cost of a run that ends early, including calls of the unfinished step, for a user who is about to
+// overwrite the run. First raises the cost to that recorded at an earlier stop, which a resumed run may not know yet.
+// Throws nothing.
 void KeepCost(RunDatabase& database, CoderSpending* spending);
 
-// ", of it up to $0.15 for attempts without an answer", behind the cost; empty where nothing was lost.
+// ", of it up to $0.15 for attempts without an answer", to append to the cost; empty where nothing was lost.
 std::string LostText(const CoderSpending& spending);
 
-// "; the coder has cost $0.45 so far", with LostText, behind why something ended early; empty where it cost nothing.
+// "; the coder has cost $0.45 so far", with LostText, to append to the reason for an early end; empty where the cost is
+// 0.
 std::string CostSoFarText(const CoderSpending& spending);
 
 }  // namespace kgrpo

@@ -12,23 +12,23 @@
 
 namespace kgrpo {
 
-// Of an evaluation or a search: so many answers of a coder with nothing else end it. One that is of use now and then
-// gets by.
+// An evaluation or a search ends where the first kMostFaults answers of a rollout or wave are all the coder's own
+// faults. After one useful answer the limit no longer applies.
 inline constexpr size_t kMostFaults = 32;
 
 class CoderFaults {
  public:
-  // Takes the answers of a whole step. Where all are faults, or none is a new kernel, returns what to tell the user,
-  // once for the steps in a row that are so; else "". Throws KGRPO_ERROR_UNAVAILABLE, with the commonest fault and its
-  // commonest message, where all are faults in the `enough`-th step in a row.
+  // Takes the answers of a whole step. Returns a message for the user where all are faults, or none is a new kernel,
+  // and the step before had no such message; else "". Throws KGRPO_ERROR_UNAVAILABLE, with the commonest fault and its
+  // commonest message, at the `enough`-th step in a row in which all answers are faults.
   std::string Add(const std::vector<TrajectoryRecord>& trajectories, size_t enough);
 
-  // Counts a fault so many times.
+  // Counts the fault `times` times.
   void Count(kgrpo_coder_outcome outcome, const std::string& message, size_t times);
   // "the commonest, 8 times, is truncated: the answer was cut off"; empty where none was counted.
   std::string Commonest() const;
   size_t count() const { return count_; }
-  // KGRPO_ERROR_UNAVAILABLE: "the coder's last 8 answers were all useless ...", and what to do then.
+  // Throws KGRPO_ERROR_UNAVAILABLE: "the coder's `which` 8 answers all failed; ... then `then`".
   [[noreturn]] void Throw(const std::string& which, const std::string& then) const;
 
  private:
@@ -40,8 +40,8 @@ class CoderFaults {
   };
 
   size_t count_ = 0;
-  size_t steps_ = 0;             // in a row, of faults alone
-  bool without_kernel_ = false;  // was told of the steps before
+  size_t steps_ = 0;             // in a row, in which all answers were faults
+  bool without_kernel_ = false;  // the last step had no new kernel
   std::map<kgrpo_coder_outcome, Fault> faults_;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kError = 0.05;  // of all statements about one figure together
 
-// "B beats A in reward by 0.12 [0.05, 0.19]". `none`: the value of no difference; ratios are turned by inversion.
+// "B beats A in reward by 0.12 [0.05, 0.19]". If `first` is better, the difference is negated, or a ratio inverted.
 std::string Verdict(const std::string& first, const std::string& other, const char* what, const Interval& of,
                     bool ratio) {
   const double none = ratio ? 1 : 0;

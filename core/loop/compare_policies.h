@@ -18,8 +18,9 @@ struct PolicyDifference {
   Interval speedup;     // its best speedups over the first's, geometric mean
 };
 
-// Every report but the first against the first, over pairs of episodes, resampled within their problems: the intervals
-// speak of other episodes on these problems. They hold together at 95% (Bonferroni). Of no pair: nothing.
+// Compares every report but the first with the first, over pairs of episodes. The bootstrap resamples pairs within each
+// problem, so the intervals cover other episodes on these problems, not other problems. Together they hold at 95%
+// (Bonferroni). A report without a pair is left out.
 std::vector<PolicyDifference> ComparePolicies(const std::vector<PolicyReport>& reports);
 
 // {"policies": [PolicyReport, ...], "differences": [{"first", "other", "reward", "best_speedup_ratio"}, ...]}

@@ -1,4 +1,5 @@
-// The end of a search: the fastest candidates are judged thoroughly until one stands. Used by cli/optimize_command.cc.
+// The end of a search: judges the fastest candidates thoroughly until one is confirmed. Used by
+// cli/optimize_command.cc.
 #ifndef KGRPO_LOOP_CONFIRM_H
 #define KGRPO_LOOP_CONFIRM_H
 
@@ -19,11 +20,12 @@ struct ConfirmedKernel {
   Evaluation evaluation, start;          // thorough ones, of the same inputs
   std::vector<std::string> suggestions;  // empty for the start itself
   uint64_t seed = 0;                     // of the inputs
-  uint64_t refuted = 0;                  // faster kernels that did not stand
+  uint64_t refuted = 0;                  // faster candidates that were not confirmed
 };
 
-// Judges the start and then the fastest candidates thoroughly, until one is correct and faster than the start; else the
-// start is what is confirmed. At most 16 are judged. Throws KGRPO_ERROR_INVALID where the start itself does not stand.
+// Judges the start and then the fastest candidates thoroughly, until one is correct and faster than the start; if none
+// is, returns the start. Judges at most 16 candidates. Throws KGRPO_ERROR_INVALID where the start itself is not
+// correct.
 ConfirmedKernel Confirm(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem,
                         const std::string& start, const std::vector<SearchCandidate>& candidates);
 

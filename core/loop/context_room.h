@@ -14,7 +14,7 @@
 
 namespace kgrpo {
 
-// About the longest prompt of a first round. Later rounds' are longer where kernels are.
+// Result for the longest first-round prompt. Later rounds have longer prompts where kernels grow.
 struct ContextRoom {
   std::string mistake;  // there is no room for a completion: the run would end there
   std::string warning;  // there is less than max_new_tokens
@@ -24,7 +24,7 @@ ContextRoom RoomInContext(const PipelineConfig& config, Policy& policy, std::spa
 // The state of a trajectory's first round, without what the evaluator measures of the reference kernel.
 PromptState FirstRound(const kgrpo_problem_info& problem, const LoopConfig& loop);
 
-// True if any of the stages collects trajectories. One that reads its own data prompts for nothing.
+// True if any stage collects trajectories. A trainer that reads its own data needs no prompts.
 bool TrainsOnPrompts(const std::vector<std::unique_ptr<Trainer>>& trainers);
 
 }  // namespace kgrpo

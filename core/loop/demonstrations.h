@@ -1,4 +1,4 @@
-// The samples of a warm start: states that were reached and judged, each with a newly drawn suggestion. Used by Stage.
+// The samples of a warm start: recorded states of trajectories, each with a newly drawn suggestion. Used by Stage.
 //
 // A state comes from a trajectory whose suggestions were drawn uniformly. Each time it is used, the suggestion to
 // imitate is drawn again, uniformly over those that its trajectory had not used by then. So the policy learns the form
@@ -20,17 +20,18 @@ namespace kgrpo {
 
 class Demonstrations {
  public:
-  // `suggestions`: what is drawn from, encoded here once. Throws where no trajectory holds a round.
+  // `suggestions`: the list to draw from, encoded here once. Throws KGRPO_ERROR_UNAVAILABLE where no trajectory has a
+  // round with an unused suggestion.
   Demonstrations(std::vector<TrajectoryRecord> trajectories, const std::vector<std::string>& suggestions,
                  Policy& policy);
 
-  // The samples of update number `update` of the stage that starts at `first_step`: a function of these alone. Samples
-  // borrow from this object.
+  // Returns the samples of update number `update` of the stage that starts at `first_step`. The result depends on the
+  // arguments alone. Samples borrow from this object.
   std::vector<kgrpo_sample> Draw(uint64_t seed, uint64_t first_step, uint64_t update, size_t count) const;
 
  private:
   struct State {
-    kgrpo_sample sample;         // of the round as it was; its completion is replaced by what is drawn
+    kgrpo_sample sample;         // of the recorded round; Draw replaces its completion
     std::vector<size_t> unused;  // indices of suggestions that may be drawn here
   };
 

@@ -10,10 +10,10 @@ namespace kgrpo {
 
 std::vector<size_t> StrangerOf(KeyedStream& random, std::span<const uint32_t> drawn,
                                std::span<const std::string> families) {
-  // In an order in which families, and problems within them, lie together, a step as long as the largest family leads
-  // out of any.
+  // The order below groups families, and problems within them. Moving on by the size of the largest family then always
+  // ends in another family.
   const std::vector<size_t> shuffled = random.Permutation(drawn.size());
-  std::map<std::string, size_t> family_place;  // families and problems in the order in which they turn up
+  std::map<std::string, size_t> family_place;  // order of first occurrence
   std::map<uint32_t, size_t> problem_place;
   std::map<std::string, size_t> family_size;
   std::map<uint32_t, size_t> problem_size;

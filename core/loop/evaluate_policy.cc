@@ -65,7 +65,7 @@ void RequireListed(const std::vector<std::string>& techniques, const Coder& code
 
 namespace {
 
-// The trained model of a run's folder; of one that has not ended, that of its last checkpoint.
+// Returns the folder of a run's trained model, or of its last checkpoint's model where the run has not ended.
 std::string PolicyOfRun(const std::filesystem::path& run) {
   namespace fs = std::filesystem;
   std::error_code code;
@@ -166,7 +166,7 @@ std::vector<std::pair<uint64_t, double>> BestOf(const std::vector<std::vector<do
   return best_of;
 }
 
-// Judges the fastest kernels thoroughly and writes those that stand.
+// Judges the fastest kernels thoroughly and writes the confirmed ones.
 std::vector<std::pair<std::string, double>> KeepKernels(const std::filesystem::path& folder, uint64_t seed,
                                                         const ProblemSet& problems, PipelineParts& parts,
                                                         WorkerPool& pool,
@@ -205,7 +205,8 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
     PipelineConfig own = config;
     own.seed += repeat;
     Rollout rollout(own, parts, problems, pool);
-    // Step 0: no step of a training run, so that a policy is not evaluated with what it may have been trained on.
+    // Step 0 is no step of a training run: the evaluation does not reuse random streams that the policy may have been
+    // trained with.
     RolloutRequest request = HeldoutRequest(own, problems.families(), 0, episodes, choice.suggester);
     request.most_faults = std::min(kMostFaults, request.assignments.size());
     std::vector<double> rewards, speedups;

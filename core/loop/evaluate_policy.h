@@ -1,5 +1,5 @@
-// Measures a policy on held-out problems, without training: `kgrpo-host eval FILE --policy ...`. Episodes are
-// drawn with the same random streams whichever policy is evaluated, and figures come with 95% intervals over episodes.
+// Measures a policy on held-out problems, without training: `kgrpo-host eval FILE --policy ...`. All policies use the
+// same random streams, and figures have 95% intervals over episodes.
 #ifndef KGRPO_LOOP_EVALUATE_POLICY_H
 #define KGRPO_LOOP_EVALUATE_POLICY_H
 
@@ -25,34 +25,34 @@ namespace kgrpo {
 // The policy that --policy names.
 struct PolicyChoice {
   Suggester suggester;
-  std::string model;  // a folder to load into the pipeline's policy; empty: as it is (or none is needed)
-  std::string label;  // as it was written
+  std::string model;  // a folder to load into the pipeline's policy; empty: the policy as it is
+  std::string label;  // for tables: the text of --policy, or "step 100" for a checkpoint
 
   bool needs_policy() const { return suggester.kind == Suggester::Kind::kPolicy; }
 };
 
-// "uniform", "fixed:TECHNIQUE[,TECHNIQUE...]" (one a round, the last one repeated), a model folder, or a run's,
-// which stands for its trained model. Throws KGRPO_ERROR_INVALID for an empty technique and a run without a model,
+// "uniform", "fixed:TECHNIQUE[,TECHNIQUE...]" (one a round, the last one repeated), a model's folder, or a run's folder
+// (its trained model). Throws KGRPO_ERROR_INVALID for an empty technique and a run without a model,
 // KGRPO_ERROR_NOT_FOUND for a folder that is not there.
 PolicyChoice ParsePolicyChoice(const std::string& text);
 
-// Throws KGRPO_ERROR_INVALID where a technique is not in the list of a coder that has one: it would be played in vain.
-// `name` is the coder's, for the message.
+// Throws KGRPO_ERROR_INVALID where the coder has a list of suggestions and a technique is not in it: no round could
+// apply it. `name` is the coder's, for the message.
 void RequireListed(const std::vector<std::string>& techniques, const Coder& coder, const std::string& name);
 
 // Number and kind of the episodes to play.
 struct EpisodePlan {
   uint64_t episodes = 1;               // of each problem
-  uint64_t repeats = 1;                // all of it so many times, with the seeds config.seed, config.seed + 1, ...
+  uint64_t repeats = 1;                // times to play all episodes, with the seeds config.seed, config.seed + 1, ...
   std::filesystem::path kernels = {};  // where the best kernel of each problem is kept; empty: nowhere
 };
 
-// One episode. Those of two policies with equal problem, repeat and episode drew the same inputs and random numbers.
+// One episode. Episodes of two policies with equal problem, repeat and episode use the same inputs and random numbers.
 struct EpisodeFigures {
   std::string problem;
   uint64_t repeat = 0, episode = 0;  // from 0
   double reward = 0;                 // mean over its rounds
-  double best_speedup = 1;           // at least 1: the reference is always there
+  double best_speedup = 1;           // at least 1: the reference itself counts
   double correct_rate = 0;           // of its rounds
   std::string dropped;               // why it ended early; empty for a whole one
 };
@@ -80,21 +80,21 @@ struct PolicyReport {
       fast_p;                // (p, share of episodes whose best kernel is correct and over p times as fast)
   double token_entropy = 0;  // mean over suggestion tokens, in nats; only of a policy
   CoderCounts coder;         // answers in all episodes
-  Refusals refusals;         // of them
+  Refusals refusals;         // among them
   MetricMap metrics;         // as loop/metrics.h names them
   std::vector<ProblemFigures> problems;
   std::vector<EpisodeFigures> all_episodes;
-  // (k, best speedup that k episodes on a problem come to, expected; geometric mean over problems), k = 1, 2, 4, ...
+  // (k, expected best speedup of k episodes on a problem; geometric mean over problems), k = 1, 2, 4, ...
   std::vector<std::pair<uint64_t, double>> best_of;
   std::vector<std::pair<double, double>> repeats;       // each repeat's mean reward and geometric mean of best speedups
-  std::vector<std::pair<std::string, double>> kernels;  // that were kept: problem, speedup by a thorough evaluation
+  std::vector<std::pair<std::string, double>> kernels;  // kept ones: problem, speedup by a thorough evaluation
 
   nlohmann::ordered_json ToJson() const;
   void Show(Console& console) const;
 };
 
-// Plays the plan on config.heldout_problems. The choice's model is loaded into parts.policy. A kernel is kept, as
-// store/kernels.h writes it, where it beats its reference in a thorough evaluation with other inputs, too.
+// Plays the plan on config.heldout_problems. The choice's model is loaded into parts.policy. Where plan.kernels is set,
+// writes there (store/kernels.h) the kernels that also beat their reference in a thorough evaluation with other inputs.
 PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, const PolicyChoice& choice,
                             const EpisodePlan& plan);
 

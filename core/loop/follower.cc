@@ -33,7 +33,7 @@ class Follower {
       try {
         Do(what, order);
       } catch (const Error&) {
-        // The leader was told, and decides what comes next.
+        // The leader has this error too, and gives the next order.
       }
     }
   }

@@ -1,5 +1,5 @@
-// A rank that follows: does what the leader orders (loop/ranks.h) until the run ends. Called by the commands `run` and
-// `resume` on every rank but the first.
+// The loop of a follower rank: carries out the leader's orders (loop/ranks.h) until the run ends. Called by the
+// commands `run` and `resume` on every rank but the first.
 #ifndef KGRPO_LOOP_FOLLOWER_H
 #define KGRPO_LOOP_FOLLOWER_H
 

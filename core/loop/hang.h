@@ -1,5 +1,5 @@
-// Finds the rank that a run waits for in vain. Each rank says with its sign of life which plugin function its loop is
-// in; rank 0 keeps here since when. Used by loop/ranks.h.
+// Finds a rank that is stuck while the others wait for it. Each rank reports with its sign of life which plugin
+// function its loop is in; rank 0 records here since when. Used by loop/ranks.h.
 #ifndef KGRPO_LOOP_HANG_H
 #define KGRPO_LOOP_HANG_H
 
@@ -13,27 +13,28 @@ namespace kgrpo {
 
 // The current activity of a rank's loop thread.
 struct RankState {
-  uint64_t order = 0;     // the last that it has begun
-  bool in_order = false;  // not yet done with it
+  uint64_t order = 0;     // number of the last order that it has begun
+  bool in_order = false;  // it is still working on that order
   bool waits = false;     // for the other ranks, in `call`
-  std::string call;       // "my_trainer's update"; empty: in no plugin
-  uint64_t calls = 0;     // begun so far: one of two calls of a function differs from the other
+  std::string call;       // "my_trainer's update"; empty: in no plugin call
+  uint64_t calls = 0;     // begun so far; distinguishes two calls of one function
   bool operator==(const RankState&) const = default;
 };
 
 std::string ToText(const RankState& state);
-// Throws nlohmann::json::exception where `text` is no such.
+// Parses ToText's form. Throws nlohmann::json::exception where `text` is anything else.
 RankState RankStateOf(const std::string& text);
 
-// A rank is stuck when it has been in one plugin call of an order for the limit, and nothing has changed for as long on
-// any other while at least one waits. A rank that is in no plugin, as where it awaits a coder, is never stuck.
+// A rank is stuck when it has been in one plugin call of an order for the whole limit, no other rank's state has
+// changed for as long, and at least one waits. A rank outside plugin calls, for example while it awaits a coder, is
+// never stuck. If all ranks wait for each other for the limit, they are all stuck.
 class HangWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
   explicit HangWatch(uint32_t ranks) : seen_(ranks) {}
   void Saw(uint32_t rank, const RankState& state, Clock::time_point now);
-  // Which rank is stuck in what, as a sentence's beginning; nothing where none is.
+  // Returns the stuck rank and its call as the beginning of a sentence; nothing where no rank is stuck.
   std::optional<std::string> Stuck(std::chrono::seconds limit, Clock::time_point now) const;
 
  private:

@@ -1,5 +1,5 @@
-// Plans episodes on held-out problems, without training, and computes their figures. Used by the loop (every so many
-// steps) and by the evaluation of policies.
+// Plans episodes on held-out problems, without training, and computes their figures. Used by the loop (every
+// evaluation.every steps) and by the evaluation of policies.
 #ifndef KGRPO_LOOP_HELDOUT_H
 #define KGRPO_LOOP_HELDOUT_H
 
@@ -14,9 +14,9 @@
 
 namespace kgrpo {
 
-// `episodes` trajectories for each of the problems, in their order. Under the shuffle_prompts control an
-// episode is given the prompts of one on another problem, drawn anew for each number of episode: see StrangerOf. The
-// random streams' key is `step`; those of two policies evaluated at the same step are the same.
+// `episodes` trajectories for each of the problems, in their order. Under the shuffle_prompts control an episode gets
+// the prompts of one on another problem, drawn anew for each episode number: see StrangerOf. `step` keys the random
+// streams: two policies evaluated at the same step use the same streams.
 RolloutRequest HeldoutRequest(const PipelineConfig& config, std::span<const std::string> families, uint64_t step,
                               uint64_t episodes, const Suggester& suggester);
 

@@ -12,8 +12,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Settings on the run's command lines: "overrides", of the one that began it, and "resumed", an entry for each resume
-// that changed something, with the values before.
+// Settings on the run's command lines: "overrides" of the first one, and "resumed", an entry for each resume that
+// changed something, with the earlier values.
 Json OverridesOf(const RunFolder& folder, const std::string& resolved_yaml, const std::vector<std::string>& now,
                  std::optional<uint64_t> resumed_after) {
   if (!resumed_after) return {{"overrides", now}};
@@ -26,14 +26,14 @@ Json OverridesOf(const RunFolder& folder, const std::string& resolved_yaml, cons
   }
   if (now.empty()) return all;
   Json replaced = Json::object();
-  const auto changes = ChangesBetween(resolved_yaml, ReadFile(folder.resolved_yaml()));  // back to what it was
+  const auto changes = ChangesBetween(resolved_yaml, ReadFile(folder.resolved_yaml()));  // to the old values
   for (const Change& change : changes.value_or(std::vector<Change>()))
     replaced[change.path] = change.value.value_or(nullptr);
   all["resumed"].push_back({{"after_step", *resumed_after}, {"overrides", now}, {"before", replaced}});
   return all;
 }
 
-// Those that what happens in a run depends on: all but the observers.
+// The plugins that can influence a run's results: all but the observers.
 Json WithoutObservers(const Json& plugins) {
   Json others = Json::array();
   for (const Json& plugin : plugins) {
@@ -62,7 +62,7 @@ bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uin
   identity["evaluator"] = parts.evaluator->Describe();
   identity["plugins"] = plugins;
   WriteFileAtomically(folder.run_json(), DumpJson(identity, 2) + "\n");
-  // After the record of what it differs by: a run that is killed in between does not go on by other values unseen.
+  // Written after run.json records the changes: if the run is killed in between, no resume can use unrecorded values.
   if (resumed_after && !overrides.empty()) WriteFileAtomically(folder.resolved_yaml(), config.resolved_yaml);
   database.Set("plugins", text);
   database.Set("resolved_yaml", config.resolved_yaml);

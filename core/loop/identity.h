@@ -15,10 +15,10 @@
 
 namespace kgrpo {
 
-// `steps`: of the whole run; `overrides`: of the command line. Of a run that goes on, `resumed_after` is the step that
-// it does so after: its overrides, and the values that they replace, are added to those that it began with, and
-// resolved.yaml is written anew where there are any. Returns whether the plugins, observers left out, are those that
-// the run began with.
+// `steps`: of the whole run; `overrides`: settings of the command line. `resumed_after`: the step that a resumed run
+// continues after. A resumed run appends its overrides, and the values that they replace, to the run's record, and
+// rewrites resolved.yaml if there are any. Returns true if the plugins, apart from observers, are those that the run
+// began with.
 bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uint64_t steps,
                    const std::vector<std::string>& overrides, std::optional<uint64_t> resumed_after,
                    const RunFolder& folder, RunDatabase& database);

@@ -12,7 +12,7 @@ std::string CommonestFault(RunDatabase& database) {
 }
 
 bool NothingWasLearned(RunDatabase& database) {
-  // A step that was not skipped had samples, be they of rollouts or not.
+  // A step that was not skipped had samples, from rollouts or from other data.
   const size_t steps = database.Steps().size();
   return steps > 0 && database.MetricCurve("train/skipped").size() >= steps;
 }

@@ -9,7 +9,8 @@
 
 namespace kgrpo {
 
-// The coder's commonest fault in the run and its commonest message, as CoderFaults::Commonest; empty where it had none.
+// Returns the coder's commonest fault in the run and its commonest message, as CoderFaults::Commonest; empty without
+// faults.
 std::string CommonestFault(RunDatabase& database);
 
 // True if no step of the run had a sample to train on. Demonstrations and a trainer's own data are

@@ -17,8 +17,8 @@ struct Counter {
   double Share(size_t of) const { return of == 0 ? 0 : static_cast<double>(count) / static_cast<double>(of); }
 };
 
-// Figures of the coder over all rounds. A round in which its trajectory was dropped leaves no record but counts as
-// tried.
+// Figures of the coder over all rounds. The round in which a trajectory was dropped is not among its rounds, but counts
+// as tried.
 struct CoderFigures {
   std::map<kgrpo_coder_outcome, Counter> errors;
   size_t tried = 0;

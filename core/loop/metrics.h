@@ -1,6 +1,5 @@
-// The figures of a rollout: what share of kernels compiled, was correct, was faster; what the policy suggested; where
-// the time went. docs/loop.md lists the names. Used by the loop (a step's metrics) and by the evaluation of
-// policies.
+// The figures of a rollout: shares of kernels that compiled, were correct, were faster; the policy's suggestions;
+// times. docs/loop.md lists the names. Used by the loop (a step's metrics) and by the evaluation of policies.
 #ifndef KGRPO_LOOP_METRICS_H
 #define KGRPO_LOOP_METRICS_H
 
@@ -14,8 +13,8 @@ namespace kgrpo {
 
 using MetricMap = std::map<std::string, double>;
 
-// A suggestion as the policy wrote it, in lower case with single spaces: what tables and metrics count suggestions by,
-// whether the coder applied them or not.
+// Returns the policy's suggestion in lower case with single spaces. Tables and metrics count suggestions by this text,
+// whether or not the coder applied them.
 std::string SuggestionText(const std::string& suggestion);
 
 // That text for a table: "(empty)" where there is none, cut to `width` columns.

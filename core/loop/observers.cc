@@ -121,7 +121,7 @@ class Observers::Worker {
       if (!failure) failure = Deliver(event);
       lock.lock();
       failure_ = failure;
-      if (!waiting_.empty()) waiting_.pop_front();  // it stays until it was told, so that Drain waits for it
+      if (!waiting_.empty()) waiting_.pop_front();  // removed only after delivery, so that Drain waits for it
       changed_.notify_all();
     }
   }

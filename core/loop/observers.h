@@ -1,5 +1,5 @@
-// Tells the observers of a run (kgrpo/observer.h) what happens in it, each from a thread of its own: a slow one delays
-// neither the run nor the others, until it is kMostWaiting events behind. Used by loop/run.cc.
+// Sends a run's events to its observers (kgrpo/observer.h), each from its own thread. A slow observer delays the run
+// only once it is kMostWaiting events behind. Used by loop/run.cc.
 #ifndef KGRPO_LOOP_OBSERVERS_H
 #define KGRPO_LOOP_OBSERVERS_H
 
@@ -17,7 +17,7 @@
 
 namespace kgrpo {
 
-// One thread calls it. An observer that failed is told nothing more.
+// For one thread. An observer that failed receives no more events.
 class Observers {
  public:
   // An event is a step with its rounds, a checkpoint, the beginning or the end of the run.
@@ -25,25 +25,26 @@ class Observers {
 
   // The instances of `parts`, made from config.observers, outlive this.
   Observers(const PipelineConfig& config, PipelineParts& parts);
-  ~Observers();  // what was not told yet is told to nobody
+  ~Observers();  // discards events that are not delivered yet
   Observers(const Observers&) = delete;
   Observers& operator=(const Observers&) = delete;
 
-  // The run begins, or goes on after the step `done` of `steps`. Waits until all were told; throws the first failure.
+  // Reports that the run begins, or resumes after step `done` of `steps`. Waits until all observers have it; throws the
+  // first failure.
   void Begin(const PipelineConfig& config, const std::filesystem::path& directory, uint64_t steps, uint64_t done,
              bool resumed);
 
-  // These wait while an observer has too many events to hear of. `record` is recorded, and changes no more.
+  // These block while an observer is kMostWaiting events behind. `record` is in the database and no longer changes.
   void Step(std::shared_ptr<const StepRecord> record);
   void Checkpoint(uint64_t step, const std::filesystem::path& directory, double seconds);
 
-  // Waits until everything was told.
+  // Waits until all events are delivered.
   void Drain();
   // Throws the failure of the first observer, in the pipeline's order, that has failed.
   void ThrowFailure() const;
 
-  // The run's end: "finished", "stopped" or "failed". Waits until it was told; nobody is told twice, or without a
-  // beginning. Returns the failures, for a person; "" where there is none.
+  // Reports the run's end: "finished", "stopped" or "failed", and waits until it is delivered. Does nothing before
+  // Begin or on a second call. Returns the observers' failures as text; "" where there are none.
   std::string End(const std::string& outcome);
 
  private:

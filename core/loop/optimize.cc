@@ -19,7 +19,7 @@
 namespace kgrpo {
 namespace {
 
-constexpr uint64_t kIdleStarts = 8;  // from the start to the last round without a new kernel: then there are none
+constexpr uint64_t kIdleStarts = 8;  // passes from the start without a new kernel, after which the search ends
 constexpr const char* kNothingNew = "nothing new";
 
 class Searching {
@@ -62,7 +62,7 @@ class Searching {
     }
   }
 
-  // Goes on with the coder's list where the policy suggests nothing new.
+  // Continues with the coder's list once the policy suggests nothing new.
   void TryTheList() {
     result_.ended.clear();
     from_list_ = true;
@@ -97,7 +97,7 @@ class Searching {
   // One round from each kernel of the beam; returns the next beam.
   std::vector<Trajectory> Wave(const std::vector<Trajectory>& beam) {
     const uint64_t most = MostSuggestions(beam.size());
-    std::deque<Slot> slots;  // a deque: what is in flight stays where it is
+    std::deque<Slot> slots;  // a deque: addresses of slots in flight stay valid
     // In turns, so that a small wave serves the whole beam.
     for (uint64_t i = 0; i < most; ++i) Open(slots, beam[i % beam.size()]);
     Suggest(slots, beam.size());
@@ -136,7 +136,7 @@ class Searching {
         slot.round.suggestion = suggester.sequence[std::min<size_t>(slot.round.round, suggester.sequence.size() - 1)];
         continue;
       }
-      // Those of one parent differ: they are places in one random order.
+      // Suggestions for one parent differ: they are taken from one random permutation.
       std::vector<std::string> unused;
       for (const std::string& suggestion : known_suggestions_) {
         if (!slot.trajectory.Suggested(suggestion)) unused.push_back(suggestion);
@@ -175,15 +175,15 @@ class Searching {
     }
   }
 
-  // Has the coder write all kernels and judges them. After a stop, those that have landed have an outcome.
+  // Has the coder write all kernels and judges them. After a stop, only the rounds that have landed have an outcome.
   void Play(std::deque<Slot>& slots) {
     std::vector<Slot*> all(slots.size());
     std::ranges::transform(slots, all.begin(), [](Slot& slot) { return &slot; });
     if (SendAndAwait(all, &RoundsInFlight::Implement) && plan_.screen != nullptr) EvaluatePromising(slots);
   }
 
-  // Sends rounds on and waits; those that landed with an outcome are finished. False after a stop, and where not all
-  // that were to be evaluated were.
+  // Sends the rounds and waits; finishes those that land with an outcome. Returns false after a stop, and where the
+  // evaluator's own limit left rounds unevaluated.
   bool SendAndAwait(const std::vector<Slot*>& slots, void (RoundsInFlight::*send)(Slot&)) {
     RolloutRequest request;
     request.purpose = Purpose::kHeldout;
@@ -222,8 +222,8 @@ class Searching {
     return true;
   }
 
-  // Evaluates those of a wave's screened kernels that may enter the beam, a beam of them at a time, and ends the rounds
-  // of the others without an evaluation.
+  // Evaluates the screened kernels of a wave that may enter the beam, plan_.beam at a time. Ends the rounds of the
+  // others without an evaluation.
   void EvaluatePromising(std::deque<Slot>& slots) {
     Screen& screen = *plan_.screen;
     std::vector<Slot*> waiting;
@@ -252,7 +252,7 @@ class Searching {
       std::ranges::transform(promising, next.begin(), [&](size_t i) { return waiting[i]; });
       if (next.empty()) break;
       if (left == 0) {
-        // The limit kept these from an evaluation, and not the screen: they have no outcome.
+        // The limit on evaluations stops these kernels, not the screen: their rounds have no outcome.
         std::set<std::string> left_over;
         for (const Slot* slot : next) left_over.insert(slot->round.answer.source);
         std::erase_if(waiting, [&](const Slot* slot) { return left_over.contains(slot->round.answer.source); });
@@ -325,7 +325,7 @@ SearchResult Search(const PipelineConfig& config, PipelineParts& parts, const Op
     throw Error(KGRPO_ERROR_UNSUPPORTED,
                 "this coder has no list of suggestions (it takes any text), so they cannot be drawn uniformly from it");
   PipelineConfig own = config;
-  own.loop.advance = Advance::kCorrect;  // a wrong kernel is never gone on from
+  own.loop.advance = Advance::kCorrect;  // the search never continues from an incorrect kernel
   own.loop.fresh_inputs = false;         // kernels are compared on the same inputs
   return Searching(own, parts, problem, start, start_evaluation, pool, plan, tell).Run();
 }

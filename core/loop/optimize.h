@@ -2,12 +2,12 @@
 //
 // A beam over kernels. A wave plays one round from each kernel of the beam with several suggestions; the fastest
 // correct kernels that differ are the next beam. After loop.rounds waves the search begins at the start again, with
-// other random numbers. A kernel that was not judged correct is never in the beam. Where a policy suggests nothing new
-// any more, every suggestion of the coder's list is tried once on each kernel: on the start, then on the fastest ones.
+// other random numbers. Only kernels judged correct enter the beam. Once a policy suggests nothing new, every
+// suggestion of the coder's list is tried once on each kernel: on the start, then on the fastest ones.
 //
-// With a screen (loop/screen.h) all kernels of a wave are screened, and then evaluated from the most promising on, as
-// many at once as the beam holds, while the next one may be faster than the beam's slowest. What is evaluated depends
-// on what was found before, and not on what finished first.
+// With a screen (loop/screen.h) all kernels of a wave are screened. The promising ones, that may be faster than the
+// beam's slowest, are then evaluated, the most promising first, as many at once as the beam holds. The choice depends
+// on earlier results, and not on the order in which evaluations finish.
 #ifndef KGRPO_LOOP_OPTIMIZE_H
 #define KGRPO_LOOP_OPTIMIZE_H
 
@@ -32,33 +32,33 @@ inline constexpr const char* kScreenedOut = "screened_out";  // a candidate's ou
 
 struct SearchPlan {
   Suggester suggester;
-  uint64_t beam = 4;     // kernels that a wave goes on from
+  uint64_t beam = 4;     // kernels that a wave starts from
   uint64_t samples = 8;  // suggestions for each of them
   // Limits. A kernel that was judged before costs no evaluation. The last wave may exceed max_cost by its own cost.
   uint64_t evaluations = 200;
   double seconds = std::numeric_limits<double>::infinity();
   double max_cost = std::numeric_limits<double>::infinity();         // of the coder, US dollars
-  std::function<void(const RoundsUnderWay& rounds)> under_way = {};  // as RolloutRequest has it; not while it trains
+  std::function<void(const RoundsUnderWay& rounds)> under_way = {};  // as in RolloutRequest; not while it trains
   Screen* screen = nullptr;  // made for this search and its start; null: every new kernel is evaluated
 };
 
-// One suggestion and what came of it, in an order that does not depend on what finished first.
+// One suggestion and its result. The order of candidates does not depend on which finished first.
 struct SearchCandidate {
-  uint64_t wave = 0;     // from 0; of a search that trains: the update that it is a sample of
-  uint64_t updates = 0;  // of the policy before it suggested this
+  uint64_t wave = 0;     // from 0; with --train: the update that the candidate is a sample of
+  uint64_t updates = 0;  // of the policy before this suggestion
   uint32_t round = 0;    // from 0, since the start
   std::string suggestion;
-  bool from_list = false;  // of the coder's list, after the policy suggested nothing new
+  bool from_list = false;  // taken from the coder's list, once the policy suggests nothing new
   std::string outcome;     // the evaluation's verdict, kScreenedOut, or the coder's outcome where there is no kernel
   std::string message;     // the coder's, where there is no kernel
   std::string source;      // empty where there is no kernel
-  bool repeated = false;   // this source was judged before, or is screened out once more
+  bool repeated = false;   // this source was judged before, or screened out before
   std::optional<Evaluation> evaluation;  // absent where there is no kernel, and where it was screened out
   std::optional<Evaluation> screening;   // the screen's, where it judged the kernel; its times are no measurements
   double screened_speedup = 0;           // over the start, by the screen's times; 0 where it has none
   uint64_t evaluation_seed = 0;
   double speedup = 0;                    // over the reference; 0 unless correct
-  std::vector<std::string> suggestions;  // that led here from the start, those of kernels that were left out
+  std::vector<std::string> suggestions;  // the path from the start, without rounds whose kernel was not taken over
   uint64_t evaluations = 0;              // so far, this one included
   uint64_t screened_out = 0;             // kernels so far, this one included
   double best_speedup = 0;               // so far, over the reference, the start included
@@ -67,7 +67,7 @@ struct SearchCandidate {
 struct SearchResult {
   std::vector<SearchCandidate> candidates;
   uint64_t evaluations = 0;  // distinct kernels judged
-  // Distinct kernels that the screen kept out to the end: as too slow, and as not correct.
+  // Distinct kernels that the screen kept from evaluation until the end: as too slow, and as not correct.
   uint64_t screened_slow = 0, screened_wrong = 0;
   uint64_t waves = 0;
   double cost = 0;     // of the coder, US dollars
@@ -76,12 +76,12 @@ struct SearchResult {
                        // limit", "nothing new",
                        // "all suggestions of the coder's list were tried", "stopped by the user"
   bool stopped = false;   // by the user
-  bool diverged = false;  // --train: the training; its candidates are as good as any
+  bool diverged = false;  // --train: the training diverged; the candidates remain valid
 };
 
 // Searches from `start`, a correct kernel of the problem whose evaluation is given. `config.seed` keys all randomness:
 // equal inputs give equal candidates, unless time ends the search. `tell` is called with each candidate, in order, on
-// this thread. A stop by the user ends the search and is no error. Throws what a plugin failed with.
+// this thread. A stop by the user ends the search and is no error. Throws the error of a plugin that failed.
 SearchResult Search(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem,
                     const std::string& start, const Evaluation& start_evaluation, WorkerPool& pool,
                     const SearchPlan& plan, const std::function<void(const SearchCandidate&)>& tell);

@@ -41,7 +41,7 @@ SearchResult SearchByTraining(const PipelineConfig& config, PipelineParts& parts
     too_dear = result.cost >= plan.max_cost;
   };
   const std::function<bool()> user = parts.cancelled;
-  // Later steps look at it, so it goes back whatever happens.
+  // The caller uses parts.cancelled afterwards, so it is restored even if Run throws.
   struct PutBack {
     PipelineParts& parts;
     const std::function<bool()>& user;
@@ -54,7 +54,7 @@ SearchResult SearchByTraining(const PipelineConfig& config, PipelineParts& parts
   result.diverged = outcome.diverged;
   if (outcome.status == RunOutcome::Status::kInterrupted) {
     result.ended = result.stopped ? "stopped by the user" : too_dear ? "the cost" : "the time";
-    // For the run it is a stop, for the search an end like any other: the policy is that of the last whole update.
+    // A limit interrupts the run, but is a normal end of the search: write the policy of the last whole update.
     if (!result.stopped) WriteModel(*parts.policy, folder.final_model());
   } else if (outcome.status == RunOutcome::Status::kFinished) {
     result.ended = std::to_string(outcome.steps) + " updates";

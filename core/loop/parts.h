@@ -16,7 +16,7 @@ namespace kgrpo {
 
 class Ranks;
 
-// Which library plays a role, for the run's records.
+// The library behind a role, for the run's records.
 struct PluginIdentity {
   std::string role;  // "policy", "coder", "evaluator", "reward", "trainer[0]", "observers[0]"
   std::string name, version;
@@ -26,8 +26,8 @@ struct PluginIdentity {
 
 struct PipelineParts {
   std::unique_ptr<Coder> coder;
-  // May be absent where nothing is generated or trained. Destroyed before the coder: its threads hand on suggestions,
-  // and may still be on their way out of the coder's implement when the answer is there.
+  // May be absent where nothing is generated or trained. Destroyed before the coder: the policy's threads call the
+  // coder's implement, and may still be returning from it when the answer has arrived.
   std::unique_ptr<Policy> policy;
   std::unique_ptr<Evaluator> evaluator;
   std::unique_ptr<Reward> reward;
@@ -35,13 +35,13 @@ struct PipelineParts {
   std::vector<std::unique_ptr<Observer>> observers;  // in the pipeline's order
   std::vector<PluginIdentity> identities;
 
-  Ranks* ranks = nullptr;  // of a run of several; null: this process is alone
+  Ranks* ranks = nullptr;  // of a run with several processes; null: this process is alone
 
-  const MetricRegistry* metrics = nullptr;  // what the plugins call what they measure; null: they say nothing
+  const MetricRegistry* metrics = nullptr;  // the plugins' declarations of their metrics; null: none
 
-  // In this order: true if the user asked to stop (base/cancel.h); seconds that the calling thread has waited for
-  // devices (DeviceLocks::SecondsWaited) and all threads together (AllSecondsWaited), and the metrics that plugins
-  // pushed since the last call (HostServices::TakeMetrics).
+  // Respectively: true if the user asked to stop (base/cancel.h); seconds that the calling thread has waited for
+  // devices (DeviceLocks::SecondsWaited); the same for all threads together (AllSecondsWaited); the metrics that
+  // plugins pushed since the last call (HostServices::TakeMetrics).
   std::function<bool()> cancelled = [] { return false; };
   std::function<double()> seconds_waited = [] { return 0.0; };
   std::function<double()> all_seconds_waited = [] { return 0.0; };

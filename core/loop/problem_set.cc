@@ -38,8 +38,7 @@ Opened OpenOnce(Evaluator& evaluator, const std::string& directory) {
           ""};
 }
 
-// A problem that is to be left out is opened a second time: its reference's timeout may have been a busy machine's
-// doing.
+// A problem is opened a second time before it is left out: a busy machine may have caused its reference's timeout.
 Opened Open(Evaluator& evaluator, const std::string& directory, bool skip_unusable) {
   Opened opened = OpenOnce(evaluator, directory);
   if (!opened.problem && !skip_unusable) throw Error(KGRPO_ERROR_INVALID, opened.unusable);

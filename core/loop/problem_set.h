@@ -19,7 +19,7 @@ struct OpenProblem {
   std::string name, family;
   std::string source;  // the reference kernel
   PromptProblem prompt;
-  Evaluation baseline;  // of the reference kernel: correct, and its time is every speedup's numerator
+  Evaluation baseline;  // of the reference kernel; it is correct, and its time is the numerator of every speedup
   std::string directory;
 };
 
@@ -29,9 +29,10 @@ PromptProblem MakePromptProblem(const kgrpo_problem_info& info);
 // Immutable once made: any thread may read it. The evaluator must outlive it.
 class ProblemSet {
  public:
-  // Opens the folders and judges their reference kernels, on the pool. Throws when a folder is no problem, or when two
-  // have one name. A problem without a correct reference kernel is left out where `skip_unusable`, unless that leaves
-  // none; else it is thrown. `opened_one` is called after each, from any thread, one call at a time.
+  // Opens the folders and judges their reference kernels, on the pool. Throws where a folder is no problem, or two
+  // problems have the same name. With `skip_unusable`, leaves out problems without a correct reference kernel, and
+  // throws only if none is left; otherwise throws for the first. `opened_one` is called after each, from any thread,
+  // one call at a time.
   ProblemSet(Evaluator& evaluator, const std::vector<std::string>& directories, WorkerPool& pool, bool skip_unusable,
              const std::function<void()>& opened_one = {});
 
@@ -39,7 +40,7 @@ class ProblemSet {
   const OpenProblem& operator[](size_t index) const { return problems_[index]; }
   const std::vector<std::string>& families() const { return families_; }  // by index
   std::vector<ProblemRecord> Records() const;
-  // Of each problem that was left out, why, in the order of the folders. The reasons name the problems.
+  // The reason for each problem that was left out, in the order of the folders. Each reason names its problem.
   const std::vector<std::string>& skipped() const { return skipped_; }
 
  private:

@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kFailedCode = 1;
 constexpr std::chrono::milliseconds kBeat{1000};     // between a rank's signs of life
-constexpr std::chrono::milliseconds kSilence{7000};  // without one, it counts as lost
+constexpr std::chrono::milliseconds kSilence{7000};  // a rank without one for so long counts as lost
 
 std::string AliveKey(uint32_t rank) {
   return "alive/" + std::to_string(rank);
@@ -37,10 +37,10 @@ std::string FailingKey(uint64_t order) {
 std::string StateKey(uint32_t rank) {
   return "state/" + std::to_string(rank);
 }
-const char* const kOverKey = "over";  // the leader has said why the run ends; the others end with this exit code
+const char* const kOverKey = "over";  // set once the leader has logged why the run ends: the exit code of the others
 const char* const kStopKey = "stop";  // the leader's user asked to stop
 
-// While it lives, a rank does its part of an order.
+// Marks this rank as working on an order while the object exists.
 class InOrder {
  public:
   explicit InOrder(std::atomic<bool>& flag) : flag_(flag) { flag_ = true; }
@@ -52,7 +52,7 @@ class InOrder {
   std::atomic<bool>& flag_;
 };
 
-// `texts` of all ranks, by rank, must be equal; `differs` is the verb of the message.
+// Throws where the `texts`, by rank, are not equal. `differs`: the message's words, "reads another pipeline".
 void CompareLines(const std::vector<std::string>& texts, const std::string& differs) {
   for (size_t rank = 1; rank < texts.size(); ++rank) {
     std::istringstream of_leader(texts[0]), of_one(texts[rank]);
@@ -104,8 +104,8 @@ void Ranks::RequireConnected() const {
   if (broken_) throw Error(KGRPO_ERROR_UNAVAILABLE, "the ranks have lost each other");
 }
 
-// Runs a call of the transport. Where another rank was lost in it, the watch says which, shortly after, and ends this
-// process.
+// Runs a call of the transport. If it fails because a rank was lost, sleeps until the watch reports that rank and ends
+// this process.
 template <typename Call>
 auto Ranks::Connected(Call&& call) {
   RequireConnected();
@@ -125,12 +125,12 @@ void Ranks::Agree(const std::string& versions, const std::string& pipeline,
     CompareLines(Together(prepare), "can use other problems");
   } catch (const Error&) {
     if (leads() || broken_) throw;
-    for (;;) std::this_thread::sleep_for(kSilence);  // until the watch hears that the leader has said it
+    for (;;) std::this_thread::sleep_for(kSilence);  // the leader reports the error; the watch then ends this process
   }
   agreed_ = true;
 }
 
-// Requires all ranks to run the same. `all`: programs and pipeline of each, by rank.
+// Requires all ranks to run the same programs and pipeline. `all`: programs and pipeline of each, by rank.
 void Ranks::Compare(const std::vector<std::string>& all) {
   const Json leader = FromBytes(all[0]);
   std::vector<std::string> pipelines;
@@ -167,7 +167,7 @@ std::vector<std::string> Ranks::Together(const std::function<std::string()>& wor
     own = {{"code", static_cast<int>(KGRPO_ERROR_INTERNAL)}, {"error", error.what()}};
   }
   std::vector<std::string> results;
-  std::optional<Error> failure;  // the first, but for those that gave up for another's
+  std::optional<Error> failure;  // the first; a cancellation only where nothing else failed
   for (uint32_t rank = 0; rank < size_; ++rank) {
     const Json one =
         FromBytes(Connected([&] { return transport_.Broadcast(rank == rank_ ? ToBytes(own) : "", rank); }));
@@ -188,11 +188,11 @@ void Ranks::TellFailing() {
   try {
     transport_.Put(FailingKey(orders_), "1");
   } catch (const Error&) {
-    // The watch says who is lost.
+    // The watch reports the lost rank.
   }
 }
 
-// Ranks that failed say so by a word, since those that did not wait elsewhere.
+// Returns true if every rank sets a "trouble" key in time. They use keys, since ranks that did not fail wait elsewhere.
 bool Ranks::AllFailedToo() {
   const std::string prefix = "trouble/" + std::to_string(orders_.load()) + "/";
   try {
@@ -244,9 +244,9 @@ void Ranks::Part() {
 void Ranks::Fail(const std::string& message) {
   try {
     transport_.Put(FailedKey(rank_), message);
-    std::this_thread::sleep_for(kSilence);  // the leader says it, and its watch ends this process
+    std::this_thread::sleep_for(kSilence);  // the leader logs the message; then this rank's watch ends the process
   } catch (const Error&) {
-    std::this_thread::sleep_for(3 * kBeat);  // the leader is gone: the watch says so
+    std::this_thread::sleep_for(3 * kBeat);  // the leader is gone: the watch reports it
   }
   _exit(kFailedCode);
 }
@@ -255,7 +255,7 @@ void Ranks::Watch() {
   for (;;) {
     bool reached = true;
     try {
-      // A machine without power closes no connection, so a word to it may wait for ever.
+      // A machine without power closes no connection, so a message to it may block for ever.
       std::future<void> look = std::async(std::launch::async, [this] { LookAround(); });
       if (look.wait_for(kSilence) == std::future_status::timeout) Lose(PlaceOwner());
       look.get();
@@ -265,7 +265,8 @@ void Ranks::Watch() {
     std::unique_lock lock(mutex_);
     if (changed_.wait_for(lock, kBeat, [this] { return !watching_; })) return;
     lock.unlock();
-    // At the end of a run the leader, and with it the place where words are kept, is gone before this thread is told.
+    // Report only now: at a normal end the leader, which holds the key-value store, may exit before this thread is told
+    // to stop.
     if (!reached) Lose(PlaceOwner());
   }
 }
@@ -306,7 +307,7 @@ void Ranks::WatchForHang() {
 void Ranks::WatchFollowers() {
   for (uint32_t rank = 1; rank < size_; ++rank) {
     if (const auto failure = transport_.Get(FailedKey(rank))) {
-      // The leader may be about to say the same of itself: then it is not that rank's fault.
+      // Wait: if the leader is about to report the same error, that rank is not the cause.
       if (!failure_seen_) failure_seen_ = Clock::now();
       if (Clock::now() - *failure_seen_ >= 2 * kBeat)
         LeaveWith("rank " + std::to_string(rank) + ": " + *failure, /*tell=*/true);
@@ -342,15 +343,15 @@ void Ranks::WatchLeader() {
 
 void Ranks::Lose(const std::string& who) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(kSilence).count();
-  // Of the followers one speaks, since all of them miss the leader.
+  // All followers miss the leader, so only rank 1 reports it.
   if (rank_ > 1) _exit(kFailedCode);
   LeaveWith(who + " is lost: it has ended, or has given no sign of life for " + std::to_string(seconds) + " s",
             leads() && who != PlaceOwner());
 }
 
-// `tell`: the others can still be reached.
+// Logs the message and ends this process. `tell`: the other ranks can still be reached.
 void Ranks::LeaveWith(std::string message, bool tell) {
-  HideKeys(&message);  // a follower's own words come unseen
+  HideKeys(&message);  // a follower's message was not checked for keys before
   {
     const std::lock_guard lock(mutex_);
     message += "; the run ends on all ranks" + (way_on_.empty() ? "" : ": " + way_on_);
@@ -362,7 +363,7 @@ void Ranks::LeaveWith(std::string message, bool tell) {
       transport_.Put(kOverKey, std::to_string(kFailedCode));
       std::this_thread::sleep_for(kBeat + kBeat / 2);
     } catch (const Error&) {
-      // They will miss the leader.
+      // The others will notice that the leader is gone.
     }
   }
   _exit(kFailedCode);

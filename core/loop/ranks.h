@@ -1,11 +1,11 @@
 // The ranks of a run, as the loop sees them: rank 0 leads, the others follow (loop/follower.h). The leader runs the
-// loop of loop/run.h as if it were alone, and gives an order wherever others can help or must keep up: a share of a
-// rollout, an update, a checkpoint to load. So every decision, and everything on disk, is the leader's.
+// loop of loop/run.h as if it were alone. It gives orders for shared work: a share of a rollout, an update, a
+// checkpoint to load. The leader alone makes decisions and writes to disk.
 //
-// A watch of its own thread tells a rank that died or stopped answering from one that is busy: each rank says every
-// second that it lives. Where one doesn't, the leader says which, and all ranks end at once; the run goes on from its
-// last checkpoint with `resume`. A leader that is lost is missed by all. A rank that lives and is stuck in a plugin's
-// function is found by loop/hang.h.
+// Each rank sends a sign of life every second from a watch thread, so that a busy rank differs from one that died or
+// stopped answering. If a rank is silent, the leader names it, and all ranks end at once; `resume` continues from the
+// last checkpoint. Every follower watches the leader. loop/hang.h finds a rank that is alive but stuck in a plugin's
+// function.
 #ifndef KGRPO_LOOP_RANKS_H
 #define KGRPO_LOOP_RANKS_H
 
@@ -32,7 +32,7 @@ class Ranks {
  public:
   // Every rank makes one, on the thread that will run its loop. `transport` outlives it.
   explicit Ranks(Transport& transport);
-  // A leader that ends without End ends the others as failed.
+  // If the leader did not call End, ends the others as failed.
   ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
@@ -41,38 +41,40 @@ class Ranks {
   uint32_t size() const { return size_; }
   bool leads() const { return rank_ == 0; }
 
-  // The first that the ranks do together: makes sure that they are about to do the same run, then has each `prepare`
-  // for it. `versions` and `pipeline` are equal on all ranks of a run, and so is what `prepare` returns, the names of
-  // the problems a line each; lines that differ are quoted. What is wrong on any rank is thrown on the leader; a
-  // follower then does not return, and ends with the leader.
+  // The first call on every rank: checks that all ranks are about to do the same run, then calls `prepare` on each.
+  // `versions` and `pipeline` must be equal on all ranks, and so must the result of `prepare` (the names of the
+  // problems, one a line). The error quotes lines that differ. The leader throws the error of any rank; a follower then
+  // does not return, and ends with the leader.
   void Agree(const std::string& versions, const std::string& pipeline, const std::function<std::string()>& prepare);
 
-  // How to go on after a rank was lost, for the leader's last words: "kgrpo-host resume RUN goes on". [any thread]
+  // Sets the advice that ends the leader's message about a lost rank: "kgrpo-host resume RUN goes on". [any thread]
   void SetWayOn(const std::string& way_on);
 
-  // How long a rank may be in one call of a plugin while others wait for it; 0: for ever. [any thread]
+  // Sets how long a rank may be in one plugin call while others wait for it; 0: without limit. [any thread]
   void SetHangLimit(std::chrono::seconds limit) { hang_limit_ = limit.count(); }
 
-  // The leader's; the others wait for it. Every order is followed by one of the two functions below on every rank.
+  // The leader calls Order; followers call NextOrder, which waits for it. After each order, every rank calls Together
+  // or InStep.
   void Order(const nlohmann::ordered_json& order);
   nlohmann::ordered_json NextOrder();
 
-  // Runs this rank's work for the order, and returns what the works of all ranks returned, by rank. Where any failed,
-  // throws on every rank what the first of them failed with, under its name unless it is the leader's.
+  // Runs this rank's work for the order, and returns the results of all ranks, by rank. If any failed, throws on every
+  // rank the error of the first one, with its rank unless it is the leader. Cancellations count only if all failures
+  // are cancellations.
   std::vector<std::string> Together(const std::function<std::string()>& work);
-  // Called within that work where it fails: the others see AnotherFailed soon, and may give theirs up.
+  // Call within that work where it fails: AnotherFailed soon becomes true on the others, which may then stop theirs.
   void TellFailing();
   // [any thread]
   bool AnotherFailed() const { return failing_order_ == orders_; }
-  // The same for work within which the ranks wait for each other. What all of them fail with alike is thrown; a failure
-  // of some leaves the rest waiting, and ends the run.
+  // The same for work within which the ranks wait for each other. If all ranks fail, each throws its error. If only
+  // some fail, the rest keep waiting, and the run ends.
   void InStep(const std::function<void()>& work);
 
-  // The leader's last order: the others end with that exit code.
+  // The leader's last order: followers end with that exit code.
   void End(int exit_code);
-  // A follower's answer to it: from here on nobody misses the others.
+  // A follower's answer to End: from here on no rank watches the others.
   void Part();
-  // Of a follower whose work failed outside of an order: tells the leader, who ends the run.
+  // For a follower that failed alone or outside of an order: tells the leader, which ends the run.
   [[noreturn]] void Fail(const std::string& message);
 
  private:
@@ -95,13 +97,13 @@ class Ranks {
   Transport& transport_;
   const uint32_t rank_, size_;
   std::atomic<uint64_t> orders_{0};
-  std::atomic<uint64_t> failing_order_{0};  // the last in which a rank's work failed
+  std::atomic<uint64_t> failing_order_{0};  // number of the last order in which a rank called TellFailing
   const ThreadCalls calls_;                 // the loop's thread's
   std::atomic<bool> in_order_{false};       // this rank's work for the last order is under way
   std::atomic<int64_t> hang_limit_{0};      // seconds; 0: none
   bool agreed_ = false;
   bool over_ = false;    // the ranks have parted
-  bool broken_ = false;  // some of them may wait for what will not come
+  bool broken_ = false;  // some ranks may wait for messages that will not come
 
   struct Sign {
     std::string last;
@@ -120,7 +122,7 @@ class Ranks {
   std::thread watch_;
 };
 
-// Does `work` here; where there are other ranks, tells them what `order` makes, and waits until they have done theirs.
+// Does `work` here. With other ranks, sends them the order that `order` returns, and waits until they have done theirs.
 void OnAllRanks(Ranks* ranks, const std::function<nlohmann::ordered_json()>& order, const std::function<void()>& work);
 // The same for work within which the ranks wait for each other.
 void InStepOnAllRanks(Ranks* ranks, const std::function<nlohmann::ordered_json()>& order,

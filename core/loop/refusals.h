@@ -1,4 +1,4 @@
-// The coder's answers without a kernel, and the commonest reason that it gave. Used by the evaluation of policies
+// Counts the coder's answers without a kernel, and the commonest reason for them. Used by the evaluation of policies
 // (loop/evaluate_policy.h) and by `kgrpo-host optimize`.
 #ifndef KGRPO_LOOP_REFUSALS_H
 #define KGRPO_LOOP_REFUSALS_H
@@ -12,7 +12,7 @@ namespace kgrpo {
 class Refusals {
  public:
   void AddKernel() { ++answers_; }
-  // An answer without a kernel; `message`: the coder's.
+  // Adds an answer without a kernel. `message`: the coder's.
   void Add(const std::string& message);
 
   uint64_t answers() const { return answers_; }

@@ -1,4 +1,4 @@
-// How figures of policies are written, as text and as JSON. Used by policy_report.cc and compare_policies.cc.
+// Formats figures of policies, as text and as JSON. Used by policy_report.cc and compare_policies.cc.
 #ifndef KGRPO_LOOP_REPORT_TEXT_H
 #define KGRPO_LOOP_REPORT_TEXT_H
 

@@ -46,10 +46,10 @@ std::vector<ChatMessage> PromptMessages(const PromptTemplate& system, const Prom
   return messages;
 }
 
-// One Collect.
+// The state of one call of Collect.
 class Rollout::Session {
  public:
-  // Of the request's trajectories, those from `begin` to `end`.
+  // Collects the request's trajectories from `begin` up to `end`, which is excluded.
   Session(Rollout& rollout, const RolloutRequest& request, size_t begin, size_t end)
       : rollout_(rollout),
         request_(request),
@@ -104,7 +104,8 @@ class Rollout::Session {
 
   Trajectory& Of(size_t trajectory) { return slots_.at(trajectory - begin_).trajectory; }
 
-  // Sends the next round of each of them that has rounds left on its way, and empties the list. How many it sent.
+  // Starts the next round of each slot that has rounds left, and empties the list. Returns the number of rounds
+  // started.
   size_t BeginRounds(std::vector<Slot*>& ready) {
     std::erase_if(ready, [](const Slot* slot) { return slot->trajectory.done(); });
     for (Slot* slot : ready) BeginRound(*slot);
@@ -134,7 +135,7 @@ class Rollout::Session {
     }
   }
 
-  // A suggestion that needs no policy.
+  // Gives the slot a suggestion that needs no policy, and sends it to the coder.
   void Give(Slot& slot) {
     slot.round.suggestion = GivenSuggestion(slot.trajectory);
     if (request_.encode) {
@@ -165,9 +166,9 @@ class Rollout::Session {
   const RolloutRequest& request_;
   const size_t begin_;
   size_t done_ = 0;         // trajectories
-  std::deque<Slot> slots_;  // a deque: what is in flight stays where it is
-  // Under the shuffle_prompts control a round begins when all have ended theirs, so that there is another one's prompt
-  // of the same round (of the last one that it came to, where its coder failed and it was dropped).
+  std::deque<Slot> slots_;  // a deque: addresses of slots in flight stay valid
+  // Under the shuffle_prompts control a round begins when all trajectories have ended theirs, so that the other
+  // trajectory's prompt is of the same round. For a dropped trajectory it is of the last round that it reached.
   bool lock_step_ = false;
   RoundsInFlight flight_;
 };
@@ -198,7 +199,8 @@ RolloutResult Rollout::Collect(const RolloutRequest& request) {
   return CollectShare(request, *parts_.ranks);
 }
 
-// Shares are consecutive, whole groups of trajectories on one problem where they come out even: they share prompts.
+// Shares are consecutive and do not split a group of trajectories_per_problem, because trajectories of a group share
+// prompts.
 RolloutResult Rollout::CollectShare(const RolloutRequest& request, Ranks& ranks) {
   const Stopwatch watch;
   const size_t together = config_.loop.trajectories_per_problem;
@@ -211,7 +213,7 @@ RolloutResult Rollout::CollectShare(const RolloutRequest& request, Ranks& ranks)
     try {
       own = Session(*this, request, begin_of(ranks.rank()), begin_of(ranks.rank() + 1)).Run();
     } catch (const Error&) {
-      ranks.TellFailing();  // the others need not pay for theirs
+      ranks.TellFailing();  // so that the others stop paying for answers
       throw;
     }
     return ToBytes(TrajectoriesToJson(own.trajectories));

@@ -39,11 +39,11 @@ struct Suggester {
 // The problem that a trajectory works on.
 struct Assignment {
   uint32_t problem = 0;    // index into the problem set
-  uint32_t prompt_of = 0;  // the trajectory whose prompts it is given: its own number, but under shuffle_prompts
+  uint32_t prompt_of = 0;  // the trajectory whose prompts it gets: itself, except under shuffle_prompts
 };
 
-// Where the rounds under way are at a moment: with the policy, which writes suggestions, with the coder, with evaluator
-// and reward, or with the screen (loop/screen.h).
+// Number of rounds in each stage at a moment: at the policy (writing a suggestion), at the coder, at evaluator and
+// reward, or at the screen (loop/screen.h).
 struct RoundsUnderWay {
   size_t policy = 0, coder = 0, evaluator = 0, screen = 0;
   bool operator==(const RoundsUnderWay&) const = default;
@@ -54,34 +54,33 @@ struct RolloutRequest {
   uint64_t step = 0;  // the random streams' key, with the purpose
   Suggester suggester;
   std::vector<Assignment> assignments;  // a trajectory each
-  bool encode = false;  // token ids of prompts and of given suggestions too: for demonstrations; needs the policy
-  // The same step's rollout of an earlier attempt, whose coder answers and evaluations serve again where the trajectory
-  // comes to the same point: so that a resumed run pays no coder twice and takes the same times. May be empty.
+  bool encode = false;  // also token ids of prompts and given suggestions, for demonstrations; needs the policy
+  // The same step's rollout of an earlier attempt. A trajectory that reaches the same state reuses its coder answers
+  // and evaluations, so that a resumed run pays for no answer twice and gets the same times. May be empty.
   std::vector<TrajectoryRecord> recorded;
-  // Collect throws KGRPO_ERROR_UNAVAILABLE once the coder has answered so often with nothing but faults of its own, so
-  // that no more is paid for nothing; 0: whatever it answers.
+  // Collect throws KGRPO_ERROR_UNAVAILABLE once the coder's first most_faults answers are all its own faults, to avoid
+  // paying for more useless answers. 0: no limit.
   size_t most_faults = 0;
-  // Judges new kernels in place of the evaluator, and their rounds land without evaluation and score. Null: none does.
+  // Judges new kernels in place of the evaluator; their rounds land without evaluation and score. Null: no screen.
   Screen* screen = nullptr;
-  // Told how many trajectories are done, of how many of this rank's; on the collecting thread. May be empty.
+  // Receives the number of finished trajectories, and the total, of this rank; on the collecting thread. May be empty.
   std::function<void(size_t done, size_t total)> progress;
-  // Told where the rounds under way are, whenever that has changed, at most every 100 ms; on the collecting thread. May
-  // be empty.
+  // Receives the rounds under way after each change, at most every 100 ms; on the collecting thread. May be empty.
   std::function<void(const RoundsUnderWay& rounds)> under_way;
 };
 
 // "with the policy 12, coder 4, evaluator 3"; empty where nothing is under way.
 std::string UnderWayText(const RoundsUnderWay& rounds);
 
-// Has the request's progress shown on a terminal while it is collected; nothing on a pipe, or for a null console, which
-// outlives the request. `what`: "step 13".
+// Sets the request's callbacks so that its progress is shown on a terminal; does nothing for a pipe or a null console.
+// `console` outlives the request. `what`: "step 13".
 void ShowUnderWay(Console* console, const std::string& what, RolloutRequest* request);
 
 struct RolloutResult {
   std::vector<TrajectoryRecord> trajectories;  // one an assignment, in order
   double seconds = 0;                          // of the clock, for all of it
-  double generate_seconds = 0;                 // of them, with a suggestion being generated
-  double wait_seconds = 0;                     // for devices: of all threads, summed
+  double generate_seconds = 0;                 // of them, while a suggestion was being generated
+  double wait_seconds = 0;                     // waiting for devices, summed over all threads
 };
 
 // The policy's prompt in that state; no system message if its template renders to nothing.
@@ -93,10 +92,11 @@ class Rollout {
   // All of it outlives this.
   Rollout(const PipelineConfig& config, PipelineParts& parts, const ProblemSet& problems, WorkerPool& pool);
 
-  // Throws what the policy, the coder or the evaluator failed with, or KGRPO_ERROR_CANCELLED once the user asked to
-  // stop; nothing is in flight then. Of several ranks the leader calls it, and each collects its share. One thread.
+  // Throws the error of the policy, the coder or the evaluator, or KGRPO_ERROR_CANCELLED once the user asked to stop;
+  // nothing is in flight then. With several ranks only the leader calls it, and each rank collects its share. One
+  // thread.
   RolloutResult Collect(const RolloutRequest& request);
-  // This rank's part of a Collect that the leader has ordered; all trajectories are returned on every rank.
+  // Collects this rank's share of a Collect that the leader has ordered. Returns all ranks' trajectories on every rank.
   RolloutResult CollectShare(const RolloutRequest& request, Ranks& ranks);
 
  private:

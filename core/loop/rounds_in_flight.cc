@@ -75,7 +75,7 @@ void RoundsInFlight::Evaluate(Slot& slot) {
 }
 
 std::vector<RoundsInFlight::Slot*> RoundsInFlight::Landed() {
-  std::optional<PluginCall> generation;  // so that a policy that never answers is found (loop/hang.h)
+  std::optional<PluginCall> generation;  // lets loop/hang.h find a policy that never answers
   size_t awaited = 0;
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -92,7 +92,7 @@ std::vector<RoundsInFlight::Slot*> RoundsInFlight::Landed() {
   }
 }
 
-// The loop's thread, which holds the lock.
+// Called on the loop's thread with the lock held.
 void RoundsInFlight::TellUnderWay(std::unique_lock<std::mutex>& lock) {
   if (!request_.under_way) return;
   const size_t policy = generating_ + waiting_.size();
@@ -120,7 +120,7 @@ void RoundsInFlight::Abandon() {
     if (parts_.policy != nullptr) parts_.policy->Cancel();
     parts_.coder->Cancel();
   } catch (...) {
-    // The first failure is the one to tell; this one only means that the answers take their time.
+    // Keep the first failure; without Cancel the answers only take longer.
   }
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return in_flight_ == 0; });
@@ -128,7 +128,7 @@ void RoundsInFlight::Abandon() {
 
 // ---- any thread
 
-// Slots that count as generating.
+// Sends slots to the policy; generating_ already counts them.
 void RoundsInFlight::Submit(const std::vector<Slot*>& slots) {
   if (slots.empty()) return;
   std::vector<Policy::GenerateRequest> requests;
@@ -155,7 +155,7 @@ void RoundsInFlight::Submit(const std::vector<Slot*>& slots) {
   }
 }
 
-// A place in the policy is free: the next that waits takes it.
+// Frees a place in the policy, and submits the next waiting slot.
 void RoundsInFlight::GenerationEnded() {
   std::vector<Slot*> next;
   {
@@ -221,7 +221,7 @@ void RoundsInFlight::SendToCoder(Slot& slot) {
             return Fail(std::current_exception());
           }
           slot.round.answer = *std::move(answer);
-          slot.round.answer.text.clear();  // of any size, and nobody's concern here
+          slot.round.answer.text.clear();  // it may be large, and the loop does not use it
           Judge(slot);
         });
   } catch (...) {
@@ -230,7 +230,8 @@ void RoundsInFlight::SendToCoder(Slot& slot) {
   }
 }
 
-// The recorded round that this one repeats, if there is one: same place, same kernel, same words.
+// Returns the recorded round that this one repeats: same problem and round number, same kernels, suggestion and tokens.
+// Null: none.
 const RoundRecord* RoundsInFlight::Recorded(const Slot& slot) const {
   const uint64_t number = slot.trajectory.record().trajectory;
   if (number >= request_.recorded.size()) return nullptr;
@@ -292,7 +293,7 @@ void RoundsInFlight::Score(Slot& slot) {
   OnWorker(slot, [this, &slot] { slot.trajectory.Score(slot.round, *parts_.reward); });
 }
 
-// Runs the last part of a round on the pool: it may block.
+// Runs the last part of a round on the pool, because it may block.
 template <typename Work>
 void RoundsInFlight::OnWorker(Slot& slot, Work work) {
   pool_.Submit([this, &slot, work] {
@@ -305,13 +306,13 @@ void RoundsInFlight::OnWorker(Slot& slot, Work work) {
   });
 }
 
-// Nobody will look at what comes of the rounds in flight.
+// True if the results of rounds in flight are no longer needed.
 bool RoundsInFlight::StopsEarly() {
   const std::lock_guard lock(mutex_);
   return abandoned_ || failure_ != nullptr;
 }
 
-// The slot is the loop thread's again.
+// Returns the slot to the loop's thread.
 void RoundsInFlight::Land(Slot& slot) {
   const std::lock_guard lock(mutex_);
   --in_flight_;

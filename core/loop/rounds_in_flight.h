@@ -1,9 +1,9 @@
 // Rounds under way: the policy writes the suggestion, the coder the kernel, the evaluator judges it, the reward scores
-// it. Each round passes through these stages independently of the others. Used by loop/rollout.cc, whose thread calls
-// this.
+// it. Each round passes through these stages independently of the others. Used by loop/rollout.cc and loop/optimize.cc,
+// from one thread.
 //
-// That thread owns the slots. A slot in flight belongs to the thread that works on it (the policy's or the coder's
-// callback, then a worker), and is returned under the mutex.
+// The calling thread owns the slots. A slot in flight belongs to the thread that works on it (the policy's or the
+// coder's callback, then a worker), and goes back to the calling thread under the mutex.
 #ifndef KGRPO_LOOP_ROUNDS_IN_FLIGHT_H
 #define KGRPO_LOOP_ROUNDS_IN_FLIGHT_H
 
@@ -37,7 +37,7 @@ class RoundsInFlight {
     explicit Slot(Trajectory t) : trajectory(std::move(t)) {}
     Trajectory trajectory;
     RoundRecord round;                    // the one under way
-    std::optional<Evaluation> screening;  // by RolloutRequest::screen: of a new kernel
+    std::optional<Evaluation> screening;  // of a new kernel, by RolloutRequest::screen
     // Borrowed by the coder's request while it is in flight.
     EvaluationView current = Evaluation().ToC();
     kgrpo_coder_request request{};
@@ -46,22 +46,22 @@ class RoundsInFlight {
   // All of it outlives this.
   RoundsInFlight(const PipelineConfig& config, PipelineParts& parts, WorkerPool& pool, const RolloutRequest& request);
 
-  // Sends rounds whose prompt is encoded to the policy, at most loop.generation_batch at once, and then on. Slots stay
-  // where they are until they have landed.
+  // Sends rounds with encoded prompts to the policy, at most loop.generation_batch at once, and then through the other
+  // stages. Slots must not move in memory until they have landed.
   void Suggest(const std::vector<Slot*>& slots);
-  // Sends a round whose suggestion is given to the coder, and then on.
+  // Sends a round that has a suggestion to the coder, and then through the other stages.
   void Implement(Slot& slot);
-  // Sends a round that landed with a screening to the evaluator, and then on.
+  // Sends a round that landed with a screening to the evaluator and the reward.
   void Evaluate(Slot& slot);
 
-  // Waits until rounds have landed: they have answer, evaluation and score. Throws what a plugin failed with, or
-  // KGRPO_ERROR_CANCELLED once the user asked to stop.
+  // Waits until rounds have landed, and returns them, with answer, evaluation and score. Throws the error of a plugin
+  // that failed, or KGRPO_ERROR_CANCELLED once the user asked to stop.
   std::vector<Slot*> Landed();
 
-  // After an error: nothing new starts, and what is in flight is waited for.
+  // For use after an error: starts nothing new, cancels the policy and the coder, and waits for all rounds in flight.
   void Abandon();
 
-  // Seconds in which at least one suggestion was being generated; once nothing is in flight.
+  // Seconds in which at least one suggestion was being generated. Call once nothing is in flight.
   double generate_seconds() const { return generate_seconds_; }
 
  private:
@@ -96,10 +96,10 @@ class RoundsInFlight {
   double generate_seconds_ = 0;
   size_t in_flight_ = 0;  // rounds sent and not landed
   size_t coding_ = 0;     // of them, those with the coder
-  RoundsUnderWay told_;   // the last that request_.under_way was told
+  RoundsUnderWay told_;   // the last value passed to request_.under_way
   std::chrono::steady_clock::time_point told_at_;
   bool abandoned_ = false;
-  bool any_use_ = false;  // an answer was no fault of the coder's own
+  bool any_use_ = false;  // some answer was not a fault of the coder's own
   CoderFaults faults_;
   std::exception_ptr failure_;  // the first
 };

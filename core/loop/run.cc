@@ -38,7 +38,7 @@ double Now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Everything of a run that lives as long as it does.
+// The state of one call of Run.
 class Runner {
  public:
   Runner(const PipelineConfig& config, PipelineParts& parts, RunProblems& problems, const RunFolder& folder,
@@ -95,7 +95,7 @@ class Runner {
   void Open() {
     if (options_.console != nullptr) ShowHeader(*options_.console, config_, parts_, problems_, folder_);
     std::string notice = options_.notice;
-    HideKeys(&notice);  // of output_dir, which takes any text
+    HideKeys(&notice);  // output_dir may hold any text
     Note(notice);
     for (const std::string& note : notes_) Note(note);
     bool damaged = false;
@@ -136,7 +136,7 @@ class Runner {
     }
   }
 
-  // Reads the checkpoint's files; a failure tells how to go on without them.
+  // Runs `read`, which reads the checkpoint's files. Adds to an error how to resume from an older checkpoint.
   void OrWayOn(const std::function<void()>& read) {
     try {
       read();
@@ -160,7 +160,7 @@ class Runner {
           models_.ReferenceFrozen();
         }
         begin_seconds_ = beginning.seconds();
-        spending_ = ReadSpending(database_, done_);  // that for demonstrations included
+        spending_ = ReadSpending(database_, done_);  // includes demonstrations
         for (uint64_t step = done_ + 1; step <= last; ++step) {
           if (CancelledNow()) return;
           RunStep(step);
@@ -174,8 +174,8 @@ class Runner {
     const Stopwatch watch;
     at_ = step;
     NoteStepUnderWay(step);
-    parts_.take_metrics();                               // what plugins pushed before the step is no part of it
-    const auto shared = std::make_shared<StepRecord>();  // with the observers, once it is recorded
+    parts_.take_metrics();                               // discards metrics that plugins pushed before the step
+    const auto shared = std::make_shared<StepRecord>();  // shared with the observers once it is recorded
     StepRecord& record = *shared;
     record.step = step;
     record.stage = stage_->index();
@@ -187,7 +187,7 @@ class Runner {
     });
     if (begin_seconds_) metrics["time/begin_stage"] = *std::exchange(begin_seconds_, std::nullopt);
     if (record_seconds_) metrics["time/record"] = *std::exchange(record_seconds_, std::nullopt);
-    if (CheckpointDue(step)) best_->Start();  // where the stage had no rollouts; else nothing is left
+    if (CheckpointDue(step)) best_->Start();  // for stages without rollouts; otherwise nothing is pending
     if (heldout_ && step % config_.evaluation.every == 0) Measure(step, record, metrics);
     const Stopwatch judging;
     const JudgedKernels judged = best_->Finish();
@@ -198,15 +198,15 @@ class Runner {
     metrics[kLostCostMetric] = spending_.lost_cost;
     for (const auto& [name, value] : parts_.take_metrics()) metrics.emplace(name, value);
     metrics["step_time"] = watch.seconds();
-    // From the records, not from the metrics, which a trainer may name alike.
+    // Taken from the records: a trainer may report a metric of the same name.
     record.reward_mean = MeanReward(record.trajectories);
     record.finished_at = Now();
     for (const auto& [name, value] : metrics) record.metrics.push_back({name, value});
 
     const Stopwatch recording;
     double checkpointing = 0;
-    // The database first: a checkpoint never stands for a step that is not in it. What is written from the record
-    // comes before the checkpoint too, so that a resumed run need not look for what an earlier one left out.
+    // The database comes first: no checkpoint may be of a step that is not in the database. Files made from the record
+    // come before the checkpoint too, so that a resumed run need not check for missing ones.
     database_.WriteStep(record, judged);
     WriteRollouts(folder_.rollouts(), record);
     for (const BestKernel& kernel : judged.best) WriteBestKernel(folder_.kernels(), kernel);
@@ -230,8 +230,8 @@ class Runner {
     if (done_ < total_) stage_->CheckAnswers(record);
   }
 
-  // Of the step `done_`. Returns the seconds that it took. A resumed run tells no step up to its checkpoint again, so
-  // the observers are told of them first.
+  // Writes the checkpoint of the step `done_`, and returns the seconds that it took. Drains the observers first: a
+  // resumed run does not report steps up to its checkpoint again.
   double WriteCheckpoint() {
     observers_.Drain();
     Pass(options_.faults, "observers: told");
@@ -242,7 +242,7 @@ class Runner {
     return seconds;
   }
 
-  // Kernels of the last steps whose judging was stopped.
+  // Judges the kernels of the last steps, whose judging was stopped.
   void JudgeWhatIsLeft() {
     if (database_.LastJudging(done_) == done_) return;
     if (parts_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
@@ -258,7 +258,7 @@ class Runner {
     return (every > 0 && step % every == 0) || step == total_;
   }
 
-  // Held-out episodes with the policy as it is now. A user's stop leaves them out: the step itself is done.
+  // Plays held-out episodes with the current policy. A user's stop skips them, since the step itself is done.
   void Measure(uint64_t step, StepRecord& record, MetricMap& metrics) {
     RolloutRequest request = HeldoutRequest(config_, heldout_->families(), step, config_.evaluation.episodes, {});
     request.recorded = database_.ReadStep(Purpose::kHeldout, step);
@@ -274,7 +274,8 @@ class Runner {
     metrics["time/heldout"] = watch.seconds();
   }
 
-  // The checkpoint that a run which ends with `error` can be resumed from, in words.
+  // Writes a checkpoint of the last whole step, if that is possible. Describes the checkpoint that the run, which ends
+  // with `error`, can be resumed from.
   std::string KeepCheckpoint(const Error& error) {
     const std::optional<CheckpointState> last = models_.Last();
     std::string failed;
@@ -292,7 +293,7 @@ class Runner {
     return failed + kNoCheckpoint;
   }
 
-  // The end of a run that did not reach its end: with a checkpoint of the last whole step, where that can be had.
+  // Ends a run early, with a checkpoint of the last whole step where that is possible.
   RunOutcome Stopped(const Error& error) {
     if (cannot_go_on_) throw error;
     const bool cancelled = error.code() == KGRPO_ERROR_CANCELLED;
@@ -300,13 +301,13 @@ class Runner {
     TakeSpending(*parts_.coder, &spending_);
     try {
       KeepCost(database_, &spending_);
-    } catch (const Error& failure) {  // a full disk: the first error counts
+    } catch (const Error& failure) {  // for example a full disk; report the first error
       spdlog::error("what the coder has cost cannot be recorded: {}", failure.what());
     }
     const bool again = kept.ends_with(kNoCheckpoint);
-    // The message of a coder's own limit says what it has cost.
+    // The message of a coder's own limit includes the cost.
     if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(spending_);
-    // What a plugin calls invalid stays so: without a checkpoint there is nothing that a corrected file would lose.
+    // An invalid input needs a corrected file; without a checkpoint, starting again loses nothing.
     if (again && error.code() == KGRPO_ERROR_INVALID) {
       kept += "; correct the pipeline file and start the run again";
     } else {
@@ -325,7 +326,7 @@ class Runner {
     return outcome;
   }
 
-  // Samples are drawn by a problem's place in the list, so a resumed run needs the list that it began with.
+  // Problems are drawn by their index in the list, so a resumed run needs the list that it began with.
   void RequireSameProblems(Purpose purpose, const ProblemSet& problems) {
     std::vector<std::string> names;
     for (size_t i = 0; i < problems.size(); ++i) names.push_back(problems[i].name);
@@ -369,7 +370,7 @@ class Runner {
   Observers observers_;
   std::optional<Rollout> heldout_rollout_;
   std::optional<BestKernels> best_;
-  std::optional<CheckpointState> checkpoint_;  // that the run goes on from
+  std::optional<CheckpointState> checkpoint_;  // the one that the run resumes from
   std::unique_ptr<Stage> stage_;
   std::optional<double> begin_seconds_;   // what beginning the stage took, until a step's metrics hold it
   std::optional<double> record_seconds_;  // what recording the last step took, until a step's metrics hold it

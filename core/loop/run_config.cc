@@ -14,7 +14,7 @@ void CheckRunConfig(const PipelineConfig& config, const PipelineParts& parts) {
 }
 
 std::string RoundsMistake(const std::string& of, const std::vector<std::pair<std::string, uint64_t>>& factors) {
-  constexpr uint64_t kMostRounds = 1'000'000;  // what fits in memory, and in a lifetime
+  constexpr uint64_t kMostRounds = 1'000'000;  // more would not fit in memory
   uint64_t product = 1;
   bool too_many = false;
   for (const auto& [name, factor] : factors) {

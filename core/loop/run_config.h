@@ -14,17 +14,17 @@
 
 namespace kgrpo {
 
-// Throws KGRPO_ERROR_INVALID where the run makes no sense.
+// Throws KGRPO_ERROR_INVALID with the first mistake.
 void CheckRunConfig(const PipelineConfig& config, const PipelineParts& parts);
 
-// Why a run of this file makes no sense, whatever its parts are. Empty: nothing is wrong.
+// Returns the first mistake of the file that does not depend on its plugins; empty if there is none.
 std::string FileMistake(const PipelineConfig& config);
 
-// Why the product of `factors`, each with its name, is more rounds than are collected at once; `of` names what for. All
-// of them are kept in memory. Empty: they are not too many.
+// Returns a message where the product of `factors`, each with its name, exceeds the number of rounds collected at once,
+// all of which stay in memory; else empty. `of` names the purpose: "a step".
 std::string RoundsMistake(const std::string& of, const std::vector<std::pair<std::string, uint64_t>>& factors);
 
-// Why a stage cannot be run with this coder: it draws suggestions from a list, and the coder has none. Empty: all can.
+// Returns a message where a stage draws suggestions from the coder's list, and the coder has none; else empty.
 std::string SuggestionsMistake(const PipelineConfig& config, const Coder& coder);
 
 }  // namespace kgrpo

@@ -16,7 +16,7 @@ bool Measures(const PipelineConfig& config) {
   return config.evaluation.every > 0 && !config.heldout_problems.empty();
 }
 
-// Counts the problems that are opened; the first training problem is the first.
+// Returns a function that counts opened problems, and reports 0 at once.
 std::function<void()> Counter(const PipelineConfig& config, const RunProblems::Opening& opening) {
   if (!opening) return {};
   const size_t total = config.train_problems.size() + (Measures(config) ? config.heldout_problems.size() : 0);

@@ -15,21 +15,20 @@
 
 namespace kgrpo {
 
-// The problems of a run, opened, and the threads that judge its kernels. Made before the run's folder: a problem that
-// is broken, or a configuration that makes no sense, then costs nobody the run that --overwrite would delete. The parts
-// outlive it.
+// The problems of a run, opened, and the threads that judge its kernels. Made before the run's folder, so that a broken
+// problem or a wrong configuration fails before --overwrite deletes the old run. The parts outlive it.
 struct RunProblems {
-  // `opening` is told how many are open, of how many: from any thread, one at a time.
+  // Receives the number of open problems and the total: from any thread, one call at a time.
   using Opening = std::function<void(size_t open, size_t total)>;
 
   RunProblems(const PipelineConfig& config, PipelineParts& parts, const Opening& opening = {});
 
   WorkerPool pool;
   ProblemSet train;
-  std::optional<ProblemSet> heldout;  // where the run measures on them
-  std::vector<std::string> notes;     // for its user: what was left out, and what the run can go on with
+  std::optional<ProblemSet> heldout;  // set where the run measures on held-out problems
+  std::vector<std::string> notes;     // for the user: problems left out, and warnings
 
-  // Of all problems, a line each: what the ranks of a run must have in common.
+  // Returns the names of all problems, one a line. They must be equal on all ranks of a run.
   std::string Names() const;
 
  private:

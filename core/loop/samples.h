@@ -14,8 +14,8 @@ namespace kgrpo {
 // One round as a sample, which borrows the record's arrays.
 kgrpo_sample MakeSample(const TrajectoryRecord& trajectory, const RoundRecord& round);
 
-// Calls `use(trajectory, round)` for each round that is a sample, in the order of the samples. A completion without
-// tokens is none: it holds nothing that could be made likelier.
+// Calls `use(trajectory, round)` for each round that is a sample, in the order of the samples. A round whose completion
+// has no tokens is not a sample: it has no probability to change.
 template <typename Trajectories, typename Use>
 void ForEachSample(Trajectories& trajectories, Use use) {
   for (auto& trajectory : trajectories) {
@@ -28,7 +28,7 @@ void ForEachSample(Trajectories& trajectories, Use use) {
 // The rounds of all trajectories, trajectory after trajectory. Samples borrow the records' arrays.
 std::vector<kgrpo_sample> MakeSamples(const std::vector<TrajectoryRecord>& trajectories);
 
-// The shuffle_rewards control: (reward, idle reward) pairs change places among the samples, by a keyed permutation.
+// The shuffle_rewards control: permutes (reward, idle reward) pairs among the samples, keyed by seed and step.
 void ShuffleRewards(std::vector<kgrpo_sample>& samples, uint64_t seed, uint64_t step);
 
 }  // namespace kgrpo

@@ -13,7 +13,7 @@
 namespace kgrpo {
 namespace {
 
-// What to do about a screen that is of no use here.
+// Advice for a screen that cannot be used.
 constexpr const char* kInstead =
     "name another evaluator by --screen PLUGIN, or judge every kernel by the run's own evaluator with --screen none";
 

@@ -18,9 +18,9 @@ namespace kgrpo {
 namespace {
 
 constexpr const char* kTrainerState = "trainer.state";
-constexpr size_t kUselessSteps = 3;  // in a row, of the coder's faults alone: then a run ends
+constexpr size_t kUselessSteps = 3;  // steps in a row with only faults of the coder, after which a run ends
 
-// Errors of `work` name the file.
+// Runs `work`, and adds the file's name to its errors.
 template <typename Work>
 void NamingFile(const std::filesystem::path& file, Work&& work) {
   try {
@@ -92,7 +92,7 @@ void Stage::Restore(const std::filesystem::path& checkpoint) {
 void Stage::Save(const std::filesystem::path& checkpoint) {
   std::ofstream state(checkpoint / kTrainerState, std::ios::binary);
   NamingFile(checkpoint / kTrainerState, [&] {
-    // Ranks that wait for each other while they save must come to the end, whatever becomes of the file.
+    // Ranks wait for each other while they save, so this rank must finish the save even if writing the file fails.
     const bool keep_going = parts_.ranks != nullptr;
     InStepOnAllRanks(
         parts_.ranks, [&] { return SaveOrder(index_); }, [&] { trainer_.SaveState(state, keep_going); });
@@ -128,7 +128,7 @@ void Stage::GetDemonstrations() {
     if (console_ != nullptr)
       request.progress = [this](size_t done, size_t total) { console_->Progress("trajectories", done, total); };
     trajectories = rollout_.Collect(request).trajectories;
-    // Before they are kept, so that a resumed run asks again.
+    // Checked before they are recorded, so that a resumed run asks again.
     const std::string useless = coder_faults_.Add(trajectories, 1);
     if (!useless.empty()) Note(useless);
     database_.WriteDemonstrations(first_step_, trajectories);

@@ -24,8 +24,8 @@ namespace kgrpo {
 
 class Stage {
  public:
-  // `first_step`: of the whole run, from 1. `console`: where the user is told of what goes wrong and of how far it is;
-  // may be null. All references outlive this.
+  // `first_step`: of the whole run, from 1. `console`: shows problems and progress to the user; may be null. All
+  // references outlive this.
   Stage(const PipelineConfig& config, PipelineParts& parts, Rollout& rollout, const ProblemSet& problems,
         RunDatabase& database, size_t index, uint64_t first_step, Console* console);
 
@@ -36,23 +36,25 @@ class Stage {
   // Starts the stage: freezes the reference if the trainer compares with one, and collects demonstrations if it
   // imitates. Returns whether the reference was frozen.
   bool Begin();
-  // Goes on in the middle of the stage: the policy's copies are loaded already.
+  // Resumes in the middle of the stage. The policy's copies are loaded already.
   void Restore(const std::filesystem::path& checkpoint);
-  // The trainer's part of a checkpoint.
+  // Writes the trainer's part of a checkpoint.
   void Save(const std::filesystem::path& checkpoint);
 
   // One step: collects what the trainer wants and lets it update the policy. Fills the record's trajectories, metrics
-  // and optimiser steps. `before_training` runs once the rollout is in: what it starts overlaps with the update.
+  // and optimiser steps. Calls `before_training` between rollout and update: work that it starts overlaps with the
+  // update.
   void Step(uint64_t step, StepRecord& record, MetricMap& metrics,
             const std::function<void(const StepRecord&)>& before_training);
 
-  // True from when an update starts until its step is recorded (or the update says that the policy is as good as it
-  // was): no checkpoint may be made of the policy then.
+  // True from the start of an update until its step is recorded, or until the update fails with KGRPO_ERROR_NOT_FINITE,
+  // which leaves the policy unchanged. Write no checkpoint while it is true.
   bool policy_in_doubt() const { return policy_in_doubt_; }
-  // The step that the policy has learned from is in the database.
+  // Call once the step that the policy has learned from is in the database.
   void StepRecorded() { policy_in_doubt_ = false; }
-  // Tells the user where the coder's answers of that step were of no use; throws KGRPO_ERROR_UNAVAILABLE where those of
-  // several steps in a row were. For a step that is recorded: a run that is resumed goes on after it and asks anew.
+  // Tells the user if all of the coder's answers of that step were useless. Throws KGRPO_ERROR_UNAVAILABLE where all of
+  // several steps in a row were faults of the coder. Call it after the step is recorded: a resumed run then continues
+  // after it with new requests.
   void CheckAnswers(const StepRecord& record);
 
  private:
@@ -72,11 +74,11 @@ class Stage {
   Trainer& trainer_;
   kgrpo_trainer_source source_;
   CoderFaults coder_faults_;
-  std::optional<Demonstrations> demonstrations_;  // where the trainer imitates
+  std::optional<Demonstrations> demonstrations_;  // set where the trainer imitates
   bool policy_in_doubt_ = false;
 };
 
-// Begins the stage of that index, as this rank's part of it.
+// Begins the trainer of that stage on this rank.
 void BeginTrainer(const PipelineConfig& config, PipelineParts& parts, size_t stage);
 // Reads a trainer's part of a checkpoint. Errors name the file.
 void RestoreTrainer(Trainer& trainer, const std::filesystem::path& state);

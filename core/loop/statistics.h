@@ -20,17 +20,17 @@ double GeometricMean(std::span<const double> values);  // of positive values
 
 struct Interval {
   double value = 0;
-  double low = 0, high = 0;  // not numbers where there is nothing to tell them from
+  double low = 0, high = 0;  // NaN where a group has a single value
 };
 
-// The percentile bootstrap of a statistic, of 95% unless `error` says otherwise: `groups` are resampled within
-// themselves (episodes within their problem), so that the interval speaks of other episodes on the same problems; a
-// group of one value has no spread to tell, and then there is no interval. Draws are keyed by (seed, stream).
+// Percentile bootstrap interval of a statistic, at level 1 - `error`. Values are resampled within their group (episodes
+// within their problem), so the interval covers other episodes on the same problems. There is no interval where a group
+// has a single value: its spread is unknown. Draws are keyed by (seed, stream).
 Interval Bootstrap(const std::vector<std::vector<double>>& groups, uint64_t seed, std::string_view stream,
                    const std::function<double(std::span<const double>)>& statistic, size_t resamples = 2000,
                    double error = 0.05);
 
-// How often each label occurs.
+// Counts of labels.
 class Tally {
  public:
   void Add(const std::string& label) { ++counts_[label], ++total_; }
@@ -40,7 +40,7 @@ class Tally {
     return found == counts_.end() ? 0 : found->second;
   }
   size_t distinct() const { return counts_.size(); }
-  std::string favourite() const;  // the most frequent; of several the first by name
+  std::string favourite() const;  // the most frequent label; in a tie the first by name
   double favourite_share() const;
   double entropy() const;  // of the shares, in nats
 

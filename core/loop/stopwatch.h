@@ -8,7 +8,7 @@
 
 namespace kgrpo {
 
-// Seconds of the clock since it was made.
+// Wall-clock seconds since construction.
 class Stopwatch {
  public:
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
@@ -17,7 +17,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// The time of a call on the calling thread: its work, and its wait for a device.
+// Splits the time since construction, on the calling thread, into work and waiting for a device.
 class CallTime {
  public:
   explicit CallTime(const PipelineParts& parts) : parts_(parts), waited_before_(parts.seconds_waited()) {}

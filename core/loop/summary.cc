@@ -16,7 +16,7 @@
 namespace kgrpo {
 namespace {
 
-constexpr uint64_t kAllSteps = ~uint64_t{0} >> 2;  // SQLite's numbers have a sign, and one is added to it
+constexpr uint64_t kAllSteps = ~uint64_t{0} >> 2;  // SQLite's integers are signed, and queries add 1 to it
 
 std::string Fixed(double value, int digits) {
   char text[64];
@@ -28,7 +28,7 @@ std::string Percent(size_t count, size_t of) {
   return Fixed(of == 0 ? 0 : 100 * static_cast<double>(count) / static_cast<double>(of), 0) + "%";
 }
 
-// The run's time by part, a row each; docs/loop.md says which are of the clock and which are sums over threads.
+// The run's time by part, a row each; docs/loop.md lists which are wall-clock times and which are sums over threads.
 void ShowTimes(Console& console, RunDatabase& database, size_t steps) {
   std::vector<std::vector<std::string>> rows;
   const auto add = [&](const std::string& name, double seconds) {
@@ -175,8 +175,8 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
                  "  " + Sparkline(rewards, 60));
   }
 
-  // Of each problem: its best verified kernel, and what the policy suggests for it now (in the last steps that drew
-  // it).
+  // The table has, for each problem, its best verified kernel and the favourite suggestion of the 5 steps up to the
+  // last one with rollouts.
   std::map<std::string, Tally> suggested, applied;
   uint64_t looked_at = 0;
   for (uint64_t step = last_rollout; step > 0 && looked_at < 5; --step, ++looked_at) {

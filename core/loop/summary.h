@@ -1,4 +1,4 @@
-// A run's messages: at its beginning the configuration in force; a line a step; at its end the reward and each
+// A run's messages: the configuration at the beginning, one line for each step, and at the end the reward and each
 // problem's result. Used by loop/run.cc.
 #ifndef KGRPO_LOOP_SUMMARY_H
 #define KGRPO_LOOP_SUMMARY_H

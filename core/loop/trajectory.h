@@ -22,7 +22,7 @@ class Trajectory {
   Trajectory(uint64_t number, uint32_t problem_index, const OpenProblem& problem, const LoopConfig& loop);
 
   bool done() const { return !record_.dropped.empty() || record_.rounds_done.size() == record_.rounds; }
-  uint32_t round() const { return static_cast<uint32_t>(record_.rounds_done.size()); }  // the one to play, from 0
+  uint32_t round() const { return static_cast<uint32_t>(record_.rounds_done.size()); }  // the next one to play, from 0
 
   const OpenProblem& problem() const { return *problem_; }
   const Evaluation& current() const { return current_; }  // of code B
@@ -33,20 +33,22 @@ class Trajectory {
   bool Suggested(const std::string& suggestion) const;  // in an earlier round
 
   PromptState Prompt(const MetricRegistry* metrics) const;
-  // Before its first round: begins at another correct kernel than the reference.
+  // Call before the first round: starts from another correct kernel than the reference.
   void StartFrom(const std::string& source, const Evaluation& evaluation);
-  // A copy that goes on by itself, under another number.
+  // Returns an independent copy under another number.
   Trajectory Fork(uint64_t number) const;
-  // A copy that has only the rounds whose kernels it went on from, numbered anew: the others took none of its rounds.
+  // Returns a copy with only the applied rounds, renumbered, so that rounds without effect do not count towards its
+  // limit.
   Trajectory AppliedAlone() const;
 
-  // For the record: it is given the prompts of a trajectory on that other problem.
+  // Records that this trajectory gets the prompts of one on that other problem.
   void SetPromptedAs(const std::string& problem) { record_.prompted_as = problem; }
 
-  // Scores a round whose answer and evaluation are in; not one that Finish will drop. [any thread, blocking]
+  // Scores a round that has its answer and evaluation. Does nothing for a round that Finish will drop. [any thread,
+  // blocking]
   void Score(RoundRecord& round, const Reward& reward) const;
 
-  // Ends a round that is scored: moves the state on, keeps it. When the coder failed and the loop drops such
+  // Ends a scored round: advances the state, and keeps the round. When the coder failed and the loop drops such
   // trajectories, the trajectory ends here instead, without this round.
   void Finish(RoundRecord round);
 
@@ -63,16 +65,16 @@ class Trajectory {
   TrajectoryRecord record_;
 };
 
-// Sets what a reward makes of a round whose answer and evaluation are in. `current`: of the kernel that the round
-// started from. `before`: the trajectory with its earlier rounds. Without `idle` the round's idle_reward stays as it
-// is. [any thread, blocking]
+// Sets the reward, its parts and the idle reward of a round that has its answer and evaluation. `current`: of the
+// kernel that the round started from. `before`: the trajectory with its earlier rounds. Without `idle`, leaves
+// idle_reward unchanged. [any thread, blocking]
 void ScoreRound(const Reward& reward, const Evaluation& baseline, const Evaluation& current,
                 const TrajectoryRecord& before, RoundRecord* round, bool idle = true);
 
-// True if the coder gave no kernel for a fault of its own, and not of the suggestion.
+// True if the coder gave no kernel because of a fault of its own, not of the suggestion.
 bool CoderFailed(const CoderAnswer& answer);
 
-// Hands every answer of the coder's to `use`: of the rounds, and of those that trajectories were dropped for.
+// Calls `use` with every answer of the coder, including those for which trajectories were dropped.
 template <typename Use>
 void ForEachAnswer(const std::vector<TrajectoryRecord>& trajectories, Use use) {
   for (const TrajectoryRecord& trajectory : trajectories) {

@@ -1,5 +1,5 @@
-// Which suggestions of the coder's list were not tried yet on which kernel of a search. Used by loop/optimize.cc where
-// a policy suggests nothing new any more.
+// Tracks the suggestions of the coder's list that were not tried yet on each kernel of a search. Used by
+// loop/optimize.cc once a policy suggests nothing new.
 #ifndef KGRPO_LOOP_UNTRIED_H
 #define KGRPO_LOOP_UNTRIED_H
 
@@ -21,20 +21,20 @@ class Untried {
   // `start`: a trajectory before its first round.
   Untried(std::vector<std::string> list, const Trajectory& start);
 
-  // A round that has an outcome, and the trajectory after it.
+  // Adds a round that has an outcome. `after`: the trajectory after it.
   void Add(const RoundRecord& round, const Trajectory& after);
 
   struct Choice {
     const Trajectory* from;  // valid until the next Add
     std::string suggestion;
   };
-  // What to try next, at most `most`: on the start alone until all was tried there, then on the `beam` fastest kernels,
-  // at most `samples` on each, in an order drawn by (seed, wave). Empty where nothing is left.
+  // Returns at most `most` choices to try next: on the start alone until all were tried there, then on the `beam`
+  // fastest kernels, at most `samples` on each. Their order is drawn by (seed, wave). Empty where nothing is left.
   std::vector<Choice> Next(uint64_t most, uint64_t beam, uint64_t samples, uint64_t seed, uint64_t wave) const;
 
  private:
   struct Kernel {
-    Trajectory trajectory;  // its applied rounds alone: those without effect cost it no round
+    Trajectory trajectory;  // with applied rounds only: those without effect do not count
     std::set<std::string> tried;
   };
 

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Arrays as bytes: a step's token ids and log-probabilities are most of what is sent.
+// Arrays are sent as bytes: token ids and log-probabilities are most of a message.
 template <typename T>
 Json Binary(const T* values, size_t count) {
   std::vector<uint8_t> bytes(count * sizeof(T));

@@ -1,5 +1,5 @@
 // Serialisation of the messages between ranks: rollouts to collect, trajectories, samples. Used by loop/ranks.h's
-// users; both ends are of one version, so nothing here is a file format.
+// users; both ends have the same version, so this is not a stable format.
 #ifndef KGRPO_LOOP_WIRE_H
 #define KGRPO_LOOP_WIRE_H
 
@@ -16,7 +16,7 @@
 
 namespace kgrpo {
 
-// All but what a run's database does not keep either (CoderAnswer.estimated).
+// Leaves out RoundRecord.outcome, which the trainer sets later.
 nlohmann::ordered_json TrajectoriesToJson(const std::vector<TrajectoryRecord>& trajectories);
 std::vector<TrajectoryRecord> TrajectoriesFromJson(const nlohmann::ordered_json& json);
 
@@ -32,7 +32,7 @@ struct OwnedSamples {
 nlohmann::ordered_json SamplesToJson(std::span<const kgrpo_sample> samples);
 OwnedSamples SamplesFromJson(const nlohmann::ordered_json& json);
 
-// The orders that the leader gives; loop/follower.h does them.
+// The orders of the leader; loop/follower.h carries them out.
 nlohmann::ordered_json LoadOrder(kgrpo_policy_copy copy, const std::filesystem::path& folder);
 nlohmann::ordered_json BeginOrder(size_t stage, bool freeze);
 nlohmann::ordered_json RestoreOrder(size_t stage, const std::filesystem::path& state);

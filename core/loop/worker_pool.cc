@@ -23,8 +23,7 @@ WorkerPool::~WorkerPool() {
 void WorkerPool::Submit(std::function<void()> work) {
   const std::lock_guard lock(mutex_);
   queue_.push_back(std::move(work));
-  wake_
-      .notify_one();  // under the lock: once it is released the work may end, and whoever waits for it destroy the pool
+  wake_.notify_one();  // under the lock: after its release the work may end, and its waiter may destroy the pool
 }
 
 void WorkerPool::ForEach(size_t count, const std::function<void(size_t)>& body) {

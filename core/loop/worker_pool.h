@@ -21,8 +21,8 @@ class WorkerPool {
   // `work` must not throw. Any thread.
   void Submit(std::function<void()> work);
 
-  // Runs `body(i)` for each i below `count` on the pool, waits, and throws what the lowest failing i threw. Not from a
-  // thread of the pool.
+  // Runs `body(i)` for each i below `count` on the pool, waits for all, and throws the exception of the lowest i that
+  // failed. Not from a thread of the pool.
   void ForEach(size_t count, const std::function<void(size_t)>& body);
 
  private:

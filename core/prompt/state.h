@@ -28,13 +28,13 @@ struct PromptState {
   PromptProblem problem;
   std::string code_a;           // the kernel before the current one
   std::string code_b;           // the current kernel
-  std::string last_suggestion;  // what led from A to B
+  std::string last_suggestion;  // the suggestion that led from A to B
   uint32_t round = 1;           // from 1
   uint32_t rounds = 1;
   std::vector<PromptRound> history;         // oldest first
   Evaluation current;                       // of code_b
   double current_speedup = 0;               // over the reference; 0 unless correct
-  const MetricRegistry* metrics = nullptr;  // what metrics are called; null: nobody said
+  const MetricRegistry* metrics = nullptr;  // declarations of the metrics; null: none
 };
 
 }  // namespace kgrpo

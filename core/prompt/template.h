@@ -13,7 +13,7 @@
 
 namespace kgrpo {
 
-// Every mistake of a template over a prompt's variables, in order of place; empty when it is fine. Any thread.
+// Returns every mistake of a template over a prompt's variables, in order of place. Any thread.
 std::vector<TemplateMistake> CheckTemplate(const std::string& text);
 
 // A checked template. Rendering is for one thread at a time; instances are independent.

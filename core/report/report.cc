@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// JSON within a <script>: nothing in it may end the element, or begin a comment.
+// JSON within a <script>: its text must not end the element or begin a comment.
 std::string ForScript(const Json& json) {
   std::string text = DumpJson(json);
   for (size_t at = 0; (at = text.find('<', at)) != std::string::npos; at += 6) text.replace(at, 1, "\\u003c");
@@ -58,7 +58,7 @@ Json ReadFolder(const RunMeasures& run) {
       if (record.is_object() && record.contains(key)) json[key] = record[key];
     }
   } catch (const Error&) {
-    json["plugins"] = Json::array();  // the figures need none of it
+    json["plugins"] = Json::array();  // the figures do not need run.json
   }
   return json;
 }
@@ -103,7 +103,7 @@ std::string MakeReport(std::vector<RunMeasures> runs, bool samples, const std::v
   fill("<!--title-->", ForHtml(title));
   fill("/*style*/", kPageCss);
   fill("/*script*/", std::string(kChartsJs) + kSectionsJs + kTrajectoriesJs + kPageJs);
-  fill("<!--data-->", data);  // the last: what it holds is nobody's to fill in
+  fill("<!--data-->", data);  // last, so that placeholders inside the data are not replaced
   return html;
 }
 

@@ -48,7 +48,7 @@ Json ReadStages(Database& database) {
   return stages;
 }
 
-// Outcomes of the training rounds by step, in the order of the picture, from below.
+// Counts the outcomes of training rounds by step, in the order of the chart from the bottom.
 Json ReadOutcomes(Database& database) {
   const std::string dropped =
       database.HasTable("dropped_rounds")
@@ -171,7 +171,7 @@ Json ReadProblems(Database& database, TrajectoryParts* parts) {
       kernel["seconds"] = Member(evaluation, "seconds");
       kernel["diagnosis"] = Member(evaluation, "diagnosis");
     }
-    best[select_best.Text(0)] = std::move(kernel);  // a later one is better: that is why it was written
+    best[select_best.Text(0)] = std::move(kernel);  // later rows are better kernels
   }
   Statement select(database,
                    "SELECT name, title, family, baseline_seconds, modelled, time_source, source FROM problems WHERE "
@@ -201,7 +201,7 @@ Json ReadTimes(Database& database) {
   return times;
 }
 
-// By problem, what the first and the last held-out measurement found.
+// Returns the figures of the first and the last held-out measurement, by problem.
 Json ReadHeldout(Database& database) {
   Statement range(database,
                   "SELECT min(step), max(step), count(DISTINCT step) FROM trajectories WHERE purpose = 'heldout'");

@@ -18,7 +18,7 @@ namespace kgrpo {
 //  ...], "distinct_suggestions": count, "windows": rounds in each window, "rollout_steps": [first, last], "problems":
 //  [{"problem", "baseline", "modelled", "time_source", ...}], "times": {metric: seconds}, "heldout": {"first": step,
 //  "last": step, "problems": [...]}}
-// `label`: the suggestion's text; `summary`: what the coder called it most often, empty where it never applied;
+// `label`: the suggestion's text; `summary`: the coder's most frequent summary, empty where it was never applied;
 // `applied`: share of its rounds in which the coder wrote a kernel. `windows`: the steps with rollouts cut into twenty.
 // Kernels go to *parts, and are named by their places there.
 nlohmann::ordered_json ReadFigures(Database& database, TrajectoryParts* parts);

@@ -53,7 +53,7 @@ std::string Decode(const std::string& token) {
   std::string bytes;
   for (const uint32_t character : Characters(token)) {
     const auto found = kBytes.find(character);
-    if (found == kBytes.end()) return token;  // an added token, written as it is
+    if (found == kBytes.end()) return token;  // an added token, not encoded
     bytes += found->second;
   }
   if (IsUtf8(bytes)) return bytes;

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Numbers of five significant digits are what a reader sees; more would double the page.
+// Rounds to five significant digits; more would double the size of the page.
 Json Rounded(double value) {
   if (!std::isfinite(value)) return nullptr;
   if (value == 0) return 0;

@@ -26,14 +26,14 @@ class TrajectoryParts {
  public:
   static constexpr size_t kSourcesAPart = 32;
 
-  // Reads every round of a run, training and held-out. Returns what the page must know beforehand: {"steps": [[purpose,
-  // step, part], ...], "tokens": {id: text}}.
+  // Reads every round of a run, for training and held-out. Returns the index that the page loads first: {"steps":
+  // [[purpose, step, part], ...], "tokens": {id: text}}.
   nlohmann::ordered_json AddRun(Database& database, const std::filesystem::path& folder);
 
   // A kernel's place among the sources; -1 for none.
   int64_t SourceNumber(Database& database, const std::string& hash);
 
-  // Closes the sources; then parts() is complete: the steps' parts by their numbers, and the sources' parts.
+  // Completes the last part of sources. Call it before steps() and sources(), which are the parts by number.
   void Finish();
   const std::vector<std::string>& steps() const { return steps_; }
   const std::vector<std::string>& sources() const { return sources_; }

@@ -43,7 +43,7 @@ std::shared_ptr<EvaluationQueue::Ticket> EvaluationQueue::Submit(std::vector<std
 }
 
 void EvaluationQueue::Cancel(Ticket& ticket) {
-  std::deque<std::function<void()>> dropped;  // destroyed without the lock
+  std::deque<std::function<void()>> dropped;  // declared before the lock, so that jobs are destroyed without it
   const std::lock_guard<std::mutex> lock(mutex_);
   dropped.swap(ticket.jobs);
   waiting_ -= dropped.size();

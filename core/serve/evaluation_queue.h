@@ -1,5 +1,5 @@
-// The bounded queue of the service: requests of one or many jobs, worked off by a fixed number of threads. Requests
-// take turns, a job each, so that a large batch does not hold up a single kernel. Used by service.cc.
+// The bounded queue of the service: requests of one or many jobs, done by a fixed number of threads. Requests take
+// turns, one job each, so that a large batch does not delay a single kernel. Used by service.cc.
 #ifndef KGRPO_SERVE_EVALUATION_QUEUE_H
 #define KGRPO_SERVE_EVALUATION_QUEUE_H
 
@@ -18,7 +18,7 @@ namespace kgrpo::serve {
 
 class EvaluationQueue {
  public:
-  // One request's jobs that wait, the queue's alone. Jobs must not throw.
+  // The waiting jobs of one request; only the queue accesses them. Jobs must not throw.
   struct Ticket {
     std::deque<std::function<void()>> jobs;
   };
@@ -29,8 +29,8 @@ class EvaluationQueue {
   EvaluationQueue(const EvaluationQueue&) = delete;
   EvaluationQueue& operator=(const EvaluationQueue&) = delete;
 
-  // Queues all jobs, or none and returns null where they do not fit. A job is always taken while a worker is idle.
-  // [any thread]
+  // Queues all jobs; or queues none and returns null if they do not fit. Idle workers count as extra places. [any
+  // thread]
   std::shared_ptr<Ticket> Submit(std::vector<std::function<void()>> jobs);
 
   // Drops the jobs that wait. [any thread]
@@ -40,7 +40,7 @@ class EvaluationQueue {
   size_t workers() const { return threads_.size(); }
   size_t waiting() const { return waiting_; }
   size_t running() const { return running_; }
-  // About how long until `jobs` more would fit, by how long jobs took lately.
+  // Estimates the seconds until `jobs` more would fit, from the recent durations of jobs.
   double SecondsUntilRoom(size_t jobs) const;
 
  private:

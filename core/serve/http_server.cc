@@ -24,8 +24,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kBacklog = 511;                       // cpp-httplib's own is 5
-constexpr double kLingerSeconds = 2;                // for a client to read an answer that came before it had sent all
-constexpr size_t kLingerBytes = size_t{256} << 20;  // what is thrown away of its request meanwhile
+constexpr double kLingerSeconds = 2;                // for a client that is still sending to read its answer
+constexpr size_t kLingerBytes = size_t{256} << 20;  // bytes of its request to discard meanwhile
 constexpr size_t kBodySlack = size_t{64} << 10;     // what chunked transfer adds to a body
 constexpr const char* kTooMany =
     R"({"error": {"code": "too_many_connections", "message": "too many connections; try again"}})";
@@ -65,10 +65,10 @@ class HttpServer::Connection : public httplib::Stream {
   Connection(socket_t socket, const HttpLimits& limits) : socket_(socket), limits_(limits) { current_ = this; }
   ~Connection() override { current_ = nullptr; }
 
-  // The connection whose thread this is.
+  // The connection that this thread serves.
   static thread_local Connection* current_;
 
-  // Waits for a request's first byte. False where none comes.
+  // Waits for a request's first byte. False after idle_seconds, or when the server stops.
   bool AwaitRequest(int stop_event) {
     if (at_ == filled_) {
       pollfd waited[2] = {{socket_, POLLIN, 0}, {stop_event, POLLIN, 0}};
@@ -87,7 +87,7 @@ class HttpServer::Connection : public httplib::Stream {
     left_ = limits_.body_bytes + kBodySlack;
   }
 
-  // Why the request could not be read, where that is so.
+  // The reason why the request could not be read, if it could not.
   const std::optional<HttpError>& trouble() const { return trouble_; }
   bool answered() const { return answered_; }
   bool last() const { return last_; }
@@ -100,8 +100,8 @@ class HttpServer::Connection : public httplib::Stream {
     return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
   }
 
-  // Ends the sending side and reads what the client still sends for a while: closing at once would reset the connection
-  // and take the answer from it.
+  // Ends the sending side, and reads and discards the client's data for a while: closing at once would reset the
+  // connection, and the client could lose the answer.
   void Linger() {
     ::shutdown(socket_, SHUT_WR);
     const Clock::time_point end = In(kLingerSeconds);
@@ -118,7 +118,7 @@ class HttpServer::Connection : public httplib::Stream {
   // ---- httplib::Stream
   bool is_readable() const override { return true; }
   bool is_writable() const override { return !Gone(); }
-  socket_t socket() const override { return -1; }  // asked only whether it suits select(), which is not used
+  socket_t socket() const override { return -1; }  // cpp-httplib uses it only for select(), which is not used here
 
   ssize_t read(char* data, size_t size) override {
     if (at_ < filled_) return Take(data, size);
@@ -191,7 +191,7 @@ class HttpServer::Connection : public httplib::Stream {
 
   const socket_t socket_;
   const HttpLimits& limits_;
-  size_t left_ = 0;  // bytes that this request may still have
+  size_t left_ = 0;  // bytes that this request may still send
   Clock::time_point end_;
   std::optional<HttpError> trouble_;
   bool in_body_ = false, answered_ = false, last_ = false;
@@ -201,7 +201,7 @@ class HttpServer::Connection : public httplib::Stream {
 
 thread_local HttpServer::Connection* HttpServer::Connection::current_ = nullptr;
 
-// A thread a connection, up to a limit.
+// One thread for each connection, up to a limit.
 class HttpServer::ConnectionThreads : public httplib::TaskQueue {
  public:
   explicit ConnectionThreads(HttpServer& server) : server_(server) {}
@@ -227,7 +227,7 @@ class HttpServer::ConnectionThreads : public httplib::TaskQueue {
         refusing_ = true;
       }
     }
-    serve();  // says so and closes
+    serve();  // refuses the connection and closes it
     refusing_ = false;
   }
 
@@ -236,7 +236,7 @@ class HttpServer::ConnectionThreads : public httplib::TaskQueue {
     ended_.wait(lock, [this] { return count_ == 0; });
   }
 
-  // Whether this thread's connection exceeds the limit on connections.
+  // True while this thread handles a connection beyond the limit.
   static thread_local bool refusing_;
 
  private:
@@ -270,7 +270,7 @@ HttpServer::HttpServer(const HttpLimits& limits) : limits_(limits), stop_event_(
       Answer(HttpError(500, "internal", error.what()), response);
     }
   });
-  // Responses that cpp-httplib refuses by itself have no body yet.
+  // Requests that cpp-httplib itself refuses have a response without a body.
   set_error_handler(HandlerWithResponse([](const httplib::Request& request, httplib::Response& response) {
     if (!response.body.empty()) return HandlerResponse::Unhandled;
     Connection& connection = *Connection::current_;
@@ -324,7 +324,7 @@ void HttpServer::Run() {
 void HttpServer::Stop() {
   const uint64_t one = 1;
   if (::write(stop_event_, &one, sizeof one) != sizeof one) return;  // it cannot fail
-  // cpp-httplib forgets a stop that comes before its listening thread has begun.
+  // cpp-httplib loses a stop that comes before its listening thread runs, so wait for it.
   while (!is_running() && !ended_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   stop();
 }
@@ -339,7 +339,7 @@ bool HttpServer::process_and_close_socket(socket_t socket) {
     while (connection.AwaitRequest(stop_event_)) {
       bool closed = false;
       const bool answered = process_request(connection, connection.last(), closed, nullptr);
-      if (!connection.answered() && connection.trouble()) {  // not even the request line came
+      if (!connection.answered() && connection.trouble()) {  // the request line did not arrive
         const std::string body = Body(connection.trouble()->code, connection.trouble()->what());
         connection.write_format(
             "HTTP/1.1 %d Refused\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: "

@@ -19,11 +19,11 @@ struct HttpLimits {
   size_t header_bytes = size_t{32} << 10;
   size_t body_bytes = size_t{16} << 20;
   double request_seconds = 30;  // from a request's first byte to its last
-  double write_seconds = 60;    // for one piece of an answer to be taken
+  double write_seconds = 60;    // for the client to accept one piece of an answer
   double idle_seconds = 75;     // between two requests of a connection
 };
 
-// An answer that is an error: {"error": {"code": ..., "message": ...}}. Handlers throw it.
+// An error answer: {"error": {"code": ..., "message": ...}}. Handlers throw it.
 class HttpError : public std::runtime_error {
  public:
   HttpError(int status, std::string code, const std::string& message, int retry_after = 0)
@@ -47,22 +47,23 @@ class HttpServer : public httplib::Server {
   // Answers until Stop; returns when the last connection has ended. Bind came before.
   void Run();
 
-  // `seen` is told of every answer before it is sent, so that its client finds it counted. Before Run. [any thread]
+  // Sets a function that is called with every answer before it is sent, so that a client finds its own request in the
+  // metrics. Before Run. [any thread]
   void OnAnswer(httplib::Logger seen) { on_answer_ = std::move(seen); }
 
-  // Ends Run, also one that another thread is only about to call. [any thread]
+  // Ends Run, even if another thread has not called it yet. [any thread]
   void Stop();
 
   size_t connections() const { return connections_; }
   size_t refused_connections() const { return refused_; }
 
-  // The body of the request that this thread answers. Throws HttpError where it is too large or too slow.
+  // Returns the body of the request that this thread answers. Throws HttpError where it is too large or too slow.
   static std::string ReadBody(const httplib::Request& request, const httplib::ContentReader& read);
 
   // True if the client of the request that this thread answers has closed its connection.
   static bool ClientGone();
 
-  // The connection ends after the request that this thread answers.
+  // Closes the connection after the request that this thread answers.
   static void CloseAfterwards();
 
  private:

@@ -16,14 +16,14 @@ namespace kgrpo::serve {
 // A problem by name, by the digest of its files, or with its files.
 struct ProblemRequest {
   std::string name;
-  std::string sha256;  // empty: whatever has the name
+  std::string sha256;  // empty: any problem with the name
   std::optional<ProblemFiles> files;
 };
 
 // One kernel, for one device or several.
 struct EvaluationRequest {
   ProblemRequest problem;
-  std::optional<std::string> source;  // nothing: the reference alone is judged
+  std::optional<std::string> source;  // unset: only the reference is judged
   uint64_t seed = 0;
   bool thorough = false;
   std::vector<std::string> devices;  // empty: the service's first
@@ -31,8 +31,8 @@ struct EvaluationRequest {
 
 struct EvaluationsRequest {
   std::vector<EvaluationRequest> evaluations;
-  bool batch = false;   // given as a list, and so answered
-  bool stream = false;  // each result as soon as it is there
+  bool batch = false;   // given as a list; the answer is a list too
+  bool stream = false;  // send each result as soon as it is there
 };
 
 // JSON of at most 32 levels. Throws HttpError.

@@ -16,14 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kInlineKept = 64;  // problems that came with requests and stay open
+constexpr size_t kInlineKept = 64;  // problems from requests that stay open
 
 std::string NameOf(const std::string& folder) {
   const fs::path path = fs::path(folder).lexically_normal();
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
-// A message about a problem's files, without the path of their folder on this machine.
+// Replaces the path of a problem's folder on this machine, in a message, by the problem's name.
 std::string Hidden(std::string text, const std::string& directory, const std::string& name) {
   for (const std::string& folder : {fs::absolute(directory).string(), directory}) {
     for (size_t at = 0; (at = text.find(folder, at)) != std::string::npos; at += name.size())
@@ -146,7 +146,7 @@ std::shared_ptr<ServedProblem> ServedProblems::Keep(const ProblemRequest& reques
     stream << content;
     if (!stream.flush()) throw HttpError(503, "unavailable", "cannot keep the problem's files: is the disk full?");
   }
-  if (inline_.size() == kInlineKept) inline_.pop_back();  // evaluations under way keep it
+  if (inline_.size() == kInlineKept) inline_.pop_back();  // evaluations under way hold a reference
   inline_.push_front(std::make_shared<ServedProblem>(request.name, folder.string(), sha256, devices_, true));
   return inline_.front();
 }

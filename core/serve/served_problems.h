@@ -1,5 +1,5 @@
-// The problems that the service judges for: those it was started with, and those that came with a request. Each is
-// opened once a device, when first asked for, and its baseline is kept. Used by service.cc.
+// The problems of the service: those it was started with, and those that came with a request. Each is opened once for
+// each device, on first use, and its baseline is kept. Used by service.cc.
 #ifndef KGRPO_SERVE_SERVED_PROBLEMS_H
 #define KGRPO_SERVE_SERVED_PROBLEMS_H
 
@@ -19,7 +19,7 @@
 
 namespace kgrpo::serve {
 
-// An evaluator and what requests call it: one modelled device of several, say.
+// An evaluator and its device name in requests, for example one of several modelled devices.
 struct ServedDevice {
   std::string name;
   std::unique_ptr<Evaluator> evaluator;
@@ -28,7 +28,7 @@ struct ServedDevice {
 // A problem's folder, and the problem as each device's evaluator has it. [any thread]
 class ServedProblem {
  public:
-  // `remove`: the folder goes with the object.
+  // `remove`: the destructor deletes the folder.
   ServedProblem(std::string name, std::string directory, std::string sha256, size_t devices, bool remove);
   ~ServedProblem();
   ServedProblem(const ServedProblem&) = delete;
@@ -37,16 +37,16 @@ class ServedProblem {
   const std::string& name() const { return name_; }
   const std::string& sha256() const { return sha256_; }
 
-  // Opens it where that was not done. Throws kgrpo::Error, whose text names no folder of this machine.
+  // Opens the problem on first use. Throws kgrpo::Error, whose text does not contain paths of this machine.
   const Problem& Open(const ServedDevice& device, size_t number);
 
-  // The reference's evaluation, which a kernel judged in this way is compared with. A model's time depends a little
-  // on how thoroughly a kernel is judged, so the reference is then judged as the kernel is.
+  // Returns the reference's evaluation, the baseline for a kernel judged with the same arguments. A modelled time
+  // depends a little on thoroughness, so a modelled reference is judged as thoroughly as the kernel.
   Evaluation Baseline(const ServedDevice& device, size_t number, uint64_t seed, bool thorough);
 
  private:
   struct Opened {
-    std::mutex mutex;  // while it is opened, and while its baseline is judged
+    std::mutex mutex;  // held while the problem is opened
     std::optional<Problem> problem;
     std::mutex baseline_mutex;
     std::optional<Evaluation> baseline;
@@ -63,7 +63,7 @@ class ServedProblems {
   // `folders`: those to serve. `inline_code`: problems that come with a request may hold native code.
   ServedProblems(const std::vector<std::string>& folders, size_t devices, bool inline_code);
 
-  // Throws HttpError: 404 "unknown_problem" where the files are wanted, 422 where they cannot be taken.
+  // Throws HttpError: 404 "unknown_problem" where the client must send the files, 422 where they are not acceptable.
   std::shared_ptr<ServedProblem> Find(const ProblemRequest& request);
 
   // Those it was started with, by name.
@@ -79,7 +79,7 @@ class ServedProblems {
   std::map<std::string, std::shared_ptr<ServedProblem>> by_digest_;
   std::mutex mutex_;
   std::list<std::shared_ptr<ServedProblem>> inline_;  // the latest used first
-  uint64_t kept_ = 0;                                 // so many ever: their folders' names
+  uint64_t kept_ = 0;                                 // number of problems from requests so far; names their folders
 };
 
 }  // namespace kgrpo::serve

@@ -26,9 +26,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kLookEvery = std::chrono::milliseconds(20);  // whether the client has left, whether a stop was asked for
+constexpr auto kLookEvery = std::chrono::milliseconds(20);  // between checks for a client that left, and for a stop
 constexpr int kLongestRetryAfter = 60;
-constexpr int kTries = 10;        // of an evaluation that others cancelled
+constexpr int kTries = 10;        // tries of an evaluation that another request's cancellation ended
 constexpr int kClientGone = 499;  // nobody reads it; nginx's number, for the metrics
 
 std::string Dump(const Json& json) {
@@ -43,7 +43,7 @@ double SecondsBetween(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-// An evaluator's failure, as programs read it.
+// HTTP status and error code for an evaluator's failure.
 struct Failure {
   int status;
   const char* code;
@@ -79,7 +79,7 @@ double OpenDescriptors() {
   return count;
 }
 
-// As the metrics name it: never a client's own words.
+// The path's label in the metrics; never text from a client.
 std::string RouteOf(const std::string& path) {
   for (const char* known :
        {"/", "/openapi.json", "/healthz", "/metrics", "/v1/evaluator", "/v1/problems", "/v1/evaluations"}) {
@@ -92,11 +92,11 @@ std::string RouteOf(const std::string& path) {
 
 // One kernel on one device.
 struct Service::Unit {
-  size_t evaluation;  // of the request's
+  size_t evaluation;  // index into the request's evaluations
   size_t device;
   std::shared_ptr<ServedProblem> problem;
 
-  // Of its end:
+  // Set when it ends:
   std::optional<Evaluation> found, baseline;
   std::optional<HttpError> error;
   double queue_seconds = 0, seconds = 0;
@@ -111,10 +111,10 @@ struct Service::Pending {
   Clock::time_point start = Clock::now();
   std::mutex mutex;
   std::condition_variable changed;
-  std::vector<size_t> ended;  // units, in the order of their ends
+  std::vector<size_t> ended;  // indices of finished units, in order of completion
 };
 
-// A request that is being answered, while it lives.
+// Counts a request as being answered while the object exists.
 class Service::Active {
  public:
   explicit Active(std::atomic<size_t>& count) : count_(count) { ++count_; }
@@ -159,7 +159,7 @@ void Service::Run(const std::function<bool()>& stop) {
   http.join();
 }
 
-// ---- what is where ------------------------------------------------------------------------------
+// ---- routes -------------------------------------------------------------------------------------
 
 void Service::AddRoutes() {
   http_.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response&) {
@@ -210,12 +210,12 @@ void Service::AddRoutes() {
              });
 }
 
-// Health is for load balancers, which have no token.
+// /healthz needs no token, since load balancers have none.
 void Service::CheckToken(const httplib::Request& request) const {
   if (options_.token.empty() || request.path == "/healthz") return;
   const std::string given = request.get_header_value("Authorization"), wanted = "Bearer " + options_.token;
   if (given.size() == wanted.size() && CRYPTO_memcmp(given.data(), wanted.data(), wanted.size()) == 0) return;
-  HttpServer::CloseAfterwards();  // a body is not read
+  HttpServer::CloseAfterwards();  // the body is not read
   throw HttpError(401, "unauthorized",
                   given.empty() ? "this service wants a token: send \"Authorization: Bearer TOKEN\""
                                 : "the token is not this service's");
@@ -344,7 +344,8 @@ void Service::Judge(Pending& pending, size_t number) {
         unit.found = device.evaluator->Evaluate(unit.problem->Open(device, unit.device), *asked.source, asked.seed,
                                                 asked.thorough);
     } catch (const Error& error) {
-      // An evaluator may judge equal kernels once for several requests: one that left takes nothing from the others.
+      // An evaluator may judge equal kernels of several requests once. If one of these requests is cancelled, the
+      // others try again.
       if (error.code() == KGRPO_ERROR_CANCELLED && !CancelRequested() && left > 1) continue;
       const Failure failure = FailureOf(error.code());
       unit.error.emplace(failure.status, failure.code, error.what());
@@ -407,7 +408,7 @@ void Service::AnswerWhole(Pending& pending, httplib::Response& response) {
     AnswerJson(answers.front(), response);
 }
 
-// A line a result, as each ends, and a last one that says that all are there.
+// Sends one line for each result as it ends, and a last line {"done": true, ...}.
 void Service::Stream(const std::shared_ptr<Pending>& pending, httplib::Response& response,
                      httplib::ContentProviderResourceReleaser ended) {
   const auto provide = [this, pending, sent = size_t{0}](size_t, httplib::DataSink& sink) mutable {

@@ -21,16 +21,16 @@ namespace kgrpo::serve {
 struct ServiceOptions {
   size_t workers = 1;         // kernels judged at the same time
   size_t queue = 256;         // evaluations that wait, at most
-  std::string token = {};     // what clients must send; empty: nothing
+  std::string token = {};     // bearer token that clients must send; empty: none
   bool inline_code = false;   // problems in requests may hold native code
-  double drain_seconds = 60;  // for what is under way, once a stop is asked for
+  double drain_seconds = 60;  // for requests under way, after a stop request
   HttpLimits http = {};
 };
 
 class Service {
  public:
-  // `devices`: at least one; the first is judged for where a request names none. `about`: what GET /v1/evaluator says
-  // of the evaluator beyond them.
+  // `devices`: at least one; requests that name none use the first. `about`: the answer of GET /v1/evaluator, apart
+  // from the devices.
   Service(ServiceOptions options, std::vector<ServedDevice> devices, const std::vector<std::string>& problems,
           nlohmann::ordered_json about);
   ~Service();
@@ -38,8 +38,8 @@ class Service {
   // As HttpServer::Bind.
   int Bind(const std::string& host, int port) { return http_.Bind(host, port); }
 
-  // Serves until `stop` (asked every 20 ms) says so, then drains: new evaluations are refused, those under way are
-  // finished, after drain_seconds cancelled. Once.
+  // Serves until `stop`, called every 20 ms, returns true. Then drains: refuses new evaluations, finishes those under
+  // way, and cancels them after drain_seconds. Call once.
   void Run(const std::function<bool()>& stop);
 
   // Requests that are being answered.

@@ -20,10 +20,10 @@ class ServiceMetrics {
 
   // `name` without the prefix "kgrpo_". Counters are named "..._total".
   void Count(const std::string& name, const Labels& labels = {}, uint64_t by = 1);
-  // Of a histogram of seconds.
+  // Adds a value to a histogram of seconds.
   void Observe(const std::string& name, const Labels& labels, double seconds);
 
-  // The text form (version 0.0.4), with `gauges`, values of now, added.
+  // Returns the text format (version 0.0.4), including the current values of `gauges`.
   std::string Text(const std::vector<std::pair<std::string, double>>& gauges) const;
 
  private:
