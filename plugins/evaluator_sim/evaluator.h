@@ -25,7 +25,7 @@ class Evaluator {
     evaluator::Rules rules = evaluator::Rules::kOurs;
   };
 
-  // Told of each evaluation but the thorough ones.
+  // Called with each evaluation except the thorough ones.
   using Report = evaluator::EvaluationMemory::Report;
 
   explicit Evaluator(const Options& options, Report report = {});
@@ -38,12 +38,12 @@ class Evaluator {
   // Parameters of an evaluation beside the source.
   struct Request {
     uint64_t seed = 0;         // of a thorough evaluation's inputs
-    bool thorough = false;     // the most careful route; not cached, but for the reference
+    bool thorough = false;     // the most careful route; cached for the reference only
     bool show_hidden = false;  // the diagnosis names hidden sizes; not cached
   };
 
-  // A candidate's. Its inputs are drawn from a key that is a function of (seed option, problem, source), so that the
-  // same source gets the same evaluation in every run, and no author of a source can know its inputs. A thorough
+  // Evaluates a candidate. The inputs are drawn from a key that depends on (seed option, problem, source) only, so the
+  // same source gets the same evaluation in every run. The author of a source cannot know its inputs. A thorough
   // evaluation draws from the request's seed as well.
   KernelEvaluation Evaluate(const OpenProblem& open, const std::string& source, const Request& request);
 
@@ -54,7 +54,7 @@ class Evaluator {
   const KernelEvaluator& kernel_evaluator() const { return kernel_evaluator_; }
 
  private:
-  // The reference kernel's, which need not be correct. Throws Error(KGRPO_ERROR_INVALID) where there is none.
+  // Returns the reference kernel's evaluation, correct or not. Throws Error(KGRPO_ERROR_INVALID) if none exists.
   KernelEvaluation Reference(const OpenProblem& open);
   // At one timing size.
   KernelEvaluation EvaluateOne(const OpenProblem& open, const std::string& source, const Request& request);

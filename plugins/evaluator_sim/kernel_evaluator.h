@@ -37,14 +37,14 @@ class KernelEvaluator {
     std::string cuda_home;          // "" to search
     std::string helper_directory;   // "" to search
     std::string device = "h100";    // devices/NAME.yaml
-    int seeds = 2;                  // a size
+    int seeds = 2;                  // per size
     bool timing_size_only = false;  // no correctness cases: for a problem under KernelBench's rules
     uint32_t sampled_blocks = 24;   // at the timing size
     std::string compile_cache;      // evaluator::Compiler::Options::cache_file
     double compile_seconds = 60;
     double host_seconds = 10;
-    uint64_t warp_instructions = 400'000'000;                         // of a call at a correctness size
-    uint64_t timing_warp_instructions = 400'000'000;                  // of one at the timing size
+    uint64_t warp_instructions = 400'000'000;                         // per call at a correctness size
+    uint64_t timing_warp_instructions = 400'000'000;                  // per call at the timing size
     size_t concurrency = 2;                                           // workers and compile processes kept ready
     std::function<void(const std::string& why)> on_compile_fallback;  // evaluator::Compiler::Options::on_fallback
     std::function<bool()> cancelled;                                  // asked between the runs of an evaluation
@@ -53,9 +53,9 @@ class KernelEvaluator {
   explicit KernelEvaluator(const Options& options);
 
   // Judges `source`. `key` is secret: inputs are drawn from it. `thorough` takes the reference compile route, twice the
-  // seeds and twice the blocks that nobody can know. Throws Error only where judging is impossible, and
-  // KGRPO_ERROR_CANCELLED when the user wants the run to end. `show_hidden`: the diagnosis names sizes that no
-  // candidate's author may know. [any thread]
+  // seeds and twice the secretly chosen blocks. `show_hidden`: the diagnosis may name sizes that are hidden from
+  // candidates' authors. Throws Error only if judging is impossible, with KGRPO_ERROR_CANCELLED if the user wants the
+  // run to end. [any thread]
   KernelEvaluation Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
                             bool show_hidden = false);
 
@@ -72,14 +72,14 @@ class KernelEvaluator {
   std::string TimeSource() const;
   // Compiler, sandbox, device, a line each.
   std::string Describe() const;
-  // Everything but source, problem and key that an evaluation depends on.
+  // Names everything that an evaluation depends on, except source, problem and key.
   std::string Version() const;
 
  private:
   void ThrowIfCancelled() const;
 
   struct Run;        // one kernel under evaluation: kernel_evaluator_run.h
-  struct TimedCall;  // its call at the timing size: likewise
+  struct TimedCall;  // the kernel's call at the timing size: kernel_evaluator_run.h
 
   Trouble Time(Run& run, KernelEvaluation* evaluation);
   Trouble RunTimed(Run& run, TimedCall* timed);

@@ -22,7 +22,7 @@ struct KernelEvaluator::Run : interpreter::LoadedKernel {
   evaluator::WorstErrors worst;
   uint64_t key = 0;  // secret
   bool thorough = false;
-  // By what the cases did: all blocks must run, or none stand for the others, or what they write is not final.
+  // Set by the correctness cases if all blocks must run: none represents others, or outputs are final only at the end.
   bool runs_whole = false;
 };
 

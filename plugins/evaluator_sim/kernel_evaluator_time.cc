@@ -14,9 +14,9 @@ using evaluator::Problem;
 
 namespace {
 
-constexpr double kImplausible = 0.9;                // of the roofline
-constexpr uint32_t kFurtherBlocks = 8;              // run at the timing size beside those that are counted
-constexpr uint64_t kFurtherStream = ~uint64_t{16};  // of the key
+constexpr double kImplausible = 0.9;    // fraction of the roofline time
+constexpr uint32_t kFurtherBlocks = 8;  // secretly chosen blocks that run at the timing size beside the counted ones
+constexpr uint64_t kFurtherStream = ~uint64_t{16};  // SubKey index of the stream that chooses them
 
 std::string TimeText(double seconds) {
   std::ostringstream text;
@@ -48,14 +48,14 @@ Trouble KernelEvaluator::NotTimed(const std::string& why) const {
                            "same work by its number, in one launch, or raise the option warp_instructions."};
 }
 
-// A process of its own for the next call, and its device memory as it was before the first call.
+// Gives the next call a process of its own, and the device memory as it was before the first call.
 Trouble KernelEvaluator::StartAgain(Run& run) {
   run.worker = workers_.Take();
   return run.session.Load(*run.worker, run.kernel.object);
 }
 
-// Calls the launch function at the timing size and counts. Some blocks stand for all where their decisions show that
-// they do; else all run.
+// Calls the launch function at the timing size and counts. Only a sample of blocks runs if their control flow shows
+// that they represent the others; else all blocks run.
 Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed) {
   const Problem& problem = run.open.problem();
   timed->inputs = run.open.Timing();
@@ -67,8 +67,8 @@ Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed) {
     return run.session.Call(*run.worker, timed->tensors->values(), simt::Mode::kCounted, choice, &timed->record);
   };
   const uint32_t factor = run.thorough ? 2 : 1;
-  // Which blocks are counted is the same in every evaluation, so that a kernel's time does not depend on its secrets;
-  // which others run beside them nobody can know.
+  // The counted blocks are the same in every evaluation, so that a kernel's time does not depend on its secret key. The
+  // further blocks are chosen by that key, so no candidate can know them.
   BlockChoice choice = {options_.sampled_blocks, 0, factor * kFurtherBlocks,
                         evaluator::SubKey(run.key, kFurtherStream)};
   choice.warp_instructions = options_.timing_warp_instructions;
@@ -77,8 +77,9 @@ Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed) {
     const Trouble trouble = call(choice);
     if (trouble && (trouble.code == "crash" || trouble.code == "forbidden" || trouble.code == "invalid_launch"))
       return {trouble.code, "At the timing size: " + trouble.sentence};
-    // A kernel that works on what skipped blocks should have written may fault or wait for ever, and one whose host
-    // code looks at results may decide on garbage. What others complete is not final: all of that is to be compared.
+    // A kernel that reads results of skipped blocks may fault or wait forever, and host code that reads results back
+    // may branch on garbage. Outputs that skipped blocks complete are not final, so they cannot be compared. In these
+    // cases all blocks run.
     const CallRecord& record = timed->record;
     const bool final = record.launches == 1 && record.independent && !record.host_writes && !record.reads_back;
     const bool complete = record.launches != 0 && record.blocks_run == record.blocks;
@@ -97,7 +98,7 @@ Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed) {
     }
     if (timed->record.launches == 0) return {"no_launch", "At the timing size the launch function launches no kernel."};
     if (timed->record.sample_stands || pass > 0) break;
-    // Those that were counted do not stand for the others. Now it is known which ones do.
+    // The counted blocks do not represent the others. The work of every block is now known, so choose again by it.
     work = std::move(timed->record.work);
     choice.known_work = &work;
     timed->tensors.reset();

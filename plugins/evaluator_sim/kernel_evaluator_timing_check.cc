@@ -15,7 +15,8 @@ using evaluator::Role;
 
 namespace {
 
-// Of an output, by what the blocks that ran wrote: below, all of them run. Blocks at the edges may write less.
+// The share of an output, extrapolated from the blocks that ran, below which all blocks run. Blocks at the edges may
+// write less.
 constexpr double kCovered = 0.95;
 
 // The name of an input that was changed, or "".
@@ -43,7 +44,7 @@ std::shared_ptr<const TimingExpected> KernelEvaluator::ExpectedAtTiming(const Op
 // Runs every block, uncounted.
 Trouble KernelEvaluator::CheckAllBlocks(Run& run) {
   ThrowIfCancelled();
-  // Counters and flags in its own memory are as a call leaves them of which few blocks ran.
+  // The call before ran few blocks, so counters and flags in the candidate's own memory are only partly updated.
   if (!run.session.RestoreState()) {
     if (Trouble trouble = StartAgain(run)) return trouble;
   }
@@ -65,8 +66,8 @@ Trouble KernelEvaluator::CheckAllBlocks(Run& run) {
   return {};
 }
 
-// How much of an output all blocks of the only launch seem to write, by those that were counted, each for so many as it
-// stands for.
+// Estimates the bytes of an output that all blocks of the only launch write, from the counted blocks weighted by the
+// number of blocks that each represents.
 double StoredBytes(const simt::Counts& counts, const std::string& output) {
   double bytes = 0;
   for (const simt::ArrayTraffic& array : counts.arrays) {
@@ -77,8 +78,8 @@ double StoredBytes(const simt::Counts& counts, const std::string& output) {
          static_cast<double>(std::max<uint64_t>(1, counts.sampled_blocks));
 }
 
-// Outputs of blocks that depend on no others are final. `covered`: the share of an output that all blocks seem to
-// write, the smallest over the outputs.
+// Compares outputs after a call in which some blocks ran: outputs of independent blocks are final. `covered`: the
+// smallest share of an output that all blocks seem to write, over the outputs.
 Trouble KernelEvaluator::CheckSampledBlocks(Run& run, const TimedCall& timed, double* covered) {
   const Problem& problem = run.open.problem();
   const bool all = timed.record.blocks_run == timed.record.blocks;
@@ -97,8 +98,8 @@ Trouble KernelEvaluator::CheckSampledBlocks(Run& run, const TimedCall& timed, do
     if (parameter.role != Role::kOutput) continue;
     double written = static_cast<double>(memory->WrittenBytes()) * scale;
     if (!all && timed.record.launches == 1) {
-      // Of several classes of blocks all run of some and few of others: only weighted do they stand for all. Of blocks
-      // so long that only their beginning was counted this says nothing.
+      // Strata are sampled at different rates, so only the weighted counts represent the grid. The counts say nothing
+      // about stores if the blocks are so long that only their beginning was counted.
       const simt::Counts& counts = timed.record.counts.front();
       const double stored = StoredBytes(counts, parameter.name);
       if (counts.sampled_blocks == counts.grid_blocks && stored > 0) written = stored;
@@ -111,7 +112,7 @@ Trouble KernelEvaluator::CheckSampledBlocks(Run& run, const TimedCall& timed, do
 Trouble KernelEvaluator::CheckTimed(Run& run, const TimedCall& timed) {
   const Problem& problem = run.open.problem();
   const CallRecord& record = timed.record;
-  // Of a launch that ran whole some blocks were not counted.
+  // If a launch ran whole, the stores of its uncounted blocks are not in the counts.
   bool writes_inputs = record.host_writes || run.runs_whole || record.must_run_whole;
   for (const simt::Counts& counts : record.counts) {
     for (const simt::ArrayTraffic& array : counts.arrays) {

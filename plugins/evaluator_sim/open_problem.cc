@@ -25,7 +25,7 @@ namespace {
 constexpr uint64_t kKeptTimingBytes = uint64_t{1} << 30;    // of all open problems
 constexpr uint64_t kKeptExpectedBytes = uint64_t{4} << 30;  // on disk, of all problems
 
-// Twice what is allowed at correctness sizes, as on a GPU: inputs at the timing size are not drawn for it.
+// Twice the tolerance of correctness sizes, as on a GPU: the inputs at the timing size are drawn without regard to it.
 constexpr double kSlack = 2;
 
 std::atomic<uint64_t> g_kept_timing_bytes{0};
@@ -64,8 +64,8 @@ uint64_t OpenProblem::TimingKey() const {
   return evaluator::KeyFromText(problem_.digest);
 }
 
-// Whatever the values depend on: the sources of the evaluator draw the inputs and, without an oracle, run the
-// reference.
+// The key covers everything that the expected values depend on. The sources of the evaluator count because they draw
+// the inputs and, without an oracle, run the reference.
 std::string OpenProblem::ExpectedKey() const {
   return Sha256OfParts({SourceDigest(), problem_.digest, oracle_ ? oracle_->build() : "reference"}).substr(0, 40);
 }
@@ -79,7 +79,7 @@ std::shared_ptr<const TimingExpected> OpenProblem::ExpectedAtTiming(const Refere
     const std::string key = ExpectedKey();
     expected_ = TimingExpected::Read(problem_, kept_.Find(key));
     if (expected_ != nullptr) return;
-    // The oracle works in doubles: for one problem at a time that is memory enough.
+    // The oracle works in doubles, so memory suffices for one problem at a time.
     static std::mutex one_at_a_time;
     const std::lock_guard<std::mutex> lock(one_at_a_time);
     const std::vector<evaluator::Argument> arguments =
@@ -88,7 +88,7 @@ std::shared_ptr<const TimingExpected> OpenProblem::ExpectedAtTiming(const Refere
     try {
       expected = oracle_ ? oracle_->Run(problem_, problem_.timing, arguments) : reference(arguments);
     } catch (const Error& error) {
-      if (error.code() == KGRPO_ERROR_CANCELLED) throw;  // the next one asks again
+      if (error.code() == KGRPO_ERROR_CANCELLED) throw;  // not set: the next caller tries again
       return;
     }
     expected_ = TimingExpected::Read(problem_, kept_.Keep(key, [&](const evaluator::KeptFiles::Append& append) {

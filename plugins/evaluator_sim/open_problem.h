@@ -1,5 +1,5 @@
-// A problem opened for judging: its oracle, and its inputs at the timing size. Used by the evaluator; made by the
-// evaluator.
+// A problem opened for judging: its oracle, and its inputs and expected outputs at the timing size. Made and used by
+// the evaluator.
 #ifndef KGRPO_EVALUATOR_SIM_OPEN_PROBLEM_H
 #define KGRPO_EVALUATOR_SIM_OPEN_PROBLEM_H
 
@@ -22,11 +22,12 @@ namespace kgrpo::evaluator_sim {
 
 using TimingInputs = interpreter::MappedArguments;
 
-// A problem with what judging it needs again and again. [any thread]
+// A problem with the data that every judgement of it needs. [any thread]
 class OpenProblem {
  public:
-  // Throws Error for a malformed problem or an oracle that does not compile. `keep`: what is expected at the timing
-  // size stays in the cache directory for later processes, up to 4 GiB for all problems. `rules`: what becomes of it.
+  // Throws Error for a malformed problem or an oracle that does not compile. `keep`: the expected outputs at the timing
+  // size stay in the cache directory for later processes, up to 4 GiB for all problems. `rules`: the rules that the
+  // problem is changed to follow (evaluator::UnderRules).
   OpenProblem(const std::string& directory, const std::string& cache_directory, bool keep = true,
               evaluator::Rules rules = evaluator::Rules::kOurs);
   // Likewise, of a problem that has been read.
@@ -44,8 +45,8 @@ class OpenProblem {
   // within a gigabyte.
   std::shared_ptr<const TimingInputs> Timing() const;
 
-  // The expected outputs there; read from the cache directory or computed by the first caller, by the oracle or,
-  // without one, by `reference`. Null where that throws: then nobody knows.
+  // Returns the expected outputs at the timing size. They are read from the cache directory, or else computed by the
+  // first caller, with the oracle or, without one, with `reference`. Null if that throws.
   using Reference = std::function<std::vector<evaluator::Expected>(const std::vector<evaluator::Argument>&)>;
   std::shared_ptr<const TimingExpected> ExpectedAtTiming(const Reference& reference) const;
 

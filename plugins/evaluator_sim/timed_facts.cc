@@ -15,8 +15,8 @@ using evaluator::KernelEvaluation;
 
 namespace {
 
-constexpr size_t kMostLines = 16;         // that are named
-constexpr double kLeastLineShare = 0.01;  // of the time
+constexpr size_t kMostLines = 16;         // source lines reported
+constexpr double kLeastLineShare = 0.01;  // of the time; a line below it is not reported
 
 template <typename Key>
 std::vector<std::pair<Key, double>> LargestFirst(const std::map<Key, double>& values) {
@@ -29,7 +29,7 @@ class Facts {
  public:
   explicit Facts(KernelEvaluation* evaluation) : evaluation_(evaluation) {}
   void Add(const std::string& name, double value) { evaluation_->metrics.emplace_back(name, value); }
-  // Nothing where there is nothing to have a part of.
+  // Adds nothing if `whole` is 0.
   void AddPart(const std::string& name, double part, double whole) {
     if (whole > 0) Add(name, part / whole);
   }
@@ -38,7 +38,7 @@ class Facts {
   KernelEvaluation* evaluation_;
 };
 
-// How a launch lies on the device.
+// Adds the launch's size, occupancy and waves.
 void AddLaunch(const simt::Counts& counts, const simt::Occupancy& occupancy, const simt::Device& device, Facts& facts) {
   facts.Add("grid_blocks", static_cast<double>(counts.grid_blocks));
   facts.Add("block_threads", counts.threads_per_block);
@@ -58,7 +58,7 @@ void AddCeilings(const simt::Device& device, Facts& facts) {
   facts.Add("bandwidth_peak", device.dram_bytes_per_second);
   facts.Add("bandwidth_ceiling", device.dram_bytes_per_second * device.dram_efficiency);
   facts.Add("l2_bandwidth_ceiling", device.l2_sectors_per_cycle * 32 * device.clock_hz);
-  // A multiply-add is two operations, of 32 lanes, for halves two each.
+  // A multiply-add is two operations, over 32 lanes; a half instruction does two multiply-adds a lane.
   facts.Add("arithmetic_peak/fp32", device.fp32_rate * 64 * cycles);
   facts.Add("arithmetic_peak/half", device.half_rate * 128 * cycles);
   facts.Add("arithmetic_peak/fp64", device.fp64_rate * 64 * cycles);
@@ -66,7 +66,7 @@ void AddCeilings(const simt::Device& device, Facts& facts) {
   facts.Add("issue_peak", device.issue_rate * cycles);
 }
 
-// How well a launch uses what it accesses.
+// Adds how efficiently a launch uses the sectors and shared-memory cycles of its accesses.
 void AddAccesses(const simt::Counts& counts, Facts& facts) {
   simt::ArrayTraffic all;
   for (const simt::ArrayTraffic& array : counts.arrays) {
@@ -78,19 +78,19 @@ void AddAccesses(const simt::Counts& counts, Facts& facts) {
     all.store_ideal_sectors += array.store_ideal_sectors;
   }
   facts.AddPart("load_sectors", all.load_sectors, all.load_requests);
-  // Lanes that load the same bytes ask for more than there are.
+  // If lanes load the same bytes, the ideal sectors can exceed the loaded ones.
   facts.AddPart("load_sectors_used", std::min(all.load_ideal_sectors, all.load_sectors), all.load_sectors);
   facts.AddPart("store_sectors", all.store_sectors, all.store_requests);
   facts.AddPart("store_sectors_used", all.store_ideal_sectors, all.store_sectors);
   const double shared_cycles = counts.shared_wavefronts + counts.shared_atomic_wavefronts;
   facts.AddPart("shared_cycles", shared_cycles, counts.shared_requests);
   facts.AddPart("shared_conflicts", counts.shared_wavefronts - counts.shared_ideal_wavefronts, shared_cycles);
-  // Loads that ptxas merges are issued once, with the lanes of each.
+  // Loads that ptxas merges are issued once, but thread_instructions counts the lanes of every load.
   facts.AddPart("active_lanes", std::min(counts.thread_instructions, 32 * counts.issued), 32 * counts.issued);
   facts.AddPart("divergent_branches", counts.divergent_branches, counts.branches);
 }
 
-// The work that the problem declares, beside the least that its tensors take and the work that was counted.
+// Adds the problem's declared work, the bytes of its tensors, and the counted operations.
 void AddBound(const TimedFacts& timed, Facts& facts) {
   const evaluator::Problem& problem = timed.problem;
   double tensor_bytes = 0, operations = 0;
@@ -103,8 +103,8 @@ void AddBound(const TimedFacts& timed, Facts& facts) {
   for (const simt::Counts& counts : timed.record.counts) {
     if (counts.sampled_blocks == 0) continue;
     const auto pipe = [&](simt::Pipe of) { return counts.pipe[static_cast<size_t>(of)]; };
-    // At most: as ceilings count them, two a lane, for halves four, special functions one. Integer products share the
-    // fp32 pipe.
+    // An upper bound, in the units of the peaks above: two operations a lane, four for halves, one for special
+    // functions. Integer products share the fp32 pipe.
     const double counted = 64 * (pipe(simt::Pipe::kFp32) + pipe(simt::Pipe::kFp64)) + 128 * pipe(simt::Pipe::kHalf) +
                            32 * pipe(simt::Pipe::kSpecial) + counts.tensor_flops;
     operations += counted * static_cast<double>(counts.grid_blocks) / static_cast<double>(counts.sampled_blocks);
@@ -115,9 +115,9 @@ void AddBound(const TimedFacts& timed, Facts& facts) {
   facts.Add("counted_operations", operations);
 }
 
-// Which lines the time is for, and how they access memory.
+// Adds the time of the most expensive source lines, and how they access memory.
 void AddLines(const TimedFacts& timed, Facts& facts) {
-  std::map<std::pair<int, std::string>, double> times;  // by line of the source and what bounds it there
+  std::map<std::pair<int, std::string>, double> times;  // by source line and the term that bounds it
   std::map<int, simt::Demand> demands;
   for (size_t i = 0; i < timed.record.estimates.size(); ++i) {
     const simt::Counts& counts = timed.record.counts[i];

@@ -16,7 +16,7 @@ struct TimedFacts {
   const evaluator::Problem& problem;
   const simt::Device& device;
   double seconds;  // of the call
-  size_t longest;  // of the record's launches
+  size_t longest;  // index of the record's longest launch
 };
 
 void AddTimeFacts(const TimedFacts& facts, evaluator::KernelEvaluation* evaluation);

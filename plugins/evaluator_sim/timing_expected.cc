@@ -15,13 +15,13 @@ using evaluator::Trouble;
 
 namespace {
 
-// In the file, an output's: the bound, then its elements.
+// One output's header in the file: the error bound and the size of the elements, which follow.
 struct Record {
   double relative, absolute;
   uint64_t bytes;
 };
 
-// Eight bytes, so that records are aligned.
+// Rounds up to a multiple of eight, so that records are aligned.
 uint64_t Padded(uint64_t bytes) {
   return (bytes + 7) / 8 * 8;
 }
@@ -30,10 +30,10 @@ uint64_t BytesOf(const Parameter& parameter, const evaluator::Bindings& size) {
   return static_cast<uint64_t>(parameter.Elements(size)) * evaluator::Info(parameter.dtype).size;
 }
 
-// In the output's dtype: half the bytes of a double, for one more rounding.
+// Writes elements in the output's dtype: half the bytes of a double or less, at the cost of one more rounding.
 void WriteElements(const Parameter& parameter, const evaluator::Expected& expected,
                    const evaluator::KeptFiles::Append& append) {
-  constexpr size_t kElements = 65536;  // at once
+  constexpr size_t kElements = 65536;  // written at a time
   const size_t size = evaluator::Info(parameter.dtype).size;
   const bool floating = evaluator::Info(parameter.dtype).is_floating;
   const size_t elements = floating ? expected.reals.size() : expected.wholes.size();
@@ -90,7 +90,7 @@ std::shared_ptr<const TimingExpected> TimingExpected::Read(const evaluator::Prob
   return at == read->file_->bytes() ? read : nullptr;
 }
 
-// Elements of one output against what is expected of them.
+// Compares elements of one output with the expected ones.
 class TimingExpected::Tally {
  public:
   Tally(const Parameter& parameter, const evaluator::Rows& rows, evaluator::ErrorBound bound, const uint8_t* got,
@@ -116,7 +116,7 @@ class TimingExpected::Tally {
   }
 
   uint64_t compared = 0, wrong = 0, worst = 0;  // worst: an index without gaps
-  double largest = 0;                           // error, in units of what is allowed
+  double largest = 0;                           // error, in units of the error bound
   bool in_gap = false;
 
  private:
@@ -174,7 +174,7 @@ Trouble TimingExpected::Compare(size_t index, const simt::Allocation& memory, in
     return evaluator::ElementName(parameter, parameter.ShapeAt(problem_.timing), static_cast<int64_t>(dense));
   };
   if (tally.in_gap) return {"out_of_bounds", "It writes between the rows of " + parameter.name + "."};
-  // Of what some of the blocks wrote, the same share.
+  // The tolerated number of differing elements shrinks with the share that was compared.
   const int64_t differing = problem_.tolerance.Differing(static_cast<int64_t>(tally.compared));
   if (tally.wrong > static_cast<uint64_t>(differing)) {
     return {"wrong", std::to_string(tally.wrong) + " of " + std::to_string(tally.compared) + " elements of " +

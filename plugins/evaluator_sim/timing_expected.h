@@ -19,16 +19,17 @@ namespace kgrpo::evaluator_sim {
 // [any thread]
 class TimingExpected {
  public:
-  // Of what Write wrote for the same problem, which outlives this. Null where it has another form.
+  // Reads a file that Write made for the same problem, which must outlive the result. Null if the file has another
+  // layout.
   static std::shared_ptr<const TimingExpected> Read(const evaluator::Problem& problem,
                                                     std::shared_ptr<const evaluator::MappedFile> file);
-  // Appends what Read reads. `slack`: errors may be this many times what is allowed at correctness sizes.
+  // Appends the format that Read reads. `slack`: the error bound is this many times that of correctness sizes.
   static void Write(const evaluator::Problem& problem, const std::vector<evaluator::Expected>& expected, double slack,
                     const evaluator::KeptFiles::Append& append);
 
-  // Compares what `memory` holds of output `parameter`. `all`: every element must be there; else only those that were
-  // written, which for an inout means changed from what `before` (an open file) holds. `worst`, unless null, is told of
-  // the largest error.
+  // Compares the contents of output `parameter` in `memory`. `all`: every element must be there; else only written
+  // elements are compared, which for an inout means changed from `before` (an open file). `worst`, unless null,
+  // receives the largest error.
   evaluator::Trouble Compare(size_t parameter, const simt::Allocation& memory, int before, bool all,
                              evaluator::WorstErrors* worst) const;
 

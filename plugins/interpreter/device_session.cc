@@ -21,7 +21,7 @@ constexpr uint32_t kDefaultSharedBytes = 48 * 1024;
 constexpr double kPageableBytesPerSecond = 12e9;
 constexpr double kCopyToHostSeconds = 12.4e-6, kCopyToDeviceSeconds = 7.8e-6, kCopyWithinSeconds = 8e-6,
                  kMemsetSeconds = 3.2e-6;
-constexpr uint64_t kOwnPages = uint64_t{2} << 20;  // from so many bytes on an allocation is mapped and unmapped
+constexpr uint64_t kOwnPages = uint64_t{2} << 20;  // allocations from this size on are mapped and unmapped one by one
 constexpr double kMallocSeconds = 2e-6, kMapSeconds = 45e-6, kFreeSeconds = 7.4e-6, kUnmapSeconds = 43e-6;
 
 std::string SignalText(int signal) {
@@ -41,7 +41,7 @@ std::string SignalText(int signal) {
   }
 }
 
-// Printable, short: words that came from the worker.
+// Makes text from the worker printable and short.
 std::string SafeText(const std::vector<uint8_t>& bytes) {
   std::string text;
   for (uint8_t byte : bytes) {
@@ -111,7 +111,7 @@ Trouble DeviceSession::ServeUntil(Worker& worker, Operation wanted, Request* req
 Trouble DeviceSession::Load(Worker& worker, const std::string& object) {
   Request request = {};
   std::vector<uint8_t> payload;
-  instance_.ResetGlobals();  // what a fresh process would see
+  instance_.ResetGlobals();  // as in a fresh process
   for (const auto& [address, owned] : owned_by_candidate_) memory_.Free(address);
   owned_by_candidate_.clear();
   shared_limits_.clear();
@@ -122,7 +122,7 @@ Trouble DeviceSession::Load(Worker& worker, const std::string& object) {
   pins_host_memory_ = std::any_of(symbols.begin(), symbols.end(), [](const std::string& symbol) {
     return symbol == "cudaMallocHost" || symbol == "cudaHostAlloc";
   });
-  host_seconds_left_ = limits_.host_seconds + 20;  // starting the process is our time, not the candidate's
+  host_seconds_left_ = limits_.host_seconds + 20;  // time to start the process, not charged to the candidate
   trouble_ = {};
   CallRecord ignored;
   record_ = &ignored;

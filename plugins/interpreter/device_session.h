@@ -19,32 +19,33 @@ namespace kgrpo::interpreter {
 
 using evaluator::Trouble;
 
-// The record of one call of the launch function.
+// The record of one call of the launch function. Fields named as in simt::LaunchResult combine all launches.
 struct CallRecord {
   uint64_t launches = 0;
   uint64_t warp_instructions = 0;
   bool reads_back = false;                       // host code copied device data to the host
   bool out_of_budget = false;                    // ended by Limits::warp_instructions
-  bool data_decides = false;                     // simt::LaunchResult's, of any launch
-  bool reads_clock = false;                      // likewise
-  bool must_run_whole = false;                   // likewise; when counted
-  bool sample_stands = true;                     // likewise, of every launch
-  bool independent = true;                       // simt::LaunchResult's, of every launch
+  bool data_decides = false;                     // of any launch
+  bool reads_clock = false;                      // of any launch
+  bool must_run_whole = false;                   // of any launch; when counted
+  bool sample_stands = true;                     // of every launch; when counted
+  bool independent = true;                       // of every launch
   bool host_writes = false;                      // host code wrote to device memory, or copied within it
   bool may_be_unused = false;                    // simt::Finding's, of the one that ended the call
-  bool host_timed_out = false;                   // host code did not speak within host_seconds of wall clock
-  bool further_failed = false;                   // simt::LaunchResult's, of any launch
+  bool host_timed_out = false;                   // host code sent no request within host_seconds of wall clock
+  bool further_failed = false;                   // of any launch
   uint64_t blocks_run = 0, blocks = 0;           // when counted
   std::vector<std::vector<uint64_t>> work;       // by launch and block, when counted and all blocks ran
   double copy_seconds = 0;                       // modelled time of copies, memsets and allocations
   double interpreting_seconds = 0;               // CPU time that the launches took here
-  std::vector<std::string> notes;                // simt::LaunchResult's, of every launch, each once
+  std::vector<std::string> notes;                // of every launch, without duplicates
   std::vector<simt::Counts> counts;              // by launch, when counted
   std::vector<simt::TimeEstimate> estimates;     // by launch, when counted
-  std::vector<simt::KernelResources> resources;  // likewise
+  std::vector<simt::KernelResources> resources;  // by launch, when counted
 };
 
-// Which blocks of a counted launch run, which of any launch first, and over what; see simt::LaunchConfig.
+// The choice of blocks and checks of a call's launches: counted and further blocks, order, unwritten bytes. See
+// simt::LaunchConfig.
 struct BlockChoice {
   uint32_t blocks = 0;
   uint64_t seed = 0;
@@ -63,10 +64,10 @@ class DeviceSession {
     uint64_t warp_instructions = 400'000'000;  // of one call of the launch function
     uint64_t device_bytes = uint64_t{8} << 30;
     bool device_malloc = false;  // whether host code may allocate device memory
-    double host_seconds = 10;    // of host code between two questions and in all, a call
+    double host_seconds = 10;    // host code's time between two requests, and its total per call
   };
 
-  // `source`: what was compiled, whose lines are quoted.
+  // `source`: the compiled source, quoted in messages.
   DeviceSession(std::shared_ptr<const simt::Module> module, std::map<std::string, evaluator::KernelUsage> usage,
                 std::string source, const simt::Device& device, const Limits& limits);
 
@@ -80,15 +81,15 @@ class DeviceSession {
   Trouble Call(Worker& worker, const std::vector<uint64_t>& arguments, simt::Mode mode, const BlockChoice& choice,
                CallRecord* record);
 
-  // Remembers what the candidate's own device memory holds (its variables, what it has allocated), before a call of
-  // which only some blocks run. To be called while no tensors are there.
+  // Remembers the contents of the candidate's own device memory (its variables and allocations), before a call in which
+  // only some blocks run. Call it while no tensors are allocated.
   void KeepState();
-  // Puts that back, so that the next call finds what the last one found. False where it cannot: too much, or memory was
-  // allocated or freed since.
+  // Restores that state, so that the next call starts from it. Returns false if the state was larger than 32 MiB or
+  // memory was allocated or freed since.
   bool RestoreState();
 
  private:
-  // Serves questions until the worker asks `wanted`.
+  // Serves requests until the worker sends `wanted`.
   Trouble ServeUntil(Worker& worker, Operation wanted, Request* request, std::vector<uint8_t>* payload);
   void Serve(Worker& worker, const Request& request, const std::vector<uint8_t>& payload);
   Reply Launch(const std::vector<uint8_t>& payload);
@@ -106,7 +107,7 @@ class DeviceSession {
   simt::DeviceMemory memory_;
   simt::ModuleInstance instance_;
   std::vector<uint32_t> shared_limits_;  // dynamic shared bytes, by kernel
-  bool pins_host_memory_ = false;        // the host code can: a GPU's kernels reach what it has pinned
+  bool pins_host_memory_ = false;  // the host code may allocate pinned host memory, which a GPU's kernels can access
   std::map<simt::DeviceAddress, bool> owned_by_candidate_;
 
   bool state_kept_ = false;

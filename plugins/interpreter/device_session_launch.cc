@@ -16,7 +16,7 @@ std::string DimText(const simt::Dim3& dim) {
   return "(" + std::to_string(dim.x) + ", " + std::to_string(dim.y) + ", " + std::to_string(dim.z) + ")";
 }
 
-// ": \"out[i] = x[i];\"", the source's line of a finding; empty where it is not known or not the source's.
+// Returns ": \"out[i] = x[i];\"", the source line of a finding. Empty if the line is unknown or in another file.
 std::string QuotedLine(const std::string& source, const simt::Finding& finding) {
   constexpr size_t kLongest = 100;
   if (finding.line <= 0 || !finding.file.ends_with("kernel.cu")) return "";
@@ -63,14 +63,14 @@ simt::KernelResources DeviceSession::ResourcesOf(int kernel, uint32_t dynamic_sh
   return resources;
 }
 
-// Which blocks are counted is the same in every evaluation; which others run beside them nobody can know. Where those
-// take longer, the ones that are always counted are not what they seem: then the others are what is counted.
+// Estimates the launch's time. The counted blocks are the same in every evaluation; the further blocks are chosen by a
+// secret seed. If the further blocks take longer, the counted ones are not representative: then the further ones count.
 simt::TimeEstimate DeviceSession::TimeOf(simt::LaunchResult& result, const simt::KernelResources& resources) {
-  constexpr double kLonger = 1.25;  // more than the difference that a few blocks make
+  constexpr double kLonger = 1.25;  // above the difference that a sample of few blocks makes
   simt::L2Contents before = l2_;
   simt::TimeEstimate estimate = simt::EstimateTime(result.counts, resources, device_, &l2_);
   if (result.further.sampled_blocks == 0) return estimate;
-  // Contention of a sample's blocks on one place in memory depends on their number, so keep the first sample's figures.
+  // Contention at one address depends on the number of sampled blocks, so keep the first sample's figures.
   result.further.busiest_atomic_turns = result.counts.busiest_atomic_turns;
   result.further.fewer_atomic_turns = result.counts.fewer_atomic_turns;
   result.further.busiest_blocks = result.counts.busiest_blocks;

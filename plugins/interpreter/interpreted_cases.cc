@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Whether the verdict is about values; all others end the candidate's process or are found by a check.
+// Returns true if the verdict is about values. All others end the candidate's process or come from a check.
 bool IsOfValues(const Trouble& trouble) {
   return trouble.code == "wrong" || trouble.code == "non_deterministic" || trouble.code == "input_modified";
 }
@@ -59,7 +59,7 @@ Trouble InterpretedCases::RunCase(size_t i, Pass pass) {
   }
   runs_whole_ = runs_whole_ || record.data_decides || record.launches > 1 || !record.independent || record.host_writes;
   if (trouble) return {trouble.code, "At " + where + ": " + trouble.sentence};
-  if (pass == Pass::kOtherOrderChecked) return {};  // what it computes is known to be wrong
+  if (pass == Pass::kOtherOrderChecked) return {};  // the values are known to be wrong already
   if (record.launches == 0) return {"no_launch", "At " + where + ": the launch function launches no kernel."};
   if (const std::string name = tensors.WrittenBetweenRows(); !name.empty())
     return {"out_of_bounds", "At " + where + ": It writes between the rows of " + name + "."};
@@ -114,10 +114,11 @@ Trouble InterpretedCases::RunAll() {
   return ends(trouble) ? trouble : Trouble{};
 }
 
-// A kernel was found to read vectors or matrices of shared memory that nothing has written as a whole. What nobody uses
-// of them harms nobody: it is not accused if it is correct over zeros, over NaNs, which all arithmetic passes on, and
-// over large numbers, which what passes over NaNs (fmaxf) does not. Returns `found`, the accusation, where a run gives
-// wrong values; any other trouble of such a run (a limit, a fault) is returned as it is, since it does not show a use.
+// Called if a kernel reads vectors or matrices of shared memory that were not written completely. That is harmless if
+// the unwritten values are not used. The cases run again with unwritten memory filled with large numbers, zeros and
+// NaNs. All arithmetic propagates NaNs; the large numbers catch what ignores them (fmaxf). Returns `found`, the
+// accusation, if a run gives wrong values. Any other trouble of such a run (a limit, a fault) is returned as it is,
+// since it does not show a use.
 Trouble InterpretedCases::RunOverOthers(const Trouble& found) {
   values_decide_ = true;
   std::vector<std::vector<uint8_t>> of_first;

@@ -1,6 +1,6 @@
-// Runs a kernel's correctness cases on the interpreter: the first seed's with every check, the others' with bounds and
-// blocks in another order. Used by both evaluators: without a GPU it decides whether a kernel is correct; beside a
-// GPU only the checks' findings count.
+// Runs a kernel's correctness cases on the interpreter: the first seed's with every check, the others with bounds
+// checks only and blocks in another order. Used by both evaluators: without a GPU it decides whether a kernel is
+// correct; beside a GPU only the checks' findings count.
 #ifndef KGRPO_INTERPRETER_INTERPRETED_CASES_H
 #define KGRPO_INTERPRETER_INTERPRETED_CASES_H
 
@@ -21,7 +21,7 @@ class InterpretedCases {
  public:
   struct Options {
     // Returns the expected outputs of case `i`, by parameter. Called after the case has run, on the same thread. Null:
-    // nobody knows.
+    // no expected outputs exist.
     std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>&)> expected;
     // Called before each run of a case; may throw to end it all.
     std::function<void()> before_each;
@@ -29,11 +29,11 @@ class InterpretedCases {
     // only choose what is looked at, and the next case runs: approximations and the order of float atomics are the
     // interpreter's own.
     bool values_decide = true;
-    // Of all calls: no further one is made beyond, and the trouble is `unavailable`.
+    // Limit over all calls. Beyond it no further call is made, and the trouble is `unavailable`.
     uint64_t most_warp_instructions = UINT64_MAX;
   };
 
-  // `loaded` is started. All references outlive this.
+  // `loaded` must be started. All references outlive this.
   InterpretedCases(LoadedKernel& loaded, const evaluator::Problem& problem,
                    const std::vector<evaluator::CorrectnessCase>& cases, Options options);
 
@@ -43,11 +43,11 @@ class InterpretedCases {
 
   // Of all calls so far.
   uint64_t warp_instructions() const { return warp_instructions_; }
-  // Wall clock, waiting for `expected`.
+  // Wall-clock time spent in `expected`.
   double oracle_seconds() const { return oracle_seconds_; }
-  // Of all outputs that were correct.
+  // Worst errors over all correct outputs.
   const evaluator::WorstErrors& worst() const { return worst_; }
-  // CallRecord's, each once.
+  // The notes of all calls (CallRecord::notes), without duplicates.
   const std::vector<std::string>& notes() const { return notes_; }
   // True if no block of these calls can represent others, or if outputs are final only when all blocks have run.
   bool runs_whole() const { return runs_whole_; }
@@ -55,8 +55,9 @@ class InterpretedCases {
   bool host_timed_out() const { return host_timed_out_; }
 
  private:
-  // Why a case is run. Blocks may run in any order, so each data set but the first, which is run with every check, is
-  // run with the last block first; where that goes wrong, once more with the checks, which say more.
+  // The reason for a run of a case. Blocks may run in any order. The first data set runs with every check; the others
+  // run with the last block first. If that gives wrong values, the case runs again with the checks, whose findings say
+  // more.
   enum class Pass { kChecked, kOtherOrder, kOtherOrderChecked, kRepeat };
   Trouble RunCase(size_t i, Pass pass);
   Trouble RunAll();
@@ -68,7 +69,7 @@ class InterpretedCases {
   const Options options_;
   bool values_decide_;
   std::optional<uint8_t> unwritten_shared_;          // simt::LaunchConfig's
-  bool may_be_unused_ = false;                       // simt::Finding's, of the trouble that a case ended with
+  bool may_be_unused_ = false;                       // simt::Finding's, of the last case's trouble
   std::vector<std::vector<uint8_t>> first_outputs_;  // of the first case, for the repetition
   evaluator::WorstErrors worst_;
   std::vector<std::string> notes_;

@@ -46,7 +46,7 @@ Trouble LoadedKernel::Start() {
 std::vector<Expected> ReferenceOutputs(const Problem& problem, const CompiledKernel& reference,
                                        const Interpreter& interpreter, CorrectnessCase one,
                                        const std::vector<Argument>& arguments) {
-  one.aliased = false;  // what is correct is the same; the reference may be asked where nothing can go wrong
+  one.aliased = false;  // without aliasing the expected values are the same and the reference runs safely
   const auto require = [&](const Trouble& trouble) {
     if (trouble)
       throw Error(KGRPO_ERROR_INVALID, problem.directory + "/reference.cu: " + trouble.code + ": " + trouble.sentence);

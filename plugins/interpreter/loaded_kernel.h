@@ -21,16 +21,17 @@ namespace kgrpo::interpreter {
 struct Interpreter {
   const simt::Device& device;
   WorkerPool& workers;
-  uint64_t warp_instructions;  // DeviceSession::Limits, likewise the next
+  uint64_t warp_instructions;  // this and host_seconds: as in DeviceSession::Limits
   double host_seconds;
 };
 
-// The PTX of all kernels; null, and why, where the interpreter cannot run it or there are none.
+// Parses the PTX of all kernels. Returns null, and the reason in `trouble`, if there are no kernels or the interpreter
+// cannot run them.
 std::shared_ptr<const simt::Module> ParsePtx(const evaluator::CompiledKernel& kernel, Trouble* trouble);
 
 // One thread at a time.
 struct LoadedKernel {
-  // `module` is `compiled`'s, by ParsePtx. To be started before anything is called.
+  // `module` is made from `compiled` by ParsePtx. Call Start before anything else.
   LoadedKernel(const evaluator::Problem& problem, evaluator::CompiledKernel compiled,
                std::shared_ptr<const simt::Module> module, const Interpreter& interpreter);
 

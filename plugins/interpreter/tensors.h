@@ -22,7 +22,7 @@ struct MappedArguments {
   std::vector<evaluator::Descriptor> files;    // of inputs and inouts; closed (-1) for the others
 };
 
-// Freed at the end, so that a pointer kept beyond the call is caught.
+// The tensors of one call. The destructor frees them, so that a pointer kept beyond the call is caught.
 class Tensors {
  public:
   // In a correctness case: inputs written, outputs poisoned by bytes drawn from its key, unless they lie in an input's
@@ -41,9 +41,9 @@ class Tensors {
   uint8_t Poison(size_t i) const;
   // The contents of tensor `i`, without the gaps between its rows.
   std::vector<uint8_t> Read(size_t i) const;
-  // The name of an input that no longer holds what it held, or "". (correctness cases)
+  // Returns the name of an input whose contents changed, or "" (correctness cases).
   std::string ModifiedInput() const;
-  // The name of a tensor in the gaps of which something was written, or "". (correctness cases)
+  // Returns the name of a tensor with writes in the gaps between its rows, or "" (correctness cases).
   std::string WrittenBetweenRows() const;
 
  private:

@@ -1,7 +1,6 @@
 // kgrpo_sim_worker: the process that runs one candidate's host code, inside the sandbox. It asks the evaluator for a
-// shared object, loads it behind a system call filter, and calls its launch function as often as the evaluator says. It
-// never holds a problem's data: device memory is the evaluator's. Started by worker_pool.cc as `kgrpo_sim_worker
-// SCRATCH`.
+// shared object, loads it behind a system call filter, and calls its launch function on each command. It never holds a
+// problem's data: device memory is the evaluator's. Started by worker_pool.cc as `kgrpo_sim_worker SCRATCH [nofilter]`.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -26,8 +25,8 @@ using namespace kgrpo::interpreter;
 constexpr size_t kLargestObject = size_t{64} << 20;
 uint8_t g_payload[kLargestObject];
 
-// A refused system call: tell the evaluator which one, and end. Writes only, since the interrupted code may hold any
-// lock.
+// Reports a refused system call to the evaluator and ends. Calls only write and _exit, since the interrupted code may
+// hold any lock.
 void OnForbidden(int, siginfo_t* info, void*) {
   const Request request = {
       static_cast<uint32_t>(Operation::kForbidden), 0, static_cast<uint64_t>(info->si_syscall), 0, 0, 0};

@@ -25,12 +25,12 @@ Worker::Worker(const evaluator::Sandbox& sandbox, const std::string& helper_dire
   }
   socket_ = Descriptor(ends[0]);
   const Descriptor theirs(ends[1]);
-  // Inside namespaces /tmp is the worker's own; without them it gets a folder.
+  // With namespaces, /tmp is private to the worker; without them the worker gets a scratch folder.
   if (!sandbox.has_namespaces()) scratch_ = std::make_unique<ScratchFolder>(sandbox);
   SandboxCommand command;
   command.argv = {helper_directory + "/kgrpo_sim_worker", scratch_ ? scratch_->path() : "/tmp"};
   if (!sandbox.has_filter()) command.argv.emplace_back("nofilter");
-  // Without a /proc the loader cannot tell where the worker lies, and with it our libcudart.
+  // Without /proc the loader cannot resolve $ORIGIN to find our libcudart beside the worker.
   command.environment = {"LC_ALL=C", "LD_LIBRARY_PATH=" + helper_directory};
   if (scratch_) command.scratch = scratch_->path();
   command.descriptors = {{theirs.get(), kSocket}};
@@ -40,7 +40,7 @@ Worker::Worker(const evaluator::Sandbox& sandbox, const std::string& helper_dire
   command.file_bytes = uint64_t{64} << 20;
   command.processes = 64;
   Subprocess::Spec spec = sandbox.Wrap(command);
-  spec.quiet = true;  // what a candidate prints goes nowhere
+  spec.quiet = true;  // discards the candidate's output
   process_ = std::make_unique<Subprocess>(spec);
 }
 
@@ -90,7 +90,7 @@ void Worker::Answer(const Reply& reply, const void* payload, size_t payload_byte
   message.msg_iovlen = 2;
   size_t left = sizeof head + payload_bytes;
   while (left > 0) {
-    // A worker that does not read blocks nobody for long: the socket's buffer is all it can hold up.
+    // MSG_DONTWAIT and a timeout: a worker that does not read must not block the evaluator.
     const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {

@@ -23,18 +23,17 @@ class Worker {
 
   enum class Event {
     kRequest,  // a request was read
-    kEnded,    // the process is gone, or wrote what is no request
-    kTimeout,  // nothing within the time
+    kEnded,    // the process is gone, or sent a malformed request
+    kTimeout,  // no complete request within the time
   };
 
-  // Reads the next request and its payload. `seconds` is how long the worker may compute before it speaks; what is used
-  // of it is subtracted.
+  // Reads the next request and its payload. `seconds`: the time the worker may take; the time used is subtracted.
   Event Receive(Request* request, std::vector<uint8_t>* payload, double* seconds);
 
-  // Answers the last request. Losing the worker here shows in the next Receive.
+  // Sends the reply to the last request. If the worker is gone, the next Receive reports it.
   void Answer(const Reply& reply, const void* payload = nullptr, size_t payload_bytes = 0);
 
-  // After kEnded: how it ended, with shells' convention undone (a code of 128 + n is signal n).
+  // Call after kEnded. Returns the process's end; an exit code of 128 + n, the shells' convention, becomes signal n.
   evaluator::Subprocess::Result End();
 
   // True if the last event was kEnded because of malformed bytes rather than an end.
@@ -54,7 +53,7 @@ class WorkerPool {
  public:
   WorkerPool(const evaluator::Sandbox& sandbox, std::string helper_directory, size_t spares, uint64_t cpu_seconds);
 
-  // A worker that has seen nothing yet. Starts the next one.
+  // Returns a worker that has loaded nothing yet, and starts another one for later.
   std::unique_ptr<Worker> Take();
 
  private:

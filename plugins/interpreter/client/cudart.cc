@@ -1,8 +1,7 @@
-// Our libcudart.so.13, first part: registration, launches, memory; the others are cudart_device.cc and
-// cudart_streams.cc. A candidate's
-// host code is linked against it as against NVIDIA's; each call that touches the device becomes a question to the
-// evaluator, where memory and interpreter are. What is not here fails to load, by name. Runs in the sandboxed worker;
-// nothing in it is trusted by the evaluator.
+// Our libcudart.so.13, first part: registration, launches, memory. The others are cudart_device.cc and
+// cudart_streams.cc. A candidate's host code is linked against it as against NVIDIA's. Each call that touches the
+// device becomes a request to the evaluator, which holds the memory and the interpreter. Functions that are missing
+// here fail to load, by name. Runs in the sandboxed worker; the evaluator trusts nothing in it.
 #include <cstdint>
 #include <cstdlib>
 #include <utility>
@@ -32,7 +31,7 @@ int LaunchResolved(const void* function, CudaDim3 grid, CudaDim3 block, void** a
   return SetError(error != kCudaSuccess ? error : Submit(stream, std::move(work)));
 }
 
-// At once, on the default stream, which captures must not notice.
+// Runs the work immediately on the default stream. Fails if a capture in progress forbids that.
 int RunAtOnce(const Work& work) {
   const int error = WorkAtOnce();
   return SetError(error != kCudaSuccess ? error : Submit(nullptr, work));

@@ -1,6 +1,6 @@
 // Our libcudart.so.13, third part: streams and events (everything runs in order of issue), and graphs of launches,
-// copies and memsets, captured from streams or put together of kernel nodes. A graph runs in order of its nodes; each
-// is then to the evaluator what it would be without the graph. See cudart.cc; what is not here fails to load, by name.
+// copies and memsets, captured from streams or built from kernel nodes. A graph runs its nodes in order; the evaluator
+// sees the same requests as without a graph. See cudart.cc; functions that are missing here fail to load, by name.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -19,7 +19,7 @@ void* NewToken() {
   return reinterpret_cast<void*>(next);
 }
 
-// Handles that were given out, so that no other is followed.
+// The graphs whose handles were given out. A handle is looked up here and never dereferenced.
 std::vector<std::unique_ptr<Graph>>& Graphs() {
   static std::vector<std::unique_ptr<Graph>> graphs;
   return graphs;
@@ -47,7 +47,7 @@ int MakeKernelWork(const CudaKernelNodeParameters* parameters, Work* work) {
                     parameters->shared_bytes, false, work);
 }
 
-// Replaces the work of a kernel node, which stays one of the same kernel.
+// Replaces the parameters of a kernel node. The node keeps its cooperative flag.
 int SetKernelNode(Graph* graph, const void* node, const CudaKernelNodeParameters* parameters) {
   Graph::Node* found = graph == nullptr ? nullptr : graph->Find(node);
   if (found == nullptr || found->work.kind != Work::Kind::kLaunch) return SetError(kCudaInvalidValue);
@@ -118,7 +118,7 @@ int cudaEventQuery(void* event) {
   return SetError(WaitForEvent(event));
 }
 
-// A candidate that times itself learns nothing: no clock of the model is shown to it.
+// Returns 0: a candidate must not see the model's time.
 int cudaEventElapsedTime(float* milliseconds, void*, void*) {
   *milliseconds = 0;
   return kCudaSuccess;
@@ -208,7 +208,7 @@ int cudaGraphNodeGetType(void* node, int* type) {
   return kCudaSuccess;
 }
 
-// Nodes may only depend on ones that are there already, so their order is one to run them in.
+// Dependencies must be nodes of the graph already, so the order of insertion is a valid order of execution.
 int cudaGraphAddKernelNode(void** node, void* graph, void* const* dependencies, size_t count,
                            const CudaKernelNodeParameters* parameters) {
   Graph* into = Find(Graphs(), graph);

@@ -36,7 +36,7 @@ Work MakeSet(void* target, int value, size_t bytes);
 int SymbolAddress(const void* symbol, uint64_t* address, uint64_t* bytes);
 int MakeSymbolCopy(const void* symbol, void* host, size_t bytes, size_t offset, int kind, bool to_symbol, Work* work);
 
-// Does it now. Returns a CudaError.
+// Runs the work now. Returns a CudaError.
 int Run(const Work& work);
 
 }  // namespace kgrpo::interpreter

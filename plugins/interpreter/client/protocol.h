@@ -1,7 +1,7 @@
-// The messages between the evaluator and the worker that runs a candidate's host code. The worker asks, the evaluator
-// answers: commands travel in the answers to kReady, kLoaded and kReturned, and every CUDA call that
-// touches the device is a question of its own. Shared by client/ (in the worker) and device_session.cc (in the
-// evaluator), both built together, so there is no versioning. The evaluator treats everything it reads here as hostile.
+// The messages between the evaluator and the worker that runs a candidate's host code. The worker sends requests and
+// the evaluator replies. Commands travel in the replies to kReady, kLoaded and kReturned; every CUDA call that touches
+// the device is a request. Shared by client/ (in the worker) and device_session.cc (in the evaluator), both built
+// together, so there is no versioning. The evaluator treats everything it reads here as hostile.
 #ifndef KGRPO_INTERPRETER_CLIENT_PROTOCOL_H
 #define KGRPO_INTERPRETER_CLIENT_PROTOCOL_H
 

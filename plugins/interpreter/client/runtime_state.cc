@@ -55,7 +55,7 @@ int PeekError() {
 
 void RefuseCall(const char* what) {
   Ask(Operation::kRefused, 0, 0, 0, what, std::strlen(what));
-  _exit(126);  // unless the evaluator ended it before
+  _exit(126);  // reached only if the evaluator has not ended the process
 }
 
 KnownKernel* AddKernel(const void* host, const char* name) {

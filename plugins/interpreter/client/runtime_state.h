@@ -1,5 +1,5 @@
-// State shared by the two halves of our libcudart (cudart.cc, cudart_device.cc): the last error, the candidate's
-// kernels and device variables, and questions about kernels.
+// State shared by the parts of our libcudart (cudart*.cc, device_work.cc): the last error, the candidate's kernels and
+// device variables, and questions about kernels.
 #ifndef KGRPO_INTERPRETER_CLIENT_RUNTIME_STATE_H
 #define KGRPO_INTERPRETER_CLIENT_RUNTIME_STATE_H
 
@@ -13,7 +13,7 @@ namespace kgrpo::interpreter {
 
 // Remembers an error (not success) for cudaGetLastError and returns it.
 int SetError(int error);
-// The last error, forgotten by TakeError.
+// Return the last error; TakeError also clears it.
 int TakeError();
 int PeekError();
 
@@ -28,14 +28,15 @@ struct KnownKernel {
   int shared_limit = 48 * 1024;
 };
 
-// Ends the process: the verdict names what was asked for ("cudaGraphLaunch into a captured stream").
+// Ends the process. The verdict names the refused call, `what` ("cudaGraphLaunch into a captured stream").
 [[noreturn]] void RefuseCall(const char* what);
 
-// Registered by the candidate's constructors; `host` is the address by which its host code knows it.
+// Called by the candidate's constructors; `host` is the address that its host code uses.
 KnownKernel* AddKernel(const void* host, const char* name);
 void AddVariable(const void* host, const char* name);
 
-// One that is not registered is known by the linker's name of its host address; nullptr where there is none.
+// Find an object by its host address. An object that is not registered is found by the linker's name of that address;
+// nullptr if there is none.
 KnownKernel* FindKernel(const void* host);
 const char* VariableName(const void* host);
 

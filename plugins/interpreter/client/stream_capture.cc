@@ -13,8 +13,8 @@ constexpr int kRelaxed = 2;
 
 // A stream's part in a capture.
 struct Part {
-  size_t last = 0;    // nodes of the graph when it was last given work
-  size_t joined = 0;  // likewise, as far as other streams wait for it
+  size_t last = 0;    // the graph's node count after this stream's last work
+  size_t joined = 0;  // the part of `last` that other streams wait for
 };
 struct Capture {
   Graph* graph = nullptr;
@@ -58,7 +58,7 @@ bool IsActive(const Capture* capture) {
                      [&](const std::unique_ptr<Capture>& one) { return one.get() == capture; });
 }
 
-// Work of the legacy stream waits for all streams that block: captures may have none of those.
+// Work on the legacy stream waits for all blocking streams, which is not allowed while one of them is captured.
 int CheckLegacy(const void* stream) {
   if (!IsLegacy(stream)) return kCudaSuccess;
   int error = kCudaSuccess;

@@ -22,12 +22,12 @@ struct Graph {
 };
 uintptr_t NewNodeNumber();
 
-// Each returns a CudaError, where not void. Streams and events are handles of the caller's, which are never followed.
+// All int functions return a CudaError. Streams and events are the caller's handles, which are never dereferenced.
 
-// Runs the work, or keeps it in the graph that the stream's capture makes.
+// Runs the work, or adds it to the graph if the stream is captured.
 int Submit(void* stream, Work work);
-// Of a call that waits for a stream, or for the whole device, or works at once (cudaMemcpy, cudaMalloc): whether
-// captures that are in progress let it; those that do not are invalid then.
+// Check a call that waits for a stream or for the whole device, or that runs at once (cudaMemcpy, cudaMalloc). The
+// result says whether the captures in progress allow it; a capture that does not becomes invalid.
 int WaitForStream(void* stream);
 int WaitForDevice();
 int WorkAtOnce();
@@ -43,7 +43,7 @@ void RemoveEvent(void* event);
 
 // `graph`: to add to, or null for a new one.
 int BeginCapture(void* stream, Graph* graph, int mode);
-// *graph is null where there is an error.
+// Sets *graph to null on an error.
 int EndCapture(void* stream, Graph** graph);
 int CaptureStatus(void* stream, int* status);
 

@@ -29,7 +29,7 @@ const char* Verb(AccessKind kind) {
   throw Fault{};
 }
 
-// The lowest and highest address of the lanes, and all their bits.
+// The lowest and highest address of the lanes, and the OR of all addresses.
 struct Extent {
   uint64_t low, high, bits;
 };
@@ -45,7 +45,7 @@ KGRPO_VECTOR_CLONES Extent ExtentOfLanes(const uint64_t* address, uint32_t mask)
     high = a > high ? a : high;
     bits |= own;
   }
-  // Negative: then no range holds it.
+  // A negative address is outside of every range.
   return {static_cast<uint64_t>(low), low < 0 ? UINT64_MAX : static_cast<uint64_t>(high), bits};
 }
 
@@ -61,7 +61,7 @@ Extent ExtentOf(const Access& access, uint32_t mask) {
 void ResolveGlobal(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Access& access) {
   Grid& grid = *warp.grid;
   access.space = Space::kGlobal;
-  // All lanes in one allocation is the rule: one range check for the warp.
+  // Usually all lanes access one allocation: one range check for the warp.
   const Extent extent = ExtentOf(access, mask);
   Allocation* allocation = FindAllocation(grid, extent.low);
   if (allocation != nullptr && extent.high < allocation->end() && allocation->end() - extent.high >= bytes &&
@@ -99,7 +99,7 @@ void ResolveShared(Warp& warp, const Instruction& in, uint32_t mask, uint32_t by
   const uint64_t limit = grid.shared_limit;
   const Extent extent = ExtentOf(access, mask);
   const bool fits = extent.high < limit && limit - extent.high >= bytes && (extent.bits & (bytes - 1)) == 0;
-  // When checked, no array may be left on the way into the next one.
+  // In checked mode an access must not cross from one array into the next.
   if (fits && (!grid.checked || ArrayAround(grid, extent.low, extent.high + bytes) != nullptr)) return;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
@@ -149,7 +149,8 @@ void ResolveParameter(Warp& warp, const Instruction& in, uint32_t mask, uint32_t
   }
 }
 
-// Lanes of `mask` without those whose address the next lane, or that half a warp further, has too.
+// Returns the lanes of `mask`, except those whose address is also that of the next lane or of the lane half a warp
+// further.
 KGRPO_VECTOR_CLONES uint32_t DistinctLanes(const uint64_t* address, uint32_t mask) {
   uint32_t next = 0, half = 0;
   for (uint32_t l = 0; l + 1 < kLanes; ++l) next |= static_cast<uint32_t>(address[l] == address[l + 1]) << l;
@@ -164,7 +165,7 @@ KGRPO_VECTOR_CLONES void AddOffset32(const uint32_t* from, uint32_t offset, uint
   for (int l = 0; l < kLanes; ++l) to[l] = from[l] + offset;
 }
 
-// ResolveAddresses, of which the pattern is known.
+// ResolveAddresses for a known pattern.
 void ResolveSpace(Warp& warp, const Instruction& in, uint32_t mask, uint32_t bytes, AccessKind kind, Space space,
                   Access& access) {
   access.bytes = bytes;

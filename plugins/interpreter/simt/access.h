@@ -12,17 +12,14 @@ namespace kgrpo::simt {
 
 enum class AccessKind : uint8_t { kLoad, kStore, kAtomic };
 
-// How the lanes' addresses lie, where all lanes take part.
-enum class Pattern : uint8_t {
-  kGeneral,
-  kUniform,
-  kContiguous
-};  // anyhow; all the same; each `bytes` after the one before
+// The pattern of the lanes' addresses if all lanes take part. kUniform: all the same. kContiguous: each `bytes` after
+// the one before. kGeneral: any other.
+enum class Pattern : uint8_t { kGeneral, kUniform, kContiguous };
 
 // One access of a warp, resolved.
 struct Access {
-  // Within the space; global addresses for generic ones that point there. Of what ResolveRow resolves only the first is
-  // there where nothing is checked or counted.
+  // Addresses within `space`; a generic address that points to global memory is kept as a global address. ResolveRow
+  // sets only the first one if nothing is checked or counted.
   uint64_t address[kLanes];
   std::byte* host[kLanes];  // where not direct
   bool direct;              // a lane's bytes lie at host address base + address
@@ -47,13 +44,13 @@ void ResolveAddresses(Warp& warp, const Instruction& in, uint32_t mask, uint32_t
                       Access& access);
 
 // access_row.cc
-// How all 32 lanes' addresses lie; `bytes` is a power of two.
+// Returns the pattern of all 32 lanes' addresses; `bytes` is a power of two.
 Pattern PatternOf(const uint64_t* address, uint32_t bytes);
-// The same as Resolve where all lanes take part and their addresses are all the same or side by side, in global or
-// shared memory, and may be touched. False where that is not so: nothing has happened then.
+// Does the same as Resolve if all lanes take part, their addresses are all the same or side by side in global or shared
+// memory, and they may be accessed. Else returns false without side effects.
 bool ResolveRow(Warp& warp, const Instruction& in, uint32_t bytes, AccessKind kind, Access& access);
 
-// The allocation that holds `address`, by way of those found last; null where there is none.
+// Returns the allocation that holds `address`, or null. Tries the recently found ones first.
 Allocation* FindAllocation(Grid& grid, DeviceAddress address);
 // The shared array that holds [low, end), or null.
 const SharedArray* ArrayAround(const Grid& grid, uint64_t low, uint64_t end);
@@ -67,10 +64,10 @@ std::string ByteCount(uint32_t bytes);
 // Checked mode: reports reads of bytes that nobody wrote. `of_several`: of a vector or matrix, see
 // LaunchConfig::unwritten_shared.
 void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, bool of_several = false);
-// Notes what is written.
+// Marks bytes as written.
 void MarkWritten(Warp& warp, uint32_t mask, const Access& access);
-// Checked mode: what the lanes of `mask` wrote to shared or local memory was nothing: who reads it reads what nobody
-// wrote.
+// Checked mode: marks the bytes of `mask`'s lanes in shared or local memory as unwritten, because the stored values
+// were unset.
 void MarkUnwritten(Warp& warp, uint32_t mask, const Access& access);
 
 // race.cc, race_together.cc
@@ -79,13 +76,14 @@ void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Acce
 // The same for one lane's store or atomic, before its bytes are written; `changes` says whether they differ from what
 // is there.
 void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& access, AccessKind kind, bool changes);
-// The same for the stores of a warp; to be called before CheckStoreOrder. True where there is no race, whatever is
-// written; false where each lane must be looked at by itself: nothing is noted then.
+// The same for the stores of a warp; call it before CheckStoreOrder. True: no race is possible, whatever the values
+// are. False: nothing was recorded, and each lane must be checked by itself.
 bool NoteStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
 
-// Checked mode: order through memory, see race_shadow.h. NoteFence: what the warp did, and what it knows of, is
-// covered by a fence. NoteRelease: an atomic or volatile store makes known what fences before it cover (a release
-// operation is a fence itself). NoteAcquire: an atomic or volatile load learns what was made known at its addresses.
+// Checked mode: order through memory, see race_shadow.h. NoteFence: a fence covers the warp's accesses and those that
+// it knows of. NoteRelease: an atomic or volatile store publishes the accesses covered by earlier fences (a release
+// operation is a fence itself). NoteAcquire: an atomic or volatile load learns of the accesses published at its
+// addresses.
 void NoteFence(Warp& warp);
 // A fence.proxy.async: bulk copies see what the warp did and knows of.
 void NoteProxyFence(Warp& warp);
@@ -93,17 +91,18 @@ void NoteRelease(Warp& warp, const Instruction& in, uint32_t mask, const Access&
 void NoteAcquire(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
 
 // pending_copies.cc
-// Checked mode: a cp.async of `lane` to `target` begins, or is completed by a wait: until then who else touches those
-// bytes races with it.
+// Checked mode: a cp.async of `lane` to `target` begins, or a wait completes it. Between the two, any other access to
+// these bytes is a race.
 void BeginCopy(Warp& warp, const Instruction& in, int lane, const Access& target);
 void EndCopy(Warp& warp, const Instruction& in, int lane, const Access& target);
-// True if any byte that a lane of `mask` reads or writes waits for a copy: as its destination, or, of those it writes,
-// as its source.
+// Returns true if a lane of `mask` accesses bytes that a pending copy will write, or writes bytes that a pending copy
+// will read.
 bool TouchesCopies(const Warp& warp, uint32_t mask, const Access& access, bool writes);
 // The same for one lane; reports the race of the two. `verb` is what the lane does: "reads".
 bool ReportPending(Warp& warp, const Instruction& in, int lane, const Access& access, bool writes, const char* verb);
 
-// The bits of `bytes` bytes at `offset` in their word of a bit a byte: they are aligned, so within one.
+// Returns the bits of `bytes` bytes at `offset` in their word of a bitmap with one bit per byte. Accesses are aligned,
+// so they stay within one word.
 inline uint64_t BitsOf(uint64_t offset, uint32_t bytes) {
   return ((uint64_t{1} << bytes) - 1) << (offset % 64);
 }

@@ -1,5 +1,5 @@
-// Accesses of a whole warp to one place or one row of memory, which most are: resolved and checked at once. Used by
-// load_store.cc, which takes the general way of access.cc where this one refuses.
+// Resolves and checks accesses of a whole warp to one address or one contiguous row, which are the most frequent. Used
+// by load_store.cc, which falls back to access.cc for all others.
 #include <bit>
 
 #include "interpreter/simt/access.h"

@@ -8,8 +8,8 @@
 namespace kgrpo::simt {
 namespace {
 
-constexpr double kWorthIt = 1.05;  // times as fast
-constexpr double kAlone = 1.1;     // one array that gains less is named together with the others
+constexpr double kWorthIt = 1.05;  // speed-up below which nothing is advised
+constexpr double kAlone = 1.1;     // if no single array gains this much, all arrays are named together
 
 const std::string kNeighbours = "Let neighbouring threads ";
 
@@ -36,7 +36,8 @@ std::string Listed(const std::vector<std::string>& names) {
   return text;
 }
 
-// The next step towards fewer atomics on global memory, and what is left of them then. "" where there is none.
+// Finds the next step towards fewer atomics on global memory, and the counts after it in `fewer`. Returns "" if there
+// is none.
 std::string FewerAtomics(const Counts& counts, double blocks_at_once, Counts* fewer) {
   const double turns = counts.busiest_atomic_turns;
   const FewerAtomicTurns& left = counts.fewer_atomic_turns;
@@ -73,7 +74,7 @@ std::string Advise(const Counts& counts, const KernelResources& resources, const
                    const L2Contents& before, double seconds) {
   double best = kWorthIt;
   std::string words;
-  // How many times as fast it is as `changed`, which `what` leads to.
+  // Returns the speed-up of `changed` and remembers the best one with its advice, `what`.
   const auto weigh = [&](const Counts& changed, const std::string& what) {
     L2Contents contents = before;
     const double times = seconds / EstimateTime(changed, resources, device, &contents, false).seconds;
@@ -84,7 +85,7 @@ std::string Advise(const Counts& counts, const KernelResources& resources, const
     return times;
   };
 
-  Counts changed = counts, all = counts;  // one thing at a time; every array
+  Counts changed = counts, all = counts;  // changed: one array or figure at a time; all: every array
   std::vector<std::string> names;
   double most_alone = 0;
   for (size_t i = 0; i < counts.arrays.size(); ++i) {

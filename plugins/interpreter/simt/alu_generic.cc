@@ -15,7 +15,7 @@ AluChoice FindAluGeneric(const Opcode& opcode) {
 // its arithmetic across the changes of mode.
 void RunRounded(Warp& warp, const Instruction& instruction, uint32_t mask) {
 #if defined(__SSE2__)
-  // Floats are computed by SSE instructions and their successors, so its register alone is set: that of the x87 takes
+  // Floats are computed by SSE and its successors, so only their control register is set. Setting the x87's would take
   // longer than the arithmetic.
   const auto mode = static_cast<unsigned>(instruction.offset);
   const unsigned bits = mode == FE_DOWNWARD     ? _MM_ROUND_DOWN

@@ -11,8 +11,8 @@
 namespace kgrpo::simt {
 namespace {
 
-// Additions of floats in global memory know no subnormal numbers, whatever the compiler was asked; in shared memory
-// they do (the PTX manual).
+// Additions of floats in global memory always flush subnormal numbers, whatever the compiler options; in shared memory
+// they do not (PTX manual).
 template <typename T>
 T WithoutSubnormal(T value, const Access& access) {
   if constexpr (std::is_same_v<T, float>) {
@@ -129,7 +129,7 @@ uint32_t ExtremeTwo(uint32_t old, uint32_t b, uint32_t) {
   return Extreme<kLarger, kWiden>(old & 0xFFFFu, b & 0xFFFFu) | Extreme<kLarger, kWiden>(old >> 16, b >> 16) << 16;
 }
 
-// `add`, or what vectors of 16-bit floats have besides.
+// Finds `add`, or another operation on vectors of 16-bit floats.
 template <typename T, T (*kPlus)(T, T, T), T (*kSmaller)(T, T, T), T (*kLarger)(T, T, T)>
 Handler FindHalf(const Opcode& op) {
   if (op.Has("add")) return &Atomic<T, uint32_t, kPlus>;

@@ -26,8 +26,8 @@ uint32_t BankCycles(const uint64_t* address, uint32_t mask, uint32_t bytes) {
 
 namespace {
 
-// Accesses of 8 and 16 bytes are served half a warp or a quarter at a time; parts that need no more cycles together
-// than the longest alone are served together.
+// Accesses of 8 and 16 bytes are served half a warp or a quarter at a time. Parts are served together if that takes no
+// more cycles than the longest part alone.
 uint32_t CountWavefronts(const uint64_t* address, uint32_t mask, uint32_t bytes) {
   const uint32_t parts = std::max(1u, bytes / 4), width = kLanes / parts;
   if (parts == 1) return BankCycles(address, mask, bytes);

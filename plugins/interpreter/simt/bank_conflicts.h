@@ -1,4 +1,4 @@
-// How long shared memory takes to serve a warp's access. Used by the counter.
+// Cycles that shared memory needs to serve a warp's access. Used by the counter.
 #ifndef KGRPO_INTERPRETER_SIMT_BANK_CONFLICTS_H_
 #define KGRPO_INTERPRETER_SIMT_BANK_CONFLICTS_H_
 
@@ -13,9 +13,9 @@ namespace kgrpo::simt {
 // The cycles that the 32 banks need for the lanes of `mask`: how many different words the busiest bank must deliver.
 uint32_t BankCycles(const uint64_t* address, uint32_t mask, uint32_t bytes);
 
-// How long a load takes to return to the registers, however few different bytes it reads: 128 bytes a cycle, twice as
-// much where every lane n has the address of lane n ^ 1, or every one that of lane n ^ 2 (NVIDIA's developer forum,
-// "Unexpected shared memory bank conflict", 77228).
+// Returns the cycles in which a load returns to the registers: 128 bytes a cycle, or 256 if every lane n has the
+// address of lane n ^ 1, or every lane that of lane n ^ 2 (NVIDIA's developer forum, "Unexpected shared memory bank
+// conflict", 77228). The number of different bytes read does not matter.
 uint32_t ReturnCycles(const uint64_t* address, uint32_t mask, uint32_t bytes);
 
 // Wavefronts of loads and stores. Loops repeat an access with all addresses moved by the same amount, which turns the
@@ -24,7 +24,8 @@ class BankConflicts {
  public:
   explicit BankConflicts(size_t instructions) : kept_at_(instructions, 0) {}
 
-  // Of `bytes` (1 to 16) at each lane's address, by the instruction at `pc`, always a load or never; in cycles.
+  // Returns the cycles of `bytes` (1 to 16) at each lane's address. `pc`: the instruction, which is either always a
+  // load or never.
   uint32_t Wavefronts(uint32_t pc, const uint64_t* address, uint32_t mask, uint32_t bytes, bool load);
 
  private:

@@ -1,5 +1,5 @@
-// Barriers of a block: warps arrive, wait, and go on together. A barrier is its number, wherever in the code it is
-// reached; the threads of a warp that have not exited arrive together (PTX manual, 9.7.13.1 and `exit`).
+// Barriers of a block: warps arrive, wait, and go on together. A barrier is identified by its number, wherever in the
+// code it is reached. The threads of a warp that have not exited arrive together (PTX manual, 9.7.13.1 and `exit`).
 #include <algorithm>
 #include <bit>
 #include <string>
@@ -16,8 +16,9 @@ BarrierKind KindAt(const Warp& warp) {
   return static_cast<BarrierKind>(warp.grid->kernel->code[warp.barrier_pc].offset);
 }
 
-// Warps that meet at a barrier must agree on what it is: bar.red beside bar.sync, or beside another reduction, is
-// unpredictable (PTX manual, 9.7.13.1). Where they meet from different places, that is noted: a barrier is its number.
+// Warps that meet at a barrier must agree on its kind: bar.red beside bar.sync, or beside another reduction, is
+// unpredictable (PTX manual, 9.7.13.1). A meeting from different places is only noted, since a barrier is identified by
+// its number.
 void CheckMeeting(Block& block, const BarrierState& barrier) {
   const Grid& grid = *block.warps[0].grid;
   if (!grid.checked) return;
@@ -73,7 +74,8 @@ void Resume(Block& block, uint32_t warps) {
   }
 }
 
-// bar.arrive announces what the warp did and what it knew; the warp does not wait, so what it does next is not covered.
+// bar.arrive announces the warp's accesses and those that it knows of. The warp does not wait, so its later accesses
+// are not covered.
 void Announce(Warp& warp, BarrierState& barrier) {
   std::vector<uint32_t>& announced = barrier.announced;
   announced.resize(warp.known.size(), 0);
@@ -83,7 +85,7 @@ void Announce(Warp& warp, BarrierState& barrier) {
   barrier.announced_time = std::max(barrier.announced_time, warp.acquire_time);
 }
 
-// Orders what the warps did before the barrier, and what others announced at it, before what they do next.
+// Orders the accesses of these warps before the barrier, and those announced at it, before the warps' later accesses.
 void OrderAccesses(Block& block, uint32_t warps, const BarrierState& barrier) {
   const std::vector<uint32_t>& announced = barrier.announced;
   // Accesses that any of the warps made or knew of: barriers are transitive.
@@ -127,7 +129,7 @@ void Release(Block& block, BarrierState& barrier) {
   barrier = {};
 }
 
-// Whether all threads that the barrier expects have arrived.
+// Returns true if all threads that the barrier expects have arrived.
 bool Complete(const Block& block, const BarrierState& barrier) {
   const auto arrived = static_cast<uint32_t>(std::popcount(barrier.arrived_warps));
   return barrier.expected_threads == 0 ? arrived + block.done_warps == static_cast<uint32_t>(block.warps.size())
@@ -151,7 +153,7 @@ void CheckCount(Warp& warp, const Instruction& in, int lane, uint32_t id, uint32
   throw Fault{};
 }
 
-// Throws the fault of a block in which nobody can go on.
+// Reports the stall and throws the Fault of a block in which no warp can go on.
 [[noreturn]] void ReportStall(Block& block, uint32_t waiting) {
   const int id = std::countr_zero(waiting);
   Warp& warp = block.warps[static_cast<size_t>(id)];
@@ -195,7 +197,7 @@ void ArriveAtBarrier(Warp& warp, const Instruction& in, uint32_t mask) {
   }
   warp.state = WarpState::kBarrier;
   warp.limit = 0;
-  // With a count of its own it completes at once: who comes later waits for the next time.
+  // A barrier with a count of its own completes at once; later arrivals belong to its next phase.
   if (Complete(*warp.block, barrier) && barrier.expected_threads != 0) Release(*warp.block, barrier);
 }
 

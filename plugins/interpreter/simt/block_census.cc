@@ -9,8 +9,8 @@
 namespace kgrpo::simt {
 namespace {
 
-// Instructions and what a range costs beside them: some 50 ms in all. A launch that takes more is not told by its
-// decisions.
+// Limits: instructions evaluated, and the fixed cost of a range and an evaluation in instructions; some 50 ms in all. A
+// launch that exceeds them gets no census.
 constexpr uint64_t kMostSteps = 32'000'000, kStepsToStart = 200, kStepsOfEvaluation = 8;
 
 class Census {
@@ -44,7 +44,7 @@ class Census {
       }
     }
     if (longest == 3) return false;  // a single block is always decided
-    // Blocks differ at the edges of a grid before they do anywhere else.
+    // Blocks most often differ at the edges of a grid, so the edges are split off first.
     const auto bit = static_cast<uint8_t>(1 << longest);
     const uint32_t low = range.low[longest], high = range.high[longest];
     const auto part = [&](uint32_t first, uint32_t last) {
@@ -58,7 +58,7 @@ class Census {
     return part(low, middle) && part(middle + 1, high);
   }
 
-  // Finds the work of each class's blocks, now that there are classes, by evaluating one of its blocks.
+  // Finds the work of each class by evaluating one of its blocks. Call it after Visit.
   bool Weigh() {
     Follow(kernel_.control.all);
     steps_ = 0;
@@ -82,7 +82,7 @@ class Census {
   struct Seen {
     uint64_t trace = 0, work = 0;
     bool undecided = false;
-    uint8_t depends = 0;  // the coordinates that it takes to decide
+    uint8_t depends = 0;  // the coordinates on which the undecided branches depend
   };
 
   void Follow(const CensusPlan& plan) {
@@ -160,7 +160,7 @@ class Census {
     }
   }
 
-  Grid grid_;  // of its own, with no memory: nothing is seen of it outside
+  Grid grid_;  // its own, without memory: the evaluation has no outside effects
   const Kernel& kernel_;
   const CensusPlan* plan_ = nullptr;
   LaunchResult result_;

@@ -28,7 +28,7 @@ struct BlockRange {
 // Blocks that take the same decisions.
 struct BlockClass {
   uint64_t work = 0;    // warp instructions of each
-  uint64_t blocks = 0;  // how many
+  uint64_t blocks = 0;  // in the class
   std::vector<BlockRange> ranges;
 };
 

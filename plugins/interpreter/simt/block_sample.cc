@@ -49,9 +49,9 @@ std::vector<uint64_t> ExtendSample(uint64_t blocks, uint64_t seed, const std::ve
 
 bool StandsForAll(const std::vector<uint64_t>& sample, const std::vector<uint64_t>& work,
                   const std::vector<uint32_t>& classes) {
-  constexpr double kAlike = 1.25;       // times as much or as little
+  constexpr double kAlike = 1.25;       // factor between the largest work of all blocks and of the sample
   constexpr double kNegligible = 0.02;  // of all blocks
-  constexpr double kOff = 0.1;          // the mean of the sample, from the mean of all
+  constexpr double kOff = 0.1;          // relative difference of the sample's mean from the mean of all
   if (sample.size() >= work.size()) return true;
   const auto blocks = static_cast<double>(work.size()), counted = static_cast<double>(sample.size());
   const double mean = static_cast<double>(std::accumulate(work.begin(), work.end(), uint64_t{0})) / blocks;
@@ -91,7 +91,7 @@ std::vector<Stratum> Stratify(const std::vector<uint64_t>& work, const std::vect
     if (i == 0 || work[order[i]] != work[order[i - 1]] || class_of(order[i]) != class_of(order[i - 1]))
       starts.push_back(i);
   }
-  if (starts.size() > kMostStrata) {  // groups of about the same sum instead
+  if (starts.size() > kMostStrata) {  // too many: use groups with about the same total work
     double left = 0;
     for (const uint64_t one : work) left += static_cast<double>(one);
     const double part = left / static_cast<double>(kMostStrata);
@@ -114,7 +114,7 @@ std::vector<Stratum> Stratify(const std::vector<uint64_t>& work, const std::vect
     const size_t wanted = size <= kCountedWhole ? size : kCountedOfEach;
     double all = 0, counted = 0;
     for (size_t i = first; i < end; ++i) all += static_cast<double>(work[order[i]]);
-    for (size_t k = 0; k < wanted; ++k) {  // from the one that does most to the one that does least
+    for (size_t k = 0; k < wanted; ++k) {  // spread from the most to the least work
       const uint64_t block = order[first + k * (size - 1) / std::max<size_t>(1, wanted - 1)];
       stratum.counted.push_back(block);
       counted += static_cast<double>(work[block]);
@@ -131,7 +131,7 @@ double BusiestBlocks(const std::vector<uint64_t>& work, uint32_t multiprocessors
   const auto blocks = static_cast<double>(work.size());
   const double mean = static_cast<double>(std::accumulate(work.begin(), work.end(), uint64_t{0})) / blocks;
   if (work.empty() || static_cast<double>(*std::max_element(work.begin(), work.end())) <= kEven * mean) return 0;
-  std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> busy;  // until when each is
+  std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> busy;  // when each multiprocessor is free
   for (uint32_t i = 0; i < multiprocessors; ++i) busy.push(0);
   uint64_t last = 0;
   for (const uint64_t one : work) {

@@ -1,4 +1,4 @@
-// Which blocks of a large grid stand for all of them. Used by launches that run a part of their blocks.
+// Chooses blocks of a large grid that represent all of them. Used by launches that run a part of their blocks.
 #ifndef KGRPO_INTERPRETER_SIMT_BLOCK_SAMPLE_H_
 #define KGRPO_INTERPRETER_SIMT_BLOCK_SAMPLE_H_
 
@@ -11,14 +11,14 @@ namespace kgrpo::simt {
 // them where there are no more.
 std::vector<uint64_t> SampleBlocks(uint64_t blocks, uint32_t count, uint64_t seed);
 
-// Makes `*sample`, which SampleBlocks has chosen with that seed, up to eight times as large, as far as some ten
-// milliseconds go by the `work` of its blocks (warp instructions). Returns the added ones, in order.
+// Enlarges `*sample`, which SampleBlocks has chosen with that seed, up to eight times, within a budget of some ten
+// milliseconds estimated from the `work` of its blocks (warp instructions). Returns the added ones, in order.
 std::vector<uint64_t> ExtendSample(uint64_t blocks, uint64_t seed, const std::vector<uint64_t>& work,
                                    std::vector<uint64_t>* sample);
 
 // Blocks that are alike, and those of them that are counted.
 struct Stratum {
-  uint64_t blocks = 0;            // how many they stand for
+  uint64_t blocks = 0;            // number of blocks that the stratum represents
   std::vector<uint64_t> counted;  // by number, in order
   // One block's counts times this are its share of the stratum's.
   double weight = 1;
@@ -29,8 +29,8 @@ struct Stratum {
 bool StandsForAll(const std::vector<uint64_t>& sample, const std::vector<uint64_t>& work,
                   const std::vector<uint32_t>& classes);
 
-// Groups of blocks that do about as much, and by the same decisions where there are few classes; together they hold
-// all. The one that does most is always counted; the whole group is where it is small.
+// Partitions the blocks into groups of about equal work and, if there are few classes, equal decisions. The block with
+// most work of each group is always counted; a small group is counted whole.
 std::vector<Stratum> Stratify(const std::vector<uint64_t>& work, const std::vector<uint32_t>& classes);
 
 // The work of the busiest multiprocessor, when each takes the next block as it finishes one, divided by

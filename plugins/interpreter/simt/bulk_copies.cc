@@ -1,10 +1,10 @@
 // Bulk copies of one dimension (cp.async.bulk): the copy engine moves bytes between global and shared memory while the
 // thread goes on. A load is complete when its mbarrier's phase is, a store when a wait for its group is.
 //
-// A copy happens as late as it may: a load when somebody waits for a phase of its mbarrier that lacks nothing else, a
-// store when its thread waits or exits. Until then (checked launches) nobody may touch the destination or write to the
-// source: see pending_copies.cc. A load's writes are those of one more agent beside the block's warps, of whom only
-// those know who waited for the mbarrier.
+// A copy happens as late as possible: a load when a thread waits for a phase of its mbarrier that lacks nothing else, a
+// store when its thread waits or exits. Until then (checked launches) no thread may access the destination or write to
+// the source: see pending_copies.cc. For race detection the copy engine is one more agent beside the block's warps.
+// Only warps that waited for the mbarrier know of its writes.
 #include "interpreter/simt/bulk_copies.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace kgrpo::simt {
 namespace {
 
 constexpr uint32_t kPiece = 16;        // bytes: the unit of sizes and addresses
-constexpr size_t kMostCopies = 16384;  // of a block that are not complete: the smallest ones that fill 227 KiB
+constexpr size_t kMostCopies = 16384;  // incomplete copies per block: the smallest ones fill 227 KiB
 
 // One lane's access to 16 bytes of the copy, `at` bytes from its start.
 Access PieceOf(Warp& warp, const BulkCopy& copy, bool shared, uint32_t at) {
@@ -84,8 +84,8 @@ void CheckEnds(Warp& warp, const Instruction& in, int lane, const BulkCopy& copy
     Refuse(warp, in, lane, FindingCode::kTrap, copy.global, "writes to constant memory, " + there);
 }
 
-// Of a store's source: what threads wrote there must have passed a fence.proxy.async before the copy engine reads it.
-// False where it has not; that is reported then.
+// Checks a store's source: threads' writes to it must have passed a fence.proxy.async before the copy engine reads it.
+// Reports a missing fence and returns false.
 bool CheckProxyFence(Warp& warp, const Instruction& in, int lane, const Access& access) {
   const RaceShadow::Span span = warp.block->shared_shadow.At(access.address[lane], access.bytes);
   const Grid& grid = *warp.grid;
@@ -108,7 +108,7 @@ bool CheckProxyFence(Warp& warp, const Instruction& in, int lane, const Access& 
   return true;
 }
 
-// A load's bytes arrive.
+// Writes a load's bytes to shared memory.
 void Arrive(Warp& warp, const BulkCopy& copy) {
   Grid& grid = *warp.grid;
   Block& block = *warp.block;
@@ -130,7 +130,7 @@ void Arrive(Warp& warp, const BulkCopy& copy) {
   block.copies_pending -= copy.bytes / kPiece;
 }
 
-// A copy is work like as many instructions as it has pieces. `first`: of those that its instruction makes.
+// Records a copy. It is charged as one instruction per piece. `first`: the first copy of its instruction.
 void Add(Warp& warp, const Instruction& in, const BulkCopy& copy, bool first) {
   Grid& grid = *warp.grid;
   std::vector<BulkCopy>& copies = warp.block->bulk_copies;
@@ -144,13 +144,13 @@ void Add(Warp& warp, const Instruction& in, const BulkCopy& copy, bool first) {
   copies.push_back(copy);
 }
 
-// Of a store: its source is to be read (1), or has been (-1).
+// Counts a store's pending reads of its source: 1 adds them, -1 removes them.
 void CountSource(Block& block, const BulkCopy& copy, int change) {
   for (uint64_t piece = copy.shared_offset / kPiece; piece < (copy.shared_offset + copy.bytes) / kPiece; ++piece)
     block.shared_sources[piece] += static_cast<uint32_t>(change);
 }
 
-// A store has read its source, and its bytes are on their way: they count as there, but nobody may look yet.
+// Copies a store's bytes. The destination counts as written, but accesses to it are races until the store ends.
 void ReadSource(Warp& warp, BulkCopy& copy) {
   if (copy.source_read) return;
   copy.source_read = true;
@@ -166,7 +166,7 @@ void ReadSource(Warp& warp, BulkCopy& copy) {
   CountSource(block, copy, -1);
 }
 
-// Ends the stores of `lane` whose group is below `groups`; with `read` alone only their reading.
+// Ends the stores of `lane` whose group is below `groups`. With `read`, checked launches only end their reading.
 void EndStores(Warp& warp, int lane, uint32_t groups, bool read) {
   std::vector<BulkCopy>& copies = warp.block->bulk_copies;
   ChargeWalk(*warp.grid, copies.size());

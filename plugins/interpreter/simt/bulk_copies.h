@@ -11,20 +11,20 @@
 
 namespace kgrpo::simt {
 
-// Work beyond what an instruction usually takes is charged as more of them, so that a launch's budget bounds it.
+// Charges work beyond that of one instruction against the launch's budget.
 inline void Charge(Grid& grid, uint64_t instructions) {
   grid.budget -= std::min(instructions, grid.budget);
 }
-// For looking through so many copies.
+// Charges a walk through a list of copies.
 inline void ChargeWalk(Grid& grid, size_t copies) {
   Charge(grid, copies / 16);
 }
 
-// Before a phase of the mbarrier at `offset` is looked at by `lane`: the copies that it waits for arrive, where they
-// are all that it waits for.
+// Call before `lane` tests a phase of the mbarrier at `offset`. Completes the copies that the phase waits for, if it
+// waits for nothing else.
 void CompleteBulkLoads(Warp& warp, const Instruction& in, int lane, uint32_t offset, PhaseBarrier& barrier);
 
-// The lanes of `mask` exit: what they store in bulk is stored.
+// The lanes of `mask` exit: completes their bulk stores.
 void EndBulkStores(Warp& warp, uint32_t mask);
 
 }  // namespace kgrpo::simt

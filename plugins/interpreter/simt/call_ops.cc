@@ -1,6 +1,6 @@
 // Calls of functions that are not inlined: recursive ones, and those whose address is taken. Each lane has a stack of
-// frames in its local memory, and beside it what a return puts back: the callee's registers as they were, since a
-// function's registers are the same in each of its activations.
+// frames in its local memory, and beside it the registers that a return restores: all activations of a function use the
+// same registers.
 #include <bit>
 #include <cstring>
 #include <vector>
@@ -16,7 +16,7 @@ std::byte* LocalOf(Warp& warp, int lane) {
   return warp.block->local.data() + (static_cast<size_t>(warp.id) * kLanes + static_cast<size_t>(lane)) * bytes;
 }
 
-// Checked launches: what a call or a return writes to local memory, and that a fresh frame holds nothing.
+// Checked launches: marks local memory that a call or return writes, or, for a fresh frame, as unwritten.
 void MarkLocal(Warp& warp, const std::byte* first, uint32_t bytes, bool written) {
   if (!warp.grid->checked) return;
   const auto start = static_cast<uint64_t>(first - warp.block->local.data());

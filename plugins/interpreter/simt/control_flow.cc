@@ -16,12 +16,12 @@ bool IsBranch(const Instruction& in) {
   return in.run == &Branch || in.run == &BranchIndexed || in.run == &Exit;
 }
 
-// Whether the instruction sends lanes different ways.
+// Returns true if the instruction may send lanes different ways.
 bool Decides(const Instruction& in) {
   return in.run == &BranchIndexed || (IsBranch(in) && in.predicate >= 0);
 }
 
-// The basic blocks, and by block the nearest one that every way to the end passes (kEnd: the end).
+// The basic blocks, and for each block the nearest one on every path to the end (kEnd: the end).
 struct Graph {
   std::vector<uint32_t> block_at;  // by pc
   std::vector<std::vector<uint32_t>> successors;
@@ -36,7 +36,7 @@ struct Graph {
     FindJoins(kernel);
   }
 
-  // The blocks that may run between a decision at the end of `block` and where all ways from it meet again.
+  // Returns the blocks that may run between the decision at the end of `block` and the join of its paths.
   std::vector<uint32_t> Region(uint32_t block) const {
     std::vector<uint32_t> region, open = successors[block];
     std::vector<bool> seen(successors.size(), false);
@@ -51,7 +51,7 @@ struct Graph {
     return region;
   }
 
-  // Whether `block`, or any block between it and the place where its ways meet, may run again before they meet.
+  // Returns true if `block`, or a block of the region between it and its join, may run again before the join.
   bool Repeats(uint32_t block, const std::vector<uint32_t>& region) const {
     std::vector<uint32_t> entries(successors.size(), 0);  // from within the region
     std::vector<bool> inside(successors.size(), false);
@@ -76,7 +76,7 @@ struct Graph {
   // Immediate post-dominators (Cooper, Harvey and Kennedy, A Simple, Fast Dominance Algorithm), from the end backwards.
   void FindJoins(const Kernel& kernel) {
     const auto count = static_cast<uint32_t>(successors.size());
-    std::vector<std::vector<uint32_t>> predecessors(count + 1);  // the end is number `count`
+    std::vector<std::vector<uint32_t>> predecessors(count + 1);  // node `count` is the end
     for (uint32_t b = 0; b < count; ++b) {
       for (const uint32_t next : successors[b]) predecessors[next].push_back(b);
       if (successors[b].empty() || kernel.code[kernel.blocks[b].last - 1].run == &Exit)
@@ -179,7 +179,7 @@ class Analysis {
     flow_.by_block |= origin == Origin::kBlock;
   }
 
-  // Finds the dependences of registers: on their sources, and on the decisions between which they are written.
+  // Finds what each register depends on: its sources, and the decisions that control its writes.
   void Spread() {
     for (bool changed = true; changed;) {
       changed = false;
@@ -231,8 +231,8 @@ class Analysis {
     }
   }
 
-  // All that decisions depend on, from them backwards. Without `every`, only decisions that depend on the block's
-  // number and those between whose ways anything lies that these depend on.
+  // Returns the plan with all that decisions depend on, found backwards from them. Without `every`, it takes decisions
+  // that depend on the block's number, and those that control an instruction which such decisions depend on.
   CensusPlan Plan(bool every) const {
     const auto count = static_cast<uint32_t>(kernel_.code.size());
     CensusPlan plan{std::vector<CensusStep>(count, CensusStep::kSkip), std::vector<uint32_t>(count, 0)};
@@ -276,7 +276,7 @@ class Analysis {
     return plan;
   }
 
-  // Whether the plan evaluates or decides anything on the ways from the end of `block` to where they meet.
+  // Returns true if the plan evaluates or decides anything between the end of `block` and its join.
   bool MattersBetween(uint32_t block, const CensusPlan& plan) const {
     for (const uint32_t b : graph_.Region(block)) {
       for (uint32_t pc = kernel_.blocks[b].first; pc < kernel_.blocks[b].last; ++pc) {
@@ -292,7 +292,7 @@ class Analysis {
   const Graph graph_;
   std::vector<Origin> origin_;  // by register
   const std::vector<uint8_t>&gives_data_, &arithmetic_;
-  std::vector<Origin> guard_;       // by block: of the decisions between which it lies
+  std::vector<Origin> guard_;       // by block: of the decisions that control it
   std::vector<Origin> decided_by_;  // by block: of the decision at its end
   ControlFlow flow_;
 };

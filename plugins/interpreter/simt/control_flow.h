@@ -1,6 +1,6 @@
-// Finds what the work of a kernel's blocks depends on: nothing that differs among blocks, the block's number, or data.
-// Computed once a kernel, from its code. A launch that counts some of its blocks needs it to know which others they
-// represent: see block_census.h.
+// Finds the origin of the differences in work among a kernel's blocks: none, the block's number, or data. Computed once
+// a kernel, from its code. A launch that counts a sample of its blocks uses it to find the blocks that they represent:
+// see block_census.h.
 #ifndef KGRPO_INTERPRETER_SIMT_CONTROL_FLOW_H_
 #define KGRPO_INTERPRETER_SIMT_CONTROL_FLOW_H_
 
@@ -23,28 +23,28 @@ enum class CensusStep : uint8_t {
   kSkip,      // no decision depends on it
   kEvaluate,  // decisions depend on what it computes
   kBranch,    // a branch, or an exit
-  kGuarded,   // executed by the lanes of a predicate: which ones is part of what a block does
-  kJoin,      // a branch between whose ways blocks cannot differ: goes on where they meet again
+  kGuarded,   // predicated: the set of lanes that execute it is part of the block's work
+  kJoin,      // a branch; nothing between its paths differs among blocks: continue at the join
 };
 
 // The census's action at each pc. The fields are by pc.
 struct CensusPlan {
   std::vector<CensusStep> steps;
-  std::vector<uint32_t> joins;  // of kJoin: where to go on
+  std::vector<uint32_t> joins;  // kJoin: the pc where to continue
 };
 
 struct ControlFlow {
   bool by_data = false;   // data decides how much a block does
-  bool by_block = false;  // the block's number takes part in a decision
+  bool by_block = false;  // a decision depends on the block's number
   bool reads_clock = false;
-  bool tickets = false;  // by_data, and global atomics return what they found: blocks may share work out among them
-  // Empty where by_data. `differences` follows as little as tells which blocks take other decisions than others, `all`
-  // all decisions.
+  bool tickets = false;  // by_data, and global atomics return old values: blocks may distribute work by them
+  // Empty if by_data. `differences` holds just enough to tell blocks with different decisions apart, `all` holds every
+  // decision.
   CensusPlan differences, all;
-  uint32_t predicate_bytes = 0;  // of a warp's registers the first so many are predicates, four bytes each
+  uint32_t predicate_bytes = 0;  // per warp: the registers' first bytes hold the predicates, four bytes each
 
-  // A branch that data decides, and the few instructions without loops or memory accesses that it may skip: they can
-  // add no more to a block than is counted below.
+  // A branch on data that may skip a few instructions without loops or memory accesses. They bound the work that a
+  // block may have beyond what was counted.
   struct DataBranch {
     uint32_t pc = 0;
     std::vector<uint32_t> region;  // pcs
@@ -52,9 +52,9 @@ struct ControlFlow {
   std::vector<DataBranch> data_branches;
 };
 
-// `kernel` needs code, costs, mentions and blocks, with virtual registers for operands. `starts` says by virtual
-// register what those hold that are set when a warp starts, `gives_data` by pc which instructions bring in data, and
-// `arithmetic` which ones do nothing but compute.
+// `kernel` needs code, costs, mentions and blocks, with virtual registers as operands. `starts`: the origin of each
+// virtual register that is set when a warp starts. `gives_data`, by pc: the instruction brings in data. `arithmetic`,
+// by pc: the instruction only computes.
 ControlFlow AnalyseControl(const Kernel& kernel, std::vector<Origin> starts, const std::vector<uint8_t>& gives_data,
                            const std::vector<uint8_t>& arithmetic);
 

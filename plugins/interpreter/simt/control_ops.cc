@@ -1,8 +1,8 @@
 // Branches, reconvergence and exits.
 //
-// A warp runs one group of lanes at a time, that with the lowest pc; groups that meet merge. A group that reaches an
-// operation which other lanes of the warp take part in is parked until they arrive or exit: a loop that some lanes
-// leave early, or an early return, then ends in the operation being executed together, as on a GPU.
+// A warp runs one group of lanes at a time, the one with the lowest pc; groups that meet merge. A group is parked at an
+// operation that other lanes of the warp take part in, until they arrive or exit. So after a loop that some lanes leave
+// early, or an early return, all lanes execute the operation together, as on a GPU.
 #include <bit>
 
 #include "interpreter/simt/bulk_copies.h"
@@ -49,7 +49,7 @@ uint32_t Missing(const Warp& warp, const LaneGroup& group) {
   return missing;
 }
 
-// All groups are parked and none can go on by itself.
+// Handles a warp whose groups are all parked, none able to go on by itself.
 bool ResolveStall(Warp& warp) {
   bool all_barriers = true, all_syncwarps = true;
   uint32_t together = 0;
@@ -59,7 +59,7 @@ bool ResolveStall(Warp& warp) {
     all_syncwarps &= in.run == &SyncWarp;
     together |= warp.groups[static_cast<size_t>(i)].mask;
   }
-  if (all_syncwarps) {  // __syncwarp() may be met at different places
+  if (all_syncwarps) {  // lanes may meet at different __syncwarp()
     for (int i = 0; i < warp.group_count; ++i) {
       warp.groups[static_cast<size_t>(i)].pc += 1;
       warp.groups[static_cast<size_t>(i)].parked = false;
@@ -153,7 +153,7 @@ bool Reschedule(Warp& warp) {
     for (int i = 0; i < warp.group_count; ++i) {
       const LaneGroup& group = groups[static_cast<size_t>(i)];
       if (!group.parked && group.pc < warp.limit) warp.limit = group.pc;
-      // A parked group ahead is met exactly at its pc; stopping there merges with it.
+      // Stop at a parked group's pc, to merge with it.
       if (group.parked && group.pc > warp.pc && group.pc < warp.limit) warp.limit = group.pc;
     }
     return true;

@@ -120,14 +120,14 @@ Cost CostOf(const Opcode& op) {
 void AddPipes(const Cost& cost, double times, std::array<double, static_cast<size_t>(Pipe::kCount)>& pipes) {
   auto add = [&](Pipe pipe, double amount) { pipes[static_cast<size_t>(pipe)] += times * amount; };
   const double use = static_cast<double>(cost.pipe_use);
-  // A use below 1 is a fast instruction's, not a part of one.
+  // A use below 1 belongs to a fast instruction; it is not a fraction of one.
   const double rest = static_cast<double>(cost.issue) - std::max(1.0, use);
   add(cost.pipe, use);
   if (rest <= 0 || static_cast<LatencyClass>(cost.latency) != LatencyClass::kSpecial) return;
   if (cost.pipe == Pipe::kSpecial && rest < 2) {
-    add(Pipe::kFp32, rest);  // a product: of the argument of a sine, or with the reciprocal of a divisor
+    add(Pipe::kFp32, rest);  // a product: with a sine's argument, or with a divisor's reciprocal
   } else if (cost.pipe == Pipe::kSpecial) {
-    // One comparison to two products: whether an argument is subnormal, its scaling, and that of the result.
+    // One comparison to two products: the test for a subnormal argument, its scaling, and that of the result.
     add(Pipe::kInt, rest / 3);
     add(Pipe::kFp32, rest * 2 / 3);
   } else if (cost.pipe == Pipe::kFp32) {

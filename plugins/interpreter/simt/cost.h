@@ -30,8 +30,8 @@ enum class LatencyClass : uint8_t {
 
 Cost CostOf(const Opcode& opcode);
 
-// Adds to `pipes` what instructions of this cost, issued so often, keep busy: beside their own pipe, for roots,
-// exponentials and the like in single precision, those of what they are put together from.
+// Adds to `pipes` the use by `times` instructions of this cost. Roots, exponentials and the like in single precision
+// also use the pipes of the instructions that they consist of.
 void AddPipes(const Cost& cost, double times, std::array<double, static_cast<size_t>(Pipe::kCount)>& pipes);
 
 // True for a shuffle: it passes through the data path of shared memory without accessing any.

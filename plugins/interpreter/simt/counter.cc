@@ -61,7 +61,7 @@ double Counter::IssuedSoFar() const {
   return issued;
 }
 
-// Two warps whose time stands for the block's, and the one that does most where it does more than these.
+// Returns two warps that represent the block's time, and the one that executes most if it executes much more.
 std::vector<size_t> Counter::TypicalWarps(const Block& block) const {
   constexpr double kMore = 1.25;
   std::vector<size_t> warps = {0};

@@ -27,7 +27,7 @@ class Counter {
 
   // Around each sampled block.
   void StartBlock(Block& block);
-  // `counted`: of the block's instructions those that were counted, where they are too many for all of them to be.
+  // `counted`: the block's counted instructions; fewer than executed if the block has too many.
   void FinishBlock(Block& block, uint64_t counted);
 
   // Each instruction that a warp issues, with the lanes that execute it.
@@ -40,25 +40,25 @@ class Counter {
   // Each memory access, once resolved.
   void CountAccess(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
 
-  // counter_bulk.cc: a bulk copy (`another`: of a further lane of the instruction); that all such loads of an mbarrier
-  // have arrived; and that a warp has waited for them.
+  // counter_bulk.cc. CountBulk: a bulk copy (`another`: of a further lane of the instruction). CountArrival: all bulk
+  // loads of an mbarrier so far have arrived. CountWait: a warp has waited for them.
   void CountBulk(Warp& warp, const Instruction& in, const BulkCopy& copy, bool another);
   void CountArrival(uint32_t barrier);
   void CountWait(const Warp& warp, const Instruction& in, uint32_t barrier);
 
-  // Makes `block` the one that is counted now.
+  // Makes `block` the current block of the counts.
   void Switch(const Block& block) { trace_ = &traces_[block.index]; }
 
-  // Of the launch that the blocks counted here stand for `blocks`; all of it unless said.
+  // Sets the number of blocks that the counted blocks represent; by default the whole launch.
   void StandsFor(uint64_t blocks) { counts_.grid_blocks = blocks; }
-  // Warp instructions that data may add to other blocks at most, beside what these have executed: as a part of that.
+  // Returns the most work that data may add to other blocks, as a fraction of the warp instructions executed here.
   double DataSlack() const;
 
   Counts Finish();
 
  private:
   static constexpr size_t kMostTraced = 1 << 16, kMostTracedOfBlock = 1 << 19;  // instructions
-  static constexpr uint32_t kRegistersToYield = 16;  // so many ptxas lets wait for loads; see scoreboard.cc
+  static constexpr uint32_t kRegistersToYield = 16;  // loaded registers per turn; as in scoreboard_schedule.cc
 
   // State of one array while blocks run.
   struct Array {
@@ -70,8 +70,8 @@ class Counter {
     // By 64 bytes, two words each: 1 + number of the block that fetched or wrote them last, and when.
     uint32_t* last_touch = nullptr;
   };
-  // Of an mbarrier's bulk loads: how many entries BlockTrace::copies had when the last was issued, and when the last
-  // that has arrived was.
+  // An mbarrier's bulk loads: the size of BlockTrace::copies when the last load was issued, and when the last load that
+  // has arrived was issued.
   struct Awaited {
     uint32_t issued = 0, arrived = 0;
   };
@@ -81,8 +81,8 @@ class Counter {
     std::unordered_map<uint32_t, Awaited> awaited;  // by mbarrier
     uint32_t number = 0;
     uint32_t loads = 0;          // registers loaded since the last change of warps
-    bool unordered = true;       // of these, none that a store must wait for
-    uint32_t touched_lines = 0;  // that went past the L1 so far
+    bool unordered = true;       // true if a store needs to wait for none of these
+    uint32_t touched_lines = 0;  // touched beyond the L1 so far
     std::vector<SectorCache> caches;
     double issued_before = 0;
   };
@@ -130,15 +130,15 @@ class Counter {
     double turns = 0, turns_by_warp = 0;  // as they are, and if lanes at one address added up first
     bool is_float = false;
     uint32_t block = 0;           // the last one that touched it
-    uint32_t blocks = 0;          // sampled blocks that did
-    uint8_t of_block = 0;         // sectors that the last one touched
-    uint8_t of_all = 0;           // that any did
+    uint32_t blocks = 0;          // number of sampled blocks that touched it
+    uint8_t of_block = 0;         // sectors touched by the last block
+    uint8_t of_all = 0;           // sectors touched by any block
     double sectors_by_block = 0;  // sum over blocks of the sectors that each touched
   };
   std::unordered_map<uint64_t, AtomicPart> atomic_parts_;
   uint32_t blocks_ = 0;
-  double work_ = 0, counted_work_ = 0;          // warp instructions of the blocks, and those that were counted
-  const size_t most_traced_;                    // of a warp
+  double work_ = 0, counted_work_ = 0;          // warp instructions of the blocks: all, and the counted ones
+  const size_t most_traced_;                    // per warp
   std::vector<std::vector<TraceEntry>> spare_;  // room of blocks that have ended
 };
 

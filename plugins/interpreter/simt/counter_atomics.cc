@@ -8,12 +8,12 @@
 namespace kgrpo::simt {
 namespace {
 
-// Atomic additions of floats to shared memory, in turns of an integer's: alone, and where lanes meet at one address. To
-// one address of global memory: an integer's turns between two. Measured on an H100, and the last on an H200: 3.42 and
-// 1.43 cycles.
+// Costs of atomic additions of floats. In shared memory, in units of an integer's turn: without and with lanes that
+// meet at one address. In global memory, between two additions to one address, in an integer's turns. Measured on an
+// H100; the last one on an H200: 3.42 and 1.43 cycles.
 constexpr double kFloatAtomicRound = 3.3, kFloatAtomicContended = 11.7, kFloatAtomicTurns = 2.39;
 
-// Turns of a unit of the L2 that serves so many sectors, and so many floats at one address, one after the other.
+// Returns the turns of an L2 unit for `sectors` sectors and `floats_at_one` consecutive floats at one address.
 double AtomicTurns(double sectors, double floats_at_one) {
   return std::max(sectors, kFloatAtomicTurns * floats_at_one);
 }
@@ -31,8 +31,8 @@ void Counter::CountSharedAtomic(const Instruction& in, uint32_t mask, const Acce
     run = i > 0 && addresses[i] == addresses[i - 1] ? run + 1 : 1;
     most = std::max(most, run);
   }
-  // Integers are added in place. Floats are added by a loop that compares and swaps: each lane at one address needs a
-  // round.
+  // Integers are added in place. Floats are added by a compare-and-swap loop, which needs a round for each lane at one
+  // address.
   const bool is_float = grid_.kernel->float_atomic[in.index] != 0;
   const double apart = BankCycles(access.address, mask, access.bytes);
   double turns = std::max<double>(most, apart);
@@ -84,14 +84,13 @@ void Counter::CountGlobalAtomic(const Instruction& in, uint32_t mask, const Acce
   }
 }
 
-// A unit of the L2 serves every second 256 bytes of a kilobyte: two of the four parts. Which two belong together
-// depends on whether memory begins at an even or an odd multiple of 512 bytes; cudaMalloc gives either, so the mean of
-// both.
+// A unit of the L2 serves every second 256 bytes of a kilobyte: two of the four parts. The pairing depends on the
+// parity of the memory's start in units of 512 bytes. cudaMalloc gives either, so this takes the mean of both.
 void Counter::FindBusiestAtomics() {
   const double scale = counts_.sampled_blocks == 0
                            ? 0
                            : static_cast<double>(counts_.grid_blocks) / static_cast<double>(counts_.sampled_blocks);
-  // A part that only one of several blocks touches is that block's own, as far as can be told.
+  // Several blocks ran and only one touched this part: assume that each block has such a part of its own.
   const auto own = [&](const AtomicPart& part) { return part.blocks == 1 && counts_.sampled_blocks > 1; };
   const auto busiest = [&](auto turns_of) {
     std::unordered_map<uint64_t, double> units[2];

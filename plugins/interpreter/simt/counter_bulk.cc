@@ -1,5 +1,5 @@
-// Counts bulk copies: what they ask of the L2 and of shared memory's data path, and when who waits for them can go on.
-// Part of the counter.
+// Counts bulk copies: their use of the L2 and of shared memory's data path, and when a waiting warp can go on. Part of
+// the counter.
 #include <algorithm>
 #include <bit>
 

@@ -19,7 +19,7 @@ uint32_t* MapWords(uint64_t count) {
   return static_cast<uint32_t*>(data);
 }
 
-// How many units of `unit` bytes hold what the lanes of `mask` access, `bytes` each.
+// Returns the units of `unit` bytes that would hold the accesses of `mask`'s lanes, `bytes` each.
 uint32_t UnitsOf(uint32_t mask, uint32_t bytes, uint32_t unit) {
   return (static_cast<uint32_t>(std::popcount(mask)) * bytes + unit - 1) / unit;
 }
@@ -31,7 +31,7 @@ struct Touched {
 };
 struct Coalesced {
   uint32_t lines;       // in `touched`
-  uint32_t wavefronts;  // of the L1: lines of each part of the warp that is served in one go
+  uint32_t wavefronts;  // of the L1: lines touched, summed over the parts of the warp served in one go
 };
 
 Coalesced Coalesce(const Access& access, uint32_t mask, bool load, Touched (&touched)[kLanes * 2]) {
@@ -118,8 +118,7 @@ uint32_t Counter::SharedWavefronts(const Instruction& in, const Access& access, 
   return bank_conflicts_.Wavefronts(in.index, access.address, mask, bytes, load);
 }
 
-// An access by lanes that share addresses takes fewer wavefronts than its lanes' bytes would; and a single lane has
-// nothing to conflict with.
+// Lanes that share addresses may take fewer wavefronts than their bytes would. A single lane cannot have conflicts.
 void Counter::AddSharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes,
                                   bool load) {
   const uint32_t wavefronts = SharedWavefronts(in, access, mask, bytes, load);
@@ -135,8 +134,8 @@ void Counter::CountShared(const Instruction& in, uint32_t mask, const Access& ac
   AddSharedWavefronts(in, access, mask, access.bytes, kind == AccessKind::kLoad);
 }
 
-// A load that is part of a merged one costs what its share of the vector costs. False: it is not aligned, and stays
-// alone.
+// Counts a load that ptxas merges into a vector load: the leader costs as much as the vector, the others nothing.
+// Returns false if the leader is not aligned to the vector: then the load is not merged.
 bool Counter::CountMergedLoad(const Instruction& in, uint32_t mask, const Access& access) {
   const uint32_t leader = code_.merged_leader[in.index];
   const uint32_t width = code_.merged_into_wide[leader - 1];
@@ -156,7 +155,7 @@ bool Counter::CountMergedLoad(const Instruction& in, uint32_t mask, const Access
   return false;
 }
 
-// `sectors` (4 bits) of a line are loaded or stored. Whether any is new to the block.
+// Records loads of or stores to `sectors` (4 bits) of a line. Returns true if any is new to the block.
 bool Counter::TouchSectors(Array& array, DeviceAddress start, uint64_t line, uint32_t sectors, bool load) {
   ArrayTraffic& traffic = array.traffic;
   uint32_t* by = load ? array.loaded_by : array.stored_by;

@@ -1,5 +1,5 @@
-// How soon a block comes back to memory that the L1 has lost, for the L2 to have kept it or not; and how far stores
-// fill the sectors that they touch. Part of the counter.
+// Counts how soon a block returns to memory that the L1 has lost, which decides if the L2 still holds it, and how far
+// stores fill the sectors that they touch. Part of the counter.
 #include <algorithm>
 #include <bit>
 
@@ -42,7 +42,7 @@ void Counter::CountPartialSectors(Array& array, DeviceAddress start, uint32_t ma
     const uint64_t offset = access.address[std::countr_zero(m)] - start;
     const uint64_t sector = offset / SectorCache::kSector;
     const auto bytes = static_cast<uint32_t>(((uint64_t{1} << access.bytes) - 1) << (offset % SectorCache::kSector));
-    uint32_t found = count;  // neighbours are most often in the last one
+    uint32_t found = count;  // search from the last one: neighbouring lanes most often share it
     while (found > 0 && filled[found - 1].sector != sector) --found;
     if (found == 0) filled[(found = ++count) - 1] = {sector, 0};
     filled[found - 1].bytes |= bytes;

@@ -1,4 +1,4 @@
-// Putting together what several groups of a launch's blocks were counted to do.
+// Combines the counts of several groups of a launch's blocks.
 #include "interpreter/simt/counts.h"
 
 #include <algorithm>
@@ -75,7 +75,7 @@ void Counts::Add(const Counts& other) {
   sampled_blocks += other.sampled_blocks;
   for (double Counts::*figure : kSums) this->*figure += other.*figure;
   AddEach(pipe, other.pipe);
-  // The same unit in both, as far as can be told.
+  // Assumes that the busiest L2 unit is the same in both.
   busiest_atomic_turns += other.busiest_atomic_turns;
   fewer_atomic_turns.by_warp += other.fewer_atomic_turns.by_warp;
   fewer_atomic_turns.by_block += other.fewer_atomic_turns.by_block;

@@ -36,21 +36,21 @@ struct ArrayTraffic {
   uint64_t bytes = 0;             // its size
   double load_requests = 0;       // warp instructions
   double load_sectors = 0;        // 32-byte sectors asked of the L1
-  double load_ideal_sectors = 0;  // sectors that the bytes asked for would fill, if they lay side by side
-  // Of load_sectors, those that an L1 of kL1Shares[i] times Counts::l1_share bytes a block passes on to the L2.
+  double load_ideal_sectors = 0;  // sectors that the requested bytes would fill without gaps
+  // The part of load_sectors that an L1 of kL1Shares[i] times Counts::l1_share bytes per block passes on to the L2.
   std::array<double, 3> l1_miss_sectors{};
   double store_requests = 0;
   double store_sectors = 0;
   double store_ideal_sectors = 0;
   double store_partial_sectors = 0;  // of store_sectors, those that their instruction fills only in part
-  double store_partial_lines = 0;    // 128-byte lines with such a sector, an instruction
+  double store_partial_lines = 0;    // 128-byte lines with such a sector, per instruction
   double atomic_requests = 0;
   double atomic_sectors = 0;
   double unique_load_sectors = 0;   // sum over blocks of the distinct sectors a block loads
   double unique_store_sectors = 0;  // sum over blocks of the distinct sectors a block writes
   double unique_load_pairs = 0;     // the same in 64 bytes, which the L2 fetches together
-  ByDistance load_again{};          // times that a block wants such a pair again that the L1 has lost
-  ByDistance store_again{};         // times that it writes to one again
+  ByDistance load_again{};          // repeated fetches of such a unit by a block, after the L1 has lost it
+  ByDistance store_again{};         // repeated writes to one by a block
   double all_load_sectors = 0;      // distinct over all sampled blocks together
   double all_store_sectors = 0;
 };
@@ -86,7 +86,7 @@ struct Latencies {
 // other latencies.
 struct LatencyPath {
   double issue = 0;  // cycles that its instructions take to issue, and that no latency explains
-  std::array<double, kLatencyTerms> steps{};  // how often each latency is waited for
+  std::array<double, kLatencyTerms> steps{};  // number of waits for each latency
   double Cycles(const Latencies& latencies) const {
     double cycles = issue;
     const auto by_term = latencies.ByTerm();
@@ -99,7 +99,7 @@ struct LatencyPath {
   }
 };
 
-// How much of the L1 a block has for itself, for which misses are counted: that much of its even share.
+// The L1 sizes for which misses are counted, in units of a block's even share.
 inline constexpr std::array<double, 3> kL1Shares = {0.5, 1, 2};
 
 // Latency of a typical warp of one sampled block: its instructions in the order of a list scheduler, each waiting for
@@ -107,9 +107,9 @@ inline constexpr std::array<double, 3> kL1Shares = {0.5, 1, 2};
 struct BlockLatency {
   LatencyPath hit;          // from start to end, every L1 miss served by the L2
   LatencyPath miss;         // every L1 miss served by DRAM
-  double instructions = 0;  // that the warp issued
+  double instructions = 0;  // issued by the warp
   double weight = 1;        // blocks of the launch that it stands for, relative to the others'
-  // Adds `times` such chains, of whose L1 misses DRAM serves the part `from_dram`.
+  // Adds `times` such chains, in which DRAM serves the fraction `from_dram` of the L1 misses.
   void AddTo(LatencyPath* sum, double times, double from_dram) const {
     sum->Add(hit, times * (1 - from_dram));
     sum->Add(miss, times * from_dram);
@@ -145,7 +145,7 @@ struct LineDemand : Demand {
 struct FewerAtomicTurns {
   double by_warp = 0;     // if the lanes of a warp that meet at one address added up first
   double by_block = 0;    // if all that a block adds to one address were added up first
-  double of_a_block = 0;  // what of that each block would add, if it met at the unit all that others do
+  double of_a_block = 0;  // the part of by_block that each block adds, where all blocks meet
 };
 
 struct Counts {
@@ -163,7 +163,7 @@ struct Counts {
 
   std::vector<ArrayTraffic> arrays;  // in order of addresses
   double l1_share = 0;               // bytes of L1 a block
-  double l1_wavefronts = 0;          // cycles of the L1's tag stage: 128-byte lines touched, a request
+  double l1_wavefronts = 0;          // cycles of the L1's tag stage: 128-byte lines touched per request
   double local_sectors = 0;          // spilled or indexed local arrays
   double shared_requests = 0;
   double shared_wavefronts = 0;               // cycles of shared memory, with bank conflicts
@@ -173,11 +173,11 @@ struct Counts {
   double shared_atomic_ideal_wavefronts = 0;  // had lanes at one address added up first
   double exchange_wavefronts = 0;       // shuffles, and reads of threadIdx: they pass through shared memory's data path
   double global_atomic_operations = 0;  // 32-byte sectors that atomic instructions touch
-  // Of the unit of the L2 that serves most atomics, extrapolated to the whole grid: turns, in each of which every
-  // address of a sector is served once.
+  // Turns of the busiest atomic unit of the L2, extrapolated to the whole grid. In a turn, every address of a sector is
+  // served once.
   double busiest_atomic_turns = 0;
   FewerAtomicTurns fewer_atomic_turns;
-  double atomic_operations_by_block = 0;  // global_atomic_operations, likewise
+  double atomic_operations_by_block = 0;  // global_atomic_operations if each block added up first
   double barriers = 0;                    // warp arrivals
   double divergent_branches = 0;          // branches that split a warp
   double branches = 0;
@@ -185,9 +185,10 @@ struct Counts {
   std::vector<double> block_issued;   // issued, by sampled block: how uneven the work is
   std::vector<LineDemand> lines;      // by file and line
 
-  // All sums times a factor: what was counted stands for so much more.
+  // Multiplies all sums by `factor`, for counts that represent more work than they include.
   void Scale(double factor);
-  // Adds what other blocks of the same launch were counted to do. Both stand for all of their blocks already.
+  // Adds the counts of other blocks of the same launch. Both must already be scaled to all the blocks that they
+  // represent.
   void Add(const Counts& other);
 };
 

@@ -70,7 +70,7 @@ std::string NameThread(const ThreadId& id) {
 
 std::string DescribeShared(const Grid& grid, uint64_t offset, uint32_t size) {
   const SharedArray *nearest = nullptr, *next = nullptr;
-  // Below zero it is a large number of 32 or 64 bits.
+  // A negative address is a large number of 32 or 64 bits.
   const int64_t at = offset >> 32 == 0 ? static_cast<int32_t>(offset) : static_cast<int64_t>(offset);
   for (const SharedArray& array : grid.shared_arrays) {
     if (at < 0) {

@@ -34,10 +34,10 @@ void FenceAsyncProxy(Warp&, const Instruction&, uint32_t);
 Handler FindLaneOperation(const Opcode& opcode, Instruction& instruction);
 // The code of a video instruction's selector ("b0", "h1"), -1 where there is none of that name.
 int SelectorCode(std::string_view selector);
-inline constexpr int kSelectorShiftA = 32, kSelectorShiftB = 36;  // where Instruction::offset holds them
+inline constexpr int kSelectorShiftA = 32, kSelectorShiftB = 36;  // their places in Instruction::offset
 void Lop3Predicate(Warp&, const Instruction&, uint32_t);  // lop3.and and .or: d|e, a, b, c, operands[extra] = predicate
 
-// unset_uses.cc. Runs the kernel's instruction at this one's index, and watches what nothing has set.
+// unset_uses.cc. Runs the kernel's instruction with this one's index, and watches unset registers.
 void WatchUnset(Warp&, const Instruction&, uint32_t);
 
 // control_ops.cc
@@ -51,8 +51,9 @@ void ReadClock64(Warp&, const Instruction&, uint32_t);
 void NanoSleep(Warp&, const Instruction&, uint32_t);
 
 // call_ops.cc
-void CallSubroutine(Warp&, const Instruction&, uint32_t);  // offset = which, or -1: a = its address; count arguments
-                                                           // and size results, whose local addresses the operands are
+// offset = index of the subroutine, or -1: a = its address; count arguments and size results, whose local addresses are
+// the operands
+void CallSubroutine(Warp&, const Instruction&, uint32_t);
 void ReturnFromSubroutine(Warp&, const Instruction&, uint32_t);
 
 // barrier_ops.cc
@@ -77,7 +78,7 @@ enum class ArrivalKind : uint8_t {
   kAfterCopies,
   kAfterCopiesCounted
 };
-void MbarrierInit(Warp&, const Instruction&, uint32_t);     // b = count; inval where there is none
+void MbarrierInit(Warp&, const Instruction&, uint32_t);     // b = count; none: mbarrier.inval
 void MbarrierArrive(Warp&, const Instruction&, uint32_t);   // size = ArrivalKind; b = count or bytes, d = state or none
 void MbarrierWait(Warp&, const Instruction&, uint32_t);     // e = result, b = state, or parity where size is 1
 void MbarrierPending(Warp&, const Instruction&, uint32_t);  // d, a = state
@@ -100,7 +101,7 @@ Handler FindLdMatrix(const Opcode& opcode, Instruction& instruction);  // operan
 Handler FindMma(const Opcode& opcode, Instruction& instruction);       // operands = d, a, b, c in order
 Handler FindWmma(const Opcode& opcode, Instruction& instruction);      // load, store, mma
 // mma_formats.cc
-Handler FindMmaOfFormat(const Opcode& opcode, Instruction& instruction);  // other types than FindMma: operands likewise
+Handler FindMmaOfFormat(const Opcode& opcode, Instruction& instruction);  // types not in FindMma; the same operands
 Handler FindStMatrix(const Opcode& opcode, Instruction& instruction);     // operands = sources; a = address
 Handler FindMoveMatrix(const Opcode& opcode);                             // operands = result, source
 double MatrixOperations(const Instruction& instruction);  // multiplications and additions of a warp's mma

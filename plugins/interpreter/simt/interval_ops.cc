@@ -72,7 +72,7 @@ Interval IntervalRegisters::Read(const Warp& warp, Operand at, Type type, int la
   if (index >= 0) {
     const Spread& spread = spreads_[static_cast<size_t>(index)];
     value = {spread.low[l], spread.high[l]};
-    if (spread.bytes != TypeBytes(type)) value = {0, Wide{1} << 64};  // a part of it: anything
+    if (spread.bytes != TypeBytes(type)) value = {0, Wide{1} << 64};  // another width: any value
   } else if (wide) {
     value.low = value.high = SourceAs<int64_t>(warp, at)[lane];
   } else {
@@ -100,7 +100,7 @@ void IntervalRegisters::Write(Warp& warp, Operand at, uint32_t bytes, uint32_t m
     } else if (keeps) {
       next.low[l] = spreads_[static_cast<size_t>(before)].low[l];
       next.high[l] = spreads_[static_cast<size_t>(before)].high[l];
-    } else if (before >= 0) {  // what it held was not known, or of another width: anything
+    } else if (before >= 0) {  // the old value is unknown or of another width: any value
       next.low[l] = bytes == 8 ? INT64_MIN : 0;
       next.high[l] = bytes == 8 ? INT64_MAX : UINT32_MAX;
     } else {
@@ -112,7 +112,7 @@ void IntervalRegisters::Write(Warp& warp, Operand at, uint32_t bytes, uint32_t m
   spread_at_[static_cast<uint32_t>(at) / kGranule] = static_cast<int32_t>(place);
 }
 
-// An operation that is not known here: its result may be anything.
+// Writes the result of an unknown operation: any value.
 void IntervalRegisters::WriteAnything(Operand at, uint32_t mask, uint8_t depends) {
   if (at < 0 || at == kNoOperand) return;
   if (IsPredicate(at)) {
@@ -124,12 +124,12 @@ void IntervalRegisters::WriteAnything(Operand at, uint32_t mask, uint8_t depends
   const int32_t before = SpreadOf(at);
   const size_t place = before >= 0 ? static_cast<size_t>(before) : used_++;
   Spread& spread = spreads_[place];
-  spread.bytes = 0;  // no type reads it
+  spread.bytes = 0;  // read by no type, so any value
   spread.depends = depends;
   spread_at_[static_cast<uint32_t>(at) / kGranule] = static_cast<int32_t>(place);
 }
 
-// An instruction has run on what all blocks agree on: so they do on its results.
+// Updates the results of an instruction that ran on known values: all blocks agree on the results too.
 void IntervalRegisters::AfterKnown(Warp& warp, const Instruction& in, uint32_t mask) {
   for (const Operand at : {in.d, in.e}) {
     if (at < 0 || at == kNoOperand) continue;
@@ -137,13 +137,13 @@ void IntervalRegisters::AfterKnown(Warp& warp, const Instruction& in, uint32_t m
       unknown_[static_cast<uint32_t>(at) / 4] &= ~mask;
       continue;
     }
-    if (at != in.d) continue;  // a source
+    if (at != in.d) continue;  // e is a source
     const int32_t index = SpreadOf(at);
     if (index < 0) continue;
     Spread& spread = spreads_[static_cast<size_t>(index)];
     if (mask == warp.alive) {
       spread_at_[static_cast<uint32_t>(at) / kGranule] = -1;
-    } else {  // some lanes hold what they held
+    } else {  // the other lanes keep their values
       for (uint32_t m = mask; m != 0; m &= m - 1) {
         const int lane = std::countr_zero(m);
         const auto l = static_cast<size_t>(lane);
@@ -217,7 +217,7 @@ void IntervalRegisters::PredicateLogic(Warp& warp, const Instruction& in, uint32
 
 void IntervalRegisters::Execute(Warp& warp, const Instruction& in, uint32_t mask) {
   if (mask == 0) return;
-  // A second destination that is no source may be unknown before.
+  // A second destination that is not also a source may hold anything.
   const bool e_is_source = in.e >= 0 && in.e != kNoOperand && !IsPredicate(in.e);
   if (IsKnown(in.a) && IsKnown(in.b) && IsKnown(in.c) && (!e_is_source || IsKnown(in.e))) {
     in.run(warp, in, mask);

@@ -1,9 +1,9 @@
-// Integer arithmetic on intervals, lane by lane: what a warp's registers hold in any of several blocks at once. Used by
-// the census of blocks (block_census.h).
+// Integer arithmetic on intervals, lane by lane: the possible contents of a warp's registers in several blocks at once.
+// Used by the census of blocks (block_census.h).
 //
-// A register that is equal in all of these blocks is kept in the warp's registers. For one that may differ, each lane
-// has the least and the greatest value beside them. Where a result may wrap around in some block and
-// not in others, or its operation is not known here, it may be anything.
+// A register that is equal in all of these blocks is kept in the warp's registers. One that may differ has the least
+// and the greatest value of each lane beside them. The value may be anything if the operation is unknown here, or if
+// the result wraps around in some blocks only.
 #ifndef KGRPO_INTERPRETER_SIMT_INTERVAL_OPS_H_
 #define KGRPO_INTERPRETER_SIMT_INTERVAL_OPS_H_
 
@@ -20,7 +20,7 @@ class IntervalRegisters {
  public:
   explicit IntervalRegisters(const Kernel& kernel);
 
-  // Forgets all intervals: every register is what the warp's registers say.
+  // Forgets all intervals: all blocks have the values of the warp's registers.
   void Clear();
   // The 32-bit register at `at` lies between `low` and `high` in all lanes; it depends on the block's coordinates
   // `depends`, a bit each.
@@ -28,9 +28,9 @@ class IntervalRegisters {
 
   // True if all blocks agree on the predicate in the lanes of `mask`.
   bool Agrees(Operand predicate, uint32_t mask) const;
-  // Of a 32-bit register, likewise.
+  // True if all blocks agree on a 32-bit register.
   bool AgreesOnValue(Operand at) const { return SpreadOf(at) < 0; }
-  // Which coordinates a register or predicate depends on where they do not agree.
+  // Returns the coordinates (a bit each) that a register or predicate depends on, if the blocks disagree on it.
   uint8_t DependsOn(Operand at) const;
 
   // Executes an instruction that only computes.

@@ -1,4 +1,4 @@
-// Arithmetic on intervals of integers: between which numbers a result lies. Used by interval_ops.cc.
+// Arithmetic on intervals of integers: bounds of results. Used by interval_ops.cc.
 #ifndef KGRPO_INTERPRETER_SIMT_INTERVALS_H_
 #define KGRPO_INTERPRETER_SIMT_INTERVALS_H_
 
@@ -12,10 +12,10 @@ struct Interval {
   Wide low = 0, high = 0;
 };
 
-// The integers of a type that are the same bits as those in `value`, or all of it where these wrap around.
+// Returns the values reinterpreted in the type, or the type's whole range if they wrap around.
 Interval Within(Interval value, Type type);
 
-// The mathematical result of the operation on operands within these intervals; sets `*any` if that is not known.
+// Returns bounds of the mathematical result for operands within these intervals; sets `*any` if none are known.
 Interval Apply(Operation operation, Type type, const Interval& a, const Interval& b, const Interval& c, bool* any);
 
 // 1 if the relation holds for all values, 0 if for none, -1 if for some.

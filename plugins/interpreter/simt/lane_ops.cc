@@ -182,8 +182,8 @@ uint32_t NarrowToTiny(float value, const TinyFormat& format, bool relu) {
   const int exponent = std::isinf(value) ? 128 : std::max(std::ilogb(magnitude), 1 - format.bias);
   if (exponent > 16) return sign | format.largest;
   const auto steps = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, format.mantissa - exponent)));
-  // A subnormal's steps are its code; each exponent above adds 2^mantissa codes, and a carry into the next one is
-  // right.
+  // A subnormal's steps are its code. Each higher exponent adds 2^mantissa codes, so a carry of the rounding moves
+  // correctly into the exponent.
   const uint32_t code = steps + (static_cast<uint32_t>(exponent + format.bias - 1) << format.mantissa);
   return sign | std::min(code, format.largest);
 }

@@ -8,7 +8,7 @@
 
 namespace kgrpo::simt {
 
-// Describes the instruction in `mode`. False: it is no video instruction that is interpreted.
+// Describes the instruction in `mode`. Returns false for any other instruction.
 bool ReadVideo(const Opcode& opcode, int64_t& mode);
 // One lane of it.
 uint32_t VideoLane(uint32_t a, uint32_t b, uint32_t c, int64_t mode);

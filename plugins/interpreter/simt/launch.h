@@ -31,30 +31,31 @@ struct LaunchConfig {
   std::vector<uint8_t> parameters;  // laid out by KernelInfo::parameters
   Mode mode = Mode::kChecked;
   uint64_t instruction_budget = 2'000'000'000;  // warp instructions of the launch; more is kBudgetExceeded
-  // kCounted: so many, or up to eight times as many where the lanes of an atomic may go to different addresses (see
-  // ExtendSample); a grid of no more blocks runs whole. More where blocks are known to differ: see Stratify.
+  // kCounted: the number of blocks that run; a grid of no more blocks runs whole. Up to eight times as many if the
+  // lanes of an atomic may go to different addresses (see ExtendSample). More if blocks are known to differ (see
+  // Stratify).
   uint32_t sampled_blocks = 24;
-  uint64_t sample_seed = 0;     // which ones
-  uint32_t further_blocks = 0;  // kCounted: up to so many others run too, counted into LaunchResult::further
-  uint64_t further_seed = 0;    // which ones
+  uint64_t sample_seed = 0;     // chooses the sampled blocks
+  uint32_t further_blocks = 0;  // kCounted: up to this many other blocks run too, counted into LaunchResult::further
+  uint64_t further_seed = 0;    // chooses the further blocks
   bool whole = false;           // kCounted: all blocks run, the others uncounted
-  // kCounted and `whole`: by block, warp instructions that an earlier launch like this one has found them to execute.
-  // Used to choose the counted blocks. Empty: not known.
+  // kCounted and `whole`: warp instructions by block, from an earlier launch like this one. Used to choose the counted
+  // blocks. Empty: not known.
   std::vector<uint64_t> known_work;
-  uint32_t multiprocessors = 132;  // kCounted: who share the blocks
-  uint32_t resident_blocks = 264;  // kCounted: as many run at once
+  uint32_t multiprocessors = 132;  // kCounted: they share the blocks
+  uint32_t resident_blocks = 264;  // kCounted: the blocks that run at once
   Latencies latencies;             // kCounted; Device::latencies
   uint32_t l1_share = 32 * 1024;   // kCounted; see L1Share in time_model.h
-  // The initial byte of shared memory. If it is given, vector and matrix loads of what no thread has written
-  // are no findings (kChecked): whether their values matter shows where launches with several such bytes differ.
+  // The initial byte of shared memory. If given, vector and matrix loads of unwritten bytes are no findings (kChecked):
+  // a comparison of launches with several such bytes shows if these values matter.
   std::optional<uint8_t> unwritten_shared;
-  bool last_block_first = false;           // of all that can be resident; else the first one
+  bool last_block_first = false;           // among the blocks that can be resident at once; else the first
   bool cooperative = false;                // cudaLaunchCooperativeKernel: grid.sync() works
   uint32_t max_shared_bytes = 227 * 1024;  // static + dynamic, a block
-  uint32_t max_findings = 8;               // then it stops looking
+  uint32_t max_findings = 8;               // then the launch ends
 };
 
-// The kind of a finding. A code a kind, so that a verdict can be chosen by it.
+// The kind of a finding. Verdicts are chosen by it.
 enum class FindingCode {
   kInvalidLaunch,  // block too large, too much shared memory, wrong parameter bytes
   kOutOfBounds,    // or through a null, freed or host pointer
@@ -64,7 +65,7 @@ enum class FindingCode {
   kDivergentBarrier,  // threads of a block wait at different barriers or for threads that never arrive
   kInvalidShuffle,    // a warp operation whose mask names threads that are elsewhere, or not the caller
   kTrap,              // assert failed, __trap(), write to constant memory
-  kUnsupported,       // correct perhaps, but beyond what can be followed here
+  kUnsupported,       // perhaps correct, but not supported here
 };
 const char* FindingName(FindingCode code);  // "out_of_bounds", "race", ...
 
@@ -75,19 +76,19 @@ struct ThreadId {
 
 struct Finding {
   FindingCode code = FindingCode::kTrap;
-  bool fatal =
-      false;  // the launch ended here, as it would on a GPU (out of bounds, misaligned, trap) or must (deadlock)
+  // The launch ended here, as it would on a GPU (out of bounds, misaligned, trap) or must (deadlock).
+  bool fatal = false;
   std::string kernel;
   std::string file;  // of the CUDA source where -lineinfo gave one, else empty
   int line = 0;      // 0 where unknown
-  ThreadId thread;   // who
+  ThreadId thread;   // the thread that the finding is about
   bool has_other = false;
-  ThreadId other;      // with whom (races)
+  ThreadId other;      // the other thread (races)
   int other_line = 0;  // the other's source line, 0 where unknown
   DeviceAddress address = 0;
   std::string array;           // "shared array 'tile'", "'x' (4096 bytes)"
   std::string message;         // one whole sentence that says all of this
-  bool may_be_unused = false;  // kUninitialised: of a vector or matrix in shared memory, of which some may be ignored
+  bool may_be_unused = false;  // kUninitialised: part of a vector or matrix in shared memory that the kernel may ignore
   uint64_t times = 1;          // how often this code was seen at this line
 };
 
@@ -100,23 +101,24 @@ enum class LaunchStatus {
 struct LaunchResult {
   LaunchStatus status = LaunchStatus::kCompleted;
   std::vector<Finding> findings;   // one a code and source line, in order of discovery
-  std::vector<std::string> notes;  // kChecked: sentences, without a full stop, of what is correct and yet worth a word
+  std::vector<std::string> notes;  // kChecked: sentences, without a full stop, about correct but notable facts
   std::string unfinished;          // kBudgetExceeded: a sentence that says which thread was where
   uint64_t warp_instructions = 0;
   uint64_t blocks_run = 0;
   std::string printed;  // by printf, at most 64 KiB
   Counts counts;        // kCounted
-  // kCounted: what further_blocks were counted to do; sampled_blocks is 0 where there were none.
+  // kCounted: the counts of further_blocks; sampled_blocks is 0 if none ran.
   Counts further;
   bool further_failed = false;  // a further block faulted, or took many times as long as the sampled ones
-  // kCounted: data, or too much else, decides how much each block does: unless all run, none stand for the others.
+  // kCounted: data, or too many other causes, decide how much each block does, so no sample represents the rest: all
+  // blocks must run.
   bool must_run_whole = false;
-  // kCounted, where all blocks ran: what each of them executed, by block; and whether those counted stand for them.
+  // kCounted, if all blocks ran: the warp instructions by block, and true if the counted blocks represent the others.
   std::vector<uint64_t> work;
   bool sample_stands = true;
-  bool data_decides = false;  // how much each block does: known from the kernel's code alone
-  bool reads_clock = false;   // likewise
-  bool independent = false;   // no block can tell what the launch's other blocks have done
+  bool data_decides = false;  // data decides how much each block does; known from the kernel's code alone
+  bool reads_clock = false;   // also known from the code alone
+  bool independent = false;   // no block can observe the work of the launch's other blocks
 };
 
 // Runs kernel `kernel` (an index in instance.module().kernels()). Deterministic: same module, memory contents and

@@ -85,14 +85,14 @@ uint32_t ValueOf(SpecialSlot::Kind kind, const Warp& warp, uint32_t l) {
   return 0;
 }
 
-// Whether a special register's value differs among blocks. Special registers share no slot, so a warp's next block
-// finds the others as this block left them.
+// Returns true if a special register differs among blocks. Special registers share no slot, so the others keep their
+// values when a warp starts its next block.
 bool DiffersAmongBlocks(SpecialSlot::Kind kind) {
   return kind == SpecialSlot::Kind::kCtaX || kind == SpecialSlot::Kind::kCtaY || kind == SpecialSlot::Kind::kCtaZ ||
          kind == SpecialSlot::Kind::kSm;
 }
 
-// The warp's id, block and grid must be set. `first_use` of its registers in this launch.
+// The warp's id, block and grid must be set. `first_use`: its registers are new in this launch.
 void FillSpecials(Warp& warp, const Grid& grid, bool first_use) {
   const Dim3& shape = grid.config->block;
   const bool flat = shape.y == 1 && shape.z == 1;
@@ -100,7 +100,7 @@ void FillSpecials(Warp& warp, const Grid& grid, bool first_use) {
   for (const SpecialSlot& slot : grid.kernel->specials) {
     if (!first_use && !DiffersAmongBlocks(slot.kind)) continue;
     auto* lanes = reinterpret_cast<uint32_t*>(warp.registers + slot.at);
-    if (slot.kind == SpecialSlot::Kind::kTidX && flat) {  // nearly always, and divisions are dear
+    if (slot.kind == SpecialSlot::Kind::kTidX && flat) {  // the usual case; divisions are slow
       for (uint32_t l = 0; l < kLanes; ++l) lanes[l] = first + l;
       continue;
     }
@@ -180,14 +180,14 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
   }
   auto aligned = [](std::byte* p) { return p + (64 - reinterpret_cast<uintptr_t>(p) % 64) % 64; };
   block.shared = aligned(block.shared_bytes.data());
-  // Shared memory starts with anything: here with NaNs.
+  // Shared memory starts with arbitrary values: here NaNs, unless the launch gives a byte.
   if (grid.shared_limit != 0) std::memset(block.shared, config.unwritten_shared.value_or(0xFF), grid.shared_limit);
   if (grid.checked) {
     block.shared_written.assign(grid.shared_limit / 64 + 1, 0);
     block.shared_pending.assign(grid.shared_limit / 64 + 1, 0);
     block.shared_sources.assign(kernel.bulk_copies ? grid.shared_limit / 16 + 1 : 0, 0);
     block.copies_pending = 0;
-    // Local memory starts with anything too.
+    // Local memory starts with arbitrary values too.
     std::fill(block.local.begin(), block.local.end(), std::byte{0xFF});
     block.local_written.assign(block.local.size() / 64 + 1, 0);
     block.shared_shadow.Reset(grid.shared_limit);

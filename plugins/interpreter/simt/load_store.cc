@@ -9,7 +9,7 @@
 namespace kgrpo::simt {
 namespace {
 
-// A value as a lane holds it: extended by its sign where it has one.
+// Converts a value to a register's lane: signed types are sign-extended.
 template <typename S, typename T>
 S ToLane(T value) {
   if constexpr (std::is_signed_v<T>) {

@@ -48,7 +48,7 @@ class Lowerer {
     std::vector<std::pair<uint32_t, uint32_t>> tables;    // (index in Kernel::branch_targets, label)
     std::vector<uint32_t> returns;                        // pcs
   };
-  // An address of a shared variable in the constants: known when all shared variables are.
+  // A word of the constants that holds a shared variable's address, set when all shared variables are known.
   struct SharedFixup {
     uint32_t at, width, variable;
     int64_t addend;
@@ -107,7 +107,7 @@ class Lowerer {
   Operand SourceArg(const Arg& arg, uint32_t bytes, Type type = Type::kNone);
   Operand PredicateArg(const Arg& arg, Instruction& in);
   Operand Special(std::string_view name, uint32_t width);
-  // The operands of an instruction that has more than its fields hold.
+  // Sets the operands of an instruction that has more of them than fields.
   void SetList(Instruction& in, const std::vector<Operand>& list);
 
   // lowering_variables.cc
@@ -158,13 +158,13 @@ class Lowerer {
   void Matrix(const Statement& statement, const Opcode& op, Instruction& in);
   void AddAddressOffset(Instruction& in);
 
-  // lowering_finish.cc: what is known only when all code is there
+  // lowering_finish.cc: steps that need all of the code
   void FinishBlocks();
   void FinishRegisters();
   void FinishUniform();
 
-  // lowering_unset.cc: instructions that may read what nothing has set; `unset`: the registers that begin so. Before
-  // registers have slots.
+  // lowering_unset.cc: finds the instructions that may read unset registers. `unset`: the registers that may be unset
+  // at the start. Call it before registers have slots.
   void FinishUnset(const std::vector<uint32_t>& unset);
 
   // lowering_control.cc: `offsets` are the registers' slots
@@ -200,7 +200,7 @@ class Lowerer {
   std::string_view opcode_;
   bool predicated_ = false;
   UnsetRule unset_rule_ = UnsetRule::kAny;
-  bool from_parameters_ = false;  // a load of what is a constant of the launch
+  bool from_parameters_ = false;  // a load of a kernel parameter, which is constant in a launch
   bool wide_product_ = false;
   bool float_atomic_ = false;
   float tensor_flops_ = 0;

@@ -81,7 +81,7 @@ void Lowerer::Body(Instance& instance, int depth) {
     if (statement.opcode.empty()) continue;
     try {
       Lower(statement, depth);
-    } catch (const std::out_of_range&) {  // of what stands at a place among operands or arguments
+    } catch (const std::out_of_range&) {  // thrown by an index into operands or arguments
       Malformed("an operand is missing");
     }
   }

@@ -1,6 +1,6 @@
 // Functions that stay functions: recursive ones, and those that a kernel may call through a pointer. All others are
-// inlined (lowering.cc). A kernel that has any begins with a branch over them, so that lanes within a function run
-// before those that wait for its return: lower places run first.
+// inlined (lowering.cc). A kernel that has any begins with a branch over them. Lower pcs run first, so lanes within a
+// function run before those that wait for its return.
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -13,9 +13,9 @@
 namespace kgrpo::simt {
 namespace {
 
-// A thread's. A GPU's default is 1,024 (cudaLimitStackSize, which host code may raise), but of machine code's frames,
-// which hold saved registers: 24 bytes of a recursive fib(n) on sm_90 that has 16 here. So the depth at which a GPU
-// stops is not known here.
+// Stack per thread. A GPU's default is 1,024 (cudaLimitStackSize, which host code may raise), but for frames of machine
+// code, which hold saved registers: 24 bytes for a recursive fib(n) on sm_90 that takes 16 here. So the depth at which
+// a GPU overflows is not known here.
 constexpr uint32_t kStackBytes = 8192;
 constexpr uint64_t kFunctionWindow = 0x0DC0'0000'0000'0000;
 
@@ -121,14 +121,14 @@ void Lowerer::LowerSubroutines(const std::vector<const Function*>& functions) {
   SetTarget(skip_pc, Pc());
 }
 
-// Once every variable of the kernel has its place: the stack lies behind them.
+// Call it when every variable of the kernel has its place: the stack lies behind them.
 void Lowerer::FinishStack() {
   const uint32_t start = (kernel_.local_bytes + 15) / 16 * 16;
   for (uint32_t l = 0; l < kLanes; ++l) kernel_.constants[stack_start_ / 4 + 2 * l] = start;
   kernel_.local_bytes = start + kStackBytes;
 }
 
-// Once registers have their slots.
+// Call it when registers have their slots.
 void Lowerer::FinishSubroutines(const std::vector<Operand>& offsets) {
   kernel_.stack_register = offsets[stack_register_];
   kernel_.frame_register = offsets[frame_register_];

@@ -1,5 +1,4 @@
-// Facts on each instruction for the analysis of control flow (control_flow.h): whether it brings in data, and whether
-// it only computes.
+// Notes for the analysis of control flow (control_flow.h) which instructions bring in data and which only compute.
 #include <algorithm>
 #include <initializer_list>
 

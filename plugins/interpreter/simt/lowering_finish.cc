@@ -69,7 +69,7 @@ void Lowerer::FinishRegisters() {
     if (kernel_.unset_use_at[pc] != 0) {
       const Instruction& how = kernel_.watched_code[pc];
       watched.run = how.run;
-      if (how.predicate < 0) watched.predicate = how.predicate;  // a constant: not placed
+      if (how.predicate < 0) watched.predicate = how.predicate;  // a constant's place is final
       if (how.predicate < 0) watched.flip = how.flip;
     }
     watched.index = static_cast<uint32_t>(pc);
@@ -79,7 +79,7 @@ void Lowerer::FinishRegisters() {
   for (const auto& [kind, reg] : specials_) kernel_.specials.push_back({kind, static_cast<uint32_t>(offsets[reg])});
 }
 
-// Which atomics have an address that all lanes of a warp share: it derives from nothing that differs among lanes.
+// Finds the atomics whose address is the same in all lanes of a warp: it derives from nothing that differs among lanes.
 void Lowerer::FinishUniform() {
   const size_t n = kernel_.code.size();
   std::vector<uint8_t> varies(types_.size(), 0);

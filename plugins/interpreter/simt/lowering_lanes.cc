@@ -8,7 +8,7 @@ namespace kgrpo::simt {
 // A result and up to three sources of 32 bits (or 16, in registers of 32).
 void Lowerer::LaneOperation(const Statement& statement, const Opcode& op, Instruction& in) {
   const std::vector<Arg>& args = statement.args;
-  if (op.base == "createpolicy") {  // what a cache does with a hint changes no result
+  if (op.base == "createpolicy") {  // a cache policy does not change results
     if (args.empty()) NeedOperands(statement, 2);
     in.run = FindAlu(Opcode("mov.b64")).handler;
     in.a = Constant(8, 0);

@@ -6,7 +6,7 @@
 
 namespace kgrpo::simt {
 
-// An address offset has no place beside the operation's own data: it is added first.
+// Adds an address offset to the address first: the instruction's offset field holds the operation's own data.
 void Lowerer::AddAddressOffset(Instruction& in) {
   Instruction add;
   add.predicate = in.predicate;

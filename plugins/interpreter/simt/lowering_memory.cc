@@ -64,7 +64,7 @@ void Lowerer::LoadStore(const Statement& statement, const Opcode& op, Instructio
   const bool load = op.base != "st";
   const std::vector<Arg>& args = statement.args;
   if (args.size() < 2) Malformed("'" + std::string(statement.opcode) + "' without its operands");
-  const size_t hints = op.Has("L2::cache_hint") ? 1 : 0;  // the last operand says what the cache should do
+  const size_t hints = op.Has("L2::cache_hint") ? 1 : 0;  // the last operand is a cache policy
   if (args.size() > 2 + hints || op.Has("async") || op.Has("shared::cluster")) UnsupportedInstruction(statement);
   const Arg& address = load ? args[1] : args[0];
   const Arg& value = load ? args[0] : args[1];
@@ -168,7 +168,7 @@ void Lowerer::VectorAtomic(const Statement& statement, const Opcode& op, Instruc
     } else {
       element.flags |= kFlagNoReturn;
     }
-    // The address is read by each of them.
+    // Each element's instruction reads the address.
     if (in.a >= 0 && in.a != kNoOperand) Mention(static_cast<uint32_t>(in.a), false);
     atomic_address_[Pc()] = address;
     float_atomic_ = is_float;
@@ -248,7 +248,7 @@ void Lowerer::AsyncCopy(const Statement& statement, const Opcode& op, Instructio
   in.size = static_cast<uint8_t>(args[2].bits);
   if (args.size() > 3 + (op.Has("L2::cache_hint") ? 1 : 0)) {
     if (args[3].kind == Arg::Kind::kRegister && TypeOf(args[3]) == Type::kPred) {
-      in.c = SizeUnless(args[3], in.size);  // a source that is ignored has no bytes
+      in.c = SizeUnless(args[3], in.size);  // if the source is ignored, no bytes are read
     } else {
       in.c = SourceArg(args[3], 4);
     }

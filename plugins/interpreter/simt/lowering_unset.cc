@@ -1,5 +1,5 @@
-// Which instructions may read what nothing has set: see unset_uses.h. Registers that are read on some path before they
-// are written are known from the flow of the code; whatever may be computed from them is found here without it.
+// Finds the instructions that may read unset registers: see unset_uses.h. Data flow gives the registers that may be
+// read before they are written. The registers computed from them are found here, regardless of the order of the code.
 #include <algorithm>
 
 #include "interpreter/simt/handlers.h"
@@ -34,7 +34,7 @@ UnsetRule UnsetRuleOf(const Opcode& op) {
 
 namespace {
 
-// Whether an instruction's result may be unset because a source is.
+// Returns true if an instruction's result may be unset because a source is.
 bool PassesOn(UnsetRule rule) {
   return rule != UnsetRule::kNever && rule != UnsetRule::kLoad && rule != UnsetRule::kStore &&
          rule != UnsetRule::kStoreMatrix && rule != UnsetRule::kUse;
@@ -43,7 +43,7 @@ bool PassesOn(UnsetRule rule) {
 }  // namespace
 
 void Lowerer::FinishUnset(const std::vector<uint32_t>& unset) {
-  // Which registers a called function leaves alone is not computed.
+  // With subroutines nothing is watched, since the registers that a call preserves are not computed.
   if (unset.empty() || !kernel_.subroutines.empty()) return;
   std::vector<int32_t> number(types_.size(), -1);
   uint32_t count = 0;
@@ -85,7 +85,7 @@ void Lowerer::FinishUnset(const std::vector<uint32_t>& unset) {
     bool touched = use.guard >= 0, saw_guard = false, saw_address = false;
     std::vector<uint32_t> sources;
     visit(pc, false, [&](uint32_t reg) {
-      // The predicate and the address are mentioned too.
+      // The mentions include the predicate and the address.
       if (!saw_guard && static_cast<Operand>(reg) == in.predicate) {
         saw_guard = true;
         return;
@@ -95,7 +95,7 @@ void Lowerer::FinishUnset(const std::vector<uint32_t>& unset) {
         saw_address = true;
         return;
       }
-      if (use.rule == UnsetRule::kStoreMatrix && static_cast<Operand>(reg) == in.b) return;  // how far rows are apart
+      if (use.rule == UnsetRule::kStoreMatrix && static_cast<Operand>(reg) == in.b) return;  // the stride between rows
       sources.push_back(reg);
       use.reads.push_back(number[reg]);
     });
@@ -110,7 +110,7 @@ void Lowerer::FinishUnset(const std::vector<uint32_t>& unset) {
     kernel_.unset_use_at[pc] = static_cast<uint32_t>(kernel_.unset_uses.size());
     Instruction& watched = kernel_.watched_code[pc];
     watched.run = &WatchUnset;
-    if (kernel_.unset_uses.back().guard >= 0) {  // it is looked at also where the predicate is false
+    if (kernel_.unset_uses.back().guard >= 0) {  // runs even if the predicate is false, to look at the guard
       watched.predicate = all_lanes_;
       watched.flip = 0;
     }

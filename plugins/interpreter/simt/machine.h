@@ -1,4 +1,4 @@
-// The state of a launch while it runs: grid, blocks, warps. Handlers work on it; launch.cc schedules it.
+// The state of a launch while it runs: grid, blocks, warps. Handlers work on it; run_grid.cc schedules it.
 #ifndef KGRPO_INTERPRETER_SIMT_MACHINE_H_
 #define KGRPO_INTERPRETER_SIMT_MACHINE_H_
 
@@ -33,7 +33,7 @@ struct LaneGroup {
 struct PendingCopy {
   uint8_t lane;
   uint8_t bytes;         // written to shared memory
-  uint8_t source_bytes;  // of those read, the rest is zero
+  uint8_t source_bytes;  // bytes read; the rest is zero
   uint32_t shared_offset;
   uint32_t pc;
   std::array<std::byte, 16> data;
@@ -57,7 +57,7 @@ struct Warp {
   std::byte* registers = nullptr;
   std::array<const std::byte*, 2> sources{};  // the registers and the constants
   uint32_t pc = 0;
-  uint32_t limit = 0;   // the running group looks up when pc reaches this: another group's pc, or 0 for "now"
+  uint32_t limit = 0;   // pc at which the running group calls Reschedule: another group's pc, or 0 for "now"
   uint32_t active = 0;  // lanes of the running group
   uint32_t alive = 0;   // lanes that have not exited
   uint32_t carry = 0;   // the condition code of add.cc
@@ -73,21 +73,21 @@ struct Warp {
   uint32_t barrier_predicate = 0;
   // race detection: see race_shadow.h
   uint32_t clock = 1;
-  // By agent (the block's warps; with bulk copies, the engine that makes them): accesses with a lower clock happened
-  // before. Behind these, again by agent, those that a fence has covered; with bulk copies behind these those that a
-  // fence.proxy.async has covered.
+  // By agent (the block's warps and, with bulk copies, the copy engine): accesses with a lower clock happened before.
+  // Then, again by agent, the accesses that a fence has covered. Then, with bulk copies, those that a fence.proxy.async
+  // has covered.
   std::vector<uint32_t> known;
-  bool fenced = false;                        // whether a fence covers anything
-  uint64_t acquire_time = 0;                  // what was released until then it knows
+  bool fenced = false;                        // a fence covers something
+  uint64_t acquire_time = 0;                  // it knows of everything released until this time
   std::array<uint32_t, kLanes> lane_known{};  // the same for the lanes of this warp
   std::vector<uint32_t> events;               // by pc: the event noted last
   // cp.async: groups of pending copies; the last is the open one
   std::vector<std::vector<PendingCopy>> copies;
   std::array<uint32_t, kLanes> bulk_groups{};  // by lane: groups of bulk copies that it has committed
-  std::vector<std::vector<uint64_t>> calls;    // by lane: what returns put back (call_ops.cc)
+  std::vector<std::vector<uint64_t>> calls;    // by lane: saved state that returns restore (call_ops.cc)
   uint64_t executed = 0;
   uint64_t splits = 0;               // branches at which the lanes parted
-  bool yield = false;                // the next warp's turn
+  bool yield = false;                // ends the warp's turn
   std::vector<UnsetRegister> unset;  // (checked) see unset_uses.h
 };
 
@@ -104,7 +104,7 @@ struct PhaseBarrier {
   uint64_t phase = 0;
   int64_t expected = 0, pending = 0;  // arrivals of a phase, and those that it still waits for
   int64_t bytes = 0;                  // that copies still have to bring
-  uint32_t copies = 0;                // bulk copies on their way to it
+  uint32_t copies = 0;                // pending bulk copies
   // (checked) made known so far, and by the last complete phase: as Warp::known and Warp::acquire_time
   std::vector<uint32_t> announced, complete;
   uint64_t announced_time = 0, complete_time = 0;
@@ -118,11 +118,11 @@ struct Block {
   std::byte* shared = nullptr;
   std::vector<std::byte> shared_bytes;
   std::vector<uint64_t> shared_written;  // a bit a byte (checked)
-  std::vector<uint64_t> shared_pending;  // a bit a byte that a cp.async will write (checked)
+  std::vector<uint64_t> shared_pending;  // one bit per byte that a pending copy will write (checked)
   std::vector<uint32_t> shared_sources;  // by 16 bytes: how many bulk stores will read them (checked)
-  uint32_t copies_pending = 0;           // how many such copies there are; of bulk copies, of 16 bytes each (checked)
+  uint32_t copies_pending = 0;           // number of pending copies; bulk copies count per 16 bytes (checked)
   std::vector<BulkCopy> bulk_copies;     // that are not complete, in order of issue
-  uint32_t bulk_clock = 0;               // (checked) of the engine that makes them
+  uint32_t bulk_clock = 0;               // (checked) the clock of the copy engine
   RaceShadow shared_shadow;              // (checked)
   std::vector<std::byte> local;          // lane-major within a warp, warps one after the other
   std::vector<uint64_t> local_written;   // a bit a byte (checked)
@@ -156,18 +156,18 @@ struct Grid {
   uint32_t shared_limit = 0;               // bytes of shared memory with red zones
   std::vector<SharedArray> shared_arrays;  // the kernel's and the dynamic one
   uint32_t warps_per_block = 0;
-  uint32_t agents = 0;              // (checked) of a block: see Warp::known
+  uint32_t agents = 0;              // (checked) agents per block: see Warp::known
   uint32_t bulk_stores = 0;         // bulk copies to global memory that are not complete, of all blocks
   uint64_t budget = 0;              // warp instructions left
   uint64_t time = 1;                // ticks at releases
   uint64_t steps = 0;               // instructions, for %clock
   std::vector<AccessEvent> events;  // (checked) see race_shadow.h
   std::unordered_map<const Allocation*, RaceShadow> shadows;                  // (checked) of global memory
-  std::array<RecentShadow, 4> recent_shadows{};                               // of those, the ones used last
+  std::array<RecentShadow, 4> recent_shadows{};                               // the most recently used of these
   std::unordered_map<uint64_t, std::vector<std::vector<Released>>> released;  // (checked) by block and warp, in order
   std::unordered_map<DeviceAddress, uint64_t> release_times;  // (checked) of the last release, by address / 16
-  std::vector<Block*> resident;                               // blocks that run
-  std::array<Allocation*, 8> recent{};                        // allocations touched last
+  std::vector<Block*> resident;                               // running blocks
+  std::array<Allocation*, 8> recent{};                        // most recently accessed allocations
 
   Allocation* workspace = nullptr;  // for grid.sync
 };
@@ -175,7 +175,7 @@ struct Grid {
 // ---- operands ----
 
 inline const std::byte* Source(const Warp& warp, Operand operand) {
-  // Without a branch: nothing about an instruction tells it from the last one's kind of operand.
+  // Branch-free: the kind of operand cannot be predicted from the last instruction's.
   return warp.sources[static_cast<uint32_t>(operand) >> 31] + (operand ^ (operand >> 31));
 }
 template <typename T>
@@ -198,7 +198,7 @@ inline void SetPredicate(Warp& warp, Operand operand, uint32_t mask, uint32_t va
 
 // Fills in the constants that only the launch knows.
 void PatchConstants(Grid& grid);
-// Makes `block` block number `index` of the grid, with nothing done yet.
+// Resets `block` to the start of the grid's block number `index`.
 void StartBlock(Block& block, Grid& grid, uint64_t index);
 
 // ---- control (control_ops.cc) ----
@@ -223,13 +223,13 @@ std::string NameThread(const ThreadId& id);
 // many.
 void Report(Warp& warp, uint32_t pc, int lane, FindingCode code, bool fatal, DeviceAddress address, std::string array,
             const std::string& text, const ThreadId* other = nullptr, int other_line = 0);
-// Records a sentence that accuses nobody (LaunchResult::notes): the fact, and more of the first place where it is seen.
+// Records a note (LaunchResult::notes), which is no accusation: the fact, and more about its first place.
 void NoteFact(Grid& grid, const std::string& fact, const std::string& more);
 // "at byte 4 of the thread's local arrays (32 bytes)"
 std::string DescribeLocal(const Grid& grid, uint64_t offset);
 // Describes the first thread of a block that has not ended: "kernel 'scan', line 12: thread ... still runs".
 std::string DescribeUnfinished(const Block& block);
-// "shared array 'tile' (4224 bytes)" or where it lies beside.
+// "shared array 'tile' (4224 bytes)", or the place relative to the nearest array.
 std::string DescribeShared(const Grid& grid, uint64_t offset, uint32_t size);
 
 }  // namespace kgrpo::simt

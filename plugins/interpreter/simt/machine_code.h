@@ -12,7 +12,7 @@ namespace kgrpo::simt {
 // All by pc.
 struct MachineCode {
   std::vector<Cost> costs;
-  std::vector<uint8_t> merged_into_wide;  // bytes of the vector load that ptxas makes of the loads from here on, or 0
+  std::vector<uint8_t> merged_into_wide;  // bytes of the vector load that the loads from here on merge into, or 0
   std::vector<uint32_t> merged_leader;    // the pc of the first of them + 1, or 0
 };
 

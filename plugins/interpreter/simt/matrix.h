@@ -22,7 +22,7 @@ struct Shape {
   Element input = Element::kF16, sum = Element::kF32, result = Element::kF32;
   bool a_by_column = false, b_by_column = false;  // how the matrix lies in memory (and so in wmma's fragments)
   enum class Part : uint8_t { kA, kB, kC } part = Part::kA;
-  bool saturates = false;  // sums of integers
+  bool saturates = false;  // sums of integers saturate
 
   int64_t Pack() const {
     return static_cast<int64_t>(m | n << 8 | k << 16) | static_cast<int64_t>(input) << 24 |

@@ -1,8 +1,8 @@
 // mbarrier: barriers that are objects in shared memory, with phases. What they count is kept beside the block, by
 // address; the object's own bytes stay as they are.
 //
-// Order (checked launches): an arrival makes known what its warp did and knew; who finds the phase complete knows all
-// that was made known in it.
+// Order (checked launches): an arrival announces its warp's accesses and those that it knows of. A lane that finds the
+// phase complete knows of everything announced in it.
 #include <algorithm>
 #include <bit>
 #include <vector>
@@ -63,7 +63,7 @@ void Acquire(Warp& warp, uint32_t lanes, const PhaseBarrier& barrier) {
   SynchroniseLanes(warp, lanes);
 }
 
-// The bulk copies that the phase waits for arrive, where nothing else is missing.
+// Completes the bulk copies that the phase waits for, if nothing else is missing.
 void FinishPhase(Warp& warp, const Instruction& in, int lane, const Access& access, PhaseBarrier& barrier) {
   if (barrier.copies == 0 || barrier.pending > 0) return;
   CompleteBulkLoads(warp, in, lane, static_cast<uint32_t>(access.address[lane]), barrier);
@@ -97,7 +97,7 @@ void MbarrierInit(Warp& warp, const Instruction& in, uint32_t mask) {
 void MbarrierArrive(Warp& warp, const Instruction& in, uint32_t mask) {
   const auto kind = static_cast<ArrivalKind>(in.size);
   if (kind == ArrivalKind::kAfterCopies || kind == ArrivalKind::kAfterCopiesCounted) {
-    // The copies are complete when the arrival is seen, and it is seen only by those who wait for it.
+    // The copies complete already here, since the arrival is visible only to lanes that wait for it.
     Instruction all;
     all.size = 1;
     all.index = in.index;
@@ -117,7 +117,7 @@ void MbarrierArrive(Warp& warp, const Instruction& in, uint32_t mask) {
       case ArrivalKind::kAfterCopiesCounted:
         Arrive(warp, barrier, value);
         break;
-      case ArrivalKind::kAfterCopies:  // counts as one more that was expected, too
+      case ArrivalKind::kAfterCopies:  // adds an expected arrival first, so the pending count stays
         Arrive(warp, barrier, 0);
         break;
       case ArrivalKind::kDrop:

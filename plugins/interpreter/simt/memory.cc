@@ -12,7 +12,7 @@ namespace kgrpo::simt {
 namespace {
 
 constexpr uint64_t kAlignment = 256;
-constexpr size_t kMostFreed = 64;  // of which findings know
+constexpr size_t kMostFreed = 64;  // freed allocations that findings can name
 // Value of uninitialised bytes: as float a NaN, as signed integer -1.
 constexpr uint8_t kPoison = 0xFF;
 

@@ -15,7 +15,7 @@ namespace kgrpo::simt {
 // that host code that follows one crashes, as it would beside a real GPU. 0 is the null pointer.
 using DeviceAddress = uint64_t;
 
-// Generic addresses: where the windows of the kinds of memory begin.
+// Start addresses of the windows of generic addresses, by kind of memory.
 inline constexpr DeviceAddress kSharedWindow = 0x0D90'0000'0000'0000;
 inline constexpr DeviceAddress kLocalWindow = 0x0DA0'0000'0000'0000;
 inline constexpr DeviceAddress kParamWindow = 0x0DB0'0000'0000'0000;

@@ -1,5 +1,5 @@
-// mma.sync of 8-, 4- and 1-bit integers, 8-bit floats and doubles, and the instructions that move 8 x 8 matrices
-// between registers and shared memory the other way than ldmatrix. mma_ops.cc has mma.sync of 16-bit floats and tf32.
+// mma.sync of 8-, 4- and 1-bit integers, 8-bit floats and doubles; stmatrix and movmatrix, which store and transpose 8
+// x 8 matrices. mma_ops.cc has mma.sync of 16-bit floats and tf32.
 //
 // In all of these a lane's register holds neighbouring elements of a row of A (a column of B): that of lane l begins at
 // element (l % 4) * (elements a register); further registers are 8 rows below, then 4 registers' elements to the right.

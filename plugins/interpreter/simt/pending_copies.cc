@@ -14,8 +14,8 @@ bool Overlaps(uint64_t first, uint64_t bytes, uint64_t other, uint64_t other_byt
   return first < other + other_bytes && other < first + bytes;
 }
 
-// Calls f for each bulk copy that concerns accesses to global memory of `warp`: the stores of every block, whose
-// destinations nobody may touch, and the loads of its own, whose sources nobody may write to.
+// Calls f for each bulk copy that conflicts with accesses of `warp` to global memory: the stores of all blocks, whose
+// destinations must not be accessed, and, for writes, the loads of its own block, whose sources must not be written.
 template <typename Function>
 void ForGlobalCopies(const Warp& warp, bool writes, Function f) {
   size_t walked = 0;

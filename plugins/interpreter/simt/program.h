@@ -1,5 +1,5 @@
 // A kernel decoded for the interpreter: straight arrays of instructions, each with its handler. Made by lowering.cc,
-// run by the scheduler in launch.cc.
+// run by the scheduler in run_grid.cc.
 #ifndef KGRPO_INTERPRETER_SIMT_PROGRAM_H_
 #define KGRPO_INTERPRETER_SIMT_PROGRAM_H_
 
@@ -44,7 +44,7 @@ struct Instruction {
   uint8_t size = 0;        // bytes of an element in memory
   uint8_t space = 0;       // a Space
   uint16_t flags = 0;      // see the kFlag constants
-  uint32_t index = 0;      // of this instruction: its pc
+  uint32_t index = 0;      // the instruction's own pc
 };
 
 enum class Space : uint8_t { kGlobal, kConst, kShared, kLocal, kParam, kGeneric };
@@ -61,7 +61,7 @@ inline constexpr uint16_t kFlagBypassL1 = 128;  // .cg, .cv, volatile
 inline constexpr uint16_t kFlagReadOnly = 256;  // ld.global.nc: may be moved across stores
 
 inline constexpr uint16_t kFlagBlockScope = 4096;     // .cta: orders within the block only
-inline constexpr uint16_t kFlagPlainVolatile = 8192;  // .volatile: no order but its own
+inline constexpr uint16_t kFlagPlainVolatile = 8192;  // .volatile: orders nothing else
 
 // The cost of an instruction on a GPU; see cost.h.
 struct Cost {
@@ -123,8 +123,7 @@ struct SharedArray {
   uint32_t offset = 0, bytes = 0;
 };
 
-// A basic block, for the latency model: instructions [first, last), and the order in which a list scheduler issues
-// them.
+// A basic block: instructions [first, last).
 struct BasicBlock {
   uint32_t first = 0, last = 0;
 };
@@ -140,7 +139,7 @@ struct Subroutine {
   };
   std::string name;
   uint32_t pc = 0;
-  uint64_t address = 0;  // as a pointer to it holds
+  uint64_t address = 0;  // the value of a pointer to it
   uint32_t frame_bytes = 0;
   std::vector<Place> results, parameters;
   std::vector<Register> registers;  // all that its code uses
@@ -161,12 +160,12 @@ struct Kernel {
     uint32_t at, bytes;
   };
   std::vector<Unset> unset;
-  // Instructions that touch registers which may hold what nothing has set. All empty where there are none.
-  std::vector<Instruction> watched_code;  // the code, with those run by WatchUnset
+  // Instructions that use registers which may be unset. All empty if there are none.
+  std::vector<Instruction> watched_code;  // the code, with WatchUnset as handler of those
   std::vector<UnsetUse> unset_uses;
   std::vector<uint32_t> unset_use_at;  // by pc: 1 + index in unset_uses, or 0
-  uint32_t unset_registers = 0;        // how many such registers
-  uint32_t first_unset = 0;            // the first of them are unset at the start
+  uint32_t unset_registers = 0;        // number of such registers
+  uint32_t first_unset = 0;            // this many of them, the first, are unset at the start
   std::vector<SharedArray> shared;     // with red zones between; the last may be the dynamic one
   std::vector<BasicBlock> blocks;
   std::vector<uint32_t> no_unroll;  // pcs of the heads of loops that ptxas is told not to unroll
@@ -175,14 +174,13 @@ struct Kernel {
   std::vector<uint32_t> mention_start;  // by instruction, and the end
   uint32_t virtual_registers = 0;
   std::vector<uint8_t> is_wide_product;  // by instruction: mul.wide or mad.wide
-  std::vector<uint8_t>
-      uniform_address;  // by instruction: an atomic whose address is the same for the whole warp, provably
-  std::vector<uint8_t> float_atomic;  // by instruction: an atomic addition of floating-point numbers
-  std::vector<float> tensor_flops;    // by instruction: of a matrix instruction, by the warp
-  uint32_t register_bytes = 0;        // a warp
-  uint32_t static_shared_bytes = 0;   // as the GPU would allocate, without red zones
-  uint32_t shared_layout_bytes = 0;   // with them; where dynamic shared memory begins
-  uint32_t local_bytes = 0;           // a thread
+  std::vector<uint8_t> uniform_address;  // by instruction: an atomic whose address is provably uniform in the warp
+  std::vector<uint8_t> float_atomic;     // by instruction: an atomic addition of floating-point numbers
+  std::vector<float> tensor_flops;       // by instruction: of a matrix instruction, by the warp
+  uint32_t register_bytes = 0;           // a warp
+  uint32_t static_shared_bytes = 0;      // as the GPU would allocate, without red zones
+  uint32_t shared_layout_bytes = 0;      // with them; where dynamic shared memory begins
+  uint32_t local_bytes = 0;              // a thread
   uint32_t parameter_bytes = 0;
   uint32_t registers_estimate = 0;
   std::vector<Subroutine> subroutines;

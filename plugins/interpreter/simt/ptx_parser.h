@@ -83,7 +83,7 @@ class Parser {
   Arg Number();
   int64_t Integer() { return static_cast<int64_t>(Number().bits); }
 
-  // Held while something is read that may hold its like: blocks, lists, operands.
+  // Held while a construct is read that may contain itself (blocks, lists, operands). Limits the nesting.
   class Nested {
    public:
     explicit Nested(Parser& parser) : depth_(parser.depth_) {
@@ -112,7 +112,7 @@ class Parser {
   bool video_ = false;       // within an instruction whose operands may name a part of a register
   std::string_view opcode_;  // of the instruction that is read
   SourceLine where_;
-  // Labels of the names of functions that copy or move an object of their class.
+  // Labels of the names of copy and move constructors and assignments.
   std::unordered_set<std::string_view> copies_;
   // Places in headers and in such functions, by PlaceKey: the user's own line that they were last inlined at.
   std::unordered_map<uint64_t, SourceLine> inlined_at_;

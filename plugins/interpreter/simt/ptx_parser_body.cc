@@ -30,7 +30,7 @@ void Parser::Body() {
       if (lexer_.Peek().Is(".branchtargets")) {
         Table(word);
       } else if (lexer_.Peek().Is(".callprototype") || lexer_.Peek().Is(".calltargets")) {
-        SkipTo(';');  // the functions that a pointer may name say the same
+        SkipTo(';');  // the list of possible targets: the functions' declarations say the same
         Expect(';');
       } else {
         pending_labels_.push_back(Label(word));

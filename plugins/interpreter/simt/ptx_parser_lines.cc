@@ -11,8 +11,8 @@ uint64_t PlaceKey(const SourceLine& line) {
   return uint64_t{line.file} << 32 | static_cast<uint32_t>(line.line);
 }
 
-// Whether a mangled name (Itanium C++ ABI) is that of a copy or move constructor or assignment: C1, C2, C3 or aS with
-// one parameter, a const& or && to a substitution, the class.
+// Returns true if a mangled name (Itanium C++ ABI) is that of a copy or move constructor or assignment: C1, C2, C3 or
+// aS with one parameter, a const& or && to a substitution (the class).
 bool IsCopy(std::string_view name) {
   if (!name.ends_with('_')) return false;
   const size_t substitution = name.rfind('S');
@@ -37,7 +37,7 @@ void Parser::ScanFiles(std::string_view text) {
   for (size_t at = text.find(kFile); at != std::string_view::npos; at = text.find(kFile, at + 1)) {
     const char* end = text.data() + text.size();
     const char* number = text.data() + at + kFile.size();
-    while (number != end && (*number == ' ' || *number == '\t')) ++number;  // of a fatbin's text tabs are left out
+    while (number != end && (*number == ' ' || *number == '\t')) ++number;  // text from a fatbin lacks the tabs
     size_t index = 0;
     const char* name = std::from_chars(number, end, index).ptr;
     if (name == number) continue;
@@ -50,7 +50,7 @@ void Parser::ScanFiles(std::string_view text) {
   }
 }
 
-// So does the section of strings: "LABEL:", then lines of ".b8" with the name's bytes, the last of which is 0.
+// The strings are at the end too: "LABEL:", then lines of ".b8" with the name's bytes, the last of which is 0.
 void Parser::ScanNames(std::string_view text) {
   const size_t section = text.find(".debug_str");
   if (section == std::string_view::npos) return;
@@ -97,16 +97,16 @@ SourceLine Parser::Place() {
   return line;
 }
 
-// .loc file line column [, function_name label[+n], inlined_at file line column ...]. Of functions inlined in inlined
-// functions there is one .loc a level, the outermost first. The place that counts is the innermost one that a user can
-// change: in his own file, and not the definition of a class whose objects are copied, which has the line of `struct`.
+// .loc file line column [, function_name label[+n], inlined_at file line column ...]. For nested inlining there is one
+// .loc a level, the outermost first. The chosen place is the innermost one that a user can change: in the user's own
+// file, and not the definition of a class whose objects are copied, which has the line of `struct`.
 void Parser::Location() {
   std::optional<SourceLine> own;
-  bool inner = true, copy = false;  // until now: places that do not count
+  bool inner = true, copy = false;  // inner: all places so far are in headers or in copies
   const auto consider = [&](const SourceLine& line) {
     if (line.line <= 0 || !inner) return;
     where_ = line;
-    // A place within another such one: the .loc before told where that was inlined.
+    // For a place within another inlined one, the earlier .loc told where that was inlined.
     if (const auto outer = inlined_at_.find(PlaceKey(line)); own && outer != inlined_at_.end()) where_ = outer->second;
     if (!own) own = line;
   };

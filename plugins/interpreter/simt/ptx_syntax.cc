@@ -32,7 +32,7 @@ Type TypeByName(std::string_view dotted) {
 void Refuse(const PtxModule& module, const SourceLine& where, int ptx_line, const std::string& what) {
   std::string place;
   if (where.line > 0 && where.file < module.files.size() && !module.files[where.file].empty()) {
-    // The name alone: the folder is one that a compiler was given for a moment.
+    // The name without its folder, which is a temporary one of the compilation.
     const std::string& path = module.files[where.file];
     place = path.substr(path.rfind('/') + 1) + ":" + std::to_string(where.line);
   } else {

@@ -44,16 +44,17 @@ bool IsSharedVolatile(const Instruction& in, const Access& access) {
   return access.space == Space::kShared && (in.flags & kFlagPlainVolatile) != 0;
 }
 
-// Whether `cell` is a volatile access to shared memory by another lane of `warp`, and the access now is volatile too:
-// code that relies on a warp's lanes running in step. Volatile keeps the accesses, not their order among lanes.
+// Returns true if `cell` is a volatile access to shared memory by another lane of `warp`, and the access now is
+// volatile too: code that relies on a warp's lanes running in step. Volatile keeps the accesses, not their order among
+// lanes.
 bool InStep(AccessCell cell, const Warp& warp, const Instruction& in, const Access& access) {
   const AccessEvent& event = warp.grid->events[cell / kLanes];
   return IsSharedVolatile(in, access) && event.warp == warp.id &&
          (warp.grid->kernel->code[event.pc].flags & kFlagPlainVolatile) != 0;
 }
 
-// Whether a read may see the unordered write `cell`. A volatile read of what a plain write left is how flags are often
-// built; it acquires, so it is let pass.
+// Returns true if a read may see the unordered write `cell`. Flags are often built as a plain write and a volatile
+// read, which acquires, so that is allowed.
 bool MayPoll(AccessCell cell, const Warp& warp, const Instruction& in, const Access& access) {
   return (in.flags & kFlagVolatile) != 0 && !InStep(cell, warp, in, access);
 }

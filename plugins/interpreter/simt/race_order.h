@@ -9,7 +9,7 @@
 
 namespace kgrpo::simt {
 
-// How an earlier event stands to what a warp does now.
+// The order of an earlier event and the current access of a warp.
 enum class Order : uint8_t { kBefore, kSameWarp, kUnordered };
 
 Order OrderOf(const AccessEvent& event, const Warp& warp);
@@ -32,18 +32,18 @@ inline bool HappenedBefore(AccessCell cell, const Warp& warp, int lane, Memory& 
          warp.grid->events[number].clock < warp.lane_known[static_cast<size_t>(lane)];
 }
 
-// The number of the event that is `in`, executed now by `warp`: the same as long as the warp has not synchronised.
+// Returns the number of the event for `in`, executed now by `warp`: the same one until the warp synchronises.
 uint32_t NoteEvent(Warp& warp, const Instruction& in, AccessKind kind);
 
-// The number of a new event: a bulk load's bytes arrive. And what those learn of it who wait for its mbarrier.
+// Returns the number of a new event: a bulk load's bytes arrive. AnnounceArrival tells the waiters of its mbarrier.
 uint32_t NoteArrival(Grid& grid, Block& block, const BulkCopy& copy);
 void AnnounceArrival(const Warp& warp, PhaseBarrier& barrier);
 
 // The shadow of the memory that `lane` accesses, and the address it begins at; null where none is kept.
 RaceShadow* ShadowOf(Warp& warp, const Access& access, int lane, uint64_t& base);
 
-// race_together.cc: notes a warp's loads, all in one allocation or in shared memory. False where there may be a race or
-// each lane must be looked at by itself: nothing is noted then. `polled`: whatever was written before may be read.
+// race_together.cc: records a warp's loads, all in one allocation or in shared memory. Returns false, recording
+// nothing, if there may be a race or each lane must be checked by itself. `polled`: the load may see unordered writes.
 bool NoteLoads(const Warp& warp, uint32_t mask, const Access& access, uint32_t event, bool polled, RaceShadow& shadow,
                uint64_t base);
 

@@ -5,9 +5,9 @@
 // which of warp w's accesses happened before its own next one: those with a lower clock. Within a warp the lanes are
 // ordered by warp-level synchronisation only (`lane_known`), as since Volta they may not run in step.
 //
-// Between blocks there is order only through memory: a fence covers what the warp did and knows of; an atomic or
-// volatile store after it (by that warp, or by one that met it at a barrier) releases what is covered; an atomic or
-// volatile load of that address acquires that, and all that was released before it.
+// Between blocks there is order only through memory. A fence covers the warp's accesses and those that it knows of. An
+// atomic or volatile store after it (by that warp, or by one that met it at a barrier) releases the covered accesses.
+// An atomic or volatile load of that address acquires them, and all that was released before.
 //
 // An access's warp, clock and place are the same for all lanes of an instruction. They are stored once, in an event; a
 // memory cell keeps the event's number and the lane.
@@ -26,11 +26,11 @@ namespace kgrpo::simt {
 // One instruction's access.
 struct AccessEvent {
   uint32_t block = 0;
-  uint32_t clock = 0;  // of the warp
+  uint32_t clock = 0;  // of the warp, or of the copy engine
   uint32_t pc = 0;
   uint16_t warp = 0;
   bool atomic = false;  // or volatile: meant to be concurrent
-  uint8_t issuer = 0;   // of a bulk copy's bytes, whose `warp` is the engine's: the warp that asked for it
+  uint8_t issuer = 0;   // for a bulk copy, whose `warp` is the engine's: the warp that issued it
   bool operator==(const AccessEvent&) const = default;
 };
 
@@ -45,9 +45,9 @@ struct Released {
   uint64_t time = 0;
 };
 
-// The accesses to the granules of a memory: of each the last plain write, two readers since (of different warps where
-// there were), and the last atomic or volatile write since. Granules of 4 bytes; of 1 once anything was accessed one or
-// two bytes at a time.
+// The accesses to the granules of a memory. Each granule keeps the last plain write, two readers since (of different
+// warps if there were), and the last atomic or volatile write since. Granules have 4 bytes, or 1 after any access of
+// one or two bytes.
 class RaceShadow {
  public:
   // Forgets all accesses; the memory has `bytes` bytes.

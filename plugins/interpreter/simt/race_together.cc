@@ -1,5 +1,5 @@
-// Race detection for all lanes of a warp's access at once, quickest where what was noted of the memory before is
-// simple: mostly nothing, or one instruction's accesses. Where there may be a race, race.cc looks lane by lane.
+// Race detection for all lanes of a warp's access at once. Fastest if the earlier accesses are simple: none, or those
+// of one instruction. If there may be a race, race.cc checks lane by lane.
 #include <algorithm>
 #include <bit>
 
@@ -11,8 +11,8 @@ namespace {
 
 // ---- rows: the cells of a whole warp's access, `1 << shift` a lane ----
 
-// How the cells differ from those of the instruction that the first one names: 0: not at all; less than kLanes: in
-// their lanes only, or there are none at all; else by instruction.
+// Compares the cells with those of the instruction that the first one names. 0: equal. Less than kLanes: other lanes of
+// that instruction, or there are no accesses at all. Else: other instructions.
 KGRPO_VECTOR_CLONES uint32_t DifferencesOf(const AccessCell* cells, uint32_t count, uint32_t shift) {
   const AccessCell first = cells[0] / kLanes * kLanes;
   uint32_t differences = 0;
@@ -24,7 +24,7 @@ KGRPO_VECTOR_CLONES void FillRow(AccessCell* cells, uint32_t count, uint32_t shi
   for (uint32_t i = 0; i < count; ++i) cells[i] = event * kLanes + (i >> shift);
 }
 
-// Whether every access of a row, all made by one instruction, happened before the warp's current access.
+// Returns true if every access of a row, all by one instruction, happened before the warp's current access.
 bool RowHappenedBefore(const AccessCell* cells, uint32_t differences, const Warp& warp) {
   const uint32_t event = cells[0] / kLanes;
   if (event == 0) return true;
@@ -33,7 +33,7 @@ bool RowHappenedBefore(const AccessCell* cells, uint32_t differences, const Warp
   return warp.grid->events[event].clock < *std::min_element(warp.lane_known.begin(), warp.lane_known.end());
 }
 
-// The same where several instructions made them: cell i is at `at(i)` and belongs to what lane `lane(i)` does now.
+// The same for several instructions: cell i is at `at(i)` and is accessed now by lane `lane(i)`.
 template <typename At, typename Lane>
 bool EachHappenedBefore(const AccessCell* cells, uint32_t count, const Warp& warp, At at, Lane lane) {
   Memory memory;
@@ -43,7 +43,7 @@ bool EachHappenedBefore(const AccessCell* cells, uint32_t count, const Warp& war
   return true;
 }
 
-// Notes loads by `event` in each of the cells, beside an unordered one of another warp and in place of others.
+// Records loads by `event` in each cell: beside an unordered read of another warp, in place of any other.
 template <typename At, typename Lane>
 void NoteEachLoad(const RaceShadow::Span& span, uint32_t count, const Warp& warp, uint32_t event, At at, Lane lane) {
   Memory memory;
@@ -67,7 +67,7 @@ bool RowInOrder(const AccessCell* cells, uint32_t count, uint32_t shift, const W
       cells, count, warp, [](uint32_t i) { return i; }, [=](uint32_t i) { return i >> shift; });
 }
 
-// Notes the loads of a whole warp's row. False: there may be a race. `atomics`: whether there may be cells of those.
+// Records the loads of a whole warp's row. Returns false if there may be a race. `atomics`: there may be atomic writes.
 bool NoteRowOfLoads(const Warp& warp, uint32_t event, bool polled, bool atomics, const RaceShadow::Span& row) {
   const uint32_t shift = ShiftOf(row);
   if (!polled && !RowInOrder(row.write, row.count, shift, warp)) return false;
@@ -83,9 +83,9 @@ bool NoteRowOfLoads(const Warp& warp, uint32_t event, bool polled, bool atomics,
   return true;
 }
 
-// ---- the cells of lanes anywhere ----
+// ---- the cells of lanes at arbitrary addresses ----
 
-constexpr uint32_t kMostGranules = 16;  // of a lane
+constexpr uint32_t kMostGranules = 16;  // per lane
 
 // The granules that the lanes of a warp access, one lane's after the other's.
 struct Scattered {
@@ -93,7 +93,7 @@ struct Scattered {
   AccessCell lane[kLanes * kMostGranules];
   uint64_t at[kLanes * kMostGranules];  // from the shadow's first granule
 
-  // How their cells in `cells` differ from those of one instruction: see DifferencesOf.
+  // DifferencesOf for these granules' cells in `cells`.
   uint32_t Differences(const AccessCell* cells) const {
     const AccessCell first = cells[at[0]] / kLanes * kLanes;
     uint32_t differences = 0;
@@ -131,7 +131,7 @@ bool Scatter(RaceShadow& shadow, uint64_t base, uint32_t lanes, const Access& ac
   return true;
 }
 
-// NoteRowOfLoads for lanes anywhere.
+// NoteRowOfLoads for lanes at arbitrary addresses.
 bool NoteScatteredLoads(const Warp& warp, uint32_t event, bool polled, bool atomics, const Scattered& scattered,
                         const RaceShadow::Span& all) {
   if (!polled && !scattered.InOrder(all.write, warp)) return false;
@@ -142,7 +142,7 @@ bool NoteScatteredLoads(const Warp& warp, uint32_t event, bool polled, bool atom
   return true;
 }
 
-// NoteStores for lanes anywhere.
+// NoteStores for lanes at arbitrary addresses.
 bool NoteScatteredStores(const Warp& warp, uint32_t event, bool atomics, const Scattered& scattered,
                          const RaceShadow::Span& all) {
   for (const AccessCell* cells : {all.write, all.read[0], all.read[1]}) {

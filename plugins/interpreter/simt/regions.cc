@@ -7,8 +7,9 @@
 namespace kgrpo::simt {
 namespace {
 
-// As ptxas 13 does for sm_90, by comparing the PTX with the machine code of some 80 kernels: loops of one block with a
-// constant step and at most so many instructions are unrolled four times, and branches over so few become predicates.
+// From a comparison of the PTX with the machine code of some 80 kernels (ptxas 13, sm_90). Loops of one block with a
+// constant step and at most kMostUnrolled instructions are unrolled kTurns times. Branches over at most kMostPredicated
+// instructions become predicates.
 constexpr uint32_t kMostUnrolled = 50, kTurns = 4, kMostPredicated = 10;
 constexpr size_t kMostBlocks = 128, kMostInstructions = 1024;  // of a region
 
@@ -31,7 +32,7 @@ Regions::Regions(const Kernel& kernel)
   for (size_t i = 0; i < kernel.blocks.size(); ++i) unrolled_[i] = UnrolledByPtxas(kernel.blocks[i]) ? 1 : 0;
 }
 
-// A loop of one block that ends when a register that grows by a constant has come far enough.
+// Recognises a loop of one block that ends when a register that grows by a constant reaches a bound.
 bool Regions::UnrolledByPtxas(const BasicBlock& block) const {
   const uint32_t end = block.last - 1;
   if (!Conditional(kernel_, end) || kernel_.code[end].extra != block.first) return false;
@@ -59,7 +60,8 @@ bool Regions::UnrolledByPtxas(const BasicBlock& block) const {
   return false;
 }
 
-// Whether block `to`, which ran after `from`, is scheduled with it; `turns` counts the turns of an unrolled loop.
+// Returns true if block `to`, which ran after `from`, is scheduled with it; `turns` counts the turns of an unrolled
+// loop.
 bool Regions::Joins(uint32_t from, uint32_t to, uint32_t* turns) const {
   const BasicBlock &a = kernel_.blocks[from], &b = kernel_.blocks[to];
   const uint32_t end = a.last - 1;

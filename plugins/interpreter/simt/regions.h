@@ -17,7 +17,7 @@ namespace kgrpo::simt {
 struct TraceEntry {
   uint32_t pc : 30;
   uint32_t beyond_l1 : 1;  // a load that the L1 did not hold
-  // Of that, what the block touches for the first time: an earlier block's loads may have left it in the L2.
+  // Such a load of a sector that is new to the block; an earlier block's loads may have left it in the L2.
   uint32_t first : 1;
   uint32_t awaits = 0;  // a wait for an mbarrier: 1 + index of the last TraceCopy that must have arrived, or 0
 };
@@ -26,7 +26,7 @@ struct TraceEntry {
 struct TraceCopy {
   uint32_t position;
   uint32_t pc;
-  bool first;  // TraceEntry's
+  bool first;  // as TraceEntry::first
 };
 
 class Regions {
@@ -45,7 +45,7 @@ class Regions {
   const Kernel& kernel_;
   std::vector<uint32_t> block_of_;  // by pc of a block's first instruction: its index + 1
   std::vector<uint8_t> unrolled_;   // by block: a loop of one block that ptxas unrolls
-  std::vector<uint8_t> loop_head_;  // by block: something branches back to it
+  std::vector<uint8_t> loop_head_;  // by block: the target of a backward branch
 };
 
 }  // namespace kgrpo::simt

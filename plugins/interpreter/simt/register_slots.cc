@@ -28,7 +28,7 @@ class RegisterSet {
   explicit RegisterSet(size_t registers) : words_((registers + 63) / 64, 0) {}
   void Insert(uint32_t reg) { words_[reg / 64] |= uint64_t{1} << (reg % 64); }
   void Remove(uint32_t reg) { words_[reg / 64] &= ~(uint64_t{1} << (reg % 64)); }
-  // Adds what `other` has; whether that was anything new.
+  // Adds the elements of `other`; returns true if any was new.
   bool Add(const RegisterSet& other) {
     uint64_t fresh = 0;
     for (size_t i = 0; i < words_.size(); ++i) {
@@ -49,7 +49,7 @@ class RegisterSet {
   std::vector<uint64_t> words_;
 };
 
-// Also which registers are read on some path before they are written.
+// Also finds the registers that are read on some path before they are written.
 std::vector<LiveRange> LiveRangesOf(const Kernel& kernel, size_t registers, std::vector<uint32_t>& unset) {
   const auto blocks = static_cast<uint32_t>(kernel.blocks.size());
   std::vector<uint32_t> block_at(kernel.code.size() + 1, blocks);
@@ -64,7 +64,7 @@ std::vector<LiveRange> LiveRangesOf(const Kernel& kernel, size_t registers, std:
       for (const uint32_t next : successors[b]) out[b].Add(in[next]);
       RegisterSet alive = out[b];
       for (uint32_t pc = kernel.blocks[b].last; pc-- > kernel.blocks[b].first;) {
-        const bool always = kernel.code[pc].predicate < 0;  // a predicated write leaves what was there
+        const bool always = kernel.code[pc].predicate < 0;  // a predicated write keeps the old value in some lanes
         for (uint32_t m = kernel.mention_start[pc]; m < kernel.mention_start[pc + 1]; ++m) {
           if ((kernel.mentions[m] & 1u) != 0 && always) alive.Remove(kernel.mentions[m] / 2);
         }

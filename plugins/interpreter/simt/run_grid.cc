@@ -1,4 +1,4 @@
-// GridRun as a scheduler: blocks take turns until they end. Whom it counts: run_grid_counted.cc.
+// GridRun as a scheduler: blocks take turns until they end. run_grid_counted.cc chooses the counted blocks.
 #include "interpreter/simt/run_grid.h"
 
 #include <algorithm>
@@ -10,16 +10,16 @@
 namespace kgrpo::simt {
 namespace {
 
-// How long a block goes on before the next one has its turn, in warp instructions and in polls of memory.
+// Limits of a block's turn, in warp instructions and in polls of memory.
 struct Slices {
-  uint32_t warp;  // before the block's next warp has its turn
+  uint32_t warp;  // per warp of the block
   uint64_t block;
   uint32_t polls;  // atomics that return a value and volatile loads: it may wait for another block
 };
 constexpr Slices kWorking = {8192, 1u << 22, 512};
-// A block that did nothing but poll in its last turn, and most likely still does.
+// For a block that only polled in its last turn, and most likely still does.
 constexpr Slices kPolling = {256, 1u << 22, 64};
-// Blocks that may share out work by atomics, a piece at a time: short turns, as if they ran at once.
+// For blocks that may distribute work by atomics, piece by piece: short turns, as if they ran at once.
 constexpr Slices kTaking = {64, 4096, 1};
 constexpr uint32_t kLongestPause = 64;  // rounds without a turn for a block that polls
 constexpr size_t kMostResident = 2112;  // 16 blocks on each of 132 multiprocessors
@@ -69,11 +69,11 @@ bool RunBlock(Block& block, Grid& grid, const Slices& slices) {
   return true;
 }
 
-// The block that starts after `started` others, of `count`. No order is promised, but that a block which waits for any
-// other one of those that are resident with it gets what it waits for.
+// Returns the block that starts after `started` others, of `count`. No order is promised, except that a block may wait
+// for any other one that is resident with it.
 uint64_t NextBlock(uint64_t started, uint64_t count, bool last_first) {
   if (!last_first) return started;
-  const uint64_t first = started / kMostResident * kMostResident;  // of those that are resident at once
+  const uint64_t first = started / kMostResident * kMostResident;  // the first of those resident at once
   return first + std::min<uint64_t>(kMostResident, count - first) - 1 - (started - first);
 }
 
@@ -116,7 +116,7 @@ void GridRun::Start(uint64_t index) {
   grid_.resident.push_back(running_.back().block.get());
 }
 
-// Of one block: the first so many instructions stand for the others.
+// Returns the number of a block's first instructions that are counted. They represent the rest of the block.
 uint64_t GridRun::MostCounted() const {
   constexpr uint64_t kOfLaunch = 16'000'000, kOfBlock = 1'000'000;
   return std::max(kOfBlock, kOfLaunch / std::max<uint64_t>(1, counts_.size()));
@@ -136,8 +136,8 @@ bool GridRun::Turn(Resident& resident) {
   const bool ended = RunBlock(*resident.block, grid_, slice);
   if (counts) resident.counted = WorkOf(*resident.block);
   if (ended) return true;
-  // Those that poll have their turns ever more rarely: a barrier that a kernel makes itself would else cost a slice
-  // of polling for each block that waits and each that starts, and a chain of blocks one for each pair of them.
+  // Blocks that poll get turns ever more rarely. Otherwise a barrier made by the kernel itself would cost a slice of
+  // polling for each waiting and each starting block, and a chain of blocks one for each pair of them.
   const bool polls = !turns_ && resident.block->polls >= slices.polls;
   resident.pause = polls ? std::min(std::max(1u, 2 * resident.pause), kLongestPause) : 0;
   resident.paused_for = resident.pause;
@@ -163,7 +163,7 @@ void GridRun::End(Resident& resident) {
 
 void GridRun::Run() {
   const LaunchConfig& config = *grid_.config;
-  // Each block executes something: nobody need list what so many did.
+  // Each block executes at least one instruction, so a list for more blocks than the budget is never needed.
   if (counted_ && all_ && total_ > std::min<uint64_t>(grid_.budget, kMostListed)) {
     grid_.result->status = LaunchStatus::kBudgetExceeded;
     grid_.result->unfinished = "its grid has " + std::to_string(total_) + " blocks";
@@ -209,7 +209,7 @@ void GridRun::Run() {
   if (counted_ && !all_) RunFurther();
 }
 
-// That one faults is no finding: it may work on what skipped blocks should have written.
+// A fault of a further block is no finding: the block may read results of skipped blocks.
 void GridRun::RunFurther() {
   constexpr uint64_t kMostTimesTheWork = 64;
   constexpr size_t kFewest = 3;            // however long they take
@@ -223,7 +223,7 @@ void GridRun::RunFurther() {
   Block block;
   grid_.resident = {&block};
   std::vector<uint64_t> ran;
-  // They may end early, so which ones come first is as secret as which they are.
+  // The loop may end early, so the order of the blocks is secret too.
   const auto first = static_cast<std::ptrdiff_t>(grid_.config->further_seed % further_blocks_.size());
   std::rotate(further_blocks_.begin(), further_blocks_.begin() + first, further_blocks_.end());
   try {

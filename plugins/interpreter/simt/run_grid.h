@@ -1,5 +1,5 @@
-// Shares the interpreter among the blocks of a launch, and chooses which of them run and which are counted. Used by
-// launch.cc.
+// Schedules the blocks of a launch on the interpreter, and chooses the blocks that run and those that are counted. Used
+// by launch.cc.
 #ifndef KGRPO_INTERPRETER_SIMT_RUN_GRID_H_
 #define KGRPO_INTERPRETER_SIMT_RUN_GRID_H_
 
@@ -21,7 +21,7 @@ bool MayPoll(const Kernel& kernel);
 
 class GridRun {
  public:
-  // `grid` must outlive this; its constants are patched.
+  // `grid` must outlive this and have its constants patched.
   explicit GridRun(Grid& grid);
 
   // Throws Fault as handlers do; what has been recorded by then stays.
@@ -34,7 +34,7 @@ class GridRun {
     std::unique_ptr<Block> block;
     Counter* counter = nullptr;  // null: not counted
     uint64_t counted = 0;        // warp instructions
-    uint32_t pause = 0;          // rounds for which it paused last
+    uint32_t pause = 0;          // length of its last pause, in rounds
     uint32_t paused_for = 0;     // rounds before its next turn
   };
   struct Group {
@@ -56,7 +56,7 @@ class GridRun {
   const uint64_t total_;
   const bool counted_;
   const bool all_;    // every block runs
-  const bool turns_;  // blocks take turns as those do that are resident at once on a GPU
+  const bool turns_;  // blocks take short turns, as many at once as are resident on a GPU
   std::vector<Group> groups_;
   std::unique_ptr<Counter> further_;
   std::vector<uint64_t> further_blocks_;           // by number

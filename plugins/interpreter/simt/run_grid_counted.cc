@@ -1,4 +1,4 @@
-// GridRun of counted launches: which blocks are counted, and what their counts say of the whole grid.
+// GridRun of counted launches: chooses the counted blocks, and extrapolates their counts to the grid.
 #include <algorithm>
 #include <memory>
 #include <numeric>
@@ -12,7 +12,7 @@
 namespace kgrpo::simt {
 namespace {
 
-constexpr double kMostDataSlack = 0.5;  // of what was counted: more, and data decides what a block does
+constexpr double kMostDataSlack = 0.5;  // of the counted work; beyond it, data decides how much a block does
 
 // If the work of all blocks is known, scales the counts from the mean of the counted blocks to the mean of all.
 void ScaleToMean(const std::vector<uint64_t>& counted, const std::vector<uint64_t>& work, Counts* counts) {
@@ -73,7 +73,7 @@ void GridRun::ChooseCounted() {
     for (const uint64_t block : further_blocks_) counts_[block] = further_.get();
 }
 
-// How often atomics meet at one address may be the data's chance: a small sample would order kernels by that.
+// How often atomics meet at one address may depend on the data: a small sample would rank kernels by chance.
 void GridRun::ExtendGroup() {
   Group& group = groups_.front();
   const std::vector<uint64_t> added =

@@ -50,7 +50,7 @@ double Scoreboard::Cycles(const Wait& wait) const {
   return wait.term == LatencyTerm::kCount ? 0 : wait.times * latencies_[static_cast<size_t>(wait.term)] + wait.extra;
 }
 
-// Of each instruction issued: the one that it had to wait for, and whether for its result or only for its turn.
+// Records for each issued instruction the one that it waited for, and the reason.
 struct Scoreboard::Run {
   enum class Why : uint8_t { kTurn, kResult, kPipe };  // to issue after it, for its result, for its pipe
   struct Step {

@@ -24,19 +24,19 @@ class Scoreboard {
   // `costs` are the kernel's, after merging (see machine_code.h). All references must outlive this.
   Scoreboard(const Kernel& kernel, const std::vector<Cost>& costs, const Latencies& latencies);
 
-  // The longest chain from the trace's start to the last result, with the bulk loads that it waits for. Adds to
-  // `chain`, by pc, the cycles that each instruction has of it, what the L1 does not hold coming from DRAM.
+  // Finds the longest chain from the trace's start to the last result, including the bulk loads that it waits for. Adds
+  // to `chain`, by pc, each instruction's cycles in it, with all L1 misses served by DRAM.
   BlockLatency Time(const std::vector<TraceEntry>& trace, const std::vector<TraceCopy>& copies,
                     std::vector<double>* chain);
 
  private:
-  // A region's instructions by their positions in it. Turns of an unrolled loop use the same registers of the PTX, so
-  // what an operand waits for is found once, in the order of the PTX.
+  // A region's instructions by their positions in it. Turns of an unrolled loop use the same PTX registers, so the
+  // producers of operands are found once, in the order of the PTX.
   struct Region {
-    std::vector<uint32_t> order;         // in which they issue
-    std::vector<int32_t> operands;       // of all, one after the other: who makes it, or the complement of a register
-    std::vector<uint32_t> operands_end;  // by instruction
-    std::vector<std::pair<uint32_t, uint32_t>> left;  // registers that are written, and by whom last
+    std::vector<uint32_t> order;                      // the order of issue
+    std::vector<int32_t> operands;                    // of all: a producer's position, or a register's complement
+    std::vector<uint32_t> operands_end;               // by instruction
+    std::vector<std::pair<uint32_t, uint32_t>> left;  // written registers, and their last writers
   };
   struct Value {
     double ready = 0;

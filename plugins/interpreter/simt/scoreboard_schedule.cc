@@ -17,9 +17,9 @@ bool IsLoad(const Kernel& kernel, uint32_t pc) {
   const auto latency = static_cast<LatencyClass>(kernel.costs[pc].latency);
   return latency == LatencyClass::kGlobal || latency == LatencyClass::kShared || latency == LatencyClass::kLocal;
 }
-// ptxas lets so many registers wait for loads of global memory before it issues another, so that a kernel that can do
-// with 32 registers does: by the machine code of 260 kernels, where loops with sixteen loads of 4 bytes have all of
-// them under way, of 8 bytes eight, of 16 bytes four. More only where nothing else is left to issue.
+// ptxas lets this many registers wait for loads of global memory before it delays further loads, to keep kernels within
+// 32 registers. From the machine code of 260 kernels: in loops with sixteen loads, all of 4 bytes are under way, of 8
+// bytes eight, of 16 bytes four. More only if nothing else can issue.
 constexpr uint32_t kMostLoading = 16;
 constexpr size_t kSpaces = static_cast<size_t>(Space::kGeneric);
 // Calls f for each space that the access may be to: compilers know that the others do not alias.
@@ -103,7 +103,7 @@ Scoreboard::Region Scoreboard::Schedule(const std::vector<uint32_t>& pcs) {
       });
     }
   }
-  // Registers that wait for each load of global memory, and how many instructions still want them.
+  // By load of global memory: the registers that it holds, and the number of their uses left.
   std::vector<uint32_t> loading(n, 0), wanted(n, 0);
   for (uint32_t i = 0; i < n; ++i) {
     if (static_cast<LatencyClass>(kernel_.costs[pcs[i]].latency) != LatencyClass::kGlobal) continue;
@@ -139,7 +139,7 @@ Scoreboard::Region Scoreboard::Schedule(const std::vector<uint32_t>& pcs) {
       future.pop();
     }
     uint32_t i = 0;
-    if (available.empty()) {  // only more registers help
+    if (available.empty()) {  // only held loads are left: exceed the limit
       i = held.front();
       held.erase(held.begin());
     } else {

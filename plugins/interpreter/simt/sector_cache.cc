@@ -2,7 +2,7 @@
 
 namespace kgrpo::simt {
 
-// In a file of its own so that it is not inlined: inlined, GCC makes it half as fast.
+// A separate file prevents inlining, with which GCC makes it half as fast.
 uint32_t SectorCache::Read(uint64_t line, uint32_t wanted) {
   Entry* set = &entries_[(line ^ (line >> 9)) % sets_ * kWays];
   Entry* victim = set;

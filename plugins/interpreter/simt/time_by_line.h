@@ -17,10 +17,10 @@ struct LineTime {
   std::string bound;  // the term that most of these seconds are for: "l1", "latency"
 };
 
-// Shares EstimateTime's seconds, less the launch's fixed cost, among lines; the most expensive first. A term of a
-// p-norm stands for the part that its p-th power is of the sum of powers, which is by how much the time would shrink
-// with it, to first order; a line has of each term the part that it has of what the term counts. What belongs to no
-// line (that blocks are started) is left out.
+// Divides EstimateTime's seconds, less the launch's fixed cost, among lines; the most expensive first. Each term of a
+// p-norm gets the share of its p-th power in the sum of powers: to first order, the time saved without it. Each line
+// gets a part of a term in proportion to its amount of the counted quantity. Time that belongs to no line (the start of
+// blocks) is left out.
 std::vector<LineTime> TimeByLine(const Counts& counts, const TimeEstimate& estimate, const Device& device);
 
 }  // namespace kgrpo::simt

@@ -29,29 +29,29 @@ struct Device {
   // Warp instructions a cycle and multiprocessor, by pipe.
   double issue_rate = 0, fp32_rate = 0, int_rate = 0, half_rate = 0, fp64_rate = 0, special_rate = 0, memory_rate = 0;
   double tensor_flops_per_cycle = 0;  // dense f16, a multiprocessor
-  double l1_effective = 0;            // of a block's even share of the L1, how much serves it
+  double l1_effective = 0;            // effective part of a block's even share of the L1
   double l1_lines_per_cycle = 0;      // 128-byte wavefronts, a multiprocessor
   double shared_wavefronts_per_cycle = 0;
-  double shared_conflict_cycles = 0;  // wavefronts' time that each one beyond the fewest possible costs
+  double shared_conflict_cycles = 0;  // cost of each wavefront beyond the fewest possible, in wavefronts
   double l2_sectors_per_cycle = 0;    // 32-byte sectors of the whole L2, at clock_hz
-  double l2_partial_store = 0;        // sectors' time that a partly written sector costs
+  double l2_partial_store = 0;        // cost of a partly written sector, in sectors
   double l2_bytes = 0;
-  double l2_keeps = 0;  // of l2_bytes, how much of what one launch touched the next one finds
+  double l2_keeps = 0;  // part of l2_bytes in which a launch finds data of earlier launches
   double dram_bytes_per_second = 0;
-  double dram_efficiency = 0;       // reached by a perfect stream
+  double dram_efficiency = 0;       // part of the bandwidth that a perfect stream reaches
   double l2_atomics_per_cycle = 0;  // sectors, whole device
-  double atomic_turn_cycles = 0;    // of one unit of the L2, each of which serves an address once
+  double atomic_turn_cycles = 0;    // turn of one L2 unit, which serves each address of a sector once
   double shared_atomic_cycles = 0;  // a wavefront
   Latencies latencies;
   double launch_seconds = 0;       // what an empty kernel takes between two events
-  double next_launch_seconds = 0;  // the same of each further one of a call
+  double next_launch_seconds = 0;  // the same for each further launch of a call
   double warp_start_cycles = 0;    // between a block and its successor, for each warp of the block
-  double barrier_warp_cycles = 0;  // a barrier takes longer by this for each warp of the block
-  double blocks_per_cycle = 0;     // that the device starts
+  double barrier_warp_cycles = 0;  // added to a barrier's latency, per warp of the block
+  double blocks_per_cycle = 0;     // blocks started per cycle
   double norm = 0;                 // exponent of the p-norm over the pipes, with many generations of blocks
-  double latency_norm = 0;         // and of that which joins them with latency, with many warps
-  double overlap_warps = 0;        // a multiprocessor; with as many that exponent is a quarter of the way from 1
-  double overlap_blocks = 0;       // with as many, kernels with barriers have it half as far from 1
+  double latency_norm = 0;         // exponent that joins them with latency, for many warps
+  double overlap_warps = 0;        // warps per multiprocessor at which that exponent is a quarter of the way from 1
+  double overlap_blocks = 0;       // resident blocks at which barriers halve that exponent's distance from 1
 
   // Reads a device file. Throws kgrpo::Error(KGRPO_ERROR_INVALID) "FILE:LINE: ..." for a missing, unknown or wrong
   // field.
@@ -84,29 +84,29 @@ struct TimeTerm {
 
 struct TimeEstimate {
   double seconds = 0;
-  double launch_seconds = 0;    // of that, the fixed cost of a launch
+  double launch_seconds = 0;    // part of `seconds`: the fixed cost of a launch
   double norm = 1;              // exponent that joined the terms but latency
   double latency_norm = 1;      // and that joined latency with them
   std::string bound;            // name of the largest term
   std::vector<TimeTerm> terms;  // largest first
   Occupancy occupancy;
   double dram_bytes = 0, l2_bytes = 0;
-  std::string sentence;  // what bounds it and why, for a prompt
+  std::string sentence;  // the bound and its cause, for a prompt
 };
 
 // The bytes of L1 that a block has while as many as fit run together: LaunchConfig::l1_share.
 uint32_t L1Share(const Device& device, const KernelResources& resources, uint32_t threads_per_block, uint64_t blocks);
 
-// Contents of the L2 after the earlier launches of a call, if any: bytes of each array, by its address, the last
-// touched last.
+// The contents of the L2 after the earlier launches of a call, if any: bytes by array address. The array touched last
+// comes last.
 class L2Contents {
  public:
   struct Touched {
     uint64_t address = 0;  // of an array
     double bytes = 0;
-    double last = 0;  // of them, those that no other array's come after
+    double last = 0;  // the part of the bytes touched after all other arrays
   };
-  // A launch begins; whether there was one before.
+  // Call this at a launch's start. Returns true if there was a launch before.
   bool Launch() { return std::exchange(launched_, true); }
   double BytesOf(uint64_t address) const;
   // Adds the arrays that a launch touched, to a cache that keeps `capacity`.

@@ -8,10 +8,10 @@ namespace kgrpo::simt {
 
 namespace {
 
-constexpr double kLeastShare = 0.1;  // of the cycles, that is named
+constexpr double kLeastShare = 0.1;  // least share of the cycles that is named
 constexpr size_t kMostShares = 3;
-constexpr double kLargeShare = 0.2;  // of the time, that the launch is named with
-constexpr double kSmallGrid = 0.75;  // of the blocks that the device has room for at once
+constexpr double kLargeShare = 0.2;  // least share of the time at which the launch cost is named
+constexpr double kSmallGrid = 0.75;  // in units of the blocks that fit on the device at once
 
 const char* WaitText(LatencyTerm term) {
   switch (term) {

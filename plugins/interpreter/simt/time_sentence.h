@@ -25,8 +25,8 @@ inline std::string BytesText(double bytes) {
 // Waiting of a multiprocessor's warps, over its successive rounds of resident blocks.
 struct Waiting {
   LatencyPath chain;    // of all rounds together
-  Latencies latencies;  // that it waits for
-  double cycles = 0;    // of all rounds: the chain's, and those that blocks take to start
+  Latencies latencies;  // the latencies that apply
+  double cycles = 0;    // over all rounds: the chain's cycles and the start of blocks
   double rounds = 1;
 };
 

@@ -6,7 +6,8 @@
 namespace kgrpo::simt {
 namespace {
 
-// Sectors that go past an L1 of `share` times the even share: between the counted sizes on a logarithmic scale.
+// Returns the sectors that miss an L1 of `share` times the even share, interpolated between the counted sizes on a
+// logarithmic scale.
 double MissedSectors(const ArrayTraffic& array, double share) {
   if (share <= kL1Shares.front()) return array.l1_miss_sectors.front();
   for (size_t i = 1; i < kL1Shares.size(); ++i) {
@@ -17,9 +18,10 @@ double MissedSectors(const ArrayTraffic& array, double share) {
   return array.l1_miss_sectors.back();
 }
 
-// Of returns to what the L1 has lost, those that the L2 has lost too: between two touches all blocks at once bring in
-// `line` bytes for each line of one block, at most `most`, and the L2 keeps `kept` of it. Squared: between a cache that
-// drops any line and one that drops the oldest, which in turn loses all that is too much.
+// Returns the repeated accesses to data that the L1 has lost and the L2 has lost too. Between two touches, all blocks
+// at once fetch `line` bytes for each line of one block, at most `most`; the L2 keeps `kept` of it. The square lies
+// between a cache that evicts a random line and one that evicts the oldest line, which loses everything if the data
+// does not fit.
 double LostReturns(const ByDistance& returns, double line, double most, double kept) {
   double lost = 0;
   for (size_t i = 0; i < returns.size(); ++i) {
@@ -70,7 +72,7 @@ Traffic SumTraffic(const Counts& counts, const Device& device, double scale, dou
     const auto lost = [&](const ByDistance& returns) {
       return scale * LostReturns(returns, kLineBytes * blocks_at_once, footprint, device.l2_bytes);
     };
-    const double written_again = lost(array.store_again);  // and filled before, where it is written in part
+    const double written_again = lost(array.store_again);  // fetched before if written in part
     sum.dram_read += (2 * lost(array.load_again) + written_again) * kSectorBytes;
     sum.dram_written += written_again * kSectorBytes;
     // The last generation of blocks stores when all has been loaded.
@@ -91,8 +93,8 @@ Traffic SumTraffic(const Counts& counts, const Device& device, double scale, dou
 }
 
 double PartialStoreCost(double lines, double sectors, const Device& device) {
-  // Of what a sector costs that a store leaves with gaps, the part that it shares with others of its line: 1, 2 and 4
-  // of them took 0.030, 0.045 and 0.081 cycles of an H200.
+  // The part of a partly written sector's cost that it shares with other such sectors of its line: 1, 2 and 4 of them
+  // took 0.030, 0.045 and 0.081 cycles of an H200.
   constexpr double kOfLine = 0.6;
   return (device.l2_partial_store - 1) * (kOfLine * lines + (1 - kOfLine) * sectors);
 }

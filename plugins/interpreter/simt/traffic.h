@@ -16,10 +16,10 @@ inline constexpr double kSectorBytes = 32, kLineBytes = 128;
 struct Traffic {
   double load_sectors = 0, missed_sectors = 0, store_sectors = 0, partial_sectors = 0, partial_lines = 0,
          atomic_sectors = 0;                 // whole grid
-  double first_sectors = 0;                  // of the missed ones, those that a block has not touched before
+  double first_sectors = 0;                  // the part of missed_sectors that is new to its block
   double dram_read = 0, dram_written = 0;    // bytes
-  double kept_read = 0;                      // bytes that are read and need not be fetched
-  double useful_load = 0, useful_store = 0;  // sectors, had they been filled
+  double kept_read = 0;                      // bytes that are read but need no fetch from DRAM
+  double useful_load = 0, useful_store = 0;  // sectors, if all were filled
   std::vector<L2Contents::Touched> touched;  // what the next launch may find
   // Accesses that touch more sectors than their bytes fill, and the seconds of the L2 that they take; most first.
   struct Wasteful {
@@ -30,11 +30,11 @@ struct Traffic {
   std::vector<Wasteful> wasteful;
 };
 
-// `scale` is the grid's blocks over the sampled ones, `blocks_at_once` how many run together.
+// `scale`: the grid's blocks over the sampled ones. `blocks_at_once`: the blocks that run together.
 Traffic SumTraffic(const Counts& counts, const Device& device, double scale, double blocks_at_once,
                    const L2Contents& contents);
 
-// The extra cost, in sectors of the L2, of stores that leave so many sectors of so many lines with gaps.
+// Returns the extra cost, in sectors of the L2, of stores that fill `sectors` sectors of `lines` lines only in part.
 double PartialStoreCost(double lines, double sectors, const Device& device);
 
 // Cycles of shared memory's data path, of a Counts or a Demand.

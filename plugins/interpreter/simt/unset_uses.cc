@@ -1,5 +1,5 @@
-// Runs an instruction that touches registers that may be unset, and reports where what nothing has set matters: in an
-// address, a branch, an atomic, or a value that goes to global memory. Checked launches only; see unset_uses.h.
+// Runs an instruction that uses registers that may be unset. Reports an unset value that matters: in an address, a
+// branch, an atomic, or a store to global memory. Checked launches only; see unset_uses.h.
 #include "interpreter/simt/unset_uses.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ uint32_t LanesOf(const Warp& warp, int32_t reg) {
   return reg < 0 ? 0 : warp.unset[static_cast<size_t>(reg)].lanes;
 }
 
-// The pc, plus one, at which what `reg` holds was first read: this one where nothing has written it at all.
+// Returns 1 + the pc that first read the unset value of `reg`: this pc if nothing has written `reg`.
 uint32_t ReadAt(const Warp& warp, int32_t reg, uint32_t pc) {
   const uint32_t at = warp.unset[static_cast<size_t>(reg)].read_at;
   return at == 0 ? pc + 1 : at;
@@ -26,7 +26,7 @@ void ReportUnset(Warp& warp, const Instruction& in, uint32_t lanes, int32_t reg,
                  bool fatal = false) {
   for (Finding& known : warp.grid->result->findings) {
     if (fatal || known.code != FindingCode::kUninitialised || known.line != LineOf(warp, in.index)) continue;
-    ++known.times;  // as Report has it, before any words are made
+    ++known.times;  // counted as in Report, without building the text
     return;
   }
   const int line = LineOf(warp, in.index), read = LineOf(warp, ReadAt(warp, reg, in.index) - 1);
@@ -38,7 +38,7 @@ void ReportUnset(Warp& warp, const Instruction& in, uint32_t lanes, int32_t reg,
   if (fatal) throw Fault{};
 }
 
-// The lanes in which what an instruction computes is unset, from the sources' lanes, and the source that is to blame.
+// Returns the lanes in which the result is unset, from the sources' lanes, and the source to blame.
 uint32_t ResultOf(const Warp& warp, const Instruction& in, const UnsetUse& use, uint32_t mask, int32_t* blamed) {
   uint32_t any = 0, all = use.reads.empty() ? 0 : kAllLanes;
   for (const int32_t reg : use.reads) {
@@ -70,7 +70,7 @@ uint32_t ResultOf(const Warp& warp, const Instruction& in, const UnsetUse& use, 
   }
 }
 
-// Of instructions with two sources that may be constants, in their order: unset lanes of in.a, in.b and in.c.
+// The unset lanes of in.a, in.b and in.c, for instructions whose sources may be constants.
 struct Sources {
   uint32_t a = 0, b = 0, c = 0;
 };
@@ -86,7 +86,8 @@ Sources SourcesOf(const Warp& warp, const Instruction& in, const UnsetUse& use) 
   return sources;
 }
 
-// The lanes in which the result is unset where that depends on the sources' values: before the instruction runs.
+// Returns the lanes in which the result is unset, if that depends on the sources' values. Call it before the
+// instruction runs.
 uint32_t ChosenOf(const Warp& warp, const Instruction& in, const UnsetUse& use) {
   const Sources unset = SourcesOf(warp, in, use);
   const uint32_t flip = (in.flags & kFlagNegateC) != 0 ? kAllLanes : 0u;
@@ -99,9 +100,9 @@ uint32_t ChosenOf(const Warp& warp, const Instruction& in, const UnsetUse& use) 
   return (unset.a & (unset.b | ~b)) | (unset.b & (unset.a | ~a));
 }
 
-// After a store of what is unset: global memory's is reported, the others' counts as not written.
+// After a store of an unset value: reported for global memory, else the bytes are marked unwritten.
 void AfterStore(Warp& warp, const Instruction& in, const UnsetUse& use, uint32_t mask) {
-  uint32_t all = use.reads.empty() ? 0 : kAllLanes;  // of a vector, all elements
+  uint32_t all = use.reads.empty() ? 0 : kAllLanes;  // for a vector: lanes in which all elements are unset
   int32_t blamed = -1;
   for (const int32_t reg : use.reads) {
     all &= LanesOf(warp, reg);
@@ -119,7 +120,7 @@ void AfterStore(Warp& warp, const Instruction& in, const UnsetUse& use, uint32_t
   MarkUnwritten(warp, all, access);
 }
 
-// Lanes that wait for others, to be here once more.
+// Returns the parked lanes, which will execute the instruction again.
 uint32_t Parked(const Warp& warp, uint32_t pc) {
   uint32_t parked = 0;
   for (uint8_t i = 0; i < warp.group_count; ++i) {
@@ -134,7 +135,7 @@ void WatchUnset(Warp& warp, const Instruction& watched, uint32_t mask) {
   const Kernel& kernel = *warp.grid->kernel;
   const Instruction& in = kernel.code[watched.index];
   const UnsetUse& use = kernel.unset_uses[kernel.unset_use_at[in.index] - 1];
-  uint32_t doubtful = 0;  // lanes that cannot know whether they take part
+  uint32_t doubtful = 0;  // lanes whose predicate is unset
   if (use.guard >= 0) {
     doubtful = LanesOf(warp, use.guard) & mask;
     if (doubtful != 0 && (use.branches || use.rule == UnsetRule::kStore || use.rule == UnsetRule::kUse))
@@ -146,7 +147,7 @@ void WatchUnset(Warp& warp, const Instruction& watched, uint32_t mask) {
   if (doubtful == 0) blamed = -1;
   uint32_t result = doubtful;
   if (mask != 0) {
-    // An unset address may lead anywhere: without this, only an access out of bounds would be found.
+    // An unset address may point anywhere, also within bounds, so it is reported itself.
     if (use.address >= 0 && (LanesOf(warp, use.address) & mask) != 0)
       ReportUnset(warp, in, LanesOf(warp, use.address) & mask, use.address, "uses an address", 0, true);
     if (use.rule == UnsetRule::kUse) {
@@ -162,7 +163,7 @@ void WatchUnset(Warp& warp, const Instruction& watched, uint32_t mask) {
       result |= ChosenOf(warp, in, use) & mask;
   }
   const uint32_t read_at = blamed >= 0 ? ReadAt(warp, blamed, in.index) : 0;
-  // Before it runs: it may end the lanes' stay here, and its results may be its sources.
+  // Read before the instruction runs: it may park the lanes, and its results may overwrite its sources.
   std::vector<uint32_t> addends;
   if (use.rule == UnsetRule::kAccumulate && use.reads.size() >= use.writes.size()) {
     for (size_t i = 0; i < use.writes.size(); ++i)

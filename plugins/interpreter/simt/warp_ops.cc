@@ -12,7 +12,7 @@ namespace {
 // Result of a shuffle from a lane that takes no part; on a GPU it is undefined.
 constexpr uint32_t kUndefined = 0xFFFFFFFFu;
 
-// The operand with the mask of lanes that take part; a constant is the same in all of them.
+// Returns the operand with the mask of participating lanes; a constant is the same for all lanes.
 Operand MembersOperand(const Warp& warp, const Instruction& in) {
   return in.run == &Shuffle ? warp.grid->kernel->operands[in.extra] : in.b;
 }
@@ -22,7 +22,7 @@ template <typename Operate>
 void Together(Warp& warp, const Instruction& in, uint32_t mask, Operate operate) {
   const Operand operand = MembersOperand(warp, in);
   if (operand < 0 && warp.alive == mask && (SourceAs<uint32_t>(warp, operand)[0] & mask) == mask) {
-    // All lanes that live are here and name each other: the rule.
+    // The usual case: all alive lanes are here and name each other.
     operate(mask);
     SynchroniseLanes(warp, mask);
     return;
@@ -90,8 +90,8 @@ void Redux(Warp& warp, const Instruction& in, uint32_t mask) {
   });
 }
 
-// Which lane each lane of a shuffle reads, itself where that would lie outside of its segment; returns the lanes for
-// which it does not. b: the distance or lane, c: the last lane and the segments, as PTX has them.
+// Finds the lane that each lane of a shuffle reads: itself if the lane lies outside of its segment. Returns the lanes
+// with a source inside. b: the distance or lane. c: the last lane and the segments, as in PTX.
 template <ShuffleMode kMode>
 inline uint32_t SourcesOf(const uint32_t* b, const uint32_t* c, uint32_t* from) {
   uint32_t valid = 0;

@@ -10,11 +10,11 @@ namespace kgrpo::simt {
 
 // The lanes that take part in the warp operation `in` as lane `lane` names them.
 uint32_t MembersOf(const Warp& warp, const Instruction& in, int lane);
-// Which lane each lane of a shuffle reads.
+// Finds the lane that each lane of a shuffle reads.
 void ShuffledFrom(const Warp& warp, const Instruction& in, uint32_t* from);
 // Makes `lanes` of the running group wait at `pc`.
 void Park(Warp& warp, uint32_t lanes, uint32_t pc);
-// Orders the accesses of `lanes` before what they do next.
+// Orders the earlier accesses of `lanes` before their later ones.
 void SynchroniseLanes(Warp& warp, uint32_t lanes);
 // The warp's alive lanes are all at the barrier `in` (or, for barrier.sync, parked at barriers).
 void ArriveAtBarrier(Warp& warp, const Instruction& in, uint32_t mask);

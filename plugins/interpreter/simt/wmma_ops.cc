@@ -1,5 +1,5 @@
-// wmma. Its fragments are opaque: here lane l holds elements l * n/32 ... of the matrix in the order in which it lies
-// in memory (accumulators: row by row), and what is left of its registers repeats them.
+// wmma. Its fragments are opaque: here lane l holds elements l * n/32 ... of the matrix in the order of memory
+// (accumulators: row by row). Its further registers repeat them.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -48,7 +48,7 @@ void WmmaMemory(Warp& warp, const Instruction& in, uint32_t mask) {
   NeedWholeWarp(warp, in, mask);
   const Shape s = Shape::Unpack(in.offset);
   const Fragment f = FragmentOf(s, s.part, s.sum);
-  // How the matrix lies in memory: for an accumulator not the order of the fragment.
+  // The matrix's layout in memory, which for an accumulator is not the fragment's order.
   const bool by_column = s.part == Shape::Part::kC ? s.a_by_column : f.by_column;
   const uint32_t bytes = BytesOf(f.element);
   const uint64_t stride = in.b == kNoOperand ? (by_column ? f.rows : f.columns) : SourceAs<uint32_t>(warp, in.b)[0];
@@ -160,7 +160,7 @@ Handler FindWmma(const Opcode& op, Instruction& in) {
     return op.Has("load") ? &WmmaMemory<true> : &WmmaMemory<false>;
   }
   if (!op.Has("mma")) return nullptr;
-  // .row.col says how a and b lie; the first is a's.
+  // .row.col gives the layouts of a and b; the first is a's.
   int seen = 0;
   for (int i = 0; i < op.modifier_count; ++i) {
     const std::string_view text = op.modifiers[static_cast<size_t>(i)];
@@ -180,7 +180,7 @@ Handler FindWmma(const Opcode& op, Instruction& in) {
   if (!ElementOfFragment(op.types[0], s.result) ||
       !ElementOfFragment(op.types[static_cast<size_t>(op.type_count - 1)], s.sum))
     return nullptr;
-  // Bytes are summed in integers, and nothing else is.
+  // Bytes are summed in integers; no other type is.
   if (IsByte(s.input) != (s.result == Element::kS32) || IsByte(s.input) != (s.sum == Element::kS32)) return nullptr;
   s.saturates = IsByte(s.input) && op.Has("satfinite");
   in.offset = s.Pack();
