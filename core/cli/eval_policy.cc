@@ -77,12 +77,12 @@ void AddPolicyEvalOptions(CLI::App* command, PolicyEvalOptions* options) {
       ->type_name("POLICY")
       ->expected(1)
       ->take_all();
-  command->add_option("--checkpoints", options->checkpoints, "Every checkpoint of this run as a policy: a curve")
+  command->add_option("--checkpoints", options->checkpoints, "Evaluate every checkpoint of this run: a learning curve")
       ->type_name("RUN");
   command->add_option("--episodes", options->episodes, "Episodes of each held-out problem (default: the file's)")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
-  command->add_option("--repeat", options->repeats, "All of it N times, with the seeds SEED, SEED + 1, ...")
+  command->add_option("--repeat", options->repeats, "Evaluate N times, with the seeds SEED, SEED + 1, ...")
       ->type_name("N")
       ->check(CLI::Range(1, 1000));
   command
@@ -125,7 +125,9 @@ int EvaluatePolicies(const Globals& globals, const PolicyEvalOptions& options) {
     } catch (const Error& error) {
       // The message of a coder's own limit includes the cost.
       if (error.code() == KGRPO_ERROR_BUDGET)
-        throw Error(error.code(), error.what() + std::string("; an eval begins anew each time"));
+        throw Error(
+            error.code(),
+            error.what() + std::string("; another eval starts from the beginning and pays for all answers again"));
       CoderSpending spending;
       TakeSpending(*parts.coder, &spending);
       throw Error(error.code(), error.what() + CostSoFarText(spending));
@@ -135,13 +137,17 @@ int EvaluatePolicies(const Globals& globals, const PolicyEvalOptions& options) {
       console.Note(std::to_string(reports.back().kernels.size()) +
                    " kernels that a thorough evaluation confirmed are in " + plan.kernels.string());
     }
+    if (reports.back().interrupted) {
+      std::fprintf(stderr, "interrupted: not all of the fastest kernels were judged thoroughly\n");
+      break;
+    }
   }
   if (options.json) {
     PrintJson(alone ? reports.front().ToJson() : PoliciesToJson(reports));
   } else if (!alone) {
     ShowPolicies(console, reports);
   }
-  return kFine;
+  return reports.back().interrupted ? kInterrupted : kFine;
 }
 
 }  // namespace kgrpo::cli

@@ -310,7 +310,8 @@ int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, c
   if (!failed.empty()) {
     std::string names;
     for (const std::string& name : failed) names += (names.empty() ? "" : "; ") + name;
-    std::fprintf(stderr, "not finished: %s. The same command continues them\n", names.c_str());
+    std::fprintf(stderr, "not finished: %s. The same command%s continues them\n", names.c_str(),
+                 options.overwrite ? " without --overwrite" : "");
   } else if (code == kFine) {
     std::printf("next: kgrpo-host compare %s\n", folder.string().c_str());
   }

@@ -75,7 +75,7 @@ void AddImportCommand(CLI::App* problems, Action* action) {
   options->values = {{"--out", ""},   {"--level", ""}, {"--only", ""},   {"--precision", ""},
                      {"--sizes", ""}, {"--jobs", ""},  {"--memory", ""}, {"--seconds", ""}};
   const char* descriptions[] = {
-      "The folder that receives a folder a problem",
+      "Output folder: receives one folder per problem",
       "Levels, such as 1,2,3 (default: all three)",
       "Only problems of these numbers, such as 1,7",
       "fp32 (default), fp16 or bf16",

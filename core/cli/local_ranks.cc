@@ -148,6 +148,7 @@ int RunLocalRanks(unsigned ranks) {
     if (child < 0) {
       const std::string reason = std::strerror(errno);
       HandOn(SIGKILL);
+      sigprocmask(SIG_SETMASK, &before, nullptr);
       throw Error(KGRPO_ERROR_UNAVAILABLE, "rank " + std::to_string(rank) + " cannot be started: " + reason);
     }
     children[rank] = child;

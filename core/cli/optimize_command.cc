@@ -169,7 +169,8 @@ fs::path OutOf(const OptimizeOptions& options, const std::string& problem_folder
 void RefuseTraining(const PolicySource& policy, const Target& target) {
   const auto refuse = [](const std::string& why) { throw Error(KGRPO_ERROR_INVALID, "--train " + why); };
   if (policy.choice.model.empty()) refuse("needs a policy that can learn: --policy RUN");
-  if (target.start) refuse("begins with the problem's reference, as training does: name the problem, and no kernel");
+  if (target.start)
+    refuse("starts from the problem's reference, as training does: name the problem instead of a kernel");
 }
 
 // Configures the training run of --train: the pipeline on this problem alone, in a folder inside --out, with its last
@@ -245,12 +246,13 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   }
   const OpenProblem& problem = trained ? trained->train[0] : (*searched)[0];
   const std::string start = target.start.value_or(problem.source);
+  const uint64_t inputs_seed = SharedInputsSeed(config.seed, problem.name);
   const Evaluation start_evaluation =
-      start == problem.source ? problem.baseline : parts.evaluator->Evaluate(problem.problem, start, config.seed);
+      start == problem.source ? problem.baseline : parts.evaluator->Evaluate(problem.problem, start, inputs_seed);
   std::optional<Screen> screen;
   if (screening_evaluator && start_evaluation.correct) {
     options.plan.screen = &screen.emplace(std::move(screening_evaluator), config.screen->plugin, target.folder, start,
-                                          start_evaluation, SharedInputsSeed(config.seed, problem.name));
+                                          start_evaluation, inputs_seed);
   }
   Console console = StandardConsole();
   const bool talks = !options.json && !globals.quiet;

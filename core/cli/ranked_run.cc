@@ -44,8 +44,8 @@ RankedRun::RankedRun(const PluginLibrary& library, const Launch& launch)
 void RankedRun::Join(Session& session, const PipelineConfig& config) {
   if (config.controls.shuffle_prompts) {
     throw Error(KGRPO_ERROR_UNSUPPORTED,
-                "controls.shuffle_prompts gives trajectories each other's prompts, which several ranks do not have: "
-                "start one process");
+                "controls.shuffle_prompts exchanges prompts among all trajectories, and each rank has only its own: "
+                "start it with one process");
   }
   session.services().SetCollective(transport_.collective(), transport_.context());
 }

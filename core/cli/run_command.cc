@@ -125,8 +125,8 @@ int RunFile(const Globals& globals, const std::string& file, const std::vector<s
   }
   if (ReadLaunch()) {
     throw Error(KGRPO_ERROR_UNSUPPORTED, file +
-                                             " describes several runs, and several ranks train one: start it alone, "
-                                             "or write each variant to a file of its own");
+                                             " describes several runs, and several ranks train one: start it with "
+                                             "one process, or write each variant to a file of its own");
   }
   request.of_experiment = true;
   std::vector<PlannedRun> planned;

@@ -90,6 +90,14 @@ bool OfTheMoment(const std::optional<SuiteResult>& result) {
   return result && (result->verdict == "timeout" || result->verdict == "interference" || result->verdict == kNotJudged);
 }
 
+// True if the file's last line has no newline.
+bool EndsWithinALine(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary | std::ios::ate);
+  if (!stream || stream.tellg() <= 0) return false;
+  stream.seekg(-1, std::ios::end);
+  return stream.get() != '\n';
+}
+
 // Returns results of earlier calls by key, without those that OfTheMoment excludes. Skips a line that a killed process
 // left unfinished.
 using KnownResults = std::map<std::string, std::pair<SuiteResult, std::optional<SuiteResult>>>;
@@ -211,6 +219,7 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
     if (!file) throw Error(KGRPO_ERROR_UNAVAILABLE, results_file.string() + ": cannot be written; is there room?");
   };
   require_written();
+  if (EndsWithinALine(results_file)) file << '\n';  // a killed process's: the next result gets a line of its own
   ParallelFor(
       open.size(),
       [&](size_t i) {

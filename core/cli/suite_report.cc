@@ -132,8 +132,8 @@ void PrintDifferences(const std::vector<SuiteEntry>& entries, bool markdown) {
     rows.push_back({entry.result.problem, entry.result.verdict, entry.published->verdict, told.diagnosis});
   }
   if (rows.empty()) return static_cast<void>(std::printf("\nboth count the same kernels as correct\n"));
-  const std::vector<std::string> header = {"PROBLEM", "WE", "KERNELBENCH", "WHY"};
-  std::printf("\nkernels on whose correctness the two differ: %zu\n\n", rows.size());
+  const std::vector<std::string> header = {"PROBLEM", "KGRPO", "KERNELBENCH", "WHY"};
+  std::printf("\nkernels that only one of the two counts as correct: %zu\n\n", rows.size());
   if (!markdown) return PrintTable(header, rows);
   PrintMarkdownTable(header, rows);
 }
@@ -142,7 +142,7 @@ void PrintDifferences(const std::vector<SuiteEntry>& entries, bool markdown) {
 void PrintPytorch(const SuiteOptions& options, const std::vector<SuiteResult>& published, const std::string& hardware) {
   size_t correct = 0, listed = 0, measured = 0;
   for (const SuiteResult& result : published) {
-    if (!result.correct) continue;
+    if (!result.correct || !result.speedup) continue;
     ++correct;
     if (result.pytorch_seconds) ++(result.pytorch_listed ? listed : measured);
   }

@@ -4,6 +4,7 @@
 #include "loop/trajectory.h"
 
 #include <kgrpo/sdk/error.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -55,8 +56,8 @@ void KeepCost(RunDatabase& database, CoderSpending* spending) {
     const std::string kept = database.Get(kKept).value_or("0");
     spending->cost = std::max(spending->cost, std::strtod(kept.c_str(), nullptr));
     if (spending->cost > 0) database.Set(kKept, std::to_string(spending->cost));
-  } catch (const Error&) {
-    // The steps' metrics hold all but the last step's cost, and this must not hide the error that ends the run.
+  } catch (const Error& error) {  // a full disk, for example; it must not hide the error that ends the run
+    spdlog::error("the cost of the coder cannot be recorded: {}", error.what());
   }
 }
 

@@ -21,7 +21,7 @@ std::string Verdict(const std::string& first, const std::string& other, const ch
   const auto text = [&](double value) { return Format(number, value); };
   if (std::isnan(of.low)) {
     return std::string(what) + ": " + other + (ratio ? " at " : " against ") + first + " " + text(of.value) +
-           "; one episode a problem tells no interval";
+           "; no interval: it needs two episodes of a problem";
   }
   const std::string interval = " [" + text(of.low) + ", " + text(of.high) + "]";
   if (of.low <= none && of.high >= none)

@@ -166,20 +166,18 @@ std::vector<std::pair<uint64_t, double>> BestOf(const std::vector<std::vector<do
   return best_of;
 }
 
-// Judges the fastest kernels thoroughly and writes the confirmed ones.
-std::vector<std::pair<std::string, double>> KeepKernels(const std::filesystem::path& folder, uint64_t seed,
-                                                        const ProblemSet& problems, PipelineParts& parts,
-                                                        WorkerPool& pool,
-                                                        const std::vector<TrajectoryRecord>& trajectories) {
+// Judges the fastest kernels thoroughly and writes the confirmed ones. Fills the report's `kernels` and `interrupted`.
+void KeepKernels(const std::filesystem::path& folder, uint64_t seed, const ProblemSet& problems, PipelineParts& parts,
+                 WorkerPool& pool, const std::vector<TrajectoryRecord>& trajectories, PolicyReport* report) {
   BestKernels best(problems, parts, pool, seed, {}, {});
   best.Add(0, trajectories);
   best.Start();
-  std::vector<std::pair<std::string, double>> kept;
-  for (const BestKernel& kernel : best.Finish().best) {
+  const JudgedKernels judged = best.Finish();
+  report->interrupted = !judged.complete;
+  for (const BestKernel& kernel : judged.best) {
     WriteBestKernel(folder, kernel);
-    kept.emplace_back(kernel.problem, kernel.speedup);
+    report->kernels.emplace_back(kernel.problem, kernel.speedup);
   }
-  return kept;
 }
 
 }  // namespace
@@ -234,8 +232,7 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
     }
     report.repeats.emplace_back(Mean(rewards), speedups.empty() ? 1 : GeometricMean(speedups));
   }
-  if (!plan.kernels.empty())
-    report.kernels = KeepKernels(plan.kernels, config.seed, problems, parts, pool, trajectories);
+  if (!plan.kernels.empty()) KeepKernels(plan.kernels, config.seed, problems, parts, pool, trajectories, &report);
   report.policy = choice.label;
   report.seed = config.seed;
   report.rounds = config.loop.rounds;

@@ -88,6 +88,7 @@ struct PolicyReport {
   std::vector<std::pair<uint64_t, double>> best_of;
   std::vector<std::pair<double, double>> repeats;       // each repeat's mean reward and geometric mean of best speedups
   std::vector<std::pair<std::string, double>> kernels;  // kept ones: problem, speedup by a thorough evaluation
+  bool interrupted = false;  // by the user, before all of the fastest kernels were judged thoroughly
 
   nlohmann::ordered_json ToJson() const;
   void Show(Console& console) const;

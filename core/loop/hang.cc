@@ -1,5 +1,7 @@
 #include "loop/hang.h"
 
+#include <kgrpo/sdk/error.h>
+
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
@@ -12,8 +14,12 @@ std::string ToText(const RankState& state) {
 }
 
 RankState RankStateOf(const std::string& text) {
-  const auto json = nlohmann::json::parse(text);
-  return {json.at(0), json.at(1), json.at(2), json.at(3), json.at(4)};
+  try {
+    const auto json = nlohmann::json::parse(text);
+    return {json.at(0), json.at(1), json.at(2), json.at(3), json.at(4)};
+  } catch (const nlohmann::json::exception&) {  // of a rank of another version, before the versions are compared
+    throw Error(KGRPO_ERROR_INVALID, "the state of a rank cannot be read: \"" + text + "\"");
+  }
 }
 
 void HangWatch::Saw(uint32_t rank, const RankState& state, Clock::time_point now) {

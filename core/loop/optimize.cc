@@ -87,9 +87,9 @@ class Searching {
     } else if (result_.evaluations >= plan_.evaluations) {
       result_.ended = std::to_string(plan_.evaluations) + " evaluations";
     } else if (watch_.seconds() >= plan_.seconds) {
-      result_.ended = "the time";
+      result_.ended = "the time limit (--budget)";
     } else if (result_.cost >= plan_.max_cost) {
-      result_.ended = "the cost";
+      result_.ended = "the cost limit (--max-cost)";
     }
     return !result_.ended.empty();
   }

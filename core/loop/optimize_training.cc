@@ -53,7 +53,9 @@ SearchResult SearchByTraining(const PipelineConfig& config, PipelineParts& parts
   result.stopped = user();
   result.diverged = outcome.diverged;
   if (outcome.status == RunOutcome::Status::kInterrupted) {
-    result.ended = result.stopped ? "stopped by the user" : too_dear ? "the cost" : "the time";
+    result.ended = result.stopped ? "stopped by the user"
+                   : too_dear     ? "the cost limit (--max-cost)"
+                                  : "the time limit (--budget)";
     // A limit interrupts the run, but is a normal end of the search: write the policy of the last whole update.
     if (!result.stopped) WriteModel(*parts.policy, folder.final_model());
   } else if (outcome.status == RunOutcome::Status::kFinished) {

@@ -101,7 +101,7 @@ void Ranks::SetWayOn(const std::string& way_on) {
 }
 
 void Ranks::RequireConnected() const {
-  if (broken_) throw Error(KGRPO_ERROR_UNAVAILABLE, "the ranks have lost each other");
+  if (broken_) throw Error(KGRPO_ERROR_UNAVAILABLE, "the connection between the ranks is lost");
 }
 
 // Runs a call of the transport. If it fails because a rank was lost, sleeps until the watch reports that rank and ends
@@ -273,7 +273,7 @@ void Ranks::Watch() {
 
 // The party to report as lost when messages can no longer be exchanged.
 const char* Ranks::PlaceOwner() const {
-  return leads() ? "the place where the ranks meet" : "rank 0";
+  return leads() ? "the ranks' key-value store" : "rank 0";
 }
 
 void Ranks::LookAround() {

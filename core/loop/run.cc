@@ -299,11 +299,7 @@ class Runner {
     const bool cancelled = error.code() == KGRPO_ERROR_CANCELLED;
     std::string kept = KeepCheckpoint(error);
     TakeSpending(*parts_.coder, &spending_);
-    try {
-      KeepCost(database_, &spending_);
-    } catch (const Error& failure) {  // for example a full disk; report the first error
-      spdlog::error("what the coder has cost cannot be recorded: {}", failure.what());
-    }
+    KeepCost(database_, &spending_);
     const bool again = kept.ends_with(kNoCheckpoint);
     // The message of a coder's own limit includes the cost.
     if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(spending_);

@@ -52,7 +52,8 @@ Evaluation Screen::Judge(const std::string& source, uint64_t seed) {
     screening = evaluator_->Evaluate(problem_, source, seed);
   } catch (const Error& error) {
     if (error.code() == KGRPO_ERROR_CANCELLED) throw;
-    if (!warned_.exchange(true)) spdlog::warn("the screen ({}) failed, so kernels go past it: {}", name_, error.what());
+    if (!warned_.exchange(true))
+      spdlog::warn("the screen ({}) failed; kernels are evaluated without it: {}", name_, error.what());
     screening.compiled = true;
     screening.verdict = KGRPO_VERDICT_UNSUPPORTED;
     screening.diagnosis = error.what();

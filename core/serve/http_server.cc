@@ -284,7 +284,7 @@ HttpServer::HttpServer(const HttpLimits& limits) : limits_(limits), stop_event_(
       Answer(connection.TooLarge(), response);
     } else {
       connection.CloseAfterwards();
-      Answer(HttpError(response.status, "bad_request", "this is no request that can be read"), response);
+      Answer(HttpError(response.status, "bad_request", "this is not an HTTP request"), response);
     }
     return HandlerResponse::Handled;
   }));

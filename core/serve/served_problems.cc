@@ -23,15 +23,6 @@ std::string NameOf(const std::string& folder) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
-// Replaces the path of a problem's folder on this machine, in a message, by the problem's name.
-std::string Hidden(std::string text, const std::string& directory, const std::string& name) {
-  for (const std::string& folder : {fs::absolute(directory).string(), directory}) {
-    for (size_t at = 0; (at = text.find(folder, at)) != std::string::npos; at += name.size())
-      text.replace(at, folder.size(), name);
-  }
-  return text;
-}
-
 bool IsProblemName(const std::string& name) {
   return !name.empty() && name.size() <= 100 && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -53,16 +44,18 @@ ServedProblem::~ServedProblem() {
   if (remove_) fs::remove_all(fs::path(directory_).parent_path(), code);
 }
 
+std::string ServedProblem::WithoutPath(std::string text) const {
+  for (const std::string& folder : {fs::absolute(directory_).string(), directory_}) {
+    for (size_t at = 0; (at = text.find(folder, at)) != std::string::npos; at += name_.size())
+      text.replace(at, folder.size(), name_);
+  }
+  return text;
+}
+
 const Problem& ServedProblem::Open(const ServedDevice& device, size_t number) {
   Opened& opened = opened_[number];
   const std::lock_guard<std::mutex> lock(opened.mutex);
-  if (!opened.problem) {
-    try {
-      opened.problem.emplace(device.evaluator->OpenProblem(directory_));
-    } catch (const Error& error) {
-      throw Error(error.code(), Hidden(error.what(), directory_, name_));
-    }
-  }
+  if (!opened.problem) opened.problem.emplace(device.evaluator->OpenProblem(directory_));
   return *opened.problem;
 }
 
@@ -71,13 +64,7 @@ Evaluation ServedProblem::Baseline(const ServedDevice& device, size_t number, ui
   Opened& opened = opened_[number];
   {
     const std::lock_guard<std::mutex> lock(opened.baseline_mutex);
-    if (!opened.baseline) {
-      try {
-        opened.baseline = device.evaluator->Baseline(problem);
-      } catch (const Error& error) {
-        throw Error(error.code(), Hidden(error.what(), directory_, name_));
-      }
-    }
+    if (!opened.baseline) opened.baseline = device.evaluator->Baseline(problem);
     if (!thorough || !opened.baseline->modelled) return *opened.baseline;
   }
   Evaluation baseline = device.evaluator->Evaluate(problem, Copy(problem.info().source), seed, true);

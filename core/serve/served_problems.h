@@ -37,7 +37,11 @@ class ServedProblem {
   const std::string& name() const { return name_; }
   const std::string& sha256() const { return sha256_; }
 
-  // Opens the problem on first use. Throws kgrpo::Error, whose text does not contain paths of this machine.
+  // The message with the path of the problem's folder replaced by the problem's name: clients see no paths of this
+  // machine.
+  std::string WithoutPath(std::string message) const;
+
+  // Opens the problem on first use. Throws kgrpo::Error.
   const Problem& Open(const ServedDevice& device, size_t number);
 
   // Returns the reference's evaluation, the baseline for a kernel judged with the same arguments. A modelled time

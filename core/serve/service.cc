@@ -348,9 +348,9 @@ void Service::Judge(Pending& pending, size_t number) {
       // others try again.
       if (error.code() == KGRPO_ERROR_CANCELLED && !CancelRequested() && left > 1) continue;
       const Failure failure = FailureOf(error.code());
-      unit.error.emplace(failure.status, failure.code, error.what());
+      unit.error.emplace(failure.status, failure.code, unit.problem->WithoutPath(error.what()));
     } catch (const std::exception& error) {
-      unit.error.emplace(500, "internal", error.what());
+      unit.error.emplace(500, "internal", unit.problem->WithoutPath(error.what()));
     }
     break;
   }

@@ -41,11 +41,11 @@ double RooflineSeconds(const Problem& problem, const simt::Device& device) {
 }  // namespace
 
 Trouble KernelEvaluator::NotTimed(const std::string& why) const {
-  return {"not_timed", "It is correct at all correctness sizes, but " + why +
-                           ", so that all blocks must run, and at the timing size that takes more than the " +
+  return {"not_timed", "It is correct at all correctness sizes, but was not timed: " + why +
+                           ". So all blocks must run, and at the timing size they need more than the " +
                            std::to_string(options_.timing_warp_instructions / 1'000'000) +
-                           " million warp instructions that the evaluator runs: no time is given. Give every block the "
-                           "same work by its number, in one launch, or raise the option warp_instructions."};
+                           " million warp instructions allowed. Let a block's work depend on its index alone, in one "
+                           "launch, or raise the option warp_instructions."};
 }
 
 // Gives the next call a process of its own, and the device memory as it was before the first call.
@@ -128,8 +128,8 @@ Trouble KernelEvaluator::Time(Run& run, KernelEvaluation* evaluation) {
   if (record.reads_clock && record.data_decides) {
     return {
         "not_timed",
-        "It is correct at all correctness sizes, but what its blocks do may depend on a clock, and only a GPU's tells "
-        "how long that is: no time is given. Leave the clock out."};
+        "It is correct at all correctness sizes, but was not timed: the work of its blocks may depend on clock reads, "
+        "which the time model cannot predict. Remove the clock reads."};
   }
 
   double seconds = record.copy_seconds;

@@ -54,7 +54,7 @@ Trouble KernelEvaluator::CheckAllBlocks(Run& run) {
   CallRecord record;
   const BlockChoice choice = {.warp_instructions = options_.timing_warp_instructions};
   if (Trouble trouble = run.session.Call(*run.worker, tensors.values(), simt::Mode::kPlain, choice, &record))
-    return record.out_of_budget ? NotTimed("some of its blocks seem to leave parts of the outputs out") : trouble;
+    return record.out_of_budget ? NotTimed("the sampled blocks do not seem to write all of the outputs") : trouble;
   if (const std::string name = ModifiedInput(problem, *inputs, tensors, run.session.memory()); !name.empty())
     return {"input_modified", "the input " + name + " was overwritten."};
   const std::shared_ptr<const TimingExpected> expected = ExpectedAtTiming(run.open);

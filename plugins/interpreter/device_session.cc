@@ -284,7 +284,7 @@ void DeviceSession::Serve(Worker& worker, const Request& request, const std::vec
     case Operation::kSharedLimit: {
       if (request.a >= shared_limits_.size()) return worker.Answer({kCudaInvalidDeviceFunction, 0, 0, 0});
       const uint64_t fixed = module_->kernels()[request.a].static_shared_bytes;
-      if (request.b + fixed > device_.shared_bytes_per_block) {
+      if (request.b > device_.shared_bytes_per_block || request.b + fixed > device_.shared_bytes_per_block) {
         return Stop("invalid_launch", "cudaFuncSetAttribute asks for " + std::to_string(request.b) +
                                           " bytes of dynamic shared memory; a block has at most " +
                                           std::to_string(device_.shared_bytes_per_block) + ", " +

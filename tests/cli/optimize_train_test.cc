@@ -89,7 +89,7 @@ TEST_F(OptimizeTrainTest, ItsSamplesAreTheCandidatesAndTellTheirUpdates) {
 
   const Result dear = Optimize("--evaluations 16 --max-cost 0 --out dear --json");
   ASSERT_EQ(dear.code, 0) << dear.err;
-  EXPECT_EQ(json::parse(dear.out)["ended"], "the cost");
+  EXPECT_EQ(json::parse(dear.out)["ended"], "the cost limit (--max-cost)");
   EXPECT_EQ(Candidates("dear").size(), 8U);
   EXPECT_TRUE(fs::exists(Path("dear/run/final/model.safetensors"))) << "a limit of the search ends it like any other";
   fs::remove(Path("dear/evidence.json"));

@@ -144,9 +144,11 @@ TEST_F(RunWithServiceTest, AnEvaluationThatCannotPaySaysWhatItHasCost) {
   WritePipeline(server.Url(), "    max_tokens: 100\n    max_cost: 1.1\n");
   const Result result = Host("eval p.yaml --policy fixed:tile --episodes 30");
   EXPECT_EQ(result.code, 1);
-  EXPECT_THAT(result.err,
-              ContainsRegex("error: the coder has cost \\$[0-9.]+ of max_cost \\$1.1[^\n]* \\(raise it with --set "
-                            "coder.options.max_cost=...\\); an eval begins anew each time\n"));
+  EXPECT_THAT(
+      result.err,
+      ContainsRegex(
+          "error: the coder has cost \\$[0-9.]+ of max_cost \\$1.1[^\n]* \\(raise it with --set "
+          "coder.options.max_cost=...\\); another eval starts from the beginning and pays for all answers again\n"));
 }
 
 TEST_F(RunWithServiceTest, AnEvaluationSaysThatItsAnswersWereThere) {

@@ -201,7 +201,7 @@ TEST_F(OptimizeTest, EndsAtTheCost) {
   fakes::knobs().coder_cost = 0.5;
   plan_.max_cost = 1;
   const SearchResult result = Search();
-  EXPECT_EQ(result.ended, "the cost");
+  EXPECT_EQ(result.ended, "the cost limit (--max-cost)");
   EXPECT_EQ(result.candidates.size(), 3u);  // one wave of three from the start
   EXPECT_DOUBLE_EQ(result.cost, 1.5);
 }

@@ -262,7 +262,7 @@ TEST_F(ScreenTest, EndsAtTheEvaluationsTheTimeAndAStop) {
   fakes::knobs().delay_seed = 1;
   plan_.seconds = 0.02;
   const SearchResult timed = Search("constant");
-  EXPECT_EQ(timed.ended, "the time");
+  EXPECT_EQ(timed.ended, "the time limit (--budget)");
   EXPECT_FALSE(timed.stopped);
 
   plan_.seconds = 100;

@@ -196,7 +196,7 @@ TEST_F(ServeLimitsTest, RefusesWhatIsTooLargeTooDeepOrNoRequest) {
   EXPECT_EQ(status("GET / HTTP/1.1\r\nX: " + std::string(10000, 'y') + "\r\n\r\n"),
             "HTTP/1.1 431 the request's headers take more than 4 KiB\"}}");
   EXPECT_EQ(status("GET /" + std::string(10000, 'y')), "HTTP/1.1 431 the request's headers take more than 4 KiB\"}}");
-  EXPECT_EQ(status("garbage\r\n\r\n"), "HTTP/1.1 400 this is no request that can be read\"}}\n");
+  EXPECT_EQ(status("garbage\r\n\r\n"), "HTTP/1.1 400 this is not an HTTP request\"}}\n");
   httplib::Client client = running.Client();
   EXPECT_EQ(client.Post("/v1/evaluations", "{\"problem\": ", "application/json")->status, 400);
   EXPECT_EQ(client.Post("/v1/evaluations", "--x\r\n", "multipart/form-data; boundary=x")->status, 415);

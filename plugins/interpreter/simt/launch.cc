@@ -36,7 +36,7 @@ bool Valid(const Kernel& kernel, const KernelInfo& info, const LaunchConfig& con
                    std::to_string(info.max_threads) + ")");
   } else if (uint64_t{kernel.static_shared_bytes} + config.dynamic_shared_bytes > config.max_shared_bytes) {
     AddInvalid(result, kernel,
-               std::to_string(kernel.static_shared_bytes + config.dynamic_shared_bytes) +
+               std::to_string(uint64_t{kernel.static_shared_bytes} + config.dynamic_shared_bytes) +
                    " bytes of shared memory a block exceed the limit of " + std::to_string(config.max_shared_bytes));
   } else if (config.parameters.size() != kernel.parameter_bytes) {
     AddInvalid(result, kernel,

@@ -28,9 +28,6 @@ struct Instruction;
 // Executes one instruction for the lanes of `mask` (not empty). The warp's pc already stands behind the instruction.
 using Handler = void (*)(Warp& warp, const Instruction& instruction, uint32_t mask);
 
-// How an instruction takes part in scheduling.
-enum class Flow : uint8_t { kNone, kBranch, kBarrier, kWarpSync, kExit };
-
 struct Instruction {
   Handler run = nullptr;
   Handler inner = nullptr;  // for handlers that wrap another (rounding modes)
