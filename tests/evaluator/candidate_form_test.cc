@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 
 #include "evaluator_shared/candidate_form.h"
@@ -74,8 +75,9 @@ class CompiledForm : public testing::Test {
 
   CompileOutcome Compile(const std::string& source) { return compiler_->Compile(problem_, source, true); }
 
-  // Runs kgrpo_call on host memory, and ends the process: with 0 where the outputs are right, with 71 where not.
-  static void CallAndExit(const CompiledKernel& kernel, const std::string& torch) {
+  // Runs kgrpo_call on host memory with x = {1, 2, 3} and y = {first_y, 20, 30}, and ends the process: with 0 where the
+  // outputs are right, with 71 where not.
+  static void CallAndExit(const CompiledKernel& kernel, const std::string& torch, float first_y) {
     // As in the worker, the CUDA runtime is there before the candidate.
     if (!torch.empty()) dlopen((torch + "/../nvidia/cu13/lib/libcudart.so.13").c_str(), RTLD_NOW | RTLD_GLOBAL);
     const std::string file = testing::TempDir() + "/candidate_" + std::to_string(getpid()) + ".so";
@@ -84,23 +86,25 @@ class CompiledForm : public testing::Test {
     std::filesystem::remove(file);
     if (library == nullptr) std::fprintf(stderr, "%s\n", dlerror()), _exit(70);
     const auto call = reinterpret_cast<void (*)(void**)>(dlsym(library, "kgrpo_call"));
-    float x_values[] = {1, 2, 3}, y_values[] = {10, 20, 30}, out_values[] = {-1, -1, -1};
+    float x_values[] = {1, 2, 3}, y_values[] = {first_y, 20, 30}, out_values[] = {-1, -1, -1};
     float *x = x_values, *y = y_values, *out = out_values;
     int n = 3;
     int64_t extents[] = {3, 3, 3};
     void* arguments[] = {&x, &y, &out, &n, &extents[0], &extents[1], &extents[2]};
     call(arguments);
-    _exit(out[0] == 12 && out[1] == 24 && out[2] == 36 ? 0 : 71);
+    _exit(out[0] == 2 + first_y && out[1] == 24 && out[2] == 36 ? 0 : 71);
   }
 
-  // Requires the exit code of a call with x = {1, 2, 3} and y = {10, 20, 30}, in a process of its own.
-  void ExpectExit(const std::string& source, int code) {
+  // Requires for each first element of y the exit code of a call, in a process of its own.
+  void ExpectExits(const std::string& source, const std::map<float, int>& codes) {
     const CompileOutcome outcome = Compile(source);
     ASSERT_TRUE(outcome.Succeeded()) << outcome.verdict << ": " << outcome.diagnosis;
     EXPECT_TRUE(UsesFormLibraries(outcome.kernel));
     GTEST_FLAG_SET(death_test_style, "fast");
-    EXPECT_EXIT(CallAndExit(outcome.kernel, forms_.torch), testing::ExitedWithCode(code), "");
+    for (const auto& [first_y, code] : codes)
+      EXPECT_EXIT(CallAndExit(outcome.kernel, forms_.torch, first_y), testing::ExitedWithCode(code), "") << first_y;
   }
+  void ExpectExit(const std::string& source, int code) { ExpectExits(source, {{10, code}}); }
 
   const std::string helpers_ = FindHelperDirectory();
   const CudaToolkit toolkit_ = CudaToolkit::Find("");
@@ -125,10 +129,16 @@ constexpr char kFill[] =
 
 TEST_F(CompiledForm, OfPyTorchIsCalledAndJudged) {
   if (forms_.torch.empty()) GTEST_SKIP() << "libtorch has no libc10_cuda.so here";
-  ExpectExit(Torch(std::string(kFill) + "  return out.view({3, 1}).reshape({-1});\n"), 0);
-  ExpectExit(Torch("  return torch::empty({4}, x.options());\n"), 94);  // allocates, and there is no GPU
-  ExpectExit(Torch(std::string(kFill) + "  return out.view({3, 1});\n"), 90);
-  ExpectExit(Torch("  return x.unsqueeze(0).squeeze(0);\n"), 71);  // an input, copied: no GPU
+  // One candidate with four behaviours: PyTorch's headers take 10 s to compile.
+  ExpectExits(Torch("  const float kind = y.data_ptr<float>()[0];\n"
+                    "  if (kind == 1) return torch::empty({4}, x.options());\n"
+                    "  if (kind == 2) return x.unsqueeze(0).squeeze(0);\n" +
+                    std::string(kFill) +
+                    "  if (kind == 3) return out.view({3, 1});\n  return out.view({3, 1}).reshape({-1});\n"),
+              {{1, 94},  // allocates, and there is no GPU
+               {2, 71},  // an input, copied: no GPU
+               {3, 90},
+               {10, 0}});
   ExpectExit(Torch(std::string(kFill) + "  return {out, out};\n", "std::vector<torch::Tensor>"), 95);
 }
 
