@@ -105,7 +105,7 @@ def main():
         low, high = interval([best[-1] for best in bests])
         rows.append(f"| {label} | " + " | ".join(f"{curves[label][n]:.2f}" for n in marks) +
                     f" | [{low:.2f}, {high:.2f}] |")
-    print("| suggestions | " + " | ".join(map(str, marks)) + " | 95% of the last |")
+    print("| suggestions | " + " | ".join(map(str, marks)) + " | 95% interval of the last |")
     print("|---|" + "---|" * (len(marks) + 1))
     print("\n".join(rows))
     (arguments.out / "curve.svg").write_text(svg(curves, arguments.evaluations))

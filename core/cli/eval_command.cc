@@ -287,7 +287,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->type_name("DIR|NAME");
   command
       ->add_option("--evaluator", options->evaluator,
-                   "The evaluator plugin where there is no FILE (default: " KGRPO_DEFAULT_EVALUATOR ")")
+                   "The evaluator plugin, without FILE (default: " KGRPO_DEFAULT_EVALUATOR ")")
       ->type_name("PLUGIN");
   command->add_option("--seed", options->seed, "Seed of the secret inputs of --kernel (default: 0)")->type_name("N");
   CLI::Option* quick =

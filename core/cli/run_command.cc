@@ -211,7 +211,7 @@ void AddRunCommand(CLI::App& app, const Globals& globals, Action* action) {
   CLI::App* command = app.add_subcommand("run", "Train as a pipeline file says");
   command->add_option("FILE", options->file, "The pipeline file")->required();
   AddSetOption(command, &options->settings, "Changes one key of the file: --set 'trainer[1].steps=20'");
-  command->add_flag("--overwrite", options->experiment.overwrite, "Delete the run that is in output_dir");
+  command->add_flag("--overwrite", options->experiment.overwrite, "Delete the run in output_dir and start a new one");
   command->add_option("--variant", options->experiment.variant, "Run only this variant of the file")->type_name("NAME");
   command
       ->add_option("--jobs", options->experiment.jobs,

@@ -102,7 +102,7 @@ constexpr char kSchema[] = R"json({
     "tvm_ffi": {"type": "string", "default": "",
       "description": "For candidates in TVM-FFI's form: the folder that holds include/ and lib/ of apache-tvm-ffi (site-packages/tvm_ffi); empty: KGRPO_TVM_FFI."},
     "rules": {"type": "string", "enum": ["ours", "kernelbench"], "default": "ours",
-      "description": "kernelbench: judge as KernelBench does, for figures that compare with published ones: the timing size alone, its tolerance, none of our other checks (docs/judging.md)."},
+      "description": "kernelbench: judge as KernelBench does, for figures that compare with published ones: the timing size alone, its tolerance, none of our other checks (docs/kernelbench.md)."},
     "pytorch": {"type": "boolean", "default": false,
       "description": "Time PyTorch's own computation too, where an imported problem has it (oracle/eager.pt): the baseline's metric pytorch_seconds. rules: kernelbench always does."},
     "seeds": {"type": "integer", "minimum": 1, "maximum": 16, "default": 2, "description": "Secret inputs tried at each size."},

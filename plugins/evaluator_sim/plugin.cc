@@ -51,7 +51,7 @@ constexpr char kSchema[] = R"json({
     "seeds": {"type": "integer", "minimum": 1, "maximum": 16, "default": 2, "description": "Secret inputs tried at each size."},
     "seed": {"type": "integer", "minimum": 0, "default": 0, "x-seed": true, "description": "Changes every secret input."},
     "rules": {"type": "string", "enum": ["ours", "kernelbench"], "default": "ours",
-      "description": "kernelbench: judge as KernelBench does, for figures that compare with published ones: the timing size alone, its tolerance, none of our other checks (docs/judging.md)."},
+      "description": "kernelbench: judge as KernelBench does, for figures that compare with published ones: the timing size alone, its tolerance, none of our other checks (docs/kernelbench.md)."},
     "sampled_blocks": {"type": "integer", "minimum": 4, "maximum": 4096, "default": 24,
       "description": "Blocks interpreted at the timing size, and up to eight times as many where the lanes of an atomic may go to different addresses; more cost time and move the modelled time by about a percent."},
     "cache": {"type": "boolean", "default": true, "description": "Keep evaluations, compiled kernels (512 MiB) and expected outputs at the timing size (4 GiB) on disk, by content, for later runs."},

@@ -27,11 +27,11 @@ constexpr std::string_view kSchema = R"json({
   "required": ["score"],
   "properties": {
     "score": {"title": "Score of a kernel", "type": "string", "minLength": 1,
-      "description": "Of a round in which the coder wrote a kernel.",
+      "description": "Reward of a round with a kernel.",
       "examples": ["compiled == 0 ? -1 : correct == 0 ? -0.5 : 0.3 + log2(min(speedup, 8))"]},
     "no_kernel": {"title": "Score of a round without a kernel", "type": "string", "minLength": 1,
       "default": "not_applicable ? 0 : -0.5",
-      "description": "Of a round in which the coder wrote none."}
+      "description": "Reward of a round without a kernel."}
   }
 })json";
 
