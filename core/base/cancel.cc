@@ -46,8 +46,7 @@ void HandleSignals() {
   on_terminal = isatty(STDERR_FILENO) == 1;
   action.sa_handler = OnSignal;
   sigemptyset(&action.sa_mask);
-  action.sa_flags =
-      static_cast<int>(SA_RESTART | SA_RESETHAND);  // a second signal takes the default action, which ends the process
+  action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);  // a second signal ends the process, as by default
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   // A terminal sends SIGHUP when it closes. nohup has it ignored, and it stays ignored.

@@ -20,8 +20,7 @@ namespace kgrpo {
 // The figures shown for a step.
 struct StepLine {
   uint64_t step = 0, steps = 0;
-  uint64_t stage_end =
-      0;  // the last step of this step's stage; the time that later stages take is unknown before they begin
+  uint64_t stage_end = 0;  // the last step of its stage; the time of later stages is unknown before they begin
   std::string stage;
   bool has_rollouts = false;
   double reward = 0;
@@ -36,9 +35,8 @@ struct StepLine {
   double loss = 0;     // shown where there are no rollouts
   bool has_loss = false;
   double seconds = 0;
-  std::vector<std::pair<std::string, double>>
-      parts;              // the step's seconds by part; parts that round to 0.0 s are not shown
-  bool modelled = false;  // speedups are of modelled times
+  std::vector<std::pair<std::string, double>> parts;  // the seconds by part; parts that round to 0.0 are not shown
+  bool modelled = false;                              // speedups are of modelled times
 };
 
 // Progress of work that takes seconds: one line that is redrawn and erased on a terminal, a line every few seconds on a

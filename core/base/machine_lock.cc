@@ -43,8 +43,7 @@ int Open(const std::filesystem::path& path) {
   int descriptor = ::open(path.c_str(), kFlags);
   if (descriptor < 0 && errno == ENOENT) {
     descriptor = ::open(path.c_str(), kFlags | O_CREAT, 0644);
-    if (descriptor >= 0)
-      ::fchmod(descriptor, 0644);  // whatever the umask is: other users must be able to read the file
+    if (descriptor >= 0) ::fchmod(descriptor, 0644);  // despite the umask: others must be able to read it
   }
   if (descriptor < 0) Fail(path, std::strerror(errno));
   return descriptor;

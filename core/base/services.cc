@@ -150,8 +150,7 @@ struct HostServices::InstanceServices {
   template <auto kFunction, typename... Arguments>
   static kgrpo_error* Collectively(void* context, Arguments... arguments) noexcept {
     HostServices& services = *From(context).services;
-    const PluginCall call(services.transport_,
-                          "collective");  // lets a watcher tell a rank that waits from one that computes
+    const PluginCall call(services.transport_, "collective");  // tells a rank that waits from one that computes
     return (services.collective_->*kFunction)(services.collective_context_, arguments...);
   }
 
