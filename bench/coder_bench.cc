@@ -87,7 +87,7 @@ Measured Measure(const Arguments& arguments, bool stream, double failing, Client
   const kgrpo::bench::DelayServer server(server_options);
   options.base_url = server.Url();
   options.stream = stream;
-  malloc_trim(0);  // what the run before left is not this run's
+  malloc_trim(0);  // memory that the run before freed does not count for this one
   const Holdings before = LookAtProcess();
   Measured measured;
   std::mutex mutex;
@@ -147,7 +147,7 @@ bool Kept(const char* what, bool kept) {
   return kept;
 }
 
-// Whether every bound was kept.
+// True if every bound was kept.
 bool Run(const Arguments& arguments) {
   ClientOptions options;
   options.proxy = "";
@@ -172,7 +172,7 @@ bool Run(const Arguments& arguments) {
       kept &= Kept("none was sent more often than max_attempts", measured.most_attempts <= options.max_attempts);
       kept &= Kept("no more retries than the budget gives", static_cast<double>(measured.retries) <= budget);
     } else {
-      // All answers come at once here, after the same delay: what reading them costs delays the next round. Pieces of
+      // All answers come at once here, after the same delay, so the time to read them delays the next round. Pieces of
       // real streams come spread over seconds.
       if (!stream) kept &= Kept("at least 95% of concurrency / delay", measured.throughput >= kLeastThroughput);
       const double pieces = stream ? kMostMillisecondsAPiece * arguments.events : 0;

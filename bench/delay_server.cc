@@ -64,7 +64,7 @@ struct Connection {
 struct Due {
   double at;
   int socket;
-  uint64_t connection;  // sockets' numbers return
+  uint64_t connection;  // socket numbers are reused
   int kind;             // 0: right; else a way to fail
 };
 

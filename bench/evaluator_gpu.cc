@@ -1,5 +1,5 @@
-// How well the evaluator on the GPU measures: each problem's reference kernel is judged as a candidate, so that the
-// speedup is 1 but for what the timing gets wrong, and what an evaluation costs is seen.
+// Accuracy of the evaluator on the GPU: each problem's reference kernel is judged as a candidate, so that the speedup
+// differs from 1 only by the error of the timing. The cost of an evaluation is shown too.
 //
 //   evaluator_gpu [--route fast|nvcc] [--checks interpreted|device] [--others] REPETITIONS PROBLEM_DIRECTORY...
 //

@@ -4,11 +4,11 @@
 //   evaluator_soak [--from 0] [--count 1000] [--threads 8] [--every 50] [--hang-seconds 1] PROBLEM_DIRECTORY...
 //
 // KernelEvaluation i is of problem i modulo their number (choose quick ones); its source differs from all others by a
-// constant that holds i, so that nothing is known of it. 10,000 take 25 minutes of an H200. After every --every
-// evaluations all threads stop, references' processes are ended, and once the worker pool is full again it is looked at
-// what the process holds: one CSV line. The last three lines are where the time of an evaluation went, the verdicts by
-// kind of kernel, and "leaks: none" or what grew. Exit codes: 0 neither a leak nor a wrong verdict, 1 one of them, 2
-// bad usage or no evaluator.
+// constant that holds i, so that no cache has it. 10,000 take 25 minutes of an H200. After every --every evaluations
+// all threads stop and references' processes are ended; once the worker pool is full again, a CSV line shows what the
+// process holds. The last three lines are where the time of an evaluation went, the verdicts by kind of kernel, and
+// "leaks: none" or what grew. Exit codes: 0 neither a leak nor a wrong verdict, 1 one of them, 2 bad usage or no
+// evaluator.
 #include <kgrpo/sdk/error.h>
 
 #include <CLI/CLI.hpp>
@@ -92,7 +92,7 @@ class Soak {
     }
   }
 
-  // Whether nothing leaked and no verdict was unexpected.
+  // True if nothing leaked and no verdict was unexpected.
   bool Run() {
     std::printf("# %s\njudged,seconds,open_files,children,zombies,threads,temporary_files,rss_mib,device_free_mib\n",
                 evaluator_.Describe().c_str());
@@ -139,8 +139,8 @@ class Soak {
                 open.problem.name.c_str(), evaluation.verdict.c_str(), evaluation.diagnosis.c_str());
   }
 
-  // How many references' processes wait depends on what was judged last, so they are ended. Workers that were taken are
-  // replaced, and those that were used ended, off the evaluations' time: looks until twice in a row the same is there.
+  // The number of references' processes that wait depends on the last evaluations, so they are ended. Workers are
+  // replaced or ended outside of the evaluations' time: samples until two in a row are the same.
   void Sample(uint64_t judged) {
     evaluator_.EndReferences();
     Holdings holdings = kgrpo::bench::LookAtProcess();

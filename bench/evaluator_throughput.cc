@@ -7,9 +7,9 @@
 // The kernels are those that coder_offline writes for the problems, breadth first from each reference; the problems
 // take turns in groups of four, as a step's trajectories do. Problems are opened (and their oracles compiled) before
 // the clock starts; compiled references, workers' first calls and everything else are on it. Prints a CSV line an
-// evaluation: route, problem, schedule, verdict, speedup, seconds of compiling, seconds from asking to the verdict with
-// waiting, and of these the ones in which the device was held: a process and its code made ready, cases checked, timed;
-// then a line "# route threads count total_s p50_s p95_s per_second correct held_s".
+// evaluation: route, problem, schedule, verdict, speedup, seconds of compiling, seconds from the request to the
+// verdict, waiting included, and the seconds of these that held the device: preparing a process and its code, checking
+// cases, timing; then a line "# route threads count total_s p50_s p95_s per_second correct held_s".
 #include <kgrpo/sdk/error.h>
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// How well the time model predicts kernels whose times a GPU gave.
+// Accuracy of the time model on kernels whose times a GPU measured.
 //
 //   model_accuracy bench/results/h100_coder_offline_kernels.csv --device h100 --sample 24 [--except
 //   attention,harmonic_sum]

@@ -28,7 +28,7 @@ struct Process {
   char state = '?';
 };
 
-// Of all processes, by id. A process that ends while one looks is left out.
+// All processes, by id. A process that ends during the listing is left out.
 std::map<long, Process> Processes() {
   std::map<long, Process> processes;
   std::error_code error;
@@ -59,7 +59,7 @@ double Status(const std::string& name) {
 struct Measure {
   const char* name;
   double Holdings::*value;
-  double allowed;  // growth that is no leak: what a look at another moment makes of it
+  double allowed;  // growth that is no leak: samples at other moments differ by that much
   double sign;     // -1: it leaks when it shrinks
 };
 
@@ -82,7 +82,7 @@ double Median(std::vector<double> values) {
 
 Holdings LookAtProcess() {
   Holdings holdings;
-  holdings.open_files = CountEntries("/proc/self/fd") - 1;  // but for the one that looks
+  holdings.open_files = CountEntries("/proc/self/fd") - 1;  // less the descriptor that reads the folder
   const std::map<long, Process> processes = Processes();
   const long self = ::getpid();
   for (const auto& [id, process] : processes) {

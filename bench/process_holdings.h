@@ -1,4 +1,4 @@
-// What a process holds of things that can leak, and whether they did. Used by evaluator_soak.cc.
+// Counts a process's resources that can leak, and tells whether they leaked. Used by evaluator_soak.cc.
 #ifndef KGRPO_BENCH_PROCESS_HOLDINGS_H
 #define KGRPO_BENCH_PROCESS_HOLDINGS_H
 
@@ -14,14 +14,15 @@ struct Holdings {
   double threads = 0;
   double temporary_files = 0;  // entries of the folder for temporary files
   double rss_mib = 0;
-  double device_free_mib = 0;  // filled in by who has the device
+  double device_free_mib = 0;  // filled in by the caller, which has the device
 };
 
 // This process and those below it, now. Linux.
 Holdings LookAtProcess();
 
-// "none", or what grew and by how much: the median of the last third of the samples against that of the first third,
-// the first sample (nothing was warm yet) aside. Fewer than seven samples cannot tell, which is no "none" either.
+// Returns "none", or what grew and by how much: the median of the last third of the samples against that of the first
+// third, without the first sample (nothing was warm yet). For fewer than seven samples it returns that they are too
+// few.
 std::string Leaks(const std::vector<Holdings>& samples);
 
 }  // namespace kgrpo::bench

@@ -1,8 +1,7 @@
 // How much of the gradients' reduction over ranks is hidden behind the backward pass: seconds of forward and backward
 // without any, with one after the backward, and with one during it, round by round.
 //   build/bin/reduction --device cuda --dtype bfloat16 --training fused --sequences 32      (starts both ranks here)
-//   build/bin/reduction --size 2 --rank R --address HOST --port 29511 ...                   (one of them, on each
-//   machine)
+//   build/bin/reduction --size 2 --rank R --address HOST --port 29511 ...                   (one rank, on each machine)
 #include <dlfcn.h>
 #include <kgrpo/collective.h>
 #include <kgrpo/sdk/collective.h>

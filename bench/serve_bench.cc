@@ -121,8 +121,8 @@ class Bench {
   int port_ = 0;
 };
 
-// CPU time of this process: of requests, JSON and interpreting, not of compilers and candidates' host code. Unlike the
-// wall clock it says something on a machine that others use too.
+// CPU time of this process: of requests, JSON and interpreting, not of compilers and candidates' host code. Unlike
+// wall-clock time it has a meaning on a shared machine.
 double CpuSeconds() {
   timespec now = {};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -219,7 +219,7 @@ int Soak(const Arguments& arguments) {
                              (sample + 1) * arguments.soak / kSamples, [&](uint64_t i) {
                                Candidate candidate = candidates[i % candidates.size()];
                                if (i % abort_every == 0) {
-                                 candidate.source += "// " + std::to_string(i) + "\n";  // nobody has seen it
+                                 candidate.source += "// " + std::to_string(i) + "\n";  // so that no cache has it
                                  Abort(bench.port(), BodyOf(arguments, candidate), i / abort_every % 20);
                                  ++aborted;
                                  return;

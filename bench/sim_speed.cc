@@ -3,13 +3,12 @@
 //   sim_speed [--threads 2] [--repeat 3] [--variants 4] [--folder tests/judging/honest] PROBLEM_DIRECTORY...
 //
 // Each kernel is called once for every correctness size with the first seed's inputs, as an evaluation does; the best
-// of
-// --repeat is taken. Only the launches count (their setting up included), in CPU time of the thread that interprets, so
-// that other work on the machine matters little; --threads kernels are measured at once, and a rate is that of so many
-// threads together. Nothing is compiled or drawn meanwhile but for the call at hand. Prints a CSV line a kernel and
-// mode: kernel, mode, threads, warp instructions, CPU seconds, millions of warp instructions a second; then for each
-// mode the geometric mean over the kernels and the rate of their sum. Kernels that the interpreter refuses or finds at
-// fault are named in comments.
+// of --repeat is taken. Only the launches count (their setting up included), in CPU time of the thread that interprets,
+// so that other work on the machine matters little; --threads kernels are measured at once, and a rate is that of so
+// many threads together. Nothing is compiled or drawn meanwhile but for the call at hand. Prints a CSV line a kernel
+// and mode: kernel, mode, threads, warp instructions, CPU seconds, millions of warp instructions a second; then for
+// each mode the geometric mean over the kernels and the rate of their sum. Kernels that the interpreter refuses or
+// finds at fault are named in comments.
 #include <kgrpo/sdk/error.h>
 
 #include <CLI/CLI.hpp>

@@ -1,16 +1,16 @@
-// Fits a device of the time model to measurements and says how well it then predicts kernels of families it did not
-// see.
+// Fits a device of the time model to measurements and reports how well the fit predicts kernels of families that it has
+// not seen.
 //
 //   calibrate --name h100 --csv FOLDER [--problems problems] [--sample 12] [--passes 1]   on a machine with the GPU
 //   calibrate --name h100 --replay bench/results/h100_coder_offline_kernels.csv    from saved times, without a GPU
 //       [--except attention,harmonic_sum] [--sample 24] [--counts FILE] [--offset 4.4] [--out FILE.yaml]
 //
 // On a GPU: microbenchmarks (some seconds) to FOLDER/micro.csv; then of each problem the reference and `sample` kernels
-// of coder_offline, timed by evaluator_cuda, to FOLDER/kernels.csv, in the same form that --replay reads.
-// Kernels that are in that file as often as --passes says are not timed again, so an interrupted run goes on where it
-// was; nor is one that was not correct. --minutes ends it in time. Then, in both modes: the kernels are interpreted and
-// counted, the parameters that are not known from data sheets or microbenchmarks are fitted, the device's file is
-// written to --out, and three tables are printed: with the file as it was, fitted to all kernels, and each family
+// of coder_offline, timed by evaluator_cuda, to FOLDER/kernels.csv, in the same form that --replay reads. A kernel that
+// is in that file --passes times, or that was not correct, is not timed again: an interrupted run continues. --minutes
+// limits the time. Then, in both modes: the kernels are interpreted and counted, the parameters that are not known from
+// data sheets or microbenchmarks are fitted, the device's file is written to --out, and three tables are printed: with
+// the file as it was, fitted to all kernels, and each family predicted by a fit that left it out.
 // predicted by a fit that left it out.
 #include <kgrpo/sdk/error.h>
 
@@ -75,7 +75,7 @@ std::vector<CountedKernel> CountKernels(const Arguments& arguments, const std::s
   return kernels;
 }
 
-// Lines of what neither was measured nor moved by the fit stay as they are.
+// Lines of fields that were neither measured nor moved by the fit stay as they are.
 void WriteDevice(const Arguments& arguments, const std::string& text, simt::Device start, const Fitted& fitted,
                  const std::map<std::string, NewValue>& known) {
   std::map<std::string, NewValue> values = known;
@@ -127,7 +127,7 @@ void Run(Arguments arguments) {
   if (kernels.empty()) throw kgrpo::Error(KGRPO_ERROR_INVALID, csv + ": no kernel that can be counted");
   std::vector<const CountedKernel*> all;
   for (const CountedKernel& kernel : kernels) all.push_back(&kernel);
-  const bool fit_offset = !arguments.replay.empty();  // the evaluator's own times are those of calls alone
+  const bool fit_offset = !arguments.replay.empty();  // the evaluator's own times cover the calls alone
   const double offset = arguments.offset * 1e-6;
   std::printf("\n%s%s", Heading().c_str(),
               Line("file as it was", Compare(Predict({simt::Device::Load(path), offset}, all))).c_str());

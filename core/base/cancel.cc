@@ -21,11 +21,11 @@ std::atomic<Clock::time_point> deadline{Clock::time_point::max()};
 std::atomic<uint64_t> step_under_way{0};
 thread_local const std::atomic<bool>* thread_flag = nullptr;
 std::atomic<bool> silent{false};
-bool on_terminal = false;  // standard error is one: "^C" stands on the line already
+bool on_terminal = false;  // standard error is a terminal, which has echoed "^C" on the line already
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free,
               "signal handlers use them");
 
-// A call of a plugin may take minutes to notice the stop: a person hears at once that it was seen.
+// Reports the signal at once, because a plugin's call may take minutes to notice the stop.
 void OnSignal(int signal) {
   RequestCancel();
   if (silent.load(std::memory_order_relaxed)) return;
@@ -46,10 +46,10 @@ void HandleSignals() {
   on_terminal = isatty(STDERR_FILENO) == 1;
   action.sa_handler = OnSignal;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);  // the next one finds the default action: it ends us
+  action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);  // a second signal ends the process, as by default
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  // A terminal that closes; under nohup it is ignored, and stays so.
+  // A terminal sends SIGHUP when it closes. nohup has it ignored, and it stays ignored.
   struct sigaction before = {};
   if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
 }

@@ -1,5 +1,5 @@
-// The one flag that says "the user asked to stop", and the time at which it will be set by itself. Set by Ctrl-C,
-// SIGTERM and SIGHUP once HandleSignals was called; polled by the loop, by long commands, and by plugins through
+// The flag that says "the user asked to stop", and a deadline after which it counts as set. After HandleSignals,
+// Ctrl-C, SIGTERM and SIGHUP set it. The loop and long commands poll it, and so do plugins through
 // kgrpo_host_interface.
 #ifndef KGRPO_BASE_CANCEL_H
 #define KGRPO_BASE_CANCEL_H
@@ -9,29 +9,30 @@
 
 namespace kgrpo {
 
-// From now on the first SIGINT, SIGTERM or SIGHUP (unless that is ignored, as by nohup) requests a stop and says at
-// once on standard error what it waits for; a second one ends the process at once, as it would by default. Call once,
-// before threads start.
+// After this call the first SIGINT, SIGTERM or SIGHUP (unless SIGHUP is ignored, as by nohup) requests a stop. A line
+// on standard error says at once which step or plugin calls the stop waits for. A second signal ends the process at
+// once, as it would by default. Call once, before threads start.
 void HandleSignals();
 
-// From now on a signal is taken as before, and nothing is said of it: of several ranks one speaks. [any thread]
+// After this call a signal still requests a stop but prints nothing: of several ranks only one reports it. [any thread]
 void HearSignalsSilently();
 
-// Sets the step that the first signal's message says is waited for ("step 3"), until the next call. 0: none.
+// Sets the step that the first signal's message names ("stopping after step 3"), until the next call. 0: no step.
 // [any thread]
 void NoteStepUnderWay(uint64_t step);
 
-// Requests a stop that many seconds from now. Once a process. [any thread]
+// Requests a stop `seconds` from now. Called at most once in a process. [any thread]
 void SetDeadline(double seconds);
-double SecondsToDeadline();  // infinity where none is set, at least 0. [any thread]
+double SecondsToDeadline();  // infinity if no deadline is set; never negative. [any thread]
 
-bool CancelRequested();  // also once the deadline has passed, or where this thread's CancelScope says so. [any thread]
+bool CancelRequested();  // true also after the deadline, or if this thread's CancelScope has its flag set. [any thread]
 const char*
-StopWords();           // of a stop that was requested: "stopped by the user", "stopped at the time limit". [any thread]
+StopWords();  // the reason for a requested stop: "stopped by the user", "stopped at the time limit". [any thread]
 void RequestCancel();  // [any thread, also a signal handler]
-void ClearCancel();    // for tests: as if nobody had asked
+void ClearCancel();    // for tests: withdraws the request and the deadline
 
-// While it lives, work of this thread stops for `flag` too: how one evaluation of many is cancelled. Not nested.
+// While it lives, CancelRequested() on this thread is true also when `flag` is set. This cancels one evaluation of
+// many. Not nested.
 class CancelScope {
  public:
   explicit CancelScope(const std::atomic<bool>* flag);

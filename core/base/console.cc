@@ -49,7 +49,8 @@ std::string StepText(const StepLine& line, const std::string& time_left) {
 }
 
 constexpr size_t kBlockLines = 3;  // of the block that moves on a terminal
-// Of the time left. A stage's first steps are slow (caches are empty, kernels are all new), so nothing is said of them.
+// Limits of the estimate of the time left. A stage's first steps are slow (caches are empty, all kernels are new), so
+// no estimate is shown for them.
 constexpr size_t kStepsBeforeAnEstimate = 20;
 constexpr size_t kStepsOfAnEstimate = 12;
 constexpr std::chrono::seconds kProgressEvery{5};  // on a pipe
@@ -76,8 +77,9 @@ std::string RoundsBar(const StepLine& line, size_t width) {
   return bar;
 }
 
-// "3 min 20 s left", "18 s left in this stage": by the median of `seconds`, those of the stage's last steps, which a
-// step with a checkpoint in it does not move. Empty before the stage has had enough steps.
+// Time left: "3 min 20 s left", "18 s left in this stage". Computed from the median of `seconds`, the times of the
+// stage's last steps, so that one step with a checkpoint does not change it. Empty before the stage has had enough
+// steps.
 std::string TimeLeft(const StepLine& line, size_t stage_steps, std::vector<double> seconds) {
   if (line.stage_end < line.step || stage_steps < kStepsBeforeAnEstimate) return "";
   const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>((seconds.size() - 1) / 2);
@@ -86,7 +88,7 @@ std::string TimeLeft(const StepLine& line, size_t stage_steps, std::vector<doubl
          (line.stage_end < line.steps ? " left in this stage" : " left");
 }
 
-// The lines of the block: where the run is, how it learns, what came of the step's rounds.
+// Lines of the block: position in the run, reward or loss, outcomes of the step's rounds.
 std::vector<std::string> BlockLines(const StepLine& line, const std::vector<double>& rewards,
                                     const std::string& time_left, size_t columns) {
   std::vector<std::string> lines(kBlockLines);
@@ -143,7 +145,7 @@ Console::Console(std::ostream& out, bool terminal, size_t columns)
 
 void Console::Clear() {
   progress_.Clear();
-  // To the block's first line, and everything from there on away.
+  // Moves to the block's first line and erases everything from there on.
   if (moving_ > 0) out_ << '\r' << (moving_ > 1 ? "\033[" + std::to_string(moving_ - 1) + "A" : "") << "\033[J";
   moving_ = 0;
 }
@@ -232,7 +234,7 @@ void Console::Table(const std::string& title, const std::vector<std::string>& co
   if (also_ != nullptr) also_->Table(title, columns, rows);
   Clear();
   std::vector<size_t> widths(columns.size());
-  std::vector<bool> numbers(columns.size(), true);  // a column of nothing else is aligned to the right
+  std::vector<bool> numbers(columns.size(), true);  // columns that hold only numbers are aligned to the right
   for (size_t i = 0; i < columns.size(); ++i) {
     widths[i] = Columns(columns[i]);
     for (const auto& row : rows) {

@@ -20,7 +20,7 @@ namespace kgrpo {
 // The figures shown for a step.
 struct StepLine {
   uint64_t step = 0, steps = 0;
-  uint64_t stage_end = 0;  // the last step of its stage; what later stages take is not known before they begin
+  uint64_t stage_end = 0;  // the last step of its stage; the time of later stages is unknown before they begin
   std::string stage;
   bool has_rollouts = false;
   double reward = 0;
@@ -28,53 +28,54 @@ struct StepLine {
   // apply; it was not understood.
   double correct_rate = 0, failed_rate = 0, not_applicable_rate = 0, unclear_rate = 0;
   double speedup = 0;           // geometric mean over correct kernels; 0 where there is none
-  double coder_error_rate = 0;  // of the coder's answers; shown where there are such
-  double cost = 0;              // of the coder in the run so far, US dollars; shown where there is any
+  double coder_error_rate = 0;  // share of the coder's answers that are errors; shown if above 0
+  double cost = 0;              // of the coder in the run so far, US dollars; shown if above 0
   double favourite_share = 0;
   double entropy = 0;  // of the suggestions, in nats
   double loss = 0;     // shown where there are no rollouts
   bool has_loss = false;
   double seconds = 0;
-  std::vector<std::pair<std::string, double>> parts;  // what they went into; those below a tenth are not shown
+  std::vector<std::pair<std::string, double>> parts;  // the seconds by part; parts that round to 0.0 are not shown
   bool modelled = false;                              // speedups are of modelled times
 };
 
-// How far work is that takes seconds: on a terminal one line that moves and goes, on a pipe a line now and then.
+// Progress of work that takes seconds: one line that is redrawn and erased on a terminal, a line every few seconds on a
+// pipe.
 class ProgressLine {
  public:
   ProgressLine(std::ostream& out, bool terminal) : out_(out), terminal_(terminal) {}
 
   // "opening problems 12/39"; `done` equal to `total` ends it.
   void Show(const std::string& what, size_t done, size_t total);
-  // Takes the moving line away.
+  // Erases the moving line.
   void Clear();
 
  private:
   std::ostream& out_;
   bool terminal_;
   bool moving_ = false;
-  std::optional<std::chrono::steady_clock::time_point> written_;  // on a pipe: when the last line was
+  std::optional<std::chrono::steady_clock::time_point> written_;  // on a pipe: time of the last line
 };
 
 class Console {
  public:
-  // `terminal`: `out` is one, `columns` wide.
+  // `terminal`: `out` is a terminal, `columns` wide.
   Console(std::ostream& out, bool terminal, size_t columns = 80);
 
   // Another console that shows all of this too: the run's log. Outlives this one; null for none.
   void AlsoTo(Console* other) { also_ = other; }
 
-  // Named lines about what is in force: {"evaluator", "..."}; texts of several lines are indented.
+  // Prints named settings: {"evaluator", "..."}. The later lines of a text are indented.
   void Header(const std::string& title, const std::vector<std::pair<std::string, std::string>>& lines);
   void Step(const StepLine& line);
-  // On a terminal a line below the last step's block about what is under way; it goes with the block. Nothing on a
-  // pipe.
+  // On a terminal shows a line below the last step's block about the work in progress; the next block replaces it. Does
+  // nothing on a pipe.
   void UnderWay(const std::string& text);
-  // On a terminal these lines in place of the block; nothing on a pipe.
+  // On a terminal shows these lines in place of the block. Does nothing on a pipe.
   void Redraw(std::vector<std::string> lines);
-  // Whether it is a terminal, where lines can be redrawn.
+  // Returns true on a terminal, where lines can be redrawn.
   bool moves() const { return terminal_; }
-  // How far the work before a stage's first step is, as ProgressLine has it.
+  // Shows the progress of the work before a stage's first step, as ProgressLine does.
   void Progress(const std::string& what, size_t done, size_t total);
   // A line that stays, about something that happened: a new stage, a checkpoint, a stop.
   void Note(const std::string& text);
@@ -93,8 +94,8 @@ class Console {
   bool terminal_;
   size_t columns_;
   ProgressLine progress_;
-  size_t moving_ = 0;               // lines of the moving block, which is the last thing written; 0: there is none
-  std::vector<std::string> block_;  // what is drawn there, but for under_way_
+  size_t moving_ = 0;               // lines of the moving block, which is the last output written; 0: no block
+  std::vector<std::string> block_;  // the lines drawn there, without under_way_
   std::string under_way_;
   std::vector<double> rewards_;
   std::pair<std::string, uint64_t> stage_;  // of the last step: its name and end

@@ -33,7 +33,7 @@ void DeviceLocks::Lock(std::string_view device) {
                 "this thread holds the lock of device \"" + name + "\" already: locking it again would wait for ever");
   }
   of.line.push_back(self);
-  // Not ended by a user's stop: whoever has the device then gives it up soon.
+  // A user's stop does not end this wait: the thread that holds the device then releases it soon.
   freed_.wait(lock, [&] { return of.line.front() == self; });
   lock.unlock();
   LockMachine(name, of);

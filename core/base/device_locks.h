@@ -2,8 +2,8 @@
 // processes of one machine by a lock file a device (machine_lock.h), so that two runs on one GPU don't disturb each
 // other's timing. All instances of a run share one of these.
 //
-// Both serve waiters in order: a policy that releases the device between two batches and asks for it again at once does
-// not starve waiting evaluators.
+// Both serve waiters in order. A policy that releases the device between two batches and asks for it again at once
+// therefore does not starve waiting evaluators.
 #ifndef KGRPO_BASE_DEVICE_LOCKS_H
 #define KGRPO_BASE_DEVICE_LOCKS_H
 
@@ -25,8 +25,8 @@ namespace kgrpo {
 class DeviceLocks {
  public:
   struct Options {
-    // A device's name on this machine, the same in every process ("GPU-8a3f..."); empty where no other process is to
-    // be kept away from it. Asked once a device.
+    // Returns a device's name on this machine, the same in every process ("GPU-8a3f..."); empty if the device needs no
+    // lock against other processes. Called once for each device.
     std::function<std::string(const std::string& device)> identity;
     std::filesystem::path directory;              // of the lock files
     std::function<void(const std::string&)> say;  // a line for the user
@@ -35,25 +35,25 @@ class DeviceLocks {
   DeviceLocks() = default;  // within this process alone
   explicit DeviceLocks(Options options) : options_(std::move(options)) {}
 
-  // "cuda" is "cuda:0". Blocks until the device is free. Once the user asked to stop, other processes are no longer
-  // waited for: what this one still does is short, and must not fail (a last checkpoint). Throws
-  // kgrpo::Error(INTERNAL) when this thread holds the device already: it would wait for itself. [any thread]
+  // Blocks until the device is free. "cuda" is "cuda:0". Once the user asked to stop, the call no longer waits for
+  // other processes: the work that remains is short and must not fail (a last checkpoint). Throws
+  // kgrpo::Error(INTERNAL) if this thread already holds the device: the call would wait for itself. [any thread]
   void Lock(std::string_view device);
 
   // Ends the calling thread's use of the device. Throws INTERNAL when it does not hold it. [the thread that locked]
   void Unlock(std::string_view device);
 
-  // How long the calling thread has waited in Lock, of whichever object, since it began.
+  // Seconds that the calling thread has waited in Lock, on any DeviceLocks object, since the thread began.
   static double SecondsWaited();
-  // The same of all threads together.
+  // The same, summed over all threads.
   static double AllSecondsWaited();
 
  private:
   struct Device {
     std::deque<std::thread::id> line;  // the first has the device, the others wait in this order
-    bool opened = false;               // whether `machine` was tried; by whoever has the device
+    bool opened = false;               // opening `machine` was tried; set by the thread that holds the device
     std::unique_ptr<MachineLock> machine;
-    bool said = false;  // that another process has it
+    bool said = false;  // the user was told that another process holds the device
   };
 
   void OpenMachineLock(const std::string& name, Device& device);

@@ -11,8 +11,7 @@ namespace kgrpo {
 // need not exist.
 std::filesystem::path CacheRoot();
 
-// The folder that kgrpo-host was started from: build/bin, or bin where it is installed. Empty where that cannot be
-// told.
+// The folder of the running kgrpo-host: build/bin, or bin of an installation. Empty if it is unknown.
 std::filesystem::path HostFolder();
 
 // The problems that come with kgrpo: "problems" where the working folder has it, else share/kgrpo/problems beside bin,
@@ -22,7 +21,7 @@ std::filesystem::path ShippedProblems();
 // Makes the folder and its parents; throws kgrpo::Error with the reason.
 void MakeDirectories(const std::filesystem::path& directory);
 
-// A new, empty folder under $TMPDIR, removed with everything in it when the object goes.
+// A new, empty folder under $TMPDIR. The destructor removes the folder and everything in it.
 class TemporaryDirectory {
  public:
   TemporaryDirectory();

@@ -26,7 +26,7 @@ struct Crash {
 constexpr Crash kCrashes[] = {
     {SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"}, {SIGFPE, "SIGFPE"}, {SIGABRT, "SIGABRT"}, {SIGILL, "SIGILL"}};
 
-std::atomic<pid_t> explaining{0};  // the process that ExplainFaults was called in
+std::atomic<pid_t> explaining{0};  // process id of the caller of ExplainFaults
 std::atomic<bool> exit_expected{false};
 struct sigaction before[std::size(kCrashes)];
 bool leaves_core = false;  // KGRPO_CRASH=core
@@ -72,12 +72,12 @@ void OnCrash(int signal, siginfo_t*, void* context) {
     text << "\n";
     text.Write();
   }
-  // An exit code like that of any other failed run, since no sanitizer, debugger's handler or the like was there
-  // before. A forked child ends by the signal, which is what its parent waits for.
+  // Without an earlier handler (a sanitizer's, a debugger's) the process exits with the code of any other failed run. A
+  // forked child ends by the signal, because its parent waits for that.
   const bool unhandled = before[which].sa_handler == SIG_DFL || before[which].sa_handler == SIG_IGN;
   if (unhandled && !leaves_core && explaining.load() == getpid()) _exit(1);
-  // Else by whoever handled it before us or by the default action: once this handler returns, a fault faults again, and
-  // what was raised is pending.
+  // Otherwise the earlier handler or the default action ends the process: once this handler returns, a fault occurs
+  // again, and a raised signal is pending.
   sigaction(signal, &before[which], nullptr);
   raise(signal);
 }
@@ -95,7 +95,7 @@ void OnExit() {
   AppendResumeHint(text);
   text << "\n";
   text.Write();
-  _exit(1);  // with what the plugin passed, a run that was cut off might look finished
+  _exit(1);  // with the plugin's exit code an interrupted run might look finished
 }
 
 bool NeedsQuotes(std::string_view path) {
@@ -123,7 +123,7 @@ void ExpectExit() {
 }
 
 void WatchExit() {
-  // Functions run in the reverse order of their registration, destructors of libraries among them.
+  // Exit functions run in the reverse order of their registration, and so do the destructors of libraries.
   if (explaining.load() != 0) {
     std::atexit(OnExit);
     std::at_quick_exit(OnExit);
@@ -142,9 +142,9 @@ void NoteResumableRun(std::string_view directory) {
 AlternateStack::AlternateStack() {
   if (explaining.load() == 0) return;
   stack_t now = {};
-  if (sigaltstack(nullptr, &now) != 0 || (now.ss_flags & SS_DISABLE) == 0) return;  // a sanitizer's
+  if (sigaltstack(nullptr, &now) != 0 || (now.ss_flags & SS_DISABLE) == 0) return;  // a sanitizer installed one
   void* memory = mmap(nullptr, kStackSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return;  // only a stack overflow is then not explained
+  if (memory == MAP_FAILED) return;  // without the stack only a stack overflow goes unexplained
   stack_t ours = {};
   ours.ss_sp = memory;
   ours.ss_size = kStackSize;

@@ -7,23 +7,23 @@
 
 namespace kgrpo {
 
-// From now on a crash (SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL) is explained on standard error before it ends the
-// process with status 1, by its signal with KGRPO_CRASH=core in the environment, or as a handler that was installed
-// before has it (a sanitizer's). An exit() that ExpectExit did not announce ends it with status 1 after a line that
-// says so. In forked children nothing is said. Call once, from main.
+// After this call a crash (SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL) is explained on standard error, and then the
+// process ends with status 1. With KGRPO_CRASH=core in the environment it ends by its signal. A handler that was
+// installed before (a sanitizer's) ends it in its own way. An exit() that ExpectExit did not announce prints a line and
+// ends the process with status 1. Forked children print nothing. Call once, from main.
 void ExplainFaults();
 
-// The end of main. What calls exit() from now on is no plugin.
+// Marks the end of main: an exit() after this call is not a plugin's.
 void ExpectExit();
 
-// Lets the exit() of ExplainFaults be noticed before the destructors of the libraries that were loaded since run, which
-// may hang or crash. Does nothing without ExplainFaults. [any thread]
+// Registers the exit() check of ExplainFaults again, so that it runs before the destructors of libraries loaded since:
+// those may hang or crash. Does nothing without ExplainFaults. [any thread]
 void WatchExit();
 
-// From now on the explanations end with how to resume the run in this folder. [main thread]
+// After this call the explanations end with the command that resumes the run in this folder. [main thread]
 void NoteResumableRun(std::string_view directory);
 
-// A stack for signal handlers of the thread that makes it, so that a stack overflow is explained too.
+// A signal stack for the thread that constructs it, so that a stack overflow is explained too.
 class AlternateStack {
  public:
   AlternateStack();
@@ -32,7 +32,7 @@ class AlternateStack {
   AlternateStack& operator=(const AlternateStack&) = delete;
 
  private:
-  void* memory_ = nullptr;  // null where the thread has another one, or without ExplainFaults
+  void* memory_ = nullptr;  // null if the thread had a signal stack already, or without ExplainFaults
 };
 
 }  // namespace kgrpo

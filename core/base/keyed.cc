@@ -21,7 +21,7 @@ uint64_t Block(uint64_t state, uint64_t word, Role role) {
 }
 
 uint64_t Absorb(uint64_t seed, std::string_view stream, std::span<const uint64_t> key) {
-  // Both lengths come first: no input is then the beginning of another.
+  // Both lengths come first, so that no input is a prefix of another.
   uint64_t state = Block(seed, static_cast<uint64_t>(stream.size()) << 32 | key.size(), Role::kLengths);
   for (size_t begin = 0; begin < stream.size(); begin += 8) {
     uint64_t word = 0;
@@ -52,8 +52,8 @@ double KeyedStream::Uniform() {
 }
 
 uint64_t KeyedStream::Below(uint64_t bound) {
-  // Lemire, "Fast random integer generation in an interval" (2019): the product's upper half is uniform once the few
-  // lower halves that would make it uneven are drawn again.
+  // Lemire, "Fast random integer generation in an interval" (2019): the product's upper half is uniform after rejecting
+  // the few lower halves that would bias it.
   __extension__ typedef unsigned __int128 Wide;
   const uint64_t uneven = -bound % bound;
   for (;;) {

@@ -1,6 +1,6 @@
-// Every random number of a run: a pure function of the seed, the name of a stream, a key that says what is drawn (step,
-// trajectory, round) and an index. So results depend neither on the order of calls nor on threads, and a resumed run
-// draws what the unbroken one would have. Used by the loop (loop/), and by plugins through base/services.h.
+// Every random number of a run is a pure function of the seed, a stream's name, a key (step, trajectory, round) and an
+// index. So results depend neither on the order of calls nor on threads, and a resumed run draws the same numbers as an
+// unbroken one. Used by the loop (loop/), and by plugins through base/services.h.
 #ifndef KGRPO_BASE_KEYED_H
 #define KGRPO_BASE_KEYED_H
 
@@ -40,7 +40,7 @@ class KeyedStream {
   std::vector<size_t> Permutation(size_t count);
 
  private:
-  uint64_t state_;  // the Philox key that all of the input but the index led to
+  uint64_t state_;  // the Philox key after all of the input except the index
   uint64_t index_ = 0;
 };
 

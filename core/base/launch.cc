@@ -9,7 +9,7 @@
 namespace kgrpo {
 namespace {
 
-// Range of default ports, below the ephemeral ones: jobs that share a machine must not meet by accident.
+// Range of default ports: below the ephemeral ports, and wide, so that jobs on one machine are unlikely to collide.
 constexpr uint64_t kFirstPort = 20000, kPorts = 12000;
 
 class Reader {
@@ -69,7 +69,7 @@ Launch ReadTorchrun(const Reader& reader) {
   return launch;
 }
 
-// Within a batch script itself Slurm sets some of these too; SLURM_STEP_NUM_TASKS only srun does.
+// Slurm sets some of these variables in a batch script too; only srun sets SLURM_STEP_NUM_TASKS.
 Launch ReadSlurm(const Reader& reader) {
   Launch launch;
   launch.by = "srun";

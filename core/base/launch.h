@@ -1,5 +1,5 @@
-// Which rank of a run this process is, by what torchrun, srun and mpirun tell their processes. Used by the commands
-// that train.
+// This process's rank in a run, read from the variables that torchrun, srun and mpirun set. Used by the commands that
+// train.
 #ifndef KGRPO_BASE_LAUNCH_H
 #define KGRPO_BASE_LAUNCH_H
 
@@ -16,15 +16,15 @@ struct Launch {
   uint32_t local_rank = 0, local_size = 1;  // on this machine
   std::string address;                      // where the ranks meet
   uint16_t port = 0;
-  bool hosted = false;  // the launcher has opened that place; else rank 0 does
-  std::string run;      // of runs that meet at one place, which; never empty
+  bool hosted = false;  // the launcher listens on that port already; otherwise rank 0 does
+  std::string run;      // tells apart the runs that meet at one address and port; never empty
 };
 
 // Returns the value of an environment variable; empty if it is absent.
 using Environment = std::function<std::string(const char* name)>;
 
-// Nothing where this process was started alone. Throws KGRPO_ERROR_INVALID, naming the variable, where one is missing
-// or senseless.
+// Returns nothing if this process was started alone. Throws KGRPO_ERROR_INVALID with the variable's name if one is
+// missing or has an invalid value.
 std::optional<Launch> ReadLaunch(const Environment& environment);
 std::optional<Launch> ReadLaunch();  // of this process
 

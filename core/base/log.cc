@@ -19,7 +19,8 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
 
 }  // namespace
 
-// The logger lets through what any of its sinks wants; each sink has its own least level, the first the terminal's.
+// The logger passes every line that one of its sinks shows. Each sink has its own least level; the first sink is the
+// terminal.
 void InitLog(LogLevel least) {
   auto terminal = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
   terminal->set_pattern("%^%l:%$ %v");

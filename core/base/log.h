@@ -1,4 +1,4 @@
-// How log lines look and where they go. The commands call InitLog once; everybody else uses spdlog's default logger.
+// Format and destinations of log lines. The commands call InitLog once; all other code uses spdlog's default logger.
 #ifndef KGRPO_BASE_LOG_H
 #define KGRPO_BASE_LOG_H
 
@@ -11,18 +11,18 @@ namespace kgrpo {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-// Log lines go to standard error ("info: text"; with colour on a terminal), so that standard output holds results
-// alone.
+// Sends log lines to standard error ("info: text"; with colour on a terminal), so that standard output holds only
+// results.
 void InitLog(LogLevel least);
 
-// From here on log lines go to `stream` too, with the time of day, down to kInfo whatever InitLog was told. `stream`
-// outlives the process's logging, and is written under a lock of the logger's own.
+// From this call on, log lines at kInfo and above go to `stream` too, with date and time, whatever level InitLog was
+// given. `stream` must outlive all logging of the process; it is written under the logger's lock.
 void AlsoLogTo(std::ostream& stream);
 
-// Changes what InitLog was told. [any thread]
+// Changes the level given to InitLog. [any thread]
 void SetLogLevel(LogLevel least);
 
-// From here on lines on standard error begin "rank 3: warning: ", and are warnings at least.
+// From this call on, lines on standard error begin "rank 3: warning: ", and only warnings and errors are shown.
 void LogAsRank(uint32_t rank);
 
 // `text` with control characters other than tabs and newlines written as \x1b: kernels, compilers and models must not

@@ -26,7 +26,7 @@ bool IsShared() {
   return shared != nullptr && *shared != '\0';
 }
 
-// /tmp is everybody's: a folder that another user made there, or a link, is not to be followed.
+// Every user can write to /tmp, so a link or another user's folder there is refused.
 void MakeDirectory(const std::filesystem::path& directory) {
   if (::mkdir(directory.c_str(), S_IRWXU) != 0 && errno != EEXIST) Fail(directory, std::strerror(errno));
   if (IsShared()) return;
@@ -35,15 +35,15 @@ void MakeDirectory(const std::filesystem::path& directory) {
   if (!S_ISDIR(status.st_mode) || status.st_uid != ::geteuid()) Fail(directory, "it is not a folder of this user");
 }
 
-// flock needs no right to write, so that a folder that users share needs none on each other's files. Closed by exec: a
-// child that had it open would hold the lock on.
+// flock needs no right to write, so users who share a folder need none on each other's files. O_CLOEXEC: a child
+// process with the descriptor would keep the lock.
 int Open(const std::filesystem::path& path) {
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW;
   // An existing file is opened without O_CREAT: in a folder like /tmp Linux refuses it on another user's file.
   int descriptor = ::open(path.c_str(), kFlags);
   if (descriptor < 0 && errno == ENOENT) {
     descriptor = ::open(path.c_str(), kFlags | O_CREAT, 0644);
-    if (descriptor >= 0) ::fchmod(descriptor, 0644);  // whatever the umask: others must be able to read it
+    if (descriptor >= 0) ::fchmod(descriptor, 0644);  // despite the umask: others must be able to read it
   }
   if (descriptor < 0) Fail(path, std::strerror(errno));
   return descriptor;
@@ -58,7 +58,7 @@ bool TryLock(int descriptor, const std::filesystem::path& path) {
   return result == 0;
 }
 
-// The driver's functions, from its own header's declarations (cuda.h): the host is built without CUDA.
+// The driver's functions as cuda.h declares them, because the host is built without CUDA.
 using CuInit = int (*)(unsigned int flags);
 using CuDeviceGet = int (*)(int* device, int ordinal);
 using CuDeviceGetUuid = int (*)(unsigned char uuid[16], int device);

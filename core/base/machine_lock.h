@@ -2,8 +2,8 @@
 // when a process ends, however it ends. Called by device_locks.cc, only from the thread that holds the device within
 // its process.
 //
-// IDENTITY.lock is held by the process that has the device, IDENTITY.next by the one that waits for it longest: flock
-// alone lets a process that releases and takes again at once keep all others away.
+// The process that has the device holds IDENTITY.lock; the first waiter holds IDENTITY.next. With flock alone, a
+// process that releases the device and takes it again at once would keep all others away.
 #ifndef KGRPO_BASE_MACHINE_LOCK_H
 #define KGRPO_BASE_MACHINE_LOCK_H
 
@@ -12,8 +12,8 @@
 
 namespace kgrpo {
 
-// $KGRPO_LOCK_DIR (for a folder that several users share), else /tmp/kgrpo-UID: the same for all of a user's processes,
-// whatever else their environments hold.
+// $KGRPO_LOCK_DIR (for a folder that several users share), else /tmp/kgrpo-UID: one folder for all processes of a user,
+// independent of their other environment variables.
 std::filesystem::path MachineLockDirectory();
 
 // "cuda:1" -> "GPU-8a3f...", by the NVIDIA driver; empty for other devices and where there is no driver.
@@ -21,16 +21,17 @@ std::string CudaDeviceIdentity(const std::string& device);
 
 class MachineLock {
  public:
-  // Makes the folder, for this user alone, and the files. Throws kgrpo::Error(UNAVAILABLE) where that cannot be, or the
-  // folder is someone else's.
+  // Makes the folder, for this user alone, and the files. Throws kgrpo::Error(UNAVAILABLE) if that fails or another
+  // user owns the folder.
   MachineLock(const std::filesystem::path& directory, const std::string& identity);
   ~MachineLock();
   MachineLock(const MachineLock&) = delete;
   MachineLock& operator=(const MachineLock&) = delete;
 
-  // True: it is taken. False: another process has it; called again and again this one keeps its place in the line.
+  // Returns true if the lock is taken, false if another process has it. The first waiter keeps its place from call to
+  // call. Throws kgrpo::Error(UNAVAILABLE) if flock fails.
   bool TryTake();
-  // Gives it up, or the place in the line.
+  // Releases the lock, or the place as the next.
   void Release();
 
   const std::filesystem::path& path() const { return path_; }  // of IDENTITY.lock

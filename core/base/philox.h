@@ -1,6 +1,6 @@
 // Philox4x32-10, the counter-based generator of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1,
 // 2, 3" (SC 2011): ten rounds of multiplication and exclusive-or turn a 128-bit counter and a 64-bit key into 128
-// random bits. It has no state, so any number of any stream can be computed at any time. Used by random/keyed.h.
+// random bits. It has no state, so any number of any stream can be computed at any time. Used by base/keyed.cc.
 #ifndef KGRPO_BASE_PHILOX_H
 #define KGRPO_BASE_PHILOX_H
 

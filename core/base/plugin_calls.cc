@@ -14,11 +14,11 @@
 namespace kgrpo {
 namespace {
 
-// Slots are reused by later threads and never freed: a handler may read any of them. Threads beyond these are not
-// listed.
+// Slots are reused by later threads and never freed: a handler may read any of them. A thread that finds all of them
+// taken is not listed.
 constinit internal::CallSlot slots[256];
 
-// The code of a plugin's library. Filled before `known` counts it, and never changed after.
+// The code of a plugin's library. Written before `known` counts it, and constant afterwards.
 struct CodeRange {
   uintptr_t begin = 0, end = 0;
   const PluginName* plugin = nullptr;
@@ -29,7 +29,7 @@ constinit std::atomic<size_t> known{0};
 // State of a thread between its first call and its end.
 struct ThreadHold {
   explicit ThreadHold(internal::CallSlot* taken) : slot(taken) {}
-  // A thread that ends within a function called exit(): its slot goes on telling.
+  // A thread that ends inside a plugin's function called exit(): its slot stays taken and still names that function.
   ~ThreadHold() {
     if (slot->plugin.load(std::memory_order_relaxed) != nullptr) return;
     internal::call_slot = nullptr;

@@ -1,7 +1,7 @@
 // Which plugin function each thread is in, so that a crash, an exit() or a stop can name it.
 //
-// The wrappers of plugin/instances.h hold a PluginCall around every call; base/faults.cc and base/cancel.cc read in
-// signal handlers, whatever the threads are at. A call costs a few stores into a slot of its thread and no lock.
+// The wrappers of plugin/instances.h hold a PluginCall around every call. The signal handlers of base/faults.cc and
+// base/cancel.cc read the slots while the threads run. A call costs a few stores into its thread's slot and no lock.
 #ifndef KGRPO_BASE_PLUGIN_CALLS_H
 #define KGRPO_BASE_PLUGIN_CALLS_H
 
@@ -13,17 +13,17 @@
 
 namespace kgrpo {
 
-// A plugin, by its library's name. Never freed: other threads may be reading it in a signal handler.
+// A plugin's name, from its library's file name. Never freed: a signal handler may read it at any time.
 struct PluginName {
   char name[64];
 };
 
-// The plugin whose library holds `table`, an interface table. `otherwise` is its name where no library does.
+// Returns the plugin whose library holds `table`, an interface table; a plugin named `otherwise` if no library does.
 // [any thread]
 const PluginName* PluginOfTable(const void* table, std::string_view otherwise);
 
-// The plugin whose code lies at `address`; null where it is no plugin's. For signal handlers too; knows the libraries
-// of PluginOfTable.
+// Returns the plugin whose code lies at `address`; null if none does. Knows only the libraries that PluginOfTable has
+// seen. May be called in a signal handler.
 const PluginName* PluginOfCode(const void* address);
 
 namespace internal {
@@ -39,8 +39,8 @@ CallSlot* TakeCallSlot();  // sets call_slot
 
 }  // namespace internal
 
-// "This thread is in `function` of `plugin`", while it lives. `function` is a literal. May be nested, as where a plugin
-// calls the host back.
+// Marks this thread as being in `function` of `plugin` while the object lives. `function` is a literal. May be nested,
+// as when a plugin calls the host back.
 class PluginCall {
  public:
   PluginCall(const PluginName* plugin, const char* function)
@@ -64,30 +64,31 @@ class PluginCall {
   const char* outer_function_;
 };
 
-// The plugin whose function this thread is in, and that function; null where it is in none. For signal handlers too.
+// The innermost plugin function that this thread is in, and its plugin; both null outside of any. CurrentCall may be
+// called in a signal handler.
 struct CallUnderWay {
   const PluginName* plugin = nullptr;
   const char* function = nullptr;
 };
 CallUnderWay CurrentCall();
 
-// The calls of the thread that made it, for other threads to read until that thread ends.
+// Reads the calls of the thread that constructed it, from other threads, until that thread ends.
 class ThreadCalls {
  public:
   ThreadCalls() : slot_(internal::call_slot != nullptr ? internal::call_slot : internal::TakeCallSlot()) {}
-  // The two may be of two calls, where one begins meanwhile. [any thread]
+  // The plugin and the function may come from two different calls if a call begins meanwhile. [any thread]
   CallUnderWay Current() const {
     return {slot_->plugin.load(std::memory_order_relaxed), slot_->function.load(std::memory_order_relaxed)};
   }
-  // How many calls it has begun. [any thread]
+  // Number of calls begun in the thread's slot, also by earlier threads. [any thread]
   uint64_t begun() const { return slot_->begun.load(std::memory_order_relaxed); }
 
  private:
   const internal::CallSlot* slot_;
 };
 
-// Appends the functions that threads are in ("reward_x's score, coder_y's implement"), three at most; returns whether
-// there is one. For signal handlers too.
+// Appends the distinct functions that threads are in ("reward_x's score, coder_y's implement"), at most three; returns
+// true if there was one. May be called in a signal handler.
 bool AppendCallsUnderWay(SignalText& text);
 
 }  // namespace kgrpo

@@ -31,7 +31,7 @@ constexpr const char* RoleInterface(Role role) {
   return kInterfaces[static_cast<int>(role)];
 }
 
-// The size of that interface's table as first released: a table must be at least as large.
+// Size of the interface's table as first released; a plugin's table must be at least as large.
 constexpr size_t RoleInterfaceSize(Role role) {
   constexpr size_t kSizes[] = {KGRPO_POLICY_INTERFACE_SIZE_1,    KGRPO_CODER_INTERFACE_SIZE_1,
                                KGRPO_EVALUATOR_INTERFACE_SIZE_1, KGRPO_REWARD_INTERFACE_SIZE_1,

@@ -38,7 +38,7 @@ struct HostServices::InstanceServices {
       if (!spdlog::should_log(spdlog_level)) return;
       spdlog::log(spdlog_level, "{}: {}", From(context).name, PrintableText(View(message)));
     } catch (...) {
-      // Nobody is left to tell: a line that cannot be logged must not end the run.
+      // The log line cannot be reported anywhere else, and it must not end the run.
     }
   }
 
@@ -59,7 +59,7 @@ struct HostServices::InstanceServices {
     try {
       From(context).services->AddMetric(View(name), value);
     } catch (...) {
-      // Out of memory for a figure: the allocation that matters will report it.
+      // Out of memory while adding a metric: a more important allocation will fail and report it.
     }
   }
 
@@ -69,7 +69,7 @@ struct HostServices::InstanceServices {
     try {
       spdlog::warn("{} asks to stop: {}", From(context).name, PrintableText(View(reason)));
     } catch (...) {
-      // The stop matters more than its line.
+      // The stop must happen even if its log line fails.
     }
     RequestCancel();
   }
@@ -88,8 +88,8 @@ struct HostServices::InstanceServices {
     });
   }
 
-  // The interface has no way to fail here: the reason is logged, and what the plugin then writes fails in its own
-  // words.
+  // The interface cannot return an error here. The reason is logged; the plugin then fails with its own message when it
+  // writes.
   template <typename Place>
   kgrpo_str MadeOnce(std::once_flag* once, std::string* directory, Place place) noexcept {
     try {
@@ -102,7 +102,7 @@ struct HostServices::InstanceServices {
         }
       });
     } catch (...) {
-      // call_once has no threads to wait with: the empty text stands.
+      // std::call_once itself fails without thread support; the empty text is returned.
     }
     return Str(*directory);
   }
@@ -150,11 +150,11 @@ struct HostServices::InstanceServices {
   template <auto kFunction, typename... Arguments>
   static kgrpo_error* Collectively(void* context, Arguments... arguments) noexcept {
     HostServices& services = *From(context).services;
-    const PluginCall call(services.transport_, "collective");  // so that a rank which waits is told from one that works
+    const PluginCall call(services.transport_, "collective");  // tells a rank that waits from one that computes
     return (services.collective_->*kFunction)(services.collective_context_, arguments...);
   }
 
-  // What this host offers of the transport's collective.
+  // Interface offered to plugins: the transport's functions, wrapped so that each counts as a call of the transport.
   static kgrpo_collective_interface Offered(const kgrpo_collective_interface& collective) {
     const bool in_background = ReducesInBackground(collective);
     return {
@@ -243,8 +243,8 @@ std::map<std::string, double> HostServices::TakeMetrics() {
   }
   std::map<std::string, double> combined;
   for (auto& [name, points] : taken) {
-    // Floating-point sums depend on the order, and figures must not depend on threads. strong_order has a place for
-    // NaN.
+    // Floating-point sums depend on the order of the points, and metrics must not depend on threads. strong_order also
+    // orders NaN.
     std::sort(points.begin(), points.end(), [](double a, double b) { return std::is_lt(std::strong_order(a, b)); });
     const DeclaredMetric* declared = registry_.Find(name);
     const kgrpo_metric_combination combination = declared == nullptr ? KGRPO_METRIC_MEAN : declared->combination;

@@ -31,8 +31,8 @@ namespace kgrpo {
 struct HostOptions {
   uint64_t seed = 0;
   std::filesystem::path
-      artifact_root;                 // each instance gets a folder in it; empty: a temporary folder, removed at the end
-  std::filesystem::path cache_root;  // each instance gets a folder in it; empty: CacheRoot()
+      artifact_root;                 // parent of the instances' folders; empty: a temporary folder, removed at the end
+  std::filesystem::path cache_root;  // parent of the instances' cache folders; empty: CacheRoot()
 };
 
 class HostServices {
@@ -42,18 +42,18 @@ class HostServices {
   HostServices(const HostServices&) = delete;
   HostServices& operator=(const HostServices&) = delete;
 
-  // The services of a new instance, valid as long as this object. `name` is used in log lines, as the random stream and
-  // as the folders' name: unique within a run, the same when the run is resumed. Makes the folders; throws
-  // kgrpo::Error. `cache_name` names the cache folder where instances of one plugin are to share it. [main thread]
+  // Returns the services of a new instance, valid as long as this object. `name` labels log lines and names the random
+  // stream and the folders: it must be unique within a run and the same when the run is resumed. `cache_name` names the
+  // cache folder, for instances of one plugin that share it. [main thread]
   const kgrpo_host* ForInstance(const std::string& name) { return ForInstance(name, name); }
   const kgrpo_host* ForInstance(const std::string& name, const std::string& cache_name);
 
-  // Instances made from now on find the other ranks' interface; `context` is its functions' first argument. Both
-  // outlive the instances. [main thread]
+  // Instances made after this call are offered the collective interface of the other ranks; `context` is its functions'
+  // first argument. Both outlive the instances. [main thread]
   void SetCollective(const kgrpo_collective_interface* collective, void* context);
 
-  // Each metric's points since the last call, combined as declared (their mean where nothing is), sorted by name,
-  // whatever order they came in. [any thread]
+  // Returns each metric's points since the last call, combined as declared (undeclared: their mean), sorted by name.
+  // The result does not depend on the order in which points arrived. [any thread]
   std::map<std::string, double> TakeMetrics();
 
   // Adds a point, as plugins do. [any thread]
@@ -69,15 +69,15 @@ class HostServices {
  private:
   struct InstanceServices;
 
-  // The root of artifact folders; made now if it is to be a temporary one. [any thread]
+  // Root of the artifact folders; the first call makes it if it is temporary. [any thread]
   std::filesystem::path ArtifactRoot();
 
   HostOptions options_;
   std::once_flag temporary_made_;
   std::optional<TemporaryDirectory> temporary_;
-  const kgrpo_collective_interface* collective_ = nullptr;  // of the transport; null where this process is alone
+  const kgrpo_collective_interface* collective_ = nullptr;  // of the transport; null in a run of one process
   void* collective_context_ = nullptr;
-  kgrpo_collective_interface offered_{};   // to plugins
+  kgrpo_collective_interface offered_{};   // the collective as plugins see it
   const PluginName* transport_ = nullptr;  // the collective's plugin
   DeviceLocks device_locks_;
   MetricRegistry registry_;

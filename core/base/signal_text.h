@@ -9,7 +9,7 @@
 
 namespace kgrpo {
 
-// Text that does not fit is left out.
+// Text beyond the buffer is dropped.
 class SignalText {
  public:
   SignalText& operator<<(const char* text) {
@@ -27,7 +27,7 @@ class SignalText {
     for (size_t i = 0; i < other.size_ && size_ < sizeof buffer_; ++i) buffer_[size_++] = other.buffer_[i];
     return *this;
   }
-  // To standard error. A line that cannot be written has no other place to go.
+  // Writes to standard error. Errors are ignored: nothing else can report them.
   void Write() const {
     for (size_t done = 0; done < size_;) {
       const ssize_t count = write(STDERR_FILENO, buffer_ + done, size_ - done);

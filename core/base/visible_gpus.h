@@ -11,9 +11,9 @@ namespace kgrpo {
 
 inline constexpr const char* kVisibleGpus = "CUDA_VISIBLE_DEVICES";
 
-// The entries of `variable`, the value of CUDA_VISIBLE_DEVICES, up to the first "-1" as CUDA reads it. Where it is
-// null: "0", "1", ... for the driver's files nvidia0, nvidia1, ... in `device_folder`, of which a container may have
-// any.
+// Returns the entries of `variable`, the value of CUDA_VISIBLE_DEVICES, up to the first "-1" as CUDA reads it. If
+// `variable` is null, returns "0", "1", ... : one index for each file nvidia<N> of the driver in `device_folder`. A
+// container may have any subset of those files.
 std::vector<std::string> VisibleGpus(const char* variable, const std::filesystem::path& device_folder = "/dev");
 
 }  // namespace kgrpo

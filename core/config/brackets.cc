@@ -46,7 +46,7 @@ std::optional<YAML::Mark> OpenBracket(const std::string& yaml) {
   }
   for (auto mark = open.marks().rbegin(); mark != open.marks().rend(); ++mark) {
     const auto at = static_cast<size_t>(mark->pos);
-    if (at < yaml.size() && (yaml[at] == '{' || yaml[at] == '[')) return *mark;  // others begin by their indentation
+    if (at < yaml.size() && (yaml[at] == '{' || yaml[at] == '[')) return *mark;  // block style has no bracket
   }
   return {};
 }

@@ -9,7 +9,7 @@
 
 namespace kgrpo {
 
-// The innermost one; nothing without one. Does not throw.
+// Returns the innermost open bracket; nothing if none is open. Does not throw.
 std::optional<YAML::Mark> OpenBracket(const std::string& yaml);
 
 }  // namespace kgrpo

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::array<std::string_view, 6> kMayChange = {
     "coder.options", "evaluator.options.servers", "loop.workers", "loop.hang_seconds", "checkpoint", "observers"};
 
-// Whether --set can name the key: it takes a path apart at these characters.
+// True if --set can name the key: --set splits a path at these characters.
 bool CanBeNamed(const std::string& key) {
   return !key.empty() && key.find_first_of(".[]=") == std::string::npos;
 }
@@ -54,7 +54,7 @@ void Compare(const Json& before, const Json& after, const std::string& path, std
       return;
     }
   }
-  // Stages that are as many as before are compared one by one.
+  // Lists of equally many stages are compared stage by stage.
   if (before.is_array() && after.is_array() && before.size() == after.size() &&
       std::all_of(after.begin(), after.end(), [](const Json& item) { return item.is_object(); })) {
     for (size_t i = 0; i < after.size(); ++i)
@@ -64,7 +64,7 @@ void Compare(const Json& before, const Json& after, const std::string& path, std
   changes->push_back({path, after});
 }
 
-// In single quotes where a shell would make something else of it.
+// Adds single quotes if a shell would read the text as something else.
 std::string ForShell(const std::string& text) {
   const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
@@ -131,7 +131,7 @@ std::string NamesOf(const std::vector<Change>& changes) {
 }
 
 std::string ResumeSettingsFor(const std::vector<Change>& changes) {
-  constexpr size_t kLongest = 500;  // a prompt is nothing to repeat
+  constexpr size_t kLongest = 500;  // longer values, such as prompts, are not repeated
   std::string settings;
   for (const Change& change : changes) {
     if (!change.value || !MayChangeOnResume(change.path)) return "";

@@ -19,13 +19,13 @@ struct Change {
   std::optional<nlohmann::ordered_json> value;  // the new one; nothing where the key is gone
 };
 
-// Both are the text of a resolved.yaml. In the order of `after`; where a mapping has lost keys, or one of its keys
-// cannot be named in a path, the mapping as a whole. output_dir is left out: a run folder may be moved. Nothing where
-// `before` cannot be read.
+// Returns the differences of two texts of resolved.yaml, in the order of `after`. A mapping that has lost keys, or has
+// a key that a path cannot name, is one change as a whole. output_dir is left out: a run folder may be moved. Returns
+// nothing if `before` cannot be read.
 std::optional<std::vector<Change>> ChangesBetween(const std::string& before, const std::string& after);
 
-// True if a run may go on with another value of this key: it may differ between two steps, and what is recorded of
-// earlier ones stays as it is.
+// True if a resumed run may use another value of this key: the value may differ between two steps, and the records of
+// earlier steps stay as they are.
 bool MayChangeOnResume(std::string_view path);
 
 // Throws ConfigError where a `--set` of resume changes anything else.
@@ -34,8 +34,8 @@ void CheckResumeSettings(const std::vector<std::string>& settings);
 // "loop.rounds, seed, name and 2 more".
 std::string NamesOf(const std::vector<Change>& changes);
 
-// "--set coder.options.max_cost=80", one for each, quoted for a shell; where that is too long to read, how it is done.
-// Empty where --set cannot say one of them, or a run may not go on with it.
+// Returns "--set coder.options.max_cost=80", one for each change, quoted for a shell; a general hint if that is too
+// long to read. Empty if --set cannot express a change, or a resumed run may not adopt it.
 std::string ResumeSettingsFor(const std::vector<Change>& changes);
 
 }  // namespace kgrpo

@@ -19,7 +19,7 @@ std::string Join(const std::vector<Diagnostic>& diagnostics) {
   return text;
 }
 
-// No message repeats a key, wherever in the file it stood.
+// Removes keys from all messages, wherever in the file the keys stood.
 std::vector<Diagnostic> WithoutKeys(std::vector<Diagnostic> diagnostics) {
   for (Diagnostic& diagnostic : diagnostics) {
     bool hidden = false;

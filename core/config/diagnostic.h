@@ -21,8 +21,8 @@ struct Position {
   std::string ToString() const;  // "pipeline.yaml:3:5", or "--set"
 };
 
-// Of two keys that do not go together, the place to blame: what was said last. --set overrules the file, the file what
-// it extends, and that the defaults.
+// Returns the position to report for two conflicting keys: that of the one set last. --set overrules the file, the file
+// overrules the one that it extends, and that one overrules the defaults.
 const Position& SaidLast(const Position& a, const Position& b);
 
 struct Diagnostic {

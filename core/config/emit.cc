@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Whether the text reads back as itself without quotes: letters, digits and a few harmless signs, and no other meaning.
+// True if the text reads back as itself without quotes: letters, digits and a few harmless signs, and no other meaning.
 bool IsPlain(const std::string& text) {
   const auto harmless = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("_-./ ").find(c) != std::string_view::npos;
@@ -30,7 +30,7 @@ bool IsPlain(const std::string& text) {
          std::find(kYaml11.begin(), kYaml11.end(), lower) == kYaml11.end();
 }
 
-// Whether a literal block can hold the text: YAML takes no control characters there, and the first line fixes the
+// True if a literal block can hold the text: YAML takes no control characters there, and the first line fixes the
 // indentation.
 bool FitsLiteral(const std::string& text) {
   if (text.find('\n') == std::string::npos || text.front() == ' ' || text.front() == '\n') return false;
@@ -72,7 +72,7 @@ std::string EmitShortList(const Json& value) {
   return line + "]";
 }
 
-// The origins of values, written behind them as comments. Without a tree to read them from there are none.
+// The origins of values, written behind them as comments; none without a tree to read them from.
 struct Origins {
   const Node* node = nullptr;
   std::string path;

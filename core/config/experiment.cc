@@ -45,7 +45,7 @@ class Reader {
     std::vector<std::string> files;
     root_ = ReadWithBases(request.file, &files, &mistakes_);
     ApplySettings(request.settings, &root_, &mistakes_);
-    mistakes_.clear();  // load.h tells of these
+    mistakes_.clear();  // LoadPipeline reports these
   }
 
   std::optional<std::vector<ExperimentRun>> Read() {

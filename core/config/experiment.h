@@ -33,13 +33,14 @@ struct ExperimentRun {
   Position at;                             // where the variant is written
   std::map<std::string, Position> places;  // of the settings' values, by key
 
-  // Where the variant says this key, or one that it is in: "reward.options.score"; `at` where it does not.
+  // Returns the position at which the variant sets this key ("reward.options.score") or a key that contains it; `at` if
+  // the variant sets neither.
   Position PlaceOf(const std::string& key) const;
 };
 
-// The runs in order: variants as written, points of the sweep (the last key changes fastest), seeds. Nothing where the
-// file has none of the three keys. Of the request only file and settings matter. Throws ConfigError with every mistake
-// of the three keys.
+// Returns the runs in order: variants as written, points of the sweep (the last key changes fastest), seeds. Returns
+// nothing if the file has none of the three keys. Uses only the file and the settings of the request. Throws
+// ConfigError with every mistake of the three keys.
 std::optional<std::vector<ExperimentRun>> ReadExperiment(const LoadRequest& request);
 
 }  // namespace kgrpo

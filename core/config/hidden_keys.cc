@@ -37,7 +37,7 @@ constexpr std::array<Prefix, 8> kPrefixes = {{{"sk-", 16, true},
                                               {"nvapi-", 24, true},
                                               {"AIza", 24, true}}};
 
-// How long the key is that begins there; 0: none does.
+// Length of the key that begins at `at`; 0: none does.
 size_t KeyLength(std::string_view text, size_t at) {
   if (at > 0 && IsKeyCharacter(text[at - 1])) return 0;  // within a word: task-
   text.remove_prefix(at);
@@ -51,8 +51,8 @@ size_t KeyLength(std::string_view text, size_t at) {
   return 0;
 }
 
-// Whether some part between dashes is longer than any word and has a digit: keys are drawn at random, while
-// sk-attention-fused-v2 is a name.
+// True if a part without dashes or underscores has 16 letters and digits and a digit among them: keys are drawn at
+// random, while sk-attention-fused-v2 is a name.
 bool IsDrawn(std::string_view key) {
   constexpr size_t kLongest = 16;
   size_t length = 0;
@@ -65,7 +65,8 @@ bool IsDrawn(std::string_view key) {
   return false;
 }
 
-// The values of variables that are made for keys, the longest first: one may hold another. A short one is a word.
+// Values of the environment variables that are named like keys, the longest first, because one may contain another. A
+// value below 8 characters is taken for a word.
 std::vector<std::string_view> KeysOfTheEnvironment() {
   constexpr size_t kShortest = 8;
   constexpr std::array<std::string_view, 4> kNames = {"KEY", "TOKEN", "SECRET", "PASSWORD"};

@@ -11,12 +11,12 @@
 
 namespace kgrpo {
 
-// Replaces by "[hidden]" what looks like a key, and what a variable of the environment holds whose name says that it is
-// one (OPENAI_API_KEY, HF_TOKEN). Returns whether there was any, or one that was hidden before.
+// Replaces with "[hidden]" every text that looks like a key, and the value of every environment variable that is named
+// like one (OPENAI_API_KEY, HF_TOKEN). Returns true if the text now contains "[hidden]".
 bool HideKeys(std::string* text);
 
-// The offset of the first text that can be nothing but a key: by its prefix and its length, as above, and with 16
-// letters and digits in a row, or as such a variable's value that has as many.
+// Returns the offset of the first text that is certainly a key: it has a key's prefix and length, or is the value of
+// such a variable, and has 16 letters and digits in a row with a digit among them.
 std::optional<size_t> FindKey(std::string_view text);
 
 }  // namespace kgrpo

@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kUnknownKey = "unknown key";  // schema.cc's words
 
-constexpr const char* kScreen = "screen";  // a part that is no role: an evaluator plays it
+constexpr const char* kScreen = "screen";  // a part that is no role; its plugin is an evaluator
 
 const Position kDefault{"default", 0, 0, 0};
 
@@ -56,7 +56,7 @@ class Loader {
     unreadable_count_ = diagnostics_.size();
     const bool readable = std::none_of(diagnostics_.begin(), diagnostics_.end(), [](const Diagnostic& d) {
       return (d.path.empty() && d.at.line > 0) ||
-             d.path == "extends";  // syntax: what is missing below may stand behind the mistake
+             d.path == "extends";  // syntax: keys that seem missing may stand behind the mistake
     });
     if (!readable) Finish();
     CheckAgainstSchema(root_, SchemaWithReadKeys(), "", &diagnostics_);
@@ -147,7 +147,7 @@ class Loader {
     }
   }
 
-  // The default list is there before the settings are applied: they can change its items.
+  // The default list is inserted before the settings are applied, so that they can change its items.
   void FillObservers() {
     if (!root_.IsMapping() || root_.Find("observers") != nullptr) return;
     const Schema& observers = PipelineSchema()["properties"]["observers"];
@@ -199,7 +199,7 @@ class Loader {
     }
     SuggestOptions(schema, path + ".options");
     if (options == nullptr || !options->value.IsMapping()) return;
-    // Options that nobody wrote are judged at the plugin's name.
+    // Options that nobody wrote are reported at the plugin's name.
     if (options->value.at.line == 0 && options->value.at.file == "default") options->value.at = plugin->at;
     try {
       RequireUsableSchema(schema);
@@ -211,7 +211,7 @@ class Loader {
     }
   }
 
-  // An unknown key elsewhere that is an option of this plugin was probably meant to be that.
+  // Suggests this plugin's option for an unknown key of the same name elsewhere.
   void SuggestOptions(const Schema& schema, const std::string& options_path) {
     if (!schema.is_object() || !schema.contains("properties")) return;
     for (Diagnostic& diagnostic : diagnostics_) {
@@ -256,7 +256,7 @@ class Loader {
     const Node* loop = root_.Get("loop");
     const Node* max_steps = loop == nullptr ? nullptr : loop->Get("max_steps");
     if (max_steps == nullptr || max_steps->at.file != "--set") return;
-    const char* const set = request_.of_experiment ? " " : " --set ";  // a variant or a sweep has it from the file
+    const char* const set = request_.of_experiment ? " " : " --set ";  // a variant or a sweep sets it in the file
     size_t stages = 0, own = 0;
     std::string instead;
     ForEachChoice(Role::kTrainer, [&](Node* stage, const std::string& path) {

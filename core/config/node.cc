@@ -18,7 +18,7 @@
 namespace kgrpo {
 namespace {
 
-// Aliases can make a short file large, or endless: nobody's pipeline is either.
+// Limits against aliases, which can make a short file large or endless. No real pipeline reaches them.
 constexpr int kMaxDepth = 64;
 constexpr size_t kMaxNodes = 100'000;
 
@@ -265,7 +265,7 @@ Node ParseYaml(const std::string& text, const std::string& file, int rank, std::
     std::string message = YamlMistake(error.msg, text, at.line, at.column);
     const bool lacks_end = error.msg == YAML::ErrorMsg::END_OF_MAP_FLOW || error.msg == YAML::ErrorMsg::END_OF_SEQ_FLOW;
     const std::optional<YAML::Mark> opened = lacks_end ? OpenBracket(text) : std::nullopt;
-    if (opened && opened->line < error.mark.line) {  // there somebody would look for a mistake in vain
+    if (opened && opened->line < error.mark.line) {  // yaml-cpp's own position would mislead
       const std::string bracket(1, text[static_cast<size_t>(opened->pos)]);
       const bool ends = text.find_first_not_of(" \t\r\n", static_cast<size_t>(error.mark.pos)) == std::string::npos;
       message = ends ? "this '" + bracket + "' is never closed"
@@ -288,7 +288,7 @@ std::string Describe(const Node& node) {
   if (!node.scalar.is_string()) return node.scalar.dump();
   constexpr size_t kMaxShown = 60;
   std::string text = node.scalar.get<std::string>();
-  HideKeys(&text);  // half of one, or one behind an escape, could not be told for a key
+  HideKeys(&text);  // before cutting and escaping, after which a key may not be recognised
   if (text.size() <= kMaxShown) return nlohmann::json(text).dump();
   // Cut between characters, not within one.
   size_t end = kMaxShown;

@@ -70,7 +70,7 @@ struct LoopConfig {
   // Secret inputs: false draws them once a problem and run, so that an evaluator's cache of evaluations serves; true
   // draws them anew for every kernel.
   bool fresh_inputs = false;
-  // Of several ranks: how long one may be in one call of a plugin while others wait for it; 0: for ever.
+  // With several ranks: how long one rank may be in one call of a plugin while others wait for it; 0: for ever.
   uint32_t hang_seconds = 600;
 };
 
@@ -118,8 +118,8 @@ struct PipelineConfig {
   ControlsConfig controls;
   std::vector<PluginChoice> observers;
   std::string output_dir;
-  // Where each part's options stand: "reward.options.score" -> "mine.yaml:7:12", "--set"; defaults are left out. Of a
-  // text, its first character. Trainers and observers have their number: "trainer[0].options.gamma".
+  // Positions of each part's options: "reward.options.score" -> "mine.yaml:7:12", "--set"; defaults are left out. For a
+  // text, the position of its first character. Trainers and observers have an index: "trainer[0].options.gamma".
   std::map<std::string, std::string> option_places;
   std::string origins_yaml;   // resolved_yaml with a comment behind each value: where it came from
   std::string resolved_yaml;  // the whole file with `extends` and `--set` applied and every default filled in

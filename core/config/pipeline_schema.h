@@ -1,5 +1,5 @@
-// The JSON Schema of a pipeline file's own keys: types, ranges, defaults, descriptions. What plugins' options may hold
-// is theirs to say. Used by load.cc, and by the test that holds docs/pipeline.md to it.
+// The JSON Schema of a pipeline file's own keys: types, ranges, defaults, descriptions. Each plugin's own schema covers
+// its options. Used by load.cc, and by the test that compares docs/pipeline.md with it.
 #ifndef KGRPO_CONFIG_PIPELINE_SCHEMA_H
 #define KGRPO_CONFIG_PIPELINE_SCHEMA_H
 

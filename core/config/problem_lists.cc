@@ -23,7 +23,7 @@ class ProblemLists {
     std::set<std::string> named_train, named_heldout;
     std::vector<std::string> train = Expand("train", &named_train);
     std::vector<std::string> heldout = Expand("heldout", &named_heldout);
-    // A folder named outright in one list is not meant by the other's patterns.
+    // A folder named outright in one list is removed from the other list, unless that one names it outright too.
     std::erase_if(train, [&](const std::string& f) { return named_heldout.contains(f) && !named_train.contains(f); });
     std::erase_if(heldout, [&](const std::string& f) { return named_train.contains(f) && !named_heldout.contains(f); });
     std::vector<std::string> both;
@@ -74,7 +74,7 @@ class ProblemLists {
     return folders;
   }
 
-  // Entries that a run from the file's own project would find are told of once: it is one mistake to run it elsewhere.
+  // Entries that exist below the file's own project are reported once: running elsewhere is one mistake.
   void ReportMissing(const Node& item, const std::string& path) {
     const std::string pattern = item.scalar.get<std::string>();
     const std::string project = ProjectOf(item.at, pattern);

@@ -10,9 +10,9 @@
 
 namespace kgrpo {
 
-// Puts folders in the place of patterns. A folder is in one list alone: named outright in one, it is not meant by the
-// other's patterns. Names of folders differ, and a list that is needed is not empty. Mistakes are appended to
-// *diagnostics, which holds those of the file so far.
+// Replaces patterns with folders. A folder may be in one list only; the patterns of a list do not match a folder that
+// the other list names outright. Equal folder names and an empty list that is needed are mistakes. Mistakes are
+// appended to *diagnostics, which holds those of the file so far.
 void ExpandProblemLists(Node* root, bool needs_train, bool needs_heldout, std::vector<Diagnostic>* diagnostics);
 
 }  // namespace kgrpo

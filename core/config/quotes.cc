@@ -33,7 +33,7 @@ class LastText : public YAML::EventHandler {
   std::optional<YAML::Mark> at_;
 };
 
-// Whether the quote closes within the line, from that byte on.
+// True if the quote closes within the line, from that byte on.
 bool Closes(std::string_view line, size_t byte, char quote) {
   for (; byte < line.size(); ++byte) {
     const bool doubled = quote == '\'' && line.substr(byte).starts_with("''");

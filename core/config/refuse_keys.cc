@@ -19,7 +19,7 @@ Position PlaceOf(const Node& scalar, const std::string& text, size_t offset) {
   return PlaceWithin(text, scalar.text, line + 1, offset - line_begin + 1);
 }
 
-// "[hidden]" is what ConfigError takes for word of a key: it adds that the key should be revoked.
+// "[hidden]" in a message makes ConfigError add that the key should be revoked.
 void Report(const Position& at, const std::string& path, std::vector<Diagnostic>* diagnostics) {
   diagnostics->push_back(
       {at, path,

@@ -1,5 +1,5 @@
-// JSON Schema (draft 7) for YAML: validity is valijson's judgement, the words and places are ours. Used by load.cc for
-// the host's own keys and for each plugin's options, and by `plugins validate` for the schemas themselves.
+// JSON Schema (draft 7) for YAML: valijson decides validity, this code writes messages and positions. Used by load.cc
+// for the host's own keys and for each plugin's options, and by `plugins validate` for the schemas themselves.
 //
 // Messages are written for: type, enum, const, minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf,
 // minLength, maxLength, pattern, required, properties, additionalProperties, items, minItems, maxItems, uniqueItems,

@@ -38,8 +38,8 @@ void NarrowIntegers(nlohmann::json* value) {
   }
 }
 
-// Draft 7's keywords, less those that make no sense in an options schema, and the two by which an evaluator says which
-// of its options a command sets (docs/plugins.md).
+// Draft 7's keywords, less those that make no sense in an options schema, plus two that mark the evaluator options
+// which a command sets (docs/plugins.md).
 const std::set<std::string>& KnownKeywords() {
   static const std::set<std::string> kKeywords = {"$schema",
                                                   "$id",

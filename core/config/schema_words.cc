@@ -1,4 +1,4 @@
-// Half of schema.h: what a schema wants, in words.
+// Half of schema.h: describes in words the values that a schema accepts.
 #include <string>
 #include <vector>
 

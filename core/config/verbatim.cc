@@ -47,7 +47,7 @@ std::optional<Position> FindVerbatim(const std::vector<std::string_view>& lines,
   if (at.line < 1 || at.column < 1 || static_cast<size_t>(at.line) > lines.size()) return {};
   const std::string_view line = lines[static_cast<size_t>(at.line) - 1];
   const auto begin = static_cast<size_t>(at.column) - 1;
-  // Columns count characters: in a line with others than ASCII before the text, its place is not looked for.
+  // Columns count characters, not bytes: a text after non-ASCII characters in its line is not searched for.
   if (begin >= line.size() ||
       std::any_of(line.begin(), line.begin() + at.column - 1, [](char c) { return (c & 0x80) != 0; })) {
     return {};

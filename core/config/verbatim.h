@@ -20,8 +20,8 @@ size_t CountCharacters(std::string_view text);
 // A file's lines, without their ends. They point into `text`.
 std::vector<std::string_view> LinesOf(std::string_view text);
 
-// The position of the first character of `text`, given that its scalar begins at `at`. All its lines begin in that
-// column of consecutive lines. Nothing where the file does not hold the text as it is.
+// Returns the position of the first character of `text`, given that its scalar begins at `at`: the lines of `text`
+// begin in one column of consecutive lines. Returns nothing if the file does not hold the text as it is.
 std::optional<Position> FindVerbatim(const std::vector<std::string_view>& lines, const std::string& text,
                                      const Position& at);
 

@@ -26,7 +26,7 @@ bool IndentsByTab(std::string_view line) {
   return line.substr(0, first).find('\t') != std::string_view::npos;
 }
 
-// The words for what yaml-cpp's message begins with.
+// Our message for each beginning of a message of yaml-cpp.
 const std::pair<const char*, const char*> kWords[] = {
     {YAML::ErrorMsg::MAP_VALUE,
      "a ':' where none can stand: text that holds ': ' needs quotes, and the keys of a mapping begin in one column"},

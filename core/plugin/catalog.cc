@@ -99,12 +99,12 @@ std::vector<PluginSummary> ListPlugins(const PluginLoader& loader, const std::fi
         plugins.push_back(ReadAnswer(path, known->at("answer")));
         continue;
       } catch (const Json::exception&) {
-        // Somebody else's idea of the cache: ask again.
+        // The cache entry has another form: query the plugin again.
       }
     }
     const Json answer = Ask(path);
     plugins.push_back(ReadAnswer(path, answer));
-    // Failures may have causes outside the file (a library that is installed later): they are not kept.
+    // Failures are not cached: their cause may lie outside the file (a library that is installed later).
     if (answer.contains("error")) continue;
     cache[key] = {{"stamp", stamp}, {"answer", answer}};
     changed = true;

@@ -19,7 +19,7 @@
 namespace kgrpo {
 namespace {
 
-// The last byte of what a child sends: without it, somebody else ended the process.
+// The last byte of a child's output. Without it the body did not return: other code ended the process.
 constexpr char kBodyReturned = '\0';
 
 void WriteAll(int descriptor, const std::string& text) {
@@ -35,7 +35,7 @@ void WriteAll(int descriptor, const std::string& text) {
   const rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);  // a crash is a result here, not something to keep
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
-  // A file: whoever calls plugins can see whether they wrote on it.
+  // A file, so that the callers of plugins can see whether a plugin wrote to standard output.
   const int output = memfd_create("standard output", MFD_CLOEXEC);
   if (output >= 0) dup2(output, STDOUT_FILENO);
   try {

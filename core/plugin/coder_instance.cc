@@ -44,7 +44,7 @@ void Coder::Implement(const kgrpo_coder_request& request, Done done) {
   kgrpo_error* error = api()->implement(raw(), &request, {context, InFlight<kgrpo_coder_answer>::Deliver});
   if (error == nullptr) return;
   if (in_flight_->Drop(context)) return Check(error);
-  error->release(error);  // the request was ended: whoever asked has heard of it
+  error->release(error);  // the handler has run and reported the request's end
 }
 
 void Coder::Cancel() {

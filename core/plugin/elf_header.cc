@@ -49,7 +49,7 @@ std::string ClassName(unsigned char elf_class) {
 }  // namespace
 
 std::string ForeignElf(const std::filesystem::path& path) {
-  // This program's own header is what this machine loads.
+  // This program's own header shows the format that this machine loads.
   const std::optional<Header> own = ReadHeader("/proc/self/exe"), theirs = ReadHeader(path);
   if (!own || !theirs) return "";
   const bool same_order = theirs->e_ident[EI_DATA] == own->e_ident[EI_DATA];

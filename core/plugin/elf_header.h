@@ -8,11 +8,11 @@
 
 namespace kgrpo {
 
-// Why this machine cannot load the file, "was built for aarch64; this machine is x86-64"; empty where the file's header
-// shows no reason.
+// Returns why this machine cannot load the file: "was built for aarch64; this machine is x86-64". Empty if the file's
+// header shows no reason.
 std::string ForeignElf(const std::filesystem::path& path);
 
-// The linker's `reason` for not loading the file, or a plainer one where a library is missing that the file needs.
+// Returns the linker's `reason` for not loading the file, or a plainer one if the file needs a library that is missing.
 std::string PlainLinkerReason(const std::filesystem::path& path, const std::string& reason);
 
 }  // namespace kgrpo

@@ -26,10 +26,10 @@ namespace kgrpo {
 template <typename Result>
 class InFlight {
  public:
-  // Takes what the plugin delivered. Must not throw.
+  // Receives the plugin's result or error. Must not throw.
   using Handler = std::function<void(const Result* result, kgrpo_error* error)>;
 
-  // `plugin` and `request` are for messages: "coder_x", "request". Kept by the instance alone.
+  // `plugin` names the plugin in messages: "coder_x". The instance holds the only shared_ptr.
   static std::shared_ptr<InFlight> Make(std::string plugin) {
     auto made = std::shared_ptr<InFlight>(new InFlight(std::move(plugin)));
     Registry& registry = TheRegistry();
@@ -44,7 +44,7 @@ class InFlight {
     registry.instances.erase(number_);
   }
 
-  // The context for a request that is about to be handed over.
+  // Returns the context for a request that is about to be submitted.
   void* Add(Handler handler) {
     const std::lock_guard lock(mutex_);
     const uint64_t request = next_++;
@@ -52,8 +52,8 @@ class InFlight {
     return reinterpret_cast<void*>(number_ << kRequestBits | request);
   }
 
-  // The plugin took nothing: `context` will not be ended. Returns false when it was, against the contract: the handler
-  // has run then.
+  // Forgets a request that the plugin refused. Returns false if the plugin ended it all the same, against the contract:
+  // the handler has run then.
   bool Drop(void* context) {
     const std::lock_guard lock(mutex_);
     if (waiting_.erase(reinterpret_cast<uint64_t>(context) & kRequestMask) == 1) return true;
@@ -61,7 +61,7 @@ class InFlight {
     return false;
   }
 
-  // Throws what the plugin did against the contract, if anything.
+  // Throws the plugin's breach of the contract, if there was one.
   void ThrowFault() const {
     const std::lock_guard lock(mutex_);
     if (!fault_.empty()) throw Error(KGRPO_ERROR_INTERNAL, fault_ + ": a fault of that plugin");
@@ -72,7 +72,8 @@ class InFlight {
     return !waiting_.empty() || running_ > 0;
   }
 
-  // Says so when it takes long: a plugin that never ends a request is waited for until the process is killed.
+  // Waits until no request is left, with a warning after 10 s. A plugin that never ends a request blocks this call
+  // until the process is killed.
   void WaitForNone() {
     std::unique_lock lock(mutex_);
     const auto none = [this] { return waiting_.empty() && running_ == 0; };
@@ -81,8 +82,8 @@ class InFlight {
     none_.wait(lock, none);
   }
 
-  // The `done` that plugins call. What no instance waits for is counted as a fault of the instance, if that still is
-  // there.
+  // The `done` that plugins call. A delivery that no request waits for is recorded as the plugin's fault, if the
+  // instance still exists.
   static void Deliver(void* context, const Result* result, kgrpo_error* error) noexcept {
     const auto ticket = reinterpret_cast<uint64_t>(context);
     std::shared_ptr<InFlight> self;
@@ -99,7 +100,7 @@ class InFlight {
       return;
     }
     handler(result, error);
-    handler = nullptr;  // what it holds is freed before anybody hears that nothing is left
+    handler = nullptr;  // its captures are freed before Finished reports that nothing is left
     self->Finished();
   }
 
@@ -140,7 +141,7 @@ class InFlight {
   std::condition_variable none_;
   uint64_t next_ = 0;
   std::map<uint64_t, Handler> waiting_;
-  size_t running_ = 0;  // handlers
+  size_t running_ = 0;  // handlers that are running
   std::string fault_;
 };
 

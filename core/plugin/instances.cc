@@ -54,7 +54,7 @@ struct Released<kgrpo_observer_interface> {
   static constexpr const char* kRole = "observer";
 };
 
-// `whose` begins what is said of an evaluation that breaks the contract: "evaluator_x: problem vector_add".
+// `whose` begins the message about an evaluation that breaks the contract: "evaluator_x: problem vector_add".
 template <typename Call>
 Evaluation CollectEvaluation(const std::string& whose, Call call) {
   std::optional<Evaluation> collected;
@@ -228,7 +228,7 @@ Reward::Scored Reward::Score(const kgrpo_reward_request& request, std::string_vi
                                     auto* self = static_cast<R*>(context);
                                     self->carrier.Run([&] { self->receive(part); });
                                   }};
-  double score = std::numeric_limits<double>::quiet_NaN();  // so that a reward that sets nothing is found out
+  double score = std::numeric_limits<double>::quiet_NaN();  // so that a reward that sets nothing is detected
   const PluginCall call = Calling("score");
   receiver.carrier.Finish(api()->score(raw(), &request, sink, &score));
   scored.score = RequireFinite(score, plugin_name(), "score", request, problem);

@@ -51,12 +51,12 @@ class Instance {
 
   const Interface* api() const { return api_; }
   Object* raw() const { return raw_; }
-  // As its library is named; the role's where the table is in no library.
+  // The library's name; the role's name for a table outside of any library.
   std::string plugin_name() const { return plugin_->name; }
   const PluginName* plugin() const { return plugin_; }
 
  protected:
-  // To be held while the plugin's function of that name runs: what a crash is blamed on.
+  // Hold the result while the plugin's `function` runs, so that a crash is attributed to it.
   PluginCall Calling(const char* function) const { return PluginCall(plugin_, function); }
 
  private:
@@ -83,7 +83,7 @@ class Policy : public Instance<kgrpo_policy_interface, kgrpo_policy> {
     std::span<const int32_t> prompt;
     uint64_t seed = 0;
   };
-  // Receives the completion of the request of that index, or why there is none. Must not throw.
+  // Receives a request's index and its completion or its error. Must not throw.
   using Done = std::function<void(size_t request, std::optional<Completion> completion, std::exception_ptr error)>;
 
   // Submits requests and returns. `done` is called exactly once for each, from any thread, possibly before this
@@ -91,7 +91,8 @@ class Policy : public Instance<kgrpo_policy_interface, kgrpo_policy> {
   void Submit(std::span<const GenerateRequest> requests, const kgrpo_sampling& sampling, Done done);
   void Cancel();  // [any thread]
 
-  // Submits them and waits for all: completions in the order of the requests. Throws the first failure.
+  // Submits the requests and waits for all of them. Returns completions in the order of the requests, or throws the
+  // first failure.
   std::vector<Completion> Generate(std::span<const GenerateRequest> requests, const kgrpo_sampling& sampling);
 
   // Log-probabilities of the completions' tokens, sequence after sequence, without a gradient; see
@@ -187,17 +188,17 @@ class Evaluator : public Instance<kgrpo_evaluator_interface, kgrpo_evaluator> {
   std::optional<std::string> Report(const Problem& problem, std::string_view source, std::string_view source_name,
                                     const Evaluation& candidate, const Evaluation& baseline) const;
 
-  // What the problem states that every kernel needs, beside what the candidate was counted to do.
+  // The work that the problem states every kernel needs, beside the work counted for the candidate.
   struct BoundComparison {
     std::string text;  // lines for a terminal
     std::string json;  // an object
   };
-  // Whether the evaluator counts at all.
+  // True if the evaluator counts work.
   bool CountsWork() const;
-  // Nothing for a kernel that did not get as far as being counted, and where the evaluator does not count.
+  // Returns nothing for a kernel whose work was not counted, or if the evaluator does not count.
   std::optional<BoundComparison> ExplainBound(const Problem& problem, const Evaluation& candidate) const;
 
-  // Findings that make a problem degenerate; nothing for an evaluator that does not look. [any thread]
+  // Findings that make a problem degenerate; nothing for an evaluator without such checks. [any thread]
   std::optional<std::vector<ProblemFinding>> CheckProblem(const Problem& problem);
 };
 
@@ -232,11 +233,11 @@ class Trainer : public Instance<kgrpo_trainer_interface, kgrpo_trainer> {
   struct Update {
     std::vector<Metric> metrics;                        // of the whole update, as pushed
     std::vector<std::vector<Metric>> optimizer_steps;   // a row an optimiser step, in order
-    std::vector<std::optional<SampleOutcome>> samples;  // one a sample; nothing where the trainer told none
+    std::vector<std::optional<SampleOutcome>> samples;  // one for each sample; nothing where the trainer pushed none
   };
   Update Train(std::span<const kgrpo_sample> samples);
 
-  // `keep_going`: a stream that fails does not end the saving; the caller looks at it afterwards.
+  // With `keep_going` a failed stream does not end the saving; the caller checks the stream afterwards.
   void SaveState(std::ostream& out, bool keep_going = false);
   void LoadState(std::istream& in);
 };

@@ -67,7 +67,7 @@ PluginLibrary::PluginLibrary(const std::filesystem::path& path)
   const auto entry = opened.get<const kgrpo_plugin*()>(KGRPO_PLUGIN_ENTRY);
   plugin_ = entry();
   if (plugin_ == nullptr) throw Error(KGRPO_ERROR_INVALID, KGRPO_PLUGIN_ENTRY " returned NULL");
-  // The size is looked at first: it says whether the rest is there.
+  // Checks the size first: it tells which other members exist.
   if (plugin_->struct_size < KGRPO_PLUGIN_SIZE_1) {
     throw Error(KGRPO_ERROR_INVALID, "its kgrpo_plugin has struct_size " + std::to_string(plugin_->struct_size) +
                                          ", below " + std::to_string(KGRPO_PLUGIN_SIZE_1));

@@ -1,5 +1,6 @@
-// One plugin library: opened, its bootstrap checked, its interface tables handed out. Never unloaded, since libraries
-// that it brought (libtorch) do not survive that. Made by loader.h, and by `plugins validate` in a child process.
+// One plugin library: opened, its bootstrap checked, its interface tables handed out. Never unloaded, because libraries
+// that it depends on (libtorch) do not survive unloading. Made by loader.h, and by `plugins validate` in a child
+// process.
 #ifndef KGRPO_PLUGIN_LIBRARY_H
 #define KGRPO_PLUGIN_LIBRARY_H
 
@@ -30,8 +31,8 @@ class PluginLibrary {
   const kgrpo_plugin& bootstrap() const { return *plugin_; }
 
   bool Plays(Role role) const;
-  // Null where it carries no collective between ranks. No part of a pipeline: the host loads it where several ranks
-  // were started.
+  // The transport's table; null if the library has none. Not a part of a pipeline: the host loads a transport if
+  // several ranks were started.
   const kgrpo_transport_interface* transport() const;
 
   // The table of the role's interface, at least as large as first released. Throws kgrpo::Error, naming what the plugin
@@ -51,7 +52,7 @@ class PluginLibrary {
   const kgrpo_plugin* plugin_ = nullptr;
 };
 
-// How every interface table begins, whatever the role.
+// The common beginning of all interface tables.
 struct InterfacePrefix {
   uint32_t struct_size;
   kgrpo_str (*options_schema)(void);

@@ -84,7 +84,7 @@ const PluginLibrary& PluginLoader::Load(const std::string& plugin) {
       try {
         return Open(path);
       } catch (const Error& error) {
-        // A broken plugin is not passed over for another of its name: which one runs would be a surprise.
+        // A broken plugin is an error: falling back to another one of the same name would hide which one runs.
         throw Error(error.code(), "cannot load the plugin \"" + plugin + "\"; tried" + tried + "\n    " +
                                       path.string() + ": " + error.what());
       }

@@ -27,8 +27,8 @@ class PluginLoader {
   // thread]
   const PluginLibrary& Load(const std::string& plugin);
 
-  // Why the name finds no library: every path tried, and the closest name there is. A folder's file shipped_plugins,
-  // which the build writes, names those that it could hold, one a line: one of them was left out of this build. [main
+  // Returns the error for a name without a library: every path tried, and the closest existing name. The build writes a
+  // file shipped_plugins into a folder, one plugin name a line; a name that is in it was left out of this build. [main
   // thread]
   Error NotFound(const std::string& plugin) const;
 

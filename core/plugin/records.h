@@ -1,8 +1,8 @@
 // Owning copies of what crosses the plugin ABI by value: completions; answers of coders and evaluations are those of
 // kgrpo/support. Used wherever the host keeps a result beyond the call that delivered it (loop/, store/, cli/).
 //
-// FromC copies what a plugin pushed and throws kgrpo::Error when the plugin broke the contract. View structs lend a C
-// struct that points into the owning one: they must not outlive it, nor survive a change to it.
+// FromC copies a pushed struct and throws kgrpo::Error if it breaks the contract. A view's C struct points into the
+// owning struct: it is valid until the owning struct is changed or destroyed.
 #ifndef KGRPO_PLUGIN_RECORDS_H
 #define KGRPO_PLUGIN_RECORDS_H
 
@@ -22,7 +22,7 @@ namespace kgrpo {
 // kgrpo_coder_spending.
 struct CoderSpending {
   double cost = 0;
-  double lost_cost = 0;  // of it: for attempts that gave no answer
+  double lost_cost = 0;  // the part of cost for attempts that gave no answer
 };
 
 // A finished completion.
@@ -48,7 +48,7 @@ struct ChatMessage {
 // How a chat is written; kgrpo_chat_options.
 struct ChatOptions {
   bool add_generation_prompt = true;
-  std::optional<bool> enable_thinking;  // unset: as the template or the policy's options have it
+  std::optional<bool> enable_thinking;  // unset: as set by the template or the policy's options
 };
 
 }  // namespace kgrpo

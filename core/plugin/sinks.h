@@ -17,7 +17,7 @@
 
 namespace kgrpo {
 
-// Carries what a sink's receiver threw past the plugin's frames, through which no exception may pass.
+// Holds an exception of a sink's receiver until the plugin has returned: none may pass through the plugin's frames.
 class Carrier {
  public:
   template <typename Body>
@@ -29,7 +29,7 @@ class Carrier {
       thrown_ = std::current_exception();
     }
   }
-  // To be called once the plugin returned; the receiver's failure comes before the plugin's own.
+  // Call it once the plugin has returned. Throws the receiver's exception, else the plugin's error.
   void Finish(kgrpo_error* error) {
     if (thrown_ == nullptr) return Check(error);
     if (error != nullptr) error->release(error);

@@ -1,5 +1,5 @@
-// A connection to the other ranks of a run, as a C++ object over kgrpo.transport/1. Used by loop/ranks.h; what it
-// offers to plugins is handed on by base/services.h.
+// A connection to the other ranks of a run, as a C++ object over kgrpo.transport/1. Used by loop/ranks.h;
+// base/services.h hands its collective to plugins.
 #ifndef KGRPO_PLUGIN_TRANSPORT_H
 #define KGRPO_PLUGIN_TRANSPORT_H
 

@@ -58,7 +58,7 @@ void RunGroup(const std::string& what, int seconds, CheckOutcome worst, const st
   if (!child.failure.empty()) checks->push_back({running, worst, child.failure});
 }
 
-// Every table is struct_size and then function pointers: those that may be NULL, by index.
+// Returns the indices of the functions that may be NULL. Every table is struct_size and then function pointers.
 std::set<size_t> OptionalFunctions(Role role) {
   const auto index = [](size_t offset) { return offset / sizeof(void*) - 1; };
   switch (role) {
@@ -100,7 +100,7 @@ std::string CheckTable(const PluginLibrary& library, Role role) {
   return CheckFunctions(table, RoleInterfaceSize(role), OptionalFunctions(role));
 }
 
-// A transport plays no role of a pipeline; what it does takes several ranks.
+// A transport has no role in a pipeline, and its calls need several ranks: only its tables are checked.
 std::string CheckTransport(const kgrpo_transport_interface& transport) {
   if (transport.struct_size < KGRPO_TRANSPORT_INTERFACE_SIZE_1)
     Fail("its table has " + std::to_string(transport.struct_size) + " bytes of " +
@@ -184,7 +184,7 @@ std::vector<ContractCheck> ValidatePlugin(const std::filesystem::path& path, con
   RunGroup(
       "loading", options.seconds, CheckOutcome::kFailed, [&](Session& session) { CheckBootstrap(session, path); },
       &checks);
-  // The rest goes through the tables and the schemas: with a broken one there is nothing more to learn.
+  // The remaining checks use the tables and the schemas, so a broken one ends the validation.
   const auto is_sound = [](const ContractCheck& check) {
     return check.outcome != CheckOutcome::kFailed ||
            !(check.name.ends_with("complete") || check.name.ends_with("sound"));

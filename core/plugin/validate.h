@@ -24,7 +24,7 @@ struct ValidateOptions {
   // the defaults alone.
   nlohmann::json options;
   int seconds = 60;          // that a group of checks (one role's calls) may take
-  bool send = false;         // whether a coder that sends requests to a service may be asked for a kernel
+  bool send = false;         // true: a coder that sends requests to a service may be asked for a kernel
   std::string problem = {};  // a problem's folder, for an evaluator to judge its reference; empty: it judges none
 };
 

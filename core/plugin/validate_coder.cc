@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kMostSuggestions = 16;
 
-// A request, and what came of it. Never freed: a plugin that answers twice may do so late.
+// A request and its answer. Never freed: a plugin that answers twice may do so late.
 class Asked {
  public:
   Asked(const std::string& suggestion, uint64_t seed) : suggestion_(suggestion), current_(CorrectKernel(1e-3)) {
@@ -41,7 +41,7 @@ class Asked {
     times_ = 1;
   }
 
-  // Whether the answer is a new kernel. Throws if the answer is wrong or late.
+  // Returns true if the answer is a new kernel. Throws if the answer is wrong or late.
   bool Judge(double seconds) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return times_ > 0; }))

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-// create and destroy of any role: they have the same shape, and stand in the same places.
+// create and destroy of any role: all tables have them with the same form at the same offsets.
 struct Factory {
   uint32_t struct_size;
   kgrpo_str (*options_schema)(void);
@@ -41,7 +41,8 @@ HostServices Services(const Subject& subject) {
   return HostServices(std::move(options));
 }
 
-// The options to create with, defaults filled in; nothing where some have none. Throws what is wrong with those given.
+// Returns the options to create with, defaults filled in; nothing if the defaults alone do not satisfy the schema.
+// Throws the mistakes of options that were given.
 std::optional<std::string> Options(const Subject& subject) {
   size_t roles = 0;
   for (Role role : kRoles) roles += subject.library.Plays(role) ? 1 : 0;
@@ -96,7 +97,7 @@ void CheckCalls(Session& session, const Subject& subject) {
     if (kgrpo_error* error = factory->create(host, Str(*options), &instance)) {
       instance = nullptr;
       const std::string refusal = TakeMessage(error);
-      // Options that its user gave are meant to work; defaults need not, where they lack a model or a device.
+      // Options that the user gave must work; defaults may fail for lack of a model or a device.
       if (!subject.options.options.is_null()) Fail("create refused the options given: " + refusal);
       Skip("create refused: " + refusal);
     }
@@ -160,7 +161,7 @@ void CheckOptionsOfNobody(Session& session, const Subject& subject) {
     session.Check(prefix + "create refuses " + broken.first + " as options", [&]() -> std::string {
       const std::optional<std::string> message = refusal(broken.second);
       if (!message) Warn("create accepted them");
-      return message->starts_with("[json.exception.") ? "" : *message;  // the words of its JSON library help nobody
+      return message->starts_with("[json.exception.") ? "" : *message;  // a JSON library's message helps nobody
     });
   }
   session.Check(prefix + "create refuses options of the wrong type", [&]() -> std::string {

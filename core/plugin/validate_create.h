@@ -21,8 +21,8 @@ struct Subject {
 void CheckCreation(Session& session, const Subject& subject);
 // Every function of the role's interface, with made-up requests.
 void CheckCalls(Session& session, const Subject& subject);
-// Options that do not satisfy the schema: a host never sends them, so a plugin may do what it likes; but one that says
-// what is wrong is easier to use from elsewhere.
+// Calls create with options that do not satisfy the schema. A host never sends them, so any behaviour is allowed; a
+// plugin that reports the mistake is easier to use from other programs.
 void CheckOptionsOfNobody(Session& session, const Subject& subject);
 
 }  // namespace kgrpo::validate

@@ -1,5 +1,5 @@
-// An evaluator says what is in force and what is wrong with a folder. Judging kernels needs a problem of its own kind,
-// which its author names: then the reference is judged, twice and from two threads.
+// An evaluator describes its settings and reports mistakes in a folder. Judging needs a problem in the evaluator's own
+// format, which the author names: then the reference is judged, twice and from two threads.
 #include <kgrpo/sdk/text.h>
 
 #include <cmath>
@@ -47,7 +47,7 @@ void RequireSense(const kgrpo_evaluation& one) {
          Shown(one.seconds_high));
 }
 
-// Calls what pushes one evaluation. Throws its error's message, and where it pushed none or several.
+// Runs a call that pushes one evaluation. Throws the call's error, and an error if it pushed none or several.
 Seen Judged(const std::function<kgrpo_error*(kgrpo_evaluation_sink)>& call) {
   size_t pushed = 0;
   Seen seen;
@@ -63,7 +63,7 @@ Seen Judged(const std::function<kgrpo_error*(kgrpo_evaluation_sink)>& call) {
   return seen;
 }
 
-// An open problem; closed with it.
+// An open problem; the destructor closes it.
 class Opened {
  public:
   Opened(const kgrpo_evaluator_interface& api, kgrpo_evaluator* evaluator, const std::string& folder)
@@ -103,7 +103,7 @@ class Opened {
     receiver.carrier.Finish(nullptr);
     return count;
   }
-  // Of the reference.
+  // Evaluates the reference and compares its counted work with the stated one.
   std::string Bound() const {
     std::optional<Evaluation> candidate;
     kgrpo_evaluate_request request{};

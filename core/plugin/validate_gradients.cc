@@ -32,7 +32,7 @@ std::optional<double> SquaredGradients(const kgrpo_policy_interface& api, kgrpo_
   return sum;
 }
 
-// What a forward and a backward pass over the completion leave.
+// Results of a forward and a backward pass over the completion.
 struct Passed {
   std::vector<float> logprobs, entropies;
   std::optional<double> squares;  // of the gradients
@@ -62,14 +62,14 @@ Passed Pass(const kgrpo_policy_interface& api, kgrpo_policy* policy, const std::
   return passed;
 }
 
-// What backward_in_pieces tells of, as it is at that moment.
+// The pieces that backward_in_pieces pushes, copied when they are pushed.
 class ToldPieces {
  public:
   kgrpo_gradient_sink sink() {
     return {this, [](void* self, const kgrpo_tensor* piece) { static_cast<ToldPieces*>(self)->Add(*piece); }};
   }
 
-  // Fails where an element was told twice, or has changed since. Returns how many were told.
+  // Fails if an element was pushed twice or has changed since. Returns the number of elements pushed.
   size_t Check() const {
     size_t told = 0;
     const float* end = nullptr;

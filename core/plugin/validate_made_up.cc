@@ -55,7 +55,7 @@ const kgrpo_problem_info& MadeUpProblem() {
 }
 
 kgrpo_evaluation CorrectKernel(double seconds) {
-  // Lent by the evaluations that are returned, so they must live as long as the process.
+  // The returned evaluations borrow these, so they must live as long as the process.
   static std::map<double, std::vector<kgrpo_metric>> metrics;
   static const kgrpo_remark remark = {KGRPO_LITERAL("Memory"), KGRPO_LITERAL("bound by"), KGRPO_LITERAL("DRAM"), 0, 0};
   std::vector<kgrpo_metric>& own = metrics[seconds];

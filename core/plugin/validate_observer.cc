@@ -45,7 +45,7 @@ void CheckObserver(Session& session, const kgrpo_observer_interface& api, kgrpo_
     round.evaluation = kernel ? &faster : nullptr;
     round.reward = kernel ? 1 : -0.5;
     round.speedup = kernel ? 2 : 0;
-    round.returned = round.advantage = kernel ? 1 : std::nan("");  // what a trainer may leave untold
+    round.returned = round.advantage = kernel ? 1 : std::nan("");  // NaN: a trainer may push no outcome
     check(kernel ? "round" : "round without a kernel", api.round != nullptr,
           [&] { return api.round(observer, &round); });
   }

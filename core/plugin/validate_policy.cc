@@ -1,4 +1,5 @@
-// A policy writes the same completion from call to call, ends each request once, and its parameters are what it says.
+// A policy writes the same completion from call to call, ends each request once, and describes its parameters
+// correctly.
 #include <kgrpo/sdk/text.h>
 
 #include <chrono>
@@ -25,7 +26,7 @@ std::vector<int32_t> Encode(const kgrpo_policy_interface& api, const kgrpo_polic
   return CollectTokens([&](kgrpo_token_sink sink) { return api.encode(policy, Str(text), sink); });
 }
 
-// A request in flight, and what came of it. Never freed: a policy that ends it twice may do so late.
+// A request in flight and its outcome. Never freed: a policy that ends it twice may do so late.
 struct AskedCompletion {
   std::mutex mutex;
   std::condition_variable changed;
@@ -77,7 +78,7 @@ class Batch {
 
   const std::string& refusal() const { return refusal_; }  // empty: accepted
 
-  // Waits for request `i`; throws what was wrong with how it ended.
+  // Waits for request `i`; throws if the request ended wrongly.
   Completion Take(size_t i) {
     AskedCompletion& asked = *asked_[i];
     std::unique_lock lock(asked.mutex);
@@ -87,7 +88,7 @@ class Batch {
     if (!asked.mistake.empty()) Fail(asked.mistake);
     return asked.completion;
   }
-  // Waits for all, however they end; how many times each was ended.
+  // Waits until all have ended, in whatever way; returns how many times each was ended.
   std::vector<int> Times() {
     std::vector<int> times;
     for (AskedCompletion* asked : asked_) {

@@ -13,7 +13,7 @@
 namespace kgrpo::validate {
 namespace {
 
-// A NaN that no computation makes: what an output holds before the call.
+// A NaN with bits that no computation yields: it marks an output that the call has not set.
 double Unset() {
   const uint64_t bits = 0x7ff8'6b67'7270'6f00;
   double value = 0;
@@ -28,14 +28,14 @@ bool IsUnset(double value) {
 struct Said {
   std::optional<double> score;
   std::string refusal;
-  bool broken = false;  // it does not refuse the request: something of its own has failed
+  bool broken = false;  // the error is a failure of the reward, not a refusal of the request
   bool operator==(const Said&) const = default;
 };
 std::string TextOf(const Said& said) {
   return said.score ? Shown(*said.score) : "refused: " + said.refusal;
 }
 
-// Checks what a call of score or idle gave.
+// Checks the result of a call of score or idle.
 Said Read(kgrpo_error* error, double score, const char* what) {
   if (error != nullptr) {
     const bool broken = error->code == KGRPO_ERROR_UNAVAILABLE || error->code == KGRPO_ERROR_INTERNAL;
@@ -76,7 +76,7 @@ Said Idle(const kgrpo_reward_interface& api, const kgrpo_reward* reward, const k
 template <typename Call>
 std::string CallPure(Call call) {
   const Said first = call();
-  // The requests are ordinary ones; a refusal ends a run.
+  // The requests are ordinary, so a failure here would end a run.
   if (first.broken) Fail("it failed: " + first.refusal);
   if (!first.refusal.empty()) Warn("it refused: " + first.refusal);
   const auto again = [&] {

@@ -24,8 +24,8 @@ class Session {
  public:
   explicit Session(const std::function<void(const std::string&)>& write) : write_(write) {}
 
-  // `body` returns what was seen, or calls one of the above. Output on the standard output fails the check: results of
-  // the host stand there.
+  // `body` returns a remark, or calls one of the functions above. Writing to standard output fails the check: the host
+  // writes its results there.
   void Check(const std::string& name, const std::function<std::string()>& body);
 
  private:

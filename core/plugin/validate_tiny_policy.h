@@ -23,7 +23,7 @@ class TinyPolicy {
 
   // All parameters, one after the other.
   std::vector<float> Values() const;
-  // As the policy itself sees the current parameters: what rollouts record.
+  // Log-probabilities under the current parameters, as rollouts record them.
   std::vector<float> LogProbabilities(const kgrpo_sequence& sequence, double temperature) const;
 
  private:

@@ -24,7 +24,7 @@ constexpr const char* kSetAside = ".set_aside";
 constexpr int kFormat = 1;                          // of state.json
 constexpr const char* kOwnDigest = "state_sha256";  // of state.json without this key
 
-// state.json: where the run stood, and the checkpoint's files as they were written, by their paths below it.
+// state.json: the run's position, and the checkpoint's files as they were written, by their paths below it.
 struct Contents {
   CheckpointState state;
   std::map<std::string, uint64_t> bytes;
@@ -55,7 +55,8 @@ Contents ReadContents(const fs::path& checkpoint) {
   }
 }
 
-// Not damaged: of another version, or not to be read now (rights, too many open files, a file system that is away).
+// False for a checkpoint of another version, or one that cannot be read now (rights, too many open files, a file system
+// that is away).
 bool IsDamage(const Error& error) {
   return error.code() != KGRPO_ERROR_UNSUPPORTED && error.code() != KGRPO_ERROR_UNAVAILABLE;
 }
@@ -110,7 +111,7 @@ void Checkpoints::Write(const CheckpointState& state, const std::function<void(c
       {"format", kFormat}, {"step", state.step}, {"stage", state.stage}, {"stage_steps", state.stage_steps}};
   json["reward_mean"] = state.reward_mean ? nlohmann::ordered_json(*state.reward_mean) : nlohmann::ordered_json();
   const auto sizes = FileSizes(partial);
-  json["files"] = sizes;  // in bytes, so that a file that was cut off later is named as such
+  json["files"] = sizes;  // in bytes, so that a file that was cut off later is reported
   json["sha256"] = Digests(partial, sizes);
   json[kOwnDigest] = Sha256(DumpJson(json));
   WriteFileAtomically(partial / "state.json", DumpJson(json, 2) + "\n");

@@ -21,7 +21,7 @@ struct CheckpointState {
   uint64_t step = 0;                  // steps done
   uint64_t stage = 0;                 // index of the stage that the next step belongs to, unless this one is done
   uint64_t stage_steps = 0;           // of that stage, done
-  std::optional<double> reward_mean;  // of the step's rollouts: what "best" is judged by
+  std::optional<double> reward_mean;  // of the step's rollouts; the best checkpoint has the highest
 };
 
 class Checkpoints {
@@ -43,10 +43,10 @@ class Checkpoints {
   void SetAside(uint64_t step);
   // The steps of all checkpoints in order, whether they can be read or not.
   std::vector<uint64_t> Steps() const;
-  // The steps of those without damage, in order. Reads the files of all of them that are below `before`.
+  // The steps of the undamaged checkpoints below `before`, in order. Reads all of their files.
   std::vector<uint64_t> WholeSteps(uint64_t before = std::numeric_limits<uint64_t>::max()) const;
 
-  // Of those whose state.json can be read.
+  // The last checkpoint whose state.json can be read.
   std::optional<CheckpointState> Last() const;
   std::optional<CheckpointState> Best() const;  // by reward_mean
   std::vector<CheckpointState> List() const;    // by step

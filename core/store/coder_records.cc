@@ -1,4 +1,4 @@
-// RunDatabase: the rounds that trajectories were dropped in, and what the coder did and cost in all.
+// RunDatabase: the rounds in which trajectories were dropped, and the totals of the coder's work and cost.
 #include "store/database.h"
 
 namespace kgrpo {
@@ -50,7 +50,7 @@ std::optional<RoundRecord> RunDatabase::ReadFailedRound(Purpose purpose, uint64_
 }
 
 CoderTotals RunDatabase::ReadCoderTotals(uint64_t up_to_step) {
-  // Demonstrations stand under the first step of their stage and are collected before it.
+  // Demonstrations are stored under the first step of their stage, but are collected before it.
   Statement select(database_,
                    "SELECT count(*), total(coder_outcome > 2), total(tokens), total(coder_cost) FROM ("
                    "SELECT purpose, step, coder_outcome, coder_prompt_tokens + coder_completion_tokens AS tokens, "

@@ -50,7 +50,7 @@ RunDatabase::RunDatabase(const std::filesystem::path& path, FaultPoints faults)
 
 void RunDatabase::SetFinished(double time) {
   Set("finished", std::to_string(time));
-  // Refused while somebody reads: then the file stays in WAL mode, which is no failure.
+  // Fails while another connection reads: the file then stays in WAL mode, which is no failure.
   sqlite3_exec(database_.raw(), "PRAGMA journal_mode = DELETE", nullptr, nullptr, nullptr);
 }
 

@@ -35,8 +35,8 @@ struct StepSummary {
 // Totals of the coder's work in a run: training, demonstrations and held-out episodes.
 struct CoderTotals {
   uint64_t answers = 0;
-  uint64_t errors = 0;  // of them, those that gave no kernel for a fault of the coder's own
-  uint64_t reused = 0;  // of them, those that came from a recording or a cache
+  uint64_t errors = 0;  // answers without a kernel through a fault of the coder's own
+  uint64_t reused = 0;  // answers from a recording or a cache
   uint64_t tokens = 0;
   double cost = 0;  // US dollars
 };
@@ -54,10 +54,10 @@ struct RunProgress {
   bool is_empty = false;    // it has no tables: a run that was killed before it made them, or a file that was emptied
   uint64_t steps = 0;
   bool finished = false;
-  double coder_cost = 0;  // US dollars; of a run that was killed, of those steps alone; 0 where none is known
+  double coder_cost = 0;  // US dollars; for a killed run only of those steps; 0 if unknown
 };
 
-// Reads it and changes nothing, whatever the file is. Throws KGRPO_ERROR_UNAVAILABLE where it cannot be read.
+// Reads the progress without changing the file, whatever it is. Throws KGRPO_ERROR_UNAVAILABLE if it cannot be read.
 RunProgress ReadProgress(const std::filesystem::path& path);
 
 // One thread at a time.
@@ -66,27 +66,27 @@ class RunDatabase {
   // Opens the file, and makes it and its tables where it is new. A file of another schema is KGRPO_ERROR_UNSUPPORTED.
   explicit RunDatabase(const std::filesystem::path& path, FaultPoints faults = {});
 
-  // To be read alone: the file must be there, and stays as it is. One of an earlier time may lack tables that a call
-  // reads: KGRPO_ERROR_UNAVAILABLE then.
+  // Opens an existing file for reading only. A file of an earlier version may lack tables: a call that reads one then
+  // throws KGRPO_ERROR_UNAVAILABLE.
   static RunDatabase ToRead(const std::filesystem::path& path);
 
-  // Named texts about the run: "resolved_yaml", "evaluator", "finished", "coder_cost".
-  // Records that the run is through at `time` (seconds since 1970), and leaves one plain file, which can be read where
+  // Records that the run finished at `time` (seconds since 1970) and leaves one plain file, which can be read where
   // nothing can be written.
   void SetFinished(double time);
+  // Named texts about the run: "resolved_yaml", "evaluator", "finished", "coder_cost".
   void Set(const std::string& key, const std::string& value);
   std::optional<std::string> Get(const std::string& key);
 
   void WriteProblems(Purpose purpose, const std::vector<ProblemRecord>& problems);
   std::vector<std::string> ReadProblemNames(Purpose purpose);  // by index
 
-  // Replaces whatever is there of the step, and notes which kernels were judged again at its end.
+  // Replaces everything that is recorded of the step, and notes which kernels were judged again at its end.
   void WriteStep(const StepRecord& step, const JudgedKernels& judged);
   // Replaces the step's training rounds alone, with its row where that is missing.
   void WriteTraining(const StepRecord& step);
-  // Adds a figure that is known only now to a step that is there.
+  // Adds a metric that became known only after its step was written.
   void AddMetric(uint64_t step, const Metric& metric);
-  // Adds what was judged since the step was written.
+  // Adds the kernels that were judged since the step was written.
   void WriteJudged(uint64_t step, const JudgedKernels& judged);
   // Replaces the demonstrations of the stage that begins with that step.
   void WriteDemonstrations(uint64_t first_step, const std::vector<TrajectoryRecord>& trajectories);
@@ -95,17 +95,17 @@ class RunDatabase {
 
   // The best kernel of each problem, by its name, as judged up to the end of that step.
   std::map<std::string, BestKernel> ReadBest(uint64_t up_to_step);
-  // The kernels that did not stand up to then: (problem, source).
+  // The kernels refuted by the end of that step: (problem, source).
   std::set<std::pair<std::string, std::string>> ReadRefuted(uint64_t up_to_step);
-  // The last step up to that one at whose end everything that waited was judged; 0: none.
+  // The last step up to that one at whose end no kernel was left to judge; 0: none.
   uint64_t LastJudging(uint64_t up_to_step);
 
   // Problems of the trajectories that were trained on, demonstrations included.
   std::set<std::string> DrawnProblems();
 
-  // Totals of all steps up to that one, and of the work before the step that follows it.
+  // Totals of all steps up to that one, and of demonstrations that were collected before the next step.
   CoderTotals ReadCoderTotals(uint64_t up_to_step);
-  // Its faults in all steps, by outcome and message; those of CoderTotals::errors.
+  // The coder's faults in all steps, by outcome and message, as CoderTotals::errors counts them.
   std::vector<CoderFaultCount> ReadCoderFaults();
 
   std::vector<StepSummary> Steps();

@@ -1,4 +1,4 @@
-// RunDatabase: what a run that goes on, its summary and the tests read.
+// RunDatabase: the reads for a resumed run, the run's summary and the tests.
 #include "store/database.h"
 #include "store/json.h"
 #include "store/schema.h"
@@ -20,8 +20,8 @@ RunProgress ReadProgress(const std::filesystem::path& path) {
       !database.HasTable("metrics")) {
     return {.is_foreign = true};
   }
-  // The steps' metrics hold what ReadCoderTotals adds up, and what a coder has told beyond; a run that was stopped has
-  // kept what its last step had cost.
+  // coder/cost_total has the sums of ReadCoderTotals and the spending that the coder reported beyond them. A stopped
+  // run has stored the cost of its last step under the key coder_cost.
   Statement cost(database,
                  "SELECT max(coalesce((SELECT max(value) FROM metrics WHERE name = 'coder/cost_total'), 0), "
                  "coalesce((SELECT CAST(value AS REAL) FROM run WHERE key = 'coder_cost'), 0))");
@@ -147,7 +147,7 @@ std::map<std::string, BestKernel> RunDatabase::ReadBest(uint64_t up_to_step) {
     kernel.evaluation = EvaluationFromJson(nlohmann::ordered_json::parse(select.Text(6)));
     kernel.baseline = EvaluationFromJson(nlohmann::ordered_json::parse(select.Text(7)));
     kernel.suggestions = nlohmann::ordered_json::parse(select.Text(8)).get<std::vector<std::string>>();
-    best[kernel.problem] = std::move(kernel);  // a later one is better: that is why it was written
+    best[kernel.problem] = std::move(kernel);  // only improvements are recorded, so a later kernel is better
   }
   return best;
 }

@@ -18,7 +18,7 @@ void WriteBestKernel(const std::filesystem::path& directory, const BestKernel& k
                                      {"suggestions", kernel.suggestions},
                                      {"evaluation", EvaluationToJson(kernel.evaluation)},
                                      {"baseline", EvaluationToJson(kernel.baseline)}};
-  // The evidence names the source's hash: whoever finds the two apart (a machine that died in between) can tell.
+  // evidence.json holds the source's hash: a reader can detect that the machine died between the two writes.
   WriteFileAtomically(folder / "best.cu", kernel.source);
   WriteFileAtomically(folder / "evidence.json", DumpJson(evidence, 2) + "\n");
 }

@@ -14,12 +14,12 @@ std::string RunsWithin(const std::filesystem::path& folder);
 // A sentence for a folder without a run: RunsWithin, or that there is no such folder, or that it holds no run.
 std::string WhyNoRun(const std::filesystem::path& folder);
 
-// Why nothing can be read of the run in the folder, and what to do: its run.sqlite is empty, or was written by another
-// program or another version of this one. Empty where it can be read. Throws KGRPO_ERROR_UNAVAILABLE where the file is
+// Returns why the run in the folder cannot be read, and what to do: its run.sqlite is empty, or was written by another
+// program or another version of this one. Empty if it can be read. Throws KGRPO_ERROR_UNAVAILABLE if the file is
 // damaged.
 std::string WhyNoRecord(const std::filesystem::path& folder);
 
-// KGRPO_ERROR_INVALID with that reason.
+// Throws KGRPO_ERROR_INVALID with that reason, if there is one.
 void RequireRecord(const std::filesystem::path& folder);
 
 // True if the folder holds a checkpoint, and so had steps that were recorded.

@@ -27,7 +27,7 @@ struct RoundRecord {
   std::vector<ChatMessage> messages;  // the prompt
   std::vector<int32_t> prompt_ids;    // empty where no policy was asked
   std::vector<int32_t> completion_ids;
-  std::vector<float> logprobs;  // of completion_ids; empty where nobody sampled them
+  std::vector<float> logprobs;  // of completion_ids; empty if they were not sampled
   bool truncated = false;       // the completion ended for its length
   std::string suggestion;
   std::string code_a, code_b;  // the state that the round started from
@@ -41,7 +41,7 @@ struct RoundRecord {
   double reward = 0;
   double idle_reward = 0;
   std::vector<Metric> reward_parts;
-  std::optional<Trainer::SampleOutcome> outcome;  // what the trainer made of the sample, where it told
+  std::optional<Trainer::SampleOutcome> outcome;  // the trainer's return and advantage, if it pushed them
 };
 
 struct TrajectoryRecord {
@@ -54,7 +54,7 @@ struct TrajectoryRecord {
   uint32_t rounds = 0;  // as planned
   std::vector<RoundRecord> rounds_done;
   std::string dropped;                      // why the rest of the trajectory is missing; empty when it is complete
-  std::optional<RoundRecord> failed_round;  // the one that it was dropped in: what was asked, and what came of it
+  std::optional<RoundRecord> failed_round;  // the round in which it was dropped: its request and its answer
 };
 
 struct StepRecord {
@@ -84,9 +84,9 @@ struct BestKernel {
 
 // Results of judging kernels again at the end of a step.
 struct JudgedKernels {
-  bool complete = false;         // everything that waited was judged: a resumed run has nothing to judge from before
-  std::vector<BestKernel> best;  // that are the best of their problem now
-  std::vector<std::pair<std::string, std::string>> refuted;  // (problem, source): did not stand
+  bool complete = false;         // no kernel was left to judge: a resumed run has none to judge from earlier steps
+  std::vector<BestKernel> best;  // those that are the best of their problem now
+  std::vector<std::pair<std::string, std::string>> refuted;  // (problem, source): failed the second judging
 };
 
 }  // namespace kgrpo

@@ -18,8 +18,8 @@ std::string RolloutLines(const StepRecord& step);
 // Writes the step's file, whole or not at all; nothing for a step without rollouts.
 void WriteRollouts(const std::filesystem::path& directory, const StepRecord& step);
 
-// The step that such a file tells of, without what it does not hold: metrics, costs, the parts of rewards. None where
-// the file is no such file.
+// Reads the step of such a file, which lacks metrics, costs and the parts of rewards. Returns nothing if the file is of
+// another kind.
 std::optional<StepRecord> ReadRollouts(const std::filesystem::path& file);
 
 }  // namespace kgrpo

@@ -71,7 +71,7 @@ bool IsOurs(const std::string& name) {
   return name.find("tfevents") != std::string::npos;
 }
 
-// The lock of a folder for this process, which the kernel releases when it dies, however it dies.
+// Takes the folder's lock for this process. The kernel releases it when the process dies, however it dies.
 int LockFolder(const fs::path& path) {
   const fs::path file = path / "run.lock";
   const int lock = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -81,8 +81,8 @@ int LockFolder(const fs::path& path) {
   throw Error(KGRPO_ERROR_UNAVAILABLE, "another process is running in " + path.string() + ": wait for it or stop it");
 }
 
-// Why no folder can be made in `there`; empty where one can. It is tried: permissions do not tell of /proc, of a
-// read-only or of a full file system.
+// Returns why no folder can be made in `there`; empty if one can. It makes one, because permissions do not show /proc,
+// a read-only or a full file system.
 std::string WhyNoFolderIn(const fs::path& there) {
   std::string trial = (there / ".kgrpo-XXXXXX").string();
   if (mkdtemp(trial.data()) == nullptr)
@@ -91,7 +91,7 @@ std::string WhyNoFolderIn(const fs::path& there) {
   return "";
 }
 
-// Why nothing can be written to the folder, or to the one that it is to be made in; empty where it can.
+// Returns why nothing can be written to the folder, or to the one that it is to be made in; empty if it can.
 std::string WhyNotWritable(const fs::path& path) {
   std::error_code error;
   fs::path there = fs::absolute(path);
@@ -100,14 +100,14 @@ std::string WhyNotWritable(const fs::path& path) {
     there = there.parent_path();
   }
   if (!fs::is_directory(there, error)) {
-    // IsEmptyOrAbsent tells of the folder itself.
+    // IsEmptyOrAbsent reports on the folder itself.
     return there == fs::absolute(path) ? "" : there.string() + " is a file";
   }
   if (access(there.c_str(), W_OK | X_OK) != 0) return there.string() + ": " + std::strerror(errno);
   return there == fs::absolute(path) ? "" : WhyNoFolderIn(there);
 }
 
-// Whether another process holds the folder's lock. Touches nothing.
+// True if another process holds the folder's lock. Changes nothing.
 bool IsLocked(const fs::path& path) {
   const int lock = open((path / "run.lock").c_str(), O_RDONLY | O_CLOEXEC);
   if (lock < 0) return false;
@@ -222,7 +222,7 @@ RunFolderClaim::~RunFolderClaim() {
   try {
     PutBackEarlierArtifacts(path_);
   } catch (const std::exception&) {
-    // They stay aside; whoever opens the folder next puts them back.
+    // The artifacts stay aside; the next process that opens the folder puts them back.
   }
   close(lock_);
 }
@@ -244,7 +244,7 @@ RunFolder RunFolder::Create(const fs::path& path, const std::string& resolved_ya
   std::vector<fs::path> old;
   for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
     const std::string name = entry.path().filename().string();
-    // The plugins of the new run have their artifact folders already: they are made before.
+    // The plugins of the new run have their artifact folders already, because they are made before the run's folder.
     if (IsOurs(name) && name != "run.lock" && name != "artifacts" && name != kEarlierArtifacts)
       old.push_back(entry.path());
   }

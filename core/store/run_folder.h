@@ -8,8 +8,8 @@
 
 namespace kgrpo {
 
-// A new run's claim on the folder of the run that it replaces: the artifacts of that one's plugins are set aside, so
-// that the new run's plugins, which are made before the run is, find nothing of theirs. They come back when the claim
+// A new run's claim on the folder of the run that it replaces. It sets the artifacts of the earlier run's plugins
+// aside, because the new run's plugins are made before the run and must not find them. They are put back if the claim
 // ends and no run was created. Declare it before the plugins' instances.
 class RunFolderClaim {
  public:
@@ -27,26 +27,28 @@ class RunFolderClaim {
 
 class RunFolder {
  public:
-  // Why a new run may not use the folder: what is there, what of the configuration differs from that run's, and what to
-  // do. "" when it may: it is absent or empty, or holds what is left of a run that failed before its first step.
+  // Returns why a new run may not use the folder: its contents, the differences from that run's configuration, and what
+  // to do. "" if the run may: the folder is absent or empty, or holds what is left of a run that failed before its
+  // first step.
   static std::string Refusal(const std::filesystem::path& path, const std::string& resolved_yaml);
 
-  // Of a folder that a new run may use: what becomes of the run that ended in it before its first step was done. ""
-  // where there was none. For a user; asked before plugins are made, which write there.
+  // For a folder that a new run may use: tells the user what happens to a run that ended in it before its first step
+  // was done; "" if there was none. Call it before plugins are made, because plugins write there.
   static std::string Leftover(const std::filesystem::path& path);
 
-  // Names paid work that --overwrite deletes there, and its cost where that is known. "" where there is
-  // nothing of the kind. For a user; asked before plugins are made.
+  // Names for the user the paid work that --overwrite deletes there, and its cost if that is known; "" if there is
+  // none. Call it before plugins are made.
   static std::string PaidFor(const std::filesystem::path& path);
 
-  // A folder for a new run, or KGRPO_ERROR_INVALID with the refusal. With `overwrite` an earlier run's files (and no
-  // others) are deleted instead, and in any case what `claim` has set aside. Plugins are made and problems opened
-  // first, so that a pipeline that cannot start deletes nothing; so artifacts/ itself stays.
+  // Returns a folder for a new run, or throws KGRPO_ERROR_INVALID with the refusal. With `overwrite` it deletes an
+  // earlier run's files (and no others) instead. In any case it deletes what `claim` has set aside. Plugins are made
+  // and problems opened before this call, so that a pipeline that cannot start deletes nothing; therefore artifacts/
+  // itself stays.
   static RunFolder Create(const std::filesystem::path& path, const std::string& resolved_yaml, bool overwrite,
                           RunFolderClaim* claim = nullptr);
 
-  // The folder of a run that is to go on. KGRPO_ERROR_NOT_FOUND when there is no run in it. Artifacts that a claim set
-  // aside and, killed, never put back are put back.
+  // Opens the folder of a run to resume. Throws KGRPO_ERROR_NOT_FOUND if it holds no run. Puts back artifacts that a
+  // killed claim left aside.
   static RunFolder Open(const std::filesystem::path& path);
 
   ~RunFolder();
@@ -55,7 +57,7 @@ class RunFolder {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path resolved_yaml() const { return ResolvedYamlOf(path_); }
-  // Of a folder that another process has opened.
+  // For a folder that another process has opened.
   static std::filesystem::path ResolvedYamlOf(const std::filesystem::path& path) { return path / "resolved.yaml"; }
   std::filesystem::path run_json() const { return path_ / "run.json"; }
   std::filesystem::path database() const { return path_ / "run.sqlite"; }

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// Tables in the order in which their loss is told.
+// Tables in the order in which their loss is reported.
 constexpr const char* kTables[] = {"run",
                                    "sources",
                                    "problems",
@@ -40,7 +40,7 @@ constexpr const char* kTables[] = {"run",
                                    "reused_answers",
                                    "sample_outcomes"};
 
-// SQLite's own interface, since a failure to read is what is looked for, and no error.
+// SQLite's own interface, because a failed read is an expected result here and no error.
 using RawStatement = std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)>;
 RawStatement Prepare(sqlite3* database, const std::string& sql) {
   sqlite3_stmt* statement = nullptr;
@@ -66,7 +66,7 @@ TableForm FormOf(sqlite3* database, const std::string& table) {
   return form;
 }
 
-// Copies the rows that the statement gives until its end, or until one cannot be read. Returns whether the end came.
+// Copies the rows that the statement gives until its end, or until one cannot be read. Returns true at the end.
 bool CopyRows(sqlite3_stmt* select, sqlite3_stmt* insert, Database& to, int columns) {
   if (select == nullptr || insert == nullptr) return false;
   int result = 0;
@@ -74,14 +74,14 @@ bool CopyRows(sqlite3_stmt* select, sqlite3_stmt* insert, Database& to, int colu
     for (int i = 0; i < columns; ++i) sqlite3_bind_value(insert, i + 1, sqlite3_column_value(select, i));
     const int taken = sqlite3_step(insert);
     sqlite3_reset(insert);
-    // A row that the new table does not take was damaged. Anything else is a fault of the new table, as a full disk.
+    // A row that the new table rejects was damaged. Any other failure is one of the new table, such as a full disk.
     if (taken != SQLITE_DONE && taken != SQLITE_CONSTRAINT && taken != SQLITE_MISMATCH)
       to.Fail("copying what can be read");
   }
   return result == SQLITE_DONE;
 }
 
-// Copies what can be read of a table. Returns whether that is all of it.
+// Copies the readable rows of a table. Returns true if the table was read to its end.
 bool CopyTable(Database& from, Database& to, const std::string& table) {
   const TableForm form = FormOf(to.raw(), table);
   std::string places;
@@ -96,7 +96,7 @@ bool CopyTable(Database& from, Database& to, const std::string& table) {
   return whole;
 }
 
-// -1 where the question has no answer.
+// Returns the integer that the query selects; -1 if the query fails or has no row.
 int64_t Number(sqlite3* database, const std::string& question) {
   const RawStatement statement = Prepare(database, question);
   return statement && sqlite3_step(statement.get()) == SQLITE_ROW ? sqlite3_column_int64(statement.get(), 0) : -1;
@@ -122,7 +122,7 @@ std::string Counted(uint64_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-// Whether the step's rounds in the database equal those in its file. A page lost within a long text may give no error.
+// True if the step's rounds in the database equal those in its file. A page lost within a long text may give no error.
 bool HoldsStep(RunDatabase& database, sqlite3* raw, const StepRecord& file) {
   if (Number(raw, "SELECT count(*) FROM steps WHERE step = " + std::to_string(file.step)) != 1) return false;
   try {
@@ -144,7 +144,7 @@ bool HoldsStep(RunDatabase& database, sqlite3* raw, const StepRecord& file) {
   }
 }
 
-// Rounds of training that the database lacks are written anew from their step's file. Returns of how many steps.
+// Rewrites rounds of training that the database lacks from their step's file. Returns the number of steps.
 uint64_t AddRollouts(RunDatabase& database, sqlite3* raw, const fs::path& run) {
   uint64_t added = 0;
   std::error_code code;
@@ -159,7 +159,7 @@ uint64_t AddRollouts(RunDatabase& database, sqlite3* raw, const fs::path& run) {
   return added;
 }
 
-// Metrics of steps that have none. Returns of how many steps.
+// Adds metrics to steps that have none. Returns the number of steps.
 uint64_t AddMetrics(RunDatabase& database, sqlite3* raw, const std::map<uint64_t, std::vector<Metric>>& metrics) {
   uint64_t added = 0;
   for (const auto& [step, values] : metrics) {

@@ -15,7 +15,7 @@ namespace kgrpo {
 // file.
 bool IsDamaged(const std::filesystem::path& database);
 
-// A database of its own with what could be read, in a temporary folder that goes with this object.
+// A database of its own with the rows that could be read, in a temporary folder that the destructor removes.
 class SalvagedRun {
  public:
   // Reads run.sqlite of the run's folder, row by row from both ends of each table. Steps whose rounds or metrics are
@@ -23,7 +23,7 @@ class SalvagedRun {
   explicit SalvagedRun(const std::filesystem::path& run);
 
   const std::filesystem::path& database() const { return database_; }
-  // The losses, and the source of the replacement, in a sentence.
+  // Returns the losses and the source of the replacement, in a sentence.
   const std::string& summary() const { return summary_; }
 
  private:

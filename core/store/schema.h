@@ -7,8 +7,8 @@ namespace kgrpo {
 inline constexpr int kSchemaVersion = 2;
 
 // `purpose` is "train", "demonstration" or "heldout"; trajectories and rounds count from 0, steps from 1. Token ids are
-// little-endian int32, log-probabilities float32. A sample's outcome is what the trainer made of a round of training.
-// code_a, code_b, code_c are hashes in `sources`.
+// little-endian int32, log-probabilities float32. A sample's outcome is the trainer's return and advantage for a round
+// of training. code_a, code_b, code_c are hashes in `sources`.
 inline constexpr const char* kSchema = R"sql(
 CREATE TABLE run(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 

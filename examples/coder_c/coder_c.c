@@ -31,8 +31,7 @@ static kgrpo_error* out_of_memory(const kgrpo_host* host) {
   return functions_of(host)->make_error(host->context, KGRPO_ERROR_INTERNAL, KGRPO_LITERAL("out of memory"));
 }
 
-/* Makes an instance, or returns why not. An error goes to whoever called us, who releases it. *out is written on
- * success only. */
+/* Makes an instance, or returns an error, which the caller releases. *out is written on success only. */
 static kgrpo_error* create(const kgrpo_host* host, kgrpo_str options, kgrpo_coder** out) {
   int64_t threads = 0;
   kgrpo_error* error = functions_of(host)->option_integer(host->context, options, KGRPO_LITERAL("threads"), &threads);
@@ -50,7 +49,8 @@ static void destroy(kgrpo_coder* self) {
   free(self);
 }
 
-/* Where `word` begins in `text` from `at` on; text.size where it doesn't. Texts of the ABI do not end in a zero. */
+/* Returns where `word` begins in `text` from `at` on; text.size if it does not. Texts of the ABI do not end in a
+ * zero. */
 static size_t find(kgrpo_str text, size_t at, const char* word) {
   const size_t size = strlen(word);
   for (; at + size <= text.size; ++at) {
@@ -81,8 +81,8 @@ static char* with_bounds(const kgrpo_coder* self, kgrpo_str code, size_t* size) 
   return made;
 }
 
-/* What was accepted is answered exactly once. A coder that waits for a service answers later, from a thread of its own;
- * one that is as quick as this answers at once. Called from several threads at once. */
+/* An accepted request is answered exactly once. A coder that waits for a service answers later, from a thread of its
+ * own; one that is as quick as this answers at once. Called from several threads at once. */
 static kgrpo_error* implement(kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_coder_done done) {
   kgrpo_coder_answer answer = {0};
   char* source = NULL;

@@ -70,7 +70,7 @@ static kgrpo_str text_of(const char* text) {
   return (kgrpo_str){text, strlen(text)};
 }
 
-/* An error for the caller: `what`, and what the system says of it unless empty. */
+/* An error for the caller: `what`, and the system's reason `why` unless it is empty. */
 static kgrpo_error* fail(const kgrpo_evaluator* self, uint32_t code, const char* what, const char* why) {
   char message[2600];
   snprintf(message, sizeof message, "%s%s%s", what, *why != 0 ? ": " : "", why);
@@ -85,7 +85,7 @@ static void join(char* path, const char* folder, const char* name) {
   snprintf(path, PATH_SIZE, "%s/%s", folder, name);
 }
 
-/* Whether the whole text was written. */
+/* Returns nonzero if the whole text was written. */
 static int write_file(const char* folder, const char* name, kgrpo_str text) {
   char path[PATH_SIZE];
   join(path, folder, name);
@@ -163,14 +163,14 @@ static outcome run(char* const arguments[], const char* folder, const char* outp
     execvp(arguments[0], arguments);
     _exit(127);
   }
-  setpgid(child, child); /* whoever is first */
+  setpgid(child, child); /* parent and child both call it: either may run first */
   int status = 0, timed_out = 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
     timed_out = now() >= end;
     if (timed_out) break;
     nanosleep(&(struct timespec){0, 200000}, NULL);
   }
-  kill(-child, SIGKILL); /* what it has left running */
+  kill(-child, SIGKILL); /* ends what the program left running */
   if (timed_out) {
     waitpid(child, &status, 0);
     return TIMED_OUT;
@@ -216,7 +216,7 @@ typedef struct found {
   double seconds, low, high;
 } found;
 
-/* Compares the files `expected` and `got` of `folder`; whether they agree. */
+/* Compares the files `expected` and `got` of `folder`; returns nonzero if they agree. */
 static int agrees(const char* folder, int n, found* out) {
   size_t expected_size = 0, got_size = 0;
   char *expected = read_file(folder, "expected", &expected_size), *got = read_file(folder, "got", &got_size);
@@ -236,7 +236,7 @@ static int agrees(const char* folder, int n, found* out) {
   return same;
 }
 
-/* One size: verdict, and of the last size the time. */
+/* Judges one size: the verdict, and for the last size the time. */
 static kgrpo_error* judge_size(const kgrpo_evaluator* self, const char* folder, int n, uint64_t seed, found* out) {
   outcome expected = FINE, got = FINE;
   int detail = 0;
@@ -341,8 +341,7 @@ static void keep_compiler(void* context, kgrpo_str text) {
   snprintf(self->compiler, sizeof self->compiler, "%.*s", (int)text.size, text.data);
 }
 
-/* Makes an instance, or returns why not. An error goes to whoever called us, who releases it. *out is written on
- * success only. */
+/* Makes an instance, or returns an error, which the caller releases. *out is written on success only. */
 static kgrpo_error* create(const kgrpo_host* host, kgrpo_str options, kgrpo_evaluator** out) {
   kgrpo_evaluator made = {host, host->get_interface(host->context, KGRPO_LITERAL(KGRPO_HOST_INTERFACE)), "", 0};
   kgrpo_error* error = made.api->option_number(host->context, options, KGRPO_LITERAL("seconds"), &made.seconds);
@@ -415,7 +414,7 @@ static kgrpo_error* baseline(kgrpo_evaluator* self, kgrpo_problem* problem, kgrp
   return NULL;
 }
 
-/* Whatever a kernel does is a verdict; an error is what makes judging impossible. */
+/* Whatever a kernel does is a verdict; an error means that judging is impossible. */
 static kgrpo_error* evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                              kgrpo_evaluation_sink sink) {
   found what = {0};

@@ -70,7 +70,7 @@ struct Program {
   kgrpo::ProcessResult built;
 };
 
-// Empty where `got` is what the reference gave; otherwise the first difference.
+// Returns the first difference of `got` from the reference's output; empty if there is none.
 std::string Difference(const std::string& got, const std::string& expected, int n) {
   if (got.size() != expected.size()) return "the kernel must not print";
   const auto* y = reinterpret_cast<const float*>(got.data());

@@ -55,7 +55,7 @@ static kgrpo_error* step(kgrpo_observer* self, const kgrpo_step_event* event) {
   return NULL;
 }
 
-/* The interface: its functions in the order of the header; NULL where we need not be told. */
+/* The interface: its functions in the order of the header; NULL for events that this observer does not need. */
 static const kgrpo_observer_interface observer_interface = {
     sizeof(kgrpo_observer_interface), options_schema, create, destroy, NULL, NULL, step, NULL, NULL};
 

@@ -1,5 +1,5 @@
 // observer_collapse - stops a run whose reward has collapsed: once the mean reward was below a limit for some steps in
-// a row. The whole of a plugin: options, what it is told, the bootstrap.
+// a row. The whole of a plugin: options, events, the bootstrap.
 #include <kgrpo/observer.h>
 #include <kgrpo/sdk/plugin.h>
 

@@ -1,5 +1,6 @@
-// policy_bandit - a policy that reads nothing: one learned weight for each suggestion of a list. It finds what pays on
-// average, which is what a language model must beat. The whole of a plugin: options, tokens, the model, the bootstrap.
+// policy_bandit - a policy that reads nothing: one learned weight for each suggestion of a list. It finds the
+// suggestions that pay on average; a language model must beat it. The whole of a plugin: options, tokens, the model,
+// the bootstrap.
 #include <kgrpo/sdk/cpu_policy.h>
 #include <kgrpo/sdk/plugin.h>
 
@@ -41,7 +42,7 @@ class Bandit : public kgrpo::CpuPolicy {
     words_.emplace_back("<|end|>");
   }
 
-  // The longest word that the text goes on with is one token.
+  // The longest word at each place of the text is one token.
   std::vector<int32_t> Encode(std::string_view text) const override {
     std::vector<int32_t> ids;
     for (size_t at = 0, size; at < text.size(); at += size) {

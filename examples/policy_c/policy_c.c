@@ -1,6 +1,6 @@
-/* policy_c - a policy in plain C11 that reads nothing: one learned weight for each suggestion of a list. It finds what
- * pays on average, which is what a language model must beat. The whole of a plugin: options, tokens, the model, the
- * bootstrap. It needs the headers of kgrpo and nothing else. */
+/* policy_c - a policy in plain C11 that reads nothing: one learned weight for each suggestion of a list. It finds the
+ * suggestions that pay on average; a language model must beat it. The whole of a plugin: options, tokens, the model,
+ * the bootstrap. It needs the headers of kgrpo and nothing else. */
 #include <kgrpo/policy.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ struct kgrpo_policy {
   const kgrpo_host_interface* api;       /* errors, options without a JSON library, random numbers, the device lock */
   char** words;                          /* the suggestions, and the text of the end */
   size_t count;                          /* of the suggestions */
-  float *values, *gradients, *reference; /* `count` each; has_reference says whether the last means anything */
+  float *values, *gradients, *reference; /* `count` each; `reference` is valid if has_reference */
   int has_reference;
   int64_t extent;
   int32_t end_id;
@@ -51,7 +51,7 @@ static kgrpo_error* out_of_memory(const kgrpo_policy* self) {
 
 /* Text and tokens. */
 
-/* The longest word that the text goes on with is one token. */
+/* The longest word at each place of the text is one token. */
 static kgrpo_error* encode(const kgrpo_policy* self, kgrpo_str text, kgrpo_token_sink sink) {
   int32_t* ids = malloc((text.size + 1) * sizeof *ids); /* a token has a byte at least */
   if (ids == NULL) return out_of_memory(self);
@@ -232,8 +232,7 @@ static kgrpo_error* wrong_token(const kgrpo_policy* self, size_t sequence, int32
   return fail(self, KGRPO_ERROR_INVALID, message);
 }
 
-/* Log-probabilities, and entropies where asked for, of a sequence after the other. `all` is memory for `count` numbers.
- */
+/* Log-probabilities, and entropies if asked for, sequence after sequence. `all` is memory for `count` numbers. */
 static kgrpo_error* score(const kgrpo_policy* self, const kgrpo_forward_request* request, const float* weights,
                           double* all, float* logprobs, float* entropies, kgrpo_forward_context* context) {
   log_softmax(weights, self->count, request->temperature, all);
@@ -330,7 +329,7 @@ static kgrpo_error* freeze_reference(kgrpo_policy* self) {
   return NULL;
 }
 
-/* Saved folders: parameters.bin, float32 as they lie in memory. Not one for `transformers`. */
+/* Saved folders: parameters.bin, float32 as they lie in memory. `transformers` cannot open them. */
 
 static FILE* open_parameters(kgrpo_str directory, const char* mode) {
   char path[PATH_SIZE];
@@ -367,7 +366,7 @@ static kgrpo_error* load(kgrpo_policy* self, uint32_t copy, kgrpo_str directory)
   return NULL;
 }
 
-/* Making one. */
+/* Making an instance. */
 
 /* What `options:` of a pipeline may hold. The host checks the pipeline against this JSON Schema and fills the defaults
  * in before it calls create, which therefore finds every option, with the right type. */
@@ -410,7 +409,7 @@ static kgrpo_error* read_text(const kgrpo_policy* self, kgrpo_str options, const
   return error != NULL || *out != NULL ? error : out_of_memory(self);
 }
 
-/* The suggestions and the numbers of a policy that has none. */
+/* Fills in the suggestions and the numbers of a new policy. */
 static kgrpo_error* fill(kgrpo_policy* self, kgrpo_str options) {
   size_t count = 0;
   kgrpo_error* error = self->api->option_count(self->host->context, options, KGRPO_LITERAL("suggestions"), &count);
@@ -432,7 +431,7 @@ static kgrpo_error* fill(kgrpo_policy* self, kgrpo_str options) {
   return self->words[count] != NULL ? NULL : out_of_memory(self);
 }
 
-/* What parameters() and info() show. */
+/* Fills in what parameters() and info() return. */
 static void describe(kgrpo_policy* self) {
   kgrpo_tensor tensor = {0};
   self->extent = (int64_t)self->count;
@@ -466,8 +465,7 @@ static void describe(kgrpo_policy* self) {
   self->info.end_id_count = 1;
 }
 
-/* Makes an instance, or returns why not. An error goes to whoever called us, who releases it. *out is written on
- * success only. */
+/* Makes an instance, or returns an error, which the caller releases. *out is written on success only. */
 static kgrpo_error* create(const kgrpo_host* host, kgrpo_str options, kgrpo_policy** out) {
   const kgrpo_host_interface* api = host->get_interface(host->context, KGRPO_LITERAL(KGRPO_HOST_INTERFACE));
   kgrpo_policy* self = calloc(1, sizeof *self);

@@ -36,8 +36,8 @@ static const kgrpo_host_interface* functions_of(const kgrpo_host* host) {
   return (const kgrpo_host_interface*)host->get_interface(host->context, KGRPO_LITERAL(KGRPO_HOST_INTERFACE));
 }
 
-/* Makes an instance, or returns why not. An error goes to whoever called us, who releases it: those of option_number
- * are passed on as they are. *out is written on success only. */
+/* Makes an instance, or returns an error, which the caller releases: errors of option_number are passed on as they
+ * are. *out is written on success only. */
 static kgrpo_error* create(const kgrpo_host* host, kgrpo_str options, kgrpo_reward** out) {
   const kgrpo_host_interface* api = functions_of(host);
   struct kgrpo_reward made;
@@ -45,7 +45,7 @@ static kgrpo_error* create(const kgrpo_host* host, kgrpo_str options, kgrpo_rewa
   if ((error = api->option_number(host->context, options, KGRPO_LITERAL("correct"), &made.correct))) return error;
   if ((error = api->option_number(host->context, options, KGRPO_LITERAL("speedup"), &made.speedup))) return error;
   if ((error = api->option_number(host->context, options, KGRPO_LITERAL("failure"), &made.failure))) return error;
-  if (made.failure >= made.correct) /* what a schema cannot say */
+  if (made.failure >= made.correct) /* a schema cannot express this */
     return api->make_error(host->context, KGRPO_ERROR_INVALID,
                            KGRPO_LITERAL("options.failure: must be below options.correct"));
   struct kgrpo_reward* reward = malloc(sizeof *reward);
@@ -66,7 +66,7 @@ static void add_part(kgrpo_metric_sink parts, kgrpo_str name, double value) {
   parts.add(parts.context, part);
 }
 
-/* What a kernel with that evaluation is paid. An evaluation that is correct has a run time above 0. */
+/* The pay for a kernel with that evaluation. An evaluation that is correct has a run time above 0. */
 static double pay_for_speed(const kgrpo_reward* self, const kgrpo_reward_request* request,
                             const kgrpo_evaluation* evaluation) {
   return self->speedup * request->baseline->seconds / evaluation->seconds;
@@ -89,8 +89,7 @@ static kgrpo_error* score(const kgrpo_reward* self, const kgrpo_reward_request* 
   return NULL;
 }
 
-/* What the round would have paid for leaving the current kernel as it is. Optional: its place in the table may be
- * NULL. */
+/* The pay of a round that leaves the current kernel as it is. Optional: its place in the table may be NULL. */
 static kgrpo_error* idle(const kgrpo_reward* self, const kgrpo_reward_request* request, double* out) {
   *out = request->current->correct ? self->correct + pay_for_speed(self, request, request->current) : self->failure;
   return NULL;

@@ -1,6 +1,6 @@
-/* trainer_c - REINFORCE with a baseline in plain C11: a completion becomes more likely by how much more it was paid
- * than the mean of its problem. Adam on the CPU. The whole of a plugin: options, the trainer, its state, the bootstrap.
- * It needs the headers of kgrpo and nothing else. */
+/* trainer_c - REINFORCE with a baseline in plain C11: a completion becomes more likely if its reward is above the mean
+ * of its problem, in proportion to the difference. Adam on the CPU. The whole of a plugin: options, the trainer, its
+ * state, the bootstrap. It needs the headers of kgrpo and nothing else. */
 #include <kgrpo/trainer.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,11 +18,11 @@ struct kgrpo_trainer {
   const kgrpo_host* host;
   const kgrpo_host_interface* api; /* errors, options without a JSON library, the device lock */
   double learning_rate, temperature;
-  const kgrpo_policy_interface* policy_api; /* from begin on, as all that follows */
+  const kgrpo_policy_interface* policy_api; /* set by begin, like all members below */
   kgrpo_policy* policy;
   floats* parameters;
   size_t parameter_count, number_count; /* numbers in all parameters together */
-  double* moments;                      /* two of each number */
+  double* moments;                      /* first and second moment of each number */
   uint64_t steps;
 };
 
@@ -40,8 +40,7 @@ static kgrpo_str options_schema(void) {
       "more.\"}}}");
 }
 
-/* Makes an instance, or returns why not. An error goes to whoever called us, who releases it. *out is written on
- * success only. */
+/* Makes an instance, or returns an error, which the caller releases. *out is written on success only. */
 static kgrpo_error* create(const kgrpo_host* host, kgrpo_str options, kgrpo_trainer** out) {
   kgrpo_trainer made = {0};
   made.host = host;
@@ -198,7 +197,7 @@ static double baseline(const kgrpo_sample* const* samples, size_t count, uint32_
   return sum / number;
 }
 
-/* One update. Where it fails, the parameters are as good as before: they change in the last step only. */
+/* One update. If it fails, the parameters are as they were: only the last operation changes them. */
 static kgrpo_error* update(kgrpo_trainer* self, const kgrpo_sample* const* samples, size_t count,
                            kgrpo_update_sink sink) {
   size_t longest = 1;
@@ -232,7 +231,7 @@ static kgrpo_error* update(kgrpo_trainer* self, const kgrpo_sample* const* sampl
   return NULL;
 }
 
-/* What a resumed run needs to go on bit for bit. The host keeps the policy's parameters itself. */
+/* Writes the state that a resumed run needs to go on bit for bit. The host keeps the policy's parameters itself. */
 static kgrpo_error* save_state(kgrpo_trainer* self, kgrpo_writer writer) {
   kgrpo_error* error = writer.write(writer.context, &self->steps, sizeof self->steps);
   if (error != NULL) return error;

@@ -1,5 +1,6 @@
-// trainer_reinforce - REINFORCE with a baseline: a completion becomes more likely by how much more it was paid than the
-// mean of its problem. Adam on the CPU. The whole of a plugin: options, the trainer, its state, the bootstrap.
+// trainer_reinforce - REINFORCE with a baseline: a completion becomes more likely if its reward is above the mean of
+// its problem, in proportion to the difference. Adam on the CPU. The whole of a plugin: options, the trainer, its
+// state, the bootstrap.
 #include <kgrpo/sdk/adam.h>
 #include <kgrpo/sdk/plugin.h>
 #include <kgrpo/sdk/policy_client.h>
@@ -81,7 +82,7 @@ class Reinforce {
  private:
   kgrpo::Host host_;
   double learning_rate_, temperature_ = 1;
-  std::optional<kgrpo::PolicyClient> policy_;  // from Begin on, as Adam
+  std::optional<kgrpo::PolicyClient> policy_;  // set by Begin, like adam_
   std::optional<kgrpo::Adam> adam_;
 };
 

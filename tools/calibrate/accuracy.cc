@@ -11,7 +11,7 @@ namespace {
 constexpr double kApart = 1.1;
 // Nine of ten pairs of kernels with the same machine code were measured less than this apart (docs/time_model.md).
 constexpr double kNoise = 1.03;
-// Predictions nearer than this say "the same", which is neither correct nor wrong of a pair: half a point.
+// Predictions closer than this count as equal: such a pair is neither correct nor wrong and counts half.
 constexpr double kSame = 1e-9;
 
 // Kendall's tau-b of one problem after the other, and their mean.

@@ -1,4 +1,4 @@
-// How well predicted times agree with measured ones. Used by calibrate and model_accuracy.
+// Agreement of predicted times with measured ones. Used by calibrate and model_accuracy.
 #ifndef KGRPO_TOOLS_CALIBRATE_ACCURACY_H
 #define KGRPO_TOOLS_CALIBRATE_ACCURACY_H
 

@@ -1,5 +1,5 @@
-// Kernels with what an interpreted call of theirs was counted to do and, where known, how long a GPU took: what the
-// time model is fitted to and tried on. Used by calibrate and model_accuracy.
+// Kernels with the work counted in an interpreted call and, where known, the time on a GPU: the data that the time
+// model is fitted to and tested on. Used by calibrate and model_accuracy.
 #ifndef KGRPO_TOOLS_CALIBRATE_COUNTED_KERNEL_H
 #define KGRPO_TOOLS_CALIBRATE_COUNTED_KERNEL_H
 
@@ -31,7 +31,7 @@ struct MeasuredKernel {
   double microseconds = 0;
 };
 
-// Whether such a file's verdict means a correct kernel: older files say "right" or "ok".
+// True if such a file's verdict means a correct kernel: older files say "right" or "ok".
 bool IsCorrectVerdict(const std::string& verdict);
 
 // The kernels of such a file that were correct each time, with the median of their times. Throws Error "FILE:LINE:
@@ -48,7 +48,8 @@ class KernelCounter {
   KernelCounter(const std::string& problems, const std::string& device, const std::string& cache_directory,
                 size_t threads);
 
-  // Those that could be counted, in the order given; what could not is told on stderr. From `threads` threads.
+  // Returns the kernels that could be counted, in the order given; reports the others on stderr. Uses `threads`
+  // threads.
   std::vector<CountedKernel> Count(const std::vector<MeasuredKernel>& kernels);
 
  private:

@@ -10,10 +10,10 @@
 namespace kgrpo::bench {
 namespace {
 
-constexpr double kSmooth = 0.04;        // of a logarithm: errors below it hardly count
-constexpr double kOrderWeight = 1;      // of errors that kernels of one problem do not share, beside all errors
-constexpr double kPriorWeight = 0.004;  // of one standard deviation from the start, beside a mean error
-constexpr double kKnown = 0.25;         // how much nearer a measured parameter stays
+constexpr double kSmooth = 0.04;    // of a logarithm: errors below it hardly count
+constexpr double kOrderWeight = 1;  // weight of errors that kernels of one problem do not share, relative to all errors
+constexpr double kPriorWeight = 0.004;  // weight of one standard deviation from the start, relative to a mean error
+constexpr double kKnown = 0.25;         // factor on the deviation of a measured parameter
 constexpr double kFirstStep = 0.3, kLeastStep = 0.01;  // of a logarithm
 constexpr double kOffsetStep = 1e-6;
 

@@ -11,8 +11,8 @@
 
 namespace kgrpo::bench {
 
-// A parameter that is fitted, with how far its value may be from the one it starts from: one standard deviation of the
-// logarithm, by how well it is known. Data sheets' figures are not fitted.
+// A fitted parameter. `deviation` is the standard deviation of the logarithm of its value around the start value, by
+// how well it is known. Data sheets' figures are not fitted.
 struct FitParameter {
   std::string name;  // of the field in the device's file
   double simt::Device::*field = nullptr;

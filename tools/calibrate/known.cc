@@ -17,7 +17,7 @@ constexpr double kSame = 1e-9;
 class Measurements {
  public:
   explicit Measurements(const std::vector<Micro>& all) : all_(all) {}
-  // Not a number where it was not measured: comparisons with it are false, and nothing follows from it.
+  // NaN if it was not measured: comparisons with it are false, so nothing is derived from it.
   double At(const std::string& name, double at) const {
     for (const Micro& micro : all_) {
       if (micro.name == name && std::abs(micro.at - at) < kSame) return micro.value;
@@ -31,7 +31,7 @@ class Measurements {
     }
     return most;
   }
-  // How much `value` grows for each step of `at`, between two points.
+  // Growth of `value` for each step of `at`, between two points.
   double Slope(const std::string& name, double from, double to) const {
     return (At(name, to) - At(name, from)) / (to - from);
   }
@@ -64,14 +64,14 @@ std::map<std::string, NewValue> KnownFrom(const std::vector<Micro>& measured, co
                                           const std::string& source) {
   const Measurements m(measured);
   std::map<std::string, NewValue> known;
-  // Values that no device can have are a microbenchmark that went wrong, and are left out.
+  // Drops values that no device can have: the microbenchmark went wrong.
   const auto add = [&](const std::string& name, double value, double least, double most) {
     if (value >= least && value <= most) known[name] = {value, source};
   };
   add("clock_hz", m.At("clock", 0) * 1e6, 5e8, 4e9);
   add("dram_efficiency", m.At("dram_copy", 1024) * 1e9 / device.dram_bytes_per_second, 0.5, 1);
   add("l2_sectors_per_cycle", m.Most("l2_read"), 10, 500);
-  // Four bytes to each sector against whole ones.
+  // Cost of writing four bytes to each sector, relative to whole sectors.
   add("l2_partial_store", m.At("l2_stride_write", 1) / m.At("l2_stride_write", 8), 1, 20);
   add("alu_latency", m.At("fp32_latency", 0), 2, 10);
   add("fp64_latency", m.At("fp64_latency", 0), 2, 100);

@@ -1,4 +1,4 @@
-// What microbenchmarks alone say of a device's parameters. Used by calibrate.
+// Derives those parameters of a device that microbenchmarks alone determine. Used by calibrate.
 #ifndef KGRPO_TOOLS_CALIBRATE_KNOWN_H
 #define KGRPO_TOOLS_CALIBRATE_KNOWN_H
 
@@ -15,7 +15,8 @@ namespace kgrpo::bench {
 // name,at,value,unit
 std::vector<Micro> ReadMicro(const std::string& path);
 
-// The parameters that they determine, by field of the device's file. `device` gives data sheet values to compare with.
+// The parameters that the measurements determine, by field of the device's file. `device` gives data sheet values to
+// compare with.
 std::map<std::string, NewValue> KnownFrom(const std::vector<Micro>& measured, const simt::Device& device,
                                           const std::string& source);
 

@@ -41,12 +41,12 @@ std::vector<std::string> Spread(const std::string& reference, size_t count) {
   return chosen;
 }
 
-// Counts a measurement of a kernel; one that was not correct counts as often as can be.
+// Counts a measurement of a kernel; a kernel that was not correct is never measured again.
 void Count(bool correct, size_t& times) {
   times = correct && times != kNeverAgain ? times + 1 : kNeverAgain;
 }
 
-// How often each problem,schedule stands in the file.
+// Number of measurements of each problem,schedule in the file.
 std::map<std::string, size_t> AlreadyMeasured(const std::string& csv) {
   std::map<std::string, size_t> done;
   std::ifstream file(csv);
@@ -96,8 +96,8 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
 
   std::map<std::string, size_t> done = AlreadyMeasured(wanted.csv);
   const size_t known_before = done.size();
-  // Pass after pass, and problem after problem in turns, so that a run that ends early has some of each; the evaluator
-  // keeps a few references at hand, hence in groups.
+  // Goes pass by pass and takes turns among problems, so that a run that ends early has kernels of each. Takes kernels
+  // of one problem in groups, because the evaluator keeps only a few references at hand.
   constexpr size_t kGroup = 4;
   std::vector<Candidate> candidates;
   std::vector<std::vector<std::string>> variants;

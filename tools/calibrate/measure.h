@@ -7,16 +7,16 @@
 
 namespace kgrpo::bench {
 
-// Microbenchmarks to a CSV file. Written beside it first, so that the file is whole if it is there.
+// Writes microbenchmarks to a CSV file, under another name first, so that the file is complete if it exists.
 void MeasureParts(const std::string& path);
 
 struct KernelsToMeasure {
   std::string problems;  // a folder of problems
   std::string csv;       // problem,schedule,verdict,microseconds; lines are added
   size_t sample = 12;    // kernels of a problem
-  size_t passes = 1;     // measurements of each, in as many processes: where memory comes to lie differs
+  size_t passes = 1;  // measurements of each kernel, each in another process, because the placement in memory differs
   size_t threads = 8;
-  double minutes = 8;  // none is begun after that
+  double minutes = 8;  // no measurement begins after that
 };
 void MeasureKernels(const KernelsToMeasure& wanted);
 

@@ -1,5 +1,5 @@
-// The kernels of microbenchmarks.cu. What is measured is alone in a loop; results are stored only if they have a value
-// that they never have, so that nothing is optimised away and nothing is written.
+// The kernels of microbenchmarks.cu. The measured operation is alone in a loop; results are stored only if they have
+// a value that they never have, so that nothing is optimised away and nothing is written.
 #ifndef KGRPO_BENCH_CALIBRATE_MICRO_KERNELS_CUH
 #define KGRPO_BENCH_CALIBRATE_MICRO_KERNELS_CUH
 

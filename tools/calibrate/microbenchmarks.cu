@@ -246,7 +246,7 @@ void Bench::Blocks() {
     const double seconds = Seconds([&] { EmptyKernel<<<kMany, static_cast<unsigned>(threads)>>>(); });
     Report("blocks_per_cycle", threads, kMany / (seconds * hertz_), "per cycle");
   }
-  // Few blocks, and one more than fit: reading 256 KiB a block.
+  // From few blocks to one more than fit, each reading 256 KiB.
   for (const int eighths : {1, 4, 8, 9, 16, 17, 32, 33, 64, 65}) {
     const int blocks = std::max(1, multiprocessors_ * eighths / 8);
     const double seconds = Seconds(

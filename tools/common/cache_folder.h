@@ -7,7 +7,7 @@
 
 namespace kgrpo::bench {
 
-// The folder kgrpo-NAME for temporary files, which is there then; several runs share it.
+// Returns the folder kgrpo-NAME for temporary files, and makes it if needed; several runs share it.
 inline std::string CacheFolder(const std::string& name) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("kgrpo-" + name);
   std::filesystem::create_directories(folder);

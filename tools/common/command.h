@@ -1,5 +1,5 @@
-// What the main functions of the measurements have in common: the options that several of them take, and how they end.
-// Exit codes: 0 fine, 1 what was measured is not as it must be, 2 bad usage, or nothing could be measured.
+// The common parts of the measurements' main functions: options that several of them take, and how they end. Exit
+// codes: 0 fine, 1 a measured figure is not as it must be, 2 bad usage, or nothing could be measured.
 #ifndef KGRPO_TOOLS_COMMON_COMMAND_H
 #define KGRPO_TOOLS_COMMON_COMMAND_H
 
@@ -36,7 +36,7 @@ inline void AddSimKernels(CLI::App& app, std::vector<std::string>& problems, siz
   AddProblems(app, problems);
 }
 
-// The measured kernels that a device of the time model is held against or fitted to.
+// The measured kernels that a device of the time model is compared with or fitted to.
 inline void AddMeasuredKernels(CLI::App& app, std::string& problems, std::vector<std::string>& except,
                                std::string& counts) {
   app.add_option("--problems", problems, "Folder of problems")->capture_default_str();
@@ -44,8 +44,8 @@ inline void AddMeasuredKernels(CLI::App& app, std::string& problems, std::vector
   app.add_option("--counts", counts, "File that keeps what was counted");
 }
 
-// Reads the arguments, then works: what `work` throws is told behind the program's name, which `app` has. Where `work`
-// returns a bool, it says whether all is as it must be.
+// Reads the arguments, then calls `work`. An exception of `work` is printed after the program's name, from `app`. If
+// `work` returns a bool, true means that all figures are as they must be.
 template <typename Work>
 int RunCommand(CLI::App& app, int argc, const char* const* argv, Work work) {
   try {

@@ -13,7 +13,7 @@ inline double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The value below which the part `q` of them lies, 0 to 1: one of them, of which there is at least one.
+// The quantile `q`, 0 to 1: one of the values, of which there is at least one.
 inline double Quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
   return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];

@@ -13,13 +13,13 @@
 
 namespace kgrpo::bench {
 
-// Calls work(i) for first <= i < end, in that order, from `threads` threads, and returns when all are done. What an
-// Error stops is thrown as Error(KGRPO_ERROR_UNAVAILABLE) that names the piece; no further one is begun then.
+// Calls work(i) for first <= i < end, in that order, from `threads` threads, and returns when all are done. After an
+// Error of `work` no further piece begins, and Error(KGRPO_ERROR_UNAVAILABLE) names the piece.
 template <typename Work>
 void InParallel(size_t threads, uint64_t first, uint64_t end, Work work) {
   std::atomic<uint64_t> next = first;
   std::mutex mutex;
-  std::string failure;  // guarded
+  std::string failure;  // guarded by `mutex`
   std::vector<std::jthread> running;
   for (size_t t = 0; t < threads; ++t) {
     running.emplace_back([&] {

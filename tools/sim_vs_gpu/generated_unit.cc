@@ -148,7 +148,7 @@ GeneratedUnit MakeUnit(const NvrtcCompiler& compiler, uint64_t unit, uint64_t fi
     Interpreted result;
     result.number = kernel.number;
     std::shared_ptr<const simt::Module> module = whole;
-    // One refused kernel refuses the module: then each stands for itself.
+    // One refused kernel makes the module unusable: then each kernel is compiled on its own.
     if (module == nullptr) module = Parse(compiler.Compile(SourceOf({kernel}), OptionsOf(unit)).ptx, result.trouble);
     if (module != nullptr) InterpretTwice(module, kernel, result);
     made.kernels.push_back(std::move(result));

@@ -14,10 +14,10 @@ namespace kgrpo::bench {
 
 inline constexpr uint64_t kUnitKernels = 26;  // two of each kind
 
-// What the interpreter made of one kernel.
+// The interpreter's result for one kernel.
 struct Interpreted {
   uint64_t number = 0;
-  std::string trouble;  // "" where it ran to its end: else a verdict, a colon and what was said
+  std::string trouble;  // "" if it ran to its end, else a verdict, a colon and the message
   std::vector<uint64_t> out, scratch;
 };
 

@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Differences that are tried without ptxas's optimisations, at most: each is compiled on its own. More than a few say
-// that the interpreter is at fault.
+// Maximum number of differences that are tried without ptxas's optimisations: each is compiled on its own. More than a
+// few mean that the interpreter is at fault.
 constexpr int kMostUnoptimised = 200;
 
 }  // namespace

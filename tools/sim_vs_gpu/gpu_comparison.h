@@ -29,15 +29,15 @@ class Comparison {
   void Take(const GeneratedUnit& unit);
   // Prints the verdict's line.
   void Verdict(const generated::GeneratedKernel& kernel, const std::string& verdict, std::string text);
-  // Prints the table. Whether every kernel is equal, within the documented error, or the optimiser's.
+  // Prints the table. Returns true if every kernel is equal, within the documented error, or the optimiser's.
   bool Finish(double seconds) const;
 
  private:
   void Compare(const generated::GeneratedKernel& kernel, const Interpreted& interpreted, const std::string& cubin);
-  // Runs what is loaded; "" or what the device said.
+  // Runs the loaded kernel; returns "" or the device's error.
   std::string RunOnGpu(const generated::GeneratedKernel& kernel, const Interpreted& interpreted,
                        generated::Difference& difference);
-  // Whether nothing differs once ptxas does not optimise. Leaves other machine code loaded.
+  // True if nothing differs once ptxas does not optimise. Leaves other machine code loaded.
   bool EqualUnoptimised(const generated::GeneratedKernel& kernel, const Interpreted& interpreted);
 
   const ComparisonOptions& options_;

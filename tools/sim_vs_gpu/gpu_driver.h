@@ -22,8 +22,7 @@ class GpuDriver {
   // take it.
   void Load(const std::string& cubin);
   // Runs kernel(in, out, scratch); out and scratch come back as the kernel leaves them, scratch begins as zeros.
-  // Returns what the driver says of a failure, "" where all is well. After a failure the context is a new one: Load
-  // again.
+  // Returns the driver's error, "" on success. An error leaves a new context: Load again.
   std::string Run(const std::string& kernel, uint32_t blocks, uint32_t threads, const std::vector<uint64_t>& in,
                   std::vector<uint64_t>& out, std::vector<uint64_t>& scratch);
 

@@ -111,8 +111,8 @@ typedef struct kgrpo_reader {
   kgrpo_error* (*read)(void* context, void* data, size_t size, size_t* got);
 } kgrpo_reader;
 
-/* Description of a plugin: the bootstrap. Frozen for ever, so that any host can read any plugin far enough to refuse it
- * well. Everything here is static: it outlives every use. */
+/* Description of a plugin: the bootstrap. Frozen for ever, so that any host can read enough of any plugin to refuse
+ * it with a clear message. Everything here is static: it outlives every use. */
 typedef struct kgrpo_plugin {
   uint32_t struct_size;
   uint32_t abi_major; /* KGRPO_ABI_MAJOR of the headers it was built with */

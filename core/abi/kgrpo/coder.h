@@ -23,9 +23,9 @@ typedef struct kgrpo_coder_request {
   const kgrpo_problem_info* problem;
   kgrpo_str code_a;                /* the kernel before the last round */
   kgrpo_str code_b;                /* the current kernel: the one to improve */
-  kgrpo_str last_suggestion;       /* what led from A to B; empty in the first round */
+  kgrpo_str last_suggestion;       /* the suggestion that led from A to B; empty in the first round */
   kgrpo_str suggestion;            /* what to do now: the policy's words */
-  const kgrpo_evaluation* current; /* what was found about code_b */
+  const kgrpo_evaluation* current; /* the evaluation of code_b */
   uint64_t seed;                   /* for coders that sample */
 } kgrpo_coder_request;
 
@@ -53,13 +53,13 @@ typedef struct kgrpo_coder_answer {
   uint64_t prompt_tokens;
   uint64_t completion_tokens;
   double cost;      /* US dollars paid for this request, lost_cost included */
-  double lost_cost; /* of it: for attempts that gave no answer */
+  double lost_cost; /* the part of cost for attempts that gave no answer */
   double seconds;   /* from request to answer, retries included */
   uint32_t attempts;
-  int32_t reused;    /* nonzero: it came from a recording or a cache, or is the answer to another request of the same
-                        words: nothing was asked for this one, and nothing paid */
-  int32_t estimated; /* nonzero: tokens or cost are estimates, since the service told none, or may bill an attempt that
-                        gave no answer. Not kept where the answer was recorded */
+  int32_t reused; /* nonzero: it came from a recording or a cache, or was shared with an identical request: no call was
+                     made for this one, and nothing paid */
+  int32_t estimated; /* nonzero: tokens or cost are estimates, because the service reported none or may bill an attempt
+                        that gave no answer. Recordings do not keep it */
 } kgrpo_coder_answer;
 
 #define KGRPO_CODER_ANSWER_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_answer, estimated)
@@ -68,7 +68,7 @@ typedef struct kgrpo_coder_answer {
 typedef struct kgrpo_coder_spending {
   uint32_t struct_size;
   double cost;      /* US dollars, lost_cost included */
-  double lost_cost; /* of it: for attempts that gave no answer */
+  double lost_cost; /* the part of cost for attempts that gave no answer */
 } kgrpo_coder_spending;
 
 #define KGRPO_CODER_SPENDING_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_spending, lost_cost)
@@ -101,17 +101,17 @@ typedef struct kgrpo_coder_interface {
   /* Asks that every request in flight be answered soon, with KGRPO_CODER_FAILED where need be. [any thread] */
   void (*cancel)(kgrpo_coder* self);
 
-  /* Pushes suggestions that this coder understands, in a fixed order: one a technique and parameter. They serve the
-   * uniform and fixed baselines and warm starts. NULL, or none is pushed, for a coder that takes any text.
+  /* Pushes suggestions that this coder understands, in a fixed order: one for each technique and parameter. They
+   * serve the uniform and fixed baselines and warm starts. NULL, or none is pushed, for a coder that takes any text.
    * [any thread] */
   kgrpo_error* (*suggestions)(const kgrpo_coder* self, kgrpo_text_sink sink);
 
-  /* Pushes what would be sent for a request, once, without secrets: for a person. Sends nothing. NULL for a coder that
-   * sends nothing. [any thread] */
+  /* Pushes the text that would be sent for a request, once, without secrets, for a person to read. Sends nothing.
+   * NULL for a coder that sends nothing. [any thread] */
   kgrpo_error* (*describe_request)(const kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_text_sink sink);
 
-  /* Pushes what is in force, once, without secrets, on one line for a run's header: the model, where it is, what it may
-   * cost. Asks nobody. NULL for a coder that has nothing to say. [any thread] */
+  /* Pushes one line on the settings in force, once, without secrets, for a run's header: the model, where it is,
+   * what it may cost. Makes no request. NULL for a coder that has nothing to report. [any thread] */
   kgrpo_error* (*describe)(const kgrpo_coder* self, kgrpo_text_sink sink);
 
   /* Writes the spending into *out, whose struct_size the caller has set. NULL for a coder that keeps no account: the

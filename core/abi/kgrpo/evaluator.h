@@ -16,19 +16,20 @@ extern "C" {
 
 #define KGRPO_EVALUATOR_INTERFACE "kgrpo.evaluator/1"
 
-/* A verdict is a lower-case word: "correct", or what failed. The host tells these apart, in the figures of a run; any
- * other of a kernel that compiled counts as wrong results. "timeout" and the last two do not settle whether the kernel
- * is correct: another evaluator may find that it is. Those of the shipped evaluators are listed in docs/judging.md. */
+/* A verdict is a lower-case word: "correct", or what failed. A run's figures count these separately; any other
+ * verdict on a kernel that compiled counts as wrong results. "timeout", "unsupported" and "not_timed" leave open
+ * whether the kernel is correct: another evaluator may find that it is. docs/judging.md lists the verdicts of the
+ * shipped evaluators. */
 #define KGRPO_VERDICT_CORRECT "correct"
 #define KGRPO_VERDICT_NOT_COMPILED "not_compiled"
 #define KGRPO_VERDICT_CRASH "crash"
 #define KGRPO_VERDICT_TIMEOUT "timeout"
 #define KGRPO_VERDICT_WRONG "wrong"
-#define KGRPO_VERDICT_UNSUPPORTED "unsupported" /* it uses what this evaluator does not cover */
-#define KGRPO_VERDICT_NOT_TIMED "not_timed"     /* no fault was found, and no time either */
+#define KGRPO_VERDICT_UNSUPPORTED "unsupported" /* the kernel uses features that this evaluator does not cover */
+#define KGRPO_VERDICT_NOT_TIMED "not_timed"     /* no fault was found, but the kernel could not be timed */
 
-/* The family of metrics for how near a correct kernel's outputs come to the tolerance: the largest error over what is
- * allowed, "worst_error/out" for the output "out". The host shows the largest with a correct kernel's times. */
+/* The family of metrics that relate a correct kernel's errors to the tolerance: the largest error divided by the
+ * allowed one, "worst_error/out" for the output "out". The host shows the largest with a correct kernel's times. */
 #define KGRPO_METRIC_WORST_ERROR "worst_error/"
 
 /* Description of a problem. Lives as long as the problem is open. */
@@ -44,13 +45,13 @@ typedef struct kgrpo_problem_info {
   const kgrpo_str* traits; /* words for the kernel's nature: "memory-bound" */
   size_t trait_count;
   kgrpo_str refused;      /* why it cannot be judged; empty: it can */
-  const kgrpo_str* flags; /* what to know of its evaluations: "zeros pass KernelBench's tolerance" */
+  const kgrpo_str* flags; /* caveats of its evaluations: "zeros pass KernelBench's tolerance" */
   size_t flag_count;
 } kgrpo_problem_info;
 
 #define KGRPO_PROBLEM_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_problem_info, flag_count)
 
-/* A fact in words, on a whole kernel or on one line of its source: what a number alone does not say. Frozen. */
+/* A fact in words, on a whole kernel or on one line of its source, that a number alone cannot state. Frozen. */
 typedef struct kgrpo_remark {
   kgrpo_str group; /* the heading it is listed under, as declared for metrics: "Occupancy" */
   kgrpo_str label; /* "limited by"; empty for a remark on a line */
@@ -83,7 +84,7 @@ typedef struct kgrpo_evaluation {
 
 #define KGRPO_EVALUATION_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_evaluation, remark_count)
 
-/* Receives an evaluation, exactly once a successful call. Frozen. */
+/* Receives an evaluation, exactly once for each successful call. Frozen. */
 typedef struct kgrpo_evaluation_sink {
   void* context;
   void (*put)(void* context, const kgrpo_evaluation* evaluation);
@@ -100,7 +101,7 @@ typedef struct kgrpo_evaluate_request {
 
 #define KGRPO_EVALUATE_REQUEST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_evaluate_request, show_hidden)
 
-/* A kernel to write a report on: what evaluate and baseline pushed for it. */
+/* A kernel to write a report on, with the evaluations that evaluate and baseline pushed for it. */
 typedef struct kgrpo_report_request {
   uint32_t struct_size;
   kgrpo_str source;      /* the kernel */
@@ -161,16 +162,16 @@ typedef struct kgrpo_evaluator_interface {
   kgrpo_error* (*report)(const kgrpo_evaluator* self, const kgrpo_problem* problem, const kgrpo_report_request* request,
                          kgrpo_text_sink html);
 
-  /* Looks for what makes a problem degenerate, with inputs of its own, its reference kernel included: one for which
-   * baseline() fails has a finding. Pushes nothing for a sound problem. Called by `kgrpo-host problems check`. NULL for
-   * an evaluator that does not look. [any thread, blocking] */
+  /* Looks for defects that make a problem degenerate, with inputs of its own; checks the reference kernel too: a
+   * problem whose baseline() fails gets a finding. Pushes nothing for a sound problem. Called by `kgrpo-host
+   * problems check`. NULL for an evaluator without such checks. [any thread, blocking] */
   kgrpo_error* (*check_problem)(kgrpo_evaluator* self, const kgrpo_problem* problem, kgrpo_problem_finding_sink sink);
 
-  /* Holds what the problem states that every kernel needs (traffic, operations, and so a least time) against what
-   * `candidate`, an evaluation that evaluate() pushed, was counted to do: for an author whose statement may be too
-   * high. Pushes the comparison once, for a terminal into `text` (lines, each ended) and as a JSON object into `json`;
-   * nothing where the kernel did not get as far as being counted. Called by `kgrpo-host eval --dispute-bound`. NULL for
-   * an evaluator that does not count. Added in revision 1.1. [any thread] */
+  /* Compares the work that the problem states every kernel needs (traffic, operations, and so a least time) with the
+   * work counted for `candidate`, an evaluation that evaluate() pushed: for an author whose statement may be too
+   * high. Pushes the comparison once, for a terminal into `text` (lines, each ended) and as a JSON object into
+   * `json`; pushes nothing if the kernel's work was not counted. Called by `kgrpo-host eval --dispute-bound`. NULL
+   * for an evaluator that does not count. Added in revision 1.1. [any thread] */
   kgrpo_error* (*explain_bound)(const kgrpo_evaluator* self, const kgrpo_problem* problem,
                                 const kgrpo_evaluation* candidate, kgrpo_text_sink text, kgrpo_text_sink json);
 } kgrpo_evaluator_interface;

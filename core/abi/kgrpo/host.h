@@ -21,9 +21,8 @@ typedef struct kgrpo_host {
   uint32_t struct_size;
   void* context; /* the host's own; the first argument of each function of its interfaces */
 
-  /* The interface table of an id; NULL when this host does not offer it. KGRPO_HOST_INTERFACE is always there. What
-   * else a host may offer (such as "kgrpo.collective/1", where several processes train together) has its own header.
-   */
+  /* The interface table of an id; NULL when this host does not offer it. KGRPO_HOST_INTERFACE is always there. Other
+   * interfaces (such as "kgrpo.collective/1", for several processes that train together) have headers of their own. */
   const void* (*get_interface)(void* context, kgrpo_str id);
 } kgrpo_host;
 
@@ -89,10 +88,10 @@ typedef struct kgrpo_host_interface {
   /* Writes one line to the console and the run's log. Text in kernels, prompts or compiler output is data: quote it. */
   void (*log)(void* context, uint32_t level, kgrpo_str message);
 
-  /* Says what a metric is, for everything that this instance measures: points of a step (add_metric), an evaluation's
-   * metrics, a trainer's. Groups and metrics are listed in the order of declaration. Declaring a name again replaces
-   * what was declared. A metric that nobody declared is listed last, under its own name. Names ending in "_low" and
-   * "_high" are the ends of a 95% interval of the metric without that ending and need no declaration. */
+  /* Declares a metric that this instance measures: points of a step (add_metric), metrics of an evaluation or of a
+   * trainer. Groups and metrics are listed in the order of declaration. Declaring a name again replaces its
+   * declaration. An undeclared metric is listed last, under its own name. Names ending in "_low" and "_high" are the
+   * ends of a 95% interval of the metric without that ending and need no declaration. */
   kgrpo_error* (*declare_metric)(void* context, const kgrpo_metric_declaration* declaration);
 
   /* Pushes what all instances have declared so far, in that order: for plugins that show metrics of others. */

@@ -3,11 +3,11 @@
  * An observer is told what happens in a run and does not change it: it writes metrics, sends a message, or asks for a
  * stop (kgrpo_host_interface.request_stop). A pipeline has any number of them.
  *
- * All functions are called from one thread of the observer's own, off the loop's thread, in this order: begin, which
- * the host waits for; for each step its rounds (those of training, then those of a held-out measurement, by trajectory,
- * then by round), then the step, then its checkpoint, if one was written; end. A step is told after it is recorded;
- * before a checkpoint is written the observers have been told everything up to it. A resumed run continues after its
- * last checkpoint (kgrpo_run_info.done), and steps that follow it are told again. An observer's error ends the run as
+ * All functions are called from one thread of the observer's own, off the loop's thread, in this order: begin,
+ * which the host waits for; for each step its rounds (those of training, then those of a held-out measurement, by
+ * trajectory, then by round), then the step, then its checkpoint, if one was written; end. A step is sent after it
+ * is recorded. All steps up to a checkpoint are delivered before the checkpoint is written. A resumed run continues
+ * after its last checkpoint (kgrpo_run_info.done) and sends later steps again. An observer's error ends the run as
  * other plugins' errors do; the observer gets no further calls but destroy.
  */
 #ifndef KGRPO_OBSERVER_H
@@ -31,14 +31,14 @@ typedef struct kgrpo_run_info {
   kgrpo_str pipeline;  /* the resolved pipeline file, YAML */
   uint64_t seed;
   uint64_t steps; /* of all stages */
-  uint64_t done;  /* a resumed run goes on after this step: what was told of later ones is void. 0 for a new run */
+  uint64_t done;  /* a resumed run continues after this step: discard events of later steps. 0 for a new run */
   int32_t resumed;
 } kgrpo_run_info;
 
 #define KGRPO_RUN_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_run_info, resumed)
 
-/* One round of one trajectory, in training or in held-out episodes. A round that the coder failed in, and that ended
- * its trajectory, is not told. */
+/* One round of one trajectory, in training or in held-out episodes. A round that ended its trajectory because the
+ * coder failed is not sent. */
 typedef struct kgrpo_round_event {
   uint32_t struct_size;
   int32_t heldout; /* nonzero: of a measurement on held-out problems */
@@ -52,7 +52,7 @@ typedef struct kgrpo_round_event {
   const kgrpo_evaluation* evaluation; /* NULL when the coder wrote no kernel */
   double reward;
   double speedup;  /* over the reference; 0 unless correct */
-  double returned; /* what the trainer made of it (kgrpo_sample_outcome); NaN where it told nothing */
+  double returned; /* the trainer's return (kgrpo_sample_outcome); NaN if the trainer pushed none */
   double advantage;
 } kgrpo_round_event;
 
@@ -84,7 +84,7 @@ typedef struct kgrpo_checkpoint_event {
   uint32_t struct_size;
   uint64_t step;
   kgrpo_str directory; /* absolute */
-  double seconds;      /* that writing it took */
+  double seconds;      /* spent on writing it */
   double finished_at;  /* seconds since 1970 */
 } kgrpo_checkpoint_event;
 

@@ -47,9 +47,8 @@ typedef struct kgrpo_policy_info {
   uint32_t context_length; /* prompt and completion together */
   const int32_t* end_ids;  /* every id that ends a completion */
   size_t end_id_count;
-  void* stream; /* on a GPU the stream (a cudaStream_t) in whose order parameters, gradients and the results of forward
-                   are ready, and on which whoever changes them queues the work; NULL is a GPU's default stream, and
-                   on a CPU nothing */
+  void* stream; /* on a GPU the stream (a cudaStream_t) that orders parameters, gradients and the results of forward:
+                   queue work that changes them on it. NULL is a GPU's default stream, and on a CPU nothing */
 } kgrpo_policy_info;
 
 #define KGRPO_POLICY_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_policy_info, stream)
@@ -58,7 +57,7 @@ typedef struct kgrpo_policy_info {
 typedef struct kgrpo_chat_options {
   uint32_t struct_size;
   int32_t add_generation_prompt; /* nonzero: end with the opening of the assistant's answer */
-  int32_t enable_thinking;       /* 0 off, 1 on, -1 as the template or the instance's options have it */
+  int32_t enable_thinking;       /* 0 off, 1 on, -1 as set by the template or the instance's options */
 } kgrpo_chat_options;
 
 #define KGRPO_CHAT_OPTIONS_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_chat_options, enable_thinking)
@@ -85,16 +84,17 @@ typedef struct kgrpo_completion {
   uint32_t struct_size;
   uint32_t finish_reason; /* a kgrpo_finish_reason */
   const int32_t* ids;     /* sampled tokens, the end token included */
-  const float* logprobs;  /* of each of ids, of logits / temperature (of logits at 0), full vocabulary */
+  const float* logprobs;  /* one for each of ids: of logits / temperature (of logits at temperature 0), over the full
+                             vocabulary */
   size_t size;            /* of ids and logprobs */
   kgrpo_str text;         /* ids decoded, without special tokens */
 } kgrpo_completion;
 
 #define KGRPO_COMPLETION_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_completion, text)
 
-/* Receives what became of a request, exactly once, from any thread, possibly before generate returned. Exactly one of
- * `completion` and `error` is given; the callee releases the error. Called without the device's lock, and free to call
- * generate again. Frozen. */
+/* Receives the outcome of a request, exactly once, from any thread, possibly before generate returned. Exactly one
+ * of `completion` and `error` is given; the callee releases the error. Called without the device's lock, and free to
+ * call generate again. Frozen. */
 typedef struct kgrpo_completion_done {
   void* context;
   void (*done)(void* context, const kgrpo_completion* completion, kgrpo_error* error);
@@ -218,9 +218,9 @@ typedef struct kgrpo_policy_interface {
   kgrpo_error* (*forward)(kgrpo_policy* self, const kgrpo_forward_request* request, const kgrpo_tensor* logprobs,
                           const kgrpo_tensor* entropies, kgrpo_forward_context** context);
 
-  /* Adds to the gradients: sum_i dlogprobs[i] * d logprobs[i] / d parameter, for the tokens of the context's forward,
-   * in its order; dlogprobs is as logprobs is in forward. Ends the context whether it succeeds or not. Parameters must
-   * not have changed since. [one thread] */
+  /* Adds to the gradients: sum_i dlogprobs[i] * d logprobs[i] / d parameter, for the tokens of the context's
+   * forward, in its order; dlogprobs has the size and place of forward's logprobs. Ends the context whether it
+   * succeeds or not. Parameters must not have changed since. [one thread] */
   kgrpo_error* (*backward)(kgrpo_policy* self, kgrpo_forward_context* context, const kgrpo_tensor* dlogprobs);
   void (*release_context)(kgrpo_policy* self, kgrpo_forward_context* context); /* NULL is allowed. [one thread] */
 
@@ -240,12 +240,12 @@ typedef struct kgrpo_policy_interface {
    * save. Loading the reference makes it present. On failure the weights are unchanged. [one thread] */
   kgrpo_error* (*load)(kgrpo_policy* self, uint32_t copy, kgrpo_str directory);
 
-  /* As backward, of the last context before the gradients are used. `sink` is told of each piece of the gradients once
-   * the call has added all that it adds there: the last layers first, no element twice, the gaps of flat buffers too.
-   * What was not told is final on return. So ranks can reduce a piece while the rest is computed.
-   * The sink is called on this thread, the policy holding its device. On a GPU a piece is final in the order of the
-   * policy's stream. The callee may write to the piece from then on; it neither locks the device nor calls the policy.
-   * NULL for a policy that does not tell. Added in revision 1.1. [one thread] */
+  /* Like backward, for the last context before the gradients are used. `sink` receives each piece of the gradients
+   * once the call has added everything to it: the last layers first, no element twice, the gaps of flat buffers too.
+   * Elements that were not pushed are final on return. So ranks can reduce a piece while the rest is computed. The
+   * sink is called on this thread while the policy holds its device. On a GPU a piece is final in the order of the
+   * policy's stream. The callee may write to the piece from then on; it neither locks the device nor calls the
+   * policy. NULL for a policy that pushes no pieces. Added in revision 1.1. [one thread] */
   kgrpo_error* (*backward_in_pieces)(kgrpo_policy* self, kgrpo_forward_context* context, const kgrpo_tensor* dlogprobs,
                                      kgrpo_gradient_sink sink);
 } kgrpo_policy_interface;

@@ -51,9 +51,9 @@ typedef struct kgrpo_reward_interface {
   kgrpo_error* (*score)(const kgrpo_reward* self, const kgrpo_reward_request* request, kgrpo_metric_sink parts,
                         double* score);
 
-  /* The score of a round that would leave the current kernel as it is and be paid for it as for new work: what doing
-   * nothing is worth, for trainers that subtract it. Same request; answer and candidate are ignored and may be NULL.
-   * NULL when the reward has no such notion: the host then passes 0. [any thread, blocking] */
+  /* Scores a round that leaves the current kernel as it is, as if it were new work: the value of doing nothing, for
+   * trainers that subtract it. Same request; answer and candidate are ignored and may be NULL. NULL when the reward
+   * has no such notion: the host then passes 0. [any thread, blocking] */
   kgrpo_error* (*idle)(const kgrpo_reward* self, const kgrpo_reward_request* request, double* score);
 } kgrpo_reward_interface;
 

@@ -4,8 +4,9 @@
  * to it. Tensors that cross this ABI are always borrowed views: the lender says for how long, and only the lender frees
  * them.
  *
- * A tensor on a GPU is ready in the order of the stream that crosses with it (kgrpo_policy_info.stream): a caller can
- * order its work by that stream and need not wait. Who holds the device's lock may also wait for the whole device.
+ * A tensor on a GPU is ready in the order of the stream that crosses with it (kgrpo_policy_info.stream): a caller
+ * can order its work by that stream and need not wait. A holder of the device's lock may also wait for the whole
+ * device.
  */
 #ifndef KGRPO_TENSOR_H
 #define KGRPO_TENSOR_H

@@ -22,7 +22,7 @@ typedef struct kgrpo_sample {
   const int32_t* prompt_ids;
   size_t prompt_size;
   const int32_t* completion_ids;
-  const float* logprobs; /* behaviour log-probabilities of completion_ids; NULL where nobody sampled them */
+  const float* logprobs; /* behaviour log-probabilities of completion_ids; NULL if they were not sampled */
   size_t completion_size;
   double reward;
   double idle_reward;  /* what the round would have paid for leaving the kernel as it was; see
@@ -46,7 +46,7 @@ typedef enum kgrpo_trainer_source {
 /* The plan of a stage, given to a trainer before its first update. */
 typedef struct kgrpo_trainer_plan {
   uint32_t struct_size;
-  uint64_t steps;               /* how many updates this stage has: what schedules are measured by */
+  uint64_t steps;               /* number of updates in this stage: the length of its schedules */
   double temperature;           /* the rollout's sampling temperature */
   uint32_t max_completion_size; /* the rollout's max_new_tokens */
 } kgrpo_trainer_plan;
@@ -57,15 +57,15 @@ typedef struct kgrpo_trainer_plan {
 typedef struct kgrpo_sample_outcome {
   uint32_t struct_size;
   size_t sample;    /* index into the samples of the update */
-  double returned;  /* the return, discounted over the rounds that follow, that its reward became */
-  double advantage; /* what the loss weighs its log-probabilities by */
+  double returned;  /* the return: its reward and those of the rounds that follow, discounted */
+  double advantage; /* the weight of its log-probabilities in the loss */
 } kgrpo_sample_outcome;
 
 #define KGRPO_SAMPLE_OUTCOME_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_sample_outcome, advantage)
 
 /* Receives the figures of an update. `step` receives those of the whole update; `optimizer_step`, which may be NULL,
- * one row ({loss, kl, grad_norm, learning_rate}) for each optimiser step, in order; `sample`, which may be NULL, what
- * became of each sample, for the run's records. Valid during the call. Frozen. */
+ * one row ({loss, kl, grad_norm, learning_rate}) for each optimiser step, in order; `sample`, which may be NULL, the
+ * outcome of each sample, for the run's records. Valid during the call. Frozen. */
 typedef struct kgrpo_update_sink {
   void* context;
   void (*step)(void* context, kgrpo_metric metric);
@@ -96,8 +96,8 @@ typedef struct kgrpo_trainer_interface {
   kgrpo_error* (*begin)(kgrpo_trainer* self, const kgrpo_policy_interface* api, kgrpo_policy* policy,
                         const kgrpo_trainer_plan* plan);
 
-  /* One update. Samples come in an order that is the same whenever the run is. On KGRPO_ERROR_NOT_FINITE the policy is
-   * as good as it was; the host stops with a checkpoint. Messages on a sample begin "sample INDEX: ". [one thread] */
+  /* One update. The order of the samples is reproducible. On KGRPO_ERROR_NOT_FINITE the policy is as good as it was;
+   * the host stops with a checkpoint. Messages on a sample begin "sample INDEX: ". [one thread] */
   kgrpo_error* (*update)(kgrpo_trainer* self, const kgrpo_sample* const* samples, size_t count, kgrpo_update_sink sink);
 
   /* Optimiser state and counters, so that a resumed run goes on bit for bit. [one thread] */

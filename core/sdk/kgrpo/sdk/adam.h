@@ -12,17 +12,17 @@
 
 namespace kgrpo {
 
-// One thread. Its user holds the policy's device (DeviceLock) in Step.
+// One thread. The caller holds the policy's device (DeviceLock) during Step.
 class Adam {
  public:
-  // Of PolicyClient::TrainableFloats.
+  // `parameters`: from PolicyClient::TrainableFloats.
   explicit Adam(std::vector<FloatParameter> parameters) : parameters_(std::move(parameters)) {
     size_t count = 0;
     for (const FloatParameter& parameter : parameters_) count += parameter.size;
     moments_.assign(2 * count, 0);
   }
 
-  // The L2 norm of all gradients. Not finite where one of them is not: then do not call Step.
+  // The L2 norm of all gradients. If it is not finite, do not call Step.
   double GradientNorm() const {
     double squares = 0;
     for (const FloatParameter& parameter : parameters_) {
@@ -63,7 +63,7 @@ class Adam {
 
  private:
   std::vector<FloatParameter> parameters_;
-  std::vector<double> moments_;  // the two of each number
+  std::vector<double> moments_;  // first and second moment of each number, interleaved
   uint64_t steps_ = 0;
 };
 

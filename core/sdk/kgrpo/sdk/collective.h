@@ -38,7 +38,7 @@ class ArrayTensor {
   kgrpo_tensor c_{};
 };
 
-// Whether reductions can be begun and waited for later: a transport may only block, or be of revision 1.0.
+// True if reductions can be begun and waited for later; false for a transport that only blocks or has revision 1.0.
 inline bool ReducesInBackground(const kgrpo_collective_interface& api) {
   return KGRPO_HAS_MEMBER(&api, kgrpo_collective_interface, finish_reductions) && api.begin_reduce_scatter != nullptr &&
          api.finish_reductions != nullptr;
@@ -60,7 +60,7 @@ class Collective {
   uint32_t local_rank() const { return alone() ? 0 : api_->info(context_)->local_rank; }
   uint32_t local_size() const { return alone() ? 1 : api_->info(context_)->local_size; }
 
-  // The elements of `count` that belong to a rank, from its begin to the next one's.
+  // The first element of a rank's slice of `count` elements; the slice ends where the next rank's begins.
   static size_t SliceBegin(size_t count, uint32_t rank, uint32_t size) { return count * rank / size; }
 
   void AllReduce(const ArrayTensor& values, kgrpo_reduction reduction = KGRPO_REDUCTION_SUM) const {
@@ -83,7 +83,7 @@ class Collective {
   }
   void FinishReductions() const { Check(api_->finish_reductions(context_)); }
 
-  // Of an array or a container of double.
+  // Sums an array or a container of double over all ranks.
   template <typename Values>
   void Sum(Values& values) const {
     AllReduce(ArrayTensor(std::data(values), std::size(values)));

@@ -1,5 +1,5 @@
-// kgrpo/sdk/cpu_policy.h - kgrpo.policy/1 for small models on the CPU: their author writes the tokens, the logits of
-// the next one and their gradient. The queue, sampling, chats, tensors, the reference copy and saved folders are here.
+// kgrpo/sdk/cpu_policy.h - kgrpo.policy/1 for small models on the CPU. An author writes the tokenizer, the next token's
+// logits and their gradient. This class has the queue, sampling, chats, tensors, the reference copy and saved folders.
 //
 // The functions that an author writes are called from any thread, several at once, and change nothing of the object.
 #ifndef KGRPO_SDK_CPU_POLICY_H
@@ -33,7 +33,7 @@ class CpuPolicy {
     std::vector<int32_t> end_ids;  // each ends a completion
     size_t parameter_count = 0;    // float32 numbers, 0 at first
   };
-  // A prefix whose next token is asked for: the prompt, and what was written so far.
+  // The prompt and the tokens written so far; the next token is to be computed.
   struct Prefix {
     const int32_t* ids;
     size_t prompt_size;  // at least 1
@@ -49,7 +49,7 @@ class CpuPolicy {
   // Text to ids, and back; each the other's inverse. skip_special: leave the end tokens out.
   virtual std::vector<int32_t> Encode(std::string_view text) const = 0;
   virtual std::string Decode(const int32_t* ids, size_t count, bool skip_special) const = 0;
-  // How a chat is written, which ends with the opening of the answer where `answer`.
+  // Returns a chat as text. With `answer` the text ends with the opening of the assistant's answer.
   virtual std::string RenderChat(const kgrpo_message* messages, size_t count, bool answer) const;
 
   // The vocabulary_size logits of the next token; -infinity excludes one. `logits` is all 0.
@@ -59,7 +59,7 @@ class CpuPolicy {
   virtual void Backward(const std::vector<float>& parameters, const Prefix& prefix, const std::vector<double>& dlogits,
                         std::vector<float>* gradients) const = 0;
 
-  // A folder of Save: parameters.bin, float32 as they lie in memory. Not one for `transformers`.
+  // Writes a folder with parameters.bin, the float32 values as they lie in memory. `transformers` cannot open it.
   void Save(uint32_t copy, const std::string& folder) const;
   void Load(uint32_t copy, const std::string& folder);
 

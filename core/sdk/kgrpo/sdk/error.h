@@ -36,7 +36,7 @@ inline void ReleaseOwned(kgrpo_error* error) {
 }
 inline void ReleaseStatic(kgrpo_error*) {}
 
-// The error for the case that there is no memory to describe one with.
+// The error that is returned if there is no memory to describe one.
 inline kgrpo_error* OutOfMemory() {
   static const char kText[] = "out of memory";
   static kgrpo_error error = {sizeof(kgrpo_error), KGRPO_ERROR_INTERNAL, {kText, sizeof(kText) - 1}, ReleaseStatic};

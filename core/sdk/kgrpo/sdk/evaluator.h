@@ -17,8 +17,8 @@
 
 namespace kgrpo {
 
-// An evaluator's findings on a kernel; kgrpo_evaluation documents each member. The verdict alone is required, and
-// of a correct kernel the seconds.
+// An evaluator's findings on a kernel; kgrpo_evaluation documents each member. Only the verdict is required, and the
+// seconds of a correct kernel.
 struct Found {
   std::string verdict;  // KGRPO_VERDICT_CORRECT, "not_compiled", "wrong", ...
   std::string diagnosis = {};

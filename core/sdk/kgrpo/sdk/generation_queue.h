@@ -22,7 +22,7 @@
 
 namespace kgrpo {
 
-// A request that was accepted: a copy, and the duty to call `done` once.
+// A copy of an accepted request. It calls `done` exactly once.
 class PendingCompletion {
  public:
   explicit PendingCompletion(const kgrpo_generate_request& request)
@@ -41,7 +41,7 @@ class PendingCompletion {
   PendingCompletion& operator=(PendingCompletion&&) = delete;
   ~PendingCompletion() { Fail(KGRPO_ERROR_INTERNAL, "the policy ended a batch without this completion"); }
 
-  // Takes the duty back: the request was not accepted after all.
+  // Forgets `done`: the request was not accepted after all.
   void Abandon() noexcept { done_ = {}; }
 
   const std::vector<int32_t>& prompt() const { return prompt_; }
@@ -49,7 +49,7 @@ class PendingCompletion {
   const kgrpo_sampling& sampling() const { return sampling_; }
   bool ended() const { return done_.done == nullptr; }
 
-  // Ends the request; what follows the first of these two does nothing.
+  // Both end the request; only the first call has an effect.
   void Finish(const kgrpo_completion& completion) noexcept { End(&completion, nullptr); }
   void Fail(kgrpo_error_code code, std::string_view message) noexcept {
     if (!ended()) End(nullptr, MakeError(code, message));
@@ -70,8 +70,9 @@ class PendingCompletion {
 
 class GenerationQueue {
  public:
-  // Writes the completions of a batch, on the queue's thread; whatever it leaves unended fails with what it throws. It
-  // asks Cancelled now and then. Nothing that `done` may want, such as the device's lock, is held when it ends one.
+  // Writes the completions of a batch, on the queue's thread, and polls Cancelled. If it throws, the requests that it
+  // has not ended fail with that error. When it ends a request it holds nothing that `done` may need, such as the
+  // device's lock.
   using Batch = std::function<void(std::vector<PendingCompletion>& batch)>;
 
   explicit GenerationQueue(Batch write) : write_(std::move(write)), thread_([this] { Work(); }) {}
@@ -87,8 +88,8 @@ class GenerationQueue {
   GenerationQueue(const GenerationQueue&) = delete;
   GenerationQueue& operator=(const GenerationQueue&) = delete;
 
-  // Copies the requests, which are in one batch. The policy has checked them before. When it throws (no memory), none
-  // was accepted and no `done` is called. [any thread]
+  // Copies the requests, which go into one batch. The policy must have checked them. If Submit throws (no memory), no
+  // request was accepted and no `done` is called. [any thread]
   void Submit(const kgrpo_generate_request* const* requests, size_t count) {
     std::vector<PendingCompletion> accepted;
     try {
@@ -104,7 +105,7 @@ class GenerationQueue {
     wake_.notify_one();
   }
 
-  // Requests that wait end at once; the batch under way ends when it asks Cancelled. [any thread]
+  // Ends the waiting requests at once; the batch under way ends when it polls Cancelled. [any thread]
   void Cancel() {
     std::vector<PendingCompletion> dropped;
     {
@@ -115,8 +116,8 @@ class GenerationQueue {
     for (PendingCompletion& request : dropped) request.Fail(KGRPO_ERROR_CANCELLED, "cancelled");
   }
 
-  // Adds the requests that wait to the end of the batch under way, for a policy that admits them at any time. Not once
-  // it is cancelled. [the queue's thread]
+  // Appends the waiting requests to the batch under way, for a policy that admits requests at any time. Does nothing
+  // once the batch is cancelled. [the queue's thread]
   void TakeWaiting(std::vector<PendingCompletion>& batch) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (cancelled_) return;

@@ -72,7 +72,7 @@ class Host {
   std::string ArtifactDirectory() const { return Copy(api_->artifact_directory(context())); }
   std::string CacheDirectory() const { return Copy(api_->cache_directory(context())); }
 
-  // Throws where the device cannot be had. See DeviceLock and DeviceTurn.
+  // Throws if the device cannot be locked. See DeviceLock and DeviceTurn.
   void LockDevice(std::string_view device) const { Check(api_->lock_device(context(), Str(device))); }
   void UnlockDevice(std::string_view device) const { api_->unlock_device(context(), Str(device)); }
 
@@ -120,8 +120,8 @@ class DeviceTurn {
  public:
   static constexpr std::chrono::milliseconds kSlice{200};
 
-  // Takes the device. `settle` waits until the device has done all that this work gave it; called before every
-  // unlocking. It may be empty.
+  // Takes the device. `settle` waits until the device has finished this work's operations; it is called before every
+  // unlock. It may be empty.
   DeviceTurn(const Host& host, std::string device, std::function<void()> settle)
       : host_(host), device_(std::move(device)), settle_(std::move(settle)) {
     Resume();
@@ -131,7 +131,7 @@ class DeviceTurn {
     try {
       if (settle_) settle_();
     } catch (...) {
-      // An error is on its way already, else Pause was called.
+      // Another error is propagating: without one, the user would have called Pause, which throws this one.
     }
     Unlock();
   }
@@ -141,7 +141,7 @@ class DeviceTurn {
   // True once the device has been held for kSlice: then pause.
   bool SliceIsOver() const { return std::chrono::steady_clock::now() - since_ >= kSlice; }
 
-  // Gives the device up, also at the end of the work. Throws what `settle` does, with the device given up.
+  // Releases the device; call it at the end of the work too. Throws what `settle` throws, after releasing the device.
   void Pause() {
     if (!held_) return;
     try {
@@ -153,7 +153,7 @@ class DeviceTurn {
     Unlock();
   }
 
-  // Takes it again, after those who waited.
+  // Takes the device again, after the waiters.
   void Resume() {
     if (held_) return;
     host_.LockDevice(device_);

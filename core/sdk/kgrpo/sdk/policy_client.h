@@ -15,8 +15,8 @@
 
 namespace kgrpo {
 
-// Log-probabilities of all completion tokens, sequence after sequence; entropies (nats) where a gradient is wanted:
-// nobody asks for those of a fixed policy, and they are not free.
+// Log-probabilities of all completion tokens, sequence after sequence. Entropies (nats) are computed only with a
+// gradient, because they cost time and those of a fixed policy are not used.
 struct TokenScores {
   std::vector<float> logprobs;
   std::vector<float> entropies;
@@ -31,8 +31,8 @@ struct FloatParameter {
   bool decay;  // weight decay applies
 };
 
-// Borrows the policy. One thread. Every function throws what the policy failed with. `Sequences` is a container of
-// kgrpo_sequence that lies in one piece: a std::vector, a std::array.
+// Borrows the policy. One thread. Every function throws the policy's error. `Sequences` is a contiguous container of
+// kgrpo_sequence: a std::vector, a std::array.
 class PolicyClient {
  public:
   PolicyClient(const kgrpo_policy_interface& api, kgrpo_policy* policy) : api_(&api), policy_(policy) {}
@@ -44,9 +44,9 @@ class PolicyClient {
   }
 
   // Scores under the current parameters, calls loss_gradient(scores) for the derivative of the loss by each
-  // log-probability, and has the policy add the parameters' gradients. When loss_gradient returns an empty vector,
-  // nothing is added. `final`, where given, is told of pieces of the gradients to which nothing more is added, if the
-  // policy tells: for the last call before the gradients are used.
+  // log-probability, and lets the policy add the parameters' gradients. Nothing is added if loss_gradient returns an
+  // empty vector. `final`, if given, receives final pieces of the gradients, if the policy has backward_in_pieces: pass
+  // it only with the last call before the gradients are used.
   template <typename Sequences, typename LossGradient>
   void Differentiate(const Sequences& sequences, double temperature, LossGradient&& loss_gradient,
                      const kgrpo_gradient_sink* final = nullptr) {
@@ -60,9 +60,9 @@ class PolicyClient {
   void ZeroGradients() { Check(api_->zero_gradients(policy_)); }
   void FreezeReference() { Check(api_->freeze_reference(policy_)); }
 
-  // The trainable parameters, valid as long as the policy, for an optimiser that is a loop. Throws
-  // KGRPO_ERROR_UNSUPPORTED where one is not float32 in one piece on the CPU. Take the policy's device
-  // (info().device) while you write.
+  // Returns the trainable parameters, valid as long as the policy, for an optimiser that loops over them. Throws
+  // KGRPO_ERROR_UNSUPPORTED if one is not contiguous float32 on the CPU. Hold the policy's device (info().device) while
+  // you write.
   std::vector<FloatParameter> TrainableFloats() const {
     const kgrpo_parameter_group* const* groups = nullptr;
     size_t count = 0;
@@ -86,7 +86,7 @@ class PolicyClient {
   kgrpo_policy* policy() const { return policy_; }
 
  private:
-  // A forward pass whose context is ended whatever happens.
+  // A forward pass; the destructor releases a context that backward has not ended.
   struct Pass {
     PolicyClient* client;
     kgrpo_forward_context* context = nullptr;

@@ -54,16 +54,16 @@ class TemporaryFolder {
 };
 
 struct ProcessLimits {
-  double seconds = 10;                    // by the clock; then it is killed with all that it started
+  double seconds = 10;                    // wall-clock limit; then the program's process group is killed
   size_t output_bytes = 64U << 20;        // of standard output and of standard error, each
-  size_t memory_bytes = size_t{4} << 30;  // of addresses
+  size_t memory_bytes = size_t{4} << 30;  // of address space
 };
 
 struct ProcessResult {
-  int exit_code = 0;       // -1: it was ended by a signal
-  int signal = 0;          // which
-  bool timed_out = false;  // the limit of seconds ended it
-  bool too_much = false;   // the limit of output did
+  int exit_code = 0;       // -1: a signal ended the program
+  int signal = 0;          // the number of that signal
+  bool timed_out = false;  // ended by the limit of seconds
+  bool too_much = false;   // ended by the limit of output
   std::string output, errors;
   bool ok() const { return exit_code == 0; }
 };
@@ -98,7 +98,7 @@ inline ProcessResult RunProcess(const std::vector<std::string>& arguments, const
   argv.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  internal::Pipe output, errors, started;  // `started` carries errno where exec fails, and closes where it does not
+  internal::Pipe output, errors, started;  // exec's errno if it fails; closed if it succeeds
   const pid_t child = ::fork();
   if (child < 0) throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("cannot fork: ") + std::strerror(errno));
   if (child == 0) {  // only system calls from here to exec: other threads may have held locks
@@ -114,7 +114,7 @@ inline ProcessResult RunProcess(const std::vector<std::string>& arguments, const
     [[maybe_unused]] const ssize_t told = ::write(started.ends[1], &problem, sizeof problem);
     ::_exit(127);
   }
-  ::setpgid(child, child);  // whoever is first
+  ::setpgid(child, child);  // parent and child both call it: either may run first
   for (internal::Pipe* pipe : {&output, &errors, &started}) pipe->Close(1);
 
   ProcessResult result;
@@ -135,14 +135,14 @@ inline ProcessResult RunProcess(const std::vector<std::string>& arguments, const
       result.too_much = result.too_much || texts[i]->size() > limits.output_bytes;
     }
   }
-  // It may have closed its output and live on.
+  // The program may have closed its output and still run.
   int status = 0;
   while (!result.timed_out && !result.too_much && ::waitpid(child, &status, WNOHANG) == 0) {
     result.timed_out = Clock::now() >= end;
     ::usleep(200);
   }
   const bool ended = !result.timed_out && !result.too_much;
-  ::kill(-child, SIGKILL);  // what it has left running
+  ::kill(-child, SIGKILL);  // ends what the program left running
   if (!ended) ::waitpid(child, &status, 0);
   int problem = 0;
   if (::read(started.ends[0], &problem, sizeof problem) == static_cast<ssize_t>(sizeof problem))

@@ -11,8 +11,8 @@
 
 namespace kgrpo {
 
-// Log-probabilities of logits / temperature, temperature > 0. A logit of -infinity is a token that cannot come; one
-// token at least can.
+// Log-probabilities of logits / temperature, temperature > 0. A logit of -infinity excludes its token; at least one
+// token is not excluded.
 inline std::vector<double> LogSoftmax(std::vector<double> logits, double temperature) {
   const double highest = *std::max_element(logits.begin(), logits.end());
   double total = 0;
@@ -33,8 +33,8 @@ inline double Entropy(const std::vector<double>& logprobs) {
   return entropy;
 }
 
-// The token that `uniform`, of [0, 1), draws after top_k, top_p and min_p; the likeliest at temperature 0. `logprobs`
-// are those of logits / temperature. Of equally likely tokens the lowest id counts as likelier.
+// Returns the token drawn by `uniform`, in [0, 1), after top_k, top_p and min_p; the likeliest at temperature 0.
+// `logprobs` are those of logits / temperature. Ties go to the lower id.
 inline size_t SampleToken(const std::vector<double>& logprobs, const kgrpo_sampling& sampling, double uniform) {
   std::vector<size_t> order(logprobs.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -43,7 +43,7 @@ inline size_t SampleToken(const std::vector<double>& logprobs, const kgrpo_sampl
   if (sampling.top_k > 0 && sampling.top_k < order.size()) order.resize(sampling.top_k);
   double total = 0;
   for (size_t id : order) total += std::exp(logprobs[id]);
-  // top_p keeps the fewest of the likeliest whose share of what top_k left is top_p.
+  // top_p keeps the smallest set of likeliest tokens whose share of the probability that top_k left reaches top_p.
   size_t kept = 0;
   double mass = 0;
   while (kept < order.size() && (kept == 0 || sampling.top_p >= 1 || mass < sampling.top_p * total))
@@ -55,7 +55,7 @@ inline size_t SampleToken(const std::vector<double>& logprobs, const kgrpo_sampl
     left -= std::exp(logprobs[order[i]]);
     if (left < 0) return order[i];
   }
-  // Rounding may lead here past tokens that cannot come.
+  // Rounding can let the draw pass the last token: skip tokens of probability 0.
   while (kept > 1 && std::isinf(logprobs[order[kept - 1]])) --kept;
   return order[kept - 1];
 }

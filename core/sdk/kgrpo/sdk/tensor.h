@@ -20,7 +20,7 @@ class FloatTensor {
     c_.dtype.lanes = 1;
     c_.shape = &shape_;
   }
-  // For what is only read (dlogprobs of backward).
+  // For an array that is only read (dlogprobs of backward).
   FloatTensor(const float* data, size_t size) : FloatTensor(const_cast<float*>(data), size) {}
   FloatTensor(const FloatTensor&) = delete;
   FloatTensor& operator=(const FloatTensor&) = delete;

@@ -62,7 +62,7 @@ void SaveNumbers(kgrpo_writer writer, const std::vector<Number>& numbers) {
   Check(writer.write(writer.context, numbers.data(), numbers.size() * sizeof(Number)));
 }
 
-// As many numbers as `numbers` holds. Throws KGRPO_ERROR_INVALID where the state ends before.
+// Reads as many numbers as `numbers` holds. Throws KGRPO_ERROR_INVALID if the state ends before.
 template <typename Number>
 void LoadNumbers(kgrpo_reader reader, std::vector<Number>* numbers) {
   auto* bytes = reinterpret_cast<char*>(numbers->data());

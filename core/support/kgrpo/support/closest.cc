@@ -36,7 +36,7 @@ std::string Closest(std::string_view word, const std::vector<std::string>& candi
   size_t least = std::max<size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     const size_t distance = EditDistance(word, candidate);
-    // Nothing is near a word of which nothing is left.
+    // A candidate that keeps no letter of the word is not close, however short both are.
     if (distance < least && distance < std::max(word.size(), candidate.size())) {
       least = distance;
       closest = candidate;

@@ -1,4 +1,4 @@
-// What was probably meant by a misspelt name. Used by the host's messages and by plugins.
+// Suggests the intended name for a misspelt one. Used by the host's messages and by plugins.
 #ifndef KGRPO_SUPPORT_CLOSEST_H
 #define KGRPO_SUPPORT_CLOSEST_H
 
@@ -8,8 +8,9 @@
 
 namespace kgrpo {
 
-// The candidate nearest to `word` by edit distance (insertions, deletions, replacements, swaps of neighbours; upper and
-// lower case are the same), if it is near enough to be what was meant; else empty. Ties go to the first.
+// Returns the candidate nearest to `word` by edit distance (insertions, deletions, replacements, swaps of neighbours;
+// upper and lower case are the same). Returns empty if the distance is above a third of the word's length, and above 1.
+// Ties go to the first.
 std::string Closest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace kgrpo

@@ -19,11 +19,11 @@ struct CoderAnswer {
   uint64_t prompt_tokens = 0;
   uint64_t completion_tokens = 0;
   double cost = 0;
-  double lost_cost = 0;  // of it: for attempts that gave no answer
+  double lost_cost = 0;  // the part of `cost` for attempts that gave no answer
   double seconds = 0;
   uint32_t attempts = 0;
-  std::string text;        // what a model answered, word for word; mostly empty
-  bool reused = false;     // from a recording, a cache or another request: nothing was asked and paid for it
+  std::string text;        // a model's answer, word for word; mostly empty
+  bool reused = false;     // from a recording, a cache or another request: no call was made and nothing paid
   bool estimated = false;  // some of the tokens or of the cost is an estimate; not kept in a run's database
 
   static CoderAnswer FromC(const kgrpo_coder_answer& c);

@@ -1,8 +1,8 @@
 // One kernel's evaluation, as an owning copy of kgrpo_evaluation. Used by the host wherever it keeps
 // one, and by plugins that show or quote one.
 //
-// FromC copies what was pushed and throws kgrpo::Error where that breaks the contract. A view lends a C struct that
-// points into the owning one: it must not outlive it, nor survive a change to it.
+// FromC copies a pushed struct and throws kgrpo::Error if it breaks the contract. A view's C struct points into its
+// Evaluation: it is valid until the Evaluation is changed or destroyed.
 #ifndef KGRPO_SUPPORT_EVALUATION_H
 #define KGRPO_SUPPORT_EVALUATION_H
 
@@ -63,10 +63,9 @@ struct Evaluation {
   EvaluationView ToC() const { return EvaluationView(*this); }
 };
 
-// Refuses a struct that is shorter than its first release: its later members would be read from whatever lies behind
-// it.
+// Throws for a struct shorter than its first release: reading its later members would read past its end.
 void RequireSize(uint32_t struct_size, size_t least, const char* type);
-// Refuses a count of elements of a plugin without the elements.
+// Throws if a plugin gives a count of elements but a null `data`.
 void RequireArray(const void* data, size_t count, const char* what);
 
 }  // namespace kgrpo

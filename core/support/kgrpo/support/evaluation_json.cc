@@ -111,7 +111,7 @@ Evaluation EvaluationFromAnswer(const Json& json) {
     if (correct && whole["verdict"] != KGRPO_VERDICT_CORRECT)
       throw Error(KGRPO_ERROR_INTERNAL, "an evaluation is correct and has the verdict " + whole["verdict"].dump());
     const Evaluation evaluation = EvaluationFromJson(whole);
-    return Evaluation::FromC(*evaluation.ToC().c());  // which checks it
+    return Evaluation::FromC(*evaluation.ToC().c());  // FromC checks it
   } catch (const nlohmann::json::exception& error) {
     throw Error(KGRPO_ERROR_INTERNAL, std::string("an evaluation that cannot be read: ") + error.what());
   }

@@ -18,8 +18,8 @@ std::vector<Remark> RemarksFrom(const nlohmann::ordered_json& json);
 nlohmann::ordered_json EvaluationToJson(const Evaluation& evaluation);
 Evaluation EvaluationFromJson(const nlohmann::ordered_json& json);
 
-// From a program or a server, which may leave out what it does not know: only "correct" must be there, and "seconds" of
-// a correct kernel. Throws KGRPO_ERROR_INTERNAL with what is wrong.
+// Reads the answer of a program or a server, which may leave members out: only "correct" is required, and "seconds" of
+// a correct kernel. Throws KGRPO_ERROR_INTERNAL with the reason.
 Evaluation EvaluationFromAnswer(const nlohmann::ordered_json& json);
 
 }  // namespace kgrpo

@@ -15,8 +15,8 @@ std::string IntervalText(const Evaluation& evaluation);
 // The ratio of the times, with the interval of an evaluator that measures one.
 std::string SpeedupText(const Evaluation& candidate, const Evaluation& baseline);
 
-// How near to its tolerance a correct kernel comes: the largest |got - expected| over what is allowed, and of which
-// output. Nothing where the evaluator does not tell.
+// The largest error of a correct kernel, |got - expected| divided by the tolerance, and the output where it occurs.
+// WorstErrorOf returns nothing if the evaluator does not report it.
 struct WorstError {
   std::string output;
   double ratio = 0;

@@ -50,7 +50,7 @@ const DeclaredMetric* MetricRegistry::Find(std::string_view name) const {
 }
 
 void MetricRegistry::ForEach(const std::function<void(const kgrpo_metric_declaration&)>& use) const {
-  std::deque<DeclaredMetric> declared;  // a copy: nobody is called under the lock
+  std::deque<DeclaredMetric> declared;  // a copy, so that `use` is not called under the lock
   {
     const std::lock_guard lock(mutex_);
     declared = declared_;

@@ -28,12 +28,13 @@ struct DeclaredMetric {
 
 class MetricRegistry {
  public:
-  // Throws kgrpo::Error for a name that is empty or values that no header knows. A name declared again is replaced in
-  // its place. [any thread]
+  // Throws kgrpo::Error for an empty name, or for enumerators that kgrpo/host.h does not define. Declaring a name again
+  // replaces the declaration and keeps its place. [any thread]
   void Declare(const kgrpo_metric_declaration& declaration);
 
-  // The declaration of a metric: that of its whole name, else the family with the longest beginning in common; null
-  // where nobody declared it. "NAME of KERNEL" is found as NAME. Stays where it is. [any thread]
+  // Returns the declaration of a metric: of its whole name, else of the family with the longest matching prefix; null
+  // if it is undeclared. "NAME of KERNEL" is found as NAME. The pointer stays valid as long as the registry. [any
+  // thread]
   const DeclaredMetric* Find(std::string_view name) const;
 
   // Hands each declaration to `use`, in order, as it was declared. [any thread]

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kOther = "Other";
 
 std::string Digits(double value, const char* format = "%.4g") {
-  // Whole numbers below a billion are counts: all of their digits count.
+  // Whole numbers below a billion are counts and are written with all digits.
   if (std::fabs(value) < 1e9 && value == std::floor(value)) format = "%.0f";
   char text[48];
   std::snprintf(text, sizeof text, format, value);
@@ -25,7 +25,7 @@ std::string WithUnit(const std::string& number, const std::string& unit) {
 }
 
 std::string Format(const DeclaredMetric& metric, double value) {
-  constexpr double kLeastScaled = 10000;  // below, a quantity is written out
+  constexpr double kLeastScaled = 10000;  // smaller quantities are written without a prefix
   switch (metric.kind) {
     case KGRPO_METRIC_NUMBER:
       break;
@@ -49,7 +49,7 @@ const DeclaredMetric* Find(const MetricRegistry* registry, std::string_view name
   return registry == nullptr ? nullptr : registry->Find(name);
 }
 
-// Whether the metric is an end of another metric's interval.
+// Returns true if the metric is an end of another metric's interval.
 bool IsEnd(const std::vector<Metric>& metrics, const std::string& name) {
   for (const char* end : {"_low", "_high"}) {
     if (name.ends_with(end) && ValueOf(metrics, name.substr(0, name.size() - std::string_view(end).size())))

@@ -16,7 +16,8 @@ namespace kgrpo {
 struct Fact {
   std::string label;  // "bytes a call"
   std::string value;  // "30"; with the 95% interval where NAME_low and NAME_high were pushed too
-  // The fraction of a whole that it is, if any: of the run time for a time alone, so above 1 too.
+  // The value as a fraction of a whole, if it has one. For a time the whole is the run time, and the fraction may
+  // exceed 1.
   std::optional<double> fraction = std::nullopt;
   std::string name = {};  // the metric's, which rewards and prompts use; empty for a remark
 };
@@ -29,12 +30,12 @@ struct FactGroup {
 // The value pushed as `name`; nothing if there is none.
 std::optional<double> ValueOf(const std::vector<Metric>& metrics, const std::string& name);
 
-// Metrics in the order of their declaration, each group's remarks behind them; then groups of remarks alone; metrics
-// that nobody declared last, in the order in which they were pushed. Those declared without a group are left out.
+// Returns metrics in the order of declaration, each group's remarks after its metrics; then groups of remarks alone;
+// last undeclared metrics, in the order in which they were pushed. Metrics declared without a group are left out.
 // `registry` may be null: nothing is declared then.
 std::vector<FactGroup> GroupFacts(const Evaluation& evaluation, const MetricRegistry* registry);
 
-// The value of the metric `name` as its declaration has it: FormatMetric("reached", 0.5, ...) is "50%".
+// Formats a value of the metric `name` as declared: FormatMetric("reached", 0.5, ...) is "50%".
 std::string FormatMetric(const std::string& name, double value, const MetricRegistry* registry);
 
 // All facts as text, a line for each group: what prompts call current.evidence.

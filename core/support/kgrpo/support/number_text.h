@@ -16,7 +16,7 @@ std::string Percent(double fraction);
 // A duration: "812 ns", "12.3 us", "4.56 ms", "1.2 s".
 std::string FormatSeconds(double seconds);
 
-// "$12.35", "$0.0042": of a few cents enough digits to tell it from nothing.
+// "$12.35", "$0.0042": below 10 cents with two significant digits.
 std::string FormatDollars(double value);
 
 // "3.02 TB/s" and the like: with a decimal prefix.

@@ -17,8 +17,9 @@ ProblemFiles ReadProblemFiles(const std::string& directory);
 // SHA-256 over names and contents: the same for the same files, wherever they lie.
 std::string ProblemDigest(const ProblemFiles& files);
 
-// Why a service does not take these files; empty where it does. At most 16 files of 1 MiB together and of plain names;
-// with `code` false, .yaml and .cu alone: other files (an oracle) may be native code that the evaluator trusts.
+// Returns the reason why a service refuses these files; empty if it accepts them. It accepts at most 16 files, together
+// 1 MiB, with plain names. With `code` false it accepts only .yaml and .cu: other files (an oracle) may be native code
+// that the evaluator trusts.
 std::string WhyNotSendable(const ProblemFiles& files, bool code);
 
 }  // namespace kgrpo

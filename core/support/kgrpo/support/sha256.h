@@ -13,7 +13,7 @@ namespace kgrpo {
 // The digest of one byte string (OpenSSL's), 64 hexadecimal digits.
 std::string Sha256(std::string_view bytes);
 
-// That of a file's bytes, read piece by piece. Throws KGRPO_ERROR_UNAVAILABLE where it cannot be read.
+// Returns the digest of a file, which is read in pieces. Throws KGRPO_ERROR_UNAVAILABLE if it cannot be read.
 std::string Sha256OfFile(const std::filesystem::path& file);
 
 // The digest of a list: each part is preceded by its length, so that moving a byte from one part to the next changes

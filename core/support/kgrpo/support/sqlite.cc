@@ -8,7 +8,7 @@
 namespace kgrpo {
 namespace {
 
-// "file:" and the path, in which what an address reserves is written as %xx.
+// Returns a "file:" URI of the path, with the characters that a URI reserves written as %xx.
 std::string AddressOf(const std::filesystem::path& path) {
   std::string address = "file:";
   for (const char character : path.string()) {

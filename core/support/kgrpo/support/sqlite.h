@@ -1,5 +1,5 @@
-// The little of SQLite that the run store needs, with owners and exceptions. Used by store/, by
-// compare/ and report/ for what they read of a run, and by a coder for its recordings.
+// A thin C++ layer over SQLite: owning handles and exceptions. Used by store/, by compare/ and report/ to read a run,
+// and by a coder for its recordings.
 #ifndef KGRPO_SUPPORT_SQLITE_H
 #define KGRPO_SUPPORT_SQLITE_H
 
@@ -64,8 +64,8 @@ class Statement {
 class Database {
  public:
   enum class Mode {
-    kReadOnly,  // may leave files of SQLite's own beside it
-    kAtRest,    // read only, and nothing else is touched: for a file that nobody writes
+    kReadOnly,  // SQLite may leave its own files beside the database
+    kAtRest,    // read only, without files of SQLite's own: for a database that no process writes
     kReadWrite
   };
   explicit Database(const std::filesystem::path& path, Mode mode = Mode::kReadWrite);
@@ -73,8 +73,8 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  // How to open a file that is to be read alone. Where somebody writes it, or was killed, what is new is in the log
-  // beside it.
+  // Returns the mode for a database that is only read. While a process writes it, or after a writer was killed, the
+  // newest data is in the write-ahead log beside the file, which kAtRest ignores.
   static Mode ToRead(const std::filesystem::path& path);
 
   void Execute(const char* sql);
@@ -87,7 +87,7 @@ class Database {
   sqlite3* raw_ = nullptr;
 };
 
-// Everything between construction and Commit happens or none of it.
+// The statements between construction and Commit take effect together or not at all.
 class Transaction {
  public:
   explicit Transaction(Database& database) : database_(database) { database_.Execute("BEGIN IMMEDIATE"); }

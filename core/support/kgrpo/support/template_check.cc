@@ -1,4 +1,4 @@
-// CheckTemplate: every variable that a template names is one that there is, used as what it is.
+// CheckTemplate: every variable that a template names must exist and be used according to its kind.
 #include <kgrpo/support/template_check.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::vector<std::string> SplitAtDots(const std::string& name) {
   return parts;
 }
 
-// Letters that must be changed, added or removed to make one name of the other.
+// Number of letters to change, add or remove to turn one name into the other.
 size_t EditDistance(const std::string& a, const std::string& b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -86,7 +86,7 @@ class Checker {
     }
   }
 
-  // The variable of that name as seen from the innermost section; nullptr after reporting why not.
+  // Returns the variable `name` as seen from the innermost section; null after reporting why it cannot be used here.
   const Variable* Use(size_t position, const std::string& name, bool as_section) {
     const Variable* variable = nullptr;
     if (name == ".") {
@@ -105,7 +105,7 @@ class Checker {
           variable = part.empty() ? nullptr : &kElement;
           break;
         }
-        // Members of a list's elements are seen inside its section alone, which pushed the list as a scope.
+        // The members of a list's elements are visible only inside its section, which pushed the list as a scope.
         const bool open = variable->kind == Kind::kRecord || variable == scopes_[i];
         variable = open ? variable->Find(part) : nullptr;
         if (variable == nullptr) break;
@@ -137,7 +137,7 @@ class Checker {
     return nullptr;
   }
 
-  // Every name that could be written at this place, most specific first.
+  // Every name that is valid at this place, those of the innermost section first.
   std::vector<std::string> Known() const {
     std::vector<std::string> names;
     for (size_t i = scopes_.size(); i-- > 0;) {
@@ -159,7 +159,7 @@ class Checker {
   std::string Unknown(const std::string& name) const {
     const std::vector<std::string> known = Known();
     std::string nearest, list;
-    size_t nearest_distance = 3;  // further away is no misspelling
+    size_t nearest_distance = 3;  // a larger distance is not a misspelling
     for (const std::string& candidate : known) {
       const size_t distance = EditDistance(name, candidate);
       if (distance < nearest_distance) {

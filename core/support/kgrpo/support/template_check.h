@@ -30,7 +30,7 @@ struct Variable {
 struct NamedVariable {
   std::string name;
   Variable variable;
-  bool earlier = false;  // an earlier name of another: templates may use it, no message lists it
+  bool earlier = false;  // an old name of another member: templates may still use it, messages do not list it
 };
 
 inline const Variable* Variable::Find(const std::string& name) const {
@@ -47,7 +47,7 @@ struct TemplateMistake {
   std::string message;
 };
 
-// Every mistake of a template over these variables, a record of them, in order of place; empty when it is fine. Any
+// Returns every mistake of a template over `variables`, a record, in order of position; empty if there is none. Any
 // thread.
 std::vector<TemplateMistake> CheckTemplate(const std::string& text, const Variable& variables);
 
