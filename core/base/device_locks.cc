@@ -36,7 +36,15 @@ void DeviceLocks::Lock(std::string_view device) {
   // A user's stop does not end this wait: the thread that holds the device then releases it soon.
   freed_.wait(lock, [&] { return of.line.front() == self; });
   lock.unlock();
-  LockMachine(name, of);
+  try {
+    LockMachine(name, of);
+  } catch (...) {
+    lock.lock();
+    of.line.pop_front();  // so that the next thread has its turn
+    lock.unlock();
+    freed_.notify_all();
+    throw;
+  }
   const double waited = std::chrono::duration<double>(Clock::now() - start).count();
   seconds_waited += waited;
   all_seconds_waited += waited;

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
+#include <sstream>
 
 namespace kgrpo {
 namespace {
@@ -69,6 +71,18 @@ Launch ReadTorchrun(const Reader& reader) {
   return launch;
 }
 
+// Entry number `node` of a list like "4(x2),3", which is 4, 4, 3. 0 where it has none.
+uint32_t TasksOfNode(const std::string& list, uint32_t node) {
+  std::istringstream entries(list);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    unsigned tasks = 0, repeats = 1;
+    if (std::sscanf(entry.c_str(), "%u(x%u)", &tasks, &repeats) < 1) return 0;
+    if (node < repeats) return tasks;
+    node -= repeats;
+  }
+  return 0;
+}
+
 // Slurm sets some of these variables in a batch script too; only srun sets SLURM_STEP_NUM_TASKS.
 Launch ReadSlurm(const Reader& reader) {
   Launch launch;
@@ -76,8 +90,7 @@ Launch ReadSlurm(const Reader& reader) {
   launch.rank = reader.Count("SLURM_PROCID");
   launch.size = reader.Count("SLURM_STEP_NUM_TASKS");
   launch.local_rank = reader.CountOr("SLURM_LOCALID", 0);
-  const std::string tasks = reader.Text("SLURM_STEP_TASKS_PER_NODE");  // "4(x2),3"
-  launch.local_size = static_cast<uint32_t>(std::strtoul(tasks.c_str(), nullptr, 10));
+  launch.local_size = TasksOfNode(reader.Text("SLURM_STEP_TASKS_PER_NODE"), reader.CountOr("SLURM_NODEID", 0));
   if (launch.local_size == 0) launch.local_size = launch.size;
   launch.address =
       reader.Has("MASTER_ADDR") ? reader.Text("MASTER_ADDR") : FirstHost(reader.Text("SLURM_STEP_NODELIST"));

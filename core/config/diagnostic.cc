@@ -26,7 +26,7 @@ std::vector<Diagnostic> WithoutKeys(std::vector<Diagnostic> diagnostics) {
     for (std::string* text : {&diagnostic.path, &diagnostic.message, &diagnostic.suggestion})
       hidden = HideKeys(text) || hidden;
     if (hidden)
-      diagnostic.message += " (what looks like a key is not repeated; one that stood in a file should be revoked)";
+      diagnostic.message += " (text that looks like a key is hidden; revoke a key that was written into a file)";
   }
   return diagnostics;
 }

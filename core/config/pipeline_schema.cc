@@ -87,7 +87,7 @@ constexpr const char kSchema[] = R"json({
       "on_coder_failure": {"enum": ["drop", "punish"], "default": "drop", "description": "A trajectory whose coder failed (refused, truncated, no code, no answer): `drop` it, or `punish` the suggestion like a kernel that does not compile."},
       "advance": {"enum": ["always", "correct"], "default": "always", "description": "Which kernels of the coder become the current one: `always` every one, so that a broken one is the next round's to repair; `correct`: only correct ones."},
       "fresh_inputs": {"type": "boolean", "default": false, "description": "Offer the evaluator another seed of the secret inputs for each evaluation, not one a problem and run."},
-      "hang_seconds": {"type": "integer", "minimum": 0, "maximum": 4294967295, "default": 600, "description": "Of several ranks: seconds that one may be in one call of a plugin while others wait for it, before the run ends; 0: for ever."}
+      "hang_seconds": {"type": "integer", "minimum": 0, "maximum": 4294967295, "default": 600, "description": "With several ranks: seconds that one may spend in a plugin's call while others wait, before the run ends; 0: no limit."}
     }
   },
   "prompt": {

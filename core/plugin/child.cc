@@ -78,9 +78,10 @@ ChildResult RunInChild(const std::function<void(const std::function<void(const s
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     pollfd waiting = {pipe_ends[0], POLLIN, 0};
-    const int ready = poll(&waiting, 1, killed ? -1 : std::max<int>(0, static_cast<int>(left.count())));
+    const int ready = poll(&waiting, 1, std::max<int>(0, static_cast<int>(left.count())));
     if (ready < 0 && errno == EINTR) continue;
     if (ready == 0) {
+      if (killed) break;  // a process that the child started may hold the pipe open
       kill(child, SIGKILL);
       killed = true;
       continue;

@@ -18,7 +18,7 @@ Completion Completion::FromC(const kgrpo_completion& c) {
   for (size_t i = 0; i < c.size; ++i) {
     if (!std::isfinite(c.logprobs[i]))
       throw Error(KGRPO_ERROR_INTERNAL,
-                  "the policy gave a token that it sampled the log-probability " + std::to_string(c.logprobs[i]));
+                  "the policy reported the log-probability " + std::to_string(c.logprobs[i]) + " for a sampled token");
   }
   Completion completion;
   completion.ids.assign(c.ids, c.ids + c.size);

@@ -66,11 +66,12 @@ Trainer::Update Trainer::Train(std::span<const kgrpo_sample> samples) {
         self->carrier.Run([&] {
           RequireSize(outcome->struct_size, KGRPO_SAMPLE_OUTCOME_SIZE_1, "kgrpo_sample_outcome");
           if (outcome->sample >= self->update.samples.size())
-            throw Error(KGRPO_ERROR_INTERNAL, "the trainer told of sample " + std::to_string(outcome->sample) + " of " +
+            throw Error(KGRPO_ERROR_INTERNAL, "the trainer pushed an outcome for sample " +
+                                                  std::to_string(outcome->sample) + " of " +
                                                   std::to_string(self->update.samples.size()));
           if (self->update.samples[outcome->sample])
             throw Error(KGRPO_ERROR_INTERNAL,
-                        "the trainer told of sample " + std::to_string(outcome->sample) + " twice");
+                        "the trainer pushed an outcome for sample " + std::to_string(outcome->sample) + " twice");
           self->update.samples[outcome->sample] = {outcome->returned, outcome->advantage};
         });
       }};

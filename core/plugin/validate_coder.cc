@@ -139,7 +139,7 @@ void CheckCoder(Session& session, const kgrpo_coder_interface& api, kgrpo_coder*
       spending.struct_size = sizeof(spending);
       if (kgrpo_error* error = api.spending(coder, &spending)) Fail(TakeMessage(error));
       if (!(spending.lost_cost >= 0 && spending.cost >= spending.lost_cost && std::isfinite(spending.cost)))
-        Fail("it says " + Shown(spending.cost) + ", of it lost " + Shown(spending.lost_cost));
+        Fail("it reports a cost of " + Shown(spending.cost) + ", of it lost " + Shown(spending.lost_cost));
       return "$" + Shown(spending.cost);
     });
   }

@@ -141,7 +141,7 @@ void CheckJudging(Session& session, const kgrpo_evaluator_interface& api, kgrpo_
     return Copy(Opened(api, evaluator, folder).Info().name);
   });
   if (folder.empty()) return;
-  session.Check("evaluator: baseline judges the reference, and says the same again", [&] {
+  session.Check("evaluator: baseline judges the reference, twice with the same result", [&] {
     const Opened problem(api, evaluator, folder);
     const Seen first = problem.Baseline(), second = problem.Baseline();
     if (!first.correct || !second.correct) Fail("the reference is " + (first.correct ? second : first).verdict);
@@ -155,7 +155,7 @@ void CheckJudging(Session& session, const kgrpo_evaluator_interface& api, kgrpo_
     });
     return std::string();
   });
-  session.Check("evaluator: evaluate does not find correct what does not compile", [&] {
+  session.Check("evaluator: evaluate rejects a kernel that does not compile", [&] {
     const Seen seen = Opened(api, evaluator, folder).Evaluate(KGRPO_LITERAL("#error this is no kernel\n"));
     if (seen.correct) Fail("a file of one #error is correct");
     return seen.verdict;
@@ -176,7 +176,7 @@ void CheckEvaluator(Session& session, const kgrpo_evaluator_interface& api, kgrp
                     const CallContext& context) {
   session.Check("evaluator: describe is the same each time", [&] {
     const std::string first = Copy(api.describe(evaluator));
-    if (first.empty()) Fail("it says nothing");
+    if (first.empty()) Fail("describe returned an empty text");
     OnTwoThreads([&] {
       if (View(api.describe(evaluator)) != first) Fail("another call gave another text");
     });

@@ -74,7 +74,7 @@ class ToldPieces {
     size_t told = 0;
     const float* end = nullptr;
     for (const auto& [begin, values] : pieces_) {
-      if (begin < end) Fail("two pieces overlap: each element is told once");
+      if (begin < end) Fail("two pieces overlap: each element may be pushed only once");
       end = begin + values.size();
       told += values.size();
       for (size_t i = 0; i < values.size(); ++i) {
@@ -146,7 +146,7 @@ std::string CheckPieces(const kgrpo_policy_interface& api, kgrpo_policy* policy,
     Fail("its gradients have the norm " + Shown(std::sqrt(*found)) + ", backward's " + Shown(std::sqrt(*expected)));
   const size_t told = pieces.Check();
   if (kgrpo_error* error = api.zero_gradients(policy)) Fail(TakeMessage(error));
-  return std::to_string(told) + " elements told";
+  return std::to_string(told) + " elements pushed";
 }
 
 }  // namespace kgrpo::validate

@@ -249,7 +249,7 @@ void CheckPolicy(Session& session, const kgrpo_policy_interface& api, kgrpo_poli
     return CheckGradients(api, policy, prompt, completion);
   });
   if (!KGRPO_HAS_MEMBER(&api, kgrpo_policy_interface, backward_in_pieces) || api.backward_in_pieces == nullptr) return;
-  session.Check("policy: backward_in_pieces tells of what is final", [&] {
+  session.Check("policy: backward_in_pieces pushes only final gradients", [&] {
     if (completion.ids.empty()) Skip("there is no completion");
     return CheckPieces(api, policy, prompt, completion);
   });

@@ -79,10 +79,10 @@ struct Told {
               if (outcome->struct_size < KGRPO_SAMPLE_OUTCOME_SIZE_1)
                 self->mistake = "a sample's outcome has struct_size " + std::to_string(outcome->struct_size);
               else if (outcome->sample >= self->sample_count)
-                self->mistake = "it told of sample " + std::to_string(outcome->sample) + " of " +
+                self->mistake = "it pushed an outcome for sample " + std::to_string(outcome->sample) + " of " +
                                 std::to_string(self->sample_count);
               else if (!self->samples.insert(outcome->sample).second)
-                self->mistake = "it told of sample " + std::to_string(outcome->sample) + " twice";
+                self->mistake = "it pushed an outcome for sample " + std::to_string(outcome->sample) + " twice";
               else
                 self->Note("a sample's advantage", outcome->advantage);
             }};
@@ -140,7 +140,7 @@ void CheckTrainer(Session& session, const kgrpo_trainer_interface& api, kgrpo_tr
     if (!Finite(after)) Fail("it left parameters that are not finite");
     if (error != nullptr) return "refused: " + TakeMessage(error);
     if (!told.mistake.empty()) Fail(told.mistake);
-    if (told.metrics == 0) Fail("it pushed no metric: a run's record has nothing of the update");
+    if (told.metrics == 0) Fail("it pushed no metric: a run would record nothing about the update");
     if (after == before) Fail("success, and no parameter has changed");
     return std::to_string(told.rows) + " optimiser steps, " + std::to_string(told.metrics) + " metrics";
   });

@@ -213,8 +213,13 @@ RunFolder::~RunFolder() {
 RunFolderClaim::RunFolderClaim(const fs::path& path) : path_(path) {
   if (!fs::exists(path / "artifacts") && !fs::exists(path / kEarlierArtifacts)) return;
   lock_ = LockFolder(path);
-  PutBackEarlierArtifacts(path);  // of a claim that was killed
-  fs::rename(path / "artifacts", path / kEarlierArtifacts);
+  try {
+    PutBackEarlierArtifacts(path);  // of a claim that was killed
+    fs::rename(path / "artifacts", path / kEarlierArtifacts);
+  } catch (...) {
+    close(lock_);
+    throw;
+  }
 }
 
 RunFolderClaim::~RunFolderClaim() {

@@ -78,6 +78,11 @@ TEST(Launch, Slurm) {
   EXPECT_EQ(launch->address, "gpu07");
   EXPECT_GE(launch->port, 20000);
   EXPECT_LT(launch->port, 32000);
+  variables["SLURM_STEP_TASKS_PER_NODE"] = "4(x3),3,1";
+  for (const auto& [node, tasks] : {std::pair("0", 4U), {"2", 4U}, {"3", 3U}, {"4", 1U}}) {
+    variables["SLURM_NODEID"] = node;
+    EXPECT_EQ(Read(variables)->local_size, tasks) << node;
+  }
   variables["PMI_RANK"] = "9";  // srun --mpi=pmi2 sets these too, and no local size
   variables["PMI_SIZE"] = "16";
   EXPECT_EQ(Read(variables)->address, "gpu07");

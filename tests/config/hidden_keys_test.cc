@@ -78,8 +78,8 @@ TEST(HideKeys, NoMistakeRepeatsOne) {
   mistakes[0].suggestion = key;
   const ConfigError error(mistakes);
   EXPECT_EQ(std::string(error.what()),
-            "p.yaml:1:1: coder.[hidden]: unknown key (what looks like a key is not repeated; one that stood in a file "
-            "should be revoked); did you mean \"[hidden]\"?\np.yaml:2:1: a: b");
+            "p.yaml:1:1: coder.[hidden]: unknown key (text that looks like a key is hidden; revoke a key that was "
+            "written into a file); did you mean \"[hidden]\"?\np.yaml:2:1: a: b");
   EXPECT_EQ(error.diagnostics()[0].path, "coder.[hidden]");  // of which `check --json` is made
 }
 

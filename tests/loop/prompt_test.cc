@@ -229,6 +229,8 @@ TEST(PromptTemplateTest, FindsBrokenSyntax) {
 
 TEST(FormatSecondsTest, ChoosesTheUnit) {
   EXPECT_EQ(FormatSeconds(1.5), "1.5 s");
+  EXPECT_EQ(FormatSeconds(1234.4), "1234 s");
+  EXPECT_EQ(FormatSeconds(0.9996e-3), "1 ms");
   EXPECT_EQ(FormatSeconds(0.00456), "4.56 ms");
   EXPECT_EQ(FormatSeconds(1.234e-5), "12.3 us");
   EXPECT_EQ(FormatSeconds(8.1e-7), "810 ns");

@@ -169,7 +169,7 @@ TEST_F(BrokenQueueTest, WhatIsNoCompletionIsAnError) {
   completion = Ended();
   const float nan = std::nanf("");
   completion.logprobs = &nan;
-  EXPECT_EQ(EndedBy(With(KeepAll), put(completion)), "the policy gave a token that it sampled the log-probability nan");
+  EXPECT_EQ(EndedBy(With(KeepAll), put(completion)), "the policy reported the log-probability nan for a sampled token");
   completion = Ended();
   completion.struct_size = 8;
   EXPECT_THAT(EndedBy(With(KeepAll), put(completion)), HasSubstr("kgrpo_completion with struct_size 8, below 48"));

@@ -150,7 +150,7 @@ TEST(ValidatePlugin, FindsABrokenEvaluator) {
       "evaluator: evaluate finds the reference correct, from two threads too: it pushed 2 evaluations: it is to push "
       "one");
   EXPECT_EQ(FirstFailure("all_is_correct", judging),
-            "evaluator: evaluate does not find correct what does not compile: a file of one #error is correct");
+            "evaluator: evaluate rejects a kernel that does not compile: a file of one #error is correct");
   EXPECT_EQ(FirstFailure("bound_without_json", judging),
             "evaluator: explain_bound compares the reference with the problem's needs: what it pushes into json is no "
             "JSON object");
@@ -180,8 +180,9 @@ TEST(ValidatePlugin, FindsABrokenPolicy) {
             "policy: encode and decode are each other's inverse: the text came back as \"int main() { return 0; }\"");
   EXPECT_THAT(FirstFailure("crashes_in_forward"), HasSubstr("policy: forward"));
   EXPECT_THAT(FirstFailure("crashes_in_forward"), HasSubstr("crashed with signal 11 (Segmentation fault)"));
-  EXPECT_EQ(FirstFailure("tells_too_early"),
-            "policy: backward_in_pieces tells of what is final: element 0 of a piece was 0, and changed afterwards");
+  EXPECT_EQ(
+      FirstFailure("tells_too_early"),
+      "policy: backward_in_pieces pushes only final gradients: element 0 of a piece was 0, and changed afterwards");
   EXPECT_EQ(FirstFailure("no_gradient"), "policy: forward and backward are finite: backward left all gradients at 0");
   EXPECT_EQ(FirstFailure("frozen_with_gradient"),
             "policy: its parameter groups are sound: parameter \"logits\": not trainable, and yet a gradient");

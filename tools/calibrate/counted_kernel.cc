@@ -153,8 +153,9 @@ std::vector<CountedKernel> Load(const std::string& path) {
     try {
       kernels.push_back(nlohmann::json::parse(line).get<CountedKernel>());
     } catch (const nlohmann::json::exception& error) {
-      throw Error(KGRPO_ERROR_INVALID, path + ":" + std::to_string(kernels.size() + 1) +
-                                           ": not counted by this version, count again: " + error.what());
+      throw Error(KGRPO_ERROR_INVALID,
+                  path + ":" + std::to_string(kernels.size() + 1) +
+                      ": counted by another version; delete the file to count again: " + error.what());
     }
   }
   return kernels;

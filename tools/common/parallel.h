@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -14,7 +15,7 @@
 namespace kgrpo::bench {
 
 // Calls work(i) for first <= i < end, in that order, from `threads` threads, and returns when all are done. After an
-// Error of `work` no further piece begins, and Error(KGRPO_ERROR_UNAVAILABLE) names the piece.
+// std::exception of `work` no further piece begins, and Error(KGRPO_ERROR_UNAVAILABLE) names the piece.
 template <typename Work>
 void InParallel(size_t threads, uint64_t first, uint64_t end, Work work) {
   std::atomic<uint64_t> next = first;
@@ -26,7 +27,7 @@ void InParallel(size_t threads, uint64_t first, uint64_t end, Work work) {
       for (uint64_t i = next++; i < end; i = next++) {
         try {
           work(i);
-        } catch (const Error& error) {
+        } catch (const std::exception& error) {
           const std::lock_guard lock(mutex);
           failure = "evaluation " + std::to_string(i) + ": " + error.what();
           next = end;

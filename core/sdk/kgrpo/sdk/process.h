@@ -126,7 +126,9 @@ inline ProcessResult RunProcess(const std::vector<std::string>& arguments, const
   std::vector<char> buffer(1U << 16);
   while ((open[0].fd >= 0 || open[1].fd >= 0) && !result.timed_out && !result.too_much) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-    result.timed_out = left <= 0 || ::poll(open, 2, static_cast<int>(left) + 1) == 0;
+    const int ready = left <= 0 ? 0 : ::poll(open, 2, static_cast<int>(left) + 1);
+    if (ready < 0) continue;  // a signal; revents is not set
+    result.timed_out = ready == 0;
     for (int i = 0; i < 2 && !result.timed_out; ++i) {
       if (open[i].fd < 0 || open[i].revents == 0) continue;
       const ssize_t got = ::read(open[i].fd, buffer.data(), buffer.size());

@@ -16,7 +16,7 @@ void RequireSize(uint32_t struct_size, size_t least, const char* type) {
 void RequireArray(const void* data, size_t count, const char* what) {
   if (data == nullptr && count > 0)
     throw Error(KGRPO_ERROR_INTERNAL,
-                "the plugin delivered " + std::to_string(count) + " " + what + ", and NULL where they should be");
+                "the plugin delivered a count of " + std::to_string(count) + " " + what + " with a NULL array");
 }
 
 EvaluationView::EvaluationView(const Evaluation& evaluation) {
@@ -71,7 +71,7 @@ Evaluation Evaluation::FromC(const kgrpo_evaluation& c) {
     evaluation.metrics.push_back({Copy(c.metrics[i].name), c.metrics[i].value});
   }
   if (evaluation.correct && !evaluation.compiled) {
-    throw Error(KGRPO_ERROR_INTERNAL, "the evaluator called a kernel correct that it says did not compile");
+    throw Error(KGRPO_ERROR_INTERNAL, "the evaluator reported a kernel as correct and as not compiled");
   }
   if (evaluation.correct != (evaluation.verdict == KGRPO_VERDICT_CORRECT)) {
     throw Error(KGRPO_ERROR_INTERNAL, "the evaluator contradicts itself: verdict \"" + evaluation.verdict +

@@ -8,7 +8,8 @@ namespace kgrpo {
 
 std::string ThreeDigits(double value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
+  const bool large = std::fabs(value) >= 999.5 && std::fabs(value) < 1e6;  // "%.3g" would give "1.23e+03"
+  std::snprintf(text, sizeof text, large ? "%.0f" : "%.3g", value);
   return text;
 }
 
@@ -41,14 +42,12 @@ std::string FormatSeconds(double seconds) {
   static constexpr Unit kUnits[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
   const Unit* unit = &kUnits[3];
   for (const Unit& candidate : kUnits) {
-    if (seconds >= candidate.size) {
+    if (seconds >= 0.9995 * candidate.size) {
       unit = &candidate;
       break;
     }
   }
-  char text[48];
-  std::snprintf(text, sizeof text, "%.3g %s", seconds / unit->size, unit->name);
-  return text;
+  return ThreeDigits(seconds / unit->size) + " " + unit->name;
 }
 
 }  // namespace kgrpo

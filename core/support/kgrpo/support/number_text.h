@@ -7,7 +7,7 @@
 
 namespace kgrpo {
 
-// "0.333", "12.5"
+// "0.333", "12.5"; whole from 1000 on: "1234". Seven digits and more: "1.23e+06".
 std::string ThreeDigits(double value);
 
 // "40%", of a part of a whole.
