@@ -165,7 +165,7 @@ TEST_F(BrokenQueueTest, WhatIsNoCompletionIsAnError) {
   EXPECT_THAT(EndedBy(With(KeepAll), put(completion)), HasSubstr("the unknown finish_reason 9"));
   completion = Ended();
   completion.ids = nullptr;
-  EXPECT_EQ(EndedBy(With(KeepAll), put(completion)), "the plugin delivered 1 token ids, and NULL where they should be");
+  EXPECT_EQ(EndedBy(With(KeepAll), put(completion)), "the plugin delivered a count of 1 token ids with a NULL array");
   completion = Ended();
   const float nan = std::nanf("");
   completion.logprobs = &nan;
