@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kRateRounds = 4096;  // of multiply-adds: some 0.2 ms
 constexpr int kProbes = 24;
-constexpr double kHeldUpSeconds = 2e-4;  // what a launch and the host may take
+constexpr double kHeldUpSeconds = 2e-4;  // allowance for the launch and the host
 constexpr std::chrono::seconds kMemoryComesBack(5);
 
 // 13000 is "13.0".
@@ -26,7 +26,7 @@ std::string VersionText(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// As the driver's own pages in /proc have it.
+// Finds the device's node by the minor number in the driver's pages in /proc; "" where they do not give it.
 std::string NodeOf(std::string bus_id) {
   for (char& letter : bus_id) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   std::ifstream information("/proc/driver/nvidia/gpus/" + bus_id + "/information");
@@ -62,8 +62,8 @@ double Quickest(cudaStream_t stream, Launch launch) {
   return static_cast<double>(quickest) * 1e-3;
 }
 
-// That there is such a device, a driver that is new enough, and that several processes may use it: each candidate has
-// its own.
+// Throws unless the device exists, the driver is new enough, and several processes may use the device: each candidate
+// has its own process.
 void RequireDevice(int index) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
@@ -178,7 +178,7 @@ void Device::MeasureCeilings() {
     return operations / seconds;
   };
   ceilings_.fp32_operations_per_second = rate(LaunchMultiplyAdd, kRateRounds);
-  // A device for games does a sixty-fourth as many of these: fewer, so that it takes some milliseconds there too.
+  // fp64 runs at 1/64 of the fp32 rate on consumer GPUs. Fewer rounds keep the measurement at some milliseconds there.
   ceilings_.fp64_operations_per_second = rate(LaunchMultiplyAdd64, 512);
   ceilings_.tensor_operations_per_second = std::max(rate(LaunchTensorHalf, 2048), rate(LaunchTensorFloat, 2048));
 }

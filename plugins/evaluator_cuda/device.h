@@ -18,7 +18,7 @@ namespace kgrpo::evaluator_cuda {
 // Throws Error(KGRPO_ERROR_UNAVAILABLE) that names `what` unless `status` is cudaSuccess.
 void CheckCuda(cudaError_t status, const char* what);
 
-// How many this process sees; 0 also where there is no driver.
+// Returns the number of devices that this process sees; 0 also where there is no driver.
 int DeviceCount();
 
 // One thread at a time, but for the constants.
@@ -41,8 +41,8 @@ class Device {
   const Ceilings& ceilings() const { return ceilings_; }
   const Multiprocessor& multiprocessor() const { return multiprocessor_; }
 
-  // True if kernels of other programs run on it now. They delay ours by milliseconds at a time, so how long something
-  // takes then says little. For a moment at which nothing of ours runs; takes some 5 ms.
+  // True if kernels of other programs run on the device now. They delay ours by milliseconds at a time, so measured
+  // times say little. Call it only while no kernel of ours runs; it takes some 5 ms.
   bool IsBusy() const;
 
   uint64_t total_bytes() const { return total_bytes_; }
@@ -56,12 +56,13 @@ class Device {
   // These are queued; Wait waits for them.
   void Fill(void* target, uint8_t value, uint64_t bytes) const;
   void DrawInto(const Draw& draw, evaluator::DType dtype, void* target, int64_t elements) const;
-  // Makes everything that the L2 cache holds useless; so does writing flush_bytes().
+  // Evicts what the L2 cache holds. Writing flush_bytes() does the same.
   void FlushCache() const;
   uint64_t flush_bytes() const { return flush_bytes_; }
   void Wait() const;
 
-  // Says which places (at most kMostPlaces) Peek looks at; Peek then says in one go what is there, kPeekBytes for each.
+  // PreparePeek sets the places that Peek reads, at most kMostPlaces. Peek returns kPeekBytes for each, in one
+  // transfer.
   static constexpr size_t kMostPlaces = 256;
   void PreparePeek(const std::vector<Place>& places);
   std::vector<uint8_t> Peek() const;
@@ -75,7 +76,7 @@ class Device {
 
  private:
   uint64_t ReadCounter() const;
-  void Use() const;  // makes the device this thread's
+  void Use() const;  // makes this the current device of the calling thread
   void MeasureCeilings();
 
   const int index_;
@@ -102,11 +103,11 @@ class LentMemory {
   LentMemory(const LentMemory&) = delete;
   LentMemory& operator=(const LentMemory&) = delete;
 
-  // Makes it at least that large; what it held is lost, and who opened it must open it again.
-  // Throws Error(KGRPO_ERROR_UNAVAILABLE) where the device has no room.
+  // Grows the memory to at least `bytes`, if it is smaller. Then its contents are lost, and every process that opened
+  // it must open it again. Throws Error(KGRPO_ERROR_UNAVAILABLE) where the device has no room.
   void Reserve(uint64_t bytes);
 
-  // Holds nothing again. Who opened it must be gone.
+  // Frees the memory. Every process that opened it must have ended.
   void Release();
 
   uint8_t* data() const { return data_; }

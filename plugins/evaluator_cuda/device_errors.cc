@@ -10,7 +10,7 @@ using evaluator::Trouble;
 
 Trouble TroubleOf(int32_t launch_error, int32_t wait_error) {
   if (launch_error == cudaErrorNotReady) launch_error = cudaSuccess;  // the answer to a question, not a failure
-  // The error that stopped the device says more than the one that a later call makes of it.
+  // The error that stopped the device is more precise than the one that a later call returns because of it.
   const auto error = static_cast<cudaError_t>(wait_error != cudaSuccess ? wait_error : launch_error);
   const std::string words = std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error) + ".";
   switch (error) {

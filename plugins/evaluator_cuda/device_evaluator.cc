@@ -23,9 +23,9 @@ using evaluator::Problem;
 
 namespace {
 
-constexpr std::chrono::seconds kOthersSeconds(5);  // for which a device is busy where it is not a candidate's doing
-constexpr double kNotableShare = 0.04;             // of launches in a time, which may differ by a tenth
-constexpr uint64_t kLargeShare = 8;                // of the device's memory: what lent memory keeps between evaluations
+constexpr std::chrono::seconds kOthersSeconds(5);  // kernels that stay longer are no candidate's leftovers
+constexpr double kNotableShare = 0.04;             // of the reference's time; launch costs differ by up to a tenth
+constexpr uint64_t kLargeShare = 8;                // lent memory above 1/8 of the device's is freed after an evaluation
 
 uint64_t DrawSecret() {
   std::random_device system;
@@ -135,7 +135,7 @@ void DeviceEvaluator::FindWorkerSandbox(const Worker::Options& worker) {
   }
 }
 
-// The driver's first kernel in a sandboxed worker writes to lent memory: is it there?
+// Checks that a sandboxed worker's write to lent device memory arrives.
 void DeviceEvaluator::CheckWorks() {
   const std::lock_guard<std::mutex> lock(mutex_);
   device_.Fill(candidate_memory_.data(), 0, kOpenedBytes);
@@ -156,8 +156,9 @@ void DeviceEvaluator::ThrowIfCancelled() const {
   if (options_.cancelled && options_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
 }
 
-// Whether another program's kernels were on the device until now: beside them honest kernels look as if they hid work.
-// A candidate's leftover kernels end soon after its process; kernels that stay make any judgement impossible.
+// Returns true if another program's kernels were on the device until now: beside them, honest kernels seem to hide
+// work. A candidate's leftover kernels end soon after its process. Throws Error(KGRPO_ERROR_UNAVAILABLE) if kernels
+// stay, since no judgement is possible then.
 bool DeviceEvaluator::OthersHeldUp() const {
   const Clock::time_point begin = Clock::now();
   bool busy = false;
@@ -175,7 +176,8 @@ bool DeviceEvaluator::OthersHeldUp() const {
   return busy;
 }
 
-// A kernel with streams or graphs of its own gets as many queues as CUDA has by default.
+// Returns a worker with as many hardware queues as CUDA has by default if the kernel makes streams or graphs, else one
+// with few.
 std::unique_ptr<Worker> DeviceEvaluator::WorkerFor(const evaluator::CompiledKernel& kernel, bool quick) {
   for (const std::string& symbol : kernel.undefined) {
     if (symbol.starts_with("cudaStreamCreate") || symbol.starts_with("cudaGraph"))
@@ -195,7 +197,8 @@ Trouble DeviceEvaluator::LoadInFreshWorker(const evaluator::CompiledKernel& kern
   return LoadInto(WorkerFor(kernel, quick), kernel, workers);
 }
 
-// Whether launches are a notable part of the reference's time: then they should cost both sides the same.
+// Returns true if launches are a notable part of the reference's time, or if their part is not known yet. Then a launch
+// should cost both sides the same.
 bool DeviceEvaluator::LaunchesCount(const Problem& problem) {
   const std::lock_guard<std::mutex> lock(launch_share_mutex_);
   const auto known = launch_share_.find(problem.digest);
@@ -207,7 +210,8 @@ void DeviceEvaluator::Retire(Workers* workers) {
   workers->clear();
 }
 
-// A line of its own in the host, so that evaluations are served in order and their wait counts as one for the device.
+// Takes the host's lock for the next place on the device. So evaluations are served in order, and this wait counts as a
+// wait for the device.
 DeviceEvaluator::Held DeviceEvaluator::HoldNext() {
   Held held;
   if (options_.lock_device) held.device_lock = options_.lock_device("next on " + device_.lock_name());
@@ -251,8 +255,8 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
   const bool uses_libraries = evaluator::UsesFormLibraries(compiled.kernel);
   if (interpreted_checks_ && !uses_libraries) interpreting = Interpret(open, compiled.kernel, cases);
   const Clock::time_point asked = Clock::now();
-  // The evaluation that is next has its process before the device is free for it, so that the device never waits for
-  // one to start; only that one, since each holds memory of the device.
+  // The next evaluation takes its worker process before the device is free, so that the device never waits for a
+  // process to start. Only one evaluation does so, since each process holds device memory.
   std::optional<Held> next = HoldNext();
   const bool quick = LaunchesCount(open.problem);
   std::unique_ptr<Worker> worker = WorkerFor(compiled.kernel, quick);

@@ -68,12 +68,12 @@ class DeviceEvaluator {
   KernelEvaluation Evaluate(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
                             bool show_hidden = false);
 
-  // How long PyTorch takes for the problem's computation on this device, at the timing size: metrics of `baseline`, the
-  // reference's evaluation. Where that cannot be known, its diagnosis says why. [any thread]
+  // Times PyTorch's own computation of the problem on this device, at the timing size. Adds the time to the metrics of
+  // `baseline`, the reference's evaluation. If it cannot be measured, the diagnosis says why. [any thread]
   void TimePytorch(const OpenProblem& open, KernelEvaluation* baseline);
 
-  // Ends the processes of reference kernels that wait for the next evaluation of their problem: it starts them anew.
-  // [any thread]
+  // Ends the processes that hold reference kernels for the next evaluation of their problem. That evaluation starts new
+  // ones. [any thread]
   void EndReferences();
 
   const Device& device() const { return device_; }
@@ -99,8 +99,8 @@ class DeviceEvaluator {
   void CheckWorks();
   void ReserveFor(const evaluator::Problem& problem, const std::vector<Case>& cases);
   void ReleaseLargeMemory();
-  // Lent memory that a problem with large tensors took goes back when this ends, while the device is still held: other
-  // evaluators of this process may need it.
+  // Frees lent memory that a problem with large tensors took, while the device is still held: other evaluators of this
+  // process may need it.
   class LargeMemory {
    public:
     explicit LargeMemory(DeviceEvaluator& evaluator) : evaluator_(evaluator) {}
@@ -117,7 +117,7 @@ class DeviceEvaluator {
   Trouble Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, KernelEvaluation* evaluation);
   InterpretedChecks::Running Interpret(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
                                        const std::vector<Case>& cases);
-  // The processes that a candidate lives in: one, and more where they must take turns.
+  // The processes that run a candidate: one, or several that take turns.
   using Workers = std::vector<std::unique_ptr<Worker>>;
   Trouble LoadInto(std::unique_ptr<Worker> worker, const evaluator::CompiledKernel& kernel, Workers* workers);
   Trouble LoadInFreshWorker(const evaluator::CompiledKernel& kernel, bool quick, Workers* workers);
@@ -148,10 +148,10 @@ class DeviceEvaluator {
   const evaluator::CudaToolkit toolkit_;
   const evaluator::FormLibraries forms_;
   const evaluator::Sandbox sandbox_;   // of compilers
-  std::string no_gates_;               // of workers
-  evaluator::Sandbox worker_sandbox_;  // of workers: where CUDA does not work in all of it, less
+  std::string no_gates_;               // why workers cannot use gates; "": they can
+  evaluator::Sandbox worker_sandbox_;  // for workers: weaker than sandbox_ if CUDA does not work inside that one
   Device device_;
-  const bool busy_;           // with others' kernels, when the evaluator began
+  const bool busy_;           // other programs' kernels ran on the device when the evaluator began
   const uint64_t order_key_;  // Timer's
   Clocks clocks_;
   evaluator::Compiler compiler_;
@@ -163,7 +163,7 @@ class DeviceEvaluator {
   std::list<ReferenceProcess> reference_processes_;  // the last one used first
   // A problem's reference after it has been timed.
   struct Reference {
-    // Seconds of a call with no candidate about, by the route of thorough evaluations or not, gated or not.
+    // Seconds of a call while no candidate lives, by [thorough][gated]; 0: not measured yet.
     double alone[2][2] = {{0, 0}, {0, 0}};
   };
   std::map<std::string, Reference> reference_;  // by the problem's digest
@@ -171,7 +171,7 @@ class DeviceEvaluator {
   evaluator::TorchWorker pytorch_;
   std::unique_ptr<Profiler> profiler_;  // where it is asked for
   std::unique_ptr<InterpretedChecks> interpreted_checks_;
-  std::string not_interpreted_;  // why there are none though they are asked for
+  std::string not_interpreted_;  // why interpreted_checks_ is null although it is asked for
 };
 
 }  // namespace kgrpo::evaluator_cuda

@@ -31,14 +31,14 @@ struct DeviceEvaluator::Case : evaluator::CorrectnessCase {
 struct DeviceEvaluator::Look {
   uint64_t key;            // of inputs and order
   bool thorough, quick;    // as Evaluate has them
-  bool suspected = false;  // what another process's times said is to be shown or not: more rounds
+  bool suspected = false;  // an earlier process gave a suspicious time: run more rounds to confirm or clear it
 };
 
 // A worker that holds a problem's reference kernel.
 struct DeviceEvaluator::ReferenceProcess {
   std::string digest;  // of the problem
   bool thorough;       // compiled by the route of thorough evaluations
-  size_t which;        // of the processes that hold it
+  size_t which;        // its index among the processes that hold this kernel
   std::shared_ptr<const evaluator::CompiledKernel> kernel;
   std::unique_ptr<Worker> worker;
 };

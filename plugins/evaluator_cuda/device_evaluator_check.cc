@@ -1,5 +1,5 @@
-// DeviceEvaluator::Check: is a kernel correct? Every case of a problem run and compared, and what lies around its
-// tensors.
+// DeviceEvaluator::Check: decides whether a kernel is correct. Runs every case of a problem, compares the outputs, and
+// checks the memory around the tensors.
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
@@ -35,8 +35,8 @@ std::vector<DeviceEvaluator::Case> DeviceEvaluator::DrawCases(const OpenProblem&
     one.arguments = evaluator::DrawArguments(problem, one);
     if (open.oracle) one.expected = open.oracle->Run(problem, *one.size, one.arguments);
     one.accumulations = problem.accumulations.Evaluate(*one.size);
-    // The first seed's guards are NaNs to whoever reads them as numbers; the others' are not, so that writing NaNs
-    // there shows too.
+    // The guards of the first seed read as NaN. Those of later seeds do not, so that a kernel that writes NaN there is
+    // found too.
     one.guard = one.GapByte();
     one.poison = one.variant % 2 == 0 ? 0xff : static_cast<uint8_t>(0x80 | evaluator::RandomBits(one.key, 8) % 128);
     one.extremes = one.DrawsExtremes(problem);
@@ -62,8 +62,8 @@ Trouble DeviceEvaluator::RunCase(Worker& worker, const LentMemory& memory, const
   plan.calls.push_back(layout.Arguments(1, 0));
   for (const Layout::Tensor& tensor : layout.tensors()) plan.calls[0][tensor.parameter].value = place_of(tensor).offset;
   if (staged) {
-    // Something to keep the default stream busy for a while, with memory that is lent and free: the worker's process
-    // must look to a kernel as it does when it is timed.
+    // A copy that keeps the default stream busy for a while, in free lent memory. The worker makes it as one more
+    // staged copy, so that its process looks to a kernel as it does when it is timed.
     const uint64_t used = 2 * layout.bytes();
     const uint64_t half = std::min((memory.bytes() - used) / 2, kDelayBytes) / Layout::kAlignment * Layout::kAlignment;
     plan.staged.push_back({used + half, used, half});
@@ -176,14 +176,14 @@ Trouble DeviceEvaluator::Check(const OpenProblem& open, Worker& worker, const st
   for (const Case& one : cases) used = std::max(used, 2 * Layout(open.problem, *one.size, kGuardBytes).bytes());
   if (device_.CountOther(candidate_memory_.data() + used, candidate_memory_.bytes() - used, kUnused) > 0)
     return {"out_of_bounds", "It writes far past the end of its tensors, to memory that it was not given."};
-  // With its inputs copied into place on the default stream, just before: work on a stream that does not wait for that
-  // one reads what was there.
+  // Once more with the inputs copied into place on the default stream, just before the call. Work on a stream that does
+  // not wait for the default stream then reads the old contents.
   if (Trouble trouble = RunCase(worker, candidate_memory_, open.problem, cases[0], &outputs, true)) {
     if (trouble.code != "wrong") {
       return {trouble.code,
               "Called again, with inputs that come to the default stream just before: " + trouble.sentence};
     }
-    // Is it that, or that it was called once more?
+    // A plain repeat tells a missing wait from a kernel that is not deterministic.
     if (Trouble again = RunCase(worker, candidate_memory_, open.problem, cases[0], &outputs)) {
       return {again.code == "wrong" ? "non_deterministic" : again.code,
               "Called again with the inputs of " + cases[0].where + ": " + again.sentence};
@@ -198,7 +198,7 @@ Trouble DeviceEvaluator::Check(const OpenProblem& open, Worker& worker, const st
 }
 
 std::vector<Expected> DeviceEvaluator::ReferenceOutputs(const OpenProblem& open, Case one, bool thorough) {
-  one.aliased = false;  // what is correct is the same, and nothing can go wrong
+  one.aliased = false;  // the expected values are the same, and the reference cannot fail by aliasing
   std::vector<std::vector<uint8_t>> outputs;
   if (const Trouble trouble =
           RunCase(ReferenceWorker(open, thorough), reference_memory_, open.problem, one, &outputs)) {

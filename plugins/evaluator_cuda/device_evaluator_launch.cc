@@ -1,5 +1,5 @@
-// DeviceEvaluator::DescribeLaunch: how a correct kernel was launched at the timing size, how many of its blocks run at
-// once, and what keeps more from it.
+// DeviceEvaluator::DescribeLaunch: describes how a correct kernel was launched at the timing size, how many of its
+// blocks run at once, and which resource limits that number.
 #include <algorithm>
 #include <sstream>
 
@@ -8,8 +8,8 @@
 
 namespace kgrpo::evaluator_cuda {
 
-// One more call, after it was timed: only a plan of a single call is described by the worker. What it says is for a
-// person and decides nothing.
+// Makes one more call after the timing, since the worker describes only a plan with a single call. The description is
+// for people: no verdict depends on it.
 Trouble DeviceEvaluator::DescribeLaunch(const TimingInputs& inputs, Worker& worker, KernelEvaluation* evaluation) {
   inputs.Put(candidate_memory_.data(), 0, 0, 0);
   device_.Wait();

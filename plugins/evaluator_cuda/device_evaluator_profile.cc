@@ -40,8 +40,8 @@ Profiler::Options DeviceEvaluator::ProfilerOptions(const Worker::Options& worker
   return options;
 }
 
-// A failure before anything was ever profiled is the machine's, and thrown: the first to be profiled is a problem's
-// reference. A later one is noted; it does not change the verdict.
+// Throws if profiling fails before any profile has succeeded: the machine is at fault, since a problem's reference is
+// profiled first. A later failure is noted in the diagnosis; it does not change the verdict.
 void DeviceEvaluator::Profile(const OpenProblem& open, const evaluator::CompiledKernel& kernel, uint64_t key,
                               KernelEvaluation* evaluation) {
   ThrowIfCancelled();
@@ -81,7 +81,7 @@ void DeviceEvaluator::Profile(const OpenProblem& open, const evaluator::Compiled
   } catch (const Error& error) {
     if (!profiler_->has_worked()) throw;
     evaluation->diagnosis += std::string(" Not profiled: ") + error.what();
-    evaluation->transient = true;  // the next time it may be
+    evaluation->transient = true;  // a later evaluation may succeed
   }
 }
 

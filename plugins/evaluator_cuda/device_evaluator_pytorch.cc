@@ -1,4 +1,4 @@
-// DeviceEvaluator::TimePytorch: the baseline that KernelBench's figures are over.
+// DeviceEvaluator::TimePytorch: times PyTorch, the baseline of KernelBench's speedups.
 #include <kgrpo/sdk/error.h>
 
 #include "evaluator_cuda/device_evaluator.h"

@@ -12,8 +12,9 @@
 namespace kgrpo::evaluator_cuda {
 namespace {
 
-// Processes that hold a problem's reference kernel are kept, those used last: in an eighth of the device's memory at
-// most, since each takes half a gigabyte, and fewer where less than an eighth is left.
+// Limits on the processes that hold reference kernels, of which those used last are kept. Each takes half a gigabyte of
+// device memory; one for every 4 GiB of the device takes an eighth of it at most. Fewer are kept where less than an
+// eighth of the device's memory is free.
 constexpr uint64_t kFewestReferences = 4, kMemoryOfReference = uint64_t{4} << 30, kReserve = 8;
 
 }  // namespace
@@ -50,8 +51,8 @@ Worker& DeviceEvaluator::ReferenceWorker(const OpenProblem& open, bool thorough,
   return *reference_processes_.front().worker;
 }
 
-// Makes room for one more: by one where there are many, by another where the device's memory is short. None of the
-// problem at hand, and of the others first those that only take turns.
+// Makes room for one more process: ends one if there are many, and one if the device's memory is short. Spares the
+// processes of the problem at hand. Of the others, those that only take turns go first.
 void DeviceEvaluator::GiveUpReferences(const OpenProblem& open) {
   const bool many = reference_processes_.size() >= device_.total_bytes() / kMemoryOfReference;
   const bool short_of_memory = device_.FreeBytes() < device_.total_bytes() / kReserve;

@@ -1,5 +1,5 @@
-// DeviceEvaluator::Time: how long a correct kernel takes beside the reference, whether that can be, and what it says of
-// the kernel.
+// DeviceEvaluator::Time: times a correct kernel beside the reference, checks whether that time is possible, and reports
+// what it says of the kernel.
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 constexpr double kImplausible = 0.75;  // of the least time by measured ceilings: below, a time is not believed
 // The reference beside a candidate may be this much slower than alone.
 constexpr double kDisturbed = 1.15, kDisturbedSeconds = 2e-6;
-constexpr uint64_t kRoundsOfSuspects = 30;  // at least, where a second process is to show what a first one did
+constexpr uint64_t kRoundsOfSuspects = 30;  // at least, when a second process must confirm or clear a suspicion
 
 std::string TimeText(double seconds) {
   std::ostringstream text;
@@ -34,9 +34,10 @@ std::string TimeText(double seconds) {
   return text.str();
 }
 
-// Bounds on the difference between a candidate's outputs at the timing size and the reference kernel's. The magnitude
-// of the values is not known there; it is taken from `expected`, of the largest correctness case. Twice the bound,
-// since both kernels may be off by it; once where there are no cases and the reference is taken to be right.
+// Returns the bounds on the difference between a candidate's outputs at the timing size and the reference kernel's. The
+// magnitude of the values is not known there, so it comes from `expected`, of the largest correctness case. The bound
+// is doubled, since both kernels may be off by it. It is not doubled where there are no cases: then the reference
+// counts as right.
 std::vector<evaluator::ErrorBound> BoundsOf(const Problem& problem, const std::vector<evaluator::Expected>& expected,
                                             bool extremes) {
   const double times = expected.empty() ? 1 : 2;
@@ -52,15 +53,15 @@ std::vector<evaluator::ErrorBound> BoundsOf(const Problem& problem, const std::v
   return bounds;
 }
 
-// Verdicts that follow from how long something took. A process that the machine treats badly for its whole life looks
-// the same, so they must be found in two.
+// True for verdicts that follow from times alone. A process that the machine slows for its whole life gives the same
+// times, so such a verdict must be found in two processes.
 bool IsSuspicion(const Trouble& trouble) {
   return trouble.code == "hidden_work" || trouble.code == "interference" || trouble.code == "implausible";
 }
 
 }  // namespace
 
-// Times a correct kernel, and again from the start in a fresh process where what was found may be the process's.
+// Times a correct kernel. If the verdict may be due to the process, times it again from the start in a fresh process.
 Trouble DeviceEvaluator::TimeUntilSure(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
                                        Workers* workers, const std::vector<Case>& cases, Look look,
                                        KernelEvaluation* evaluation) {
@@ -121,7 +122,7 @@ Trouble DeviceEvaluator::Time(const OpenProblem& open, const evaluator::Compiled
         if (Trouble trouble = LoadInFreshWorker(kernel, look.quick, workers)) return trouble;
         pairs->push_back(pair(pairs->size()));
       } catch (const Error& error) {
-        // No room for more processes is nobody's fault: those that there are will do.
+        // Too little memory for more processes is no error: the existing ones suffice.
         if (error.code() != KGRPO_ERROR_UNAVAILABLE) throw;
       }
       return {};
@@ -165,7 +166,8 @@ bool DeviceEvaluator::RunsAtTimingSize(const OpenProblem& open, Worker& referenc
   return !reference.Prepare(plan) && !reference.Run(&done);
 }
 
-// Something of ours failed while a candidate lived. If it works without it, that was the candidate's doing.
+// Finds out who is to blame when something of ours failed while a candidate lived: the candidate, if the reference
+// works without it. Otherwise throws `error`.
 Trouble DeviceEvaluator::BlameFor(const Error& error, const OpenProblem& open, Workers* workers,
                                   const std::vector<Case>& cases, const Look& look) {
   if (error.code() == KGRPO_ERROR_CANCELLED) throw error;
@@ -251,7 +253,7 @@ Trouble DeviceEvaluator::Report(const OpenProblem& open, const Timing& timing, K
     text << " The reference's calls run back to back on the device; this one's time includes launches, since its calls "
             "cannot be launched ahead: they wait for the device, make streams or graphs, or their host code is slow.";
   }
-  evaluation->diagnosis = text.str() + evaluation->diagnosis;  // that of the launch
+  evaluation->diagnosis = text.str() + evaluation->diagnosis;  // the old diagnosis describes the launch
   return {};
 }
 

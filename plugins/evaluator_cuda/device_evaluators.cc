@@ -26,7 +26,7 @@ DeviceEvaluators::DeviceEvaluators(DeviceEvaluator::Options options, const std::
 
 KernelEvaluation DeviceEvaluators::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key,
                                             bool thorough, bool show_hidden) {
-  // Counts itself for as long as it lives.
+  // Counts one evaluation as under way on its device, for as long as this lives.
   struct Turn {
     explicit Turn(DeviceEvaluators& evaluators) : evaluators(evaluators) {
       const std::lock_guard<std::mutex> lock(evaluators.mutex_);

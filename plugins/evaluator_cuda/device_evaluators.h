@@ -15,8 +15,8 @@ namespace kgrpo::evaluator_cuda {
 
 class DeviceEvaluators {
  public:
-  // `options.device` is not looked at: `devices` says which, at least one. Throws Error(KGRPO_ERROR_UNAVAILABLE) where
-  // one of them cannot judge, Error(KGRPO_ERROR_INVALID) where they are not of one kind or one is named twice.
+  // Uses `devices`, at least one, and ignores `options.device`. Throws Error(KGRPO_ERROR_UNAVAILABLE) where one of them
+  // cannot judge, Error(KGRPO_ERROR_INVALID) where they are not of one kind or one is named twice.
   DeviceEvaluators(DeviceEvaluator::Options options, const std::vector<int>& devices);
 
   // As DeviceEvaluator::Evaluate, on one of the devices. [any thread]

@@ -95,7 +95,7 @@ __device__ void AddUp(unsigned long long count, unsigned long long* total) {
 // `highest`: the largest finite number of the format.
 __device__ bool Near(double got, double want, double relative, double absolute, double highest) {
   if (got == want || (isnan(got) && isnan(want))) return true;
-  if (isinf(got) != isinf(want)) {  // correct where the finite one is all but beyond the format's range
+  if (isinf(got) != isinf(want)) {  // correct where the finite value is within the relative bound of overflowing
     return fabs(isinf(got) ? want : got) * (1 + relative) >= highest && (got > 0) == (want > 0);
   }
   return fabs(got - want) <= absolute + relative * fabs(want) && !isinf(want);

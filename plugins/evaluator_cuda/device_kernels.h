@@ -27,9 +27,9 @@ struct Draw {
 // Fills `elements` of `dtype` at `target`.
 cudaError_t LaunchDraw(const Draw& draw, evaluator::DType dtype, void* target, int64_t elements, cudaStream_t stream);
 
-// Adds to *mismatches the number of elements of `got` that are further than absolute + relative * |want| from `want`,
-// or of which one alone is a NaN, or an infinity where the other is not within the bound of overflowing to it. For
-// whole numbers both bounds are usually 0.
+// Adds to *mismatches the number of elements of `got` that differ from `want` by more than absolute + relative *
+// |want|. An element also counts if only one side is a NaN, or if one side is an infinity and the other is not within
+// the relative bound of overflowing to it. For whole numbers both bounds are usually 0.
 cudaError_t LaunchCompare(evaluator::DType dtype, const void* got, const void* want, int64_t elements, double relative,
                           double absolute, unsigned long long* mismatches, cudaStream_t stream);
 
@@ -43,7 +43,7 @@ struct Place {
   const uint8_t* at = nullptr;
   uint64_t bytes = 0;
 };
-// Copies what is at `count` places (on the device) to `out`, kPeekBytes for each.
+// Copies kPeekBytes from each of `count` places to `out`. The array `places` is on the device.
 cudaError_t LaunchGather(const Place* places, uint32_t count, uint8_t* out, cudaStream_t stream);
 
 // Reads `bytes` (a multiple of 16) at full bandwidth; for the device's ceiling.

@@ -35,8 +35,8 @@ Gates::Gates()
     munmap(open_, sizeof(OpenPage));
     throw;
   }
-  // Our own mapping stays writable; no other comes to be, whoever opens the memory again. Nor can a page that the
-  // evaluator reads be cut off under it.
+  // Our own mapping stays writable. The seal forbids any further writable mapping, also by a process that opens the
+  // memory again. The memory cannot shrink either, so a page that the evaluator reads stays valid.
   constexpr int kSize = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   sealed_ = fcntl(open_memory_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE | kSize) == 0 &&
             fcntl(reached_memory_.get(), F_ADD_SEALS, kSize) == 0;

@@ -25,8 +25,8 @@ class Gates {
   int reached_descriptor() const { return reached_memory_.get(); }
   uint32_t Next() { return ++sequence_; }  // the number of the next plan with gates
   void Open(uint32_t which);               // for the last plan
-  // Waits, awake, until the device stands at the gate; false where it does not get there in so many seconds. What says
-  // so can be forged by the worker's process.
+  // Spins until the device stands at the gate; returns false if it does not get there within `seconds`. The worker's
+  // process can forge this signal.
   bool WaitReached(uint32_t which, double seconds) const;
 
  private:

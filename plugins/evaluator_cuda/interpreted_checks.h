@@ -38,16 +38,17 @@ struct InterpretedFinding {
   std::vector<std::string> notes;  // facts that accuse nobody
 };
 
-// True for trouble that only the interpreter's checks can find and that may have no effect on a device: a race, say,
-// and not that the host code needs what our runtime lacks.
+// True for trouble that only the interpreter's checks can find and that may have no effect on a device, such as a race.
+// False for host code that needs something our runtime lacks.
 bool IsFinding(const Trouble& interpreted);
 
 // True if a finding could explain the device's result; else there is no need to wait for one.
 bool MayBeExplained(const Trouble& device);
 
-// The verdict of both, by the correctness cases: the device's where it says more than a check could explain (a crash, a
-// forbidden call); else the interpreter's finding, which names line and thread. Where both end in a trap or in a time
-// limit, the interpreter's words say where.
+// Combines the verdicts of device and interpreter on the correctness cases. The device's verdict holds where no check
+// could explain it (a crash, a forbidden call). Else the interpreter's finding holds, if there is one; it names line
+// and thread. If both end alike, in a trap or in a time limit, the interpreter's verdict is taken, since it names the
+// place.
 Trouble Decide(const Trouble& device, const Trouble& interpreted);
 
 // [any thread]
@@ -62,8 +63,8 @@ class InterpretedChecks {
   using ExpectedOf =
       std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>& arguments)>;
 
-  // A candidate under interpretation. Its end stops the run (at once where it waits for a thread, else before the next
-  // case), and waits until it has stopped.
+  // A candidate under interpretation. The destructor stops the run and waits for its end. A run that waits for a thread
+  // stops at once, any other before its next case.
   class Running {
    public:
     Running() = default;
@@ -81,7 +82,7 @@ class InterpretedChecks {
     std::future<InterpretedFinding> future_;
   };
 
-  // Begins with a candidate. `problem` and `kernel` outlive what is returned.
+  // Starts to interpret a candidate. `problem` and `kernel` must outlive the returned object.
   Running Start(const evaluator::Problem& problem, const evaluator::CompiledKernel& kernel,
                 std::vector<evaluator::CorrectnessCase> cases, ExpectedOf expected);
 

@@ -10,7 +10,7 @@ Median MedianOf(std::vector<double> values) {
   const size_t n = values.size();
   Median median;
   median.value = n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-  constexpr size_t kMany = 500;  // beyond, the normal approximation: 0.5^n is no double for ever
+  constexpr size_t kMany = 500;  // above, the normal approximation is used: 0.5^n underflows for large n
   // The largest j with P(fewer than j of n fair coins show heads) <= 2.5%: the j-th smallest and the j-th largest.
   double probability = std::pow(0.5, static_cast<double>(n)), below = 0;
   size_t j = 0;

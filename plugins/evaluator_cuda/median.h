@@ -8,9 +8,9 @@ namespace kgrpo::evaluator_cuda {
 
 struct Median {
   double value = 0;
-  // Between these lies the population's median with a probability of at least 95%, whatever its distribution: order
+  // An interval that holds the population's median with a probability of at least 95%, for any distribution: order
   // statistics by the binomial distribution (Conover, Practical Nonparametric Statistics, section 3.2). With fewer than
-  // six values there is no such interval: the smallest and the largest value then.
+  // six values there is no such interval, and these are the smallest and the largest value.
   double low = 0, high = 0;
 
   // Half the interval's width, relative to the median.

@@ -11,7 +11,7 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-// The CSV record that begins at `at`, which is moved behind it; nothing where no record with quotes begins there. A
+// Parses the CSV record at `at` and moves `at` behind it. Returns nothing where no record with quotes begins there. A
 // field in quotes may hold commas, doubled quotes and ends of lines.
 std::optional<Row> ReadRow(std::string_view text, size_t* at) {
   if (*at >= text.size() || text[*at] != '"') return std::nullopt;
@@ -57,7 +57,7 @@ std::optional<double> NumberIn(const std::string& text) {
 
 class Table {
  public:
-  // Whether the row is a table's head.
+  // Returns true, and keeps the columns, if the row is the header of a table.
   bool Begin(const Row& row) {
     const auto find = [&row](const char* name) {
       return static_cast<size_t>(std::find(row.begin(), row.end(), name) - row.begin());

@@ -18,7 +18,7 @@ struct ProfiledKernel {
 struct NcuReport {
   std::vector<ProfiledKernel> kernels;  // in the order of their launches
 
-  // Why there are none, or not all of what was asked for; each empty where it is not so.
+  // Reasons why kernels or counters are missing; each is false or empty where it does not apply.
   bool not_permitted = false;                // to read performance counters (ERR_NVGPUCTRPERM)
   std::vector<std::string> unknown_metrics;  // that this ncu or this device does not know, as ncu quotes them
   std::string complaint;  // the first other ==ERROR==, or the last ==WARNING== where nothing was profiled

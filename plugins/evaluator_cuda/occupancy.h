@@ -32,9 +32,9 @@ struct ResidentBlocks {
   uint32_t Least() const;
 };
 
-// By the rules of NVIDIA's occupancy calculator for compute capability 7.0 and later: registers are given out to warps
-// by 256 in each of four partitions, shared memory to blocks by 128 bytes. Shared memory is taken to be as large as
-// the device can set it; clusters and barriers, which may limit too, are not looked at. `needs.threads` is at least 1.
+// Counts by the rules of NVIDIA's occupancy calculator for compute capability 7.0 and later: registers are given out to
+// warps by 256 in each of four partitions, shared memory to blocks by 128 bytes. Shared memory is taken to be as large
+// as the device can set it. Clusters and barriers, which may limit too, do not count. `needs.threads` is at least 1.
 ResidentBlocks CountResidentBlocks(const Multiprocessor& has, const BlockNeeds& needs);
 
 }  // namespace kgrpo::evaluator_cuda

@@ -21,30 +21,30 @@ constexpr uint64_t PlacementOf(uint64_t set) {
   return set % kPlacements;
 }
 
-// The sets of `shuffled` in an order in which the first `leading` have `placement`, and after those the placements take
-// turns while there are sets of both. A batch of `leading` calls and one of an even number more, both from the front of
-// it, differ by calls that are at each placement equally often. The order is otherwise that of `shuffled`.
+// Reorders `shuffled`: the first `leading` sets have `placement`, and the placements alternate after them while sets of
+// both are left. Otherwise the order stays. A batch of `leading` calls and one with an even number more, both from the
+// front, differ by calls that are at each placement equally often.
 std::vector<uint64_t> OrderByPlacement(const std::vector<uint64_t>& shuffled, uint64_t leading, uint64_t placement);
 
-// A round's figures on the time of a batch beside its calls.
+// The time of a batch beside its calls, in one round.
 struct RoundRest {
   uint64_t leading;    // calls of the short batch, all at `placement`
   uint64_t placement;  // of the round
   double seconds;      // the long batch's time less its number of calls times the slope between the two batches
 };
 
-// The same of rounds of both placements together.
+// The same from pairs of rounds, one of each placement.
 struct Rests {
-  std::vector<double> seconds;  // what a batch takes beside its calls, wherever its tensors lie; a pair of rounds each
-  std::vector<double> differences;  // seconds by which a call at placement 0 takes longer than the mean; likewise
+  std::vector<double> seconds;  // what a batch takes beside its calls, at either placement; one value a pair of rounds
+  std::vector<double> differences;  // seconds by which a call at placement 0 exceeds the mean; one value a pair
 };
 
 // Pairs each round with the next one of the other placement. With leading calls s and t, a mean call m and a difference
 // d, their rests are r + s d and r - t d: so d and r follow.
 Rests PairRests(const std::vector<RoundRest>& rounds);
 
-// How far the placements are apart: half the difference of a call's time at one and the other, in seconds. 0 unless the
-// interval of `differences` leaves no doubt that there is one, of at least 2% of `call_seconds`.
+// Returns half the difference between a call's time at one placement and at the other, in seconds. Returns 0 unless the
+// interval of `differences` excludes 0 and the result is more than 2% of `call_seconds`.
 double PlacementSpread(const std::vector<double>& differences, double call_seconds);
 
 }  // namespace kgrpo::evaluator_cuda

@@ -57,8 +57,8 @@ struct kgrpo_evaluator {
     });
   }
 
-  // At one timing size. Inputs are a function of the run's seed, the option of the file and the source, so that nobody
-  // meets them twice.
+  // Evaluates at one timing size. Inputs are a function of the evaluator's option `seed`, the run's seed and the
+  // source, so that no two kernels get the same inputs.
   KernelEvaluation EvaluateOne(const OpenProblem& open, const std::string& source, uint64_t of_run, bool thorough,
                                bool show_hidden) {
     const std::string digest = kgrpo::Sha256OfParts(
@@ -202,9 +202,9 @@ const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) {
   return &problem->description.info();
 }
 
-// The reference kernel's evaluation; of a correct one, measured once for as long as the problem is open. It is thorough
-// and so not kept; what is wrong with it is told to the problem's author alone, with the sizes that others may not
-// know.
+// Returns the reference kernel's evaluation, measured once for as long as the problem is open if it is correct. It is
+// thorough, so the cache does not keep it. Only the problem's author sees why a reference fails, so the diagnosis names
+// hidden sizes.
 KernelEvaluation ReferenceOf(kgrpo_evaluator& self, const kgrpo_problem& problem) {
   const std::lock_guard<std::mutex> lock(problem.mutex);
   if (problem.baseline) return *problem.baseline;
@@ -226,8 +226,8 @@ kgrpo_error* Baseline(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evalu
   return Guard([&] { Put(BaselineOf(*self, *problem), false, self->evaluators.device().name(), sink); });
 }
 
-// The evaluation with the baseline's time over the speedup in place of the time itself, so that whoever divides the two
-// has what was measured side by side, whatever the device did since the baseline was measured.
+// Returns the evaluation with seconds = the baseline's seconds / speedup. The quotient of the two times is then the
+// speedup measured side by side, whatever the device has done since the baseline was measured.
 KernelEvaluation BesideBaseline(KernelEvaluation evaluation, double baseline_seconds) {
   for (const auto& [name, value] : evaluation.metrics) {
     if (name == "speedup") evaluation.seconds = baseline_seconds / value;
@@ -257,7 +257,8 @@ kgrpo_error* Report(const kgrpo_evaluator* self, const kgrpo_problem* problem, c
   return Guard([&] { kgrpo::evaluator::PutReport(problem->open.problem, self->description, *request, html); });
 }
 
-// Checks for kernels that skip the work and pass need an oracle without a device: evaluator_sim's check has them.
+// Reports only on the reference kernel. Checks for kernels that pass without the work need an oracle and no device:
+// evaluator_sim has them.
 kgrpo_error* CheckProblem(kgrpo_evaluator* self, const kgrpo_problem* problem, kgrpo_problem_finding_sink sink) {
   return Guard([&] {
     kgrpo::evaluator::PutFindings(

@@ -32,7 +32,7 @@ constexpr auto kCounts = std::to_array<Count>({
     {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "profile.bank_conflicts", 1},
 });
 
-// Why a warp is not the one that issues, as ncu names it, and in words. "selected" is the one that does issue.
+// The reasons why a warp does not issue, by ncu's name and in words. "selected" is the warp that does issue.
 struct Stall {
   const char* name;
   const char* words;
@@ -72,7 +72,7 @@ double Seconds(const ProfiledKernel& kernel) {
   return Find(kernel, kDuration).value_or(0) * 1e-9;
 }
 
-// Reasons and their shares of the time that warps are there, largest first.
+// Returns the reasons with their shares of the time that warps are resident, largest first.
 std::vector<std::pair<Stall, double>> StallShares(const ProfiledKernel& kernel) {
   std::vector<std::pair<Stall, double>> shares;
   double all = Find(kernel, StallMetric(kSelected)).value_or(0);

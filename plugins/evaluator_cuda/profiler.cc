@@ -153,8 +153,8 @@ std::vector<ProfiledKernel> Profiler::Run(const std::string& folder) {
       has_worked_ = true;
       return std::move(report.kernels);
     }
-    // A metric that this ncu does not know keeps it from counting any: again without it. ncu quotes its name, perhaps
-    // within a pattern.
+    // One metric that this ncu does not know keeps it from counting any, so ncu runs again without that metric. It
+    // quotes the name, perhaps within a pattern.
     const size_t asked = metrics_.size();
     for (const std::string& unknown : report.unknown_metrics) {
       std::erase_if(metrics_, [&unknown](const std::string& metric) {

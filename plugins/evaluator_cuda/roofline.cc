@@ -14,7 +14,7 @@ using evaluator::Problem;
 
 namespace {
 
-// A relative error below this takes double precision: what float32 arithmetic leaves is a thousand times as much.
+// A relative error below this needs double precision: float32 arithmetic leaves an error a thousand times as large.
 constexpr double kDoublePrecision = 0x1p-34;
 // One above this may be met with operands of eight bits (e4m3 rounds by 2^-4, and errors of many terms average out).
 constexpr double kEightBits = 0x1p-6;
@@ -23,7 +23,7 @@ constexpr double kEightBits = 0x1p-6;
 // data sheet of the B200. Before Hopper mma.sync is all there is; its measurement may be some percent low.
 constexpr double kHopperTensor = 1.75, kLaterTensor = 6, kEarlierTensor = 1.15;
 // Eight-bit operands are twice as fast as those of sixteen bits. Structured sparsity, which doubles it once more, does
-// not count: what a problem says that it needs are operations on elements that are not zero by its own rules.
+// not count: a problem's `needs` already leave out elements that are zero by its rules.
 constexpr double kEightBitFactor = 2;
 // fp64 on tensor cores is twice as fast as without (67 against 34 TFLOP/s, H100 data sheet), and double precision from
 // eight-bit products may come to about as much again.

@@ -22,10 +22,10 @@ struct Roofline {
   double bandwidth = 0;              // bytes a second
   double rate = 0;                   // operations a second of the unit that the problem's dtypes call for
   std::string unit;                  // "fp32", "fp64" or "tensor core"
-  double seconds = 0;                // at those two
+  double seconds = 0;                // at `bandwidth` and `rate`
   bool memory_binds = false;         // the traffic takes longer than the arithmetic
-  // At the bandwidth, and the rate of the fastest unit whose precision the tolerance allows, whatever instruction
-  // reaches it: nothing honest is quicker.
+  // At the bandwidth and the rate of the fastest unit whose precision the tolerance allows, by any instruction. No
+  // honest kernel is faster.
   double least_seconds = 0;
 };
 

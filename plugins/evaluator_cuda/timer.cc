@@ -20,14 +20,14 @@ constexpr uint64_t kMostSets = 96;
 constexpr uint64_t kLargeSet = uint64_t{2} << 30;  // bytes, which take a millisecond to read
 constexpr double kBatchSeconds = 2e-3;             // a long batch, where the sets suffice: host noise is microseconds
 constexpr uint64_t kMostRounds = 400;
-constexpr uint64_t kEarlyChecks = 4;            // in the fewest rounds; later they get rarer
-constexpr uint64_t kApart = uint64_t{1} << 32;  // rounds of such checks from the others
+constexpr uint64_t kEarlyChecks = 4;            // expected in the fewest rounds; later checks are rarer
+constexpr uint64_t kApart = uint64_t{1} << 32;  // between the round number of such a check and those of timed rounds
 constexpr uint64_t kMostLaunches = 600;         // that may wait for the device; the driver takes some 1,000
 constexpr uint64_t kFewestGatedSets = 16;
-constexpr double kLaunchShare = 0.15;  // of a call, from which on there are so many
-constexpr double kPatience = 10;       // budgets, before throttled rounds are taken as they are
+constexpr double kLaunchShare = 0.15;  // of a call: if launches take more, several pairs of processes take turns
+constexpr double kPatience = 10;       // budgets; after them, throttled rounds are accepted
 
-// Gates are for all pairs or for none.
+// Gives gates to all pairs or to none. Candidates keep theirs only if the references do.
 void LevelGates(std::vector<Pair>* pairs) {
   const bool references =
       std::all_of(pairs->begin(), pairs->end(), [](const Pair& pair) { return pair.reference.gated; });
@@ -74,10 +74,11 @@ void Timer::ThrowOfReference(const Trouble& trouble) const {
               problem_.directory + "/reference.cu: at the timing size: " + trouble.code + ": " + trouble.sentence);
 }
 
-// Seconds and launches of a call, roughly; the first calls at this size are made here too.
+// Estimates seconds and launches of a call, by the first calls at this size.
 Trouble Timer::Estimate(Side* side, Rough* rough) {
   Batch one, four;
-  // The least of some: batches of too few calls would be measured badly, one of too many costs a little time.
+  // The minimum of several runs: an estimate that is too high makes batches too short to measure well, one that is too
+  // low only costs a little time.
   double least_one = 0, least_four = 0;
   for (int i = 0; i < 3; ++i) {
     if (Trouble trouble = RunBatch(side, {0}, &one)) return trouble;
@@ -93,10 +94,10 @@ Trouble Timer::Estimate(Side* side, Rough* rough) {
   return {};
 }
 
-// Gates are used where a call of either seems to take no longer than its launches, if gates work and memory has room
-// for the sets. The reference gets them whatever the candidate does, so that no candidate chooses what it is compared
-// with; the candidate only if the reference has them. A side that makes streams gets none: a gate holds up the default
-// stream only.
+// Uses gates where a call of either side seems to take no longer than its launches, if gates work and memory has room
+// for the sets. The reference has them even where the candidate cannot, so that no candidate chooses what it is
+// compared with. The candidate has them only if the reference does. A side that makes streams has none: a gate holds up
+// the default stream only.
 Trouble Timer::DecideGates(Side* candidate, const Rough& of_candidate, Side* reference, const Rough& of_reference) {
   const auto launch_bound = [](const Rough& rough) {
     return rough.seconds < kLaunchSeconds * static_cast<double>(rough.launches);
@@ -123,9 +124,9 @@ Trouble Timer::DecideGates(Side* candidate, const Rough& of_candidate, Side* ref
   return RunBatch(candidate, {0, 1, 2, 3}, &tried);
 }
 
-// For all its life a process's launches take its device up to 3% more or less than another's, wherever the driver has
-// put what they need (docs/log.md). Where they are much of a call, several processes of either take turns: as many as
-// can be had, behind gates like the first.
+// The launches of one process cost the device up to 3% more or less than those of another, for its whole life. It
+// depends on where the driver placed its data (docs/log.md). If launches are a large part of a call, several processes
+// of either side take turns: as many as there is room for, gated as the first pair.
 Trouble Timer::AddPairs(const Rough& of_candidate, const Rough& of_reference, const AddPair& add_pair,
                         std::vector<Pair>* pairs) {
   const auto share = [](const Side& side, const Rough& rough) {
@@ -140,7 +141,7 @@ Trouble Timer::AddPairs(const Rough& of_candidate, const Rough& of_reference, co
     if (Trouble trouble = add_pair(pairs)) return trouble;
     if (pairs->size() == before) return {};
     Pair& pair = pairs->back();
-    // As in the first pair, calls are launched ahead only when some were made.
+    // As in the first pair, calls are launched ahead only after some have run without gates.
     Rough rough;
     Batch tried;
     ThrowOfReference(Estimate(&pair.reference, &rough));
@@ -157,14 +158,14 @@ Trouble Timer::AddPairs(const Rough& of_candidate, const Rough& of_reference, co
   return {};
 }
 
-// How many calls a long batch has.
+// Returns the number of calls in a long batch.
 uint64_t Timer::LongCalls(const Rough& rough, uint64_t most) const {
   const auto calls = static_cast<uint64_t>(std::ceil(kBatchSeconds / rough.seconds));
   return std::clamp<uint64_t>(std::min(calls, kMostLaunches / rough.launches), 3, most);
 }
 
-// How many calls the batches of a round have: drawn for each, so that nobody can know which one is its last, and so
-// that the long batch has at each placement equally many more than the short one.
+// Draws the numbers of calls in the two batches of a round. They are random, so that no call can know that it is the
+// last one. The long batch has equally many more calls than the short one at each placement.
 Timer::Calls Timer::DrawCalls(const Rough& rough) {
   if (IsVerySlow(rough)) return {0, 1};
   if (IsSlow(rough)) return {0, kPlacements};
@@ -174,9 +175,9 @@ Timer::Calls Timer::DrawCalls(const Rough& rough) {
   return {few, few + std::max(more, kPlacements)};
 }
 
-// The sets of one of them. Which placement the short one has, and so the long one begins with, alternates by round. The
-// order is a function of the evaluator's secret and the round, so that an evaluator times every kernel in the same
-// places, and no kernel knows which of them comes next.
+// Returns the sets of one of a round's batches. The placement of the short batch, with which the long one begins,
+// alternates by round. The order depends on the evaluator's secret and on the round: an evaluator times every kernel in
+// the same places, and no kernel knows which of them comes next.
 std::vector<uint64_t> Timer::TakeSets(const Calls& calls, bool is_long) const {
   const uint64_t key = evaluator::SubKey(order_key_, round_);
   std::vector<uint64_t> sets(sets_);
@@ -216,7 +217,7 @@ Trouble Timer::Measure(const Pair& first, const Side& check, const AddPair& add_
     Calls calls[3] = {DrawCalls(of_candidate)};
     for (uint64_t side = 1; side < sides; ++side) calls[side] = DrawCalls(of_reference);
     Batch batches[3][2];
-    // One of a candidate's long batches, it cannot know which, shows whether it waits for the gate at all.
+    // One of a candidate's long batches checks whether it waits for the gate at all; the candidate cannot know which.
     const bool looks = gated && Random(std::max(fewest_rounds, round_)) < kEarlyChecks;
     for (const uint64_t turn : Shuffled(2 * sides + (looks ? 1 : 0))) {
       const uint64_t side = turn / 2;

@@ -7,11 +7,9 @@
 //  - Batches of two lengths are timed; the slope between them is the time of a call. So the cost of starting a batch
 //    cancels, and work on any stream or thread is included.
 //  - Candidate and reference take turns in random order. Before every batch the cache is flushed, and every call has
-//  its
-//    own inputs.
+//    its own inputs.
 //  - Both use the same memory, at either placement (placements.h) equally often, since the same tensors elsewhere can
-//  be
-//    some percent slower, or half as fast.
+//    be some percent slower, or half as fast.
 #ifndef KGRPO_EVALUATOR_CUDA_TIMER_H
 #define KGRPO_EVALUATOR_CUDA_TIMER_H
 
@@ -34,11 +32,11 @@ namespace kgrpo::evaluator_cuda {
 struct Side {
   Worker& worker;
   const LentMemory& memory;
-  uint32_t number;  // of that memory, as the worker counts
-  // Calls are launched while the device waits, and run when all are there: for kernels that take less time than their
-  // launches. Their inputs are put into place behind the wait too. The timer decides it.
+  uint32_t number;  // the worker's number of that memory
+  // True if calls are launched while the device waits at a gate and run once all are queued: for kernels that take less
+  // time than their launches. Their inputs are also copied into place behind a gate. The timer decides it.
   bool gated = false;
-  uint64_t launches = 1;   // of a call, as the first ones had them
+  uint64_t launches = 1;   // of a call, counted in the first calls
   bool allocated = false;  // device memory, in any call so far
 };
 
@@ -50,68 +48,71 @@ struct Pair {
 struct TimingOptions {
   Precision precision;          // of the ratio: stop when it is reached
   double budget_seconds = 0.3;  // or when so much time of the device was used
-  uint64_t fewest_rounds = 12;  // in any case: the interval of fewer is too often narrow by chance. Half as many where
-                                // a call takes so long that what disturbs a batch is nothing beside it
-  uint64_t memory_bytes = 0;    // of each side that sets may take
-  size_t most_pairs = 3;        // of processes that take turns, where launches take much of a call
+  // In any case: the interval of fewer is too often narrow by chance. Half as many for slow calls and a quarter for
+  // very slow ones (kSlowSeconds, kVerySlowSeconds), beside which disturbances are small.
+  uint64_t fewest_rounds = 12;
+  uint64_t memory_bytes = 0;  // for the sets of each side
+  size_t most_pairs = 3;      // of processes that take turns, where launches take much of a call
 };
 
 struct Timing {
   Median ratio;      // the reference's time over the candidate's
   Median candidate;  // seconds of one call, the mean of both placements
   Median reference;
-  // A call takes so much longer at one placement, and less at the other: seconds, 0 where that is not seen.
+  // Seconds by which a call takes longer at one placement, and less at the other; 0 where no difference is seen.
   double candidate_spread = 0, reference_spread = 0;
   double candidate_event_seconds = 0;  // the same by events in the candidate's own process
   uint64_t rounds = 0;
-  uint64_t throttled_rounds = 0;  // in which something held the clocks down,
-  uint64_t dropped_rounds = 0;    // and that do not count: none where it was so nearly all the time
+  uint64_t throttled_rounds = 0;  // rounds in which something held the clocks down,
+  uint64_t dropped_rounds = 0;    // and those of them that do not count: none where nearly all rounds were throttled
   uint64_t calls = 0;             // of the candidate, timed
   uint64_t sets = 0;
   uint64_t pairs = 1;               // of processes that took turns
   uint64_t reference_launches = 0;  // of a call
   double reference_launch_seconds = 0;
-  double launch_seconds = 0;     // what a launch takes the device from the candidate's process
+  double launch_seconds = 0;     // device time of a launch in the candidate's process
   bool gated = false;            // the candidate's calls were launched before the clock began
   bool reference_gated = false;  // and the reference's
-  uint64_t early_checks = 0;     // batches of the candidate's that showed whether it works before the clock begins
+  uint64_t early_checks = 0;     // batches that checked whether the candidate works before the clock begins
   double clock_mhz = 0;          // median of what was seen
-  // How much longer the candidate's first call of a batch takes than the others, less what the reference's does.
+  // Seconds by which the candidate's first call of a batch exceeds its other calls, less the same of the reference.
   double first_call_seconds = 0;
 };
 
 class Timer {
  public:
-  // `bounds`: for each output of the layout, how far candidate and reference may be apart at most. `key` is this
-  // measurement's, `order_key` the same for all kernels that compare: it orders the sets. Both are secret. All
-  // references outlive this.
+  // `bounds`: the largest allowed difference between candidate and reference, for each output of the layout. `key`
+  // belongs to this measurement. `order_key` orders the sets and is the same for all kernels that compare. Both are
+  // secret. All references outlive this.
   Timer(Device& device, Clocks& clocks, const evaluator::Problem& problem, const TimingInputs& inputs,
         std::vector<evaluator::ErrorBound> bounds, const TimingOptions& options, uint64_t key, uint64_t order_key);
 
-  // Adds a pair of processes that have seen nothing yet, or none where none can be had. Trouble is the candidate's.
+  // Adds a pair of fresh processes, or none where there is no room. Trouble is the candidate's.
   using AddPair = std::function<Trouble(std::vector<Pair>*)>;
 
-  // Measures a candidate and the reference in memory that both have open, where launches take much of a call in more
-  // pairs than `first`, up to options.most_pairs. `check` is a reference's worker with memory that the candidate does
-  // not see: there it computes what the candidate's outputs are compared with. Trouble is the candidate's; a reference
-  // that fails throws Error.
+  // Measures a candidate and the reference in memory that both have open. If launches are a large part of a call, it
+  // adds pairs to `first`, up to options.most_pairs. `check` is a reference's worker with memory that the candidate
+  // does not see: it computes the values that the candidate's outputs are compared with. Trouble is the candidate's; a
+  // reference that fails throws Error.
   Trouble Measure(const Pair& first, const Side& check, const AddPair& add_pair, Timing* timing);
 
-  // Compares the candidate's outputs for so many inputs with what the reference makes of them, as Measure does for the
-  // calls that it times. Nothing else is looked for.
+  // Compares the candidate's outputs for `trials` inputs with the reference's, as Measure does for timed calls. Makes
+  // no other check.
   Trouble CheckTrials(Side candidate, const Side& check, uint64_t trials);
 
-  // Of inputs that take so much memory each, how many sets there must be room for.
+  // Returns the number of sets that memory must have room for, where one takes `set_bytes`.
   static uint64_t FewestSets(uint64_t set_bytes);
 
-  // Seconds of a call of the reference while nothing else has the device; `timing` says how long it took otherwise.
+  // Seconds of a call of the reference while nothing else uses the device. `timing`: the measurement beside a
+  // candidate.
   double MeasureAlone(Side reference, const Timing& timing);
 
  private:
   static constexpr uint64_t kUsualSets = 4;  // at least, but for the largest inputs
   // Upper bound for one kernel's launch on a slow processor.
   static constexpr double kLaunchSeconds = 12e-6;
-  // Beyond the first what starting a batch costs is nothing beside a call; beyond the second every call counts.
+  // Seconds of a call. Above the first, the cost of starting a batch is negligible; above the second, every call
+  // counts.
   static constexpr double kSlowSeconds = 5e-3, kVerySlowSeconds = 50e-3;
 
   struct Batch {
@@ -122,18 +123,18 @@ class Timer {
     bool as_planned = true;          // it ran behind its gates, where it has some
     std::vector<uint8_t> peeked;     // of every call's outputs, when the clock was stopped
     std::vector<uint64_t> poisoned;  // how many of those bytes held poison before the call
-    std::vector<uint8_t> at_gate;    // the same bytes before the device was let begin, where `changed` sets were given
+    std::vector<uint8_t> at_gate;  // the same bytes before the gate was opened; empty unless `changed` sets were given
   };
   // The measurement of one round.
   struct Sample {
     double candidate, reference, event;        // seconds of a call
     RoundRest candidate_rest, reference_rest;  // leading is 0 where there was no short batch
-    double reference_start;  // the evaluator's clock less the events in the reference's process, a batch
+    double reference_start;  // a batch's time by the evaluator's clock, less that by events in the reference's process
     bool throttled;
     double megahertz;  // 0: unknown
     bool allocates;    // device memory, in a call of the candidate
   };
-  // `changed`: sets whose inputs change when the device stands at the gate, of a batch that is not timed.
+  // `changed`: sets whose inputs change while the device stands at the gate; such a batch is not timed.
   Trouble RunOnce(const Side& side, const std::vector<uint64_t>& sets, const std::vector<uint64_t>& changed,
                   Batch* batch);
   Trouble RunBatch(Side* side, const std::vector<uint64_t>& sets, Batch* batch,
@@ -142,7 +143,7 @@ class Timer {
     double seconds = 0;     // of a call
     uint64_t launches = 1;  // of a call
   };
-  // Batches of one length will do, or there are too few sets for two.
+  // True if batches of one length suffice, or there are too few sets for two lengths.
   bool IsSlow(const Rough& rough) const { return rough.seconds > kSlowSeconds || sets_ < kUsualSets; }
   static bool IsVerySlow(const Rough& rough) { return rough.seconds > kVerySlowSeconds; }
   struct Calls {

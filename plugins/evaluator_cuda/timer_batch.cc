@@ -1,4 +1,4 @@
-// Timer's single batches: their inputs put into place, run, timed, and looked at.
+// Timer's single batches: puts their inputs into place, runs and times them, and checks their outputs.
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -22,7 +22,7 @@ Trouble Timer::RunOnce(const Side& side, const std::vector<uint64_t>& sets, cons
                        Batch* batch) {
   ++content_;
   *batch = {};
-  // Behind the sets, where there are gates: what they will hold, and memory to flush the cache with.
+  // With gates, the memory behind the sets holds the staged inputs, and then memory to flush the cache with.
   const uint64_t all_sets = sets_ * inputs_.set_bytes(), junk = 2 * all_sets;
   Plan plan;
   plan.gated = side.gated;
@@ -41,8 +41,8 @@ Trouble Timer::RunOnce(const Side& side, const std::vector<uint64_t>& sets, cons
   if (side.gated) {
     if (Trouble trouble = side.worker.Queue(&as_planned)) return trouble;
     batch->queue_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    // By what the first calls launched, not this batch: what the worker says of it comes after the gate, when a process
-    // that was taken over could know that this batch is one to throw away.
+    // The limit uses the launches of the first calls, not of this batch. The worker reports this batch's launches after
+    // the gate, when a hijacked process could already know that it wants this batch thrown away.
     const double most = kQueueSlackSeconds + kLaunchSeconds * static_cast<double>(side.launches * plan.calls.size());
     as_planned = as_planned && side.worker.Stage() && batch->queue_seconds < most;
     if (as_planned && !changed.empty()) {
@@ -62,8 +62,9 @@ Trouble Timer::RunOnce(const Side& side, const std::vector<uint64_t>& sets, cons
   return {};
 }
 
-// Calls that wait for the device, or whose host code takes long, cannot be launched ahead: they are timed with their
-// launches. A processor that was busy with something else looks the same, for once.
+// Runs a batch, again if it was not launched ahead as planned. Calls that wait for the device, or whose host code takes
+// long, cannot be launched ahead: after kQueueAttempts the side loses its gates and is timed with its launches. A busy
+// processor looks the same, but only now and then.
 Trouble Timer::RunBatch(Side* side, const std::vector<uint64_t>& sets, Batch* batch,
                         const std::vector<uint64_t>& changed) {
   for (int attempt = 0;; ++attempt) {
@@ -88,7 +89,7 @@ void Timer::ComputeElsewhere(const Side& check, const std::vector<uint64_t>& set
   ThrowOfReference(check.worker.Run(&done));
 }
 
-// Compares the candidate's outputs, and its inputs, with what is there.
+// Compares the candidate's outputs, and with `inputs_too` its inputs, with the memory of `check`.
 Trouble Timer::CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets,
                             bool inputs_too) {
   for (const uint64_t set : sets) {
@@ -143,8 +144,8 @@ std::vector<Place> Timer::PlacesIn(const Side& side, const std::vector<uint64_t>
   return places;
 }
 
-// Which calls' outputs are compared: the last, one at random, and some where nothing was written as far as was seen.
-// One of the first two where the reference, which computes them again, takes long.
+// Chooses the calls whose outputs are compared: the last one, a random one, and some whose peeked bytes still hold
+// poison. If the reference is slow, which computes them again, it takes only one of the first two.
 std::vector<uint64_t> Timer::LookedAt(const std::vector<uint64_t>& sets, const std::vector<uint8_t>& early) {
   std::vector<uint64_t> looked_at;
   const auto add = [&](uint64_t set) {
@@ -162,8 +163,8 @@ std::vector<uint64_t> Timer::LookedAt(const std::vector<uint64_t>& sets, const s
   return looked_at;
 }
 
-// A batch of the candidate's. What was seen when the clock stopped must not change any more; some of the calls are
-// looked at as a whole.
+// Runs a batch of the candidate's. The bytes read when the clock stopped must not change afterwards. The outputs and
+// inputs of some calls are compared as a whole.
 Trouble Timer::RunAndCheck(Side* candidate, const Side& check, const std::vector<uint64_t>& sets, Batch* batch) {
   if (Trouble trouble = RunBatch(candidate, sets, batch)) return trouble;
   const std::vector<uint64_t> looked_at = LookedAt(sets, batch->peeked);
@@ -173,9 +174,9 @@ Trouble Timer::RunAndCheck(Side* candidate, const Side& check, const std::vector
   return {"unfinished", "An output changed after the launch function's work was said to be done."};
 }
 
-// A batch that looks like those that are timed until its device stands at the gate. Then nothing may have been written,
-// and pieces of some inputs change: who has computed already has computed with what was there before, wherever that was
-// put. How large the pieces are is not known, so that looking again at some elements tells nobody.
+// Runs a batch that looks like a timed one until its device stands at the gate. Nothing may be written by then. Then
+// pieces of some inputs change: a candidate that computed early used the old values, wherever it put the results. The
+// size of the pieces is not known to it, so reading a few elements again does not reveal the change.
 Trouble Timer::CheckNothingIsEarly(Side* candidate, const Side& check, const std::vector<uint64_t>& sets,
                                    Timing* timing) {
   std::vector<uint64_t> changed = {sets.back()};

@@ -1,4 +1,4 @@
-// Timer::Summarise: what the rounds say together, and whether that can be how long the calls take.
+// Timer::Summarise: combines the rounds, and checks whether the calls can really take the measured time.
 #include <algorithm>
 #include <sstream>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kHiddenRatio = 1.5;     // the evaluator's clock over the worker's events
 constexpr double kHiddenSeconds = 5e-6;  // below, a difference is launch overhead
-// Above, two batches of the reference differ by more than what starting one takes.
+// For longer calls, two batches of the reference differ by more than it takes to start one.
 constexpr double kLongCall = 0.2e-3;
 
 std::string MicrosecondsText(double seconds) {
@@ -58,7 +58,7 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, uint64_t fewest_rou
   Rests of_reference = PairRests(reference_rests);
   timing->candidate_spread = PlacementSpread(rests.differences, timing->candidate.value);
   timing->reference_spread = PlacementSpread(of_reference.differences, timing->reference.value);
-  // The reference's process is trusted: what starting a batch takes may be told by its events.
+  // The reference's process is trusted, so its own events may tell what starting a batch takes.
   if (timing->reference.value > kLongCall) of_reference.seconds = starts;
   FirstCall first_call;
   if (!rests.seconds.empty() && !of_reference.seconds.empty())

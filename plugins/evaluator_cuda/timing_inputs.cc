@@ -21,7 +21,7 @@ constexpr uint64_t kPlaceKey = 0x3b97d04ca8e2615f;
 constexpr uint64_t kVariants = 4;
 constexpr uint64_t kMostHalvings = 10;  // of a tensor, for the piece that changes
 
-// Some memory pages where the tensors are large, and not much of the whole where they are small.
+// Bytes by which a tensor may move: some memory pages for large tensors, and a small part of the whole for small ones.
 uint64_t SlackOf(const evaluator::Problem& problem) {
   return std::clamp<uint64_t>(Layout(problem, problem.timing, 0).bytes() / 8, 16 * Layout::kAlignment,
                               uint64_t{4} << 20);

@@ -28,20 +28,19 @@ class TimingInputs {
   // function of (round, set, `content`), and poisons the outputs.
   void Put(uint8_t* memory, uint64_t round, uint64_t set, uint64_t content) const;
 
-  // Queues: draws a piece of each of that set's inputs anew, some thousandth of it up to all, as a function of the same
-  // numbers. Not of those that cannot be drawn element by element.
+  // Queues: draws a piece of each of that set's inputs anew, between a thousandth and all of it, as a function of the
+  // same numbers. Skips inputs that cannot be drawn element by element.
   void Change(uint8_t* memory, uint64_t round, uint64_t set, uint64_t content) const;
 
-  // Offset of that set's tensor in the memory. Every round has another, since how fast memory is
-  // depends on where in it two tensors lie; but always at the set's placement (placements.h), or, of every second
-  // parameter, at the other one.
+  // Offset of that set's tensor in the memory. It changes with every round, since the speed of memory depends on where
+  // two tensors lie in it. It keeps the set's placement (placements.h), or the other one for every second parameter.
   uint64_t Offset(uint64_t round, uint64_t set, const Layout::Tensor& tensor) const;
   // The arguments of a call on that set in the worker's memory of that number.
   std::vector<Plan::Value> Arguments(uint32_t memory, uint64_t round, uint64_t set) const;
 
   static constexpr uint8_t kPoison = 0xff;  // a NaN for every floating dtype
 
-  // How much a set takes, before one is made.
+  // Bytes of a set, without an instance.
   static uint64_t SetBytes(const evaluator::Problem& problem);
 
  private:

@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 constexpr double kStartSeconds = 60;  // for a process and its CUDA context, on a busy machine
-// For so long an answer is asked for again and again: to be woken takes some 20 us, more here and less there, which
+// Time for which the evaluator polls for an answer before it sleeps. Waking up takes some 20 us, with variation, which
 // would count as the candidate's time.
 constexpr double kSpinSeconds = 5e-3;
 constexpr double kQueueSeconds = 30e-3;  // for launching all calls of a plan with gates
@@ -40,8 +40,9 @@ double Since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Not where a kernel or variable is named to a function that the worker does not stand before (worker/interposed.cc),
-// nor where libraries come with code of their own.
+// Returns whether the worker may load the candidate's code a second time (worker/placement.h). Not if the candidate
+// names a kernel or variable to a runtime function that the worker does not replace (worker/interposed.cc), nor if
+// libraries bring code of their own.
 bool MayBePlaced(const evaluator::CompiledKernel& kernel) {
   if (evaluator::UsesFormLibraries(kernel)) return false;
   static const std::set<std::string> kInterposed = {
@@ -133,7 +134,7 @@ bool Worker::Send(Ask kind, const void* payload, size_t bytes) {
   text.append(static_cast<const char*>(payload), bytes);
   size_t at = 0;
   while (at < text.size()) {
-    // A worker that does not read holds up nobody for long.
+    // A worker that does not read must not hold up the evaluator for long.
     const ssize_t sent = send(socket_.get(), text.data() + at, text.size() - at, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {

@@ -28,10 +28,11 @@ struct Plan {
   };
   std::vector<std::vector<Value>> calls;
   std::vector<PlanCopy> copies;  // on the default stream, right after the last call,
-  // On the default stream before the first call: who does not wait for that stream finds the targets as they were.
+  // On the default stream before the first call: work that does not wait for that stream finds the old contents.
   std::vector<PlanCopy> staged;
   uint32_t copy_memory = 1;  // where both kinds of copies are made
-  // The device waits before the staged copies, and again before the first call. Not where Worker::no_gates().
+  // The device waits before the staged copies, and again before the first call. Not allowed where Worker::no_gates()
+  // gives a reason.
   bool gated = false;
 };
 
@@ -46,8 +47,8 @@ class Worker {
     std::string device_uuid;                 // for CUDA_VISIBLE_DEVICES
     std::string device_node;   // /dev/nvidia0, the only one that it sees; "" where that is not known: all of them
     double call_seconds = 10;  // limit for one run of a plan
-    // Of the driver's queues of work for the device, as CUDA_DEVICE_MAX_CONNECTIONS: streams beyond so many may wait
-    // for one another. Fewer make a context sooner.
+    // Hardware queues, as CUDA_DEVICE_MAX_CONNECTIONS sets them: streams beyond that number may wait for one another. A
+    // context with fewer is made sooner.
     int connections = kFewConnections;
   };
 
@@ -61,7 +62,8 @@ class Worker {
   // an H100.
   double launch_seconds() const { return launch_seconds_; }
 
-  // Why plans may have no gates; "": they may, since what opens them is sealed and this device reads it nevertheless.
+  // The reason why plans cannot have gates. "": they can, since the memory that opens gates is sealed and this device
+  // can read it.
   const std::string& no_gates() const { return no_gates_; }
 
   int connections() const { return options_.connections; }
@@ -69,22 +71,23 @@ class Worker {
   // Ends it at once; what it had comes back a little later.
   void Kill() { process_->Kill(); }
 
-  // Lends the memory: the first is its memory 1. Throws Error(KGRPO_ERROR_UNAVAILABLE): what fails here is ours, not a
-  // candidate's.
+  // Has the worker open lent memory; the first one becomes its memory 1. Throws Error(KGRPO_ERROR_UNAVAILABLE): a
+  // failure here is ours, not a candidate's.
   void Open(const std::vector<uint8_t>& ipc_handle);
 
   // Loads a candidate.
   Trouble Load(const evaluator::CompiledKernel& kernel);
 
-  // Sends a plan ahead of time, so that nothing but a word is left to say when it counts.
+  // Sends a plan ahead of time, so that only one short message is left to send when the clock runs.
   Trouble Prepare(const Plan& plan);
 
   // Runs the prepared plan, and returns when the worker says that its device has nothing left to do.
   Trouble Run(Done* done);
 
-  // The same for a plan with gates, in three parts: Queue returns when all calls are launched, Stage lets the device
-  // come to the gate before them, Finish opens that. Where the calls are not launched soon, as where they wait for the
-  // device, all gates are opened and `queued` is false: the plan runs as one without. Stage says whether it came there.
+  // The same for a plan with gates, in three parts. Queue returns when all calls are launched. Stage lets the device
+  // come to the gate before them, and returns whether it got there. Finish opens that gate. If the calls are not
+  // launched soon, for example because they wait for the device, Queue opens all gates and sets `queued` to false: the
+  // plan runs as one without gates.
   Trouble Queue(bool* queued);
   bool Stage();
   Trouble Finish(Done* done);

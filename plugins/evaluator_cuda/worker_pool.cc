@@ -8,8 +8,7 @@
 namespace kgrpo::evaluator_cuda {
 namespace {
 
-constexpr double kAsQuick =
-    1.06;  // times what the quickest launch took: an H100's processes are of two kinds, 12% apart
+constexpr double kAsQuick = 1.06;  // times the quickest launch so far: an H100's processes are of two kinds, 12% apart
 constexpr int kAttempts = 8;
 
 }  // namespace
@@ -39,7 +38,7 @@ void WorkerPool::KeepFilled() {
     std::deque<std::unique_ptr<Worker>> made;
     std::string failure;
     try {
-      // All that are missing at once: their contexts are made side by side, and while the retired ones end.
+      // All missing workers at once: their contexts are made in parallel, while the retired workers end.
       for (size_t i = 0; i < wanted; ++i) made.push_back(std::make_unique<Worker>(sandbox_, options_));
       retired.clear();
       for (; !made.empty(); made.pop_front()) {
@@ -85,7 +84,7 @@ std::unique_ptr<Worker> WorkerPool::Make(int connections) const {
 
 std::unique_ptr<Worker> WorkerPool::TakeOne(bool quick, bool* is_quick) {
   std::unique_lock<std::mutex> lock(mutex_);
-  // An earlier failure may be over: it is tried again, and counts where that fails too.
+  // An earlier failure may be over: the pool tries again, and a second failure counts.
   failure_.clear();
   changed_.notify_all();
   changed_.wait(lock, [this] { return !waiting_.empty() || !failure_.empty(); });

@@ -22,13 +22,13 @@ class WorkerPool {
   WorkerPool(const evaluator::Sandbox& sandbox, Worker::Options options, size_t spares);
   ~WorkerPool();
 
-  // A worker that has seen nothing yet, ready: where `quick`, one of the kind that launches kernels quickly, if a few
-  // attempts find one; else preferably another one. Throws Error(KGRPO_ERROR_UNAVAILABLE) where none
-  // can be had.
+  // Returns a fresh worker that is ready. With `quick` it is of the kind that launches kernels quickly, if a few
+  // attempts find one; otherwise preferably of the slow kind. Throws Error(KGRPO_ERROR_UNAVAILABLE) where there is
+  // none.
   std::unique_ptr<Worker> Take(bool quick);
-  // One of another kind than those that wait: started now, which takes some 0.3 s.
+  // Starts a worker with that number of connections, which takes some 0.3 s.
   std::unique_ptr<Worker> Make(int connections) const;
-  // Hands a worker back to be ended off the caller's time.
+  // Kills a worker; the pool's thread waits for its end.
   void Retire(std::unique_ptr<Worker> worker);
 
  private:
@@ -41,7 +41,7 @@ class WorkerPool {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<std::unique_ptr<Worker>> waiting_, retired_;
-  double quickest_ = 0;  // launch of all workers there were, seconds
+  double quickest_ = 0;  // least launch time of all workers so far, seconds
   std::string failure_;  // why the last one could not be started
   bool ending_ = false;
   std::thread thread_;

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// For a first answer: `check` and `plugins validate` make an instance too, and should not seem to hang.
+// Limit for the first answer: `check` and `plugins validate` make an instance too, and should not seem to hang.
 constexpr double kFirstWaitSeconds = 5;
 
 Json Parsed(const HttpAnswer& answer) {
@@ -129,8 +129,8 @@ void RemoteEvaluator::Compare(const Json& first, const Host& host) {
   }
 }
 
-// Asks with the problem under `key` (empty: as the body itself): by digest, and where a server does not know that, with
-// the files.
+// Sends a request with the problem under `key` (empty: the problem is the body itself): by its digest, and with its
+// files where a server does not know the digest.
 Json RemoteEvaluator::AskAbout(RemoteProblem& problem, const std::string& path, Json body, const char* key) {
   for (;;) {
     const bool with_files = problem.send_files_;

@@ -36,7 +36,7 @@ class RemoteProblem {
 
   const std::string name_, sha256_;
   const ProblemFiles files_;
-  std::atomic<bool> send_files_{false};  // a server did not know it
+  std::atomic<bool> send_files_{false};  // a server did not know the digest
   std::string title_, family_, split_, task_, signature_, source_, refused_;
   std::vector<std::string> traits_, flags_;
   std::vector<kgrpo_str> trait_views_, flag_views_;

@@ -56,7 +56,7 @@ ServerPool::Server* ServerPool::Pick() {
   Server* best = nullptr;
   for (Server& server : servers_) {
     if (server.rests_until > now) continue;
-    // One that failed is tried by one call at a time.
+    // After a failure, one call at a time tries a server.
     if (server.failures > 0 && server.under_way > 0) continue;
     if (best == nullptr || std::tie(server.under_way, server.picked) < std::tie(best->under_way, best->picked))
       best = &server;
@@ -87,8 +87,7 @@ void ServerPool::Rest(Server& server, const HttpAnswer& answer) {
 HttpAnswer ServerPool::Ask(const std::string& path, const std::string& body,
                            const std::function<bool(const HttpAnswer&)>& usable, double most_seconds) {
   const double wait_seconds = std::min(options_.wait_seconds, most_seconds);
-  std::optional<Clock::time_point>
-      end;  // from the first failure: the time of an evaluation that was lost is none of it
+  std::optional<Clock::time_point> end;  // starts at the first failure: a lost evaluation's own time does not count
   const auto over = [&] {
     if (!end) end = Clock::now() + Seconds(wait_seconds);
     return Clock::now() >= *end;
@@ -118,7 +117,7 @@ HttpAnswer ServerPool::Ask(const std::string& path, const std::string& body,
       answer.failure = "an answer that cannot be read";
     }
     Rest(*server, answer);
-    if (answer.status == kTooManyRequests) end.reset();  // it lives
+    if (answer.status == kTooManyRequests) end.reset();  // a busy server is alive
     if (over()) break;
   }
   std::string all;

@@ -17,7 +17,7 @@ namespace kgrpo::evaluator_remote {
 
 struct PoolOptions {
   std::vector<std::string> servers;  // "http://10.0.0.7:8421"
-  double wait_seconds = 300;         // for a server that answers, before a call fails; one that is busy has answered
+  double wait_seconds = 300;  // to wait for an answer before a call fails; a server that says it is busy has answered
   HttpOptions http;
   std::function<void(const std::string&)> warn;
 };
@@ -30,10 +30,10 @@ class ServerPool {
   // Throws kgrpo::Error for an address that is none.
   explicit ServerPool(PoolOptions options);
 
-  // The answer of some server to POST (or GET, where `body` is empty): 200, or a 4xx other than 408 and 429, which no
-  // other server would answer otherwise. `usable` says of a 200 whether it is one; what is not is tried again. Waits
-  // for wait_seconds, `most_seconds` at most. Throws KGRPO_ERROR_UNAVAILABLE with each server's last failure,
-  // KGRPO_ERROR_CANCELLED.
+  // Returns the answer of some server to POST (or GET, where `body` is empty): a usable 200, or a 4xx other than 408
+  // and 429, which every other server would give too. `usable` checks a 200; any other answer is tried again. Gives up
+  // after wait_seconds without an answer, or `most_seconds` if that is less. Throws KGRPO_ERROR_UNAVAILABLE with each
+  // server's last failure, or KGRPO_ERROR_CANCELLED.
   HttpAnswer Ask(const std::string& path, const std::string& body, const std::function<bool(const HttpAnswer&)>& usable,
                  double most_seconds = std::numeric_limits<double>::infinity());
 
@@ -49,7 +49,7 @@ class ServerPool {
     std::string address;
     size_t under_way = 0;
     size_t failures = 0;              // in a row
-    Clock::time_point rests_until{};  // after a failure, or as it asked for
+    Clock::time_point rests_until{};  // after a failure, or as the server asked, at most 10 s
     std::string last_failure;
     uint64_t picked = 0;
   };

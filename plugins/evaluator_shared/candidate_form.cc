@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 constexpr char kExport[] = "TVM_FFI_DLL_EXPORT_TYPED_FUNC", kSymbol[] = "__tvm_ffi_";
 
-// Of PyTorch's operators: memory and views of it. What a call of anything else computes is not the candidate's work.
+// The operators of PyTorch that a candidate may call: they allocate memory or make views of it. Any other one would
+// compute in the candidate's place.
 const std::set<std::string>& AllowedOperators() {
   static const std::set<std::string> kAllowed = {"empty_memory_format",
                                                  "empty_like",
@@ -84,7 +85,7 @@ std::string Variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// No macro of the source's may have a say in the text: each of its words is undefined before it.
+// Undefines every word of the text before it, so that no macro of the source can change the text.
 std::string AfterUndefining(const std::string& text) {
   std::set<std::string> words;
   for (const Token& token : Lex(text).tokens) {
@@ -129,7 +130,7 @@ std::string TorchEpilogue(const Problem& problem) {
 
 std::string TvmFfiEpilogue(const Problem& problem, const std::string& source) {
   const std::vector<std::string> names = ExportedFunctions(source);
-  // Of several, the one of the problem's name for it.
+  // Of several functions, calls the one with the problem's name for the launch function, else the first.
   const bool has_entry = std::find(names.begin(), names.end(), problem.entry) != names.end();
   const std::string function = kSymbol + (has_entry ? problem.entry : names.front());
   std::string parameters;
@@ -278,7 +279,7 @@ bool FormAllowsHeader(CandidateForm form, const std::string& header) {
 
 std::string CheckFormSymbols(const std::vector<std::string>& undefined) {
   constexpr char kOperators[] = "_ZN2at4_ops";
-  // By name: libraries and what is in them, PyTorch's operators, TVM-FFI's functions. And what profiles a device.
+  // Access by name to libraries, their functions, PyTorch's operators and TVM-FFI's functions; and device profilers.
   static const char* const kForbidden[] = {
       "DynamicLibrary", "10Dispatcher", "14OperatorHandle",        "5torch3jit",  "5torch9inductor",
       "aoti_torch",     "cupti",        "TVMFFIFunctionGetGlobal", "TVMFFIEnvMod"};

@@ -18,45 +18,45 @@ enum class CandidateForm {
   kTvmFfi,  // __tvm_ffi_NAME, as TVM_FFI_DLL_EXPORT_TYPED_FUNC defines it
 };
 
-// By its text: what it defines beside comments and strings.
+// Returns the form of a source, by what its text defines outside comments and strings.
 CandidateForm FormOf(const std::string& source);
 
-// Where the libraries of the other two forms are.
+// The places of the libraries of the other two forms.
 struct FormLibraries {
   std::string torch;    // the folder that holds include/ and lib/ of libtorch; "": not there
   std::string tvm_ffi;  // likewise of apache-tvm-ffi
   std::string helpers;  // the evaluators' helper folder
 
-  // What is configured, else KGRPO_LIBTORCH and KGRPO_TVM_FFI, else the libtorch that is installed beside us or that
-  // this build was made with. A folder without the libraries counts as not there.
+  // Takes what is configured, else KGRPO_LIBTORCH and KGRPO_TVM_FFI, else the libtorch that is installed beside us or
+  // that this build was made with. A folder without the libraries counts as not there.
   static FormLibraries Find(const std::string& torch, const std::string& tvm_ffi, const std::string& helpers);
 
   // Folders that a compiler and a worker must be able to read.
   std::vector<std::string> Readable() const;
-  // Of nvcc: where headers are, what is linked.
+  // nvcc's arguments for the form's headers and libraries.
   std::vector<std::string> CompilerArguments(CandidateForm form) const;
-  // What compiled code depends on.
+  // Identifies the libraries that code of this form is compiled with: part of the key of cached compiles.
   std::string Version(CandidateForm form) const;
-  // Why no candidate of this form can be judged for the problem, in a sentence, or "".
+  // Returns why no candidate of this form can be judged for the problem, in a sentence, or "".
   std::string WhyNot(CandidateForm form, const Problem& problem) const;
 };
 
-// What every evaluator without a GPU says of the form.
+// The sentence with which every evaluator without a GPU refuses the form.
 std::string NeedsGpu(CandidateForm form);
 
-// What is put before and after a source of this form: kgrpo_call, which takes pointers to the parameters' values and,
-// behind them, to each tensor's extents.
+// The text before and after a source of this form. It defines kgrpo_call, which takes pointers to the parameters'
+// values, followed by pointers to each tensor's extents.
 std::string FormPrologue(CandidateForm form);
 std::string FormEpilogue(CandidateForm form, const Problem& problem, const std::string& source);
 
-// Whether a source of this form may include the header.
+// Returns whether a source of this form may include the header.
 bool FormAllowsHeader(CandidateForm form, const std::string& header);
 
-// What is wrong with what an object of this form leaves to others, or "": operators of PyTorch's that compute, and ways
-// to functions by name. Beside CheckSymbols.
+// Returns why an object's undefined symbols are refused, or "": operators of PyTorch's that compute, and lookups of
+// functions by name. Called in addition to CheckSymbols.
 std::string CheckFormSymbols(const std::vector<std::string>& undefined);
 
-// Whether the host code uses the libraries of one of the other two forms.
+// Returns whether the host code uses the libraries of one of the other two forms.
 bool UsesFormLibraries(const CompiledKernel& kernel);
 
 // The verdict on a worker's process that ended with this code because its candidate broke the form; none for others.

@@ -26,9 +26,9 @@ struct CorrectnessCase {
   std::optional<Alternative> alternative;
   bool aliased = false;  // every output that may alias an input lies in its memory
 
-  // The byte that fills the gaps between a tensor's rows. For the first seed a NaN of every floating dtype; for others
-  // a byte that writing NaNs does not leave as it is, and that gives numbers of either sign from 2 up. Of an output
-  // another one, so that copying an input's gaps shows.
+  // The byte that fills the gaps between a tensor's rows. For the first seed it is a NaN of every floating dtype. For
+  // other seeds it gives numbers of magnitude 2 or more and of either sign, so that writing NaNs changes it. An output
+  // has another byte than the inputs, so that copying an input's gaps shows.
   uint8_t GapByte(Role role = Role::kInput) const;
   // True if a parameter is drawn from `extremes`.
   bool DrawsExtremes(const Problem& problem) const;

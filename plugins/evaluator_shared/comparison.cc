@@ -19,8 +19,8 @@ bool IsConstant(const Expected& expected) {
   return true;
 }
 
-// Of the finite values; 0 where there are none. The sum of squares of float64 values may overflow: it is taken of
-// values over the largest then.
+// Root mean square of the finite values; 0 where there are none. If the sum of squares overflows or underflows, it is
+// computed of values over the largest one.
 double RootMeanSquare(const std::vector<double>& values) {
   const auto squares_over = [&](double unit, double* finite) {
     double squares = 0;
@@ -45,7 +45,7 @@ double RootMeanSquare(const std::vector<double>& values) {
   return unit * std::sqrt(squares / finite);
 }
 
-// Of the finite values that are not zero; 0 where there are none.
+// Median magnitude of the finite values that are not zero; 0 where there are none.
 double MedianMagnitude(const std::vector<double>& values) {
   std::vector<double> magnitudes;
   for (double value : values) {

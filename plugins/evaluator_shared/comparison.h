@@ -26,19 +26,19 @@ struct Expected {
   std::vector<int64_t> wholes;
 };
 
-// An output's bytes as what another one is to be compared with.
+// Returns an output's bytes as the expected values for another output.
 Expected ExpectedFrom(const Parameter& output, const std::vector<uint8_t>& bytes);
 
-// The bound for one output. `accumulations` is how many terms a result sums at this size. For floating outputs,
-// relative defaults to 2 u(output) + (16 + 8 sqrt(accumulations)) u(arithmetic), where arithmetic is done in float32
-// (in float64 for float64 outputs), and absolute to relative times the root mean square of what is expected, and at
-// least to what as many roundings in the subnormal range may be off. For integer outputs both default to 0: equality.
-// `extremes`: inputs span all magnitudes, so the median takes the root mean square's place, which knows but the
-// largest.
+// Returns the bound for one output. `accumulations`: how many terms a result sums at this size. For floating outputs,
+// relative defaults to 2 u(output) + (16 + 8 sqrt(accumulations)) u(arithmetic), but at most 0.05, where arithmetic is
+// done in float32 (in float64 for float64 outputs). absolute defaults to relative times the root mean square of what is
+// expected, and at least to the error of as many roundings in the subnormal range. For integer outputs both default to
+// 0: equality. `extremes`: inputs span all magnitudes, so the median replaces the root mean square, which the largest
+// values alone would decide.
 ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected,
                     bool extremes = false);
 
-// How far one element is off, in units of what is allowed: at most 1 is correct. Both in `output`'s dtype.
+// Returns the error of one element in units of the allowed error: at most 1 is correct. Both in `output`'s dtype.
 double ElementError(const Parameter& output, const uint8_t* got, const uint8_t* expected, ErrorBound bound);
 
 // "out[3][17]"
@@ -53,12 +53,12 @@ struct Comparison {
 };
 
 // Compares `got` (bytes of `output`'s dtype) with `expected`; `poison` is the byte that filled the output before the
-// call. So many elements as `differing` may be off by more than `bound`, if they were written. The sentence names the
+// call. Up to `differing` elements may be off by more than `bound`, if they were written. The sentence names the
 // element by its indices in `shape`.
 Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, const std::vector<uint8_t>& got,
                    const Expected& expected, uint8_t poison, ErrorBound bound, int64_t differing = 0);
 
-// How near to its tolerance a correct kernel comes: of each floating output the largest error of all comparisons.
+// The largest error of each floating output in all comparisons: how near a correct kernel comes to its tolerance.
 class WorstErrors {
  public:
   // `error` is in units of what is allowed there.

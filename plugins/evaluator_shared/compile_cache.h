@@ -38,8 +38,8 @@ class CompileCache {
   // The outcome kept under the key, if any. An entry that is damaged, or a failing disk, is a miss.
   std::optional<CompileOutcome> Find(const CompileKey& key);
 
-  // Keeps an outcome in place of any other under the key; not one that is transient, since another moment may give
-  // another. Failing to keep it is no error: it is compiled again.
+  // Keeps an outcome in place of any other under the key. Does not keep a transient one, since a later compile may
+  // differ. Failing to keep it is no error: the source is compiled again.
   void Keep(const CompileKey& key, const CompileOutcome& outcome);
 
  private:

@@ -12,7 +12,7 @@ namespace kgrpo::evaluator {
 // Resources of one kernel as ptxas -v reports them for the target device; its constants as the machine code has them.
 struct KernelUsage {
   int registers = 0;
-  int stack_bytes = 0;  // of local memory, a thread: its own frame and those of what it calls
+  int stack_bytes = 0;  // local memory of a thread: its own frame and those of the functions it calls
   int spill_store_bytes = 0;
   int spill_load_bytes = 0;
   int static_shared_bytes = 0;
@@ -35,7 +35,7 @@ struct CompileOutcome {
   // Then why: the compiler's words, trimmed and quoted line by line.
   std::string diagnosis;
   CompiledKernel kernel;
-  bool transient = false;  // may be the fault of the moment: a busy machine, a full disk, a compiler that was killed
+  bool transient = false;  // may be temporary: a busy machine, a full disk, a compiler that was killed
   bool cached = false;     // it was compiled before
   double seconds = 0;      // wall clock
   bool Succeeded() const { return verdict.empty(); }
@@ -44,8 +44,8 @@ struct CompileOutcome {
 // Reads `ptxas -v` output: registers, stack, spills, shared memory of each entry function.
 std::map<std::string, KernelUsage> ParsePtxasUsage(const std::string& text);
 
-// Sets constant_bytes of every kernel in `usage` from the sections of its machine code, an ELF file. Bytes that are
-// none leave it as it is.
+// Sets constant_bytes of every kernel in `usage` from the sections of its machine code, an ELF file. Malformed bytes
+// leave `usage` as it is.
 void ReadConstantBytes(const std::string& cubin, std::map<std::string, KernelUsage>* usage);
 
 // "k" of "_Z1kPKfi": what a person calls the kernel.

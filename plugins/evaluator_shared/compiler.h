@@ -35,7 +35,8 @@ class Compiler {
     std::string cache_file = {};    // keeps outcomes; "" for no cache
     // For candidates in PyTorch's and TVM-FFI's forms; nothing where the evaluator runs none.
     std::optional<FormLibraries> forms = {};
-    // Told, once, why the fast route left a source to nvcc: one that leaves many costs a run its speed. [any thread]
+    // Called once, with the reason why the fast route left a source to nvcc: a run with many such sources is slow. [any
+    // thread]
     std::function<void(const std::string& why)> on_fallback = {};
   };
 
@@ -49,8 +50,8 @@ class Compiler {
   // no compiler can be run. [any thread]
   CompileOutcome Compile(const Problem& problem, const std::string& source, bool reference_route);
 
-  // What a thorough and what a quick evaluation compiles with: "thorough: nvcc 13.0, V13.0.88 (/usr/local/cuda); quick:
-  // NVRTC and g++, and nvcc for what they refuse".
+  // Describes the compilers of thorough and of quick evaluations: "thorough: nvcc 13.0, V13.0.88 (/usr/local/cuda);
+  // quick: NVRTC and g++, and nvcc for what they refuse".
   std::string Describe() const;
 
   // Identifies the compiler: part of the key of cached results.

@@ -102,7 +102,7 @@ std::string ExamineNvcc(CudaToolkit& toolkit) {
   const size_t release = version ? version->find("release ") : std::string::npos;
   if (release == std::string::npos) return "bin/nvcc --version does not run";
   toolkit.version = version->substr(release + 8, version->find('\n', release) - release - 8);
-  // Objects are linked against the runtime of this version, by which workers and our own one go too.
+  // Objects are linked against the runtime of this version, and the workers load it.
   if (std::atoi(toolkit.version.c_str()) != kCudaMajor)
     return "nvcc is of CUDA " + toolkit.version + "; CUDA " + std::to_string(kCudaMajor) + " is needed";
   const std::optional<std::string> architectures = OutputOf({toolkit.nvcc, "--list-gpu-arch"});

@@ -27,8 +27,8 @@ struct FloatFormat {
                               // 2^(2 - least_exponent)
 };
 
-// Near nothing: three of four are subnormal, of any magnitude, zeros among them; the others up to 16 times the smallest
-// normal number. Exact in the format.
+// A value near zero, exact in the format. Three of four are subnormal, of any magnitude, zeros among them. The others
+// are up to 16 times the smallest normal number.
 KGRPO_HOST_DEVICE inline double TinyValue(uint64_t bits, FloatFormat format) {
   const double sign = (bits & 1) != 0 ? -1.0 : 1.0;
   const uint64_t choice = (bits >> 1) & 0xff, mantissa = bits >> (64 - (format.digits - 1));
@@ -40,8 +40,8 @@ KGRPO_HOST_DEVICE inline double TinyValue(uint64_t bits, FloatFormat format) {
   return sign * ldexp(static_cast<double>(mantissa >> dropped), format.least_exponent - format.digits + 1);
 }
 
-// A quarter each: within 8 of the largest finite number (that one too), near nothing, a power of two of any magnitude,
-// ordinary. With `infinities` and `nans` one in 16 is of those, each.
+// A quarter each: within a factor of 8 of the largest finite number, or that number itself; near zero; a power of two
+// of any magnitude; ordinary. With `infinities`, one value in 16 is an infinity; with `nans`, one in 16 is a NaN.
 KGRPO_HOST_DEVICE inline double ExtremeValue(uint64_t bits, FloatFormat format, bool infinities, bool nans) {
   const uint64_t inner = Mix(bits);
   const double sign = (inner & 1) != 0 ? -1.0 : 1.0;

@@ -15,7 +15,7 @@ std::string EntryPrologue(const Problem& problem) {
 }
 
 std::string EntryEpilogue(const Problem& problem) {
-  // No macro of the source's may have a say in what follows: it would see the arguments of calls to come.
+  // Undefines every word that follows: a macro of the source would see the arguments of calls to come.
   std::string text = "\n";
   for (const char* word : {"kgrpo_call", "arguments", "extern", "__attribute__", "visibility", "default", "const",
                            "void", "float", "double", "int", "long", "unsigned", "char", "__half", "__nv_bfloat16"}) {

@@ -21,7 +21,7 @@ class EvaluationCache {
   // The text kept under the key, if any. A failing disk is a miss.
   std::optional<std::string> Find(const std::string& key);
 
-  // Keeps a value; the first one stays where two processes race. Failing to is no error: it is judged again.
+  // Keeps a value; where two processes race, the first one stays. A failure is no error: the source is judged again.
   void Keep(const std::string& key, const std::string& value);
 
  private:

@@ -18,15 +18,15 @@ namespace kgrpo::evaluator {
 // [any thread]
 class EvaluationMemory {
  public:
-  // Told of each question: "cached" (1 or 0) and, where it was judged, "compile_seconds" and "judge_seconds", wall
+  // Called for each request: "cached" (1 or 0), and if it was judged, "compile_seconds" and "judge_seconds" of wall
   // clock.
   using Report = std::function<void(const char* name, double value)>;
 
   // `file`: where answers are kept; "" for not at all.
   EvaluationMemory(const std::string& file, Report report);
 
-  // The answer to the question `key`; `evaluate` finds it where it is not known. What `evaluate` throws is thrown to
-  // everybody who asked meanwhile, and forgotten.
+  // Returns the evaluation under `key`, by `evaluate` where it is not known. An exception of `evaluate` reaches every
+  // caller that waits for this key, and is not kept.
   KernelEvaluation Get(const std::string& key, const std::function<KernelEvaluation()>& evaluate);
 
  private:

@@ -10,8 +10,7 @@
 namespace kgrpo::evaluator {
 
 // One operation. `operation` is an operator character, or 'n' number, 's' symbol, 'm' min, 'M' max, 'c' ceil_div, 'q'
-// sqrt,
-// '~' unary minus.
+// sqrt, '~' unary minus.
 struct Expression::Node {
   char operation;
   double number = 0;

@@ -123,8 +123,8 @@ std::unique_ptr<FastCompiler::Process> FastCompiler::TakeProcess() {
 std::optional<std::vector<std::string>> FastCompiler::Ask(const std::vector<std::string>& request) {
   constexpr int kMostUses = 1000;  // then a fresh one, so that no leak of NVRTC's lasts
   std::optional<std::vector<std::string>> answer;
-  // A process that ended before its time may have met a source that was before this one, or a machine that was out of
-  // something: another one is asked once.
+  // A process that ended early may have been damaged by an earlier source, or the machine may have run out of
+  // something: one other process is asked.
   for (int attempt = 0; attempt < 2; ++attempt) {
     std::unique_ptr<Process> process = TakeProcess();
     const auto begin = std::chrono::steady_clock::now();
@@ -165,7 +165,7 @@ FastCompiler::HostResult FastCompiler::CompileHost(const Problem& problem, const
       "#include \"cuda_runtime.h\"\n" + EntryPrologue(problem) + host_source + EntryEpilogue(problem);
   const std::string cuda = helper_directory_ + "/host_include", standard = helper_directory_ + "/host_include_std";
   HostResult result;
-  // Standard headers are replaced by small ones first, and read in earnest where those do not suffice.
+  // The first attempt replaces standard headers by small ones. The second one reads the real headers.
   for (const std::string& options : {"-I" + standard + "\n-I" + cuda, "-DKGRPO_STANDARD_HEADERS\n-I" + cuda}) {
     const auto answer = Ask({"host", text, options});
     if (!answer) return {"", "", false};
@@ -208,7 +208,7 @@ std::optional<CompileOutcome> FastCompiler::Compile(const Problem& problem, cons
     device = Ask({"device", device_source, ""});
     host = pending.get();
   } else {
-    host = CompileHost(problem, split.host);  // says which instances there are
+    host = CompileHost(problem, split.host);  // its object names the instances
     std::string instances;
     if (!host.object.empty()) {
       for (const std::string& function : DefinedFunctions(host.object)) {

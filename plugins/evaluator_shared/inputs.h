@@ -36,10 +36,10 @@ Argument DrawTensor(const Parameter& parameter, const Bindings& size, uint64_t k
 // The argument of a scalar parameter at a size.
 Argument ScalarArgument(const Parameter& parameter, const Bindings& size);
 
-// A tensor's bytes as they lie in memory: rows of the last dimension apart, `gap` between them and behind the last.
-// Without gaps the bytes as they are.
+// Spreads a tensor's rows to their places in memory: `gap` fills the space between rows and after the last one. Without
+// gaps the bytes stay as they are.
 std::vector<uint8_t> SpreadRows(const Rows& rows, DType dtype, std::vector<uint8_t> dense, uint8_t gap);
-// The reverse: what lies in the gaps is left out.
+// The reverse of SpreadRows: leaves the gaps out.
 std::vector<uint8_t> GatherRows(const Rows& rows, DType dtype, std::vector<uint8_t> memory);
 // True if every gap is filled with that byte.
 bool GapsHold(const Rows& rows, DType dtype, const std::vector<uint8_t>& memory, uint8_t gap);

@@ -32,22 +32,22 @@ class ProblemDescription {
 // True if the caller asks for hidden sizes; false for a host that does not know the member.
 bool ShowsHidden(const kgrpo_evaluate_request& request);
 
-// Says what everything is called that evaluators measure: once, in create.
+// Declares the names of everything that evaluators measure; called once, in create.
 void DeclareMetrics(const Host& host);
 
-// Hands the evaluation to whoever asked for it, with remarks on it. The metrics "speedup", "speedup_low" and
-// "speedup_high" of an evaluator that times kernel and reference side by side become the evaluation's.
+// Hands the evaluation and remarks on it to the caller's sink. The metrics "speedup", "speedup_low" and "speedup_high"
+// of an evaluator that times kernel and reference side by side become the evaluation's.
 void Put(const KernelEvaluation& found, bool modelled, const std::string& time_source,
          const kgrpo_evaluation_sink& sink);
 
-// Writes the report of kgrpo_evaluator_interface. `description`: what the evaluator says of itself.
+// Writes the report of kgrpo_evaluator_interface. `description`: the evaluator's description of itself.
 void PutReport(const Problem& problem, const std::string& description, const kgrpo_report_request& request,
                const kgrpo_text_sink& html);
 
-// Writes what kgrpo_evaluator_interface.explain_bound does, by the evaluation's metrics.
+// Writes the answer of kgrpo_evaluator_interface.explain_bound, from the evaluation's metrics.
 void PutBound(const kgrpo_evaluation& candidate, const kgrpo_text_sink& text, const kgrpo_text_sink& json);
 
-// Hands the findings to whoever asked for them.
+// Hands the findings to the caller's sink.
 void PutFindings(const std::vector<ProblemFinding>& findings, const kgrpo_problem_finding_sink& sink);
 
 }  // namespace kgrpo::evaluator

@@ -33,7 +33,8 @@ static_assert(sizeof(Header) <= KeptFiles::kHeaderBytes);
 
 constexpr char kMagic[8] = {'k', 'g', 'r', 'p', 'o', 'k', 'f', '1'};
 
-// Of what follows the header. Against damage, not against malice: the cache directory is the user's own.
+// Checksum of the data after the header. It guards against damage, not against malice: the cache directory is the
+// user's own.
 uint64_t ChecksumOf(const uint8_t* data, uint64_t bytes) {
   std::array<uint64_t, 4> lanes = {1, 2, 3, 4};  // independent, so that multiplications overlap
   uint64_t at = 0;

@@ -33,8 +33,8 @@ class KeptFiles {
  public:
   using Append = std::function<void(const void* bytes, size_t count)>;
 
-  // `folder` is made when the first file is written. Beyond `most_bytes` those that were used longest ago go. `keep`
-  // false: files have no name there, and are gone with who asked for them.
+  // Makes `folder` when it writes the first file. Above `most_bytes`, the least recently used files are deleted. `keep`
+  // false: files have no name in the folder, and vanish with their last user.
   KeptFiles(std::string folder, uint64_t most_bytes, bool keep = true)
       : folder_(std::move(folder)), most_bytes_(most_bytes), keep_(keep) {}
 
@@ -42,8 +42,8 @@ class KeptFiles {
   // checksum is wrong.
   std::shared_ptr<const MappedFile> Find(const std::string& key) const;
 
-  // Keeps what `write` appends, and returns it. Where the folder cannot be used or has no room it is in memory, while
-  // somebody holds it. Throws Error(KGRPO_ERROR_UNAVAILABLE) where memory is short too, and what `write` throws.
+  // Keeps what `write` appends, and returns it. If the folder cannot be used or has no room, the data is in memory
+  // while somebody holds it. Throws Error(KGRPO_ERROR_UNAVAILABLE) where memory is short too, and what `write` throws.
   std::shared_ptr<const MappedFile> Keep(const std::string& key, const std::function<void(const Append&)>& write) const;
 
   // Offset of the appended data in the file.

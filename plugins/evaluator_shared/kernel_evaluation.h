@@ -10,7 +10,7 @@
 
 namespace kgrpo::evaluator {
 
-// Why a candidate gets no further: a verdict and a sentence; nothing when `code` is empty.
+// The reason why a candidate fails: a verdict and a sentence; none when `code` is empty.
 struct Trouble {
   std::string code, sentence;
   explicit operator bool() const { return !code.empty(); }
@@ -27,10 +27,11 @@ struct KernelEvaluation {
   bool transient = false;       // may be the fault of a busy machine: not to be kept
   double compile_seconds = 0;   // wall clock, of this evaluation: not kept
   bool compile_cached = false;  // it had been compiled before: not kept
-  // Likewise, where the evaluator tells: correctness sizes without the oracle, the oracle there, the timing size.
+  // Likewise, if the evaluator measures them: the correctness sizes without the oracle, the oracle at those sizes, the
+  // timing size.
   double correctness_seconds = 0, oracle_seconds = 0, timing_seconds = 0;
 
-  // Settles the verdict: correct where there is no trouble, else the trouble's, without a time.
+  // Sets the verdict: correct where there is no trouble, else the trouble's, without a time.
   void Conclude(const Trouble& trouble);
 
   std::string ToJson() const;
@@ -41,8 +42,7 @@ struct KernelEvaluation {
 // "DIR/reference.cu: the reference kernel is not correct (wrong): ..."; of an evaluation that is not correct.
 std::string ReferenceTrouble(const KernelEvaluation& evaluation, const Problem& problem);
 
-// The evaluation of a problem's reference kernel, as it must be. Throws Error(KGRPO_ERROR_INVALID) where it is not
-// correct.
+// Throws Error(KGRPO_ERROR_INVALID) unless `evaluation`, of the problem's reference kernel, is correct.
 void RequireCorrectReference(const KernelEvaluation& evaluation, const Problem& problem);
 
 }  // namespace kgrpo::evaluator

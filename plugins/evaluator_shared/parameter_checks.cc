@@ -30,7 +30,7 @@ void ParameterParser::CheckAlias(size_t output) {
   }
 }
 
-// A kernel has to be told how far apart the rows are.
+// The kernel must get the pitch of the rows as a parameter.
 void ParameterParser::CheckPitchIsPassed(size_t tensor) {
   const Parameter& parameter = problem_.parameters[tensor];
   if (parameter.pitch->Symbols().empty()) return;  // a constant: the description may say it
@@ -62,7 +62,7 @@ void ParameterParser::CheckBytes(size_t tensor) {
   }
 }
 
-// The signature has one array of pointers for a list: its tensors are neighbours of one role and dtype.
+// The signature has one array of pointers for a list, so its tensors must be neighbours of one role and dtype.
 void ParameterParser::CheckList(size_t tensor) {
   const std::vector<Parameter>& all = problem_.parameters;
   const Parameter& parameter = all[tensor];

@@ -14,7 +14,7 @@ const std::vector<std::string> kDistributionNames = {"normal",    "uniform",    
                                                      "sparse",    "permutation", "offsets",     "constant",
                                                      "denormals", "extremes",    "torchscript", "source"};
 
-// Which distributions each setting belongs to.
+// The distributions that each setting belongs to.
 const std::map<std::string, std::set<Kind>> kSettings = {{"low", {Kind::kUniform, Kind::kIntegers}},
                                                          {"high", {Kind::kUniform, Kind::kIntegers, Kind::kOffsets}},
                                                          {"mean", {Kind::kNormal}},

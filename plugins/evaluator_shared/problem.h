@@ -50,7 +50,7 @@ struct Distribution {
 // "large_offset": what problem.yaml calls it.
 const std::string& DistributionName(const Distribution& distribution);
 
-// How a tensor lies in memory: its rows (of the last dimension) begin every `pitch` elements.
+// The memory layout of a tensor: its rows (of the last dimension) begin every `pitch` elements.
 struct Rows {
   int64_t count = 1, elements = 1, pitch = 1;  // elements of a row; pitch - elements between it and the next
   bool operator==(const Rows&) const = default;
@@ -77,7 +77,7 @@ struct Parameter {
   int64_t Elements(const Bindings& size) const;
   // Its dimensions at a size; none for a scalar.
   std::vector<int64_t> ShapeAt(const Bindings& size) const;
-  // How it lies in memory at a size; one row of one element for a scalar.
+  // Its memory layout at a size; one row of one element for a scalar.
   Rows RowsAt(const Bindings& size) const;
   // The bytes of memory it takes, gaps included.
   uint64_t MemoryBytes(const Bindings& size) const;
@@ -90,7 +90,7 @@ struct Tolerance {
   std::optional<double> relative, absolute;
   double differing = 0;  // this share of an output's elements may be off by more
 
-  // How many of so many elements.
+  // Returns how many of `elements` may be off by more.
   int64_t Differing(int64_t elements) const { return static_cast<int64_t>(differing * static_cast<double>(elements)); }
 };
 
@@ -116,7 +116,7 @@ struct Problem {
   bool allow_device_malloc = false;
   std::vector<std::string> allowed_libraries;
 
-  std::string refused;             // why an import left it out: then nothing below here is there
+  std::string refused;             // why an import refused it; then parameters, sizes, needs and files may be missing
   std::vector<std::string> flags;  // what its author warns of: "zeros pass KernelBench's tolerance"
 
   bool has_reference = true;     // false: reference.cu says what is to be computed, and computes nothing
@@ -129,13 +129,13 @@ struct Problem {
   std::string eager_file;  // PyTorch's own computation as TorchScript, absolute; "" where there is none
   std::string digest;      // SHA-256 over all its files
 
-  // "visible_0", "hidden_2", "timing", "timing_1" (the second): what files that belong to a size are named by.
+  // Returns each size with its name for files: "visible_0", "hidden_2", "timing", "timing_1" (the second).
   std::vector<std::pair<std::string, const Bindings*>> SizesByName() const;
 
   // `extern "C" void launch(const float* a, float* out, int n)`: what reference.cu and every candidate define. Tensors
   // of a list are one parameter, `const float* const* weights`.
   std::string Signature() const;
-  // How many parameters from the `first` on are one in the signature: 1, or those of its list.
+  // Returns how many parameters from `first` on are one in the signature: 1, or those of its list.
   size_t ListLength(size_t first) const;
 
   // The task text for prompts: description, signature, what each parameter is, the visible sizes.

@@ -19,7 +19,7 @@ constexpr int kRedraws = 2;  // of one input, in each case
 // A reference this fast leaves little to gain: a launch alone takes some 2 to 3 us of it.
 constexpr double kShortSeconds = 10e-6;
 
-// One case with what it must give.
+// One case with its expected outputs.
 struct Tried {
   const CorrectnessCase* one;
   std::vector<Argument> arguments;
@@ -53,7 +53,7 @@ class Search {
     findings_.push_back({code, sentence, advice});
   }
 
-  // Whether these bytes, as output `p`, would be judged correct in this case.
+  // Returns whether these bytes, as output `p`, would be judged correct in this case.
   bool Passes(const Tried& tried, size_t p, const std::vector<uint8_t>& bytes) const {
     const Parameter& output = problem_.parameters[p];
     const Bindings& size = *tried.one->size;
@@ -85,7 +85,7 @@ class Search {
     return Count(expected) == 0 ? 0 : sum / static_cast<double>(Count(expected));
   }
 
-  // Whether there are cases and `passes` holds in all of them.
+  // Returns whether there are cases and `passes` holds in all of them.
   template <typename Test>
   bool InAll(Test passes) const {
     return !tried_.empty() && std::all_of(tried_.begin(), tried_.end(), passes);
@@ -113,7 +113,7 @@ class Search {
     LookForCopies(p);
   }
 
-  // Of a result of one element nothing is said.
+  // A result of one element is exempt.
   void LookForEqualElements(size_t p) {
     bool any = false;
     const bool all = InAll([&](const Tried& tried) {

@@ -1,5 +1,5 @@
-// Finds degenerate problems: where a kernel that does not do the work is judged correct (such outputs are compared with
-// the expected ones, so no kernel runs), and where the reference kernel is none to hold others against. Called by
+// Finds degenerate problems: those that judge a kernel correct that does not do the work, and those whose reference
+// kernel is no fair baseline. No kernel runs: constructed outputs are compared with the expected ones. Called by
 // evaluators' check_problem.
 #ifndef KGRPO_EVALUATOR_SHARED_PROBLEM_FINDINGS_H
 #define KGRPO_EVALUATOR_SHARED_PROBLEM_FINDINGS_H
@@ -32,11 +32,11 @@ using ExpectedOf = std::function<std::vector<Expected>(const CorrectnessCase&, c
 // an import refused. Throws what `expected` throws. [any thread, if `expected` allows it]
 std::vector<ProblemFinding> FindDegenerate(const Problem& problem, const ExpectedOf& expected);
 
-// Whether the oracle is still a draft, by which nothing can be judged.
+// Returns whether the oracle is still a draft, which cannot judge anything.
 bool IsDraft(const Problem& problem);
 
-// What is wrong with the reference kernel, by its evaluation: it is not correct, faster than `needs` allows, or too
-// short to time.
+// Returns the findings on the reference kernel, by its evaluation: it is not correct, faster than `needs` allows, or
+// too short to time.
 std::vector<ProblemFinding> FindOfReference(const Problem& problem, const KernelEvaluation& reference);
 
 }  // namespace kgrpo::evaluator

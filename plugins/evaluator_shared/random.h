@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-// Ahead of what the GPU evaluator's kernels call too.
+// Marks functions that the GPU evaluator's kernels call too.
 #ifdef __CUDACC__
 #define KGRPO_HOST_DEVICE __host__ __device__
 #else

@@ -46,13 +46,14 @@ struct SandboxCommand {
 
 class Sandbox {
  public:
-  // Finds out what works by running a program in it. `helper_directory` holds sandbox_launcher; it and `must_read` are
-  // what commands will need to read, which rules out another user where they lie in a private home.
-  // Throws Error(KGRPO_ERROR_UNAVAILABLE) where `mode` is strict and less can be had, saying what was missing and why.
+  // Finds out what works by running a program in it. `helper_directory` holds sandbox_launcher. Commands must be able
+  // to read it and `must_read`, so running as another user is ruled out where these lie in a private home. Throws
+  // Error(KGRPO_ERROR_UNAVAILABLE) where `mode` is strict and a measure cannot be had, saying which one and why.
   Sandbox(SandboxMode mode, std::string helper_directory, std::vector<std::string> must_read = {});
 
-  // This sandbox less its strongest measure but the filter and the limits, for programs that do not work in it; nothing
-  // where only those are left, or where `mode` was strict. `why` goes into the description.
+  // Returns this sandbox without its strongest measure, for programs that do not work in it. The filter and the limits
+  // always stay. Returns nothing where only those are left, or where `mode` was strict. `why` goes into the
+  // description.
   std::optional<Sandbox> Weaker(const std::string& why) const;
 
   // Description of the sandbox: "bubblewrap 0.8.0 (user, pid, network, ipc, mount namespaces), seccomp, no_new_privs,

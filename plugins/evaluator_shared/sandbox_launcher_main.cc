@@ -2,7 +2,7 @@
 // sandboxed command line that sandbox.cc builds: inside bubblewrap's namespaces where those can be had, else alone.
 //
 //   sandbox_launcher [--cpu S] [--memory BYTES] [--data BYTES] [--file-size BYTES] [--processes N] [--files N]
-//   [--filter compiler|profiler] [--drop-user]
+//                    [--filter compiler|profiler] [--drop-user]
 //                    [--write-only-below DIR [--write-also PATH]...] -- PROGRAM ARGUMENT...
 //
 // Exits with 125 and a line on standard error where something it was told to set cannot be had.
@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
   if (i + 1 >= argc) Fail("no program given");
   char** program = argv + i + 1;
 
-  // A change of user empties the capabilities that dropping them from the bounding set needs: first things first.
+  // Drops capabilities from the bounding set before the change of user, which takes away the right to do so.
   if (drop_user && geteuid() == 0) {
     for (unsigned long capability = 0; capability < 64; ++capability) {
       if (capability != CAP_SETUID && capability != CAP_SETGID) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);

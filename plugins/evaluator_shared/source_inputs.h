@@ -26,8 +26,8 @@ class SourceInputs {
   Call call_;
 };
 
-// The problem, ready to draw from: inputs.cc is compiled, or what an earlier call left in `cache_directory` is loaded.
-// Other problems as they are. Throws what TrustedLibrary does.
+// Returns the problem, ready to draw from: compiles inputs.cc, or loads what an earlier call left in `cache_directory`.
+// Returns other problems as they are. Throws what TrustedLibrary does.
 Problem WithSourceInputs(Problem problem, const std::string& cache_directory);
 
 }  // namespace kgrpo::evaluator

@@ -1,4 +1,4 @@
-// The oracle that oracle.cc is.
+// The oracle of a problem with oracle.cc: compiled, and run in this process.
 #include <sstream>
 #include <utility>
 

@@ -113,7 +113,7 @@ std::string IncludePolicy(const std::vector<std::string>& allowed_libraries) {
 }
 
 std::string CheckSymbols(const std::vector<std::string>& undefined) {
-  // Ways to functions that nobody could count or refuse by name.
+  // Functions that look up others: calls of those could not be counted or refused by name.
   static const std::set<std::string> kForbidden = {"dlopen",
                                                    "dlmopen",
                                                    "dlsym",

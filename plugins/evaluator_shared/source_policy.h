@@ -15,11 +15,11 @@ namespace kgrpo::evaluator {
 std::string CheckIncludes(const std::string& source, const std::vector<std::string>& allowed_libraries,
                           CandidateForm form = CandidateForm::kLaunch);
 
-// Everything that CheckIncludes allows where a problem allows these libraries, as text: part of a compile cache's key.
+// Returns everything that CheckIncludes allows with these libraries, as text: part of a compile cache's key.
 std::string IncludePolicy(const std::vector<std::string>& allowed_libraries);
 
-// Why a compiled source's undefined symbols are refused, or "": looking functions up by name, raw system calls and
-// the CUDA driver's interface are not allowed. On the object, since a source may hide names in macros.
+// Returns why a compiled source's undefined symbols are refused, or "": looking functions up by name, raw system calls
+// and the CUDA driver's interface are not allowed. Checked on the object, since a source may hide names in macros.
 std::string CheckSymbols(const std::vector<std::string>& undefined);
 
 }  // namespace kgrpo::evaluator

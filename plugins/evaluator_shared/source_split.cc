@@ -151,7 +151,7 @@ class Splitter {
     if (!IsConstant(begin, end)) Blank(device_, BeginOf(begin), EndOf(end - 1));  // a plain host variable
   }
 
-  // Whether the declaration starts with const and a type, so that device code may use its value.
+  // Returns whether the declaration starts with const and a type, so that device code may use its value.
   bool IsConstant(size_t begin, size_t end) const {
     for (size_t i = begin; i < end && !At(i).Is("=") && !At(i).Is("*"); ++i) {
       if (At(i).Is("const")) return true;

@@ -52,7 +52,8 @@ Subprocess::Subprocess(const Spec& spec) {
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
   }
-  // Ours are moved out of the way first, so that no number of theirs covers one that is still to be passed.
+  // Moves our descriptors to higher numbers first, so that a number of the child's cannot overwrite one that is still
+  // to be passed.
   std::vector<Descriptor> moved;
   int last = 2;
   for (const auto& descriptor : spec.descriptors) last = std::max(last, descriptor.second);

@@ -14,7 +14,7 @@ bool IsSpeedup(const std::string& metric) {
   return metric == "speedup" || metric == "speedup_low" || metric == "speedup_high";
 }
 
-// Of one that is not correct: which of the sizes it is about.
+// Says in the diagnosis of a kernel that is not correct which timing size it is about.
 void NameSize(size_t i, size_t count, std::string* diagnosis) {
   constexpr std::string_view kBegin = "At the timing size";
   if (!diagnosis->starts_with(kBegin)) return;

@@ -11,14 +11,15 @@
 
 namespace kgrpo::evaluator {
 
-// For each timing size but the first the problem that has it as its only one, and the first visible size alone for
-// correctness, since the problem itself is judged at all of them.
+// Returns a problem for each timing size but the first. It has that timing size alone, and the first visible size alone
+// for correctness, since the problem itself is judged at all sizes.
 std::vector<Problem> FurtherTimingProblems(const Problem& problem);
 
-// The evaluation over `count` timing sizes; `evaluate` gives the one at the i-th. The first that is not correct is the
-// result. Else seconds, "speedup" and their intervals are geometric means, so that the ratio of two kernels' seconds is
-// the geometric mean of their speedups; "timing_size_seconds/N" is the time at the N-th size, from 1. Everything else
-// is of the first size.
+// Returns the evaluation over `count` timing sizes; `evaluate` gives the one at the i-th. The result is the first
+// evaluation that is not correct, if there is one. Else seconds, "speedup" and their intervals are geometric means, so
+// that the ratio of two kernels' seconds is the geometric mean of their speedups; "timing_size_seconds/N" is the time
+// at the N-th size, from 1. The evaluation is transient if one of them is, and their own durations add up. Everything
+// else is of the first size.
 KernelEvaluation OverTimingSizes(size_t count, const std::function<KernelEvaluation(size_t i)>& evaluate);
 
 }  // namespace kgrpo::evaluator

@@ -1,4 +1,5 @@
-// The oracle that TorchScript files are, a file a size: run by kgrpo_torch_worker. Also which oracle a problem has.
+// The oracle of a problem with TorchScript files, one for each size: run by kgrpo_torch_worker. Also Oracle::Load,
+// which chooses a problem's oracle.
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>

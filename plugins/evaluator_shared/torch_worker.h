@@ -22,7 +22,7 @@ struct TorchTensor {
   std::string bytes;
 };
 
-// How long a call takes, as KernelBench measures PyTorch's.
+// Time of a call, measured as KernelBench measures PyTorch.
 struct TorchTime {
   double mean_seconds = 0, deviation = 0;
   int calls = 0;
@@ -45,8 +45,8 @@ class TorchWorker {
   // The results of a tape's forward() after torch.manual_seed(seed), bit for bit as PyTorch on a CPU. Throws likewise.
   std::vector<TorchTensor> Replay(const std::string& file, uint64_t seed);
 
-  // How long forward takes on its GPU for tensors of these dtypes and shapes (their bytes are not used). Throws
-  // likewise; also where libtorch cannot use the GPU.
+  // Times forward on its GPU for tensors of these dtypes and shapes (their bytes are not used). Throws likewise; also
+  // where libtorch cannot use the GPU.
   TorchTime Time(const std::string& file, const std::vector<TorchTensor>& tensors);
 
  private:

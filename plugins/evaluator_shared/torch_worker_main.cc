@@ -158,7 +158,7 @@ Parts Time(const Parts& request) {
   constexpr int kWarmUps = 3, kCalls = 100, kFewestCalls = 10;
   constexpr double kMostSeconds = 2;
   RequireCuda();
-  // However this ends: the candidates need the memory.
+  // Frees the GPU's memory also after an error: the candidates need it.
   struct Cleared {
     ~Cleared() { at::accelerator::emptyCache(); }
   } cleared;

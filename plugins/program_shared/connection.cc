@@ -117,7 +117,7 @@ std::vector<std::string> Connection::Wait(double seconds, int wake) {
   if (streams[0].revents != 0) {
     ended = !ReadAvailable(output_.get(), kLongestLine, &incoming_);
   } else if (streams[2].revents == 0 && process_->Wait(0)) {
-    ended = true;  // while something that it started holds its standard output open
+    ended = true;  // a child of the program may still hold its standard output open
   }
   std::vector<std::string> lines;
   size_t begin = 0;

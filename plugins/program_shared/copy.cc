@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-constexpr double kGlance = 0.1;  // seconds between looks at whether a program that owes an answer still lives
+constexpr double kGlance = 0.1;  // seconds between checks that a program which owes an answer still lives
 
 std::chrono::nanoseconds Seconds(double seconds) {
   return std::chrono::nanoseconds(static_cast<int64_t>(std::min(seconds, 1e9) * 1e9));
@@ -118,8 +118,8 @@ void Pool::Copy::Work() {
   connection_.reset();  // here and not in the destructor: all copies end at once
 }
 
-// Moves the inbox into flight. What was cancelled is answered; the program may still answer it too. False once the
-// pool is ending, when everything has been answered.
+// Sends the requests of the inbox. Cancelled requests, in the inbox or in flight, are answered here; the program may
+// still answer those in flight too. Returns false once the pool is ending and everything has been answered.
 bool Pool::Copy::Take() {
   std::deque<Request> taken, cancelled;
   uint64_t below = 0;
@@ -161,7 +161,7 @@ bool Pool::Copy::Take() {
   return true;
 }
 
-// The program is told; until it has answered, its place is taken.
+// Tells the program to cancel. A request keeps its place until the program has answered it.
 void Pool::Copy::CancelFlight(uint64_t below) {
   for (auto& [id, request] : flight_) {
     if (id >= below) break;
@@ -170,7 +170,7 @@ void Pool::Copy::CancelFlight(uint64_t below) {
     try {
       connection_->Send(CancelLine(id));
     } catch (const Broken&) {
-      // Found again by whoever waits for its answer.
+      // The thread meets this error again when it waits for the answer.
     }
   }
 }
@@ -215,8 +215,8 @@ void Pool::Copy::CheckDeadlines() {
   }
 }
 
-// The program is of no use any more: ends it, and sends what it had not answered once more to another copy. `culprit`:
-// a request that is not sent again, or 0.
+// Ends a program that is broken or late, and hands back its unanswered requests, each for one more attempt by another
+// copy. `culprit`: the id of a request that is not sent again, or 0.
 void Pool::Copy::Lose(const std::string& why, uint64_t culprit) {
   if (connection_ != nullptr) connection_->Kill();
   connection_.reset();

@@ -12,20 +12,21 @@
 
 namespace kgrpo::program {
 
-// Of this thread: the host's are not for it, and SIGPIPE would be that of a program that has ended.
+// Blocks all signals in the calling thread: the host's signals are not for it, and a write to a program that has ended
+// would raise SIGPIPE.
 void BlockSignals();
 
 class Pool::Copy {
  public:
   explicit Copy(Pool* pool);
-  ~Copy();  // the pool is ending_, and has woken it
+  ~Copy();  // the pool must be ending_ and have woken this copy
   Copy(const Copy&) = delete;
   Copy& operator=(const Copy&) = delete;
 
   void Wake() const;
 
-  // Starts the program and gives it its options; what it said of itself. Throws kgrpo::Error. Before Begin on a thread
-  // of the pool's making, afterwards on the copy's own.
+  // Starts the program, gives it its options, and returns its description of itself. Throws kgrpo::Error. Runs on
+  // a thread that the pool makes for it before Begin, and on the copy's own thread afterwards.
   Hello Start();
   void Begin();  // the thread
 

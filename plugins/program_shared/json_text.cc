@@ -68,7 +68,7 @@ JsonText& JsonText::Number(double value) {
   char digits[32];
   const auto end = std::to_chars(digits, digits + sizeof(digits), value).ptr;
   text_.append(digits, end);
-  // A number with a fraction in most languages, whatever its value.
+  // Most languages then read a number with a fraction, whatever its value.
   if (std::none_of(digits, end, [](char c) { return c == '.' || c == 'e'; })) text_ += ".0";
   return *this;
 }

@@ -1,5 +1,5 @@
-// JSON written straight into a text, without a tree: for requests whose tree costs more than all else of them. What it
-// writes reads as nlohmann's dump of the same values does. Used by wire.cc.
+// Writes JSON straight into a text, without a tree: for requests for which a tree would cost more than everything else.
+// A reader gets the same values as from nlohmann's dump. Used by wire.cc.
 #ifndef KGRPO_PROGRAM_SHARED_JSON_TEXT_H
 #define KGRPO_PROGRAM_SHARED_JSON_TEXT_H
 
@@ -10,7 +10,7 @@
 
 namespace kgrpo::program {
 
-// Writes one value after another; commas are its own. Keys are trusted to need no escapes.
+// Writes one value after another, with the commas between them. Keys must need no escapes.
 class JsonText {
  public:
   JsonText& Open(char bracket);  // '{' or '['

@@ -5,7 +5,8 @@ namespace {
 
 using nlohmann::json;
 
-// How deep arrays and objects nest: found before the text is parsed, since what reads a tree may recurse.
+// Returns how deep arrays and objects nest. Checked before the text is parsed, since code that reads a tree may
+// recurse.
 int NestingOf(std::string_view text) {
   int depth = 0, deepest = 0;
   bool quoted = false;

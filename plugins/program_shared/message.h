@@ -15,7 +15,8 @@ constexpr int kProtocol = 1;
 constexpr size_t kLongestLine = size_t{16} << 20;  // bytes, of either side
 constexpr int kDeepestNesting = 64;
 
-// A program that breaks the protocol, or has ended: it is stopped. The text goes on from "the program ".
+// Thrown where a program breaks the protocol or has ended; the program is then stopped. The text goes on from
+// "the program ".
 class Broken : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -28,7 +29,7 @@ std::string CancelLine(uint64_t id);
 struct Answer {
   uint64_t id = 0;
   bool failed = false;
-  bool refused = false;   // it failed since the request's parameters are none that it takes (JSON-RPC's code -32602)
+  bool refused = false;   // the program does not take the request's parameters (JSON-RPC's code -32602)
   nlohmann::json result;  // where it did not fail
   std::string error;      // where it did
 };

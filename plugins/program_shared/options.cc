@@ -115,7 +115,8 @@ Hello ReadHello(const json& said, std::string_view role) {
 
 namespace {
 
-// Each option that the program does not have, in words that name those it has; the validator's speak of constraints.
+// Throws with a line for each option that the program does not have, naming those it has. The validator's messages
+// speak of constraints instead.
 void RefuseUnknown(const json& given, const json& schema) {
   if (schema.value("additionalProperties", json(true)) != json(false)) return;
   const json properties = schema.value("properties", json::object());

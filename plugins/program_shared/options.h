@@ -21,7 +21,7 @@ PoolOptions ReadOptions(std::string_view text);
 // "python3 reward.py"
 std::string Joined(const std::vector<std::string>& command);
 
-// Throws Broken where a program's answer to `initialize` is none, KGRPO_ERROR_UNSUPPORTED where it speaks another
+// Throws Broken where a program's answer to `initialize` is malformed, KGRPO_ERROR_UNSUPPORTED where it speaks another
 // protocol or plays another role.
 Hello ReadHello(const nlohmann::json& said, std::string_view role);
 

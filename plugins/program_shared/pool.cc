@@ -129,8 +129,8 @@ json Pool::CallText(std::string_view method, std::string_view params) {
   while (!waiting->changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return waiting->answered; })) {
     host_.ThrowIfCancelled();
   }
-  // Taken out, so that the exception ends on this thread, which reads it, and not with the answering thread's copy of
-  // the callback.
+  // Taken out of `waiting`, so that this thread destroys the exception that it reads, and not the answering thread with
+  // its copy of the callback.
   if (std::exception_ptr error = std::exchange(waiting->error, nullptr)) std::rethrow_exception(std::move(error));
   return std::move(waiting->result);
 }

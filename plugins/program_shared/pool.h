@@ -42,7 +42,7 @@ struct Hello {
 // Any thread, but for construction and destruction.
 class Pool {
  public:
-  // The result of the request, or why there is none: exactly once, on a thread of the pool or the caller's. Must not
+  // Gets the result of the request, or the error, exactly once, on a thread of the pool or the caller's. Must not
   // throw.
   using Done = std::function<void(nlohmann::json result, std::exception_ptr error)>;
 
@@ -61,7 +61,7 @@ class Pool {
   // Queues a request. A copy that breaks down is started anew, and what it had not answered is sent once more to
   // another; a request that is not answered in time, or breaks down two copies, fails with KGRPO_ERROR_UNAVAILABLE.
   void Submit(std::string_view method, const nlohmann::ordered_json& params, Done done);
-  void SubmitText(std::string_view method, std::string_view params, Done done);  // which are JSON
+  void SubmitText(std::string_view method, std::string_view params, Done done);  // `params` is JSON
 
   // Submits and waits. Throws KGRPO_ERROR_CANCELLED soon after the user asked to stop.
   nlohmann::json Call(std::string_view method, const nlohmann::ordered_json& params);
@@ -83,7 +83,7 @@ class Pool {
 
   void Assign();  // hands requests to copies that have room; mutex_ is held
   void Returned(Copy& copy, size_t requests);
-  // The copy is down: `again`, and what it had not taken yet, go to the front of the queue.
+  // Notes that the copy is down. Puts `again`, and the requests of its inbox, at the front of the queue.
   void Lost(Copy& copy, size_t requests, std::deque<Request> again);
 
   static void AnswerCancelled(std::deque<Request>& requests);

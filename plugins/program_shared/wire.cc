@@ -19,7 +19,7 @@ ordered_json EvaluationJson(const kgrpo_evaluation* evaluation) {
   return evaluation == nullptr ? ordered_json() : EvaluationToJson(Evaluation::FromC(*evaluation));
 }
 
-// As EvaluationToJson has it, by the same names. The host made it, so it is sound.
+// Writes the members of EvaluationToJson, by the same names. The host made the evaluation, so it needs no checks.
 void Write(JsonText& json, const kgrpo_evaluation* evaluation) {
   if (evaluation == nullptr) {
     json.Null();

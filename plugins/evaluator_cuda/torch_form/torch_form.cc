@@ -18,7 +18,7 @@ namespace {
 
 const c10::Device kDevice(c10::kCUDA, 0);
 
-// The outputs' own memory, for the first allocation of each that fits: then what is returned need not be copied.
+// Memory of an output, lent to the first allocation of exactly its size. A result that lies there need not be copied.
 struct Lent {
   void* data;
   size_t bytes;
@@ -158,7 +158,8 @@ void Call::Return(const std::vector<at::Tensor>& results) {
     if (result.data_ptr() != output) copies.push_back({output, result.data_ptr(), result.nbytes()});
   }
   if (next != results.size()) End(kOtherCount);
-  // One that lies in another output's memory would be overwritten by that one's copy.
+  // A result may lie in another output's memory, and that output's copy would overwrite it: several results are copied
+  // aside first.
   const bool several = copies.size() > 1;
   LentOutputs().clear();
   for (Copy& copy : copies) {

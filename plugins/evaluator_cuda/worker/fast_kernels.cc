@@ -13,7 +13,7 @@ namespace {
 
 cudaLibrary_t g_code = nullptr;
 
-// The name that an address was registered with, or that the linker knows it by; null where it begins nothing.
+// Returns the name that an address was registered with, else its linker name; null where no symbol begins there.
 const char* NameOf(const void* address) {
   const auto registered = Registered().names.find(address);
   if (registered != Registered().names.end()) return registered->second.c_str();

@@ -1,6 +1,6 @@
-// Functions of the CUDA runtime that candidates find here first: kernel launches and allocations are counted, what
-// would change the device for others is refused. A candidate can get around this; what it gains by that is caught
-// elsewhere (docs/evaluator_cuda.md).
+// Replacements for functions of the CUDA runtime, which candidates find before the real ones. They count kernel
+// launches and allocations, and refuse what would change the device for others. A candidate can get around them; what
+// it gains by that is caught elsewhere (docs/evaluator_cuda.md).
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <unistd.h>
@@ -204,7 +204,7 @@ VISIBLE cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
   FORWARD(cudaDeviceSetLimit, limit, value);
 }
 
-// Of kernels and variables, by whatever stands for them on the host.
+// Functions that name a kernel or variable by its host symbol: they get the device's object in its place.
 VISIBLE cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
   FORWARD(cudaFuncSetAttribute, KernelOf(function), attribute, value);
 }

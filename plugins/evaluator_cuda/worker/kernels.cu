@@ -1,7 +1,7 @@
 // The worker's own kernels, loaded beside the candidate's (own_kernels.cc).
 #include <cstdint>
 
-// Waits until *open has come to `sequence`, or for so many nanoseconds, and says that it was reached.
+// Says that the gate was reached, then waits until *open has come to `sequence`, at most for `nanoseconds`.
 extern "C" __global__ void gate(const volatile uint32_t* open, volatile uint32_t* reached, uint32_t sequence,
                                 uint64_t nanoseconds) {
   *reached = sequence;
@@ -15,8 +15,8 @@ extern "C" __global__ void gate(const volatile uint32_t* open, volatile uint32_t
 
 extern "C" __global__ void nothing() {}
 
-// Makes the L2 slice that owns each line of 128 bytes hold it, without changing it; a line a block, so that many
-// multiprocessors do it.
+// Makes the L2 slice that owns each line of 128 bytes hold it, without changing it. One line a block, so that many
+// multiprocessors take part.
 extern "C" __global__ void touch(uint32_t* lines, uint32_t count) {
   if (blockIdx.x < count) atomicAdd(lines + 32 * blockIdx.x, 0u);
 }

@@ -21,7 +21,7 @@ namespace kgrpo::evaluator_cuda {
 namespace {
 
 constexpr uint64_t kLaunches = 40;                 // whose time is taken
-constexpr uint64_t kSlowLaunchNanoseconds = 8000;  // for the host
+constexpr uint64_t kSlowLaunchNanoseconds = 8000;  // upper bound for one launch by the host
 
 // Maps shared memory into the device's address space. Closes the descriptor, by which a candidate could find it.
 template <typename Page>
@@ -51,7 +51,7 @@ cudaError_t OwnKernels::Load() {
   status = MapPage(kReached, PROT_READ | PROT_WRITE, cudaHostRegisterMapped, &reached_page_);
   if (status != cudaSuccess) return status;
   gates_error_ = MapPage(kGates, PROT_READ, cudaHostRegisterMapped | cudaHostRegisterReadOnly, &open_page_);
-  RUNTIME(cudaGetLastError)();  // no candidate's
+  RUNTIME(cudaGetLastError)();  // the error is not the candidate's
   return cudaSuccess;
 }
 
@@ -69,7 +69,7 @@ cudaError_t OwnKernels::LaunchGate(const GateLine* open, uint32_t which, uint32_
 bool OwnKernels::TimeLaunches(cudaEvent_t begin, cudaEvent_t end, double* seconds) const {
   const auto record = RUNTIME(cudaEventRecord);
   const auto launch = RUNTIME(cudaLaunchKernel);
-  // Nobody opens this gate: its patience is what the launches take.
+  // Nobody opens this gate. It times out when all launches must have been queued.
   bool works =
       LaunchGate(&reached_page_->never, 0, ~uint32_t{0} / 4, kLaunches * kSlowLaunchNanoseconds) == cudaSuccess &&
       record(begin, nullptr) == cudaSuccess;

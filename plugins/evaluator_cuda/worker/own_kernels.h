@@ -10,13 +10,14 @@
 
 namespace kgrpo::evaluator_cuda {
 
-// Needs a context. What fails says so with the runtime's status.
+// Needs a CUDA context. Functions that fail return the runtime's status.
 class OwnKernels {
  public:
   // Loads them, and maps the pages that the evaluator shares.
   cudaError_t Load();
 
-  // Why the device cannot read the evaluator's OpenPage; some cannot use memory that their process may only read.
+  // Why the device cannot read the evaluator's OpenPage, or cudaSuccess. Some devices cannot use memory that is
+  // read-only for their process.
   cudaError_t gates_error() const { return gates_error_; }
 
   // Seconds from one kernel of nothing to the next when all are launched already. It differs from process to process by
@@ -24,7 +25,8 @@ class OwnKernels {
   double LaunchSeconds() const;
 
   // These launch on the default stream.
-  // The device waits here until the evaluator opens the gate, or for so long. Needs cudaSuccess there.
+  // The device waits here until the evaluator opens the gate, at most for `nanoseconds`. Needs gates_error() ==
+  // cudaSuccess.
   cudaError_t Gate(uint32_t which, uint32_t sequence, uint64_t nanoseconds) const;
   cudaError_t Touch(uint32_t* lines, uint32_t count) const;
   cudaError_t Walk(const uint32_t* lines, uint32_t count, uint64_t* cycles) const;

@@ -16,7 +16,7 @@
 namespace kgrpo::evaluator_cuda {
 namespace {
 
-constexpr int kCopies = 8;  // all of them are far once in 256 processes, where a variable fits in one piece of memory
+constexpr int kCopies = 8;  // for a variable within one piece of memory, all copies are far in one of 256 processes
 constexpr uint64_t kMostBytes = uint64_t{128} << 10;  // more than that lies near and far in equal parts anyway
 constexpr uint64_t kLineBytes = 128;
 constexpr uint32_t kMostLines = 256;  // of a variable that are read

@@ -1,7 +1,7 @@
-// Placement of a candidate's own device variables. Half of an H100's L2 cache is far from any one multiprocessor, 4 KiB
-// of memory here and 4 KiB there, and a kernel that ends in a single block walking a small variable takes up to 6%
-// longer where that lies far (docs/log.md). The driver's choice differs from process to process, so candidate and
-// reference would differ by chance: each gets the nearest of several places. Used by the worker.
+// Placement of a candidate's own device variables. For any one multiprocessor, half of an H100's L2 cache is far: near
+// and far memory alternate in pieces of 4 KiB. A kernel that ends in a single block walking a small variable takes up
+// to 6% longer if the variable lies far (docs/log.md). The driver's choice differs from process to process, so
+// candidate and reference would differ by chance: each gets the nearest of several places. Used by the worker.
 #ifndef KGRPO_EVALUATOR_CUDA_WORKER_PLACEMENT_H
 #define KGRPO_EVALUATOR_CUDA_WORKER_PLACEMENT_H
 
@@ -23,8 +23,8 @@ std::vector<DeviceVariable> VariablesOf(const char* cubin, size_t bytes);
 cudaError_t LoadNearest(const OwnKernels& own, const void* code, const std::vector<DeviceVariable>& variables,
                         cudaLibrary_t* loaded);
 
-// The same for what a candidate has registered, where it has such variables: UseDeviceCode is told. Else, or where
-// something is unusual or fails, it stays where the runtime loads it.
+// Does the same for the code that a candidate has registered, if it has such variables, and hands the copy to
+// UseDeviceCode. Otherwise, or if something is unusual or fails, the code stays where the runtime loads it.
 void PlaceRegistered(const OwnKernels& own);
 
 }  // namespace kgrpo::evaluator_cuda

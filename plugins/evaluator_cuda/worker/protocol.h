@@ -23,9 +23,9 @@ enum class Ask : uint32_t {
 };
 
 enum class Say : uint32_t {
-  kReady = 1,  // a CUDA context lives; payload: Ready, and why not, if not
-  kOpened,     // payload: why not, if not
-  kLoaded,     // payload: why not, if not
+  kReady = 1,  // a CUDA context lives; payload: Ready, then the reason if there is no context
+  kOpened,     // payload: the reason if it failed
+  kLoaded,     // payload: the reason if it failed
   kPlanned,
   kQueued,     // everything is queued behind the gates
   kDone,       // payload: Done
@@ -45,14 +45,15 @@ struct Ready {
 
 struct LoadHeader {
   uint64_t object_bytes;   // what follows is a cubin, or nothing where the object holds its own
-  uint64_t may_be_placed;  // where it holds its own: kernels and variables are named to functions of ours alone
+  uint64_t may_be_placed;  // for an object with its own code: it names kernels and variables only to functions that the
+                           // worker replaces
 };
 
 // Two places on the default stream at which the device waits for the evaluator: before the staged copies, and after
-// them, before the first call. What is launched meanwhile runs without a gap once the second one opens, so that a
-// kernel of a few microseconds does not take as long as its launch does. Each number is on a line of its own. What
-// opens a gate is sealed memory, which the worker's process and its device can only read: a candidate lives in that
-// process.
+// them, before the first call. Calls launched meanwhile run without a gap once the second one opens, so that a kernel
+// of a few microseconds does not take as long as its launch. Each number is on a cache line of its own. A candidate
+// lives in the worker's process, so the memory that opens a gate is sealed: that process and its device can only read
+// it.
 constexpr uint32_t kGateCount = 2;
 struct alignas(128) GateLine {
   uint32_t sequence;
@@ -72,7 +73,7 @@ struct PlanHeader {
   uint32_t staged;       // copies on the default stream before the first call
   uint32_t copies;       // and right after the last call, before anything is waited for
   uint32_t copy_memory;  // in which memory both are
-  uint32_t gates;        // a number larger than those before it: the plan has gates, of that number; 0: it has none
+  uint32_t gates;        // 0: the plan has no gates; else its number at the gates, larger than those before it
 };
 // calls * parameters of these: a tensor's offset in an opened memory, or a scalar's bytes.
 struct PlanValue {
@@ -90,7 +91,7 @@ struct Done {
   uint64_t launches;     // kernels launched through the runtime
   uint64_t allocations;  // of device memory
   uint64_t refused;      // calls of the runtime that the evaluator does not allow
-  // Of the launch with the most threads, where a single call was made; for a person, as the worker's process says it.
+  // Of the launch with the most threads, if the plan had a single call. Untrusted, and shown to people only.
   uint64_t grid_blocks;
   uint32_t block_threads;
   uint32_t registers;             // of a thread

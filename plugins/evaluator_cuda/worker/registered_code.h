@@ -18,9 +18,9 @@ struct DeviceVariable {
 
 struct RegisteredCode {
   std::vector<const void*> fatbins;
-  std::map<const void*, std::string> names;  // of kernels and variables, by what stands for them on the host
+  std::map<const void*, std::string> names;  // of kernels and variables, by their host symbols
   std::vector<DeviceVariable> variables;     // in global memory
-  bool used = false;                         // a kernel or variable was asked for by what stands for it
+  bool used = false;                         // a host symbol was looked up already
 };
 
 // Of this process, which loads one candidate.

@@ -26,15 +26,16 @@ struct LargestLaunch {
 };
 LargestLaunch& RuntimeLargestLaunch();
 
-// The next launch in each stream belongs to another call of the launch function: it must not begin before what was
-// launched there earlier has ended.
+// Begins another call of the launch function. In each stream, its first launch must not begin before earlier launches
+// there have ended.
 void RuntimeBeginCall();
 
-// Loads the library for everybody after us. Returns why it could not, or "".
+// Loads the library, for all objects that are loaded later. Returns the reason if that fails, else "".
 std::string LoadRuntime(const char* path);
 
-// Has the current device's pool keep memory that is freed, as pools that candidates make do. Else it goes back to the
-// driver at each of the worker's synchronisations, which takes longer than many a call and is none of its work.
+// Makes the current device's default pool keep freed memory, as pools that candidates make do. Otherwise the pool
+// returns it to the driver at each of the worker's synchronisations. That takes longer than many a call, and is not the
+// call's work.
 cudaError_t KeepMemoryOfDefaultPool();
 
 // The library's own function of that name; ends the process where there is none.

@@ -1,7 +1,7 @@
 // kgrpo_cuda_worker: the process that runs one candidate on the GPU, inside the sandbox. It makes a CUDA context ahead
 // of need, opens the memory that the evaluator lends it, loads the candidate behind a system call filter, and calls its
 // launch function as often as it is told. It holds no secret: inputs and outputs lie in memory that the evaluator owns,
-// what is correct and how long it took is found out by the evaluator.
+// and the evaluator itself compares the outputs and takes the time.
 //
 // Started by worker.cc as `kgrpo_cuda_worker LIBCUDART SCRATCH [nofilter]`, with its socket as descriptor 3 and the
 // gates' memory as descriptors 4 and 5.
@@ -44,8 +44,8 @@ bool ReadAll(void* data, size_t bytes) {
   return true;
 }
 
-// Waits for the evaluator's next word without going to sleep, for a while: to be woken takes a time that depends on the
-// processor core that a worker happens to be on.
+// Polls for the evaluator's next message for a while instead of sleeping: the time to wake up depends on the processor
+// core that the worker runs on.
 void SpinForWord() {
   timespec begin = {}, now = {};
   clock_gettime(CLOCK_MONOTONIC, &begin);
@@ -147,7 +147,7 @@ bool WriteFile(const std::string& path, const char* bytes, size_t count) {
   return whole;
 }
 
-// Behind the filter from here on. Returns why not, or "".
+// Loads the candidate, behind the system call filter from here on. Returns the reason if that fails, else "".
 std::string LoadCandidate(const OwnKernels& own, const std::string& path, const std::vector<char>& payload,
                           bool filtered, void (**call)(void**)) {
   LoadHeader header;

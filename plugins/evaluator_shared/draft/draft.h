@@ -32,7 +32,7 @@ struct Draft {
   std::vector<std::pair<std::string, int64_t>> sizes;  // for timing
   std::map<std::string, int64_t> multiples;            // of sizes
   std::string grid, block, shared;                     // of a kernel that gets a launcher
-  std::vector<std::string> guesses;                    // sentences on what is to be looked at
+  std::vector<std::string> guesses;                    // sentences on guesses that a person should check
 
   // The number of its elements: "rows*cols".
   static std::string Elements(const DraftParameter& parameter);
@@ -42,7 +42,7 @@ struct Draft {
 // has the key "".
 using DraftOptions = std::map<std::string, std::map<std::string, std::string>>;
 
-// Asks a person: the question, and the option that answers it. Returns "" where nobody answers.
+// Asks a person: the question, and the option that answers it. Returns "" without an answer.
 using Ask = std::function<std::string(const std::string& question, const std::string& option)>;
 
 // Throws Error(KGRPO_ERROR_INVALID) where the file has no function to draft from, one has a type that problems do not

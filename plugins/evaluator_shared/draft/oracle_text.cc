@@ -89,7 +89,8 @@ class Translator {
     return bound;
   }
 
-  // Reads index and guard: what is left between *begin and *end is one element's. Returns the number of elements.
+  // Reads the index and its guard, and narrows [*begin, *end) to the statements for one element. Returns the number of
+  // elements.
   std::string ReadIndex(const CudaFunction& kernel, size_t* begin, size_t* end) {
     // A grid-stride loop, or a declaration of the index, and perhaps of the stride.
     size_t i = *begin;
@@ -151,8 +152,8 @@ class Translator {
     throw NotAMap{begin, "a declaration without a value"};
   }
 
-  // The tokens in float64, with the comments and spaces between them. `of_element`: of the kernel, whose tensors are
-  // accessed at the index alone.
+  // Translates the tokens to float64, and keeps the comments and spaces between them. `of_element`: the tokens are the
+  // kernel's, which may access its tensors at the index only.
   std::string Translate(size_t begin, size_t end, bool of_element) {
     std::string text;
     for (size_t i = begin; i < end; ++i) {

@@ -18,7 +18,7 @@ std::string DeclarationOf(const DraftParameter& parameter) {
   return (parameter.role == Role::kInput ? "const " : "") + type + "* " + parameter.source.name;
 }
 
-// Whether the file's function can be the launch function as it stands.
+// Returns whether the file's function can be the launch function as it stands.
 bool FitsAsItIs(const CudaSource& source, const Draft& draft) {
   const CudaFunction& function = *draft.function;
   if (function.kernel || !function.returns_void || function.parameters.size() != draft.parameters.size()) return false;
@@ -101,7 +101,7 @@ std::string BindingText(const Draft& draft, const Bindings& size) {
   return text;
 }
 
-// Whether every dimension is at least 1.
+// Returns whether every dimension is at least 1.
 bool IsPossible(const Draft& draft, const Bindings& size) {
   for (const DraftParameter& parameter : draft.parameters) {
     for (const std::string& dimension : parameter.shape) {
@@ -175,7 +175,7 @@ std::string BytesText(const Draft& draft) {
   return text;
 }
 
-// Sizes that inputs have and no output has: what a result sums over.
+// Sizes that inputs have and no output has: a result sums over them.
 std::string AccumulationsText(const Draft& draft) {
   std::string outputs, text;
   for (const DraftParameter& parameter : draft.parameters) {

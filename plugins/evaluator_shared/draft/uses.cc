@@ -47,11 +47,11 @@ size_t CalleeOf(const SourceReader& tokens, size_t open) {
 
 class Finder {
  public:
-  // `grid`: the blocks of a launch of the function, in the entry's names; "" where nobody knows.
+  // `grid`: the number of blocks that the function is launched with, in the entry's names; "" where it is not known.
   Finder(const CudaSource& source, std::string grid)
       : source_(source), tokens_(source.tokens()), grid_(std::move(grid)) {}
 
-  // `whole`: the parameter is the tensor's begin, so that its indices tell the tensor's shape.
+  // `whole`: the parameter points to the tensor's first element, so its indices give the tensor's shape.
   void Walk(const CudaFunction& function, const std::string& parameter, const Renaming& renaming, int depth,
             bool whole = true) {
     std::set<std::string> names = {parameter};
@@ -100,7 +100,7 @@ class Finder {
     return i;
   }
 
-  // Whether the value assigned to the element at `at`, after token `next`, uses the tensor itself.
+  // Returns whether the value assigned to the element at `at`, after token `next`, uses the tensor itself.
   bool ReadsItself(size_t next, size_t at) const {
     for (size_t i = next; i < tokens_.size() && !tokens_.At(i).Is(";"); ++i) {
       if (tokens_.At(i).kind == Kind::kIdentifier && tokens_.At(i).text == tokens_.At(at).text) return true;
@@ -108,7 +108,7 @@ class Finder {
     return false;
   }
 
-  // An element of the tensor that token `at` names, by what follows it.
+  // Notes a read or a write of the element that token `at` names, by the tokens that follow it.
   void Classify(size_t next, size_t at) {
     while (tokens_.At(next).Is(".") || tokens_.At(next).Is("[")) {
       next = tokens_.At(next).Is("[") ? tokens_.SkipGroup(next, tokens_.size()) : next + 2;
@@ -190,7 +190,7 @@ class Finder {
     return Renamed(source_.TextOf(begin + 1, end), renaming);
   }
 
-  // Of the tokens of an index: "i" with `i < n` gives [n], "r * cols + c" with `r < rows` gives [rows, cols].
+  // The shape that an index implies: "i" with `i < n` gives [n], "r * cols + c" with `r < rows` gives [rows, cols].
   std::optional<std::vector<std::string>> ShapeBy(size_t begin, size_t end, const CudaFunction& function,
                                                   const Renaming& renaming) const {
     if (end - begin == 1 && tokens_.At(begin).text == "0") return std::vector<std::string>{"1"};
@@ -215,7 +215,7 @@ class Finder {
     return shape;
   }
 
-  // How many values a variable has: by the condition on it, or as a block's number by the grid.
+  // Number of values of a variable: by a condition on it, or for a block index by the grid.
   std::string RangeOf(size_t begin, size_t end, const CudaFunction& function, const Renaming& renaming) const {
     if (IsBlockNumber(begin, end)) return grid_;
     if (end - begin != 1) return "";

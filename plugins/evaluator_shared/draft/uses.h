@@ -13,14 +13,14 @@ namespace kgrpo::evaluator {
 
 struct Uses {
   bool read = false, written = false;
-  bool written_first = false;  // of the two, in the order of the text
+  bool written_first = false;  // the write comes before the read in the text
   int read_line = 0;           // of the first read
   // ["rows", "cols"], in names of the function's parameters; nothing where the indices do not tell.
   std::optional<std::vector<std::string>> shape;
 };
 
-// By the tokens alone: a pointer that is kept in a struct or given to another file's function is not followed. `grid`:
-// of a kernel without a launcher, how many blocks it is launched with; may be "".
+// Looks at tokens alone: a pointer that is kept in a struct or given to another file's function is not followed.
+// `grid`: for a kernel without a launcher, the number of blocks that it is launched with; may be "".
 Uses UsesOf(const CudaSource& source, const CudaFunction& function, const std::string& parameter,
             const std::string& grid);
 

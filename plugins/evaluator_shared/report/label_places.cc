@@ -9,8 +9,8 @@ namespace {
 
 constexpr double kGap = 5;             // between a dot's rim and a label beside it
 constexpr double kBeside = 21;         // from the dot's middle; a label further away gets a leader line
-constexpr double kOnLine = 50;         // so many pixels further away is as bad as on a line of the picture
-constexpr double kAcrossLeader = 100;  // or with a leader that crosses another
+constexpr double kOnLine = 50;         // pixels of distance that weigh as much as lying on a line of the picture
+constexpr double kAcrossLeader = 100;  // or as a leader that crosses another one
 constexpr double kLineWidth = 4;       // kept clear of labels, of a line
 constexpr double kSideStep = 24;       // between places that are tried
 constexpr int kRows = 20, kColumns = 16;

@@ -14,7 +14,7 @@ namespace kgrpo::evaluator {
 struct LineFacts {
   unsigned line = 0;                       // from 1
   double share = 0;                        // of the time
-  std::string bound;                       // what most of that is for: "dram"; "" where nobody says
+  std::string bound;                       // the largest term of that time: "dram"; "" where it is not known
   std::optional<double> sectors;           // a global load or store request
   std::optional<double> sectors_used;      // of their bytes
   std::optional<double> shared_cycles;     // a shared memory access

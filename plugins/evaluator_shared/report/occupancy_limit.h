@@ -10,7 +10,7 @@
 
 namespace kgrpo::evaluator {
 
-// How many blocks of a launch one resource of a multiprocessor has room for.
+// The number of blocks of a launch that one resource of a multiprocessor has room for.
 struct OccupancyRoom {
   std::string resource;  // "registers", "shared memory", "block size", "number of blocks"
   double blocks = 0;
@@ -20,7 +20,7 @@ struct OccupancyRoom {
 // In the order of the metrics; empty where none says.
 std::vector<OccupancyRoom> OccupancyRooms(const std::vector<Metric>& metrics);
 
-// "registers (room for 5 blocks; block size for 8)", "nothing", and where the grid is too small for the device, that;
+// "registers (room for 5 blocks; block size for 8)", or "nothing"; adds the grid where it is too small for the device.
 // "" where nothing is known.
 std::string OccupancyLimit(const std::vector<Metric>& metrics);
 

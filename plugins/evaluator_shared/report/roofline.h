@@ -35,11 +35,11 @@ struct Roofline {
   std::vector<Slope> slopes;   // fastest first
   std::vector<Peak> peaks;     // fastest first
   std::vector<Point> points;
-  double needed_intensity = 0;  // at which a kernel works that moves no more than the problem needs; 0: not shown
+  double needed_intensity = 0;  // of a kernel that moves no more than the problem needs; 0: not shown
 };
 
-// Of operations where the problem needs some (at least one for 100 bytes), else of instructions where the evaluator
-// counts them. Nothing where it says neither, or nothing of the device.
+// Counts operations where the problem needs some (at least one for 100 bytes), else instructions where the evaluator
+// counts them. Returns nothing where there are neither, or no figures of the device.
 std::optional<Roofline> RooflineOf(const Evaluation& candidate, const Evaluation& baseline);
 
 }  // namespace kgrpo::evaluator

@@ -1,6 +1,6 @@
-// Included before a candidate in PyTorch's form (evaluator_shared/candidate_form.cc): makes tensors of the pointers
-// that a call has, calls forward, and puts what it returns into the outputs. The candidate's macros come later and have
-// no say in it. What needs no knowledge of forward's type is in libkgrpo_torch_form.so (evaluator_cuda/torch_form).
+// Included before a candidate in PyTorch's form (evaluator_shared/candidate_form.cc): makes tensors of a call's
+// pointers, calls forward, and puts the results into the outputs. The candidate's macros come later and cannot change
+// it. Code that does not depend on forward's type is in libkgrpo_torch_form.so (evaluator_cuda/torch_form).
 #pragma once
 
 #include <torch/types.h>
@@ -13,7 +13,7 @@
 
 namespace kgrpo_torch_form {
 
-// Exit codes of a process whose candidate broke the form; Worker::EndOf has a sentence for each.
+// Exit codes of a process whose candidate broke the form; FormBroken (candidate_form.cc) has a sentence for each.
 constexpr int kOtherShape = 90, kOtherType = 91, kOtherPlace = 92, kGaps = 93, kThrew = 94, kOtherCount = 95;
 
 struct Parameter {
@@ -38,7 +38,7 @@ class Call {
     return *static_cast<const T*>(arguments_[i]);
   }
 
-  // What forward returned. Ends the process where it does not suit the outputs.
+  // Puts the results of forward into the outputs. Ends the process where they do not suit.
   void Return(const std::vector<at::Tensor>& results);
 
   // Runs `body`; ends the process where it throws.

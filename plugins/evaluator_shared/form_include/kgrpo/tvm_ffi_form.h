@@ -1,5 +1,5 @@
 // Included before a candidate in TVM-FFI's form (evaluator_shared/candidate_form.cc): calls its function with a DLPack
-// view of each tensor, outputs included, and with the scalars. The candidate's macros come later and have no say in it.
+// view of each tensor, outputs included, and with the scalars. The candidate's macros come later and cannot change it.
 #pragma once
 
 #include <tvm/ffi/c_api.h>
@@ -11,7 +11,7 @@
 
 namespace kgrpo_tvm_ffi_form {
 
-constexpr int kFailed = 96;  // Worker::EndOf has a sentence for it
+constexpr int kFailed = 96;  // FormBroken (candidate_form.cc) has a sentence for it
 
 struct Parameter {
   int code, bits;  // as DLDataType has them
@@ -40,8 +40,8 @@ inline TVMFFIAny ScalarOf(const Parameter& parameter, const void* value) {
   return any;
 }
 
-// `arguments`: pointers to each parameter's value, and then to the extents of each tensor in order. With all of them,
-// or where the function does not take so many, with the tensors alone.
+// `arguments`: pointers to each parameter's value, followed by pointers to the extents of each tensor in order. Calls
+// the function with all parameters, or with the tensors alone if it refuses that.
 inline void Run(Function function, void** arguments, std::initializer_list<Parameter> parameters) {
   const size_t count = parameters.size();
   std::vector<DLTensor> tensors(count);
@@ -69,7 +69,7 @@ inline void Run(Function function, void** arguments, std::initializer_list<Param
     all.push_back(any);
     ++i;
   }
-  static bool takes_all = true;  // until it has refused them: it counts its arguments before it does anything
+  static bool takes_all = true;  // false once it has refused them: it counts its arguments before it does anything
   TVMFFIAny result = {};
   if (takes_all) {
     if (function(nullptr, all.data(), static_cast<int32_t>(all.size()), &result) == 0) return;
