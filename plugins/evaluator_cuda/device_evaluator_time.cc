@@ -147,7 +147,7 @@ Trouble DeviceEvaluator::Time(const OpenProblem& open, const evaluator::Compiled
     }
     if (disturbed()) {
       return {"interference", "The reference kernel takes " + TimeText(timing.reference.value) +
-                                  " while it lives, and " + TimeText(alone) +
+                                  " beside the candidate's process, and " + TimeText(alone) +
                                   " alone: it keeps the device busy outside its own calls."};
     }
   } catch (const Error& error) {

@@ -52,7 +52,8 @@ double FastestRate(const Problem& problem, const Ceilings& ceilings, int compute
   const double unmeasured = compute_capability >= 100  ? kLaterTensor
                             : compute_capability >= 90 ? kHopperTensor
                                                        : kEarlierTensor;
-  const bool eight_bits = error == 0 || error > kEightBits || HasTensorOf(problem, DType::kUint8);
+  const bool eight_bits =
+      error == 0 || error > kEightBits || HasTensorOf(problem, DType::kUint8) || HasTensorOf(problem, DType::kInt8);
   const double tensor = ceilings.tensor_operations_per_second * unmeasured * (eight_bits ? kEightBitFactor : 1);
   return std::max(tensor, kEarlierTensor * ceilings.fp32_operations_per_second);
 }

@@ -171,7 +171,7 @@ Trouble Timer::RunAndCheck(Side* candidate, const Side& check, const std::vector
   ComputeElsewhere(check, looked_at, false);
   if (Trouble trouble = CheckOutputs(*candidate, check, looked_at, true)) return trouble;
   if (device_.Peek() == batch->peeked) return {};
-  return {"unfinished", "An output changed after the launch function's work was said to be done."};
+  return {"unfinished", "An output still changed after the worker reported that the device was idle."};
 }
 
 // Runs a batch that looks like a timed one until its device stands at the gate. Nothing may be written by then. Then

@@ -69,13 +69,12 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, uint64_t fewest_rou
   if (timing->gated && seen > kHiddenRatio * seconds && seen - seconds > kHiddenSeconds) {
     return {"hidden_work", "A call takes " + MicrosecondsText(seen) + " as the default stream sees it, but only " +
                                MicrosecondsText(seconds) +
-                               " from when the evaluator let its device begin: it began earlier."};
+                               " from the start of the clock: the kernel worked before the clock started."};
   }
   if (seconds > kHiddenRatio * seen && seconds - seen > kHiddenSeconds) {
-    return {"hidden_work",
-            "A call takes " + MicrosecondsText(seconds) + " until its device has nothing left to do, but only " +
-                MicrosecondsText(seen) +
-                " as the default stream sees it: there is work that the default stream does not wait for."};
+    return {"hidden_work", "A call keeps the device busy for " + MicrosecondsText(seconds) +
+                               ", but the default stream for only " + MicrosecondsText(seen) +
+                               ": the default stream does not wait for all of its work."};
   }
   // A pool that gives its memory back at every synchronisation is filled again by the first call: that is honest.
   const bool allocates = std::any_of(samples.begin(), samples.end(), [](const Sample& s) { return s.allocates; });
@@ -85,7 +84,7 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, uint64_t fewest_rou
   if (!allocates && first_call.does_others) {
     return {"hidden_work", "The first of several calls takes " + MicrosecondsText(timing->first_call_seconds) +
                                " longer than those after it, at " + MicrosecondsText(seconds) +
-                               " each: it does their work, or they are not done one by one."};
+                               " each: it does work of the later calls, or the calls do not run one after another."};
   }
   return {};
 }

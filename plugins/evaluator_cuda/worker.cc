@@ -188,7 +188,7 @@ Trouble Worker::Expect(Say wanted, std::vector<char>* payload, double seconds) {
                              " (no processes, threads, files to write or network)."};
   }
   process_->Kill();
-  return {"forbidden", "The host code spoke to the evaluator out of turn."};
+  return {"forbidden", "The host code wrote an unexpected message to the evaluator's socket."};
 }
 
 void Worker::WaitReady() {
@@ -302,7 +302,8 @@ Trouble Worker::Finish(Done* done) {
 Trouble Worker::HearDone(Done* done) {
   std::vector<char> payload;
   if (Trouble trouble = Expect(Say::kDone, &payload, options_.call_seconds)) return trouble;
-  if (payload.size() != sizeof *done) return {"forbidden", "The host code spoke to the evaluator out of turn."};
+  if (payload.size() != sizeof *done)
+    return {"forbidden", "The host code wrote an unexpected message to the evaluator's socket."};
   std::memcpy(done, payload.data(), sizeof *done);
   return TroubleOf(done->launch_error, done->wait_error);
 }

@@ -75,7 +75,7 @@ void ServerPool::Rest(Server& server, const HttpAnswer& answer) {
     double seconds = answer.retry_after;
     if (answer.status != kTooManyRequests) {
       if (server.failures++ == 0)
-        warning = server.address + " does not judge: " + server.last_failure + "; its evaluations go elsewhere";
+        warning = server.address + " failed: " + server.last_failure + "; its evaluations go to other servers";
       seconds = std::max(seconds,
                          std::min(kLongestRest, kShortestRest * std::exp2(static_cast<double>(server.failures - 1))));
     }

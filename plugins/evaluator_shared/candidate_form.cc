@@ -320,7 +320,8 @@ Trouble FormBroken(int exit_code) {
     case 93:
       return {"wrong", "forward returned a tensor that is transposed or has gaps: return a contiguous one."};
     case 94:
-      return {"crash", "forward threw an exception. PyTorch's operators that compute or convert are not there."};
+      return {"crash",
+              "forward threw an exception. Only PyTorch's operators that allocate memory or make views are available."};
     case 95:
       return {"wrong", "forward returned another number of tensors than the problem has outputs."};
     case 96:

@@ -72,7 +72,7 @@ void ParameterParser::CheckList(size_t tensor) {
   if (tensor > 0 && all[tensor - 1].list == parameter.list) {
     const Parameter& before = all[tensor - 1];
     if (before.role != parameter.role || before.dtype != parameter.dtype)
-      add("the tensors of a list have one role and dtype, and those of " + before.name + " are others");
+      add("the tensors of a list have one role and dtype, and " + before.name + " has another");
     return;
   }
   for (size_t i = 0; i < all.size(); ++i) {

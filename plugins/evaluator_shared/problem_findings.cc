@@ -173,7 +173,7 @@ class Search {
     if (!all) return;
     Add("input_unused",
         exactly ? "No output depends on the input " + input.name + "."
-                : "What " + input.name + " changes in the outputs is within the tolerance: a kernel may ignore it.",
+                : "The effect of " + input.name + " on the outputs is within the tolerance: a kernel may ignore it.",
         exactly ? "Leave the parameter out, or check that the oracle reads it."
                 : "Lower the tolerance, or draw " + input.name + " from a wider distribution.");
   }
@@ -233,8 +233,7 @@ std::vector<ProblemFinding> FindOfReference(const Problem& problem, const Kernel
              "eval --kernel reference.cu --problem DIR --dispute-bound shows what was counted; lower needs in "
              "problem.yaml, or correct the kernel."}};
   }
-  return {
-      {"reference_wrong", trouble, "Correct reference.cu or the oracle: one of them does not do what the other does."}};
+  return {{"reference_wrong", trouble, "Correct reference.cu or the oracle: their results differ."}};
 }
 
 }  // namespace kgrpo::evaluator

@@ -126,7 +126,8 @@ int main(int argc, char** argv) {
       FailErrno("cannot change to the user nobody");
     }
   }
-  // Nothing started from here may have capabilities, whoever owns it.
+  // Nothing started from here may have capabilities, whoever owns it. After --drop-user the rest of the set cannot be
+  // dropped any more; PR_SET_NO_NEW_PRIVS below has the same effect.
   for (unsigned long capability = 0; capability < 64; ++capability) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
   Limit(RLIMIT_CORE, "core", 0);
   Limit(RLIMIT_NOFILE, "files", files);

@@ -96,9 +96,8 @@ std::string CheckIncludes(const std::string& source, const std::vector<std::stri
              "\") is not allowed here: write the kernel itself";
     }
     return where + "#include of \"" + header.substr(0, 80) +
-           "\" is not allowed: only CUDA's core headers are, and of the C and C++ standard libraries what needs no "
-           "files and no "
-           "threads; docs/evaluator_sim.md lists them";
+           "\" is not allowed; allowed are CUDA's core headers, and headers of the C and C++ standard libraries that "
+           "need no files or threads: docs/evaluator_sim.md lists them";
   }
   return "";
 }

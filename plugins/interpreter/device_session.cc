@@ -73,7 +73,7 @@ Trouble DeviceSession::EndOf(Worker& worker, Worker::Event event) {
     return {"timeout", "The host code did not return within " + std::to_string(static_cast<int>(limits_.host_seconds)) +
                            " seconds."};
   }
-  if (worker.malformed()) return {"forbidden", "The host code wrote to the evaluator's own descriptor."};
+  if (worker.malformed()) return {"forbidden", "The host code wrote malformed data to the evaluator's socket."};
   const evaluator::Subprocess::Result end = worker.End();
   if (end.signal == SIGXCPU || end.signal == SIGKILL) {
     return {"timeout", "The host code used up its limit of CPU time or memory."};
@@ -96,7 +96,7 @@ Trouble DeviceSession::ServeUntil(Worker& worker, Operation wanted, Request* req
                                " (no processes, threads, files to write or network)."};
     }
     if (operation == Operation::kReady || operation == Operation::kLoaded || operation == Operation::kReturned) {
-      return {"forbidden", "The host code spoke to the evaluator out of turn."};
+      return {"forbidden", "The host code wrote an unexpected message to the evaluator's socket."};
     }
     try {
       Serve(worker, *request, *payload);
@@ -201,7 +201,7 @@ Reply DeviceSession::Allocate(uint64_t bytes) {
   const simt::DeviceAddress address = fits ? memory_.Allocate(bytes, "memory of cudaMalloc") : 0;
   if (address == 0) {
     Stop("out_of_memory",
-         "The host code asked for " + std::to_string(bytes) + " bytes of device memory, more than there are.");
+         "The host code asked for " + std::to_string(bytes) + " bytes of device memory, more than is available.");
     return {kCudaMemoryAllocation, 0, 0, 0};
   }
   owned_by_candidate_[address] = true;

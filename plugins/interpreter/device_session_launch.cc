@@ -187,7 +187,7 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
     if (chosen->code == simt::FindingCode::kOutOfBounds && pins_host_memory_ && simt::MayBeOfHost(chosen->address)) {
       Stop("unsupported", "The simulated device cannot run it: kernel '" + chosen->kernel + "', line " +
                               std::to_string(chosen->line) +
-                              " reaches host memory, perhaps what cudaMallocHost or cudaHostAlloc gave.");
+                              " accesses host memory, perhaps memory of cudaMallocHost or cudaHostAlloc.");
       return {kCudaLaunchFailure, 0, 0, 0};
     }
     Stop(code, Sentence(source_, *chosen));

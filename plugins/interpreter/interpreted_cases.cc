@@ -74,7 +74,7 @@ Trouble InterpretedCases::RunCase(size_t i, Pass pass) {
     for (size_t p = 0; p < arguments.size(); ++p) {
       if (outputs[p] != first_outputs_[p]) {
         return {"non_deterministic",
-                "Called again with the same inputs it gives another " + problem_.parameters[p].name + "."};
+                "A second call with the same inputs gives a different " + problem_.parameters[p].name + "."};
       }
     }
     return {};

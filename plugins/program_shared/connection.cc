@@ -110,7 +110,10 @@ std::vector<std::string> Connection::Wait(double seconds, int wake) {
                       {wake, POLLIN, 0},
                       {sent_ < outgoing_.size() ? input_.get() : -1, POLLOUT, 0}};
   const int milliseconds = seconds < 0 ? -1 : static_cast<int>(std::min(seconds, 1e6) * 1000) + 1;
-  if (poll(streams, std::size(streams), milliseconds) < 0 && errno != EINTR) return {};
+  if (poll(streams, std::size(streams), milliseconds) < 0) {
+    if (errno == EINTR) return {};
+    throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("cannot wait for the program: ") + std::strerror(errno));
+  }
   if (streams[1].revents != 0) ReadErrors(false);
   if (streams[3].revents != 0) Write();
   bool ended = false;

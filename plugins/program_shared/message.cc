@@ -57,7 +57,7 @@ Answer ParseAnswer(std::string_view line) {
   const json message = json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (message.is_discarded()) throw Broken("wrote a line that is not JSON: " + Excerpt(line) + kStandardOutput);
   if (!message.is_object() || !message.contains("id"))
-    throw Broken("wrote a line that is no answer, which is an object with an \"id\": " + Excerpt(line) +
+    throw Broken("wrote a line that is not an answer (expected an object with an \"id\"): " + Excerpt(line) +
                  kStandardOutput);
   if (!message["id"].is_number_unsigned())
     throw Broken("answered with the id " + Excerpt(message["id"].dump()) + ", which is no request's");

@@ -134,6 +134,8 @@ void RefuseUnknown(const json& given, const json& schema) {
 
 json CheckProgramOptions(const json& given, const json& schema) {
   if (schema.is_null()) return given;
+  if (!schema.is_object())
+    throw Error(KGRPO_ERROR_INVALID, "the program's options_schema is no JSON object: " + Excerpt(schema.dump()));
   RefuseUnknown(given, schema);
   json options = given;
   FillDefaults(schema, &options);

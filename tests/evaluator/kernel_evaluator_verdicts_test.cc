@@ -233,7 +233,7 @@ TEST_F(KernelEvaluatorTest, NonDeterministic) {
   for (const std::string& source : {in_device_memory, in_host_memory}) {
     const KernelEvaluation evaluation = AffineThenReference(source);
     EXPECT_EQ(evaluation.verdict, "non_deterministic") << evaluation.diagnosis;
-    EXPECT_EQ(evaluation.diagnosis, "Called again with the same inputs it gives another out.");
+    EXPECT_EQ(evaluation.diagnosis, "A second call with the same inputs gives a different out.");
     EXPECT_TRUE(evaluation.compiled);
     EXPECT_FALSE(evaluation.correct);
     EXPECT_EQ(evaluation.seconds, 0);

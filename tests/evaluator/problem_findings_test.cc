@@ -79,7 +79,7 @@ TEST(ProblemFindings, AnInputWhoseEffectTheToleranceHides) {
   const auto oracle = Each([](double x, double y) { return 10 * x + 1e-6 * y; });
   const auto findings = FindDegenerate(Elementwise(1e-4, 1e-3), oracle);
   ASSERT_EQ(CodesOf(findings), "input_unused");
-  EXPECT_EQ(findings[0].sentence, "What y changes in the outputs is within the tolerance: a kernel may ignore it.");
+  EXPECT_EQ(findings[0].sentence, "The effect of y on the outputs is within the tolerance: a kernel may ignore it.");
   EXPECT_EQ(CodesOf(FindDegenerate(Elementwise(0, 1e-9), oracle)), "");
 }
 

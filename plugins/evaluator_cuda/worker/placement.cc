@@ -127,7 +127,10 @@ void PlaceRegistered(const OwnKernels& own) {
     whole = whole && (RUNTIME(cudaLibraryGetKernel)(&kernel, code, name.c_str()) == cudaSuccess ||
                       RUNTIME(cudaLibraryGetGlobal)(&address, &bytes, code, name.c_str()) == cudaSuccess);
   }
-  if (whole) UseDeviceCode(code);
+  if (whole)
+    UseDeviceCode(code);
+  else if (code != nullptr)
+    RUNTIME(cudaLibraryUnload)(code);
   RUNTIME(cudaGetLastError)();  // ours
 }
 

@@ -37,7 +37,7 @@ void CheckMeeting(Block& block, const BarrierState& barrier) {
     } else if (a != b && barrier.expected_threads == 0) {
       NoteFact(*first.grid, "Warps of a block meet at different __syncthreads()",
                " (lines " + std::to_string(std::min(a, b)) + " and " + std::to_string(std::max(a, b)) +
-                   "): GPUs count warps at a barrier's number, so it works; the CUDA guide advises against it");
+                   "): a GPU counts arrivals by barrier number, so it works; the CUDA guide advises against it");
     }
   }
 }

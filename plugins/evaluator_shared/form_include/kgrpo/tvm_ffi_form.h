@@ -2,6 +2,8 @@
 // view of each tensor, outputs included, and with the scalars. The candidate's macros come later and cannot change it.
 #pragma once
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <tvm/ffi/c_api.h>
 #include <unistd.h>
 
@@ -22,21 +24,24 @@ using Function = int (*)(void*, const TVMFFIAny*, int32_t, TVMFFIAny*);
 
 inline TVMFFIAny ScalarOf(const Parameter& parameter, const void* value) {
   TVMFFIAny any = {};
-  if (parameter.code == kDLFloat) {
+  const auto read = [value](auto typed) {
+    std::memcpy(&typed, value, sizeof typed);
+    return typed;
+  };
+  if (parameter.code == kDLFloat || parameter.code == kDLBfloat) {
     any.type_index = kTVMFFIFloat;
-    float single = 0;
-    if (parameter.bits == 32) std::memcpy(&single, value, sizeof single), any.v_float64 = single;
-    if (parameter.bits == 64) std::memcpy(&any.v_float64, value, sizeof any.v_float64);
+    any.v_float64 = parameter.code == kDLBfloat ? static_cast<float>(read(__nv_bfloat16()))
+                    : parameter.bits == 16      ? static_cast<float>(read(__half()))
+                    : parameter.bits == 32      ? read(float())
+                                                : read(double());
     return any;
   }
   any.type_index = parameter.code == kDLBool ? kTVMFFIBool : kTVMFFIInt;
-  int32_t small = 0;
-  if (parameter.bits == 64) {
-    std::memcpy(&any.v_int64, value, sizeof any.v_int64);
-  } else {
-    std::memcpy(&small, value, static_cast<size_t>(parameter.bits) / 8);
-    any.v_int64 = parameter.code == kDLUInt ? static_cast<int64_t>(static_cast<uint32_t>(small)) : small;
-  }
+  const bool is_signed = parameter.code == kDLInt;
+  any.v_int64 = parameter.bits == 64   ? read(int64_t())
+                : parameter.bits == 32 ? (is_signed ? read(int32_t()) : int64_t{read(uint32_t())})
+                : is_signed            ? read(int8_t())
+                                       : read(uint8_t());
   return any;
 }
 
