@@ -107,7 +107,7 @@ class Client:
         self._timeout = timeout
         self._turn = itertools.count()
         self._lock = threading.Lock()
-        self._idle = {}  # connections by server
+        self._idle = {}  # open connections that are not in use, by server
 
     def close(self):
         """Ends the connections that are kept. `with Client() as client:` does it too."""
@@ -122,7 +122,7 @@ class Client:
     def __exit__(self, *_):
         self.close()
 
-    # ---- what is there
+    # ---- service and problems
 
     def evaluator(self):
         """What judges: plugin, version, options, devices."""
@@ -196,13 +196,13 @@ class Client:
         finally:
             connection.close()
 
-    # ---- the wire
+    # ---- requests
 
     @staticmethod
     def _is_folder(problem):
         return isinstance(problem, os.PathLike) or os.sep in problem
 
-    # A problem of a folder goes by its digest, and with its files where the service does not know that.
+    # Sends a problem folder's digest, and its files too if the service does not know the digest.
     def _with_problem(self, path, body, problem):
         if not self._is_folder(problem):
             return self._call("POST", path, dict(body, problem=problem))
@@ -226,7 +226,7 @@ class Client:
             try:
                 connection, response = self._open(server, method, path, text)
                 with contextlib.ExitStack() as unless_read:
-                    unless_read.callback(connection.close)  # which also cancels what was asked for
+                    unless_read.callback(connection.close)  # also cancels the request at the service
                     data = response.read()
                     unless_read.pop_all()
                 self._keep(server, connection, response)
@@ -237,18 +237,18 @@ class Client:
                     raise error
                 failures[server] = str(error)
                 if response.status == 429:
-                    end = time.monotonic() + self._wait_seconds  # it lives
+                    end = time.monotonic() + self._wait_seconds  # the service is running, so the wait starts anew
                     pause = float(response.getheader("Retry-After") or 1)
             except (OSError, http.client.HTTPException, ValueError) as error:
                 failures[server] = "%s: %s" % (type(error).__name__, error)
             if time.monotonic() > end:
                 break
-            if (attempt + 1) % len(self._servers) == 0:  # all were asked
+            if (attempt + 1) % len(self._servers) == 0:  # every server was tried
                 time.sleep(min(10.0, max(pause, 0.1 * 2 ** min(attempt // len(self._servers), 6))))
         raise ServiceError("no service answered within %g s:\n  %s" % (
             self._wait_seconds, "\n  ".join("%s: %s" % failure for failure in failures.items())))
 
-    # Sends a request; returns the connection and the response, whose body is yet to be read.
+    # Sends a request. Returns the connection and the response, whose body is not read yet.
     def _open(self, server, method, path, text):
         with self._lock:
             idle = self._idle.get(server)
@@ -268,9 +268,9 @@ class Client:
             connection.close()
             if not kept:
                 raise
-            return self._open(server, method, path, text)  # it was idle for too long: another one
+            return self._open(server, method, path, text)  # the server closed the idle connection
         except BaseException:
-            connection.close()  # which also cancels what was asked for
+            connection.close()  # also cancels the request at the service
             raise
 
     def _keep(self, server, connection, response):

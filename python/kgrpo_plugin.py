@@ -337,10 +337,10 @@ class _Server:
             else:
                 result = _answer(self.role, request.method, request.params, self.options)
             self.send({"jsonrpc": "2.0", "id": request.id, "result": result})
-        except (Exception, SystemExit) as error:  # told to the host, which decides what becomes of the run
+        except (Exception, SystemExit) as error:  # reported to the host, which decides whether the run goes on
             self.tell(error)
             message = "%s: %s%s%s" % (type(error).__name__, error, _place(error), _absent(error, request))
-            # Invalid params: the made-up rounds of `plugins validate` lack metrics that the run's evaluator measures.
+            # Invalid params, since the made-up rounds of `plugins validate` lack the evaluator's metrics.
             code = -32602 if isinstance(error, UnknownMetric) else -32000
             self.send({"jsonrpc": "2.0", "id": request.id, "error": {"code": code, "message": message}})
 
@@ -349,7 +349,7 @@ class _Server:
         for line in requests:
             request = json.loads(line, object_hook=Record)
             if "id" not in request:
-                continue  # a notification: what was cancelled may still be answered
+                continue  # a notification, such as cancel: a cancelled request may still be answered
             concurrency = _offered[self.role][1].get("concurrency", 1) if self.role else 1
             if concurrency == 1 or request.method in ("initialize", "configure"):
                 self.handle(request)
@@ -363,8 +363,8 @@ class _Server:
 def run():
     """Serves what was decorated until the host closes standard input. The last line of a script."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # print() and C code too: standard output is for answers alone
-    sys.stdout.reconfigure(line_buffering=True)  # in the log at once, and not lost where the process is killed
+    os.dup2(2, 1)  # print() and C code write to standard error: standard output is for answers only
+    sys.stdout.reconfigure(line_buffering=True)  # so that lines reach the log at once and survive a kill
     requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     _Server(answers).serve(requests)

@@ -17,7 +17,7 @@ import sys
 import time
 import types
 
-WARM_UP = 3  # calls; then one more that is timed and left out, as KernelBench does
+WARM_UP = 3  # calls before timing; one more is timed but discarded, as KernelBench does
 FLUSH_BYTES = 256 << 20
 SEED = 42
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
@@ -36,7 +36,7 @@ def parse_arguments():
     parser.add_argument("--device", default="cuda", help="cuda (default) or cpu")
     parser.add_argument("--trials", type=int, default=100, help="timed calls (default: 100)")
     parser.add_argument("--seconds", type=float, default=600, help="of one problem, with compiling (default: 600)")
-    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # PATH is a problem's file
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # PATH is the file of one problem
     return parser.parse_args()
 
 

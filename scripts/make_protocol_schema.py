@@ -16,7 +16,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDER = os.path.join(ROOT, "docs/protocol")
-LARGEST = 2**53 - 1  # of the integers that every JSON library keeps
+LARGEST = 2**53 - 1  # the largest integer that every JSON library keeps exactly
 
 
 def headers():
@@ -87,7 +87,7 @@ def struct(name, only=None, leave=(), required=(), null=(), extra=None, closed=T
         if member in null:
             schema = {"anyOf": [schema, {"type": "null"}]}
         elif "$ref" in schema and comment:
-            schema = {"allOf": [schema]}  # draft 7 ignores what stands beside a $ref
+            schema = {"allOf": [schema]}  # draft 7 ignores keys beside a $ref
         description = "" if "enum" in schema else sentence(comment)
         properties[member] = {**({"description": description} if description else {}), **schema, **(extra or {}).get(member, {})}
     return fields(properties, properties if required is True else required, closed)

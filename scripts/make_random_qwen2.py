@@ -37,14 +37,14 @@ CONFIG = {
     "eos_token_id": 151645,
     "pad_token_id": 151643,
 }
-# What differs in larger ones.
+# Settings that differ from CONFIG, by size.
 SIZES = {
     "0.5b": {},
     "1.5b": {"hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28, "num_attention_heads": 12},
     "8b": {"hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 36, "num_attention_heads": 32,
            "num_key_value_heads": 8, "head_dim": 128, "tie_word_embeddings": False},
 }
-MERGED = 8192  # tokens that text is really split into
+MERGED = 8192  # tokens with merges: text is split into these only
 SUGGESTION_EVERY = 100
 
 CHATML = (
@@ -102,7 +102,7 @@ def write_model(out, seed, size, layers, device):
     config = getattr(transformers, f"{kind}Config")(**{**CONFIG, **SIZES[size], **layers})
     with torch.device(device):
         model = getattr(transformers, f"{kind}ForCausalLM")(config).to(torch.bfloat16)
-    # Qwen2 ends at either; save_pretrained takes the list from here.
+    # Qwen2 stops at either token; save_pretrained writes this list.
     model.generation_config.eos_token_id = [151645, 151643]
     model.generation_config.pad_token_id = 151643
     model.save_pretrained(out)

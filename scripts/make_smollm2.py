@@ -68,7 +68,7 @@ def main():
         [path] = glob.glob(f"{scratch}/**/*.gguf", recursive=True)
         folder, file = os.path.split(path)
         model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=file, dtype=torch.float32)
-        model.hf_quantizer.remove_quantization_config(model)  # it is dequantized; save_pretrained would refuse it
+        model.hf_quantizer.remove_quantization_config(model)  # the model is dequantized, but save_pretrained would refuse it with this
         model.config.bos_token_id = 1
         model.config.eos_token_id = model.config.pad_token_id = 2
         model.generation_config.bos_token_id = 1

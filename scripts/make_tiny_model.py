@@ -81,7 +81,7 @@ def main():
     suggestions = arguments.suggestions.read_text(encoding="utf-8").splitlines()
     words = list(problem_lines(arguments.problems))
     outcomes = ["applied: nothing. last: right, faster. slower. not applicable. unclear. suggest for"]
-    # Suggestions weigh more: what the policy writes should be few tokens.
+    # Suggestions weigh more, so that the policy's output takes few tokens.
     lines = 8 * suggestions + [" " + s for s in suggestions] + 2 * words + [" " + w for w in words] + 4 * outcomes
     tokenizer = train_tokenizer(lines)
     if tokenizer.get_vocab_size() > VOCABULARY:

@@ -28,7 +28,7 @@ def search(host, pipeline, policy, screen, problem, evaluations, folder):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
-    best = [1.0] * (evaluations + 1)  # by the number of evaluations; the reference is there from the start
+    best = [1.0] * (evaluations + 1)  # by the number of evaluations; the reference has speedup 1
     with open(folder / "candidates.jsonl") as lines:
         for candidate in map(json.loads, lines):
             for i in range(candidate["evaluations"], evaluations + 1):

@@ -15,10 +15,10 @@ import sys
 
 WIDTH, HEIGHT = 860, 300
 CURVE = (52, 400)      # left and right edge of the curves
-BARS = (560, 846)      # and of the rewards on a GPU
+BARS = (560, 846)      # left and right edge of the bars: rewards on a GPU
 TOP, BOTTOM = 40, 40
 INK, FAINT, TRAINED, OTHER = "#57606a", "#8c959f55", "#2f81f7", "#8c959f"
-SMOOTHED_OVER = 5      # steps: one step's mean of 32 trajectories jumps with the problems that were drawn
+SMOOTHED_OVER = 5      # steps; the mean of one step's 32 trajectories depends on the drawn problems
 
 
 def read(path):

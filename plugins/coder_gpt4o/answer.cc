@@ -17,7 +17,7 @@ constexpr size_t kMostAnswerBytes = size_t{4} << 20;
 constexpr size_t kMostSourceBytes = size_t{1} << 20;
 constexpr size_t kExcerptBytes = 240;
 
-// Line ends of Unix, one at the end.
+// The code with LF line ends, no empty lines before it and exactly one line end after it.
 std::string Tidied(std::string_view code) {
   std::string source;
   source.reserve(code.size() + 1);
@@ -36,7 +36,7 @@ bool StartsWith(std::string_view text, std::string_view words) {  // whatever th
          });
 }
 
-// Whether code begins at the line, in an answer without fences: lines of CUDA outside of functions start so.
+// True if code may begin at this line of an answer without fences: CUDA lines outside functions begin like this.
 bool BeginsCode(std::string_view line) {
   line = Trimmed(line);
   constexpr std::array<std::string_view, 21> kBeginnings = {
@@ -53,7 +53,7 @@ bool EndsCode(std::string_view line) {
          line.starts_with("#endif");
 }
 
-// The code that an answer without fences consists of: from its first line to its last, prose around it left out.
+// The code of an answer without fences: its first line of code to its last, without the prose around them.
 std::string UnfencedCode(std::string_view text) {
   size_t first = std::string_view::npos, last = 0;
   for (size_t begin = 0; begin < text.size();) {
@@ -126,7 +126,7 @@ std::string OneLine(std::string_view text, size_t bytes) {
 
 std::string_view WithoutThoughts(std::string_view text) {
   constexpr std::string_view kEnd = "</think>";
-  const size_t end = text.rfind(kEnd);  // many servers' templates open the thoughts in the prompt: only their end comes
+  const size_t end = text.rfind(kEnd);  // many chat templates put <think> into the prompt: only </think> arrives
   if (end != std::string_view::npos) return text.substr(end + kEnd.size());
   return Trimmed(text).starts_with("<think>") ? std::string_view() : text;
 }

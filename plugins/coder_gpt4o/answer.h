@@ -1,5 +1,6 @@
-// The kernel in a service's answer, or why there is none. Every answer ends in exactly one outcome of kgrpo/coder.h;
-// the kernel of the request is never returned as a new one. Used by coder.cc.
+// Extracts the kernel from a service's answer, or the reason why there is none. Every answer gives exactly one outcome
+// of kgrpo/coder.h; the kernel of the request is never returned as a new one. Used by job.cc;
+// difference.cc uses OneLine.
 #ifndef KGRPO_CODER_GPT4O_ANSWER_H
 #define KGRPO_CODER_GPT4O_ANSWER_H
 
@@ -25,19 +26,20 @@ struct Wanted {
 
 struct ReadAnswer {
   kgrpo_coder_outcome outcome = KGRPO_CODER_NO_CODE;
-  std::string source;   // of KGRPO_CODER_OK alone
-  std::string message;  // of all others: why not
+  std::string source;   // set for KGRPO_CODER_OK only
+  std::string message;  // the reason, for every other outcome
 };
 
-// In this order: a refusal or a content filter is REFUSED; a finish_reason of "length" is TRUNCATED. Then the code
-// block that defines the function is the kernel, the last one of several that are not the current kernel; without
-// blocks, the code that the text consists of. An answer that is the current kernel but for comments and layout is
-// NOT_APPLICABLE: the coder had nothing to change. So is one that says "NOT APPLICABLE: why", and "UNCLEAR: why" is
-// UNCLEAR. What was cut off without a word is TRUNCATED, everything else NO_CODE.
+// Reads the kernel or the outcome from an answer. The checks run in this order:
+// 1. A refusal or a content filter is REFUSED; a finish_reason of "length" is TRUNCATED.
+// 2. The kernel is the last code block that defines the function and differs from the current kernel. Without code
+//    blocks, the code in the text is used. Code that ends in the middle is TRUNCATED.
+// 3. If all such code equals the current kernel but for comments and layout, the answer is NOT_APPLICABLE.
+// 4. An answer "NOT APPLICABLE: why" is NOT_APPLICABLE, and "UNCLEAR: why" is UNCLEAR.
+// 5. A text that begins with an apology or "I cannot" is REFUSED. Everything else is NO_CODE.
 ReadAnswer ReadKernel(const AnswerText& answer, const Wanted& wanted);
 
-// Without thoughts that a reasoning model wrote in front of its answer, up to </think>, with or without a <think>
-// before.
+// The text without the reasoning before the answer: everything up to the last </think>, with or without a <think>.
 std::string_view WithoutThoughts(std::string_view text);
 
 // The text as one line of at most `bytes`, for messages; control characters become blanks.

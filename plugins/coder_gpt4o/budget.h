@@ -13,7 +13,7 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// US dollars a million tokens.
+// In US dollars per million tokens.
 struct Price {
   double prompt = 0;
   double completion = 0;
@@ -23,9 +23,9 @@ struct Price {
   }
 };
 
-// "$0.04123", for messages; of very little the first digit: "$0.00004".
+// An amount for messages, "$0.04123". Amounts below $0.0001 show one digit: "$0.00004".
 inline std::string Dollars(double value) {
-  constexpr double kLittle = 1e-4;  // below, %g writes an exponent
+  constexpr double kLittle = 1e-4;  // %g writes an exponent below this
   char text[32];
   if (value > 0 && value < kLittle)
     std::snprintf(text, sizeof text, "$%.*f", std::min(20, static_cast<int>(std::ceil(-std::log10(value)))), value);
@@ -34,8 +34,8 @@ inline std::string Dollars(double value) {
   return text;
 }
 
-// Tokens of a text by its length, rather too many than too few: English has four to five bytes a token, code three to
-// four.
+// Estimates the tokens of a text from its length, too high rather than too low: English has four to five bytes a token,
+// code three to four.
 inline uint64_t TokensAtMost(uint64_t bytes) {
   return bytes / 3 + 1;
 }
@@ -45,34 +45,35 @@ inline uint64_t TokensAtMost(std::string_view text) {
 
 class Budget {
  public:
-  // No limit: everything fits.
+  // Without a limit, everything fits.
   explicit Budget(std::optional<double> limit) : limit_(limit) {}
 
-  // Adds spending that was not reserved: before this run of the program.
+  // Adds spending of earlier processes of the run, for which nothing was reserved.
   void AddSpent(double cost) { spent_ += cost; }
 
-  // Puts the cost of a call aside; false where it does not fit beside what is spent and put aside.
+  // Reserves the highest possible cost of a call. Returns false if it exceeds the limit together with the spending and
+  // the other reservations.
   bool Reserve(double cost) {
     if (limit_ && spent_ + reserved_ + cost > *limit_) return false;
     reserved_ += cost;
     ++calls_;
     return true;
   }
-  // Puts more aside for a call whose cost is put aside already; false where it does not fit.
+  // Raises the reservation of a call by `cost`. Returns false if that exceeds the limit.
   bool Extend(double cost) {
     if (limit_ && spent_ + reserved_ + cost > *limit_) return false;
     reserved_ += cost;
     return true;
   }
-  // The call that `reserved` was put aside for is over, and cost `actual`.
+  // Replaces a finished call's reservation by its actual cost.
   void Settle(double reserved, double actual) {
     spent_ += actual;
-    reserved_ = --calls_ == 0 ? 0 : reserved_ - reserved;  // no rounding is left behind
+    reserved_ = --calls_ == 0 ? 0 : reserved_ - reserved;  // drops accumulated rounding errors
   }
 
   double spent() const { return spent_; }
   std::optional<double> limit() const { return limit_; }
-  size_t calls() const { return calls_; }  // whose cost is put aside
+  size_t calls() const { return calls_; }  // calls with a reservation
 
  private:
   std::optional<double> limit_;

@@ -9,7 +9,7 @@ struct Fence {
   char character = '`';
   size_t length = 0;
   size_t indentation = 0;
-  bool bare = false;  // nothing follows it
+  bool bare = false;  // nothing follows it on the line
 };
 
 std::optional<Fence> ReadFence(std::string_view line) {
@@ -23,7 +23,7 @@ std::optional<Fence> ReadFence(std::string_view line) {
   fence.length = end - fence.indentation;
   if (fence.length < 3) return std::nullopt;
   const std::string_view words = line.substr(end);
-  if (fence.character == '`' && words.find('`') != std::string_view::npos) return std::nullopt;  // code within a line
+  if (fence.character == '`' && words.find('`') != std::string_view::npos) return std::nullopt;  // inline code
   fence.bare = words.find_first_not_of(" \t\r") == std::string_view::npos;
   return fence;
 }
@@ -32,7 +32,7 @@ bool Closes(const Fence& fence, const Fence& open) {
   return fence.bare && fence.character == open.character && fence.length >= open.length;
 }
 
-// A fence that stands behind the last line of code instead of on its own.
+// Closes a block whose closing fence stands at the end of the last line of code and not on its own line.
 void CloseAtEnd(const Fence& open, CodeBlock* block) {
   const size_t last = block->text.find_last_not_of(" \t\r\n");
   if (last == std::string::npos) return;

@@ -1,4 +1,4 @@
-// Fenced code blocks of an answer written in Markdown. Used by answer.cc.
+// Finds the fenced code blocks of an answer written in Markdown. Used by answer.cc and continuation.cc.
 #ifndef KGRPO_CODER_GPT4O_CODE_BLOCKS_H
 #define KGRPO_CODER_GPT4O_CODE_BLOCKS_H
 
@@ -13,8 +13,8 @@ struct CodeBlock {
   bool closed = true;  // false: the answer ended within it
 };
 
-// In order. A fence is three or more backticks or tildes at the start of a line, indented or not, with any words behind
-// it; as many or more of them alone on a line close it.
+// The code blocks of an answer, in order. A fence opens with three or more backticks or tildes at the start of a line,
+// indented or not, with any words after it. At least as many of them alone on a line close it.
 std::vector<CodeBlock> CodeBlocks(std::string_view answer);
 
 // True if the answer ends within a block.

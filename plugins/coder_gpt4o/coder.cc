@@ -14,12 +14,12 @@
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-// Keys in alphabetical order and text in UTF-8: the same request has the same content wherever it is made.
+// Keys are in alphabetical order and text is UTF-8, so that equal requests give equal bytes on every machine.
 std::string TextOf(const nlohmann::json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Host and path of an address: the same service, whatever the query says.
+// An address without its query and fragment, which do not distinguish services.
 std::string ServiceOf(std::string_view url) {
   url = url.substr(0, url.find_first_of("?#"));
   while (url.ends_with('/')) url.remove_suffix(1);
@@ -46,7 +46,7 @@ Spending Coder::Spending() const {
   return {budget_.spent(), lost_cost_};
 }
 
-// At the first request: every plugin is made by then, and has said what its metrics are called.
+// Reads the metrics' names at the first request: by then every plugin is created and has declared its metrics.
 const CoderPrompt& Coder::Prompt() const {
   std::call_once(names_read_, [this] {
     if (reports_.read_names) reports_.read_names(&names_);
@@ -93,12 +93,12 @@ nlohmann::json Coder::Body(nlohmann::json messages, uint64_t sample) const {
   if (options_.temperature) body["temperature"] = *options_.temperature;
   if (options_.seed) body["seed"] = *options_.seed;
   if (options_.seed_of_sample)
-    body["seed"] = sample & 0x7fffffff;  // services differ in what they take; this they all do
+    body["seed"] = sample & 0x7fffffff;  // services accept different ranges; all accept 31 bits
   return body;
 }
 
-// The identity names what a template may leave out: where only measurements tell two kernels apart, their requests are
-// not the same.
+// The identity adds the inputs that a template may leave out: requests for two kernels stay distinct even if their
+// prompts differ in measurements only.
 RecordedRequest Coder::RequestOf(const Job& job) const {
   const kgrpo_coder_request& asked = job.asked();
   nlohmann::json identity = Body(job.UnmeasuredMessages(), job.sample());
@@ -149,7 +149,8 @@ void Coder::Implement(const kgrpo_coder_request& request, kgrpo_coder_done done)
 void Coder::Cancel() {
   std::deque<JobPointer> held;
   {
-    const std::scoped_lock lock(sending_, mutex_);  // what was sent before is sent, what comes later is not
+    // The service cancels jobs that were sent before this; later ones are not sent.
+    const std::scoped_lock lock(sending_, mutex_);
     ++cancels_;
     held.swap(held_);
     for (auto& [digest, same] : asking_) held.insert(held.end(), same.waiting.begin(), same.waiting.end());
@@ -161,7 +162,7 @@ void Coder::Cancel() {
   for (const JobPointer& job : held) job->End(KGRPO_CODER_FAILED, "cancelled");
 }
 
-// The next exchange of the job: its first, or one for the rest of an answer.
+// Starts the job's next exchange: its first, or one for the rest of an answer.
 void Coder::Ask(const JobPointer& job) {
   try {
     OpenRecordings();
@@ -181,8 +182,8 @@ void Coder::Ask(const JobPointer& job) {
   AskAsFirst(job);
 }
 
-// Answers the job with what is known. What this run has paid for before keeps its cost; another recording costs
-// nothing.
+// Answers the job from a recording, if one has an answer. An answer that this run has paid for keeps its cost; one from
+// another recording costs nothing.
 bool Coder::UseRecorded(const JobPointer& job, bool again) {
   const auto use = [&](const Completion& completion, double cost, bool reused) {
     std::vector<JobPointer> waiting;
@@ -199,7 +200,7 @@ bool Coder::UseRecorded(const JobPointer& job, bool again) {
       return use(paid->completion, paid->cost, /*reused=*/!paid->paid);
   }
   if (source_ == nullptr) return false;
-  const bool cache = options_.mode == Mode::kCache;  // to which a failure is worth another try
+  const bool cache = options_.mode == Mode::kCache;  // does not reuse recorded failures
   const auto known = source_->Find(job->request, cache ? Match::kAnswered : Match::kContent);
   const bool answered = known && known->completion.outcome == Completion::Outcome::kAnswered;
   if (reports_.metric && !again) reports_.metric("coder/recorded_rate", answered ? 1 : 0);
@@ -212,7 +213,7 @@ void Coder::WarnOnce(std::atomic<bool>* told, const std::string& words) {
   if (reports_.warn && !told->exchange(true)) reports_.warn(words);
 }
 
-// Ends the job, and who waits for its answer.
+// Ends the job and the jobs that wait for its answer.
 void Coder::Fail(const JobPointer& job, kgrpo_error_code code, const std::string& message) {
   std::vector<JobPointer> failed;
   {
@@ -223,8 +224,8 @@ void Coder::Fail(const JobPointer& job, kgrpo_error_code code, const std::string
   for (const JobPointer& one : failed) one->Fail(code, message);
 }
 
-// Why the run's recording has not taken it; empty: it has. What was paid for is used all the same where that matters
-// to no limit.
+// Records the exchange in the run's recording and the cache. Returns why the run's recording failed, or an empty text.
+// Without max_cost the answer is used even so, since it is paid for.
 std::string Coder::Keep(const Job& job, const RecordedCompletion& exchange, bool keep, bool paid) {
   const auto add = [&](const std::shared_ptr<Recording>& recording, bool keep_it, bool pay) -> std::string {
     try {
@@ -238,13 +239,14 @@ std::string Coder::Keep(const Job& job, const RecordedCompletion& exchange, bool
   std::string unkept;
   if (run_ != nullptr) unkept = add(run_, keep && options_.record, paid);
   const bool answered = exchange.completion.outcome == Completion::Outcome::kAnswered;
-  // The cost is this run's alone, and counts in its own recording.
+  // The cache stores no cost: the cost counts in the run's own recording.
   const bool to_cache = options_.mode == Mode::kCache && (source_ != run_ || !options_.record);
   if (paid && answered && to_cache) add(source_, /*keep_it=*/true, /*pay=*/false);
   return unkept;
 }
 
-// Gives the job the result of an exchange, sent or recorded, and asks again unless it is done or cancelled.
+// Gives the job the result of an exchange, sent or recorded. Starts the next exchange unless the job is done or
+// cancelled.
 void Coder::Use(const JobPointer& job, const Completion& completion, double cost, bool reused) {
   if (!job->Take(completion, cost, reused)) return;
   if (job->cancels() != cancels_) return job->End(KGRPO_CODER_FAILED, "cancelled");

@@ -29,21 +29,22 @@ namespace kgrpo::coder_gpt4o {
 
 class Job;
 
-// The service that answers requests: CompletionClient, or a test. As there: `send` calls back exactly once, later; both
-// may be called from any thread.
+// The service that answers requests: CompletionClient or a test's. `send` calls back exactly once, later, as
+// CompletionClient does. Both functions may be called from any thread.
 struct Service {
   std::function<void(CompletionRequest request, std::function<void(Completion)> done)> send;
   std::function<void()> cancel;
-  std::string address = {};  // where it posts to, for people
+  std::string address = {};  // the address that it posts to, for messages
 };
 
-// Recordings of exchanges. Those to write are opened at the first request: when the run's folder exists, and not by
-// who only checks a file.
+// Recordings of exchanges. Recordings to write are opened at the first request: the run's folder exists by then, and a
+// command that only checks a configuration creates no file.
 struct Recordings {
-  std::function<std::shared_ptr<Recording>()> open_run;    // the run's own: written, and read for what it has paid
+  std::function<std::shared_ptr<Recording>()> open_run;    // the run's own: written, and read for paid answers
   std::function<std::shared_ptr<Recording>()> open_cache;  // of mode cache: read and written
   std::shared_ptr<Recording> replay;                       // of mode replay: read
-  // Those of ranks that the run had before and has no more: this rank counts what they have paid. Only with open_run.
+  // Recordings of former ranks, if the run was resumed with fewer ranks: this rank counts their spending.
+  // Needs open_run.
   std::function<std::vector<std::shared_ptr<Recording>>()> open_former = {};
 };
 
@@ -57,12 +58,12 @@ struct Reports {
 // US dollars.
 struct Spending {
   double cost = 0;
-  double lost_cost = 0;  // of it: for attempts that gave no answer
+  double lost_cost = 0;  // the part for attempts that gave no answer
 };
 
 class Coder {
  public:
-  // `service` may be empty in mode replay. It must be at rest when this goes.
+  // `service` may be empty in mode replay. It must have no request in flight when this object is destroyed.
   Coder(CoderOptions options, Service service, Recordings recordings, Reports reports);
   ~Coder();
 
@@ -72,13 +73,13 @@ class Coder {
   // As kgrpo_coder_interface::cancel. [any thread]
   void Cancel();
 
-  // The settings on one line, for a person: model, address, mode, and the limit of cost. [any thread]
+  // The settings on one readable line: model, address, mode, and the limit of cost. [any thread]
   std::string Describe() const;
 
-  // The request body that would be posted, for a person: its keys as JSON, then each message. [any thread]
+  // The request body that would be posted, in readable form: its keys as JSON, then each message. [any thread]
   std::string Describe(const kgrpo_coder_request& request) const;
 
-  // As kgrpo_coder_interface::spending, with that of the run's earlier processes once there was a request. [any thread]
+  // As kgrpo_coder_interface::spending. Includes the run's earlier processes from the first request on. [any thread]
   coder_gpt4o::Spending Spending() const;
 
  private:
@@ -86,7 +87,7 @@ class Coder {
   struct SameContent {
     JobPointer asker;
     std::vector<JobPointer> waiting;
-    std::unique_ptr<QuestionLock> lock;  // which keeps other processes from asking it
+    std::unique_ptr<QuestionLock> lock;  // keeps other processes from asking the same question
   };
 
   const CoderPrompt& Prompt() const;
@@ -126,24 +127,24 @@ class Coder {
   const Reports reports_;
   std::once_flag recordings_opened_;
   std::shared_ptr<Recording> run_;        // may be absent
-  std::shared_ptr<Recording> source_;     // of modes cache and replay; a cache may be the same as run_
-  std::unique_ptr<QuestionLocks> locks_;  // of mode cache
+  std::shared_ptr<Recording> source_;     // in modes cache and replay; a cache may be the same as run_
+  std::unique_ptr<QuestionLocks> locks_;  // in mode cache
   std::atomic<uint64_t> cancels_{0};
   std::atomic<bool> warned_of_usage_{false}, warned_of_recording_{false}, warned_of_reservations_{false};
 
-  // Held while a request is given to the service, and while it becomes known that all are to be cancelled: none slips
-  // by.
-  std::mutex sending_;        // before mutex_, where both are taken
-  mutable std::mutex mutex_;  // guards what follows; nobody is called under it
+  // Held while a request is given to the service and while Cancel counts up, so that Cancel misses no request. Lock
+  // order: sending_ before mutex_.
+  std::mutex sending_;
+  mutable std::mutex mutex_;  // guards the members below; no callback runs under it
   Budget budget_;
-  double lost_cost_ = 0;                       // of what was spent: for attempts that gave no answer
-  std::map<std::string, size_t> losses_;       // why those gave none, and how many
-  std::deque<JobPointer> held_;                // to be sent once their cost fits
-  std::map<std::string, SameContent> asking_;  // mode cache, by digest: what is being asked
-  std::vector<JobPointer> asked_by_others_;    // of them, what another process is asking
+  double lost_cost_ = 0;                       // the part of the spending for attempts that gave no answer
+  std::map<std::string, size_t> losses_;       // number of lost attempts by reason
+  std::deque<JobPointer> held_;                // to be sent once their cost fits the budget
+  std::map<std::string, SameContent> asking_;  // mode cache: questions being asked, by digest
+  std::vector<JobPointer> asked_by_others_;    // jobs whose question another process is asking
   bool told_of_others_ = false, ends_ = false;
   std::condition_variable others_changed_;
-  std::thread watcher_;  // of who waits for other processes
+  std::thread watcher_;  // polls for answers of other processes
 };
 
 }  // namespace kgrpo::coder_gpt4o

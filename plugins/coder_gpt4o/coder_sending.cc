@@ -1,4 +1,5 @@
-// Of coder.h: what goes to the service, what of it is held back for its cost, what comes back and what that has cost.
+// The part of coder.h that sends requests to the service, holds them back for the budget, and accounts for the answers
+// and their cost.
 #include "coder_gpt4o/coder.h"
 #include "coder_gpt4o/job.h"
 
@@ -20,7 +21,7 @@ void Coder::Hold(const JobPointer& job) {
   SendHeld();
 }
 
-// False: all was cancelled before it was sent.
+// Returns false if the job was cancelled before it was sent.
 bool Coder::Send(const JobPointer& job) {
   const std::lock_guard lock(sending_);
   if (job->cancels() != cancels_) return false;
@@ -31,9 +32,9 @@ bool Coder::Send(const JobPointer& job) {
   return true;
 }
 
-// Records the most that the exchange can cost, for a resume after this process was killed; 0 once it has cost nothing
-// and no request is in flight. Returns false if it cannot be recorded. An amount that cannot be removed counts as lost
-// at the next resume.
+// Records the highest possible cost of the exchange, for a resume after this process is killed. A cost of 0 removes the
+// record, when nothing was billed and the request is not in flight. Returns false if the change cannot be recorded. A
+// record that cannot be removed counts as lost at the next resume.
 bool Coder::WriteReservation(Job& job, double cost) {
   if (run_ == nullptr || (cost <= 0 && job.reservation == 0)) return true;
   try {
@@ -56,8 +57,8 @@ std::string Coder::UnkeptMessage(const std::string& why) const {
          "), so a resumed run could exceed max_cost: make room, then resume";
 }
 
-// Sends what is held as far as the most that it can cost fits beside the calls in flight. Where there are none to wait
-// for, the budget is at its end.
+// Sends the held requests, in order, whose highest possible cost fits the budget together with the calls in flight. If
+// the next one does not fit and no call is in flight, the budget is used up and all held requests fail.
 void Coder::SendHeld() {
   std::deque<JobPointer> ready, refused;
   {
@@ -78,7 +79,7 @@ void Coder::SendHeld() {
       for (const JobPointer& other : StopWaitingFor(refused[i])) refused.push_back(other);
     }
   }
-  bool again = false;  // there is room that nobody's answer will tell of
+  bool again = false;  // a cancelled job freed budget, and no answer will trigger SendHeld
   for (const JobPointer& job : ready) {
     if (Send(job)) continue;
     {
@@ -94,7 +95,7 @@ void Coder::SendHeld() {
   if (again) SendHeld();
 }
 
-// Why no call is made any more: what was spent, and what for where that was little use.
+// Explains why no more calls are made: the spending, and the part that was lost to attempts without an answer.
 std::string Coder::BudgetMessage(double next) const {
   std::string message, estimate;
   {
@@ -113,9 +114,10 @@ std::string Coder::BudgetMessage(double next) const {
          " (raise it with --set coder.options.max_cost=...)";
 }
 
-// On the service's thread, before each attempt: those before it that were lost are part of what the call can cost now.
+// Runs on the service's thread before each attempt. Raises the call's reservation by the cost of its lost attempts.
+// Returns false if that exceeds the budget, or if it cannot be recorded and there is a max_cost.
 bool Coder::MaySend(Job& job, const Losses& losses) {
-  job.unwritten.clear();  // what could not be taken out before is no reason now
+  job.unwritten.clear();  // an earlier failure to remove a record does not matter here
   const double once = options_.price.Of(TokensAtMost(job.request.body), options_.max_tokens);
   const double more = LostCost(job, losses) + once - job.reserved;
   if (more > 0) {
@@ -126,8 +128,8 @@ bool Coder::MaySend(Job& job, const Losses& losses) {
   return WriteReservation(job, job.reserved) || !options_.max_cost;
 }
 
-// The most that attempts without an answer may have been billed: each its prompt and the text that came; where no text
-// came, max_tokens, since the model may have thought.
+// The most that the lost attempts may be billed: for each its prompt, and the text received. For an attempt without
+// text max_tokens is assumed, since the model may have been reasoning.
 double Coder::LostCost(const Job& job, const Losses& losses) const {
   const uint64_t attempts = losses.attempts, silent = losses.silent;
   if (attempts == 0) return 0;
@@ -135,7 +137,7 @@ double Coder::LostCost(const Job& job, const Losses& losses) const {
   return options_.price.Of(attempts * TokensAtMost(job.request.body), heard + silent * options_.max_tokens);
 }
 
-// On the service's thread.
+// Runs on the service's thread.
 void Coder::Receive(const JobPointer& job, Completion completion) {
   const bool answered = completion.outcome == Completion::Outcome::kAnswered;
   if (answered && !completion.usage_known) {
@@ -146,7 +148,7 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
   }
   const double lost = LostCost(*job, {completion.lost_attempts, completion.lost_silent, completion.lost_bytes});
   const double cost = options_.price.Of(completion.prompt_tokens, completion.completion_tokens) + lost;
-  const bool no_budget = completion.failure == "budget";  // to be asked again once it fits, if it ever does
+  const bool no_budget = completion.failure == "budget";  // held again until it fits the budget
   const bool keep = !no_budget && (answered || completion.outcome == Completion::Outcome::kFailed);
   std::string unkept = no_budget ? job->unwritten : "";
   if (keep || cost > 0) {

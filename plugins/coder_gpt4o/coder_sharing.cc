@@ -1,5 +1,5 @@
-// Of coder.h: mode cache, in which nothing is paid twice. Who asks what is being asked waits for the answer, be it
-// asked by this process or by another one that shares the cache.
+// The part of coder.h for mode cache, in which no question is paid for twice. A job whose question is already being
+// asked, by this process or by another one that shares the cache, waits for the answer.
 #include "coder_gpt4o/client/signals_blocked.h"
 #include "coder_gpt4o/coder.h"
 #include "coder_gpt4o/job.h"
@@ -12,21 +12,21 @@
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-constexpr std::chrono::milliseconds kLook(50);  // how often it is looked whether others are done
+constexpr std::chrono::milliseconds kLook(50);  // polling interval for other processes' answers
 
 }  // namespace
 
 bool Coder::WaitsForSame(const JobPointer& job) {
   if (options_.mode != Mode::kCache) return false;
   const std::lock_guard lock(mutex_);
-  if (job->cancels() != cancels_) return false;  // it is not sent: nobody should wait for it
+  if (job->cancels() != cancels_) return false;  // will not be sent, so no job may wait for it
   const auto [asked, is_first] = asking_.try_emplace(job->request.digest, SameContent{job, {}, nullptr});
   if (!is_first) asked->second.waiting.push_back(job);
   return !is_first;
 }
 
-// Returns the jobs that waited for the answer to that job. Others may ask it from now on: its result is in the cache.
-// Under the mutex.
+// Returns the jobs that wait for this job's answer, and ends its turn: later jobs find its result in the cache. Call
+// with mutex_ held.
 std::vector<Coder::JobPointer> Coder::StopWaitingFor(const JobPointer& asker) {
   const auto asked = asking_.find(asker->request.digest);
   if (asked == asking_.end() || asked->second.asker != asker) return {};
@@ -35,7 +35,7 @@ std::vector<Coder::JobPointer> Coder::StopWaitingFor(const JobPointer& asker) {
   return waiting;
 }
 
-// For the first of this process to ask it: sends it, or waits for the process that does.
+// Called for this process's first job with a question. Sends it, or waits for the process that is asking it.
 void Coder::AskAsFirst(const JobPointer& job) {
   try {
     if (options_.mode == Mode::kCache) {
@@ -51,11 +51,11 @@ void Coder::AskAsFirst(const JobPointer& job) {
   Hold(job);
 }
 
-// False: another process asks it.
+// Returns false if another process is asking the question.
 bool Coder::LockQuestion(const JobPointer& job) {
   const std::lock_guard lock(mutex_);
   const auto asked = asking_.find(job->request.digest);
-  if (asked == asking_.end() || asked->second.asker != job) return true;  // it was cancelled, and is not sent
+  if (asked == asking_.end() || asked->second.asker != job) return true;  // cancelled: Hold will not send it
   asked->second.lock = locks_->TryLock(job->request.service + "\n" + job->request.digest);
   return asked->second.lock != nullptr;
 }
@@ -81,7 +81,7 @@ void Coder::WaitForOther(const JobPointer& job) {
     reports_.warn("another process with the same cache is asking the same questions: waiting for its answers");
 }
 
-// On a thread of its own, which there is once somebody had to wait.
+// Runs on a thread of its own, started when the first job has to wait for another process.
 void Coder::WatchOthers() {
   std::unique_lock lock(mutex_);
   while (!ends_) {

@@ -13,8 +13,8 @@ inline constexpr const char* kContinueRequest =
     "Your answer was cut off. Continue it exactly where it stopped, from the middle of the line if need be. Repeat "
     "nothing, and open no new code block.";
 
-// The two as one text. Models seldom go on as asked: a code block opened once more within one is left out, and so is
-// what the rest repeats of the end of the first part.
+// Joins the two parts to one text. Models seldom continue exactly where they stopped, so a repeated opening fence
+// within a code block is removed, and so is text that repeats the end of the first part.
 std::string JoinAnswer(std::string begun, std::string_view rest);
 
 }  // namespace kgrpo::coder_gpt4o

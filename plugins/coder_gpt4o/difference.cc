@@ -29,7 +29,7 @@ size_t CommonAtBeginning(std::string_view a, std::string_view b) {
   return static_cast<size_t>(end - a.begin());
 }
 
-// At the beginning and at the end.
+// Bytes that two texts have in common at their beginning and end.
 size_t Common(std::string_view a, std::string_view b) {
   const size_t beginning = CommonAtBeginning(a, b);
   a.remove_prefix(beginning);

@@ -14,8 +14,8 @@ class NearestRequest {
   // `body`: the request's JSON.
   explicit NearestRequest(const std::string& body);
 
-  // Offers a recorded one. The nearest differs in the fewest keys and messages, and then has most text in common at the
-  // beginning and end of its messages.
+  // Considers a recorded request. The nearest one differs in the fewest keys and messages; among equals it has the most
+  // text in common at the beginning and end of its messages.
   void Consider(const std::string& body);
 
   // "model is "gpt-4o", recorded is "gpt-4o-mini"; message 2 (user), line 14 is "...", recorded is "..."". Says so

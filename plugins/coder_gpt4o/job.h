@@ -18,8 +18,8 @@ namespace kgrpo::coder_gpt4o {
 
 class Job {
  public:
-  // `request` lives until the answer is delivered. `unmeasured`: the prompt's messages without measurements. `cancels`:
-  // how often the coder had been cancelled by now.
+  // `request` must live until the answer is delivered. `unmeasured`: the prompt's messages without measurements.
+  // `cancels`: how often the coder has been cancelled so far.
   Job(const kgrpo_coder_request& request, nlohmann::json prompt, nlohmann::json unmeasured, uint32_t continuations,
       uint64_t cancels, kgrpo_coder_done done);
 
@@ -29,18 +29,19 @@ class Job {
   uint64_t sample() const { return asked_.seed; }
   uint64_t cancels() const { return cancels_; }
 
-  // Of the exchange that is next or in flight; the coder's own.
+  // State of the exchange that is next or in flight. Only the coder uses these.
   RecordedRequest request;
-  double reserved = 0;      // the most that it can cost
-  int64_t reservation = 0;  // its number in the run's recording; 0: it stands in none
-  std::string unwritten;    // why it was not sent: it could not be written down
-  double lost_cost = 0;     // of the job's cost so far: for attempts that gave no answer
+  double reserved = 0;      // the most that the exchange can cost
+  int64_t reservation = 0;  // its number in the run's recording; 0: not recorded
+  std::string unwritten;    // why the reservation could not be recorded, so that nothing was sent
+  double lost_cost = 0;     // the part of the job's cost for attempts that gave no answer
 
-  // Takes what an exchange gave, and what it cost. `reused`: the service was not asked for it. True: the answer was cut
-  // off, and the messages ask for the rest now. False: the host has its answer.
+  // Takes the result and the cost of an exchange. `reused`: it came from a recording, or from another job that asked
+  // the same. Returns true if the answer was cut off; the messages then ask for the rest. Returns false once the host
+  // has its answer.
   bool Take(const Completion& completion, double cost, bool reused);
 
-  // Takes what attempts cost that gave no answer, of an exchange that is made again.
+  // Adds the cost of lost attempts of an exchange that will be repeated.
   void Lose(const Completion& completion, double cost);
 
   // Answers without a kernel.
@@ -55,7 +56,7 @@ class Job {
   const kgrpo_coder_request& asked_;
   const nlohmann::json prompt_, unmeasured_;
   nlohmann::json rest_ = nlohmann::json::array();  // the messages that ask for the rest of an answer
-  uint32_t continuations_;                         // that are left
+  uint32_t continuations_;                         // further requests allowed
   const uint64_t cancels_;
   const kgrpo_coder_done done_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -64,9 +65,9 @@ class Job {
   uint64_t prompt_tokens_ = 0, completion_tokens_ = 0;
   double cost_ = 0;
   uint32_t attempts_ = 0;
-  bool reused_ = false;      // some of it was there already
-  bool asked_anew_ = false;  // the service was asked for some of it
-  bool estimated_ = false;   // the service did not tell all of its tokens, or what it takes for attempts without answer
+  bool reused_ = false;      // a part came from a recording or another job
+  bool asked_anew_ = false;  // a part came from the service
+  bool estimated_ = false;   // some token counts are unknown, or lost attempts may be billed
 };
 
 }  // namespace kgrpo::coder_gpt4o

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Whether a mustache tag of the template shows the variable: {{name}}, {{{name}}} or {{& name}}.
+// True if a mustache tag of the template prints the variable: {{name}}, {{{name}}} or {{& name}}.
 bool Mentions(std::string_view text, std::string_view variable) {
   for (size_t at = text.find("{{"); at != std::string_view::npos; at = text.find("{{", at)) {
     at += 2;
@@ -41,7 +41,7 @@ class OptionsReader {
 
   CoderOptions Read() {
     RefuseKeys(json_, environment_, mistakes_);
-    // Alone: the others' messages would repeat a key.
+    // Thrown before the other checks, whose messages would repeat a key.
     mistakes_.ThrowIfAny();
     ReadRequest();
     ReadPrompt();
@@ -144,7 +144,7 @@ class OptionsReader {
     if (options_.mode == Mode::kCache && !options_.recording.empty()) RefuseARunsRecording();
   }
 
-  // A run's recording cannot be a cache: entries that this run adds would be taken for the other run's own.
+  // A run's recording cannot be a cache: entries added by this run would count as the other run's own.
   void RefuseARunsRecording() {
     namespace fs = std::filesystem;
     const fs::path file = RecordingFile(options_.recording).lexically_normal();
@@ -161,7 +161,7 @@ class OptionsReader {
   OptionMistakes mistakes_;
 };
 
-// As a file would say a price: "10", "0.15".
+// Formats a price as it would stand in a file: "10", "0.15".
 std::string Number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.4g", value);
@@ -171,14 +171,14 @@ std::string Number(double value) {
 }  // namespace
 
 std::string PriceWarning(const CoderOptions& options) {
-  constexpr double kSuspicious = 0.01;  // US dollars a million tokens: no service asks so little
+  constexpr double kSuspicious = 0.01;  // US dollars a million tokens; no service is this cheap
   const double price = options.price.completion;
   if (!options.price_known || options.mode == Mode::kReplay || price > kSuspicious) return "";
   if (price <= 0) {
     if (!options.max_cost) return "";
     return "prices: completions of " + options.model + " cost nothing by them, and so max_cost limits nothing";
   }
-  // A thousand tokens or one: whichever comes to a price that is asked somewhere.
+  // The price is taken for that of a thousand tokens if this gives a plausible price, otherwise for that of one token.
   constexpr double kLeast = 0.1;
   const bool of_thousand = price * 1e3 >= kLeast;
   return "prices: they are US dollars a million tokens, and " + Number(price) + " for the completions of " +

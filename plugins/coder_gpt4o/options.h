@@ -24,7 +24,7 @@ enum class Mode {
 };
 
 struct CoderOptions {
-  // --- what is asked ---
+  // --- the request ---
   std::string model;
   std::optional<double> temperature;  // unset: not sent
   uint64_t max_tokens = 0;
@@ -33,19 +33,19 @@ struct CoderOptions {
   bool seed_of_sample = false;  // send the host's own seed of each request instead
   nlohmann::json extra_body = nlohmann::json::object();
   std::string system_template, user_template;
-  size_t diagnosis_bytes = 0;  // of what was found about the current kernel, at most
+  size_t diagnosis_bytes = 0;  // limit of the diagnosis in the prompt, in bytes
 
-  // --- what becomes of it ---
+  // --- the answer, its cost and its recording ---
   uint32_t continuations = 0;  // further requests for the rest of an answer that was cut off
-  Price price;                 // of the model; zero where none is given
+  Price price;                 // of the model; zero if not given
   bool price_known = false;
-  std::optional<double> max_cost;  // US dollars; of a run's ranks, this one's equal share
-  uint32_t ranks = 1;              // that share it
+  std::optional<double> max_cost;  // US dollars; this rank's equal share of the run's limit
+  uint32_t ranks = 1;              // the ranks that share the limit
   Mode mode = Mode::kLive;
   std::string recording;  // to replay from, or to cache in; empty: not given
   bool record = true;     // keep exchanges in the run's own recording
 
-  ClientOptions client;  // the key is in it
+  ClientOptions client;  // holds the key
 };
 
 // Reads a variable of the environment; null where it is not set.
@@ -54,12 +54,12 @@ using Environment = std::function<const char*(const std::string& name)>;
 // JSON Schema, draft 7.
 std::string_view OptionsSchema();
 
-// `ranks`: of the run, each with a coder of its own.
-// Throws KGRPO_ERROR_INVALID or KGRPO_ERROR_NOT_FOUND with every mistake, a line each; none of the messages repeats
-// what may be a key.
+// `ranks`: the number of the run's ranks, each with its own coder. Throws KGRPO_ERROR_INVALID with every mistake, one a
+// line; no message repeats a value that may be a key.
 CoderOptions ReadOptions(std::string_view json, const Environment& environment, uint32_t ranks = 1);
 
-// A warning about a price so low that it must be for fewer tokens than a million. Empty: nothing.
+// A warning about a price that is zero while there is a max_cost, or so low that it must be for fewer tokens than a
+// million. Empty: no warning.
 std::string PriceWarning(const CoderOptions& options);
 
 }  // namespace kgrpo::coder_gpt4o

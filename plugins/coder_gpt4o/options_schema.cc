@@ -1,5 +1,5 @@
-// The schema of options.h. No `pattern` stands where a key might be written by mistake: messages of the schema repeat
-// what they found.
+// The schema of options.h. No option in which a key might be written by mistake has a `pattern`, because the schema's
+// messages repeat the value.
 #include "coder_gpt4o/options.h"
 
 namespace kgrpo::coder_gpt4o {

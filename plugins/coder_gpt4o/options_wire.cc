@@ -12,8 +12,8 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// from_json of the options that are read as they stand; those that null or another option may decide are not among
-// them.
+// from_json of the options that are read unchanged. Options that may be null, or depend on another option, are read
+// below.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClientOptions, base_url, api_key_header, max_concurrency, requests_per_minute,
                                    tokens_per_minute, stream, stream_usage, connect_timeout_seconds,
                                    idle_timeout_seconds, total_timeout_seconds, max_answer_bytes, max_attempts,
@@ -39,7 +39,8 @@ std::string WithoutBlanksAtTheEnd(std::string text) {
   return text;
 }
 
-// Why that is no key, though the variable holds it: what comes along when a key is copied. Empty: it may be one.
+// The reason why the variable's value is no key, such as quotes or a header's name copied with it. Empty: it may be
+// one.
 std::string ObjectionToKey(const std::string& variable, std::string_view value) {
   const auto has = [&](auto which) { return std::any_of(value.begin(), value.end(), which); };
   const std::string alone = "; set it to the key alone";
@@ -71,7 +72,7 @@ void ReadKey(const Json& json, const Environment& environment, CoderOptions& opt
                  "one that stood in a file should be revoked");
     return;
   }
-  if (options.mode == Mode::kReplay) return;  // nobody is asked
+  if (options.mode == Mode::kReplay) return;  // no service is used
   const char* key = environment(variable);
   const std::string value = WithoutBlanksAtTheEnd(key == nullptr ? "" : key);
   if (value.empty()) {
@@ -168,7 +169,7 @@ void ReadWire(const Json& json, const Environment& environment, CoderOptions& op
   if (const Json& response = json.at("response_timeout_seconds"); !response.is_null()) {
     client.response_timeout_seconds = response.get<double>();
   } else if (IsReasoningModel(options.model)) {
-    client.response_timeout_seconds = client.total_timeout_seconds;  // silent while they think
+    client.response_timeout_seconds = client.total_timeout_seconds;  // they send nothing while reasoning
   }
 }
 

@@ -1,4 +1,4 @@
-// The part of options.h for the key and the connection. Used by options.cc.
+// Reads the options of the key and the connection: a part of options.h. Used by options.cc.
 #ifndef KGRPO_CODER_GPT4O_OPTIONS_WIRE_H
 #define KGRPO_CODER_GPT4O_OPTIONS_WIRE_H
 
@@ -10,7 +10,7 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// Collects mistakes in the options, a line each, in the form that the host expects: "options.seed: expected an
+// Collects mistakes in the options, one a line, in the form that the host expects: "options.seed: expected an
 // integer".
 class OptionMistakes {
  public:
@@ -24,13 +24,13 @@ class OptionMistakes {
 // An option's text; `otherwise` where it is null or absent.
 std::string TextOr(const nlohmann::json& json, const char* key, const std::string& otherwise);
 
-// One that thinks before it answers.
+// True if the model reasons before it answers, judged by its name.
 bool IsReasoningModel(const std::string& model);
 
-// Finds keys that stand in any of the options.
+// Adds a mistake for each option that holds a key.
 void RefuseKeys(const nlohmann::json& json, const Environment& environment, OptionMistakes& mistakes);
 
-// Reads into options.client; `model` and `mode` are there already.
+// Reads into options.client. `model` and `mode` must be set already.
 void ReadWire(const nlohmann::json& json, const Environment& environment, CoderOptions& options,
               OptionMistakes& mistakes);
 

@@ -1,4 +1,4 @@
-// The plugin coder_gpt4o: kgrpo.coder/1 over the coder of coder.h and the client of completion_client.h.
+// The plugin coder_gpt4o: implements kgrpo.coder/1 by the coder of coder.h and the client of completion_client.h.
 #include <kgrpo/coder.h>
 #include <kgrpo/sdk/collective.h>
 #include <kgrpo/sdk/plugin.h>
@@ -30,7 +30,7 @@ namespace coder_gpt4o = kgrpo::coder_gpt4o;
 
 struct kgrpo_coder {
   std::optional<coder_gpt4o::Coder> coder;
-  // Goes first, since its thread calls the coder. Absent in mode replay.
+  // Declared last so that it is destroyed first: its thread calls the coder. Null in mode replay.
   std::unique_ptr<coder_gpt4o::CompletionClient> client;
 };
 
@@ -43,7 +43,7 @@ kgrpo_str OptionsSchema() {
   return Str(coder_gpt4o::OptionsSchema());
 }
 
-// Opens a recording that the options name, which must be one.
+// Opens the recording that the options name, read-only; throws if it is none.
 std::shared_ptr<Recording> OpenNamed(const std::string& named) {
   try {
     return std::make_shared<Recording>(coder_gpt4o::RecordingFile(named), Recording::Access::kReplay);
@@ -64,8 +64,8 @@ void CheckCache(const std::string& named) {
   }
 }
 
-// A run that goes on with fewer ranks leaves the recordings of the others behind: rank N's is the concern of rank N
-// modulo their number. `own`: this rank's artifacts/coder or artifacts/rank-N/coder.
+// Opens the recordings of former ranks, if the run was resumed with fewer ranks. Rank N's recording is opened by rank N
+// modulo the present number of ranks. `own`: this rank's artifacts/coder or artifacts/rank-N/coder.
 std::vector<std::shared_ptr<Recording>> OpenFormer(const std::filesystem::path& own, const kgrpo::Collective& ranks) {
   namespace fs = std::filesystem;
   const fs::path artifacts = ranks.rank() == 0 ? own.parent_path() : own.parent_path().parent_path();
@@ -148,7 +148,7 @@ kgrpo_error* Create(const kgrpo_host* raw_host, kgrpo_str options_text, kgrpo_co
           "mode cache gives the same question one answer, so that temperature makes no difference between samples: "
           "write seed: sample for one of each its own");
     std::string address = std::move(options.client.base_url);
-    options.client = {};  // the key stays in the client alone
+    options.client = {};  // only the client keeps the key
     options.client.base_url = std::move(address);
     coder_gpt4o::Recordings recordings = RecordingsOf(host, ranks, options);
     self->coder.emplace(

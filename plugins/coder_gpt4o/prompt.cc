@@ -38,7 +38,7 @@ const Variable& Variables() {
   return kRoot;
 }
 
-// Backticks enough that none of the texts closes a block of them.
+// A fence with more backticks than any run of them in the texts, so that no text closes the block.
 std::string Fence(std::initializer_list<std::string_view> texts) {
   size_t longest = 2;
   for (const std::string_view text : texts) {

@@ -19,29 +19,29 @@ namespace kgrpo::coder_gpt4o {
 extern const char* const kDefaultSystem;
 extern const char* const kDefaultUser;
 
-// Every mistake of a template, as "line:column: message"; empty when it is fine.
+// All mistakes in a template, as "line:column: message"; empty if there are none.
 std::vector<std::string> CheckPrompt(const std::string& text);
 
-// The text cut to `bytes` at the end of a line or at least of a character, with a word that it was; control characters
-// other than line breaks and tabs become blanks.
+// The text cut to at most `bytes`, at the end of a line if possible, otherwise of a character, and a note if it was
+// cut. Control characters other than line breaks and tabs become blanks.
 std::string Shortened(std::string_view text, size_t bytes);
 
-// Every line behind "> ": data, whatever it says.
+// The text with "> " before every line, which marks it as data in the prompt.
 std::string Quoted(std::string_view text);
 
 // Any thread.
 class CoderPrompt {
  public:
-  // Checked templates; an empty system template sends no system message. `diagnosis_bytes`: of what was found about the
-  // current kernel, at most. `names`: what metrics are called.
+  // The templates must have passed CheckPrompt; an empty system template sends no system message. `diagnosis_bytes`:
+  // the longest diagnosis of the current kernel. `names`: the metrics' names, which must outlive this object.
   CoderPrompt(const std::string& system, const std::string& user, size_t diagnosis_bytes, const MetricRegistry& names);
   ~CoderPrompt();
 
-  // A list of {"role", "content"}.
+  // The messages of a request, a list of {"role", "content"}.
   nlohmann::json Messages(const kgrpo_coder_request& request) const;
 
-  // The same without what was measured of the current kernel: its time, the diagnosis, metrics and evidence. These
-  // differ a little whenever the kernel is measured, in a resumed run for one; the rest does not.
+  // The same without the measurements of the current kernel: time, diagnosis, metrics and evidence. These differ
+  // between measurements, for example in a resumed run; the rest does not.
   nlohmann::json UnmeasuredMessages(const kgrpo_coder_request& request) const;
 
  private:

@@ -10,7 +10,8 @@
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-// Locks of open files, not of processes: two coders of one process have one each. Returns whether it could be done.
+// Sets or removes a lock on one byte. Returns false on failure, with errno set. Open file description locks belong to
+// the open file and not to the process, so two coders of one process exclude each other.
 bool SetLock(int file, int64_t place, short type) {
   struct flock lock {};
   lock.l_type = type;
@@ -31,7 +32,7 @@ QuestionLock::~QuestionLock() {
 }
 
 QuestionLocks::QuestionLocks(const std::filesystem::path& cache) {
-  // The same file for every name that the cache has by links, as its database has one journal.
+  // Symbolic links are resolved, so that all names of the cache share one lock file.
   std::error_code error;
   std::filesystem::path file = std::filesystem::weakly_canonical(cache, error);
   if (error) file = cache;
@@ -44,7 +45,7 @@ QuestionLocks::~QuestionLocks() {
 }
 
 std::unique_ptr<QuestionLock> QuestionLocks::TryLock(const std::string& question) const {
-  constexpr size_t kDigits = 15;  // 60 bits: what a file's length can be, and no two questions meet
+  constexpr size_t kDigits = 15;  // 60 bits: fits a file offset, and questions practically never collide
   const auto place = static_cast<int64_t>(std::stoull(Sha256(question).substr(0, kDigits), nullptr, 16));
   if (file_ >= 0 && SetLock(file_, place, F_WRLCK)) return std::make_unique<QuestionLock>(file_, place);
   const bool held = file_ >= 0 && (errno == EAGAIN || errno == EACCES);

@@ -1,5 +1,5 @@
 // Locks for processes that share a cache: while one asks a question, the others wait for its answer instead of paying
-// for the same. The operating system releases the locks of a process that ends, however it ends. Used by coder.cc.
+// for it too. The operating system releases the locks of a process that ends, however it ends. Used by coder.cc.
 #ifndef KGRPO_CODER_GPT4O_QUESTION_LOCKS_H
 #define KGRPO_CODER_GPT4O_QUESTION_LOCKS_H
 
@@ -10,7 +10,7 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// The right to ask one question, until this goes.
+// The exclusive right to ask one question, until this object is destroyed.
 class QuestionLock {
  public:
   QuestionLock(int file, int64_t place) : file_(file), place_(place) {}
@@ -23,16 +23,18 @@ class QuestionLock {
   int64_t place_;
 };
 
-// A file beside the cache, of which each question is one byte that may be locked. It stays empty. Any thread.
+// A lock file beside the cache. Each question is one byte of it that can be locked; the file stays empty. [any thread]
 class QuestionLocks {
  public:
-  // `cache`: its file. Where none can be made beside it, or the file system knows no locks, whoever wants to may ask.
+  // `cache`: the cache's file. If no lock file can be created beside it, or the file system has no locks, TryLock
+  // always succeeds.
   explicit QuestionLocks(const std::filesystem::path& cache);
   ~QuestionLocks();
   QuestionLocks(const QuestionLocks&) = delete;
   QuestionLocks& operator=(const QuestionLocks&) = delete;
 
-  // Null: somebody else asks it. A lock outlives neither this object, nor is it asked for again by who has it.
+  // Locks a question. Returns null if another open lock file holds the lock. The lock must not outlive this object. The
+  // holder must not lock the same question again: that would succeed.
   std::unique_ptr<QuestionLock> TryLock(const std::string& question) const;
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::milliseconds kImpatience(10);  // after a failure
+constexpr std::chrono::milliseconds kImpatience(10);  // the wait for the database after a failed change
 
 double UnixNow() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -43,7 +43,7 @@ RecordedCompletion Read(const Statement& row) {
   return recorded;
 }
 
-// `paid` may be missing where the file is only read, and matters to none of its readers.
+// A read-only file may be too old for the column `paid`, which a replay does not use.
 std::string Columns(Recording::Access access) {
   return std::string(
              "SELECT answered, text, refusal, finish_reason, model, prompt_tokens, completion_tokens, usage_known, "
@@ -87,7 +87,7 @@ Recording::Recording(const fs::path& file, Access access, std::chrono::milliseco
     else
       RequireTables(*database_, file);
     if (access == Access::kReadWrite) {
-      // A process that is killed loses nothing; only a machine that stops may lose the last exchanges.
+      // NORMAL loses nothing if the process is killed. Only a crash of the machine may lose the last exchanges.
       UseWriteAheadLog(*database_, patience);
       database_->Execute("PRAGMA synchronous = NORMAL");
     }
@@ -103,19 +103,19 @@ Recording::Recording(const fs::path& file, Access access, std::chrono::milliseco
 }
 
 Recording::~Recording() {
-  // A recording that nobody writes to is one plain file, which can be copied and read from anywhere.
+  // Removes the write-ahead log: a closed recording is a single file, which can be copied and read on read-only media.
   if (access_ == Access::kReadWrite)
     sqlite3_exec(database_->raw(), "PRAGMA journal_mode = DELETE", nullptr, nullptr, nullptr);
 }
 
 std::optional<RecordedCompletion> Recording::Find(const RecordedRequest& request, Match match) {
-  // A replay stands for whichever service it was; else what one has said is no other one's word.
+  // A replay accepts the answers of any service; otherwise only those of the request's own service count.
   const bool of_service = match != Match::kContent;
   const std::string same_service = of_service ? " AND service = ?" : "";
   const std::string columns = Columns(access_) + same_service;
   const std::lock_guard lock(mutex_);
   {
-    // The newest: what was answered after it had failed counts.
+    // An answer is preferred to a failure, then the newest.
     Statement same(*database_, columns + " AND sample = ? ORDER BY answered DESC, id DESC");
     same << request.digest;
     if (of_service) same << request.service;
@@ -225,7 +225,7 @@ void Recording::Add(const RecordedRequest& request, const RecordedCompletion& ex
       (add << completion.prompt_tokens << completion.completion_tokens << exchange.cost << exchange.lost_cost).Run();
       if (!completion.last_loss.empty()) AddLost(completion.last_loss, completion.lost_attempts);
     }
-    if (paid && exchange.reservation != 0)  // what is known now takes the place of what was put aside
+    if (paid && exchange.reservation != 0)  // the actual cost replaces the reservation
       (Statement(*database_, "DELETE FROM in_flight WHERE id = ?") << exchange.reservation).Run();
   });
 }

@@ -1,5 +1,5 @@
-// Exchanges with a service, kept in an SQLite file: the exact request and the answer. The modes replay and cache answer
-// the same questions from it without the service, and a resumed run reuses the answers that it has paid for.
+// Stores exchanges with a service in an SQLite file: the exact request and the answer. The modes replay and cache
+// answer equal requests from it without the service, and a resumed run reuses the answers that it has paid for.
 // docs/coder_gpt4o.md describes the tables. Used by coder.cc.
 #ifndef KGRPO_CODER_GPT4O_RECORDING_H
 #define KGRPO_CODER_GPT4O_RECORDING_H
@@ -19,47 +19,48 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// A request is known by what stays the same when it is made again, and by the sample of the run that it was made for:
-// the host's seed of the request. What is posted holds measurements too, which differ whenever they are taken.
+// Requests are matched by their identity, and by the sample: the host's seed of the request. The posted body does not
+// serve for this, because it also holds measurements, which differ each time.
 struct RecordedRequest {
-  std::string body;      // that is posted
-  std::string identity;  // a JSON object like it, without measurements
+  std::string body;      // the posted JSON object
+  std::string identity;  // a similar JSON object without measurements
   std::string digest;    // SHA-256 of the identity
   uint64_t sample = 0;
-  std::string service = {};  // who would be asked: host and path, without a query
+  std::string service = {};  // the service's URL, without a query
 };
 RecordedRequest MakeRecordedRequest(std::string body, std::string identity, uint64_t sample);
 
 struct RecordedCompletion {
   Completion completion;    // kAnswered or kFailed
-  double cost = 0;          // as it was when it was paid
-  double lost_cost = 0;     // of it: for attempts that gave no answer
-  bool paid = true;         // by the run in whose recording it stands, not taken from a cache
-  int64_t reservation = 0;  // that is over with it; 0: none was written down
+  double cost = 0;          // US dollars, as it was when it was paid
+  double lost_cost = 0;     // the part for attempts that gave no answer
+  bool paid = true;         // paid by the run that owns the recording, not taken from a cache
+  int64_t reservation = 0;  // the reservation that this replaces; 0: none
 };
 
-// Calls that a process had in flight when it was killed, and the most that they can have cost: US dollars.
+// Calls that a process had in flight when it was killed, and the most that they can have cost, in US dollars.
 struct LeftInFlight {
   uint64_t calls = 0;
   double cost = 0;
 };
 
-// Which of several recorded answers to the same content is wanted.
+// Selects among several recorded answers to the same content.
 enum class Match {
-  kSample,    // that to the same sample, if the request's service answered it
-  kAnswered,  // that to the same sample, else another one by the sample's number, of those that the
-              // request's service answered
-  kContent,   // that to the same sample, be it a failure; else as kAnswered, else a failure
+  kSample,    // the answer to the same sample, by the request's service
+  kAnswered,  // as kSample; else another answer by the request's service, chosen by the sample modulo their
+              // number
+  kContent,   // the answer or failure of the same sample, by any service; else another answer, else another failure,
+              // chosen as for kAnswered
 };
 
-// Any thread.
+// All functions may be called from any thread.
 class Recording {
  public:
   enum class Access { kReplay, kReadWrite };
 
-  // Throws KGRPO_ERROR_NOT_FOUND for a file to replay that is not there, KGRPO_ERROR_INVALID for one that is no
-  // recording.
-  // `patience`: for how long another process may hold the file.
+  // Throws KGRPO_ERROR_NOT_FOUND if a file to replay does not exist, KGRPO_ERROR_INVALID if it is no recording,
+  // KGRPO_ERROR_UNSUPPORTED if its tables are of another version, and KGRPO_ERROR_UNAVAILABLE if it cannot be used.
+  // `patience`: how long to wait for another process that locks the file.
   Recording(const std::filesystem::path& file, Access access,
             std::chrono::milliseconds patience = std::chrono::seconds(10));
   ~Recording();
@@ -68,48 +69,48 @@ class Recording {
 
   std::optional<RecordedCompletion> Find(const RecordedRequest& request, Match match);
 
-  // Writes down, before a request is sent, what it can cost at most: should this process be killed meanwhile, the next
-  // one finds it. Returns the reservation's number. Of a run's own recording, which one process at a time writes to.
+  // Records the highest possible cost of a request before it is sent, so that a later process finds it if this one is
+  // killed. Returns the reservation's number. Only for a run's own recording, which one process at a time writes to.
   int64_t Reserve(const RecordedRequest& request, double cost);
-  // The request can cost so much now.
+  // Sets a reservation to a new highest cost.
   void Raise(int64_t reservation, double cost);
-  // It was not sent, or has cost nothing.
+  // Removes the reservation of a request that was not sent or has cost nothing.
   void Release(int64_t reservation);
-  // Adds the reservations that are there to what was spent, to what was lost of that, and to LostAttempts. Call before
-  // the first Reserve.
+  // Turns the reservations left by a killed process into spending, lost cost and LostAttempts. Call before the first
+  // Reserve.
   LeftInFlight BookLeftInFlight();
 
-  // Keeps the exchange, with `keep`, and adds it to what was spent, with `paid`. Once a change of the file failed, it
-  // is not waited for any more until one succeeds: the answers of a run that ends must not take its patience each.
+  // Stores the exchange if `keep`, and adds it to the spending if `paid`. After a failed change of the file, later
+  // changes wait at most 10 ms until one succeeds: otherwise each remaining answer of an ending run would wait for
+  // `patience`.
   void Add(const RecordedRequest& request, const RecordedCompletion& exchange, bool keep, bool paid);
 
-  // The sum of all costs added by Add, in this process and before: US dollars.
+  // The recorded spending of this process and earlier ones, in US dollars.
   double Spent();
-  double LostCost();  // of that: for attempts that gave no answer
-  // Why attempts that were paid for gave no answer, and how many.
+  double LostCost();  // the part for attempts that gave no answer
+  // The number of attempts that were paid for but gave no answer, by reason.
   std::map<std::string, size_t> LostAttempts();
   uint64_t Exchanges();
 
-  // In which words and keys the recorded request that is nearest differs from this one, measurements aside; for a
-  // person.
+  // Describes how the nearest recorded request differs from this one, without measurements. For messages.
   std::string Difference(const RecordedRequest& request);
 
   const std::filesystem::path& file() const { return file_; }
 
  private:
-  // Runs it within a transaction. Under the mutex.
+  // Runs `change` within a transaction. Call with mutex_ held.
   void Change(const std::function<void()>& change);
-  void AddLost(const std::string& why, uint64_t attempts);  // within one
+  void AddLost(const std::string& why, uint64_t attempts);  // within Change
 
   std::filesystem::path file_;
   Access access_;
   std::chrono::milliseconds patience_;
   std::mutex mutex_;
-  bool failed_ = false;  // guarded: the last change
+  bool failed_ = false;  // the last change failed; guarded by mutex_
   std::unique_ptr<Database> database_;
 };
 
-// The file that a user names by `recording`: itself, or within a run's folder its coder's.
+// The recording's file for the option `recording`: the named file, or the coder's file within a named run folder.
 std::filesystem::path RecordingFile(const std::filesystem::path& named);
 
 inline constexpr const char* kRecordingName = "exchanges.sqlite";

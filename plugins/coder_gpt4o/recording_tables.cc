@@ -29,7 +29,7 @@ CREATE TABLE spending(
 INSERT INTO spending VALUES(1, 0, 0, 0, 0);
 )sql";
 
-// Of every recording that is written, also of those from before them.
+// Tables added later. They are created in every recording that is opened for writing, older ones included.
 constexpr const char* kAddedTables = R"sql(
 CREATE TABLE IF NOT EXISTS in_flight(
   id INTEGER PRIMARY KEY, digest TEXT NOT NULL, sample TEXT NOT NULL, cost REAL NOT NULL,
@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS in_flight(
 CREATE TABLE IF NOT EXISTS lost_attempts(why TEXT PRIMARY KEY, attempts INTEGER NOT NULL) STRICT;
 )sql";
 
-constexpr std::chrono::milliseconds kLockLook(10);  // how often a file that is held is looked at
+constexpr std::chrono::milliseconds kLockLook(10);  // polling interval for a locked file
 
 }  // namespace
 
@@ -79,7 +79,7 @@ void PrepareTables(Database& database, const fs::path& file, std::chrono::millis
   if (is_new) {
     UseWriteAheadLog(database, patience);
     Transaction transaction(database);
-    // Another process may have been as quick.
+    // Another process may have created the tables meanwhile.
     if (NumberOf(database, "PRAGMA application_id") == 0) {
       database.Execute(kTables);
       database.Execute(("PRAGMA application_id = " + std::to_string(kApplicationId)).c_str());
@@ -88,7 +88,7 @@ void PrepareTables(Database& database, const fs::path& file, std::chrono::millis
     transaction.Commit();
   }
   RequireTables(database, file);
-  Transaction transaction(database);  // recordings from before these columns; two processes may meet here
+  Transaction transaction(database);  // adds columns to older recordings; two processes may do this at once
   const auto lacks = [&](const std::string& table, const std::string& column) {
     const std::string sql = "SELECT count(*) = 0 FROM pragma_table_info('" + table + "') WHERE name = '" + column + "'";
     return NumberOf(database, sql.c_str()) != 0;
@@ -106,7 +106,7 @@ bool LooksLikeADatabase(const fs::path& file) {
   constexpr std::string_view kBeginning = "SQLite format 3";
   std::ifstream stream(file, std::ios::binary);
   std::string beginning(kBeginning.size(), '\0');
-  if (!stream) return true;  // cannot be read: that is what to say
+  if (!stream) return true;  // unreadable, which is a different error
   stream.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
   return stream.gcount() == 0 || beginning == kBeginning;
 }

@@ -11,14 +11,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The URL's part between the scheme and the path, with the user and port if any.
+// The part of the URL between scheme and path, including user and port.
 std::string_view Authority(std::string_view url) {
   const size_t scheme = url.find("://");
   if (scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
   return url.substr(0, url.find_first_of("/?#"));
 }
 
-// A key is text: numbers, as the ids of tokens, are none.
+// True if the value holds a text. Numbers, such as token ids, are no keys.
 bool HoldsText(const Json& value) {
   if (value.is_string()) return true;
   return value.is_structured() && std::any_of(value.begin(), value.end(), HoldsText);
@@ -49,7 +49,7 @@ bool HoldsKey(std::string_view text, std::string_view key) {
   if (key.size() >= kShortestKey && text.find(key) != std::string_view::npos) return true;
   constexpr std::string_view kPrefix = "sk-";
   for (size_t at = text.find(kPrefix); at != std::string_view::npos; at = text.find(kPrefix, at + 1)) {
-    if (at > 0 && IsKeyCharacter(text[at - 1])) continue;  // the end of a word: task-
+    if (at > 0 && IsKeyCharacter(text[at - 1])) continue;  // within a word, such as task-
     const std::string_view rest = text.substr(at + kPrefix.size());
     const auto end = std::find_if_not(rest.begin(), rest.end(), IsKeyCharacter);
     if (static_cast<size_t>(end - rest.begin()) >= kAfterPrefix) return true;
@@ -86,7 +86,7 @@ bool NamesSecret(std::string_view name) {
   constexpr std::array<std::string_view, 8> kParts = {"authorization", "key",    "token",      "secret",
                                                       "password",      "cookie", "credential", "signature"};
   if (lower.starts_with("max_") || lower.ends_with("_tokens") || lower == "prompt_cache_key") return false;
-  // As a word of its own: an author is none.
+  // "auth" counts as a whole word only, so that "author" is no secret.
   for (size_t at = lower.find("auth"); at != std::string::npos; at = lower.find("auth", at + 4)) {
     const auto is_letter = [&](size_t i) { return i < lower.size() && lower[i] >= 'a' && lower[i] <= 'z'; };
     if ((at == 0 || !is_letter(at - 1)) && !is_letter(at + 4)) return true;
@@ -121,13 +121,13 @@ bool HasUser(std::string_view url) {
 }
 
 bool IsReadableOnTheWay(std::string_view url) {
-  // Whatever else begins otherwise, curl takes some of it for http: "http:/host", say.
+  // Everything else may be http: curl also accepts "http:/host", for example.
   if (Lower(url.substr(0, 8)) == "https://") return false;
   std::string_view host = Authority(url);
   if (const size_t at = host.rfind('@'); at != std::string_view::npos) host.remove_prefix(at + 1);
   host = host.substr(0, host.find(':', host.starts_with('[') ? host.find(']') : 0));
   const bool is_url = url.size() > std::string_view("http://").size() && host.find(' ') == std::string_view::npos;
-  return is_url && !IsLoopback(host);  // who is to open one that is none says so
+  return is_url && !IsLoopback(host);  // an invalid URL is reported elsewhere
 }
 
 }  // namespace kgrpo::coder_gpt4o

@@ -20,7 +20,7 @@ bool IsWord(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-// Walks over source and gives what stands there without its comments.
+// Scans source text and removes its comments.
 class Reader {
  public:
   explicit Reader(std::string_view source) : source_(source) {}
@@ -30,7 +30,7 @@ class Reader {
     size_t begin = 0, end = 0;
   };
 
-  // Literals whole, or without what is between their quotes; a comment becomes a blank.
+  // The source with each comment replaced by a blank. `empty_literals`: literals keep their quotes only.
   std::string WithoutComments(bool empty_literals, std::vector<Span>* literals = nullptr) {
     std::string code;
     code.reserve(source_.size());
@@ -60,7 +60,7 @@ class Reader {
   }
 
  private:
-  // One past the literal that begins here; a line that ends first ends it.
+  // The end of the literal that begins here: after its closing quote, or at the end of the line.
   size_t EndOfLiteral(char quote) const {
     size_t end = at_ + 1;
     while (end < source_.size() && source_[end] != quote && source_[end] != '\n') end += source_[end] == '\\' ? 2 : 1;
@@ -70,7 +70,7 @@ class Reader {
 
   bool Ahead(std::string_view text) const { return source_.substr(at_, text.size()) == text; }
 
-  // A backslash at the end of the line carries the comment on to the next.
+  // A backslash at the end of the line continues the comment on the next.
   size_t EndOfLineComment() const {
     size_t end = source_.find('\n', at_);
     while (end != std::string_view::npos && source_[end - 1] == '\\') end = source_.find('\n', end + 1);
@@ -91,7 +91,7 @@ class Reader {
     return prefix == "R" || prefix == "u8R" || prefix == "uR" || prefix == "UR" || prefix == "LR";
   }
 
-  // Of a delimiter longer than C++ allows nothing is searched: that would take its length for each character behind it.
+  // A delimiter longer than C++ allows is not searched for: the search would cost its length per character.
   size_t EndOfRaw() const {
     constexpr size_t kLongestDelimiter = 16;
     const std::string_view delimiter = source_.substr(at_ + 1, kLongestDelimiter + 1);
@@ -112,14 +112,14 @@ size_t SkipSpace(std::string_view text, size_t at) {
   return at;
 }
 
-// One past a backslash that carries the line on to the next; 0 where none stands here.
+// The end of a line continuation (backslash and line end) at `at`; 0 if there is none.
 size_t EndOfContinuation(std::string_view text, size_t at) {
   if (text[at] != '\\') return 0;
   const std::string_view rest = text.substr(at + 1);
   return rest.starts_with("\n") ? at + 2 : rest.starts_with("\r\n") ? at + 3 : 0;
 }
 
-// Whether the two characters, side by side, would be read as one word or operator.
+// True if the two characters would join into one word or operator without a blank between them.
 bool WouldJoin(char a, char b) {
   constexpr std::string_view kQuotes = "\"'";
   const auto is_word = [&](char c) { return IsWord(c) || kQuotes.find(c) != std::string_view::npos; };
@@ -130,7 +130,7 @@ bool WouldJoin(char a, char b) {
   return std::any_of(std::begin(kPairs), std::end(kPairs), [&](std::string_view p) { return p[0] == a && p[1] == b; });
 }
 
-// Of each "(", one past the ")" that closes it; 0 where none does, and of every other character.
+// For each "(" the position after its closing ")"; 0 if it is not closed, and for every other character.
 std::vector<size_t> ParenthesesEnds(std::string_view text) {
   std::vector<size_t> ends(text.size(), 0), open;
   for (size_t at = 0; at < text.size(); ++at) {
@@ -184,8 +184,8 @@ bool IsBalanced(std::string_view source) {
   return open.empty();
 }
 
-// Blanks stay where two words or operators would become one without them; line ends, and all blanks, where the
-// preprocessor minds them; literals as they are.
+// Keeps a blank where two words or operators would join without it. Line ends and blanks stay in preprocessor
+// directives. Literals are unchanged.
 std::string Essence(std::string_view source) {
   std::vector<Reader::Span> literals;
   const std::string code = Reader(source).WithoutComments(/*empty_literals=*/false, &literals);

@@ -1,5 +1,5 @@
-// Facts about CUDA source without a compiler: whether it defines a function, whether it is cut off, whether it
-// is the same kernel as another one. Used by answer.cc, which picks the kernel out of an answer.
+// Answers questions about CUDA source without a compiler: does it define a function, is it cut off, is it the same
+// kernel as another one? Used by answer.cc, which picks the kernel out of an answer.
 #ifndef KGRPO_CODER_GPT4O_SOURCE_TEXT_H
 #define KGRPO_CODER_GPT4O_SOURCE_TEXT_H
 
@@ -8,7 +8,8 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// The name in a C declaration: "launch" of `extern "C" void launch(const float* x, int n)`. Empty where there is none.
+// The function's name in a C declaration: "launch" for `extern "C" void launch(const float* x, int n)`. Empty if there
+// is none.
 std::string FunctionName(std::string_view signature);
 
 // True if the source has a body for the function: its name, arguments in parentheses, "{". Comments and literals do not

@@ -1,12 +1,12 @@
-// coder_offline_apply: what the offline coder makes of a kernel, from the command line.
+// coder_offline_apply: runs the offline coder on a kernel, from the command line.
 //
 //   coder_offline_apply kernel.cu "tile in shared memory 32" "pad shared memory"   # applied one after the other
 //   coder_offline_apply kernel.cu                                                  # written again from its schedule
 //   coder_offline_apply --suggestions
-//   coder_offline_apply --reachable DIR kernel.cu     # every kernel that suggestions lead to, a file each, in DIR
+//   coder_offline_apply --reachable DIR kernel.cu     # every reachable kernel as a file in DIR
 //
-// The kernel goes to standard output, what was done to standard error. Exit codes: 0 done, 1 not applicable or unclear,
-// 2 bad usage or a file that can't be read.
+// The kernel goes to standard output, the summary to standard error. Exit codes: 0 done, 1 not applicable or unclear,
+// 2 bad usage, a file that can't be read, or an index that can't be written.
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -41,7 +41,8 @@ std::string ScheduleLine(const std::string& source) {
   return source.substr(at, source.find('\n', at) - at);
 }
 
-// Writes every kernel that some sequence of suggestions leads to from `start`, breadth first, and an index of them.
+// Writes every kernel that some sequence of suggestions reaches from `start`, breadth first, and index.txt with the
+// schedule of each. Returns the exit code.
 int WriteReachable(const std::filesystem::path& folder, const std::string& start) {
   std::string why;
   const std::string first = Rewrite(start, &why);

@@ -21,7 +21,7 @@ const Rule* RuleFor(const Skeleton& skeleton, Technique technique) {
   return nullptr;
 }
 
-// Why the schedule is not one that the skeleton writes; empty when it is.
+// The reason why the skeleton does not support the schedule; empty if it does.
 std::string WhyNotSchedule(const Skeleton& skeleton, const Schedule& schedule) {
   const std::vector<std::string> starting = skeleton.starting_options();
   for (const auto& [option, value] : schedule.options) {
@@ -39,7 +39,7 @@ std::string WhyNotSchedule(const Skeleton& skeleton, const Schedule& schedule) {
   return "";
 }
 
-// The allowed value nearest to the one asked for, the smaller of two equally near.
+// The allowed value nearest to `asked`; the smaller of two equally near.
 int Nearest(const std::vector<int>& values, int asked) {
   return *std::min_element(values.begin(), values.end(),
                            [&](int a, int b) { return std::abs(a - asked) < std::abs(b - asked); });
@@ -73,7 +73,7 @@ std::string Write(const Read& read) {
   return text + "\n" + ProblemText(read.program) + "\n" + read.skeleton->Kernels(read.program);
 }
 
-// Applies one technique to the program's schedule. Returns the summary of what was done, or nothing with the reason.
+// Applies one technique to the program's schedule. Returns the summary, or nullopt and sets *reason.
 std::optional<std::string> Apply(const Ask& ask, Read* read, std::string* reason) {
   const Rule* rule = RuleFor(*read->skeleton, ask.technique);
   if (rule == nullptr) {
@@ -120,7 +120,8 @@ Answer Implement(std::string_view source, std::string_view suggestion) {
   std::optional<Read> read = ReadSource(source, &why);
   if (!read) return {Status::kNotApplicable, "", "", "not applicable: this coder can't read the kernel: " + why};
 
-  // A technique that needs another one is tried again after it, so the order of the words does not matter.
+  // Techniques are retried until none applies any more, because one may need another: the order of the words does not
+  // matter.
   std::stable_sort(asks.begin(), asks.end(), [](const Ask& a, const Ask& b) { return a.technique < b.technique; });
   std::vector<std::string> done;
   std::vector<std::string> reasons(asks.size());

@@ -16,18 +16,18 @@ enum class Status {
 struct Answer {
   Status status;
   std::string source;   // the new kernel; empty unless kOk
-  std::string summary;  // what was done: "shared-memory tiling, tile 32"; and in brackets what was left out of several
-                        // techniques, with the reason; empty unless kOk
+  std::string summary;  // the applied techniques: "shared-memory tiling, tile 32"; then, in parentheses, those that did
+                        // not apply, with the reasons; empty unless kOk
   std::string message;  // why nothing was done; empty when kOk
 };
 
-// Applies `suggestion` to `source`. With several techniques those that apply are applied, in an order of their own that
-// does not depend on the text, and the summary names the others; the answer is kNotApplicable when none does. A source
-// without a schedule line is an ordinary kernel: techniques apply that need only its tokens (plain/).
+// Applies `suggestion` to `source`. If it names several techniques, those that are applicable are applied, in an order
+// that does not depend on the text; the summary names the others. The answer is kNotApplicable if none is applicable. A
+// source without a schedule line is an ordinary kernel, for which only the techniques of plain/ exist.
 Answer Implement(std::string_view source, std::string_view suggestion);
 
-// Writes `source` again from its own schedule. What Implement answers, and every shipped reference.cu, is a fixed
-// point. Empty, with the reason in *why, when the source is not understood.
+// Writes `source` again from its own schedule. The kernels that Implement writes and every shipped reference.cu come
+// back unchanged. Returns an empty text and sets *why if the source is not understood.
 std::string Rewrite(std::string_view source, std::string* why);
 
 }  // namespace kgrpo::coder_offline

@@ -1,4 +1,4 @@
-// The words by which people ask for techniques. Used by techniques.cc, which finds them in a text.
+// The phrases that name techniques in a suggestion. Used by techniques.cc, which finds them in a text.
 #ifndef KGRPO_PLUGINS_CODER_OFFLINE_PHRASES_H_
 #define KGRPO_PLUGINS_CODER_OFFLINE_PHRASES_H_
 
@@ -14,7 +14,7 @@ namespace kgrpo::coder_offline {
 struct Phrase {
   std::string_view words;
   Technique technique;
-  int value = 0;  // what the phrase itself says, such as 4 in "float4"
+  int value = 0;  // a value in the phrase itself, such as 4 in "float4"
 };
 
 // A longer match wins over a shorter one that starts at the same word, so "register tiling" is not "tiling".

@@ -1,4 +1,5 @@
-// The plugin coder_offline: kgrpo.coder/1 over the offline coder of coder.h. Answers at once, on the caller's thread.
+// The plugin coder_offline: implements kgrpo.coder/1 by the offline coder of coder.h. Answers at once, on the caller's
+// thread.
 #include <kgrpo/coder.h>
 #include <kgrpo/sdk/plugin.h>
 
@@ -8,7 +9,7 @@
 #include "coder_offline/coder.h"
 #include "coder_offline/techniques.h"
 
-// Nothing is kept between requests: what was applied before stands in the kernel itself.
+// No state is kept between requests: the kernel's schedule line holds the techniques applied before.
 struct kgrpo_coder {};
 
 namespace {

@@ -83,7 +83,7 @@ bool ParseLayout(const std::string& text, std::map<std::string, std::vector<std:
   return true;
 }
 
-// The text of the parenthesis that opens at `open`, without it; nothing when it does not close.
+// The text inside the parentheses that open at `open`; nullopt if they are not closed.
 std::optional<std::string_view> Parenthesis(std::string_view text, size_t open) {
   const size_t close = text.find(')', open);
   if (close == std::string_view::npos) return std::nullopt;

@@ -7,8 +7,8 @@
 //   // kernels: how the work is laid out, in words.
 //   <the kernels and the launch function, written by a skeleton from the schedule>
 //
-// The schedule line is the whole state: no other memory links one round to the next, and the name of the problem plays
-// no part, so a user's kernel written in this style works as the shipped ones do.
+// The schedule line is the whole state: nothing else is kept from one round to the next. The problem's name does not
+// matter, so a user's kernel in this style works like the shipped ones.
 #ifndef KGRPO_PLUGINS_CODER_OFFLINE_PROGRAM_H_
 #define KGRPO_PLUGINS_CODER_OFFLINE_PROGRAM_H_
 
@@ -20,10 +20,10 @@
 
 namespace kgrpo::coder_offline {
 
-// Which skeleton writes the kernels, and the options set so far. A flag has the value 1 and is written without it.
+// The skeleton that writes the kernels, and the options set so far. A flag has the value 1 and is written without it.
 struct Schedule {
   std::string skeleton;
-  std::map<std::string, int> options;  // ordered, so that the same set of options is always the same line
+  std::map<std::string, int> options;  // ordered, so that equal options give equal lines
 
   bool Has(const std::string& option) const { return options.count(option) != 0; }
   int Get(const std::string& option, int otherwise) const;
@@ -47,7 +47,7 @@ struct Function {
 };
 
 struct Program {
-  std::string heading;  // the comment lines before the schedule, the layout line among them
+  std::string heading;  // the comment lines before the schedule, including the layout line
   Schedule schedule;
   std::string problem;                                     // the problem's own part, ends with a newline
   std::vector<Parameter> parameters;                       // of extern "C" void launch(...)
@@ -64,10 +64,10 @@ struct Program {
 // True if the source has a `// schedule:` line; without one it is an ordinary kernel (plain/).
 bool HasSchedule(std::string_view source);
 
-// Reads a source. On failure returns nothing and says in *why what is missing.
+// Reads a source. On failure returns nullopt and sets *why to what is missing.
 std::optional<Program> ParseProgram(std::string_view source, std::string* why);
 
-// Reads "int rows, const float* x" into its parameters; false where it is not of that simple form.
+// Reads a list such as "int rows, const float* x". Returns false if it is not of this simple form.
 bool ParseParameters(std::string_view text, std::vector<Parameter>* parameters);
 
 }  // namespace kgrpo::coder_offline

@@ -17,10 +17,11 @@ namespace kgrpo::coder_offline {
 struct Rule {
   Technique technique;
   std::string option;       // the schedule's option that it sets
-  std::vector<int> values;  // what the option may be, ascending; empty: a flag
-  int preferred;            // taken when the suggestion names no value; 1 for a flag
+  std::vector<int> values;  // the option's permitted values, ascending; empty: a flag
+  int preferred;            // the value if the suggestion names none; 1 for a flag
   std::string done;         // the summary; @value@ stands for the value
-  // Why it can't be applied to this program now; empty when it can. Null: always applicable.
+  // Returns the reason why the technique can't be applied to this program now; empty if it can. Null: always
+  // applicable.
   std::function<std::string(const Program&)> why_not;
 };
 
@@ -33,17 +34,17 @@ class Skeleton {
   virtual std::vector<std::string> starting_options() const { return {}; }
   // The missing parts of a source of this kind ("a function load(...)"); empty if none.
   virtual std::string Missing(const Program& program) const = 0;
-  // Why a technique that has no rule does nothing here.
+  // The reason why a technique without a rule does nothing for this kind of kernel.
   virtual std::string WhyNever(Technique technique) const = 0;
   // The text from "// kernels:" to the end of the file.
   virtual std::string Kernels(const Program& program) const = 0;
 };
 
-// Every kind there is, in a fixed order.
+// All kinds, in a fixed order.
 const std::vector<const Skeleton*>& AllSkeletons();
 const Skeleton* FindSkeleton(std::string_view name);  // null when there is none
 
-// ---- what the skeletons share in writing text ----
+// ---- text helpers shared by the skeletons ----
 
 // "const float* __restrict__ x, float* out, int n".
 std::string ParameterList(const std::vector<Parameter>& parameters, bool restrict);
@@ -63,13 +64,13 @@ std::string UnrollPragma(const Schedule& schedule);
 std::string MissingNames(const Program& program, const std::vector<std::string>& functions,
                          const std::vector<std::string>& parameters);
 
-// Rules that read the same for every kind.
+// Rules that are the same for every kind.
 Rule RestrictRule();
 Rule BlockRule();
 Rule UnrollRule(const std::string& what);
 Rule FastRule();  // applies where the problem's own part calls functions that have an approximate form
 
-// The problem's own part as the schedule wants it: with "fast", functions replaced by their approximate forms.
+// The problem's own part; if the schedule has "fast", with functions replaced by their approximate forms.
 std::string ProblemText(const Program& program);
 
 }  // namespace kgrpo::coder_offline

@@ -1,12 +1,12 @@
-// coder_offline_sweep: what each technique is worth on each problem, judged and timed by an evaluator (evaluator_sim).
+// coder_offline_sweep: measures what each technique gains on each problem, by an evaluator (evaluator_sim).
 //
 //   coder_offline_sweep [--problems DIR] [--evaluator NAME] [--threads N] [--cap 8] [--no-references] [name ...]
 //
-// For each problem: the speedup (or verdict) of each suggestion on the starting kernel, and the greedy sequence of
-// four. Then what simple ways to choose are worth, in mean reward a round, on the training and on the held-out
-// problems: suggestions drawn uniformly, the single best one always, the best fixed sequence of four (built greedily on
-// the training problems), and greedily the best for each problem. The evaluator keeps its evaluations, so that a second
-// run takes seconds. Exit codes: 0 every kernel is correct or documented as honestly bad, 1 some are not, 2 bad usage.
+// Prints for each problem the speedup (or verdict) of each suggestion on the starting kernel, and the greedy sequence
+// of four. Then prints the mean reward a round of simple strategies, on the training and on the held-out problems:
+// random suggestions, always the single best one, the best fixed sequence of four (by coordinate ascent on the training
+// problems), and the greedy choice for each problem. The evaluator caches its evaluations, so that a second run takes
+// seconds. Exit codes: 0 every kernel is correct or uses a technique documented as bad, 1 some do not, 2 bad usage.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -41,8 +41,7 @@ using kgrpo::coder_offline::Suggestions;
 constexpr int kRounds = 4;
 constexpr double kNotCompiled = -1.0, kWrong = -0.5, kCorrect = 0.3, kNotApplicable = 0.0;  // reward_speedup's defaults
 
-// The techniques that docs/coder_offline.md calls bad for some kernels: what fails after one of these was to be
-// expected.
+// True for techniques that docs/coder_offline.md calls bad for some kernels: a failure with one of them is expected.
 bool HonestlyBad(const std::string& schedule) {
   for (const char* option :
        {" half", " one_pass", " tile=64", " register=8", " block=1024", " block=512", " fast", " tile"}) {
@@ -90,7 +89,7 @@ class Sweep {
     return subject;
   }
 
-  // Judges what is not yet judged, `threads_` at a time.
+  // Evaluates the sources that are not evaluated yet, `threads_` at a time.
   void Judge(Subject& subject, const std::vector<std::string>& sources) {
     std::vector<std::string> missing;
     for (const std::string& source : sources) {
@@ -120,7 +119,7 @@ class Sweep {
     }
   }
 
-  // The kernels that each suggestion leads to from `source`; empty where it does not apply.
+  // The kernel that each suggestion gives for `source`; empty if it does not apply.
   static std::vector<std::string> Steps(const std::string& source) {
     std::vector<std::string> steps;
     for (const std::string& suggestion : Suggestions()) steps.push_back(Implement(source, suggestion).source);
@@ -134,8 +133,8 @@ class Sweep {
     return evaluation.correct ? kCorrect + std::min(cap_, subject.Speedup(evaluation)) : kWrong;
   }
 
-  // The reward of each round when `choose(round, source)` gives the suggestion's index. A failed kernel is not worked
-  // on: the next round starts from the one before.
+  // The mean reward of a round if `choose(round, source)` gives the suggestion's index. After a failed kernel the next
+  // round starts from the kernel before it.
   template <typename Choose>
   double Episode(Subject& subject, Choose choose) {
     std::string source = subject.reference;
@@ -149,7 +148,7 @@ class Sweep {
     return total / kRounds;
   }
 
-  // The best next step from `source` among all suggestions.
+  // The index of the suggestion with the highest reward for `source`.
   size_t Best(Subject& subject, const std::string& source) {
     const std::vector<std::string> steps = Steps(source);
     std::vector<std::string> sources;

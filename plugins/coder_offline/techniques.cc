@@ -13,20 +13,20 @@ constexpr std::string_view kSmallWords[] = {"a",    "an",    "the",  "of", "in",
                                             "at",   "each",  "this", "is", "that", "size", "width", "factor"};
 constexpr std::string_view kRejections[] = {"no",    "not",     "don",  "dont", "without", "avoid",
                                             "never", "instead", "drop", "undo", "skip"};
-constexpr int kRejectionReach = 2;  // "do not ever tile": how many words before a technique may reject it
+constexpr int kRejectionReach = 2;  // a rejection counts this many words before a technique: "do not ever tile"
 constexpr int kLargestParameter = 4096;
 
 struct Word {
   std::string text;
   int clause;
-  int number = 0;  // when the word is one
+  int number = 0;  // the word's value, if it is a number
 };
 
 bool IsOneOf(std::string_view word, const auto& list) {
   return std::find(std::begin(list), std::end(list), word) != std::end(list);
 }
 
-// Words in lower case, numbers apart from letters after an x ("16x16" is 16 16), with the clause each stands in.
+// Splits a text into lower-case words and their clauses. An x between numbers separates them: "16x16" is 16 16.
 std::vector<Word> Words(std::string_view text) {
   std::vector<Word> words;
   int clause = 0;
@@ -62,8 +62,8 @@ bool Matches(std::string_view pattern, std::string_view word) {
   return word.substr(0, pattern.size()) == pattern;
 }
 
-// How many of `words` from `at` the phrase covers; 0 when it does not match there. Small words and numbers
-// that the phrase does not itself name are passed over inside a match: "a block of 512 threads".
+// The number of words from `at` that the phrase covers; 0 if it does not match there. Small words and numbers that the
+// phrase does not name are skipped inside a match: "a block of 512 threads".
 size_t Covers(std::string_view phrase, const std::vector<Word>& words, size_t at) {
   const size_t start = at;
   bool first = true;
@@ -90,8 +90,8 @@ struct Found {
   bool rejected = false;
 };
 
-// The number that belongs to what was found: the first one after it in its clause and before the next technique, else
-// the last one before it in its clause and after the previous technique.
+// The number that belongs to a found technique: the first one after it in its clause and before the next technique,
+// else the last one before it in its clause and after the previous technique; 0 if there is none.
 int NumberFor(const std::vector<Word>& words, const std::vector<Found>& found, size_t index) {
   const size_t clause_of = found[index].begin;
   const size_t next = index + 1 < found.size() ? found[index + 1].begin : words.size();

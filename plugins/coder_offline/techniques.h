@@ -1,4 +1,4 @@
-// The techniques that the offline coder knows, and how a free text is read as some of them.
+// The techniques that the offline coder knows, and the parser that finds them in a free text.
 #ifndef KGRPO_PLUGINS_CODER_OFFLINE_TECHNIQUES_H_
 #define KGRPO_PLUGINS_CODER_OFFLINE_TECHNIQUES_H_
 
@@ -15,10 +15,10 @@ enum class Technique {
   kUnroll,        // unroll the inner loop
   kGridStride,    // a fixed grid that strides over the data
   kCoalesce,      // neighbouring threads touch neighbouring addresses
-  kFuse,          // several kernels into one
+  kFuse,          // several kernels become one
   kShuffle,       // exchange within a warp by shuffles
-  kCooperate,     // a block works on what one thread did
-  kOnePass,       // several sweeps over the data into one
+  kCooperate,     // a block does the work of one thread
+  kOnePass,       // several sweeps over the data become one
   kRestrict,      // const __restrict__ pointers, the read-only path
   kBlock,         // threads a block
   kHoist,         // take repeated work out of the loop
@@ -40,12 +40,11 @@ struct Ask {
   bool operator==(const Ask&) const = default;
 };
 
-// The technique in a few plain words, as the summary and the messages say it: "shared-memory tiling".
+// The technique's name in summaries and messages: "shared-memory tiling".
 std::string_view NameOf(Technique technique);
 
-// Reads a text of at most `kLongestSuggestion` bytes (what is beyond is ignored): every technique it names, in the
-// order of the text, each once. A technique that the text rejects ("without unrolling", "do not tile") is left out.
-// Empty when no technique is named.
+// The techniques named by a text, in its order, each once. A technique that the text rejects ("without unrolling", "do
+// not tile") is left out. Only the first `kLongestSuggestion` bytes are read. Empty if no technique is named.
 std::vector<Ask> Understand(std::string_view text);
 constexpr size_t kLongestSuggestion = 4096;
 

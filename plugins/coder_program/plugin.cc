@@ -1,4 +1,4 @@
-// coder_program as kgrpo.coder/1: a program in any language writes kernels.
+// The plugin coder_program: implements kgrpo.coder/1 by a program in any language that writes kernels.
 #include <kgrpo/coder.h>
 #include <kgrpo/sdk/plugin.h>
 
@@ -34,7 +34,7 @@ void Destroy(kgrpo_coder* self) {
   delete self;
 }
 
-// A program that fails at a request costs that request, as a service that does not answer does; what it says is kept.
+// Reads the program's answer. A failure of the program fails this request only, and its message is kept.
 CoderAnswer Read(const nlohmann::json& result, const std::exception_ptr& error, const std::string& current) {
   CoderAnswer read;
   read.attempts = 1;

@@ -29,7 +29,7 @@ class Symbols:
         if self._monomials is None:
             names = sorted(self.values)
             self._monomials = []
-            # Of a network's many symbols there would be too many products of three.
+            # With many symbols, as in a network, there would be too many products of three.
             for degree in (1, 2, 3) if len(names) <= MANY_SYMBOLS else (1, 2):
                 for chosen in itertools.combinations_with_replacement(names, degree):
                     product = [1] * self.count
@@ -114,7 +114,7 @@ def _quotient(chosen, product, numbers):
     """(cost, text, symbols) of (product + b)/c + d, rounded down; or None."""
     for c in (2, 3, 4, 5, 6, 8):
         for d in (0, 1):
-            first = c * (numbers[0] - d) - product[0]  # what the first size allows: first to first + c - 1
+            first = c * (numbers[0] - d) - product[0]  # the first size restricts b to first .. first + c - 1
             for b in range(max(-12, first), min(12, first + c - 1) + 1):
                 if all((p + b) // c + d == n and p + b >= 0 for p, n in zip(product, numbers)):
                     inner = "*".join(chosen) + (_plus(b) if b else "")

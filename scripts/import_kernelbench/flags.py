@@ -10,9 +10,9 @@ import torch
 
 from traced import Traced
 
-TOLERANCES = {"fp32": 1e-4, "fp16": 1e-2, "bf16": 1e-2}  # KernelBench's, absolute and relative alike
-COST = 4e9  # of one run, as sizes.Outcome counts it: a second or two
-SECONDS = 15.0  # for all runs of a problem
+TOLERANCES = {"fp32": 1e-4, "fp16": 1e-2, "bf16": 1e-2}  # KernelBench's, both absolute and relative
+COST = 4e9  # limit for one run, as sizes.Outcome counts it: a second or two
+SECONDS = 15.0  # limit for all runs of a problem
 ZEROS, CONSTANT = "zeros pass KernelBench's tolerance", "a constant passes KernelBench's tolerance"
 
 
@@ -61,9 +61,9 @@ def flags_of(source, shrinker, small, outputs, precision):
                 output = Traced(source, values).run()
             if output.is_floating_point() and bool(torch.isfinite(output).all()):
                 near.append(set(trivial(output, tolerance)))
-        except Exception:  # this size is not to be had: no room, or the problem's own code does not take it
+        except Exception:  # this size does not work: too little memory, or the problem's own code refuses it
             continue
-    # A dimension may be small in a way that empties a problem, as a group of one channel does: not all are.
+    # A small dimension may make a problem trivial at one size, as a group of one channel does. A flag needs all sizes.
     if near:
         found |= set.intersection(*near)
     return [flag for flag in (CONSTANT, ZEROS) if flag in found]

@@ -16,7 +16,7 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-LINE_EVERY = 10  # problems, where progress goes to a file
+LINE_EVERY = 10  # problems per progress line, if progress goes to a file
 sys.path.insert(0, HERE)
 
 
@@ -142,7 +142,7 @@ class Job:
         """Ends the child and what it started."""
         try:
             os.killpg(self.pid, signal.SIGKILL)
-        except ProcessLookupError:  # it has no session of its own yet
+        except ProcessLookupError:  # the child has not started its session yet
             os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
 
@@ -196,7 +196,7 @@ def run_all(problems, options, out, jobs):
     try:
         rows = run_jobs(list(problems), running, options, out, jobs)
     finally:
-        for job in running:  # they have sessions of their own: Ctrl-C reaches none of them
+        for job in running:  # the children have their own sessions, so Ctrl-C does not reach them
             job.kill()
     return sorted(rows, key=lambda row: (row["level"], row["number"]))
 
@@ -280,7 +280,7 @@ def main():
         numbers = {int(number) for number in arguments.only.split(",")}
         problems = [problem for problem in problems if problem[1] in numbers]
     import_torch()
-    import one_problem  # noqa: F401  before the forks, so that each child has it
+    import one_problem  # noqa: F401  imported before the forks, so that no child loads it again
     warm_up()
     print_licence(arguments.path)
     os.makedirs(os.path.join(arguments.out, ".import"), exist_ok=True)

@@ -166,7 +166,7 @@ extern "C" void launch(@parameters@, int rows, int cols) {
 _KERNELS = {"rows": _ROWS, "reduction": _REDUCTION, "softmax": _SOFTMAX, "scan": _SCAN}
 _TITLES = {"rows": "a number for each row", "reduction": "one number of all elements", "softmax": "softmax of each row",
            "scan": "prefix results of each row"}
-# Names that the style's kernels give to things of their own.
+# Names that the kernels of this style use themselves.
 _TAKEN = set("""rows cols row col n i lane total value maximum sum left carry before start offset thread threads chunk end
 needed blocks joined block_totals load identity combine finish a b""".split())
 
@@ -243,7 +243,7 @@ def _finished(maps, result):
     for _, written, operands, expression, flat in maps:
         if not flat or any(o is None or o.buffer is not previous for o in operands):
             return None
-        # format leaves the innermost {0} to be filled in later.
+        # format keeps the innermost {0}, which is filled in later.
         value, previous = expression.format(*[f"({value})"] * len(operands)), written.buffer
     return value if previous.role == "output" else None
 

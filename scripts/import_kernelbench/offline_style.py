@@ -6,7 +6,7 @@ import re
 
 import offline_rows
 
-# A pass over the elements for each stage.
+# The kernel of one stage: a pass over the elements.
 _STAGE = """\
 __global__ void {name}_kernel({parameters}, int n) {{
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -39,7 +39,7 @@ extern "C" void launch(const float* {a}, const float* {b}, float* {out}, int m, 
 }}
 """
 
-LARGEST = 2**31 - 2**16  # elements: these kernels count in int
+LARGEST = 2**31 - 2**16  # elements: these kernels have int indices
 
 
 def styled(reference):
@@ -118,7 +118,7 @@ def _matmul(reference):
     else:
         return None
     if any(p["distribution"] == "torchscript" for p in reference.importer.parameters[:2]):
-        return None  # its tapes have the names
+        return None  # the tapes refer to parameters by name
     text = _MATMUL.format(title=reference.importer.title, a="a", b="b", out=result.buffer.name, b_layout=layout,
                           b_index=index)
     return (text, {"m": result.dims[0], "n": result.dims[1], "k": a.dims[1]},

@@ -30,9 +30,9 @@ KEYWORDS = set("""auto bool break case catch char class const continue default d
 for goto if inline int long mutable namespace new operator out private public register return short signed sizeof static
 struct switch template this throw try typedef union unsigned using void volatile while launch""".split())
 KERNEL_NAMES = set("""I i j k c x y z w row sum total largest mean value group count place best running squares distance
-variance""".split())  # what reference.py's kernels call their own
-MANY_WEIGHTS = 32  # more than so many of one dtype become a list: an array of pointers in the signature
-TAPE_BYTES = 1 << 20  # of one file: problems are text and small files
+variance""".split())  # variables of reference.py's kernels
+MANY_WEIGHTS = 32  # more weights of one dtype become a list: an array of pointers in the signature
+TAPE_BYTES = 1 << 20  # limit of one file: problems consist of text and small files
 
 
 def identifier(name, taken, reserved=frozenset()):
@@ -77,7 +77,7 @@ class Importer:
             if size is None and shrinker.original is not None and shrinker.original.cost < 1e11:
                 size = (self.source.original(), shrinker.original)
             if size is None:
-                # Whatever is wrong shows where it is computed.
+                # An error of the problem appears when this size is computed.
                 size = (self._batch_of(2), None)
             found.append(size[0])
         self.sizes = found
@@ -100,7 +100,7 @@ class Importer:
             try:
                 self.at_original = Traced(self.source, self.source.original(), "meta")
                 self.original_output = self.at_original.run()
-            except Exception:  # shapes at the original size are unknown then
+            except Exception:  # without the meta device the shapes at the original size are unknown
                 self.at_original = None
         if self.at_original is None and self.options["sizes"] == "original":
             raise Refused("its shapes at the original size are not known: it does not run on PyTorch's meta device")
@@ -158,7 +158,7 @@ class Importer:
                 self.oracle_dtype = "float64" if attempt == torch.float64 else "float32"
                 break
             except Degenerate:
-                raise  # rounding errors are equal in float32, and no output
+                raise  # a float32 oracle would agree, but on rounding errors only
             except Refused:
                 if attempt == torch.float32:
                     raise
@@ -211,7 +211,7 @@ class Importer:
                 if not torch.allclose(got.to(expected.dtype), expected, rtol=tolerance, atol=tolerance):
                     return False
             function.save(file)
-        except Exception:  # the problem's own code at a size that is not its own: an assertion of it, no room, ...
+        except Exception:  # the problem's own code fails at this size: an assertion, too little memory, ...
             if os.path.exists(file):
                 os.remove(file)
             return False
@@ -328,7 +328,7 @@ class Importer:
         os.makedirs(os.path.join(folder, "inputs"), exist_ok=True)
         for name, traced in zip(NAMES, self.traced):
             if name == "timing" and self.options["sizes"] == "original":
-                # The meta device holds no values, which a tensor of a fixed shape may be made from.
+                # The meta device has no values, but a tensor of fixed shape may be computed from values.
                 same = tensors_of(self.at_original)[i].shape == tensors_of(self.traced[0])[i].shape
                 traced = self.traced[0] if same else self.at_original
             calls = traced.input_calls if kind == "input" else traced.init_calls
@@ -461,7 +461,7 @@ class Importer:
                           for value in (p[key] if isinstance(p[key], list) else [p[key]]))
         words = set(re.findall(r"[A-Za-z_]\w*", shapes + " " + accumulations + " " + (kernels.symbols if source else "")))
         self.used = words & set(self.symbols.values)
-        if not self.used:  # a size binds something
+        if not self.used:  # problem.yaml needs at least one symbol
             self.symbols.values["one"] = (1,) * (len(NAMES) + 1)
             self.used = {"one"}
         named = named or {name: name for name in sorted(self.used)}
@@ -526,7 +526,7 @@ def import_problem(level, number, file, text, options, out):
         row.update(status="refused", reason=str(error))
     except MemoryError:
         row.update(status="refused", reason="it needs more memory than the import may take")
-    except Exception as error:  # what the problem's own code raises
+    except Exception as error:  # raised by the problem's own code
         if options.get("debug"):
             raise
         row.update(status="refused", reason=first_line(error))

@@ -590,7 +590,7 @@ def _window(ref, average):
             raise Missing("pooling with ceil_mode")
     else:
         dilation = each(ref.argument(4, "dilation", [1]))
-        beyond = ref.argument(5, "ceil_mode", False)  # the last window may reach over the end
+        beyond = ref.argument(5, "ceil_mode", False)  # the last window may extend beyond the end
     names = names_or_zero(result.dims, index_names(result.rank))
     body = threads_over(result.numel()) + split_index("i", result.dims, index_names(result.rank))
     body.append("float total = 0.0f;" if average else "float largest = -INFINITY;")
@@ -774,7 +774,7 @@ KERNELS = {
     "nll_loss_forward": nll_loss, "smooth_l1_loss": smooth_l1, "huber_loss": smooth_l1, "mse_loss": mse,
 }
 del KERNELS["scalar_tensor"]
-# The forms that write into their first argument compute the same.
+# The in-place forms have the same kernels.
 for _name in ("relu", "leaky_relu", "sigmoid", "tanh", "hardtanh", "clamp", "clamp_min", "clamp_max", "elu", "gelu", "silu",
               "mish", "hardswish", "hardsigmoid", "add", "sub", "mul", "div", "exp", "sqrt", "pow", "masked_fill",
               "triu", "tril", "neg", "abs", "cumsum"):

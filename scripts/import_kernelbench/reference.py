@@ -132,10 +132,10 @@ class Reference:
     """`importer`: one_problem.Importer, whose sizes are traced and whose parameters have names."""
 
     def __init__(self, importer):
-        import operators  # here, since it imports this module
+        import operators  # imported here because it imports this module
         self.importer, self.all_symbols = importer, importer.symbols
         self.kernels, self.kernel_names, self.steps = {}, {}, []
-        self.maps, self.products, self.joinings = [], [], []  # what offline_style.py looks at
+        self.maps, self.products, self.joinings = [], [], []  # read by offline_style.py
         traced = importer.traced
         names = [call.name for call in traced[0].calls]
         if any([call.name for call in other.calls] != names for other in traced[1:]):
@@ -148,7 +148,7 @@ class Reference:
         if original is not None and [call.name for call in original.calls] == names:
             self.columns.append(original)
         self.buffers = {}  # by the storage at the first size
-        self._numbers = {}  # constants of forward's own, by the call that takes them
+        self._numbers = {}  # constants made by forward, by the call that uses them
         self.symbols = ""
         self._add_parameters()
         unknown = sorted({call.operator for call in work} - set(operators.KERNELS))
@@ -244,7 +244,7 @@ class Reference:
     def _pass_on(self, call):
         """A view's buffer is its input's; an empty tensor gets one when it is written."""
 
-    # ---- what operators.py asks for -----------------------------------------------------------------------------
+    # ---- interface for operators.py -----------------------------------------------------------------------------
 
     def express(self, numbers):
         return self.all_symbols.express(numbers)
@@ -314,7 +314,7 @@ class Reference:
         numbers = [view.stride[d] if view.shape[d] != 1 else 0 for view in tensor.columns]
         if all(n == 0 for n in numbers):
             return "0"
-        for i, view in enumerate(tensor.columns):  # of a dimension of 1 any stride will do
+        for i, view in enumerate(tensor.columns):  # a dimension of 1 may have any stride
             if view.shape[d] == 1:
                 numbers[i] = view.stride[d]
         for shape, dims in self._shapes_near(tensor):
@@ -370,7 +370,7 @@ class Reference:
         text = "\n".join("  " + line if line else "" for line in body)
         text = re.sub(r"\bI\b", index, text)
         used = sorted(s for s in self.all_symbols.values if re.search(rf"\b{re.escape(s)}\b", text))
-        # The same operator on other tensors is the same kernel: pointers are named by their places.
+        # Pointers are named by their position, so that the same operator on other tensors gives the same kernel.
         places = {}
         for kind, chosen in (("in", [b for b in buffers if id(b) not in written]),
                              ("out", [b for b in buffers if id(b) in written])):

@@ -30,7 +30,7 @@ def run_on(source, values, device):
         inputs = module.get_inputs()
         with FlopCounterMode(display=False) as flops, Recorder() as recorder:
             out = model(*inputs)
-    # Batch normalisation asks for an empty tensor of its own.
+    # `empty` is allowed: batch normalisation creates an empty tensor.
     if any(view.numel() == 0 for call in recorder.calls if call.operator != "empty" for view in views(call.results)):
         raise ValueError("a result without elements")
     parameters = tuple(p.dim() for p in model.parameters())
@@ -71,7 +71,7 @@ class Shrinker:
         self.original = None
         try:
             self.original = run_on(source, source.original(), "meta")
-        except Exception:  # whatever the problem's own code raises where tensors hold no values
+        except Exception:  # the problem's own code may fail in any way if tensors have no values
             self.device = "cpu"
 
     def works(self, values):

@@ -8,7 +8,7 @@ import operator
 import sys
 import types
 
-KEPT = 8  # numbers up to this are kernel sizes, strides, groups: they belong to the operation, not to its size
+KEPT = 8  # numbers up to this are kernel sizes, strides or groups and are not changed
 
 _OPERATORS = {ast.Mult: operator.mul, ast.Add: operator.add, ast.Sub: operator.sub, ast.FloorDiv: operator.floordiv}
 

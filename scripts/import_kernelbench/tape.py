@@ -10,7 +10,7 @@ import torch
 
 from record import View, views
 
-# Calls after which a tensor holds the same values in the same order.
+# Calls whose result holds its input's values in the same order.
 _SAME_VALUES = {"detach", "alias", "view", "_unsafe_view", "lift_fresh", "clone", "_to_copy", "unsqueeze", "squeeze",
                 "expand", "set_", "requires_grad_", "_reshape_alias", "contiguous"}
 _EMPTY = {"empty", "empty_like", "new_empty", "empty_strided"}
@@ -46,7 +46,7 @@ def _drawn_by(call):
 
 def distributions(calls, tensors):
     """Of each tensor (kind, settings...), or None where only a tape gives its values."""
-    filled = {}  # storage -> what its last whole fill drew; None: computed
+    filled = {}  # storage -> the distribution of its last whole fill; None: computed
     for call in calls:
         results = views(call.results)
         if not results:
@@ -60,7 +60,7 @@ def distributions(calls, tensors):
             filled[target.storage] = None
         elif call.operator in _SAME_VALUES and views(call.args):
             source = views(call.args)[0]
-            # A cast, or rows repeated, is another distribution.
+            # A cast or repeated rows change the distribution.
             same = source.numel() == target.numel() and source.dtype == target.dtype
             filled[target.storage] = filled.get(source.storage) if same else None
         else:
@@ -75,7 +75,7 @@ def _key(view):
 
 def _text(value, names):
     if isinstance(value, View):
-        if _key(value) not in names and value.shape == ():  # torch.tensor(0) makes its value beside the dispatcher
+        if _key(value) not in names and value.shape == ():  # torch.tensor(0) bypasses the dispatcher
             return f"torch.tensor({value.tensor.item()!r}, dtype={value.dtype})"
         return names[_key(value)]
     if isinstance(value, (list, tuple)):

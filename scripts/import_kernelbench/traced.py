@@ -77,7 +77,7 @@ class Traced:
 
     def run(self):
         """forward's output, recorded in self.calls."""
-        # As plain operators: attention as products and softmax, recurrent layers as their steps.
+        # Recorded as plain operators: attention becomes products and softmax, recurrent layers become their steps.
         with torch.device(self.device), torch.no_grad(), sdpa_kernel(SDPBackend.MATH), \
                 torch.backends.mkldnn.flags(enabled=False), Recorder() as recorder:
             out = self.model(*self.inputs)

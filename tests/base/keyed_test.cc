@@ -1,4 +1,4 @@
-// The keyed random numbers: Philox against its authors' known answers, and what the rest of the host relies on.
+// The keyed random numbers: Philox against its authors' known answers, and the properties that the host relies on.
 #include "base/keyed.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Which rank a process is, by the variables that launchers set.
+// A process's rank, from the variables that launchers set.
 #include "base/launch.h"
 
 #include <gmock/gmock.h>

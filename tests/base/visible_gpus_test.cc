@@ -1,4 +1,4 @@
-// Which GPUs a process may use.
+// The GPUs that a process may use.
 #include "base/visible_gpus.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A run that trains a LoRA adapter: what its folder holds, that resume ends with the same bits, and `merge`.
+// A run that trains a LoRA adapter: its folder's content, a resume that ends with the same bits, and `merge`.
 #include "commands.h"
 
 #include <gmock/gmock.h>

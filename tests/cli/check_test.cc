@@ -1,4 +1,4 @@
-// The command check: what it finds of a file, of its parts and of the folder that a run would use.
+// The command check: its findings on a file, the file's parts and the folder that a run would use.
 #include "commands.h"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# configs/cluster.sbatch in a job whose two nodes are this machine: stopped before its time is over it leaves a checkpoint
-# and asks for another turn, and then goes on to the end. Called by ctest: cluster_test.sh HOST SOURCE
+# Runs configs/cluster.sbatch in a job whose two nodes are this machine. Stopped before its time limit, the job leaves a
+# checkpoint and requeues itself; then it runs to the end. Called by ctest: cluster_test.sh HOST SOURCE
 # shellcheck disable=SC1091,SC2154 # scratch_run.sh sets host, source, scratch and model
 set -euo pipefail
 . "$(dirname "$0")/scratch_run.sh"

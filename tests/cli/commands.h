@@ -1,5 +1,5 @@
-// A folder with two problems and a pipeline, in which commands are run: the real binary, with the small plugin of
-// tests/fixtures/plugins in every part. Used by the tests of this folder, a file for each kind of command.
+// A folder with two problems and a pipeline, and the real binary run in it, with the small plugin of
+// tests/fixtures/plugins in every part. Used by the tests of this folder, which has a file for each kind of command.
 #ifndef KGRPO_TESTS_CLI_COMMANDS_H
 #define KGRPO_TESTS_CLI_COMMANDS_H
 
@@ -17,7 +17,7 @@
 
 namespace kgrpo {
 
-// Runs commands in a folder of its own with two problems and a pipeline.
+// Runs commands in a new folder with two problems and a pipeline.
 class CliTest : public testing::Test {
  protected:
   CliTest() {
@@ -35,7 +35,7 @@ class CliTest : public testing::Test {
 
   void Write(const std::string& file, const std::string& text) { test::Write(directory_.path() / file, text); }
 
-  // `arguments` go through a shell.
+  // `arguments` are interpreted by a shell.
   test::Result Run(const std::string& arguments, const std::string& input = "") {
     return test::RunHost(directory_.path(), arguments, input);
   }

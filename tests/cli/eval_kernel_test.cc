@@ -1,5 +1,5 @@
-// `eval --kernel`: how thoroughly a kernel is judged, of which inputs, by which problem, and what is shown. The fakes
-// tell what they were asked; the rest is with evaluator_sim.
+// `eval --kernel`: its options for thoroughness, inputs and the problem, and its output. Some tests use fakes that
+// report their requests, the others evaluator_sim.
 #include "commands.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// The example plugins are built as their authors would: copied elsewhere, with nothing of this tree but what
-// the package kgrpo-dev holds; then the host uses them.
+// Builds the example plugins as their authors would: copied elsewhere, with only the package kgrpo-dev. Then the host
+// uses them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

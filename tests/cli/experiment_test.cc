@@ -1,4 +1,4 @@
-// A file of several runs, end to end: run, stopped and gone on with, compared.
+// A file of several runs, end to end: run, stop, resume and compare.
 #include "commands.h"
 #include "store/database.h"
 

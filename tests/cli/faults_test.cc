@@ -1,5 +1,4 @@
-// A run whose reward crashes, calls exit(), scores nan or never returns: what a person at a terminal reads, and the
-// exit code.
+// A run whose reward crashes, calls exit(), scores nan or never returns: the messages at a terminal, and the exit code.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

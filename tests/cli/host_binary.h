@@ -1,4 +1,4 @@
-// build/bin/kgrpo-host as a person would start it: in a folder, through a shell. Used by the tests of this folder.
+// Runs build/bin/kgrpo-host in a folder through a shell, as a user would. Used by the tests of this folder.
 #ifndef KGRPO_TESTS_CLI_HOST_BINARY_H
 #define KGRPO_TESTS_CLI_HOST_BINARY_H
 
@@ -14,7 +14,7 @@
 namespace kgrpo::test {
 
 struct Result {
-  int code = 0;  // the exit code; 128 + the signal's number for a process that died of one
+  int code = 0;  // the exit code; 128 + the signal's number if a signal ended the process
   std::string out, err;
 };
 
@@ -28,7 +28,7 @@ inline void Write(const std::filesystem::path& file, const std::string& text) {
   std::ofstream(file, std::ios::binary) << text;
 }
 
-// Every file and folder below, with what is in it. Empty where there is no such folder.
+// Every file and folder below a folder, with its content. Empty if the folder does not exist.
 inline std::map<std::string, std::string> Tree(const std::filesystem::path& folder) {
   std::map<std::string, std::string> tree;
   if (!std::filesystem::exists(folder)) return tree;
@@ -39,8 +39,8 @@ inline std::map<std::string, std::string> Tree(const std::filesystem::path& fold
   return tree;
 }
 
-// Runs it with `directory` as working directory, where caches and what it prints go too, and the plugin of
-// tests/fixtures/plugins beside those of the build.
+// Runs kgrpo-host in `directory`, which also holds its caches and its output, with the plugin of tests/fixtures/plugins
+// beside those of the build.
 inline Result RunHost(const std::filesystem::path& directory, const std::string& arguments,
                       const std::string& input = "") {
   Write(directory / "stdin", input);

@@ -18,15 +18,16 @@
 
 namespace kgrpo::test {
 
-// The quickstart's model where scripts/setup has made it; else a smaller one, which learns too little to be correct.
+// The quickstart's model if scripts/setup has made it; otherwise a smaller one, which does not learn enough for correct
+// kernels.
 inline std::filesystem::path QuickstartModel() {
   const std::filesystem::path source(KGRPO_SOURCE_DIR);
   const std::filesystem::path tiny = source / "build/models/tiny";
   return std::filesystem::exists(tiny / "tokenizer.json") ? tiny : source / "tests/golden/policy/qwen2";
 }
 
-// kgrpo-host in a process of its own, in `directory` and with its caches in
-// `directory` / cache; what it prints is added to a file there.
+// kgrpo-host as a child process in `directory`, with its caches in `directory` / cache. Its output is appended to a
+// file there.
 class HostProcess {
  public:
   HostProcess(const std::filesystem::path& directory, std::vector<std::string> arguments,
@@ -52,7 +53,7 @@ class HostProcess {
     return ended_;
   }
 
-  // Kills it as soon as `instant` says so; returns whether it came to that. Waits for the end either way.
+  // Kills the process as soon as `instant` returns true, and waits for its end. Returns true if a signal ended it.
   bool KillWhen(const std::function<bool()>& instant) {
     while (!Ended() && !instant()) std::this_thread::sleep_for(std::chrono::microseconds(200));
     if (!ended_) kill(child_, SIGKILL);
@@ -62,7 +63,7 @@ class HostProcess {
 
   void Signal(int signal) { kill(child_, signal); }
 
-  // The exit code, or -1 if it died of a signal.
+  // Waits for the end. Returns the exit code, or -1 if a signal ended the process.
   int Wait() {
     if (!ended_) waitpid(child_, &status_, 0);
     ended_ = true;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# installed_test.sh BUILD SOURCE: what `cmake --install` puts into a folder works from another one: a kernel is judged, and
-# a plugin is compiled against the headers by pkg-config, another against the support library by CMake, and both are validated.
-# Exit code 77: something for it is not installed here.
+# installed_test.sh BUILD SOURCE: checks that an installed tree works in another folder. Judges a kernel, compiles a plugin
+# against the headers by pkg-config and another against the support library by CMake, and validates both.
+# Exit code 77: a tool that the test needs is not installed.
 set -euo pipefail
 build=$1 source=$2
 for needed in cmake pkg-config readelf; do

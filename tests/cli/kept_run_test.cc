@@ -1,5 +1,5 @@
-// A run's folder outlives every attempt to start another run in it that cannot start: whatever is broken (the pipeline
-// file, the model, a problem, a plugin), every byte of the folder is as it was, with --overwrite too.
+// A run's folder is unchanged, byte for byte, if another run in it cannot start, with --overwrite too. Tried with a
+// broken pipeline file, model, problem and plugin.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

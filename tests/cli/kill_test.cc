@@ -1,7 +1,6 @@
-// The real pipeline, killed with SIGKILL and resumed again and again: policy, coder, evaluator, reward and both
-// trainers as the quickstart has them, small. What is left in the end must be what an unbroken run leaves: the same
-// weights, the same samples, the same best kernels, byte for byte. tests/loop/resume_test.cc does the same at every
-// instant with fakes.
+// The real pipeline, repeatedly killed with SIGKILL and resumed: a small version of the quickstart's policy, coder,
+// evaluator, reward and both trainers. The result must equal that of an unbroken run, byte for byte: weights, samples
+// and best kernels. tests/loop/resume_test.cc does the same at every instant with fakes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Two ranks by mpirun, torchrun and srun themselves end with the bits of --ranks 2. A launcher that is not there is left
-# out and named; all three left out is a skip. Called by ctest: launchers_test.sh HOST SOURCE
+# Two ranks started by mpirun, torchrun and srun end with the same bits as --ranks 2. A missing launcher is reported and
+# left out; without any of the three the test is skipped. Called by ctest: launchers_test.sh HOST SOURCE
 # shellcheck disable=SC1091,SC2154 # scratch_run.sh sets host, source, scratch and model
 set -euo pipefail
 . "$(dirname "$0")/scratch_run.sh"

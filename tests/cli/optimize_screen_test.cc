@@ -1,4 +1,4 @@
-// `kgrpo-host optimize --screen`: how a screen is chosen, what it leaves in the result, and what is refused.
+// `kgrpo-host optimize --screen`: the choice of a screen, its part of the result, and refusals.
 #include "commands.h"
 
 #include <gmock/gmock.h>

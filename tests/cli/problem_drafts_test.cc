@@ -1,4 +1,4 @@
-// From a kernel to a problem that is judged: `problems new`, `problems check` and `eval --dispute-bound`, with
+// From a kernel to a problem that can be judged: `problems new`, `problems check` and `eval --dispute-bound`, with
 // evaluator_sim.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Several ranks train one policy, as processes that meet on this machine: they do what one does, they are killed and go
-// on to the same end, and what cannot work is refused by rank 0 in a sentence.
+// Several ranks, as processes on this machine, train one policy. Their result equals that of one rank, also after a
+// kill and a resume, and rank 0 refuses impossible settings in one sentence.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Sourced by cluster_test.sh and launchers_test.sh with HOST SOURCE: $host, $source, a scratch folder to work in, with a
-# cache of its own, and $model, a model folder small enough for a test. Skips the test where no kernel can be compiled.
-# shellcheck disable=SC2034 # whoever sources it uses them
+# Sourced by cluster_test.sh and launchers_test.sh with HOST SOURCE. Sets $host, $source, $scratch (a folder with its own
+# cache) and $model, a small model folder. Skips the test if no kernel can be compiled.
+# shellcheck disable=SC2034 # used by the scripts that source this file
 host=$1
 source=$2
 scratch=$(mktemp -d)

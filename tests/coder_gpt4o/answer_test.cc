@@ -1,4 +1,4 @@
-// coder_gpt4o/answer.h and what it is made of: the kernel in an answer, or why there is none.
+// coder_gpt4o/answer.h and the parsers it uses: the kernel in an answer, or why there is none.
 #include "coder_gpt4o/answer.h"
 
 #include "asked.h"

@@ -27,7 +27,7 @@ inline constexpr const char* kKernelB =
 inline constexpr const char* kKernelC =
     "__global__ void k(float* x) { *x = 1; }\nextern \"C\" void launch(float* x) { k<<<1, 32>>>(x); }\n";
 
-// What the host hands over; owns its texts.
+// A request as the host passes it; owns its texts.
 struct Asked {
   explicit Asked(std::string said = "use one warp", uint64_t number = 1) : suggestion(std::move(said)), seed(number) {
     info.struct_size = sizeof(info);
@@ -67,7 +67,7 @@ struct Asked {
   kgrpo_coder_request c{};
 };
 
-// What the host is handed back.
+// The answer as the host receives it.
 struct Answered {
   int calls = 0;
   uint32_t outcome = 99;
@@ -117,7 +117,7 @@ inline Completion AnswerOf(std::string text, std::string finish_reason = "stop")
   return completion;
 }
 
-// Keeps what was sent until the test answers it.
+// Keeps requests until the test answers them.
 struct ScriptedService {
   struct Call {
     nlohmann::json body;
@@ -153,16 +153,16 @@ struct ScriptedService {
   }
 };
 
-// The options of the schema's defaults with these changes, a key in the environment.
+// The schema's default options with `changes`, and a key in the environment.
 CoderOptions OptionsWith(const nlohmann::json& changes);
 
 // Every option at its default, as the host fills them in.
 nlohmann::json DefaultOptions();
 
-// An empty folder of its own for a test, below the build folder.
+// A new empty folder for a test, below the build folder.
 std::filesystem::path TestFolder(const std::string& name);
 
-// Whose run is recorded in that folder, with a cache where a file for it is given.
+// Recordings of a run in `folder`, with a cache if a file for it is given.
 inline Recordings RecordedIn(const std::filesystem::path& folder, const std::filesystem::path& cache = {}) {
   const auto open = [](const std::filesystem::path& file) {
     return [file] { return std::make_shared<Recording>(file, Recording::Access::kReadWrite); };

@@ -36,12 +36,12 @@ struct Bench {
   ScriptedService service;
   std::vector<std::string> warnings;
   std::vector<std::pair<std::string, double>> metrics;
-  std::function<void()> on_metric;  // called at the next one
+  std::function<void()> on_metric;  // called once, at the next metric
   std::function<void()> on_send;
   Coder coder;
 };
 
-// Asks for these suggestions, of as many samples, and answers whatever reaches the service.
+// Requests these suggestions, each with its own sample, and answers every request that reaches the service.
 inline std::vector<Answered> Play(Bench& bench, const std::vector<std::string>& suggestions) {
   std::vector<Answered> answered(suggestions.size());
   for (size_t i = 0; i < suggestions.size(); ++i) {

@@ -1,4 +1,4 @@
-// coder_gpt4o/coder.h: from request to answer, with a scripted service: what a cache answers, and what it pays for.
+// coder_gpt4o/coder.h: from request to answer, with a scripted service: answers and cost in mode cache.
 #include "coder_gpt4o/coder.h"
 
 #include "bench.h"

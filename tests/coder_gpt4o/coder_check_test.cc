@@ -1,4 +1,4 @@
-// `coder-check`, with a service on this machine: what it shows, and what it tells while it waits.
+// `coder-check`, with a service on this machine: its output, and its messages while it waits.
 #include "run_with_service.h"
 
 #include <gmock/gmock.h>

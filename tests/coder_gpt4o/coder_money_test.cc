@@ -1,4 +1,4 @@
-// coder_gpt4o/coder.h: from request to answer, with a scripted service: what it may cost and costs.
+// coder_gpt4o/coder.h: from request to answer, with a scripted service: limits of cost, and cost.
 #include "coder_gpt4o/coder.h"
 
 #include "bench.h"

@@ -1,4 +1,4 @@
-// coder_gpt4o/coder.h: from request to answer, with a scripted service: what is recorded and replayed.
+// coder_gpt4o/coder.h: from request to answer, with a scripted service: recording and replay.
 #include "coder_gpt4o/coder.h"
 
 #include "bench.h"

@@ -1,5 +1,5 @@
-// coder_gpt4o/coder.h: two processes with one cache, of which one asks and the other waits, with a scripted service.
-// Each has its locks by a file that it opened itself, as two coders of one process have.
+// coder_gpt4o/coder.h: two processes share a cache; one asks and the other waits, with a scripted service. Two coders
+// in one process stand for them, since each opens its own lock file.
 #include "coder_gpt4o/coder.h"
 
 #include "bench.h"

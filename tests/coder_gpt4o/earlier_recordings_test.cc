@@ -1,5 +1,5 @@
-// Recordings that earlier versions of the plugin wrote, as they then were (tests/coder_gpt4o/earlier): what is found in
-// them, that a run can go on in them, and that one which cannot be read stays as it is.
+// Recordings written by earlier versions of the plugin (tests/coder_gpt4o/earlier): their answers are found, a run can
+// continue in them, and one that cannot be read stays unchanged.
 #include "coder_gpt4o/recording.h"
 
 #include "../cli/host_binary.h"  // Read

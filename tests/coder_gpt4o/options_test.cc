@@ -1,4 +1,4 @@
-// coder_gpt4o/options.h: what options come to, and what is refused before a run starts, without a word of a key.
+// coder_gpt4o/options.h: the values read from options, and mistakes refused before a run starts, without quoting a key.
 #include "coder_gpt4o/options.h"
 
 #include "asked.h"

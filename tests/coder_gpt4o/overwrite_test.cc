@@ -1,5 +1,5 @@
-// A run that replaces another one, with the plugin coder_gpt4o: nothing that the earlier one was told or has paid is
-// the new one's, and it is kept until the new one can start.
+// A run that replaces another one, with the plugin coder_gpt4o: the new run gets neither answers nor spending of the
+// earlier one, which is kept until the new one can start.
 #include "run_with_service.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// coder_gpt4o/prompt.h: what the model is told.
+// coder_gpt4o/prompt.h: the messages to the model.
 #include "coder_gpt4o/prompt.h"
 
 #include "asked.h"

@@ -1,5 +1,5 @@
-// Runs of two ranks, each with a coder of its own, and a service on this machine: what is paid for is kept, the limit
-// of the cost is the run's, and nothing is paid for that no rank needs any more.
+// Runs of two ranks, each with a coder of its own, and a service on this machine: paid answers are kept, the cost limit
+// holds for the whole run, and no answer is paid for that no rank needs any more.
 #include "run_with_service.h"
 
 #include <gmock/gmock.h>

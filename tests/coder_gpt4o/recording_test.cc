@@ -1,4 +1,4 @@
-// coder_gpt4o/recording.h and difference.h: what is kept of exchanges, and found again.
+// coder_gpt4o/recording.h and difference.h: storing exchanges and finding them again.
 #include "coder_gpt4o/recording.h"
 
 #include "asked.h"

@@ -1,4 +1,4 @@
-// The whole: kgrpo-host with the plugin coder_gpt4o and a service on this machine, over whole runs.
+// Whole runs of kgrpo-host with the plugin coder_gpt4o and a service on this machine.
 #include "run_with_service.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
 // kgrpo-host with the plugin coder_gpt4o and a service on this machine; the other parts are the small ones of
-// tests/fixtures/plugins. Nowhere may the key turn up. Used by the tests of this folder that run commands.
+// tests/fixtures/plugins. The key must not appear in any output or file. Used by the tests of this folder that run
+// commands.
 #ifndef KGRPO_TESTS_CODER_GPT4O_RUN_WITH_SERVICE_H
 #define KGRPO_TESTS_CODER_GPT4O_RUN_WITH_SERVICE_H
 
@@ -25,7 +26,7 @@ namespace kgrpo::coder_gpt4o {
 
 inline constexpr const char* kKey = "sk-test-1234567890abcdef";
 
-// Another kernel for each prompt, the same for the same.
+// A kernel that depends on the prompt alone.
 inline std::string KernelFor(const std::string& body) {
   const size_t number = std::hash<std::string>()(nlohmann::json::parse(body)["messages"].dump()) % 1000000;
   return "// a\nvoid launch() { int n" + std::to_string(number) + "; }\n";
@@ -35,7 +36,7 @@ inline void AnswerKernel(const httplib::Request& request, httplib::Response& res
   AnswerRight(request, response, "Done.\n```cuda\n" + KernelFor(request.body) + "```");
 }
 
-// A number that an SQL query finds in a run's database.
+// The number that an SQL query returns from a run's database.
 inline double Number(const std::filesystem::path& file, const char* sql) {
   sqlite3* database = nullptr;
   EXPECT_EQ(sqlite3_open_v2(file.c_str(), &database, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
@@ -73,7 +74,7 @@ class RunWithServiceTest : public testing::Test {
                     "prompt: {user: 'improve {{problem.name}}'}\n");
   }
 
-  // Every output, and with it everything in the folder, is free of the key.
+  // Fails the test if the key appears in any output or file of the folder.
   test::Result Host(const std::string& arguments) {
     const test::Result result = test::RunHost(directory_.path(), arguments);
     for (const auto& [file, text] : test::Tree(directory_.path()))
@@ -98,7 +99,7 @@ class RunWithServiceTest : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-// The folder in /proc of the kgrpo-host whose command line holds the word; empty where there is none.
+// The folder in /proc of the kgrpo-host whose command line holds the word; empty if there is none.
 inline std::filesystem::path HostProcess(const std::string& word) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     if (test::Read(entry.path() / "comm") != "kgrpo-host\n") continue;
@@ -107,8 +108,8 @@ inline std::filesystem::path HostProcess(const std::string& word) {
   return {};
 }
 
-// Sends that kgrpo-host a signal, what Ctrl-C sends where none is named. False where there is none, for which the test
-// fails: whoever asks must not wait then for what the stop would have brought.
+// Sends a signal to that kgrpo-host, by default the signal of Ctrl-C. If there is no such process, fails the test and
+// returns false; the caller must not wait for the stop then.
 inline bool StopHost(const std::string& word, int with = SIGINT) {
   const std::string pid = HostProcess(word).filename().string();
   pid_t number = 0;

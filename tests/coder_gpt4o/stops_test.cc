@@ -1,4 +1,4 @@
-// Runs and evaluations that end early, with a service on this machine: what was spent is told.
+// Runs and evaluations that end early, with a service on this machine: the spending is reported.
 #include "run_with_service.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Answers that are right, in all their shapes, and what is sent to get them.
+// Valid answers in all their shapes, and the requests for them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The meaning of each way to fail.
+// The classification of each kind of failure.
 #include "coder_gpt4o/client/failure.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Answers that are errors, over HTTP: what is tried again, what is given up, what ends the run.
+// Error responses over HTTP: those that are retried, those that are given up, and those that end the run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Attempts that the service took on and that gave no answer: it may bill them, so they are counted.
+// Attempts that the service accepted but that gave no answer: it may bill them, so they are counted.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Options that make no sense are refused before anything is sent, in words that say what to do.
+// Invalid options are refused before anything is sent, with a message that says what to do.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>

@@ -1,4 +1,4 @@
-// A service that is down, for a while or for good: nothing is lost meanwhile.
+// A service that is down, for a while or for good: no request is lost.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Bodies of answers, streamed and whole, as servers really write them.
+// Bodies of answers, streamed and whole, as real servers write them.
 #include "coder_gpt4o/client/response_reader.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The client against a server that nobody here wrote. Skipped unless KGRPO_CHAT_SERVICE names one, as
+// The client against an independent server. Skipped unless KGRPO_CHAT_SERVICE names one, as
 // http://localhost:8011/v1 once scripts/serve_smollm2 runs, and KGRPO_CHAT_MODEL its model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

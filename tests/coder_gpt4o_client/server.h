@@ -1,4 +1,5 @@
-// A chat-completions service on this machine that answers as a test tells it, over HTTP or HTTPS; and how to ask it.
+// A chat-completions service on this machine whose answers a test sets, over HTTP or HTTPS, and helpers to call it.
+// Used by the tests of this folder and of coder_gpt4o.
 #ifndef KGRPO_TESTS_CODER_GPT4O_CLIENT_SERVER_H
 #define KGRPO_TESTS_CODER_GPT4O_CLIENT_SERVER_H
 
@@ -54,21 +55,21 @@ std::string WholeAnswer(const std::string& text, const std::string& finish_reaso
 std::string StreamedAnswer(const std::string& text, const std::string& finish_reason = "stop");
 std::string ErrorBody(const std::string& message, const std::string& code = "");
 
-// Sets an answer that is right, streamed where the request asks for a stream.
+// Sets a valid answer, streamed if the request asks for a stream.
 void AnswerRight(const httplib::Request& request, httplib::Response& response, const std::string& text);
 void AnswerError(httplib::Response& response, int status, const std::string& body);
 
-// Options for a server on this machine with every pause shortened to a test's patience.
+// Options for a server on this machine, with all pauses short enough for a test.
 ClientOptions QuickOptions(const std::string& url);
 
 // The body of a request with this prompt.
 CompletionRequest Prompt(const std::string& prompt);
 
-// Sends them all and waits for every answer; in the order of the prompts.
+// Sends all prompts and waits for their answers. Returns them in the order of the prompts.
 std::vector<Completion> AskAll(CompletionClient& client, const std::vector<std::string>& prompts);
 Completion Ask(CompletionClient& client, const std::string& prompt = "hello");
 
-// What the client told its operator.
+// Collects the client's notices for the operator.
 class Notices {
  public:
   explicit Notices(ClientOptions& options);

@@ -1,4 +1,4 @@
-// A server that speaks whatever bytes a test tells it, for what no HTTP server would do.
+// A server that sends arbitrary bytes, for tests of behaviour that no HTTP server has.
 #ifndef KGRPO_TESTS_CODER_GPT4O_CLIENT_SOCKET_SERVER_H
 #define KGRPO_TESTS_CODER_GPT4O_CLIENT_SOCKET_SERVER_H
 
@@ -18,11 +18,11 @@ class Exchange {
       : socket_(socket), request_(std::move(request)), stopping_(stopping) {}
 
   const std::string& Request() const { return request_; }
-  bool AwaitNext() const;                      // the next request on the same connection, whole; false: there is none
-  bool Send(std::string_view bytes) const;     // false when the client is gone
-  void Reset() const;                          // the connection ends with a TCP reset
-  void HoldUntilClosed() const;                // says nothing until the client leaves, or the server ends
-  bool Trickle(std::string_view bytes) const;  // a byte at a time, with pauses, until the client leaves; false: it left
+  bool AwaitNext() const;                   // waits for the next complete request on this connection; false: none came
+  bool Send(std::string_view bytes) const;  // false when the client is gone
+  void Reset() const;                       // the connection ends with a TCP reset
+  void HoldUntilClosed() const;             // sends nothing until the client leaves or the server ends
+  bool Trickle(std::string_view bytes) const;  // sends byte by byte with pauses; false: the client left
 
  private:
   int socket_;
@@ -57,9 +57,9 @@ class SocketServer {
 
 // An answer's header and body.
 std::string Http(const std::string& body, const std::string& headers = "");
-void AnswerOnce(const Exchange& exchange);        // a right answer, and nothing else on this connection
-std::string ChunkedHead();                        // a stream begins
-std::string HttpChunk(const std::string& bytes);  // and goes on; empty: ends
+void AnswerOnce(const Exchange& exchange);        // a valid answer, and nothing else on this connection
+std::string ChunkedHead();                        // begins a stream
+std::string HttpChunk(const std::string& bytes);  // continues it; empty: ends it
 
 // A port on which nobody listens.
 int ClosedPort();

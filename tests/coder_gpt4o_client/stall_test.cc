@@ -1,5 +1,5 @@
-// Calls that must not wait, and waits that must do no harm: the client's one thread is held up by a callback, by the
-// lookup of a name, or by nothing at all.
+// Calls that must not block, and delays that must do no harm: the client's one thread is delayed by a callback, by a
+// name lookup, or not at all.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The text of a few kernels, compared with committed files that were compiled by nvcc and judged correct: any change of
-// what the skeletons write shows here. To accept a change: run with KGRPO_UPDATE_GOLDEN=1, and judge the kernels again.
+// the skeletons' output fails here. To accept a change: run with KGRPO_UPDATE_GOLDEN=1, and judge the kernels again.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Every technique on ordinary kernels, none with a schedule line (ordinary/): what applies to which, and what comes out
-// is judged by the interpreter against the kernel that it came from. Tests plain/.
+// Every technique on ordinary kernels without a schedule line (ordinary/): checks which technique applies to which
+// kernel. The interpreter judges each result against the original kernel. Tests plain/.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

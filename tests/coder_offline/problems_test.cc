@@ -1,5 +1,5 @@
-// Properties over all shipped problems: their references are what the coder writes, any sequence of suggestions is
-// safe, what comes out is read again as the same schedule. Tests the skeletons, program.cc and problems/.
+// Properties over all shipped problems: the coder reproduces their references, any sequence of suggestions is safe, and
+// the results are read again as the same schedule. Tests the skeletons, program.cc and problems/.
 #include <gtest/gtest.h>
 
 #include <cstdint>

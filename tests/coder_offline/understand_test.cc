@@ -1,4 +1,4 @@
-// How free texts are read: techniques by their words, parameters, several at once, rejections. Tests techniques.cc and
+// Parsing of free texts: techniques by their words, parameters, several techniques, rejections. Tests techniques.cc and
 // phrases.cc.
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Comparing groups of runs: statements of difference are wrong as seldom as they say, real differences are found, and
-// what cannot be compared is not.
+// Comparing groups of runs: the rate of false differences is as stated, real differences are found, and runs that
+// cannot be compared are not.
 #include "compare/compare.h"
 
 #include <gmock/gmock.h>

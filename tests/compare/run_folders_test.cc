@@ -1,5 +1,5 @@
-// Comparing runs by their folders: statements about runs that are alike are wrong as seldom as they say, and folders
-// that are damaged, half written or of another version are told of in a sentence each.
+// Comparing runs by their folders: for equal runs the rate of false differences is as stated. A damaged or incomplete
+// folder, or one of another version, is reported in one sentence.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>

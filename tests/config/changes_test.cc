@@ -1,4 +1,4 @@
-// config/changes.h: what is called a change, and which of them a run may go on with.
+// config/changes.h: the changes found between two files, and those with which a run may be resumed.
 #include "config/changes.h"
 
 #include <gmock/gmock.h>

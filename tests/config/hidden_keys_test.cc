@@ -1,4 +1,4 @@
-// config/hidden_keys.h: what of a message is a key, and what only looks a little like one.
+// config/hidden_keys.h: keys in messages, and texts that only resemble keys.
 #include "config/hidden_keys.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// config/quotes.h: which of a file's quotes is never closed.
+// config/quotes.h: finding the quote of a file that is never closed.
 #include "config/quotes.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The words of config/schema.h against valijson's evaluation, and what is wrong with schemas themselves.
+// The messages of config/schema.h against valijson's evaluation, and mistakes in schemas themselves.
 #include "config/schema.h"
 
 #include <gmock/gmock.h>

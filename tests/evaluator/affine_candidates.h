@@ -16,12 +16,12 @@ __global__ void k(const float* x, const float* y, float* out, int n) {
 inline const std::string kLaunch = "extern \"C\" void launch(const float* x, const float* y, float* out, int n)";
 inline const std::string kHonest = "k<<<(n + 255) / 256, 256>>>(x, y, out, n);";
 
-// The honest kernel, with `body` as the launch function's.
+// The honest kernel with a launch function of body `body`.
 inline std::string WithBody(const std::string& body) {
   return kKernel + kLaunch + " { " + body + " }\n";
 }
 
-// An honest launch, with `body` as the kernel's.
+// An honest launch function with a kernel of body `body`.
 inline std::string WithKernel(const std::string& body) {
   return "__global__ void k(const float* x, const float* y, float* out, int n) { int i = blockIdx.x * blockDim.x + "
          "threadIdx.x; " +

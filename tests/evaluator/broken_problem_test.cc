@@ -1,5 +1,5 @@
-// Problems whose files are well formed and whose kernels or oracles are not: what the evaluator says of each, exactly.
-// Mistakes within problem.yaml: problem_test.cc.
+// Problems with well-formed files but broken kernels or oracles: the exact message of the evaluator for each. Mistakes
+// within problem.yaml: problem_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>

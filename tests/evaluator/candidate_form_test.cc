@@ -1,5 +1,5 @@
-// Candidates in PyTorch's and in TVM-FFI's form: how a source's form is told, what is refused, and calls of compiled
-// ones. The calls need no GPU: their host code writes host memory that stands for the device's.
+// Candidates in PyTorch's and in TVM-FFI's form: recognising a source's form, refusals, and calls of compiled
+// candidates. The calls need no GPU: their host code writes host memory that stands for the device's.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The cache of compiled kernels: what is a hit and what a miss, damage, its bound, several processes at once, and what
+// The cache of compiled kernels: hits and misses, damage, its size limit, several processes at once, and the files that
 // the compiler keeps in it.
 #include "evaluator_shared/compile_cache.h"
 

@@ -1,4 +1,4 @@
-// The two compile routes: what they accept and say of a kernel, what the splitter understands, and the policy.
+// The two compile routes: the kernels that they accept, their messages, the splitter, and the policy.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// Problems drafted from kernels: held against the shipped problems, which people wrote, and the errors word for word.
+// Problems drafted from kernels: compared with the shipped problems, which were written by hand; error messages word
+// for word.
 #include "evaluator_shared/draft/draft.h"
 
 #include <gmock/gmock.h>

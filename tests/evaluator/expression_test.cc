@@ -1,4 +1,4 @@
-// Expressions of problem.yaml: values, precedence, floor division, and what is refused.
+// Expressions of problem.yaml: values, precedence, floor division, and refusals.
 #include "evaluator_shared/expression.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A CUDA toolkit made of shell scripts in a temporary folder, for tests of what is wrong with a toolkit.
+// A CUDA toolkit made of shell scripts in a temporary folder, for tests of broken toolkits.
 #ifndef KGRPO_TESTS_EVALUATOR_FAKE_TOOLKIT_H
 #define KGRPO_TESTS_EVALUATOR_FAKE_TOOLKIT_H
 
@@ -12,14 +12,14 @@
 
 namespace kgrpo::evaluator {
 
-// Writes a program that anybody may run.
+// Writes an executable file.
 inline void WriteScript(const std::filesystem::path& path, const std::string& text) {
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path) << "#!/bin/sh\n" << text;
   std::filesystem::permissions(path, std::filesystem::perms(0755));
 }
 
-// Removed with everything in it when the object goes.
+// Deletes its folder when it is destroyed.
 class FakeToolkit {
  public:
   FakeToolkit() {
@@ -36,7 +36,7 @@ class FakeToolkit {
   FakeToolkit(const FakeToolkit&) = delete;
   FakeToolkit& operator=(const FakeToolkit&) = delete;
 
-  // nvcc says so of itself; `compile` is what it does when asked to compile.
+  // `compile`: the script's commands for a compilation.
   void Nvcc(const std::string& release, const std::string& architectures, const std::string& compile) {
     WriteScript(home_ / "bin/nvcc", "case \"$1\" in\n--version) echo 'Cuda compilation tools, release " + release +
                                         "';;\n--list-gpu-arch) for a in " + architectures +

@@ -1,4 +1,4 @@
-// Files kept by content: found again, refused where they are damaged, bounded, shared by several processes.
+// Files kept by content: found again, refused if damaged, limited in size, shared by several processes.
 #include "evaluator_shared/kept_files.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// An evaluator without a GPU and two of this folder's problems, open. Used by kernel_evaluator_test.cc and
+// An evaluator without a GPU, with two of this folder's problems open. Used by kernel_evaluator_test.cc and
 // kernel_evaluator_verdicts_test.cc.
 #ifndef KGRPO_TESTS_EVALUATOR_KERNEL_EVALUATOR_FIXTURE_H
 #define KGRPO_TESTS_EVALUATOR_KERNEL_EVALUATOR_FIXTURE_H

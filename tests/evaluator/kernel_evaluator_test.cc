@@ -1,5 +1,5 @@
-// The evaluator without a GPU: what an evaluation holds, both of its routes, the compiler's verdicts, what a candidate
-// may include, the cache, and many threads at once. kernel_evaluator_verdicts_test.cc has the verdicts on what runs.
+// The evaluator without a GPU: an evaluation's content, both compile routes, the compiler's verdicts, permitted
+// includes, the cache, and many threads at once. Verdicts on kernels that run: kernel_evaluator_verdicts_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

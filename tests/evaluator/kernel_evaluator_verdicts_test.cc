@@ -1,5 +1,5 @@
 // Every verdict with a real kernel, compiled, run in the sandbox and interpreted; the known cheats; and after each of
-// them an honest kernel, which must be unharmed.
+// them an honest kernel, whose verdict must not be affected.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -8,11 +8,11 @@
 
 namespace kgrpo::evaluator {
 
-// "" where both hold the same kernels and device functions with the same instructions (for sm_70 and later, 16 bytes
-// each, scheduling included); otherwise the first difference: its function, instruction and bytes.
+// Returns "" if both hold the same kernels and device functions with the same instructions (16 bytes each for sm_70 and
+// later, including scheduling); otherwise the first difference: its function, instruction and bytes.
 //
-// Which slot of the linker's table of addresses (constant bank 4) holds a symbol's address is not code but relocation:
-// instructions that name different slots are the same where the slots hold the same symbol.
+// Instructions may name different slots of the linker's address table (constant bank 4): they are equal if the slots
+// hold the same symbol, because the slot is relocation and not code.
 std::string MachineCodeDifference(std::string_view a, std::string_view b);
 
 }  // namespace kgrpo::evaluator

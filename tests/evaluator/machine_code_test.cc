@@ -1,5 +1,5 @@
 // The two compile routes make the same machine code: every shipped problem's reference and half of the catalogue's
-// honest kernels, as far as the fast route takes them, compiled by both.
+// honest kernels, if the fast route accepts them, compiled by both.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

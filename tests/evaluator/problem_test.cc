@@ -1,4 +1,4 @@
-// The problem format: what a good folder yields, and the exact message for each mistake.
+// The problem format: the problem read from a good folder, and the exact message for each mistake.
 #include "evaluator_shared/problem.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Kernels that our rules and KernelBench's judge differently, without a GPU.
+// Kernels that kgrpo's rules and KernelBench's judge differently, without a GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

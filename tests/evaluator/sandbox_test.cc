@@ -1,4 +1,5 @@
-// Escapes from the sandbox, each tried by a real program; degrading where less is to be had; limits; output caps.
+// Escapes from the sandbox, each tried by a real program; fewer protections on systems that lack some; limits; output
+// caps.
 #include "evaluator_shared/sandbox.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// inputs.cc of a problem's folder: what it draws, that the evaluator judges with it, and what is said of a broken one.
+// inputs.cc of a problem's folder: the values it draws, an evaluation with it, and the messages for a broken one.
 #include "evaluator_shared/source_inputs.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Mistakes in a toolkit or a host compiler are reported before anything is judged, with what to do. The toolkits here
-// are shell scripts.
+// Mistakes in a toolkit or a host compiler are reported before anything is judged, with advice. The toolkits here are
+// shell scripts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

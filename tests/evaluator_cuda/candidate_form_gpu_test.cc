@@ -1,5 +1,5 @@
-// Candidates in PyTorch's and in TVM-FFI's form on a GPU: honest ones, and what only such a form can try. Skipped where
-// there is no GPU, or the form's library is missing (KGRPO_LIBTORCH, KGRPO_TVM_FFI).
+// Candidates in PyTorch's and in TVM-FFI's form on a GPU: honest ones, and cheats that need such a form. Skipped if
+// there is no GPU or the form's library is missing (KGRPO_LIBTORCH, KGRPO_TVM_FFI).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>

@@ -1,5 +1,5 @@
 // The evaluator on a GPU: every verdict with a real kernel, known cheats, and after each of them an honest kernel,
-// which must be unharmed. Skipped where there is no GPU.
+// whose verdict must not be affected. Skipped without a GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>

@@ -1,4 +1,4 @@
-// Devices that can't be had, or not as asked for, and several devices side by side. Skipped where there is no GPU.
+// Devices that are missing or not as configured, and several devices side by side. Skipped without a GPU.
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The evaluator's side of the gates, with the test in the worker's and the device's place.
+// The evaluator's side of the gates; the test plays the worker and the device.
 #include "evaluator_cuda/gates.h"
 
 #include <fcntl.h>

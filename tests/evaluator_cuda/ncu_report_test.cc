@@ -1,5 +1,5 @@
-// evaluator_cuda/ncu_report.h and profile_facts.h: Nsight Compute's tables and complaints, in the forms that its manual
-// and its own output have.
+// evaluator_cuda/ncu_report.h and profile_facts.h: Nsight Compute's tables and error messages, in the forms of its
+// manual and its output.
 #include "evaluator_cuda/ncu_report.h"
 
 #include <gmock/gmock.h>

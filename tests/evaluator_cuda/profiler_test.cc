@@ -1,5 +1,5 @@
-// evaluator_cuda/profiler.h with a program in ncu's place: how it is found, how it is called, and what becomes of its
-// complaints. The real one needs a GPU (device_evaluator_gpu_test.cc).
+// evaluator_cuda/profiler.h with a fake ncu: how it is found and called, and how its error messages are reported. The
+// real one needs a GPU (device_evaluator_gpu_test.cc).
 #include "evaluator_cuda/profiler.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// evaluator_cuda/roofline.h: which ceiling a problem is held against, and what is the least that is believed.
+// evaluator_cuda/roofline.h: the ceiling that applies to a problem, and the shortest time that is plausible.
 #include "evaluator_cuda/roofline.h"
 
 #include <gmock/gmock.h>

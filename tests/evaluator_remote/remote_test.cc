@@ -1,5 +1,5 @@
-// evaluator_remote against services in the process: what it hands on, and what it does where a server is absent, busy,
-// broken or wants more than it was sent.
+// evaluator_remote against services in the process: the requests that it passes on, and its behaviour if a server is
+// absent, busy, broken or needs the problem's files.
 #include "running_service.h"
 
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-// evaluator_shared/report/kernel_report.h: what the page says, and that no text of others becomes markup.
+// evaluator_shared/report/kernel_report.h: the page's content, and the escaping of foreign text.
 #include "evaluator_shared/report/kernel_report.h"
 
 #include <gmock/gmock.h>

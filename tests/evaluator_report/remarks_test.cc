@@ -1,5 +1,5 @@
-// evaluator_shared/report/declared_metrics.h and remarks.h: what the evaluators' metrics are called, and what is said
-// of them in words.
+// evaluator_shared/report/declared_metrics.h and remarks.h: the names of the evaluators' metrics, and the remarks on
+// them.
 #include "evaluator_shared/report/remarks.h"
 
 #include <gtest/gtest.h>

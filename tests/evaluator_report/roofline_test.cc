@@ -1,5 +1,5 @@
-// evaluator_shared/report/roofline.h and roofline_picture.h: what is drawn of which measures, and that it lies on the
-// picture.
+// evaluator_shared/report/roofline.h and roofline_picture.h: the drawing for given measurements, which must lie within
+// the picture.
 #include "evaluator_shared/report/roofline.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// PTX comes out of a candidate's object, so anybody may have written it: whatever the text, it is parsed and lowered,
-// or refused by an Error. Run by scripts/fuzz.
+// Fuzzes the PTX parser. PTX from a candidate's object is untrusted: any text must be parsed and lowered, or refused by
+// an Error. Run by scripts/fuzz.
 #include <kgrpo/sdk/error.h>
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Which verdicts of the two evaluators say the same of a kernel, and where they may differ by nature. Shared by
-// sim_test.cc, which holds the catalogue's first lines against it, and gpu_test.cc, which holds verdicts against it.
+// The pairs of verdicts by which the two evaluators agree on a kernel, although they may differ. Shared by sim_test.cc,
+// which checks the catalogue's first lines against them, and gpu_test.cc, which checks verdicts.
 #ifndef KGRPO_TESTS_JUDGING_AGREEMENT_H
 #define KGRPO_TESTS_JUDGING_AGREEMENT_H
 
@@ -9,17 +9,17 @@
 
 namespace kgrpo::judging {
 
-// A pair of verdicts on one kernel that both evaluators may be right to give.
+// A pair of verdicts on one kernel of which both may be right.
 struct Equivalence {
   std::string sim, cuda;
   std::string why;
 };
 
-// All pairs but those of a verdict with itself.
+// All pairs of different verdicts.
 const std::vector<Equivalence>& Equivalences();
 
-// Why the evaluator without a GPU may say `sim` where the one with a GPU says `cuda`; "the same" for the same verdict;
-// nothing where they contradict each other.
+// The reason why the evaluator without a GPU may say `sim` and the one with a GPU `cuda`; "the same" for equal
+// verdicts; nullopt if they contradict each other.
 std::optional<std::string> WhyTheyMaySay(const std::string& sim, const std::string& cuda);
 
 }  // namespace kgrpo::judging

@@ -1,8 +1,7 @@
-// Every kernel of the catalogue through both evaluators, every bug through the one on a GPU, and after each that the
-// one on a GPU does not find correct the reference, which must be unharmed; then every reference kernel. What each
-// evaluator says is held against the kernel's first lines, and the two against each other (agreement.h). Skipped where
-// there is no GPU. One kernel:
-// --gtest_filter='*/cheats_01_side_stream'; parts of them all: GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX.
+// Judges every kernel of the catalogue by both evaluators, every bug by the one on a GPU, then every reference kernel.
+// After each kernel that is not correct on the GPU the reference must still be judged correct. Each verdict is checked
+// against the kernel's first lines, and the two verdicts against each other (agreement.h). Skipped without a GPU.
+// One kernel: --gtest_filter='*/cheats_01_side_stream'; parts of all: GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX.
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Every kernel of the catalogue, and every bug, through the evaluator without a GPU. Two threads judge ahead of the
-// tests that will run, since much of an evaluation is waiting for compilers and for time limits.
+// Judges every kernel of the catalogue, and every bug, by the evaluator without a GPU. Two threads judge ahead of the
+// tests, since much of an evaluation is waiting for compilers and time limits.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// Runs with a coder that costs money and fails: every answer is counted, also those that a trajectory was dropped for,
-// by kind and in dollars, and a resumed run repeats the recorded figures.
+// Runs with a coder that costs money and fails: every answer is counted by kind and in dollars, including answers of
+// dropped trajectories, and a resumed run repeats the recorded figures.
 #include "fakes.h"
 #include "loop/coder_cost.h"
 #include "loop/coder_faults.h"

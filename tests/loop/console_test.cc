@@ -1,4 +1,4 @@
-// base/console.h: what a pipe and a terminal get.
+// base/console.h: the output to a pipe and to a terminal.
 #include "base/console.h"
 
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
-// The five plugins as tables within the process, deterministic and fast, for tests of the loop. They are small but
-// whole: the policy is a table of logits by problem and technique, the trainer climbs the advantage with momentum, the
-// coder applies techniques to a text and answers from threads after delays, the evaluator gives each (problem,
-// technique) its speedup.
+// The five plugins within the process, deterministic and fast, for tests of the loop. They are small but complete: the
+// policy is a table of logits by problem and technique, the trainer climbs the advantage with momentum, the coder
+// applies techniques to a text and answers from threads after delays, the evaluator gives each (problem, technique) its
+// speedup.
 #ifndef KGRPO_TESTS_LOOP_FAKES_H
 #define KGRPO_TESTS_LOOP_FAKES_H
 
@@ -23,36 +23,36 @@ extern const kgrpo_evaluator_interface kEvaluator;
 extern const kgrpo_reward_interface kReward;
 extern const kgrpo_trainer_interface kTrainer;
 
-// What the coder understands.
+// The techniques that the coder understands.
 extern const std::vector<std::string> kTechniques;
 
 // Knobs and counters of the fakes, the same for all instances of the process. Reset by Reset.
 struct Knobs {
   std::atomic<uint64_t> delay_seed{0};  // 0: no delays; else delays of up to `delay_microseconds` drawn from it
   std::atomic<int> delay_microseconds{2000};
-  std::atomic<int> coder_fails_every{0};        // every so many-th request by content fails; 0: none
-  std::atomic<double> coder_cost{0};            // US dollars of each answer, and as many thousand tokens
-  std::atomic<double> coder_spent{0};           // what the coder says of itself, US dollars; 0: it keeps no account
-  std::atomic<double> coder_lost{0};            // of it: for attempts without an answer
-  std::atomic<int> coder_reuses_every{0};       // so many answers, about, one comes from a cache; 0: none
+  std::atomic<int> coder_fails_every{0};        // one request in so many fails, chosen by its content; 0: none
+  std::atomic<double> coder_cost{0};            // US dollars of each answer, which has 1000 tokens per dollar
+  std::atomic<double> coder_spent{0};           // the spending that the coder reports, US dollars; 0: it reports none
+  std::atomic<double> coder_lost{0};            // the part for attempts without an answer
+  std::atomic<int> coder_reuses_every{0};       // about one answer in so many comes from a cache; 0: none
   std::atomic<bool> coder_error{false};         // the next request ends with a run-stopping error
   std::atomic<bool> coder_counts{false};        // answers carry a number that no replay would repeat
-  std::atomic<bool> cancel_in_thorough{false};  // thorough evaluation meets a user's stop
+  std::atomic<bool> cancel_in_thorough{false};  // a user's stop arrives during a thorough evaluation
   std::atomic<bool> thorough_refutes{false};    // thorough evaluation calls every kernel wrong
-  std::atomic<int> policy_suggests{-1};    // the place of the only technique that the policy names; -1: by its table
-  std::atomic<int> not_finite_at{0};       // the trainer's so many-th update says that numbers are not finite
-  std::atomic<bool> forgets_state{false};  // the trainer reads its saved state and makes nothing of it
+  std::atomic<int> policy_suggests{-1};         // index of the only technique that the policy names; -1: by its table
+  std::atomic<int> not_finite_at{0};       // number of the trainer's update that reports non-finite numbers; 0: none
+  std::atomic<bool> forgets_state{false};  // the trainer ignores its saved state
   std::atomic<bool> cancelled{false};
   std::atomic<int> cancel_after_updates{0};  // sets `cancelled` after so many updates
-  std::atomic<int> first_answer_after{0};    // the first answer waits until the coder had so many requests; 0: no
-  std::atomic<uint64_t> held_seed{0};        // of that request
+  std::atomic<int> first_answer_after{0};    // the first answer waits for so many requests; 0: it does not wait
+  std::atomic<uint64_t> held_seed{0};        // the seed of the first request
   std::atomic<int> calls_at_first_answer{0};
   std::atomic<int> coder_calls{0};
   std::atomic<int> evaluations{0};
   std::atomic<int> thorough{0};
   std::atomic<int> screenings{0};
-  std::atomic<int> cancel_after_screenings{0};   // sets `cancelled` after so many
-  std::atomic<int> budget_after_evaluations{0};  // the evaluator has no more after so many; 0: no limit
+  std::atomic<int> cancel_after_screenings{0};   // sets `cancelled` after so many screenings
+  std::atomic<int> budget_after_evaluations{0};  // the evaluator's budget, in evaluations; 0: no limit
   std::atomic<int> updates{0};
 };
 Knobs& knobs();
@@ -64,19 +64,19 @@ PipelineConfig Config(const std::filesystem::path& output, uint64_t demonstratio
 // Instances for that configuration.
 PipelineParts Parts(const PipelineConfig& config);
 
-// An evaluator to screen with, which judges the table's kernels by its own lights. `kind`: "exact"; "biased", half as
-// fast; "constant", all equally fast; "random"; "timeout" and "error" of kernels with "tile", else exact; "strict", for
-// which kernels with "tile" are wrong.
+// An evaluator for screening. `kind`, by which it judges the table's kernels: "exact"; "biased", half as fast;
+// "constant", all equally fast; "random"; "timeout" and "error", for kernels with "tile", otherwise exact; "strict",
+// kernels with "tile" are wrong.
 std::unique_ptr<Evaluator> ScreenEvaluator(const std::string& kind);
 
-// A folder of its own for a test, emptied, below the build folder.
+// An empty folder for a test, below the build folder.
 std::filesystem::path Folder(const std::string& name);
 
 // Runs in config.output_dir, new or resumed.
 RunOutcome RunIn(const PipelineConfig& config, bool resume = false, FaultPoints faults = {},
                  Console* console = nullptr);
 
-// All samples, evaluations and rewards in the run's database as one text, times left out.
+// All samples, evaluations and rewards in the run's database as one text, without times.
 std::string Samples(const std::filesystem::path& output);
 // The bytes of the final model.
 std::string FinalWeights(const std::filesystem::path& output);

@@ -1,5 +1,5 @@
-// Which rank is stuck, by what the ranks say of themselves and since when. The processes are those of
-// tests/cli/ranks_test.cc.
+// Finding the rank that hangs from the states that the ranks report, and their times. tests/cli/ranks_test.cc has real
+// processes.
 #include "loop/hang.h"
 
 #include <gmock/gmock.h>

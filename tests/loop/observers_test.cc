@@ -1,5 +1,5 @@
-// loop/observers.h, alone and in runs of the fake pipeline: what observers are told, in which order, and what becomes
-// of a run when one of them fails, is slow, asks to stop, or is killed.
+// loop/observers.h, alone and in runs of the fake pipeline: the events that observers receive, their order, and the
+// effect on a run if an observer fails, is slow, asks to stop, or is killed.
 #include "loop/observers.h"
 
 #include "fakes.h"

@@ -1,5 +1,5 @@
-// prompt/template.h and prompt/metrics.h: what templates render to, which mistakes are found in them, and how metrics
-// and remarks are shown.
+// prompt/template.h and prompt/metrics.h: rendering of templates, mistakes found in them, and the display of metrics
+// and remarks.
 #include "prompt/template.h"
 
 #include <kgrpo/support/metrics.h>

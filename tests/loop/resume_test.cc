@@ -1,5 +1,5 @@
-// A run killed at any instant goes on to the same samples and the same weights: a child process is killed (SIGKILL) at
-// random moments and at named points inside commits and checkpoints, resumed, and compared with an unbroken run.
+// A run killed at any instant and resumed ends with the same samples and weights: a child process is killed (SIGKILL)
+// at random moments and at named points inside commits and checkpoints, resumed, and compared with an unbroken run.
 #include "base/keyed.h"
 #include "fakes.h"
 #include "store/checkpoints.h"

@@ -1,4 +1,4 @@
-// loop/run.h: runs of the fake pipeline that end before their end and go on later, or that do not begin.
+// loop/run.h: runs of the fake pipeline that stop early and are resumed, or that do not start.
 #include "loop/run.h"
 
 #include "fakes.h"

@@ -1,5 +1,4 @@
-// loop/run.h: whole runs of the fake pipeline: what they do and leave behind. run_stops_test.cc has those that end
-// early.
+// loop/run.h: whole runs of the fake pipeline, and their results. Runs that stop early: run_stops_test.cc.
 #include "loop/run.h"
 
 #include "fakes.h"

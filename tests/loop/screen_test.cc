@@ -1,4 +1,5 @@
-// loop/screen.h, and the search that uses it: kernels are screened, and only what is promising or uncertain is judged.
+// loop/screen.h, and the search that uses it: kernels are screened, and only promising or uncertain ones are
+// judged.
 #include "loop/screen.h"
 
 #include "fakes.h"

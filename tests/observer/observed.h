@@ -1,4 +1,4 @@
-// An observer plugin as the host makes it, in a folder of the test's own, and events to tell it.
+// An observer plugin, created as by the host, in a test's folder, with helpers that send it events.
 #ifndef KGRPO_TESTS_OBSERVER_OBSERVED_H
 #define KGRPO_TESTS_OBSERVER_OBSERVED_H
 
@@ -24,7 +24,7 @@ class Observed {
  public:
   explicit Observed(const std::string& plugin) : loader_({KGRPO_BINARY_DIR "/lib/kgrpo"}), library_(plugin) {}
 
-  // A run of ten steps begins, or goes on after `done`. Ends the one before.
+  // Begins a run of ten steps, or resumes it after `done` steps. Ends the previous run.
   void Begin(const nlohmann::json& options, uint64_t done = 0, bool resumed = false) {
     const PluginLibrary& library = loader_.Load(library_);
     observer_.emplace(library.Table<kgrpo_observer_interface>(Role::kObserver), services_.ForInstance("observers[0]"),
@@ -41,7 +41,7 @@ class Observed {
     observer_->Begin(run);
   }
 
-  // A round of the second trajectory, of three. `evaluation` may be NULL.
+  // Sends a round of the second of three trajectories. `evaluation` may be NULL.
   void Round(uint64_t step, const kgrpo_evaluation* evaluation, const std::string& suggestion = "tile it") {
     kgrpo_coder_answer answer{};
     answer.struct_size = sizeof(answer);

@@ -1,4 +1,4 @@
-// observer_metrics, loaded as the host loads it: what its files hold, and what is left of them when a run goes on.
+// observer_metrics, loaded as by the host: the content of its files, also after a resume.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>

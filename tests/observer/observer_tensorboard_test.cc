@@ -1,4 +1,4 @@
-// observer_tensorboard, loaded as the host loads it: which curves are in its files. The bytes are event_writer_test's.
+// observer_tensorboard, loaded as by the host: the curves in its files. Their bytes: event_writer_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The ABI's promise: what was released keeps its place for ever. A failure here means that plugins in the field would
+// The ABI's promise: released members never move. A failure here means that plugins in the field would
 // break: append members instead, and leave these numbers alone. (x86-64 and other LP64 machines.)
 #include <gtest/gtest.h>
 #include <kgrpo/abi.h>

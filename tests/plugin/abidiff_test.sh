@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compares the types of the plugin ABI, function signatures included, with abi_released.abi by abidiff (abigail-tools).
-#   abidiff_test.sh            fails where they differ; exit code 77 where abidiff is not installed
-#   abidiff_test.sh --write    takes the headers' types as released: after a struct has grown at its end, or got a new one
+#   abidiff_test.sh            fails if they differ; exit code 77 if abidiff is not installed
+#   abidiff_test.sh --write    records the headers' types as released: after a struct was extended at its end, or added
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 abi=$here/../../core/abi

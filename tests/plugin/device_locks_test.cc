@@ -1,4 +1,4 @@
-// Exclusive use of devices: one at a time, in the order of asking, and not while another process has the device.
+// Exclusive use of devices: one user at a time, in the order of requests, and not while another process has the device.
 #include "base/device_locks.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Messages of the process when a plugin crashes, calls exit() or is waited for after Ctrl-C. Each in a process of its
-// own.
+// Messages of the process when a plugin crashes, calls exit() or is waited for after Ctrl-C. Each test runs in its
+// own process.
 #include "base/faults.h"
 
 #include <gtest/gtest.h>

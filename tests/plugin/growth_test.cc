@@ -1,5 +1,5 @@
-// The two sides may have compiled different sizes of a struct: neither reads beyond what the other wrote, and what is
-// longer than one knows is read as far as one knows it.
+// Host and plugin may be compiled with different sizes of a struct: neither reads beyond the bytes that the other
+// wrote, and of a longer struct each reads the members that it knows.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/generation_queue.h>

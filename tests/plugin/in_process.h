@@ -1,4 +1,4 @@
-// What the tests of this folder share: the plugin of tests/fixtures, and structs that end where memory ends.
+// Shared by the tests of this folder: the plugin of tests/fixtures, and structs at the end of readable memory.
 #ifndef KGRPO_TESTS_PLUGIN_IN_PROCESS_H
 #define KGRPO_TESTS_PLUGIN_IN_PROCESS_H
 
@@ -31,15 +31,15 @@ inline const PluginLibrary& Fakes() {
   return library;
 }
 
-// A test with a host for the instances that it makes.
+// A test with a host for its plugin instances.
 class InstancesTest : public testing::Test {
  protected:
   HostServices services_{{}};
   const kgrpo_host* host_ = services_.ForInstance("test");
 };
 
-// A struct as the other side made it, with `size` bytes of T, at the very end of a page that no readable one follows:
-// to read beyond its last 8 bytes is to crash. struct_size is set to `size`.
+// A struct of `size` bytes, as the other side may have compiled it, at the end of a page before an unreadable one:
+// reading beyond its size, rounded up to 8 bytes, crashes. struct_size is set to `size`.
 template <typename T>
 class AtPageEnd {
  public:

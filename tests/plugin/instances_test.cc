@@ -1,4 +1,4 @@
-// The C++ wrappers of plugin instances: what they collect, and what they refuse of a plugin that breaks the contract.
+// The C++ wrappers of plugin instances: the results that they collect, and violations of the contract that they refuse.
 #include "plugin/instances.h"
 
 #include <gmock/gmock.h>

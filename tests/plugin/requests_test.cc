@@ -1,4 +1,4 @@
-// Requests in flight: a policy or coder that ends one twice, late, or although it refused it, is found out.
+// Requests in flight: detects a policy or coder that ends a request twice, late, or after refusing it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/text.h>

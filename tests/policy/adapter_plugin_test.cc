@@ -1,5 +1,5 @@
-// An adapter as a trainer sees it, through kgrpo.policy/1: its group trains, the weights' groups are frozen, and one
-// step of the trainers' AdamW is PyTorch's on peft's model (tests/golden/policy/make_adapters.py).
+// An adapter through kgrpo.policy/1, as trainers use it: its group trains, the weights' groups are frozen, and one step
+// of the trainers' AdamW equals PyTorch's on peft's model (tests/golden/policy/make_adapters.py).
 #include <dlfcn.h>
 #include <kgrpo/policy.h>
 #include <kgrpo/sdk/policy_client.h>

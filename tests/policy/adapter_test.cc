@@ -1,5 +1,5 @@
 // LoRA adapters against peft (tests/golden/policy/make_adapters.py): log-probabilities, gradients, merged generation,
-// the reference, and folders in and out. adapter_plugin_test.cc has the optimiser's step.
+// the reference, loading and saving. The optimiser's step: adapter_plugin_test.cc.
 #include "policy_qwen/model/adapter.h"
 
 #include <ATen/ops/equal.h>

@@ -1,5 +1,5 @@
-// A backward pass tells of each element of the gradients once, when it adds nothing more there, the last layer's first
-// and before the first layer's are computed: for heads of their own and tied ones, biases, norms of queries and keys,
+// A backward pass reports each element of the gradients once, when its value is final. The last layer's are reported
+// first, before the first layer's are computed. Tested for separate and tied heads, biases, norms of queries and keys,
 // adapters, and passes of several chunks.
 #include <algorithm>
 #include <functional>

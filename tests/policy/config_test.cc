@@ -1,4 +1,4 @@
-// config.json of transformers 4 and 5: what is derived, what is accepted in either form, what is refused and how.
+// config.json of transformers 4 and 5: derived values, both accepted forms, and the messages for refused ones.
 #include "policy_qwen/model/config.h"
 
 #include <kgrpo/sdk/error.h>

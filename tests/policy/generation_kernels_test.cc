@@ -1,5 +1,5 @@
-// The kernels of generation on a GPU compute what their formulas say, at sizes that fit no tile, and a row's bits are
-// the same alone and among others. On the PTX interpreter, with its checks for races, bounds and unset memory.
+// The kernels of generation on a GPU compute their formulas, at sizes that are no multiple of a tile, and a row's bits
+// do not depend on the other rows. On the PTX interpreter, with its checks for races, bounds and unset memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>

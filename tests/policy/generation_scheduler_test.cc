@@ -1,5 +1,5 @@
-// The scheduler of generation on a GPU, over a device whose model is a hash of all tokens before: what a request gets
-// depends on the request alone, whatever shares its slots and pages, and shared beginnings are read once.
+// The scheduler of generation on a GPU, over a device whose model is a hash of all previous tokens: a request's result
+// does not depend on the requests that share its slots and pages, and shared prefixes are processed once.
 #include "policy_qwen/gpu_generation/generation_scheduler.h"
 
 #include <gtest/gtest.h>

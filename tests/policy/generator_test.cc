@@ -1,5 +1,5 @@
-// Batched generation: what each sequence gets depends on its prompt and seed alone, ends where it should, and reports
-// the log-probabilities that the trainer computes again.
+// Batched generation: each sequence depends on its prompt and seed alone, ends at the right token, and reports the same
+// log-probabilities as the trainer computes.
 #include <c10/core/InferenceMode.h>
 #include <kgrpo/sdk/error.h>
 

@@ -1,5 +1,5 @@
-// The tiny models of tests/golden/policy and what transformers computed with them; temporary folders. For the policy's
-// tests.
+// The tiny models of tests/golden/policy, the results of transformers with them, and temporary folders. Used by the
+// policy's tests.
 #ifndef KGRPO_TESTS_POLICY_GOLDEN_H_
 #define KGRPO_TESTS_POLICY_GOLDEN_H_
 
@@ -41,7 +41,7 @@ inline PolicyOptions GoldenOptions(const std::string& model) {
   options.model = GoldenFolder(model);
   options.chat_template = "chatml";
   options.threads = 1;
-  // The tests of Policy hold for a GPU too: KGRPO_TEST_DEVICE=cuda runs them there.
+  // KGRPO_TEST_DEVICE=cuda runs the tests of Policy on a GPU.
   if (const char* device = std::getenv("KGRPO_TEST_DEVICE")) options.device = device;
   return options;
 }

@@ -1,5 +1,5 @@
-// The kernels of training on a GPU compute what their formulas say, in both dtypes and at sizes that fit no vector; on
-// the PTX interpreter, with its checks for races, bounds and unset memory.
+// The kernels of training on a GPU compute their formulas, in both dtypes and at sizes that are no multiple of a
+// vector; on the PTX interpreter, with its checks for races, bounds and unset memory.
 #include "policy_qwen/gpu_training/kernels.h"
 
 #include <gtest/gtest.h>

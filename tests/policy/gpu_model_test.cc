@@ -1,5 +1,5 @@
-// The engine as a whole, on the PTX interpreter: model, cache, graphs and scheduler give in float32 the tokens and
-// log-probabilities that the CPU path gives, and in both dtypes bits that no other request changes.
+// The whole generation engine on the PTX interpreter: model, cache, graphs and scheduler. In float32 its tokens and
+// log-probabilities are those of the CPU path; in both dtypes other requests do not change a request's bits.
 #include "policy_qwen/gpu_generation/gpu_model.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The GPU's way through the model, GpuScorer, computes what transformers computed (tests/golden/policy):
-// log-probabilities, entropies and the gradient of every parameter, whether activations are kept or computed again.
+// GpuScorer, the GPU path through the model, computes the results of transformers (tests/golden/policy):
+// log-probabilities, entropies and the gradient of every parameter, with stored and with recomputed activations.
 // Without a GPU: on the CPU in float32, with plain functions in place of the kernels, which gpu_kernels_test.cc tests.
 #include "policy_qwen/gpu_training/gpu_scorer.h"
 

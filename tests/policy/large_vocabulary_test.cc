@@ -1,5 +1,5 @@
 // A vocabulary so large that the logits of one sequence are computed in several blocks of rows: forward and backward
-// against float64 (tests/golden/policy/make_large_vocabulary.py, whose formulas stand here again).
+// against float64 (tests/golden/policy/make_large_vocabulary.py, whose formulas are repeated here).
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>

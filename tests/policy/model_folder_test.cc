@@ -1,5 +1,4 @@
-// Broken model folders: each is refused with a message that names the file, what is wrong with it and what was
-// expected.
+// Broken model folders: each is refused with a message that names the file, the mistake and the expected content.
 #include <kgrpo/sdk/error.h>
 
 #include <cstring>

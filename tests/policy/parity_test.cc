@@ -1,4 +1,4 @@
-// The model computes what transformers computes: logits, greedy continuations, log-probabilities, entropies, gradients.
+// The model computes the same as transformers: logits, greedy continuations, log-probabilities, entropies, gradients.
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 

@@ -1,4 +1,4 @@
-// Pieces of gradients as a backward pass tells of them, against the gradients that it leaves. For
+// Compares the pieces of gradients that a backward pass reports with the final gradients. Used by
 // backward_pieces_test.cc and gpu_scorer_test.cc.
 #ifndef KGRPO_TESTS_POLICY_PIECES_H_
 #define KGRPO_TESTS_POLICY_PIECES_H_
@@ -17,14 +17,14 @@ class ToldPieces {
  public:
   void Add(const at::Tensor& piece) { told_.emplace_back(piece.storage_offset(), ToDoubles(piece)); }
 
-  // Where each piece begins, as they were told.
+  // The offset of each piece, in the order of the reports.
   std::vector<int64_t> Begins() const {
     std::vector<int64_t> begins;
     for (const auto& [begin, values] : told_) begins.push_back(begin);
     return begins;
   }
 
-  // Every element of `buffer` was told once, and had its last value by then.
+  // Fails the test unless every element of `buffer` was reported once, with its final value.
   void ExpectAllOnceAndFinal(const at::Tensor& buffer) const {
     const std::vector<double> final = ToDoubles(buffer);
     std::vector<int> times(final.size(), 0);

@@ -1,4 +1,4 @@
-// Which GPU each rank of a machine takes. How many GPUs there are is made up.
+// The GPU of each rank of a machine. The number of GPUs is made up.
 #include "policy_qwen/rank_device.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// The kernels of each instruction set that this processor has: correct numbers, and the same bits for a row in any
-// company.
+// The kernels of each instruction set that this processor has: correct numbers, and a row's bits do not depend on the
+// other rows.
 #include "policy_qwen/model/row_kernels.h"
 
 #include <gtest/gtest.h>

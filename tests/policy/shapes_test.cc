@@ -1,5 +1,6 @@
 // Models with the structure of Qwen2.5-1.5B and 7B, Qwen3-0.6B, 1.7B and 8B and Llama-3.2-1B, made small: logits,
-// gradients and greedy tokens are transformers' (tests/golden/policy/make_shapes.py, whose formulas stand here again).
+// gradients and greedy tokens are transformers' (tests/golden/policy/make_shapes.py, whose formulas are repeated
+// here).
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>

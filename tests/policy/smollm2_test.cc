@@ -1,5 +1,5 @@
-// Real weights: SmolLM2-135M-Instruct continues as transformers does. Opt-in, for it takes a folder that
-// scripts/make_smollm2 makes (94 MB to download):
+// Real weights: SmolLM2-135M-Instruct continues as transformers does. Opt-in, since it needs the model
+// folder of scripts/make_smollm2 (94 MB to download):
 //   KGRPO_SMOLLM2=build/models/smollm2 build/tests/policy_model_test --gtest_filter='SmolLm2*'
 #include <cstdlib>
 

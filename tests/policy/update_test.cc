@@ -1,5 +1,5 @@
-// A whole update through the command, policy_qwen and trainer_grpo together, is the one that transformers and PyTorch
-// do (tests/golden/policy/make_update.py): each optimiser step's figures, and the change of the weights.
+// A whole update by the command `update` with policy_qwen and trainer_grpo equals that of transformers and PyTorch
+// (tests/golden/policy/make_update.py): the figures of each optimiser step, and the change of the weights.
 #include <sys/wait.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Each way in which a program can fail has its sentence, loses no request, and leaves no process behind.
+// Each kind of failure of a program has its own message, loses no request, and leaves no process behind.
 #include <gmock/gmock.h>
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// A Pool of tests/programs/faulty.py, told how to fail. Used by the tests of this folder.
+// A Pool of copies of tests/programs/faulty.py with a given failure. Used by the tests of this folder.
 #ifndef KGRPO_TESTS_PROGRAMS_FAULTY_H
 #define KGRPO_TESTS_PROGRAMS_FAULTY_H
 
@@ -33,7 +33,7 @@ class ProgramTest : public testing::Test {
   Host host() { return Host(services_->ForInstance("program")); }
   std::string state() const { return (directory_.path() / "state").string(); }
 
-  // What a request to a copy that fails comes to: the error's text, or the answer as JSON.
+  // The result of a request that makes the copy fail: the error's text, or the answer as JSON.
   std::string Failing(Pool& pool) const {
     try {
       return pool.Call("fail", nullptr).dump();

@@ -1,4 +1,4 @@
-// `plugins new`, and docs/reward.md and its like, as a reader follows them: each command of the page in its order.
+// `plugins new`, and docs/reward.md and similar pages: runs each command of a page in its order, as a reader would.
 #include <gmock/gmock.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// A run whose reward is a Python script, with the real host: what it scores, says and does wrong reaches the user.
+// A run whose reward is a Python script, with the real host: its scores, output and errors reach the user.
 #include <gmock/gmock.h>
 
 #include <filesystem>

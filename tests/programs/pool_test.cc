@@ -1,4 +1,4 @@
-// Copies that work: order, concurrency, large answers, cancelling, and the plugins with the Python kit.
+// Copies that work correctly: order, concurrency, large answers, cancelling, and the plugins with the Python kit.
 #include <gmock/gmock.h>
 
 #include <atomic>

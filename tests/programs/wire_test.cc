@@ -1,4 +1,4 @@
-// A reward's parameters, written without a JSON tree: they read as the tree of the same values does.
+// A reward's parameters, written without a JSON tree, parse to the same values as with one.
 #include "program_shared/wire.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The page of a run: what goes into the database can be read from the page again, whatever texts it holds; kernels are
-// stored once; runs that cannot be read are told of and the others shown.
+// The page of a run: the database's values can be read back from the page, with any text in them; kernels are stored
+// once; runs that cannot be read are reported and the others shown.
 #include "report/report.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Rewards written as expressions: what they may name, what a round without a kernel is paid, and what is refused.
+// Rewards written as expressions: permitted names, the reward of a round without a kernel, and refusals.
 #include "reward_expression/expression_reward.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// An evaluator in the process, for tests of the service: what it finds is written in the source, and a test can hold it
-// up. A source with "wrong" is wrong, one with "hold" is judged when Release was called, one with "break" fails.
+// An evaluator in the process, for tests of the service. The source decides the result: with "wrong" it is wrong, with
+// "hold" it is judged once Release is called, with "break" the evaluation fails.
 #ifndef KGRPO_TESTS_SERVE_FAKE_JUDGE_H
 #define KGRPO_TESTS_SERVE_FAKE_JUDGE_H
 
@@ -15,7 +15,7 @@ struct JudgeState {
   std::atomic<int> evaluations{0};
   std::atomic<int> baselines{0};
   std::atomic<int> held{0};       // evaluations that wait for `released`
-  std::atomic<int> cancelled{0};  // of those, ended by a stop
+  std::atomic<int> cancelled{0};  // held evaluations that a stop ended
   std::atomic<bool> released{false};
 };
 JudgeState& judge();

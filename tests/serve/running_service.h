@@ -35,7 +35,7 @@ inline void WriteProblem(const std::filesystem::path& folder, const std::string&
   std::ofstream(folder / "reference.cu") << source;
 }
 
-// Whether `condition` comes true within ten seconds.
+// Waits at most ten seconds for `condition`. Returns true if it was met.
 inline bool Eventually(const std::function<bool()>& condition) {
   for (int i = 0; i < 10000; ++i) {
     if (condition()) return true;

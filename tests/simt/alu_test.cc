@@ -1,5 +1,4 @@
-// The vector build of the arithmetic handlers yields the same results, bit for bit, as the one for any machine, for
-// whole and partial warps.
+// The vector build of the arithmetic handlers gives the same bits as the portable build, for whole and partial warps.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Kernels of everyday styles against the same computation on the host, with every check on and none of them accused.
+// Kernels of common styles against the same computation on the host, with all checks on and no findings.
 #include <cmath>
 #include <map>
 #include <utility>

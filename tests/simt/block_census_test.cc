@@ -1,4 +1,4 @@
-// Launches whose blocks differ: what some of them are counted to do stands for what all of them do.
+// Launches whose blocks differ: the counts of a sample of blocks represent all blocks.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -1,4 +1,4 @@
-// Bulk copies: correct ones copy and are not accused, wrong ones are found at their line, and all are counted.
+// Bulk copies: correct ones copy without findings, wrong ones are found at their line, and all are counted.
 #include <algorithm>
 #include <map>
 #include <set>

@@ -1,4 +1,4 @@
-// Each check finds its mistake, at its line; and nothing is said of correct kernels in unusual styles.
+// Each check finds its mistake, at its line; correct kernels in unusual styles have no findings.
 #include <cmath>
 #include <map>
 #include <set>

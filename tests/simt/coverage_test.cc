@@ -1,5 +1,5 @@
-// Instructions that everyday kernels rarely use, against the same in plain C++; and that no function of CUDA's math API
-// is refused.
+// Instructions that common kernels rarely use, against the same in plain C++. No function of CUDA's math API is
+// refused.
 #include <algorithm>
 #include <bit>
 #include <cmath>

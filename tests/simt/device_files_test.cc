@@ -1,4 +1,4 @@
-// The devices that the time model comes with: each can be read, and says of plain kernels what its data sheet says.
+// The device files of the time model: each can be read, and its times of simple kernels agree with the data sheet.
 #include <filesystem>
 
 #include "harness.h"

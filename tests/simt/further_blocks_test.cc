@@ -1,4 +1,4 @@
-// Blocks that run beside the counted ones: they write what they should, and change nothing of what is counted.
+// Blocks that run in addition to the counted ones: their results are correct, and they do not change the counts.
 #include <algorithm>
 #include <iterator>
 #include <set>

@@ -1,4 +1,4 @@
-// What the interpreter's tests share: loading PTX compiled at build time, arrays on the modelled device, launching.
+// Helpers of the interpreter's tests: loading PTX compiled at build time, arrays on the modelled device, launching.
 #ifndef KGRPO_TESTS_SIMT_HARNESS_H_
 #define KGRPO_TESTS_SIMT_HARNESS_H_
 

@@ -1,4 +1,4 @@
-// One PTX instruction as a kernel: what it makes of given bits. Used by tests of the arithmetic.
+// Runs one PTX instruction as a kernel on given bits. Used by tests of the arithmetic.
 #ifndef KGRPO_TESTS_SIMT_INSTRUCTION_H_
 #define KGRPO_TESTS_SIMT_INSTRUCTION_H_
 
@@ -13,8 +13,8 @@ namespace kgrpo::simt {
 
 using Operands = std::array<uint64_t, 3>;
 
-// Thread i of kernel "k" applies the instruction to words 3i and on, and stores a word (for setp 1 or 0). `count` is of
-// the operands; the third one of slct has its second type.
+// The text of kernel "k": thread i applies the instruction to the words from 3i on and stores one word (for setp 1 or
+// 0). `count`: the number of operands. The third operand of slct has its second type.
 inline std::string KernelOf(const std::string& text, int count) {
   const Opcode op(text);
   const uint32_t to = op.base == "setp" ? 8 : TypeBytes(op.types[0]);

@@ -1,4 +1,4 @@
-// Arithmetic against the host's: exact where IEEE says so, close where the GPU approximates.
+// Arithmetic against the host's: exact if IEEE 754 requires it, close if the GPU approximates.
 #include <bit>
 #include <cfenv>
 #include <cmath>

@@ -1,4 +1,4 @@
-// Code that is not interpreted is refused by name and place, text that is no PTX by line; nothing crashes.
+// Unsupported code is refused with its name and place, text that is no PTX with its line; nothing crashes.
 #include <kgrpo/sdk/error.h>
 
 #include "harness.h"

@@ -1,5 +1,5 @@
 // Results of instructions for subnormal numbers with and without .ftz, and every rounding to 16 bits, against searches
-// that share nothing with the interpreter.
+// that share no code with the interpreter.
 #include <bit>
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-// Time by source line: the lines that a launch's time is given to are those that take it, and nothing is lost.
+// Time by source line: a launch's time is attributed to the lines that take it, and the parts sum to the whole.
 #include <cmath>
 #include <fstream>
 #include <numeric>

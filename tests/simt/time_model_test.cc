@@ -1,4 +1,4 @@
-// The time model against a real H100, and its parts against what they should say.
+// The time model against a real H100, and its parts against their expected values.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// The sentences beside a kernel's time: what its warps wait for, and which change would gain most.
+// The sentences on a kernel's time: the causes for which its warps wait, and the change that would gain most.
 #include <gmock/gmock.h>
 
 #include <cmath>

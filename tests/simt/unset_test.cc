@@ -1,4 +1,4 @@
-// Uses of unset variables are found where they matter, and only there.
+// Uses of unset variables are found if they affect the result, and only then.
 #include <cmath>
 #include <fstream>
 #include <set>

@@ -1,5 +1,5 @@
-// A run.sqlite that an earlier version of the program wrote, as it then was (tests/store/earlier): what is read of it,
-// that a run can go on in it, and that one which cannot be read stays as it is.
+// A run.sqlite written by an earlier version of the program (tests/store/earlier): its content is read, a run can
+// continue in it, and one that cannot be read stays unchanged.
 #include "store/database.h"
 #include "store/files.h"
 

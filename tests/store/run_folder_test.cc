@@ -1,4 +1,4 @@
-// store/run_folder.h: what a folder says of an earlier run, and that looking changes nothing.
+// store/run_folder.h: the state of an earlier run read from its folder, which reading does not change.
 #include "store/run_folder.h"
 
 #include <kgrpo/support/sqlite.h>

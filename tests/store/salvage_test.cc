@@ -1,4 +1,4 @@
-// store/salvage.h: a damaged run.sqlite is read as far as it goes, and the run's other files stand in for the rest.
+// store/salvage.h: a damaged run.sqlite is read as far as possible; the rest comes from the run's other files.
 #include "store/salvage.h"
 
 #include <gmock/gmock.h>

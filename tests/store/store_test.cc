@@ -1,5 +1,5 @@
-// The parts of store/ by themselves: what goes into the database comes out again, rollouts keep their columns, files
-// and checkpoints are whole or not there.
+// The parts of store/ on their own: the database returns what was written, rollouts keep their columns, and files and
+// checkpoints are complete or absent.
 #include "store/checkpoints.h"
 #include "store/database.h"
 #include "store/files.h"

@@ -1,5 +1,5 @@
-// ChatTemplate against transformers' apply_chat_template (tests/golden/tokenizer/make_chat_golden.py), and what it
-// refuses.
+// ChatTemplate against transformers' apply_chat_template (tests/golden/tokenizer/make_chat_golden.py), and
+// refusals.
 #include "policy_qwen/tokenizer/chat_template.h"
 
 #include <gmock/gmock.h>

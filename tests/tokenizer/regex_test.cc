@@ -1,4 +1,4 @@
-// Regex: patterns mean to PCRE2 what they mean to Oniguruma, or are refused by name.
+// Regex: patterns have the same meaning in PCRE2 as in Oniguruma, or are refused by name.
 #include "policy_qwen/tokenizer/regex.h"
 
 #include <gmock/gmock.h>

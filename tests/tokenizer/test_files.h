@@ -1,4 +1,4 @@
-// What the tokenizer's tests share: golden files, and folders that vanish.
+// Shared by the tokenizer's tests: golden files and temporary folders.
 #ifndef KGRPO_TESTS_TOKENIZER_TEST_FILES_H_
 #define KGRPO_TESTS_TOKENIZER_TEST_FILES_H_
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ inline std::vector<std::string> ReadLines(const std::filesystem::path& file) {
   return lines;
 }
 
-// A folder for one test, removed with what is in it.
+// A folder for one test, removed with its content.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

@@ -1,4 +1,4 @@
-// Every way in which tokenizer.json and tokenizer_config.json can be wrong, with the message it gets.
+// Every kind of mistake in tokenizer.json and tokenizer_config.json, with its message.
 #include <gmock/gmock.h>
 
 #include "policy_qwen/tokenizer/tokenizer.h"

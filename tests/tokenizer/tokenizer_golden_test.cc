@@ -1,4 +1,4 @@
-// Tokenizer against Hugging Face's tokenizers: tests/golden/tokenizer/make_tokenizer_golden.py wrote what that says.
+// Tokenizer against Hugging Face's tokenizers, whose results tests/golden/tokenizer/make_tokenizer_golden.py wrote.
 #include <gmock/gmock.h>
 
 #include <sstream>

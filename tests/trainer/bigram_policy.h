@@ -1,5 +1,5 @@
 // bigram_policy.h - a kgrpo.policy/1 whose every number can be checked: logits of the next token are
-// table[previous token] + bias, gradients are exact. The same model stands in tests/golden/trainer/make_updates.py.
+// table[previous token] + bias, gradients are exact. tests/golden/trainer/make_updates.py has the same model.
 #ifndef KGRPO_TESTS_TRAINER_BIGRAM_POLICY_H
 #define KGRPO_TESTS_TRAINER_BIGRAM_POLICY_H
 #include <kgrpo/policy.h>
@@ -23,7 +23,8 @@ class BigramPolicy {
   static const kgrpo_policy_interface& Api();
   kgrpo_policy* get() { return reinterpret_cast<kgrpo_policy*>(this); }
 
-  // Parameters as numbers; setting rounds to the stored type. Parameter 0 is the table (decays), 1 the bias (does not).
+  // Parameters as numbers; setting rounds to the stored type. Parameter 0 is the table, with weight decay; parameter 1
+  // is the bias, without.
   std::vector<double> Values(size_t parameter) const;
   void SetValues(size_t parameter, const std::vector<double>& values);
   void FillRandomly(uint64_t seed);
@@ -36,13 +37,13 @@ class BigramPolicy {
              float* entropies) const;
 
   // Fault injection and observation.
-  int forwards = 0;                         // calls so far
-  int live_contexts = 0;                    // contexts that nobody has ended
+  int forwards = 0;                         // forward calls so far
+  int live_contexts = 0;                    // contexts not ended yet
   std::set<int> poison_forwards;            // these calls return NaN log-probabilities
   int poison_gradient = -1;                 // the backward of this forward adds an infinity
-  bool always_poison = false;               // every call does
+  bool always_poison = false;               // all calls return NaN
   int fail_forward = -1;                    // this call fails
-  bool fail_between_pieces = false;         // backward_in_pieces fails when it has told of the first
+  bool fail_between_pieces = false;         // backward_in_pieces fails after it has reported the first piece
   std::vector<std::string>* log = nullptr;  // of backward_in_pieces: "piece", "backward ends"
   std::vector<size_t> forward_sizes;        // sequences of each call
   std::vector<const int32_t*> scored;       // the prompt of each sequence of each call

@@ -1,4 +1,4 @@
-// fake_host.h - a kgrpo_host for tests: random numbers by a hash, log lines and device locks kept, a switch that
+// fake_host.h - a kgrpo_host for tests: random numbers by a hash, recorded log lines and device locks, and a flag that
 // cancels.
 #ifndef KGRPO_TESTS_TRAINER_FAKE_HOST_H
 #define KGRPO_TESTS_TRAINER_FAKE_HOST_H
@@ -53,10 +53,10 @@ class FakeHost {
 
   std::vector<std::string> lines;
   std::vector<Declared> declared;  // metrics, in order
-  std::vector<std::string> locks;  // "lock cpu", "unlock cpu", as they came
+  std::vector<std::string> locks;  // "lock cpu", "unlock cpu", in the order of the calls
   bool cancel = false;
-  const kgrpo_collective_interface* collective = nullptr;  // whose context is this; see thread_ranks.h
-  void* ranks = nullptr;                                   // theirs
+  const kgrpo_collective_interface* collective = nullptr;  // its context is this object; see thread_ranks.h
+  void* ranks = nullptr;                                   // the ThreadRanks that made the collective
   uint32_t rank = 0;
 
  private:

@@ -1,5 +1,5 @@
-// Buckets of gradients: together they are every element once, each begins as soon as it is final and not before, and
-// the sums are those of one reduction of everything.
+// Buckets of gradients: together they cover every element once, each reduction begins as soon as its bucket is final
+// and not before, and the sums equal those of a single reduction.
 #include "trainer_shared/gradient_reduction.h"
 
 #include <gtest/gtest.h>

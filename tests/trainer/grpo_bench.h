@@ -1,4 +1,4 @@
-// What the tests of trainer_grpo work with: random samples, and a trainer over a policy whose gradients are known. Used
+// Helpers of the tests of trainer_grpo: random samples, and a trainer over a policy whose gradients are known. Used
 // by trainer_grpo_test.cc, trainer_grpo_refusal_test.cc, trainer_grpo_state_test.cc and grpo_options_test.cc.
 #ifndef KGRPO_TESTS_TRAINER_GRPO_BENCH_H
 #define KGRPO_TESTS_TRAINER_GRPO_BENCH_H

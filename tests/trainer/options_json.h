@@ -1,4 +1,4 @@
-// options_json.h - options as the host hands them over: a schema's defaults with some changed.
+// options_json.h - options as the host passes them: a schema's defaults with some changed.
 #ifndef KGRPO_TESTS_TRAINER_OPTIONS_JSON_H
 #define KGRPO_TESTS_TRAINER_OPTIONS_JSON_H
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@
 
 namespace kgrpo::testing {
 
-// Throws when `changes` names an option that the schema lacks, so that no test sets what nobody reads.
+// Throws if `changes` names an option that the schema lacks, so that no test sets an unused option.
 inline std::string OptionsJson(std::string_view schema, const nlohmann::json& changes = nlohmann::json::object()) {
   nlohmann::json options = nlohmann::json::object();
   const nlohmann::json properties = nlohmann::json::parse(schema).at("properties");

@@ -1,4 +1,4 @@
-// recorded_sink.h - a kgrpo_update_sink that keeps what is pushed, and byte streams in memory. For the tests of
+// recorded_sink.h - a kgrpo_update_sink that records the pushed values, and byte streams in memory. For the tests of
 // trainers.
 #ifndef KGRPO_TESTS_TRAINER_RECORDED_SINK_H
 #define KGRPO_TESTS_TRAINER_RECORDED_SINK_H
@@ -15,7 +15,7 @@
 
 namespace kgrpo::testing {
 
-// Samples as they cross: pointers to each.
+// Samples as they cross the ABI: a pointer to each.
 inline std::vector<const kgrpo_sample*> PointersTo(const std::vector<kgrpo_sample>& samples) {
   std::vector<const kgrpo_sample*> pointers;
   for (const kgrpo_sample& sample : samples) pointers.push_back(&sample);

@@ -1,6 +1,6 @@
 // thread_ranks.h - ranks of one run as threads of one process: kgrpo.collective/1 over a FakeHost each. Sums are taken
-// in the order of the ranks. A reduction that is begun takes the values at once and spoils their memory until it is
-// finished, so an element that is written after it was said to be final, or read too early, gives another result.
+// in the order of the ranks. A reduction copies the values when it begins and overwrites their memory with garbage
+// until it is finished, so that an element written after it was reported final, or read too early, changes the result.
 #ifndef KGRPO_TESTS_TRAINER_THREAD_RANKS_H
 #define KGRPO_TESTS_TRAINER_THREAD_RANKS_H
 #include <kgrpo/sdk/collective.h>
@@ -19,15 +19,15 @@ namespace kgrpo::testing {
 
 class ThreadRanks {
  public:
-  // What each rank began and finished, in order: "begin 5 to 11 of 121", "finish"; what a test writes between them.
+  // The reductions that each rank began and finished, in order: "begin 5 to 11 of 121", "finish". A test may add lines.
   std::vector<std::vector<std::string>> logs;
 
   explicit ThreadRanks(uint32_t size) : logs(size), barrier_(size), tensors_(size), begun_(size) {
     for (uint32_t rank = 0; rank < size; ++rank) infos_.push_back({sizeof(kgrpo_rank_info), rank, size, rank, size});
   }
 
-  // Makes `host` that rank's; before a trainer is made with it. One rank stays alone. `blocking`: as a transport of
-  // revision 1.0 is.
+  // Makes `host` the host of `rank`. Call before a trainer is created with it. A single rank gets no collective.
+  // `blocking`: with the interface of a transport of revision 1.0.
   void Join(FakeHost& host, uint32_t rank, bool blocking = false) {
     if (infos_.size() == 1) return;
     host.collective = blocking ? &kBlocking : &kInterface;
@@ -35,7 +35,7 @@ class ThreadRanks {
     host.rank = rank;
   }
 
-  // Runs work(rank) on a thread each.
+  // Runs work(rank) on a thread for each rank, and waits for all.
   void Run(const std::function<void(uint32_t rank)>& work) const {
     std::vector<std::jthread> threads;
     for (uint32_t rank = 0; rank < infos_.size(); ++rank) threads.emplace_back(work, rank);
@@ -45,7 +45,7 @@ class ThreadRanks {
   static FakeHost& Host(void* context) { return *static_cast<FakeHost*>(context); }
   static ThreadRanks& Of(void* context) { return *static_cast<ThreadRanks*>(Host(context).ranks); }
 
-  // Calls `combine` on one thread while all tensors of the others are there to be read and written.
+  // Calls `combine` on rank 0's thread while the other ranks wait, so that it may access all their tensors.
   template <typename Combine>
   static kgrpo_error* Together(void* context, const kgrpo_tensor* values, Combine combine) {
     ThreadRanks& self = Of(context);
@@ -76,7 +76,7 @@ class ThreadRanks {
       tensors[0].dtype.bits == 64 ? Reduce<double>(tensors, reduction) : Reduce<float>(tensors, reduction);
     });
   }
-  // What is not the caller's slice is spoiled, since nobody may rely on it.
+  // Overwrites everything but the caller's slice, since its content is undefined.
   static kgrpo_error* ReduceScatter(void* context, const kgrpo_tensor* values) {
     return Together(context, values, [&](std::vector<kgrpo_tensor>& tensors) {
       Reduce<float>(tensors, KGRPO_REDUCTION_SUM);
@@ -130,7 +130,7 @@ class ThreadRanks {
     const uint32_t rank = Host(context).rank, size = static_cast<uint32_t>(self.infos_.size());
     self.logs[rank].emplace_back("finish");
     self.barrier_.arrive_and_wait();
-    bool same = true;  // the calls of all ranks
+    bool same = true;  // the calls of all ranks agree
     for (const auto& other : self.begun_) {
       same = same && other.size() == self.begun_[0].size();
       for (size_t i = 0; same && i < other.size(); ++i)

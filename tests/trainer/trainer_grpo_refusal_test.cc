@@ -1,4 +1,4 @@
-// trainer_grpo as a whole: steps that are skipped, and what is refused.
+// trainer_grpo as a whole: skipped steps and refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

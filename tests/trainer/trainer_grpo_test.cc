@@ -1,4 +1,4 @@
-// trainer_grpo as a whole: what changes the gradient and what does not, and the figures of an update.
+// trainer_grpo as a whole: the inputs that change the gradient and those that do not, and the figures of an update.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Several ranks make the update that one makes: the same parameters but for the order of additions, the same bits on
-// every rank, and states that go on at another number of ranks.
+// An update by several ranks equals that by one: the same parameters except for the order of additions, the same bits
+// on every rank, and states that can be loaded with another number of ranks.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // A stand-in for NCCL and CUDA's runtime: ranks are threads of one process, and memory of every "GPU" is the host's. It
-// does what their documentation says of the functions that transport_torch calls, and refuses what it forbids. Loaded
-// by transport_test.cc in their place.
+// implements the functions that transport_torch calls as documented, and refuses forbidden calls. Loaded by
+// transport_test.cc in place of the real libraries.
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>

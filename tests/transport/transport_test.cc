@@ -1,5 +1,5 @@
-// The collectives of transport_torch among threads that are the ranks: by Gloo on the CPU, and by NCCL on "GPUs" that
-// fake_nccl.cc stands in for. What they do is computed here element by element.
+// The collectives of transport_torch among threads as ranks: by Gloo on the CPU, and by fake_nccl.cc in place of NCCL
+// and GPUs. Expected results are computed here element by element.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/collective.h>

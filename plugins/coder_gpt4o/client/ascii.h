@@ -1,4 +1,4 @@
-// Text of headers, hosts, options and answers, of which ASCII's letters and blanks matter, whatever the locale says.
+// ASCII case and blanks, independent of the locale, for the text of headers, hosts, options and answers.
 // Used throughout the client and by the plugin's answer.cc and secrets.cc.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_ASCII_H
 #define KGRPO_CODER_GPT4O_CLIENT_ASCII_H

@@ -6,7 +6,7 @@
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-constexpr double kLeastProbeSeconds = 1;  // a service that is far needs as long
+constexpr double kLeastProbeSeconds = 1;  // a distant service needs this long to answer
 
 }  // namespace
 

@@ -18,7 +18,7 @@
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-constexpr rlim_t kOtherFiles = 64;  // that a process has open beside the connections, at least
+constexpr rlim_t kOtherFiles = 64;  // files that a process has open besides the connections, at least
 
 void CheckOpenFiles(const ClientOptions& options) {
   rlimit limit = {};
@@ -29,10 +29,10 @@ void CheckOpenFiles(const ClientOptions& options) {
                                        std::to_string(limit.rlim_cur) + " files: lower it, or raise ulimit -n");
 }
 
-// A core dump would hold the key. The limit alone does not stop one that the kernel pipes to a program; a process that
-// is not dumpable writes none, and others of the same user can neither read its memory nor, in /proc, the variable that
-// holds the key. Programs that it starts are dumpable again, but inherit the limit. Nothing is undone: freed memory
-// holds the key too.
+// Forbids core dumps, which would hold the key. The limit alone does not stop a dump that the kernel pipes to a
+// program. A process that is not dumpable writes none, and other processes of the same user can read neither its memory
+// nor, in /proc, the variable that holds the key. Child processes are dumpable again but inherit the limit. Never
+// reverted, because freed memory may still hold the key.
 void CloseToOthers(const ClientOptions& options) {
   if (options.api_key.empty()) return;
   rlimit limit = {};
@@ -80,7 +80,7 @@ class CompletionClient::Impl {
     {
       const std::lock_guard lock(mutex_);
       inbox_.push_back({next_id_++, std::move(request), std::move(done), Now()});
-      if (inbox_.size() > 1) return;  // whoever sent the first has woken the thread
+      if (inbox_.size() > 1) return;  // the first Send has already woken the thread
     }
     dispatcher_.Wake();
   }
@@ -119,7 +119,7 @@ class CompletionClient::Impl {
       for (Sent& sent : inbox) dispatcher_.Accept(sent.id, std::move(sent.request), std::move(sent.done), sent.at);
       if (cancel_before > 0) dispatcher_.CancelBefore(cancel_before);
       if (stopping) {
-        stopped_ = true;  // but for what callbacks sent meanwhile
+        stopped_ = true;  // callbacks may have sent more requests meanwhile
       } else {
         dispatcher_.Turn();
       }
@@ -132,7 +132,7 @@ class CompletionClient::Impl {
   uint64_t next_id_ = 1;        // guarded
   uint64_t cancel_before_ = 0;  // guarded
   bool stopping_ = false;       // guarded
-  bool stopped_ = false;        // of the thread alone: everything was cancelled once
+  bool stopped_ = false;        // used by the thread only: everything was cancelled once
   std::thread thread_;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kForever = std::numeric_limits<double>::infinity();
 
-// Adds what a stream needs to a JSON object's text.
+// Adds the keys for streaming to a JSON object's text.
 std::string StreamingBody(const std::string& body, bool usage) {
   const size_t end = body.find_last_of('}');
   const bool empty = body.find_first_not_of(" \t\r\n", body.find('{') + 1) == end;
@@ -35,7 +35,7 @@ CURLM* NewMulti(uint32_t connections) {
   return multi;
 }
 
-// std::erase_if, but `taken` may move from what it erases.
+// As std::erase_if, but `taken` may move from an element that it erases.
 template <typename Map, typename Taken>
 void EraseIf(Map& map, Taken taken) {
   for (auto it = map.begin(); it != map.end();) it = taken(*it) ? map.erase(it) : std::next(it);
@@ -51,7 +51,7 @@ Dispatcher::Dispatcher(const ClientOptions& options)
       concurrency_(options.max_concurrency, options.backoff_base_seconds, options.backoff_cap_seconds),
       backoff_(options.backoff_base_seconds, options.backoff_cap_seconds, options.seed),
       budget_(options.retry_budget_ratio, options.retry_budget_per_second, options.retry_budget_reserve),
-      // Before any request has used up its attempts: none is given up where there is no service.
+      // If there is no service, the breaker opens before any request uses up its attempts, so that none is given up.
       breaker_({options.breaker_failures, std::min(options.breaker_failures, options.max_attempts),
                 options.breaker_pause_seconds, options.breaker_pause_cap_seconds, options.max_outage_seconds,
                 options.max_first_outage_seconds}),
@@ -82,7 +82,7 @@ void Dispatcher::CancelBefore(uint64_t id) {
   };
   EraseIf(ready_, take_waiting);
   EraseIf(delayed_, take_waiting);
-  std::vector<CURL*> whole;  // answers that are there and paid for
+  std::vector<CURL*> whole;  // complete answers, which are paid for
   EraseIf(running_, [&](auto& entry) {
     auto& [handle, attempt] = entry;
     if (attempt.request.id >= id) return false;
@@ -92,7 +92,7 @@ void Dispatcher::CancelBefore(uint64_t id) {
     }
     curl_multi_remove_handle(multi_.get(), handle);
     if (attempt.probe) breaker_.OnProbeDropped();
-    // A service that has refused every call will have refused this one.
+    // A service that has refused every other call does not bill this one.
     const bool taken_on = !end_ || end_->status < 300 || answered_;
     if (taken_on && NoteLost(attempt)) attempt.request.result.last_loss = "it was cancelled";
     cancelled.push_back(std::move(attempt.request));
@@ -114,16 +114,16 @@ void Dispatcher::Turn() {
 
   ConcludeDone();
   if (Silent().empty()) return;
-  // This thread may have been held up, by callbacks or by the machine: what came meanwhile lies unread.
+  // Callbacks or the machine may have delayed this thread, so that data that arrived in time is still unread.
   Poll(0);
-  const std::vector<CURL*> silent = Silent();  // before callbacks hold it up again
+  const std::vector<CURL*> silent = Silent();  // before the callbacks below delay it again
   ConcludeDone();
   for (CURL* handle : silent) {
     if (running_.contains(handle)) Conclude(handle, true, CURLE_OK);
   }
 }
 
-// Waits until something happens, Wake is called or so many seconds are over; then each transfer takes what there is.
+// Waits for network activity, Wake or the end of `seconds`; then lets each transfer process its data.
 void Dispatcher::Poll(double seconds) {
   int running = 0;
   curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(std::ceil(std::clamp(seconds, 0.0, 3600.0) * 1000)),
@@ -131,7 +131,7 @@ void Dispatcher::Poll(double seconds) {
   curl_multi_perform(multi_.get(), &running);
 }
 
-// Those whose deadline is over.
+// The transfers past their deadline.
 std::vector<CURL*> Dispatcher::Silent() const {
   const double now = Now();
   std::vector<CURL*> silent;
@@ -147,7 +147,7 @@ void Dispatcher::ConcludeDone() {
     Conclude(message->easy_handle, false, message->data.result);
 }
 
-// Lets those go whose backoff is over and whom the retry budget allows.
+// Makes delayed requests ready whose backoff is over and which the retry budget allows.
 void Dispatcher::WakeDelayed(double now) {
   for (auto it = delayed_.begin(); it != delayed_.end() && it->first <= now;) {
     Request& request = it->second;
@@ -161,10 +161,11 @@ void Dispatcher::WakeDelayed(double now) {
   }
 }
 
-// Starts requests until none waits or none may; returns in how many seconds the next may, as far as time decides.
+// Starts all requests that may be sent now. Returns the seconds until the next may be sent; infinity if that depends on
+// something other than time.
 double Dispatcher::StartWhatMay(double now) {
   while (!ready_.empty()) {
-    // The first goes alone until the service's name is known: curl asks for a name in a thread for each connection.
+    // Until the host name is resolved, only one request is sent: curl would resolve it in a thread per connection.
     const size_t most = resolved_ ? concurrency_.Limit() : 1;
     if (running_.size() >= most) return kForever;
     const auto next = Next();
@@ -183,7 +184,8 @@ double Dispatcher::StartWhatMay(double now) {
   return kForever;
 }
 
-// The oldest; as a probe the one that was tried least: it might be the one prompt that breaks the service.
+// The oldest ready request. A probe takes the request with the fewest attempts instead: the oldest might be the one
+// prompt that crashes the service.
 Dispatcher::Waiting::iterator Dispatcher::Next() {
   if (!breaker_.Open()) return ready_.begin();
   return std::min_element(ready_.begin(), ready_.end(), [](const auto& a, const auto& b) {
@@ -214,7 +216,7 @@ double Dispatcher::NextEvent(double now) {
   double next = kForever;
   if (!delayed_.empty()) {
     const double first = delayed_.begin()->first;
-    next = first > now ? first : now + budget_.Wait(now);  // one whose time has come waits for the budget
+    next = first > now ? first : now + budget_.Wait(now);  // one past its backoff waits for the retry budget
     const auto later = delayed_.upper_bound(now);
     if (later != delayed_.end()) next = std::min(next, later->first);
   }

@@ -26,15 +26,15 @@ class Dispatcher {
   using Done = std::function<void(Completion)>;
 
   explicit Dispatcher(const ClientOptions& options);  // throws as CompletionClient's constructor
-  ~Dispatcher();                                      // every request was answered before
+  ~Dispatcher();                                      // every request must have been answered
 
-  // Takes a request; ids rise. It goes out in a Turn, at the earliest.
+  // Queues a request; the next Turn may send it. Ids must increase.
   void Accept(uint64_t id, CompletionRequest asked, Done done, double sent_at);
 
-  // Answers every request with a smaller id: kCancelled, but where its answer is there.
+  // Ends every request with a smaller id: by its answer if that is complete, otherwise by kCancelled.
   void CancelBefore(uint64_t id);
 
-  // Sends what may go, waits until something happens and acts on it. Callbacks run in here.
+  // Sends the requests that may be sent, waits for an event and handles it. Callbacks run within this call.
   void Turn();
 
   void Wake() { curl_multi_wakeup(multi_.get()); }                // [any thread] ends the waiting of a Turn
@@ -47,8 +47,8 @@ class Dispatcher {
     CompletionRequest asked;
     Done done;
     double sent_at = 0;
-    Completion result;          // as far as it is known: attempts and losses, then the rest
-    uint32_t charged = 0;       // of the attempts: those that failed while there was no outage
+    Completion result;          // filled as it becomes known: attempts and losses first
+    uint32_t charged = 0;       // attempts that failed outside of outages
     bool needs_budget = false;  // the next attempt is a retry that the budget must allow
 
     Losses Lost() const { return {result.lost_attempts, result.lost_silent, result.lost_bytes}; }
@@ -60,7 +60,7 @@ class Dispatcher {
     bool asked_usage = false;
   };
   using Waiting = std::map<uint64_t, Request>;  // by id: the oldest first
-  struct End {                                  // of the run: what every further request is answered
+  struct End {                                  // the end of the run, which every further request is answered with
     std::string word, message;
     int status = 0;
   };
@@ -109,8 +109,8 @@ class Dispatcher {
   bool stream_usage_;
   uint32_t refusals_ = 0;  // in a row
   std::string last_failure_;
-  bool told_of_limit_ = false;  // a 429, whatever pause it brought
-  double told_until_ = 0;       // the end of the last wait of all requests that was told
+  bool told_of_limit_ = false;  // a notice of a 429 was given
+  double told_until_ = 0;       // the end of the last wait that a notice announced
   std::optional<End> end_;
 };
 

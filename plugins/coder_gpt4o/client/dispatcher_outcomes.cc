@@ -11,18 +11,18 @@
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-constexpr uint32_t kRefusalsInARow = 16;    // so many requests refused and none answered: it is not the prompts
-constexpr double kWorthANoticeSeconds = 5;  // a pause of all requests of so long
-constexpr double kLongWaitSeconds = 60;     // likewise, of one request
-constexpr double kForLong = 1e9;            // seconds that stand for "nobody knows"
+constexpr uint32_t kRefusalsInARow = 16;    // consecutive refusals that end the run: the prompts are not the cause
+constexpr double kWorthANoticeSeconds = 5;  // the shortest pause of all requests with a notice
+constexpr double kLongWaitSeconds = 60;     // the shortest wait of one request, or for a rate limit, with a notice
+constexpr double kForLong = 1e9;            // seconds; a longer wait counts as unknown
 
 std::string Seconds(double seconds) {
-  // A server may send a number that fits no integer.
+  // A server may send a number that does not fit a long.
   if (!(seconds < kForLong)) return "more than " + std::to_string(static_cast<long>(kForLong)) + " s";
   return std::to_string(static_cast<long>(std::ceil(seconds))) + " s";
 }
 
-// Elapsed time, rounded to the nearest second. An announced wait is rounded up, and must not look exceeded.
+// Elapsed time, rounded to the nearest second: rounded up, as announced waits are, it would look longer than announced.
 std::string Passed(double seconds) {
   return Seconds(std::max(1.0, std::round(seconds)));
 }
@@ -51,7 +51,7 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   Finish(attempt.request, Outcome::kAnswered);
 }
 
-// The service bills what it took on, whether or not its answer was of use.
+// Counts a failed attempt that the service may bill. Returns false if the service did not accept the attempt.
 bool Dispatcher::NoteLost(Attempt& attempt) {
   const std::optional<uint64_t> text = attempt.transfer->LostText();
   if (!text) return false;
@@ -74,7 +74,7 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
   if (failure.word == "not_found" && !answered_ && !endpoint_.PathHint().empty())
     failure.message += ": base_url may be wrong" + endpoint_.PathHint();
   last_failure_ = failure.message;
-  if (failure.forbidden && answered_) {  // moderation and firewalls say 403 of a prompt; the key was good before
+  if (failure.forbidden && answered_) {  // the key has worked before, so moderation or a firewall refuses this prompt
     failure.remedy = Failure::Remedy::kGiveUp;
     failure.alive = true;
     failure.word = "rejected";
@@ -125,7 +125,8 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
   }
 }
 
-// Of a limit that leaves nothing for long, a daily one say. Once for each wait: its end may move a little meanwhile.
+// Gives a notice of a long wait for a rate limit, such as a daily one. Once for each wait, although its estimated end
+// may move a little.
 void Dispatcher::TellLongWait(double now, double wait) {
   if (wait <= kLongWaitSeconds || now + wait <= told_until_ + kLongWaitSeconds) return;
   told_until_ = now + wait;
@@ -135,7 +136,7 @@ void Dispatcher::TellLongWait(double now, double wait) {
 void Dispatcher::OnOverload(const Attempt& attempt, const Failure& failure, double now) {
   const double own_wait = concurrency_.OnOverload(now, attempt.transfer->StartedAt());
   const std::optional<double> wanted = attempt.transfer->Headers().retry_after;
-  // In an outage the breaker sets the pace, and knows its end.
+  // During an outage the breaker decides when to send, and when to give up.
   const double wait = wanted.value_or(breaker_.Open() ? 0 : own_wait);
   if (wanted && *wanted > options_.max_outage_seconds) {
     EndRun("rate_limited",
@@ -143,7 +144,7 @@ void Dispatcher::OnOverload(const Attempt& attempt, const Failure& failure, doub
            attempt.transfer->Headers().status);
     return;
   }
-  const bool news = wait > limits_.Wait(now, 0) + 1;  // not one of many that say the same
+  const bool news = wait > limits_.Wait(now, 0) + 1;  // requests in flight often report the same pause
   if (news && wait >= kWorthANoticeSeconds) {
     Notice(failure.message + ". Nothing is sent for " + Seconds(wait));
     told_until_ = now + wait;
@@ -166,7 +167,7 @@ void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
   if (wait > kLongWaitSeconds && !failure.overload) {
     Notice("a request is tried again after " + Seconds(wait) + ", as the service asks: " + failure.message);
   }
-  // A failure within an outage says nothing of this request, and the breaker paces what follows.
+  // A failure during an outage is not this request's fault, and the breaker decides when it is sent again.
   if (!breaker_.Open()) {
     if (++request.charged >= options_.max_attempts) {
       const std::string tries = "tried " + std::to_string(request.charged) + " times; the last: ";
@@ -180,7 +181,7 @@ void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
   delayed_.emplace(now + wait, std::move(request));
 }
 
-// `wait`: as far as it is known now.
+// `wait`: the present estimate, in seconds.
 void Dispatcher::TellRetry(const Request& request, const Failure& failure, double wait) const {
   if (!options_.retry_notice) return;
   std::array<char, 32> when{};
@@ -210,8 +211,8 @@ void Dispatcher::CheckOutage() {
          0);
 }
 
-// Requests in flight may still be answered, unless the run cancels them: they are paid for. All others, and those to
-// come, end with this failure.
+// Requests in flight may still be answered, because they are paid for, unless the run cancels them. All other requests,
+// present and future, end with this failure.
 void Dispatcher::EndRun(std::string word, std::string message, int status) {
   if (!end_) end_ = End{std::move(word), std::move(message), status};
 }
@@ -227,7 +228,7 @@ void Dispatcher::Finish(Request& request, Outcome outcome, std::string failure, 
   completion.failure = std::move(failure);
   completion.message = std::move(message);
   completion.seconds = Now() - request.sent_at;
-  // A server may send back what it was sent, in an error or in an answer.
+  // A server may echo the key or a header in an error or an answer.
   endpoint_.Secrets().Apply(completion.message);
   endpoint_.Secrets().Apply(completion.last_loss);
   endpoint_.Secrets().Apply(completion.refusal);

@@ -34,7 +34,7 @@ std::string Part(const ParsedUrl& url, CURLUPart part, unsigned flags = 0) {
 
 constexpr std::string_view kCall = "/chat/completions";
 
-// {base_url}/chat/completions; the query stays where it was.
+// The URL {base_url}/chat/completions; a query of base_url is kept.
 std::string CompletionsUrl(const std::string& base_url) {
   const std::string example = "; an example: https://api.openai.com/v1";
   const ParsedUrl url(curl_url());
@@ -47,7 +47,7 @@ std::string CompletionsUrl(const std::string& base_url) {
   const std::string scheme = Part(url, CURLUPART_SCHEME);
   if (scheme != "http" && scheme != "https")
     Refuse("base_url", "it must begin with https:// or http://, not " + scheme + "://" + example);
-  if (!Lower(base_url).starts_with(scheme + "://"))  // curl takes "http:/host" too, which nothing else reads as it does
+  if (!Lower(base_url).starts_with(scheme + "://"))  // curl also accepts "http:/host", unlike the other checks
     Refuse("base_url", "it must begin with " + scheme + ":// and a host" + example);
   if (!Part(url, CURLUPART_USER).empty() || !Part(url, CURLUPART_PASSWORD).empty()) {
     Refuse("base_url",
@@ -90,7 +90,7 @@ void CheckExists(const std::string& path, const char* option, bool directory) {
   if (!there) Refuse(option, "'" + path + "' is no " + (directory ? "directory" : "file"));
 }
 
-// As the curl command does: libcurl itself does not look at these.
+// The curl command reads these variables; libcurl does not.
 std::string FromEnvironment(std::initializer_list<const char*> names) {
   for (const char* name : names) {
     if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return value;
@@ -108,7 +108,7 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
   path_hint_ = PathHintFor(shown_url_);
   const ParsedUrl parsed(curl_url());
   curl_url_set(parsed.get(), CURLUPART_URL, url_.c_str(), 0);
-  // A proxy would get the key in plain text on the way to this machine, and could not find back here anyway.
+  // A proxy would see the key in plain text, and could not reach this machine's loopback address anyway.
   if (IsLoopback(Part(parsed, CURLUPART_HOST))) options_.proxy = "";
   CheckExists(options.ca_file, "ca_file", false);
   CheckExists(options.ca_directory, "ca_directory", true);
@@ -122,7 +122,7 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
 
   AddHeader("Content-Type: application/json");
   AddHeader(options.stream ? "Accept: text/event-stream, application/json" : "Accept: application/json");
-  AddHeader("Expect:");  // none: a body of a megabyte would wait for "100 Continue" first
+  AddHeader("Expect:");  // off: a body of a megabyte would first wait for "100 Continue"
   if (!options.api_key.empty()) {
     if (!IsHeaderName(options.api_key_header))
       Refuse("api_key_header", "'" + Excerpt(options.api_key_header) + "' is no header's name");
@@ -155,8 +155,8 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
   options_.headers.clear();
 }
 
-// A server that says which path it does not know repeats the query, where some services want a key. A version is none,
-// and the one thing that such a message is about.
+// Hides the query's values, which for some services hold a key: a server that reports an unknown path repeats the
+// query. The value of api-version is no secret, and such a message may be about it.
 void Endpoint::HideQuery() {
   if (shown_url_.size() == url_.size()) return;
   std::string_view query = std::string_view(url_).substr(shown_url_.size() + 1);
@@ -193,17 +193,17 @@ void Endpoint::AddHeader(const std::string& line) {
 void Endpoint::Prepare(CURL* easy) const {
   curl_easy_setopt(easy, CURLOPT_URL, url_.c_str());
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers_.get());
-  curl_easy_setopt(easy, CURLOPT_HEADEROPT, long{CURLHEADER_SEPARATE});  // a proxy that only tunnels gets none of them
+  curl_easy_setopt(easy, CURLOPT_HEADEROPT, long{CURLHEADER_SEPARATE});  // a tunnelling proxy does not receive them
   curl_easy_setopt(easy, CURLOPT_USERAGENT, "kgrpo/1");
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);  // the key must not go elsewhere
-  // A connection for each request in flight: one that breaks takes one answer along, not a hundred, and none waits
-  // behind another's bytes.
+  // HTTP/1.1 means one connection per request in flight: a broken connection loses one answer and not a hundred, and no
+  // answer waits behind another's bytes.
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1});
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
   curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, 600L);
-#if LIBCURL_VERSION_NUM >= 0x075700  // before, cancelling waits until the name is looked up
+#if LIBCURL_VERSION_NUM >= 0x075700  // before this version, cancelling waits for the name lookup
   curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options_.connect_timeout_seconds * 1000) + 1);
@@ -212,8 +212,8 @@ void Endpoint::Prepare(CURL* easy) const {
   curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, this);
   if (options_.proxy) curl_easy_setopt(easy, CURLOPT_PROXY, options_.proxy->c_str());
   if (!options_.ca_file.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, options_.ca_file.c_str());
-  // Without a directory curl parses the certificates once for all connections; with one, once for each: 10 ms and a
-  // megabyte apiece. So a directory is used only where no file is there.
+  // With a CA directory curl parses the certificates for each connection (10 ms and a megabyte each), without one once
+  // for all connections. So a directory is used only if there is no file.
   if (!options_.ca_directory.empty()) {
     curl_easy_setopt(easy, CURLOPT_CAPATH, options_.ca_directory.c_str());
     if (options_.ca_file.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, nullptr);

@@ -1,5 +1,5 @@
-// The service as curl needs it: URL, headers, proxy and certificates, checked once and shared by every attempt. Used by
-// transfer.cc.
+// The service's URL, headers, proxy and certificates, as curl needs them. They are checked once and shared by all
+// attempts. Used by transfer.cc.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_ENDPOINT_H
 #define KGRPO_CODER_GPT4O_CLIENT_ENDPOINT_H
 
@@ -24,12 +24,12 @@ class Endpoint {
   Endpoint(const Endpoint&) = delete;  // curl holds its address
   Endpoint& operator=(const Endpoint&) = delete;
 
-  const std::string& Url() const { return shown_url_; }  // for people: without its query
-  // Advice for the case that the service is not found there: empty if base_url has a path.
+  const std::string& Url() const { return shown_url_; }  // for messages: without the query
+  // Advice for messages when the service is not found; empty if base_url has a path.
   const std::string& PathHint() const { return path_hint_; }
   const Redaction& Secrets() const {
     return secrets_;
-  }                                              // of messages: the key, the headers' values, the proxy's password
+  }                                              // for messages: the key, the headers' values, the proxy's password
   const Redaction& Key() const { return key_; }  // the key alone: a header's value may be a word of a kernel
 
   // Sets everything on `easy` that does not differ between attempts. The endpoint outlives the handle.

@@ -19,7 +19,7 @@ bool OneOf(std::string_view text, std::initializer_list<std::string_view> list) 
   return std::find(list.begin(), list.end(), text) != list.end();
 }
 
-// Gateways put an upstream's status into the error object of an answer that is 200 itself.
+// Gateways answer 200 and put the upstream's status into an error object.
 int StatusOf(const ResponseHeaders& headers, const ServiceError& error) {
   if (headers.status < 200 || headers.status >= 300) return headers.status;
   int code = 0;
@@ -40,7 +40,7 @@ std::string Words(const ResponseHeaders& headers, const ServiceError& error) {
   return words;
 }
 
-// Which of a service's limits a 429 is of: " of tokens", " of requests", or "" where nothing says.
+// The limit that a 429 reports: " of tokens", " of requests", or "" if unknown.
 std::string WhichLimit(const ResponseHeaders& headers, const ServiceError& error) {
   const std::string message = Lower(error.message);
   const auto says = [&](std::string_view word) { return message.find(word) != std::string::npos; };
@@ -64,9 +64,9 @@ Failure Make(Remedy remedy, std::string word, std::string message) {
   return failure;
 }
 
-// 4xx: the service understood who we are and what we want, and won't.
+// For 4xx: the service understood the request and refuses it.
 Failure Rejected(int status, const ServiceError& error, const std::string& words) {
-  // Of the pipeline's options, thus of every request. Any other 400 may lie in the one prompt (too long, say).
+  // Errors caused by the options, which affect every request. Any other 400 may be due to this prompt (too long, say).
   const bool of_options = OneOf(error.code, {"unsupported_parameter", "unsupported_value", "unknown_parameter",
                                              "model_not_found", "invalid_model"});
   if (status == 404 || error.code == "model_not_found" || error.code == "invalid_model") {
@@ -138,7 +138,7 @@ bool IsContentFilter(const ResponseHeaders& headers, const ServiceError& error) 
 
 Failure FailureOfAnswer(const ResponseHeaders& headers, const ServiceError& error) {
   Failure failure = ByStatus(headers, error);
-  // The service's own opinion, of one request: what ends the run is not its matter.
+  // x-should-retry decides for one request; it does not override a failure that ends the run.
   if (headers.should_retry == false && failure.remedy == Remedy::kRetry) failure.remedy = Remedy::kGiveUp;
   if (headers.should_retry == true && failure.remedy == Remedy::kGiveUp) failure.remedy = Remedy::kRetry;
   return failure;

@@ -14,27 +14,27 @@ namespace kgrpo::coder_gpt4o {
 
 struct Failure {
   enum class Remedy {
-    kRetry,   // it may pass
+    kRetry,   // the failure may be temporary
     kGiveUp,  // this request will never be answered; others may
-    kFatal,   // no request will be
+    kFatal,   // no request will be answered
   };
   Remedy remedy = Remedy::kRetry;
   bool overload = false;   // the service asks for less: 429, 503, 529
-  bool alive = false;      // the service is there and minded the request: no sign of an outage
-  bool forbidden = false;  // a 403: of the key, or of this one prompt where the service has answered others
+  bool alive = false;      // the service processed the request: no sign of an outage
+  bool forbidden = false;  // a 403: the key is refused, or only this prompt if the service has answered others
   // For metrics: rate_limited, server_error, connection, timeout, invalid_answer, too_long, rejected, unauthorized,
   // quota, not_found, certificate, configuration. The client adds outage and cancelled.
   std::string word;
   std::string message;  // may hold a secret that the service sent back: redact it
 };
 
-// An HTTP answer that is none: a status that is no success, or an error object, with any status.
+// The failure reported by an HTTP response: a status other than 2xx, or an error object with any status.
 Failure FailureOfAnswer(const ResponseHeaders& headers, const ServiceError& error);
 
 // True if the service declined to answer this prompt by an error instead of an answer: a content filter, as Azure's.
 bool IsContentFilter(const ResponseHeaders& headers, const ServiceError& error);
 
-// A transfer that curl ended. `detail`: curl's own words, of CURLOPT_ERRORBUFFER.
+// The failure of a transfer that curl ended. `detail`: the text of CURLOPT_ERRORBUFFER.
 Failure FailureOfTransfer(CURLcode code, const std::string& detail);
 
 }  // namespace kgrpo::coder_gpt4o

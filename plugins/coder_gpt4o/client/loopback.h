@@ -1,5 +1,5 @@
-// Which hosts are this machine, which needs neither TLS nor a proxy. Used by endpoint.cc and by the plugin's
-// secrets.cc.
+// Recognises hosts that are this machine: requests to them need neither TLS nor a proxy. Used by endpoint.cc and by the
+// plugin's secrets.cc.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_LOOPBACK_H
 #define KGRPO_CODER_GPT4O_CLIENT_LOOPBACK_H
 
@@ -10,7 +10,7 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// `name`: of a URL, without its port; IPv6 in brackets.
+// `name`: the host of a URL, without its port; IPv6 in brackets.
 inline bool IsLoopback(std::string_view name) {
   const std::string host = Lower(name);
   const bool numbers = host.find_first_not_of("0123456789.") == std::string::npos;

@@ -6,9 +6,9 @@
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-// How much of a minute's limit may go out at once. Services enforce a minute's limit over shorter times too, and a full
-// bucket on top of a minute's refill would exceed it: 1 s of requests and 10 s of tokens exceed it by 2% and 17% at
-// most, once. Requests are even; one request's tokens are many.
+// Bucket capacities, as seconds of a minute's limit. Services also enforce a minute's limit over shorter times, and a
+// full bucket plus a minute's refill exceeds the limit: 1 s of requests by 2% and 10 s of tokens by 17% at most, once.
+// Tokens have the larger bucket because a single request takes many of them.
 constexpr double kRequestBurstSeconds = 1;
 constexpr double kTokenBurstSeconds = 10;
 
@@ -27,7 +27,7 @@ double TokenBucket::Level(double now) const {
 double TokenBucket::Wait(double now, double amount) const {
   if (!limited_) return 0;
   const double missing = std::min(amount, capacity_) - Level(now);
-  // A billionth of a request short is rounding: to wait for it would take a turn of the loop each.
+  // A shortage of 1e-9 of the capacity is a rounding error: waiting for it would cost an iteration of the loop.
   return missing <= 1e-9 * capacity_ ? 0 : missing / rate_;
 }
 
@@ -43,7 +43,7 @@ void TokenBucket::Learn(double now, const LimitSnapshot& snapshot) {
   const double remaining = std::min(*snapshot.remaining, limit);
   double rate = limited_ ? rate_ : limit / 60;
   if (snapshot.reset && *snapshot.reset > 0 && remaining < limit) rate = (limit - remaining) / *snapshot.reset;
-  // Between "all of it in a second" and "all of it in a month": a header outside that is wrong.
+  // From the whole limit in a month to the whole limit in a second: a header outside this range is wrong.
   rate = std::clamp(rate, limit / (31 * 86400.0), limit);
   level_ = limited_ ? std::min(Level(now), remaining) : remaining;
   at_ = now;

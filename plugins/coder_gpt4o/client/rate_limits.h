@@ -1,5 +1,6 @@
-// How fast requests may be sent: requests and tokens a minute, as configured and as the service reports, and its
-// requests to wait. Used by dispatcher.cc, on its thread. Times are seconds of one steady clock, given by the caller.
+// Limits how fast requests are sent: requests and tokens a minute, configured or reported by the service, and pauses
+// that the service asks for. Used by dispatcher.cc, on its thread. Times are seconds of one steady clock, given by the
+// caller.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_RATE_LIMITS_H
 #define KGRPO_CODER_GPT4O_CLIENT_RATE_LIMITS_H
 
@@ -17,13 +18,13 @@ class TokenBucket {
   TokenBucket(double capacity, double per_second)
       : limited_(true), capacity_(capacity), rate_(per_second), level_(capacity) {}
 
-  // Seconds until `amount` is there; what never fits waits for a full bucket.
+  // Seconds until `amount` is available. An amount above the capacity waits for a full bucket.
   double Wait(double now, double amount) const;
   void Take(double now, double amount);
 
-  // The service says what is left. Several requests are in flight, so its word is older than ours: it never raises the
-  // level, which rises by time. The rate follows from how long it takes until all is there again: a limit of 10,000
-  // with 9,999 left that is whole in 8.64 s is a daily one, whatever the header's name says.
+  // Takes the remaining amount that the service reports. With several requests in flight the report is older than the
+  // level here, so it may lower the level but never raise it. The rate is computed from the reset time: a limit of
+  // 10,000 with 9,999 left that is full again in 8.64 s is a daily limit, whatever the header's name says.
   void Learn(double now, const LimitSnapshot& snapshot);
 
  private:
@@ -33,21 +34,21 @@ class TokenBucket {
   double capacity_ = 0;
   double rate_ = 0;  // per second
   double level_ = 0;
-  double at_ = 0;  // when level_ was right
+  double at_ = 0;  // the time at which level_ was computed
 };
 
 class RateLimits {
  public:
-  // 0: no limit of our own.
+  // 0: no configured limit.
   RateLimits(double requests_per_minute, double tokens_per_minute);
 
-  // Seconds until a request of so many tokens may be sent; 0: now.
+  // Seconds until a request of `tokens` tokens may be sent; 0: now.
   double Wait(double now, uint64_t tokens) const;
   void Take(double now, uint64_t tokens);
   void Learn(double now, const ResponseHeaders& headers);
 
-  // Nothing is sent for so long: retry-after, or our own pause after an overload that named no time. A shorter pause
-  // does not end a longer one.
+  // Stops sending for `seconds`: the service's retry-after, or the client's own pause after an overload without one. A
+  // shorter pause does not end a longer one.
   void Pause(double now, double seconds);
 
  private:
@@ -58,18 +59,18 @@ class RateLimits {
   double paused_until_ = 0;
 };
 
-// How many requests may be in flight where a service says that they are too many, but not how many it wants: each
-// overload takes one away, each answer gives a tenth of one back (or 1/limit, where that is more). So the limit falls
-// to the number of those that were answered, and holds while a tenth of the answers are overloads.
+// Limits the requests in flight for a service that reports overload without naming a limit. Each overload lowers the
+// limit by one; each answer raises it by 0.1, or by 1/limit if that is more. So the limit falls to the number of
+// requests that are answered, and is stable while there is one overload for ten answers.
 class ConcurrencyLimit {
  public:
-  // The pause after a full set of overloads: base * 2^(n-1) for the n-th without an answer between, the cap at most.
+  // The pause when all requests in flight are overloads: min(cap, base * 2^(n-1)) for the n-th pause since an answer.
   ConcurrencyLimit(uint32_t most, double pause_base_seconds, double pause_cap_seconds)
       : most_(most), limit_(most), pause_base_(pause_base_seconds), pause_cap_(pause_cap_seconds) {}
 
   void OnAnswer();
-  // `sent_at`: when the request was sent. Returns for how long nothing should be sent: 0 but where all that were in
-  // flight were overloads, and then once for each set of them.
+  // `sent_at`: when the request was sent. Returns the seconds for which nothing should be sent: 0 unless all requests
+  // in flight were overloads, and then nonzero once for each such set of requests.
   double OnOverload(double now, double sent_at);
 
   uint32_t Limit() const { return static_cast<uint32_t>(limit_); }

@@ -11,19 +11,19 @@ namespace kgrpo::coder_gpt4o {
 
 class Redaction {
  public:
-  // A secret shorter than this is a word ("true", "beta"): to hide it would tear up messages and guard nothing.
+  // Shorter values are ordinary words ("true", "beta"): hiding them would garble messages and protect nothing.
   static constexpr size_t kShortest = 8;
 
   void Hide(std::string_view secret);
 
-  // Replaces every secret in `text`, as it is and as it stands in a URL, by "[hidden]".
+  // Replaces every secret in `text`, plain or percent-encoded, by "[hidden]".
   void Apply(std::string& text) const;
 
-  // The same for the beginning of a longer text: what may be the beginning of a secret at its end is dropped.
+  // The same for a text that was cut off: also drops an end that may be the beginning of a secret.
   void ApplyToCut(std::string& text) const;
 
  private:
-  std::vector<std::string> secrets_;  // longest first: one may hold another
+  std::vector<std::string> secrets_;  // longest first: one may contain another
 };
 
 }  // namespace kgrpo::coder_gpt4o

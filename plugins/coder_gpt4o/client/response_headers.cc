@@ -13,7 +13,7 @@
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-// A number that is finite and not negative; what follows it is left in `rest`.
+// Parses a finite number that is not negative; `rest` gets the text after it.
 std::optional<double> LeadingNumber(std::string_view text, std::string_view& rest) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
@@ -56,7 +56,7 @@ std::optional<double> ParseDuration(std::string_view text) {
     std::string_view rest;
     const std::optional<double> value = LeadingNumber(text, rest);
     if (!value) return std::nullopt;
-    if (rest.empty()) return first ? value : std::nullopt;  // seconds without a unit: only alone
+    if (rest.empty()) return first ? value : std::nullopt;  // a bare number means seconds
     const auto* unit = std::find_if(std::begin(kUnits), std::end(kUnits),
                                     [&](const auto& one) { return rest.starts_with(one.first); });
     if (unit == std::end(kUnits)) return std::nullopt;

@@ -9,28 +9,28 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// One rate limit as the service tells it: x-ratelimit-limit-*, -remaining-*, -reset-*.
+// One rate limit as the service reports it: x-ratelimit-limit-*, -remaining-*, -reset-*.
 struct LimitSnapshot {
-  std::optional<double> limit;      // requests or tokens when nothing is used
-  std::optional<double> remaining;  // of them
-  std::optional<double> reset;      // seconds until all of it is there again
+  std::optional<double> limit;      // requests or tokens in all
+  std::optional<double> remaining;  // requests or tokens left
+  std::optional<double> reset;      // seconds until the whole limit is available again
 };
 
 struct ResponseHeaders {
   int status = 0;
   std::string location;               // of a redirection
-  std::string request_id;             // the service's own name of the exchange, for its support
+  std::string request_id;             // the service's id of the exchange, for its support
   std::optional<double> retry_after;  // seconds; from retry-after-ms or retry-after (a number or a date)
-  std::optional<bool> should_retry;   // x-should-retry: the service's own opinion
+  std::optional<bool> should_retry;   // x-should-retry: the service's advice
   LimitSnapshot requests;
   LimitSnapshot tokens;
 
-  // Takes one line as curl hands it out, line end included. A status line starts over: 100 Continue and a proxy's
-  // answer come before the real one. `unix_now`: what dates are compared with.
+  // Takes one line as curl delivers it, with its line end. A status line clears everything: 100 Continue and a proxy's
+  // response come before the real one. `unix_now`: the present time, for a date in retry-after.
   void Take(std::string_view line, double unix_now);
 };
 
-// "20ms", "1s", "6m0s", "1h2m3.5s", or a bare number of seconds; nullopt for anything else.
+// Parses "20ms", "1s", "6m0s", "1h2m3.5s" or a bare number of seconds into seconds; nullopt for anything else.
 std::optional<double> ParseDuration(std::string_view text);
 
 }  // namespace kgrpo::coder_gpt4o

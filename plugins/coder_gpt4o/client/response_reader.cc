@@ -14,7 +14,7 @@ using nlohmann::json;
 
 constexpr size_t kKeptOfStream = 600;
 constexpr uint64_t kMostTokens = 100000000;
-constexpr const char* kBlanks = " \t\r\n\xEF\xBB\xBF";  // and the mark of UTF-8
+constexpr const char* kBlanks = " \t\r\n\xEF\xBB\xBF";  // with the UTF-8 byte order mark
 
 const json* Member(const json& object, const char* name) {
   if (!object.is_object()) return nullptr;
@@ -26,7 +26,7 @@ std::string StringOr(const json* value, std::string otherwise = {}) {
   return value != nullptr && value->is_string() ? value->get<std::string>() : std::move(otherwise);
 }
 
-// Content is a string, or a list of parts of which the text parts count.
+// Content is a string or a list of parts, of which only the text parts are used.
 void AppendContent(const json& content, std::string& to) {
   if (content.is_string()) {
     to += content.get_ref<const std::string&>();
@@ -39,8 +39,8 @@ void AppendContent(const json& content, std::string& to) {
   }
 }
 
-// Text, or a number's digits. Anything else is not written out: that takes a call for each level of it, and a body of
-// brackets would exhaust the stack.
+// A string's text, or a scalar's JSON. Structured values give nullopt: dump() recurses per level, so a body of brackets
+// would exhaust the stack.
 std::optional<std::string> Plain(const json* value) {
   if (value == nullptr || value->is_structured()) return std::nullopt;
   return value->is_string() ? value->get<std::string>() : value->dump();
@@ -59,14 +59,14 @@ bool ResponseReader::Feed(std::string_view bytes, int status) {
   status_ = status;
   bytes_ += bytes.size();
   if (bytes_ > max_bytes_) {
-    too_long_ = !complete_;  // what follows a whole answer need not come
+    too_long_ = !complete_;  // after a complete answer the rest does not matter
     return false;
   }
   if (form_ == Form::kUnknown) {
     body_.append(bytes);
     const size_t first = body_.find_first_not_of(kBlanks);
     if (first == std::string::npos) return true;
-    // Events begin with a comment's colon or with a field: data, event, id, retry.
+    // Events begin with ":" (a comment) or a field: data, event, id, retry.
     const bool events = std::string_view(":deir").find(body_[first]) != std::string_view::npos;
     form_ = events && status >= 200 && status < 300 ? Form::kStream : Form::kWhole;
     if (form_ == Form::kStream) {
@@ -97,7 +97,8 @@ void ResponseReader::Finish() {
   } else {
     TakeWhole(status_);
   }
-  // A text of no tokens was not counted. Only now: a stream may tell its counts before its text.
+  // Text with a count of 0 means that the server does not count. Checked at the end, since a stream may send its counts
+  // before its text.
   if (answer_.completion_tokens == 0 && !(answer_.text.empty() && answer_.refusal.empty())) {
     answer_.usage_known = false;
     answer_.prompt_tokens = 0;
@@ -123,7 +124,7 @@ std::string ResponseReader::Beginning() const {
 void ResponseReader::TakeEvent(std::string_view data) {
   if (ended_ || has_error_) return;
   data = Trimmed(data);
-  if (data.empty()) return;  // a sign of life
+  if (data.empty()) return;  // a keep-alive
   if (data == "[DONE]") {
     ended_ = true;
     complete_ = has_choice_;
@@ -146,7 +147,7 @@ void ResponseReader::TakeWhole(int status) {
   const json object = json::parse(body_, nullptr, /*allow_exceptions=*/false);
   const bool success = status >= 200 && status < 300;
   if (object.is_discarded() || !object.is_object()) {
-    // Text that begins as an object may be the first half of an answer.
+    // Text that begins like an object may be an answer that was cut off.
     const size_t begin = body_.find_first_not_of(kBlanks);
     foreign_ = body_.find('{') != begin || body_.empty();
     error_.message = Beginning();
@@ -182,8 +183,8 @@ void ResponseReader::TakeChoice(const json& object, const char* part) {
   const json* choices = Member(object, "choices");
   if (choices == nullptr || !choices->is_array()) return;
   for (const json& choice : *choices) {
-    if (CountOr0(Member(choice, "index")) != 0) continue;  // one answer was asked for
-    // A stream's chunk may carry the whole message at its end, which then says again what came.
+    if (CountOr0(Member(choice, "index")) != 0) continue;  // one answer was requested
+    // In a stream only "delta" is read: the last chunk may also repeat the whole text as "message".
     const json* message = Member(choice, part);
     if (message != nullptr && message->is_object()) {
       has_choice_ = true;
@@ -203,15 +204,15 @@ void ResponseReader::TakeUsage(const json& object) {
   if (usage == nullptr || !usage->is_object()) return;
   const json* prompt = Member(*usage, "prompt_tokens");
   const json* completion = Member(*usage, "completion_tokens");
-  // There is no request without a prompt: servers that do not count say 0.
+  // Servers that do not count report 0; a request always has a prompt.
   if (CountOr0(prompt) == 0 || completion == nullptr || !completion->is_number_unsigned()) return;
-  if (CountOr0(prompt) > kMostTokens || CountOr0(completion) > kMostTokens) return;  // what no answer is made of
+  if (CountOr0(prompt) > kMostTokens || CountOr0(completion) > kMostTokens) return;  // not plausible for an answer
   answer_.prompt_tokens = CountOr0(prompt);
   answer_.completion_tokens = CountOr0(completion);
   answer_.usage_known = true;
 }
 
-// `text`: what the object was read from.
+// `text`: the JSON text of the object.
 bool ResponseReader::TakeError(const json& object, std::string_view text) {
   const json* error = Member(object, "error");
   if (error == nullptr) return false;

@@ -1,4 +1,4 @@
-// An answer's body, streamed (server-sent events) or whole (one JSON object), read into an Answer. Lenient where
+// Reads an answer's body, streamed (server-sent events) or whole (one JSON object), into an Answer. Lenient where
 // servers differ without harm, strict where an incomplete answer could pass for a complete one. Used by transfer.cc.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_RESPONSE_READER_H
 #define KGRPO_CODER_GPT4O_CLIENT_RESPONSE_READER_H
@@ -18,40 +18,40 @@ namespace kgrpo::coder_gpt4o {
 // {"detail": ...}; or the beginning of a body that is no JSON, without its HTML.
 struct ServiceError {
   std::string message;
-  std::string code;  // also a number's digits
+  std::string code;  // a number is converted to its digits
   std::string type;
 };
 
 class ResponseReader {
  public:
-  // `secrets`, which outlive it, are cut out of what people read before that is shortened: of a secret that an
-  // excerpt's end cuts in two, nobody could tell the first half.
+  // Secrets are removed from a text before it is shortened for a message: half a secret at the end of an excerpt could
+  // not be recognised later. `secrets` must outlive this object.
   ResponseReader(uint64_t max_bytes, const Redaction& secrets);
 
   ResponseReader(const ResponseReader&) = delete;  // the parser calls back
   ResponseReader& operator=(const ResponseReader&) = delete;
 
-  // Takes the next bytes; false when the answer became longer than max_bytes, and the rest need not come. How the body
-  // is to be read shows in its first byte: servers lie in Content-Type, or ignore "stream". `status`: only a success
-  // (2xx) is read as an answer, the rest is kept for Error().
+  // Takes the next bytes. Returns false once the body is longer than max_bytes; the transfer can then be ended. The
+  // body's first byte decides between stream and object, because servers send a wrong Content-Type or ignore "stream".
+  // `status`: only a success (2xx) is read as an answer; any other body is kept for Error().
   bool Feed(std::string_view bytes, int status);
 
-  // The body is over, or broke off. Call once, before the questions below.
+  // Ends the body, whether complete or broken off. Call once, before the getters below.
   void Finish();
 
-  // The answer is whole: what follows, or fails to, changes nothing. A stream is whole from [DONE] or a reason to
-  // finish on, and no error or rubbish behind that takes it back; a body that broke off never was. [during the stream
-  // too, for a stream]
+  // True if the answer is complete, so that nothing after it matters. A stream is complete once [DONE] or a
+  // finish_reason arrives; a later error or invalid event does not change that. A JSON object that broke off is never
+  // complete. For a stream this may also be called before Finish.
   bool Complete() const { return complete_; }
-  bool Ended() const { return ended_; }  // the stream said [DONE]: nothing is worth waiting for
+  bool Ended() const { return ended_; }  // the stream sent [DONE]: waiting for more is useless
 
-  bool Began() const { return has_choice_; }    // something of an answer came
-  bool HasError() const { return has_error_; }  // an error object came, with any status
-  // The body is over, and was none of chat completions: a web page, nothing, JSON of another kind.
+  bool Began() const { return has_choice_; }    // a part of an answer arrived
+  bool HasError() const { return has_error_; }  // an error object arrived, with any status
+  // True if the finished body was no chat completion: a web page, an empty body, or other JSON.
   bool Foreign() const { return foreign_; }
   bool TooLong() const { return too_long_; }
   const ServiceError& Error() const { return error_; }
-  const std::string& Problem() const { return problem_; }  // why it is not complete, for people
+  const std::string& Problem() const { return problem_; }  // why the answer is not complete, for messages
   Answer& Result() { return answer_; }
   const Answer& Result() const { return answer_; }
 
@@ -64,8 +64,8 @@ class ResponseReader {
   void TakeUsage(const nlohmann::json& object);
   bool TakeError(const nlohmann::json& object, std::string_view text);
   void NotComplete(std::string problem);
-  std::string Quoted(std::string_view text) const;  // for people
-  std::string Beginning() const;                    // of the body, for people
+  std::string Quoted(std::string_view text) const;  // for messages
+  std::string Beginning() const;                    // of the body, for messages
 
   uint64_t max_bytes_;
   const Redaction& secrets_;
@@ -73,7 +73,7 @@ class ResponseReader {
   int status_ = 0;
   Form form_ = Form::kUnknown;
   SseParser parser_;
-  std::string body_;  // of the whole form; of a stream its beginning, for messages
+  std::string body_;  // an object's whole text; a stream's beginning, for messages
   Answer answer_;
   ServiceError error_;
   std::string problem_;

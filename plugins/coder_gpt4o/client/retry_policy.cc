@@ -14,7 +14,7 @@ constexpr double kEarningsLastSeconds = 60;
 }  // namespace
 
 double Backoff::Seconds(std::string_view body, uint32_t retry) const {
-  // The request's name is its content: the order in which threads send requests is chance.
+  // The jitter is keyed by the request's content, since the order in which threads send requests is random.
   const std::string digest = Sha256OfParts({std::to_string(seed_), body, std::to_string(retry)});
   uint64_t bits = 0;
   std::from_chars(digest.data(), digest.data() + 16, bits, 16);
@@ -23,7 +23,7 @@ double Backoff::Seconds(std::string_view body, uint32_t retry) const {
 }
 
 void RetryBudget::Advance(double now) {
-  // A request is counted as of when it was sent, which may lie back.
+  // `now` may be earlier than at_: a request counts from the time it was sent.
   now = started_ ? std::max(at_, now) : now;
   if (started_) saved_ = std::min(reserve_, saved_ + per_second_ * (now - at_));
   at_ = now;
@@ -32,7 +32,7 @@ void RetryBudget::Advance(double now) {
     earned_ -= earnings_.front().amount;
     earnings_.pop_front();
   }
-  if (earnings_.empty()) earned_ = 0;  // what rounding left
+  if (earnings_.empty()) earned_ = 0;  // drops rounding errors
 }
 
 void RetryBudget::OnRequest(double now) {
@@ -50,7 +50,7 @@ double RetryBudget::Available(double now) {
 bool RetryBudget::Take(double now) {
   if (Available(now) < 1) return false;
   double left = 1;
-  while (left > 0 && !earnings_.empty()) {  // what would expire first goes first
+  while (left > 0 && !earnings_.empty()) {  // the earliest to expire is used first
     const double part = std::min(left, earnings_.front().amount);
     left -= part;
     earned_ -= part;
@@ -63,7 +63,7 @@ bool RetryBudget::Take(double now) {
 
 double RetryBudget::Wait(double now) {
   const double missing = 1 - Available(now);
-  // A little more, so that rounding does not leave it short when the time is over.
+  // The 1e-9 keeps rounding from leaving less than one retry when the time is over.
   return missing <= 0 ? 0 : (missing + 1e-9) / per_second_;
 }
 

@@ -1,4 +1,4 @@
-// When a failed request is tried again: exponential backoff with full jitter, and a budget that keeps retries from
+// Decides when a failed request is retried: exponential backoff with full jitter, and a budget that keeps retries from
 // multiplying the load on a service that struggles. Used by dispatcher.cc, on its thread. Times are seconds of
 // one steady clock, given by the caller.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_RETRY_POLICY_H
@@ -17,8 +17,8 @@ class Backoff {
   Backoff(double base_seconds, double cap_seconds, uint64_t seed)
       : base_(base_seconds), cap_(cap_seconds), seed_(seed) {}
 
-  // A pure function of the seed, the request's body and the number of the retry (1 is the first): neither threads nor
-  // the order of requests change it.
+  // Seconds to wait before a retry; the first retry is 1. A pure function of the seed, the body and the retry number,
+  // so that threads and the order of requests do not change it.
   double Seconds(std::string_view body, uint32_t retry) const;
 
  private:
@@ -27,17 +27,17 @@ class Backoff {
   uint64_t seed_;
 };
 
-// The retries that may be sent: `reserve` at first, which time fills up again by `per_second`, and `ratio` for each
-// request, for a minute: failures come after the requests that earn them, but an hour without one must not pay for a
-// storm. So over any time at most reserve + ratio * requests + per_second * seconds are sent.
+// Limits retries by a budget with two parts. The reserve starts at `reserve` and refills by `per_second` up to it. Each
+// request adds `ratio` for one minute: long enough for its own failures, too short for an hour of successes to pay for
+// a storm of retries. Over any time at most reserve + ratio * requests + per_second * seconds retries are sent.
 class RetryBudget {
  public:
   RetryBudget(double ratio, double per_second, double reserve)
       : ratio_(ratio), per_second_(per_second), reserve_(reserve), saved_(reserve) {}
 
   void OnRequest(double now);
-  bool Take(double now);    // takes one retry, if one is there
-  double Wait(double now);  // seconds until one is, if no request comes meanwhile; 0: now
+  bool Take(double now);    // takes one retry if one is available
+  double Wait(double now);  // seconds until one is available if no request comes; 0: now
   double Available(double now);
 
  private:
@@ -51,10 +51,10 @@ class RetryBudget {
   double ratio_;
   double per_second_;
   double reserve_;
-  double saved_;                 // of the reserve
-  double earned_ = 0;            // the sum of those below
-  std::deque<Earned> earnings_;  // of a second each, oldest first
-  double at_ = 0;                // when saved_ was right
+  double saved_;                 // what is left of the reserve
+  double earned_ = 0;            // the sum of earnings_
+  std::deque<Earned> earnings_;  // one entry for each second, oldest first
+  double at_ = 0;                // the time at which saved_ was computed
   bool started_ = false;
 };
 

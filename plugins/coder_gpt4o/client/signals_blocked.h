@@ -1,5 +1,5 @@
-// Blocks signals for this thread while the object lives. Threads made meanwhile inherit that and never get signals,
-// which are for the host's own threads. Used where the coder makes threads.
+// Blocks all signals for this thread while the object lives. Threads started meanwhile inherit the mask, so that
+// signals go to the host's own threads only. Used where the coder starts threads.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_SIGNALS_BLOCKED_H
 #define KGRPO_CODER_GPT4O_CLIENT_SIGNALS_BLOCKED_H
 

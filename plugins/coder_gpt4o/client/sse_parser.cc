@@ -10,7 +10,7 @@ void SseParser::Feed(std::string_view bytes) {
     if (bytes.front() == '\n') bytes.remove_prefix(1);
   }
   while (!bytes.empty()) {
-    // Two searches that stop at the first line feed: find_first_of would look at each byte on its own.
+    // Two searches that stop at the first line feed are faster than find_first_of, which compares byte by byte.
     const size_t feed = bytes.find('\n');
     const size_t end = std::min(feed, bytes.substr(0, feed).find('\r'));
     if (end == std::string_view::npos) {

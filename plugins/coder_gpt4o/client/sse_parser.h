@@ -1,4 +1,4 @@
-// Server-sent events (the WHATWG HTML standard, section 9.2.6) out of bytes that arrive in any pieces. Used by
+// Parses server-sent events (the WHATWG HTML standard, section 9.2.6) from bytes that arrive in any pieces. Used by
 // response_reader.cc.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_SSE_PARSER_H
 #define KGRPO_CODER_GPT4O_CLIENT_SSE_PARSER_H
@@ -19,7 +19,8 @@ class SseParser {
   // Takes the next bytes. Lines end with LF, CR or CRLF; a piece may end anywhere, within a character or a line end.
   void Feed(std::string_view bytes);
 
-  // The stream is over. The standard drops an event that no empty line ends; here it counts, for servers forget it.
+  // Ends the stream. The standard drops a last event without an empty line after it; it is kept here because some
+  // servers omit the line.
   void Finish();
 
  private:
@@ -27,9 +28,9 @@ class SseParser {
   void Dispatch();
 
   OnEvent on_event_;
-  std::string line_;        // the part of a line that has come
+  std::string line_;        // the received part of a line
   std::string data_;        // of the event that has begun
-  bool has_data_ = false;   // a data line came, be it an empty one
+  bool has_data_ = false;   // a data line came, perhaps an empty one
   bool after_cr_ = false;   // the last byte was CR: an LF that follows belongs to it
   bool first_line_ = true;  // may begin with a byte order mark
 };

@@ -11,7 +11,7 @@
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-constexpr double kCloseSeconds = 1;  // for a stream that said its last to end
+constexpr double kCloseSeconds = 1;  // for a stream to end after its last event
 
 }  // namespace
 
@@ -47,7 +47,7 @@ Transfer::Transfer(const Endpoint& endpoint, std::string body, bool stream, cons
 
 double Transfer::Deadline() const {
   if (ended_) return last_sign_ + kCloseSeconds;
-  // Before it is connected, curl's own time-out watches, too.
+  // Before the connection is made, curl's own timeout also applies.
   if (!connected_) return times_.sign_by;
   if (!stream_) return std::numeric_limits<double>::infinity();
   const double by = has_body_ ? std::numeric_limits<double>::infinity() : times_.sign_by;
@@ -59,7 +59,7 @@ size_t Transfer::OnHeader(char* data, size_t size, size_t count, void* self) {
   auto& transfer = *static_cast<Transfer*>(self);
   const std::string_view line(data, size * count);
   transfer.headers_.Take(line, unix_now);
-  // An empty line ends them; those of 100 Continue are not the answer's.
+  // An empty line ends the headers. Those of 100 Continue are skipped.
   if ((line == "\r\n" || line == "\n") && transfer.headers_.status >= 200) transfer.on_headers_(transfer.headers_);
   return line.size();
 }
@@ -67,7 +67,7 @@ size_t Transfer::OnHeader(char* data, size_t size, size_t count, void* self) {
 size_t Transfer::OnBody(char* data, size_t size, size_t count, void* self) {
   auto& transfer = *static_cast<Transfer*>(self);
   transfer.has_body_ = true;
-  if (!transfer.ended_) transfer.last_sign_ = Now();  // what comes after the end is no reason to wait longer
+  if (!transfer.ended_) transfer.last_sign_ = Now();  // bytes after the end do not extend the wait
   if (!transfer.reader_.Feed({data, size * count}, transfer.headers_.status)) return 0;  // too long: curl ends it
   transfer.ended_ = transfer.reader_.Ended() || transfer.reader_.HasError();
   return size * count;
@@ -76,20 +76,20 @@ size_t Transfer::OnBody(char* data, size_t size, size_t count, void* self) {
 int Transfer::OnConnected(void* self, char*, char*, int, int) {
   auto& transfer = *static_cast<Transfer*>(self);
   if (transfer.connected_) {
-    // A connection that was kept open closed after it had taken the request. curl would send that again and tell
-    // nobody, though the service may bill both: it is a lost attempt, and the next is not curl's to make.
+    // A reused connection closed after the request was sent. curl would silently send it again, although the service
+    // may bill both. The attempt counts as lost, and the dispatcher decides on the next one.
     transfer.resent_ = true;
     return CURL_PREREQFUNC_ABORT;
   }
   transfer.connected_ = true;
-  transfer.headers_ = {};  // a proxy's, to CONNECT
+  transfer.headers_ = {};  // drops a proxy's response to CONNECT
   transfer.last_sign_ = Now();
   return CURL_PREREQFUNC_OK;
 }
 
 Transfer::Result Transfer::Conclude(CURLcode code) {
   reader_.Finish();
-  // These too are shortened for messages.
+  // Messages shorten these, so secrets are removed first.
   secrets_.Apply(headers_.location);
   secrets_.Apply(headers_.request_id);
   Result result;
@@ -100,18 +100,18 @@ Transfer::Result Transfer::Conclude(CURLcode code) {
     result.failure.word = "too_long";
     result.failure.message = reader_.Problem();
   } else if (success && reader_.Complete() && !reader_.HasError()) {
-    result.answer = std::move(reader_.Result());  // even where the connection broke after it
+    result.answer = std::move(reader_.Result());  // even if the connection broke afterwards
   } else if (headers_.status != 0 && (!success || reader_.HasError())) {
-    // Whatever became of the rest of its body, the status says it.
+    // The status decides, even if the body broke off.
     if (IsContentFilter(headers_, reader_.Error())) {
       result.answer.emplace();
       result.answer->finish_reason = "content_filter";
-      result.answer->usage_known = true;  // none: what a status refuses costs nothing
+      result.answer->usage_known = true;  // 0 tokens: a refused request costs nothing
       result.answer->refusal = reader_.Error().message;
     } else {
       result.failure = FailureOfAnswer(headers_, reader_.Error());
     }
-  } else if (code != CURLE_OK && !ended_) {  // after its end, what is wrong with the stream is what it said
+  } else if (code != CURLE_OK && !ended_) {  // once a stream has ended, its content is the error and not curl's result
     result.failure =
         FailureOfTransfer(code, resent_ ? "the server closed it after the request was sent" : detail_.data());
     not_the_service_ = headers_.status == 0 && result.failure.word == "invalid_answer";
@@ -127,7 +127,7 @@ Transfer::Result Transfer::Conclude(CURLcode code) {
 std::optional<uint64_t> Transfer::LostText() const {
   curl_off_t uploaded = 0;
   curl_easy_getinfo(easy_.get(), CURLINFO_SIZE_UPLOAD_T, &uploaded);
-  // A proxy's own 200 comes before anything of the request is sent.
+  // The status alone is no proof: a proxy's own 200 comes before the request is sent.
   const bool sent = has_body_ || uploaded >= static_cast<curl_off_t>(body_.size());
   const bool refused = headers_.status >= 300 || (reader_.HasError() && !reader_.Began());
   if (!sent || refused || not_the_service_ || closed_) return std::nullopt;

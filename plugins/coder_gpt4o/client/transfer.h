@@ -26,15 +26,15 @@ struct AttemptTimes {
   double response_seconds = 120;  // see ClientOptions
   double idle_seconds = 60;
   double sign_by =
-      std::numeric_limits<double>::infinity();  // when a stream must have begun, and any answer be connected
+      std::numeric_limits<double>::infinity();  // deadline for the connection and for a stream's first byte
 };
 
 class Transfer {
  public:
   using OnHeaders = std::function<void(const ResponseHeaders& headers)>;
 
-  // `stream`: a stream was asked for, so silence means that it stalled. `on_headers`: called within curl when the
-  // answer's headers are whole, which for a stream is long before its end.
+  // `stream`: a stream was requested, so silence means that it stalled. `on_headers`: called within curl when the
+  // answer's headers are complete, which for a stream is long before its end.
   Transfer(const Endpoint& endpoint, std::string body, bool stream, const AttemptTimes& times,
            uint64_t max_answer_bytes, double now, OnHeaders on_headers);
 
@@ -44,30 +44,30 @@ class Transfer {
   CURL* Handle() const { return easy_.get(); }
   double StartedAt() const { return started_at_; }
 
-  // When the attempt ends for silence, unless something arrives; for an answer that isn't streamed sign_by alone. A
-  // stream that said its last has a moment to close in order, so that the connection can serve again; some servers
-  // never do.
+  // The time at which the attempt is ended unless data arrives. An answer that is not streamed has only the deadline
+  // sign_by. A stream gets a second after its last event to close, so that the connection can be reused; some servers
+  // never close it.
   double Deadline() const;
 
-  bool Whole() const { return reader_.Complete(); }  // of a stream: the answer is there, if it did not end yet
+  bool Whole() const { return reader_.Complete(); }  // a stream's answer is complete, perhaps before the stream ends
 
   struct Result {
-    std::optional<Answer> answer;  // or
-    Failure failure;               // why there is none
+    std::optional<Answer> answer;
+    Failure failure;  // why there is no answer
   };
 
   // The result of the transfer. `code`: curl's result. Call once, when the transfer has ended or was taken out of the
   // loop.
   Result Conclude(CURLcode code);
-  Result ConcludeSilent();  // ended by its Deadline
+  Result ConcludeSilent();  // after its Deadline
 
-  // Of an attempt that gave no answer, or was cancelled: how many bytes of text it brought. nullopt where the service
-  // did not take it on: it was not sent whole, was refused by a status or by an error in place of an answer, the
-  // connection was closed without a word, or what came is none of chat completions.
+  // Bytes of text received by an attempt that gave no answer or was cancelled. nullopt if the service did not accept
+  // the attempt: the request was not sent completely, it was refused by a status or by an error in place of an answer,
+  // the connection closed without a response, or the response was no chat completion.
   std::optional<uint64_t> LostText() const;
 
-  // True if the server may be a chat-completions service: it spoke HTTP, was no proxy that was to make the
-  // connection, and a success of it was no web page.
+  // True if the server may be a chat-completions service: it spoke HTTP, it is not the proxy of the connection, and its
+  // successful response was no web page.
   bool MayBeTheService() const { return connected_ && headers_.status != 0 && !not_the_service_; }
 
   const ResponseHeaders& Headers() const { return headers_; }
@@ -81,7 +81,7 @@ class Transfer {
   static size_t OnBody(char* data, size_t size, size_t count, void* self);
   static int OnConnected(void* self, char* remote, char* local, int remote_port, int local_port);
 
-  std::string body_;  // curl reads it where it is
+  std::string body_;  // curl reads it in place
   std::unique_ptr<CURL, FreeEasy> easy_;
   std::array<char, CURL_ERROR_SIZE> detail_ = {};
   const Redaction& secrets_;  // the endpoint's
@@ -94,10 +94,10 @@ class Transfer {
   bool resent_ = false;  // the connection closed after the request was sent, and curl would send it once more
   bool has_body_ = false;
   bool ended_ = false;
-  bool not_the_service_ = false;  // what answered speaks no HTTP, or shows a web page
-  bool closed_ = false;           // the connection, before a word of an answer
+  bool not_the_service_ = false;  // the server speaks no HTTP, or sent no chat completion
+  bool closed_ = false;           // the connection closed before any response
   double started_at_;
-  double last_sign_;  // when it was connected, or a byte of the body came
+  double last_sign_;  // time of the connection, or of the body's latest bytes
 };
 
 }  // namespace kgrpo::coder_gpt4o

@@ -1,4 +1,4 @@
-// How a kernel names its memory: read-only pointers, and indices of 32 bits.
+// Techniques on a kernel's memory accesses: read-only pointers and 32-bit indices.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -10,7 +10,7 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-// Whether the expression at [begin, end) is assigned to, or its address taken.
+// True if the expression at [begin, end) is assigned to, or its address taken.
 bool Written(const PlainSource& source, size_t begin, size_t end) {
   const auto two = [&](size_t i, const char* mark) { return source.Follows(i, {mark, mark}); };
   if (two(end, "+") || two(end, "-")) return true;
@@ -42,7 +42,7 @@ bool LoadsByLdg(const std::string& type) {
   return false;
 }
 
-// The uses of a pointer in a body, unless there is one by which its elements may be written.
+// The uses of a pointer in a function body. read_only is false if one of them may write an element.
 struct Uses {
   bool read_only = true;
   std::vector<Range> elements;  // x[...]
@@ -55,7 +55,7 @@ Uses UsesOf(const PlainSource& source, const PlainFunction& function, const Plai
     if (i + 1 < function.body.end && source.At(i + 1).Is("[")) {
       const size_t end = source.Close(i + 1) + 1;
       if (Written(source, i, end)) {
-        uses.read_only = uses.read_only && pointer.constant;  // of a const one only the address can be taken
+        uses.read_only = uses.read_only && pointer.constant;  // a const one is not assigned: only its address is taken
       } else {
         uses.elements.push_back({i, end});
       }
@@ -73,7 +73,7 @@ struct Wide {
   bool is_unsigned;
 };
 
-// The 64-bit type that begins at token `i`: how many tokens it has, 0 for none.
+// The tokens of the 64-bit integer type that begins at token `i`; nullopt if there is none.
 std::optional<Wide> WideType(const PlainSource& source, size_t i) {
   const std::string_view word = source.At(i).text;
   if (word == "std" && source.Follows(i + 1, {"::"}) && i + 2 < source.size() && !source.At(i + 2).Is("std")) {
@@ -91,7 +91,7 @@ std::optional<Wide> WideType(const PlainSource& source, size_t i) {
   return Wide{i, end, word == "unsigned"};
 }
 
-// Whether every launch passes a plain int parameter of its launch function for this one.
+// True if the kernel's parameter `index` is given an int parameter of the launching function in every launch.
 bool GivenInt(const PlainSource& source, const PlainFunction& kernel, size_t index) {
   for (const PlainLaunch* launch : source.LaunchesOf(kernel)) {
     if (index >= launch->arguments.size()) return false;
@@ -105,7 +105,7 @@ bool GivenInt(const PlainSource& source, const PlainFunction& kernel, size_t ind
   return kernel.global;
 }
 
-// Why its 64-bit numbers may be more than indices; empty when they are not.
+// The reason why the function's 64-bit integers may be more than indices; empty if they are indices only.
 std::string WhyNotIndices(const PlainSource& source, const PlainFunction& function) {
   for (size_t i = 0; i < function.parameters.size(); ++i) {
     const PlainParameter& parameter = function.parameters[i];

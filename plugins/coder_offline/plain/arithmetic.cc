@@ -28,7 +28,7 @@ bool IsOne(const PlainSource& source, size_t i) {
   return text == "1.0f" || text == "1.f" || text == "1.0F";
 }
 
-// Names declared float in the function, pointers and arrays not among them.
+// The names declared as float in the function, without pointers and arrays.
 std::set<std::string, std::less<>> Floats(const PlainSource& source, const PlainFunction& function) {
   std::set<std::string, std::less<>> floats;
   for (const PlainParameter& parameter : function.parameters) {
@@ -53,7 +53,7 @@ bool AnyDouble(const PlainSource& source, Range range) {
 }
 
 // The end of the divisor at `i`: a float name, a group in parentheses that holds a float literal or name, or a call of
-// a function whose name ends in f. 0 where it is something else.
+// a function whose name ends in f. 0 for anything else.
 size_t DivisorEnd(const PlainSource& source, size_t i, const std::set<std::string, std::less<>>& floats) {
   size_t end = 0;
   if (source.At(i).Is("(")) {
@@ -71,7 +71,7 @@ size_t DivisorEnd(const PlainSource& source, size_t i, const std::set<std::strin
   return end;
 }
 
-// a / b of plain floats; 1 / sqrtf(b) is rsqrtf(b).
+// Replaces divisions a / b of floats by intrinsics, 1 / sqrtf(b) by rsqrtf(b). Returns their number.
 int Divisions(const PlainSource& source, const PlainFunction& function, std::vector<Edit>* edits) {
   if (AnyDouble(source, function.body)) return 0;
   const auto floats = Floats(source, function);
@@ -152,7 +152,7 @@ PlainResult FastIntrinsics(const PlainSource& source) {
     for (size_t i = function.body.begin; i < function.body.end; ++i) {
       for (const auto& [exact, fast] : kFast) {
         if (!source.At(i).Is(exact) || !source.Follows(i + 1, {"("}) || source.At(i - 1).Is("::")) continue;
-        if (source.Find(exact) != nullptr) continue;  // its own function of that name
+        if (source.Find(exact) != nullptr) continue;  // the source defines a function of this name
         edits.push_back({source.At(i).begin, source.At(i).end, std::string(fast)});
         ++calls;
       }

@@ -12,12 +12,12 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-// In this order they are applied: a later one reads what an earlier one writes.
+// The order of application: later techniques depend on the code that earlier ones write.
 constexpr Technique kOrder[] = {Technique::kNarrow,    Technique::kRestrict, Technique::kGridStride,
                                 Technique::kVectorize, Technique::kShuffle,  Technique::kFast,
                                 Technique::kUnroll,    Technique::kBlock,    Technique::kLaunchBounds};
 
-// The value nearest to the one asked for, `preferred` where none is.
+// The value nearest to `asked`; `preferred` if none was asked for.
 int Nearest(int asked, std::initializer_list<int> values, int preferred) {
   if (asked <= 0) return preferred;
   return *std::min_element(values.begin(), values.end(),

@@ -11,7 +11,7 @@
 
 namespace kgrpo::coder_offline {
 
-// As Implement: applies those of `asks` that apply, in an order of its own; `asks` is not empty.
+// As Implement: applies the applicable techniques of `asks`, in a fixed order. `asks` must not be empty.
 Answer ImplementPlain(std::string_view source, const std::vector<Ask>& asks);
 
 }  // namespace kgrpo::coder_offline

@@ -8,7 +8,7 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-constexpr int kBlocks = 1056;  // of a grid that strides: eight for each of an H100's 132 multiprocessors
+constexpr int kBlocks = 1056;  // blocks of a grid-stride loop: eight per multiprocessor of an H100 (132)
 
 bool IsGlobalIndex(const std::string& text) {
   for (const char* form : {"blockIdx.x*blockDim.x+threadIdx.x", "blockDim.x*blockIdx.x+threadIdx.x",
@@ -37,7 +37,7 @@ bool ReadIndex(const PlainSource& source, Range statement, Elements* elements) {
   return false;
 }
 
-// `i < n`, with n of names, whole numbers and + - * /.
+// `i < n`, where n consists of names, whole numbers, parentheses and + - * /.
 bool ReadLimit(const PlainSource& source, Range condition, const char* sign, Elements* elements) {
   size_t i = condition.begin;
   if (!source.At(i++).Is(elements->index)) return false;
@@ -56,7 +56,7 @@ bool ReadLimit(const PlainSource& source, Range condition, const char* sign, Ele
   return true;
 }
 
-// The statement at `i` as a whole, and its inside where it is a block.
+// Reads the work: the statement at `i`, or the inside of the block there. Returns false unless it ends at `end`.
 bool ReadWork(const PlainSource& source, size_t i, size_t end, Elements* elements) {
   if (i >= end) return false;
   if (source.At(i).Is("{")) {

@@ -8,7 +8,8 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-// The threads of every launch, which must be one number along one axis.
+// The block size of all launches, which must be the same number along one axis. Returns nullopt and sets *why
+// otherwise.
 std::optional<int> Threads(const PlainSource& source, std::string* why) {
   std::optional<int> threads;
   for (const PlainLaunch& launch : source.launches()) {
@@ -27,14 +28,14 @@ std::optional<int> Threads(const PlainSource& source, std::string* why) {
   return threads;
 }
 
-// Changes a number of threads wherever a launch says it; tells whether there was one.
+// Collects edits that change a number of threads wherever a launch uses it. In() returns true if it found one.
 class NumberChange {
  public:
   NumberChange(const PlainSource& source, int from, int to) : source_(source), from_(from), to_(to) {}
 
   bool In(Range range, Range host, int depth = 0) {
     bool found = false;
-    if (depth > 4) return false;  // functions that call each other
+    if (depth > 4) return false;  // recursive functions
     for (size_t i = range.begin; i < range.end; ++i) {
       if (const auto value = source_.Value(i)) {
         if (*value != from_ && *value != from_ - 1) continue;
@@ -58,7 +59,7 @@ class NumberChange {
   std::vector<Edit> edits;
 
  private:
-  // The function on the host that is called at `i`, but for the one that stands around; null where there is none.
+  // The host function that is called at `i`; null if there is none or it is the enclosing function.
   const PlainFunction* HostFunction(size_t i) const {
     const PlainFunction* function = source_.Follows(i + 1, {"("}) ? source_.Find(source_.At(i).text) : nullptr;
     const bool other = function != nullptr && !function->global && !function->device && !function->body.Holds(i);
@@ -69,7 +70,7 @@ class NumberChange {
   const int from_, to_;
 };
 
-// Why the code on the device would not do with another number of threads; empty when it does.
+// The reason why the device code does not work with another number of threads; empty if it does.
 std::string WhyNotFree(const PlainSource& source, const PlainFunction& function, int threads) {
   const std::string& where = function.name;
   bool warps = false;
@@ -91,7 +92,7 @@ std::string WhyNotFree(const PlainSource& source, const PlainFunction& function,
   return "";
 }
 
-// Whether a loop of the kernel steps by its block or by its grid.
+// True if a loop of the kernel steps by its block or by its grid.
 bool Strides(const PlainSource& source, const PlainFunction& kernel) {
   for (size_t i = kernel.body.begin; i + 2 < kernel.body.end; ++i) {
     if (!source.Follows(i, {"+", "="})) continue;
@@ -102,7 +103,7 @@ bool Strides(const PlainSource& source, const PlainFunction& kernel) {
   return false;
 }
 
-// Whether the kernel numbers its threads over several blocks, so that the grid must fit the block.
+// True if the kernel numbers its threads across blocks, so that the grid must match the block size.
 bool CountsOverBlocks(const PlainSource& source, const PlainFunction& kernel) {
   size_t begin = kernel.body.begin;
   for (size_t i = begin; i < kernel.body.end; ++i) {
@@ -145,7 +146,7 @@ PlainResult BlockSize(const PlainSource& source, int threads) {
         change.edits.push_back({source.At(i + 2).begin, source.At(i + 2).end, std::to_string(to)});
     }
   }
-  for (const PlainLaunch& launch : source.launches()) {  // nothing of the old size may be left beside them
+  for (const PlainLaunch& launch : source.launches()) {  // the old size must not remain elsewhere
     const Range host = source.functions()[launch.host].body;
     for (size_t i = host.begin; i < host.end; ++i) {
       const auto value = source.Value(i);

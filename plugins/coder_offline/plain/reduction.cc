@@ -1,4 +1,4 @@
-// A tree over shared memory joined by warp shuffles instead: three barriers for any block, and no idle halves.
+// Replaces a tree reduction over shared memory by warp shuffles: three barriers for any block size, and no idle halves.
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -8,17 +8,18 @@
 namespace kgrpo::coder_offline {
 namespace {
 
+// A tree reduction of the form
 // for (int s = blockDim.x / 2; s > 0; s >>= 1) { if (t < s) a[t] += a[t + s]; __syncthreads(); }
 struct Tree {
   size_t begin = 0, end = 0;           // tokens of the loop
-  std::string array, thread;           // a, and threadIdx.x or the name that it has
+  std::string array, thread;           // a, and threadIdx.x or the variable that holds it
   std::string type;                    // of the array's elements
   std::string before, between, after;  // a[t] joined with a[t + s]: before a[t] between a[t + s] after
-  std::string warps;                   // how many there are, an expression
-  bool known = true;                   // threads are a literal of the loop, or blockDim.x
+  std::string warps;                   // an expression of their number
+  bool known = true;                   // the loop gives the thread count as a number; false: as blockDim.x
 };
 
-// The element type of a __shared__ array; empty where there is none of this name.
+// The element type of a one-dimensional __shared__ array; empty if there is none of this name.
 std::string SharedType(const PlainSource& source, Range body, std::string_view name) {
   for (size_t i = body.begin; i < body.end; ++i) {
     if (!source.At(i).Is("__shared__")) continue;
@@ -40,7 +41,7 @@ std::optional<Tree> ReadTree(const PlainSource& source, const PlainFunction& fun
     if (source.At(i).Is(";")) marks.push_back(i);
   }
   if (marks.size() != 2) return std::nullopt;
-  // The head: s from half the threads, halved while it is there.
+  // The loop's head: s starts at half the threads and is halved while it is positive.
   size_t equals = loop + 2;
   while (equals < marks[0] && !source.At(equals).Is("=")) ++equals;
   if (equals >= marks[0]) return std::nullopt;
@@ -63,7 +64,7 @@ std::optional<Tree> ReadTree(const PlainSource& source, const PlainFunction& fun
     tree.warps =
         halved && source.IsName(value) ? std::string(source.At(value).text) + " / 32" : std::to_string(threads / 32);
   }
-  // The body: the lower half joins the upper one, and a barrier.
+  // The loop's body: the lower half adds the upper half, then a barrier.
   size_t i = close + 1;
   if (!source.At(i).Is("{")) return std::nullopt;
   tree.end = source.Close(i) + 1;
@@ -107,7 +108,8 @@ std::optional<Tree> ReadTree(const PlainSource& source, const PlainFunction& fun
   return tree.between.empty() ? std::nullopt : std::optional(tree);
 }
 
-// Why the tree's result is not all that is used of it, or its block is not of whole warps; empty when all is well.
+// The reason why the tree can't be replaced: more than its result is used later, or the block size is not known to be
+// a power of two from 32 on. Empty if it can be replaced.
 std::string WhyNot(const PlainSource& source, const PlainFunction& function, const Tree& tree) {
   if (tree.type != "float" && tree.type != "int" && tree.type != "double" && tree.type != "unsigned int" &&
       tree.type != "unsigned")

@@ -26,7 +26,7 @@ bool IsNumberType(std::string_view word) {
   return false;
 }
 
-// Why a directive cannot be read by tokens; empty if it can.
+// The reason why a directive makes the source unreadable by tokens; empty if it does not.
 std::string WhyNotDirective(std::string_view text) {
   std::istringstream words{std::string(text.substr(1))};
   std::string word;
@@ -172,7 +172,7 @@ std::optional<PlainNumber> PlainSource::Number(Range range) const {
     if (of_int || of_dim3) {
       take({*Value(i + 2), At(i + 2).begin, At(i + 2).end});
     } else if (Follows(i, {name, "="}) && !Follows(i, {name, "=", "="})) {
-      found = PlainNumber{-1, 0, 0};  // not known before it runs
+      found = PlainNumber{-1, 0, 0};  // a run-time value
     }
   }
   return found && found->value > 0 ? found : std::nullopt;
@@ -197,7 +197,7 @@ std::string PlainSource::PointerName(Range argument) const {
 
 std::optional<int> PlainSource::Threads(const PlainLaunch& launch) const {
   if (const auto number = Number(launch.block)) return number->value;
-  size_t open = 0;  // of dim3(16, 16), or of `dim3 threads(16, 16);`
+  size_t open = 0;  // the parenthesis of dim3(16, 16), or of `dim3 threads(16, 16);`
   if (Follows(launch.block.begin, {"dim3", "("})) {
     open = launch.block.begin + 1;
   } else if (launch.block.end == launch.block.begin + 1) {
@@ -226,7 +226,7 @@ std::string PlainSource::Edited(std::vector<Edit> edits) const {
   std::string result;
   size_t at = 0;
   for (const Edit& edit : edits) {
-    if (edit.begin < at) continue;  // the same place twice
+    if (edit.begin < at) continue;  // two edits of the same place
     result += text_.substr(at, edit.begin - at) + edit.text;
     at = edit.end;
   }

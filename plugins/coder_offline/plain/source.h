@@ -1,5 +1,5 @@
-// An ordinary CUDA source, read by its tokens: functions with their parameters, launches, and numbers that have names.
-// No schedule line is needed. Used by the techniques of this folder; comments and strings are never looked into.
+// Reads an ordinary CUDA source by its tokens: functions with their parameters, launches, and named numbers. It needs
+// no schedule line and ignores comments and strings. Used by the techniques of this folder.
 #ifndef KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_SOURCE_H_
 #define KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_SOURCE_H_
 
@@ -29,13 +29,13 @@ struct PlainParameter {
 
 struct PlainFunction {
   std::string name;
-  bool global = false, device = false;  // neither: on the host
+  bool global = false, device = false;  // both false: a host function
   size_t first = 0, name_token = 0;
   std::vector<PlainParameter> parameters;
   Range body;  // between its braces
 };
 
-// kernel<<<grid, block, shared>>>(arguments) in `host`, an index of the functions.
+// kernel<<<grid, block, shared>>>(arguments). `host`: the index of the function that contains it.
 struct PlainLaunch {
   std::string kernel;
   size_t host = 0;
@@ -43,7 +43,7 @@ struct PlainLaunch {
   std::vector<Range> arguments;
 };
 
-// A whole number, and where its digits stand: at the place of use, or where its name is defined.
+// A whole number and the place of its digits: where it is used, or where its name is defined.
 struct PlainNumber {
   int value = 0;
   size_t begin = 0, end = 0;  // offsets in the text
@@ -56,7 +56,7 @@ struct Edit {
 
 class PlainSource {
  public:
-  // `why`: empty, or why nothing can be done with this source.
+  // Sets *why to the reason why this source can't be changed, or to an empty text.
   PlainSource(std::string text, std::string* why);
   PlainSource(const PlainSource&) = delete;
   PlainSource& operator=(const PlainSource&) = delete;
@@ -73,18 +73,18 @@ class PlainSource {
   bool IsName(size_t i) const { return i < size() && At(i).kind == evaluator::Token::Kind::kIdentifier; }
   bool Has(Range range, std::string_view word) const;
   size_t Close(size_t open) const;       // the bracket that closes the one at `open`
-  std::string Text(Range range) const;   // as it stands in the source
+  std::string Text(Range range) const;   // the source's text, unchanged
   std::string Plain(Range range) const;  // tokens without blanks and without casts to numbers
   std::string Indentation(size_t token) const;
   std::vector<Range> Split(Range range) const;     // at the commas outside of brackets
   std::optional<int> Value(size_t token) const;    // of a whole number without a decimal point
   std::optional<PlainNumber> Number(Range) const;  // a literal, `dim3(256)`, or a name defined as one of them
   std::optional<Range> Initializer(Range body, std::string_view name) const;  // of `type name = ...;`
-  // The name alone of a pointer that a launch is given, `x` or `(float*)x`; empty for a part of an array.
+  // The name of a pointer argument of a launch, `x` or `(float*)x`; empty for any other expression, such as x + 1.
   std::string PointerName(Range argument) const;
-  // The threads of a launch's block over all its axes, where they are numbers.
+  // The threads of a launch's block, over all axes; nullopt if they are not numbers.
   std::optional<int> Threads(const PlainLaunch& launch) const;
-  std::string Fresh(std::string name) const;  // with underscores until the source does not have it
+  std::string Fresh(std::string name) const;  // adds underscores until the name is unused
   std::string Edited(std::vector<Edit> edits) const;
   // True if two pointers of this kernel may point to the same element in some launch.
   bool MayAlias(const PlainFunction& kernel) const;

@@ -10,8 +10,8 @@
 namespace kgrpo::coder_offline {
 
 struct PlainResult {
-  std::string source;  // empty where nothing was done
-  std::string words;   // what was done; else why not
+  std::string source;  // empty if nothing was changed
+  std::string words;   // what was changed, or why nothing was
 };
 
 PlainResult ReadOnlyPointers(const PlainSource& source);        // const, __restrict__, __ldg

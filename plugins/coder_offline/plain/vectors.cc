@@ -1,4 +1,4 @@
-// float4 or float2 at once in kernels that do the same for each element.
+// Loads and stores float4 or float2 in kernels that do the same work for each element.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -70,14 +70,14 @@ std::optional<std::vector<Array>> ArraysOf(const PlainSource& source, const Plai
       *why = parameter.name + " of " + kernel.name + " is not float";
       return std::nullopt;
     }
-    if (array.written && !array.written_always) array.read = true;  // what is not written keeps its value
+    if (array.written && !array.written_always) array.read = true;  // elements not written must keep their value
     arrays.push_back(array);
   }
   if (arrays.empty()) *why = kernel.name + kNotElements;
   return arrays.empty() ? std::nullopt : std::optional(arrays);
 }
 
-// The work on lane `lane`: x[i] is x_4.x.
+// The text of the work for component `lane` of the vectors: x[i] becomes x_4.x.
 std::string LaneText(const PlainSource& source, const Elements& elements, const std::vector<Array>& arrays, int lane,
                      const std::string& suffix) {
   std::string text;
@@ -112,7 +112,7 @@ bool UsesIndexOtherwise(const PlainSource& source, const Elements& elements, con
   return false;
 }
 
-// Every line of `text` after its first one indented by two more.
+// `text` with every line after the first indented by two more blanks per level.
 std::string Deeper(const std::string& text, int levels) {
   std::string result;
   for (const char c : text) {

@@ -2,8 +2,8 @@
 //
 // The layout line says q[queries][kDim], k[keys][kDim], v[keys][kDim], out[queries][kDim]. The problem's part holds
 // constexpr int kDim, term(float q, float k), summed over the dimensions, and score(float total, ...), whose other
-// parameters are query, key or scalars of launch. Naively a thread takes one query and sweeps the keys three times: for
-// the maximum, for the sum of exponentials, for the result, computing the scores anew each time.
+// parameters are query, key or scalars of launch. The naive kernel gives each thread one query and sweeps the keys
+// three times (maximum, sum of exponentials, result), computing the scores each time.
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
 #include "coder_offline/skeletons/shared.h"
@@ -37,7 +37,7 @@ class Writer {
   }
 
  private:
-  // A quantity of each of the thread's queries.
+  // The text of a value that each of the thread's queries has.
   std::string Of(const std::string& name) const { return each_ == 1 ? name : name + "[r]"; }
   std::string Declare(const std::string& name, const std::string& value) const {
     if (each_ == 1) return "float " + name + " = " + value + ";\n";
@@ -65,7 +65,7 @@ class Writer {
   bool VectorReads() const { return width_ > 1 && !half_; }
   std::string VectorType() const { return "float" + std::to_string(width_); }
 
-  // A loop over d; `statements(d, element)` is given the text of d and of the visited matrix' element.
+  // A loop over d. `statements` receives the text of d and of the visited matrix's element.
   std::string OverDimensions(
       const std::string& matrix,
       const std::function<std::string(const std::string&, const std::string&)>& statements) const {
@@ -102,7 +102,7 @@ class Writer {
     });
   }
 
-  // A sweep over all keys; `uses_values` when it reads v as well.
+  // A sweep over all keys. `uses_values`: it reads v as well.
   std::string Sweep(const std::string& statements, bool uses_values) const;
 
   const Program& program_;

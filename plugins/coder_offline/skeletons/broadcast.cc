@@ -1,7 +1,8 @@
 // Elementwise kernels with a costly coefficient for each column: out[r][c] = apply(x[r][c], coefficient(c)).
 //
-// The problem's part holds coefficient(int column, <scalars of launch>) and apply(float x, float c). Naively a thread
-// computes one element, and with it the coefficient, with neighbouring threads on neighbouring rows.
+// The problem's part holds coefficient(int column, <scalars of launch>) and apply(float x, float c). In the naive
+// kernel each thread computes one element including its coefficient, and neighbouring threads work on neighbouring
+// rows.
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
 #include "coder_offline/skeletons/shared.h"

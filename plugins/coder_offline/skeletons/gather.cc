@@ -2,8 +2,8 @@
 // row.
 //
 // The layout line says table[entries][width], index[n] or index[n][bag], out[n][width]. The problem's part holds
-// finish(float total, ...), whose other parameters are named after inputs that lie like the output, vectors [width], or
-// scalars. Naively a thread writes a whole row, element after element.
+// finish(float total, ...), whose other parameters are named after inputs with the output's layout, vectors [width], or
+// scalars. In the naive kernel a thread writes a whole row, element after element.
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
 #include "coder_offline/skeletons/shared.h"

@@ -1,8 +1,8 @@
 // Counts of bins: counts[bin(values[i])] is increased for each i.
 //
 // The problem's part holds constexpr int kBins and bin(<type> value, <scalars of launch>), which returns 0 .. kBins
-// - 1. Starting option: chunk=C, each thread works on C neighbouring elements. Naively every element is an atomic
-// addition to global memory.
+// - 1. Starting option: chunk=C, each thread works on C neighbouring elements. In the naive kernel every element
+// is an atomic addition to global memory.
 #include <algorithm>
 
 #include "coder_offline/skeleton.h"

@@ -1,9 +1,9 @@
 // Elementwise kernels: out[i] = f(a[i], b[i], ...).
 //
 // The problem's part holds one or more functions stage_<what>(...). Each parameter of a stage is named after an input
-// array (it receives the element), after a scalar of launch, or `value` (the result of the stage before). Naively every
-// stage is a kernel of its own that leaves its result in the output array.
-// Starting option: chunk=C, each thread works on C neighbouring elements, which neighbouring threads then do not share.
+// array (it receives the element), after a scalar of launch, or `value` (the result of the stage before). In the
+// naive form every stage is a separate kernel that leaves its result in the output array.
+// Starting option: chunk=C, each thread works on C neighbouring elements, so that its accesses are not coalesced.
 #include <algorithm>
 
 #include "coder_offline/skeleton.h"
@@ -52,7 +52,7 @@ bool ReadsValue(const Pass& pass) {
   return std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.name == "value"; });
 }
 
-// The launch parameters that a pass takes: what its stages name, the output and n.
+// The launch parameters of a pass: those that its stages name, the output and n.
 std::vector<Parameter> PassParameters(const Program& program, const Pass& pass) {
   std::vector<Parameter> used;
   for (const Parameter& parameter : program.parameters) {
@@ -99,7 +99,7 @@ std::string Body(const Program& program, const Pass& pass, int width) {
   return body + Fill("reinterpret_cast<@type@*>(@out@)[i] = @out@_vector;\n", values);
 }
 
-// The loop, or the test, that gives a thread its indices below `count`.
+// The loop or the test by which a thread gets its indices below `count`.
 std::string Loop(const Schedule& schedule, int width, const std::string& body) {
   const std::map<std::string, std::string> values = {
       {"body", body},

@@ -1,8 +1,8 @@
 // Matrix products: out[m][n] = a[m][k] times b[k][n], or b[n][k] as the layout line says.
 //
 // The problem's part may hold finish(float total, ...), applied to each element: its parameters are named after vectors
-// along a row of the output ([n]), matrices like it ([m][n]) or scalars. Naively it is a second kernel over the output,
-// and neighbouring threads of the product work on neighbouring rows.
+// along a row of the output ([n]), matrices like it ([m][n]) or scalars. In the naive form finish is a second kernel
+// over the output, and neighbouring threads of the product work on neighbouring rows.
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
 #include "coder_offline/skeletons/shared.h"
@@ -28,7 +28,7 @@ std::string FinishText(const Program& program) {
   });
 }
 
-// The numbers of a tiled kernel.
+// The sizes of a tiled kernel.
 struct Shape {
   int side;     // the block has side x side threads
   int each;     // a thread has each x each outputs
@@ -58,7 +58,7 @@ std::string TileIndex(const Operand& operand, const std::string& along, const st
   return operand.stored_by_depth ? "[" + depth + "][" + along + "]" : "[" + along + "][" + depth + "]";
 }
 
-// The loop that copies the operand's part of this step into its tile, or into registers and from there into the tile.
+// Writes the loops that copy the operand's part of a step into its tile, directly or through registers.
 class Copy {
  public:
   Copy(const Program& program, const Operand& operand)

@@ -1,8 +1,9 @@
-// Rows that are normalised by statistics of themselves.
+// Rows that are normalised by their own statistics.
 //
 // softmax: the maximum of a row and the sum of exp(value - maximum); moments: its mean and its variance.
 // The problem's part holds load(<elements>) and finish(float value, <the two statistics>, ...): `maximum` and `sum`, or
-// `mean` and `variance`. Naively a thread sweeps its row three times: a statistic each, then the results.
+// `mean` and `variance`. In the naive kernel a thread sweeps its row three times: once for each
+// statistic, then for the results.
 #include "coder_offline/skeletons/all.h"
 #include "coder_offline/skeletons/row_kernel.h"
 #include "coder_offline/text.h"
@@ -34,7 +35,7 @@ class Normalise : public Skeleton {
                                                                    "fit in shared memory; give a block one row first";
                       }});
     rules_.push_back(FastRule());
-    if (softmax()) rules_.back().why_not = nullptr;  // the exponentials of the statistics count
+    if (softmax()) rules_.back().why_not = nullptr;  // the statistics use exponentials
   }
 
   std::string_view name() const override { return softmax() ? "softmax" : "moments"; }
@@ -90,7 +91,7 @@ std::string Normalise::Kernels(const Program& program) const {
   const Function& finish = *program.FindFunction("finish");
   const std::string out = program.Output()->name;
 
-  // With a tile the first sweep leaves the loaded values in row_values, and the later ones read them there.
+  // With a tile the first sweep stores the loaded values in row_values, and later sweeps read them from there.
   Program view = program;
   view.layout["row_values"] = {"cols"};
   bool first_sweep = true;
@@ -110,7 +111,7 @@ std::string Normalise::Kernels(const Program& program) const {
     return alone ? "" : name + " = " + JoinCall(program, what, name) + ";\n";
   };
 
-  // One statement a sweep: what a sweep reads depends on which came before it.
+  // Separate statements, because the text of a sweep depends on the sweeps written before it.
   std::string statistics;
   if (softmax() && one_pass) {
     statistics += "float maximum = kLowest;\nfloat sum = 0.0f;\n";

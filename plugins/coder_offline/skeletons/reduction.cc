@@ -1,8 +1,8 @@
 // One number from whole arrays: out[0] = finish(combine over i of load(a[i], b[i], ...), n).
 //
 // The problem's part holds load(<elements>), identity(), combine(float a, float b) and finish(float total, ...).
-// Naively each thread walks a chunk of neighbouring elements, each block joins its threads by a tree whose active
-// threads lie ever further apart, and a second kernel of one thread joins what the blocks left.
+// In the naive kernel each thread processes a chunk of neighbouring elements, each block reduces its threads by a tree
+// with growing stride between active threads, and a second kernel of one thread reduces the blocks' results.
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
 #include "coder_offline/skeletons/shared.h"
@@ -11,7 +11,7 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-constexpr int kMostThreads = 1024 * 256;  // of the plain loops: what a person would take as a round number
+constexpr int kMostThreads = 1024 * 256;  // without grid_stride: a round number, as a person would choose
 
 std::string LoadText(const Program& program, const std::function<std::string(const std::string&)>& element) {
   return CallText(*program.FindFunction("load"), [&](const Parameter& parameter) {
@@ -25,7 +25,7 @@ std::string Accumulate(const Schedule& schedule, const std::string& loaded) {
   return "partial = __float2half(combine(__half2float(partial), " + loaded + "));\n";
 }
 
-// The thread's own loop over its elements; `total` (or `partial`) is declared before.
+// The thread's loop over its elements; `total` (or `partial`) must be declared before it.
 std::string ThreadLoop(const Program& program) {
   const Schedule& schedule = program.schedule;
   const int width = schedule.Get("vectorize", 1);

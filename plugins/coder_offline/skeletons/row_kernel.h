@@ -1,4 +1,5 @@
-// Code shared by the kinds that work row by row: the threads of a row, the loop over it, and joining partial results.
+// Text shared by the kinds that work row by row: the threads of a row, the loop over it, and the reduction of partial
+// results.
 // Used by rows.cc and normalise.cc.
 #ifndef KGRPO_PLUGINS_CODER_OFFLINE_SKELETONS_ROW_KERNEL_H_
 #define KGRPO_PLUGINS_CODER_OFFLINE_SKELETONS_ROW_KERNEL_H_
@@ -11,35 +12,36 @@
 
 namespace kgrpo::coder_offline {
 
-// A thread walks a row by itself; or a warp does (shuffle), or a block (cooperate), whose partial results are joined by
-// a tree in shared memory or, with both options, by shuffles.
+// The threads that process a row: one thread, a warp (shuffle) or a block (cooperate). A block reduces its partial
+// results by a tree in shared memory or, with both options, by shuffles.
 enum class RowOwner { kThread, kWarp, kBlock };
 RowOwner OwnerOf(const Schedule& schedule);
 
 // The text of an operand's element during a sweep: "x_row[col]", "x_vector.y", "gamma[col]", "scale".
 using Element = std::function<std::string(const std::string& name)>;
 
-// A loop of the owner's threads over the columns. `statements` writes what is done with one column; with a vector width
-// the arrays named in `loads` are loaded as vectors, and `store`, when not empty, names an array of the row that the
-// statements assign element by element through Element and that is then stored as a vector.
+// A loop of the owner's threads over the columns. `statements` writes the work on one column. With a vector width the
+// arrays named in `loads` are loaded as vectors. `store`, if not empty, names an array of the row: the statements
+// assign its elements through Element, and the loop then stores them as a vector.
 std::string SweepText(const Program& program, const std::vector<std::string>& loads, const std::string& store,
                       const std::function<std::string(const Element&)>& statements);
 
 // The arrays among a function's parameters that vary along the row, and so are loaded in a sweep.
 std::vector<std::string> RowOperands(const Program& program, const Function& function);
 
-// A call of `function` for one column: parameters in `known` stand for themselves, others are operands or scalars.
+// A call of `function` for one column: parameters in `known` are passed by their own names, others are operands or
+// scalars.
 std::string CallOnRow(const Program& program, const Function& function, const Element& element,
                       const std::vector<std::string>& known);
 
-// A helper `<prefix>_<name>(float value)` that joins the values of the owner's threads, so that each gets the result.
-// `join` writes how two become one; `identity` is what joins with anything to itself. Empty for a thread a row.
+// A helper `<prefix>_<name>(float value)` that reduces the values of the owner's threads and gives each the result.
+// `join` writes the combination of two values; `identity` is its neutral element. Empty for RowOwner::kThread.
 std::string JoinHelper(const Program& program, const std::string& name, const std::string& identity,
                        const std::function<std::string(const std::string&, const std::string&)>& join);
-// "block_sum(text)", "warp_sum(text)", or the text itself for a thread a row.
+// "block_sum(text)", "warp_sum(text)", or `text` itself for RowOwner::kThread.
 std::string JoinCall(const Program& program, const std::string& name, const std::string& text);
 
-// The kernel's first lines: which row, and pointers to it.
+// The kernel's first lines: the row's index, and pointers to the row.
 std::string RowStart(const Program& program);
 // The launch function's body.
 std::string RowLaunch(const Program& program, const std::string& kernel, const std::string& shared_bytes);
@@ -48,7 +50,7 @@ std::string OwnerComment(const Schedule& schedule);
 
 // The rules that all row kinds share.
 std::vector<Rule> RowRules(const std::string& what_is_swept);
-// Missing parameters and layout of a row kernel; empty if none.
+// The missing functions, parameters and layout of a row kernel; empty if none.
 std::string MissingRowParts(const Program& program, const std::vector<std::string>& functions);
 
 }  // namespace kgrpo::coder_offline

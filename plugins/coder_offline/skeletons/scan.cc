@@ -1,6 +1,7 @@
-// Prefix results of rows: out[row][col] = combine of load(x[row][0]) ... load(x[row][col]).
+// Prefix scans of rows: out[row][col] = combine of load(x[row][0]) ... load(x[row][col]).
 //
-// The problem's part holds load(float x), identity() and combine(float a, float b). Naively a thread walks its row.
+// The problem's part holds load(float x), identity() and combine(float a, float b). In the naive kernel a thread walks
+// its row.
 #include "coder_offline/skeletons/all.h"
 #include "coder_offline/skeletons/row_kernel.h"
 #include "coder_offline/skeletons/shared.h"
@@ -42,9 +43,7 @@ for (int i = 0; i < vectors; ++i) {
          single;
 }
 
-// The statements that give each worker `own`, the joined value of the workers before it (`before`) and that of all of
-// them
-// (`all`), from its own joined value `value`.
+// Statements of an inclusive scan within a warp: `value` combines the `total` of this lane and of the lanes before it.
 std::string WarpScan() {
   return R"(float value = total;
 for (int offset = 1; offset < 32; offset *= 2) {
@@ -54,6 +53,8 @@ for (int offset = 1; offset < 32; offset *= 2) {
 )";
 }
 
+// Statements that combine the workers' `total`: `before` gets the result of the row before this worker's elements, and
+// `carry` that up to the end of the segment.
 std::string JoinText(const Program& program) {
   const Schedule& schedule = program.schedule;
   const int block = schedule.Get("block", 256);

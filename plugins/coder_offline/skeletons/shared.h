@@ -1,4 +1,4 @@
-// What several skeletons need. Included by the skeletons of this folder.
+// Helpers shared by the skeletons of this folder.
 #ifndef KGRPO_PLUGINS_CODER_OFFLINE_SKELETONS_SHARED_H_
 #define KGRPO_PLUGINS_CODER_OFFLINE_SKELETONS_SHARED_H_
 
@@ -10,12 +10,12 @@ namespace kgrpo::coder_offline {
 
 constexpr int kGridStrideThreads = 132 * 1024;  // half of what the device holds at once
 
-// What a technique that works on a shared-memory tile lacks; empty where there is one.
+// The reason why a technique that works on a shared-memory tile is not applicable; empty if there is a tile.
 inline std::string NeedsTile(const Program& program) {
   return program.schedule.Has("tile") ? "" : "there is no shared-memory tile yet";
 }
 
-// The first pointer to constants; null where there is none.
+// The first const pointer; null if there is none.
 inline const Parameter* FirstInput(const Program& program) {
   for (const Parameter& parameter : program.parameters) {
     if (parameter.pointer && parameter.constant) return &parameter;

@@ -1,10 +1,10 @@
 // Two-dimensional windows: out[y][x] from the (2 kRadius + 1)^2 elements of x around it. Convolutions, blurs, pooling.
 //
-// The problem's part holds constexpr int kRadius, identity(), border() (what stands outside the image) and
+// The problem's part holds constexpr int kRadius, identity(), border() (the value outside the image) and
 // accumulate(float total, float value) or accumulate(float total, float value, float weight), the weights being an
-// input with the axes [taps]. It may hold finish(float total, <scalars of launch>); naively that is a second kernel
-// over the output. Naively a thread computes one output, neighbouring threads on neighbouring rows, and every tap tests
-// the border.
+// input with the axes [taps]. It may hold finish(float total, <scalars of launch>); in the naive form that is a second
+// kernel over the output. In the naive kernel a thread computes one output, neighbouring threads work on neighbouring
+// rows, and every tap tests the border.
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
 #include "coder_offline/text.h"
@@ -199,7 +199,7 @@ class Stencil : public Skeleton {
         {"launch", LaunchLine(program)},
         {"row_lane", coalesce ? "threadIdx.y" : "threadIdx.x"},
         {"col_lane", coalesce ? "threadIdx.x" : "threadIdx.y"},
-        // Whichever index is the row's has `lines` threads, so that a thread's outputs lie below each other.
+        // The row's axis has `lines` threads, so that a thread's outputs lie below each other.
         {"block", coalesce ? std::to_string(tile) + ", " + std::to_string(lines)
                            : std::to_string(lines) + ", " + std::to_string(tile)},
         {"comment", (tiled ? "a block computes a " + std::to_string(tile) + "x" + std::to_string(tile) +

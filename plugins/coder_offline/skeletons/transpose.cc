@@ -1,7 +1,7 @@
 // A matrix with its axes swapped: out[cols][rows] from x[rows][cols], or the same for each member of a batch.
 //
 // The problem's part may hold apply(float value, ...), applied to each element; its other parameters are named after
-// inputs that lie like the output, or scalars. Naively it is a second kernel over the output.
+// inputs with the output's layout, or scalars. In the naive form apply is a second kernel over the output.
 #include "coder_offline/skeleton.h"
 #include "coder_offline/skeletons/all.h"
 #include "coder_offline/skeletons/shared.h"
@@ -16,7 +16,7 @@ bool HasBatch(const Program& program) {
   return program.layout.at(program.Output()->name).size() == 3;
 }
 
-// The input that is transposed: the first one that does not lie like the output.
+// The input that is transposed: the first one whose layout differs from the output's.
 std::string TransposedInput(const Program& program) {
   for (const Parameter& parameter : program.parameters) {
     if (!parameter.pointer || !parameter.constant) continue;

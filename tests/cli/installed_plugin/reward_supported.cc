@@ -1,4 +1,4 @@
-// A reward that links kgrpo::support: it keeps each score in a database, under the digest of what it follows from.
+// A reward that links kgrpo::support: it keeps each score in a database, under the digest of its inputs.
 #include <kgrpo/reward.h>
 #include <kgrpo/sdk/plugin.h>
 #include <kgrpo/support/evaluation_json.h>

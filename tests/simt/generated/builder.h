@@ -1,4 +1,5 @@
-// Writes one generated kernel: values, the statements that make them, and what is stored at the end.
+// Writes one generated kernel: its values, the statements that compute them, and the stores at its end. Used by
+// kernel_generator.cc and programs.cc.
 #ifndef KGRPO_TESTS_SIMT_GENERATED_BUILDER_H_
 #define KGRPO_TESTS_SIMT_GENERATED_BUILDER_H_
 
@@ -10,7 +11,7 @@
 
 namespace kgrpo::generated {
 
-// A stream of numbers that is the same on every machine.
+// A random number generator with the same numbers on every machine.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ull + 0x1234567ull) {}
@@ -26,23 +27,22 @@ class Random {
   uint64_t state_;
 };
 
-const char* CppType(char type);  // of a letter of Operation
+const char* CppType(char type);  // `type`: a letter of Operation
 
 class Builder {
  public:
   Builder(uint64_t number, Kind kind);
 
-  // `count` values by random operations of the kind.
+  // Adds `count` values by random operations of the kernel's kind.
   void Straight(int count);
-  // A new value of `type` whose declaration and statements `text` are, with $ for its name. It is a result.
+  // Adds a value of `type`, which is also a result. `text`: its declaration and statements, with $ for its name.
   std::string Add(char type, const std::string& text, const std::string& description, double ulps = 0,
                   double absolute = 0);
-  // A new value by an expression.
+  // Adds a value that an expression gives.
   std::string AddExpression(char type, const std::string& expression, double ulps = 0, double absolute = 0);
-  // An expression by a random operation that yields `type`, of existing values; `list` are the operations to choose
-  // from.
+  // An expression of `type` by a random operation of `list` on existing values.
   std::string Expression(const std::vector<Operation>& list, char type);
-  // An existing value of the type: an input where there is none yet, or now and then.
+  // An existing value of the type, or an input: always if there is no value yet, otherwise sometimes.
   std::string Value(char type);
   std::string Number(uint64_t below) { return std::to_string(random.Below(below)); }
   void Line(const std::string& text) { body_ += "  " + text + "\n"; }
@@ -59,7 +59,7 @@ class Builder {
     char type;
     std::string name;
   };
-  std::vector<Value_> values_;  // those that operations may use
+  std::vector<Value_> values_;  // values that operations may use
   std::vector<std::string> stored_;
   std::string before_, body_;
   int inputs_ = 0;

@@ -1,6 +1,6 @@
-// What the expressions of generated kernels mean, written for a host's compiler without any of CUDA: the other side of
-// generated_test.cc. Kernels include it in place of CUDA's headers. Compile with -frounding-math -ffp-contract=off
-// -fwrapv.
+// The functions of generated kernels' expressions for a host compiler without CUDA, with which generated_test.cc
+// compares the interpreter. Kernels include it in place of CUDA's headers. Compile with -frounding-math
+// -ffp-contract=off -fwrapv.
 #ifndef KGRPO_TESTS_SIMT_GENERATED_HOST_PRELUDE_H_
 #define KGRPO_TESTS_SIMT_GENERATED_HOST_PRELUDE_H_
 
@@ -172,7 +172,7 @@ inline int __dp2a_hi(int a, int b, int c) {
          static_cast<int16_t>(a >> 16) * static_cast<int8_t>(b >> 24);
 }
 
-// Bytes or halves one by one.
+// Operations on each byte or half.
 template <int kBits, bool kSigned, class F>
 U32 Parts(U32 a, U32 b, F f) {
   U32 r = 0;
@@ -250,7 +250,7 @@ template <class T>
 S64 WholeOf(T v, int mode) {  // within the range of S64
   return Rounded(mode, [&] { return static_cast<S64>(std::llrint(static_cast<volatile T&>(v))); });
 }
-// A conversion to an integer: clamped; a NaN is 0, or 1 << (bits - 1) where either side has 64 bits.
+// Converts to an integer, clamped. NaN gives 0, or 1 << (bits - 1) if either type has 64 bits.
 template <class R, class T>
 R ToInteger(T v, int mode) {
   if (v != v) return sizeof(R) == 8 || sizeof(T) == 8 ? static_cast<R>(U64{1} << (8 * sizeof(R) - 1)) : R{0};
@@ -266,10 +266,10 @@ template <class T, class S>
 T FromInteger(S v, int mode) {
   const volatile S input = v;
   return Rounded(mode, [&] {
-    if constexpr (static_cast<S>(-1) > S{0} && sizeof(S) == 8) {  // by way of 128 bits, which compilers round well
+    if constexpr (static_cast<S>(-1) > S{0} && sizeof(S) == 8) {  // by S64: a large value is halved and doubled again
       const U64 value = input;
       if (value >> 63 == 0) return static_cast<T>(static_cast<S64>(value));
-      const S64 half = static_cast<S64>(value >> 1 | (value & 1u));  // odd where anything is lost
+      const S64 half = static_cast<S64>(value >> 1 | (value & 1u));  // a lost bit stays set as the last bit
       return static_cast<T>(2) * static_cast<T>(half);
     } else {
       const S64 wide = input;

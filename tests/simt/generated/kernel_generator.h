@@ -1,11 +1,11 @@
-// Random well-formed kernels: the same number gives the same kernel everywhere. tools/sim_vs_gpu compares what a GPU
-// and the interpreter make of them; generated_test.cc compares the interpreter with the host's compiler on those that a
-// host can run too.
+// Random well-formed kernels: the same number gives the same kernel everywhere. tools/sim_vs_gpu compares their
+// results on a GPU and in the interpreter; generated_test.cc compares the interpreter with the host's compiler, for the
+// kernels that a host can run.
 //
 // A kernel is `extern "C" __global__ void k<number>(const unsigned long long* in, unsigned long long* out, unsigned
-// long long* scratch)`. Thread t of all leaves its result r in out[r * threads + t]; scratch starts as zeros and holds
-// what atomics made. Every value that the kernel computes is a result, so that the first one that differs is the
-// culprit.
+// long long* scratch)`. Thread t of the grid writes its result r to out[r * threads + t]; scratch starts as zeros and
+// receives the results of atomics. Every value that the kernel computes is a result, so that the first difference
+// points to the wrong operation.
 #ifndef KGRPO_TESTS_SIMT_GENERATED_KERNEL_GENERATOR_H_
 #define KGRPO_TESTS_SIMT_GENERATED_KERNEL_GENERATOR_H_
 
@@ -15,7 +15,7 @@
 
 namespace kgrpo::generated {
 
-// The part of the language that a kernel is about. kApproximate and kMath hold what hardware approximates.
+// The part of the language that a kernel tests. kApproximate and kMath: operations that hardware approximates.
 enum class Kind {
   kInteger,
   kFloat,
@@ -36,7 +36,7 @@ const char* KindName(Kind kind);
 
 enum class ValueType { kU32, kU64, kF32, kF64, kF16, kBf16, kF16x2, kBf16x2 };
 
-// How a result is compared: bit for bit (any NaN equals any other) where both bounds are 0, else within either one.
+// A result and its comparison: bit for bit if both bounds are 0 (all NaNs are equal), otherwise within either bound.
 struct Result {
   ValueType type = ValueType::kU32;
   double ulps = 0, absolute = 0;
@@ -50,7 +50,7 @@ struct GeneratedKernel {
   std::string source;  // the function, without the prelude
   std::vector<Result> results;
   uint32_t blocks = 2, threads = 64;  // threads a block
-  bool host = false;                  // a host's compiler takes it too
+  bool host = false;                  // a host's compiler can compile it
   uint32_t Threads() const { return blocks * threads; }
 };
 
@@ -60,7 +60,7 @@ GeneratedKernel Generate(uint64_t number);
 // The inputs of kernel `number`: kInputWords words, rich in zeros, infinities, NaNs, subnormal and extreme numbers.
 std::vector<uint64_t> InputsOf(uint64_t number);
 
-// What stands before the kernels of a translation unit of CUDA.
+// The CUDA source before the kernels of a translation unit.
 std::string DevicePrelude();
 // The kernels as functions of a host's compiler: `extern "C" void k<number>(in, out, scratch, block, thread)`. Needs
 // host_prelude.h.

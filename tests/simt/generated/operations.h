@@ -1,4 +1,4 @@
-// What generated kernels compute with: expressions by kind. Used by kernel_generator.cc.
+// The operations of generated kernels, by kind. Used by kernel_generator.cc.
 #ifndef KGRPO_TESTS_SIMT_GENERATED_OPERATIONS_H_
 #define KGRPO_TESTS_SIMT_GENERATED_OPERATIONS_H_
 

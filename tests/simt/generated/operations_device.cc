@@ -1,6 +1,6 @@
-// Warps, and what hardware and CUDA's library approximate. Bounds: kApproximate's are the errors that the CUDA
-// programming guide and the PTX manual state for the instruction, and one unit for the interpreter; kMath's are twice
-// what the guide states for the function, and one.
+// Warp operations, and functions that hardware and CUDA's library approximate. Bounds for kApproximate: the
+// instruction's error in the CUDA programming guide or the PTX manual, plus one unit for the interpreter. Bounds for
+// kMath: twice the guide's error for the function, plus one.
 #include "operations.h"
 
 namespace kgrpo::generated {

@@ -1,4 +1,4 @@
-// Floats and doubles where IEEE 754 says what comes out.
+// Operations on floats and doubles whose results IEEE 754 defines.
 #include "operations.h"
 
 namespace kgrpo::generated {

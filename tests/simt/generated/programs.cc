@@ -1,4 +1,4 @@
-// Kernels about more than expressions: control flow, warps, shared memory, atomics, memory, tensor cores.
+// Kernels that test more than expressions: control flow, warps, shared memory, atomics, memory, tensor cores.
 #include <string>
 
 #include "builder.h"
