@@ -137,6 +137,8 @@ function(kgrpo_test name)
   target_compile_definitions(${name} PRIVATE
     KGRPO_SOURCE_DIR="${PROJECT_SOURCE_DIR}" KGRPO_BINARY_DIR="${CMAKE_BINARY_DIR}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  kgrpo_unity(${name})
+  kgrpo_quick_to_compile(${name})
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   set_tests_properties(${name} PROPERTIES TIMEOUT 600)
 endfunction()

@@ -101,7 +101,7 @@ ReadAnswer Take(const std::vector<CodeBlock>& defining, std::string_view current
     return No(KGRPO_CODER_NOT_APPLICABLE, "the coder answered with the kernel as it was: nothing was changed");
   }
   if (!chosen->closed && !IsBalanced(chosen->text)) {
-    return No(KGRPO_CODER_TRUNCATED, "the code ends in the middle, though the service does not say that it cut it off");
+    return No(KGRPO_CODER_TRUNCATED, "the code is incomplete, although the service does not report that it cut it off");
   }
   std::string source = Tidied(chosen->text);
   if (source.size() > kMostSourceBytes) {

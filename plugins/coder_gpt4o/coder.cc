@@ -64,9 +64,11 @@ void Coder::OpenRecordings() {
     if (run_ == nullptr) return;
     std::error_code ignored;
     if (source_ != nullptr && std::filesystem::equivalent(run_->file(), source_->file(), ignored)) source_ = run_;
+    // All are open before one is counted: after an error the next request opens them again.
+    std::vector<std::shared_ptr<Recording>> earlier;
+    if (recordings_.open_former) earlier = recordings_.open_former();
     CountSpending(*run_);
-    if (!recordings_.open_former) return;
-    for (const std::shared_ptr<Recording>& former : recordings_.open_former()) CountSpending(*former);
+    for (const std::shared_ptr<Recording>& former : earlier) CountSpending(*former);
   });
 }
 
@@ -132,7 +134,7 @@ std::string Coder::Describe(const kgrpo_coder_request& request) const {
   const nlohmann::json messages = std::move(body["messages"]);
   body.erase("messages");
   std::string text = options_.mode == Mode::kReplay
-                         ? "nothing is sent: the recording " + source_->file().string() + " is asked for"
+                         ? "nothing is sent: answers come from the recording " + source_->file().string()
                          : "POST to " + service_.address;
   if (options_.mode == Mode::kCache) text += ", where the cache has no answer";
   text += "\n" + body.dump() + "\n";

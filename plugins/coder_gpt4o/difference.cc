@@ -38,7 +38,7 @@ size_t Common(std::string_view a, std::string_view b) {
   return beginning + static_cast<size_t>(end - a.rbegin());
 }
 
-std::string Quoted(std::string_view text) {
+std::string InQuotes(std::string_view text) {
   return "\"" + OneLine(text, kShownBytes) + "\"";
 }
 
@@ -50,8 +50,8 @@ std::string_view LineAt(std::string_view text, size_t offset) {
 std::string TextDifference(std::string_view wanted, std::string_view recorded) {
   const size_t at = CommonAtBeginning(wanted, recorded);
   const auto line = 1 + std::count(wanted.begin(), wanted.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-  return "line " + std::to_string(line) + " is " + Quoted(LineAt(wanted, at)) + ", recorded is " +
-         Quoted(LineAt(recorded, at));
+  return "line " + std::to_string(line) + " is " + InQuotes(LineAt(wanted, at)) + ", recorded is " +
+         InQuotes(LineAt(recorded, at));
 }
 
 std::set<std::string> Keys(const Json& a, const Json& b) {
@@ -117,7 +117,7 @@ std::string NearestRequest::Difference() const {
     if (a[i] == b[i]) continue;
     const std::string role = TextOf(a[i], "role"), recorded_role = TextOf(b[i], "role");
     const std::string name = "message " + std::to_string(i + 1) + " (" + role + ")";
-    if (role != recorded_role) add(name + " is by another role than the recorded, " + recorded_role);
+    if (role != recorded_role) add(name + " has another role than the recorded one, " + recorded_role);
     const std::string wanted = TextOf(a[i], "content"), recorded = TextOf(b[i], "content");
     if (wanted != recorded) add(name + ", " + TextDifference(wanted, recorded));
   }

@@ -176,7 +176,7 @@ std::string PriceWarning(const CoderOptions& options) {
   if (!options.price_known || options.mode == Mode::kReplay || price > kSuspicious) return "";
   if (price <= 0) {
     if (!options.max_cost) return "";
-    return "prices: completions of " + options.model + " cost nothing by them, and so max_cost limits nothing";
+    return "prices: completions of " + options.model + " cost nothing by them, so max_cost has no effect";
   }
   // The price is taken for that of a thousand tokens if this gives a plausible price, otherwise for that of one token.
   constexpr double kLeast = 0.1;

@@ -145,8 +145,8 @@ kgrpo_error* Create(const kgrpo_host* raw_host, kgrpo_str options_text, kgrpo_co
     if (const std::string odd = coder_gpt4o::PriceWarning(options); !odd.empty()) host.Warn(odd);
     if (options.mode == Mode::kCache && options.temperature.value_or(1) > 0 && !options.seed && !options.seed_of_sample)
       host.Warn(
-          "mode cache gives the same question one answer, so that temperature makes no difference between samples: "
-          "write seed: sample for one of each its own");
+          "mode cache shares one answer among equal requests, so temperature makes no difference between samples: set "
+          "seed: sample for an answer of each sample's own");
     std::string address = std::move(options.client.base_url);
     options.client = {};  // only the client keeps the key
     options.client.base_url = std::move(address);

@@ -73,7 +73,8 @@ class Reader {
   // A backslash at the end of the line continues the comment on the next.
   size_t EndOfLineComment() const {
     size_t end = source_.find('\n', at_);
-    while (end != std::string_view::npos && source_[end - 1] == '\\') end = source_.find('\n', end + 1);
+    while (end != std::string_view::npos && source_.substr(0, end).ends_with(source_[end - 1] == '\r' ? "\\\r" : "\\"))
+      end = source_.find('\n', end + 1);
     return end == std::string_view::npos ? source_.size() : end;
   }
 

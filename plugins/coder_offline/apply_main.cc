@@ -59,7 +59,8 @@ int WriteReachable(const std::filesystem::path& folder, const std::string& start
     const std::string source = waiting.front();
     waiting.pop_front();
     const std::string name = std::to_string(count++) + ".cu";
-    std::ofstream(folder / name) << source;
+    std::ofstream kernel(folder / name);
+    if (!(kernel << source).flush()) return 2;
     index << name << "\t" << ScheduleLine(source) << "\n";
     for (const std::string& suggestion : Suggestions()) {
       const Answer answer = Implement(source, suggestion);

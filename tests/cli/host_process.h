@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -38,6 +39,7 @@ class HostProcess {
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
     child_ = fork();
+    if (child_ < 0) throw std::runtime_error("fork failed");
     if (child_ != 0) return;
     const int log = chdir(directory.c_str()) == 0 ? open(log_name.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644) : -1;
     dup2(log, STDOUT_FILENO);

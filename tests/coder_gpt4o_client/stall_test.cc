@@ -153,7 +153,7 @@ TEST(Stall, RateLimitsAreLearntWhenTheHeadersEnd) {
   client.Cancel();
   EXPECT_EQ(second.get_future().get().attempts, 0U);
   const std::string told = notices.All();
-  EXPECT_THAT(told, testing::HasSubstr("let the next request out in 8"));  // a hundredth of a day
+  EXPECT_THAT(told, testing::HasSubstr("the next request is sent in 8"));  // a hundredth of a day
   EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1) << told;
 }
 

@@ -130,7 +130,7 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
 void Dispatcher::TellLongWait(double now, double wait) {
   if (wait <= kLongWaitSeconds || now + wait <= told_until_ + kLongWaitSeconds) return;
   told_until_ = now + wait;
-  Notice("the limits of requests and tokens let the next request out in " + Seconds(wait));
+  Notice("rate limit: the next request is sent in " + Seconds(wait));
 }
 
 void Dispatcher::OnOverload(const Attempt& attempt, const Failure& failure, double now) {
@@ -140,7 +140,7 @@ void Dispatcher::OnOverload(const Attempt& attempt, const Failure& failure, doub
   const double wait = wanted.value_or(breaker_.Open() ? 0 : own_wait);
   if (wanted && *wanted > options_.max_outage_seconds) {
     EndRun("rate_limited",
-           "the service wants no request for " + Seconds(wait) + ", more than max_outage_seconds: " + last_failure_,
+           "the service asks for a pause of " + Seconds(wait) + ", longer than max_outage_seconds: " + last_failure_,
            attempt.transfer->Headers().status);
     return;
   }
