@@ -12,12 +12,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The size of the lines up to that step.
+// Returns the size in bytes of the lines up to and including `last_step`.
 uintmax_t SizeThrough(const fs::path& path, uint64_t last_step) {
   std::ifstream file(path, std::ios::binary);
   uintmax_t size = 0;
   size_t number = 1;
-  for (std::string line; std::getline(file, line) && !file.eof(); ++number) {  // at the end: it has no line break
+  for (std::string line; std::getline(file, line) && !file.eof(); ++number) {  // eof: the line is incomplete
     const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object() || !json.contains("step") || !json["step"].is_number_unsigned()) {
       throw Error(KGRPO_ERROR_INVALID, path.string() + ":" + std::to_string(number) +
@@ -32,7 +32,7 @@ uintmax_t SizeThrough(const fs::path& path, uint64_t last_step) {
 }  // namespace
 
 LinesFile::LinesFile(fs::path path, uint64_t last_step) : path_(std::move(path)) {
-  // Truncation is one system call: whoever dies around it leaves the old file or the new one.
+  // Truncation is one system call: a crash leaves the old file or the truncated one.
   if (fs::exists(path_)) {
     std::error_code error;
     fs::resize_file(path_, SizeThrough(path_, last_step), error);

@@ -1,4 +1,5 @@
-// lines_file.h - a file of JSON objects, one a line, each of a step of the run ("step": N), in the order of steps.
+// lines_file.h - a JSON Lines file: each line belongs to a step of the run ("step": N), in the order of steps. Used by
+// plugin.cc.
 #ifndef KGRPO_OBSERVER_METRICS_LINES_FILE_H
 #define KGRPO_OBSERVER_METRICS_LINES_FILE_H
 
@@ -9,15 +10,16 @@
 
 namespace kgrpo::metrics {
 
-// One thread at a time. Everything throws KGRPO_ERROR_UNAVAILABLE where the file cannot be written.
+// One thread at a time. The constructor and Flush throw KGRPO_ERROR_UNAVAILABLE if the file cannot be written.
 class LinesFile {
  public:
-  // Goes on after the lines of that step: later lines, and a last one without its end, are cut away in one step. A line
-  // that is no such object is KGRPO_ERROR_INVALID, and the file stays as it is. The file is made where it is absent.
+  // Opens the file to append after the lines of `last_step`, and creates it if it does not exist. One truncation
+  // removes later lines and an incomplete last line. Throws KGRPO_ERROR_INVALID for a line that is not such an object,
+  // and leaves the file as it is.
   LinesFile(std::filesystem::path path, uint64_t last_step);
 
-  // Adds a line; it is in the file after Flush at the latest. Bytes that are not UTF-8 become U+FFFD, numbers that are
-  // not finite null.
+  // Appends a line, which is in the file after Flush at the latest. Bytes that are not UTF-8 become U+FFFD; numbers
+  // that are not finite become null.
   void Add(const nlohmann::ordered_json& line);
   void Flush();
 

@@ -1,5 +1,5 @@
-// plugin.cc - observer_metrics as kgrpo.observer/1: metrics.jsonl in the run's folder, a line a step, and, where asked
-// for, rounds.jsonl, a line a round. docs/run_folder.md lists the keys.
+// plugin.cc - observer_metrics as kgrpo.observer/1: writes metrics.jsonl (a line per step) to the run's folder and,
+// with the option `rounds`, rounds.jsonl (a line per round). docs/run_folder.md lists the keys.
 #include <kgrpo/observer.h>
 #include <kgrpo/sdk/plugin.h>
 #include <kgrpo/support/coder_answer.h>
@@ -14,8 +14,8 @@
 
 struct kgrpo_observer {
   bool tells_rounds = false;
-  std::optional<kgrpo::metrics::LinesFile> steps;   // from begin on
-  std::optional<kgrpo::metrics::LinesFile> rounds;  // the same, where rounds are told
+  std::optional<kgrpo::metrics::LinesFile> steps;   // set by Begin
+  std::optional<kgrpo::metrics::LinesFile> rounds;  // set by Begin if tells_rounds
 };
 
 namespace kgrpo::metrics {
@@ -89,7 +89,7 @@ kgrpo_error* Step(kgrpo_observer* self, const kgrpo_step_event* event) {
                  {"trainer", View(event->trainer)},
                  {"time", event->finished_at}};
     for (size_t i = 0; i < event->metric_count; ++i) {
-      // A metric named like one of those does not take its place.
+      // emplace: a metric with the name of one of these keys does not replace it.
       line.emplace(Copy(event->metrics[i].name), event->metrics[i].value);
     }
     if (self->rounds) self->rounds->Flush();

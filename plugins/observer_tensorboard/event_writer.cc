@@ -38,7 +38,7 @@ void PutBytes(std::string& out, uint32_t field, std::string_view bytes) {
   out += bytes;
 }
 
-// Event {1: double wall_time, 2: int64 step, ...}: what every event begins with.
+// Returns the first fields of every event: Event {1: double wall_time, 2: int64 step, ...}.
 std::string EventHead(double wall_time, uint64_t step) {
   std::string event;
   PutKey(event, 1, kFixed64);
@@ -73,7 +73,7 @@ uint32_t Crc32c(std::string_view bytes) {
 }
 
 EventWriter::EventWriter(const std::filesystem::path& directory, double wall_time, std::optional<uint64_t> purge_from) {
-  static std::atomic<int> number{0};  // several files of one process differ in it
+  static std::atomic<int> number{0};  // distinguishes several files of one process
   char host[256] = "localhost";
   gethostname(host, sizeof host - 1);
   char name[512];

@@ -23,8 +23,8 @@ uint32_t Crc32c(std::string_view bytes);
 class EventWriter {
  public:
   // Creates DIRECTORY/events.out.tfevents.TIME.HOST.PID.NUMBER. `wall_time` is in seconds since 1970. With
-  // `purge_from`, readers forget what earlier files of the folder hold from that step on: how a resumed run replaces
-  // replayed steps.
+  // `purge_from`, readers discard the points of the folder's earlier files from that step on, so a resumed run replaces
+  // the steps that it repeats.
   EventWriter(const std::filesystem::path& directory, double wall_time, std::optional<uint64_t> purge_from = {});
 
   // Adds one point to each metric's curve, and flushes.

@@ -12,7 +12,7 @@
 #include "observer_tensorboard/event_writer.h"
 
 struct kgrpo_observer {
-  std::optional<kgrpo::tensorboard::EventWriter> events;  // from begin on
+  std::optional<kgrpo::tensorboard::EventWriter> events;  // set by Begin
 };
 
 namespace kgrpo::tensorboard {
@@ -58,7 +58,7 @@ kgrpo_error* Step(kgrpo_observer* self, const kgrpo_step_event* event) {
       [&] { self->events->Add(event->step, event->finished_at, std::span(event->metrics, event->metric_count)); });
 }
 
-// The time that a checkpoint took is known only after its step was told.
+// The duration of a checkpoint is known only after the Step event of its step.
 kgrpo_error* Checkpoint(kgrpo_observer* self, const kgrpo_checkpoint_event* event) {
   return Guard([&] {
     const kgrpo_metric time = {Str("time/checkpoint"), event->seconds};

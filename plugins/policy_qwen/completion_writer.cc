@@ -33,7 +33,7 @@ void CompletionWriter::Submit(const kgrpo_generate_request* const* requests, siz
   queue_.Submit(requests, count);
 }
 
-// Those that are sampled alike are generated together; which those are changes nothing about any of them.
+// Requests with the same sampling options are generated together; the grouping changes nothing about any completion.
 void CompletionWriter::Write(std::vector<PendingCompletion>& batch) {
   if (policy_.has_engine()) {
     WriteByEngine(batch);
@@ -62,8 +62,8 @@ void CompletionWriter::WriteAlike(std::vector<PendingCompletion>& batch, const s
   std::vector<GenerationRequest> requests;
   requests.reserve(members.size());
   for (const size_t member : members) requests.push_back({batch[member].prompt(), batch[member].seed()});
-  // Completions are handed over between slices of the device's time and without its lock: a coder or an evaluator may
-  // want the device at once.
+  // Completions are handed over between slices, without the device's lock: a coder or an evaluator may need the device
+  // at once.
   std::vector<Completion> finished;
   const auto hand_over = [&] {
     turn.Pause();

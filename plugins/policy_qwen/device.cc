@@ -11,8 +11,8 @@
 namespace kgrpo::policy {
 namespace {
 
-// libtorch_cuda.so beside the libtorch_cpu.so that this process uses. Its initialisers register CUDA's operators with
-// libtorch; it stays loaded.
+// Loads libtorch_cuda.so from beside the libtorch_cpu.so that this process uses. Its initialisers register CUDA's
+// operators with libtorch; it stays loaded.
 void LoadCudaLibrary() {
   static const bool loaded = [] {
     Dl_info info;

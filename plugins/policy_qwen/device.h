@@ -11,14 +11,14 @@
 
 namespace kgrpo::policy {
 
-// "cpu", "cuda" or "cuda:N" as a device that is there. Throws kgrpo::Error saying what is missing: the library, a
-// driver, or that many GPUs.
+// Returns the device that "cpu", "cuda" or "cuda:N" names. Throws kgrpo::Error if it does not exist, naming what is
+// missing: the library, a driver, or that many GPUs.
 at::Device OpenDevice(const std::string& name);
 
-// How many GPUs this process sees. Throws where libtorch's CUDA library is missing.
+// Number of GPUs that this process sees. Throws if libtorch's CUDA library is missing.
 int DeviceCount();
 
-// Waits until the device has done all that this process gave it; nothing on the CPU.
+// Waits until the device has finished all work of this process; does nothing for a CPU.
 void WaitForDevice(at::Device device);
 
 // The stream on which libtorch queues this thread's work for the device: a cudaStream_t, null being the default stream;

@@ -8,8 +8,8 @@
 namespace kgrpo::policy {
 namespace {
 
-// Beside the plugin; for a program that links the policy (tests), in the build's plugin folder. Where it is missing,
-// the path it should have had.
+// Returns the library's path: beside the plugin or, for a program that links the policy (tests), in the build's plugin
+// folder. If the library is missing, returns the path beside the plugin.
 std::filesystem::path FindLibrary(const std::string& file) {
   Dl_info info;
   if (::dladdr(reinterpret_cast<void*>(&FindLibrary), &info) == 0) {

@@ -16,8 +16,8 @@ struct GpuLibrary {
 inline constexpr const char* kTrainingLibrary = "libkgrpo_gpu_training.so";
 inline constexpr const char* kGenerationLibrary = "libkgrpo_gpu_generation.so";
 
-// policy_qwen/`file` beside this plugin; it stays loaded. Throws KGRPO_ERROR_UNAVAILABLE when it is not there (it is
-// built only where there is a GPU, or with KGRPO_GPU=ON). Any thread.
+// Opens policy_qwen/`file` beside this plugin; the library stays loaded. Throws KGRPO_ERROR_UNAVAILABLE if it is
+// missing or cannot be loaded (it is built only where there is a GPU, or with KGRPO_GPU=ON). Any thread.
 GpuLibrary OpenGpuLibrary(const std::string& file);
 
 // True if the library file exists. Any thread.

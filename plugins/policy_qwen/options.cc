@@ -5,7 +5,7 @@
 namespace kgrpo::policy {
 namespace {
 
-// True if the key is `ours`, false if it is "libtorch", unset if it is "auto".
+// True if the value is `ours`, false if it is "libtorch", unset if it is "auto".
 std::optional<bool> Chosen(const nlohmann::json& object, const char* key, const char* ours) {
   const std::string value = object.value(key, "auto");
   if (value == "auto") return std::nullopt;

@@ -26,7 +26,7 @@ using kgrpo::Guard;
 using kgrpo::policy::Copy;
 using kgrpo::policy::Policy;
 
-// Guard, with libtorch's errors as a user can read them: without its own stack.
+// Guard that reports libtorch's errors without their stack trace.
 template <typename Body>
 kgrpo_error* GuardLibtorch(Body&& body) noexcept {
   return Guard([&] {
@@ -61,11 +61,11 @@ struct kgrpo_policy {
             kgrpo::policy::CurrentStream(policy.device())};
   }
 
-  // The device for as long as the returned object lives: in every function that computes or copies there.
+  // Takes the device for as long as the returned object lives. Every function that computes or copies there calls it.
   kgrpo::DeviceTurn TakeDevice() {
     return {host, device, [this] { kgrpo::policy::WaitForDevice(policy.device()); }};
   }
-  // Runs `work` on the device. Its errors are told even where they come to light only when the device is waited for.
+  // Runs `work` on the device. Also reports errors that appear only when the device is waited for.
   template <typename Work>
   kgrpo_error* OnDevice(Work&& work) {
     return GuardLibtorch([&] {
@@ -85,7 +85,7 @@ struct kgrpo_policy {
 
 namespace {
 
-// float32 [size] in memory that a caller lent, on the CPU or where the policy is; undefined for none.
+// Returns a view, float32 [size], of memory that a caller lent on the CPU or the policy's device; undefined for null.
 at::Tensor Borrow(const Policy& policy, const kgrpo_tensor* tensor, size_t size, const std::string& name) {
   if (tensor == nullptr) return {};
   const auto refuse = [&](const std::string& problem) -> Error { return {KGRPO_ERROR_INVALID, name + ": " + problem}; };

@@ -35,7 +35,7 @@ std::map<std::string, std::string> ReadCompanionFiles(const std::string& folder)
   return files;
 }
 
-// config.json with the dtype in which weights are written; all else as it was.
+// Returns config.json with its dtype set to that of the written weights; the rest is unchanged.
 std::string WithDtype(const std::string& config, const char* dtype) {
   nlohmann::ordered_json object = nlohmann::ordered_json::parse(config);
   object[object.contains("torch_dtype") ? "torch_dtype" : "dtype"] = dtype;
@@ -111,7 +111,7 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
   }
 }
 
-// An adapter's folder: its base, with the adapter merged in.
+// For an adapter's folder, reads its base and merges the adapter in.
 void Policy::ReadWeights(const std::string& folder, ParameterSet& set) const {
   if (!IsAdapterFolder(folder)) {
     ReadParameters(folder, config_, set);
@@ -144,7 +144,7 @@ const Weights& Policy::WeightsOf(Copy copy) const {
   return adapter_ ? adapter_->reference_weights() : reference_.weights();
 }
 
-// Called before requests are served, when none is under way: then alone the parameters may have changed.
+// Call before requests are served, when none is in flight: the parameters may change only then.
 const Weights& Policy::GenerationWeights() {
   if (!adapter_) return current_.weights();
   bool changed = false;
@@ -153,14 +153,14 @@ const Weights& Policy::GenerationWeights() {
   return merged;
 }
 
-// The number is the process's: another plugin may have set its own since.
+// The number of threads is the process's: another plugin may have changed it.
 void Policy::UseThreads() const {
   if (at::get_num_threads() != options_.threads) at::set_num_threads(options_.threads);
 }
 
 std::string Policy::RenderChat(std::span<const tokenizer::Message> messages, bool add_generation_prompt,
                                std::optional<bool> enable_thinking) const {
-  // Looked at only now: a model without a chat template is of use as long as nobody chats with it.
+  // Detected only here: a model without a chat template is still of use without chats.
   const tokenizer::ChatTemplate chat_template =
       options_.chat_template == "auto"
           ? tokenizer::ChatTemplate::Detect(folder_)
@@ -243,7 +243,7 @@ void Policy::Save(Copy copy, const std::string& directory) {
   const DeviceScope scope(device_);
   for (const auto& [name, content] : files_) {
     const bool is_config = name == "config.json";
-    if (adapter_ && (is_config || name == "generation_config.json")) continue;  // the base's
+    if (adapter_ && (is_config || name == "generation_config.json")) continue;  // the base has these
     const std::string text = is_config ? WithDtype(content, options_.bfloat16 ? "bfloat16" : "float32") : content;
     WriteFileAtomically(directory + "/" + name, {text});
   }

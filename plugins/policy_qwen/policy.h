@@ -1,10 +1,10 @@
 // A language model that trains: everything that kgrpo.policy/1 offers, as C++. plugin.cc is the thin layer above it;
 // below are model/ (the transformer, its weights, sampling) and tokenizer/.
 //
-// Two copies of the parameters: the current one, and a frozen reference once FreezeReference was called or one was
-// loaded. With an adapter (trained_adapter.h) the two are one copy of the weights, frozen, and two adapters. One thread
-// at a time, but for what says otherwise; info, tokenizer and RenderChat may be used meanwhile by any. Errors are
-// kgrpo::Error.
+// There are two copies of the parameters: the current one and, once FreezeReference was called or a reference was
+// loaded, a frozen reference. With an adapter (trained_adapter.h), both share one frozen copy of the weights, and each
+// has its own adapter. One thread at a time, except for functions that say otherwise; any thread may use config,
+// tokenizer and RenderChat meanwhile. Errors are kgrpo::Error.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_POLICY_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_POLICY_H_
 
@@ -45,10 +45,10 @@ struct PolicyOptions {
   std::string chat_template = "auto";
   std::optional<std::string> default_system;
   std::optional<bool> enable_thinking;
-  std::optional<int64_t> max_tokens_per_chunk;  // unset: policy_scoring.cc says
+  std::optional<int64_t> max_tokens_per_chunk;  // unset: a default in policy_scoring.cc
   int64_t max_sequences = 256;
   std::optional<int64_t> activation_memory_mib;  // likewise
-  // By gpu_training/ and gpu_generation/, or by libtorch's operators. Unset: by the former where they can.
+  // True: by gpu_training/ or gpu_generation/; false: by libtorch's operators. Unset: the former where they support it.
   std::optional<bool> fused_training, engine_generation;
   std::optional<int64_t> generation_memory_mib;  // of the engine's cache
   bool tokenizer_only = false;
@@ -78,7 +78,7 @@ class Policy {
   const ModelConfig& config() const { return config_; }
   const tokenizer::Tokenizer& tokenizer() const { return tokenizer_; }
   at::Device device() const { return device_; }
-  // The adapter's included.
+  // Includes the adapter's parameters.
   int64_t parameter_count() const;
   // Throws KGRPO_ERROR_INVALID where only the tokenizer was loaded. Any thread.
   void RequireWeights() const;
@@ -95,20 +95,20 @@ class Policy {
   void Generate(const std::vector<GenerationRequest>& requests, const SamplingOptions& options,
                 const std::function<void(const Completion&)>& sink, const std::function<bool()>& cancelled);
 
-  // True if completions come from the engine on the GPU; then the engine, made at the first call. One thread at a time,
-  // the device being held; RequireWeights before.
+  // True if completions come from the engine on the GPU. Engine then returns it, and makes it at the first call: call
+  // RequireWeights before, hold the device, one thread at a time.
   bool has_engine() const { return has_engine_; }
   // True if the fused kernels compute forward and backward. Any thread.
   bool is_fused() const { return gpu_scorer_ != nullptr; }
   GenerationScheduler& Engine();
 
-  // Log-probabilities (and entropies, unless undefined) of all completions' tokens under logits / temperature, sequence
-  // after sequence, into the caller's float32 [tokens], on the CPU or the policy's device. With need_gradient (of the
-  // current copy only) returns what Backward needs.
+  // Writes the log-probabilities of all completions' tokens under logits / temperature, sequence after sequence, to the
+  // caller's float32 [tokens] on the CPU or the policy's device. Also writes entropies if that tensor is defined. With
+  // need_gradient (current copy only) returns the context for Backward, else null.
   ForwardContextPtr Forward(std::span<const ScoredSequence> sequences, Copy copy, double temperature,
                             bool need_gradient, const at::Tensor& logprobs, const at::Tensor& entropies);
 
-  // Receives a piece of the gradients' buffer, flat, that a backward pass adds nothing more to.
+  // Receives a flat piece of the gradients' buffer once a backward pass adds nothing more to it.
   using GradientsFinal = std::function<void(const at::Tensor& piece)>;
 
   // Adds sum_i d_logprobs[i] * d logprobs[i] / d parameter to the gradients; d_logprobs as Forward's result. Ends the
@@ -129,15 +129,15 @@ class Policy {
 
   // Writes a Hugging Face folder of that copy to an existing, empty directory: a whole model, or an adapter's folder.
   void Save(Copy copy, const std::string& directory);
-  // Replaces that copy's weights, or its adapter; on failure they are as before. Without an adapter of its own a policy
-  // loads an adapter's folder merged into the base that it names.
+  // Replaces that copy's weights or adapter; on failure nothing changes. A policy that trains no adapter loads an
+  // adapter's folder by merging it into the base that the folder names.
   void Load(Copy copy, const std::string& directory);
 
  private:
   struct Chunk;
   friend struct ForwardContext;
 
-  // Through libtorch's operators together, unless the options say otherwise.
+  // Default number of tokens in a chunk for libtorch's operators.
   static constexpr int64_t kTokensAChunk = 2048;
 
   void ReadWeights(const std::string& folder, ParameterSet& set) const;
@@ -162,7 +162,7 @@ class Policy {
   ModelConfig config_;
   at::Device device_;
   at::ScalarType dtype_;
-  std::map<std::string, std::string> files_;  // of the model folder, besides weights: what Save writes again
+  std::map<std::string, std::string> files_;  // of the model folder, besides weights: Save writes them again
   ParameterSet current_, reference_, gradients_;
   std::optional<TrainedAdapter> adapter_;
   std::unique_ptr<RotaryTable> rotary_;

@@ -1,4 +1,4 @@
-// How a Policy scores sequences: log-probabilities by libtorch's operators or by the fused kernels, chunk by chunk,
+// Scoring of sequences by a Policy: log-probabilities by libtorch's operators or by the fused kernels, chunk by chunk,
 // their gradients, and the memory that it takes. Declared in policy.h.
 #include <kgrpo/sdk/error.h>
 
@@ -14,8 +14,8 @@
 namespace kgrpo::policy {
 namespace {
 
-// Defaults for unset options beside Policy::kTokensAChunk: the fused kernels want large products, and take what memory
-// is free.
+// Defaults of unset options, besides Policy::kTokensAChunk. The fused kernels need large products to be fast; their
+// default for activation memory is a share of the free memory.
 constexpr int64_t kTokensAFusedChunk = 16384;
 constexpr int64_t kActivationMib = 2048;
 
@@ -25,7 +25,7 @@ constexpr int64_t kActivationMib = 2048;
 struct Policy::Chunk {
   std::vector<PackedSequence> sequences;
   std::vector<int64_t> targets;  // the completions' tokens
-  std::vector<int64_t> places;   // of each of them in the caller's arrays
+  std::vector<int64_t> places;   // of each target in the caller's arrays
   std::vector<int64_t> lengths;  // of the sequences
 
   // By libtorch's operators.
@@ -113,14 +113,14 @@ std::vector<Policy::Chunk> Policy::MakeChunks(std::span<const ScoredSequence> se
   return chunks;
 }
 
-// About how much memory a chunk's activations take (LayerActivations), attention probabilities included.
+// Approximate bytes of a chunk's activations (LayerActivations), attention probabilities included.
 int64_t Policy::ActivationBytes(const Chunk& chunk) const {
   int64_t bytes = 0;
   for (const int64_t length : chunk.lengths) bytes += ActivationBytes(length);
   return bytes;
 }
 
-// Those of a sequence.
+// Approximate bytes of one sequence's activations.
 int64_t Policy::ActivationBytes(int64_t length) const {
   const int64_t a_row =
       4 * config_.hidden_size + 3 * config_.query_size() + 4 * config_.kv_size() + 3 * config_.intermediate_size;

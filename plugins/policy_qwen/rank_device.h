@@ -1,5 +1,4 @@
-// Which device a rank's policy is on, of those that several ranks on a machine share. Used by the plugin before it
-// loads a model.
+// Chooses the device of a rank's policy when several ranks share a machine. Used by the plugin before it loads a model.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_RANK_DEVICE_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_RANK_DEVICE_H_
 
@@ -13,13 +12,13 @@ namespace kgrpo::policy {
 // A rank's number among the ranks of its machine.
 struct RankPlace {
   uint32_t local_rank = 0, local_size = 1;
-  // The launcher shows this rank certain GPUs (CUDA_VISIBLE_DEVICES): where that is one, it is this rank's own.
+  // The launcher shows this rank certain GPUs (CUDA_VISIBLE_DEVICES): a single visible GPU is this rank's own.
   bool sees_chosen_gpus = false;
 };
 
-// `devices` is the option `device`: several of them are for the ranks one by one; "cuda" alone gives each rank a GPU of
-// its own; any other is every rank's. `gpu_count` counts the GPUs that this process sees, and is asked only where that
-// matters. Throws KGRPO_ERROR_INVALID where there are fewer devices than ranks.
+// `devices` is the option `device`: a list names one device for each rank; "cuda" alone gives each rank a GPU of its
+// own; any other single device is shared by all ranks. `gpu_count` returns the number of GPUs that this process sees,
+// and is called only if that matters. Throws KGRPO_ERROR_INVALID if there are fewer devices than ranks.
 std::string DeviceOfRank(const std::vector<std::string>& devices, const RankPlace& place,
                          const std::function<int()>& gpu_count);
 

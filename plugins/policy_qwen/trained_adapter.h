@@ -14,7 +14,7 @@
 
 namespace kgrpo::policy {
 
-// The option `adapter`. Unset members: those of `start`, else AdapterConfig's defaults.
+// The option `adapter`. Unset members take the values of `start`, or AdapterConfig's defaults without it.
 struct AdapterOptions {
   std::string start = "";  // an adapter's folder; empty: a new one
   std::optional<int64_t> rank = std::nullopt;
@@ -42,8 +42,8 @@ class TrainedAdapter {
   bool has_reference() const { return has_reference_; }
   const Weights& reference_weights() const;
 
-  // The base's weights with the adapter in them, for generation. Merged again where the factors have changed since;
-  // the tensors stay where they are. `changed` receives whether they were written.
+  // Returns the base's weights with the adapter merged in, for generation. Merges again if the factors have changed;
+  // the tensors keep their addresses. `changed` receives true if the tensors were written.
   const Weights& Merged(bool* changed);
   // Bytes that the merged weights take beyond the base's.
   int64_t merged_bytes() const;
@@ -66,7 +66,7 @@ class TrainedAdapter {
   bool has_reference_ = false;
   Weights weights_, gradient_weights_, reference_weights_;
   std::optional<Weights> merged_;
-  at::Tensor merged_factors_;  // those in merged_
+  at::Tensor merged_factors_;  // the factors that merged_ contains
 };
 
 }  // namespace kgrpo::policy

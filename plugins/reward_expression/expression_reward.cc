@@ -55,7 +55,7 @@ constexpr std::array kVariables = {
     Named{"unclear", "1: no kernel, since the suggestion names nothing that can be done"},
     Named{"coder_error", "1: no kernel, since the coder refused, was cut off, wrote no code or failed"}};
 
-// Those of muParser that a reward may want, and ours.
+// Functions of muParser that a reward may need, and our own.
 constexpr std::array kFunctions = {
     Named{"min(a, b, ...), max(a, b, ...)", "the least, the greatest"},
     Named{"clamp(x, low, high)", "x within these bounds"}, Named{"abs(x), sqrt(x), exp(x)", "as in C"},
@@ -155,8 +155,8 @@ class ExpressionReward::Expression {
     }
   }
 
-  // Throws for a metric("...") that is none of `declared` and looks like one of them, and adds the others to
-  // `unknown`. A declared name that ends in '/' or '.' is that of a family.
+  // Checks every metric("...") against `declared`. Throws if an undeclared name resembles a declared one, and adds the
+  // other undeclared names to `unknown`. A declared name that ends in '/' or '.' covers all names that begin with it.
   void CheckMetrics(const std::vector<std::string>& declared, std::set<std::string>* unknown) const {
     for (size_t at = 0; (at = text_.find("metric", at)) != std::string::npos; ++at) {
       if (at > 0 && (std::isalnum(static_cast<unsigned char>(text_[at - 1])) != 0 || text_[at - 1] == '_')) continue;
@@ -185,12 +185,13 @@ class ExpressionReward::Expression {
     throw Error(KGRPO_ERROR_INVALID, "reward_expression: " + option_ + NotFinite(values));
   }
 
-  // A sentence where it is no finite number. `when`: what the values are of.
+  // Returns a warning if the value is not a finite number, else an empty string. `when` names the case in the message
+  // ("a round without a kernel").
   std::string Warning(const Values& values, const char* when) {
     const std::lock_guard lock(mutex_);
     try {
       if (std::isfinite(Evaluate(values, nullptr))) return "";
-    } catch (const Error&) {  // metric(), without a kernel
+    } catch (const Error&) {  // metric() has no kernel to read
       return "";
     }
     return "options." + option_ + ": for " + when + " it" + NotFinite(values) +
@@ -218,7 +219,7 @@ class ExpressionReward::Expression {
     return " is no finite number" + (from.empty() ? "" : " where " + from) + ": " + text_;
   }
 
-  // muParser finds some mistakes only when it evaluates; what metric() says without a kernel is none.
+  // muParser finds some mistakes only when it evaluates. The error of metric() without a kernel is not a mistake.
   void Compile() {
     try {
       parser_.Eval();
@@ -231,7 +232,7 @@ class ExpressionReward::Expression {
                 "options." + option_ + ": at character " + std::to_string(at + 1) + " of \"" + text_ + "\": " + why);
   }
 
-  // muParser's own words for an unknown name speak of tokens, and it would carry out an assignment.
+  // muParser's message for an unknown name speaks of tokens, and muParser would execute an assignment.
   void CheckNames() const {
     const auto is_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
     for (size_t at = 0, end; at < text_.size(); at = end) {
@@ -253,7 +254,7 @@ class ExpressionReward::Expression {
     }
   }
 
-  // Where the last bracket stands that is not closed.
+  // Returns the position of the last bracket that is not closed, or the end of the text.
   size_t OpenBracket() const {
     std::vector<size_t> open;
     for (size_t at = 0; at < text_.size(); ++at) {
@@ -264,7 +265,7 @@ class ExpressionReward::Expression {
     return open.empty() ? text_.size() : open.back();
   }
 
-  // `next`: where the expression goes on behind the name.
+  // `next`: position of the first character after the name that is not white space, or npos.
   void CheckName(size_t at, const std::string& name, size_t next) const {
     for (const auto& [word, sign] : {std::pair("and", "&&"), std::pair("or", "||"), std::pair("not", "!")}) {
       if (name == word) Refuse(at, name + " is no operator: use " + sign);
@@ -352,7 +353,7 @@ ExpressionReward::~ExpressionReward() = default;
 
 double ExpressionReward::Score(const kgrpo_reward_request& request) const {
   const bool unchanged = request.unchanged != 0;
-  // An unchanged kernel may not have been evaluated again: what is known of the current one holds for it.
+  // An unchanged kernel may not have been evaluated again: the evaluation of the current one then applies.
   const kgrpo_evaluation* kernel = request.candidate;
   if (kernel == nullptr && unchanged) kernel = request.current;
   const Values values = ValuesOf(request, kernel, unchanged);

@@ -12,26 +12,26 @@
 
 namespace kgrpo::reward {
 
-// JSON Schema of the options, and with it the list of what an expression may name. Static.
+// JSON Schema of the options. Its description lists the variables, functions and operators of an expression. Static.
 std::string_view ExpressionRewardSchema();
 
 class ExpressionReward {
  public:
-  // `options` is JSON that satisfies the schema, defaults filled in. Throws KGRPO_ERROR_INVALID where an expression
-  // cannot be read, with the place in it.
+  // `options` is JSON that satisfies the schema, defaults filled in. Throws KGRPO_ERROR_INVALID, naming the position,
+  // if an expression cannot be parsed.
   explicit ExpressionReward(std::string_view options);
   ~ExpressionReward();
 
-  // Of one round. Throws KGRPO_ERROR_INVALID where the value is no finite number, with what it was computed from, or
-  // where a metric is named that the kernel's evaluation has not. [any thread]
+  // Returns the score of one round. Throws KGRPO_ERROR_INVALID if the value is not finite (the message lists the
+  // variables used), or if the kernel's evaluation lacks a metric that the expression names. [any thread]
   double Score(const kgrpo_reward_request& request) const;
 
-  // Warns of expressions that are not finite if a kernel is not correct, does not compile, or is absent: most of those
-  // that are no finite number are so then, which a run meets late. Empty: nothing. [any thread]
+  // Returns a warning if an expression is not finite for a kernel that is not correct, does not compile, or is absent;
+  // else an empty string. Most expressions that fail do so in these cases, which a run may meet late. [any thread]
   std::string Warning() const;
 
-  // Throws for a metric("...") that is none of the declared ones and looks like one of them: it is misspelt. Returns
-  // the other undeclared ones: an evaluator may measure what it did not declare, so they may exist. [any thread]
+  // Throws if a metric("...") is undeclared but resembles a declared name: it is probably misspelt. Returns the other
+  // undeclared names, which may exist: an evaluator may measure metrics that it did not declare. [any thread]
   std::set<std::string> CheckMetrics(const std::vector<std::string>& declared) const;
 
   // The score of the current kernel as if it were new work. [any thread]

@@ -27,7 +27,7 @@ kgrpo_error* ScoreRound(const kgrpo_reward* self, const kgrpo_reward_request* re
                         double* score) {
   return Guard([&] {
     const RewardParts parts = Score(self->options, *request);
-    // Always all of them, so that their means over a step sum to the mean reward.
+    // Every part is pushed every time, so that their means over a step sum to the mean reward.
     sink.add(sink.context, {Str("outcome"), parts.outcome});
     sink.add(sink.context, {Str("correct"), parts.correct});
     sink.add(sink.context, {Str("speedup"), parts.speedup});

@@ -119,10 +119,10 @@ RewardParts Score(const SpeedupRewardOptions& options, const kgrpo_reward_reques
   }
   const kgrpo_evaluation& baseline = Need(request.baseline, "baseline");
   if (!request.unchanged) return ScoreKernel(options, baseline, Need(request.candidate, "evaluation of the candidate"));
-  // An unchanged kernel may not have been judged again: what is known of the current one holds for it.
+  // An unchanged kernel may not have been evaluated again: the evaluation of the current one then applies.
   const kgrpo_evaluation* known = request.candidate != nullptr ? request.candidate : request.current;
   const RewardParts kernel = ScoreKernel(options, baseline, Need(known, "evaluation of the unchanged kernel"));
-  // Keeping a kernel that fails is no way out of its penalty.
+  // A candidate cannot escape the penalty of a failing kernel by leaving it unchanged.
   return Outcome(known->correct ? options.unchanged : std::min(options.unchanged, kernel.outcome));
 }
 

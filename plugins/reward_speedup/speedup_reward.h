@@ -25,7 +25,7 @@ struct SpeedupRewardOptions {
 
 // A reward by its summands.
 struct RewardParts {
-  double outcome = 0;  // what is paid where there is no correct new kernel
+  double outcome = 0;  // paid if there is no correct new kernel
   double correct = 0;  // the base of a correct one
   double speedup = 0;  // what its speed adds
   double total() const { return outcome + correct + speedup; }
@@ -36,8 +36,8 @@ std::string_view SpeedupRewardSchema();
 // `json` satisfies the schema, defaults filled in.
 SpeedupRewardOptions ReadSpeedupRewardOptions(std::string_view json);
 
-// Pure; any thread. Throws KGRPO_ERROR_INVALID when the request lacks what its outcome needs, or calls a kernel correct
-// whose time is not a positive number.
+// Pure; any thread. Throws KGRPO_ERROR_INVALID if the request lacks an evaluation that its outcome needs, or if the
+// time of a correct kernel or of the reference is not a positive number.
 RewardParts Score(const SpeedupRewardOptions& options, const kgrpo_reward_request& request);
 
 // The score of leaving the current kernel as it is, paid as if it were this round's work.

@@ -18,9 +18,10 @@ namespace kgrpo::grpo {
 namespace {
 
 constexpr const char* kName = "trainer_grpo";
-constexpr uint64_t kShuffleStream = 1;  // what the host's random numbers are drawn for
+constexpr uint64_t kShuffleStream = 1;  // first element of the key of the host's random numbers
 
-// Mean difference, in nats a token, between sampler and trainer that a correct pair does not reach in bfloat16.
+// Threshold of the warning, in nats a token: a matching sampler and trainer differ by less on average, also in
+// bfloat16.
 constexpr double kMismatch = 0.05;
 
 WindowSizes SizesOf(std::span<const TrainingSample> samples, std::span<const size_t> window, size_t max_length) {
@@ -101,7 +102,7 @@ void GrpoTrainer::AssignAdvantages(std::vector<TrainingSample>& samples, UpdateM
 template <typename Use>
 void GrpoTrainer::ForEachScored(std::vector<TrainingSample>& samples, kgrpo_policy_copy copy, Use&& use) {
   std::vector<TrainingSample*> wanted;
-  std::vector<size_t> costs, first;  // first: of the sample's tokens in `logprobs`
+  std::vector<size_t> costs, first;  // first: index of each sample's first token in `logprobs`
   size_t tokens = 0;
   for (TrainingSample& sample : samples) {
     if (sample.masked) continue;
@@ -115,7 +116,8 @@ void GrpoTrainer::ForEachScored(std::vector<TrainingSample>& samples, kgrpo_poli
   for (size_t begin = 0; begin < share.size(); begin += options_.mini_batch_size) {
     const auto mini_batch =
         std::span(share).subspan(begin, std::min<size_t>(options_.mini_batch_size, share.size() - begin));
-    // Nothing has changed yet, so stopping here loses nothing but this update. Ranks stop together, where they meet.
+    // No parameter has changed yet, so a cancellation here loses only this update. Several ranks decide together after
+    // the loop.
     if (ranks_.alone()) Host(host_).ThrowIfCancelled();
     std::vector<const TrainingSample*> constant;
     for (size_t index : mini_batch) constant.push_back(wanted[index]);
@@ -134,7 +136,7 @@ void GrpoTrainer::ForEachScored(std::vector<TrainingSample>& samples, kgrpo_poli
   }
   if (!ranks_.alone() && ranks_.MaxOf(Host(host_).Cancelled() ? 1 : 0) > 0)
     throw Error(KGRPO_ERROR_CANCELLED, "cancelled");
-  ranks_.Sum(logprobs);  // zero but for the share of each
+  ranks_.Sum(logprobs);  // each rank filled its own share, the rest is zero
   for (size_t i = 0; i < wanted.size(); ++i) {
     const auto begin = logprobs.begin() + static_cast<std::ptrdiff_t>(first[i]);
     use(*wanted[i], std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(wanted[i]->completion_size())));
@@ -224,7 +226,7 @@ WindowFigures GrpoTrainer::AccumulateWindow(std::span<const TrainingSample> samp
                  });
   }
   WindowFigures figures;
-  // Where a loss is not finite the step will be skipped, and the rest of the window would be work for nothing.
+  // Stops at a loss that is not finite: the step will be skipped, so the rest of the window would be wasted work.
   stage().optimizer.Accumulate(pieces.size(), [&](size_t i, const kgrpo_gradient_sink* final) {
     return AccumulatePiece(pieces[i], sizes, figures, compare, final);
   });

@@ -46,16 +46,16 @@ class GrpoTrainer {
   void AssignAdvantages(std::vector<TrainingSample>& samples, UpdateMetrics& metrics) const;
   // Sets old and reference log-probabilities and the sampler's corrections.
   void ScoreWithFixedPolicies(std::vector<TrainingSample>& samples, UpdateMetrics& metrics);
-  // Calls use(sample, scores of its tokens) for each sample, under one copy of the parameters. Each rank computes its
-  // share of the scores and is told all.
+  // Calls use(sample, log-probabilities of its tokens) for each sample that is not masked, under one copy of the
+  // parameters. Each rank computes its share of the scores and receives all of them.
   template <typename Use>
   void ForEachScored(std::vector<TrainingSample>& samples, kgrpo_policy_copy copy, Use&& use);
-  // Accumulates the gradient of the window's loss, of this rank's share mini-batch by mini-batch, and sums it over the
-  // ranks; figures are those of all ranks. With `compare`, the policy is still the one that sampled, and its
+  // Accumulates the gradient of the window's loss, mini-batch by mini-batch over this rank's share, and sums it over
+  // the ranks. Returns the figures of all ranks. With `compare`, the policy must still be the one that sampled; its
   // log-probabilities are compared with the sampler's.
   WindowFigures AccumulateWindow(std::span<const TrainingSample> samples, std::span<const size_t> window, bool compare);
-  // The part of that for a piece of a mini-batch: false when its loss is not finite, and then nothing is accumulated.
-  // `final` as PolicyClient::Differentiate takes it.
+  // Does this for one piece of a mini-batch. Returns false, and accumulates nothing, if the loss is not finite.
+  // `final`: see PolicyClient::Differentiate.
   bool AccumulatePiece(std::span<const TrainingSample* const> piece, const WindowSizes& sizes, WindowFigures& figures,
                        bool compare, const kgrpo_gradient_sink* final);
   void WarnOfSamplerMismatch(const UpdateMetrics& metrics);
@@ -65,7 +65,7 @@ class GrpoTrainer {
   GrpoOptions options_;
   trainer::CudaTensorMathFactory cuda_;
   std::optional<Stage> stage_;
-  uint64_t updates_ = 0;  // finished ones of the stage
+  uint64_t updates_ = 0;  // finished in this stage
   uint64_t tokens_ = 0;   // seen so far, prompts and completions
   bool warned_of_mismatch_ = false;
 };

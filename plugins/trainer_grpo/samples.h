@@ -28,8 +28,8 @@ struct TrainingSample {
 };
 
 // Checks the host's samples: nothing empty, all numbers finite, log-probabilities present (where options need them) and
-// not above 0. Throws KGRPO_ERROR_INVALID naming the first sample that is wrong. Advantages and the like are not yet
-// set.
+// not above 0. Throws KGRPO_ERROR_INVALID naming the first sample that is wrong. Advantages, old and reference
+// log-probabilities and corrections are not set yet.
 std::vector<TrainingSample> ReadSamples(const GrpoOptions& options, const kgrpo_sample* const* samples, size_t count);
 
 // The factors of a sample's policy term that correct for the sampler: exp(old - behaviour) per token, or the product

@@ -21,20 +21,20 @@ struct WindowFigures {
   double loss = 0;
   LossStatistics statistics;
   trainer::Summary entropy;              // over tokens, nats
-  trainer::Summary sampling_difference;  // of the tokens' log-probabilities, trainer against sampler, where compared
+  trainer::Summary sampling_difference;  // of a token's log-probabilities, absolute, trainer to sampler; if compared
 };
 
-// Of all ranks, from each rank's own. Every rank calls it.
+// Returns the figures of all ranks, given this rank's own. Every rank calls it.
 WindowFigures CombinedOver(const Collective& ranks, const WindowFigures& own);
 
-// Says what the metrics are that UpdateMetrics pushes.
+// Declares the metrics that UpdateMetrics pushes.
 void DeclareMetrics(const Host& host);
 
 class UpdateMetrics {
  public:
   UpdateMetrics(const GrpoOptions& options, const kgrpo_update_sink& sink) : options_(options), sink_(sink) {}
 
-  // Rewards and lengths of everything the rollout brought. Pushes each sample's return and advantage at once.
+  // Adds the rewards and lengths of all samples of the rollout. Pushes each sample's return and advantage at once.
   void AddSamples(std::span<const TrainingSample> samples, const Advantages& advantages);
   // Differences between the trainer's and the sampler's log-probabilities of tokens; once an update.
   void SetSamplingDifference(const trainer::Summary& difference) { sampling_difference_ = difference; }

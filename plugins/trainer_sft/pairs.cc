@@ -77,10 +77,10 @@ void AppendEnd(const Encoder& encoder, std::vector<int32_t>& ids) {
   ids.push_back(encoder.end_ids().front());
 }
 
-// Tokens that the policy would have to sample after the prompt: the answer and the end token, without the text that the
-// template puts after them. A template that writes an answered chat otherwise than the prompt it generates from (one
-// that opens with an empty thought, say) gives no such continuation; then it is the answer's own tokens and the end
-// token.
+// Returns the tokens that the policy would have to sample after the prompt: the answer and the end token, without the
+// text that the template puts after them. Some templates render an answered chat differently from the prompt for
+// generation, for example with an empty thought. The prompt is then not a prefix, and the result is the answer's own
+// tokens and the end token.
 std::vector<int32_t> CompletionOf(const Encoder& encoder, std::span<const Message> messages,
                                   const std::vector<int32_t>& prompt) {
   const std::vector<int32_t> whole = encoder.Chat(messages, false);

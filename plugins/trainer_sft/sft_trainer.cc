@@ -18,7 +18,7 @@ namespace kgrpo::sft {
 namespace {
 
 constexpr const char* kName = "trainer_sft";
-constexpr uint64_t kShuffleStream = 1;  // what the host's random numbers are drawn for
+constexpr uint64_t kShuffleStream = 1;  // first element of the key of the host's random numbers
 
 std::vector<kgrpo_sequence> ReadDemonstrations(const kgrpo_sample* const* samples, size_t count) {
   std::vector<kgrpo_sequence> sequences;

@@ -34,7 +34,7 @@ class SftTrainer {
 
   // Reads the pairs, if the options name a file.
   void Begin(const kgrpo_policy_interface* api, kgrpo_policy* policy, const kgrpo_trainer_plan& plan);
-  // One optimiser step on the next batch of the file, or as many as it takes to go once through the samples.
+  // Takes one optimiser step on the next batch of the file or, without a file, the steps of one pass over the samples.
   void Update(const kgrpo_sample* const* samples, size_t count, const kgrpo_update_sink& sink);
   void SaveState(kgrpo_writer writer);
   void LoadState(kgrpo_reader reader);
@@ -57,7 +57,7 @@ class SftTrainer {
   SftOptions options_;
   trainer::CudaTensorMathFactory cuda_;
   std::optional<Stage> stage_;
-  uint64_t updates_ = 0;       // finished ones of the stage
+  uint64_t updates_ = 0;       // finished in this stage
   uint64_t tokens_ = 0;        // seen so far, prompts and completions
   std::vector<size_t> order_;  // of the pairs, in the pass numbered order_pass_
   uint64_t order_pass_ = 0;

@@ -9,7 +9,7 @@
 namespace kgrpo::trainer {
 namespace {
 
-constexpr size_t kCopyBytes = 1 << 24;  // what passes through the host at once when state is saved or loaded
+constexpr size_t kCopyBytes = 1 << 24;  // bytes copied through the host at once when state is saved or loaded
 
 std::unique_ptr<TensorMath> MathFor(const ParameterSet& set, CudaTensorMathFactory cuda) {
   if (!set.on_cuda) return MakeCpuTensorMath();
@@ -128,7 +128,7 @@ void AdamW::Step(double learning_rate, double gradient_scale) {
   for (const ParameterSpan& span : set_.spans) ranks_.AllGather(Values(span));
 }
 
-// The parameter's part of an array that lies in the ranks' slices: each piece comes from the rank that has it.
+// Writes the parameter's part of an array that is divided among the ranks: the owner of each piece broadcasts it.
 void AdamW::SaveArray(StateWriter& writer, const Parameter& parameter, DeviceArray& array) {
   const ParameterSpan& span = set_.spans[parameter.span];
   const size_t end = parameter.offset + parameter.count;
@@ -147,7 +147,7 @@ void AdamW::SaveArray(StateWriter& writer, const Parameter& parameter, DeviceArr
   }
 }
 
-// Every rank reads the whole, and keeps what lies in its slice.
+// Every rank reads the whole array and keeps its own slice.
 void AdamW::LoadArray(StateReader& reader, const Parameter& parameter, DeviceArray& array) {
   const Slice slice = SliceOf(set_.spans[parameter.span]);
   std::vector<float> buffer;

@@ -22,17 +22,17 @@ struct AdamWOptions {
   double weight_decay = 0.0;  // of parameters whose decay flag is set
 };
 
-// One thread. Moments and masters are made at the first step, so that an optimiser that only loads never holds them
-// twice. Of several ranks each holds and steps its slice of every span (ZeRO's first stage; Rajbhandari et al. 2020),
-// and all call the same functions.
+// One thread. Moments and masters are allocated at the first step, so that an optimiser that loads its state never
+// holds them twice. With several ranks, each rank holds and steps its slice of every span (ZeRO stage 1; Rajbhandari et
+// al. 2020), and all ranks call the same functions.
 class AdamW {
  public:
-  // `parameters` are borrowed and outlive the optimiser; of several ranks all begin with the first's. `cuda` may be
-  // null: CUDA parameters are then refused.
+  // Borrows `parameters`, which outlive the optimiser. With several ranks, all receive rank 0's values. If `cuda` is
+  // null, CUDA parameters are refused.
   AdamW(ParameterSet parameters, const AdamWOptions& options, CudaTensorMathFactory cuda, const Collective& ranks = {});
 
-  // Euclidean norm of all gradients together, this rank's slices being the sums over all ranks
-  // (gradient_reduction.h); not finite when one of them is not.
+  // Returns the Euclidean norm of all gradients together; not finite if one of them is not. This rank's slices must
+  // hold the sums over all ranks (gradient_reduction.h).
   double GradientNorm();
 
   // One step with gradients multiplied by gradient_scale.
@@ -41,13 +41,13 @@ class AdamW {
   uint64_t steps() const { return steps_; }
   const ParameterSet& parameters() const { return set_; }
 
-  // The parameters' device, by the name for kgrpo_host.lock_device; and a function that waits until it is idle.
+  // Name of the parameters' device for kgrpo_host.lock_device. Wait returns once that device is idle.
   std::string device() const { return set_.on_cuda ? "cuda:" + std::to_string(set_.device) : "cpu"; }
   void Wait() { math_->Wait(); }
 
-  // Step count, moments, masters, and a fingerprint of the values: the same bytes whatever the number of ranks. Load
-  // changes nothing unless it succeeds, and throws KGRPO_ERROR_INVALID when the state is of another model or of other
-  // weights than the parameters now have. Commit comes last, after the reader's Finish.
+  // Save writes step count, moments, masters and a fingerprint of the values; the bytes do not depend on the number of
+  // ranks. Load does not change the optimiser. Load throws KGRPO_ERROR_INVALID if the state belongs to another model or
+  // to other weights than the parameters now have. Commit applies the loaded state, after the reader's Finish.
   void Save(StateWriter& writer);
   struct Loaded;
   std::shared_ptr<Loaded> Load(StateReader& reader);
@@ -59,7 +59,7 @@ class AdamW {
     std::unique_ptr<DeviceArray> master;  // null for float32 values
   };
 
-  // The elements of a span that this rank steps.
+  // The elements of a span that one rank steps.
   struct Slice {
     size_t begin = 0, end = 0;
     size_t count() const { return end - begin; }

@@ -1,5 +1,5 @@
-// batching.h - in which order samples are visited, and how a mini-batch is cut to what memory holds. Used by both
-// trainers.
+// batching.h - the order in which samples are visited, and the cuts of a mini-batch into pieces that fit in memory.
+// Used by both trainers.
 #ifndef KGRPO_TRAINER_SHARED_BATCHING_H
 #define KGRPO_TRAINER_SHARED_BATCHING_H
 #include <kgrpo/host.h>

@@ -48,7 +48,8 @@ class TorchTensorMath : public TensorMath {
 
   double SumOfSquares(const float* values, size_t count) override {
     c10::InferenceMode inference;
-    // libtorch adds float32 in a tree, whose error is some 1e-7 of the sum; pieces bound the tree, doubles join them.
+    // libtorch adds float32 in a tree, with an error of some 1e-7 of the sum. Pieces bound the tree; their sums are
+    // added as doubles.
     constexpr size_t kPiece = size_t{1} << 24;
     at::Tensor sum = at::zeros({}, at::dtype(at::kDouble).device(device_));
     for (size_t begin = 0; begin < count; begin += kPiece) {
@@ -70,7 +71,7 @@ class TorchTensorMath : public TensorMath {
     float* parameter = tensor.master != nullptr ? tensor.master : static_cast<float*>(tensor.value);
     at::Tensor value = View(parameter, tensor.count, at::kFloat);
     const at::Tensor gradient = View(tensor.gradient, tensor.count, at::kFloat);
-    std::optional<at::Tensor> divisor;  // of the gradient, as loss scaling has it
+    std::optional<at::Tensor> divisor;  // the operator divides the gradient by it (loss scaling)
     if (s.gradient_scale != 1.0) divisor = at::full({}, 1.0 / s.gradient_scale, at::dtype(at::kFloat).device(device_));
     at::Tensor first = View(tensor.first_moment, tensor.count, at::kFloat);
     at::Tensor second = View(tensor.second_moment, tensor.count, at::kFloat);

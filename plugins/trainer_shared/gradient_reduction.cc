@@ -14,7 +14,7 @@ std::vector<GradientBucket> MakeBuckets(std::span<const ParameterSpan> spans, si
     sizes[span.group] += span.count;
   }
   std::vector<size_t> before(sizes.size(), 0);
-  std::vector<std::pair<double, GradientBucket>> placed;  // by where in its group a bucket begins: 0 to 1
+  std::vector<std::pair<double, GradientBucket>> placed;  // with the relative place of its begin in its group, 0 to 1
   for (size_t i = 0; i < spans.size(); ++i) {
     const ParameterSpan& span = spans[i];
     for (size_t end = span.count; end > 0;) {
@@ -72,7 +72,7 @@ void GradientReduction::NoteFinal(const kgrpo_tensor& piece) {
   try {
     BeginFinal();
     if (begun_ == buckets_.size() && !finished_) Wait();
-  } catch (...) {  // the caller is the policy, in C
+  } catch (...) {  // the caller is the policy, in C: Finish rethrows
     if (!failure_) failure_ = std::current_exception();
   }
 }
@@ -86,7 +86,7 @@ void GradientReduction::BeginFinal() {
 }
 
 void GradientReduction::Begin(const GradientBucket& bucket) {
-  ++begun_;  // also where it fails: the others have begun this one, too
+  ++begun_;  // even if it fails: the other ranks have begun this bucket, too
   ranks_.BeginReduceScatter(Gradients(spans_[bucket.span]), bucket.begin, bucket.end, stream_);
 }
 

@@ -1,5 +1,5 @@
-// gradient_reduction.h - gradients become their sums over the ranks, bucket by bucket, while the backward pass still
-// computes others (as PyTorch's DistributedDataParallel does; Li et al. 2020). Used by optimizer.cc.
+// gradient_reduction.h - sums gradients over the ranks, bucket by bucket, while the backward pass still computes others
+// (as PyTorch's DistributedDataParallel does; Li et al. 2020). Used by optimizer.cc.
 #ifndef KGRPO_TRAINER_SHARED_GRADIENT_REDUCTION_H
 #define KGRPO_TRAINER_SHARED_GRADIENT_REDUCTION_H
 #include <kgrpo/policy.h>
@@ -20,13 +20,13 @@ struct GradientBucket {
   size_t begin = 0, end = 0;
 };
 
-// Buckets of at most `elements`, which together are every element of every span, in the order in which they are begun.
-// The order is that in which a backward pass is likely to end with them: groups list their parameters from the first
-// layer to the last, so what lies further back in its group comes first. It depends on sizes alone: ranks must not
-// differ in it, and one of them may have no backward pass.
+// Divides all spans into buckets of at most `elements`, in the order in which their reductions begin. The order follows
+// a backward pass: groups list their parameters from the first layer to the last, so buckets further back in their
+// group come first. The order depends on sizes alone: all ranks must agree on it, also a rank that has no backward
+// pass.
 std::vector<GradientBucket> MakeBuckets(std::span<const ParameterSpan> spans, size_t elements);
 
-// One thread. All ranks call the same functions but for the sink's.
+// One thread. All ranks call the same functions, except for the sink's.
 class GradientReduction {
  public:
   static constexpr size_t kBucketBytes = size_t{25} << 20;  // DistributedDataParallel's
@@ -36,15 +36,15 @@ class GradientReduction {
   GradientReduction(const GradientReduction&) = delete;
   GradientReduction& operator=(const GradientReduction&) = delete;
 
-  // The gradients are about to be accumulated anew.
+  // Call before gradients are accumulated anew.
   void Start();
-  // For the last backward pass: a bucket is begun once it is final and those before it have begun. Where all of the
-  // gradients are told of, the last piece waits for all buckets, since a policy may then wait for its device, and a
-  // wait for other ranks is to be seen as one (loop/hang.h). Null where nothing can be begun early. What fails is
-  // thrown by Finish.
+  // Returns the sink for the last backward pass, or null if no reduction can begin early. A bucket's reduction begins
+  // once the bucket is final and all buckets before it have begun. If the pass reports all gradients, the report of the
+  // last piece waits for all reductions. A policy may wait for its device afterwards, and a wait for other ranks must
+  // be visible as such (loop/hang.h). Finish throws the errors.
   const kgrpo_gradient_sink* sink() const { return buckets_.empty() ? nullptr : &sink_; }
-  // Returns once this rank's slices hold the sums over all ranks. The gradients must be there: who writes on a GPU has
-  // waited for it. Nothing is under way afterwards, also where it throws.
+  // Returns once this rank's slices hold the sums over all ranks. The gradients must be complete: a caller that
+  // computes them on a GPU waits for the GPU first. No reduction is in flight afterwards, even if it throws.
   void Finish();
 
  private:
@@ -58,9 +58,9 @@ class GradientReduction {
   int32_t device_type_, device_;
   Collective ranks_;
   void* stream_;
-  std::vector<GradientBucket> buckets_;  // empty where the collective only blocks
-  std::vector<size_t> final_;            // elements of each bucket that are
-  size_t begun_ = 0;                     // buckets
+  std::vector<GradientBucket> buckets_;  // empty if the collective cannot reduce in the background
+  std::vector<size_t> final_;            // elements of each bucket that are final
+  size_t begun_ = 0;                     // buckets whose reduction has begun
   bool finished_ = false;
   std::exception_ptr failure_;
   kgrpo_gradient_sink sink_;

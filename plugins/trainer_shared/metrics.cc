@@ -14,7 +14,7 @@ void DeclareTrainingMetrics(const Host& host) {
   declare("learning_rate", "learning rate");
   host.Declare({.name = "entropy", .label = "entropy of a token", .group = kMetricGroup, .unit = "nats"});
   declare("optimizer_steps", "optimiser steps", KGRPO_METRIC_NEUTRAL, KGRPO_METRIC_SUM);
-  // The latest of a total of the run so far is the greatest.
+  // Totals of the run so far: the latest value is the greatest.
   declare("skipped_steps", "optimiser steps skipped", KGRPO_METRIC_LOWER_IS_BETTER, KGRPO_METRIC_MAXIMUM);
   declare("num_tokens", "tokens seen", KGRPO_METRIC_NEUTRAL, KGRPO_METRIC_MAXIMUM);
 }

@@ -17,7 +17,7 @@ namespace kgrpo::trainer {
 class Summary {
  public:
   Summary() = default;
-  // Of values that were added elsewhere. `squares`: of their distances from the mean, added up.
+  // Makes the summary of values that were added elsewhere. `squares`: sum of their squared distances from the mean.
   Summary(size_t count, double mean, double squares, double min, double max)
       : count_(count), mean_(mean), squares_(squares), min_(min), max_(max) {}
 
@@ -36,7 +36,7 @@ class Summary {
   double squares() const { return squares_; }
   double min() const { return min_; }
   double max() const { return max_; }
-  // With n - 1 below; 0 for fewer than two.
+  // Divides by n - 1; 0 for fewer than two values.
   double standard_deviation() const { return count_ < 2 ? 0.0 : std::sqrt(squares_ / static_cast<double>(count_ - 1)); }
 
  private:
@@ -54,7 +54,7 @@ inline void Push(const kgrpo_update_sink& sink, std::string_view name, double va
 
 inline constexpr std::string_view kMetricGroup = "Training";
 
-// Says what the metrics are that both trainers push.
+// Declares the metrics that both trainers push.
 void DeclareTrainingMetrics(const Host& host);
 
 }  // namespace kgrpo::trainer

@@ -75,7 +75,7 @@ void Optimizer::Accumulate(size_t count, const std::function<bool(size_t, const 
     try {
       FinishReduction();
     } catch (const std::exception&) {
-      // Another rank is lost, too. What failed here came first.
+      // The reduction failed as well, for example by the loss of another rank. The first failure is rethrown.
     }
     throw;
   }
@@ -115,7 +115,7 @@ StepOutcome Optimizer::Step(double loss, const SchedulePosition& position) {
   const double scale =
       options_.max_grad_norm == 0 ? 1.0 : std::min(1.0, options_.max_grad_norm / (outcome.gradient_norm + 1e-6));
   adamw_.Step(outcome.learning_rate, scale);
-  turn.Pause();  // an error of the device is told here
+  turn.Pause();  // waits for the device, and throws its errors
   return outcome;
 }
 

@@ -47,14 +47,14 @@ class Optimizer {
   Optimizer(const OptimizerOptions& options, const kgrpo_host* host, const kgrpo_policy_interface& api,
             kgrpo_policy* policy, CudaTensorMathFactory cuda);
 
-  // Accumulates this rank's part of a step's gradients, and sums them over the ranks: calls piece(i, final) for each of
-  // `count` pieces of work until it returns false. `final` is null but for the last backward pass, whose policy it may
-  // be given (PolicyClient::Differentiate). Every rank calls this, also with nothing to do, and calls no collective in
-  // `piece`. What a piece throws is thrown once no reduction is under way, so that no other rank waits in one. After an
-  // error of the device itself the ranks that wait are ended by the host (loop/hang.h).
+  // Accumulates this rank's part of a step's gradients, and sums them over the ranks. Calls piece(i, final) for each of
+  // `count` pieces of work until it returns false. `final` is null except for the last piece, which may pass it to
+  // PolicyClient::Differentiate. Every rank calls this, even with a `count` of 0; `piece` must not call a collective.
+  // If a piece throws, its error is rethrown once no reduction is in flight, so that no other rank waits in one. After
+  // an error of the device itself, the host ends the ranks that wait (loop/hang.h).
   void Accumulate(size_t count, const std::function<bool(size_t, const kgrpo_gradient_sink* final)>& piece);
 
-  // Takes a step with the gradients of the last Accumulate; `loss` is the same on each. Throws
+  // Takes a step with the gradients of the last Accumulate; `loss` is the same on every rank. Throws
   // KGRPO_ERROR_NOT_FINITE at the last of max_non_finite_steps skipped steps in a row. Like Save and Load it locks the
   // device meanwhile.
   StepOutcome Step(double loss, const SchedulePosition& position);

@@ -1,5 +1,5 @@
-// parallel.cc - threads are started for each loop: an optimiser step over a model worth parallelising takes tens of
-// milliseconds, starting threads tens of microseconds, and no pool has to be owned by anybody.
+// parallel.cc - starts threads for each loop. An optimiser step over a model worth parallelising takes tens of
+// milliseconds, and starting threads takes tens of microseconds, so no thread pool is kept.
 #include "trainer_shared/parallel.h"
 
 #include <sched.h>

@@ -23,7 +23,7 @@ inline void SaveProgress(kgrpo_writer stream, const char* name, const Progress& 
   writer.Finish();
 }
 
-// Restores the optimiser and returns the progress. Throws before anything was changed.
+// Restores the optimiser and returns the progress. If it throws, nothing has changed.
 inline Progress LoadProgress(kgrpo_reader stream, const char* name, Optimizer& optimizer) {
   StateReader reader(stream, name);
   Progress progress;

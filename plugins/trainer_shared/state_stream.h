@@ -34,13 +34,13 @@ class Checksum {
 
 class StateWriter {
  public:
-  // Writes the head. Every function throws what the stream failed with.
+  // Writes the header. Every function throws the stream's error.
   StateWriter(kgrpo_writer stream, std::string_view trainer);
 
   void Bytes(const void* data, size_t size);
   void U64(uint64_t value);
   void Text(std::string_view text);
-  void Finish();  // the checksum; last
+  void Finish();  // writes the checksum; call it last
 
  private:
   kgrpo_writer stream_;
@@ -49,7 +49,7 @@ class StateWriter {
 
 class StateReader {
  public:
-  // Reads and checks the head. Every function throws KGRPO_ERROR_INVALID when the state is not one that this trainer
+  // Reads and checks the header. Every function throws KGRPO_ERROR_INVALID if the state is not one that this trainer
   // wrote.
   StateReader(kgrpo_reader stream, std::string_view trainer);
 

@@ -44,8 +44,8 @@ class DeviceArray {
   virtual float* data() = 0;
 };
 
-// Operations on one device. Used by one thread at a time. What is read from the device is there when a function
-// returns; other work may still be under way until Wait.
+// Operations on one device. Used by one thread at a time. Values that a function reads from the device are complete
+// when it returns; other work may be in flight until Wait.
 class TensorMath {
  public:
   virtual ~TensorMath() = default;

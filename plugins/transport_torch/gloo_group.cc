@@ -15,8 +15,8 @@
 namespace kgrpo::transport {
 namespace {
 
-// A rank may wait for another's rollouts, which may wait for a coder for hours; that a rank is gone is known from its
-// closed connection, or from its silence (loop/ranks.h).
+// A rank may wait hours for another rank's rollouts, which wait for a coder. A lost rank is detected by its closed
+// connection or its silence (loop/ranks.h), not by this timeout.
 constexpr auto kCollectivePatience = std::chrono::hours(24 * 7);
 
 at::ScalarType TypeOf(const kgrpo_tensor& tensor) {
@@ -29,12 +29,12 @@ at::ScalarType TypeOf(const kgrpo_tensor& tensor) {
   throw Error(KGRPO_ERROR_UNSUPPORTED, CannotBeSent(tensor));
 }
 
-// The elements as one dimension, borrowed.
+// Returns a one-dimensional view of the tensor's memory, which stays the caller's.
 at::Tensor Flat(const kgrpo_tensor& tensor) {
   return at::from_blob(DataOf(tensor), {static_cast<int64_t>(CountOf(tensor))}, at::TensorOptions(TypeOf(tensor)));
 }
 
-// Calls `body`, which begins a collective or waits for one.
+// Calls `body`, which begins a collective or waits for one. Reports libtorch's exceptions as the loss of another rank.
 template <typename Body>
 auto Telling(const char* what, Body&& body) {
   try {
@@ -75,7 +75,7 @@ void GlooGroup::AllReduce(const kgrpo_tensor& values, kgrpo_reduction reduction)
   if (tensors[0].numel() > 0) Finish("all_reduce", [&] { return group_->allreduce(tensors, how); });
 }
 
-// Gloo has no reduce_scatter of its own that is faster.
+// Gloo has no reduce_scatter that is faster than its all_reduce.
 void GlooGroup::ReduceScatter(const kgrpo_tensor& values) {
   AllReduce(values, KGRPO_REDUCTION_SUM);
 }
@@ -101,7 +101,7 @@ void GlooGroup::Broadcast(const kgrpo_tensor& values, uint32_t root) {
   if (tensors[0].numel() > 0) Finish("broadcast", [&] { return group_->broadcast(tensors, from); });
 }
 
-// Gloo's one thread runs what was begun in its order, beside the caller.
+// Gloo's single thread runs the reductions in the order in which they were begun, in the background.
 void GlooGroup::BeginReduceScatter(const kgrpo_tensor& values, size_t begin, size_t end, void* /*stream*/) {
   if (begin == end) return;
   std::vector<at::Tensor> part = {Flat(values).slice(0, static_cast<int64_t>(begin), static_cast<int64_t>(end))};
@@ -109,7 +109,7 @@ void GlooGroup::BeginReduceScatter(const kgrpo_tensor& values, size_t begin, siz
 }
 
 void GlooGroup::FinishReductions() {
-  std::exception_ptr failure;  // the first; the others are waited for, since they use the caller's memory
+  std::exception_ptr failure;  // the first; all are waited for, since they use the caller's memory
   for (const auto& work : std::exchange(begun_, {})) {
     try {
       Finish("reduce_scatter", [&] { return work; });

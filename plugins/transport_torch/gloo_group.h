@@ -32,7 +32,7 @@ class GlooGroup : public Group {
  private:
   const uint32_t size_;
   c10::intrusive_ptr<c10d::Backend> group_;
-  std::vector<c10::intrusive_ptr<c10d::Work>> begun_;  // reductions, in their order
+  std::vector<c10::intrusive_ptr<c10d::Work>> begun_;  // reductions in flight, in the order of their begin
 };
 
 }  // namespace kgrpo::transport

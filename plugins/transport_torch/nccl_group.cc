@@ -33,7 +33,8 @@ std::string Text(const std::vector<uint8_t>& bytes) {
 
 }  // namespace
 
-// The thread's current device is the policy's business: it is put back.
+// Makes the group's device current in this thread while it lives. The policy relies on the previous one, which is
+// restored.
 class NcclGroup::OnDevice {
  public:
   explicit OnDevice(const NcclGroup& group) : group_(group) {
@@ -70,13 +71,13 @@ NcclGroup::NcclGroup(const Options& options, c10d::Store& store, int device)
 }
 
 NcclGroup::~NcclGroup() {
-  // Nothing is under way, and whether the others are still there does not matter.
+  // No operation is in flight, and ncclCommAbort does not need the other ranks.
   if (gradients_ready_ != nullptr) library_.cuda_event_destroy(gradients_ready_);
   if (stream_ != nullptr) library_.cuda_stream_destroy(stream_);
   if (communicator_ != nullptr) library_.abort(communicator_);
 }
 
-// NCCL's own word for two ranks on one device is an invalid use.
+// NCCL's own error for two ranks on one device is just "invalid usage", so this check comes first and names them.
 void NcclGroup::RequireGpusOfTheirOwn(c10d::Store& store) const {
   char bus[64] = {}, host[HOST_NAME_MAX + 1] = {};
   CheckCuda("cudaDeviceGetPCIBusId", library_.cuda_bus_id(bus, sizeof(bus), device_));
@@ -108,8 +109,8 @@ void NcclGroup::ReduceScatter(const kgrpo_tensor& values) {
   Run("reduce_scatter", values, [&] { return StartReduceScatter(values, 0, CountOf(values)); });
 }
 
-// A part is reduced to the owners of its slices, which sends as much as a reduce_scatter of it, and half of an
-// all_reduce.
+// Reduces each slice of a part to the slice's owner. This sends as much as a reduce_scatter of the part, and half as
+// much as an all_reduce.
 int NcclGroup::StartReduceScatter(const kgrpo_tensor& values, size_t begin, size_t end) {
   const size_t count = CountOf(values);
   const int type = NcclTypeOf(values);
@@ -162,7 +163,8 @@ size_t NcclGroup::SliceBegin(const kgrpo_tensor& values, uint32_t rank) const {
   return Collective::SliceBegin(CountOf(values), rank, options_.size);
 }
 
-// As one launch: what lies between `begin` and `end` of each slice, whose sizes NCCL's own operations want to be equal.
+// Calls `start` for the elements of each rank's slice that lie between `begin` and `end`, as one NCCL group. NCCL's own
+// reduce_scatter and all_gather need slices of equal size.
 int NcclGroup::EachSlice(const kgrpo_tensor& values, size_t begin, size_t end,
                          const std::function<int(char* slice, size_t count, int rank)>& start) const {
   int failure = library_.group_start();

@@ -10,11 +10,11 @@
 
 namespace kgrpo::transport {
 
-// Operations have a stream of their own. Calls wait until the device has done them, but for BeginReduceScatter.
+// Operations run on a stream of their own. Every call but BeginReduceScatter waits until the device has finished.
 class NcclGroup : public Group {
  public:
-  // Returns once all ranks have come with theirs, within options.patience. `device`: as this process counts. Throws
-  // KGRPO_ERROR_INVALID, naming two ranks, where they are on one GPU.
+  // Returns once all ranks have made their group, within options.patience. `device`: the GPU's number in this process.
+  // Throws KGRPO_ERROR_INVALID, naming both ranks, if two ranks are on one GPU.
   NcclGroup(const Options& options, c10d::Store& store, int device);
   ~NcclGroup() override;
   NcclGroup(const NcclGroup&) = delete;

@@ -27,7 +27,7 @@ struct NcclLibrary {
   int (*broadcast)(const void* from, void* to, size_t count, int type, int root, Communicator, Stream);
   int (*group_start)();
   int (*group_end)();
-  const char* (*last_error)(Communicator communicator);  // of this thread where it is null
+  const char* (*last_error)(Communicator communicator);  // null: this thread's last error
   const char* (*error_text)(int result);
 
   int (*cuda_get_device)(int* device);
@@ -47,8 +47,8 @@ struct NcclLibrary {
   static constexpr unsigned kNonBlocking = 1, kDisableTiming = 2;  // of a stream, of an event
 };
 
-// `nccl`, `cudart`: names or paths; a library of that name that the process has loaded already, as the policy does by
-// libtorch, is the one. Throws KGRPO_ERROR_UNAVAILABLE. They stay loaded.
+// `nccl`, `cudart`: names or paths. A library of that name that the process has loaded already is used; the policy
+// loads them with libtorch. Both stay loaded. Throws KGRPO_ERROR_UNAVAILABLE.
 NcclLibrary OpenNccl(const std::string& nccl, const std::string& cudart);
 
 }  // namespace kgrpo::transport

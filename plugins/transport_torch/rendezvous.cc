@@ -68,7 +68,7 @@ std::string PlaceText(const Options& options) {
 
 namespace {
 
-constexpr std::chrono::seconds kResolvePatience(5);  // a busy name server, or a name only just made
+constexpr std::chrono::seconds kResolvePatience(5);  // for a busy name server or a new name
 
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
@@ -96,7 +96,7 @@ Addresses Resolve(const Options& options) {
 }  // namespace
 
 c10::intrusive_ptr<c10d::Store> Connect(const Options& options, bool opens, double seconds) {
-  Resolve(options);  // the store would try for ever, and not say what
+  Resolve(options);  // the store would retry forever, without a message
   c10d::TCPStoreOptions store;
   store.port = options.port;
   store.isServer = opens && !options.hosted;

@@ -19,18 +19,18 @@ struct Options {
   uint32_t local_rank = 0, local_size = 1;
   std::string address;  // of the rendezvous: a host name or an IP address
   uint16_t port = 0;
-  bool hosted = false;    // it is there already; else rank 0 opens it
-  std::string run;        // what keys begin with, so that runs at one rendezvous are apart
+  bool hosted = false;    // it exists already; else rank 0 opens it
+  std::string run;        // prefix of the keys, which separates runs at one rendezvous
   double patience = 300;  // seconds to wait for the other ranks
-  std::string nccl = "libnccl.so.2", cudart = "libcudart.so.13";  // what libtorch's wheel brings
+  std::string nccl = "libnccl.so.2", cudart = "libcudart.so.13";  // the versions in libtorch's wheel
 };
 
 const char* OptionsSchema();
-// Of JSON that satisfies the schema.
+// `json` satisfies the schema.
 Options ReadOptions(const std::string& json);
 
 // A connection to the rendezvous whose operations wait for `seconds` at most. Throws KGRPO_ERROR_UNAVAILABLE, naming
-// address and port. `opens`: this one opens it, where it is not hosted elsewhere.
+// address and port. `opens`: this process opens the rendezvous, unless options.hosted.
 c10::intrusive_ptr<c10d::Store> Connect(const Options& options, bool opens, double seconds);
 
 // The message of a libtorch exception: its first line, without the C++ stack that libtorch appends.

@@ -31,8 +31,8 @@ auto Connecting(Connect&& connect) {
   }
 }
 
-// While it lives, threads that this one starts are made without SIGPIPE. Neither Gloo nor the store's server prevents
-// it when they write to a rank that is gone, and it would end the process before it can say so.
+// While it lives, threads that this thread starts block SIGPIPE. Gloo and the store's server do not prevent the signal
+// when they write to a lost rank, and it would end the process before the loss is reported.
 class SigpipeBlocked {
  public:
   SigpipeBlocked() {
@@ -53,7 +53,7 @@ class SigpipeBlocked {
 
 TorchTransport::TorchTransport(Options options) : options_(std::move(options)) {
   const SigpipeBlocked in_its_threads;
-  // libtorch's own words on a lost connection are a stack trace; the host says which rank was lost.
+  // libtorch logs a stack trace for a lost connection; the host reports which rank was lost.
   setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
   c10::initLogging();
   info_ = {sizeof(info_), options_.rank, options_.size, options_.local_rank, options_.local_size};
@@ -65,7 +65,7 @@ TorchTransport::TorchTransport(Options options) : options_(std::move(options)) {
   });
 }
 
-// Gloo's own wait for the others says nothing of who is missing, so the ranks are counted first.
+// Gloo's own wait does not report which rank is missing, so this waits for each rank first.
 void TorchTransport::MeetAll() {
   store_->set("here/" + std::to_string(options_.rank), "1");
   for (uint32_t rank = 0; rank < options_.size; ++rank) {

@@ -18,7 +18,7 @@ namespace kgrpo::transport {
 // Functions mirror kgrpo_collective_interface and kgrpo_transport_interface, and throw where those return errors.
 class TorchTransport {
  public:
-  // Returns once all ranks are there.
+  // Returns once all ranks have connected.
   explicit TorchTransport(Options options);
   ~TorchTransport();
   TorchTransport(const TorchTransport&) = delete;
@@ -42,11 +42,11 @@ class TorchTransport {
 
   Options options_;
   kgrpo_rank_info info_{};
-  c10::intrusive_ptr<c10d::Store> store_;  // for meeting: waits for minutes
+  c10::intrusive_ptr<c10d::Store> store_;  // for the rendezvous: waits up to options.patience
   std::mutex words_mutex_;
-  c10::intrusive_ptr<c10d::Store> words_;  // for put and get: a connection of their own, which gives up in seconds
+  c10::intrusive_ptr<c10d::Store> words_;  // for put and get: its own connection, which gives up in seconds
   std::unique_ptr<Group> cpus_;
-  std::unique_ptr<Group> gpus_;  // made by the first tensor that is on one
+  std::unique_ptr<Group> gpus_;  // made for the first tensor on a GPU
 };
 
 }  // namespace kgrpo::transport

@@ -1,6 +1,6 @@
-// Attention of single rows over the paged cache: kernels.h. A row's positions are cut into splits of kAttentionSplit,
-// whose parts are joined in order: which block computed them changes no bit. bfloat16 runs on the tensor cores, float32
-// in plain multiply-adds.
+// Attention of single rows over the paged cache: kernels.h. A row's positions are cut into splits of kAttentionSplit.
+// Their parts are joined in order, so the bits do not depend on which block computed a part. bfloat16 runs on the
+// tensor cores, float32 in plain multiply-adds.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -14,8 +14,9 @@
 namespace kgrpo::policy {
 namespace {
 
-// G: query heads a KV head, rounded up. Lanes that hold one key together are a stream: it goes over every kStreams-th
-// position with an online softmax (Milakov and Gimelshein, 2018) of its own; the streams are joined in order.
+// G: query heads a KV head, rounded up. The lanes that hold one key together form a stream. A stream goes over every
+// kStreams-th position with an online softmax (Milakov and Gimelshein, 2018) of its own; the streams are joined in
+// order.
 template <typename T, int D, int G, bool kNew>
 __global__ void __launch_bounds__(kAttentionThreads)
     AttentionKernel(Queries<T> queries, LayerCache cache, const Place* places, HeadShape shape, float scale,
@@ -115,8 +116,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
 template <typename T, int D, bool kNew>
 void Launch(const Queries<T>& queries, LayerCache cache, const Place* places, int64_t row_count, HeadShape shape,
             Parts parts, void* y, cudaStream_t stream) {
-  // As many blocks as run at a time, or a little less: a block that goes through several splits makes its queries once,
-  // and reads the next split's keys while it computes. One for each split only where there is room for all.
+  // Aims at as many blocks as run at a time, or a few less. A block that goes through several splits makes its queries
+  // once, and reads the next split's keys while it computes. So each split has its own block only if all of them fit.
   const int64_t blocks = row_count * shape.kv_heads * parts.splits;
   parts.a_block = static_cast<int>(std::min<int64_t>((blocks + kBlocksWanted - 1) / kBlocksWanted, parts.splits));
   const dim3 grid(static_cast<unsigned>(row_count), static_cast<unsigned>(shape.kv_heads),

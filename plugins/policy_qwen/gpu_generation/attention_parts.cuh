@@ -15,15 +15,15 @@ struct Parts {
   float* sums;          // [rows, heads, splits, D]
   float* bounds;        // [rows, heads, splits, 2]: the greatest score and the sum of weights
   int32_t* arrived;     // [rows, kv heads], zeros between launches
-  int splits, a_block;  // of a row, and those that a block goes through
+  int splits, a_block;  // of a row; of a block
 
-  // Splits that block (row, kv_head, z) goes through, of those that hold positions.
+  // Range of the splits of block (row, kv_head, z), without those that hold no positions.
   __device__ int begin() const { return static_cast<int>(blockIdx.z) * a_block; }
   __device__ int end(const Place& place) const { return min(begin() + a_block, used(place)); }
   __device__ static int used(const Place& place) { return (place.position + kAttentionSplit) / kAttentionSplit; }
 };
 
-// The first step of block (row, kv_head, z): returns whether it has positions. A row without any gets zeros.
+// The first step of block (row, kv_head, z): returns true if it has positions. Writes zeros for a row without any.
 template <typename T, int D>
 __device__ inline bool HasPositions(const Place& place, HeadShape shape, const Parts& parts, T* y) {
   const int row = blockIdx.x;
@@ -35,16 +35,17 @@ __device__ inline bool HasPositions(const Place& place, HeadShape shape, const P
   return parts.begin() < parts.end(place);
 }
 
-// The queries of a kernel: made before, or, of rows that are alone in their slots (kNew), still to be made of the
-// product's sums, with the row's own key and value.
+// The queries of a kernel: made by an earlier kernel or, with kNew (no two rows of one slot), still to be made from the
+// product's sums, together with the row's own key and value.
 template <typename T>
 struct Queries {
   const T* made;  // [rows, heads, D], or null
   HeadInputs<T> inputs;
 };
 
-// The heads that a block makes itself: its queries, and where it holds the row's own position that key and value, which
-// it also writes to the cache. All its threads; what is read before the wait is read by the constructor.
+// Makes a block's own heads: its queries and, if the block holds the row's own position, that key and value, which it
+// also writes to the cache. All threads of the block call it. The constructor reads the inputs that may be read before
+// WaitForPrevious.
 template <typename T, int D>
 class NewHeads {
  public:
@@ -119,8 +120,9 @@ __device__ inline void StorePart(HeadShape shape, const Parts& parts, int split,
   }
 }
 
-// The last step of every block, by all its threads: the last of a row's blocks to arrive joins the parts of its splits,
-// in order, kChunk at a time, and writes y. A row of one split has its result from `out` and `bounds`, as StorePart.
+// The last step of every block, by all its threads. The last of a row's blocks to arrive joins the parts of the row's
+// splits, in order, kChunk at a time, and writes y. A row of one split takes its result from `out` and `bounds`, which
+// are as in StorePart.
 template <typename T, int D>
 __device__ inline void JoinParts(const Place& place, HeadShape shape, const Parts& parts,
                                  const float (&out)[kMaxHeads * D / kAttentionThreads],
@@ -159,7 +161,7 @@ __device__ inline void JoinParts(const Place& place, HeadShape shape, const Part
     if (!is_last) return;
   }
 
-  float joined[kItems] = {}, top = -INFINITY, total = 0;  // top, total: thread head kChunk + s knows those of its head
+  float joined[kItems] = {}, top = -INFINITY, total = 0;  // top, total: of `head`, in thread head * kChunk + s
   for (int first = 0; first < used; first += kChunk) {
     float part[kItems][kChunk];
 #pragma unroll

@@ -16,7 +16,8 @@
 
 namespace kgrpo::policy {
 
-// The model's tensors by their places on the device, as `place` says: their own data on a GPU.
+// Returns device pointers to the model's tensors. `place` maps a tensor to its pointer: on a GPU, the tensor's own
+// data.
 GpuWeights PlacesOf(const Weights& weights, const RotaryAngles& angles,
                     const std::function<const void*(const at::Tensor&)>& place);
 

@@ -88,7 +88,7 @@ void GenerationScheduler::ReadChunk() {
 void GenerationScheduler::DecodeSteps() {
   std::vector<int32_t> decoding;
   int32_t positions = 0;
-  // With prompts left to read one step: soon more can share it.
+  // One step only while prompts are left to read: more slots can share the later steps.
   int32_t steps = reading_.empty() ? limits_.steps_between_checks : 1;
   for (int32_t slot = 0; slot < limits_.slots; ++slot) {
     const Place& place = slots_[static_cast<size_t>(slot)];

@@ -1,5 +1,5 @@
-// Which requests share a GPU's slots, and when: the engine's decisions, over an abstract device so that they are tested
-// without a GPU. Used by generation_engine.cc.
+// Decides which requests share a GPU's slots, and when. The device is abstract, so that tests need no GPU. Used by
+// generation_engine.cc.
 //
 // A request takes a free slot and the pages its prompt and completion can fill, in the order of arrival; prompts are
 // read in chunks between the steps of those that decode. Whole pages of prompts that begin alike are computed once and
@@ -19,7 +19,7 @@
 
 namespace kgrpo::policy {
 
-// What the scheduler asks of a device. Work happens in the order of the calls.
+// Operations that the scheduler needs of a device. They run in the order of the calls.
 class GenerationDevice {
  public:
   virtual ~GenerationDevice() = default;
@@ -27,8 +27,8 @@ class GenerationDevice {
   virtual void Admit(int32_t slot, const Slot& start, std::span<const int32_t> pages) = 0;
   // Computes rows of prompts, and samples the first token of the slots of rows[sampled[i]].
   virtual void ReadPrompts(std::span<const StepRow> rows, std::span<const int32_t> sampled) = 0;
-  // `steps` times the next token of each of `slots`, which have not reached `positions` by then; a slot that ends on
-  // the way stays as it is.
+  // Generates the next `steps` tokens of each of `slots`. No slot attends to more than `positions` positions meanwhile.
+  // A slot that ends earlier then stays as it is.
   virtual void Decode(std::span<const int32_t> slots, int32_t positions, int32_t steps) = 0;
   virtual std::vector<Slot> ReadSlots() = 0;  // waits for all of the above
   // The first `completion.ids.size()` tokens and log-probabilities of a slot.
@@ -40,7 +40,7 @@ struct SchedulerLimits {
   int32_t pages = 0;                 // of the cache
   int32_t context_length = 0;        // tokens
   int32_t rows_a_read = 2048;        // of prompts
-  int32_t steps_between_checks = 8;  // of decoding, after which slots that ended are seen
+  int32_t steps_between_checks = 8;  // of decoding, between checks for slots that ended
 };
 
 class GenerationScheduler {
@@ -52,16 +52,16 @@ class GenerationScheduler {
   // are.
   void Submit(size_t id, const GenerationRequest& request, const SamplingOptions& options);
 
-  // Whether nothing waits or is under way. The parameters may change only then: what is kept of prompts is forgotten.
+  // True if no request waits or is in flight. The parameters may change only then, when no prompt is kept for sharing.
   bool idle() const { return waiting_.empty() && busy_ == 0; }
 
-  // Admits, reads a chunk of prompts, decodes a few steps; hands over what that finished.
+  // Admits requests, reads a chunk of prompts, decodes a few steps, and hands finished completions to `sink`.
   void Turn(const std::function<void(const Completion&)>& sink);
 
   // Drops all requests.
   void Clear();
 
-  int64_t rows_read() const { return rows_read_; }  // of prompts, so far: what sharing saves does not count
+  int64_t rows_read() const { return rows_read_; }  // of prompts, so far; shared rows do not count
 
  private:
   struct Request {

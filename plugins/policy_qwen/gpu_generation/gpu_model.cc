@@ -45,7 +45,7 @@ GpuMemory::GpuMemory(const GpuRuntime& runtime, uint64_t bytes, const std::strin
 
 namespace {
 
-// Why the kernels do not cover the model's shape, with the key of config.json; empty if they do.
+// Reason why the kernels do not cover the model's shape, with the key of config.json; empty if they do.
 std::string UncoveredShape(const ModelConfig& config) {
   const auto is = [](const char* key, int64_t value) { return std::string(key) + " is " + std::to_string(value); };
   if (config.head_size != 64 && config.head_size != 128)
@@ -143,11 +143,12 @@ void GpuModel::Upload(const GpuMemory& to, size_t offset, std::span<const T> val
   Check(runtime_.upload(to.As<T>() + offset, values.data(), values.size_bytes(), stream_));
 }
 
-// Completions of so many tokens and attention over so many positions. What grows moves, and graphs name its place.
+// Makes room for completions of `new_tokens` tokens and attention over `positions` positions. A buffer that grows
+// moves, and graphs hold its address, so they are dropped.
 void GpuModel::MakeRoom(int64_t new_tokens, int64_t positions) {
   const auto slots = static_cast<uint64_t>(limits_.slots);
   if (new_tokens > new_tokens_) {
-    // Slots under way have tokens there, in rows of the old length.
+    // Slots in use have tokens in the old buffers, in rows of the old length.
     const auto wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(new_tokens)));
     const auto count = slots * static_cast<uint64_t>(new_tokens_);
     std::vector<int32_t> ids(count), wide_ids(slots * static_cast<uint64_t>(wanted));
@@ -207,7 +208,7 @@ void GpuModel::QueueStep(int64_t rows, int64_t position_splits, const int32_t* s
 
   kernels_.embed(type_, step_rows_.As<StepRow>(), slots_.As<Slot>(), weights_.embedding, rows, hidden, x, places,
                  stream_);
-  const float* to_add = nullptr;  // of the product before, to the residual stream
+  const float* to_add = nullptr;  // sums of the previous product, for the residual stream
   const void* bias = nullptr;
   int64_t splits = 1;
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
@@ -219,7 +220,7 @@ void GpuModel::QueueStep(int64_t rows, int64_t position_splits, const int32_t* s
     kernels_.product(type_, ProductMode::kPartial, normed, w.query_key_value, nullptr, rows, hidden, width, partial,
                      stream_);
     const int64_t width_splits = kernels_.product_splits(hidden, width);
-    if (sampled == nullptr) {  // a row a slot
+    if (sampled == nullptr) {  // one row for each slot
       kernels_.attention_of_new(type_, partial, width_splits, w.query_key_value_bias, w.query_norm, w.key_norm, epsilon,
                                 weights_.cos, weights_.sin, cache, places, rows, shape, position_splits,
                                 attention_sums_.As<float>(), attention_bounds_.As<float>(),

@@ -28,11 +28,11 @@ struct GpuWeights {
   std::vector<GpuLayerWeights> layers;
 };
 
-// Memory that is released with it.
+// Device memory, released with the object.
 class GpuMemory {
  public:
   GpuMemory() = default;
-  // `what` begins the message when there is too little.
+  // `what` names the use in the message if there is too little.
   GpuMemory(const GpuRuntime& runtime, uint64_t bytes, const std::string& what);
   ~GpuMemory() { Release(); }
   GpuMemory(GpuMemory&& other) noexcept

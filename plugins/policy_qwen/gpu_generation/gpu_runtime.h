@@ -27,7 +27,7 @@ struct GpuRuntime {
   const char* (*download)(void* to, const void* from, uint64_t bytes, void* stream);
   const char* (*wait)(void* stream);
 
-  // What is queued on the stream between the two becomes a graph instead of running.
+  // Work queued on the stream between begin_graph and end_graph becomes a graph and does not run.
   const char* (*begin_graph)(void* stream);
   const char* (*end_graph)(void* stream, void** graph);
   const char* (*launch_graph)(void* graph, void* stream);

@@ -61,7 +61,8 @@ struct HeadFactors {
   float sin[Head<T, D>::kPairs];
 };
 
-// Of head `head` of a row's q, k and v, in that order, at `position` >= 0. Called by a whole warp, as FinishHead is.
+// Loads the factors of head `head`, counted over a row's q, k and v in that order, at `position` >= 0. Called by a
+// whole warp, as FinishHead is.
 template <typename T, int D>
 __device__ inline HeadFactors<T, D> LoadFactors(const HeadInputs<T>& in, HeadShape shape, int head, int position) {
   constexpr int kHalf = Head<T, D>::kHalf;
@@ -91,7 +92,7 @@ __device__ inline Head<T, D> LoadSums(const HeadInputs<T>& in, HeadShape shape, 
   return sums;
 }
 
-// The head of its sums.
+// Makes a head from its sums: bias, norm, rotary positions.
 template <typename T, int D>
 __device__ inline Head<T, D> FinishHead(const HeadInputs<T>& in, HeadShape shape, int head, Head<T, D> x,
                                         const HeadFactors<T, D>& factors) {
@@ -119,7 +120,7 @@ __device__ inline Head<T, D> FinishHead(const HeadInputs<T>& in, HeadShape shape
   }
 #pragma unroll
   for (int i = 0; i < kPairs; ++i) {
-    // Said operation by operation: two kernels must not differ in what the compiler makes one multiply-add of.
+    // Each operation is explicit: two kernels must not differ in what the compiler fuses into a multiply-add.
     const float a = x.first[i], b = x.second[i], sine = factors.sin[i];
     x.first[i] = fmaf(-b, sine, Rounded<T>(__fmul_rn(a, factors.cos.first[i])));
     x.second[i] = fmaf(a, sine, Rounded<T>(__fmul_rn(b, factors.cos.second[i])));

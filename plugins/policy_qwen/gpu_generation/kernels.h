@@ -7,9 +7,9 @@
 // depends on the model's shape and the row's position, never on the number of rows, and the tiles chosen by the number
 // of rows add in the same order. Results of a row of slot -1, or of a slot that has ended, are unused.
 //
-// A kernel may begin before the one before it on the stream has ended (overlap.cuh): weights are read early, so
-// code that changes weights must wait for the device before the next step. attention_of_new also reads places, the
-// table of pages and the cache's earlier positions early: of a step only embed, its first kernel, may write those.
+// A kernel may begin before the one before it on the stream has ended (overlap.cuh): weights are read early, so code
+// that changes weights must wait for the device before the next step. attention_of_new also reads places, the table of
+// pages and the cache's earlier positions early: within a step, only embed, its first kernel, may write those.
 //
 // Arrays are row-major and compact. Every function queues its work on `stream` (a cudaStream_t) and returns; none waits
 // or allocates. Sizes are positive.
@@ -25,7 +25,7 @@ namespace kgrpo::policy {
 inline constexpr int32_t kPageSize = 16;         // positions that a page of the cache holds
 inline constexpr int32_t kAttentionSplit = 128;  // positions whose part of attention is computed together
 inline constexpr int32_t kMaxVocabulary = 1 << 19;
-inline constexpr int32_t kMaxSplits = 8;  // of a product: whoever reads its sums asks for all of them at once
+inline constexpr int32_t kMaxSplits = 8;  // of a product; its reader loads all sums at once
 
 // Why a slot's completion is over.
 enum class SlotEnd : int32_t { kNone = 0, kStop = 1, kLength = 2 };
@@ -50,7 +50,7 @@ struct StepRow {
   int32_t token;
 };
 
-// What the sampler finds of kSampleSegment neighbouring logits of a row at first.
+// The sampler's first results, on kSampleSegment neighbouring logits of a row.
 inline constexpr int32_t kSampleSegment = 1024;
 struct SamplePart {
   uint64_t sum;    // of the weights
@@ -61,7 +61,7 @@ struct SamplePart {
 // A row as the kernels see it.
 struct Place {
   int32_t slot;
-  int32_t position;  // -1: in vain
+  int32_t position;  // -1: the row is unused
 };
 
 // The cache of one layer: [pages, kv heads, kPageSize, head size] each.
@@ -72,7 +72,7 @@ struct LayerCache {
   int32_t pages_per_slot;
 };
 
-// How a product's result leaves it.
+// Form in which a product writes its result.
 enum class ProductMode : int32_t {
   kPartial,  // float32 [splits, rows, outputs]: to be summed over the splits in order
   kSwiGlu,   // silu(gate) up, of weights with gate above up: elements [rows, outputs / 2]
@@ -87,7 +87,7 @@ struct HeadShape {
 struct GenerationKernels {
   uint32_t struct_size;
 
-  // x = the rows' embeddings (zeros for rows in vain), and places [rows].
+  // x = the rows' embeddings (zeros for unused rows), and places [rows].
   void (*embed)(Element type, const StepRow* rows, const Slot* slots, const void* embedding, int64_t row_count,
                 int64_t hidden, void* x, Place* places, void* stream);
 
@@ -98,16 +98,16 @@ struct GenerationKernels {
                    float epsilon, int64_t row_count, int64_t hidden, const int32_t* gather, int64_t out_rows, void* y,
                    void* stream);
 
-  // Into how many sums a product of that shape is split, in modes but kPartial 1.
+  // Number of sums into which a product of that shape is split in mode kPartial; the other modes have one.
   int64_t (*product_splits)(int64_t inputs, int64_t outputs);
 
-  // y = x weight^T (+ bias, in modes but kPartial): x [rows, inputs], weight [outputs, inputs]. inputs is a multiple
+  // y = x weight^T (+ bias, except in mode kPartial): x [rows, inputs], weight [outputs, inputs]. inputs is a multiple
   // of 8, and pointers of 16 bytes.
   void (*product)(Element type, ProductMode mode, const void* x, const void* weight, const void* bias,
                   int64_t row_count, int64_t inputs, int64_t outputs, void* y, void* stream);
 
-  // From the product that makes q, k and v (partial: [splits, rows, (heads + 2 kv_heads) size]): bias (null for none),
-  // norms of each head of q and k (null for none), rotary positions; q to `query`, k and v to the cache. cos:
+  // Finishes the product that makes q, k and v (partial: [splits, rows, (heads + 2 kv_heads) size]): bias (null for
+  // none), norms of each head of q and k (null for none), rotary positions; q to `query`, k and v to the cache. cos:
   // [positions, size], sin: [positions, size / 2].
   void (*finish_query_key_value)(Element type, const float* partial, int64_t splits, const void* bias,
                                  const void* query_norm, const void* key_norm, float epsilon, const void* cos,
@@ -128,8 +128,8 @@ struct GenerationKernels {
                            float* sums, float* bounds, int32_t* arrived, void* y, void* stream);
 
   // Samples the next token of the slot of places[rows[i]] (places[i] where `rows` is null) from logits row i, as
-  // model/sampler.h says, writes it to ids and logprobs [slots, max_new_tokens], and moves the slot on. A row in vain
-  // is passed over. parts: room for [sampled_rows, ceil(vocabulary / kSampleSegment)].
+  // model/sampler.h says, writes it to ids and logprobs [slots, max_new_tokens], and advances the slot. Unused rows are
+  // skipped. parts: room for [sampled_rows, ceil(vocabulary / kSampleSegment)].
   void (*sample)(Element type, const void* logits, int64_t sampled_rows, int64_t vocabulary, const int32_t* rows,
                  const Place* places, Slot* slots, const int32_t* end_ids, int32_t end_id_count, SamplePart* parts,
                  int32_t* ids, float* logprobs, int64_t max_new_tokens, void* stream);

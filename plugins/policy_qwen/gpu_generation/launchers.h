@@ -6,7 +6,7 @@
 
 namespace kgrpo::policy {
 
-// Blocks that a launch is cut into where it can be cut finer: two for each multiprocessor of an H100.
+// Number of blocks that a launch aims at if its work can be divided so finely: two for each multiprocessor of an H100.
 inline constexpr int64_t kBlocksWanted = 264;
 
 // rows.cu

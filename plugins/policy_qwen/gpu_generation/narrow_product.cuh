@@ -5,7 +5,7 @@
 
 namespace kgrpo::policy {
 
-// Weights are read once a step: they shall not push what the kernels exchange out of the L1 cache.
+// Weights are read once a step: they must not evict the data that kernels exchange from the L1 cache.
 __device__ inline uint4 LoadWeights(const __nv_bfloat16* from) {
   uint4 words;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -17,7 +17,7 @@ __device__ inline uint4 LoadWeights(const __nv_bfloat16* from) {
 // A block: one tile, 8 NT rows, a warp for each slice. The weight's rows are the instruction's 16, the step's rows
 // its 8. All goes from memory to registers, weights kDepth steps ahead, rows kRowDepth.
 //
-// Weights are no kernel's output: their first steps are on their way before the kernel waits for the one before it.
+// No kernel writes weights, so the loads of their first steps begin before the kernel waits for the previous one.
 template <ProductMode M, int NT>
 __global__ void __launch_bounds__(32 * kSlices) NarrowKernel(ProductTask task) {
   constexpr int kDepth = NT == 4 ? 4 : 8, kRowDepth = 4;

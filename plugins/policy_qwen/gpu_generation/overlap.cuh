@@ -1,12 +1,13 @@
-// Programmatic dependent launch: a kernel begins while the one before it still runs, reads what no kernel of the step
-// writes (a weight), and waits for it before it touches anything else. Used by this folder's kernels.
+// Programmatic dependent launch: a kernel begins while the previous one still runs, reads data that no kernel of the
+// step writes (weights), and waits for the previous kernel before it touches anything else. Used by this folder's
+// kernels.
 //
-// A kernel calls LetNextBegin() first, and WaitForPrevious() in every thread before it reads or writes what another
-// kernel of the step writes. As each of them waits, the end of one means the end of all before it. What a kernel before
-// it writes must not be a const __restrict__ parameter: such loads may be moved up over the wait.
+// A kernel calls LetNextBegin() first, and WaitForPrevious() in every thread before it reads or writes data that
+// another kernel of the step writes. As every kernel waits, the end of one means the end of all before it. Data that an
+// earlier kernel writes must not be a const __restrict__ parameter: the compiler may move such loads above the wait.
 //
-// A step's first kernel (Embed) and the one after it overlap nothing and need neither call. So places, which Embed
-// alone writes, and what earlier steps wrote (keys and values of earlier positions) may be read before the wait.
+// A step's first kernel (Embed) and the one after it overlap nothing and need neither call. So a kernel may read
+// places, which only Embed writes, and data of earlier steps (keys and values of earlier positions) before the wait.
 //
 // From compute capability 9.0 on. Before it, kernels follow one another as usual.
 #pragma once
@@ -28,7 +29,7 @@ __device__ inline void WaitForPrevious() {
 #endif
 }
 
-// Whether kernels can overlap on the current device.
+// True if kernels can overlap on the current device.
 inline bool CanOverlap() {
   int device = 0, major = 0;
   return cudaGetDevice(&device) == cudaSuccess &&

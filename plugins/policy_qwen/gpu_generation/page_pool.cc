@@ -48,7 +48,7 @@ std::optional<std::vector<int32_t>> PagePool::Take(std::span<const int32_t> prom
 }
 
 void PagePool::Release(std::span<const int32_t> pages) {
-  // The last first: without its beginning a page is of no use.
+  // The last page goes first, so that it is reused first: a page can be shared only together with all pages before it.
   for (auto page = pages.rbegin(); page != pages.rend(); ++page) {
     if (--At(*page).users > 0) continue;
     At(*page).place = unused_.insert(At(*page).number == 0 ? unused_.begin() : unused_.end(), *page);

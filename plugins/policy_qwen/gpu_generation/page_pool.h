@@ -17,12 +17,12 @@ class PagePool {
  public:
   explicit PagePool(int32_t count) : pages_(static_cast<size_t>(count)) { Clear(); }
 
-  // Pages for a sequence: `total` of them, the first of which hold what earlier prompts have left of this prompt's
-  // first `shareable` whole pages. `shared` receives how many those are. The others of the shareable ones are offered
-  // to later calls. Nothing, and nothing changed, where there are not enough.
+  // Returns `total` pages for a sequence. The first ones already hold the beginning of the prompt, from earlier
+  // prompts; `shared` receives their number. Only the prompt's first `shareable` whole pages can be shared; those that
+  // are not yet are offered to later calls. Returns nothing, and changes nothing, if there are not enough pages.
   std::optional<std::vector<int32_t>> Take(std::span<const int32_t> prompt, int32_t shareable, int32_t total,
                                            int32_t& shared);
-  // Gives them back. What they hold may still be shared until they are taken.
+  // Gives pages back. Their content may still be shared until Take reuses them.
   void Release(std::span<const int32_t> pages);
   // All pages are free, and hold nothing.
   void Clear();
@@ -30,7 +30,8 @@ class PagePool {
   int32_t size() const { return static_cast<int32_t>(pages_.size()); }
 
  private:
-  // A page's content is its tokens and all before it: the content of the page before, by a number never used again.
+  // A page's content is its tokens and all tokens before them. A number that is never used again identifies the content
+  // of the previous page.
   using Content = std::pair<uint64_t, std::vector<int32_t>>;
   struct Page {
     int32_t users = 0;

@@ -54,10 +54,10 @@ __global__ void __launch_bounds__(64 * kSlices) FloatKernel(ProductTask task) {
   Finish<float, M, 1>(task, tile, output, row, split, {{low}}, {{high}});
 }
 
-// Rows up to which the narrow kernel is the better one, and from which that of many rows, for sums that are split and
-// for others.
+// The narrow kernel is the best up to kNarrowRows rows. WidestKernel is the best from kWidestPartial rows on in mode
+// kPartial, and from kWidest rows on in the other modes.
 constexpr int kNarrowRows = 32, kWidestPartial = 512, kWidest = 200;
-constexpr int kLargeBlocksWanted = 100;  // of the largest tiles, of which a multiprocessor has room for one
+constexpr int kLargeBlocksWanted = 100;  // for blocks of 5 tiles; a multiprocessor has room for one
 
 // Bytes of shared memory that a block may ask for on the current device: 227 KiB on an H100, 99 on an L4.
 int SharedMemoryLimit() {
@@ -85,8 +85,8 @@ void Launch(Element type, const ProductTask& task, cudaStream_t stream) {
   const auto wide = [&]<int T>() {
     launch(WideKernel<M, T>, wide_grid(kWideRows, T), kSlices * kWideGroup, WideBlock<T>::kBytes);
   };
-  // Whether tiles of T leave enough blocks. The order of sums is the same for each T, so the choice may differ by
-  // device.
+  // True if blocks of T tiles are enough in number and fit in shared memory. The order of sums is the same for each T,
+  // so the choice may differ by device.
   const auto suits = [&]<int T>(int64_t blocks_wanted) {
     const dim3 grid = wide_grid(kWideRows, T);
     return int64_t{grid.x} * grid.y * grid.z >= blocks_wanted && WideBlock<T>::kBytes <= SharedMemoryLimit();
@@ -103,7 +103,7 @@ void Launch(Element type, const ProductTask& task, cudaStream_t stream) {
     launch(WidestKernel<M>, wide_grid(WidestBlock::kBlockRows, WidestBlock::kBlockTiles), WidestBlock::kThreads,
            WidestBlock::kBytes);
   } else if (M != ProductMode::kPartial && suits.template operator()<5>(kLargeBlocksWanted)) {
-    // As large a tile as leaves a block for most multiprocessors: the fewer blocks read a row, the better.
+    // The largest blocks that still occupy most multiprocessors: the fewer blocks read a row, the better.
     wide.template operator()<5>();
   } else if (suits.template operator()<3>(kBlocksWanted)) {
     wide.template operator()<3>();

@@ -1,10 +1,10 @@
 // The shared part of the product kernels: their task, the order of its sums, how a result leaves, and the tensor cores'
 // instruction. Used by product.cu, narrow_product.cuh and wide_product.cuh.
 //
-// The order of a sum: the inputs are cut into steps of 32 and the steps into kSlices x splits slices; a slice adds step
-// after step, a split adds its kSlices slices in order, whoever reads the result adds the splits in order. All of that
-// follows from the weight's shape, and each kernel keeps to it: rows may move from one to the other without a changed
-// bit.
+// The order of a sum: the inputs are cut into steps of 32, and the steps into kSlices x splits slices. A slice adds
+// step after step, a split adds its kSlices slices in order, and the reader of the result adds the splits in order. The
+// order follows from the weight's shape alone and is the same in every kernel, so a row's bits do not depend on the
+// kernel.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -52,8 +52,8 @@ __device__ inline T* RowOf(T* array, int row, int width) {
   return array + static_cast<int64_t>(row) * width;
 }
 
-// Takes the sums of N neighbouring rows from i < 8 of a tile, and of those 8 further on, for one row of x. N is 1, or 2
-// where i is even; all N are inside or none, as widths are even then (CanPair).
+// Writes the results of one row of x: the sums `low` of N neighbouring rows of a tile from i < 8 on, and `high` of the
+// rows 8 further on. N is 1, or 2 if i is even; all N rows are inside or none, as widths are even then (CanPair).
 template <typename T, ProductMode M, int N>
 __device__ inline void Finish(const ProductTask& task, int tile, int i, int row, int split, Lanes<float, N> low,
                               Lanes<float, N> high) {
@@ -92,13 +92,13 @@ __device__ inline void Finish(const ProductTask& task, int tile, int i, int row,
   }
 }
 
-// Whether two neighbouring outputs may be written at once.
+// True if two neighbouring outputs may be written at once.
 template <ProductMode M>
 __device__ inline bool CanPair(const ProductTask& task) {
   return task.outputs % (M == ProductMode::kSwiGlu ? 4 : 2) == 0;
 }
 
-// Finish for two neighbours, one by one where they must.
+// Calls Finish for two neighbours: at once if CanPair, else one by one.
 template <typename T, ProductMode M>
 __device__ inline void FinishPair(const ProductTask& task, int tile, int i, int row, int split, float2 low,
                                   float2 high) {

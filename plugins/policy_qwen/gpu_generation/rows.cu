@@ -41,8 +41,8 @@ __global__ void __launch_bounds__(kThreads)
     AddNormKernel(const float* partial, int splits, const T* __restrict__ bias, T* x, const T* __restrict__ weight,
                   float epsilon, int row_count, int hidden, const int32_t* __restrict__ gather, T* __restrict__ y) {
   __shared__ float sums[kThreads / 32];
-  // Four neighbours a thread: models are 1024 wide or little more, and what one trip waits for is all there is to wait
-  // for. The first four stay in registers; their weights come before the wait.
+  // A thread takes four neighbours: models are 1024 wide or little more, so a row costs about one round trip to memory.
+  // The first four stay in registers; their weights are read before the wait.
   using Four = Lanes<T, 4>;
   LetNextBegin();
   const int own = threadIdx.x * 4;

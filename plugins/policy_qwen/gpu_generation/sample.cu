@@ -1,9 +1,9 @@
 // Draws tokens without sorting the vocabulary: kernels.h. What every row needs, the greatest logit and the sum of all
 // weights, is found by a warp for each segment of the vocabulary; then one block a row draws.
 //
-// Every filter keeps a beginning of the tokens in falling order (of equal ones the smaller id first), so the shortest
-// kept beginning is the one of least weight, and a token is found by searching for a weight in that order: a histogram
-// of the distance from the greatest logit, then the logit's bits, eight at a time. Weights are integers,
+// Every filter keeps a prefix of the tokens in falling order of their logits (of equal ones the smaller id first), so
+// the shortest kept prefix is the one of least weight. A token is found by searching for a weight in that order: a
+// histogram of the distance from the greatest logit, then the logit's bits, eight at a time. Weights are integers,
 // exp(logit - greatest) in units of 2^-40: their sums are exact, whatever the order in which threads add.
 #include <cuda_runtime.h>
 
@@ -61,7 +61,7 @@ struct Best {
   }
 };
 
-// In every lane.
+// Returns the warp's best, in every lane.
 __device__ inline Best BestOfWarp(Best best) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) {
@@ -75,13 +75,14 @@ __device__ inline float TemperatureOf(const Slot& slot) {
   return slot.temperature == 0 ? 1.0F : slot.temperature;
 }
 
-// Never above kUnits, not even of a NaN, so that sums stay whole and searches end.
+// Never above kUnits, not even of a NaN, so that sums do not overflow and searches end.
 __device__ inline uint64_t WeightOf(float z, float greatest) {
   return __float2ull_rn(fminf(expf(z - greatest), 1.0F) * kUnits);
 }
 
-// A warp leaves what parts[i, segment] says of a segment of row i = blockIdx.y, in either kernel; the second needs the
-// first's. N neighbouring logits a load: the vocabulary is a multiple of it.
+// A warp fills parts[i, segment] for a segment of row i = blockIdx.y: the greatest logit without kSums, the sum of
+// weights with kSums, which needs the results of the first kernel. A load takes N neighbouring logits; the vocabulary
+// is a multiple of N.
 template <typename T, int N, bool kSums>
 __global__ void __launch_bounds__(kPartThreads)
     SegmentKernel(const T* logits, int vocabulary, const int32_t* __restrict__ rows, const Place* places,
@@ -153,7 +154,8 @@ class Row {
   __device__ uint64_t Weight(float z) const { return WeightOf(z, greatest_); }
   __device__ float greatest() const { return greatest_; }
 
-  // From the parts of the row: the first of the greatest; then the sum of all weights, each segment's in shared memory.
+  // From the parts of the row, FindGreatest returns the first token with the greatest logit. TakeSegments returns the
+  // sum of all weights, and leaves each segment's sum in shared memory.
   __device__ int FindGreatest(const SamplePart* parts, int segments) {
     __shared__ Best of_warps[kWarps];
     Best best;
@@ -282,7 +284,8 @@ class Row {
     return before;
   }
 
-  // The bin, among tokens that `takes`, in which the running sum passes the limit; adds to `found` those before it.
+  // Returns the bin in which the running sum over the tokens that satisfy `takes` passes the limit. Adds the bins
+  // before it to `found`.
   template <bool kByCount, typename Takes, typename Bin>
   __device__ uint32_t Narrow(uint64_t limit, Found& found, Takes takes, Bin bin) {
     for (int i = threadIdx.x; i < kBins; i += kThreads) {
@@ -360,7 +363,7 @@ __global__ void __launch_bounds__(kThreads)
   const int segments = (vocabulary + kSegment - 1) / kSegment;
   parts += i * segments;
   int id = row.FindGreatest(parts, segments);
-  if (!isfinite(row.greatest())) {  // of a model that has diverged: the log-probability says so
+  if (!isfinite(row.greatest())) {  // the model has diverged: the log-probability is NaN
     if (threadIdx.x != 0) return;
     MoveOn(slots[place.slot], id, nanf(""), place, end_ids, end_id_count, ids, logprobs, max_new_tokens);
     return;

@@ -22,12 +22,11 @@ __device__ inline uint4 Load16(const __nv_bfloat16* from) {
 }
 
 // A warp takes 32 neighbouring positions of each split, all query heads of the KV head at once: the heads are the rows
-// of both products. Operands go from memory to the tensor cores as they lie there: which element of a head an
-// instruction calls its first is free as long as both operands agree, and so is which column of the result holds which
-// element.
+// of both products. Operands go from memory to the tensor cores as they lie there: the order of a head's elements
+// within an instruction is free as long as both operands agree, and so is the order of the result's columns.
 //
-// With kNew all keys and values but the row's own were there before this step: the first are read before the wait.
-// Those of the next split are on their way while a split is joined.
+// With kNew, earlier steps wrote all keys and values but the row's own, so those of the first split are read before the
+// wait. Those of the next split are read while a split is joined.
 template <int D, bool kNew>
 __global__ void __launch_bounds__(kAttentionThreads)
     TensorAttentionKernel(Queries<__nv_bfloat16> queries, LayerCache cache, const Place* places, HeadShape shape,
@@ -56,9 +55,10 @@ __global__ void __launch_bounds__(kAttentionThreads)
     const int line = (pages[position / kPageSize] * shape.kv_heads + kv_head) * kPageSize + position % kPageSize;
     return Load16(static_cast<const T*>(from) + static_cast<int64_t>(line) * D + element);
   };
-  // Of the sums of values an instruction takes 16 positions; a lane those of rows 2t, 2t + 1 and 8 further.
+  // Position of a value that a lane loads: an instruction takes 16 positions, and a lane 2t, 2t + 1, 2t + 8 and 2t + 9
+  // of them.
   const auto value_key = [&](int half, int i) { return half * 16 + 2 * t + i % 2 + i / 2 * 8; };
-  uint4 keys[4][kSteps], early[2][4];  // and the first 64 elements of the values
+  uint4 keys[4][kSteps], early[2][4];  // early: the first 64 elements of the values
   const auto load_early = [&](int split) {
     const int first = first_of(split);
 #pragma unroll
@@ -153,7 +153,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
             words[i][2] = loaded.z;
             words[i][3] = loaded.w;
           }
-          // Column g of instruction e is element 8 g + e: what a lane loaded of one position is its part of eight.
+          // Column g of instruction e is element 8 g + e: the 8 elements that a lane loaded of a position serve 8
+          // instructions.
 #pragma unroll
           for (int e = 0; e < 8; ++e) {
             const uint32_t choice = e % 2 == 0 ? 0x5410 : 0x7632;

@@ -1,12 +1,12 @@
-// Products of many rows, in bfloat16. The step's rows are the instruction's 16, the weight's rows its 8: a row's parts
-// are then arranged once for all of the weight's. Used by product.cu.
+// Products of many rows, in bfloat16. The step's rows are the instruction's 16, the weight's rows its 8: so a row's
+// parts are arranged once and serve all rows of the weight. Used by product.cu.
 #pragma once
 #include "policy_qwen/gpu_generation/overlap.cuh"
 #include "policy_qwen/gpu_generation/product.cuh"
 
 namespace kgrpo::policy {
 
-// Keeps a value in its register: the compiler would rather work it out again each time that it is used.
+// Keeps a value in its register: the compiler would otherwise compute it again at each use.
 template <typename V>
 __device__ inline void Keep(V& value) {
   if constexpr (sizeof(V) == 8) {
@@ -16,8 +16,8 @@ __device__ inline void Keep(V& value) {
   }
 }
 
-// Copies of steps from memory to a stage of shared memory, by `kThreads` threads, each the same part of the same lines
-// of every step. A line is a row of the weight or of x.
+// Copies steps from memory to stages of shared memory, with `kThreads` threads. Each thread copies the same part of the
+// same lines of every step. A line is a row of the weight or of x.
 template <int kLineCount, int kThreads>
 class LineCopies {
  public:
@@ -57,14 +57,14 @@ class LineCopies {
 
   const int first_, offset_;
   const __nv_bfloat16* from_[kCopies];
-  int steps_[kCopies];  // that have something to copy
+  int steps_[kCopies];  // number of steps that have data to copy
 };
 
 __device__ inline void CommitCopies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-// Until at most `kPending` groups of this thread are under way.
+// Waits until at most `kPending` groups of copies of this thread are in flight.
 template <int kPending>
 __device__ inline void AwaitCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
@@ -89,7 +89,8 @@ class StepRing {
         weights_(task.weight, task.inputs, thread, weight_row),
         rows_(task.x, task.inputs, thread, x_row) {}
 
-  // Begins with the first steps: weights, which no kernel writes, before the wait for the kernel ahead.
+  // Begins the copies of the first steps. Weights, which no kernel writes, come before the wait for the previous
+  // kernel.
   __device__ void Begin() const {
 #pragma unroll
     for (int i = 0; i < kStages - 1; ++i) FetchWeights(i);
@@ -101,8 +102,8 @@ class StepRing {
     }
   }
 
-  // The i-th step's lines, whole and for all threads, which `barrier` holds; a later step takes the place of the one
-  // before it.
+  // Returns the i-th step's lines, once `barrier` has made them complete for all threads. Begins the copy of a later
+  // step into the place of step i - 1.
   template <typename Barrier>
   __device__ const Line* Next(uint32_t i, Barrier barrier) const {
     AwaitCopies<kStages - 2>();

@@ -1,5 +1,5 @@
-// kernels.h and libtorch's products as operators on tensors of one GPU: what a layer is made of, each with its
-// derivative. The GPU's counterpart of model/ops.h. Used by gpu_transformer.cc and gpu_scorer.cc.
+// The operators of a transformer layer on tensors of one GPU, each with its derivative, by the kernels of kernels.h and
+// libtorch's products. The GPU's counterpart of model/ops.h. Used by gpu_transformer.cc and gpu_scorer.cc.
 //
 // Activations are in the model's dtype, gradients of parameters float32 and added to. One thread, inside an
 // InferenceMode with the device current.
@@ -26,7 +26,7 @@ class GpuOps {
     at::Tensor rows;   // as x
     at::Tensor scale;  // float32 [rows]
   };
-  // Of the last dimension of x, compact.
+  // RMSNorm over the last dimension of x. x is compact.
   Normed RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon) const;
   // Adds to weight_gradient; returns the derivative by x, added to `add` in place where that is defined.
   at::Tensor RmsNormBackward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,

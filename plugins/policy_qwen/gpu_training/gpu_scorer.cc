@@ -16,7 +16,7 @@ namespace {
 // Logits of a block of rows take at most this much. A block reads the head once, so it should hold many rows: 3,500 of
 // Qwen's vocabulary in bfloat16.
 constexpr int64_t kLogitsBytes = int64_t{1} << 30;
-// Of free memory: for the logits, at most; and for activations.
+// Shares of the free memory: the most that logits may take, and the room for activations.
 constexpr double kLogitsShare = 0.25, kActivationsShare = 0.5;
 
 template <typename Body>

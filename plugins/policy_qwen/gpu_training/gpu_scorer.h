@@ -29,7 +29,7 @@ struct GpuPass {
 // One thread, inside an InferenceMode with the device current. An allocation that fails throws c10::OutOfMemoryError.
 class GpuScorer {
  public:
-  // `config` and `kernels` (LoadGpuKernels) outlive the scorer. `free_bytes` says how much memory there is to take.
+  // `config` and `kernels` (LoadGpuKernels) outlive the scorer. `free_bytes` returns the free memory in bytes.
   GpuScorer(const ModelConfig& config, at::ScalarType dtype, at::Device device, const GpuKernels& kernels,
             std::function<int64_t()> free_bytes);
 
@@ -38,9 +38,9 @@ class GpuScorer {
     at::Tensor entropies;  // likewise, nats; undefined unless wanted
     GpuPass pass;          // only with `gradient`
   };
-  // Of each sequence's targets under softmax(logits / temperature). With `gradient` what Backward needs is kept: all
-  // activations where they take no more than `memory` bytes (where unset: half of what the device has free), else the
-  // layers' inputs, from which the backward computes each layer again.
+  // Scores each sequence's targets under softmax(logits / temperature). With `gradient`, keeps what Backward needs: all
+  // activations if they take at most `memory` bytes (unset: half of the device's free memory), else the layers' inputs,
+  // from which the backward pass computes each layer again.
   Result Forward(const Weights& weights, const std::vector<PackedSequence>& sequences,
                  const std::vector<int64_t>& targets, double temperature, bool want_entropies, bool gradient,
                  std::optional<int64_t> memory);
@@ -51,7 +51,7 @@ class GpuScorer {
                 const at::Tensor& d_logprobs, const LayerDone& done = {});
 
   int64_t BytesARow(Keep keep) const { return transformer_.BytesARow(keep, dtype_); }
-  // Of `free` bytes, those that activations may take where no option says.
+  // Bytes of `free` that activations may take if no option sets a limit.
   static int64_t RoomForActivations(int64_t free);
 
  private:
@@ -66,7 +66,7 @@ class GpuScorer {
   RotaryTable rotary_;
 };
 
-// Bytes that the GPU has free, with what libtorch holds of it without using it.
+// Free bytes of the GPU, including those that libtorch holds without using them.
 int64_t FreeBytesOf(at::Device device);
 int64_t TotalBytesOf(at::Device device);
 

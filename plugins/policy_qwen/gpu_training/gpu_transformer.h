@@ -1,7 +1,6 @@
-// The transformer on a GPU: from token ids to final hidden states, and back to gradients. What model/transformer.h
-// computes, by few kernels a layer: one product for q, k and v, flash attention over packed sequences, our kernels for
-// norms, rotary positions and SwiGLU. model/transformer.h is the reference that tests hold it to. Used by
-// gpu_scorer.cc.
+// The transformer on a GPU: from token ids to final hidden states, and back to gradients. Computes the same as
+// model/transformer.h with few kernels a layer: one product for q, k and v, flash attention over packed sequences, our
+// kernels for norms, rotary positions and SwiGLU. Tests compare it with model/transformer.h. Used by gpu_scorer.cc.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_TRAINING_GPU_TRANSFORMER_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_GPU_TRAINING_GPU_TRANSFORMER_H_
 
@@ -26,14 +25,14 @@ struct GpuBatch {
   GpuAngles angles, output_angles;
   at::Tensor row_ends, output_ends;  // int32 [sequences + 1], cumulative, from 0: flash attention's
   int64_t longest = 0, most_outputs = 0;
-  AttentionPlan plan, output_plan;  // float32, which flash attention does not take: model/attention.h's
+  AttentionPlan plan, output_plan;  // for float32, which flash attention does not take: see model/attention.h
 };
 
 GpuBatch PackOnGpu(const ModelConfig& config, const std::vector<PackedSequence>& sequences, RotaryTable& rotary,
                    at::ScalarType dtype, at::Device device);
 
-// Values of one layer's forward that its backward needs. With only `input` it computes the rest again. [queries]: all
-// rows, or the outputs in the last layer.
+// Values of one layer's forward that its backward needs. If only `input` is kept, the backward computes the rest again.
+// [queries]: all rows, or the outputs in the last layer.
 struct GpuLayerActivations {
   at::Tensor input;  // [rows, hidden]
   at::Tensor attention_scale, attention_input;
@@ -64,12 +63,12 @@ class GpuTransformer {
   // Final hidden states, normalised, of the outputs: [outputs, hidden].
   at::Tensor Forward(const Weights& weights, const GpuBatch& batch, Keep keep, GpuActivations* saved) const;
 
-  // Adds to `gradients` the derivatives by all parameters but the head's, given that by Forward's result. Consumes
-  // `saved`, layer by layer. `done` may be empty.
+  // Adds to `gradients` the derivatives by all parameters but the head's, given the derivative by Forward's result.
+  // Consumes `saved`, layer by layer. `done` may be empty.
   void Backward(const Weights& weights, const Weights& gradients, const GpuBatch& batch, GpuActivations& saved,
                 const at::Tensor& d_hidden, const LayerDone& done) const;
 
-  // About how many bytes of activations one row takes in all layers.
+  // Approximate bytes of activations that one row takes in all layers.
   int64_t BytesARow(Keep keep, at::ScalarType dtype) const;
 
  private:

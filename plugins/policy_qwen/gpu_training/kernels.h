@@ -1,5 +1,5 @@
 // The operators of training on a GPU that libtorch has no single kernel for, as plain functions over device pointers.
-// They lie in a shared library of their own, compiled by nvcc (kernels.cc lists the entry), which the policy loads when
+// They lie in a shared library of their own, compiled by nvcc (kernels.cu lists the entry), which the policy loads when
 // its device is a GPU: gpu_kernels.h. No header of CUDA or libtorch is needed to call them.
 //
 // Arrays are row-major and compact unless a stride is given, on the device that is current. Every function queues its
@@ -12,10 +12,10 @@
 
 namespace kgrpo::policy {
 
-// The dtype of activations and weights. What is said to be float32 is so for both.
+// The dtype of activations and weights. Arguments described as float32 are float32 for both.
 enum class Element : int32_t { kFloat32 = 0, kBfloat16 = 1 };
 
-// How many partial sums RmsNormWeightGradient takes: its `partial` is float32 [kNormSlices, columns].
+// Number of partial sums of rms_norm_weight_gradient: its `partial` is float32 [kNormSlices, columns].
 inline constexpr int64_t kNormSlices = 64;
 
 struct GpuKernels {
@@ -46,8 +46,8 @@ struct GpuKernels {
   void (*swiglu_backward)(Element type, const void* dy, const void* x, int64_t rows, int64_t columns, void* dx,
                           void* stream);
 
-  // Of each row of logits z / temperature: the log-probability of its target (logprobs), log(sum(exp)) (normalizers),
-  // and the entropy in nats (entropies, null where not wanted). All float32 [rows].
+  // Computes of each row of logits z / temperature: the log-probability of its target (logprobs), log(sum(exp))
+  // (normalizers), and the entropy in nats (entropies, null where not wanted). All float32 [rows].
   void (*token_logprobs)(Element type, const void* logits, const int64_t* targets, float temperature, int64_t rows,
                          int64_t vocabulary, float* logprobs, float* normalizers, float* entropies, void* stream);
 

@@ -67,7 +67,7 @@ __device__ inline float WarpSum(float value) {
   return value;
 }
 
-// How many elements of T are 16 bytes.
+// Number of elements of T in 16 bytes.
 template <typename T>
 inline constexpr int kWide = 16 / sizeof(T);
 

@@ -16,7 +16,7 @@ namespace kgrpo::policy {
 
 // PEFT's "all-linear": every linear layer but the head, in the order of a layer.
 const std::vector<std::string>& AllTargets();
-// Those of them that are given, each once.
+// Returns the given targets in that order, each once.
 std::vector<std::string> InTargetOrder(const std::vector<std::string>& given);
 
 struct AdapterConfig {
@@ -44,9 +44,10 @@ class AdapterSet {
   // True if every B is zero: then the adapted model is the base, bit for bit.
   bool IsOff() const;
 
-  // `base` with the adapter's factors beside its tensors, which are shared.
+  // Returns `base` with the adapter's factors added; its tensors are shared.
   Weights Attached(const Weights& base) const;
-  // Frozen weights: no tensor but the factors. What TransformerBackward takes as gradients.
+  // Returns weights with no tensor but the factors: the gradients that TransformerBackward takes when the base is
+  // frozen.
   Weights Alone() const;
 
  private:
@@ -63,18 +64,18 @@ void InitializeAdapter(uint64_t seed, AdapterSet& set);
 Weights CopyTargets(const ModelConfig& config, const AdapterConfig& adapter, const Weights& base);
 // Bytes of those copies.
 int64_t CopiedBytes(const AdapterConfig& adapter, const Weights& base);
-// The targets' weights of `merged` := those of `adapted` plus scale B A. `merged` may share `adapted`'s tensors.
+// Sets the targets' weights of `merged` to those of `adapted` plus scale B A. `merged` may share `adapted`'s tensors.
 void MergeAdapter(const ModelConfig& config, const Weights& adapted, const Weights& merged);
 
 // True if a folder holds an adapter, and no weights of its own.
 bool IsAdapterFolder(const std::string& folder);
-// Reads adapter_config.json. Throws kgrpo::Error naming file and key for what is no LoRA adapter of linear layers.
+// Reads adapter_config.json. Throws kgrpo::Error, naming file and key, if it is not a LoRA adapter of linear layers.
 AdapterConfig ReadAdapterConfig(const std::string& folder);
-// The model folder that an adapter was trained on. Throws KGRPO_ERROR_NOT_FOUND where it is not there.
+// The model folder that an adapter was trained on. Throws KGRPO_ERROR_NOT_FOUND if it does not exist.
 std::string BaseOfAdapter(const std::string& folder);
 
 // Fills `set` from adapter_model.safetensors, in any dtype. `base` names the model in messages. On failure `set` is
-// partly written. Throws kgrpo::Error in one sentence where the adapter belongs to another model.
+// partly written. Throws kgrpo::Error if the adapter belongs to another model.
 void ReadAdapter(const std::string& folder, const std::string& base, AdapterSet& set);
 // Writes both files to `folder`; `base` is the model's folder.
 void WriteAdapter(const std::string& folder, const std::string& base, const AdapterConfig& adapter,

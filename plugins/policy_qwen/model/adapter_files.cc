@@ -20,7 +20,7 @@ using nlohmann::json;
 constexpr const char* kConfigFile = "/adapter_config.json";
 constexpr const char* kTensorFile = "/adapter_model.safetensors";
 
-// Whether a key has no effect: absent, null, false, or an empty list or object.
+// True if a key has no effect: absent, null, false, or an empty list or object.
 bool IsIdle(const json& object, const char* key) {
   if (!object.contains(key)) return true;
   const json& value = object[key];
@@ -36,7 +36,8 @@ std::vector<std::string> ReadTargets(const std::string& path, const json& object
                 path + ": \"target_modules\" is " + value.dump() + ": expected a list of names, or \"all-linear\"");
   }
   for (const json& entry : value) {
-    // A name, or a path that ends in it: "model.layers.0.mlp.up_proj". ReadAdapter finds layers that are left out.
+    // A name, or a path that ends in it: "model.layers.0.mlp.up_proj". ReadAdapter reports layers that such paths leave
+    // out.
     const std::string text = entry.is_string() ? entry.get<std::string>() : "";
     const std::string name = text.substr(text.find_last_of('.') + 1);
     if (std::ranges::find(AllTargets(), name) == AllTargets().end()) {

@@ -17,11 +17,11 @@
 namespace kgrpo::policy {
 namespace {
 
-// Scores that exist at a time: sequences are grouped, and query rows blocked, to stay below.
+// Limit of scores in memory at a time: sequences are grouped, and query rows are cut into blocks, to stay below it.
 constexpr int64_t kScoresAtATime = int64_t{1} << 22;
 // Probabilities of sequences up to this long are kept for the backward; longer ones are computed again.
 constexpr int64_t kKeptKeys = 256;
-// A sequence joins a group if it is at least this part of the longest: what padding may cost.
+// A sequence joins a group if its length is at least this part of the longest, which bounds the cost of padding.
 constexpr double kLeastFill = 0.75;
 
 struct Range {
@@ -76,7 +76,7 @@ at::Tensor MakeMask(const std::vector<int64_t>& lengths, const std::vector<int64
   return mask.to(device);
 }
 
-// A group's part of what is gathered, as batches of matrices.
+// Views of a group's gathered heads as batches of matrices.
 struct GroupView {
   GroupView(const ModelConfig& config, const AttentionPlan::Group& g) : config(config), group(g) {}
 
@@ -121,7 +121,7 @@ int64_t BlockSize(const GroupView& view) {
   return std::clamp<int64_t>(kScoresAtATime / scores_a_row, 1, view.group.queries);
 }
 
-// How many keys the query rows begin .. begin + count see, at most.
+// Greatest number of keys that one of the query rows begin .. begin + count sees.
 int64_t VisibleKeys(const AttentionPlan::Group& group, int64_t begin, int64_t count) {
   return std::min(group.first_position + begin + count, group.keys);
 }

@@ -16,7 +16,7 @@
 
 namespace kgrpo::policy {
 
-// Which query rows see which keys, and where everything lies: built once a batch, used by all layers.
+// Says which query rows see which keys, and where the gathered heads lie. Built once a batch, used by all layers.
 struct AttentionPlan {
   struct Group {
     int64_t sequences = 0;

@@ -257,7 +257,7 @@ ModelConfig ReadModelConfig(const std::string& folder) {
 
 void RequireRoom(const ModelConfig& config, const std::string& folder, double bytes, double available,
                  const std::string& memory) {
-  // In doubles: products of sizes that nobody means overflow 64 bits.
+  // In doubles: products of absurd sizes, which a wrong config.json may hold, overflow 64 bits.
   const auto hidden = static_cast<double>(config.hidden_size), head = static_cast<double>(config.head_size),
              inner = static_cast<double>(config.intermediate_size), layers = static_cast<double>(config.layer_count),
              vocabulary = static_cast<double>(config.vocabulary_size), heads = static_cast<double>(config.head_count),
@@ -265,7 +265,7 @@ void RequireRoom(const ModelConfig& config, const std::string& folder, double by
   const double layer = 2 * hidden * head * (heads + key_value_heads) + 3 * hidden * inner;
   const double needed = bytes * (layers * layer + (config.tied_head ? 1 : 2) * vocabulary * hidden);
   if (needed <= available) return;
-  // To blame is what is furthest above the largest models that there are.
+  // Blames the size that exceeds that of the largest existing models by the greatest factor.
   struct Size {
     const char* key;
     double value, largest;

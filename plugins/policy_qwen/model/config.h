@@ -57,9 +57,9 @@ struct ModelConfig {
 // file and the key.
 ModelConfig ReadModelConfig(const std::string& folder);
 
-// Throws KGRPO_ERROR_INVALID where the parameters alone, of `bytes` each, take more than `available`: naming
-// `folder`/config.json, the key that is to blame, and what it would take. `memory` says whose memory it is: "this
-// machine". Asked before anything of the model's sizes is allocated.
+// Throws KGRPO_ERROR_INVALID if the parameters alone, of `bytes` bytes each, take more than `available` bytes. The
+// message names `folder`/config.json, the key that is most likely wrong, and the memory needed. `memory` names the
+// owner of the memory in the message: "this machine". Call before anything of the model's sizes is allocated.
 void RequireRoom(const ModelConfig& config, const std::string& folder, double bytes, double available,
                  const std::string& memory);
 

@@ -35,7 +35,7 @@ class Decoder {
 // The decoder for the device that the weights are on. All arguments outlive it.
 std::unique_ptr<Decoder> MakeDecoder(const ModelConfig& config, const Weights& weights, RotaryTable& rotary);
 
-// The one for CPUs.
+// The decoder for CPUs.
 std::unique_ptr<Decoder> MakeRowDecoder(const ModelConfig& config, const Weights& weights, RotaryTable& rotary);
 
 }  // namespace kgrpo::policy

@@ -61,7 +61,7 @@ int64_t SizeOfRegularFile(int fd, const std::string& path) {
 }  // namespace
 
 bool FileExists(const std::string& path) {
-  std::error_code ignored;  // a path that cannot be looked at fails with its reason when it is read
+  std::error_code ignored;  // a path that cannot be examined fails with its reason when it is read
   return std::filesystem::exists(path, ignored);
 }
 
@@ -93,7 +93,7 @@ void WriteFileAtomically(const std::string& path, const std::vector<std::string_
     ::unlink(temporary.c_str());
     throw;
   }
-  // The rename itself reaches the disk with the folder.
+  // The rename reaches the disk only when the folder is flushed, too.
   const std::string folder = std::filesystem::path(path).parent_path().string();
   const FileDescriptor directory(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
   if (::fsync(directory.get()) != 0) FailWithErrno(folder, "cannot flush to the disk");

@@ -17,7 +17,7 @@ bool FileExists(const std::string& path);
 // The whole content of a file.
 std::string ReadFile(const std::string& path);
 
-// The JSON object that a file is. Throws KGRPO_ERROR_INVALID, naming the file, where it is anything else.
+// Reads a file that holds a JSON object. Throws KGRPO_ERROR_INVALID, naming the file, if it holds anything else.
 nlohmann::json ReadJsonObject(const std::string& path);
 
 // Writes pieces one after the other to a temporary file beside `path`, flushes it to the disk, and renames it to

@@ -80,7 +80,8 @@ class Batch {
 
   // Fills the cache from the prompts and returns the logits after each row's. Rows of the same prompt are neighbours.
   at::Tensor ReadPrompts(int64_t max_tokens_per_chunk, const std::function<void()>& stop_if_cancelled) {
-    // libtorch's products of a prompt may differ in the last bit with what else is in them.
+    // On a CPU prompts are read one by one: the last bit of libtorch's products may depend on what else is in the
+    // batch.
     const int64_t limit = device_.is_cpu() ? 1 : max_tokens_per_chunk;
     std::vector<at::Tensor> hidden;
     std::vector<int64_t> hidden_of_row;
@@ -160,7 +161,7 @@ class Batch {
     }
   }
 
-  // False once all rows are finished.
+  // Drops finished rows once that pays. Returns false once all rows are finished.
   bool DropFinished() {
     std::vector<int64_t> live;
     for (size_t i = 0; i < rows_.size(); ++i) {

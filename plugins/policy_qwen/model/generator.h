@@ -31,7 +31,7 @@ struct GenerationLimits {
 };
 
 // Writes a completion of every request and hands it to `sink` as soon as it is finished, in any order. Identical
-// prompts are read once. `cancelled` is asked before every step; when it says so, throws KGRPO_ERROR_CANCELLED.
+// prompts are read once. Calls `cancelled` before every step, and throws KGRPO_ERROR_CANCELLED if it returns true.
 void Generate(const ModelConfig& config, const Weights& weights, RotaryTable& rotary, const GenerationLimits& limits,
               const std::vector<GenerationRequest>& requests, const SamplingOptions& options,
               const std::function<void(const Completion&)>& sink, const std::function<bool()>& cancelled);

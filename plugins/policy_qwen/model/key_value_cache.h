@@ -38,7 +38,8 @@ class KeyValueCache {
   // The first of a row's own columns; those before are padding.
   int64_t first_column(int64_t row) const { return first_columns_[static_cast<size_t>(row)]; }
 
-  // float32 [rows, 1, 1, columns] to add to scores: -inf where a row has no token. Undefined if all rows have all.
+  // float32 [rows, 1, 1, columns] to add to scores: -inf where a row has no token. Undefined if every row has a token
+  // in every column.
   at::Tensor Mask() const;
 
   // Keeps only the given rows, in that order.

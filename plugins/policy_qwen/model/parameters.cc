@@ -21,7 +21,7 @@ constexpr int64_t kAlignment = 64;
 // Matrices lie first in the buffer, norms and biases behind them, each kind in the order of the list.
 class SpecList {
  public:
-  // `joined`: lies directly behind the one of its kind before it, with which it forms one matrix (one vector).
+  // `joined`: the tensor follows the previous one of its kind without a gap, and the two form one matrix (or vector).
   void Add(std::string name, std::vector<int64_t> shape, bool joined = false) {
     ParameterSpec spec;
     spec.layer = layer_;
@@ -256,7 +256,7 @@ int64_t ParameterSet::parameter_count() const {
 }
 
 at::Tensor ToTensor(const StoredTensor& stored, const std::string& name) {
-  // The data may begin at any byte, which from_blob's users do not expect: copied to aligned memory first.
+  // The data may begin at any byte, but users of from_blob expect aligned memory, so it is copied first.
   at::Tensor aligned = at::empty(stored.shape, at::TensorOptions().dtype(TorchType(stored, name)));
   std::memcpy(aligned.mutable_data_ptr(), stored.data.data(), stored.data.size());
   const auto [least, greatest] = at::aminmax(aligned.view({-1}).to(at::kFloat));

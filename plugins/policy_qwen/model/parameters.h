@@ -31,7 +31,8 @@ struct ParameterSpec {
   int64_t size() const;
 };
 
-// A part of a buffer of parameters with all that belongs to a layer, and the gaps behind it. Both ends in elements.
+// A piece of a parameter buffer: one layer's matrices, or its norms and biases, and the gaps behind them. Begin and end
+// are in elements.
 struct LayerPiece {
   int64_t layer = 0;  // ParameterSpec's
   int64_t begin = 0, end = 0;
@@ -56,7 +57,7 @@ struct LayerWeights {
   at::Tensor mlp_norm;                               // [hidden]
   at::Tensor gate_up, gate_up_bias;                  // gate above up: [2 intermediate, hidden], [2 intermediate]
   at::Tensor down, down_bias;                        // [hidden, intermediate], [hidden]
-  LayerAdapter adapter;                              // undefined factors where the model is trained or run as it is
+  LayerAdapter adapter;                              // undefined factors without an adapter
 };
 
 struct Weights {

@@ -36,7 +36,7 @@ inline double RandomNormal(uint64_t seed, uint64_t index) {
   return radius * std::cos(2.0 * std::numbers::pi * RandomUniform(seed, 2 * index + 1));
 }
 
-// A seed for what `name` names: FNV-1a of the name, mixed with the seed.
+// Derives a seed for `name`, such as a tensor: FNV-1a of the name, mixed with the seed.
 constexpr uint64_t SeedFor(uint64_t seed, std::string_view name) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;

@@ -16,7 +16,7 @@
 namespace kgrpo::policy {
 namespace {
 
-// Multiplications that are worth a thread of their own.
+// Number of multiplications that is worth a thread of its own.
 constexpr int64_t kWorkATask = int64_t{1} << 18;
 
 // T: the type of weights and cache.

@@ -26,7 +26,7 @@ struct RowKernels {
   void (*weighted_sums)(const float* weights, int64_t rows, int64_t count, const void* values, Format format,
                         int64_t size, float* out);
 
-  // out[i] = exp(x[i] - shift), 0 below exp(-87); returns their sum. out may be x.
+  // out[i] = exp(x[i] - shift), 0 where x[i] - shift is below -87.33; returns their sum. out may be x.
   float (*exponentials)(const float* x, int64_t count, float shift, float* out);
 
   // x[i] = x[i] / (1 + exp(-x[i])).
@@ -36,7 +36,7 @@ struct RowKernels {
   float (*sum_of_squares)(const float* x, int64_t count);
 };
 
-// Those for the widest instruction set that this processor has.
+// Kernels for the widest instruction set that this processor has.
 const RowKernels& BestRowKernels();
 
 extern const RowKernels kGenericRowKernels;

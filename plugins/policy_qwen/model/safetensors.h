@@ -30,7 +30,7 @@ class TensorFiles {
  public:
   // Opens and checks all headers. Throws kgrpo::Error naming file, tensor, what was expected and what was found.
   explicit TensorFiles(const std::string& folder);
-  // Those of a single file.
+  // The tensors of a single file.
   static TensorFiles OfFile(const std::string& path);
 
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }

@@ -68,8 +68,8 @@ bool HasFilter(const SamplingOptions& options) {
   return options.top_k > 0 || options.top_p < 1.0 || options.min_p > 0.0;
 }
 
-// exp(logit - greatest) of a row, with the sums of its blocks: so that finding the drawn token adds up blocks, and then
-// the tokens of one.
+// exp(logit - greatest) of a row, with the sum of each block. To find the drawn token, Invert adds up blocks first,
+// then the tokens of one block.
 class RowWeights {
  public:
   RowWeights(const RowKernels& kernels, const float* logits, int64_t size, float* weights)
@@ -89,7 +89,7 @@ class RowWeights {
     double sum = 0;
     size_t block = 0;
     while (block + 1 < sums_.size() && !(sum + sums_[block] > threshold)) sum += sums_[block++];
-    while (block > 0 && !(sums_[block] > 0)) sum -= sums_[--block];  // rounding went past the last that has any
+    while (block > 0 && !(sums_[block] > 0)) sum -= sums_[--block];  // rounding went past the last block with weight
     const int64_t begin = static_cast<int64_t>(block) * kBlock, end = std::min(begin + kBlock, size_);
     int64_t last = begin;
     for (int64_t i = begin; i < end; ++i) {
@@ -115,7 +115,7 @@ class RowWeights {
   double total_ = 0;
 };
 
-// Each row by itself, in an order of its own: see row_kernels.h.
+// Samples each row by itself, in a fixed order: see row_kernels.h.
 SampledTokens SampleRows(const at::Tensor& logits, const SamplingOptions& options,
                          const std::vector<double>& uniforms) {
   const int64_t rows = logits.size(0), size = logits.size(1);

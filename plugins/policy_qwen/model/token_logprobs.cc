@@ -24,8 +24,8 @@ void ForBlocks(int64_t rows, int64_t vocabulary, Body&& body) {
   for (int64_t begin = 0; begin < rows; begin += block) body(begin, std::min(block, rows - begin));
 }
 
-// d_rows = d_logits head. Some libraries add float32's products one after another, and a vocabulary of such sums loses
-// three digits (on AMD's processors MKL does): there in pieces, each of which is rounded as a sum of its own.
+// d_rows = d_logits head. Some libraries (MKL on AMD's processors) add float32 products one after another, which loses
+// three digits over a vocabulary. So float32 on a CPU is added in pieces, each of which is rounded as a sum of its own.
 void IntoHidden(const at::Tensor& d_logits, const at::Tensor& head, at::Tensor d_rows) {
   constexpr int64_t kPiece = 4096;
   const int64_t vocabulary = head.size(0);

@@ -11,7 +11,7 @@ namespace kgrpo::policy {
 // logits / temperature of final hidden states, float32 [rows, vocabulary].
 at::Tensor Logits(const at::Tensor& hidden, const at::Tensor& head, double temperature);
 
-// Of each row's target under softmax(logits / temperature) over the full vocabulary.
+// Results for each row's target under softmax(logits / temperature) over the full vocabulary.
 struct TokenLogprobs {
   at::Tensor logprobs;   // float32 [rows]
   at::Tensor entropies;  // float32 [rows], nats; undefined unless wanted

@@ -49,8 +49,8 @@ QueryKeyValue Project(const ModelConfig& config, const LayerWeights& w, const Pa
 }
 
 struct ProjectionGradients {
-  at::Tensor query_rows;  // by Project's query_rows
-  at::Tensor rows;        // by its rows
+  at::Tensor query_rows;  // derivative by Project's query_rows
+  at::Tensor rows;        // derivative by its rows
 };
 
 ProjectionGradients ProjectBackward(const ModelConfig& config, const LayerWeights& w, const LayerWeights& gradients,
@@ -81,8 +81,8 @@ ProjectionGradients ProjectBackward(const ModelConfig& config, const LayerWeight
 RotaryTable::RotaryTable(const ModelConfig& config, at::ScalarType dtype, at::Device device)
     : frequencies_(RopeFrequencies(config)), dtype_(dtype), device_(device) {}
 
-// One position after the other by the same functions: libtorch's vectorised ones may round an entry differently when
-// the table has another size.
+// Computes the entries one by one with the C library's functions: libtorch's vectorised ones may round an entry
+// differently in a table of another size.
 void RotaryTable::Grow(int64_t positions) {
   const int64_t half = static_cast<int64_t>(frequencies_.size());
   const auto options = at::TensorOptions().dtype(at::kFloat);

@@ -26,7 +26,7 @@ class RotaryTable {
  public:
   RotaryTable(const ModelConfig& config, at::ScalarType dtype, at::Device device);
 
-  // Of the given positions (int64 [rows], on the device), the greatest of which is below `limit`.
+  // Angles of `positions` (int64 [rows], on the device), all of which are below `limit`.
   RotaryAngles At(const at::Tensor& positions, int64_t limit);
 
  private:
@@ -89,13 +89,14 @@ using KeyValueSink = std::function<void(int64_t layer, const at::Tensor& keys, c
 at::Tensor TransformerForward(const ModelConfig& config, const Weights& weights, const PackedBatch& batch,
                               Activations* saved, const KeyValueSink& sink);
 
-// Told of each ParameterSpec::layer once a backward pass has added all that it adds to its gradients (on a GPU: once
-// that is queued): from the number of layers, for which the head's gradient is there already, down to kEmbedding.
+// Called with each ParameterSpec::layer once a backward pass adds nothing more to that layer's gradients (on a GPU:
+// once the last addition is queued). Layers come in descending order, from the number of layers to kEmbedding; the
+// head's gradient must be complete before the pass.
 using LayerDone = std::function<void(int64_t layer)>;
 
-// Adds to `gradients` the derivatives by all parameters but the head's, given that by TransformerForward's result.
-// Those of frozen parameters are undefined there, and not computed. `done` may be empty.
-// Consumes `saved`, layer by layer.
+// Adds to `gradients` the derivatives by all parameters but the head's, given the derivative by TransformerForward's
+// result. Gradients of frozen parameters are undefined tensors, and are not computed. `done` may be empty. Consumes
+// `saved`, layer by layer.
 void TransformerBackward(const ModelConfig& config, const Weights& weights, const Weights& gradients,
                          const PackedBatch& batch, Activations& saved, const at::Tensor& d_hidden,
                          const LayerDone& done = {});

@@ -7,7 +7,7 @@
 namespace kgrpo::tokenizer {
 namespace {
 
-// Up to here, looking at every pair for every merge is faster than keeping a queue.
+// Up to this many symbols, scanning all pairs for every merge is faster than a queue.
 constexpr size_t kShortWord = 48;
 
 // The neighbour of the first or last place of a word.

@@ -24,7 +24,8 @@ std::string_view StripRight(std::string_view text) {
   return last == std::string_view::npos ? std::string_view() : text.substr(0, last + 1);
 }
 
-// An assistant's message as Qwen3 takes it apart: thoughts given apart count as they are; else those in the content do.
+// An assistant's message as Qwen3 splits it: the thoughts are reasoning_content if that is given, else those in the
+// content.
 struct Thoughts {
   std::string_view reasoning;
   std::string_view answer;
@@ -41,8 +42,8 @@ Thoughts TakeApart(const Message& message) {
   return {StripLeft(reasoning), StripLeft(content.substr(content.rfind(kThinkEnd) + kThinkEnd.size()))};
 }
 
-// The place of the last message in which a user asks something: what follows is the answer being worked on, and keeps
-// its thoughts. A user's turn that carries a tool's response asks nothing.
+// Index of the last message in which a user asks something, or of the last message if there is none. The messages after
+// it are an answer in progress, and keep their thoughts. A user's turn that carries a tool's response asks nothing.
 size_t LastQuery(std::span<const Message> messages) {
   for (size_t i = messages.size(); i-- > 0;) {
     const std::string_view content = messages[i].content;

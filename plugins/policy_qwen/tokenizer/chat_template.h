@@ -1,8 +1,8 @@
 // A conversation as the text that a chat model was trained on. The policy renders its prompts with it; Tokenizer
 // (tokenizer.h) turns the text into tokens.
 //
-// Models bring their format as a Jinja program. It is not run: it is recognised as one of the formats below, by what it
-// says (chat_template_recognition.cc), and a program that says anything else is refused.
+// Models bring their format as a Jinja program. The program is not run: its statements are recognised as one of the
+// formats below (chat_template_recognition.cc), and any other program is refused.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_CHAT_TEMPLATE_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_CHAT_TEMPLATE_H_
 #include <filesystem>
@@ -29,7 +29,7 @@ class ChatTemplate {
     // Goes in front where the conversation doesn't begin with a system message.
     std::optional<std::string> default_system;
     bool thinking = false;
-    // How a message of role tool looks: like the others, or as Qwen writes it since 2.5, within a user's turn.
+    // Form of a message of role tool: like the others, or within a user's turn, as Qwen writes it since 2.5.
     enum class Tool { kLikeOthers, kInUserTurn, kRefused } tool = Tool::kLikeOthers;
   };
 

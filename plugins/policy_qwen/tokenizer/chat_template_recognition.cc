@@ -11,10 +11,10 @@
 
 #include "policy_qwen/tokenizer/jinja_program.h"
 
-// A program is recognised statement by statement. First all of it that concerns function calling is taken out, because
-// no conversation of ours offers functions. Then each statement, with the conditions it stands under, must be one that
-// is listed below; the lists are of formats whose rendering is known. So a fine-tune's template in another spelling,
-// order of cases or default system prompt is taken, and one that says something else is not.
+// A program is recognised statement by statement. First the parts for function calling are removed, because our
+// conversations offer no functions. Then each statement, with the conditions it stands under, must be one of those
+// listed below, whose rendering is known. So a fine-tune's template may differ in spelling, order of cases and default
+// system prompt; a template that differs in anything else is refused.
 namespace kgrpo::tokenizer {
 namespace {
 
@@ -38,7 +38,7 @@ struct KnownStatement {
   Part part;
 };
 
-// The default system prompt, in a path: any text.
+// Begin and end of a statement that writes the default system prompt, which may be any text.
 constexpr std::string_view kSystemStart = "out '<|im_start|>system\\n";
 constexpr std::string_view kSystemEnd = "<|im_end|>\\n'";
 
@@ -68,9 +68,8 @@ constexpr std::array kKnown = {
                    Part::kOtherTurns},
     KnownStatement{KGRPO_ASSISTANT KGRPO_TURN, Part::kAssistantTurns},
     KnownStatement{KGRPO_ASSISTANT "out '<|im_start|>assistant\\n'+content+'<|im_end|>\\n'", Part::kAssistantTurns},
-    // An assistant's turn in parts. The middle one would stay out for an empty content, but with functions only:
-    // without
-    // them the turn was taken by the case above.
+    // An assistant's turn in parts. The middle part is skipped for an empty content, but only with functions: without
+    // them, the case above takes the turn.
     KnownStatement{KGRPO_ASSISTANT "out '<|im_start|>'+message.role", Part::kAssistantTurns},
     KnownStatement{KGRPO_ASSISTANT "if content / out '\\n'+content", Part::kNothing},
     KnownStatement{KGRPO_ASSISTANT "out '<|im_end|>\\n'", Part::kNothing},
@@ -107,14 +106,14 @@ constexpr std::array kKnown = {
                    Part::kThinkingSwitch},
 };
 
-// A message of role tool, within a user's turn: the outputs under its case.
+// Outputs of a message of role tool within a user's turn.
 constexpr std::array<std::string_view, 5> kToolTurn = {
     "out '<|im_start|>user'", "out '\\n<tool_response>\\n'+content+'\\n</tool_response>'", "out '<|im_end|>\\n'",
     "out '<|im_start|>user\\n<tool_response>\\n'+content+'\\n</tool_response>'",
     "out '\\n</tool_response><|im_end|>\\n'"};
 
-// message.content, and the variable that some templates copy it to, are one thing here; so are tests that it is a
-// string.
+// Spells message.content like the variable that some templates copy it to. Drops tests that it is a string and that
+// there are no tool calls.
 std::string SpellPlain(const JinjaExpression& expression) {
   std::string text = Spell(expression);
   const auto replace_all = [&](std::string_view what, std::string_view by) {
@@ -145,7 +144,7 @@ class Recogniser {
   }
 
  private:
-  // Takes out what never happens, and puts what always happens into the enclosing block.
+  // Removes the branches that never run, and moves those that always run into the enclosing block.
   std::vector<JinjaNode> Reduce(std::vector<JinjaNode> nodes) {
     std::vector<JinjaNode> out;
     const auto append = [&](JinjaNode node) {

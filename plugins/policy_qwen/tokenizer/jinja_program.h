@@ -1,6 +1,6 @@
-// Takes a Jinja program apart into its statements, so that chat_template_recognition.cc can compare what it says and
-// not how it is spelled: white space, quotes, ['key'] against .key, needless parentheses and literals in several parts
-// are gone. Nothing is evaluated.
+// Parses a Jinja program into statements of one spelling, so that chat_template_recognition.cc can compare their
+// meaning. Differences in white space, quotes, ['key'] against .key, needless parentheses and split literals are
+// removed. Nothing is evaluated.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_JINJA_PROGRAM_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_JINJA_PROGRAM_H_
 #include <string>

@@ -17,9 +17,8 @@ std::string ReadTextFile(const std::filesystem::path& file);
 // stopped.
 nlohmann::json ReadJsonFile(const std::filesystem::path& file);
 
-// One object of a JSON file. It remembers which keys were asked for, so that RefuseOthers can name those nobody
-// understood. Holds references: the file name and the JSON must outlive it. Every failure throws Error: "FILE:
-// KEY.PATH: what".
+// One object of a JSON file. It remembers which keys were asked for, so that RefuseOthers can name the others. Holds
+// references: the file name and the JSON must outlive it. Every failure throws Error: "FILE: KEY.PATH: what".
 class ObjectReader {
  public:
   ObjectReader(const std::string& file, std::string path, const nlohmann::json& value);
@@ -39,7 +38,7 @@ class ObjectReader {
   // "path.key", or the key alone at the top level.
   std::string PathOf(std::string_view key) const;
   const std::string& file() const { return file_; }
-  // The value of `key` is wrong; or, for Refuse, well formed and nothing that is implemented here.
+  // Throws because the value of `key` is wrong or, for Refuse, well formed but not implemented here.
   [[noreturn]] void Fail(std::string_view key, const std::string& what) const;
   [[noreturn]] void Refuse(std::string_view key, const std::string& what) const;
 

@@ -13,7 +13,7 @@
 namespace kgrpo::tokenizer {
 namespace {
 
-// Whether the value (null, NFC, or a Sequence) contains NFC.
+// True if the value (null, NFC, or a Sequence) contains NFC.
 bool ReadNfc(const std::string& file, const std::string& path, const nlohmann::json& value) {
   if (value.is_null()) return false;
   ObjectReader reader(file, path, value);

@@ -1,5 +1,5 @@
 // Regular expressions with the meaning they have in a tokenizer.json, that is, Oniguruma's, run by PCRE2 with its
-// just-in- time compiler. Used by the pre-tokenizers. The look-ahead in every such pattern is why linear-time engines
+// just-in-time compiler. Used by the pre-tokenizers. The look-ahead in every such pattern is why linear-time engines
 // won't do.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_REGEX_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_REGEX_H_

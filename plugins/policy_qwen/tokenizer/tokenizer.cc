@@ -20,8 +20,8 @@ namespace {
 
 using nlohmann::json;
 
-// Words seen before, with their tokens. Natural text repeats its words, so this saves most of the merging. It only
-// saves time: a thread that finds it in use goes without.
+// Words seen before, with their tokens. Natural text repeats its words, so this saves most of the merging. The cache
+// never changes a result: a thread that finds it in use works without it.
 class WordCache {
  public:
   static constexpr size_t kMostWords = 1 << 16;
@@ -70,8 +70,8 @@ void CheckDecoder(ObjectReader& root) {
   decoder.RefuseOthers();
 }
 
-// Whether a TemplateProcessing leaves a single text as it is; its template for pairs is never used here.
-// `added` receives the tokens that it puts around the text instead.
+// True if a TemplateProcessing leaves a single text as it is; its template for pairs is never used here. `added`
+// receives the tokens that it puts around the text instead.
 bool KeepsText(ObjectReader& processor, std::string* added) {
   const json* single = processor.Find("single");
   if (single == nullptr || !single->is_array()) return false;

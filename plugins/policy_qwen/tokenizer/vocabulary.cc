@@ -79,7 +79,7 @@ bool IsEmptyString(const json& value) {
   return value.is_string() && value.get_ref<const std::string&>().empty();
 }
 
-// Refuses what would change tokens and is none of this family's.
+// Refuses settings that change tokens and do not belong to this family of tokenizers.
 void RefuseOtherKindsOfBpe(ObjectReader& model) {
   if (const json* type = model.Find("type"); type != nullptr && *type != "BPE") {
     model.Refuse("type",
