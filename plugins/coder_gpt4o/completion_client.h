@@ -124,7 +124,7 @@ struct Completion : Answer {
   uint32_t lost_silent = 0;  // of the lost attempts, those without any text
   std::string last_loss;     // why the latest lost attempt gave no answer, for messages
   int http_status = 0;       // of the last attempt; 0: no HTTP answer
-  std::string failure;       // why there is no answer, as one word for metrics; see client/failure.h
+  std::string failure;       // why there is no answer, as one word; see client/failure.h
   std::string message;       // why there is no answer, for messages; never holds a secret
 };
 

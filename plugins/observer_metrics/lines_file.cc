@@ -15,17 +15,23 @@ namespace fs = std::filesystem;
 // Returns the size in bytes of the lines up to and including `last_step`.
 uintmax_t SizeThrough(const fs::path& path, uint64_t last_step) {
   std::ifstream file(path, std::ios::binary);
+  const auto require_readable = [&] {
+    if (!file.is_open() || file.bad()) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot read " + path.string());
+  };
+  require_readable();
   uintmax_t size = 0;
   size_t number = 1;
   for (std::string line; std::getline(file, line) && !file.eof(); ++number) {  // eof: the line is incomplete
     const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object() || !json.contains("step") || !json["step"].is_number_unsigned()) {
-      throw Error(KGRPO_ERROR_INVALID, path.string() + ":" + std::to_string(number) +
-                                           ": is no line of a step, so the file cannot be continued: move it away");
+      throw Error(KGRPO_ERROR_INVALID,
+                  path.string() + ":" + std::to_string(number) +
+                      ": has no whole number \"step\", so the run cannot append to this file: move it away");
     }
     if (json["step"].get<uint64_t>() > last_step) break;
     size += line.size() + 1;
   }
+  require_readable();
   return size;
 }
 

@@ -60,7 +60,7 @@ std::string MemoryText(const MemoryNeeds& needs) {
 std::string MemoryWarning(const MemoryNeeds& needs) {
   if (needs.total == 0 || needs.further() + needs.reference() <= needs.free) return "";
   const bool without = needs.further() > needs.free;
-  return "training will not fit" + std::string(without ? "" : " where the trainer wants a reference") +
+  return "training will not fit" + std::string(without ? "" : " if the trainer uses a reference policy") +
          ": beside the weights " + Mib(needs.further() + (without ? 0 : needs.reference())) + " are needed and " +
          Mib(needs.free) + " are free; " + Remedy(needs);
 }

@@ -46,8 +46,9 @@ std::string WithDtype(const std::string& config, const char* dtype) {
 std::string ModelFolder(const PolicyOptions& options) {
   if (!IsAdapterFolder(options.model)) return options.model;
   if (options.adapter) {
-    throw Error(KGRPO_ERROR_INVALID, "model: " + options.model + " holds an adapter; to train it on, set model to " +
-                                         "its base, " + BaseOfAdapter(options.model) + ", and adapter.start to it");
+    throw Error(KGRPO_ERROR_INVALID, "model: " + options.model +
+                                         " holds an adapter; to continue its training, set model to " + "its base, " +
+                                         BaseOfAdapter(options.model) + ", and adapter.start to it");
   }
   return BaseOfAdapter(options.model);
 }

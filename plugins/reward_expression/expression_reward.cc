@@ -99,7 +99,7 @@ double MetricOf(const char* name) {
     }
   }
   throw Error(KGRPO_ERROR_INVALID, std::string("reward_expression: metric(\"") + name +
-                                       "\"): the evaluator measured no such thing of this kernel");
+                                       "\"): the evaluator did not report this metric for this kernel");
 }
 
 double Clamp(double value, double low, double high) {

@@ -37,7 +37,7 @@ void CheckSample(const GrpoOptions& options, const kgrpo_sample& sample, size_t 
   for (size_t t = 0; t < sample.completion_size; ++t) {
     if (!std::isfinite(sample.logprobs[t]) || sample.logprobs[t] > kLargestLogprob) {
       Refuse(index, "the behaviour log-probability of token " + std::to_string(t) + " of its completion is " +
-                        std::to_string(sample.logprobs[t]) + ", which no log-probability is");
+                        std::to_string(sample.logprobs[t]) + "; a log-probability is finite and at most 0");
     }
   }
 }

@@ -61,7 +61,8 @@ NcclGroup::NcclGroup(const Options& options, c10d::Store& store, int device)
     store.set(key, std::vector<uint8_t>(std::begin(id.bytes), std::end(id.bytes)));
   } else {
     const std::vector<uint8_t> given = store.get(key);  // waits for it
-    if (given.size() != sizeof(id.bytes)) throw Error(KGRPO_ERROR_UNAVAILABLE, "rank 0 has another NCCL");
+    if (given.size() != sizeof(id.bytes))
+      throw Error(KGRPO_ERROR_UNAVAILABLE, "rank 0 has another version of NCCL: all ranks need the same");
     std::memcpy(id.bytes, given.data(), given.size());
   }
   CheckNccl("ncclCommInitRank",
@@ -179,7 +180,7 @@ int NcclGroup::EachSlice(const kgrpo_tensor& values, size_t begin, size_t end,
 
 void NcclGroup::RequireOwnDevice(const kgrpo_tensor& values) const {
   if (values.device.id != device_)
-    throw Error(KGRPO_ERROR_INVALID, "a rank's tensors are on one GPU, and these are on two");
+    throw Error(KGRPO_ERROR_INVALID, "this tensor is on another GPU than the rank's earlier ones: a rank uses one GPU");
 }
 
 void NcclGroup::Run(const char* what, const kgrpo_tensor& values, const std::function<int()>& start) {

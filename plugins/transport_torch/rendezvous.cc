@@ -134,7 +134,7 @@ std::string OwnAddress(const Options& options) {
       return text;
     }
   }
-  throw Error(KGRPO_ERROR_UNAVAILABLE, "this machine has no way to " + options.address);
+  throw Error(KGRPO_ERROR_UNAVAILABLE, "this machine has no network route to " + options.address);
 }
 
 }  // namespace kgrpo::transport

@@ -3,6 +3,7 @@
 #include <c10/util/Logging.h>
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -67,11 +68,14 @@ TorchTransport::TorchTransport(Options options) : options_(std::move(options)) {
 
 // Gloo's own wait does not report which rank is missing, so this waits for each rank first.
 void TorchTransport::MeetAll() {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end =
+      Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(options_.patience * 1000));
   store_->set("here/" + std::to_string(options_.rank), "1");
   for (uint32_t rank = 0; rank < options_.size; ++rank) {
     try {
-      store_->wait({"here/" + std::to_string(rank)},
-                   std::chrono::milliseconds(static_cast<int64_t>(options_.patience * 1000)));
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+      store_->wait({"here/" + std::to_string(rank)}, std::max(left, std::chrono::milliseconds(1)));
     } catch (const std::exception&) {
       throw Error(KGRPO_ERROR_UNAVAILABLE, "rank " + std::to_string(rank) + " of " + std::to_string(options_.size) +
                                                " did not come to " + PlaceText(options_) + " within " +
@@ -85,8 +89,9 @@ TorchTransport::~TorchTransport() = default;
 Group& TorchTransport::GroupOf(const kgrpo_tensor& values) {
   if (values.device.type == KGRPO_DEVICE_CPU) return *cpus_;
   if (values.device.type != KGRPO_DEVICE_CUDA)
-    throw Error(KGRPO_ERROR_UNSUPPORTED, "a tensor of ranks is on a CPU or on a GPU, and this one on device type " +
-                                             std::to_string(values.device.type));
+    throw Error(KGRPO_ERROR_UNSUPPORTED, "cannot exchange a tensor on device type " +
+                                             std::to_string(values.device.type) +
+                                             " among ranks: only CPU and CUDA tensors");
   if (!gpus_) gpus_ = Connecting([&] { return std::make_unique<NcclGroup>(options_, *store_, values.device.id); });
   return *gpus_;
 }
@@ -112,7 +117,12 @@ void TorchTransport::BeginReduceScatter(const kgrpo_tensor& values, size_t begin
 }
 
 void TorchTransport::FinishReductions() {
-  cpus_->FinishReductions();
+  try {
+    cpus_->FinishReductions();
+  } catch (...) {
+    if (gpus_) gpus_->FinishReductions();  // these read the caller's memory until they are done
+    throw;
+  }
   if (gpus_) gpus_->FinishReductions();
 }
 

@@ -22,7 +22,7 @@ struct Breaking {
   bool stream = true;
 };
 
-std::string HalfAStream() {
+std::string UnfinishedStream() {
   const std::string stream = StreamedAnswer("the whole answer");
   return stream.substr(0, stream.find("finish_reason\":\"stop"));
 }
@@ -83,18 +83,19 @@ INSTANTIATE_TEST_SUITE_P(
                              }},
                     Breaking{"ResetInTheStream", "connection",
                              [](const Exchange& exchange) {
-                               exchange.Send(ChunkedHead() + HttpChunk(HalfAStream()));
+                               exchange.Send(ChunkedHead() + HttpChunk(UnfinishedStream()));
                                exchange.Reset();
                              }},
-                    Breaking{"ClosedInTheStream", "connection",
-                             [](const Exchange& exchange) { exchange.Send(ChunkedHead() + HttpChunk(HalfAStream())); }},
+                    Breaking{
+                        "ClosedInTheStream", "connection",
+                        [](const Exchange& exchange) { exchange.Send(ChunkedHead() + HttpChunk(UnfinishedStream())); }},
                     Breaking{"EndedInTheStream", "invalid_answer",
                              [](const Exchange& exchange) {
-                               exchange.Send(ChunkedHead() + HttpChunk(HalfAStream()) + HttpChunk(""));
+                               exchange.Send(ChunkedHead() + HttpChunk(UnfinishedStream()) + HttpChunk(""));
                              }},
                     Breaking{"UnreadableInAStreamThatStaysOpen", "invalid_answer",
                              [](const Exchange& exchange) {
-                               exchange.Send(ChunkedHead() + HttpChunk(HalfAStream() + "\n\ndata: {oops\n\n"));
+                               exchange.Send(ChunkedHead() + HttpChunk(UnfinishedStream() + "\n\ndata: {oops\n\n"));
                                exchange.HoldUntilClosed();
                              }},
                     Breaking{"ResetInAWholeAnswer", "connection",
@@ -114,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
                              }},
                     Breaking{"StalledInTheStream", "timeout",
                              [](const Exchange& exchange) {
-                               exchange.Send(ChunkedHead() + HttpChunk(HalfAStream()));
+                               exchange.Send(ChunkedHead() + HttpChunk(UnfinishedStream()));
                                exchange.HoldUntilClosed();
                              }},
                     Breaking{"SilentWithoutAStream", "timeout",
@@ -137,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Broken, AStreamThatStalledSaysSo) {
   const SocketServer server([](const Exchange& exchange, int) {
-    exchange.Send(ChunkedHead() + HttpChunk(HalfAStream()));
+    exchange.Send(ChunkedHead() + HttpChunk(UnfinishedStream()));
     exchange.HoldUntilClosed();
   });
   ClientOptions options = QuickOptions(server.Url());

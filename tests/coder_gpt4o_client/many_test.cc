@@ -20,12 +20,6 @@ namespace {
 using Outcome = Completion::Outcome;
 using testing::HasSubstr;
 
-std::vector<std::string> Prompts(int count) {
-  std::vector<std::string> prompts;
-  for (int i = 0; i < count; ++i) prompts.push_back("prompt " + std::to_string(i));
-  return prompts;
-}
-
 // A fifth of all attempts fail, by three kinds in turn; which ones follows from prompt and attempt alone.
 TEST(Many, AFifthFailingLosesNone) {
   const Server server([](const auto& request, auto& response, int attempt) {

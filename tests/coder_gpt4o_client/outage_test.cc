@@ -19,12 +19,6 @@ namespace {
 using testing::HasSubstr;
 using Outcome = Completion::Outcome;
 
-std::vector<std::string> Prompts(int count) {
-  std::vector<std::string> prompts;
-  for (int i = 0; i < count; ++i) prompts.push_back("prompt " + std::to_string(i));
-  return prompts;
-}
-
 TEST(Outage, WaitsInsteadOfFailingWhatIsInFlight) {
   std::atomic<int> requests = 0;
   const Server server([&](const auto& request, auto& response, int) {

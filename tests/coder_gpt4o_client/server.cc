@@ -70,6 +70,12 @@ int Server::MostAtOnce() const {
   return most_;
 }
 
+std::vector<std::string> Prompts(int count) {
+  std::vector<std::string> prompts;
+  for (int i = 0; i < count; ++i) prompts.push_back("prompt " + std::to_string(i));
+  return prompts;
+}
+
 std::string WholeAnswer(const std::string& text, const std::string& finish_reason) {
   return json{
       {"model", "model-1"},

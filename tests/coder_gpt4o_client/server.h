@@ -50,6 +50,9 @@ class Server {
   int most_ = 0;                            // guarded
 };
 
+// "prompt 0", "prompt 1", ...
+std::vector<std::string> Prompts(int count);
+
 // Bodies of answers.
 std::string WholeAnswer(const std::string& text, const std::string& finish_reason = "stop");
 std::string StreamedAnswer(const std::string& text, const std::string& finish_reason = "stop");

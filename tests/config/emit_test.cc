@@ -95,15 +95,15 @@ TEST(EmitYaml, KeepsNumbers) {
   }
 }
 
-Json RandomValue(KeyedStream& random, int depth) {
+Json RandomTree(KeyedStream& random, int depth) {
   const std::string alphabet = "ab \n:#-\"'{}[],|>\t!&*0.";
   if (depth > 0 && random.Below(2) == 0) {
     Json value = random.Below(2) == 0 ? Json::array() : Json::object();
     for (uint64_t i = random.Below(4); i > 0; --i) {
       if (value.is_array())
-        value.push_back(RandomValue(random, depth - 1));
+        value.push_back(RandomTree(random, depth - 1));
       else
-        value["k" + std::to_string(i)] = RandomValue(random, depth - 1);
+        value["k" + std::to_string(i)] = RandomTree(random, depth - 1);
     }
     return value;
   }
@@ -116,7 +116,7 @@ Json RandomValue(KeyedStream& random, int depth) {
 TEST(EmitYaml, KeepsWhateverItIsGiven) {
   KeyedStream random(3, "emit", {});
   for (int i = 0; i < 3000; ++i) {
-    const Json value = {{"root", RandomValue(random, 3)}};
+    const Json value = {{"root", RandomTree(random, 3)}};
     ASSERT_EQ(ReadBack(EmitYaml(value)), value) << EmitYaml(value);
   }
 }

@@ -57,10 +57,10 @@ class BrokenProblemTest : public testing::Test {
   std::unique_ptr<Evaluator> evaluator_;
 };
 
-const std::string kKernel =
+const std::string kAffineKernel =
     "__global__ void k(const float* x, const float* y, float* out, int n) {\n"
     "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n";
-const std::string kLaunch =
+const std::string kAffineLaunch =
     "extern \"C\" void launch(const float* x, const float* y, float* out, int n) {\n"
     "  k<<<(n + 255) / 256, 256>>>(x, y, out, n);\n}\n";
 
@@ -71,7 +71,7 @@ TEST_F(BrokenProblemTest, Whole) {
 }
 
 TEST_F(BrokenProblemTest, ReferenceThatDoesNotCompile) {
-  Write("reference.cu", kKernel + "  if (i < n) out[i] = 2.0f * x[i] + z[i];\n}\n" + kLaunch);
+  Write("reference.cu", kAffineKernel + "  if (i < n) out[i] = 2.0f * x[i] + z[i];\n}\n" + kAffineLaunch);
   EXPECT_EQ(
       Message(),
       "DIR/reference.cu: the reference kernel is not correct (not_compiled): It does not compile. The compiler "
@@ -89,13 +89,13 @@ TEST_F(BrokenProblemTest, ReferenceThatDoesNotCompile) {
 }
 
 TEST_F(BrokenProblemTest, ReferenceThatIsWrong) {
-  Write("reference.cu", kKernel + "  if (i < n) out[i] = 0;\n}\n" + kLaunch);
+  Write("reference.cu", kAffineKernel + "  if (i < n) out[i] = 0;\n}\n" + kAffineLaunch);
   EXPECT_THAT(Message(),  // the inputs, and so the figures, change with the evaluator's version
               MatchesRegex("DIR/reference.cu: the reference kernel is not correct \\(wrong\\): At n=1000: 1000 of 1000 "
                            "elements of out are wrong; the worst is out.[0-9]+. = 0, expected [-0-9.]+: relative error "
                            "1, [-0-9.e+]+ times the tolerance \\(relative [-0-9.e]+ \\+ absolute [-0-9.e]+\\); the "
                            "output is constant where the correct one is not."));
-  Write("reference.cu", kKernel + "  out[i] = 2.0f * x[i] + y[i];\n}\n" + kLaunch);
+  Write("reference.cu", kAffineKernel + "  out[i] = 2.0f * x[i] + y[i];\n}\n" + kAffineLaunch);
   EXPECT_EQ(Message(),
             "DIR/reference.cu: the reference kernel is not correct (out_of_bounds): At n=1000: kernel 'k', line 3: "
             "thread (232,0,0) of block (3,0,0) reads 4 bytes out of bounds, just past the end of 'x' (4000 bytes): "
@@ -110,7 +110,7 @@ TEST_F(BrokenProblemTest, ReferenceThatIsWrong) {
 
 TEST_F(BrokenProblemTest, ReferenceThatIsWrongWithoutAnOracle) {
   fs::remove(folder_ / "oracle.cc");
-  Write("reference.cu", kKernel + "  if (i <= n) out[i] = 2.0f * x[i] + y[i];\n}\n" + kLaunch);
+  Write("reference.cu", kAffineKernel + "  if (i <= n) out[i] = 2.0f * x[i] + y[i];\n}\n" + kAffineLaunch);
   EXPECT_EQ(
       Message(),
       "DIR/reference.cu: the reference kernel is not correct (out_of_bounds): At n=1000: kernel 'k', line 3: "

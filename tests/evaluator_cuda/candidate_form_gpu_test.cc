@@ -16,14 +16,14 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr char kKernel[] =
+constexpr char kAffineKernel[] =
     "__global__ void affine(const float* x, const float* y, float* out, int n) {\n"
     "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
     "  if (i < n) out[i] = fmaf(2.0f, x[i], y[i]);\n}\n";
 
 // PyTorch's form with a body that may use `x`, `y` and Launch(tensor).
 std::string Torch(const std::string& body) {
-  return std::string("#include <torch/extension.h>\n#include <ATen/cuda/CUDAContext.h>\n") + kKernel +
+  return std::string("#include <torch/extension.h>\n#include <ATen/cuda/CUDAContext.h>\n") + kAffineKernel +
          "static void Launch(const torch::Tensor& x, const torch::Tensor& y, torch::Tensor& out) {\n"
          "  const int n = x.numel();\n  affine<<<(n + 255) / 256, 256, 0, "
          "at::cuda::getCurrentCUDAStream()>>>(x.data_ptr<float>(), "
@@ -93,7 +93,7 @@ TEST_F(CandidateFormGpuTest, PyTorchsReturnsWhatTheOutputIs) {
 
 TEST_F(CandidateFormGpuTest, TvmFfisIsCorrectAndTimed) {
   ExpectVerdict(
-      "#include <tvm/ffi/container/tensor.h>\n#include <tvm/ffi/function.h>\n" + std::string(kKernel) +
+      "#include <tvm/ffi/container/tensor.h>\n#include <tvm/ffi/function.h>\n" + std::string(kAffineKernel) +
           "void Affine(tvm::ffi::TensorView x, tvm::ffi::TensorView y, tvm::ffi::TensorView out, int64_t n) {\n"
           "  affine<<<(n + 255) / 256, 256>>>(static_cast<float*>(x.data_ptr()), static_cast<float*>(y.data_ptr()), "
           "static_cast<float*>(out.data_ptr()), n);\n}\nTVM_FFI_DLL_EXPORT_TYPED_FUNC(affine, Affine)\n",

@@ -111,8 +111,9 @@ TEST_F(ObserverMetricsTest, RefusesAFileThatIsNotItsOwn) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
-    EXPECT_EQ(std::string(error.what()), File("metrics.jsonl").string() +
-                                             ":2: is no line of a step, so the file cannot be continued: move it away");
+    EXPECT_EQ(std::string(error.what()),
+              File("metrics.jsonl").string() +
+                  ":2: has no whole number \"step\", so the run cannot append to this file: move it away");
   }
   EXPECT_EQ(Metrics(), text);
 }

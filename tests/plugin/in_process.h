@@ -17,6 +17,10 @@
 
 namespace kgrpo::test {
 
+// Folders of the fixtures: sound plugins, and broken ones.
+inline const std::filesystem::path kGood = std::filesystem::path(KGRPO_BINARY_DIR) / "tests" / "plugins";
+inline const std::filesystem::path kBad = std::filesystem::path(KGRPO_BINARY_DIR) / "tests" / "bad_plugins";
+
 inline std::string MessageOf(const std::function<void()>& body) {
   try {
     body();
@@ -27,7 +31,7 @@ inline std::string MessageOf(const std::function<void()>& body) {
 }
 
 inline const PluginLibrary& Fakes() {
-  static const PluginLibrary library(std::filesystem::path(KGRPO_BINARY_DIR) / "tests" / "plugins" / "fakes.so");
+  static const PluginLibrary library(kGood / "fakes.so");
   return library;
 }
 

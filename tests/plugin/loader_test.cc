@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/directories.h"
+#include "in_process.h"
 #include "plugin/catalog.h"
 #include "plugin/instances.h"
 
@@ -19,19 +20,10 @@ namespace kgrpo {
 namespace {
 
 namespace fs = std::filesystem;
+using test::kBad;
+using test::kGood;
+using test::MessageOf;
 using testing::HasSubstr;
-
-const fs::path kGood = fs::path(KGRPO_BINARY_DIR) / "tests" / "plugins";
-const fs::path kBad = fs::path(KGRPO_BINARY_DIR) / "tests" / "bad_plugins";
-
-std::string MessageOf(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(PluginLoader, FindsANameInItsDirectoriesInOrder) {
   PluginLoader loader({"/nowhere", kBad, kGood});

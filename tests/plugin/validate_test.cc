@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "base/log.h"
+#include "in_process.h"
 
 namespace kgrpo {
 namespace {
 
 namespace fs = std::filesystem;
+using test::kBad;
+using test::kGood;
 using testing::HasSubstr;
-
-const fs::path kGood = fs::path(KGRPO_BINARY_DIR) / "tests" / "plugins";
-const fs::path kBad = fs::path(KGRPO_BINARY_DIR) / "tests" / "bad_plugins";
 
 ValidateOptions Quick() {
   ValidateOptions options;

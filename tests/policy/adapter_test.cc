@@ -238,7 +238,8 @@ TEST(AdapterFolderTest, WrongOnesAreRefusedInASentence) {
   Rewrite(AdapterFolder("qwen2"), folder.path(), "base_model_name_or_path", "Qwen/Nowhere");
   PolicyOptions merged = GoldenOptions("qwen2");
   merged.model = folder.path();
-  EXPECT_THAT(MessageOf([&] { Policy(merged, 0); }), HasSubstr("is \"Qwen/Nowhere\", which is no model folder here"));
+  EXPECT_THAT(MessageOf([&] { Policy(merged, 0); }),
+              HasSubstr("is \"Qwen/Nowhere\", which is not a model folder on this machine"));
 
   PolicyOptions options = Adapted("qwen2");
   options.adapter->rank = 5;

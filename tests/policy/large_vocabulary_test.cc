@@ -9,9 +9,9 @@
 namespace kgrpo::policy {
 namespace {
 
-constexpr int64_t kVocabulary = 120'000;
+constexpr int64_t kLargeVocabulary = 120'000;
 
-std::vector<double> Noise(size_t count, uint64_t salt) {
+std::vector<double> MixedNoise(size_t count, uint64_t salt) {
   std::vector<double> values(count);
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t mixed = ((i * 40503 + salt * 9973) * 2654435761) % (uint64_t{1} << 32);
@@ -22,8 +22,8 @@ std::vector<double> Noise(size_t count, uint64_t salt) {
 
 std::vector<int32_t> Ids(size_t count, uint64_t salt) {
   std::vector<int32_t> ids;
-  for (const double value : Noise(count, salt))
-    ids.push_back(static_cast<int32_t>(3 + (value + 1) / 2 * (kVocabulary - 3)));
+  for (const double value : MixedNoise(count, salt))
+    ids.push_back(static_cast<int32_t>(3 + (value + 1) / 2 * (kLargeVocabulary - 3)));
   return ids;
 }
 
@@ -44,7 +44,7 @@ TEST(LargeVocabularyTest, ForwardAndBackwardAreThoseOfFloat64) {
   const std::vector<ParameterSpec>& specs = policy.parameters().specs();
   for (size_t i = 0; i < specs.size(); ++i) {
     std::vector<float> values;
-    for (const double value : Noise(static_cast<size_t>(specs[i].size()), i))
+    for (const double value : MixedNoise(static_cast<size_t>(specs[i].size()), i))
       values.push_back(static_cast<float>(specs[i].is_norm ? 1 + value / 4 : value));
     policy.parameters().Get(i).copy_(ViewOf(values).view(specs[i].shape));
   }
@@ -52,7 +52,7 @@ TEST(LargeVocabularyTest, ForwardAndBackwardAreThoseOfFloat64) {
   const std::vector<int32_t> prompt = Ids(10, 100), completion = Ids(190, 101);
   const std::vector<ScoredSequence> sequences = {{prompt, completion}};
   std::vector<float> logprobs(190), entropies(190), coefficients;
-  for (const double value : Noise(190, 102)) coefficients.push_back(static_cast<float>(value));
+  for (const double value : MixedNoise(190, 102)) coefficients.push_back(static_cast<float>(value));
   const nlohmann::json expected = nlohmann::json::parse(std::ifstream(GoldenFolder("large_vocabulary.json")));
   ForwardContextPtr context =
       policy.Forward(sequences, Copy::kCurrent, expected["temperature"], true, ViewOf(logprobs), ViewOf(entropies));
@@ -67,7 +67,7 @@ TEST(LargeVocabularyTest, ForwardAndBackwardAreThoseOfFloat64) {
     const auto figures = expected["gradients"][specs[i].name].get<std::vector<double>>();
     const double scale = std::ranges::max(figures, {}, [](double value) { return std::abs(value); });
     for (uint64_t direction = 0; direction < 3; ++direction) {
-      const std::vector<double> vector = Noise(gradient.size(), 200 + direction);
+      const std::vector<double> vector = MixedNoise(gradient.size(), 200 + direction);
       double product = 0;
       for (size_t j = 0; j < gradient.size(); ++j) product += gradient[j] * vector[j];
       EXPECT_NEAR(product, figures[direction], 1e-4 * std::abs(scale)) << specs[i].name << ", direction " << direction;

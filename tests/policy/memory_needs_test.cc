@@ -82,7 +82,7 @@ TEST(MemoryNeeds, WhatDoesNotFitNamesTheOptionThatLowersIt) {
   needs.free = 43500 * kMib;
   EXPECT_EQ(
       MemoryWarning(needs),
-      "training will not fit where the trainer wants a reference: beside the weights 44216 MiB are needed and "
+      "training will not fit if the trainer uses a reference policy: beside the weights 44216 MiB are needed and "
       "43500 MiB are free; lower policy.options.activation_memory_mib or max_tokens_per_chunk (16384 tokens now)");
   needs.free = 40000 * kMib;
   EXPECT_THAT(

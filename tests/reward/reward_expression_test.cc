@@ -146,7 +146,7 @@ TEST(RewardExpression, MistakesAreToldWithTheirPlace) {
       {"1 : 2", "\":\" without a \"?\" before it"}};
   for (const auto& [text, words] : mistakes) EXPECT_THAT(error(text), HasSubstr(words)) << text;
   EXPECT_THAT(ErrorOf([&] { round.Score("metric(\"register\")"); }),
-              HasSubstr("metric(\"register\"): the evaluator measured no such thing"));
+              HasSubstr("metric(\"register\"): the evaluator did not report this metric"));
   EXPECT_THAT(ErrorOf([&] { round.Score("1 / (speedup - 4)"); }), HasSubstr("no finite number where speedup = 4.0"));
   EXPECT_THAT(ErrorOf([&] { round.Score("log2(1 - 2 * correct)"); }),
               HasSubstr("no finite number where correct = 1.0"));

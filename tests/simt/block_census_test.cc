@@ -13,17 +13,17 @@ double Issued(const Counts& counts) {
   return counts.issued * static_cast<double>(counts.grid_blocks) / static_cast<double>(counts.sampled_blocks);
 }
 
-struct Case {
+struct UnevenLaunch {
   const char* kernel;
   Dim3 grid, block;
   int first, second;
   bool two;  // integer parameters
 };
-void PrintTo(const Case& one, std::ostream* out) {
+void PrintTo(const UnevenLaunch& one, std::ostream* out) {
   *out << one.kernel;
 }
 
-LaunchResult RunCase(const Case& one, LaunchConfig config) {
+LaunchResult RunCase(const UnevenLaunch& one, LaunchConfig config) {
   Bench bench("uneven");
   const DeviceAddress out = bench.Upload(std::vector<float>(1 << 20, 1.0f), "out");
   config.grid = one.grid;
@@ -33,7 +33,7 @@ LaunchResult RunCase(const Case& one, LaunchConfig config) {
                  : bench.Run(one.kernel, config, out, one.first);
 }
 
-class Uneven : public testing::TestWithParam<Case> {};
+class Uneven : public testing::TestWithParam<UnevenLaunch> {};
 
 TEST_P(Uneven, SomeBlocksStandForAll) {
   LaunchConfig all;
@@ -60,16 +60,18 @@ TEST_P(Uneven, SomeBlocksStandForAll) {
   EXPECT_NEAR(longest(some.counts) / longest(every.counts), 1, 0.05);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Kernel, Uneven,
-    testing::Values(Case{"OneBlock", {4099}, {64}, 0, 0, false}, Case{"OneBlock", {4099}, {64}, 2048, 0, false},
-                    Case{"OneBlock", {4099}, {64}, 4098, 0, false}, Case{"EverySeventh", {4000}, {64}, 200, 0, false},
-                    Case{"Triangle", {300}, {32}, 1, 0, false}, Case{"Tiles", {50, 40}, {16, 8}, 315, 790, true},
-                    Case{"Strides", {700}, {128}, 700 * 128 * 3 + 5000, 0, false},
-                    Case{"Even", {3000}, {256}, 3000 * 256 - 100, 0, false}),
-    [](const testing::TestParamInfo<Case>& one) {
-      return std::string(one.param.kernel) + "_" + std::to_string(one.param.first);
-    });
+INSTANTIATE_TEST_SUITE_P(Kernel, Uneven,
+                         testing::Values(UnevenLaunch{"OneBlock", {4099}, {64}, 0, 0, false},
+                                         UnevenLaunch{"OneBlock", {4099}, {64}, 2048, 0, false},
+                                         UnevenLaunch{"OneBlock", {4099}, {64}, 4098, 0, false},
+                                         UnevenLaunch{"EverySeventh", {4000}, {64}, 200, 0, false},
+                                         UnevenLaunch{"Triangle", {300}, {32}, 1, 0, false},
+                                         UnevenLaunch{"Tiles", {50, 40}, {16, 8}, 315, 790, true},
+                                         UnevenLaunch{"Strides", {700}, {128}, 700 * 128 * 3 + 5000, 0, false},
+                                         UnevenLaunch{"Even", {3000}, {256}, 3000 * 256 - 100, 0, false}),
+                         [](const testing::TestParamInfo<UnevenLaunch>& one) {
+                           return std::string(one.param.kernel) + "_" + std::to_string(one.param.first);
+                         });
 
 // Data decides: a sample alone is refused, and a whole run says whether it stands; then what each block has done does.
 TEST(Uneven, WorkByDataIsFoundByRunningAll) {

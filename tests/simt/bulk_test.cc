@@ -10,13 +10,13 @@ namespace {
 
 constexpr size_t kFloats = 512;
 
-struct Ran {
+struct BulkRun {
   LaunchResult result;
   std::vector<float> x, y;
 };
-Ran RunOf(const std::string& kernel, Mode mode, bool last_block_first = false) {
+BulkRun RunOf(const std::string& kernel, Mode mode, bool last_block_first = false) {
   Bench bench("bulk");
-  Ran ran;
+  BulkRun ran;
   ran.x = NoiseVector(kFloats);
   const auto dx = bench.Upload(ran.x, "x");
   const auto dy = bench.Reserve<float>(kFloats, "y");
@@ -54,7 +54,7 @@ TEST(Bulk, CorrectCopiesAreCorrectAndNotAccused) {
     ++correct;
     for (const Mode mode : {Mode::kChecked, Mode::kPlain, Mode::kCounted}) {
       SCOPED_TRACE(kernel + " in mode " + std::to_string(static_cast<int>(mode)));
-      const Ran ran = RunOf(kernel, mode, mode == Mode::kPlain);
+      const BulkRun ran = RunOf(kernel, mode, mode == Mode::kPlain);
       EXPECT_CLEAN(ran.result);
       for (size_t i = 0; i < kFloats; ++i) ASSERT_EQ(ran.y[i], 2 * ran.x[i]) << i;
     }
@@ -68,7 +68,7 @@ TEST(Bulk, MistakesAreFoundAtTheirLine) {
     if (expected.second.empty()) continue;
     ++wrong;
     SCOPED_TRACE(kernel);
-    const Ran ran = RunOf(kernel, Mode::kChecked);
+    const BulkRun ran = RunOf(kernel, Mode::kChecked);
     std::set<std::string> found;
     for (const Finding& finding : ran.result.findings) {
       found.insert(FindingName(finding.code));
@@ -84,7 +84,7 @@ TEST(Bulk, MistakesAreFoundAtTheirLine) {
 
 TEST(Bulk, MessagesNameTheCopy) {
   const auto first = [](const std::string& kernel) {
-    const Ran ran = RunOf(kernel, Mode::kChecked);
+    const BulkRun ran = RunOf(kernel, Mode::kChecked);
     return ran.result.findings.empty() ? std::string() : ran.result.findings[0].message;
   };
   EXPECT_NE(

@@ -8,7 +8,7 @@
 namespace kgrpo::simt {
 namespace {
 
-constexpr int kCount = 256;
+constexpr int kElements = 256;
 
 // The findings that buggy.cu expects: kernel -> (line, codes).
 struct Expectation {
@@ -35,13 +35,13 @@ std::map<std::string, Expectation> ReadExpectations() {
 
 LaunchResult RunOn(Bench& bench, const std::string& kernel, std::vector<float>* y = nullptr, bool cooperative = false,
                    Mode mode = Mode::kChecked) {
-  const auto dx = bench.Upload(NoiseVector(kCount), "x");
-  const auto dy = bench.Reserve<float>(kCount, "y");
+  const auto dx = bench.Upload(NoiseVector(kElements), "x");
+  const auto dy = bench.Reserve<float>(kElements, "y");
   LaunchConfig config = Config({4}, {64}, mode);
   config.cooperative = cooperative;
   config.instruction_budget = 10'000'000;
-  LaunchResult result = bench.Run(kernel, config, dx, dy, kCount);
-  if (y != nullptr) *y = bench.Download<float>(dy, kCount);
+  LaunchResult result = bench.Run(kernel, config, dx, dy, kElements);
+  if (y != nullptr) *y = bench.Download<float>(dy, kElements);
   return result;
 }
 
@@ -111,7 +111,7 @@ TEST(Checks, WarpsThatMeetFromDifferentPlacesAreNoted) {
   ASSERT_EQ(result.notes.size(), 1u);
   EXPECT_TRUE(result.notes[0].starts_with("Warps of a block meet at different __syncthreads() (lines "))
       << result.notes[0];
-  const auto x = NoiseVector(kCount);
+  const auto x = NoiseVector(kElements);
   for (int t = 0; t < 64; ++t) ASSERT_EQ(y[t], t < 32 ? 2 * x[63 - t] : x[63 - t]) << t;
   EXPECT_TRUE(RunOn(bench, "BarrierAfterAnExit", &y).notes.empty());
 }
@@ -133,7 +133,7 @@ TEST(Checks, ManyBlocksMayWaitForTheLast) {
 
 TEST(Checks, HonestKernelsComputeTheCorrectThing) {
   Bench bench("honest");
-  const auto x = NoiseVector(kCount);
+  const auto x = NoiseVector(kElements);
   std::vector<float> y;
   RunOn(bench, "LastBlock", &y);
   double sum = 0;
@@ -142,7 +142,7 @@ TEST(Checks, HonestKernelsComputeTheCorrectThing) {
   RunOn(bench, "LookBack", &y);
   EXPECT_FLOAT_EQ(y[3], x[0] + x[1] + x[2] + x[3]);
   RunOn(bench, "GridSync", &y, true);
-  for (int i = 0; i < kCount; ++i) ASSERT_EQ(y[i], x[kCount - 1 - i]);
+  for (int i = 0; i < kElements; ++i) ASSERT_EQ(y[i], x[kElements - 1 - i]);
   RunOn(bench, "AsyncCopy", &y);
   for (int t = 0; t < 64; ++t) ASSERT_EQ(y[t], x[63 - t] + x[127 - t]);
   RunOn(bench, "ProducerAndConsumer", &y);

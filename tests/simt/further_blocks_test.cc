@@ -9,25 +9,25 @@
 namespace kgrpo::simt {
 namespace {
 
-constexpr int kBlocks = 4096, kThreads = 64, kCount = kBlocks * kThreads;
+constexpr int kBlocks = 4096, kThreads = 64, kAddends = kBlocks * kThreads;
 
-struct Ran {
+struct SampledRun {
   LaunchResult result;
   std::set<uint64_t> wrote;  // blocks
 };
 
 // Adds vectors by `kBlocks` blocks, of which some run.
-Ran AddVectors(uint32_t further_blocks, uint64_t further_seed) {
+SampledRun AddVectors(uint32_t further_blocks, uint64_t further_seed) {
   Bench bench("basic");
-  const auto a = NoiseVector(kCount, 1), b = NoiseVector(kCount, 2);
+  const auto a = NoiseVector(kAddends, 1), b = NoiseVector(kAddends, 2);
   LaunchConfig config = Config({kBlocks}, {kThreads}, Mode::kCounted);
   config.further_blocks = further_blocks;
   config.further_seed = further_seed;
-  const DeviceAddress c = bench.Reserve<float>(kCount, "c");
-  Ran ran;
-  ran.result = bench.Run("Add", config, bench.Upload(a, "a"), bench.Upload(b, "b"), c, kCount);
+  const DeviceAddress c = bench.Reserve<float>(kAddends, "c");
+  SampledRun ran;
+  ran.result = bench.Run("Add", config, bench.Upload(a, "a"), bench.Upload(b, "b"), c, kAddends);
   const Allocation& memory = *bench.memory.Find(c);
-  const auto values = bench.Download<float>(c, kCount);
+  const auto values = bench.Download<float>(c, kAddends);
   for (uint64_t at = memory.NextWritten(0); at < memory.bytes(); at = memory.NextWritten(at + sizeof(float))) {
     const auto i = at / sizeof(float);
     EXPECT_EQ(values[i], a[i] + b[i]) << i;
@@ -38,7 +38,7 @@ Ran AddVectors(uint32_t further_blocks, uint64_t further_seed) {
 }
 
 TEST(FurtherBlocks, AreCountedApart) {
-  const Ran without = AddVectors(0, 0), with = AddVectors(8, 12345), other = AddVectors(8, 54321);
+  const SampledRun without = AddVectors(0, 0), with = AddVectors(8, 12345), other = AddVectors(8, 54321);
   EXPECT_CLEAN(with.result);
   EXPECT_EQ(without.result.blocks_run, 24u);
   EXPECT_EQ(without.wrote.size(), 24u);
@@ -85,10 +85,11 @@ TEST(FurtherBlocks, FaultsAreNoFindings) {
   // Longer than the blocks that are counted reach.
   const std::vector<uint64_t> counted = SampleBlocks(kBlocks, 24, 0);
   const uint64_t elements = (counted.back() + 1) * kThreads;
-  ASSERT_LT(elements, uint64_t{kCount});
+  ASSERT_LT(elements, uint64_t{kAddends});
   const auto values = NoiseVector(elements, 1);
   const DeviceAddress c = bench.Reserve<float>(elements, "c");
-  const LaunchResult result = bench.Run("Add", config, bench.Upload(values, "a"), bench.Upload(values, "b"), c, kCount);
+  const LaunchResult result =
+      bench.Run("Add", config, bench.Upload(values, "a"), bench.Upload(values, "b"), c, kAddends);
   EXPECT_CLEAN(result);
   EXPECT_TRUE(result.further_failed);
 }

@@ -9,7 +9,7 @@
 namespace kgrpo::simt {
 namespace {
 
-constexpr int kCount = 1000;
+constexpr int kInputs = 1000;
 
 float Ulps(float a, double b) {
   const float rounded = static_cast<float>(b);
@@ -21,18 +21,18 @@ float Ulps(float a, double b) {
 
 TEST(Math, FunctionsAreWithinAFewUlps) {
   Bench bench("math");
-  auto x = NoiseVector(kCount, 11), y = NoiseVector(kCount, 12);
-  for (int i = 0; i < kCount; ++i) x[i] *= i % 3 == 0 ? 5 : 1;
-  const auto out = bench.Reserve<float>(kCount * 32, "out");
-  EXPECT_CLEAN(bench.Run("FloatMath", Config({8}, {128}), bench.Upload(x, "x"), bench.Upload(y, "y"), out, kCount));
-  const auto result = bench.Download<float>(out, kCount * 32);
+  auto x = NoiseVector(kInputs, 11), y = NoiseVector(kInputs, 12);
+  for (int i = 0; i < kInputs; ++i) x[i] *= i % 3 == 0 ? 5 : 1;
+  const auto out = bench.Reserve<float>(kInputs * 32, "out");
+  EXPECT_CLEAN(bench.Run("FloatMath", Config({8}, {128}), bench.Upload(x, "x"), bench.Upload(y, "y"), out, kInputs));
+  const auto result = bench.Download<float>(out, kInputs * 32);
   // In units in the last place: what the CUDA programming guide states, for the fast intrinsics an absolute bound of
   // 4e-6 x max(1, |value|).
   const float kFast = -1;
   const float bounds[32] = {2, 1, 2, 2, 2, 2, 4, 0, 2, 0, 0, kFast, kFast, kFast, kFast, kFast,
                             2, 1, 1, 3, 0, 0, 0, 0, 0, 1, 1, 3,     6,     2,     1,     1};
   float worst[32] = {};
-  for (int i = 0; i < kCount; ++i) {
+  for (int i = 0; i < kInputs; ++i) {
     const float a = x[i], b = y[i], p = std::fabs(a) + 0.01f;
     const double A = a, B = b, P = p;
     const double expected[32] = {std::exp(A),
@@ -93,11 +93,11 @@ float Under(int mode, F f) {
 
 TEST(Math, RoundingModesAndConversions) {
   Bench bench("math");
-  const auto x = NoiseVector(kCount, 13), y = NoiseVector(kCount, 14);
-  const auto out = bench.Reserve<float>(kCount * 16, "out");
-  EXPECT_CLEAN(bench.Run("FloatBits", Config({8}, {128}), bench.Upload(x, "x"), bench.Upload(y, "y"), out, kCount));
-  const auto result = bench.Download<float>(out, kCount * 16);
-  for (int i = 0; i < kCount; ++i) {
+  const auto x = NoiseVector(kInputs, 13), y = NoiseVector(kInputs, 14);
+  const auto out = bench.Reserve<float>(kInputs * 16, "out");
+  EXPECT_CLEAN(bench.Run("FloatBits", Config({8}, {128}), bench.Upload(x, "x"), bench.Upload(y, "y"), out, kInputs));
+  const auto result = bench.Download<float>(out, kInputs * 16);
+  for (int i = 0; i < kInputs; ++i) {
     volatile float a = x[i], b = y[i];
     const float* r = &result[i * 16];
     EXPECT_EQ(r[0], Under(FE_TOWARDZERO, [&] { return a + b; }));
@@ -159,18 +159,18 @@ struct Format {
 TEST(Math, HalfAndBfloat16AreCorrectlyRounded) {
   const Format half{10, 15}, bf16{7, 127};
   Bench bench("math");
-  std::vector<unsigned short> x(kCount), y(kCount);
-  for (int i = 0; i < kCount; ++i) {
+  std::vector<unsigned short> x(kInputs), y(kInputs);
+  for (int i = 0; i < kInputs; ++i) {
     x[i] = static_cast<unsigned short>(std::bit_cast<uint32_t>(Noise(2 * i)) >> 3);
     y[i] = static_cast<unsigned short>(i % 4 == 0 ? x[i] ^ (i & 31) : std::bit_cast<uint32_t>(Noise(2 * i + 1)) >> 3);
   }
-  const auto out = bench.Reserve<unsigned short>(kCount * 16, "out");
-  EXPECT_CLEAN(bench.Run("HalfMath", Config({8}, {128}), bench.Upload(x, "x"), bench.Upload(y, "y"), out, kCount));
-  const auto result = bench.Download<unsigned short>(out, kCount * 16);
+  const auto out = bench.Reserve<unsigned short>(kInputs * 16, "out");
+  EXPECT_CLEAN(bench.Run("HalfMath", Config({8}, {128}), bench.Upload(x, "x"), bench.Upload(y, "y"), out, kInputs));
+  const auto result = bench.Download<unsigned short>(out, kInputs * 16);
   auto same = [](const Format& format, unsigned a, unsigned b) {
     return a == b || (std::isnan(format.Value(a)) && std::isnan(format.Value(b)));
   };
-  for (int i = 0; i < kCount; ++i) {
+  for (int i = 0; i < kInputs; ++i) {
     const unsigned short* r = &result[i * 16];
     const long double a = half.Value(x[i]), b = half.Value(y[i]);
     if (!std::isnan(a) && !std::isnan(b)) {
@@ -203,17 +203,17 @@ TEST(Math, HalfAndBfloat16AreCorrectlyRounded) {
 
 TEST(Math, Integers) {
   Bench bench("math");
-  std::vector<int> x(kCount), y(kCount);
-  for (int i = 0; i < kCount; ++i) {
+  std::vector<int> x(kInputs), y(kInputs);
+  for (int i = 0; i < kInputs; ++i) {
     x[i] = static_cast<int>(std::bit_cast<uint32_t>(Noise(2 * i)) * 2654435761u);
     y[i] = static_cast<int>(std::bit_cast<uint32_t>(Noise(2 * i + 1)) * 40503u) >> (i % 30);
   }
   x[0] = std::numeric_limits<int>::min();
   y[0] = -1;
-  const auto out = bench.Reserve<long long>(kCount * 24, "out");
-  EXPECT_CLEAN(bench.Run("Integers", Config({8}, {128}), bench.Upload(x, "x"), bench.Upload(y, "y"), out, kCount));
-  const auto result = bench.Download<long long>(out, kCount * 24);
-  for (int i = 0; i < kCount; ++i) {
+  const auto out = bench.Reserve<long long>(kInputs * 24, "out");
+  EXPECT_CLEAN(bench.Run("Integers", Config({8}, {128}), bench.Upload(x, "x"), bench.Upload(y, "y"), out, kInputs));
+  const auto result = bench.Download<long long>(out, kInputs * 24);
+  for (int i = 0; i < kInputs; ++i) {
     const long long a = x[i], b = y[i];
     const unsigned u = static_cast<unsigned>(x[i]), v = static_cast<unsigned>(y[i]);
     const long long w = a * b + a;

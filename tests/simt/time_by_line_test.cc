@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kSide = 1024;
 
-struct Modelled {
+struct ModelledLines {
   Counts counts;
   TimeEstimate estimate;
   std::vector<LineTime> lines;
@@ -22,7 +22,7 @@ class TimeByLineTest : public testing::Test {
  protected:
   // A kernel over kSide x kSide floats: two or three arrays, then the sides' length as often as the kernel asks.
   template <typename... Sizes>
-  Modelled Model(const std::string& kernel, int arrays, Dim3 grid, Dim3 block, Sizes... sizes) {
+  ModelledLines Model(const std::string& kernel, int arrays, Dim3 grid, Dim3 block, Sizes... sizes) {
     Bench bench("basic");
     const size_t count = size_t{kSide} * kSide;
     const DeviceAddress a = bench.Reserve<float>(count, "a"), b = bench.Reserve<float>(count, "b"),
@@ -35,7 +35,7 @@ class TimeByLineTest : public testing::Test {
     LaunchResult result =
         arrays == 3 ? bench.Run(kernel, config, a, b, out, sizes...) : bench.Run(kernel, config, a, out, sizes...);
     EXPECT_CLEAN(result) << kernel;
-    Modelled modelled;
+    ModelledLines modelled;
     modelled.counts = result.counts;
     modelled.estimate = EstimateTime(result.counts, {}, device_);
     modelled.lines = TimeByLine(result.counts, modelled.estimate, device_);
@@ -54,17 +54,17 @@ class TimeByLineTest : public testing::Test {
 };
 
 TEST_F(TimeByLineTest, NamesTheExpensiveLine) {
-  const Modelled matmul = Model("MatmulNaive", 3, {32, 32}, {32, 32}, int{kSide});
+  const ModelledLines matmul = Model("MatmulNaive", 3, {32, 32}, {32, 32}, int{kSide});
   ASSERT_FALSE(matmul.lines.empty());
   EXPECT_NE(TextOf(matmul.lines[0]).find("sum += a[row * n + k]"), std::string::npos) << TextOf(matmul.lines[0]);
   EXPECT_GT(matmul.lines[0].seconds, 0.8 * matmul.estimate.seconds);
 
-  const Modelled conflicts = Model("TransposeTile", 2, {32, 32}, {32, 8}, int{kSide}, int{kSide});
+  const ModelledLines conflicts = Model("TransposeTile", 2, {32, 32}, {32, 8}, int{kSide}, int{kSide});
   ASSERT_FALSE(conflicts.lines.empty());
   EXPECT_EQ(conflicts.lines[0].bound, "shared");
   EXPECT_NE(TextOf(conflicts.lines[0]).find("= tile[threadIdx.x]"), std::string::npos) << TextOf(conflicts.lines[0]);
 
-  const Modelled stores = Model("TransposeNaive", 2, {32, 32}, {32, 8}, int{kSide}, int{kSide});
+  const ModelledLines stores = Model("TransposeNaive", 2, {32, 32}, {32, 8}, int{kSide}, int{kSide});
   ASSERT_FALSE(stores.lines.empty());
   EXPECT_EQ(stores.lines[0].bound, "l2");
   EXPECT_NE(TextOf(stores.lines[0]).find("out[x * rows"), std::string::npos) << TextOf(stores.lines[0]);
@@ -72,7 +72,7 @@ TEST_F(TimeByLineTest, NamesTheExpensiveLine) {
 
 // A block of 32 warps would keep the L1 busy by itself.
 TEST_F(TimeByLineTest, OneWarpWaitsForWhatItLoads) {
-  const Modelled modelled = Model("MatmulNaive", 3, {1, 1}, {32, 1}, int{kSide});
+  const ModelledLines modelled = Model("MatmulNaive", 3, {1, 1}, {32, 1}, int{kSide});
   ASSERT_FALSE(modelled.lines.empty());
   EXPECT_EQ(modelled.lines[0].bound, "latency");
   EXPECT_NE(TextOf(modelled.lines[0]).find("sum += a[row * n + k]"), std::string::npos);
@@ -80,10 +80,10 @@ TEST_F(TimeByLineTest, OneWarpWaitsForWhatItLoads) {
 
 // All but the launch and what counts blocks is given to lines.
 TEST_F(TimeByLineTest, LosesNothing) {
-  const Modelled all[] = {Model("MatmulNaive", 3, {32, 32}, {32, 32}, int{kSide}),
-                          Model("MatmulRegister", 3, {16, 16}, {16, 16}, int{kSide}),
-                          Model("TransposePadded", 2, {32, 32}, {32, 8}, int{kSide}, int{kSide})};
-  for (const Modelled& modelled : all) {
+  const ModelledLines all[] = {Model("MatmulNaive", 3, {32, 32}, {32, 32}, int{kSide}),
+                               Model("MatmulRegister", 3, {16, 16}, {16, 16}, int{kSide}),
+                               Model("TransposePadded", 2, {32, 32}, {32, 8}, int{kSide}, int{kSide})};
+  for (const ModelledLines& modelled : all) {
     SCOPED_TRACE(modelled.counts.kernel);
     const auto sum = [&](double Demand::*figure) {
       double total = 0;

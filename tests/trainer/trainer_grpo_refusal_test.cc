@@ -92,9 +92,9 @@ TEST(TrainerGrpo, BadSamplesAreRefusedByName) {
   EXPECT_EQ(refused([](Batch& b) { b.samples[3].completion_size = 0; }),
             "sample 3: its completion has no tokens (the end token counts as one)");
   EXPECT_EQ(refused([](Batch& b) { b.samples[5].reward = std::nan(""); }), "sample 5: its reward is not finite");
-  EXPECT_EQ(
-      refused([](Batch& b) { b.logprobs[2][0] = 0.25f; }),
-      "sample 2: the behaviour log-probability of token 0 of its completion is 0.250000, which no log-probability is");
+  EXPECT_EQ(refused([](Batch& b) { b.logprobs[2][0] = 0.25f; }),
+            "sample 2: the behaviour log-probability of token 0 of its completion is 0.250000; a log-probability is "
+            "finite and at most 0");
   EXPECT_EQ(
       refused([](Batch& b) { b.samples[1].logprobs = nullptr; }),
       "sample 1: it has no behaviour log-probabilities, which old_logprobs: behaviour needs; old_logprobs: recomputed "

@@ -12,7 +12,7 @@
 namespace kgrpo::bench {
 namespace {
 
-constexpr double kSame = 1e-9;
+constexpr double kSamePlace = 1e-9;
 
 class Measurements {
  public:
@@ -20,7 +20,7 @@ class Measurements {
   // NaN if it was not measured: comparisons with it are false, so nothing is derived from it.
   double At(const std::string& name, double at) const {
     for (const Micro& micro : all_) {
-      if (micro.name == name && std::abs(micro.at - at) < kSame) return micro.value;
+      if (micro.name == name && std::abs(micro.at - at) < kSamePlace) return micro.value;
     }
     return NAN;
   }

@@ -19,7 +19,8 @@ const Table& Open(const char* name) {
   const auto entry = reinterpret_cast<Entry>(library.Symbol(name));
   const Table* table = entry == nullptr ? nullptr : entry();
   if (table == nullptr || table->struct_size != sizeof(Table)) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE, "device cuda: " + library.path + " is of another build than this policy");
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "device cuda: " + library.path + " is from another build than this policy: build both again");
   }
   return *table;
 }

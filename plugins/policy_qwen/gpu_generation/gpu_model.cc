@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace kgrpo::policy {
 namespace {
@@ -163,21 +164,24 @@ void GpuModel::MakeRoom(int64_t new_tokens, int64_t positions) {
       }
     }
     DropGraphs();
-    new_tokens_ = wanted;
-    ids_ = GpuMemory(runtime_, wide_ids.size() * sizeof(int32_t), "completions");
+    GpuMemory ids_memory(runtime_, wide_ids.size() * sizeof(int32_t), "completions");
     logprobs_ = GpuMemory(runtime_, wide_logprobs.size() * sizeof(float), "completions");
+    ids_ = std::move(ids_memory);
+    new_tokens_ = wanted;  // once both are there: an allocation may throw
     Upload(ids_, 0, std::span<const int32_t>(wide_ids));
     Upload(logprobs_, 0, std::span<const float>(wide_logprobs));
   }
   const int64_t splits = (positions + kAttentionSplit - 1) / kAttentionSplit;
   if (splits > position_splits_) {
     DropGraphs();
-    position_splits_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(splits)));
-    const auto sums = static_cast<uint64_t>(attention_rows_ * config_.head_count * position_splits_) * sizeof(float);
+    const auto wider = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(splits)));
+    const auto sums = static_cast<uint64_t>(attention_rows_ * config_.head_count * wider) * sizeof(float);
+    position_splits_ = 0;  // until both arrays are there: an allocation may throw
     Check(runtime_.wait(stream_));
     attention_sums_ = GpuMemory();
     attention_sums_ = GpuMemory(runtime_, sums * static_cast<uint64_t>(config_.head_size), "attention");
     attention_bounds_ = GpuMemory(runtime_, 2 * sums, "attention");
+    position_splits_ = wider;
   }
 }
 

@@ -12,7 +12,8 @@ const GpuKernels* Open() {
   const auto entry = reinterpret_cast<GpuKernelsEntry>(library.Symbol(kGpuKernelsEntry));
   const GpuKernels* kernels = entry == nullptr ? nullptr : entry();
   if (kernels == nullptr || kernels->struct_size != sizeof(GpuKernels)) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE, "device cuda: " + library.path + " is of another build than this policy");
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "device cuda: " + library.path + " is from another build than this policy: build both again");
   }
   return kernels;
 }

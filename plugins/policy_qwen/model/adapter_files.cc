@@ -87,9 +87,9 @@ std::string BaseOfAdapter(const std::string& folder) {
   const json object = ReadJsonObject(path);
   const json name = object.value("base_model_name_or_path", json());
   if (!name.is_string() || !FileExists(name.get<std::string>() + "/config.json")) {
-    throw Error(KGRPO_ERROR_NOT_FOUND,
-                path + ": \"base_model_name_or_path\" is " + name.dump() +
-                    ", which is no model folder here; write the folder of the model that it was trained on there");
+    throw Error(KGRPO_ERROR_NOT_FOUND, path + ": \"base_model_name_or_path\" is " + name.dump() +
+                                           ", which is not a model folder on this machine; write the folder of the "
+                                           "model that it was trained on there");
   }
   return name.get<std::string>();
 }
