@@ -50,7 +50,7 @@ struct SamplingConfig {
 // How to treat a trajectory whose coder gave no kernel for a fault of its own (refused, truncated, no code, failed).
 enum class CoderFailure { kDrop, kPunish };
 
-// When a kernel that the coder wrote becomes the current one (A <- B, B <- C): `always`, as in the original experiment,
+// When a kernel that the coder wrote becomes the current one (A <- B, B <- C): `always`, as in configs/seed.yaml,
 // where a broken kernel is the next round's to repair, or when it is `correct`, so that the current kernel is the last
 // correct one.
 enum class Advance { kAlways, kCorrect };
