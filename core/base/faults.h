@@ -16,7 +16,7 @@ void ExplainFaults();
 // Marks the end of main: an exit() after this call is not a plugin's.
 void ExpectExit();
 
-// Registers the exit() check of ExplainFaults again, so that it runs before the destructors of libraries loaded since:
+// Installs the exit() check of ExplainFaults again, so that it runs before the destructors of libraries loaded since:
 // those may hang or crash. Does nothing without ExplainFaults. [any thread]
 void WatchExit();
 

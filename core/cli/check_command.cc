@@ -52,7 +52,7 @@ struct Findings {
 
 // Returns the first-round state of each problem, training problems first; nothing for a problem that could not be
 // opened.
-std::vector<std::optional<PromptState>> OpenProblems(Evaluator& evaluator, const PipelineConfig& config,
+std::vector<std::optional<PromptState>> FirstPrompts(Evaluator& evaluator, const PipelineConfig& config,
                                                      Findings* findings) {
   std::vector<std::string> folders = config.train_problems;
   folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
@@ -170,7 +170,7 @@ void LookAtParts(Session& session, const PipelineConfig& config, Findings* findi
         const std::string what = parts.coder->Describe();  // tells the prices of a run
         if (!what.empty()) findings->notes.push_back("coder (" + config.coder.plugin + "): " + what);
       }
-      if (role == Role::kEvaluator) first_rounds = OpenProblems(*parts.evaluator, config, findings);
+      if (role == Role::kEvaluator) first_rounds = FirstPrompts(*parts.evaluator, config, findings);
       if (role == Role::kPolicy) made.policy = std::move(parts.policy);
       if (role == Role::kTrainer) made.trainers = std::move(parts.trainers);
     } catch (const Error& error) {
@@ -193,7 +193,7 @@ void LookAtVariants(Session& session, const Experiment& experiment, Findings* fi
   }
 }
 
-Findings Check(Session& session, const CheckOptionsGiven& given) {
+Findings CheckFile(Session& session, const CheckOptionsGiven& given) {
   Findings findings;
   LoadRequest request;
   request.file = given.file;
@@ -274,7 +274,7 @@ void PrintFindingsJson(const CheckOptionsGiven& given, const Findings& findings)
   PrintJson(json);
 }
 
-void PrintText(const CheckOptionsGiven& given, const Findings& findings) {
+void PrintCheck(const CheckOptionsGiven& given, const Findings& findings) {
   for (const Diagnostic& mistake : findings.mistakes) std::fprintf(stderr, "%s\n", mistake.ToString().c_str());
   for (const std::string& failure : findings.failures) std::fprintf(stderr, "%s\n", failure.c_str());
   for (const std::string& note : findings.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
@@ -315,13 +315,13 @@ void AddCheckCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->callback([=, &globals] {
     *action = [=, &globals] {
       Session session(globals);
-      Findings findings = Check(session, *given);
+      Findings findings = CheckFile(session, *given);
       HideKeysOf(&findings);
       if (findings.exit_code == kFine && !findings.refusal.empty()) findings.exit_code = kFailed;
       if (given->json)
         PrintFindingsJson(*given, findings);
       else
-        PrintText(*given, findings);
+        PrintCheck(*given, findings);
       return static_cast<int>(findings.exit_code);
     };
   });

@@ -30,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // "log, seed 2"
-std::string NameOf(const ExperimentRun& run) {
+std::string RunName(const ExperimentRun& run) {
   return run.variant + (run.seed ? ", seed " + std::to_string(*run.seed) : "");
 }
 
@@ -151,7 +151,7 @@ std::string ProgressOf(const std::map<pid_t, Job>& under_way) {
     } catch (const Error&) {
       // The run is creating its database.
     }
-    text += (text.empty() ? "" : "; ") + NameOf(job.planned->run) + ": step " + std::to_string(done) + " of " +
+    text += (text.empty() ? "" : "; ") + RunName(job.planned->run) + ": step " + std::to_string(done) + " of " +
             std::to_string(steps);
   }
   return text;
@@ -287,7 +287,7 @@ int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, c
       WriteFileAtomically(FileOf(*planned), planned->config.resolved_yaml);
       const std::string gpu = FreestGpu(gpus, under_way);
       std::printf("[%zu/%zu] %s%s%s: %s\n", finished + static_cast<size_t>(next - waiting.begin()), total,
-                  NameOf(planned->run).c_str(), state == State::kUnfinished ? " goes on" : "",
+                  RunName(planned->run).c_str(), state == State::kUnfinished ? " goes on" : "",
                   gpu.empty() ? "" : (", on GPU " + gpu).c_str(),
                   (planned->config.output_dir + (options.jobs > 1 ? "/run.log" : "")).c_str());
       under_way.emplace(Start(globals, *planned, state, options, gpu), Job{planned, gpu});
@@ -297,11 +297,11 @@ int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, c
     const auto [process, result] = WaitForOne(under_way, options.jobs > 1 && !globals.quiet);
     const PlannedRun& ended = *under_way.at(process).planned;
     if (options.jobs > 1) {
-      std::printf("%s: %s\n", NameOf(ended.run).c_str(),
+      std::printf("%s: %s\n", RunName(ended.run).c_str(),
                   result == kFine ? "finished" : ("ended with exit code " + std::to_string(result)).c_str());
     }
     if (result != kFine) {
-      failed.push_back(NameOf(ended.run));
+      failed.push_back(RunName(ended.run));
       if (code == kFine) code = result;
     }
     under_way.erase(process);

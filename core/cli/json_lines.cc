@@ -28,7 +28,7 @@ std::string Quoted(const std::string& key) {
   return "\"" + key + "\"";
 }
 
-std::string Shown(const nlohmann::json& value) {
+std::string ShownJson(const nlohmann::json& value) {
   if (value.is_array()) return "a list";
   if (value.is_object()) return "an object";
   const std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -36,7 +36,7 @@ std::string Shown(const nlohmann::json& value) {
 }
 
 [[noreturn]] void FailType(const std::string& where, const char* expected, const nlohmann::json& found) {
-  Fail(where + ": expected " + expected + ", found " + Shown(found));
+  Fail(where + ": expected " + expected + ", found " + ShownJson(found));
 }
 
 // Returns why a line cannot be parsed, and the remedy. `byte`, from 1: position where the parser stopped.
@@ -81,7 +81,7 @@ nlohmann::json ParseObject(const std::string& text) {
     Fail((number.size() <= 40 ? number : number.substr(0, 37) + "...") +
          " is too large: every number must fit a double (up to 1.8e308)");
   }
-  if (!object.is_object()) Fail("expected a JSON object, found " + Shown(object));
+  if (!object.is_object()) Fail("expected a JSON object, found " + ShownJson(object));
   if (!twice.empty()) Fail("the key " + Quoted(twice) + " is given twice: keep one");
   return object;
 }

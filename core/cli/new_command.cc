@@ -24,7 +24,7 @@ struct NewOptions {
   std::vector<std::pair<std::string, std::vector<std::string>>> values;
 };
 
-int New(const NewOptions& options) {
+int NewProblem(const NewOptions& options) {
   std::error_code code;
   const fs::path host = fs::read_symlink("/proc/self/exe", code);
   const std::string program =
@@ -84,7 +84,7 @@ void AddNewCommand(CLI::App* problems, Action* action) {
       "  kgrpo-host problems new saxpy.cu --size n=4194304 --value a=2.5\n"
       "  kgrpo-host problems new softmax.cu --out mine/softmax --size rows=512 --size cols=4096 \\\n"
       "    --shape x=rows,cols --shape out=rows,cols --grid rows --block 128");
-  command->callback([=] { *action = [=] { return New(*options); }; });
+  command->callback([=] { *action = [=] { return NewProblem(*options); }; });
 }
 
 }  // namespace kgrpo::cli

@@ -68,7 +68,7 @@ int List(const Globals& globals, bool json) {
 
 // ---- describe -----------------------------------------------------------------------------------
 
-std::string Shown(const Json& value) {
+std::string ShownDefault(const Json& value) {
   const std::string text = value.dump();
   return text.size() <= 40 ? text : text.substr(0, 37) + "...";
 }
@@ -81,7 +81,7 @@ void AddRows(const Schema& schema, const Schema& root, const std::string& path,
   for (const auto& [key, property] : schema["properties"].items()) {
     const bool needed = std::find(required.begin(), required.end(), key) != required.end();
     std::string standard = needed ? "required" : "";
-    if (property.contains("default")) standard = Shown(property["default"]);
+    if (property.contains("default")) standard = ShownDefault(property["default"]);
     rows->push_back({JoinPath(path, key), DescribeExpected(property, root), standard,
                      property.value("description", property.value("title", ""))});
     AddRows(property, root, JoinPath(path, key), rows);

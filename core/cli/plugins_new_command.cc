@@ -69,7 +69,7 @@ std::string Replaced(std::string text, std::string_view from, std::string_view t
   return text;
 }
 
-int New(const std::string& kind, const std::string& name, const std::string& language) {
+int NewPlugin(const std::string& kind, const std::string& name, const std::string& language) {
   CheckName(name);
   const Project& project = Find(kind, language);
   std::error_code code;
@@ -116,7 +116,7 @@ void AddPluginsNewCommand(CLI::App* plugins, Action* action) {
       "Examples:\n"
       "  kgrpo-host plugins new reward my_reward --lang python\n"
       "  kgrpo-host plugins new trainer my_trainer");
-  command->callback([=] { *action = [=] { return New(options->kind, options->name, options->language); }; });
+  command->callback([=] { *action = [=] { return NewPlugin(options->kind, options->name, options->language); }; });
 }
 
 }  // namespace kgrpo::cli

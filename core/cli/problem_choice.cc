@@ -12,7 +12,7 @@ namespace kgrpo::cli {
 namespace {
 
 // The last part of a folder's path, whether or not a slash follows.
-std::string NameOf(const std::string& folder) {
+std::string FolderName(const std::string& folder) {
   const std::filesystem::path path = std::filesystem::path(folder).lexically_normal();
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
@@ -40,7 +40,7 @@ std::string ProblemFolder(const std::string& given, const std::vector<std::strin
   std::vector<std::string> names;
   std::string list;
   for (const std::string& folder : folders) {
-    names.push_back(NameOf(folder));
+    names.push_back(FolderName(folder));
     if (names.back() == given) return folder;
     list += (list.empty() ? "" : ", ") + names.back();
   }

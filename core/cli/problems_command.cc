@@ -63,7 +63,7 @@ std::string Words(const kgrpo_problem_info& info) {
   return words;
 }
 
-Json ToJson(const kgrpo_problem_info& info, const std::string& folder) {
+Json InfoToJson(const kgrpo_problem_info& info, const std::string& folder) {
   Json json = {{"name", Copy(info.name)},     {"folder", folder},          {"title", Copy(info.title)},
                {"family", Copy(info.family)}, {"split", Copy(info.split)}, {"signature", Copy(info.signature)},
                {"task", Copy(info.task)}};
@@ -74,7 +74,7 @@ Json ToJson(const kgrpo_problem_info& info, const std::string& folder) {
   return json;
 }
 
-Json ToJson(const std::vector<ProblemFinding>& findings) {
+Json FindingsToJson(const std::vector<ProblemFinding>& findings) {
   Json json = Json::array();
   for (const ProblemFinding& finding : findings)
     json.push_back({{"code", finding.code}, {"sentence", finding.sentence}, {"advice", finding.advice}});
@@ -94,7 +94,7 @@ void RequireBadInput(const Error& error) {
   if (ExitCodeOf(error.code()) != kBadInput) throw error;
 }
 
-void Check(Evaluator& evaluator, Looked* looked) {
+void CheckProblem(Evaluator& evaluator, Looked* looked) {
   if (looked->problem->info().refused.size > 0) return;
   const auto found = [looked](const char* code) {
     return std::ranges::any_of(looked->findings,
@@ -125,7 +125,7 @@ std::vector<Looked> Look(Evaluator& evaluator, const std::vector<std::string>& f
       looked[i].error = error.what();
       return;
     }
-    if (judge) Check(evaluator, &looked[i]);
+    if (judge) CheckProblem(evaluator, &looked[i]);
   });
   return looked;
 }
@@ -169,7 +169,7 @@ int Show(const Globals& globals, const ProblemsOptions& options, bool judge) {
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < folders.size(); ++i) {
     const Looked& one = looked[i];
-    Json json = one.problem ? ToJson(one.problem->info(), folders[i]) : Json{{"folder", folders[i]}};
+    Json json = one.problem ? InfoToJson(one.problem->info(), folders[i]) : Json{{"folder", folders[i]}};
     if (!one.error.empty()) json["error"] = one.error;
     if (one.baseline) {
       json["baseline"] = {{"seconds", one.baseline->seconds},
@@ -177,7 +177,7 @@ int Show(const Globals& globals, const ProblemsOptions& options, bool judge) {
                           {"time_source", one.baseline->time_source},
                           {"diagnosis", one.baseline->diagnosis}};
     }
-    if (judge) json["findings"] = ToJson(one.findings);
+    if (judge) json["findings"] = FindingsToJson(one.findings);
     all.push_back(std::move(json));
     if (!one.error.empty()) continue;
     const kgrpo_problem_info& info = one.problem->info();

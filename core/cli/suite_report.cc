@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json ToJson(const SuiteResult& result) {
+Json ResultToJson(const SuiteResult& result) {
   Json json = {{"problem", result.problem},   {"group", result.group},     {"verdict", result.verdict},
                {"compiled", result.compiled}, {"correct", result.correct}, {"seconds", result.seconds}};
   if (result.speedup) json["speedup"] = *result.speedup;
@@ -30,8 +30,8 @@ Json ToJson(const SuiteResult& result) {
 }  // namespace
 
 Json SuiteEntryToJson(const SuiteEntry& entry) {
-  Json json = ToJson(entry.result);
-  if (entry.published) json["as_kernelbench"] = ToJson(*entry.published);
+  Json json = ResultToJson(entry.result);
+  if (entry.published) json["as_kernelbench"] = ResultToJson(*entry.published);
   json["kernel"] = entry.kernel_file;
   json["key"] = entry.key;
   return json;
@@ -61,7 +61,7 @@ std::string ShareText(const Share& share) {
   return text;
 }
 
-std::string Number(double value, const char* format) {
+std::string Formatted(double value, const char* format) {
   char text[32];
   std::snprintf(text, sizeof text, format, value);
   return text;
@@ -69,7 +69,7 @@ std::string Number(double value, const char* format) {
 
 std::vector<std::string> Header() {
   std::vector<std::string> header = {"GROUP", "PROBLEMS", "KERNELS", "COMPILED", "CORRECT"};
-  for (const double p : kFastP) header.push_back("fast_" + Number(p, "%g"));
+  for (const double p : kFastP) header.push_back("fast_" + Formatted(p, "%g"));
   header.emplace_back("GEOMEAN");
   return header;
 }
@@ -78,19 +78,19 @@ std::vector<std::string> Row(const SuiteCounts& counts) {
   std::vector<std::string> row = {counts.group, std::to_string(counts.problems), std::to_string(counts.kernels),
                                   std::to_string(counts.compiled), std::to_string(counts.correct)};
   for (const Share& share : counts.fast) row.push_back(ShareText(share));
-  row.push_back(counts.timed > 0 ? Number(counts.geometric_mean, "%.3f") : "-");
+  row.push_back(counts.timed > 0 ? Formatted(counts.geometric_mean, "%.3f") : "-");
   if (counts.timed > 1) {
     row.back() +=
-        " (" + Number(counts.geometric_mean_low, "%.2f") + "-" + Number(counts.geometric_mean_high, "%.2f") + ")";
+        " (" + Formatted(counts.geometric_mean_low, "%.2f") + "-" + Formatted(counts.geometric_mean_high, "%.2f") + ")";
   }
   return row;
 }
 
-Json ToJson(const SuiteCounts& counts) {
+Json ResultToJson(const SuiteCounts& counts) {
   Json fast = Json::object();
   for (size_t i = 0; i < kFastP.size(); ++i) {
     const Share& share = counts.fast[i];
-    fast[Number(kFastP[i], "%g")] = {{"value", share.value}, {"low", share.low}, {"high", share.high}};
+    fast[Formatted(kFastP[i], "%g")] = {{"value", share.value}, {"low", share.low}, {"high", share.high}};
   }
   Json json = {{"group", counts.group},     {"problems", counts.problems},
                {"kernels", counts.kernels}, {"compiled", counts.compiled},
@@ -165,7 +165,7 @@ void PrintPytorch(const SuiteOptions& options, const std::vector<SuiteResult>& p
 void PrintExcessive(const std::vector<SuiteResult>& counted, bool markdown) {
   std::vector<std::vector<std::string>> rows;
   for (const SuiteResult& result : counted) {
-    if (IsExcessive(result)) rows.push_back({result.problem, Number(*result.speedup, "%.1f")});
+    if (IsExcessive(result)) rows.push_back({result.problem, Formatted(*result.speedup, "%.1f")});
   }
   if (rows.empty()) return;
   const std::vector<std::string> header = {"PROBLEM", "SPEEDUP"};
@@ -187,9 +187,9 @@ void PrintSuite(const SuiteOptions& options, const std::vector<SuiteEntry>& entr
   const std::vector<SuiteCounts> counts = CountsByGroup(all), published_counts = CountsByGroup(published);
   if (options.json) {
     Json json = {{"suite", options.suite}, {"kernels", options.kernels}, {"refused_problems", refused}};
-    for (const SuiteCounts& one : counts) json["groups"].push_back(ToJson(one));
+    for (const SuiteCounts& one : counts) json["groups"].push_back(ResultToJson(one));
     for (const SuiteCounts& one : published_counts) {
-      if (options.kernelbench) json["groups_as_kernelbench"].push_back(ToJson(one));
+      if (options.kernelbench) json["groups_as_kernelbench"].push_back(ResultToJson(one));
     }
     if (!hardware.empty()) json["pytorch_hardware"] = hardware;
     for (const SuiteEntry& entry : entries) json["results"].push_back(SuiteEntryToJson(entry));

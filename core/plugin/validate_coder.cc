@@ -102,7 +102,7 @@ std::vector<std::string> SuggestionsOf(const kgrpo_coder_interface& api, const k
   return suggestions;
 }
 
-std::string TextOf(const std::function<kgrpo_error*(kgrpo_text_sink)>& call) {
+std::string PushedText(const std::function<kgrpo_error*(kgrpo_text_sink)>& call) {
   std::string text;
   Receiver receiver{Carrier(), [&](std::string_view piece) { text += piece; }};
   if (kgrpo_error* error = call(TextSink(receiver))) Fail(TakeMessage(error));
@@ -128,7 +128,7 @@ void CheckCoder(Session& session, const kgrpo_coder_interface& api, kgrpo_coder*
   }
   if (api.describe != nullptr) {
     session.Check("coder: describe is one line", [&] {
-      const std::string text = TextOf([&](kgrpo_text_sink sink) { return api.describe(coder, sink); });
+      const std::string text = PushedText([&](kgrpo_text_sink sink) { return api.describe(coder, sink); });
       if (text.find('\n') != std::string::npos) Fail("it has several");
       return text;
     });

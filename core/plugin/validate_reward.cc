@@ -31,7 +31,7 @@ struct Said {
   bool broken = false;  // the error is a failure of the reward, not a refusal of the request
   bool operator==(const Said&) const = default;
 };
-std::string TextOf(const Said& said) {
+std::string SaidText(const Said& said) {
   return said.score ? Shown(*said.score) : "refused: " + said.refusal;
 }
 
@@ -82,11 +82,11 @@ std::string CallPure(Call call) {
   const auto again = [&] {
     const Said other = call();
     if (!(other == first))
-      Fail("the same request gave " + TextOf(first) + ", then " + TextOf(other) + ": a reward keeps no state");
+      Fail("the same request gave " + SaidText(first) + ", then " + SaidText(other) + ": a reward keeps no state");
   };
   again();
   OnTwoThreads(again);
-  return TextOf(first);
+  return SaidText(first);
 }
 
 }  // namespace

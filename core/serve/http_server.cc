@@ -30,7 +30,7 @@ constexpr size_t kBodySlack = size_t{64} << 10;     // what chunked transfer add
 constexpr const char* kTooMany =
     R"({"error": {"code": "too_many_connections", "message": "too many connections; try again"}})";
 
-Clock::time_point In(double seconds) {
+Clock::time_point FromNow(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
@@ -76,7 +76,7 @@ class HttpServer::Connection : public httplib::Stream {
       if (count <= 0 || waited[1].revents != 0) return false;
     }
     left_ = limits_.header_bytes;
-    end_ = In(limits_.request_seconds);
+    end_ = FromNow(limits_.request_seconds);
     trouble_.reset();
     in_body_ = answered_ = false;
     return true;
@@ -104,7 +104,7 @@ class HttpServer::Connection : public httplib::Stream {
   // connection, and the client could lose the answer.
   void Linger() {
     ::shutdown(socket_, SHUT_WR);
-    const Clock::time_point end = In(kLingerSeconds);
+    const Clock::time_point end = FromNow(kLingerSeconds);
     char buffer[16384];
     for (size_t bytes = 0; bytes < kLingerBytes;) {
       pollfd waited = {socket_, POLLIN, 0};
@@ -146,7 +146,7 @@ class HttpServer::Connection : public httplib::Stream {
 
   ssize_t write(const char* data, size_t size) override {
     answered_ = true;
-    const Clock::time_point end = In(limits_.write_seconds);
+    const Clock::time_point end = FromNow(limits_.write_seconds);
     for (size_t sent = 0; sent < size;) {
       pollfd waited = {socket_, POLLOUT, 0};
       const int count = poll(&waited, 1, MillisecondsUntil(end));

@@ -18,7 +18,7 @@ constexpr int kDeepest = 32;
   throw HttpError(400, "invalid", (path.empty() ? "the body" : path) + ": " + what);
 }
 
-std::string In(const std::string& path, const std::string& key) {
+std::string PathOf(const std::string& path, const std::string& key) {
   return path.empty() ? key : path + "." + key;
 }
 
@@ -30,20 +30,20 @@ void RequireKeys(const Json& object, const std::string& path, std::initializer_l
     const std::string closest = Closest(key, {known.begin(), known.end()});
     std::string all;
     for (const char* one : known) all += (all.empty() ? "" : ", ") + std::string(one);
-    Refuse(In(path, key),
+    Refuse(PathOf(path, key),
            closest.empty() ? "no such key; there are " + all : "no such key; did you mean \"" + closest + "\"?");
   }
 }
 
 std::string Text(const Json& object, const char* key, const std::string& path) {
   const Json& value = object.at(key);
-  if (!value.is_string()) Refuse(In(path, key), std::string("expected text, not ") + value.type_name());
+  if (!value.is_string()) Refuse(PathOf(path, key), std::string("expected text, not ") + value.type_name());
   return value;
 }
 
 bool Flag(const Json& object, const char* key, const std::string& path) {
   if (!object.contains(key)) return false;
-  if (!object[key].is_boolean()) Refuse(In(path, key), "expected true or false");
+  if (!object[key].is_boolean()) Refuse(PathOf(path, key), "expected true or false");
   return object[key];
 }
 
@@ -53,23 +53,26 @@ EvaluationRequest ReadOne(const Json& json, const std::string& path, bool alone)
   else
     RequireKeys(json, path, {"problem", "source", "seed", "thoroughness", "devices"});
   EvaluationRequest request;
-  if (!json.contains("problem")) Refuse(In(path, "problem"), "missing: a problem's name, or an object with its files");
-  request.problem = ReadProblem(json["problem"], In(path, "problem"));
+  if (!json.contains("problem"))
+    Refuse(PathOf(path, "problem"), "missing: a problem's name, or an object with its files");
+  request.problem = ReadProblem(json["problem"], PathOf(path, "problem"));
   if (json.contains("source") && !json["source"].is_null()) request.source = Text(json, "source", path);
   if (json.contains("seed")) {
-    if (!json["seed"].is_number_unsigned()) Refuse(In(path, "seed"), "expected a whole number of at least 0");
+    if (!json["seed"].is_number_unsigned()) Refuse(PathOf(path, "seed"), "expected a whole number of at least 0");
     request.seed = json["seed"];
   }
   if (json.contains("thoroughness")) {
     const std::string word = Text(json, "thoroughness", path);
-    if (word != "quick" && word != "thorough") Refuse(In(path, "thoroughness"), R"(expected "quick" or "thorough")");
+    if (word != "quick" && word != "thorough")
+      Refuse(PathOf(path, "thoroughness"), R"(expected "quick" or "thorough")");
     request.thorough = word == "thorough";
   }
   if (json.contains("devices")) {
     const Json& devices = json["devices"];
-    if (!devices.is_array() || devices.empty()) Refuse(In(path, "devices"), R"(expected a list of names: ["h100"])");
+    if (!devices.is_array() || devices.empty())
+      Refuse(PathOf(path, "devices"), R"(expected a list of names: ["h100"])");
     for (size_t i = 0; i < devices.size(); ++i) {
-      const std::string place = In(path, "devices[" + std::to_string(i) + "]");
+      const std::string place = PathOf(path, "devices[" + std::to_string(i) + "]");
       if (!devices[i].is_string()) Refuse(place, "expected text");
       request.devices.push_back(devices[i]);
       if (std::ranges::count(request.devices, request.devices.back()) > 1) Refuse(place, "named twice");
@@ -101,14 +104,14 @@ ProblemRequest ReadProblem(const Json& json, const std::string& path) {
     return problem;
   }
   RequireKeys(json, path, {"name", "sha256", "files"});
-  if (!json.contains("name")) Refuse(In(path, "name"), "missing");
+  if (!json.contains("name")) Refuse(PathOf(path, "name"), "missing");
   problem.name = Text(json, "name", path);
   if (json.contains("sha256")) problem.sha256 = Text(json, "sha256", path);
   if (json.contains("files")) {
     problem.files.emplace();
-    if (!json["files"].is_object()) Refuse(In(path, "files"), "expected an object: content by file name");
+    if (!json["files"].is_object()) Refuse(PathOf(path, "files"), "expected an object: content by file name");
     for (const auto& [name, content] : json["files"].items()) {
-      if (!content.is_string()) Refuse(In(path, "files." + name), "expected text");
+      if (!content.is_string()) Refuse(PathOf(path, "files." + name), "expected text");
       problem.files->emplace(name, content.get<std::string>());
     }
   }

@@ -15,7 +15,7 @@ namespace kgrpo::coder_gpt4o {
 namespace {
 
 // Keys are in alphabetical order and text is UTF-8, so that equal requests give equal bytes on every machine.
-std::string TextOf(const nlohmann::json& json) {
+std::string Dumped(const nlohmann::json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -109,7 +109,7 @@ RecordedRequest Coder::RequestOf(const Job& job) const {
   identity["code_b.sha256"] = Sha256(View(asked.code_b));
   identity["suggestion"] = View(asked.suggestion);
   RecordedRequest request =
-      MakeRecordedRequest(TextOf(Body(job.Messages(), job.sample())), TextOf(identity), job.sample());
+      MakeRecordedRequest(Dumped(Body(job.Messages(), job.sample())), Dumped(identity), job.sample());
   request.service = ServiceOf(options_.client.base_url);
   return request;
 }
@@ -130,7 +130,7 @@ std::string Coder::Describe() const {
 }
 
 std::string Coder::Describe(const kgrpo_coder_request& request) const {
-  nlohmann::json body = nlohmann::json::parse(TextOf(Body(Prompt().Messages(request), request.seed)));
+  nlohmann::json body = nlohmann::json::parse(Dumped(Body(Prompt().Messages(request), request.seed)));
   const nlohmann::json messages = std::move(body["messages"]);
   body.erase("messages");
   std::string text = options_.mode == Mode::kReplay

@@ -18,7 +18,7 @@ const Json& Messages(const Json& request) {
   return found == request.end() || !found->is_array() ? none : *found;
 }
 
-std::string TextOf(const Json& message, const char* key) {
+std::string TextMember(const Json& message, const char* key) {
   const auto found = message.find(key);
   if (found == message.end()) return "";
   return found->is_string() ? found->get<std::string>() : found->dump();
@@ -86,7 +86,7 @@ NearestRequest::Distance NearestRequest::DistanceTo(const Json& recorded) const 
       continue;
     }
     if (a[i] != b[i]) ++distance.different;
-    distance.common += Common(TextOf(a[i], "content"), TextOf(b[i], "content"));
+    distance.common += Common(TextMember(a[i], "content"), TextMember(b[i], "content"));
   }
   return distance;
 }
@@ -115,10 +115,10 @@ std::string NearestRequest::Difference() const {
   const Json& b = Messages(nearest_);
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
     if (a[i] == b[i]) continue;
-    const std::string role = TextOf(a[i], "role"), recorded_role = TextOf(b[i], "role");
+    const std::string role = TextMember(a[i], "role"), recorded_role = TextMember(b[i], "role");
     const std::string name = "message " + std::to_string(i + 1) + " (" + role + ")";
     if (role != recorded_role) add(name + " has another role than the recorded one, " + recorded_role);
-    const std::string wanted = TextOf(a[i], "content"), recorded = TextOf(b[i], "content");
+    const std::string wanted = TextMember(a[i], "content"), recorded = TextMember(b[i], "content");
     if (wanted != recorded) add(name + ", " + TextDifference(wanted, recorded));
   }
   if (a.size() != b.size()) add(std::to_string(a.size()) + " messages, recorded are " + std::to_string(b.size()));

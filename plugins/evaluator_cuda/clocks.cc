@@ -11,7 +11,7 @@ constexpr unsigned long long kSwPowerCap = 0x4, kHwSlowdown = 0x8, kSwThermal = 
 constexpr unsigned kClockSm = 1;
 
 template <typename Function>
-bool Find(void* library, const char* name, Function* function) {
+bool FindFunction(void* library, const char* name, Function* function) {
   *function = reinterpret_cast<Function>(dlsym(library, name));
   return *function != nullptr;
 }
@@ -22,11 +22,12 @@ Clocks::Clocks(const std::string& bus_id) : library_(dlopen("libnvidia-ml.so.1",
   if (library_ == nullptr) return;
   int (*init)() = nullptr;
   int (*by_bus_id)(const char*, void**) = nullptr;
-  const bool found = Find(library_, "nvmlInit_v2", &init) &&
-                     Find(library_, "nvmlDeviceGetHandleByPciBusId_v2", &by_bus_id) &&
-                     Find(library_, "nvmlDeviceGetClockInfo", &clock_) && Find(library_, "nvmlShutdown", &shutdown_) &&
-                     (Find(library_, "nvmlDeviceGetCurrentClocksEventReasons", &reasons_) ||
-                      Find(library_, "nvmlDeviceGetCurrentClocksThrottleReasons", &reasons_));
+  const bool found = FindFunction(library_, "nvmlInit_v2", &init) &&
+                     FindFunction(library_, "nvmlDeviceGetHandleByPciBusId_v2", &by_bus_id) &&
+                     FindFunction(library_, "nvmlDeviceGetClockInfo", &clock_) &&
+                     FindFunction(library_, "nvmlShutdown", &shutdown_) &&
+                     (FindFunction(library_, "nvmlDeviceGetCurrentClocksEventReasons", &reasons_) ||
+                      FindFunction(library_, "nvmlDeviceGetCurrentClocksThrottleReasons", &reasons_));
   if (!found || init() != 0) {
     shutdown_ = nullptr;
     return;

@@ -63,21 +63,21 @@ std::string StallMetric(const std::string& reason) {
   return "smsp__average_warps_issue_stalled_" + reason + "_per_issue_active.ratio";
 }
 
-std::optional<double> Find(const ProfiledKernel& kernel, const std::string& name) {
+std::optional<double> FindValue(const ProfiledKernel& kernel, const std::string& name) {
   const auto found = kernel.counts.find(name);
   return found == kernel.counts.end() ? std::nullopt : std::optional<double>(found->second);
 }
 
 double Seconds(const ProfiledKernel& kernel) {
-  return Find(kernel, kDuration).value_or(0) * 1e-9;
+  return FindValue(kernel, kDuration).value_or(0) * 1e-9;
 }
 
 // Returns the reasons with their shares of the time that warps are resident, largest first.
 std::vector<std::pair<Stall, double>> StallShares(const ProfiledKernel& kernel) {
   std::vector<std::pair<Stall, double>> shares;
-  double all = Find(kernel, StallMetric(kSelected)).value_or(0);
+  double all = FindValue(kernel, StallMetric(kSelected)).value_or(0);
   for (const Stall& stall : kStalls) {
-    const double warps = Find(kernel, StallMetric(stall.name)).value_or(0);
+    const double warps = FindValue(kernel, StallMetric(stall.name)).value_or(0);
     all += warps;
     if (warps > 0) shares.emplace_back(stall, warps);
   }
@@ -128,7 +128,7 @@ std::string TextOf(const std::vector<ProfiledKernel>& kernels, const ProfiledKer
   const auto say = [&](const char* before, const char* metric, const char* after) {
     const auto* count = std::find_if(kCounts.begin(), kCounts.end(),
                                      [metric](const Count& one) { return std::string_view(one.name) == metric; });
-    if (const auto value = Find(longest, count->ncu))
+    if (const auto value = FindValue(longest, count->ncu))
       list += (list.empty() ? " " : ", ") + std::string(before) + Percent(*value * count->scale) + after;
   };
   say("DRAM at ", "profile.dram_fraction", " of its peak");
@@ -147,12 +147,12 @@ std::string TextOf(const std::vector<ProfiledKernel>& kernels, const ProfiledKer
   }
   if (!stalls.empty()) text << ".";
   const auto requests = [&](const char* ncu, const char* words) {
-    const std::optional<double> sectors = Find(longest, ncu);
+    const std::optional<double> sectors = FindValue(longest, ncu);
     if (sectors && *sectors > 0) text << " A warp's global " << words << " touches " << *sectors << " sectors.";
   };
   requests("l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio", "load");
   requests("l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio", "store");
-  if (const auto conflicts = Find(longest, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"); conflicts > 0.0)
+  if (const auto conflicts = FindValue(longest, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"); conflicts > 0.0)
     text << " Shared memory: " << static_cast<uint64_t>(*conflicts) << " bank conflicts.";
   return text.str();
 }
@@ -183,9 +183,9 @@ ProfileFacts FactsOf(const std::vector<ProfiledKernel>& kernels) {
   add("profile.seconds", all_seconds);
   add("profile.longest_seconds", Seconds(longest));
   for (const Count& count : kCounts) {
-    if (const auto value = Find(longest, count.ncu)) add(count.name, *value * count.scale);
+    if (const auto value = FindValue(longest, count.ncu)) add(count.name, *value * count.scale);
   }
-  if (const auto read = Find(longest, kRead), written = Find(longest, kWritten); read && written)
+  if (const auto read = FindValue(longest, kRead), written = FindValue(longest, kWritten); read && written)
     add("profile.dram_bytes", *read + *written);
   const std::vector<std::pair<Stall, double>> stalls = StallShares(longest);
   for (size_t i = 0; i < std::min<size_t>(stalls.size(), 4); ++i)

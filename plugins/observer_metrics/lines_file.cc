@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 uintmax_t SizeThrough(const fs::path& path, uint64_t last_step) {
   std::ifstream file(path, std::ios::binary);
   const auto require_readable = [&] {
-    if (!file.is_open() || file.bad()) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot read " + path.string());
+    if (!file.is_open() || file.bad())
+      throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot read " + path.string() + ": " + std::strerror(errno));
   };
   require_readable();
   uintmax_t size = 0;

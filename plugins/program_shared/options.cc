@@ -36,7 +36,7 @@ constexpr const char* kSchema = R"json({
   }
 })json";
 
-std::string TextOf(const json& object, const char* key, const std::string& otherwise) {
+std::string TextOr(const json& object, const char* key, const std::string& otherwise) {
   const json value = object.value(key, json());
   return value.is_string() ? value.get<std::string>() : otherwise;
 }
@@ -103,8 +103,8 @@ Hello ReadHello(const json& said, std::string_view role) {
                 "the program is no " + std::string(role) + ": it offers " + Excerpt(roles.dump()));
   }
   Hello hello;
-  hello.name = TextOf(said, "name", "a program");
-  hello.version = TextOf(said, "version", "");
+  hello.name = TextOr(said, "name", "a program");
+  hello.version = TextOr(said, "version", "");
   const json concurrency = said.value("concurrency", json(1U));
   if (!concurrency.is_number_unsigned() || concurrency < 1 || concurrency > 65536)
     throw Broken("wants a concurrency of " + Excerpt(concurrency.dump()) + ", which is no number from 1 to 65536");
@@ -163,9 +163,9 @@ void DeclareMetrics(const Host& host, const json& metrics) {
   if (!metrics.is_array()) return;
   for (const json& metric : metrics) {
     if (!metric.is_object()) continue;
-    const std::string name = TextOf(metric, "name", ""), label = TextOf(metric, "label", name);
-    const std::string group = TextOf(metric, "group", ""), unit = TextOf(metric, "unit", "");
-    const std::string kind = TextOf(metric, "kind", "number"), better = TextOf(metric, "better", "");
+    const std::string name = TextOr(metric, "name", ""), label = TextOr(metric, "label", name);
+    const std::string group = TextOr(metric, "group", ""), unit = TextOr(metric, "unit", "");
+    const std::string kind = TextOr(metric, "kind", "number"), better = TextOr(metric, "better", "");
     if (name.empty()) continue;
     MetricDeclaration declaration = {.name = name, .label = label, .group = group, .unit = unit};
     const auto found = std::ranges::find(kKinds, kind);

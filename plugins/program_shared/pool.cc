@@ -79,14 +79,14 @@ void Pool::Lost(Copy& copy, size_t requests, std::deque<Request> again) {
 
 namespace {
 
-std::string TextOf(const nlohmann::ordered_json& params) {
+std::string ParamsText(const nlohmann::ordered_json& params) {
   return params.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace
 
 void Pool::Submit(std::string_view method, const nlohmann::ordered_json& params, Done done) {
-  SubmitText(method, TextOf(params), std::move(done));
+  SubmitText(method, ParamsText(params), std::move(done));
 }
 
 void Pool::SubmitText(std::string_view method, std::string_view text, Done done) {
@@ -106,7 +106,7 @@ void Pool::SubmitText(std::string_view method, std::string_view text, Done done)
 }
 
 json Pool::Call(std::string_view method, const nlohmann::ordered_json& params) {
-  return CallText(method, TextOf(params));
+  return CallText(method, ParamsText(params));
 }
 
 json Pool::CallText(std::string_view method, std::string_view params) {

@@ -48,7 +48,7 @@ void Write(JsonText& json, const kgrpo_evaluation* evaluation) {
   throw Error(KGRPO_ERROR_INTERNAL, "the program's answer: " + what);
 }
 
-std::string TextOf(const json& object, const char* key) {
+std::string TextMember(const json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return "";
   if (!found->is_string()) Refuse("\"" + std::string(key) + "\": expected a text, found " + found->type_name());
@@ -131,11 +131,11 @@ ordered_json CoderParams(const kgrpo_coder_request& request) {
 CoderAnswer ReadCoderAnswer(const json& result) {
   if (!result.is_object()) Refuse("expected an object with an \"outcome\"");
   CoderAnswer read;
-  read.outcome = OutcomeNamed(TextOf(result, "outcome"));
-  read.source = TextOf(result, "source");
-  read.summary = TextOf(result, "summary");
-  read.message = TextOf(result, "message");
-  read.text = TextOf(result, "text");
+  read.outcome = OutcomeNamed(TextMember(result, "outcome"));
+  read.source = TextMember(result, "source");
+  read.summary = TextMember(result, "summary");
+  read.message = TextMember(result, "message");
+  read.text = TextMember(result, "text");
   if (read.outcome == KGRPO_CODER_OK && read.source.empty()) Refuse("the outcome is \"ok\" and there is no \"source\"");
   if (read.outcome != KGRPO_CODER_OK) {
     read.source.clear();
@@ -152,16 +152,16 @@ CoderAnswer ReadCoderAnswer(const json& result) {
 
 OpenedProblem::OpenedProblem(std::string directory, const json& result) : directory_(std::move(directory)) {
   if (!result.is_object()) Refuse("expected an object with the problem's \"name\" and \"source\"");
-  name_ = TextOf(result, "name");
-  source_ = TextOf(result, "source");
+  name_ = TextMember(result, "name");
+  source_ = TextMember(result, "source");
   if (name_.empty() || source_.empty()) Refuse("a problem needs a \"name\" and a \"source\"");
-  title_ = TextOf(result, "title");
+  title_ = TextMember(result, "title");
   if (title_.empty()) title_ = name_;
-  family_ = TextOf(result, "family");
-  split_ = TextOf(result, "split");
+  family_ = TextMember(result, "family");
+  split_ = TextMember(result, "split");
   if (split_.empty()) split_ = "train";
-  task_ = TextOf(result, "task");
-  signature_ = TextOf(result, "signature");
+  task_ = TextMember(result, "task");
+  signature_ = TextMember(result, "signature");
   const json traits = result.value("traits", json::array());
   if (!traits.is_array()) Refuse("\"traits\": expected a list of words");
   for (const json& trait : traits) {

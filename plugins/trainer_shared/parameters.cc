@@ -6,7 +6,7 @@
 namespace kgrpo::trainer {
 namespace {
 
-[[noreturn]] void Refuse(const std::string& name, const std::string& problem) {
+[[noreturn]] void RefuseParameter(const std::string& name, const std::string& problem) {
   throw Error(KGRPO_ERROR_UNSUPPORTED, "parameter \"" + name + "\" of the policy cannot be trained: " + problem);
 }
 
@@ -37,7 +37,7 @@ bool IsType(const kgrpo_tensor& tensor, uint8_t code, uint8_t bits) {
 Parameter View(const kgrpo_parameter& source) {
   Parameter view;
   view.name = Copy(source.name);
-  if (source.gradient == nullptr) Refuse(view.name, "it is in a trainable group and has no gradient");
+  if (source.gradient == nullptr) RefuseParameter(view.name, "it is in a trainable group and has no gradient");
   const kgrpo_tensor& value = *source.value;
   const kgrpo_tensor& gradient = *source.gradient;
   view.shape.assign(value.shape, value.shape + value.ndim);
@@ -45,15 +45,15 @@ Parameter View(const kgrpo_parameter& source) {
   if (IsType(value, KGRPO_DTYPE_BFLOAT, 16)) {
     view.value_type = ValueType::kBfloat16;
   } else if (!IsType(value, KGRPO_DTYPE_FLOAT, 32)) {
-    Refuse(view.name, "its type is neither float32 nor bfloat16");
+    RefuseParameter(view.name, "its type is neither float32 nor bfloat16");
   }
-  if (!IsType(gradient, KGRPO_DTYPE_FLOAT, 32)) Refuse(view.name, "its gradient is not float32");
+  if (!IsType(gradient, KGRPO_DTYPE_FLOAT, 32)) RefuseParameter(view.name, "its gradient is not float32");
   if (std::vector<int64_t>(gradient.shape, gradient.shape + gradient.ndim) != view.shape) {
-    Refuse(view.name, "its gradient has another shape");
+    RefuseParameter(view.name, "its gradient has another shape");
   }
-  if (!IsCompact(value) || !IsCompact(gradient)) Refuse(view.name, "it is not compact and row-major");
+  if (!IsCompact(value) || !IsCompact(gradient)) RefuseParameter(view.name, "it is not compact and row-major");
   if (value.device.type != gradient.device.type || value.device.id != gradient.device.id) {
-    Refuse(view.name, "its gradient lies on another device");
+    RefuseParameter(view.name, "its gradient lies on another device");
   }
   view.value = First(value);
   view.gradient = static_cast<float*>(First(gradient));
@@ -89,7 +89,7 @@ void Add(const kgrpo_parameter_group& group, size_t index, ParameterSet& set) {
         static_cast<size_t>(static_cast<const char*>(parameter.value) - begin) / SizeOf(parameter.value_type);
     if (parameter.value_type != span.value_type || parameter.offset + parameter.count > span.count ||
         parameter.gradient != span.gradient + parameter.offset) {
-      Refuse(parameter.name, "it is not the same slice of its group's flat values and gradients");
+      RefuseParameter(parameter.name, "it is not the same slice of its group's flat values and gradients");
     }
     set.parameters.push_back(std::move(parameter));
   }
@@ -111,10 +111,10 @@ ParameterSet ViewParameters(const kgrpo_policy_interface& api, kgrpo_policy* pol
       if (first == nullptr) first = &source;
       const auto& device = source.value->device;
       if (device.type != KGRPO_DEVICE_CPU && device.type != KGRPO_DEVICE_CUDA) {
-        Refuse(Copy(source.name), "it lies on a device of a kind that is neither CPU nor CUDA");
+        RefuseParameter(Copy(source.name), "it lies on a device of a kind that is neither CPU nor CUDA");
       }
       if (device.type != first->value->device.type || device.id != first->value->device.id) {
-        Refuse(Copy(source.name), "it lies on another device than \"" + Copy(first->name) + "\"");
+        RefuseParameter(Copy(source.name), "it lies on another device than \"" + Copy(first->name) + "\"");
       }
     }
     Add(group, g, set);

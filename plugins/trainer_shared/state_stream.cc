@@ -13,7 +13,7 @@ static_assert(std::endian::native == std::endian::little, "the state's arrays ar
 constexpr std::string_view kMagic = "KGRPOTRN";
 constexpr uint64_t kLongestText = 1 << 16;
 
-[[noreturn]] void Refuse(const std::string& problem) {
+[[noreturn]] void RefuseStream(const std::string& problem) {
   throw Error(KGRPO_ERROR_INVALID, "the saved trainer state cannot be used: " + problem);
 }
 
@@ -77,15 +77,15 @@ void StateWriter::Finish() {
 StateReader::StateReader(kgrpo_reader stream, std::string_view trainer) : stream_(stream) {
   char magic[8];
   Bytes(magic, sizeof(magic));
-  if (std::string_view(magic, sizeof(magic)) != kMagic) Refuse("it does not begin as one");
+  if (std::string_view(magic, sizeof(magic)) != kMagic) RefuseStream("it does not begin as one");
   uint32_t version;
   Bytes(&version, sizeof(version));
   if (version != kStateVersion) {
-    Refuse("it has version " + std::to_string(version) + " of the format, this program reads version " +
-           std::to_string(kStateVersion));
+    RefuseStream("it has version " + std::to_string(version) + " of the format, this program reads version " +
+                 std::to_string(kStateVersion));
   }
   const std::string owner = Text();
-  if (owner != trainer) Refuse("it was written by " + owner + ", not by " + std::string(trainer));
+  if (owner != trainer) RefuseStream("it was written by " + owner + ", not by " + std::string(trainer));
 }
 
 size_t StateReader::ReadSome(void* data, size_t size) {
@@ -98,7 +98,7 @@ void StateReader::Bytes(void* data, size_t size) {
   auto* bytes = static_cast<char*>(data);
   for (size_t done = 0; done < size;) {
     const size_t got = ReadSome(bytes + done, size - done);
-    if (got == 0) Refuse("it is cut short");
+    if (got == 0) RefuseStream("it is cut short");
     done += got;
   }
   checksum_.Add(data, size);
@@ -112,7 +112,7 @@ uint64_t StateReader::U64() {
 
 std::string StateReader::Text() {
   const uint64_t size = U64();
-  if (size > kLongestText) Refuse("it is damaged (a name of " + std::to_string(size) + " bytes)");
+  if (size > kLongestText) RefuseStream("it is damaged (a name of " + std::to_string(size) + " bytes)");
   std::string text(size, '\0');
   Bytes(text.data(), size);
   return text;
@@ -120,9 +120,9 @@ std::string StateReader::Text() {
 
 void StateReader::Finish() {
   const uint64_t expected = checksum_.value();
-  if (U64() != expected) Refuse("it is damaged (its checksum does not match)");
+  if (U64() != expected) RefuseStream("it is damaged (its checksum does not match)");
   char extra;
-  if (ReadSome(&extra, 1) != 0) Refuse("it is damaged (more follows its end)");
+  if (ReadSome(&extra, 1) != 0) RefuseStream("it is damaged (more follows its end)");
 }
 
 }  // namespace kgrpo::trainer

@@ -52,7 +52,7 @@ TEST_F(RunWithServiceTest, CheckFindsWhatARunWouldComeToLater) {
   }
   EXPECT_THAT(Host("check p.yaml --set coder.options.model=other").err, HasSubstr("cost unknown: no price for other"));
   EXPECT_THAT(Host("check p.yaml --set coder.options.mode=cache --set coder.options.temperature=0.7").err,
-              HasSubstr("write seed: sample"));
+              HasSubstr("set seed: sample"));
 }
 
 TEST_F(RunWithServiceTest, ARunIsRecordedAndReplaysWithoutTheService) {

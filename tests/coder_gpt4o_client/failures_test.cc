@@ -237,7 +237,7 @@ TEST(Failures, AWaitLongerThanAnOutageMayLastEndsTheRun) {
   CompletionClient client(QuickOptions(server.Url()));
   const Completion completion = Ask(client);
   EXPECT_EQ(completion.outcome, Outcome::kFatal);
-  EXPECT_THAT(completion.message, HasSubstr("no request for 86400 s"));
+  EXPECT_THAT(completion.message, HasSubstr("a pause of 86400 s"));
 }
 
 TEST(Failures, AWaitWithoutEndIsToldAsOne) {
@@ -246,7 +246,7 @@ TEST(Failures, AWaitWithoutEndIsToldAsOne) {
     response.set_header("Retry-After", std::string(40, '9'));
   });
   CompletionClient client(QuickOptions(server.Url()));
-  EXPECT_THAT(Ask(client).message, HasSubstr("no request for more than 1000000000 s"));
+  EXPECT_THAT(Ask(client).message, HasSubstr("a pause of more than 1000000000 s"));
 }
 
 TEST(Failures, AWaitOfOneRequestLongerThanAnOutageMayLastFailsIt) {

@@ -468,7 +468,7 @@ TEST_F(LoadTest, AKeyOfAServiceIsRefusedWhereverItWasWritten) {
        {"name=" + key, "prompt.system='Use " + key + "'", "coder.options={" + key + ": 1}", key + "=1"}) {
     const std::string message = MessageOf("base.yaml", {setting, "name=a"});
     EXPECT_THAT(message, HasSubstr("stand in variables of the environment")) << setting;
-    EXPECT_THAT(message, HasSubstr("should be revoked")) << setting;
+    EXPECT_THAT(message, HasSubstr("revoke a key")) << setting;
     EXPECT_EQ(message.find(key), std::string::npos) << message;
     EXPECT_EQ(message.find('\n'), std::string::npos) << "one mistake: " << message;
   }

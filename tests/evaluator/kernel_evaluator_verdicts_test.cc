@@ -118,7 +118,7 @@ TEST_F(KernelEvaluatorTest, HostileHostCode) {
       {"forged bytes",
        "extern \"C\" long write(int, const void*, unsigned long);\n" +
            WithBody("char junk[4096]; for (int i = 0; i < 4096; ++i) junk[i] = (char)(i * 7); write(3, junk, 4096);"),
-       "forbidden", "descriptor"},
+       "forbidden", "malformed data"},
       {"forged return",
        "extern \"C\" long write(int, const void*, unsigned long);\n" +
            WithBody("struct { unsigned op, r; unsigned long a, b, c, p; } m = {3, 0, 0, 0, 0, 0}; write(3, &m, sizeof "

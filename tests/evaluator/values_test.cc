@@ -70,7 +70,8 @@ Problem OneInput(DType dtype, Distribution distribution) {
   return problem;
 }
 
-std::vector<double> Draw(DType dtype, const Distribution& distribution, int64_t n, uint64_t key, int variant = 0) {
+std::vector<double> DrawValues(DType dtype, const Distribution& distribution, int64_t n, uint64_t key,
+                               int variant = 0) {
   const Problem problem = OneInput(dtype, distribution);
   const std::vector<Argument> arguments = DrawArguments(problem, {{"n", n}}, key, variant);
   std::vector<double> values;
@@ -91,23 +92,23 @@ TEST(Inputs, DistributionsAreWhatTheySay) {
   constexpr int64_t kCount = 100000;
   double mean = 0, deviation = 0;
   Distribution d;
-  Moments(Draw(DType::kFloat32, d, kCount, 1), &mean, &deviation);
+  Moments(DrawValues(DType::kFloat32, d, kCount, 1), &mean, &deviation);
   EXPECT_NEAR(mean, 0, 0.02);
   EXPECT_NEAR(deviation, 1, 0.02);
-  Moments(Draw(DType::kFloat32, d, kCount, 1, 1), &mean, &deviation);
+  Moments(DrawValues(DType::kFloat32, d, kCount, 1, 1), &mean, &deviation);
   EXPECT_NEAR(mean, 0.5, 0.03);
   EXPECT_NEAR(deviation, 1.5, 0.03);
   d.kind = Distribution::Kind::kLargeOffset;
-  Moments(Draw(DType::kFloat32, d, kCount, 1), &mean, &deviation);
+  Moments(DrawValues(DType::kFloat32, d, kCount, 1), &mean, &deviation);
   EXPECT_NEAR(mean, 1000, 0.02);
   d.kind = Distribution::Kind::kUniform;
   d.low = Expression::Parse("-2");
   d.high = Expression::Parse("n/50000");
-  Moments(Draw(DType::kFloat64, d, kCount, 1), &mean, &deviation);
+  Moments(DrawValues(DType::kFloat64, d, kCount, 1), &mean, &deviation);
   EXPECT_NEAR(mean, 0, 0.02);
   EXPECT_NEAR(deviation, 4 / std::sqrt(12.0), 0.02);
   d.kind = Distribution::Kind::kSparse;
-  const std::vector<double> sparse = Draw(DType::kFloat32, d, kCount, 1);
+  const std::vector<double> sparse = DrawValues(DType::kFloat32, d, kCount, 1);
   EXPECT_NEAR(static_cast<double>(std::count(sparse.begin(), sparse.end(), 0.0)), 90000, 500);
 }
 
@@ -116,24 +117,24 @@ TEST(Inputs, WholeNumbersCoverBothBounds) {
   d.kind = Distribution::Kind::kIntegers;
   d.low = Expression::Parse("-3");
   d.high = Expression::Parse("3");
-  const std::vector<double> values = Draw(DType::kInt32, d, 1000, 5);
+  const std::vector<double> values = DrawValues(DType::kInt32, d, 1000, 5);
   EXPECT_EQ(std::set<double>(values.begin(), values.end()), (std::set<double>{-3, -2, -1, 0, 1, 2, 3}));
   d.kind = Distribution::Kind::kPermutation;
-  std::vector<double> order = Draw(DType::kInt64, d, 500, 5);
+  std::vector<double> order = DrawValues(DType::kInt64, d, 500, 5);
   EXPECT_FALSE(std::is_sorted(order.begin(), order.end()));
   std::sort(order.begin(), order.end());
   for (size_t i = 0; i < order.size(); ++i) EXPECT_EQ(order[i], static_cast<double>(i));
   d.kind = Distribution::Kind::kOffsets;
   d.high = Expression::Parse("4*n");
-  const std::vector<double> offsets = Draw(DType::kInt32, d, 300, 5);
+  const std::vector<double> offsets = DrawValues(DType::kInt32, d, 300, 5);
   EXPECT_TRUE(std::is_sorted(offsets.begin(), offsets.end()));
   EXPECT_EQ(offsets.front(), 0);
   EXPECT_EQ(offsets.back(), 1200);
 }
 
 TEST(Inputs, FollowTheKeyAlone) {
-  EXPECT_EQ(Draw(DType::kFloat32, {}, 100, 1), Draw(DType::kFloat32, {}, 100, 1));
-  EXPECT_NE(Draw(DType::kFloat32, {}, 100, 1), Draw(DType::kFloat32, {}, 100, 2));
+  EXPECT_EQ(DrawValues(DType::kFloat32, {}, 100, 1), DrawValues(DType::kFloat32, {}, 100, 1));
+  EXPECT_NE(DrawValues(DType::kFloat32, {}, 100, 1), DrawValues(DType::kFloat32, {}, 100, 2));
 }
 
 Comparison CompareFloats(const std::vector<float>& got, const std::vector<double>& expected, ErrorBound bound) {
@@ -185,7 +186,7 @@ TEST(Comparison, DefaultBoundFitsSums) {
   Parameter out;
   out.name = "out";
   for (const int64_t terms : {10, 1000, 100000}) {
-    const std::vector<double> values = Draw(DType::kFloat32, {}, terms, 11);
+    const std::vector<double> values = DrawValues(DType::kFloat32, {}, terms, 11);
     float forward = 0, backward = 0;
     double exact = 0, squares = 0;
     for (double value : values) forward += static_cast<float>(value), exact += value, squares += value * value;

@@ -125,7 +125,7 @@ TEST_F(ObserverMetricsTest, SaysWhereItCannotWrite) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
-    EXPECT_THAT(error.what(), HasSubstr("cannot write " + File("metrics.jsonl").string() + ": "));
+    EXPECT_THAT(error.what(), HasSubstr("cannot read " + File("metrics.jsonl").string() + ": "));
   }
 }
 

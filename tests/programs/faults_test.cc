@@ -22,7 +22,7 @@ class Faults : public ProgramTest {};
 TEST_F(Faults, GarbageIsQuoted) {
   EXPECT_THAT(Failing("garbage"), HasSubstr("wrote a line that is not JSON: \"Traceback (most recent call last):\"; "
                                             "standard output is for answers alone: print to standard error"));
-  EXPECT_THAT(Failing("array"), HasSubstr("is no answer, which is an object with an \"id\": \"[1, 2]\""));
+  EXPECT_THAT(Failing("array"), HasSubstr("is not an answer (expected an object with an \"id\"): \"[1, 2]\""));
   EXPECT_THAT(Failing("both"), HasSubstr("needs either \"result\" or \"error\""));
 }
 

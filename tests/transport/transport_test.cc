@@ -299,7 +299,7 @@ TEST(NcclGroup, ARanksTensorsAreOnOneGpu) {
     transport.AllReduce(OnGpu(values, &shape, own), KGRPO_REDUCTION_SUM);
     transport.AllReduce(OnGpu(values, &shape, own + 2), KGRPO_REDUCTION_SUM);
   });
-  for (const std::string& one : thrown) EXPECT_THAT(one, HasSubstr("on one GPU"));
+  for (const std::string& one : thrown) EXPECT_THAT(one, HasSubstr("on another GPU"));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ bool OneOf(std::string_view text, std::initializer_list<std::string_view> list) 
 }
 
 // Gateways answer 200 and put the upstream's status into an error object.
-int StatusOf(const ResponseHeaders& headers, const ServiceError& error) {
+int StatusOfError(const ResponseHeaders& headers, const ServiceError& error) {
   if (headers.status < 200 || headers.status >= 300) return headers.status;
   int code = 0;
   const char* end = error.code.data() + error.code.size();
@@ -84,7 +84,7 @@ Failure Rejected(int status, const ServiceError& error, const std::string& words
 }
 
 Failure ByStatus(const ResponseHeaders& headers, const ServiceError& error) {
-  const int status = StatusOf(headers, error);
+  const int status = StatusOfError(headers, error);
   const std::string words = Words(headers, error);
   if (status >= 300 && status < 400) {
     return Make(Remedy::kFatal, "configuration",
@@ -131,7 +131,7 @@ Failure ByStatus(const ResponseHeaders& headers, const ServiceError& error) {
 }  // namespace
 
 bool IsContentFilter(const ResponseHeaders& headers, const ServiceError& error) {
-  const int status = StatusOf(headers, error);
+  const int status = StatusOfError(headers, error);
   return (status == 400 || status == 403) &&
          (OneOf(error.code, {"content_filter", "content_policy_violation"}) || error.type == "content_filter");
 }

@@ -18,13 +18,13 @@ constexpr Technique kOrder[] = {Technique::kNarrow,    Technique::kRestrict, Tec
                                 Technique::kUnroll,    Technique::kBlock,    Technique::kLaunchBounds};
 
 // The value nearest to `asked`; `preferred` if none was asked for.
-int Nearest(int asked, std::initializer_list<int> values, int preferred) {
+int NearestOf(int asked, std::initializer_list<int> values, int preferred) {
   if (asked <= 0) return preferred;
   return *std::min_element(values.begin(), values.end(),
                            [&](int a, int b) { return std::abs(a - asked) < std::abs(b - asked); });
 }
 
-PlainResult Apply(const PlainSource& source, const Ask& ask) {
+PlainResult ApplyTo(const PlainSource& source, const Ask& ask) {
   switch (ask.technique) {
     case Technique::kNarrow:
       return NarrowIndices(source);
@@ -33,15 +33,15 @@ PlainResult Apply(const PlainSource& source, const Ask& ask) {
     case Technique::kGridStride:
       return GridStride(source);
     case Technique::kVectorize:
-      return VectorElements(source, Nearest(ask.value, {2, 4}, 4));
+      return VectorElements(source, NearestOf(ask.value, {2, 4}, 4));
     case Technique::kShuffle:
       return ShuffleReduction(source);
     case Technique::kFast:
       return FastIntrinsics(source);
     case Technique::kUnroll:
-      return UnrollLoops(source, Nearest(ask.value, {2, 4, 8, 16}, 4));
+      return UnrollLoops(source, NearestOf(ask.value, {2, 4, 8, 16}, 4));
     case Technique::kBlock:
-      return BlockSize(source, Nearest(ask.value, {64, 128, 256, 512, 1024}, 256));
+      return BlockSize(source, NearestOf(ask.value, {64, 128, 256, 512, 1024}, 256));
     case Technique::kLaunchBounds:
       return LaunchBounds(source);
     default:
@@ -68,7 +68,7 @@ Answer ImplementPlain(std::string_view source, const std::vector<Ask>& asks) {
     const PlainSource read(text, &why);
     if (!why.empty())
       return {Status::kNotApplicable, "", "", "not applicable: this coder can't read the kernel: " + why};
-    PlainResult result = Apply(read, ask);
+    PlainResult result = ApplyTo(read, ask);
     if (!result.source.empty()) {
       text = std::move(result.source);
       done += (done.empty() ? "" : "; ") + result.words;

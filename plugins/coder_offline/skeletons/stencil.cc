@@ -24,7 +24,7 @@ std::string InputWith(const Program& program, const Axes& axes) {
   return "";
 }
 
-std::string FinishText(const Program& program, const std::string& total) {
+std::string FinishStencil(const Program& program, const std::string& total) {
   const Function* finish = program.FindFunction("finish");
   if (finish == nullptr) return total;
   return CallText(*finish,
@@ -183,7 +183,7 @@ class Stencil : public Skeleton {
     const int each = schedule.Get("register", 1);
     const int lines = tile / each;
     const std::string out = program.Output()->name;
-    const auto result = [&](const std::string& total) { return separate ? total : FinishText(program, total); };
+    const auto result = [&](const std::string& total) { return separate ? total : FinishStencil(program, total); };
     std::map<std::string, std::string> values = {
         {"in", InputWith(program, {"height", "width"})},
         {"out", out},
@@ -302,7 +302,7 @@ __global__ void window_kernel(@parameters@) {
 )",
                  values);
     if (separate) {
-      values["finish"] = FinishText(program, out + "[i]");
+      values["finish"] = FinishStencil(program, out + "[i]");
       text += Fill(R"(
 __global__ void finish_kernel(@parameters@) {
   const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;

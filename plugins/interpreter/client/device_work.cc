@@ -13,7 +13,7 @@ bool IsDevice(const void* pointer) {
   return (reinterpret_cast<uintptr_t>(pointer) >> 47) != 0;
 }
 
-uint64_t Address(const void* pointer) {
+uint64_t DeviceAddressOf(const void* pointer) {
   return reinterpret_cast<uintptr_t>(pointer);
 }
 
@@ -42,9 +42,10 @@ int CopyAny(void* target, const void* source, size_t bytes, int kind) {
   // 0 host-host, 1 host-device, 2 device-host, 3 device-device, 4 by address
   if (kind < 0 || kind > 4) return kCudaInvalidMemcpyDirection;
   if (kind != 4 && (((kind & 1) != 0) != to_device || (kind >= 2) != from_device)) return kCudaInvalidValue;
-  if (to_device && from_device) return Ask(Operation::kCopy, Address(target), Address(source), bytes).error;
-  if (to_device) return CopyToDevice(Address(target), source, bytes);
-  if (from_device) return CopyToHost(target, Address(source), bytes);
+  if (to_device && from_device)
+    return Ask(Operation::kCopy, DeviceAddressOf(target), DeviceAddressOf(source), bytes).error;
+  if (to_device) return CopyToDevice(DeviceAddressOf(target), source, bytes);
+  if (from_device) return CopyToHost(target, DeviceAddressOf(source), bytes);
   std::memmove(target, source, bytes);
   return kCudaSuccess;
 }
@@ -109,7 +110,8 @@ int Run(const Work& work) {
     case Work::Kind::kCopy:
       return CopyAny(work.target, work.source, work.bytes, work.detail);
     case Work::Kind::kSet:
-      return Ask(Operation::kMemset, Address(work.target), static_cast<uint64_t>(work.detail), work.bytes).error;
+      return Ask(Operation::kMemset, DeviceAddressOf(work.target), static_cast<uint64_t>(work.detail), work.bytes)
+          .error;
     case Work::Kind::kLaunch:
       break;
   }

@@ -51,8 +51,8 @@ void ForPieces(Warp& warp, const BulkCopy& copy, bool shared, Function f) {
   }
 }
 
-[[noreturn]] void Refuse(Warp& warp, const Instruction& in, int lane, FindingCode code, DeviceAddress address,
-                         const std::string& text) {
+[[noreturn]] void ReportAndStop(Warp& warp, const Instruction& in, int lane, FindingCode code, DeviceAddress address,
+                                const std::string& text) {
   Report(warp, in.index, lane, code, true, address, "", text);
   throw Fault{};
 }
@@ -63,25 +63,26 @@ void CheckEnds(Warp& warp, const Instruction& in, int lane, const BulkCopy& copy
   const std::string what = "copies " + ByteCount(copy.bytes) + " by cp.async.bulk";
   const std::string shared = DescribeShared(grid, copy.shared_offset, copy.bytes);
   if (copy.bytes % kPiece != 0)
-    Refuse(warp, in, lane, FindingCode::kMisaligned, copy.global, what + ", a size that is not a multiple of 16");
+    ReportAndStop(warp, in, lane, FindingCode::kMisaligned, copy.global,
+                  what + ", a size that is not a multiple of 16");
   const uint64_t end = copy.shared_offset + copy.bytes;
   if (copy.shared_offset > grid.shared_limit || end > grid.shared_limit ||
       (grid.checked && ArrayAround(grid, copy.shared_offset, end) == nullptr))
-    Refuse(warp, in, lane, FindingCode::kOutOfBounds, copy.shared_offset,
-           what + (copy.loads ? " to" : " from") + " shared memory out of bounds, " + shared);
+    ReportAndStop(warp, in, lane, FindingCode::kOutOfBounds, copy.shared_offset,
+                  what + (copy.loads ? " to" : " from") + " shared memory out of bounds, " + shared);
   const Allocation* allocation = FindAllocation(grid, copy.global);
   const std::string there = grid.memory->Describe(copy.global);
   if (allocation == nullptr || allocation->end() - copy.global < copy.bytes)
-    Refuse(warp, in, lane, FindingCode::kOutOfBounds, copy.global,
-           what + (copy.loads ? " from" : " to") + " global memory out of bounds, " + there);
+    ReportAndStop(warp, in, lane, FindingCode::kOutOfBounds, copy.global,
+                  what + (copy.loads ? " from" : " to") + " global memory out of bounds, " + there);
   if (copy.shared_offset % kPiece != 0)
-    Refuse(warp, in, lane, FindingCode::kMisaligned, copy.shared_offset,
-           what + " at an address of shared memory that is not a multiple of 16, " + shared);
+    ReportAndStop(warp, in, lane, FindingCode::kMisaligned, copy.shared_offset,
+                  what + " at an address of shared memory that is not a multiple of 16, " + shared);
   if (copy.global % kPiece != 0)
-    Refuse(warp, in, lane, FindingCode::kMisaligned, copy.global,
-           what + " at an address that is not a multiple of 16, " + there);
+    ReportAndStop(warp, in, lane, FindingCode::kMisaligned, copy.global,
+                  what + " at an address that is not a multiple of 16, " + there);
   if (!copy.loads && allocation->read_only())
-    Refuse(warp, in, lane, FindingCode::kTrap, copy.global, "writes to constant memory, " + there);
+    ReportAndStop(warp, in, lane, FindingCode::kTrap, copy.global, "writes to constant memory, " + there);
 }
 
 // Checks a store's source: threads' writes to it must have passed a fence.proxy.async before the copy engine reads it.
@@ -109,7 +110,7 @@ bool CheckProxyFence(Warp& warp, const Instruction& in, int lane, const Access& 
 }
 
 // Writes a load's bytes to shared memory.
-void Arrive(Warp& warp, const BulkCopy& copy) {
+void ArriveOfCopy(Warp& warp, const BulkCopy& copy) {
   Grid& grid = *warp.grid;
   Block& block = *warp.block;
   const Access source = PieceOf(warp, copy, false, 0);
@@ -135,9 +136,9 @@ void Add(Warp& warp, const Instruction& in, const BulkCopy& copy, bool first) {
   Grid& grid = *warp.grid;
   std::vector<BulkCopy>& copies = warp.block->bulk_copies;
   if (copies.size() == kMostCopies) {
-    Refuse(warp, in, copy.lane, FindingCode::kUnsupported, copy.global,
-           "begins a bulk copy while " + std::to_string(kMostCopies) +
-               " of its block are not complete, the most that the interpreter keeps");
+    ReportAndStop(warp, in, copy.lane, FindingCode::kUnsupported, copy.global,
+                  "begins a bulk copy while " + std::to_string(kMostCopies) +
+                      " of its block are not complete, the most that the interpreter keeps");
   }
   if (grid.counter != nullptr) grid.counter->CountBulk(warp, in, copy, !first);
   Charge(grid, copy.bytes / kPiece);
@@ -210,7 +211,7 @@ void LoadBulk(Warp& warp, const Instruction& in, uint32_t mask) {
     CheckEnds(warp, in, l, copy);
     const auto barrier = warp.block->phase_barriers.find(copy.barrier);
     if (offset != copy.barrier || barrier == warp.block->phase_barriers.end())
-      Refuse(warp, in, l, FindingCode::kTrap, copy.barrier, "uses an mbarrier that was never initialised");
+      ReportAndStop(warp, in, l, FindingCode::kTrap, copy.barrier, "uses an mbarrier that was never initialised");
     if (copy.bytes == 0) continue;
     if (grid.checked) {
       const size_t known = grid.result->findings.size();
@@ -280,10 +281,11 @@ void CompleteBulkLoads(Warp& warp, const Instruction& in, int lane, uint32_t off
   std::erase_if(warp.block->bulk_copies, [&](const BulkCopy& copy) {
     if (!copy.loads || copy.barrier != offset || barrier.bytes == 0) return false;
     if (copy.bytes > barrier.bytes)
-      Refuse(warp, in, lane, FindingCode::kTrap, offset,
-             "waits for an mbarrier that still expects " + std::to_string(barrier.bytes) +
-                 " bytes, while the next bulk copy brings " + std::to_string(copy.bytes) + ": it never completes");
-    Arrive(warp, copy);
+      ReportAndStop(warp, in, lane, FindingCode::kTrap, offset,
+                    "waits for an mbarrier that still expects " + std::to_string(barrier.bytes) +
+                        " bytes, while the next bulk copy brings " + std::to_string(copy.bytes) +
+                        ": it never completes");
+    ArriveOfCopy(warp, copy);
     if (warp.grid->checked) AnnounceArrival(warp, barrier);
     barrier.bytes -= copy.bytes;
     --barrier.copies;

@@ -74,7 +74,7 @@ uint32_t ResultOf(const Warp& warp, const Instruction& in, const UnsetUse& use, 
 struct Sources {
   uint32_t a = 0, b = 0, c = 0;
 };
-Sources SourcesOf(const Warp& warp, const Instruction& in, const UnsetUse& use) {
+Sources UnsetSourcesOf(const Warp& warp, const Instruction& in, const UnsetUse& use) {
   Sources sources;
   size_t next = 0;
   const auto take = [&](Operand operand) {
@@ -89,7 +89,7 @@ Sources SourcesOf(const Warp& warp, const Instruction& in, const UnsetUse& use) 
 // Returns the lanes in which the result is unset, if that depends on the sources' values. Call it before the
 // instruction runs.
 uint32_t ChosenOf(const Warp& warp, const Instruction& in, const UnsetUse& use) {
-  const Sources unset = SourcesOf(warp, in, use);
+  const Sources unset = UnsetSourcesOf(warp, in, use);
   const uint32_t flip = (in.flags & kFlagNegateC) != 0 ? kAllLanes : 0u;
   if (use.rule == UnsetRule::kSelect) {
     const uint32_t first = PredicateOf(warp, in.c) ^ flip;

@@ -14,7 +14,7 @@ namespace kgrpo::policy {
 namespace {
 
 template <typename Table, typename Entry>
-const Table& Open(const char* name) {
+const Table& OpenTable(const char* name) {
   const GpuLibrary library = OpenGpuLibrary(kGenerationLibrary);
   const auto entry = reinterpret_cast<Entry>(library.Symbol(name));
   const Table* table = entry == nullptr ? nullptr : entry();

@@ -7,7 +7,7 @@
 namespace kgrpo::policy {
 namespace {
 
-const GpuKernels* Open() {
+const GpuKernels* OpenKernels() {
   const GpuLibrary library = OpenGpuLibrary(kTrainingLibrary);
   const auto entry = reinterpret_cast<GpuKernelsEntry>(library.Symbol(kGpuKernelsEntry));
   const GpuKernels* kernels = entry == nullptr ? nullptr : entry();
@@ -21,7 +21,7 @@ const GpuKernels* Open() {
 }  // namespace
 
 const GpuKernels& LoadGpuKernels() {
-  static const GpuKernels* const kernels = Open();
+  static const GpuKernels* const kernels = OpenKernels();
   return *kernels;
 }
 

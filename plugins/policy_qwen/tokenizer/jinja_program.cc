@@ -14,7 +14,7 @@ using Kind = JinjaToken::Kind;
 constexpr std::string_view kSpace = " \t\n\r\f\v";
 constexpr int kDeepest = 64;  // blocks within blocks; real templates need eight
 
-bool IsWordCharacter(char c) {
+bool IsNameCharacter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
 
@@ -139,9 +139,9 @@ JinjaExpression ReadTokens(std::string_view text) {
       ++i;
     } else if (c == '\'' || c == '"') {
       tokens.push_back(ReadString(text, i));
-    } else if (IsWordCharacter(c)) {
+    } else if (IsNameCharacter(c)) {
       size_t end = i;
-      while (end < text.size() && IsWordCharacter(text[end])) ++end;
+      while (end < text.size() && IsNameCharacter(text[end])) ++end;
       tokens.push_back({Kind::kWord, std::string(text.substr(i, end - i))});
       i = end;
     } else {

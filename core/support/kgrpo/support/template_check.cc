@@ -22,7 +22,7 @@ std::vector<std::string> SplitAtDots(const std::string& name) {
 }
 
 // Number of letters to change, add or remove to turn one name into the other.
-size_t EditDistance(const std::string& a, const std::string& b) {
+size_t NameDistance(const std::string& a, const std::string& b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
@@ -161,7 +161,7 @@ class Checker {
     std::string nearest, list;
     size_t nearest_distance = 3;  // a larger distance is not a misspelling
     for (const std::string& candidate : known) {
-      const size_t distance = EditDistance(name, candidate);
+      const size_t distance = NameDistance(name, candidate);
       if (distance < nearest_distance) {
         nearest_distance = distance;
         nearest = candidate;
