@@ -124,7 +124,8 @@ void Stage::GetDemonstrations() {
     request.encode = true;
     request.assignments = DrawAssignments(config_.seed, Purpose::kDemonstration, first_step_, episodes, 1,
                                           problems_.families(), config_.controls.shuffle_prompts);
-    Note("collecting " + std::to_string(episodes) + " trajectories to learn from");
+    Note("collecting " + std::to_string(episodes) + (episodes == 1 ? " trajectory" : " trajectories") +
+         " to learn from");
     if (console_ != nullptr)
       request.progress = [this](size_t done, size_t total) { console_->Progress("trajectories", done, total); };
     trajectories = rollout_.Collect(request).trajectories;

@@ -59,7 +59,7 @@ GpuWeights PlacesOf(const Weights& weights, const RotaryAngles& angles,
 
 GenerationEngine::GenerationEngine(const ModelConfig& config, const Weights& weights, RotaryTable& rotary,
                                    at::Device device, const EngineOptions& options)
-    : runtime_(Open<GpuRuntime, GpuRuntimeEntry>(kGpuRuntimeEntry)), device_(device.index()) {
+    : runtime_(OpenTable<GpuRuntime, GpuRuntimeEntry>(kGpuRuntimeEntry)), device_(device.index()) {
   GpuModel::CheckShape(config);
   Check(runtime_.use_device(device_));
   std::vector<int64_t> positions(static_cast<size_t>(config.context_length));
@@ -89,7 +89,7 @@ GenerationEngine::GenerationEngine(const ModelConfig& config, const Weights& wei
   }
   model_.emplace(config, type,
                  PlacesOf(weights, angles_, [](const at::Tensor& tensor) { return tensor.const_data_ptr(); }), limits,
-                 Open<GenerationKernels, GenerationKernelsEntry>(kGenerationKernelsEntry), runtime_);
+                 OpenTable<GenerationKernels, GenerationKernelsEntry>(kGenerationKernelsEntry), runtime_);
   scheduler_.emplace(*model_, limits);
 }
 
