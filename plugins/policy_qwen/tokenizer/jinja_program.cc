@@ -177,7 +177,7 @@ JinjaExpression WithoutGrouping(const JinjaExpression& tokens) {
 
 bool IsName(std::string_view text) {
   return !text.empty() && !std::isdigit(static_cast<unsigned char>(text[0])) &&
-         std::all_of(text.begin(), text.end(), IsWordCharacter);
+         std::all_of(text.begin(), text.end(), IsNameCharacter);
 }
 
 // ['key'] becomes .key, and 'a' + 'b' becomes 'ab'.
