@@ -142,7 +142,13 @@ void RescoreGroup(const Reward& reward, const std::string& whose, RunGroup* grou
 // No evaluator runs here, so none declares its metrics: without this, a reward would warn that its metrics are unknown.
 void DeclareRecordedMetrics(const std::vector<RunGroup>& groups, HostServices* services) {
   std::set<std::string> names;
-  for (const RunGroup& group : groups) AddRecordedMetrics(group.runs.front(), &names);
+  for (const RunGroup& group : groups) {
+    try {
+      AddRecordedMetrics(group.runs.front(), &names);
+    } catch (const Error&) {
+      // RescoreGroup tells of a run that cannot be read; the other groups are scored.
+    }
+  }
   for (const std::string& name : names) {
     kgrpo_metric_declaration declaration{};
     declaration.struct_size = sizeof declaration;

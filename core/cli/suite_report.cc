@@ -86,7 +86,7 @@ std::vector<std::string> Row(const SuiteCounts& counts) {
   return row;
 }
 
-Json ResultToJson(const SuiteCounts& counts) {
+Json CountsToJson(const SuiteCounts& counts) {
   Json fast = Json::object();
   for (size_t i = 0; i < kFastP.size(); ++i) {
     const Share& share = counts.fast[i];
@@ -187,9 +187,9 @@ void PrintSuite(const SuiteOptions& options, const std::vector<SuiteEntry>& entr
   const std::vector<SuiteCounts> counts = CountsByGroup(all), published_counts = CountsByGroup(published);
   if (options.json) {
     Json json = {{"suite", options.suite}, {"kernels", options.kernels}, {"refused_problems", refused}};
-    for (const SuiteCounts& one : counts) json["groups"].push_back(ResultToJson(one));
+    for (const SuiteCounts& one : counts) json["groups"].push_back(CountsToJson(one));
     for (const SuiteCounts& one : published_counts) {
-      if (options.kernelbench) json["groups_as_kernelbench"].push_back(ResultToJson(one));
+      if (options.kernelbench) json["groups_as_kernelbench"].push_back(CountsToJson(one));
     }
     if (!hardware.empty()) json["pytorch_hardware"] = hardware;
     for (const SuiteEntry& entry : entries) json["results"].push_back(SuiteEntryToJson(entry));

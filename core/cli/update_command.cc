@@ -53,7 +53,7 @@ std::vector<kgrpo_sample> ToC(const std::vector<RecordedSample>& samples) {
   return c;
 }
 
-Json MetricsToJson(const std::vector<Metric>& metrics) {
+Json MetricsObject(const std::vector<Metric>& metrics) {
   Json json = Json::object();
   for (const Metric& metric : metrics) json[metric.name] = metric.value;  // NaN becomes null
   return json;
@@ -126,8 +126,8 @@ int Update(const Globals& globals, const UpdateOptions& options) {
   MakeDirectories(options.out);
   parts.policy->Save(KGRPO_POLICY_CURRENT, options.out);
   Json metrics = {{"samples", samples.size()}, {"steps", Json::array()}};
-  for (const std::vector<Metric>& row : update.optimizer_steps) metrics["steps"].push_back(MetricsToJson(row));
-  metrics["update"] = MetricsToJson(update.metrics);
+  for (const std::vector<Metric>& row : update.optimizer_steps) metrics["steps"].push_back(MetricsObject(row));
+  metrics["update"] = MetricsObject(update.metrics);
   for (const auto& [name, value] : parts.take_metrics()) metrics["update"][name] = value;
   const std::filesystem::path file = std::filesystem::path(options.out) / "metrics.json";
   std::ofstream stream(file);

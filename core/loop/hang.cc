@@ -1,7 +1,5 @@
 #include "loop/hang.h"
 
-#include <kgrpo/sdk/error.h>
-
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
@@ -13,12 +11,12 @@ std::string ToText(const RankState& state) {
       -1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-RankState RankStateOf(const std::string& text) {
+std::optional<RankState> RankStateOf(const std::string& text) {
   try {
     const auto json = nlohmann::json::parse(text);
-    return {json.at(0), json.at(1), json.at(2), json.at(3), json.at(4)};
-  } catch (const nlohmann::json::exception&) {  // of a rank of another version, before the versions are compared
-    throw Error(KGRPO_ERROR_INVALID, "the state of a rank cannot be read: \"" + text + "\"");
+    return RankState{json.at(0), json.at(1), json.at(2), json.at(3), json.at(4)};
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
   }
 }
 

@@ -22,8 +22,8 @@ struct RankState {
 };
 
 std::string ToText(const RankState& state);
-// Parses ToText's form. Throws nlohmann::json::exception where `text` is anything else.
-RankState RankStateOf(const std::string& text);
+// Parses ToText's form. Returns nothing where `text` is anything else: a rank of another version may have written it.
+std::optional<RankState> RankStateOf(const std::string& text);
 
 // A rank is stuck when it has been in one plugin call of an order for the whole limit, no other rank's state has
 // changed for as long, and at least one waits. A rank outside plugin calls, for example while it awaits a coder, is

@@ -296,7 +296,8 @@ void Ranks::WatchForHang() {
   const auto now = Clock::now();
   hang_.Saw(0, OwnState(), now);
   for (uint32_t rank = 1; rank < size_; ++rank) {
-    if (const auto state = transport_.Get(StateKey(rank))) hang_.Saw(rank, RankStateOf(*state), now);
+    const auto text = transport_.Get(StateKey(rank));
+    if (const auto state = text ? RankStateOf(*text) : std::nullopt) hang_.Saw(rank, *state, now);
   }
   const std::chrono::seconds limit(hang_limit_);
   if (limit.count() == 0) return;

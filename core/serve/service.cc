@@ -256,7 +256,7 @@ Json Service::DescribeProblem(ServedProblem& problem) const {
     return json;
   } catch (const Error& error) {
     const Failure failure = FailureOf(error.code());
-    throw HttpError(failure.status, failure.code, error.what());
+    throw HttpError(failure.status, failure.code, problem.WithoutPath(error.what()));
   }
 }
 

@@ -70,6 +70,7 @@ TEST_F(HangTest, ARankThatHasNotSpokenIsNotJudged) {
 
 TEST_F(HangTest, AStateIsReadAsItWasWritten) {
   for (const RankState& state : {kWorks, kWaits, kOwnWork, kBetween}) EXPECT_EQ(RankStateOf(ToText(state)), state);
+  for (const char* text : {"", "[]", "{}", "[1, false, \"x\"]"}) EXPECT_FALSE(RankStateOf(text)) << text;
 }
 
 }  // namespace

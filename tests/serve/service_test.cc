@@ -146,6 +146,9 @@ TEST_F(ServiceTest, TakesNoNativeCodeAndNoPathsFromStrangers) {
             "422 problem.files: its files hold 2097152 bytes, above 1 MiB");
   // An evaluator's message about a file names no folder of the server.
   EXPECT_EQ(refused("mine", {{"problem.yaml", "name: mine"}}), "422 mine/reference.cu: there is no such file");
+  const Json unreadable = {{"name", "mine"}, {"files", {{"problem.yaml", "name: mine"}}}};
+  EXPECT_EQ(Post(running.Client(), unreadable, "/v1/problems").json["error"]["message"],
+            "mine/reference.cu: there is no such file");
   RunningService trusting({.inline_code = true});
   const Json files = {{"oracle.cc", "int x;"}, {"reference.cu", "x"}};
   EXPECT_EQ(Post(trusting.Client(), {{"problem", {{"name", "mine"}, {"files", files}}}, {"source", "x"}}).status, 200);
