@@ -16,10 +16,12 @@ FUNCTION = re.compile(r"(?:\[\[\w+\]\] )?[A-Za-z_][\w:<>,*& ]*[ *&](\w+)\(")
 
 
 def sources_of(lists: pathlib.Path):
-    """Each target of a CMakeLists.txt, with its C++ files."""
+    """Each target of a CMakeLists.txt of core and plugins, with its C++ files."""
     text = re.sub(r"#.*", "", lists.read_text())
     for name, rest in TARGET.findall(text):
         files = [lists.parent / word for word in rest.split() if word.endswith(".cc")]
+        if "${sources}" in rest:  # file(GLOB ...)
+            files += [file for file in lists.parent.glob("*.cc") if not file.name.endswith("_main.cc")]
         yield name, [file for file in files if file.exists()]
 
 

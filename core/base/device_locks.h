@@ -37,7 +37,8 @@ class DeviceLocks {
 
   // Blocks until the device is free. "cuda" is "cuda:0". Once the user asked to stop, the call no longer waits for
   // other processes: the work that remains is short and must not fail (a last checkpoint). Throws
-  // kgrpo::Error(INTERNAL) if this thread already holds the device: the call would wait for itself. [any thread]
+  // kgrpo::Error(INTERNAL) if this thread already holds the device: the call would wait for itself, and UNAVAILABLE if
+  // the lock between processes fails; the caller then does not hold the device. [any thread]
   void Lock(std::string_view device);
 
   // Ends the calling thread's use of the device. Throws INTERNAL when it does not hold it. [the thread that locked]

@@ -44,6 +44,11 @@ std::filesystem::path ShippedProblems() {
   return "problems";
 }
 
+std::string FolderName(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder.lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
 void MakeDirectories(const std::filesystem::path& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);

@@ -4,6 +4,7 @@
 #define KGRPO_BASE_DIRECTORIES_H
 
 #include <filesystem>
+#include <string>
 
 namespace kgrpo {
 
@@ -17,6 +18,9 @@ std::filesystem::path HostFolder();
 // The problems that come with kgrpo: "problems" where the working folder has it, else share/kgrpo/problems beside bin,
 // else those of the checkout whose build/bin holds this program.
 std::filesystem::path ShippedProblems();
+
+// The last part of a folder's path, whether or not a slash follows.
+std::string FolderName(const std::filesystem::path& folder);
 
 // Makes the folder and its parents; throws kgrpo::Error with the reason.
 void MakeDirectories(const std::filesystem::path& directory);

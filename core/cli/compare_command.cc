@@ -139,8 +139,9 @@ void RescoreGroup(const Reward& reward, const std::string& whose, RunGroup* grou
   }
 }
 
-// No evaluator runs here, so none declares its metrics: without this, a reward would warn that its metrics are unknown.
-void DeclareRecordedMetrics(const std::vector<RunGroup>& groups, HostServices* services) {
+// Names of the metrics that the groups' evaluations hold. No evaluator runs here, so none declares its metrics: without
+// a declaration a reward would warn that its metrics are unknown.
+std::set<std::string> RecordedMetrics(const std::vector<RunGroup>& groups) {
   std::set<std::string> names;
   for (const RunGroup& group : groups) {
     try {
@@ -149,6 +150,10 @@ void DeclareRecordedMetrics(const std::vector<RunGroup>& groups, HostServices* s
       // RescoreGroup tells of a run that cannot be read; the other groups are scored.
     }
   }
+  return names;
+}
+
+void DeclareMetrics(const std::set<std::string>& names, HostServices* services) {
   for (const std::string& name : names) {
     kgrpo_metric_declaration declaration{};
     declaration.struct_size = sizeof declaration;
@@ -163,6 +168,7 @@ std::vector<Measure> ScoreByEachReward(const Globals& globals, std::vector<RunGr
                                        std::vector<std::string>* notes) {
   std::vector<Measure> measures;
   if (groups->size() < 2 || SameReward(*groups)) return measures;
+  const std::set<std::string> recorded = RecordedMetrics(*groups);
   std::set<std::map<std::string, std::string>> seen;
   for (const RunGroup& whose : *groups) {
     const RunMeasures& run = whose.runs.front();
@@ -183,7 +189,7 @@ std::vector<Measure> ScoreByEachReward(const Globals& globals, std::vector<RunGr
       request.needs_train_problems = false;
       request.ignore_problems = true;
       const PipelineConfig config = session.Load(request);
-      DeclareRecordedMetrics(*groups, &session.StartServices(config.seed));
+      DeclareMetrics(recorded, &session.StartServices(config.seed));
       const PipelineParts parts = session.MakeParts(config, request.roles);
       for (RunGroup& group : *groups) {
         if (RewardOf(group.runs.front()) != configuration) RescoreGroup(*parts.reward, whose.label, &group, notes);

@@ -155,7 +155,7 @@ int Validate(const Globals& globals, const std::vector<std::string>& plugins, co
     const std::vector<ContractCheck> checks = ValidatePlugin(path, options);
     Json rows = Json::array();
     size_t failed = 0, warnings = 0, skipped = 0;
-    std::map<std::string, std::string> shown;  // the first check that failed with a detail
+    std::map<std::string, std::string> shown;  // by detail: the first check that failed with it
     if (!as_json) std::printf("%s\n", path.c_str());
     for (const ContractCheck& check : checks) {
       failed += check.outcome == CheckOutcome::kFailed ? 1 : 0;

@@ -5,19 +5,11 @@
 #include <filesystem>
 
 #include <kgrpo/support/closest.h>
-#include "base/directories.h"  // ShippedProblems
+#include "base/directories.h"  // FolderName, ShippedProblems
 #include "config/problems.h"   // ExpandFolders
 
 namespace kgrpo::cli {
-namespace {
-
-// The last part of a folder's path, whether or not a slash follows.
-std::string FolderName(const std::string& folder) {
-  const std::filesystem::path path = std::filesystem::path(folder).lexically_normal();
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 bool NamesFolder(const std::string& given) {
   std::error_code code;  // ignored: an invalid path is not a folder

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <kgrpo/support/evaluation_json.h>
 #include "cli/command.h"
 #include "cli/recorded_samples.h"
 #include "cli/session.h"
@@ -51,12 +52,6 @@ std::vector<kgrpo_sample> ToC(const std::vector<RecordedSample>& samples) {
     c.push_back(one);
   }
   return c;
-}
-
-Json MetricsObject(const std::vector<Metric>& metrics) {
-  Json json = Json::object();
-  for (const Metric& metric : metrics) json[metric.name] = metric.value;  // NaN becomes null
-  return json;
 }
 
 // Returns the stage to use: --stage, else the only one that learns from rollouts.
@@ -126,8 +121,8 @@ int Update(const Globals& globals, const UpdateOptions& options) {
   MakeDirectories(options.out);
   parts.policy->Save(KGRPO_POLICY_CURRENT, options.out);
   Json metrics = {{"samples", samples.size()}, {"steps", Json::array()}};
-  for (const std::vector<Metric>& row : update.optimizer_steps) metrics["steps"].push_back(MetricsObject(row));
-  metrics["update"] = MetricsObject(update.metrics);
+  for (const std::vector<Metric>& row : update.optimizer_steps) metrics["steps"].push_back(MetricsJson(row));
+  metrics["update"] = MetricsJson(update.metrics);
   for (const auto& [name, value] : parts.take_metrics()) metrics["update"][name] = value;
   const std::filesystem::path file = std::filesystem::path(options.out) / "metrics.json";
   std::ofstream stream(file);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <kgrpo/support/closest.h>
+#include "base/directories.h"   // FolderName
 #include "serve/http_server.h"  // HttpError
 
 namespace kgrpo::serve {
@@ -17,11 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kInlineKept = 64;  // problems from requests that stay open
-
-std::string NameOf(const std::string& folder) {
-  const fs::path path = fs::path(folder).lexically_normal();
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
-}
 
 bool IsProblemName(const std::string& name) {
   return !name.empty() && name.size() <= 100 && std::ranges::all_of(name, [](char c) {
@@ -79,7 +75,7 @@ Evaluation ServedProblem::Baseline(const ServedDevice& device, size_t number, ui
 ServedProblems::ServedProblems(const std::vector<std::string>& folders, size_t devices, bool inline_code)
     : devices_(devices), inline_code_(inline_code) {
   for (const std::string& folder : folders) {
-    const std::string name = NameOf(folder);
+    const std::string name = FolderName(folder);
     auto problem =
         std::make_shared<ServedProblem>(name, folder, ProblemDigest(ReadProblemFiles(folder)), devices, false);
     if (!named_.emplace(name, problem).second)

@@ -20,7 +20,7 @@ auto Figures(Usage& usage) {
                                                  &usage.static_shared_bytes, &usage.constant_bytes};
 }
 
-void Put(std::string* bytes, std::string_view part) {
+void PutPart(std::string* bytes, std::string_view part) {
   const uint64_t size = part.size();
   bytes->append(reinterpret_cast<const char*>(&size), sizeof size);
   bytes->append(part);
@@ -65,7 +65,7 @@ class Reader {
 };
 
 void PutNumber(std::string* bytes, int64_t number) {
-  Put(bytes, std::string_view(reinterpret_cast<const char*>(&number), sizeof number));
+  PutPart(bytes, std::string_view(reinterpret_cast<const char*>(&number), sizeof number));
 }
 
 }  // namespace
@@ -79,10 +79,10 @@ std::string ToBytes(const CompileOutcome& outcome) {
   std::string bytes;
   for (const std::string* part :
        {&outcome.verdict, &outcome.diagnosis, &kernel.route, &kernel.object, &kernel.ptx, &kernel.cubin})
-    Put(&bytes, *part);
+    PutPart(&bytes, *part);
   PutNumber(&bytes, static_cast<int64_t>(kernel.usage.size()));
   for (const auto& [name, usage] : kernel.usage) {
-    Put(&bytes, name);
+    PutPart(&bytes, name);
     for (const int* figure : Figures(usage)) PutNumber(&bytes, *figure);
   }
   return bytes;

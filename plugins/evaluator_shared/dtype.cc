@@ -72,7 +72,7 @@ T Saturate(double value) {
 }
 
 template <typename T>
-void Put(void* element, T value) {
+void Store(void* element, T value) {
   std::memcpy(element, &value, sizeof value);
 }
 
@@ -109,42 +109,42 @@ std::vector<std::string> DTypeNames() {
 void StoreDouble(DType dtype, double value, void* element) {
   switch (dtype) {
     case DType::kFloat32:
-      return Put(element, static_cast<float>(value));
+      return Store(element, static_cast<float>(value));
     case DType::kFloat64:
-      return Put(element, value);
+      return Store(element, value);
     case DType::kFloat16:
-      return Put(element, HalfFromDouble(value));
+      return Store(element, HalfFromDouble(value));
     case DType::kBfloat16:
-      return Put(element, Bfloat16FromDouble(value));
+      return Store(element, Bfloat16FromDouble(value));
     case DType::kInt32:
-      return Put(element, Saturate<int32_t>(value));
+      return Store(element, Saturate<int32_t>(value));
     case DType::kInt64:
-      return Put(element, Saturate<int64_t>(value));
+      return Store(element, Saturate<int64_t>(value));
     case DType::kUint8:
-      return Put(element, Saturate<uint8_t>(value));
+      return Store(element, Saturate<uint8_t>(value));
     case DType::kUint32:
-      return Put(element, Saturate<uint32_t>(value));
+      return Store(element, Saturate<uint32_t>(value));
     case DType::kInt8:
-      return Put(element, Saturate<int8_t>(value));
+      return Store(element, Saturate<int8_t>(value));
     case DType::kBool:
-      return Put(element, static_cast<uint8_t>(value != 0));
+      return Store(element, static_cast<uint8_t>(value != 0));
   }
 }
 
 void StoreInteger(DType dtype, int64_t value, void* element) {
   switch (dtype) {
     case DType::kInt32:
-      return Put(element, static_cast<int32_t>(value));
+      return Store(element, static_cast<int32_t>(value));
     case DType::kInt64:
-      return Put(element, value);
+      return Store(element, value);
     case DType::kUint8:
-      return Put(element, static_cast<uint8_t>(value));
+      return Store(element, static_cast<uint8_t>(value));
     case DType::kUint32:
-      return Put(element, static_cast<uint32_t>(value));
+      return Store(element, static_cast<uint32_t>(value));
     case DType::kInt8:
-      return Put(element, static_cast<int8_t>(value));
+      return Store(element, static_cast<int8_t>(value));
     case DType::kBool:
-      return Put(element, static_cast<uint8_t>(value != 0));
+      return Store(element, static_cast<uint8_t>(value != 0));
     default:
       return StoreDouble(dtype, static_cast<double>(value), element);
   }

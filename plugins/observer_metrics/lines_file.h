@@ -10,7 +10,7 @@
 
 namespace kgrpo::metrics {
 
-// One thread at a time. The constructor and Flush throw KGRPO_ERROR_UNAVAILABLE if the file cannot be written.
+// One thread at a time. The constructor and Flush throw KGRPO_ERROR_UNAVAILABLE if the file cannot be read or written.
 class LinesFile {
  public:
   // Opens the file to append after the lines of `last_step`, and creates it if it does not exist. One truncation

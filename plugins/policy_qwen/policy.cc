@@ -47,7 +47,7 @@ std::string ModelFolder(const PolicyOptions& options) {
   if (!IsAdapterFolder(options.model)) return options.model;
   if (options.adapter) {
     throw Error(KGRPO_ERROR_INVALID, "model: " + options.model +
-                                         " holds an adapter; to continue its training, set model to " + "its base, " +
+                                         " holds an adapter; to continue its training, set model to its base, " +
                                          BaseOfAdapter(options.model) + ", and adapter.start to it");
   }
   return BaseOfAdapter(options.model);

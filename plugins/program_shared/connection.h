@@ -29,7 +29,7 @@ class Connection {
 
   // Waits up to `seconds` (below 0: for ever) until the program wrote something, took something or ended, or `wake`
   // can be read (-1: nothing). Returns whole lines without their ends. Throws Broken, with how the program ended and
-  // its last words where it has.
+  // its last words where it has, and Error(KGRPO_ERROR_UNAVAILABLE) if the system cannot wait.
   std::vector<std::string> Wait(double seconds, int wake);
 
   void Kill() { process_->Kill(); }

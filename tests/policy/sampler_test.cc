@@ -14,11 +14,11 @@
 namespace kgrpo::policy {
 namespace {
 
-constexpr int kTokens = 40;
+constexpr int kVocabularySize = 40;
 
 std::vector<float> MakeLogits() {
   std::vector<float> logits;
-  for (int i = 0; i < kTokens; ++i)
+  for (int i = 0; i < kVocabularySize; ++i)
     logits.push_back(static_cast<float>(1.5 * RandomNormal(7, static_cast<uint64_t>(i))));
   return logits;
 }
@@ -51,8 +51,8 @@ std::vector<double> ExactProbabilities(const std::vector<float>& logits, const S
 }
 
 at::Tensor Rows(const std::vector<float>& logits, int64_t rows) {
-  return at::from_blob(const_cast<float*>(logits.data()), {1, kTokens}, at::TensorOptions().dtype(at::kFloat))
-      .expand({rows, kTokens})
+  return at::from_blob(const_cast<float*>(logits.data()), {1, kVocabularySize}, at::TensorOptions().dtype(at::kFloat))
+      .expand({rows, kVocabularySize})
       .contiguous();
 }
 
@@ -80,12 +80,12 @@ TEST_P(SamplerTest, FrequenciesFitTheDistribution) {
   std::vector<double> uniforms;
   for (uint64_t i = 0; i < kDraws; ++i) uniforms.push_back(RandomUniform(i, 3));
   const SampledTokens sampled = SampleTokens(Rows(logits, kDraws), options, uniforms);
-  std::vector<int64_t> counts(kTokens, 0);
+  std::vector<int64_t> counts(kVocabularySize, 0);
   for (const int64_t id : sampled.ids) ++counts[static_cast<size_t>(id)];
 
   double chi_square = 0;
   int cells = 0;
-  for (size_t id = 0; id < kTokens; ++id) {
+  for (size_t id = 0; id < kVocabularySize; ++id) {
     if (exact[id] == 0) {
       EXPECT_EQ(counts[id], 0) << "token " << id << " was filtered away";
       continue;
@@ -137,7 +137,7 @@ TEST(SamplerTest, LogprobsAreOfTheFullVocabularyWhateverTheFilters) {
 
 TEST(SamplerTest, ExtremeUniformsStayInTheVocabulary) {
   // Tokens of probability 0 at both ends must not be drawn.
-  std::vector<float> logits(kTokens, -std::numeric_limits<float>::infinity());
+  std::vector<float> logits(kVocabularySize, -std::numeric_limits<float>::infinity());
   logits[3] = logits[4] = 0;
   const SampledTokens sampled = SampleTokens(Rows(logits, 2), {}, {0.0, std::nextafter(1.0, 0.0)});
   EXPECT_EQ(sampled.ids, (std::vector<int64_t>{3, 4}));

@@ -69,7 +69,7 @@ int64_t Selected(uint32_t value, int64_t code, bool is_signed) {
   return Field(value, 16 * static_cast<uint32_t>(code - 5), 16, is_signed);
 }
 
-bool Compare(Comparison comparison, int64_t x, int64_t y) {
+bool ComparisonHolds(Comparison comparison, int64_t x, int64_t y) {
   switch (comparison) {
     case Comparison::kEq:
       return x == y;
@@ -103,7 +103,7 @@ int64_t Combine(const Video& v, int64_t x, int64_t y, int64_t c) {
     case VideoOperation::kAverage:
       return x + y >= 0 ? (x + y + 1) >> 1 : (x + y) >> 1;
     case VideoOperation::kCompare:
-      return Compare(v.comparison, x, y) ? 1 : 0;
+      return ComparisonHolds(v.comparison, x, y) ? 1 : 0;
     case VideoOperation::kLeft:
       return static_cast<int64_t>(static_cast<uint64_t>(x) << by);
     case VideoOperation::kRight:

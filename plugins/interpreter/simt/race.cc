@@ -55,7 +55,7 @@ bool InStep(AccessCell cell, const Warp& warp, const Instruction& in, const Acce
 
 // Returns true if a read may see the unordered write `cell`. Flags are often built as a plain write and a volatile
 // read, which acquires, so that is allowed.
-bool IsPolling(AccessCell cell, const Warp& warp, const Instruction& in, const Access& access) {
+bool MayBePolling(AccessCell cell, const Warp& warp, const Instruction& in, const Access& access) {
   return (in.flags & kFlagVolatile) != 0 && !InStep(cell, warp, in, access);
 }
 
@@ -152,7 +152,7 @@ void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Acce
     for (uint32_t g = 0; g < span.count; ++g) {
       for (const AccessCell write : {span.write[g], span.atomic[g]}) {
         if (write == 0 || HappenedBefore(write, warp, lane, write == span.write[g] ? writes : atomics) ||
-            IsPolling(write, warp, in, access))
+            MayBePolling(write, warp, in, access))
           continue;
         const bool atomic = warp.grid->events[write / kLanes].atomic;
         return ReportRace(warp, in, lane, access, "reads", write, atomic ? "updates" : "writes");

@@ -29,7 +29,8 @@ void ForSpacesOf(const Kernel& kernel, uint32_t pc, Function f) {
   if (space < kSpaces) return f(space);
   for (const Space any : {Space::kGlobal, Space::kShared, Space::kLocal}) f(static_cast<size_t>(any));
 }
-bool OrdersMemory(const Kernel& kernel, uint32_t pc) {  // accesses to memory that others write do not move across these
+bool IsBarrierInstruction(const Kernel& kernel,
+                          uint32_t pc) {  // accesses to memory that others write do not move across these
   return static_cast<LatencyClass>(kernel.costs[pc].latency) == LatencyClass::kBarrier;
 }
 bool IsFixed(const Kernel& kernel, uint32_t pc) {  // nothing moves across these
@@ -76,9 +77,9 @@ Scoreboard::Region Scoreboard::Schedule(const std::vector<uint32_t>& pcs) {
     region.operands_end.push_back(static_cast<uint32_t>(region.operands.size()));
     if (last_fixed >= 0) edge(static_cast<uint32_t>(last_fixed), i, 0);
     const bool read_only = (kernel_.code[pc].flags & kFlagReadOnly) != 0;
-    if (OrdersMemory(kernel_, pc) || IsStore(kernel_, pc) || (IsLoad(kernel_, pc) && !read_only)) {
+    if (IsBarrierInstruction(kernel_, pc) || IsStore(kernel_, pc) || (IsLoad(kernel_, pc) && !read_only)) {
       if (last_barrier >= 0) edge(static_cast<uint32_t>(last_barrier), i, 0);
-      if (OrdersMemory(kernel_, pc)) {
+      if (IsBarrierInstruction(kernel_, pc)) {
         for (const uint32_t access : since_barrier) edge(access, i, 0);
         since_barrier.clear();
         last_barrier = static_cast<int32_t>(i);

@@ -20,7 +20,7 @@ std::optional<std::string> ReadToken(ObjectReader& reader, std::string_view key)
   return reader.Object(key).String("content");
 }
 
-void ReadTokenizerTokens(ObjectReader& reader, TokenizerConfig& config) {
+void ReadDecoderTokens(ObjectReader& reader, TokenizerConfig& config) {
   if (reader.Find("added_tokens_decoder") == nullptr) return;
   ObjectReader decoder = reader.Object("added_tokens_decoder");
   for (const auto& [key, value] : reader.Require("added_tokens_decoder").items()) {
@@ -61,7 +61,7 @@ TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder) {
     config.bos_token = ReadToken(reader, "bos_token");
     config.eos_token = ReadToken(reader, "eos_token");
     config.pad_token = ReadToken(reader, "pad_token");
-    ReadTokenizerTokens(reader, config);
+    ReadDecoderTokens(reader, config);
     ReadTemplate(reader, config);
   }
   const std::filesystem::path jinja = folder / "chat_template.jinja";
