@@ -55,7 +55,7 @@ constexpr std::array kVariables = {
     Named{"unclear", "1: no kernel, since the suggestion names nothing that can be done"},
     Named{"coder_error", "1: no kernel, since the coder refused, was cut off, wrote no code or failed"}};
 
-// Functions of muParser that a reward may need, and our own.
+// The functions of expressions. muParser's own set has more; of those, `log` is ambiguous and the rest has no use here.
 constexpr std::array kFunctions = {
     Named{"min(a, b, ...), max(a, b, ...)", "the least, the greatest"},
     Named{"clamp(x, low, high)", "x within these bounds"}, Named{"abs(x), sqrt(x), exp(x)", "as in C"},
@@ -102,12 +102,24 @@ double MetricOf(const char* name) {
                                        "\"): the evaluator did not report this metric for this kernel");
 }
 
-double Clamp(double value, double low, double high) {
-  return std::min(std::max(value, low), high);
-}
-
-double Not(double value) {
-  return value == 0 ? 1 : 0;
+// Replaces muParser's functions and constants with those of kFunctions.
+void DefineFunctions(mu::Parser* parser) {
+  using One = double (*)(double);
+  using Many = double (*)(const double*, int);
+  parser->ClearFun();
+  parser->ClearConst();
+  parser->DefineFun("min", Many{[](const double* all, int count) { return *std::min_element(all, all + count); }});
+  parser->DefineFun("max", Many{[](const double* all, int count) { return *std::max_element(all, all + count); }});
+  parser->DefineFun(
+      "clamp", +[](double value, double low, double high) { return std::min(std::max(value, low), high); });
+  parser->DefineFun("abs", One{std::fabs});
+  parser->DefineFun("sqrt", One{std::sqrt});
+  parser->DefineFun("exp", One{std::exp});
+  parser->DefineFun("ln", One{std::log});
+  parser->DefineFun("log2", One{std::log2});
+  parser->DefineFun("log10", One{std::log10});
+  parser->DefineFun("metric", MetricOf, /*a_bAllowOpt=*/false);
+  parser->DefineInfixOprt("!", [](double value) { return value == 0 ? 1.0 : 0.0; });
 }
 
 double SpeedupOf(const kgrpo_evaluation* baseline, const kgrpo_evaluation* kernel) {
@@ -143,9 +155,7 @@ class ExpressionReward::Expression {
   Expression(std::string option, const std::string& text) : option_(std::move(option)), text_(text) {
     try {
       for (size_t i = 0; i < kVariables.size(); ++i) parser_.DefineVar(kVariables[i].name, &values_[i]);
-      parser_.DefineFun("clamp", Clamp);
-      parser_.DefineInfixOprt("!", Not);
-      parser_.DefineFun("metric", MetricOf, /*a_bAllowOpt=*/false);
+      DefineFunctions(&parser_);
       parser_.SetExpr(text);
       CheckNames();
       Compile();
@@ -232,8 +242,10 @@ class ExpressionReward::Expression {
                 "options." + option_ + ": at character " + std::to_string(at + 1) + " of \"" + text_ + "\": " + why);
   }
 
-  // muParser's message for an unknown name speaks of tokens, and muParser would execute an assignment.
+  // muParser's message for an unknown name speaks of tokens. It would also execute an assignment, and take the last of
+  // several values ("-0,5" is 5).
   void CheckNames() const {
+    std::vector<bool> calls;  // for each open bracket, whether it holds the arguments of a function
     const auto is_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
     for (size_t at = 0, end; at < text_.size(); at = end) {
       end = at + 1;
@@ -247,9 +259,16 @@ class ExpressionReward::Expression {
         } else if (text_[at] == '=') {
           Refuse(at, "= would assign; write == to compare");
         }
+      } else if (text_[at] == '(') {
+        const size_t before = at == 0 ? std::string::npos : text_.find_last_not_of(" \t\n", at - 1);
+        calls.push_back(before != std::string::npos && is_name(text_[before]));
+      } else if (text_[at] == ')' && !calls.empty()) {
+        calls.pop_back();
+      } else if (text_[at] == ',' && (calls.empty() || !calls.back())) {
+        Refuse(at, "\",\" separates the arguments of a function, as in min(a, b); a decimal number is written 0.5");
       } else if (is_name(text_[at])) {
         while (end < text_.size() && is_name(text_[end])) ++end;
-        CheckName(at, text_.substr(at, end - at), text_.find_first_not_of(" \t\n", end));
+        CheckName(at, text_.substr(at, end - at), end, text_.find_first_not_of(" \t\n", end));
       }
     }
   }
@@ -265,14 +284,16 @@ class ExpressionReward::Expression {
     return open.empty() ? text_.size() : open.back();
   }
 
-  // `next`: position of the first character after the name that is not white space, or npos.
-  void CheckName(size_t at, const std::string& name, size_t next) const {
+  // `end`: the position after the name. `next`: that of the first character from there on that is not white space, or
+  // npos.
+  void CheckName(size_t at, const std::string& name, size_t end, size_t next) const {
     for (const auto& [word, sign] : {std::pair("and", "&&"), std::pair("or", "||"), std::pair("not", "!")}) {
       if (name == word) Refuse(at, name + " is no operator: use " + sign);
     }
     const bool called = next != std::string::npos && text_[next] == '(', function = parser_.GetFunDef().contains(name);
     if (called && !function) Refuse(at, "there is no function \"" + name + "\"; " + Known("functions", kFunctions));
-    if (called || parser_.GetConst().contains(name)) return;
+    if (called && next != end) Refuse(at, "no space may stand between " + name + " and its bracket");
+    if (called) return;
     if (function) Refuse(at, name + " is a function: write " + name + "(...)");
     const bool known = std::ranges::any_of(kVariables, [&](const Named& one) { return name == one.name; });
     if (!known) Refuse(at, "there is no variable \"" + name + "\"; " + Known("variables", kVariables));

@@ -4,6 +4,7 @@
 #include <kgrpo/sdk/plugin.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,8 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options, kgrpo_reward** ou
     std::vector<std::string> declared;
     Host(host).ForEachDeclaration(
         [&](const kgrpo_metric_declaration& metric) { declared.push_back(Copy(metric.name)); });
-    for (const std::string& name : made->reward.CheckMetrics(declared)) {
+    // Where no part declares any, as under `plugins validate`, no name can be told to be wrong.
+    for (const std::string& name : declared.empty() ? std::set<std::string>() : made->reward.CheckMetrics(declared)) {
       Host(host).Warn("no part declares a metric \"" + name +
                       "\"; if the evaluator does not measure it, the run ends where it is first needed");
     }

@@ -76,6 +76,8 @@ TEST(RewardExpression, NamesWhatTheRoundCameTo) {
   EXPECT_DOUBLE_EQ(round.Score("best_speedup + 10 * round + 100 * rounds"), 5 + 20 + 400);
   EXPECT_DOUBLE_EQ(round.Score("metric(\"registers\") / 2"), 21);
   EXPECT_DOUBLE_EQ(round.Score("clamp(speedup, 0, 3)"), 3);
+  EXPECT_DOUBLE_EQ(round.Score("min(speedup, 3, 5) + 10 * max(speedup, 3, 5)"), 53);
+  EXPECT_DOUBLE_EQ(round.Score("abs(-speedup) + sqrt(speedup) + ln(exp(speedup)) + log10(1000) + log2(8)"), 16);
   EXPECT_DOUBLE_EQ(round.Score("compiled + 2 * correct + 4 * unchanged"), 3);
 }
 
@@ -139,6 +141,14 @@ TEST(RewardExpression, MistakesAreToldWithTheirPlace) {
       {"correct or 1", "or is no operator: use ||"},
       {"not(correct)", "not is no operator: use !"},
       {"metric(\"x", "a text that begins with \" is not closed"},
+      {"-0,5", "at character 3 of \"-0,5\": \",\" separates the arguments of a function"},
+      {"min((1, 2), 3)", "at character 7 of"},
+      {"(1, 2)", "at character 3 of"},
+      {"log(speedup)", "there is no function \"log\"; functions are"},
+      {"sin(1)", "there is no function \"sin\""},
+      {"_pi", "there is no variable \"_pi\""},
+      {"log2 (speedup)", "no space may stand between log2 and its bracket"},
+      {"min()", "too few arguments of \"min\""},
       {"clamp(1, 2)", "too few arguments of \"clamp\""},
       {"clamp(1, 2, 3, 4)", "too many arguments of \"clamp\""},
       {"metric(3)", "metric takes a name in quotes"},
