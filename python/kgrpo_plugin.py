@@ -109,17 +109,21 @@ class Round(Record):
         """What the evaluator measured of the candidate: round.metric("registers"). Raises a LookupError for what it
         did not measure, unless a default is given. A kernel that is not correct has few metrics, and a round without a
         kernel none: test round.correct first, or give a default, round.metric("registers", 0.0)."""
-        metrics = self.candidate.metrics if self.candidate else {}
+        return self.metric_of(self.candidate, name, default)
+
+    def metric_of(self, evaluation, name, default=_MISSING):
+        """The same of any evaluation, or None: round.metric_of(round.current, "registers")."""
+        metrics = evaluation.metrics if evaluation else {}
         if name in metrics:
             return metrics[name]
         if default is not _MISSING:
             return default
-        if self.correct:
+        if evaluation and evaluation.correct:
             raise UnknownMetric("there is no metric %r%s; measured were: %s" % (
                 name, _did_you_mean(name, metrics), ", ".join(sorted(metrics)) or "none"))
-        why = "the kernel is not correct (%s)" % self.candidate.verdict if self.candidate else "the round has no candidate"
-        raise LookupError("there is no metric %r: %s; test round.correct first, or give a default: metric(%r, 0.0)" % (
-            name, why, name))
+        why = "the kernel is not correct (%s)" % evaluation.verdict if evaluation else "the round has no candidate"
+        raise LookupError("there is no metric %r: %s; test .correct first, or give a default: metric(%r, 0.0)" %
+                          (name, why, name))
 
 
 def example_round(speedup=1.0, compiled=True, correct=True, metrics=None, current_correct=True, outcome="ok"):

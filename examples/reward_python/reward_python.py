@@ -16,7 +16,7 @@ def value(round, kernel, cap, penalty):
     """-1 where the kernel does not compile, -0.5 where it is wrong, otherwise the sum of the parts."""
     if not kernel.correct:
         return -0.5 if kernel.compiled else -1.0
-    registers = kernel.metrics.get("registers", 0.0)
+    registers = round.metric_of(kernel, "registers")
     return {"correct": 0.3, "speedup": math.log2(min(round.speedup_of(kernel), cap)),
             "registers": -penalty * max(0.0, registers - 64)}
 

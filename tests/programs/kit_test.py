@@ -58,6 +58,11 @@ class Metrics(unittest.TestCase):
         self.assertEqual(kit.example_round(metrics=self.metrics).metric("registers"), 32.0)
         self.assertEqual(kit.example_round(metrics=self.metrics).metric("registers", 7), 32.0)
 
+    def test_of_any_evaluation(self):
+        round = kit.example_round(metrics=self.metrics, correct=False)
+        self.assertEqual(round.metric_of(round.current, "registers"), 32.0)
+        self.assertEqual(round.metric_of(None, "registers", 7), 7)
+
     def test_a_default_is_returned_for_any_other(self):
         for made_up in ({"metrics": self.metrics}, {"correct": False}, NO_KERNEL):
             self.assertEqual(kit.example_round(**made_up).metric("nregs", 0.5), 0.5)
@@ -69,7 +74,7 @@ class Metrics(unittest.TestCase):
                          "measured were: occupancy, registers")
 
     def test_without_a_correct_kernel_a_default_is_asked_for(self):
-        remedy = "; test round.correct first, or give a default: metric('registers', 0.0)"
+        remedy = "; test .correct first, or give a default: metric('registers', 0.0)"
         self.assertEqual(message_of(lambda: kit.example_round(correct=False).metric("registers")),
                          "LookupError: there is no metric 'registers': the kernel is not correct (wrong)" + remedy)
         self.assertEqual(message_of(lambda: kit.example_round(**NO_KERNEL).metric("registers")),
