@@ -127,7 +127,7 @@ std::string NamesOf(const std::vector<Change>& changes) {
     const char* const between = i == 0 ? "" : i + 1 == shown && more == 0 ? " and " : ", ";
     names += between + changes[i].path;
   }
-  return more == 0 ? names : names + " and " + std::to_string(more) + " more";
+  return more == 0 ? names : names + " and " + std::to_string(more) + (more == 1 ? " other key" : " other keys");
 }
 
 std::string ResumeSettingsFor(const std::vector<Change>& changes) {

@@ -33,15 +33,27 @@ SavedModels::SavedModels(const CheckpointConfig& config, PipelineParts& parts, c
       faults_(faults),
       checkpoints_(folder.checkpoints(), faults) {}
 
-std::optional<CheckpointState> SavedModels::GoBackTo(std::optional<uint64_t> from,
-                                                     const std::function<void(const std::string&)>& note) {
+std::optional<CheckpointState> SavedModels::GoBackTo(std::optional<uint64_t> from, std::vector<std::string>* notes) {
   const std::vector<uint64_t> steps = checkpoints_.Steps();
   if (from) {
     const bool there = std::ranges::find(steps, *from) != steps.end();
     const std::string damage = there ? checkpoints_.Damage(*from) : "it has no checkpoint";
     if (!damage.empty()) {
-      throw Error(KGRPO_ERROR_INVALID, "cannot go on after step " + std::to_string(*from) + ": " + damage +
-                                           "; there are whole checkpoints of " + StepsText(checkpoints_.WholeSteps()));
+      const std::vector<uint64_t> whole = checkpoints_.WholeSteps();
+      const std::string way_on = whole.empty() ? "no other checkpoint is undamaged"
+                                               : "undamaged checkpoints: step " + StepsText(whole) +
+                                                     "; to go on after the last: " + Resume() + " --from-step " +
+                                                     std::to_string(whole.back());
+      throw Error(KGRPO_ERROR_INVALID,
+                  "cannot go on after step " + std::to_string(*from) + ": " + damage + "; " + way_on);
+    }
+  } else if (!steps.empty()) {
+    const std::string damage = checkpoints_.Damage(steps.back());
+    if (!damage.empty() && checkpoints_.WholeSteps().empty()) {
+      throw Error(KGRPO_ERROR_INVALID, "every checkpoint is damaged: step-" + std::to_string(steps.back()) + " (" +
+                                           damage + "). Restore its files from a copy, or delete " +
+                                           folder_.checkpoints().string() +
+                                           ": the run then starts again from the beginning");
     }
   }
   for (size_t i = steps.size(); i-- > 0;) {
@@ -49,12 +61,16 @@ std::optional<CheckpointState> SavedModels::GoBackTo(std::optional<uint64_t> fro
     const std::string damage = from ? "" : checkpoints_.Damage(steps[i]);
     if (!from && damage.empty()) break;
     if (!damage.empty()) {
-      note("checkpoint step-" + std::to_string(steps[i]) + " is damaged (" + damage + "): it is set aside, and " +
-           (i > 0 ? "the one before is taken" : "there is no other"));
+      notes->push_back("checkpoint step-" + std::to_string(steps[i]) + " is damaged (" + damage +
+                       "): it is set aside, and the one before is taken");
     }
     checkpoints_.SetAside(steps[i]);
   }
   return checkpoints_.Last();
+}
+
+std::string SavedModels::Resume() const {
+  return "kgrpo-host resume " + folder_.path().string();
 }
 
 Error SavedModels::WithWayOn(const Error& error, uint64_t step) const {
@@ -65,8 +81,8 @@ Error SavedModels::WithWayOn(const Error& error, uint64_t step) const {
     // Throw the original error: it says more than that older checkpoints cannot be read.
   }
   if (older.empty()) return error;
-  return {error.code(), std::string(error.what()) + "; to go on from an older checkpoint: kgrpo-host resume " +
-                            folder_.path().string() + " --from-step N, where N is " + StepsText(older)};
+  return {error.code(), std::string(error.what()) + "; to go on from an older checkpoint: " + Resume() +
+                            " --from-step N, where N is " + StepsText(older)};
 }
 
 void SavedModels::Load(uint64_t step) {

@@ -31,10 +31,10 @@ class SavedModels {
   std::optional<CheckpointState> Last() const { return checkpoints_.Last(); }
 
   // Returns the checkpoint that a run resumes from: that of step `from` if given, else the last undamaged one; nothing
-  // where there is none. Sets later checkpoints aside. Without `from`, calls `note` for each damaged one. Throws
-  // KGRPO_ERROR_INVALID, naming the undamaged checkpoints, where that of `from` is damaged or missing.
-  std::optional<CheckpointState> GoBackTo(std::optional<uint64_t> from,
-                                          const std::function<void(const std::string&)>& note);
+  // where there are no checkpoints. Sets later ones aside. Without `from`, *notes receives a sentence for each damaged
+  // one. Throws KGRPO_ERROR_INVALID where that of `from` is missing or damaged (naming the undamaged ones), and where
+  // all are damaged.
+  std::optional<CheckpointState> GoBackTo(std::optional<uint64_t> from, std::vector<std::string>* notes);
   // Adds to an error of reading a checkpoint's files the command that resumes from an older checkpoint, if there is
   // one.
   Error WithWayOn(const Error& error, uint64_t step) const;
@@ -52,6 +52,7 @@ class SavedModels {
   void WriteFinal();
 
  private:
+  std::string Resume() const;  // the command
   void LoadCopy(kgrpo_policy_copy copy, const std::filesystem::path& folder);
   void SaveReference(const std::filesystem::path& target);
 

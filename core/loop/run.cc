@@ -93,18 +93,15 @@ class Runner {
 
   // Loads the state that the run starts from, and shows the header and the first notes.
   void Open() {
+    std::vector<std::string> set_aside;
+    checkpoint_ = options_.resume ? models_.GoBackTo(options_.from_step, &set_aside) : models_.Last();
+    if (!options_.resume && checkpoint_) throw Error(KGRPO_ERROR_INTERNAL, "a new run's folder holds a checkpoint");
     if (options_.console != nullptr) ShowHeader(*options_.console, config_, parts_, problems_, folder_);
     std::string notice = options_.notice;
     HideKeys(&notice);  // output_dir may hold any text
     Note(notice);
     for (const std::string& note : notes_) Note(note);
-    bool damaged = false;
-    const auto note = [&](const std::string& text) {
-      damaged = true;
-      Note(text);
-    };
-    checkpoint_ = options_.resume ? models_.GoBackTo(options_.from_step, note) : models_.Last();
-    if (!options_.resume && checkpoint_) throw Error(KGRPO_ERROR_INTERNAL, "a new run's folder holds a checkpoint");
+    for (const std::string& note : set_aside) Note(note);
     if (checkpoint_) {
       OrWayOn([this] { models_.Load(checkpoint_->step); });
       done_ = checkpoint_->step;
@@ -130,8 +127,7 @@ class Runner {
       std::string with;
       for (const std::string& setting : options_.overrides) with += (with.empty() ? ", now with " : ", ") + setting;
       Note((checkpoint_ ? "continuing after step " + std::to_string(done_) + " of " + std::to_string(total_)
-            : damaged   ? "no whole checkpoint is left: starting again from the beginning"
-                        : "no checkpoint was written yet: starting again from the beginning") +
+                        : "there is no checkpoint: starting again from the beginning") +
            with);
     }
   }

@@ -170,11 +170,13 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
     const std::string settings = ResumeSettingsFor(*changes);
     return there + "holds an unfinished run of another configuration (" + NamesOf(*changes) +
            (changes->size() == 1 ? " differs" : " differ") + "): " +
-           (settings.empty() ? choices
-                             : "to resume it with them: " + resume + " " + settings + "; otherwise " + choices);
+           (settings.empty() ? "to continue it as it began: " + resume
+                             : "to resume it with them: " + resume + " " + settings) +
+           "; otherwise " + choices;
   }
   return there + "holds an unfinished run of this configuration (" + std::to_string(progress.steps) +
-         " steps done). To continue it: " + resume + "; to delete it" + paid + " and start again: --overwrite";
+         (progress.steps == 1 ? " step" : " steps") + " done). To continue it: " + resume + "; to delete it" + paid +
+         " and start again: --overwrite";
 }
 
 std::string RunFolder::PaidFor(const fs::path& path) {

@@ -43,7 +43,7 @@ TEST(Changes, NamesTheKeysThatDiffer) {
   EXPECT_EQ(Names(With("1.5", "null")), "coder.options.max_cost");
   EXPECT_EQ(Names(With("lr: 1.0", "lr: 2.0")), "trainer[0].options.lr");
   EXPECT_EQ(Names(With("rounds: 4", "rounds: 5, more: 1")), "loop.rounds and loop.more");
-  EXPECT_EQ(Names("name: b\ncoder: 1\ntrainer: 2\nloop: 3\nseed: 4\n"), "name, coder, trainer and 2 more");
+  EXPECT_EQ(Names("name: b\ncoder: 1\ntrainer: 2\nloop: 3\nseed: 4\n"), "name, coder, trainer and 2 other keys");
   EXPECT_EQ(Names("name: a\n"), "coder, trainer and loop");
   EXPECT_FALSE(ChangesBetween("name: [", kBefore));
   EXPECT_FALSE(ChangesBetween("", kBefore));

@@ -5,6 +5,7 @@
 #include "store/checkpoints.h"
 #include "store/files.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <signal.h>
@@ -19,6 +20,7 @@ namespace kgrpo {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::HasSubstr;
 
 // Runs the pipeline in a child process. With `die_at` > 0 it kills itself when it passes its so many-th fault point;
 // with `die_after` it is killed from outside after that time. Returns whether it reached the end.
@@ -178,6 +180,33 @@ TEST_F(ResumeTest, ADamagedCheckpointIsSetAsideForTheOneBefore) {
     ExpectSame(config);
     EXPECT_TRUE(fs::exists(last.string() + ".set_aside"));
   }
+}
+
+// Starting again would cost the recorded steps: that is the user's to decide.
+TEST_F(ResumeTest, NothingIsRepeatedWhereEveryCheckpointIsDamaged) {
+  PipelineConfig config = fakes::Config(fakes::Folder("all_damaged"));
+  EXPECT_FALSE(RunChild(config, false, Unbroken().points * 3 / 4, std::chrono::microseconds(0)));
+  const Checkpoints checkpoints(fs::path(config.output_dir) / "checkpoints");
+  const std::vector<uint64_t> steps = checkpoints.Steps();
+  ASSERT_FALSE(steps.empty());
+  for (const uint64_t step : steps) fs::resize_file(checkpoints.PathOf(step) / "state.json", 1);
+  const auto refusal = [&](std::optional<uint64_t> from) -> std::string {
+    PipelineParts parts = fakes::Parts(config);
+    RunProblems problems(config, parts);
+    RunOptions options;
+    options.resume = true;
+    options.from_step = from;
+    try {
+      kgrpo::Run(config, parts, problems, RunFolder::Open(config.output_dir), options);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal(std::nullopt), HasSubstr("every checkpoint is damaged: step-" + std::to_string(steps.back())));
+  EXPECT_THAT(refusal(steps.back()), HasSubstr("no other checkpoint is undamaged"));
+  EXPECT_EQ(checkpoints.Steps(), steps) << "nothing was set aside";
 }
 
 TEST_F(ResumeTest, AFinishedRunResumesToItself) {

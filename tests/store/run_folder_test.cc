@@ -82,9 +82,10 @@ TEST_F(RunFolderTest, AFinishedAndAnUnfinishedRun) {
   }
   EXPECT_THAT(Refusal(), HasSubstr("holds an unfinished run of another configuration: name another folder"));
   WriteFileAtomically(folder_ / "resolved.yaml", "name: b\n");
-  EXPECT_THAT(Refusal(), HasSubstr("of another configuration (name differs): name another folder"));
+  EXPECT_THAT(Refusal(),
+              HasSubstr("of another configuration (name differs): to continue it as it began: kgrpo-host resume "));
   WriteFileAtomically(folder_ / "resolved.yaml", "name: a\n");
-  EXPECT_THAT(Refusal(), HasSubstr("(1 steps done). To continue it: kgrpo-host resume"));
+  EXPECT_THAT(Refusal(), HasSubstr("(1 step done). To continue it: kgrpo-host resume"));
   { RunDatabase(folder_ / "run.sqlite").Set("finished", "yes"); }
   EXPECT_THAT(Refusal(), HasSubstr("holds a finished run"));
 }
@@ -109,9 +110,9 @@ TEST_F(RunFolderTest, SaysHowAnUnfinishedRunGoesOnWithWhatIsNew) {
                 " --set coder.options.max_cost=80 --set loop.workers=2; otherwise name another "
                 "folder (--set output_dir=...), or delete that run with --overwrite");
   EXPECT_EQ(refusal("seed: 2\ncoder: {options: {max_cost: 80, model: m}}\nloop: {workers: 1}\n"),
-            there +
-                "(seed and coder.options.max_cost differ): name another folder (--set output_dir=...), or delete "
-                "that run with --overwrite");
+            there + "(seed and coder.options.max_cost differ): to continue it as it began: kgrpo-host resume " +
+                folder_.string() +
+                "; otherwise name another folder (--set output_dir=...), or delete that run with --overwrite");
 }
 
 TEST_F(RunFolderTest, SaysWhatThatWasPaidForWouldBeDeleted) {
