@@ -26,6 +26,16 @@ bool IndentsByTab(std::string_view line) {
   return line.substr(0, first).find('\t') != std::string_view::npos;
 }
 
+// The last line before `line` that holds more than spaces and a comment; 0: none does.
+int LineBefore(std::string_view text, int line) {
+  while (--line > 0) {
+    const std::string_view one = LineOf(text, line);
+    const size_t first = one.find_first_not_of(' ');
+    if (first != std::string_view::npos && one[first] != '#') break;
+  }
+  return line;
+}
+
 // Our message for each beginning of a message of yaml-cpp.
 const std::pair<const char*, const char*> kWords[] = {
     {YAML::ErrorMsg::MAP_VALUE,
@@ -58,6 +68,16 @@ std::string YamlMistake(const std::string& message, std::string_view text, int l
   if (IndentsByTab(LineOf(text, line)) || (column <= 1 && IndentsByTab(LineOf(text, line - 1)))) {
     return "a tab in the indentation: YAML indents by spaces";
   }
+  if (message.starts_with(YAML::ErrorMsg::MAP_VALUE)) {
+    // yaml-cpp notices a key without its ':' at the next key's.
+    const int before = LineBefore(text, line);
+    if (before > 0 && LineOf(text, before).find(':') == std::string_view::npos)
+      return "a ':' where none can stand: line " + std::to_string(before) +
+             " above lacks the ':' after its key, or text that holds ': ' needs quotes";
+  }
+  const std::string_view at = LineOf(text, line).substr(std::min(LineOf(text, line).size(), size_t(column - 1)));
+  if (message.starts_with(YAML::ErrorMsg::END_OF_MAP_FLOW) && at.starts_with('['))
+    return "between '{' and '}' a key or text that holds '[' needs quotes: {\"trainer[0].steps\": 10}";
   for (const auto& [theirs, ours] : kWords) {
     if (message.starts_with(theirs)) return ours;
   }
