@@ -109,7 +109,7 @@ void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison
   header.insert(header.end(), labels.begin(), labels.end());
   table(header, rows);
   const std::vector<std::string> words = WordsOf(groups, comparisons);
-  if (!words.empty()) heading("Verdict (95% intervals)");
+  if (!words.empty()) heading("Verdict (95% intervals, each for one measure: decide beforehand which measure counts)");
   for (const std::string& line : words) std::printf("- %s\n", line.c_str());
   std::vector<std::string> notes = NotesOf(groups, left_out);
   notes.erase(notes.begin(), notes.begin() + static_cast<ptrdiff_t>(empty.size()));  // printed above

@@ -126,6 +126,7 @@ std::optional<Comparison> CompareOne(const std::vector<RunGroup>& groups, size_t
     result.seeds = std::min(first.size(), second.size());
   } else if (one != nullptr) {
     const std::vector<double> by_problem = ByProblem(*one, *its_pair, measure);
+    result.common_problems = by_problem.size();
     if (by_problem.size() >= 5) {
       estimate = BootstrapInterval(by_problem, error);
       result.basis = Basis::kProblems;
@@ -222,22 +223,30 @@ std::vector<Comparison> Compare(const std::vector<RunGroup>& groups, const std::
 std::string InWords(const Comparison& comparison, const std::vector<RunGroup>& groups) {
   const std::string &first = groups.front().label, &other = groups[comparison.other].label;
   const bool ratio = comparison.measure->is_ratio;
-  const auto number = [&](double value) {
+  const auto number = [](const char* format, double value) {
     char text[48];
-    std::snprintf(text, sizeof text, ratio ? "%.2fx" : "%.3g", value);
+    std::snprintf(text, sizeof text, format, value);
     return std::string(text);
   };
-  const std::string effect =
-      comparison.measure->label + ": " + other + (ratio ? " / " : " - ") + first + " = " + number(comparison.effect);
-  if (comparison.basis == Basis::kNone) return effect + "; too few runs and common problems for an interval";
-  const std::string seeds = std::to_string(comparison.seeds) + " seeds";
-  const std::string basis = comparison.basis == Basis::kPairedSeeds ? "paired over " + seeds
-                            : comparison.basis == Basis::kSeeds     ? "not paired, " + seeds
-                                                                    : "one seed, over its problems";
+  const std::string effect = comparison.measure->label + ": " + other + " vs " + first + " " +
+                             number(ratio ? "x%.2f" : "%+.3g", comparison.effect);
+  if (comparison.basis == Basis::kNone) {
+    return effect + "; no interval: it takes two seeds" +
+           (comparison.common_problems == 0
+                ? ""
+                : ", or five problems that both measured (here " + std::to_string(comparison.common_problems) + ")");
+  }
+  const char* format = ratio ? "%.2f" : "%.3g";
+  const std::string interval = " [" + number(format, comparison.low) + ", " + number(format, comparison.high) + "], ";
   const bool above = comparison.effect > (ratio ? 1 : 0);
-  return effect + " [" + number(comparison.low) + ", " + number(comparison.high) + "], " + basis + ": " +
-         (comparison.differs() ? (above ? other + " beats " + first : first + " beats " + other)
-                               : "no difference seen");
+  const std::string &better = above ? other : first, &worse = above ? first : other;
+  if (comparison.basis == Basis::kProblems) {  // says nothing of other seeds, so nothing of the configurations
+    return effect + interval + "one seed, over " + std::to_string(comparison.common_problems) +
+           " problems: " + (comparison.differs() ? better + " is better on them" : "no difference seen");
+  }
+  return effect + interval + (comparison.basis == Basis::kPairedSeeds ? "paired over " : "not paired, ") +
+         std::to_string(comparison.seeds) +
+         " seeds: " + (comparison.differs() ? better + " beats " + worse : "no difference seen");
 }
 
 }  // namespace kgrpo

@@ -38,7 +38,8 @@ struct Comparison {
   double effect = 0;
   double low = 0, high = 0;  // the interval; equal to effect for kNone
   Basis basis = Basis::kNone;
-  size_t seeds = 0;  // that the interval is based on
+  size_t seeds = 0;            // that the interval is based on
+  size_t common_problems = 0;  // of the two runs of one common seed; set for kProblems and kNone
 
   bool differs() const;  // true if the interval excludes "no effect"
 };
@@ -56,7 +57,7 @@ bool ShareASeed(const RunGroup& a, const RunGroup& b);
 // True if all groups have the same reward. Otherwise measures with own_scale cannot be compared.
 bool SameReward(const std::vector<RunGroup>& groups);
 
-// "held-out reward: log - base = 0.12 [0.05, 0.19], paired over 5 seeds: log beats base".
+// "held-out reward: log vs base +0.12 [0.05, 0.19], paired over 5 seeds: log beats base".
 std::string InWords(const Comparison& comparison, const std::vector<RunGroup>& groups);
 
 }  // namespace kgrpo

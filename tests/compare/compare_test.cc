@@ -88,12 +88,12 @@ TEST(CompareTest, PairingFindsADifferenceThatTheSeedsSpreadWouldHide) {
   EXPECT_TRUE(reward.differs());
   const Comparison& speedup = Of(comparisons, "heldout_speedup");
   EXPECT_NEAR(speedup.effect, 1.5, 1e-9) << "speedups are compared by their quotient";
-  EXPECT_EQ(InWords(reward, groups), "held-out reward: b - a = 0.51 [0.485, 0.535], paired over 3 seeds: b beats a");
+  EXPECT_EQ(InWords(reward, groups), "held-out reward: b vs a +0.51 [0.485, 0.535], paired over 3 seeds: b beats a");
   // The other way round it is the same statement.
   std::ranges::reverse(runs);
   const std::vector<RunGroup> turned = GroupRuns(runs);
   EXPECT_EQ(InWords(Of(Compare(turned), "heldout_reward"), turned),
-            "held-out reward: a - b = -0.51 [-0.535, -0.485], paired over 3 seeds: b beats a");
+            "held-out reward: a vs b -0.51 [-0.535, -0.485], paired over 3 seeds: b beats a");
 }
 
 TEST(CompareTest, RunsThatDrewOtherProblemsAreNotPaired) {
@@ -109,8 +109,9 @@ TEST(CompareTest, RunsThatDrewOtherProblemsAreNotPaired) {
   const Comparison& reward = Of(comparisons, "heldout_reward");
   EXPECT_EQ(reward.basis, Basis::kSeeds);
   EXPECT_FALSE(reward.differs());
-  EXPECT_THAT(InWords(reward, groups), testing::MatchesRegex("held-out reward: b - a = 0.1 \\[-.*, .*\\], not paired, "
-                                                             "3 seeds: no difference seen"));
+  EXPECT_THAT(InWords(reward, groups),
+              testing::MatchesRegex("held-out reward: b vs a \\+0.1 \\[-.*, .*\\], not paired, "
+                                    "3 seeds: no difference seen"));
 }
 
 TEST(CompareTest, OneSeedIsComparedByProblemsAndSaysSo) {
@@ -126,7 +127,15 @@ TEST(CompareTest, OneSeedIsComparedByProblemsAndSaysSo) {
   const Comparison& speedup = Of(comparisons, "heldout_speedup");  // not known by problem
   EXPECT_EQ(speedup.basis, Basis::kNone);
   EXPECT_FALSE(speedup.differs());
-  EXPECT_THAT(InWords(speedup, GroupRuns({a, b})), HasSubstr("too few runs"));
+  EXPECT_THAT(InWords(speedup, GroupRuns({a, b})), HasSubstr("; no interval: it takes two seeds"));
+  EXPECT_THAT(InWords(reward, GroupRuns({a, b})), HasSubstr("], one seed, over 12 problems: b is better on them"));
+  for (RunMeasures* run : {&a, &b}) {
+    auto& problems = run->by_problem["heldout_reward"];
+    problems.erase(std::next(problems.begin(), 4), problems.end());
+  }
+  EXPECT_EQ(InWords(Of(Compare(GroupRuns({a, b})), "heldout_reward"), GroupRuns({a, b})),
+            "held-out reward: b vs a +0.3; no interval: it takes two seeds, or five problems that both measured (here "
+            "4)");
 }
 
 TEST(CompareTest, RewardsOfDifferentScalesAreNotCompared) {
