@@ -215,7 +215,7 @@ Findings CheckFile(Session& session, const CheckOptionsGiven& given) {
     try {
       evaluator_alone = session.Load(request);
     } catch (const ConfigError&) {
-      findings.notes.push_back("the problems were not opened: the mistakes come first");
+      findings.notes.push_back("the problems were not opened; correct the mistakes above first");
     }
   }
   if (findings.config) {
@@ -285,6 +285,11 @@ void PrintCheck(const CheckOptionsGiven& given, const Findings& findings) {
   if (given.resolve) {
     std::printf("%s", config.origins_yaml.c_str());
   } else if (count == 0) {
+    if (given.file_only) {
+      std::printf("%s: the file has no mistake; no part was made and no problem opened%s\n", given.file.c_str(),
+                  findings.refusal.empty() ? "" : (". It would not run: " + findings.refusal).c_str());
+      return;
+    }
     uint64_t steps = 0;
     for (const StageConfig& stage : config.stages) steps += stage.steps;
     const std::string then =

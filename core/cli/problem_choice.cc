@@ -36,11 +36,15 @@ std::string ProblemFolder(const std::string& given, const std::vector<std::strin
     if (names.back() == given) return folder;
     list += (list.empty() ? "" : ", ") + names.back();
   }
+  for (const auto& entry : std::filesystem::directory_iterator(".", code)) {  // the user's own, misspelt
+    if (std::filesystem::exists(entry.path() / "problem.yaml", code)) names.push_back(entry.path().filename().string());
+  }
   const std::string closest = Closest(given, names);
   const char* no_file = argument == ProblemArgument::kOption ? "" : "a file, ";
   throw Error(KGRPO_ERROR_INVALID, named + " is neither " + no_file + "a folder nor a problem of " + source +
-                                       (closest.empty() ? "" : "; did you mean \"" + closest + "\"?") +
-                                       (list.empty() ? "; it has none" : "; it has: " + list));
+                                       (!closest.empty() ? "; did you mean \"" + closest + "\"?"
+                                        : list.empty()   ? "; it has none"
+                                                         : "; it has: " + list));
 }
 
 std::string ShippedProblem(const std::string& given, ProblemArgument argument) {

@@ -150,10 +150,11 @@ int Conclude(const std::vector<Looked>& looked, bool judge) {
     degenerate += !one.findings.empty();
     if (!one.error.empty()) std::fprintf(stderr, "%s\n", one.error.c_str());
   }
+  const char* const noun = looked.size() == 1 ? "problem" : "problems";
   if (judge) {
-    std::fprintf(stderr, "%zu problems, %zu degenerate, %zu unreadable\n", looked.size(), degenerate, unreadable);
+    std::fprintf(stderr, "%zu %s, %zu with findings, %zu unreadable\n", looked.size(), noun, degenerate, unreadable);
   } else if (unreadable > 0) {
-    std::fprintf(stderr, "%zu problems, %zu unreadable\n", looked.size(), unreadable);
+    std::fprintf(stderr, "%zu %s, %zu unreadable\n", looked.size(), noun, unreadable);
   }
   return unreadable > 0 ? kBadInput : degenerate > 0 ? kFailed : kFine;
 }

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "evaluator_shared/problem_findings.h"  // IsDraft
+
 namespace kgrpo::evaluator {
 
 void KernelEvaluation::Conclude(const Trouble& trouble) {
@@ -16,6 +18,11 @@ void KernelEvaluation::Conclude(const Trouble& trouble) {
 }
 
 std::string ReferenceTrouble(const KernelEvaluation& evaluation, const Problem& problem) {
+  if (IsDraft(problem))
+    return problem.directory +
+           "/oracle.cc: still the draft of problems new, so no kernel can be judged. Write what the kernel "
+           "computes, in double, and delete the line \"" +
+           kOracleToWrite + "\"";
   return problem.directory + "/reference.cu: the reference kernel is not correct (" + evaluation.verdict +
          "): " + evaluation.diagnosis;
 }

@@ -219,7 +219,7 @@ TEST_F(CliTest, ProblemsListAndCheck) {
   const Result check = Run("problems check --evaluator fakes");
   EXPECT_EQ(check.code, 1);
   EXPECT_THAT(check.out, HasSubstr("bad      reference_wrong  bad: the reference kernel does not compile "));
-  EXPECT_EQ(check.err, "3 problems, 1 degenerate, 0 unreadable\n");
+  EXPECT_EQ(check.err, "3 problems, 1 with findings, 0 unreadable\n");
   EXPECT_EQ(Run("problems list nowhere --evaluator fakes").code, 3);
 }
 

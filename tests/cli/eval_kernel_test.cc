@@ -73,9 +73,12 @@ TEST_F(EvalKernelTest, TakesAProblemByName) {
   EXPECT_THAT(Run("eval p.yaml --kernel k.cu --problem two").out, HasSubstr("problem    two\n"));
   const Result typo = Run("eval --kernel k.cu --problem twoo --evaluator fakes");
   EXPECT_EQ(typo.code, 3);
-  EXPECT_EQ(typo.err,
-            "error: --problem twoo is neither a folder nor a problem of problems/; did you mean \"two\"?; it has: one, "
-            "two\n");
+  EXPECT_EQ(typo.err, "error: --problem twoo is neither a folder nor a problem of problems/; did you mean \"two\"?\n");
+  EXPECT_EQ(Run("eval --kernel k.cu --problem third --evaluator fakes").err,
+            "error: --problem third is neither a folder nor a problem of problems/; it has: one, two\n");
+  std::filesystem::copy(directory_.path() / "problems/two", directory_.path() / "row_sums");
+  EXPECT_THAT(Run("eval --kernel k.cu --problem row_sum --evaluator fakes").err,
+              HasSubstr("did you mean \"row_sums\"?\n"));
   Write("heldout.yaml", "extends: p.yaml\nproblems: {train: [problems/two], heldout: []}\n");
   EXPECT_THAT(Run("eval heldout.yaml --kernel k.cu --problem one").err,
               HasSubstr("--problem one is neither a folder nor a problem of heldout.yaml; "));

@@ -59,7 +59,7 @@ TEST_F(ProblemDraftsTest, ADraftedMapIsJudgedAsItStands) {
   EXPECT_EQ(Codes("mine/blend"), "1 zeros_pass input_unused input_unused");
   const Result table = Run("problems check mine/blend");
   EXPECT_THAT(table.out, HasSubstr("blend    zeros_pass    A kernel that writes zeros to out is within the tolerance"));
-  EXPECT_THAT(table.err, HasSubstr("1 problems, 1 degenerate, 0 unreadable\n"));
+  EXPECT_THAT(table.err, HasSubstr("1 problem, 1 with findings, 0 unreadable\n"));
 }
 
 TEST_F(ProblemDraftsTest, ASkeletonIsRefusedUntilItIsWritten) {

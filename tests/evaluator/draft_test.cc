@@ -191,7 +191,7 @@ TEST_F(DraftTest, WhatIsNoMapIsASkeleton) {
     return oracle.why_not;
   };
   const std::string index = "int i = blockIdx.x * blockDim.x + threadIdx.x;\n";
-  EXPECT_EQ(why(index + "if (i < n) y[i] = x[i + 1];\n"), "line 3: x at another place than its element");
+  EXPECT_EQ(why(index + "if (i < n) y[i] = x[i + 1];\n"), "line 3: x at another index than the element's");
   EXPECT_EQ(why(index + "if (i < n) y[i] = x[i];\ny[0] = 1;\n"), "line 4: statements after the guard");
   EXPECT_EQ(why(index + "if (i < n) y[i] = __shfl_sync(~0u, x[i], 0);\n"), "line 3: __shfl_sync");
   EXPECT_EQ(why(index + "y[i] = x[i];\n"), "line 3: no guard");
@@ -210,7 +210,7 @@ std::string ErrorOf(const std::string& text, const DraftOptions& options) {
 
 TEST_F(DraftTest, WhatIsMissingOrUnknownIsSaid) {
   EXPECT_EQ(ErrorOf(kSaxpy, {}),
-            "the kernel alone does not say everything; add these options:\n"
+            "the kernel does not tell these values; add these options:\n"
             "  --size n=N: the value of the size n for timing, such as 1048576\n"
             "  --value a=X: the value of the scalar a");
   EXPECT_EQ(ErrorOf(kSaxpy, {{"size", {{"m", "1"}}}}), "k.cu:2: --size m: saxpy has no parameter of that name");

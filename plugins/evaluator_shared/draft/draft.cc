@@ -85,7 +85,7 @@ class Drafter {
     if (!missing_.empty()) {
       std::string all;
       for (const auto& [question, option] : missing_) all += "\n  " + option + ": " + question;
-      throw Error(KGRPO_ERROR_INVALID, "the kernel alone does not say everything; add these options:" + all);
+      throw Error(KGRPO_ERROR_INVALID, "the kernel does not tell these values; add these options:" + all);
     }
     const bool writes = std::any_of(draft_.parameters.begin(), draft_.parameters.end(), [](const DraftParameter& one) {
       return one.role == Role::kOutput || one.role == Role::kInout;

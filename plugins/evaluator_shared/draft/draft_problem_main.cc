@@ -102,12 +102,12 @@ void Run(const Words& words) {
   std::cout << out.string() << ": drafted from " << draft.function->name << " of " << words.file << "\n";
   for (const std::string& guess : draft.guesses) std::cout << "  guessed  " << guess << "\n";
   for (const std::string& guess : ValueGuesses(draft, oracle)) std::cout << "  guessed  " << guess << "\n";
-  std::cout << "  change   " << (out / "problem.yaml").string()
-            << " by hand, or draft again with the options named above\n";
+  std::cout << "  change   a wrong guess in " << (out / "problem.yaml").string()
+            << ", or draft again with options: kgrpo-host problems new --help\n";
   if (oracle.translated) {
     std::cout << "  oracle   translated from the kernel: read oracle.cc\n";
   } else {
-    std::cout << "  oracle   to be written in oracle.cc: the kernel is no plain elementwise map (" << oracle.why_not
+    std::cout << "  oracle   to be written in oracle.cc: only elementwise kernels are translated (" << oracle.why_not
               << ")\n";
   }
   std::cout << "  next     kgrpo-host problems check " << out.string() << "\n";

@@ -197,7 +197,7 @@ class Translator {
     if (const auto tensor = tensors_.find(name); tensor != tensors_.end()) {
       const bool element =
           *i + 3 < end && tokens_.At(*i + 1).Is("[") && tokens_.At(*i + 2).Is(index_) && tokens_.At(*i + 3).Is("]");
-      if (!element || !of_element) throw NotAMap{*i, name + " at another place than its element"};
+      if (!element || !of_element) throw NotAMap{*i, name + " at another index than the element's"};
       return tensor->second;
     }
     if (*i + 1 < end && tokens_.At(*i + 1).Is("(")) return Call(i, name);

@@ -207,7 +207,8 @@ std::vector<std::string> ValueGuesses(const Draft& draft, const OracleText& orac
   const std::string operations = OperationsText(draft, oracle);
   std::vector<std::string> guesses = {
       "accumulations: \"" + AccumulationsText(draft) + "\", the terms that one result sums: more widen the tolerance",
-      "needs.bytes: \"" + BytesText(draft) + "\", each tensor once: a kernel that seems to move less is refused",
+      "needs.bytes: \"" + BytesText(draft) +
+          "\", each tensor once: a kernel that seems to move less is judged implausible",
       "needs.flops: \"" + operations + "\", " +
           (operations == "0" ? "not counted: write the fewest that any kernel needs"
                              : "as this kernel: lower it if fewer suffice")};

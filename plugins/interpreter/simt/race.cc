@@ -30,7 +30,7 @@ void ReportRace(Warp& warp, const Instruction& in, int lane, const Access& acces
   if (where.starts_with("at ")) where = where.substr(3);
   const char* missing = event.block != warp.block->index ? "synchronisation of the blocks"
                         : copied                         ? "wait for its mbarrier"
-                        : event.warp == warp.id          ? "__syncwarp() or barrier"
+                        : event.warp == warp.id          ? "__syncwarp() (or a barrier, where other warps take part)"
                                                          : "barrier";
   Report(warp, in.index, lane, FindingCode::kRace, false, access.address[lane], where,
          std::string(now) + " " + where + " while " + NameThread(other) + " " +
