@@ -37,7 +37,7 @@ void ShowTimes(Console& console, RunDatabase& database, size_t steps) {
   for (const Metric& sum : database.MetricSums("step_time")) add("all steps", sum.value);
   const std::string prefix = "time/";
   for (const Metric& sum : database.MetricSums(prefix)) add(sum.name.substr(prefix.size()), sum.value);
-  console.Table("", {"time", "seconds", "a step"}, rows);
+  console.Table("Time; parts may run at once:", {"part", "seconds", "a step"}, rows);
 }
 
 // The coder's cost and failures; shows nothing if there are none.
@@ -208,7 +208,8 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   }
   const bool modelled = problems.size() > 0 && problems[0].baseline.modelled;
   console.Table(
-      "",
+      "Training problems; suggestions of the last " + std::to_string(looked_at) +
+          (looked_at == 1 ? " step:" : " steps:"),
       {"problem", modelled ? "best verified (modelled)" : "best verified", "favourite suggestion", "share", "applied"},
       rows);
   if (rows.size() < problems.size()) {
