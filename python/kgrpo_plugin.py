@@ -119,17 +119,18 @@ class Round(Record):
         if default is not _MISSING:
             return default
         if evaluation and evaluation.correct:
-            raise UnknownMetric("there is no metric %r%s; measured were: %s" % (
-                name, _did_you_mean(name, metrics), ", ".join(sorted(metrics)) or "none"))
+            measured = "; measured were: " + (", ".join(sorted(metrics)) or "none")
+            raise UnknownMetric("there is no metric %r%s" % (name, _did_you_mean(name, metrics) or measured))
         why = "the kernel is not correct (%s)" % evaluation.verdict if evaluation else "the round has no candidate"
         raise LookupError("there is no metric %r: %s; test .correct first, or give a default: metric(%r, 0.0)" %
                           (name, why, name))
 
 
-def example_round(speedup=1.0, compiled=True, correct=True, metrics=None, current_correct=True, outcome="ok"):
+def example_round(speedup=1.0, compiled=True, correct=True, metrics=None, current_correct=True, outcome="ok", earlier=()):
     """A made-up round for a reward's own test, whose candidate is `speedup` times as fast as the reference. The kernel
     that it began with is the reference, or a wrong one where `current_correct` is False. `outcome`: the coder's; with
-    another than "ok", such as "unclear" or "failed", it wrote no kernel. `metrics`: of correct kernels."""
+    another than "ok", such as "unclear" or "failed", it wrote no kernel. `metrics`: of correct kernels. `earlier`: the
+    speedups of the trajectory's earlier kernels, 0.0 for one that is not correct."""
 
     def evaluation(seconds, compiled=True, correct=True):
         verdict = "correct" if correct else "wrong" if compiled else "not_compiled"
@@ -142,7 +143,8 @@ def example_round(speedup=1.0, compiled=True, correct=True, metrics=None, curren
                     seconds=1.0)
     current = reference if current_correct else evaluation(0.0, correct=False)
     return Round(baseline=reference, current=current, candidate=candidate, answer=answer, unchanged=False,
-                 round=0, rounds=4, history=[])
+                 round=len(earlier), rounds=4,
+                 history=[evaluation(1e-3 / s) if s else evaluation(0.0, correct=False) for s in earlier])
 
 
 class NotApplicable(Exception):

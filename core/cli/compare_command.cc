@@ -79,8 +79,14 @@ void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison
   for (const std::string& note : empty) std::printf("note: %s\n", note.c_str());
   std::vector<std::string> labels;
   labels.reserve(groups.size());
+  bool preliminary = false;
   for (const RunGroup& group : groups) {
-    labels.push_back(group.label + (group.runs.size() > 1 ? " (" + std::to_string(group.runs.size()) + " seeds)" : ""));
+    const auto unfinished = std::ranges::count(group.runs, false, &RunMeasures::finished);
+    preliminary = preliminary || unfinished > 0;
+    const std::string more = group.runs.size() == 1 ? "unfinished" : std::to_string(unfinished) + " unfinished";
+    const std::string seeds = group.runs.size() > 1 ? std::to_string(group.runs.size()) + " seeds" : "";
+    const std::string both = seeds + (seeds.empty() || unfinished == 0 ? "" : ", ") + (unfinished > 0 ? more : "");
+    labels.push_back(group.label + (both.empty() ? "" : " (" + both + ")"));
   }
   const auto differences = Differences(groups);
   if (!differences.empty()) {
@@ -109,7 +115,10 @@ void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison
   header.insert(header.end(), labels.begin(), labels.end());
   table(header, rows);
   const std::vector<std::string> words = WordsOf(groups, comparisons);
-  if (!words.empty()) heading("Verdict (95% intervals, each for one measure: decide beforehand which measure counts)");
+  if (!words.empty()) {
+    heading(preliminary ? "Preliminary verdict, since runs are unfinished (95% intervals, each for one measure)"
+                        : "Verdict (95% intervals, each for one measure: decide beforehand which measure counts)");
+  }
   for (const std::string& line : words) std::printf("- %s\n", line.c_str());
   std::vector<std::string> notes = NotesOf(groups, left_out);
   notes.erase(notes.begin(), notes.begin() + static_cast<ptrdiff_t>(empty.size()));  // printed above

@@ -1,5 +1,6 @@
 #include "cli/experiment.h"
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -129,6 +130,7 @@ pid_t Start(const Globals& globals, const PlannedRun& planned, State state, cons
   const pid_t child = ::fork();
   if (child < 0) throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("cannot start a run: ") + std::strerror(errno));
   if (child > 0) return child;
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // an experiment that is killed ends its runs, each with a checkpoint
   if (!gpu.empty()) ::setenv(kVisibleGpus, gpu.c_str(), 1);
   ::execv("/proc/self/exe", pointers.data());
   std::fprintf(stderr, "error: cannot start %s: %s\n", "/proc/self/exe", std::strerror(errno));

@@ -20,8 +20,8 @@ std::string ReasonOf(const SearchCandidate& candidate) {
   return " (" + PrintableText(line) + ")";
 }
 
-std::string Known(const SearchCandidate& candidate) {
-  return candidate.repeated ? " (known)" : "";
+std::string JudgedBefore(const SearchCandidate& candidate) {
+  return candidate.repeated ? " (judged before)" : "";
 }
 
 }  // namespace
@@ -30,28 +30,42 @@ std::string CandidateLines::Said(const SearchCandidate& candidate) const {
   char speedup[64] = "";
   if (candidate.outcome == kScreenedOut) {
     if (!candidate.screening->correct)
-      return candidate.suggestion + ": screened out as " + candidate.screening->verdict + Known(candidate);
+      return candidate.suggestion + ": screened out as " + candidate.screening->verdict + JudgedBefore(candidate);
     std::snprintf(speedup, sizeof speedup, ": screened out at %.2fx by the screen's time", candidate.screened_speedup);
-    return candidate.suggestion + speedup + Known(candidate);
+    return candidate.suggestion + speedup + JudgedBefore(candidate);
   }
   if (candidate.speedup > 0) std::snprintf(speedup, sizeof speedup, " %.2fx", candidate.speedup / start_speedup_);
-  return candidate.suggestion + ": " + candidate.outcome + ReasonOf(candidate) + speedup + Known(candidate);
+  const std::string refusal = candidate.outcome + ReasonOf(candidate);
+  if (const auto known = refused_.find(refusal);
+      known != refused_.end() && known->second.front() != candidate.suggestion)
+    return candidate.suggestion + ": " + candidate.outcome + " (as " + known->second.front() + ")";
+  return candidate.suggestion + ": " + refusal + speedup + JudgedBefore(candidate);
 }
 
 bool CandidateLines::Add(const SearchCandidate& candidate) {
   if (candidate.evaluation || candidate.screening) {
     refusals_.AddKernel();
-  } else {
-    refusals_.Add(candidate.message);
+    if (candidate.evaluation && !candidate.repeated) return true;
+    return ++times_[Said(candidate)] == 1;
   }
-  if (candidate.evaluation && !candidate.repeated) return true;
-  return ++times_[Said(candidate)] == 1;
+  refusals_.Add(candidate.message);
+  const std::string refusal = candidate.outcome + ReasonOf(candidate);
+  ++times_[refusal];
+  std::vector<std::string>& suggestions = refused_[refusal];
+  if (std::ranges::find(suggestions, candidate.suggestion) != suggestions.end()) return false;
+  suggestions.push_back(candidate.suggestion);
+  return true;
 }
 
 std::vector<std::string> CandidateLines::Repeats() const {
   std::vector<std::pair<uint64_t, std::string>> order;
   for (const auto& [said, times] : times_) {
-    if (times > 1) order.emplace_back(times, said);
+    if (times == 1) continue;
+    order.emplace_back(times, said);
+    if (const auto refused = refused_.find(said); refused != refused_.end()) {
+      for (size_t i = 0; i < refused->second.size(); ++i)
+        order.back().second += (i == 0 ? ": " : ", ") + refused->second[i];
+    }
   }
   std::ranges::stable_sort(order, std::ranges::greater(), &std::pair<uint64_t, std::string>::first);
   std::vector<std::string> lines;

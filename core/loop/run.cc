@@ -301,7 +301,7 @@ class Runner {
     if (error.code() != KGRPO_ERROR_BUDGET) kept += CostSoFarText(spending_);
     // An invalid input needs a corrected file; without a checkpoint, starting again loses nothing.
     if (again && error.code() == KGRPO_ERROR_INVALID) {
-      kept += "; correct the pipeline file and start the run again";
+      kept += "; correct this and start the run again";
     } else {
       kept +=
           std::string(again ? "; to start again" : "; to continue") + ": kgrpo-host resume " + folder_.path().string();

@@ -92,12 +92,14 @@ std::string CallPure(Call call) {
 }  // namespace
 
 void CheckReward(Session& session, const kgrpo_reward_interface& api, kgrpo_reward* reward) {
-  const kgrpo_evaluation reference = CorrectKernel(1e-3), faster = CorrectKernel(5e-4), slower = CorrectKernel(4e-3);
+  const kgrpo_evaluation reference = CorrectKernel(1e-3), faster = CorrectKernel(5e-4), slower = CorrectKernel(4e-3),
+                         fastest = CorrectKernel(2.5e-4);
   const kgrpo_evaluation wrong = WrongKernel("wrong"), broken = WrongKernel("not_compiled");
   const kgrpo_coder_answer written = AnswerWith(MadeUpFasterKernel()), unclear = AnswerWithout(KGRPO_CODER_UNCLEAR),
                            failed = AnswerWithout(KGRPO_CODER_FAILED);
   const kgrpo_evaluation* const history[] = {&slower, nullptr};
   const kgrpo_evaluation* const wrong_before[] = {&wrong};
+  const kgrpo_evaluation* const fastest_before[] = {&fastest};
 
   struct Case {
     const char* name;
@@ -108,15 +110,18 @@ void CheckReward(Session& session, const kgrpo_reward_interface& api, kgrpo_rewa
     const kgrpo_evaluation* current = nullptr;  // null: the reference
     const kgrpo_evaluation* const* history = nullptr;
   };
-  const Case cases[] = {{"a faster kernel", &written, &faster},
-                        {"a slower kernel", &written, &slower},
-                        {"a wrong kernel", &written, &wrong},
-                        {"a kernel that does not compile", &written, &broken},
-                        {"the kernel that it started from", &written, &reference, true},
-                        {"an unclear suggestion", &unclear, nullptr},
-                        {"a coder that failed", &failed, nullptr},
-                        {"the third round", &written, &faster, false, 2, &slower, history},
-                        {"a kernel made of a wrong one", &written, &faster, false, 1, &wrong, wrong_before}};
+  const Case cases[] = {
+      {"a kernel of speedup 2", &written, &faster},
+      {"a kernel of speedup 0.25", &written, &slower},
+      {"a wrong kernel", &written, &wrong},
+      {"a kernel that does not compile", &written, &broken},
+      {"the kernel that it started from", &written, &reference, true},
+      {"an unclear suggestion", &unclear, nullptr},
+      {"a coder that failed", &failed, nullptr},
+      {"a kernel of speedup 2 in the third round, after one of 0.25", &written, &faster, false, 2, &slower, history},
+      {"a kernel of speedup 2 in the second round, after one of 4", &written, &faster, false, 1, &fastest,
+       fastest_before},
+      {"a kernel of speedup 2 made from a wrong one", &written, &faster, false, 1, &wrong, wrong_before}};
   for (const Case& made_up : cases) {
     kgrpo_reward_request request{};
     request.struct_size = sizeof(request);
@@ -131,7 +136,7 @@ void CheckReward(Session& session, const kgrpo_reward_interface& api, kgrpo_rewa
     session.Check(std::string("reward: score of ") + made_up.name,
                   [&] { return CallPure([&] { return Score(api, reward, request); }); });
     if (api.idle == nullptr || made_up.answer == &failed) continue;
-    session.Check(std::string("reward: idle in place of ") + made_up.name, [&] {
+    session.Check(std::string("reward: idle reward instead of ") + made_up.name, [&] {
       kgrpo_reward_request nothing = request;
       nothing.answer = nullptr;
       nothing.candidate = nullptr;

@@ -32,7 +32,7 @@ function headline() {
       tile(duration(value(first, "seconds")), "wall clock in steps (depends on the cache)" + (first.runs.length > 1 ? ", a run" : ""))));
   } else {
     const own = data.comparison.same_reward ? "" : " (own reward: not comparable)";
-    nodes.push(table([["configuration"], ["reward, first tenth" + own, 1], ["last tenth" + own, 1], ["best speedup", 1], [heldoutBest ? "held-out, by problem" : "verified, by problem", 1], ["correct", 1], ["held-out reward" + own, 1], ["cost", 1], ["wall clock (depends on the cache)", 1]],
+    nodes.push(table([["configuration"], ["reward, first tenth" + own, 1], ["last tenth" + own, 1], ["best speedup, last tenth", 1], [heldoutBest ? "held-out, by problem" : "verified, by problem", 1], ["correct, last tenth", 1], ["held-out reward" + own, 1], ["cost", 1], ["wall clock (depends on the cache)", 1]],
       data.groups.map((group, i) => [el("span", { class: "legend" }, el("span", {}, el("i", { style: "background:" + colors[i] }), groupLabel(group))),
         number(value(group, "reward_first")), number(value(group, "reward")), times(speedup(group, "speedup")), times(speedup(group, heldoutBest ? "heldout_best" : "verified_best")), percent(value(group, "correct")),
         number(value(group, "heldout_reward")), "$" + number(value(group, "cost") || 0), duration(value(group, "seconds"))])));
@@ -112,7 +112,7 @@ function suggestions() {
     const firsts = used.slice(0, 2), lasts = used.slice(-2);
     return [data.groups.length > 1 ? el("h3", {}, groupLabel(group)) : null, legend(layers),
       el("div", { class: "charts" }, shares("What is suggested, by step", xs, layers)),
-      table([["suggestion"], ["as the coder applied it"], ["rounds", 1], ["first tenth", 1], ["last tenth", 1], ["applied", 1], ["mean reward", 1], ["correct", 1], ["speedup", 1], ["mean advantage", 1]],
+      table([["suggestion"], ["applied, for example, as"], ["rounds", 1], ["first tenth", 1], ["last tenth", 1], ["applied", 1], ["mean reward", 1], ["correct", 1], ["speedup", 1], ["mean advantage", 1]],
         rows.slice(0, 20).map((row) => [named(row), el("span", { class: "quiet" }, short(row.summary) || "-"), `${row.count} (${percent(row.count / total)})`, percent(share(row, firsts)), percent(share(row, lasts)), percent(row.applieds / row.count),
           number(row.rewards / row.count), percent(row.corrects / row.count), row.corrects ? times(Math.exp(row.logs / row.corrects)) : "-", row.known ? number(row.advantages / row.known, 2) : "-"])),
       el("p", { class: "quiet" }, `${runs.reduce((sum, run) => sum + run.figures.distinct_suggestions, 0)} different suggestions in ${total} rounds, by the policy's words. Applied: the coder wrote a kernel. Correct: of all its rounds. Speedup: of correct kernels over the reference, geometric mean.`)];

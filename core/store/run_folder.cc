@@ -76,9 +76,18 @@ int LockFolder(const fs::path& path) {
   const fs::path file = path / "run.lock";
   const int lock = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (lock < 0) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot write " + file.string() + ": " + std::strerror(errno));
-  if (flock(lock, LOCK_EX | LOCK_NB) == 0) return lock;
+  if (flock(lock, LOCK_EX | LOCK_NB) == 0) {
+    // For the next process's message; a lock without it holds as well.
+    const std::string own = std::to_string(getpid()) + "\n";
+    if (ftruncate(lock, 0) == 0) (void)!pwrite(lock, own.data(), own.size(), 0);
+    return lock;
+  }
+  char holder[32] = "";
+  const ssize_t count = pread(lock, holder, sizeof holder - 1, 0);
   close(lock);
-  throw Error(KGRPO_ERROR_UNAVAILABLE, "another process is running in " + path.string() + ": wait for it or stop it");
+  const std::string process =
+      count > 1 ? "process " + std::string(holder, static_cast<size_t>(count - 1)) : "another process";
+  throw Error(KGRPO_ERROR_UNAVAILABLE, process + " is running in " + path.string() + ": wait for it or stop it");
 }
 
 // Returns why no folder can be made in `there`; empty if one can. It makes one, because permissions do not show /proc,

@@ -115,17 +115,27 @@ Hello ReadHello(const json& said, std::string_view role) {
 
 namespace {
 
-// Throws with a line for each option that the program does not have, naming those it has. The validator's messages
-// speak of constraints instead.
-void RefuseUnknown(const json& given, const json& schema) {
-  if (schema.value("additionalProperties", json(true)) != json(false)) return;
+bool IsOf(const json& value, const json& type) {
+  if (type == "integer") return value.is_number_integer();
+  return type == "number" ? value.is_number() : !type.is_string() || value.type_name() == type;
+}
+
+// Throws with a line for each option that the program does not have, naming those it has, and for each of another type.
+// The validator's messages speak of constraints instead.
+void RefuseUnknownOrOtherType(const json& given, const json& schema) {
+  const bool closed = schema.value("additionalProperties", json(true)) == json(false);
   const json properties = schema.value("properties", json::object());
   std::string known, mistakes;
   for (const auto& [key, value] : properties.items()) known += (known.empty() ? "" : ", ") + key;
+  const auto add = [&mistakes](const std::string& key, const std::string& what) {
+    mistakes += (mistakes.empty() ? "" : "\n") + std::string("options.options.") + key + ": " + what;
+  };
   for (const auto& [key, value] : given.items()) {
-    if (properties.contains(key)) continue;
-    mistakes += (mistakes.empty() ? "" : "\n") + std::string("options.options.") + key +
-                ": the program has no such option; " + (known.empty() ? "it has none" : "it has " + known);
+    if (!properties.contains(key)) {
+      if (closed) add(key, "the program has no such option; " + (known.empty() ? "it has none" : "it has " + known));
+    } else if (properties[key].is_object() && !IsOf(value, properties[key].value("type", json()))) {
+      add(key, "expected " + properties[key]["type"].get<std::string>() + ", found " + Excerpt(value.dump()));
+    }
   }
   if (!mistakes.empty()) throw Error(KGRPO_ERROR_INVALID, mistakes);
 }
@@ -136,7 +146,7 @@ json CheckProgramOptions(const json& given, const json& schema) {
   if (schema.is_null()) return given;
   if (!schema.is_object())
     throw Error(KGRPO_ERROR_INVALID, "the program's options_schema is no JSON object: " + Excerpt(schema.dump()));
-  RefuseUnknown(given, schema);
+  RefuseUnknownOrOtherType(given, schema);
   json options = given;
   FillDefaults(schema, &options);
   std::string mistakes;

@@ -93,13 +93,15 @@ struct EvaluationScope {
 };
 
 double MetricOf(const char* name) {
-  if (t_evaluation != nullptr) {
-    for (size_t i = 0; i < t_evaluation->metric_count; ++i) {
-      if (View(t_evaluation->metrics[i].name) == name) return t_evaluation->metrics[i].value;
-    }
+  std::vector<std::string> reported;
+  for (size_t i = 0; t_evaluation != nullptr && i < t_evaluation->metric_count; ++i) {
+    if (View(t_evaluation->metrics[i].name) == name) return t_evaluation->metrics[i].value;
+    reported.push_back(Copy(t_evaluation->metrics[i].name));
   }
+  const std::string closest = Closest(name, reported);
   throw Error(KGRPO_ERROR_INVALID, std::string("reward_expression: metric(\"") + name +
-                                       "\"): the evaluator did not report this metric for this kernel");
+                                       "\"): the evaluator did not report this metric for this kernel" +
+                                       (closest.empty() ? "" : "; did you mean \"" + closest + "\"?"));
 }
 
 // Replaces muParser's functions and constants with those of kFunctions.

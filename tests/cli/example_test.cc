@@ -83,7 +83,7 @@ TEST_P(CExampleTest, BuildsByItsOwnCommandAndValidates) {
   ASSERT_EQ(Run(CommandOf(directory_.path() / "plugin" / "reward_c.c", GetParam())), 0) << Log();
   EXPECT_EQ(Host("plugins validate plugin/reward_c.so"), 0) << Log();
   EXPECT_THAT(Log(), HasSubstr(" 0 failed, 0 warnings"));
-  EXPECT_THAT(Log(), HasSubstr("score of a faster kernel: 2.3"));
+  EXPECT_THAT(Log(), HasSubstr("score of a kernel of speedup 2: 2.3"));
 
   std::ofstream(directory_.path() / "options.json") << R"({"failure": 1})";
   EXPECT_EQ(WEXITSTATUS(Host("plugins validate plugin/reward_c.so --options options.json")), 3);

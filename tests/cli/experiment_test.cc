@@ -91,7 +91,7 @@ TEST_F(ExperimentCliTest, GoesOnWithWhatIsNotFinished) {
   EXPECT_EQ(Run("check ab.yaml --file-only").code, 0) << "what is finished is no hindrance to the others";
   const Result other = Run("check ab.yaml --file-only --set loop.max_steps=4");
   EXPECT_EQ(other.code, 1);
-  EXPECT_THAT(other.out, HasSubstr("but it would not run: runs/base/seed-1 holds a run of another configuration"));
+  EXPECT_THAT(other.out, HasSubstr("It would not run: runs/base/seed-1 holds a run of another configuration"));
 }
 
 TEST_F(ExperimentCliTest, RefusesWhatWouldCompareNothing) {
@@ -149,7 +149,7 @@ TEST_F(ExperimentCliTest, ARunWithoutAStepTakesTheCorrectedFile) {
         "metric(\"qqqqqqqqqqqq\")}}\n");
   const Result failed = Run("fix.yaml");
   EXPECT_NE(failed.code, 0);
-  EXPECT_THAT(failed.err, HasSubstr("(no checkpoint was written yet; correct the pipeline file and start the run "
+  EXPECT_THAT(failed.err, HasSubstr("(no checkpoint was written yet; correct this and start the run "
                                     "again)"));
   EXPECT_THAT(failed.err, testing::Not(HasSubstr("kgrpo-host resume")));
   Write("fix.yaml", "extends: p.yaml\noutput_dir: runs\nseeds: [1]\n");
@@ -182,7 +182,7 @@ TEST_F(ExperimentCliTest, RunsOfDifferentRewardsAreScoredByEachOfThem) {
   EXPECT_FALSE(compared["same_reward"]);
   const std::string text = Run("compare rewards").out;
   EXPECT_THAT(text, HasSubstr("reward, last tenth (own reward: not comparable)"));
-  EXPECT_THAT(text, HasSubstr("- reward (scored by harsh's reward), last tenth: harsh - base = "));
+  EXPECT_THAT(text, HasSubstr("- reward (scored by harsh's reward), last tenth: harsh vs base "));
   EXPECT_THAT(text,
               HasSubstr("note: The rewards are on different scales and are not compared; `compare` scores all runs "
                         "by each reward that loads.\n"));

@@ -51,7 +51,7 @@ TEST_F(ProblemDraftsTest, ADraftedMapIsJudgedAsItStands) {
   EXPECT_THAT(drafted.out, HasSubstr("  guessed  accumulations: \"1\", the terms that one result sums"));
   EXPECT_THAT(drafted.out, HasSubstr("  guessed  needs.bytes: \"12*n\", each tensor once"));
   EXPECT_THAT(drafted.out, HasSubstr("  guessed  needs.flops: \"3*n\", as this kernel"));
-  EXPECT_THAT(drafted.out, HasSubstr("  change   mine/blend/problem.yaml by hand"));
+  EXPECT_THAT(drafted.out, HasSubstr("  change   a wrong guess in mine/blend/problem.yaml"));
   EXPECT_EQ(Codes("mine/blend"), "0");
   EXPECT_EQ(Run("problems new blend.cu --out mine/blend --size n=4194304 --value t=0.3").code, 3);
 

@@ -179,10 +179,13 @@ TEST_F(OptimizeTest, WhatGaveNothingNewIsSaidOnce) {
   kernel.repeated = true;
   EXPECT_TRUE(lines.Add(kernel));
   EXPECT_FALSE(lines.Add(kernel));
-  EXPECT_EQ(lines.Repeats(), (std::vector<std::string>{"3 times  unroll 4: not_applicable (it has no loop)",
-                                                       "2 times  tile: correct 1.50x (known)"}));
+  none.suggestion = "unroll 8";
+  EXPECT_TRUE(lines.Add(none));
+  EXPECT_EQ(lines.Said(none), "unroll 8: not_applicable (as unroll 4)");
+  EXPECT_EQ(lines.Repeats(), (std::vector<std::string>{"4 times  not_applicable (it has no loop): unroll 4, unroll 8",
+                                                       "2 times  tile: correct 1.50x (judged before)"}));
   EXPECT_EQ(lines.refusals().Text(),
-            "3 of 7 answers; the commonest reason, 3 times: not applicable: it has no loop\nmore");
+            "4 of 8 answers; the commonest reason, 4 times: not applicable: it has no loop\nmore");
 }
 
 TEST_F(OptimizeTest, AStopEndsItAndTheFastestIsConfirmed) {

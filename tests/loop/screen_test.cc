@@ -327,7 +327,7 @@ TEST_F(ScreenTest, IsShownApartFromWhatWasJudged) {
   candidate.screening->correct = false;
   candidate.screening->verdict = "wrong";
   candidate.repeated = true;
-  EXPECT_EQ(lines.Said(candidate), "tile: screened out as wrong (known)");
+  EXPECT_EQ(lines.Said(candidate), "tile: screened out as wrong (judged before)");
 }
 
 }  // namespace

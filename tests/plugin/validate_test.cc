@@ -106,9 +106,10 @@ TEST(ValidatePlugin, FindsABrokenCreate) {
 }
 
 TEST(ValidatePlugin, FindsABrokenReward) {
-  const std::string score = "reward: score of a faster kernel: ";
+  const std::string score = "reward: score of a kernel of speedup 2: ";
   EXPECT_EQ(FirstFailure("idle_of_wrong_is_infinite"),
-            "reward: idle in place of a kernel made of a wrong one: the idle score is inf: it must be finite");
+            "reward: idle reward instead of a kernel of speedup 2 made from a wrong one: the idle score is inf: it "
+            "must be finite");
   EXPECT_EQ(FirstFailure("nan_score"), score + "the score is nan: it must be finite");
   EXPECT_EQ(FirstFailure("infinite_score"), score + "the score is inf: it must be finite");
   EXPECT_EQ(FirstFailure("score_not_set"), score + "success without a score");

@@ -101,7 +101,7 @@ TEST_F(Faults, AStartThatFailsSaysWhy) {
 TEST_F(Faults, OptionsAreHeldAgainstTheSchemaOfTheProgram) {
   PoolOptions options = Faulty("echo");
   options.options = {{"cap", "eight"}};
-  EXPECT_THAT(Starting(options), HasSubstr("options.options.cap: "));
+  EXPECT_THAT(Starting(options), HasSubstr("options.options.cap: expected number, found \"eight\""));
   options.options = {{"cop", 8}};
   EXPECT_THAT(Starting(options), HasSubstr("options.options.cop: the program has no such option; it has cap"));
 }

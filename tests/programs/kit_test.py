@@ -58,6 +58,10 @@ class Metrics(unittest.TestCase):
         self.assertEqual(kit.example_round(metrics=self.metrics).metric("registers"), 32.0)
         self.assertEqual(kit.example_round(metrics=self.metrics).metric("registers", 7), 32.0)
 
+    def test_the_best_of_earlier_rounds(self):
+        self.assertEqual(kit.example_round(earlier=(0.5, 4.0, 0.0)).best_speedup, 4.0)
+        self.assertEqual(kit.example_round(earlier=(0.5,)).best_speedup, 1.0)
+
     def test_of_any_evaluation(self):
         round = kit.example_round(metrics=self.metrics, correct=False)
         self.assertEqual(round.metric_of(round.current, "registers"), 32.0)
@@ -70,8 +74,9 @@ class Metrics(unittest.TestCase):
 
     def test_an_unknown_name_is_told(self):
         self.assertEqual(message_of(lambda: kit.example_round(metrics=self.metrics).metric("register")),
-                         "UnknownMetric: there is no metric 'register' (did you mean 'registers'?); "
-                         "measured were: occupancy, registers")
+                         "UnknownMetric: there is no metric 'register' (did you mean 'registers'?)")
+        self.assertEqual(message_of(lambda: kit.example_round(metrics=self.metrics).metric("joules")),
+                         "UnknownMetric: there is no metric 'joules'; measured were: occupancy, registers")
 
     def test_without_a_correct_kernel_a_default_is_asked_for(self):
         remedy = "; test .correct first, or give a default: metric('registers', 0.0)"

@@ -75,7 +75,8 @@ TEST_F(ValidateProgram, FindsOneWhoseScoreFails) {
            {"exits", "ended with exit code 9; the last it said: \"I am out of memory\""},
            {"says_error", "failed at \"score\": no such GPU"},
        })
-    EXPECT_THAT(Faulty(how), AllOf(HasSubstr("reward: score of a faster kernel: it failed: "), HasSubstr(sentence)))
+    EXPECT_THAT(Faulty(how),
+                AllOf(HasSubstr("reward: score of a kernel of speedup 2: it failed: "), HasSubstr(sentence)))
         << how;
   EXPECT_THAT(Faulty("echoes", "no method"), HasSubstr("has no number \"score\""));
 }
@@ -102,9 +103,10 @@ TEST_F(ValidateProgram, FindsAnIdleThatTakesTheCurrentKernelToBeCorrect) {
   std::ofstream(script) << "import math\nfrom kgrpo_plugin import reward, run\n"
                            "def idle(round):\n    return math.log2(round.previous_speedup)\n"
                            "@reward(idle=idle)\ndef one(round):\n    return 1.0\nrun()\n";
-  EXPECT_THAT(FirstFailure({"python3", script.string()}),
-              AllOf(HasSubstr("reward: idle in place of a kernel made of a wrong one: it failed: "),
-                    HasSubstr("math domain error")));
+  EXPECT_THAT(
+      FirstFailure({"python3", script.string()}),
+      AllOf(HasSubstr("reward: idle reward instead of a kernel of speedup 2 made from a wrong one: it failed: "),
+            HasSubstr("math domain error")));
 }
 
 }  // namespace

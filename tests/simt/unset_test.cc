@@ -137,7 +137,7 @@ TEST(Unset, WhoReadsWhatWasNotSetThroughMemoryIsFound) {
   const std::string shared =
       "shl.b32 %r3, %r1, 2;\nmov.u32 %r4, s;\nadd.s32 %r3, %r3, %r4;\nst.shared.f32 [%r3], %f9;\n";
   EXPECT_EQ(Found(shared), "");
-  EXPECT_NE(Found(shared + "ld.shared.f32 %f2, [%r3];").find("that no thread of the block has written"),
+  EXPECT_NE(Found(shared + "ld.shared.f32 %f2, [%r3];").find("that no thread of the block has written yet"),
             std::string::npos);
   EXPECT_EQ(Found(shared + "st.shared.f32 [%r3], %f1;\nld.shared.f32 %f2, [%r3];"), "") << "written since";
   EXPECT_EQ(Found("st.local.f32 [l], %f9;"), "");

@@ -58,7 +58,7 @@ svg { max-width: 860px; width: 100%; height: auto; display: block; }
 {{#roofline}}<h2>Roofline</h2>
 {{{picture}}}
 <p class="soft">{{words}}</p>
-{{/roofline}}{{#has_groups}}<h2>{{#correct}}Where the time goes{{/correct}}{{^correct}}What was measured{{/correct}}</h2>
+{{/roofline}}{{#has_groups}}<h2>{{#correct}}Where the time goes (the terms overlap){{/correct}}{{^correct}}What was measured{{/correct}}</h2>
 <div class="groups">
 {{#groups}}<div class="group"><h3>{{title}}</h3>
 <table>
@@ -66,7 +66,8 @@ svg { max-width: 860px; width: 100%; height: auto; display: block; }
 {{/facts}}</table></div>
 {{/groups}}</div>
 {{/has_groups}}<h2>Source{{#has_shares}}, with its time{{/has_shares}}</h2>
-<table class="source">
+{{#has_shares}}<p class="soft">The rest of the time is the launch and lines below 1%.</p>
+{{/has_shares}}<table class="source">
 {{#lines}}<tr id="line{{number}}"{{#class}} class="{{class}}"{{/class}}><td class="number">{{number}}</td><td class="share">{{#share}}<span class="track"><i style="width:{{percent}}%"></i></span>{{share}}{{/share}}</td><td><pre>{{code}}</pre>{{#note}}<div class="note">{{note}}</div>{{/note}}{{#findings}}<div class="finding">{{.}}</div>{{/findings}}</td></tr>
 {{/lines}}</table>
 {{#has_evaluator}}<h2>Evaluator</h2>

@@ -73,7 +73,7 @@ void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Ac
       std::vector<Finding>& findings = warp.grid->result->findings;
       const size_t known = findings.size();
       Report(warp, in.index, l, FindingCode::kUninitialised, false, access.address[l], where,
-             "reads " + ByteCount(access.bytes) + " that no thread of the block has written, " + where);
+             "reads " + ByteCount(access.bytes) + " that no thread of the block has written yet, " + where);
       if (findings.size() > known) findings.back().may_be_unused = of_several;
       return;
     }

@@ -28,15 +28,16 @@ void ReportRace(Warp& warp, const Instruction& in, int lane, const Access& acces
   std::string where = access.space == Space::kShared ? DescribeShared(*warp.grid, access.address[lane], access.bytes)
                                                      : warp.grid->memory->Describe(access.address[lane]);
   if (where.starts_with("at ")) where = where.substr(3);
+  const bool in_warp = !copied && event.block == warp.block->index && event.warp == warp.id;
   const char* missing = event.block != warp.block->index ? "synchronisation of the blocks"
                         : copied                         ? "wait for its mbarrier"
-                        : event.warp == warp.id          ? "__syncwarp() (or a barrier, where other warps take part)"
+                        : in_warp                        ? "__syncwarp() or barrier"
                                                          : "barrier";
   Report(warp, in.index, lane, FindingCode::kRace, false, access.address[lane], where,
          std::string(now) + " " + where + " while " + NameThread(other) + " " +
              (copied ? "copies to it by cp.async.bulk" : then + std::string(" it")) +
              (other_line > 0 ? " at line " + std::to_string(other_line) : "") + ", with no " + missing +
-             " between (a race)",
+             " between (a race" + (in_warp ? "; if other warps take part, only a barrier mends it)" : ")"),
          &other, other_line);
 }
 

@@ -1,7 +1,7 @@
 // problem: problems/dot_product
 // bug: the last six steps of the tree rely on a warp's lanes running in step
 // twin: honest/difference_volatile_tail
-// finding: race in Dot: shared array 's' (1024 bytes), no __syncwarp() (or a barrier, where other warps take part) between
+// finding: race in Dot: shared array 's' (1024 bytes), no __syncwarp() or barrier between
 __global__ void Dot(const float* a, const float* b, float* out, int n) {
   __shared__ float s[256];
   const int t = threadIdx.x;

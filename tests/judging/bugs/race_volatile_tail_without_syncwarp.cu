@@ -1,7 +1,7 @@
 // problem: problems/dot_product
 // bug: the tail of the older samples: volatile alone, which has not been enough since Volta
 // twin: honest/difference_volatile_tail
-// finding: race in Dot: shared array 's' (512 bytes), no __syncwarp() (or a barrier, where other warps take part) between
+// finding: race in Dot: shared array 's' (512 bytes), no __syncwarp() or barrier between
 __device__ void Tail(volatile float* s, int t) {
 #pragma unroll 1
   for (int d = 32; d > 0; d /= 2) s[t] = s[t] + s[t + d];  // found

@@ -1,7 +1,7 @@
 // problem: problems/transpose
 // bug: a warp turns a tile of its own, with nothing between writing its rows and reading its columns
 // twin: honest/transpose_warp_tile
-// finding: race in Transpose: reads, shared array 'tile' (4224 bytes), writes, no __syncwarp() (or a barrier, where other warps take part) between
+// finding: race in Transpose: reads, shared array 'tile' (4224 bytes), writes, no __syncwarp() or barrier between
 __global__ void Transpose(const float* x, float* out, int rows, int cols) {
   __shared__ float tile[32][33];
   const int lane = threadIdx.x, row = blockIdx.y * 32, col = blockIdx.x * 32;

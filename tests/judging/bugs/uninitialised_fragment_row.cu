@@ -1,6 +1,6 @@
 // problem: problems/soft_blur
 // bug: the strip of a block at the lower edge lacks its last row, which the last row of pixels needs
-// finding: uninitialised in Blur: that no thread of the block has written, shared array 'pixels' (1408 bytes)
+// finding: uninitialised in Blur: that no thread of the block has written yet, shared array 'pixels' (1408 bytes)
 #include <cuda_fp16.h>
 #include <mma.h>
 

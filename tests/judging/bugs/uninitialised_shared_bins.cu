@@ -1,6 +1,6 @@
 // problem: problems/measurement_histogram
 // bug: 256 threads clear 256 of the 1024 bins in shared memory
-// finding: uninitialised in Count: that no thread of the block has written, shared array 'bins' (4096 bytes)
+// finding: uninitialised in Count: that no thread of the block has written yet, shared array 'bins' (4096 bytes)
 __global__ void Clear(int* counts) { counts[threadIdx.x] = 0; }
 __global__ void Count(const float* x, int* counts, int n) {
   __shared__ int bins[1024];

@@ -1,6 +1,6 @@
 // problem: problems/softmax_long
 // bug: only the first lane of the first warp writes the sums of the eight warps; the other seven are read all the same
-// finding: uninitialised in Softmax: that no thread of the block has written, shared array 'of_warp' (32 bytes)
+// finding: uninitialised in Softmax: that no thread of the block has written yet, shared array 'of_warp' (32 bytes)
 __global__ void Softmax(const float* x, float* out, int cols) {
   __shared__ float of_warp[8];
   const float* row = x + static_cast<size_t>(blockIdx.x) * cols;

@@ -1,6 +1,6 @@
 // problem: tests/evaluator/problems/row_stencil
 // bug: the cells left and right of the tile are there, and are never loaded
-// finding: uninitialised in Stencil: that no thread of the block has written, shared array 'tile' (520 bytes)
+// finding: uninitialised in Stencil: that no thread of the block has written yet, shared array 'tile' (520 bytes)
 __global__ void Stencil(const float* x, float* out, int cols) {
   __shared__ float tile[130];
   const size_t row = static_cast<size_t>(blockIdx.x) * cols;

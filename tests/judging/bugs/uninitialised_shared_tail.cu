@@ -1,6 +1,6 @@
 // problem: problems/dot_product
 // bug: threads beyond n leave their place in shared memory as it is, and the tree adds it up
-// finding: uninitialised in Partial: that no thread of the block has written, shared array 's' (1024 bytes)
+// finding: uninitialised in Partial: that no thread of the block has written yet, shared array 's' (1024 bytes)
 __device__ float partial[64];
 
 __global__ void Partial(const float* a, const float* b, int n) {

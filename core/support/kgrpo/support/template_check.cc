@@ -1,4 +1,5 @@
 // CheckTemplate: every variable that a template names must exist and be used according to its kind.
+#include <kgrpo/support/closest.h>
 #include <kgrpo/support/template_check.h>
 
 #include <algorithm>
@@ -19,22 +20,6 @@ std::vector<std::string> SplitAtDots(const std::string& name) {
   for (std::string part; std::getline(stream, part, '.');) parts.push_back(part);
   if (!name.empty() && name.back() == '.') parts.emplace_back();
   return parts;
-}
-
-// Number of letters to change, add or remove to turn one name into the other.
-size_t NameDistance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
-    }
-  }
-  return row[b.size()];
 }
 
 class Checker {
@@ -158,19 +143,11 @@ class Checker {
 
   std::string Unknown(const std::string& name) const {
     const std::vector<std::string> known = Known();
-    std::string nearest, list;
-    size_t nearest_distance = 3;  // a larger distance is not a misspelling
-    for (const std::string& candidate : known) {
-      const size_t distance = NameDistance(name, candidate);
-      if (distance < nearest_distance) {
-        nearest_distance = distance;
-        nearest = candidate;
-      }
-      list += (list.empty() ? "" : ", ") + candidate;
-    }
-    std::string message = "unknown variable \"" + name + "\"";
-    if (!nearest.empty()) message += "; did you mean \"" + nearest + "\"?";
-    return message + " (known here: " + list + ")";
+    if (const std::string closest = Closest(name, known); !closest.empty())
+      return "unknown variable \"" + name + "\"; did you mean \"" + closest + "\"?";
+    std::string list;
+    for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
+    return "unknown variable \"" + name + "\" (known here: " + list + ")";
   }
 
   void Add(size_t position, const std::string& message) {
