@@ -109,6 +109,10 @@ class Round(Record):
         """What the evaluator measured of the candidate: round.metric("registers"). Raises a LookupError for what it
         did not measure, unless a default is given. A kernel that is not correct has few metrics, and a round without a
         kernel none: test round.correct first, or give a default, round.metric("registers", 0.0)."""
+        if default is _MISSING and not self.correct and name not in (self.candidate.metrics if self.candidate else ()):
+            why = "the kernel is not correct (%s)" % self.candidate.verdict if self.candidate else "the round has no candidate"
+            raise LookupError("there is no metric %r: %s; test round.correct first, or give a default: metric(%r, 0.0)" % (
+                name, why, name))
         return self.metric_of(self.candidate, name, default)
 
     def metric_of(self, evaluation, name, default=_MISSING):
@@ -121,9 +125,7 @@ class Round(Record):
         if evaluation and evaluation.correct:
             measured = "; measured were: " + (", ".join(sorted(metrics)) or "none")
             raise UnknownMetric("there is no metric %r%s" % (name, _did_you_mean(name, metrics) or measured))
-        why = "the kernel is not correct (%s)" % evaluation.verdict if evaluation else "the round has no candidate"
-        raise LookupError("there is no metric %r: %s; test .correct first, or give a default: metric(%r, 0.0)" %
-                          (name, why, name))
+        raise LookupError("there is no metric %r: there is no correct kernel; test it first, or give a default" % name)
 
 
 def example_round(speedup=1.0, compiled=True, correct=True, metrics=None, current_correct=True, outcome="ok", earlier=()):

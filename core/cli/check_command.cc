@@ -215,7 +215,7 @@ Findings CheckFile(Session& session, const CheckOptionsGiven& given) {
     try {
       evaluator_alone = session.Load(request);
     } catch (const ConfigError&) {
-      findings.notes.push_back("the problems were not opened; correct the mistakes above first");
+      if (!given.file_only) findings.notes.push_back("the problems were not opened; correct the file's mistakes first");
     }
   }
   if (findings.config) {

@@ -9,7 +9,6 @@
 #include "config/problems.h"   // ExpandFolders
 
 namespace kgrpo::cli {
-namespace {}  // namespace
 
 bool NamesFolder(const std::string& given) {
   std::error_code code;  // ignored: an invalid path is not a folder
@@ -36,8 +35,10 @@ std::string ProblemFolder(const std::string& given, const std::vector<std::strin
     if (names.back() == given) return folder;
     list += (list.empty() ? "" : ", ") + names.back();
   }
-  for (const auto& entry : std::filesystem::directory_iterator(".", code)) {  // the user's own, misspelt
-    if (std::filesystem::exists(entry.path() / "problem.yaml", code)) names.push_back(entry.path().filename().string());
+  const std::filesystem::path parent = std::filesystem::path(given).parent_path();
+  for (const auto& entry : std::filesystem::directory_iterator(parent.empty() ? "." : parent, code)) {
+    if (std::filesystem::exists(entry.path() / "problem.yaml", code))  // one of the user's own, misspelt
+      names.push_back((parent / entry.path().filename()).string());
   }
   const std::string closest = Closest(given, names);
   const char* no_file = argument == ProblemArgument::kOption ? "" : "a file, ";

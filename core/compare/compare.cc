@@ -114,6 +114,7 @@ std::optional<Comparison> CompareOne(const std::vector<RunGroup>& groups, size_t
   Comparison result;
   result.measure = &measure;
   result.other = other;
+  result.paired = paired;
   const double plain = Mean(second) - Mean(first);
   Estimate estimate = {plain, plain, plain};
   if (paired && differences.size() >= 2) {
@@ -231,7 +232,7 @@ std::string InWords(const Comparison& comparison, const std::vector<RunGroup>& g
   const std::string effect = comparison.measure->label + ": " + other + " vs " + first + " " +
                              number(ratio ? "x%.2f" : "%+.3g", comparison.effect);
   if (comparison.basis == Basis::kNone) {
-    return effect + "; no interval: it takes two seeds" +
+    return effect + "; no interval: it takes two " + (comparison.paired ? "common seeds" : "seeds of each") +
            (comparison.common_problems == 0
                 ? ""
                 : ", or five problems that both measured (here " + std::to_string(comparison.common_problems) + ")");

@@ -28,7 +28,7 @@ enum class Basis {
   kPairedSeeds,  // differences of runs with equal seeds, which drew the same problems: Student's t over seeds
   kSeeds,        // runs that drew different problems: Welch's t over seeds
   kProblems,     // one seed: bootstrap of differences by problem; does not cover other seeds
-  kNone,         // too few runs and problems for an interval
+  kNone,         // no interval: too few common seeds, and too few problems of one
 };
 
 // By how much `other` is above `first`: a difference, or for ratios (speedups) a quotient.
@@ -39,6 +39,7 @@ struct Comparison {
   double low = 0, high = 0;  // the interval; equal to effect for kNone
   Basis basis = Basis::kNone;
   size_t seeds = 0;            // that the interval is based on
+  bool paired = false;         // runs of one seed drew the same problems, so common seeds count
   size_t common_problems = 0;  // of the two runs of one common seed; set for kProblems and kNone
 
   bool differs() const;  // true if the interval excludes "no effect"

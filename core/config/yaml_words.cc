@@ -30,7 +30,7 @@ bool IndentsByTab(std::string_view line) {
 int LineBefore(std::string_view text, int line) {
   while (--line > 0) {
     const std::string_view one = LineOf(text, line);
-    const size_t first = one.find_first_not_of(' ');
+    const size_t first = one.find_first_not_of(" \t");
     if (first != std::string_view::npos && one[first] != '#') break;
   }
   return line;
@@ -68,15 +68,19 @@ std::string YamlMistake(const std::string& message, std::string_view text, int l
   if (IndentsByTab(LineOf(text, line)) || (column <= 1 && IndentsByTab(LineOf(text, line - 1)))) {
     return "a tab in the indentation: YAML indents by spaces";
   }
-  if (message.starts_with(YAML::ErrorMsg::MAP_VALUE)) {
-    // yaml-cpp notices a key without its ':' at the next key's.
+  const std::string_view shown = LineOf(text, line);
+  const size_t at = std::min(shown.size(), static_cast<size_t>(std::max(column, 1) - 1));
+  if (message.starts_with(YAML::ErrorMsg::MAP_VALUE) && shown.find(':') == at) {
+    // yaml-cpp notices a key without its ':' at that of the next key.
     const int before = LineBefore(text, line);
     if (before > 0 && LineOf(text, before).find(':') == std::string_view::npos)
       return "a ':' where none can stand: line " + std::to_string(before) +
              " above lacks the ':' after its key, or text that holds ': ' needs quotes";
   }
-  const std::string_view at = LineOf(text, line).substr(std::min(LineOf(text, line).size(), size_t(column - 1)));
-  if (message.starts_with(YAML::ErrorMsg::END_OF_MAP_FLOW) && at.starts_with('['))
+  const size_t before_it = at == 0 ? std::string_view::npos : shown.find_last_not_of(' ', at - 1);
+  const bool in_word =
+      before_it != std::string_view::npos && std::string_view("}]\"'").find(shown[before_it]) == std::string_view::npos;
+  if (message.starts_with(YAML::ErrorMsg::END_OF_MAP_FLOW) && shown.substr(at).starts_with('[') && in_word)
     return "between '{' and '}' a key or text that holds '[' needs quotes: {\"trainer[0].steps\": 10}";
   for (const auto& [theirs, ours] : kWords) {
     if (message.starts_with(theirs)) return ours;

@@ -35,37 +35,37 @@ SavedModels::SavedModels(const CheckpointConfig& config, PipelineParts& parts, c
 
 std::optional<CheckpointState> SavedModels::GoBackTo(std::optional<uint64_t> from, std::vector<std::string>* notes) {
   const std::vector<uint64_t> steps = checkpoints_.Steps();
+  size_t kept = steps.size();  // the first so many stay
   if (from) {
-    const bool there = std::ranges::find(steps, *from) != steps.end();
-    const std::string damage = there ? checkpoints_.Damage(*from) : "it has no checkpoint";
+    const auto found = std::ranges::find(steps, *from);
+    const std::string damage = found != steps.end() ? checkpoints_.Damage(*from) : "it has no checkpoint";
     if (!damage.empty()) {
       const std::vector<uint64_t> whole = checkpoints_.WholeSteps();
-      const std::string way_on = whole.empty() ? "no other checkpoint is undamaged"
-                                               : "undamaged checkpoints: step " + StepsText(whole) +
-                                                     "; to go on after the last: " + Resume() + " --from-step " +
-                                                     std::to_string(whole.back());
-      throw Error(KGRPO_ERROR_INVALID,
-                  "cannot go on after step " + std::to_string(*from) + ": " + damage + "; " + way_on);
+      throw Error(KGRPO_ERROR_INVALID, "cannot go on after step " + std::to_string(*from) + ": " + damage + "; " +
+                                           (steps.empty()   ? "the run has no checkpoints"
+                                            : whole.empty() ? "no other checkpoint is undamaged"
+                                                            : "undamaged checkpoints: step " + StepsText(whole) +
+                                                                  "; to go on after the last: " + Resume() +
+                                                                  " --from-step " + std::to_string(whole.back())));
     }
-  } else if (!steps.empty()) {
-    const std::string damage = checkpoints_.Damage(steps.back());
-    if (!damage.empty() && checkpoints_.WholeSteps().empty()) {
+    kept = static_cast<size_t>(found - steps.begin()) + 1;
+  } else {
+    std::string last_damage;
+    for (; kept > 0; --kept) {
+      const std::string damage = checkpoints_.Damage(steps[kept - 1]);
+      if (damage.empty()) break;
+      if (kept == steps.size()) last_damage = damage;
+      notes->push_back("checkpoint step-" + std::to_string(steps[kept - 1]) + " is damaged (" + damage +
+                       "): it is set aside, and the one before is taken");
+    }
+    if (kept == 0 && !steps.empty()) {
       throw Error(KGRPO_ERROR_INVALID, "every checkpoint is damaged: step-" + std::to_string(steps.back()) + " (" +
-                                           damage + "). Restore its files from a copy, or delete " +
+                                           last_damage + "). Restore its files from a copy, or delete " +
                                            folder_.checkpoints().string() +
                                            ": the run then starts again from the beginning");
     }
   }
-  for (size_t i = steps.size(); i-- > 0;) {
-    if (from && steps[i] == *from) break;
-    const std::string damage = from ? "" : checkpoints_.Damage(steps[i]);
-    if (!from && damage.empty()) break;
-    if (!damage.empty()) {
-      notes->push_back("checkpoint step-" + std::to_string(steps[i]) + " is damaged (" + damage +
-                       "): it is set aside, and the one before is taken");
-    }
-    checkpoints_.SetAside(steps[i]);
-  }
+  for (size_t i = steps.size(); i-- > kept;) checkpoints_.SetAside(steps[i]);
   return checkpoints_.Last();
 }
 

@@ -208,8 +208,11 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   }
   const bool modelled = problems.size() > 0 && problems[0].baseline.modelled;
   console.Table(
-      "Training problems; suggestions of the last " + std::to_string(looked_at) +
-          (looked_at == 1 ? " step:" : " steps:"),
+      looked_at == 0
+          ? "Training problems:"
+          : "Training problems; suggestions of " +
+                (looked_at == 1 ? "step " : "steps " + std::to_string(last_rollout + 1 - looked_at) + " to ") +
+                std::to_string(last_rollout) + ":",
       {"problem", modelled ? "best verified (modelled)" : "best verified", "favourite suggestion", "share", "applied"},
       rows);
   if (rows.size() < problems.size()) {

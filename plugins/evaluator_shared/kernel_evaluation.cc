@@ -18,7 +18,7 @@ void KernelEvaluation::Conclude(const Trouble& trouble) {
 }
 
 std::string ReferenceTrouble(const KernelEvaluation& evaluation, const Problem& problem) {
-  if (IsDraft(problem))
+  if (evaluation.verdict == "wrong" && IsDraft(problem))
     return problem.directory +
            "/oracle.cc: still the draft of problems new, so no kernel can be judged. Write what the kernel "
            "computes, in double, and delete the line \"" +

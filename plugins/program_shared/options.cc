@@ -134,7 +134,7 @@ void RefuseUnknownOrOtherType(const json& given, const json& schema) {
     if (!properties.contains(key)) {
       if (closed) add(key, "the program has no such option; " + (known.empty() ? "it has none" : "it has " + known));
     } else if (properties[key].is_object() && !IsOf(value, properties[key].value("type", json()))) {
-      add(key, "expected " + properties[key]["type"].get<std::string>() + ", found " + Excerpt(value.dump()));
+      add(key, "expected " + properties[key]["type"].get<std::string>() + ", found " + value.dump().substr(0, 80));
     }
   }
   if (!mistakes.empty()) throw Error(KGRPO_ERROR_INVALID, mistakes);

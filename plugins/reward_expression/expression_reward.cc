@@ -11,6 +11,7 @@
 #include <cmath>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,10 +56,10 @@ constexpr std::array kVariables = {
     Named{"unclear", "1: no kernel, since the suggestion names nothing that can be done"},
     Named{"coder_error", "1: no kernel, since the coder refused, was cut off, wrote no code or failed"}};
 
-// The functions of expressions. muParser's own set has more; of those, `log` is ambiguous and the rest has no use here.
+// The functions of expressions. muParser's own set has more, such as an ambiguous `log`.
 constexpr std::array kFunctions = {
     Named{"min(a, b, ...), max(a, b, ...)", "the least, the greatest"},
-    Named{"clamp(x, low, high)", "x within these bounds"}, Named{"abs(x), sqrt(x), exp(x)", "as in C"},
+    Named{"clamp(x, low, high)", "x within these bounds"}, Named{"abs(x), sqrt(x), exp(x), tanh(x)", "as in C"},
     Named{"ln(x), log2(x), log10(x)", "logarithms"},
     Named{"metric(\"registers\")", "anything that the evaluator measured of the kernel"}};
 
@@ -110,13 +111,23 @@ void DefineFunctions(mu::Parser* parser) {
   using Many = double (*)(const double*, int);
   parser->ClearFun();
   parser->ClearConst();
-  parser->DefineFun("min", Many{[](const double* all, int count) { return *std::min_element(all, all + count); }});
-  parser->DefineFun("max", Many{[](const double* all, int count) { return *std::max_element(all, all + count); }});
+  // Each returns NaN if an argument is one, wherever it stands: such a reward is then refused.
+  parser->DefineFun("min", Many{[](const double* all, int count) {
+                      return std::accumulate(all, all + count, all[0], [](double a, double b) {
+                        return std::isnan(a + b) ? a + b : std::min(a, b);
+                      });
+                    }});
+  parser->DefineFun("max", Many{[](const double* all, int count) {
+                      return std::accumulate(all, all + count, all[0], [](double a, double b) {
+                        return std::isnan(a + b) ? a + b : std::max(a, b);
+                      });
+                    }});
   parser->DefineFun(
       "clamp", +[](double value, double low, double high) { return std::min(std::max(value, low), high); });
   parser->DefineFun("abs", One{std::fabs});
   parser->DefineFun("sqrt", One{std::sqrt});
   parser->DefineFun("exp", One{std::exp});
+  parser->DefineFun("tanh", One{std::tanh});
   parser->DefineFun("ln", One{std::log});
   parser->DefineFun("log2", One{std::log2});
   parser->DefineFun("log10", One{std::log10});
@@ -262,8 +273,7 @@ class ExpressionReward::Expression {
           Refuse(at, "= would assign; write == to compare");
         }
       } else if (text_[at] == '(') {
-        const size_t before = at == 0 ? std::string::npos : text_.find_last_not_of(" \t\n", at - 1);
-        calls.push_back(before != std::string::npos && is_name(text_[before]));
+        calls.push_back(at > 0 && is_name(text_[at - 1]));
       } else if (text_[at] == ')' && !calls.empty()) {
         calls.pop_back();
       } else if (text_[at] == ',' && (calls.empty() || !calls.back())) {
@@ -315,7 +325,7 @@ class ExpressionReward::Expression {
         return "it ends where a value is expected";
       case mu::ecUNEXPECTED_OPERATOR:
       case mu::ecUNEXPECTED_ARG_SEP:
-        return token + " stands where a value is expected";
+        return (error.GetToken().empty() ? "something" : token) + " stands where a value is expected";
       case mu::ecUNEXPECTED_VAL:
       case mu::ecUNEXPECTED_VAR:
       case mu::ecUNEXPECTED_FUN:

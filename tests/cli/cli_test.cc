@@ -129,7 +129,7 @@ TEST_F(CliTest, EvalJudgesAKernel) {
   const std::string text = Run("eval --kernel k.cu --problem problems/one --evaluator fakes").out;
   EXPECT_THAT(text, HasSubstr("problem    one\nverdict    correct\nfound      it has too few comments\n"
                               "reference  1 ms (modelled: comments)\nkernel     250 us\nspeedup    4\n"));
-  EXPECT_THAT(text, HasSubstr("\nSource\n  comments  3  comments\n")) << "as the plugin declares it";
+  EXPECT_THAT(text, HasSubstr("\nSource\n  comments   3   comments\n")) << "as the plugin declares it";
   const std::string by = "eval --kernel k.cu --problem problems/one --evaluator ";
   EXPECT_THAT(Run(by + "fakes").out, HasSubstr("counts comments; salt 0, trace off"));
   EXPECT_THAT(Run(by + "fakes --profile --quick --seed 7").out, HasSubstr("counts comments; salt 7, trace all"));

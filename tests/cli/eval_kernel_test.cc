@@ -76,7 +76,8 @@ TEST_F(EvalKernelTest, TakesAProblemByName) {
   EXPECT_EQ(typo.err, "error: --problem twoo is neither a folder nor a problem of problems/; did you mean \"two\"?\n");
   EXPECT_EQ(Run("eval --kernel k.cu --problem third --evaluator fakes").err,
             "error: --problem third is neither a folder nor a problem of problems/; it has: one, two\n");
-  std::filesystem::copy(directory_.path() / "problems/two", directory_.path() / "row_sums");
+  std::filesystem::create_directory(directory_.path() / "row_sums");
+  Write("row_sums/problem.yaml", "");
   EXPECT_THAT(Run("eval --kernel k.cu --problem row_sum --evaluator fakes").err,
               HasSubstr("did you mean \"row_sums\"?\n"));
   Write("heldout.yaml", "extends: p.yaml\nproblems: {train: [problems/two], heldout: []}\n");

@@ -1,8 +1,11 @@
 // The real pipeline, repeatedly killed with SIGKILL and resumed: a small version of the quickstart's policy, coder,
 // evaluator, reward and both trainers. The result must equal that of an unbroken run, byte for byte: weights, samples
-// and best kernels. tests/loop/resume_test.cc does the same at every instant with fakes.
+// and best kernels. tests/loop/resume_test.cc does the same at every instant with fakes. A killed experiment ends its
+// runs.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +16,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -147,6 +151,28 @@ TEST(KilledRun, EndsAsTheUnbrokenOne) {
     EXPECT_THAT(Read(whole / "rollouts/step-000026.jsonl"), testing::HasSubstr("\"correct\":true"));
     EXPECT_FALSE(Tree(whole / "kernels").empty());
   }
+}
+
+// The command of an experiment starts a process for each run. Killed, it must not leave one that trains on.
+TEST(KilledExperiment, EndsItsRuns) {
+  const TemporaryDirectory temporary;
+  const fs::path& directory = temporary.path();
+  std::string pipeline = Pipeline();
+  pipeline.replace(pipeline.find("steps: 24"), std::string_view("steps: 24").size(), "steps: 1000000");
+  Write(directory / "ab.yaml", pipeline + "output_dir: runs\nseeds: [3]\n");
+  const fs::path run = directory / "runs/base/seed-3";
+  const bool killed =
+      HostProcess(directory, {"-q", "run", "ab.yaml"}).KillWhen([&] { return Count(run / "checkpoints", "0") > 0; });
+  if (!killed) GTEST_SKIP() << Read(directory / "err");  // without nvcc it ends at once
+  const auto is_running = [&] {
+    const int lock = open((run / "run.lock").c_str(), O_RDONLY | O_CLOEXEC);
+    const bool held = flock(lock, LOCK_SH | LOCK_NB) != 0;
+    close(lock);
+    return held;
+  };
+  for (int waited = 0; is_running() && waited < 600; ++waited) std::this_thread::sleep_for(microseconds(100'000));
+  EXPECT_FALSE(is_running());
+  EXPECT_FALSE(fs::exists(run / "final"));
 }
 
 }  // namespace

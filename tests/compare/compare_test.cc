@@ -127,15 +127,16 @@ TEST(CompareTest, OneSeedIsComparedByProblemsAndSaysSo) {
   const Comparison& speedup = Of(comparisons, "heldout_speedup");  // not known by problem
   EXPECT_EQ(speedup.basis, Basis::kNone);
   EXPECT_FALSE(speedup.differs());
-  EXPECT_THAT(InWords(speedup, GroupRuns({a, b})), HasSubstr("; no interval: it takes two seeds"));
+  EXPECT_THAT(InWords(speedup, GroupRuns({a, b})), HasSubstr("; no interval: it takes two common seeds"));
   EXPECT_THAT(InWords(reward, GroupRuns({a, b})), HasSubstr("], one seed, over 12 problems: b is better on them"));
   for (RunMeasures* run : {&a, &b}) {
     auto& problems = run->by_problem["heldout_reward"];
     problems.erase(std::next(problems.begin(), 4), problems.end());
   }
-  EXPECT_EQ(InWords(Of(Compare(GroupRuns({a, b})), "heldout_reward"), GroupRuns({a, b})),
-            "held-out reward: b vs a +0.3; no interval: it takes two seeds, or five problems that both measured (here "
-            "4)");
+  EXPECT_EQ(
+      InWords(Of(Compare(GroupRuns({a, b})), "heldout_reward"), GroupRuns({a, b})),
+      "held-out reward: b vs a +0.3; no interval: it takes two common seeds, or five problems that both measured (here "
+      "4)");
 }
 
 TEST(CompareTest, RewardsOfDifferentScalesAreNotCompared) {

@@ -79,7 +79,7 @@ class Metrics(unittest.TestCase):
                          "UnknownMetric: there is no metric 'joules'; measured were: occupancy, registers")
 
     def test_without_a_correct_kernel_a_default_is_asked_for(self):
-        remedy = "; test .correct first, or give a default: metric('registers', 0.0)"
+        remedy = "; test round.correct first, or give a default: metric('registers', 0.0)"
         self.assertEqual(message_of(lambda: kit.example_round(correct=False).metric("registers")),
                          "LookupError: there is no metric 'registers': the kernel is not correct (wrong)" + remedy)
         self.assertEqual(message_of(lambda: kit.example_round(**NO_KERNEL).metric("registers")),

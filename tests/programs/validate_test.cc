@@ -93,7 +93,7 @@ TEST_F(ValidateProgram, WarnsOfAMetricThatItsRequestsLack) {
   EXPECT_EQ(first_failure("round.metric('joules') if round.correct else 0"), "none");
   EXPECT_THAT(first_failure("round.metric('registers')"),
               AllOf(HasSubstr("reward: score of a wrong kernel: it failed: "),
-                    HasSubstr("the kernel is not correct (wrong); test .correct first, or give a default")));
+                    HasSubstr("the kernel is not correct (wrong); test round.correct first, or give a default")));
 }
 
 // A round may begin with a wrong kernel, whose speedup is 0.
