@@ -30,6 +30,9 @@ inline const std::map<std::string, std::string>& ModelShapes() {
       {"qwen2-0.5b", R"("architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 151936,
         "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14,
         "num_key_value_heads": 2, "rope_theta": 1000000.0, "max_position_embeddings": 32768)"},
+      {"qwen3-0.6b", R"("architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": 151936,
+        "hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16,
+        "num_key_value_heads": 8, "head_dim": 128, "rope_theta": 1000000.0, "max_position_embeddings": 40960)"},
       {"qwen2-1.5b", R"("architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 151936,
         "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28, "num_attention_heads": 12,
         "num_key_value_heads": 2, "rope_theta": 1000000.0, "max_position_embeddings": 32768)"}};

@@ -1,15 +1,18 @@
 // Milliseconds of a training step: log-probabilities under a frozen reference, forward, backward, clipping and AdamW,
-// with random weights. bench/training.py alternates it with transformers.
+// with random weights, of all weights or of a LoRA adapter. bench/training.py alternates it with transformers.
 //   build/bin/training --device cuda --dtype bfloat16 --training fused --sequences 16
+//   build/bin/training --device cuda --training fused --adapter 16
 #include <kgrpo/sdk/error.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <ATen/ops/from_blob.h>
+#include <c10/core/InferenceMode.h>
 
 #include "common/figures.h"
 #include "model_folder.h"
@@ -23,6 +26,21 @@
 namespace {
 
 using kgrpo::policy::Copy;
+using kgrpo::policy::Policy;
+using kgrpo::policy::PolicyOptions;
+
+// A policy of random weights; an adapter refuses those, so it gets them as a model's file in options->model.
+std::unique_ptr<Policy> MakePolicy(PolicyOptions* options, int64_t adapter_rank) {
+  options->random_weights = true;
+  auto made = std::make_unique<Policy>(*options, 1);
+  if (adapter_rank == 0) return made;
+  made->Save(Copy::kCurrent, options->model);
+  made.reset();
+  options->random_weights = false;
+  options->adapter = kgrpo::policy::AdapterOptions{.rank = adapter_rank};
+  made = std::make_unique<Policy>(*options, 1);
+  return made;
+}
 
 }  // namespace
 
@@ -32,26 +50,32 @@ int main(int argc, char** argv) {
   kgrpo::policy::PolicyOptions options;
   size_t count = 16, prompt_tokens = 512, completion_tokens = 128, rounds = 7;
   std::string training = "libtorch";
-  app.add_option("--shape", shape, "tiny, small-64, 135m or qwen2-0.5b")
-      ->check(CLI::IsMember(kgrpo::bench::ModelShapes()));
+  int64_t adapter_rank = 0;
+  app.add_option("--shape", shape, "of the random weights")->check(CLI::IsMember(kgrpo::bench::ModelShapes()));
   app.add_option("--sequences", count, "of a step")->capture_default_str();
   app.add_option("--prompt-tokens", prompt_tokens, "a sequence")->capture_default_str();
   app.add_option("--completion-tokens", completion_tokens, "a sequence")->capture_default_str();
   app.add_option("--dtype", dtype, "float32 or bfloat16")->capture_default_str();
   app.add_option("--device", device, "cpu or cuda:N")->capture_default_str();
   app.add_option("--training", training, "libtorch or fused")->capture_default_str();
+  app.add_option("--adapter", adapter_rank, "rank of a LoRA adapter of all linear layers; 0: all weights train")
+      ->capture_default_str();
   app.add_option("--threads", options.threads, "CPU threads")->capture_default_str();
   app.add_option("--rounds", rounds, "timed steps")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
+    const c10::InferenceMode inference;
     const kgrpo::bench::ModelFolder folder(shape);
     options.model = folder.path();
-    options.random_weights = true;
     options.bfloat16 = dtype == "bfloat16";
     options.device = device;
     options.fused_training = training == "fused";
-    kgrpo::policy::Policy policy(options, 1);
+    const std::unique_ptr<Policy> owned = MakePolicy(&options, adapter_rank);
+    Policy& policy = *owned;
     policy.FreezeReference();
+    if (policy.adapter() != nullptr) {  // a zero B would leave A without a gradient
+      at::Tensor(policy.adapter()->factors().buffer()).add_(1e-3);
+    }
     kgrpo::trainer::AdamW adamw(kgrpo::bench::SpansOf(policy), {}, kgrpo::trainer::MakeCudaTensorMath);
 
     std::vector<std::vector<int32_t>> ids(count);
@@ -80,9 +104,11 @@ int main(int argc, char** argv) {
       kgrpo::policy::WaitForDevice(policy.device());
       if (round > 0) times.push_back(1e3 * kgrpo::bench::SecondsSince(start));  // the first warms up
     }
-    std::printf("%s %s %s %s, %zu x (%zu + %zu): %.2f ms a step (least %.2f, most %.2f), gradient norm %.6f\n",
-                shape.c_str(), dtype.c_str(), device.c_str(), training.c_str(), count, prompt_tokens, completion_tokens,
-                kgrpo::bench::Median(times), kgrpo::bench::Quantile(times, 0), kgrpo::bench::Quantile(times, 1), norm);
+    const std::string what = adapter_rank == 0 ? "" : ", adapter of rank " + std::to_string(adapter_rank);
+    std::printf("%s %s %s %s%s, %zu x (%zu + %zu): %.2f ms a step (least %.2f, most %.2f), gradient norm %.6f\n",
+                shape.c_str(), dtype.c_str(), device.c_str(), training.c_str(), what.c_str(), count, prompt_tokens,
+                completion_tokens, kgrpo::bench::Median(times), kgrpo::bench::Quantile(times, 0),
+                kgrpo::bench::Quantile(times, 1), norm);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "training: %s\n", error.what());
     return 1;

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """A training step of ours and of transformers', alternating: Qwen2-0.5B's shape, random weights, on a GPU.
 
-usage: training.py --bench build/bin/training [--rounds 3] [--sequences 16 4]
+usage: training.py --bench build/bin/training [--rounds 3] [--sequences 16 4] [--adapter 16]
 example: bench/training.py --bench build/bin/training > bench/results/h200_training.txt
 
-Needs torch and transformers. A step: log-probabilities under a reference, forward, backward, clipping to norm 1, fused AdamW on
-float32 masters. transformers runs with flash attention (sdpa), logits for the completions alone, no padding."""
+Needs torch and transformers, for --adapter also peft. A step: log-probabilities under a reference, forward, backward, clipping to norm 1, fused AdamW on
+float32 masters. transformers runs with flash attention (sdpa), logits for the completions alone, no padding. --adapter RANK: a LoRA adapter of all
+linear layers trains instead of all weights; peft's runs under autocast to bfloat16, and its reference is the model without it."""
 import argparse
 import statistics
 import subprocess
 import time
 
 
-def transformers_step(sequences, prompt, completion, steps=7):
+def transformers_step(sequences, prompt, completion, adapter, steps=7):
     import torch
     import transformers
 
@@ -22,7 +23,10 @@ def transformers_step(sequences, prompt, completion, steps=7):
     make = lambda: transformers.Qwen2ForCausalLM._from_config(
         config, dtype=torch.bfloat16, attn_implementation="sdpa").cuda()
     torch.manual_seed(0)
-    model, reference = make(), make().eval().requires_grad_(False)
+    model = make()
+    if adapter:
+        return peft_step(model, sequences, prompt, completion, adapter, steps)
+    reference = make().eval().requires_grad_(False)
     masters = [p.detach().float().requires_grad_() for p in model.parameters()]
     optimizer = torch.optim.AdamW(masters, lr=1e-6, weight_decay=0.0, fused=True)
     ids = torch.randint(3, 700, (sequences, prompt + completion), device="cuda")
@@ -52,24 +56,59 @@ def transformers_step(sequences, prompt, completion, steps=7):
     return times
 
 
+def peft_step(model, sequences, prompt, completion, rank, steps):
+    import peft
+    import torch
+
+    model = peft.get_peft_model(model, peft.LoraConfig(r=rank, lora_alpha=32, target_modules="all-linear"))
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=1e-6, weight_decay=0.0, fused=True)
+    ids = torch.randint(3, 700, (sequences, prompt + completion), device="cuda")
+    targets = ids[:, prompt:]
+
+    def logprobs():
+        logits = model(input_ids=ids, logits_to_keep=completion + 1, use_cache=False).logits[:, :-1].float()
+        return torch.log_softmax(logits, -1).gather(2, targets.unsqueeze(2)).squeeze(2)
+
+    times = []
+    for step in range(steps + 2):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            with torch.no_grad(), model.disable_adapter():
+                logprobs()
+            loss = logprobs().mean()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(trained, 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        torch.cuda.synchronize()
+        if step >= 2:
+            times.append(1e3 * (time.perf_counter() - start))
+    return times
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bench", required=True, help="build/bin/training")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sequences", type=int, nargs="+", default=[16, 4])
+    parser.add_argument("--adapter", type=int, default=0, help="rank of a LoRA adapter; 0: all weights train")
     options = parser.parse_args()
+    name = f"peft, rank {options.adapter}" if options.adapter else "transformers"
     for sequences in options.sequences:
         theirs = []
         for _ in range(options.rounds):
             for training in ["fused", "libtorch"]:
                 result = subprocess.run(
-                    [options.bench, "--device", "cuda", "--training", training, "--sequences", str(sequences)],
+                    [options.bench, "--device", "cuda", "--training", training, "--sequences", str(sequences),
+                     "--adapter", str(options.adapter)],
                     capture_output=True, text=True)
                 print((result.stdout or result.stderr).strip(), flush=True)
-            theirs += transformers_step(sequences, 512, 128)
+            theirs += transformers_step(sequences, 512, 128, options.adapter)
             import torch
             torch.cuda.empty_cache()
-        print(f"transformers, {sequences} x (512 + 128): {statistics.median(theirs):.2f} ms a step "
+        print(f"{name}, {sequences} x (512 + 128): {statistics.median(theirs):.2f} ms a step "
               f"(least {min(theirs):.2f}, most {max(theirs):.2f})", flush=True)
 
 

@@ -92,10 +92,6 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
     if (options_.random_weights) {
       throw Error(KGRPO_ERROR_INVALID, "init: random leaves nothing to adapt: an adapter needs pretrained weights");
     }
-    if (options_.fused_training.value_or(false)) {
-      throw Error(KGRPO_ERROR_UNSUPPORTED, "training: fused trains all weights; with an adapter set it to auto");
-    }
-    options_.fused_training = false;
   }
   if (options_.fused_training.value_or(device_.is_cuda() && HasGpuLibrary(kTrainingLibrary))) {
     if (device_.is_cpu()) throw Error(KGRPO_ERROR_INVALID, "training: fused needs a GPU, and device is cpu");

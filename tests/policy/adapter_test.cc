@@ -253,9 +253,6 @@ TEST(AdapterFolderTest, WrongOnesAreRefusedInASentence) {
   options.adapter = AdapterOptions();
   options.random_weights = true;
   EXPECT_THAT(MessageOf([&] { Policy(options, 0); }), HasSubstr("needs pretrained weights"));
-  options.random_weights = false;
-  options.fused_training = true;
-  EXPECT_THAT(MessageOf([&] { Policy(options, 0); }), HasSubstr("training: fused trains all weights"));
   Policy policy(Adapted("qwen2"), 0);
   EXPECT_THAT(MessageOf([&] { policy.Load(Copy::kCurrent, GoldenFolder("qwen2")); }), HasSubstr("holds no adapter"));
   EXPECT_THAT(MessageOf([&] { policy.Load(Copy::kCurrent, AdapterFolder("qwen3")); }),

@@ -10,6 +10,7 @@
 
 #include "golden.h"
 #include "pieces.h"
+#include "policy_qwen/model/adapter.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -206,6 +207,53 @@ TEST_P(GpuScorerTest, GradientOfEveryParameter) {
 
 INSTANTIATE_TEST_SUITE_P(All, GpuScorerTest, ::testing::ValuesIn(GoldenModels()),
                          [](const auto& info) { return info.param; });
+
+// With a LoRA adapter beside frozen weights it computes peft's results (tests/golden/policy/make_adapters.py).
+class GpuScorerAdapterTest : public GpuScorerTest {
+ protected:
+  GpuScorerAdapterTest()
+      : golden_(Expected("adapters/" + GetParam())),
+        folder_(GoldenFolder("adapters/" + GetParam())),
+        factors_(config_, ReadAdapterConfig(folder_), at::kCPU) {
+    ReadAdapter(folder_, "", factors_);
+    adapted_ = factors_.Attached(weights_.weights());
+  }
+
+  nlohmann::json golden_;
+  std::string folder_;
+  AdapterSet factors_;
+  Weights adapted_;
+};
+
+TEST_P(GpuScorerAdapterTest, Logprobs) {
+  GpuScorer scorer = Scorer(kLittle);
+  const GpuScorer::Result result =
+      scorer.Forward(adapted_, packed_, targets_, golden_["temperature"], false, false, {});
+  const std::vector<double> logprobs = ToDoubles(result.logprobs);
+  ASSERT_EQ(logprobs.size(), golden_["on"].size());
+  for (size_t i = 0; i < logprobs.size(); ++i) {
+    EXPECT_NEAR(logprobs[i], golden_["on"][i].get<double>(), 2e-5) << "token " << i;
+  }
+}
+
+TEST_P(GpuScorerAdapterTest, GradientsOfTheFactorsAlone) {
+  AdapterSet expected(config_, ReadAdapterConfig(folder_), at::kCPU);
+  ReadAdapter(folder_ + "/gradients", "", expected);
+  const auto coefficients = golden_["coefficients"].get<std::vector<float>>();
+  for (const int64_t kept : {kMuch, int64_t{0}}) {  // every activation; the layers' inputs alone
+    GpuScorer scorer = Scorer(kLittle);
+    AdapterSet found(config_, ReadAdapterConfig(folder_), at::kCPU);
+    GpuScorer::Result result = scorer.Forward(adapted_, packed_, targets_, golden_["temperature"], false, true, kept);
+    scorer.Backward(adapted_, found.Alone(), std::move(result.pass), golden_["temperature"], ViewOf(coefficients), {});
+    for (size_t i = 0; i < expected.specs().size(); ++i) {
+      EXPECT_LT(RelativeL2(ToDoubles(found.Get(i)), ToDoubles(expected.Get(i))), 2e-5)
+          << expected.specs()[i].name << ", " << kept << " bytes";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Adapters, GpuScorerAdapterTest, ::testing::Values("qwen2", "qwen3", "llama"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace kgrpo::policy

@@ -36,10 +36,12 @@ at::Tensor GpuOps::RmsNormBackward(const at::Tensor& dy, const at::Tensor& x, co
                                    const at::Tensor& scale, const at::Tensor& weight_gradient,
                                    const at::Tensor& add) const {
   const int64_t columns = x.size(-1), rows = x.numel() / columns;
-  at::Tensor partial = at::empty({kNormSlices, columns}, Floats(x));
-  kernels_.rms_norm_weight_gradient(ElementOf(x), dy.const_data_ptr(), x.const_data_ptr(), columns,
-                                    scale.const_data_ptr<float>(), rows, columns, partial.mutable_data_ptr<float>(),
-                                    weight_gradient.mutable_data_ptr<float>(), Stream());
+  if (weight_gradient.defined()) {
+    at::Tensor partial = at::empty({kNormSlices, columns}, Floats(x));
+    kernels_.rms_norm_weight_gradient(ElementOf(x), dy.const_data_ptr(), x.const_data_ptr(), columns,
+                                      scale.const_data_ptr<float>(), rows, columns, partial.mutable_data_ptr<float>(),
+                                      weight_gradient.mutable_data_ptr<float>(), Stream());
+  }
   at::Tensor dx = add.defined() ? add : at::empty_like(x);
   kernels_.rms_norm_backward(ElementOf(x), dy.const_data_ptr(), x.const_data_ptr(), columns, weight.const_data_ptr(),
                              scale.const_data_ptr<float>(), add.defined() ? add.const_data_ptr() : nullptr, rows,
@@ -69,7 +71,9 @@ at::Tensor GpuOps::SwiGluBackward(const at::Tensor& dy, const at::Tensor& gate_u
 void GpuOps::LinearBackwardParameters(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight_gradient,
                                       const at::Tensor& bias_gradient) const {
   at::Tensor gradient = weight_gradient;
-  if (dy.scalar_type() == at::kFloat) {
+  if (!gradient.defined()) {
+    // Frozen.
+  } else if (dy.scalar_type() == at::kFloat) {
     gradient.addmm_(dy.t(), x);
   } else {
     at::addmm_out(gradient, gradient, dy.t(), x, at::kFloat);  // products of bfloat16, sums and result float32

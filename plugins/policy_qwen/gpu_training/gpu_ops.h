@@ -28,7 +28,8 @@ class GpuOps {
   };
   // RMSNorm over the last dimension of x. x is compact.
   Normed RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon) const;
-  // Adds to weight_gradient; returns the derivative by x, added to `add` in place where that is defined.
+  // Adds to weight_gradient, unless it is undefined; returns the derivative by x, added to `add` in place where that is
+  // defined.
   at::Tensor RmsNormBackward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
                              const at::Tensor& scale, const at::Tensor& weight_gradient, const at::Tensor& add) const;
 
@@ -39,7 +40,7 @@ class GpuOps {
   // Overwrites gate_up with its derivative and returns it.
   at::Tensor SwiGluBackward(const at::Tensor& dy, const at::Tensor& gate_up) const;
 
-  // weight_gradient += dy^T x, summed in float32; bias_gradient, where defined, += the column sums of dy.
+  // weight_gradient += dy^T x, summed in float32; bias_gradient += the column sums of dy; each unless it is undefined.
   void LinearBackwardParameters(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight_gradient,
                                 const at::Tensor& bias_gradient) const;
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "policy_qwen/gpu_training/gpu_low_rank.h"
 #include "policy_qwen/model/ops.h"
 #include "policy_qwen/model/tensors.h"
 
@@ -86,22 +87,25 @@ GpuBatch PackOnGpu(const ModelConfig& config, const std::vector<PackedSequence>&
 // Sets query_input, query, key and value.
 void GpuTransformer::Project(const LayerWeights& w, const GpuBatch& batch, bool is_last,
                              GpuLayerActivations& saved) const {
-  const int64_t heads = config_.head_count, kv_heads = config_.kv_head_count, size = config_.head_size;
+  const int64_t query_size = config_.query_size(), kv_size = config_.kv_size(), size = config_.head_size;
+  at::Tensor query, key_value;
   if (is_last) {
     saved.query_input = saved.attention_input.index_select(0, batch.output_rows);
-    saved.query = Linear(saved.query_input, w.query, w.query_bias).view({-1, heads, size});
-    const at::Tensor key_value =
-        Linear(saved.attention_input, w.key_value, w.key_value_bias).view({-1, 2 * kv_heads, size});
-    saved.key = key_value.narrow(1, 0, kv_heads);
-    saved.value = key_value.narrow(1, kv_heads, kv_heads);
+    query = Linear(saved.query_input, w.query, w.query_bias);
+    key_value = Linear(saved.attention_input, w.key_value, w.key_value_bias);
   } else {
     saved.query_input = saved.attention_input;
-    const at::Tensor all =
-        Linear(saved.attention_input, w.query_key_value, w.query_key_value_bias).view({-1, heads + 2 * kv_heads, size});
-    saved.query = all.narrow(1, 0, heads);
-    saved.key = all.narrow(1, heads, kv_heads);
-    saved.value = all.narrow(1, heads + kv_heads, kv_heads);
+    const at::Tensor all = Linear(saved.attention_input, w.query_key_value, w.query_key_value_bias);
+    query = all.narrow(1, 0, query_size);
+    key_value = all.narrow(1, query_size, 2 * kv_size);
   }
+  const at::Tensor key = key_value.narrow(1, 0, kv_size), value = key_value.narrow(1, kv_size, kv_size);
+  AddLowRankOnGpu(query, saved.query_input, w.adapter.query);
+  AddLowRankOnGpu(key, saved.attention_input, w.adapter.key);
+  AddLowRankOnGpu(value, saved.attention_input, w.adapter.value);
+  saved.query = query.unflatten(1, {config_.head_count, size});
+  saved.key = key.unflatten(1, {config_.kv_head_count, size});
+  saved.value = value.unflatten(1, {config_.kv_head_count, size});
   if (config_.query_key_norm) NormQueriesAndKeys(w, saved);
   ops_.Rotate(saved.query, saved.query, is_last ? batch.output_angles : batch.angles, kForth);
   ops_.Rotate(saved.key, saved.key, batch.angles, kForth);
@@ -141,13 +145,20 @@ at::Tensor GpuTransformer::Layer(const LayerWeights& w, const GpuBatch& batch, b
   Project(w, batch, is_last, saved);
   Attend(batch, is_last, saved);
   const at::Tensor residual = is_last ? x.index_select(0, batch.output_rows) : x;
-  saved.middle = LinearAdd(residual, saved.attention_output.view({-1, config_.query_size()}), w.output, w.output_bias);
+  const at::Tensor attention = saved.attention_output.view({-1, config_.query_size()});
+  saved.middle = LinearAdd(residual, attention, w.output, w.output_bias);
+  AddLowRankOnGpu(saved.middle, attention, w.adapter.output);
   normed = ops_.RmsNorm(saved.middle, w.mlp_norm, config_.norm_epsilon);
   saved.mlp_input = std::move(normed.rows);
   saved.mlp_scale = std::move(normed.scale);
   saved.gate_up = Linear(saved.mlp_input, w.gate_up, w.gate_up_bias);
+  const int64_t intermediate = config_.intermediate_size;
+  AddLowRankOnGpu(saved.gate_up.narrow(1, 0, intermediate), saved.mlp_input, w.adapter.gate);
+  AddLowRankOnGpu(saved.gate_up.narrow(1, intermediate, intermediate), saved.mlp_input, w.adapter.up);
   saved.mlp_hidden = ops_.SwiGlu(saved.gate_up);
-  return LinearAdd(saved.middle, saved.mlp_hidden, w.down, w.down_bias);
+  const at::Tensor next = LinearAdd(saved.middle, saved.mlp_hidden, w.down, w.down_bias);
+  AddLowRankOnGpu(next, saved.mlp_hidden, w.adapter.down);
+  return next;
 }
 
 at::Tensor GpuTransformer::Forward(const Weights& weights, const GpuBatch& batch, Keep keep,
@@ -214,35 +225,52 @@ at::Tensor GpuTransformer::ProjectBackward(const LayerWeights& w, const LayerWei
     ops_.Rotate(d.q, d_query, query_angles, kBack);
     ops_.Rotate(d.k, d_key, batch.angles, kBack);
   }
-  if (!is_last) {
-    d_all = d_all.view({rows, -1});
+  d_query = d_query.flatten(1);
+  d_key_value = d_key_value.flatten(1);
+  const LayerAdapter &a = w.adapter, &g = gradients.adapter;
+  at::Tensor d_rows;
+  if (is_last) {
+    ops_.LinearBackwardParameters(d_query, saved.query_input, gradients.query, gradients.query_bias);
+    ops_.LinearBackwardParameters(d_key_value, saved.attention_input, gradients.key_value, gradients.key_value_bias);
+    const at::Tensor d_query_rows = at::mm(d_query, w.query);
+    LowRankBackwardOnGpu(d_query, saved.query_input, a.query, g.query, d_query_rows);
+    d_rows = at::mm(d_key_value, w.key_value);
+    AddRows(d_rows, batch.output_rows, d_query_rows);
+  } else {
+    d_all = d_all.flatten(1);
     ops_.LinearBackwardParameters(d_all, saved.attention_input, gradients.query_key_value,
                                   gradients.query_key_value_bias);
-    return at::mm(d_all, w.query_key_value);
+    d_rows = at::mm(d_all, w.query_key_value);
+    LowRankBackwardOnGpu(d_query, saved.query_input, a.query, g.query, d_rows);
   }
-  d_query = d_query.view({d.q.size(0), -1});
-  d_key_value = d_key_value.view({rows, -1});
-  ops_.LinearBackwardParameters(d_query, saved.query_input, gradients.query, gradients.query_bias);
-  ops_.LinearBackwardParameters(d_key_value, saved.attention_input, gradients.key_value, gradients.key_value_bias);
-  at::Tensor d_rows = at::mm(d_key_value, w.key_value);
-  AddRows(d_rows, batch.output_rows, at::mm(d_query, w.query));
+  const int64_t kv_size = config_.kv_size();
+  LowRankBackwardOnGpu(d_key_value.narrow(1, 0, kv_size), saved.attention_input, a.key, g.key, d_rows);
+  LowRankBackwardOnGpu(d_key_value.narrow(1, kv_size, kv_size), saved.attention_input, a.value, g.value, d_rows);
   return d_rows;
 }
 
 at::Tensor GpuTransformer::LayerBackward(const LayerWeights& w, const LayerWeights& gradients, const GpuBatch& batch,
                                          bool is_last, GpuLayerActivations& saved, at::Tensor dx) const {
   // The MLP: x = middle + down(swiglu(gate_up(norm(middle)))).
+  const LayerAdapter &a = w.adapter, &g = gradients.adapter;
   ops_.LinearBackwardParameters(dx, saved.mlp_hidden, gradients.down, gradients.down_bias);
-  const at::Tensor d_gate_up = ops_.SwiGluBackward(at::mm(dx, w.down), saved.gate_up);
+  const at::Tensor d_mlp_hidden = at::mm(dx, w.down);
+  LowRankBackwardOnGpu(dx, saved.mlp_hidden, a.down, g.down, d_mlp_hidden);
+  const at::Tensor d_gate_up = ops_.SwiGluBackward(d_mlp_hidden, saved.gate_up);
   ops_.LinearBackwardParameters(d_gate_up, saved.mlp_input, gradients.gate_up, gradients.gate_up_bias);
-  dx = ops_.RmsNormBackward(at::mm(d_gate_up, w.gate_up), saved.middle, w.mlp_norm, saved.mlp_scale, gradients.mlp_norm,
-                            dx);
+  const at::Tensor d_mlp_input = at::mm(d_gate_up, w.gate_up);
+  const int64_t intermediate = config_.intermediate_size;
+  LowRankBackwardOnGpu(d_gate_up.narrow(1, 0, intermediate), saved.mlp_input, a.gate, g.gate, d_mlp_input);
+  LowRankBackwardOnGpu(d_gate_up.narrow(1, intermediate, intermediate), saved.mlp_input, a.up, g.up, d_mlp_input);
+  dx = ops_.RmsNormBackward(d_mlp_input, saved.middle, w.mlp_norm, saved.mlp_scale, gradients.mlp_norm, dx);
 
   // The attention: middle = input + output(attention(norm(input))).
-  ops_.LinearBackwardParameters(dx, saved.attention_output.view({-1, config_.query_size()}), gradients.output,
-                                gradients.output_bias);
+  const at::Tensor attention = saved.attention_output.view({-1, config_.query_size()});
+  ops_.LinearBackwardParameters(dx, attention, gradients.output, gradients.output_bias);
+  const at::Tensor d_attention = at::mm(dx, w.output);
+  LowRankBackwardOnGpu(dx, attention, a.output, g.output, d_attention);
   const AttentionGradients d =
-      AttendBackward(batch, is_last, saved, at::mm(dx, w.output).view({-1, config_.head_count, config_.head_size}));
+      AttendBackward(batch, is_last, saved, d_attention.view({-1, config_.head_count, config_.head_size}));
   const at::Tensor d_rows = ProjectBackward(w, gradients, batch, is_last, saved, d);
   at::Tensor d_input = ops_.RmsNormBackward(d_rows, saved.input, w.attention_norm, saved.attention_scale,
                                             gradients.attention_norm, is_last ? at::Tensor() : dx);
@@ -263,7 +291,7 @@ void GpuTransformer::Backward(const Weights& weights, const Weights& gradients, 
     dx = LayerBackward(weights.layers[i], gradients.layers[i], batch, is_last, layer, dx);
     if (done) done(static_cast<int64_t>(i));
   }
-  AddRows(gradients.embedding, batch.ids, dx);
+  if (gradients.embedding.defined()) AddRows(gradients.embedding, batch.ids, dx);
   if (done) done(ParameterSpec::kEmbedding);
 }
 

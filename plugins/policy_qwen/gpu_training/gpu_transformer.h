@@ -64,7 +64,7 @@ class GpuTransformer {
   at::Tensor Forward(const Weights& weights, const GpuBatch& batch, Keep keep, GpuActivations* saved) const;
 
   // Adds to `gradients` the derivatives by all parameters but the head's, given the derivative by Forward's result.
-  // Consumes `saved`, layer by layer. `done` may be empty.
+  // Undefined gradients are of frozen parameters. Consumes `saved`, layer by layer. `done` may be empty.
   void Backward(const Weights& weights, const Weights& gradients, const GpuBatch& batch, GpuActivations& saved,
                 const at::Tensor& d_hidden, const LayerDone& done) const;
 
