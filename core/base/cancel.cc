@@ -27,14 +27,14 @@ static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<uint64_t>::i
 
 // Reports the signal at once, because a plugin's call may take minutes to notice the stop.
 void OnSignal(int signal) {
-  RequestCancel();
-  if (silent.load(std::memory_order_relaxed)) return;
+  const bool known = cancel_requested.exchange(true, std::memory_order_relaxed);
+  if (known || silent.load(std::memory_order_relaxed)) return;  // Ctrl-C reaches a run of an experiment twice
   SignalText text, calls;
   const uint64_t step = step_under_way.load(std::memory_order_relaxed);
   const bool called = AppendCallsUnderWay(calls);
   text << (on_terminal ? "\n" : "") << "kgrpo-host: stopping";
-  if (step > 0) text << " after step " << step;
-  if (called) (text << (step > 0 ? ", now in " : " after ")).Append(calls);
+  if (step > 0) text << " in step " << step;
+  if (called) (text << (step > 0 ? ", in " : " after ")).Append(calls);
   text << (signal == SIGINT ? "; press Ctrl-C again to end now\n" : "; a second signal ends it now\n");
   text.Write();
 }

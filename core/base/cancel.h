@@ -17,7 +17,7 @@ void HandleSignals();
 // After this call a signal still requests a stop but prints nothing: of several ranks only one reports it. [any thread]
 void HearSignalsSilently();
 
-// Sets the step that the first signal's message names ("stopping after step 3"), until the next call. 0: no step.
+// Sets the step that the first signal's message names ("stopping in step 3"), until the next call. 0: no step.
 // [any thread]
 void NoteStepUnderWay(uint64_t step);
 

@@ -142,7 +142,7 @@ void LookAtExperiment(Session& session, const CheckOptionsGiven& given, LoadRequ
     findings->notes.push_back(
         std::to_string(experiment->planned.size()) + " runs: " + names + "; checked in full: " + chosen->run.folder +
         (given.file_only || !several || !given.variant.empty() ? ""
-                                                               : "; of the other variants the plugins, without model "
+                                                               : "; of the other variants only the plugins, not model "
                                                                  "and problems"));
     request->settings.insert(request->settings.end(), chosen->run.settings.begin(), chosen->run.settings.end());
     request->settings.push_back("output_dir=" + nlohmann::json(chosen->config.output_dir).dump());

@@ -33,7 +33,8 @@ std::string Number(double value, bool ratio) {
   return text;
 }
 
-// "1.23 (1.1 to 1.4)": the mean over seeds (geometric for ratios) and the range.
+// "1.23 (1.1 to 1.4)": the mean over seeds (geometric for ratios) and the range; followed by "(1 of 2 seeds)" where
+// some runs lack the measure.
 std::string CellOf(const RunGroup& group, const Measure& measure) {
   std::vector<double> values;
   for (const RunMeasures& run : group.runs) {
@@ -41,10 +42,13 @@ std::string CellOf(const RunGroup& group, const Measure& measure) {
     if (found != run.values.end()) values.push_back(found->second);
   }
   if (values.empty()) return "-";
-  const std::string mean = Number(measure.is_ratio ? GeometricMean(values) : Mean(values), measure.is_ratio);
-  if (values.size() == 1) return mean;
-  const auto [least, most] = std::ranges::minmax(values);
-  return mean + " (" + Number(least, measure.is_ratio) + " to " + Number(most, measure.is_ratio) + ")";
+  std::string cell = Number(measure.is_ratio ? GeometricMean(values) : Mean(values), measure.is_ratio);
+  if (values.size() > 1) {
+    const auto [least, most] = std::ranges::minmax(values);
+    cell += " (" + Number(least, measure.is_ratio) + " to " + Number(most, measure.is_ratio) + ")";
+  }
+  if (values.size() == group.runs.size()) return cell;
+  return cell + " (" + std::to_string(values.size()) + " of " + std::to_string(group.runs.size()) + " seeds)";
 }
 
 // "; last tenth: of 270 steps the last 27"; empty where no run has a step with rollouts.

@@ -59,11 +59,14 @@ State StateOf(const PlannedRun& planned) {
     const std::string differ = changes && !changes->empty()
                                    ? " (" + NamesOf(*changes) + (changes->size() == 1 ? " differs)" : " differ)")
                                    : "";
+    const auto back = ChangesBetween(planned.config.resolved_yaml, before);
+    const std::string settings = back ? SettingsFor(*back) : "";
+    const std::string way_on = settings.empty() ? "repeat the --set options that it was started with"
+                                                : "add what it was started with: " + settings;
     throw Error(KGRPO_ERROR_INVALID,
                 folder.string() + " holds a run of another configuration, that in " + FileOf(planned).string() +
-                    differ +
-                    ": to continue it, repeat the --set options that it was started with; otherwise give the "
-                    "experiment another output_dir, or start again with --overwrite");
+                    differ + ": to continue it, " + way_on +
+                    "; otherwise give the experiment another output_dir, or start again with --overwrite");
   }
   return progress.finished ? State::kFinished : State::kUnfinished;
 }
@@ -140,6 +143,10 @@ pid_t Start(const Globals& globals, const PlannedRun& planned, State state, cons
 int CodeOf(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : kFailed;
 }
+std::string EndOf(int status) {
+  if (WIFSIGNALED(status)) return "killed by signal " + std::to_string(WTERMSIG(status));
+  return CodeOf(status) == kFine ? "finished" : "ended with exit code " + std::to_string(CodeOf(status));
+}
 
 // "base, seed 1: step 12 of 270; log, seed 1: step 9 of 270".
 std::string ProgressOf(const std::map<pid_t, Job>& under_way) {
@@ -159,20 +166,20 @@ std::string ProgressOf(const std::map<pid_t, Job>& under_way) {
   return text;
 }
 
-// Waits for one of the processes to end. After a stop request, sends SIGTERM to all of them, because the signal may
-// have reached this process only.
-std::pair<pid_t, int> WaitForOne(const std::map<pid_t, Job>& under_way, bool shows_progress) {
+// Waits for one of the processes to end; returns it and its status. After a stop request, sends SIGTERM to all of them,
+// because the signal may have reached this process only; once, as `*told` keeps, since a second one would kill them.
+std::pair<pid_t, int> WaitForOne(const std::map<pid_t, Job>& under_way, bool shows_progress, bool* told) {
   constexpr std::chrono::seconds kProgressEvery{30};
   auto shown = std::chrono::steady_clock::now();
   std::string last;
-  for (bool told = false;;) {
+  for (;;) {
     int status = 0;
     const pid_t ended = ::waitpid(-1, &status, WNOHANG);
-    if (under_way.contains(ended)) return {ended, CodeOf(status)};
+    if (under_way.contains(ended)) return {ended, status};
     if (ended < 0 && errno != EINTR)
       throw Error(KGRPO_ERROR_INTERNAL,
                   std::string("cannot wait for a run of the experiment: ") + std::strerror(errno));
-    if (CancelRequested() && !std::exchange(told, true)) {
+    if (CancelRequested() && !std::exchange(*told, true)) {
       for (const auto& [process, job] : under_way) ::kill(process, SIGTERM);
     }
     if (const auto now = std::chrono::steady_clock::now(); shows_progress && now - shown >= kProgressEvery) {
@@ -281,6 +288,7 @@ int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, c
   const std::vector<std::string> gpus =
       options.jobs > 1 ? VisibleGpus(std::getenv(kVisibleGpus)) : std::vector<std::string>();
   std::map<pid_t, Job> under_way;
+  bool told = false;
   std::vector<std::string> failed;
   for (auto next = waiting.begin(); next != waiting.end() || !under_way.empty();) {
     if (next != waiting.end() && under_way.size() < options.jobs && !CancelRequested()) {
@@ -296,11 +304,11 @@ int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, c
       continue;
     }
     if (under_way.empty()) break;  // stopped before all began
-    const auto [process, result] = WaitForOne(under_way, options.jobs > 1 && !globals.quiet);
+    const auto [process, status] = WaitForOne(under_way, options.jobs > 1 && !globals.quiet, &told);
+    const int result = CodeOf(status);
     const PlannedRun& ended = *under_way.at(process).planned;
     if (options.jobs > 1) {
-      std::printf("%s: %s\n", RunName(ended.run).c_str(),
-                  result == kFine ? "finished" : ("ended with exit code " + std::to_string(result)).c_str());
+      std::printf("%s: %s\n", RunName(ended.run).c_str(), EndOf(status).c_str());
     }
     if (result != kFine) {
       failed.push_back(RunName(ended.run));

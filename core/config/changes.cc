@@ -130,14 +130,21 @@ std::string NamesOf(const std::vector<Change>& changes) {
   return more == 0 ? names : names + " and " + std::to_string(more) + (more == 1 ? " other key" : " other keys");
 }
 
-std::string ResumeSettingsFor(const std::vector<Change>& changes) {
+std::string SettingsFor(const std::vector<Change>& changes) {
   constexpr size_t kLongest = 500;  // longer values, such as prompts, are not repeated
   std::string settings;
   for (const Change& change : changes) {
-    if (!change.value || !MayChangeOnResume(change.path)) return "";
+    if (!change.value) return "";
     settings += (settings.empty() ? "--set " : " --set ") + ForShell(change.path + "=" + ValueText(*change.value));
   }
-  return settings.size() <= kLongest ? settings : "--set KEY=VALUE, once for each of them";
+  return settings.size() <= kLongest ? settings : "";
+}
+
+std::string ResumeSettingsFor(const std::vector<Change>& changes) {
+  const auto may_change = [](const Change& change) { return change.value && MayChangeOnResume(change.path); };
+  if (!std::ranges::all_of(changes, may_change)) return "";
+  const std::string settings = SettingsFor(changes);
+  return settings.empty() ? "--set KEY=VALUE, once for each of them" : settings;
 }
 
 }  // namespace kgrpo

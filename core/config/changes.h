@@ -38,5 +38,9 @@ std::string NamesOf(const std::vector<Change>& changes);
 // long to read. Empty if --set cannot express a change, or a resumed run may not adopt it.
 std::string ResumeSettingsFor(const std::vector<Change>& changes);
 
+// Returns the options that make such changes, for the shell: "--set a=1 --set b=2"; empty if a key was removed or the
+// text would be too long.
+std::string SettingsFor(const std::vector<Change>& changes);
+
 }  // namespace kgrpo
 #endif

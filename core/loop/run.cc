@@ -33,6 +33,8 @@ namespace kgrpo {
 namespace {
 
 constexpr const char* kNoCheckpoint = "no checkpoint was written yet";
+constexpr const char* kHeldoutTime =
+    "time/heldout";  // the metric that a step has once its held-out episodes were played
 
 double Now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -78,7 +80,10 @@ class Runner {
     Open();
     try {
       RunStages();
-      if (!CancelledNow()) JudgeWhatIsLeft();
+      if (!CancelledNow()) {
+        MeasureWhatIsLeft();
+        JudgeWhatIsLeft();
+      }
     } catch (const Error& error) {
       return Stopped(error);
     }
@@ -143,6 +148,7 @@ class Runner {
   }
 
   void RunStages() {
+    MeasureWhatIsLeft();
     uint64_t first = 1;
     for (size_t i = 0; i < config_.stages.size(); ++i) {
       const uint64_t last = first + config_.stages[i].steps - 1;
@@ -184,7 +190,7 @@ class Runner {
     if (begin_seconds_) metrics["time/begin_stage"] = *std::exchange(begin_seconds_, std::nullopt);
     if (record_seconds_) metrics["time/record"] = *std::exchange(record_seconds_, std::nullopt);
     if (CheckpointDue(step)) best_->Start();  // for stages without rollouts; otherwise nothing is pending
-    if (heldout_ && step % config_.evaluation.every == 0) Measure(step, record, metrics);
+    if (MeasurementDue(step)) Measure(step, record, metrics);
     const Stopwatch judging;
     const JudgedKernels judged = best_->Finish();
     metrics["time/judge_best"] = judging.seconds();
@@ -254,6 +260,26 @@ class Runner {
     return (every > 0 && step % every == 0) || step == total_;
   }
 
+  bool MeasurementDue(uint64_t step) const {
+    return heldout_.has_value() && step > 0 && step % config_.evaluation.every == 0;
+  }
+
+  // Plays the held-out episodes of the step `done_` where a stop kept them from it.
+  void MeasureWhatIsLeft() {
+    if (!MeasurementDue(done_) || database_.HasMetric(done_, kHeldoutTime)) return;
+    StepRecord record;
+    MetricMap metrics;
+    Measure(done_, record, metrics);
+    if (!metrics.contains(kHeldoutTime)) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+    spending_ = ReadSpending(database_, done_);
+    spending_.cost += CoderCost(record.heldout);
+    metrics[kCostMetric] = spending_.cost;
+    std::vector<Metric> all;
+    for (const auto& [name, value] : metrics) all.push_back({name, value});
+    database_.AddHeldout(done_, record.heldout, all);
+    if (options_.console != nullptr) ShowHeldout(*options_.console, done_, metrics);
+  }
+
   // Plays held-out episodes with the current policy. A user's stop skips them, since the step itself is done.
   void Measure(uint64_t step, StepRecord& record, MetricMap& metrics) {
     RolloutRequest request = HeldoutRequest(config_, heldout_->families(), step, config_.evaluation.episodes, {});
@@ -267,7 +293,7 @@ class Runner {
       return;
     }
     metrics.merge(HeldoutMetrics(record.heldout));
-    metrics["time/heldout"] = watch.seconds();
+    metrics[kHeldoutTime] = watch.seconds();
   }
 
   // Writes a checkpoint of the last whole step, if that is possible. Describes the checkpoint that the run, which ends

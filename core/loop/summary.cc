@@ -18,6 +18,11 @@ namespace {
 
 constexpr uint64_t kAllSteps = ~uint64_t{0} >> 2;  // SQLite's integers are signed, and queries add 1 to it
 
+double MetricOr0(const MetricMap& metrics, const char* name) {
+  const auto found = metrics.find(name);
+  return found == metrics.end() ? 0.0 : found->second;
+}
+
 std::string Fixed(double value, int digits) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", digits, value);
@@ -36,8 +41,19 @@ void ShowTimes(Console& console, RunDatabase& database, size_t steps) {
   };
   for (const Metric& sum : database.MetricSums("step_time")) add("all steps", sum.value);
   const std::string prefix = "time/";
-  for (const Metric& sum : database.MetricSums(prefix)) add(sum.name.substr(prefix.size()), sum.value);
-  console.Table("Time; parts may run at once:", {"part", "seconds", "a step"}, rows);
+  const std::map<std::string, std::string> kinds = {{"generate", " (in rollout)"},
+                                                    {"implement", " (in rollout, summed over threads)"},
+                                                    {"evaluate", " (in rollout, summed over threads)"},
+                                                    {"device_wait", " (in rollout, summed over threads)"},
+                                                    {"begin_stage", " (beside the steps)"},
+                                                    {"record", " (beside the steps)"},
+                                                    {"checkpoint", " (beside the steps)"}};
+  for (const Metric& sum : database.MetricSums(prefix)) {
+    const std::string part = sum.name.substr(prefix.size());
+    const auto kind = kinds.find(part);
+    add(part + (kind == kinds.end() ? "" : kind->second), sum.value);
+  }
+  console.Table("Time:", {"part", "seconds", "a step"}, rows);
 }
 
 // The coder's cost and failures; shows nothing if there are none.
@@ -110,12 +126,18 @@ void ShowHeader(Console& console, const PipelineConfig& config, const PipelinePa
   console.Header(config.name, lines);
 }
 
+void ShowHeldout(Console& console, uint64_t step, const MetricMap& metrics) {
+  char text[160];
+  std::snprintf(text, sizeof text, "held-out after step %llu: reward %.3f  correct %.0f%%  best speedup %.2fx",
+                static_cast<unsigned long long>(step), MetricOr0(metrics, "heldout/reward"),
+                100 * MetricOr0(metrics, "heldout/kernel/correct_rate"),
+                MetricOr0(metrics, "heldout/best_speedup_geomean"));
+  console.Note(text);
+}
+
 void ShowStep(Console& console, const StepRecord& record, const MetricMap& metrics, uint64_t steps, uint64_t stage_end,
               bool modelled) {
-  const auto value = [&](const char* name) {
-    const auto found = metrics.find(name);
-    return found == metrics.end() ? 0.0 : found->second;
-  };
+  const auto value = [&](const char* name) { return MetricOr0(metrics, name); };
   StepLine line;
   line.step = record.step;
   line.steps = steps;
@@ -145,13 +167,7 @@ void ShowStep(Console& console, const StepRecord& record, const MetricMap& metri
   }
   line.modelled = modelled;
   console.Step(line);
-  if (!record.heldout.empty()) {
-    char text[160];
-    std::snprintf(text, sizeof text, "held-out after step %llu: reward %.3f  correct %.0f%%  best speedup %.2fx",
-                  static_cast<unsigned long long>(record.step), value("heldout/reward"),
-                  100 * value("heldout/kernel/correct_rate"), value("heldout/best_speedup_geomean"));
-    console.Note(text);
-  }
+  if (!record.heldout.empty()) ShowHeldout(console, record.step, metrics);
 }
 
 void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& problems, const RunFolder& folder) {

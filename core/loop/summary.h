@@ -19,6 +19,9 @@ namespace kgrpo {
 void ShowHeader(Console& console, const PipelineConfig& config, const PipelineParts& parts, const ProblemSet& problems,
                 const RunFolder& folder);
 
+// The line on a step's held-out episodes, from its metrics.
+void ShowHeldout(Console& console, uint64_t step, const MetricMap& metrics);
+
 // `steps`: of the whole run; `stage_end`: the last of the stage; `modelled`: speedups are of modelled times.
 void ShowStep(Console& console, const StepRecord& record, const MetricMap& metrics, uint64_t steps, uint64_t stage_end,
               bool modelled);

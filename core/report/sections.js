@@ -174,7 +174,7 @@ function heldout() {
           const of = (when, key, how) => how(all.flatMap((one) => at(one, when, key)));
           return [name === null ? el("b", {}, "all") : name, number(of("first", "reward", mean)), number(of("last", "reward", mean)), percent(of("first", "correct", mean)), percent(of("last", "correct", mean)), times(of("first", "speedup", geometric)), times(of("last", "speedup", geometric))]; }))];
   }).filter(Boolean).flat();
-  return nodes.length ? nodes : [el("p", {}, "Nothing was measured on held-out problems: evaluation.every is 0. Measure the trained policy: ", el("code", {}, `kgrpo-host eval ${data.runs[0].folder}/resolved.yaml --policy ${data.runs[0].folder}/final`))];
+  return nodes.length ? nodes : [el("p", {}, "Nothing was measured on held-out problems (evaluation.every sets how often). Measure the trained policy: ", el("code", {}, `kgrpo-host eval ${data.runs[0].folder}/resolved.yaml --policy ${data.runs[0].folder}/final`))];
 }
 
 function configuration() {

@@ -220,6 +220,20 @@ void RunDatabase::AddMetric(uint64_t step, const Metric& metric) {
   (insert << step << metric.name << metric.value).Run();
 }
 
+bool RunDatabase::HasMetric(uint64_t step, const std::string& name) {
+  Statement select(database_, "SELECT 1 FROM metrics WHERE step = ? AND name = ?");
+  select << step << name;
+  return select.Step();
+}
+
+void RunDatabase::AddHeldout(uint64_t step, const std::vector<TrajectoryRecord>& heldout,
+                             const std::vector<Metric>& metrics) {
+  Transaction transaction(database_);
+  WriteTrajectories(Purpose::kHeldout, step, heldout);
+  for (const Metric& metric : metrics) AddMetric(step, metric);
+  transaction.Commit();
+}
+
 void RunDatabase::WriteDemonstrations(uint64_t first_step, const std::vector<TrajectoryRecord>& trajectories) {
   Transaction transaction(database_);
   WriteTrajectories(Purpose::kDemonstration, first_step, trajectories);

@@ -86,7 +86,7 @@ TEST_F(ExperimentCliTest, GoesOnWithWhatIsNotFinished) {
   EXPECT_EQ(changed.code, 3);
   EXPECT_EQ(changed.err,
             "error: runs/base/seed-1 holds a run of another configuration, that in runs/base/seed-1.yaml "
-            "(loop.max_steps differs): to continue it, repeat the --set options that it was started with; otherwise "
+            "(loop.max_steps differs): to continue it, add what it was started with: --set loop.max_steps=3; otherwise "
             "give the experiment another output_dir, or start again with --overwrite\n");
   EXPECT_EQ(Run("check ab.yaml --file-only").code, 0) << "what is finished is no hindrance to the others";
   const Result other = Run("check ab.yaml --file-only --set loop.max_steps=4");

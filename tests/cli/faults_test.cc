@@ -59,9 +59,8 @@ TEST_F(PluginFaultTest, CtrlCNamesWhatItWaitsFor) {
                                                "--set reward.plugin=" KGRPO_BINARY_DIR
                                                "/tests/bad_plugins/hangs_in_score.so > out 2> err";
   EXPECT_NE(std::system(command.c_str()), 0);
-  EXPECT_THAT(
-      test::Read(directory_.path() / "err"),
-      HasSubstr("kgrpo-host: stopping after step 1, now in hangs_in_score's score; press Ctrl-C again to end now"));
+  EXPECT_THAT(test::Read(directory_.path() / "err"),
+              HasSubstr("kgrpo-host: stopping in step 1, in hangs_in_score's score; press Ctrl-C again to end now"));
 }
 
 }  // namespace

@@ -153,13 +153,13 @@ TEST(KilledRun, EndsAsTheUnbrokenOne) {
   }
 }
 
-// The command of an experiment starts a process for each run. Killed, it must not leave one that trains on.
+// The command of an experiment starts a process for each run. Killed or stopped, it must not leave one that trains on.
 TEST(KilledExperiment, EndsItsRuns) {
   const TemporaryDirectory temporary;
   const fs::path& directory = temporary.path();
   std::string pipeline = Pipeline();
   pipeline.replace(pipeline.find("steps: 24"), std::string_view("steps: 24").size(), "steps: 1000000");
-  Write(directory / "ab.yaml", pipeline + "output_dir: runs\nseeds: [3]\n");
+  Write(directory / "ab.yaml", pipeline + "output_dir: runs\nseeds: [3, 4]\n");
   const fs::path run = directory / "runs/base/seed-3";
   const bool killed =
       HostProcess(directory, {"-q", "run", "ab.yaml"}).KillWhen([&] { return Count(run / "checkpoints", "0") > 0; });
@@ -173,6 +173,16 @@ TEST(KilledExperiment, EndsItsRuns) {
   for (int waited = 0; is_running() && waited < 600; ++waited) std::this_thread::sleep_for(microseconds(100'000));
   EXPECT_FALSE(is_running());
   EXPECT_FALSE(fs::exists(run / "final"));
+
+  // One signal to the command ends each run with a checkpoint: a second one would kill it.
+  HostProcess both(directory, {"run", "ab.yaml", "--jobs", "2"}, {}, "both");
+  const fs::path other = directory / "runs/base/seed-4";
+  while (!both.Ended() && Count(other / "checkpoints", "0") == 0) std::this_thread::sleep_for(microseconds(1'000));
+  both.Signal(SIGTERM);
+  EXPECT_EQ(both.Wait(), 130);
+  const std::string said = Read(directory / "both");
+  for (const char* name : {"seed 3", "seed 4"})
+    EXPECT_THAT(said, testing::HasSubstr(std::string(name) + ": ended with exit code 130\n")) << said;
 }
 
 }  // namespace

@@ -200,6 +200,24 @@ TEST_F(RunStopsTest, AtLeastOneProblemMustBeUsable) {
   EXPECT_THROW(RunProblems(config, parts), Error) << "a folder that is no problem is a mistake, not left out";
 }
 
+TEST_F(RunStopsTest, HeldoutEpisodesThatAStopSkippedArePlayedByTheResumedRun) {
+  for (const int stopped_after : {5, 11}) {  // 11: the last step
+    PipelineConfig config = fakes::Config(Folder("heldout_whole"));
+    config.evaluation.every = 1;
+    EXPECT_EQ(RunIn(config).status, RunOutcome::Status::kFinished);
+    const std::string whole = fakes::Samples(config.output_dir);
+    fakes::Reset();
+    knobs().cancel_after_updates = stopped_after;
+    config.output_dir = Folder("heldout_stopped");
+    EXPECT_EQ(RunIn(config).status, RunOutcome::Status::kInterrupted);
+    EXPECT_NE(fakes::Samples(config.output_dir), whole);
+    fakes::Reset();
+    EXPECT_EQ(RunIn(config, true).status, RunOutcome::Status::kFinished);
+    EXPECT_EQ(fakes::Samples(config.output_dir), whole);
+    fakes::Reset();
+  }
+}
+
 TEST_F(RunStopsTest, AResumedRunNeedsTheProblemsThatItBeganWith) {
   PipelineConfig config = fakes::Config(Folder("skip_resume"), 1, 4);
   config.train_problems.emplace_back("z_broken");

@@ -180,7 +180,7 @@ TEST_F(FaultsTest, CtrlCSaysAtOnceWhatItWaitsFor) {
         InterruptDuring([&] { ScoreBy("hangs_in_score"); }, SIGTERM);
         _exit(0);
       },
-      ExitedWithCode(0), "kgrpo-host: stopping after step 12, now in hangs_in_score's score; a second signal ends it");
+      ExitedWithCode(0), "kgrpo-host: stopping in step 12, in hangs_in_score's score; a second signal ends it");
   EXPECT_EXIT(
       {
         HandleSignals();
