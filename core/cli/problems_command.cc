@@ -16,7 +16,7 @@
 #include "cli/print_json.h"
 #include "cli/session.h"
 #include "cli/table.h"
-#include "config/problems.h"
+#include "config/problems.h"  // ProblemFolders
 
 namespace kgrpo::cli {
 namespace {
@@ -33,10 +33,7 @@ struct ProblemsOptions {
 std::vector<std::string> Expand(const std::vector<std::string>& patterns) {
   std::vector<std::string> folders;
   for (const std::string& pattern : patterns) {
-    const std::vector<std::string> found = ExpandFolders(pattern);
-    if (found.empty()) {
-      throw Error(KGRPO_ERROR_NOT_FOUND, (IsPattern(pattern) ? "no folder matches " : "there is no folder ") + pattern);
-    }
+    const std::vector<std::string> found = ProblemFolders(pattern);
     folders.insert(folders.end(), found.begin(), found.end());
   }
   std::sort(folders.begin(), folders.end());
@@ -212,7 +209,7 @@ void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->footer("Example:\n  kgrpo-host problems list");
   const auto add = [&](const char* name, const char* description, const char* footer, bool judge) {
     CLI::App* part = command->add_subcommand(name, description);
-    part->add_option("DIR", options->folders, "Problem folders or patterns")->capture_default_str();
+    part->add_option("DIR", options->folders, "Problem folders, folders of them, or patterns")->capture_default_str();
     part->add_option("--evaluator", options->evaluator, "The evaluator plugin, which owns the problem format")
         ->capture_default_str();
     AddSetOption(part, &options->settings, "An option of the evaluator");

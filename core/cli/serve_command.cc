@@ -16,7 +16,7 @@
 #include "base/directories.h"  // ShippedProblems
 #include "cli/command.h"
 #include "cli/session.h"
-#include "config/problems.h"  // ExpandFolders
+#include "config/problems.h"  // ExpandFolders, ProblemFolders
 #include "serve/service.h"
 #include "store/files.h"  // ReadFile
 
@@ -119,14 +119,25 @@ ServedChoice Choose(Session& session, const ServeOptions& options) {
       return chosen;
     }
   }
-  for (const std::string& pattern :
-       options.problems.empty() ? std::vector<std::string>{(ShippedProblems() / "*").string()} : options.problems) {
-    const std::vector<std::string> found = ExpandFolders(pattern);
-    if (found.empty() && !options.problems.empty())
-      throw Error(KGRPO_ERROR_NOT_FOUND, "--problems " + pattern + ": there is no such folder");
+  if (options.problems.empty()) chosen.problems = ExpandFolders((ShippedProblems() / "*").string());
+  for (const std::string& given : options.problems) {
+    const std::vector<std::string> found = ProblemFolders(given);
     chosen.problems.insert(chosen.problems.end(), found.begin(), found.end());
   }
   return chosen;
+}
+
+// Throws if a folder is no problem: it has no problem.yaml, and the evaluator cannot open it. The mistakes of the
+// others are answers to the requests that name them.
+void RequireProblems(Evaluator& evaluator, const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    if (HoldsProblemYaml(folder)) continue;
+    try {
+      evaluator.OpenProblem(folder);
+    } catch (const Error& error) {
+      throw Error(error.code(), folder + " is neither a problem nor a folder of problems: " + error.what());
+    }
+  }
 }
 
 // Makes one instance of the evaluator for each device. An evaluator that does not choose its device by name (an enum
@@ -185,13 +196,14 @@ int Serve(const Globals& globals, const ServeOptions& options) {
   HostServices& services = session.StartServices(0);
   const ServedChoice chosen = Choose(session, options);
   std::vector<serve::ServedDevice> devices = MakeDevices(session, chosen, options.devices);
+  RequireProblems(*devices.front().evaluator, chosen.problems);
   std::string names;
   for (const serve::ServedDevice& device : devices) names += (names.empty() ? "" : ", ") + device.name;
   serve::Service service(service_options, std::move(devices), chosen.problems, About(session, chosen, services));
   DrainOnSignals();
   const int port = service.Bind(address.host, address.port);
-  std::printf("serving %s (%s) with %zu problems on http://%s:%d\n", chosen.plugin.c_str(), names.c_str(),
-              chosen.problems.size(),
+  std::printf("serving %s (%s) with %zu %s on http://%s:%d\n", chosen.plugin.c_str(), names.c_str(),
+              chosen.problems.size(), chosen.problems.size() == 1 ? "problem" : "problems",
               address.host.find(':') == std::string::npos ? address.host.c_str() : ("[" + address.host + "]").c_str(),
               port);
   std::fflush(stdout);
@@ -215,7 +227,9 @@ void AddServeCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->add_option("--evaluator", options->evaluator,
                    "The evaluator plugin (default: FILE's, or " KGRPO_DEFAULT_EVALUATOR ")")
       ->type_name("PLUGIN");
-  command->add_option("--problems", options->problems, "Problem folders or patterns (default: FILE's, or problems/*)")
+  command
+      ->add_option("--problems", options->problems,
+                   "Problem folders, folders of them, or patterns (default: FILE's, or problems/*)")
       ->type_name("DIR")
       ->expected(1)
       ->take_all();

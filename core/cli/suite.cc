@@ -13,6 +13,8 @@
 #include <tuple>
 #include <utility>
 
+#include <spdlog/spdlog.h>
+
 #include <kgrpo/support/metrics.h>
 #include <kgrpo/support/sha256.h>
 #include "base/cancel.h"
@@ -21,7 +23,7 @@
 #include "cli/parallel.h"
 #include "cli/session.h"
 #include "cli/suite_report.h"
-#include "config/problems.h"  // ExpandFolders
+#include "config/problems.h"  // ProblemFolders
 #include "store/files.h"      // ReadFile
 
 namespace kgrpo::cli {
@@ -39,16 +41,6 @@ struct Entry : SuiteEntry {
   std::unique_ptr<Problem> problem;
   bool known = false;  // from an earlier call
 };
-
-std::vector<std::string> FoldersOf(const std::string& suite) {
-  std::vector<std::string> folders;
-  for (const std::string& folder : ExpandFolders(IsPattern(suite) ? suite : suite + "/*")) {
-    if (fs::exists(fs::path(folder) / "problem.yaml")) folders.push_back(folder);
-  }
-  if (folders.empty()) throw Error(KGRPO_ERROR_NOT_FOUND, "--suite " + suite + ": holds no folder with a problem.yaml");
-  std::sort(folders.begin(), folders.end());
-  return folders;
-}
 
 // Returns the problem's row of the table: its level, if a trait names one, else its family.
 std::string GroupOf(const kgrpo_problem_info& info) {
@@ -154,14 +146,44 @@ void Judge(Evaluator& evaluator, Problem& problem, const std::string& source, bo
   }
 }
 
+// Warns of kernels that are not judged, because no problem has their name.
+void WarnOfOtherKernels(const fs::path& kernels, const std::vector<Entry>& entries) {
+  constexpr size_t kMostNamed = 10;
+  std::vector<std::string> others, expected;
+  for (const fs::directory_entry& file : fs::directory_iterator(kernels)) {
+    if (file.path().extension() != ".cu") continue;
+    const bool known = std::ranges::any_of(
+        entries, [&](const Entry& entry) { return entry.result.problem == file.path().stem().string(); });
+    if (!known) others.push_back(file.path().filename().string());
+  }
+  if (others.empty()) return;
+  for (const Entry& entry : entries) {
+    if (entry.source.empty() && !IsRefused(entry.problem->info())) expected.push_back(entry.result.problem + ".cu");
+  }
+  const auto listed = [](std::vector<std::string> names) {
+    std::sort(names.begin(), names.end());
+    std::string list;
+    for (size_t i = 0; i < names.size() && i < kMostNamed; ++i) list += (i == 0 ? "" : ", ") + names[i];
+    if (names.size() > kMostNamed) list += " and " + std::to_string(names.size() - kMostNamed) + " more";
+    return list;
+  };
+  spdlog::warn("{}: not judged, as no problem of the suite has the name: {}; {}", kernels.string(),
+               PrintableText(listed(others)),
+               expected.empty() ? "every problem has its kernel" : "expected: " + listed(expected));
+}
+
 }  // namespace
+
+std::string ResultsFile(const SuiteOptions& options) {
+  return (fs::path(options.kernels) / "results.jsonl").string();
+}
 
 int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
   const fs::path kernels(options.kernels);
   if (!fs::is_directory(kernels))
     throw Error(KGRPO_ERROR_NOT_FOUND,
                 "--kernels " + options.kernels + ": there is no such folder; it holds PROBLEM.cu");
-  const std::vector<std::string> folders = FoldersOf(options.suite);
+  const std::vector<std::string> folders = ProblemFolders(options.suite);
   Session session(globals);
   session.StartServices(0);
   const std::unique_ptr<Evaluator> evaluator =
@@ -176,7 +198,7 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
   }
   std::string settings;
   for (const std::string& setting : options.settings) settings = Sha256OfParts({settings, setting});
-  const fs::path results_file = kernels / "results.jsonl";
+  const fs::path results_file = ResultsFile(options);
   const KnownResults known = ReadResults(results_file);
 
   std::vector<Entry> entries(folders.size());
@@ -189,7 +211,7 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
         const kgrpo_problem_info& info = entry.problem->info();
         entry.result.problem = Copy(info.name);
         entry.result.group = GroupOf(info);
-        entry.result.verdict = "no kernel";
+        entry.result.verdict = kNoKernel;
         entry.kernel_file = (kernels / (entry.result.problem + ".cu")).string();
         if (!fs::exists(entry.kernel_file) || IsRefused(info)) return;
         entry.source = ReadFile(entry.kernel_file);
@@ -203,6 +225,7 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
         }
       },
       options.jobs);
+  WarnOfOtherKernels(kernels, entries);
   const size_t before = entries.size();
   std::erase_if(entries, [](const Entry& entry) { return IsRefused(entry.problem->info()); });
   const size_t refused = before - entries.size();

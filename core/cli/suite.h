@@ -11,7 +11,7 @@
 namespace kgrpo::cli {
 
 struct SuiteOptions {
-  std::string suite;      // a folder of problem folders, or a pattern
+  std::string suite;      // a folder of problem folders, a problem's folder, or a pattern
   std::string kernels;    // a folder of NAME.cu, named after the problems
   std::string evaluator;  // a plugin
   std::vector<std::string> settings;
@@ -21,6 +21,12 @@ struct SuiteOptions {
   std::string pytorch_times;  // a file of KernelBench's with the baselines of its speedups; "": the references
   bool json = false, markdown = false;
 };
+
+// The verdict of a problem without a kernel.
+inline constexpr const char* kNoKernel = "no kernel";
+
+// KERNELS/results.jsonl.
+std::string ResultsFile(const SuiteOptions& options);
 
 // Judges every kernel that has no result yet, prints the table, and keeps the results in KERNELS/results.jsonl.
 int EvaluateSuite(const Globals& globals, const SuiteOptions& options);

@@ -123,6 +123,34 @@ void PrintCounts(const SuiteOptions& options, const std::string& title, const st
   PrintTable(Header(), rows);
 }
 
+// Returns the first words of a sentence or of a compiler's first line.
+std::string FirstWords(const std::string& text) {
+  constexpr size_t kLength = 100;
+  const std::string line = text.substr(0, text.find('\n'));
+  if (line.size() <= kLength) return line;
+  const size_t space = line.rfind(' ', kLength);
+  return line.substr(0, space == std::string::npos ? kLength : space) + " ...";
+}
+
+// Prints a line for each judged kernel.
+void PrintKernels(const std::vector<SuiteResult>& all, bool markdown) {
+  std::vector<std::vector<std::string>> rows;
+  for (const SuiteResult& result : all) {
+    if (result.verdict == kNoKernel) continue;
+    std::string found = FirstWords(result.diagnosis);
+    if (result.correct) found = result.speedup ? Formatted(*result.speedup, "%.2f") : "-";
+    rows.push_back({result.problem, result.verdict, found});
+  }
+  if (rows.empty()) return;
+  const std::vector<std::string> header = {"PROBLEM", "VERDICT", "SPEEDUP OR DIAGNOSIS"};
+  if (markdown) {
+    PrintMarkdownTable(header, rows);
+  } else {
+    PrintTable(header, rows);
+  }
+  std::printf("\n");
+}
+
 // Prints every kernel that only one of the two rule sets counts as correct.
 void PrintDifferences(const std::vector<SuiteEntry>& entries, bool markdown) {
   std::vector<std::vector<std::string>> rows;
@@ -197,6 +225,7 @@ void PrintSuite(const SuiteOptions& options, const std::vector<SuiteEntry>& entr
     PrintJson(json);
     return;
   }
+  PrintKernels(all, options.markdown);
   PrintCounts(options, "as we judge", counts);
   if (options.kernelbench) {
     std::printf("\n");
@@ -220,6 +249,7 @@ void PrintSuite(const SuiteOptions& options, const std::vector<SuiteEntry>& entr
       "shares are of all problems of a group, with 95%% intervals; speedups are over the problems' references%s\n",
       modelled ? ", by modelled times" : "");
   if (options.kernelbench) PrintPytorch(options, published, hardware);
+  std::printf("results of each kernel: %s\n", ResultsFile(options).c_str());
 }
 
 }  // namespace kgrpo::cli

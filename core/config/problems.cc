@@ -48,4 +48,26 @@ std::vector<std::string> ExpandFolders(const std::string& pattern) {
   return folders;
 }
 
+bool HoldsProblemYaml(const std::string& folder) {
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::path(folder) / "problem.yaml", error);
+}
+
+std::vector<std::string> ProblemFolders(const std::string& given) {
+  const std::vector<std::string> found = ExpandFolders(given);
+  if (found.empty())
+    throw Error(KGRPO_ERROR_NOT_FOUND, (IsPattern(given) ? "no folder matches " : "there is no folder ") + given);
+  std::vector<std::string> folders;
+  for (const std::string& folder : found) {
+    std::vector<std::string> inner;
+    if (!HoldsProblemYaml(folder)) inner = ExpandFolders(folder + "/*");
+    std::erase_if(inner, [](const std::string& one) { return !HoldsProblemYaml(one); });
+    if (inner.empty()) inner = {folder};
+    folders.insert(folders.end(), inner.begin(), inner.end());
+  }
+  std::sort(folders.begin(), folders.end());
+  folders.erase(std::unique(folders.begin(), folders.end()), folders.end());
+  return folders;
+}
+
 }  // namespace kgrpo

@@ -1,4 +1,5 @@
-// From the patterns under `problems:` to folders. Used by problem_lists.cc and by `kgrpo-host problems`.
+// From the patterns under `problems:`, and from arguments of commands, to folders. Used by problem_lists.cc and the
+// commands.
 #ifndef KGRPO_CONFIG_PROBLEMS_H
 #define KGRPO_CONFIG_PROBLEMS_H
 
@@ -14,6 +15,14 @@ bool IsPattern(const std::string& text);
 // directory, sorted, without "./" and trailing slashes. Empty when there are none. Throws kgrpo::Error when a folder on
 // the way cannot be read.
 std::vector<std::string> ExpandFolders(const std::string& pattern);
+
+// True if the folder holds a problem.yaml. The problems of other formats hold none: only their evaluator knows them.
+bool HoldsProblemYaml(const std::string& folder);
+
+// The problem folders that an argument names: a folder, every problem folder in it, or the same for each match of a
+// pattern. A folder with neither a problem.yaml nor problem folders in it is returned as it is, for the evaluator to
+// open. Throws kgrpo::Error where `given` names no folder.
+std::vector<std::string> ProblemFolders(const std::string& given);
 
 }  // namespace kgrpo
 #endif

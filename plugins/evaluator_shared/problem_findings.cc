@@ -233,7 +233,10 @@ std::vector<ProblemFinding> FindOfReference(const Problem& problem, const Kernel
              "eval --kernel reference.cu --problem DIR --dispute-bound shows what was counted; lower needs in "
              "problem.yaml, or correct the kernel."}};
   }
-  return {{"reference_wrong", trouble, "Correct reference.cu or the oracle: their results differ."}};
+  return {{"reference_wrong", trouble.ends_with('.') ? trouble : trouble + ".",
+           reference.verdict == "wrong"
+               ? "Correct reference.cu or the oracle: their results differ."
+               : "Correct reference.cu; or problem.yaml, if its sizes or input ranges lead there."}};
 }
 
 }  // namespace kgrpo::evaluator

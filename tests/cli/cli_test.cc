@@ -1,5 +1,6 @@
 // The commands end to end: usage, run and resume, eval, plugins and problems.
 #include "commands.h"
+#include "host_process.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -220,7 +221,31 @@ TEST_F(CliTest, ProblemsListAndCheck) {
   EXPECT_EQ(check.code, 1);
   EXPECT_THAT(check.out, HasSubstr("bad      reference_wrong  bad: the reference kernel does not compile "));
   EXPECT_EQ(check.err, "3 problems, 1 with findings, 0 unreadable\n");
-  EXPECT_EQ(Run("problems list nowhere --evaluator fakes").code, 3);
+  EXPECT_EQ(Run("problems list nowhere --evaluator fakes").err, "error: there is no folder nowhere\n");
+}
+
+TEST_F(CliTest, AFolderOfProblemFoldersNamesThemAll) {
+  Write("problems/one/problem.yaml", "");
+  Write("problems/two/problem.yaml", "");
+  Write("problems/notes/a.txt", "");
+  const Result list = Run("problems list problems/ --evaluator fakes");
+  EXPECT_EQ(list.out, "PROBLEM  FAMILY  SPLIT  TRAITS, ! FLAGS\none      fake    train\ntwo      fake    train\n");
+  EXPECT_EQ(Run("problems check problems problems/one --evaluator fakes").err,
+            "2 problems, 0 with findings, 0 unreadable\n");
+  const auto served = [&](const std::string& folder) {
+    const std::filesystem::path log = directory_.path() / "served";
+    std::filesystem::remove(log);
+    test::HostProcess server(directory_.path(),
+                             {"serve", "--evaluator", "fakes", "--listen", "127.0.0.1:0", "--problems", folder},
+                             {{"KGRPO_PLUGIN_PATH", KGRPO_BINARY_DIR "/tests/plugins"}}, log.filename().string());
+    server.KillWhen([&] { return test::Read(log).ends_with("\n"); });
+    return test::Read(log);
+  };
+  EXPECT_THAT(served("problems"), HasSubstr(" with 2 problems on http://"));
+  EXPECT_THAT(served("problems/one"), HasSubstr(" with 1 problem on http://"));
+  EXPECT_EQ(served("problems/notes"),
+            "error: problems/notes is neither a problem nor a folder of problems: "
+            "problems/notes/reference.cu: there is no reference kernel\n");
 }
 
 }  // namespace

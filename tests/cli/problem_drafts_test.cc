@@ -47,7 +47,9 @@ class ProblemDraftsTest : public CliTest {
 TEST_F(ProblemDraftsTest, ADraftedMapIsJudgedAsItStands) {
   const Result drafted = Run("problems new blend.cu --out mine/blend --size n=4194304 --value t=0.3");
   EXPECT_EQ(drafted.code, 0) << drafted.err;
-  EXPECT_THAT(drafted.out, HasSubstr("mine/blend: drafted from blend of blend.cu\n"));
+  EXPECT_THAT(drafted.out,
+              HasSubstr("mine/blend: drafted from blend of blend.cu\n"
+                        "  entry    launch: blend is a kernel; judge copies of reference.cu, not blend.cu\n"));
   EXPECT_THAT(drafted.out, HasSubstr("  guessed  accumulations: \"1\", the terms that one result sums"));
   EXPECT_THAT(drafted.out, HasSubstr("  guessed  needs.bytes: \"12*n\", each tensor once"));
   EXPECT_THAT(drafted.out, HasSubstr("  guessed  needs.flops: \"3*n\", as this kernel"));
@@ -73,6 +75,7 @@ TEST_F(ProblemDraftsTest, ASkeletonIsRefusedUntilItIsWritten) {
         "void launch(const float* x, float* out, int rows, int cols) { total<<<rows, 32>>>(x, out, rows, cols); }\n");
   const Result drafted = Run("problems new total.cu --size rows=2048 --size cols=512");
   EXPECT_EQ(drafted.code, 0) << drafted.err;
+  EXPECT_THAT(drafted.out, HasSubstr("  entry    launch: candidates define it\n"));
   EXPECT_THAT(drafted.out, HasSubstr("  guessed  accumulations: \"cols\""));
   EXPECT_THAT(drafted.out, HasSubstr("  guessed  needs.flops: \"0\", not counted"));
   EXPECT_EQ(Codes("total"), "1 oracle_not_written");

@@ -86,6 +86,20 @@ TEST_F(SuiteRulesTest, CountsByBothRulesAndNamesWhatDiffers) {
   EXPECT_THAT(Run("eval --suite suite --kernels kernels").out, Not(HasSubstr("KernelBench counts")));
 }
 
+TEST_F(SuiteRulesTest, PrintsALineForEachKernelAndNamesThoseThatAreNotJudged) {
+  Add("third");
+  Write("kernels/therd.cu", Kernel("1.0f"));
+  Write("kernels/notes.txt", "");
+  const Result result = Run("eval --suite suite --kernels kernels");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, testing::StartsWith("PROBLEM           VERDICT  SPEEDUP OR DIAGNOSIS\n"
+                                              "kb_l1_001_affine  wrong    At n=100: "));
+  EXPECT_THAT(result.out, HasSubstr("\nkb_l1_002_affine  correct  1.00\n\nGROUP "));
+  EXPECT_THAT(result.out, testing::EndsWith("\nresults of each kernel: kernels/results.jsonl\n"));
+  EXPECT_EQ(result.err,
+            "warning: kernels: not judged, as no problem of the suite has the name: therd.cu; expected: third.cu\n");
+}
+
 // A reference that works a hundred times as much as it has to.
 TEST_F(SuiteRulesTest, GivesTheGeometricMeanAnIntervalAndFlagsExcessiveSpeedups) {
   std::string slow = Kernel("1.0f");

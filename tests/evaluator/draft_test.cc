@@ -171,6 +171,7 @@ TEST_F(DraftTest, ALauncherOfOtherTypesIsWrapped) {
   const std::string text = ReferenceText(source, draft);
   EXPECT_THAT(text, HasSubstr("extern \"C\" void launch(const float* from, float* to, long long count) {\n"
                               "  run(const_cast<float*>(from), to, static_cast<size_t>(count), 0);\n}\n"));
+  EXPECT_EQ(EntryText(source, draft, "k.cu"), "launch: run takes a stream; judge copies of reference.cu, not k.cu");
   EXPECT_EQ(text.find("main"), std::string::npos);
   EXPECT_THAT(MakeOracle(source, draft).text,
               HasSubstr("static double rsqrtf(double x) { return 1.0 / std::sqrt(x); }\n\n"
@@ -195,6 +196,7 @@ TEST_F(DraftTest, WhatIsNoMapIsASkeleton) {
   EXPECT_EQ(why(index + "if (i < n) y[i] = x[i];\ny[0] = 1;\n"), "line 4: statements after the guard");
   EXPECT_EQ(why(index + "if (i < n) y[i] = __shfl_sync(~0u, x[i], 0);\n"), "line 3: __shfl_sync");
   EXPECT_EQ(why(index + "y[i] = x[i];\n"), "line 3: no guard");
+  EXPECT_EQ(why(index + "y[0] = 0;\nif (i < n) y[i] = x[i];\n"), "line 3: a statement between the index and its guard");
   EXPECT_EQ(why(index + "if (i < n) y[i] = x[i] * blockDim.x;\n"), "line 3: blockDim");
 }
 

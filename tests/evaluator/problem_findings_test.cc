@@ -125,5 +125,23 @@ TEST(ProblemFindings, ADraftIsRefusedAndNothingIsRun) {
   EXPECT_EQ(CodesOf(FindDegenerate(problem, never)), "");
 }
 
+TEST(ProblemFindings, TheAdviceOnAReferenceFollowsItsVerdict) {
+  const auto found = [](const char* verdict) {
+    KernelEvaluation reference;
+    reference.verdict = verdict;
+    reference.diagnosis = "Found at n=40";
+    Problem problem = Elementwise(1e-5, 1e-6);
+    problem.directory = "sample";
+    const ProblemFinding finding = FindOfReference(problem, reference)[0];
+    return finding.sentence + " " + finding.advice;
+  };
+  EXPECT_EQ(found("wrong"),
+            "sample/reference.cu: the reference kernel is not correct (wrong): Found at n=40. "
+            "Correct reference.cu or the oracle: their results differ.");
+  EXPECT_EQ(found("race"),
+            "sample/reference.cu: the reference kernel is not correct (race): Found at n=40. "
+            "Correct reference.cu; or problem.yaml, if its sizes or input ranges lead there.");
+}
+
 }  // namespace
 }  // namespace kgrpo::evaluator

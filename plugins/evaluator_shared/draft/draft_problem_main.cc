@@ -100,6 +100,7 @@ void Run(const Words& words) {
   }
 
   std::cout << out.string() << ": drafted from " << draft.function->name << " of " << words.file << "\n";
+  std::cout << "  entry    " << EntryText(source, draft, fs::path(words.file).filename().string()) << "\n";
   for (const std::string& guess : draft.guesses) std::cout << "  guessed  " << guess << "\n";
   for (const std::string& guess : ValueGuesses(draft, oracle)) std::cout << "  guessed  " << guess << "\n";
   std::cout << "  change   a wrong guess in " << (out / "problem.yaml").string()

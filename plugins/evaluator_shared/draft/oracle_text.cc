@@ -106,7 +106,8 @@ class Translator {
     }
     if (tokens_.At(i).Is("for")) return ReadStrideLoop(i, begin, end);
     if (index_.empty()) throw NotAMap{kernel.body, "no index of one dimension"};
-    if (!tokens_.At(i).Is("if")) throw NotAMap{i, "no guard"};
+    if (!tokens_.At(i).Is("if"))
+      throw NotAMap{i, HasIf(i, *end) ? "a statement between the index and its guard" : "no guard"};
     const size_t close = tokens_.SkipGroup(i + 1, *end);
     const bool leaves = tokens_.At(i + 3).Is(">");
     const std::string bound = ReadBound(i + 2, close - 1);
@@ -144,6 +145,12 @@ class Translator {
     *end = braces ? after - 1 : after;
   }
 
+  bool HasIf(size_t begin, size_t end) const {
+    for (size_t i = begin; i < end; ++i) {
+      if (tokens_.At(i).Is("if")) return true;
+    }
+    return false;
+  }
   bool IsDeclaration(size_t i) const { return tokens_.At(i).Is("const") || IsDeclaring(tokens_.At(i)); }
   std::string DeclaredName(size_t begin, size_t end) const {
     for (size_t i = begin + 1; i < end; ++i) {

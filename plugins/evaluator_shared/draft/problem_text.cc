@@ -18,16 +18,20 @@ std::string DeclarationOf(const DraftParameter& parameter) {
   return (parameter.role == Role::kInput ? "const " : "") + type + "* " + parameter.source.name;
 }
 
-// Returns whether the file's function can be the launch function as it stands.
-bool FitsAsItIs(const CudaSource& source, const Draft& draft) {
+// Returns why the file's function cannot be the launch function as it stands: "is a kernel"; "" where it can.
+std::string WhyWrapped(const CudaSource& source, const Draft& draft) {
   const CudaFunction& function = *draft.function;
-  if (function.kernel || !function.returns_void || function.parameters.size() != draft.parameters.size()) return false;
-  if (source.tokens().At(function.begin).Is("static")) return false;
-  return std::all_of(draft.parameters.begin(), draft.parameters.end(), [](const DraftParameter& parameter) {
+  if (function.kernel) return "is a kernel";
+  if (!function.returns_void) return "returns a value";
+  if (function.parameters.size() != draft.parameters.size()) return "takes a stream";
+  if (source.tokens().At(function.begin).Is("static")) return "is static";
+  for (const DraftParameter& parameter : draft.parameters) {
     const bool same_constness =
         !parameter.source.pointer || parameter.source.constant == (parameter.role == Role::kInput);
-    return same_constness && parameter.source.type == Info(parameter.dtype).c_type;
-  });
+    if (!same_constness || parameter.source.type != Info(parameter.dtype).c_type)
+      return "takes " + parameter.source.name + " other than as \"" + DeclarationOf(parameter) + "\"";
+  }
+  return "";
 }
 
 std::string ArgumentOf(const DraftParameter& parameter) {
@@ -220,8 +224,14 @@ std::vector<std::string> ValueGuesses(const Draft& draft, const OracleText& orac
 }
 
 std::string EntryOf(const CudaSource& source, const Draft& draft) {
-  if (FitsAsItIs(source, draft)) return draft.function->name;
+  if (WhyWrapped(source, draft).empty()) return draft.function->name;
   return source.Find("launch") == nullptr ? "launch" : "launch_problem";
+}
+
+std::string EntryText(const CudaSource& source, const Draft& draft, const std::string& file) {
+  const std::string entry = EntryOf(source, draft), why = WhyWrapped(source, draft);
+  if (why.empty()) return entry + ": candidates define it";
+  return entry + ": " + draft.function->name + " " + why + "; judge copies of reference.cu, not " + file;
 }
 
 std::string ReferenceText(const CudaSource& source, const Draft& draft) {
@@ -230,7 +240,7 @@ std::string ReferenceText(const CudaSource& source, const Draft& draft) {
     text.erase(source.tokens().At(main->begin).begin,
                source.tokens().At(main->end - 1).end - source.tokens().At(main->begin).begin);
   if (!text.empty() && text.back() != '\n') text += '\n';
-  return FitsAsItIs(source, draft) ? text : text + LauncherText(source, draft);
+  return WhyWrapped(source, draft).empty() ? text : text + LauncherText(source, draft);
 }
 
 std::string ProblemText(const CudaSource& source, const Draft& draft, const OracleText& oracle) {

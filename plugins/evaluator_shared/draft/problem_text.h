@@ -16,6 +16,9 @@ std::string ReferenceText(const CudaSource& source, const Draft& draft);
 // The launch function's name: the file's own, or one that is added.
 std::string EntryOf(const CudaSource& source, const Draft& draft);
 
+// For a person: that function, and why it is one that was added to the kernel's `file`.
+std::string EntryText(const CudaSource& source, const Draft& draft, const std::string& file);
+
 // A sentence for each value of problem.yaml that the kernel does not state, beside draft.guesses. Each begins with its
 // key, or names it in brackets.
 std::vector<std::string> ValueGuesses(const Draft& draft, const OracleText& oracle);
