@@ -1,6 +1,6 @@
 """kgrpo_plugin - rewards, coders and evaluators for kgrpo in Python. One file, no dependencies, Python 3.8 or newer.
 
-Copy it beside your script. A reward is a decorated function; its keyword arguments are the options of the pipeline:
+Copy it beside your script. A reward is a decorated function; its arguments after * are the options of the pipeline:
 
     from kgrpo_plugin import reward, run
 
