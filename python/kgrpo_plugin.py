@@ -1,6 +1,6 @@
 """kgrpo_plugin - rewards, coders and evaluators for kgrpo in Python. One file, no dependencies, Python 3.8 or newer.
 
-Copy it beside your script. A reward is a decorated function; its keyword arguments are the options of the pipeline:
+Copy it beside your script. A reward is a decorated function; its arguments after * are the options of the pipeline:
 
     from kgrpo_plugin import reward, run
 
@@ -169,7 +169,8 @@ class Refused(Exception):
 
 def reward(function=None, *, idle=None):
     """Offers function(round, **options) -> a finite number, or a dict of parts whose sum is the score. `idle`: the same
-    for a round that leaves the kernel as it is, whose candidate is None; None: the host takes 0."""
+    for a round that leaves the kernel as it is, whose candidate is None; None: the host takes 0. It takes the same
+    options."""
     return _offer("reward", function, {"idle": idle})
 
 
@@ -178,6 +179,8 @@ def coder(function=None, *, concurrency=1, suggestions=()):
     has (summary, cost, ...). It may raise NotApplicable, Unclear or Refused. `concurrency`: how many requests this
     process works on at once, each in a thread. `suggestions`: a list of what it understands, for warm starts and
     baselines that draw from it."""
+    if isinstance(suggestions, str):
+        raise TypeError('suggestions is a list of texts: ["..."]')
     return _offer("coder", function, {"concurrency": concurrency, "suggestions": list(suggestions)})
 
 
@@ -191,6 +194,9 @@ def evaluator(function=None, *, problem=None, concurrency=1):
 def _offer(role, function, settings):
     if function is None:
         return lambda function: _offer(role, function, settings)
+    _refuse_options_before_star(function)
+    if settings.get("idle") is not None:
+        _refuse_other_options(function, settings["idle"])
     _offered[role] = (function, settings)
     return function
 
@@ -198,6 +204,32 @@ def _offer(role, function, settings):
 def _problem_of_folder(directory):
     with open(os.path.join(directory, "reference.cu"), encoding="utf-8") as file:
         return {"name": os.path.basename(os.path.normpath(directory)), "source": file.read()}
+
+
+def _name(function):
+    return getattr(function, "__name__", "the function")
+
+
+def _refuse_options_before_star(function):
+    signature = inspect.signature(function)
+    first, rest = list(signature.parameters.values())[:1], list(signature.parameters.values())[1:]
+    if any(parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) for parameter in rest):
+        options = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in rest
+                   if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)]
+        raise TypeError("%s(): write its options after *: def %s%s" % (
+            _name(function), _name(function), signature.replace(parameters=first + options)))
+
+
+def _refuse_other_options(function, idle):
+    """The host knows the options of `function` only, and gives all of them to both."""
+    _refuse_options_before_star(idle)
+    options, others = options_schema(function)["properties"], options_schema(idle)["properties"]
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(idle).parameters.values())
+    for lacking, missing in ((idle, [] if takes_any else [name for name in options if name not in others]),
+                             (function, [name for name in others if name not in options])):
+        if missing:
+            raise TypeError("%s() and %s() must take the same options: %s() lacks %s" % (
+                _name(function), _name(idle), _name(lacking), ", ".join(missing)))
 
 
 def options_schema(function):
@@ -224,8 +256,7 @@ def options_schema(function):
 def _unexpected(function, value, expected):
     code = getattr(inspect.unwrap(function), "__code__", None)
     place = " (%s:%d)" % (os.path.basename(code.co_filename), code.co_firstlineno) if code else ""
-    name = getattr(function, "__name__", "the function")
-    return TypeError("%s() returned %.200r%s: expected %s" % (name, value, place, expected))
+    return TypeError("%s() returned %.200r%s: expected %s" % (_name(function), value, place, expected))
 
 
 def _is_finite(value):
@@ -322,12 +353,13 @@ class _Server:
     def hello(self, params):
         self.role = params.role
         if self.role not in _offered:
-            raise ValueError("this script offers %s, no %s" % (", ".join(_offered) or "nothing", self.role))
+            raise ValueError("this script offers %s, no %s" % (", ".join(_offered), self.role) if _offered else
+                             "no function of this script is decorated with @%s" % self.role)
         function, settings = _offered[self.role]
         return {
             "protocol": PROTOCOL,
-            "name": function.__name__,
-            "version": str(function.__globals__.get("__version__", "0")),
+            "name": "function " + function.__name__,
+            "version": str(function.__globals__.get("__version__", "")),
             "roles": list(_offered),
             "options_schema": options_schema(function),
             "concurrency": settings.get("concurrency", 1),

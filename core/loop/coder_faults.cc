@@ -48,7 +48,7 @@ std::string CoderFaults::Add(const std::vector<TrajectoryRecord>& trajectories, 
            "is " +
            "learned";
   }
-  if (++steps_ >= enough) Throw("last", "resume");
+  if (++steps_ >= enough) Throw("last");
   if (steps_ > 1) return "";
   return "the coder's " + What() + "After " + std::to_string(enough) + " such steps in a row the run stops";
 }
@@ -57,11 +57,10 @@ std::string CoderFaults::What() const {
   return std::to_string(count_) + " answers all failed; " + Commonest() + ". ";
 }
 
-void CoderFaults::Throw(const std::string& which, const std::string& then) const {
+void CoderFaults::Throw(const std::string& which) const {
   throw Error(KGRPO_ERROR_UNAVAILABLE,
               "the coder's " + which + " " + What() +
-                  "Nothing can be learned from them: fix the cause, in the coder's options or " +
-                  "at its service, then " + then);
+                  "Nothing can be learned from them: the cause is in the coder's script, options or service");
 }
 
 }  // namespace kgrpo

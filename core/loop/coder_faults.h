@@ -28,8 +28,8 @@ class CoderFaults {
   // "the commonest, 8 times, is truncated: the answer was cut off"; empty where none was counted.
   std::string Commonest() const;
   size_t count() const { return count_; }
-  // Throws KGRPO_ERROR_UNAVAILABLE: "the coder's `which` 8 answers all failed; ... then `then`".
-  [[noreturn]] void Throw(const std::string& which, const std::string& then) const;
+  // Throws KGRPO_ERROR_UNAVAILABLE: "the coder's `which` 8 answers all failed; ...".
+  [[noreturn]] void Throw(const std::string& which) const;
 
  private:
   std::string What() const;

@@ -255,7 +255,7 @@ void RoundsInFlight::CheckAnswer(const CoderAnswer& answer) {
     faults_.Count(answer.outcome, answer.message, 1);
   else
     any_use_ = true;
-  if (!any_use_ && faults_.count() >= request_.most_faults) faults_.Throw("first", "begin again");
+  if (!any_use_ && faults_.count() >= request_.most_faults) faults_.Throw("first");
 }
 
 void RoundsInFlight::Judge(Slot& slot) {

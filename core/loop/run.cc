@@ -329,8 +329,9 @@ class Runner {
     if (again && error.code() == KGRPO_ERROR_INVALID) {
       kept += "; correct this and start the run again";
     } else {
-      kept +=
-          std::string(again ? "; to start again" : "; to continue") + ": kgrpo-host resume " + folder_.path().string();
+      const char* then = again ? "to start again" : "to continue";
+      if (error.code() == KGRPO_ERROR_UNAVAILABLE) then = "fix the cause, then";
+      kept += std::string("; ") + then + ": kgrpo-host resume " + folder_.path().string();
     }
     if (options_.console != nullptr) options_.console->Finish();
     if (!cancelled && error.code() != KGRPO_ERROR_NOT_FINITE && error.code() != KGRPO_ERROR_BUDGET) {

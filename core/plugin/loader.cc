@@ -41,6 +41,18 @@ std::vector<std::string> ShippedPlugins(const std::filesystem::path& directory) 
   return names;
 }
 
+// What to write instead, if `path` is a script; else empty.
+std::string WayOfScript(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  char begin[2] = {};
+  const bool interpreted = file.read(begin, 2) && begin[0] == '#' && begin[1] == '!';
+  const bool python = path.ends_with(".py") && std::filesystem::is_regular_file(path);
+  if (!interpreted && !python) return "";
+  return "it is no shared library; for a script set plugin: ROLE_program (ROLE: reward, coder or evaluator), options: "
+         "{command: [" +
+         std::string(python ? "python3, " : "") + path + "]}";
+}
+
 }  // namespace
 
 std::vector<std::filesystem::path> PluginDirectories(const std::vector<std::string>& given) {
@@ -67,9 +79,10 @@ const PluginLibrary& PluginLoader::Load(const std::string& plugin) {
     try {
       return Open(plugin);
     } catch (const Error& error) {
+      const std::string script = WayOfScript(plugin);
       throw Error(error.code(), "cannot load the plugin " +
                                     std::filesystem::absolute(plugin).lexically_normal().string() + ": " +
-                                    error.what());
+                                    (script.empty() ? error.what() : script));
     }
   }
   std::string tried;

@@ -1,8 +1,13 @@
 #!/usr/bin/env python3
 """A coder in Python: carries out "launch bounds". Needs kgrpo_plugin.py beside it.
 
+In this folder:
+
     kgrpo-host plugins validate coder_program --options options.json
-    kgrpo-host pipeline.yaml --set coder.plugin=coder_program --set 'coder.options={command: [python3, coder_python.py]}'
+
+In the folder that the pipeline's paths start from, with this folder in it:
+
+    kgrpo-host pipeline.yaml --set coder.plugin=coder_program --set 'coder.options={command: [python3, coder_python/coder_python.py]}'
 
 A coder that asks a service belongs here too: give @coder a concurrency, and it is called from that many threads at once.
 """

@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 """A reward in Python: the logarithm of the speedup up to a cap, less a penalty on registers. Needs kgrpo_plugin.py beside it.
 
-    kgrpo-host plugins validate reward_program --options options.json
-    kgrpo-host pipeline.yaml --set reward.plugin=reward_program --set 'reward.options={command: [python3, reward_python.py]}'
+In this folder:
 
-round.candidate is None where the coder wrote no kernel; every member of `round`: help(kgrpo_plugin.Round). The keyword
-arguments are the options of the pipeline: reward.options={command: [...], options: {cap: 4}}.
+    kgrpo-host plugins validate reward_program --options options.json
+
+In the folder that the pipeline's paths start from, with this folder in it:
+
+    kgrpo-host pipeline.yaml --set reward.plugin=reward_program --set 'reward.options={command: [python3, reward_python/reward_python.py]}'
+
+round.candidate is None where the coder wrote no kernel; every member of `round`: help(kgrpo_plugin.Round). The arguments
+after * are the options of the pipeline: reward.options={command: [...], options: {cap: 4}}.
 """
 import math
 

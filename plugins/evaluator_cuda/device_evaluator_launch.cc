@@ -22,13 +22,14 @@ Trouble DeviceEvaluator::DescribeLaunch(const TimingInputs& inputs, Worker& work
   add("launches", static_cast<double>(said.launches));
   if (said.block_threads == 0 || said.block_threads > 1024) return {};
   const Multiprocessor& multiprocessor = device_.multiprocessor();
+  const uint64_t shared_bytes = uint64_t{said.static_shared_bytes} + said.dynamic_shared_bytes;
   const ResidentBlocks blocks =
-      CountResidentBlocks(multiprocessor, {said.block_threads, std::min(said.registers, 255u),
-                                           uint64_t{said.static_shared_bytes} + said.dynamic_shared_bytes});
+      CountResidentBlocks(multiprocessor, {said.block_threads, std::min(said.registers, 255u), shared_bytes});
   const double occupancy =
       static_cast<double>(said.resident_blocks) * said.block_threads / static_cast<double>(multiprocessor.threads);
   add("grid_blocks", static_cast<double>(said.grid_blocks));
   add("block_threads", said.block_threads);
+  add("shared_bytes", static_cast<double>(shared_bytes));
   add("dynamic_shared_bytes", said.dynamic_shared_bytes);
   add("occupancy", occupancy);
   add("resident_blocks", said.resident_blocks);

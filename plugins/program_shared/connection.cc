@@ -100,7 +100,9 @@ void Connection::ReadErrors(bool to_end) {
 void Connection::ThrowEnded() {
   const auto end = process_->Wait(0.2);
   ReadErrors(true);
+  const bool silent = end && end->signal == 0 && end->exit_code == 0 && !answered_;
   throw Broken((end ? "ended with " + EndOf(*end) : "closed its standard streams") +
+               (silent ? " before it answered; does its last line call run()?" : "") +
                (last_words_.empty() ? "" : "; the last it said: " + EndOfLine(last_words_)));
 }
 
@@ -133,6 +135,7 @@ std::vector<std::string> Connection::Wait(double seconds, int wake) {
     throw Broken("wrote a line of more than " + std::to_string(kLongestLine >> 20) + " MiB, which begins " +
                  Excerpt(incoming_));
   }
+  answered_ = answered_ || !lines.empty();
   if (ended && lines.empty()) ThrowEnded();
   return lines;
 }

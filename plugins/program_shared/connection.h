@@ -44,8 +44,9 @@ class Connection {
   std::optional<evaluator::Subprocess> process_;
   std::string outgoing_, incoming_, errors_, last_words_;
   bool errors_open_ = true;
-  size_t sent_ = 0;      // of outgoing_
-  size_t searched_ = 0;  // of incoming_: no line end before it
+  bool answered_ = false;  // wrote a line
+  size_t sent_ = 0;        // of outgoing_
+  size_t searched_ = 0;    // of incoming_: no line end before it
 };
 
 }  // namespace kgrpo::program

@@ -103,7 +103,7 @@ Hello ReadHello(const json& said, std::string_view role) {
                 "the program is no " + std::string(role) + ": it offers " + Excerpt(roles.dump()));
   }
   Hello hello;
-  hello.name = TextOr(said, "name", "a program");
+  hello.name = TextOr(said, "name", "");
   hello.version = TextOr(said, "version", "");
   const json concurrency = said.value("concurrency", json(1U));
   if (!concurrency.is_number_unsigned() || concurrency < 1 || concurrency > 65536)

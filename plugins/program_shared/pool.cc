@@ -21,7 +21,9 @@ Pool::Pool(const Host& host, std::string role, PoolOptions options)
              BlockSignals();
              return copies_[0]->Start();
            }).get();
-  description_ = hello_.name + " " + hello_.version + ", a program: " + Joined(options_.command);
+  std::string named = hello_.name;
+  if (!hello_.version.empty()) named += (named.empty() ? "" : ", ") + std::string("version ") + hello_.version;
+  description_ = "a program: " + Joined(options_.command) + (named.empty() ? "" : " (" + named + ")");
   copies_[0]->up = true;
   DeclareMetrics(host_, hello_.metrics);
   for (const auto& copy : copies_) copy->Begin();

@@ -55,7 +55,7 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
 
   const Hello& hello() const { return hello_; }
-  // "name version, a program: its command"
+  // "a program: its command (name, version 1.2)"
   const std::string& description() const { return description_; }
 
   // Queues a request. A copy that breaks down is started anew, and what it had not answered is sent once more to

@@ -67,6 +67,16 @@ uint64_t CountOf(const json& object, const char* key, uint64_t otherwise) {
   return value;
 }
 
+// The outcome is "ok", and there is no text in "source".
+[[noreturn]] void RefuseWithoutSource(const json& result) {
+  if (result.contains("source")) Refuse("the outcome is \"ok\" and \"source\" is empty");
+  std::string keys;
+  for (const auto& [key, value] : result.items()) {
+    if (key != "outcome") keys += (keys.empty() ? "; it has \"" : ", \"") + key + "\"";
+  }
+  Refuse("the outcome is \"ok\" and there is no \"source\"" + keys);
+}
+
 kgrpo_coder_outcome OutcomeNamed(const std::string& name) {
   std::string known;
   for (int i = KGRPO_CODER_OK; i <= KGRPO_CODER_FAILED; ++i) {
@@ -136,7 +146,7 @@ CoderAnswer ReadCoderAnswer(const json& result) {
   read.summary = TextMember(result, "summary");
   read.message = TextMember(result, "message");
   read.text = TextMember(result, "text");
-  if (read.outcome == KGRPO_CODER_OK && read.source.empty()) Refuse("the outcome is \"ok\" and there is no \"source\"");
+  if (read.outcome == KGRPO_CODER_OK && read.source.empty()) RefuseWithoutSource(result);
   if (read.outcome != KGRPO_CODER_OK) {
     read.source.clear();
     if (read.message.empty()) read.message = "the program does not say why";

@@ -81,6 +81,9 @@ std::string Description() {
   return text + "\n" + kOperators;
 }
 
+// What to do about a score that fails for a kernel that is not correct.
+constexpr const char* kGuard = "write correct ? ... : -0.5";
+
 using Values = std::array<double, kVariables.size()>;
 
 // The evaluation that metric() reads while this thread evaluates an expression; null otherwise.
@@ -100,9 +103,14 @@ double MetricOf(const char* name) {
     reported.push_back(Copy(t_evaluation->metrics[i].name));
   }
   const std::string closest = Closest(name, reported);
-  throw Error(KGRPO_ERROR_INVALID, std::string("reward_expression: metric(\"") + name +
-                                       "\"): the evaluator did not report this metric for this kernel" +
-                                       (closest.empty() ? "" : "; did you mean \"" + closest + "\"?"));
+  std::string why = "the evaluator did not report this metric for this kernel" +
+                    (closest.empty() ? "" : "; did you mean \"" + closest + "\"?");
+  if (t_evaluation == nullptr) {
+    why = "the round has no kernel";
+  } else if (t_evaluation->correct == 0) {
+    why = "the kernel is not correct (" + Copy(t_evaluation->verdict) + "), and has no such metric; " + kGuard;
+  }
+  throw Error(KGRPO_ERROR_INVALID, std::string("reward_expression: metric(\"") + name + "\"): " + why);
 }
 
 // Replaces muParser's functions and constants with those of kFunctions.
@@ -208,14 +216,15 @@ class ExpressionReward::Expression {
     throw Error(KGRPO_ERROR_INVALID, "reward_expression: " + option_ + NotFinite(values));
   }
 
-  // Returns a warning if the value is not a finite number, else an empty string. `when` names the case in the message
-  // ("a round without a kernel").
-  std::string Warning(const Values& values, const char* when) {
+  // Returns a warning if the value is not a finite number or needs a metric, else an empty string. `when` names the
+  // case in the message ("a round without a kernel"), `metrics` how many it has ("none").
+  std::string Warning(const Values& values, const char* when, const char* metrics) {
     const std::lock_guard lock(mutex_);
     try {
       if (std::isfinite(Evaluate(values, nullptr))) return "";
     } catch (const Error&) {  // metric() has no kernel to read
-      return "";
+      return "options." + option_ + ": reads a metric of " + when + ", which has " + metrics +
+             "; the first without it would end the run";
     }
     return "options." + option_ + ": for " + when + " it" + NotFinite(values) +
            "; the first such round would end the run";
@@ -400,11 +409,12 @@ std::string ExpressionReward::Warning() const {
   kgrpo_reward_request request{};
   request.baseline = request.current = &reference;
   request.rounds = 4;
-  std::string warning = score_->Warning(ValuesOf(request, &wrong, false), "a kernel that is not correct");
+  std::string warning = score_->Warning(ValuesOf(request, &wrong, false), "a kernel that is not correct", "few");
   wrong.compiled = 0;
-  if (warning.empty()) warning = score_->Warning(ValuesOf(request, &wrong, false), "a kernel that does not compile");
-  if (!warning.empty()) return warning + "; write correct ? ... : -0.5";
-  return no_kernel_->Warning(ValuesOf(request, nullptr, false), "a round without a kernel");
+  if (warning.empty())
+    warning = score_->Warning(ValuesOf(request, &wrong, false), "a kernel that does not compile", "few");
+  if (!warning.empty()) return warning + "; " + kGuard;
+  return no_kernel_->Warning(ValuesOf(request, nullptr, false), "a round without a kernel", "none");
 }
 
 std::set<std::string> ExpressionReward::CheckMetrics(const std::vector<std::string>& declared) const {

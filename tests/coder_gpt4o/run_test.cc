@@ -230,7 +230,7 @@ TEST_F(RunWithServiceTest, AKeyThatIsRefusedStopsTheRunAndIsNotShown) {
   WritePipeline(server.Url());
   const Result result = Host("p.yaml --set output_dir=run");
   EXPECT_EQ(result.code, 4) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("(no checkpoint was written yet; to start again: "
+  EXPECT_THAT(result.err, HasSubstr("(no checkpoint was written yet; fix the cause, then: "
                                     "kgrpo-host resume run)"));
   EXPECT_THAT(result.err, AllOf(HasSubstr("401"), Not(HasSubstr(kKey))));
 }

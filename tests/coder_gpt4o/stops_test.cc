@@ -81,9 +81,10 @@ TEST_F(RunWithServiceTest, ARunWithoutAnAnswerOfUseFails) {
                                  HasSubstr("final/ (the model it started from)")));
   const Result longer = Host("p.yaml -q --set output_dir=long --set loop.max_steps=5");
   EXPECT_EQ(longer.code, 4);
-  EXPECT_THAT(longer.err, ContainsRegex("error: step 3: the coder's last 12 answers all failed; .*\\(a checkpoint of "
-                                        "step 3 was written; the coder has cost \\$[0-9.]+ so far; to continue: "
-                                        "kgrpo-host resume long\\)"));
+  EXPECT_THAT(longer.err,
+              ContainsRegex("error: step 3: the coder's last 12 answers all failed; .*\\(a checkpoint of "
+                            "step 3 was written; the coder has cost \\$[0-9.]+ so far; fix the cause, then: "
+                            "kgrpo-host resume long\\)"));
 }
 
 TEST_F(RunWithServiceTest, ATerminalThatClosesStopsARunCleanly) {

@@ -132,6 +132,7 @@ TEST_F(DeviceEvaluatorGpuTest, SaysHowItWasLaunchedAndWhatLimitsIt) {
   EXPECT_EQ(metrics["launches"], 1);
   EXPECT_GT(metrics["grid_blocks"], 0);
   EXPECT_GT(metrics["block_threads"], 0);
+  EXPECT_EQ(metrics["shared_bytes"], metrics["static_shared_bytes"] + metrics["dynamic_shared_bytes"]);
   // The runtime's own count, and ours by each resource.
   EXPECT_EQ(metrics["resident_blocks"],
             std::min({metrics["resident_blocks_by/registers"], metrics["resident_blocks_by/shared_memory"],

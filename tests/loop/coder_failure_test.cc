@@ -250,8 +250,11 @@ TEST_F(CoderFailureTest, ACoderThatIsOfNoUseEndsTheRunWithACheckpoint) {
       EXPECT_THAT(error.what(), HasSubstr(drop ? "step 5: the coder's last 24 answers all failed"
                                                : "step 5: the coder's last 72 answers all failed"));
       EXPECT_THAT(error.what(), HasSubstr(": the line was cut"));
-      EXPECT_THAT(error.what(), HasSubstr("(a checkpoint of step 5 was written; to continue: kgrpo-host resume " +
-                                          config.output_dir));
+      EXPECT_THAT(error.what(),
+                  HasSubstr(". Nothing can be learned from them: the cause is in the coder's script, options "
+                            "or service (a checkpoint of step 5 was written; fix the cause, then: "
+                            "kgrpo-host resume " +
+                            config.output_dir));
     }
     EXPECT_EQ(knobs().updates, drop ? 2 : 5);  // of dropped trajectories nothing is learned
     // Told at once, and once.
@@ -277,7 +280,7 @@ TEST_F(CoderFailureTest, DemonstrationsThatFailedAreAskedForAgain) {
     fakes::RunIn(config);
     ADD_FAILURE() << "the run went on";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("(no checkpoint was written yet; to start again: "
+    EXPECT_THAT(error.what(), HasSubstr("(no checkpoint was written yet; fix the cause, then: "
                                         "kgrpo-host resume " +
                                         config.output_dir));
   }

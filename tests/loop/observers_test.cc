@@ -357,7 +357,7 @@ TEST_F(RunObserversTest, AFailureEndsTheRunWithItsStepsRecorded) {
     // The loop hears of it at the end of that step or of a later one, of the checkpoint's at the latest.
     EXPECT_THAT(error.what(),
                 ::testing::ContainsRegex("^step [23]: observers\\[0\\] \\(recorder\\): the disk is full "));
-    EXPECT_THAT(error.what(), HasSubstr("to continue: kgrpo-host resume "));
+    EXPECT_THAT(error.what(), HasSubstr("fix the cause, then: kgrpo-host resume "));
   }
   EXPECT_EQ(sound->told.back(), "end failed");
   PipelineConfig without = config;  // as `resume --set observers=[]` does

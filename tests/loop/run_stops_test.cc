@@ -86,7 +86,7 @@ TEST_F(RunStopsTest, AFullDiskLeavesTheWayOn) {
   }
   EXPECT_THAT(told,
               HasSubstr("No space left on device (no checkpoint of step 6 could be written; the last checkpoint is "
-                        "of step 3; to continue: kgrpo-host resume "));
+                        "of step 3; fix the cause, then: kgrpo-host resume "));
   EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "checkpoints/step-6.partial"));
   EXPECT_EQ(RunIn(config, true).status, RunOutcome::Status::kFinished);
 }

@@ -72,6 +72,21 @@ TEST(PluginLoader, TakesPathsAsTheyAre) {
   EXPECT_THAT(MessageOf([&] { loader.Load("./"); }), HasSubstr("it is a folder"));
 }
 
+TEST(PluginLoader, SaysHowAScriptIsUsed) {
+  const TemporaryDirectory directory;
+  const std::string python = (directory.path() / "mine.py").string(), shell = (directory.path() / "mine").string();
+  std::ofstream(python) << "print(1)\n";
+  std::ofstream(shell) << "#!/bin/sh\n";
+  PluginLoader loader({});
+  EXPECT_EQ(MessageOf([&] { loader.Load(python); }), "cannot load the plugin " + python +
+                                                         ": it is no shared library; for a script set plugin: "
+                                                         "ROLE_program (ROLE: reward, coder or evaluator), options: "
+                                                         "{command: [python3, " +
+                                                         python + "]}");
+  EXPECT_THAT(MessageOf([&] { loader.Load(shell); }), HasSubstr("options: {command: [" + shell + "]}"));
+  EXPECT_THAT(MessageOf([&] { loader.Load(python + "/absent.py"); }), testing::EndsWith("/absent.py: no such file"));
+}
+
 TEST(PluginLoader, DoesNotPassOverABrokenPlugin) {
   const TemporaryDirectory directory;
   fs::copy_file(kBad / "not_elf.so", directory.path() / "fakes.so");

@@ -87,6 +87,8 @@ TEST_F(Faults, AStartThatFailsSaysWhy) {
   EXPECT_THAT(Starting(Faulty("garbage_hello")), HasSubstr("is not JSON: \"Hello! I am a reward.\""));
   EXPECT_THAT(Starting(Faulty("dies_at_once")),
               HasSubstr("ended with exit code 3; the last it said: \"no module named torch\""));
+  EXPECT_THAT(Starting(Faulty("ends_at_once")),
+              EndsWith("ended with exit code 0 before it answered; does its last line call run()?"));
   EXPECT_THAT(Starting(Faulty("dies_at_length")),
               AllOf(HasSubstr("ended with exit code 2; the last it said: ...\""),
                     HasSubstr("/folder/mine.py: no such file\""), Not(HasSubstr("Error: "))));

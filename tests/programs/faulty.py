@@ -34,9 +34,14 @@ for line in sys.stdin:
         if how == "dies_at_once":
             print("no module named torch", file=sys.stderr, flush=True)
             sys.exit(3)
+        if how == "ends_at_once":
+            sys.exit(0)
         if how == "dies_at_length":
             print("Error: " + "/folder" * 40 + "/mine.py: no such file", file=sys.stderr, flush=True)
             sys.exit(2)
+        if how == "versioned":
+            result(request, {"protocol": 1, "roles": ["reward"], "name": "mine", "version": "1.2"})
+            continue
         if how == "terse":
             result(request, {"protocol": 1, "roles": ["reward"]})
             continue

@@ -6,6 +6,7 @@ import math
 import pathlib
 import sys
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 import kgrpo_plugin as kit  # noqa: E402
@@ -138,6 +139,53 @@ class Answers(unittest.TestCase):
 
     def test_an_exception_of_the_kit_alone_is_a_line(self):
         self.assertEqual(self.ask(lambda round: None)[1].count("\n"), 1)
+
+
+class Decorated(unittest.TestCase):
+    def test_suggestions_that_are_a_text_are_refused(self):
+        self.assertEqual(message_of(lambda: kit.coder(suggestions="unroll")),
+                         'TypeError: suggestions is a list of texts: ["..."]')
+
+    def test_an_option_before_the_star_is_refused(self):
+        def score(round, limit=1, *, cap=8.0):
+            return 0.0
+
+        self.assertEqual(message_of(lambda: kit.reward(score)),
+                         "TypeError: score(): write its options after *: def score(round, *, limit=1, cap=8.0)")
+
+        def idle(round, limit: int = 1):
+            return 0.0
+        self.assertIn("def idle(round, *, limit: int = 1)", message_of(lambda: kit.reward(lambda round: 0, idle=idle)))
+
+    def test_idle_takes_the_options_of_the_reward(self):
+        def score(round, *, cap=8.0, penalty=0.1):
+            return 0.0
+
+        def idle(round, *, cap=8.0):
+            return 0.0
+        self.assertEqual(message_of(lambda: kit.reward(score, idle=idle)),
+                         "TypeError: score() and idle() must take the same options: idle() lacks penalty")
+        self.assertIn(": idle() lacks penalty", message_of(lambda: kit.reward(idle, idle=score)))
+        for same in (score, lambda round, **options: 0.0):
+            self.assertEqual(message_of(lambda: kit.reward(score, idle=same)), "nothing was raised")
+
+    def hello(self, offered, role):
+        with unittest.mock.patch.dict(kit._offered, offered, clear=True):
+            return kit._Server(io.StringIO()).hello(kit.Record(role=role))
+
+    def test_a_script_that_offers_nothing_of_the_role(self):
+        self.assertEqual(message_of(lambda: self.hello({}, "coder")),
+                         "ValueError: no function of this script is decorated with @coder")
+        self.assertEqual(message_of(lambda: self.hello({"reward": None}, "coder")),
+                         "ValueError: this script offers reward, no coder")
+
+    def test_a_script_says_its_name_and_the_version_that_it_sets(self):
+        def write(request):
+            return ""
+        hello = self.hello({"coder": (write, {})}, "coder")
+        self.assertEqual((hello["name"], hello["version"]), ("function write", ""))
+        with unittest.mock.patch.dict(globals(), __version__=1.2):
+            self.assertEqual(self.hello({"coder": (write, {})}, "coder")["version"], "1.2")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "faulty.h"
+#include "program_shared/options.h"
 
 namespace kgrpo::program {
 namespace {
@@ -31,6 +32,19 @@ TEST_F(PoolTest, AProgramMayStateItsProtocolAndRolesAlone) {
   Pool pool(host(), "reward", options);
   EXPECT_EQ(pool.Call("options", nullptr), json({{"any", "thing"}}));
   EXPECT_EQ(pool.hello().concurrency, 1U);
+}
+
+TEST_F(PoolTest, ItsDescriptionIsTheCommandAndWhatTheProgramSaysOfItself) {
+  const auto described = [&](const std::string& how) {
+    const PoolOptions faulty = Faulty(how);
+    const std::string text = Pool(host(), "reward", faulty).description(),
+                      command = "a program: " + Joined(faulty.command);
+    EXPECT_THAT(text, testing::StartsWith(command));
+    return text.substr(command.size());
+  };
+  EXPECT_EQ(described("versioned"), " (mine, version 1.2)");
+  EXPECT_EQ(described("echo"), " (echo)");
+  EXPECT_EQ(described("terse"), "");
 }
 
 TEST_F(PoolTest, AnswersComeInAnyOrder) {

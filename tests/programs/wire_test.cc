@@ -1,7 +1,9 @@
 // A reward's parameters, written without a JSON tree, parse to the same values as with one.
 #include "program_shared/wire.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
 #include <kgrpo/support/evaluation_json.h>
 
@@ -75,6 +77,22 @@ TEST(RewardParams, ReadAsTheTreeDoes) {
   request.round = 0;
   EXPECT_EQ(json::parse(RewardParams(request)).at("answer"), json());
   EXPECT_EQ(json::parse(RewardParams(request)).at("history"), json::array());
+}
+
+TEST(ReadCoderAnswer, ASourceThatIsMissingIsToldWithTheKeysThatAreThere) {
+  const auto error = [](const nlohmann::json& answer) -> std::string {
+    try {
+      ReadCoderAnswer(answer);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "it was read";
+  };
+  EXPECT_EQ(error({{"outcome", "ok"}, {"sorce", "x"}, {"summary", "y"}}),
+            "the program's answer: the outcome is \"ok\" and there is no \"source\"; it has \"sorce\", \"summary\"");
+  EXPECT_THAT(error({{"outcome", "ok"}}), testing::EndsWith("there is no \"source\""));
+  EXPECT_THAT(error({{"outcome", "ok"}, {"source", ""}}), testing::EndsWith("\"source\" is empty"));
+  EXPECT_EQ(error({{"outcome", "ok"}, {"source", "x"}}), "it was read");
 }
 
 // A whole number stays one with a fraction: programs in Python tell int from float.

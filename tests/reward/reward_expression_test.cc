@@ -157,6 +157,14 @@ TEST(RewardExpression, MistakesAreToldWithTheirPlace) {
   for (const auto& [text, words] : mistakes) EXPECT_THAT(error(text), HasSubstr(words)) << text;
   EXPECT_THAT(ErrorOf([&] { round.Score("metric(\"register\")"); }),
               HasSubstr("metric(\"register\"): the evaluator did not report this metric"));
+  Round wrong;
+  wrong.candidate.correct = 0;
+  wrong.candidate.verdict = Str("wrong");
+  EXPECT_EQ(ErrorOf([&] { wrong.Score("metric(\"register\")"); }),
+            "reward_expression: metric(\"register\"): the kernel is not correct (wrong), and has no such metric; "
+            "write correct ? ... : -0.5");
+  wrong.has_candidate = false;
+  EXPECT_THAT(ErrorOf([&] { wrong.Score("0", "metric(\"registers\")"); }), HasSubstr("the round has no kernel"));
   EXPECT_THAT(ErrorOf([&] { round.Score("1 / (speedup - 4)"); }), HasSubstr("no finite number where speedup = 4.0"));
   EXPECT_THAT(ErrorOf([&] { round.Score("log2(1 - 2 * correct)"); }),
               HasSubstr("no finite number where correct = 1.0"));
@@ -169,7 +177,14 @@ TEST(RewardExpression, MistakesAreToldWithTheirPlace) {
   EXPECT_THAT(warning("speedup", "1 / unchanged"),
               HasSubstr("options.no_kernel: for a round without a kernel it is no"));
   EXPECT_EQ(warning("correct ? log2(speedup) : -0.5", "not_applicable ? 0 : -0.5"), "");
-  EXPECT_EQ(warning("metric(\"registers\")", "0"), "");
+  EXPECT_EQ(warning("correct ? metric(\"registers\") : -0.5", "0"), "");
+  EXPECT_EQ(warning("metric(\"registers\")", "0"),
+            "options.score: reads a metric of a kernel that is not correct, which has few; the first without it would "
+            "end the run; write correct ? ... : -0.5");
+  EXPECT_THAT(warning("compiled ? 0 : metric(\"registers\")", "0"),
+              HasSubstr("reads a metric of a kernel that does not compile"));
+  EXPECT_THAT(warning("speedup", "metric(\"registers\")"),
+              HasSubstr("options.no_kernel: reads a metric of a round without a kernel, which has none"));
 }
 
 TEST(RewardExpression, SuggestsTheMetricThatWasMeant) {
