@@ -177,7 +177,8 @@ TEST(KilledExperiment, EndsItsRuns) {
   // One signal to the command ends each run with a checkpoint: a second one would kill it.
   HostProcess both(directory, {"run", "ab.yaml", "--jobs", "2"}, {}, "both");
   const fs::path other = directory / "runs/base/seed-4";
-  while (!both.Ended() && Count(other / "checkpoints", "0") == 0) std::this_thread::sleep_for(microseconds(1'000));
+  const auto both_run = [&] { return Count(other / "checkpoints", "0") > 0 && is_running(); };
+  while (!both.Ended() && !both_run()) std::this_thread::sleep_for(microseconds(1'000));
   both.Signal(SIGTERM);
   EXPECT_EQ(both.Wait(), 130);
   const std::string said = Read(directory / "both");
