@@ -241,7 +241,7 @@ def options_schema(function):
         has_default = parameter.default is not parameter.empty
         annotated = _TYPES.get(parameter.annotation)
         kind = annotated or (_TYPES.get(type(parameter.default)) if has_default else None)
-        described = {"description": "Argument %s of %s." % (parameter.name, function.__name__)}
+        described = {"description": "Argument %s of %s." % (parameter.name, _name(function))}
         if kind is not None:
             described["type"] = kind
         if has_default:
@@ -358,8 +358,8 @@ class _Server:
         function, settings = _offered[self.role]
         return {
             "protocol": PROTOCOL,
-            "name": "function " + function.__name__,
-            "version": str(function.__globals__.get("__version__", "")),
+            "name": "function " + _name(function),
+            "version": str(getattr(function, "__globals__", {}).get("__version__", "")),
             "roles": list(_offered),
             "options_schema": options_schema(function),
             "concurrency": settings.get("concurrency", 1),

@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::atomic<bool> cancel_requested{false};
+std::atomic<bool> cancel_requested{false}, signal_told{false};
 std::atomic<Clock::time_point> deadline{Clock::time_point::max()};
 std::atomic<uint64_t> step_under_way{0};
 thread_local const std::atomic<bool>* thread_flag = nullptr;
@@ -27,8 +27,9 @@ static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<uint64_t>::i
 
 // Reports the signal at once, because a plugin's call may take minutes to notice the stop.
 void OnSignal(int signal) {
-  const bool known = cancel_requested.exchange(true, std::memory_order_relaxed);
-  if (known || silent.load(std::memory_order_relaxed)) return;  // Ctrl-C reaches a run of an experiment twice
+  RequestCancel();
+  if (signal_told.exchange(true, std::memory_order_relaxed) || silent.load(std::memory_order_relaxed))
+    return;  // Ctrl-C reaches a run of an experiment twice
   SignalText text, calls;
   const uint64_t step = step_under_way.load(std::memory_order_relaxed);
   const bool called = AppendCallsUnderWay(calls);
@@ -87,6 +88,7 @@ void RequestCancel() {
 }
 void ClearCancel() {
   cancel_requested.store(false, std::memory_order_relaxed);
+  signal_told.store(false, std::memory_order_relaxed);
   deadline = Clock::time_point::max();
 }
 

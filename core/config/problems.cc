@@ -57,8 +57,10 @@ std::vector<std::string> ProblemFolders(const std::string& given) {
   const std::vector<std::string> found = ExpandFolders(given);
   if (found.empty())
     throw Error(KGRPO_ERROR_NOT_FOUND, (IsPattern(given) ? "no folder matches " : "there is no folder ") + given);
+  const bool any = std::any_of(found.begin(), found.end(), HoldsProblemYaml);
   std::vector<std::string> folders;
   for (const std::string& folder : found) {
+    if (any && IsPattern(given) && !HoldsProblemYaml(folder)) continue;  // such as results/ beside the problems
     std::vector<std::string> inner;
     if (!HoldsProblemYaml(folder)) inner = ExpandFolders(folder + "/*");
     std::erase_if(inner, [](const std::string& one) { return !HoldsProblemYaml(one); });

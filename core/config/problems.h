@@ -20,8 +20,9 @@ std::vector<std::string> ExpandFolders(const std::string& pattern);
 bool HoldsProblemYaml(const std::string& folder);
 
 // The problem folders that an argument names: a folder, every problem folder in it, or the same for each match of a
-// pattern. A folder with neither a problem.yaml nor problem folders in it is returned as it is, for the evaluator to
-// open. Throws kgrpo::Error where `given` names no folder.
+// pattern; a pattern that matches problems leaves out its other matches. A folder with neither a problem.yaml nor
+// problem folders in it is returned as it is, for the evaluator to open. Throws kgrpo::Error where `given` names no
+// folder.
 std::vector<std::string> ProblemFolders(const std::string& given);
 
 }  // namespace kgrpo

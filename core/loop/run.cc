@@ -267,13 +267,18 @@ class Runner {
   // Plays the held-out episodes of the step `done_` where a stop kept them from it.
   void MeasureWhatIsLeft() {
     if (!MeasurementDue(done_) || database_.HasMetric(done_, kHeldoutTime)) return;
+    if (parts_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+    at_ = done_;
+    NoteStepUnderWay(done_);
+    spending_ = ReadSpending(database_, done_);
     StepRecord record;
     MetricMap metrics;
     Measure(done_, record, metrics);
     if (!metrics.contains(kHeldoutTime)) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
-    spending_ = ReadSpending(database_, done_);
     spending_.cost += CoderCost(record.heldout);
+    TakeSpending(*parts_.coder, &spending_);
     metrics[kCostMetric] = spending_.cost;
+    metrics[kLostCostMetric] = spending_.lost_cost;
     std::vector<Metric> all;
     for (const auto& [name, value] : metrics) all.push_back({name, value});
     database_.AddHeldout(done_, record.heldout, all);

@@ -224,7 +224,7 @@ class ExpressionReward::Expression {
       if (std::isfinite(Evaluate(values, nullptr))) return "";
     } catch (const Error&) {  // metric() has no kernel to read
       return "options." + option_ + ": reads a metric of " + when + ", which has " + metrics +
-             "; the first without it would end the run";
+             "; where the metric is missing, the run ends";
     }
     return "options." + option_ + ": for " + when + " it" + NotFinite(values) +
            "; the first such round would end the run";

@@ -1,4 +1,5 @@
 """The Python kit without the host: what a reward's author reads when something is wrong."""
+import functools
 import contextlib
 import io
 import json
@@ -62,6 +63,11 @@ class Metrics(unittest.TestCase):
     def test_the_best_of_earlier_rounds(self):
         self.assertEqual(kit.example_round(earlier=(0.5, 4.0, 0.0)).best_speedup, 4.0)
         self.assertEqual(kit.example_round(earlier=(0.5,)).best_speedup, 1.0)
+
+    def test_an_idle_may_be_any_callable(self):
+        def score(round, *, cap=8.0):
+            return cap
+        self.assertIs(kit.reward(score, idle=functools.partial(score, cap=2.0)), score)
 
     def test_of_any_evaluation(self):
         round = kit.example_round(metrics=self.metrics, correct=False)

@@ -178,9 +178,10 @@ TEST(RewardExpression, MistakesAreToldWithTheirPlace) {
               HasSubstr("options.no_kernel: for a round without a kernel it is no"));
   EXPECT_EQ(warning("correct ? log2(speedup) : -0.5", "not_applicable ? 0 : -0.5"), "");
   EXPECT_EQ(warning("correct ? metric(\"registers\") : -0.5", "0"), "");
-  EXPECT_EQ(warning("metric(\"registers\")", "0"),
-            "options.score: reads a metric of a kernel that is not correct, which has few; the first without it would "
-            "end the run; write correct ? ... : -0.5");
+  EXPECT_EQ(
+      warning("metric(\"registers\")", "0"),
+      "options.score: reads a metric of a kernel that is not correct, which has few; where the metric is missing, "
+      "the run ends; write correct ? ... : -0.5");
   EXPECT_THAT(warning("compiled ? 0 : metric(\"registers\")", "0"),
               HasSubstr("reads a metric of a kernel that does not compile"));
   EXPECT_THAT(warning("speedup", "metric(\"registers\")"),
