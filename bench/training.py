@@ -4,16 +4,43 @@
 usage: training.py --bench build/bin/training [--rounds 3] [--sequences 16 4] [--adapter 16]
 example: bench/training.py --bench build/bin/training > bench/results/h200_training.txt
 
-Needs torch and transformers, for --adapter also peft. A step: log-probabilities under a reference, forward, backward, clipping to norm 1, fused AdamW on
-float32 masters. transformers runs with flash attention (sdpa), logits for the completions alone, no padding. --adapter RANK: a LoRA adapter of all
-linear layers trains instead of all weights; peft's runs under autocast to bfloat16, and its reference is the model without it."""
+Needs torch and transformers, for --adapter also peft. A step: log-probabilities under a reference, forward, backward, clipping to
+norm 1, fused AdamW on float32 masters. transformers runs with flash attention (sdpa), logits for the completions alone, no padding.
+--adapter RANK: a LoRA adapter of all linear layers trains instead of all weights; peft's runs under autocast to bfloat16, and its
+reference is the model without it."""
 import argparse
 import statistics
 import subprocess
 import time
 
 
-def transformers_step(sequences, prompt, completion, adapter, steps=7):
+STEPS = 7
+
+
+def logprobs(model, ids, prompt):
+    import torch
+
+    targets = ids[:, prompt:]
+    logits = model(input_ids=ids, logits_to_keep=targets.shape[1] + 1, use_cache=False).logits[:, :-1].float()
+    return torch.log_softmax(logits, -1).gather(2, targets.unsqueeze(2)).squeeze(2)
+
+
+def timed(step):
+    """Milliseconds of STEPS calls, after two to warm up."""
+    import torch
+
+    times = []
+    for number in range(STEPS + 2):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        step()
+        torch.cuda.synchronize()
+        if number >= 2:
+            times.append(1e3 * (time.perf_counter() - start))
+    return times
+
+
+def transformers_times(sequences, prompt, completion, adapter):
     import torch
     import transformers
 
@@ -23,26 +50,21 @@ def transformers_step(sequences, prompt, completion, adapter, steps=7):
     make = lambda: transformers.Qwen2ForCausalLM._from_config(
         config, dtype=torch.bfloat16, attn_implementation="sdpa").cuda()
     torch.manual_seed(0)
-    model = make()
-    if adapter:
-        return peft_step(model, sequences, prompt, completion, adapter, steps)
-    reference = make().eval().requires_grad_(False)
+    ids = torch.randint(3, 700, (sequences, prompt + completion), device="cuda")
+    return timed(adapter_step(make(), ids, prompt, adapter) if adapter else whole_step(make(), make(), ids, prompt))
+
+
+def whole_step(model, reference, ids, prompt):
+    import torch
+
+    reference.eval().requires_grad_(False)
     masters = [p.detach().float().requires_grad_() for p in model.parameters()]
     optimizer = torch.optim.AdamW(masters, lr=1e-6, weight_decay=0.0, fused=True)
-    ids = torch.randint(3, 700, (sequences, prompt + completion), device="cuda")
-    targets = ids[:, prompt:]
 
-    def logprobs(of):
-        logits = of(input_ids=ids, logits_to_keep=completion + 1, use_cache=False).logits[:, :-1].float()
-        return torch.log_softmax(logits, -1).gather(2, targets.unsqueeze(2)).squeeze(2)
-
-    times = []
-    for step in range(steps + 2):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
+    def step():
         with torch.no_grad():
-            logprobs(reference)
-        logprobs(model).mean().backward()
+            logprobs(reference, ids, prompt)
+        logprobs(model, ids, prompt).mean().backward()
         for master, parameter in zip(masters, model.parameters()):
             master.grad = parameter.grad.float()
         torch.nn.utils.clip_grad_norm_(masters, 1.0)
@@ -50,42 +72,29 @@ def transformers_step(sequences, prompt, completion, adapter, steps=7):
         with torch.no_grad():
             torch._foreach_copy_(list(model.parameters()), masters)
         model.zero_grad(set_to_none=True)
-        torch.cuda.synchronize()
-        if step >= 2:
-            times.append(1e3 * (time.perf_counter() - start))
-    return times
+
+    return step
 
 
-def peft_step(model, sequences, prompt, completion, rank, steps):
+def adapter_step(model, ids, prompt, rank):
     import peft
     import torch
 
     model = peft.get_peft_model(model, peft.LoraConfig(r=rank, lora_alpha=32, target_modules="all-linear"))
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=1e-6, weight_decay=0.0, fused=True)
-    ids = torch.randint(3, 700, (sequences, prompt + completion), device="cuda")
-    targets = ids[:, prompt:]
 
-    def logprobs():
-        logits = model(input_ids=ids, logits_to_keep=completion + 1, use_cache=False).logits[:, :-1].float()
-        return torch.log_softmax(logits, -1).gather(2, targets.unsqueeze(2)).squeeze(2)
-
-    times = []
-    for step in range(steps + 2):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
+    def step():
         with torch.autocast("cuda", dtype=torch.bfloat16):
             with torch.no_grad(), model.disable_adapter():
-                logprobs()
-            loss = logprobs().mean()
+                logprobs(model, ids, prompt)
+            loss = logprobs(model, ids, prompt).mean()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        torch.cuda.synchronize()
-        if step >= 2:
-            times.append(1e3 * (time.perf_counter() - start))
-    return times
+
+    return step
 
 
 def main():
@@ -105,7 +114,7 @@ def main():
                      "--adapter", str(options.adapter)],
                     capture_output=True, text=True)
                 print((result.stdout or result.stderr).strip(), flush=True)
-            theirs += transformers_step(sequences, 512, 128, options.adapter)
+            theirs += transformers_times(sequences, 512, 128, options.adapter)
             import torch
             torch.cuda.empty_cache()
         print(f"{name}, {sequences} x (512 + 128): {statistics.median(theirs):.2f} ms a step "

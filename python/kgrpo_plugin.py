@@ -109,11 +109,14 @@ class Round(Record):
         """What the evaluator measured of the candidate: round.metric("registers"). Raises a LookupError for what it
         did not measure, unless a default is given. A kernel that is not correct has few metrics, and a round without a
         kernel none: test round.correct first, or give a default, round.metric("registers", 0.0)."""
-        if default is _MISSING and not self.correct and name not in (self.candidate.metrics if self.candidate else ()):
+        try:
+            return self.metric_of(self.candidate, name, default)
+        except UnknownMetric:
+            raise
+        except LookupError:
             why = "the kernel is not correct (%s)" % self.candidate.verdict if self.candidate else "the round has no candidate"
             raise LookupError("there is no metric %r: %s; test round.correct first, or give a default: metric(%r, 0.0)" % (
-                name, why, name))
-        return self.metric_of(self.candidate, name, default)
+                name, why, name)) from None
 
     def metric_of(self, evaluation, name, default=_MISSING):
         """The same of any evaluation, or None: round.metric_of(round.current, "registers")."""

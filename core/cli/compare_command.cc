@@ -87,10 +87,11 @@ void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison
   for (const RunGroup& group : groups) {
     const auto unfinished = std::ranges::count(group.runs, false, &RunMeasures::finished);
     preliminary = preliminary || unfinished > 0;
-    const std::string more = group.runs.size() == 1 ? "unfinished" : std::to_string(unfinished) + " unfinished";
-    const std::string seeds = group.runs.size() > 1 ? std::to_string(group.runs.size()) + " seeds" : "";
-    const std::string both = seeds + (seeds.empty() || unfinished == 0 ? "" : ", ") + (unfinished > 0 ? more : "");
-    labels.push_back(group.label + (both.empty() ? "" : " (" + both + ")"));
+    std::string state = unfinished > 0 ? "unfinished" : "";
+    if (group.runs.size() > 1)
+      state = std::to_string(group.runs.size()) + " seeds" +
+              (unfinished > 0 ? ", " + std::to_string(unfinished) + " unfinished" : "");
+    labels.push_back(group.label + (state.empty() ? "" : " (" + state + ")"));
   }
   const auto differences = Differences(groups);
   if (!differences.empty()) {

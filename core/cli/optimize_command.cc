@@ -14,6 +14,7 @@
 #include "cli/optimize_result.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
+#include "config/problems.h"  // HoldsProblemYaml
 #include "loop/candidate_lines.h"
 #include "loop/candidate_table.h"
 #include "loop/evaluate_policy.h"
@@ -103,7 +104,7 @@ Target TargetOf(const OptimizeOptions& options) {
     return target;
   }
   const fs::path folder = fs::absolute(options.target).parent_path();
-  if (!fs::exists(folder / "problem.yaml", code))
+  if (!HoldsProblemYaml(folder.string()))
     throw Error(KGRPO_ERROR_INVALID,
                 options.target +
                     " lies in no problem's folder, so nothing says what it computes: name its problem by "

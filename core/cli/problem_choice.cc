@@ -6,7 +6,7 @@
 
 #include <kgrpo/support/closest.h>
 #include "base/directories.h"  // FolderName, ShippedProblems
-#include "config/problems.h"   // ExpandFolders
+#include "config/problems.h"   // ExpandFolders, HoldsProblemYaml
 
 namespace kgrpo::cli {
 
@@ -37,7 +37,7 @@ std::string ProblemFolder(const std::string& given, const std::vector<std::strin
   }
   const std::filesystem::path parent = std::filesystem::path(given).parent_path();
   for (const auto& entry : std::filesystem::directory_iterator(parent.empty() ? "." : parent, code)) {
-    if (std::filesystem::exists(entry.path() / "problem.yaml", code))  // one of the user's own, misspelt
+    if (HoldsProblemYaml(entry.path().string()))  // one of the user's own, misspelt
       names.push_back((parent / entry.path().filename()).string());
   }
   const std::string closest = Closest(given, names);

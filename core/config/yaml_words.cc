@@ -65,10 +65,10 @@ const std::pair<const char*, const char*> kWords[] = {
 }  // namespace
 
 std::string YamlMistake(const std::string& message, std::string_view text, int line, int column) {
-  if (IndentsByTab(LineOf(text, line)) || (column <= 1 && IndentsByTab(LineOf(text, line - 1)))) {
+  const std::string_view shown = LineOf(text, line);
+  if (IndentsByTab(shown) || (column <= 1 && IndentsByTab(LineOf(text, line - 1)))) {
     return "a tab in the indentation: YAML indents by spaces";
   }
-  const std::string_view shown = LineOf(text, line);
   const size_t at = std::min(shown.size(), static_cast<size_t>(std::max(column, 1) - 1));
   if (message.starts_with(YAML::ErrorMsg::MAP_VALUE) && shown.find(':') == at) {
     // yaml-cpp notices a key without its ':' at that of the next key.

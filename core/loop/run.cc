@@ -33,8 +33,8 @@ namespace kgrpo {
 namespace {
 
 constexpr const char* kNoCheckpoint = "no checkpoint was written yet";
-constexpr const char* kHeldoutTime =
-    "time/heldout";  // the metric that a step has once its held-out episodes were played
+// The metric that a step has once its held-out episodes were played.
+constexpr const char* kHeldoutTime = "time/heldout";
 
 double Now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -194,10 +194,7 @@ class Runner {
     const Stopwatch judging;
     const JudgedKernels judged = best_->Finish();
     metrics["time/judge_best"] = judging.seconds();
-    spending_.cost += CoderCost(record.trajectories) + CoderCost(record.heldout);
-    TakeSpending(*parts_.coder, &spending_);
-    metrics[kCostMetric] = spending_.cost;
-    metrics[kLostCostMetric] = spending_.lost_cost;
+    AddSpending(CoderCost(record.trajectories) + CoderCost(record.heldout), metrics);
     for (const auto& [name, value] : parts_.take_metrics()) metrics.emplace(name, value);
     metrics["step_time"] = watch.seconds();
     // Taken from the records: a trainer may report a metric of the same name.
@@ -260,6 +257,13 @@ class Runner {
     return (every > 0 && step % every == 0) || step == total_;
   }
 
+  void AddSpending(double cost, MetricMap& metrics) {
+    spending_.cost += cost;
+    TakeSpending(*parts_.coder, &spending_);
+    metrics[kCostMetric] = spending_.cost;
+    metrics[kLostCostMetric] = spending_.lost_cost;
+  }
+
   bool MeasurementDue(uint64_t step) const {
     return heldout_.has_value() && step > 0 && step % config_.evaluation.every == 0;
   }
@@ -272,16 +276,13 @@ class Runner {
     NoteStepUnderWay(done_);
     spending_ = ReadSpending(database_, done_);
     StepRecord record;
+    record.step = done_;
     MetricMap metrics;
     Measure(done_, record, metrics);
     if (!metrics.contains(kHeldoutTime)) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
-    spending_.cost += CoderCost(record.heldout);
-    TakeSpending(*parts_.coder, &spending_);
-    metrics[kCostMetric] = spending_.cost;
-    metrics[kLostCostMetric] = spending_.lost_cost;
-    std::vector<Metric> all;
-    for (const auto& [name, value] : metrics) all.push_back({name, value});
-    database_.AddHeldout(done_, record.heldout, all);
+    AddSpending(CoderCost(record.heldout), metrics);
+    for (const auto& [name, value] : metrics) record.metrics.push_back({name, value});
+    database_.AddHeldout(record);
     if (options_.console != nullptr) ShowHeldout(*options_.console, done_, metrics);
   }
 

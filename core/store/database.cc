@@ -226,11 +226,10 @@ bool RunDatabase::HasMetric(uint64_t step, const std::string& name) {
   return select.Step();
 }
 
-void RunDatabase::AddHeldout(uint64_t step, const std::vector<TrajectoryRecord>& heldout,
-                             const std::vector<Metric>& metrics) {
+void RunDatabase::AddHeldout(const StepRecord& step) {
   Transaction transaction(database_);
-  WriteTrajectories(Purpose::kHeldout, step, heldout);
-  for (const Metric& metric : metrics) AddMetric(step, metric);
+  WriteTrajectories(Purpose::kHeldout, step.step, step.heldout);
+  for (const Metric& metric : step.metrics) AddMetric(step.step, metric);
   transaction.Commit();
 }
 

@@ -87,8 +87,8 @@ class RunDatabase {
   // Adds a metric that became known only after its step was written.
   void AddMetric(uint64_t step, const Metric& metric);
   bool HasMetric(uint64_t step, const std::string& name);
-  // Adds held-out trajectories that were played only after their step was written, with their metrics.
-  void AddHeldout(uint64_t step, const std::vector<TrajectoryRecord>& heldout, const std::vector<Metric>& metrics);
+  // Adds the held-out trajectories and metrics of `step`, which were recorded only after the step was written.
+  void AddHeldout(const StepRecord& step);
   // Adds the kernels that were judged since the step was written.
   void WriteJudged(uint64_t step, const JudgedKernels& judged);
   // Replaces the demonstrations of the stage that begins with that step.

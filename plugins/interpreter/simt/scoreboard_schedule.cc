@@ -29,8 +29,8 @@ void ForSpacesOf(const Kernel& kernel, uint32_t pc, Function f) {
   if (space < kSpaces) return f(space);
   for (const Space any : {Space::kGlobal, Space::kShared, Space::kLocal}) f(static_cast<size_t>(any));
 }
-bool IsBarrierInstruction(const Kernel& kernel,
-                          uint32_t pc) {  // accesses to memory that others write do not move across these
+// Accesses to memory that others write do not move across these.
+bool IsBarrierInstruction(const Kernel& kernel, uint32_t pc) {
   return static_cast<LatencyClass>(kernel.costs[pc].latency) == LatencyClass::kBarrier;
 }
 bool IsFixed(const Kernel& kernel, uint32_t pc) {  // nothing moves across these
