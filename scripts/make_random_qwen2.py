@@ -62,11 +62,11 @@ def texts(problems):
 
 
 def write_tokenizer(out, problems, suggestions):
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from tokenizers import pre_tokenizers, trainers
 
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    tokenizer.decoder = decoders.ByteLevel()
+    from make_tiny_model import qwen2_tokenizer
+
+    tokenizer = qwen2_tokenizer()
     trainer = trainers.BpeTrainer(
         vocab_size=MERGED, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False
     )
@@ -83,7 +83,7 @@ def write_tokenizer(out, problems, suggestions):
     content["added_tokens"] = [{"id": number, "content": token, **flags} for token, number in SPECIAL.items()]
     (out / "tokenizer.json").write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
     configuration = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
+        "tokenizer_class": "Qwen2Tokenizer",
         "bos_token": None,
         "eos_token": "<|im_end|>",
         "pad_token": "<|endoftext|>",

@@ -14,7 +14,9 @@ import json
 import pathlib
 import re
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+from make_test_vocabularies import QWEN_PATTERN
 
 VOCABULARY = 768
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
@@ -57,10 +59,21 @@ def problem_lines(root):
                 yield re.sub(r"[\[\]\"']", "", match.group(2)).replace("_", " ")
 
 
-def train_tokenizer(lines):
+def qwen2_tokenizer():
+    """Qwen2's tokenizer without a vocabulary. transformers 5 takes its normalizer and pre-tokenizer from the model's type, not
+    from tokenizer.json: a Qwen2 folder with any others gets other ids there."""
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(QWEN_PATTERN), behavior="isolated"),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+    ])
     tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def train_tokenizer(lines):
+    tokenizer = qwen2_tokenizer()
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY,
         special_tokens=SPECIAL,
@@ -93,7 +106,7 @@ def main():
         "config.json": CONFIG,
         "generation_config.json": {"eos_token_id": [2, 0], "pad_token_id": 0},
         "tokenizer_config.json": {
-            "tokenizer_class": "PreTrainedTokenizerFast",
+            "tokenizer_class": "Qwen2Tokenizer",
             "eos_token": "<|im_end|>",
             "pad_token": "<|endoftext|>",
             "chat_template": CHATML,

@@ -32,7 +32,7 @@ def hold_against(run, samples):
 
 
 def train_one_step(samples, model, folder):
-    """Prompts and completions as TRL's trainers take them: lists of messages."""
+    """Prompts and completions as TRL's trainers take them: lists of messages. transformers gets the ids of the run's prompts."""
     try:
         import trl
         from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
@@ -40,6 +40,9 @@ def train_one_step(samples, model, folder):
         print(f"no step of TRL's trainer: {error}")
         return
     tokenizer = AutoTokenizer.from_pretrained(model)
+    for row in samples["train"]:
+        ids = tokenizer.apply_chat_template(row["prompt"], add_generation_prompt=True, return_dict=False)
+        assert ids == row["prompt_ids"], (row["prompt"], ids, row["prompt_ids"])
     arguments = trl.SFTConfig(output_dir=folder, max_steps=1, per_device_train_batch_size=2, report_to=[], use_cpu=True,
                               save_strategy="no", completion_only_loss=True, bf16=False, fp16=False)
     trainer = trl.SFTTrainer(model=AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model)), args=arguments,
@@ -96,7 +99,7 @@ def main(arguments):
         table = datasets.Dataset.from_parquet(os.path.join(folder, "train.parquet"), cache_dir=os.path.join(folder, "cache"))
         hold_against(run, {"train": table})
         assert table.features["reward"].dtype == "float64" and table.column_names == samples["train"].column_names
-        train_one_step(samples, os.path.join(build, "models", "tiny"), folder)
+        train_one_step(samples, os.path.join(run, "final"), folder)
 
 
 if __name__ == "__main__":
