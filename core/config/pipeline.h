@@ -59,8 +59,7 @@ struct LoopConfig {
   uint64_t max_steps = 100;
   uint64_t batch_size = 16;  // trajectories a step
   uint32_t rounds = 4;       // refinement rounds a trajectory
-  uint64_t trajectories_per_problem =
-      1;  // batch_size / this problems are drawn a step, without replacement while they last
+  uint64_t trajectories_per_problem = 1;  // batch_size / this problems are drawn a step, in epochs (loop/draws.h)
   // Suggestions that the policy writes at the same time, at most; 0: all of a step. Changes no result.
   uint64_t generation_batch = 16;
   uint32_t workers = 0;  // threads that judge kernels; 0: as many as cores

@@ -38,7 +38,7 @@ std::vector<kgrpo_sample> Demonstrations::Draw(uint64_t seed, uint64_t first_ste
                                                size_t count) const {
   std::vector<kgrpo_sample> samples;
   KeyedStream random(seed, "demonstrated suggestion", {first_step, update});
-  for (const size_t i : DrawDemonstrations(seed, first_step, update, count, states_.size())) {
+  for (const size_t i : DrawInEpochs(seed, "demonstrations", {first_step}, update, count, states_.size())) {
     const State& state = states_[i];
     const std::vector<int32_t>& completion = completions_[state.unused[random.Below(state.unused.size())]];
     kgrpo_sample sample = state.sample;

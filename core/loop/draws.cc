@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 namespace kgrpo {
@@ -41,21 +40,48 @@ std::vector<size_t> StrangerOf(KeyedStream& random, std::span<const uint32_t> dr
   return others;
 }
 
-std::vector<Assignment> DrawAssignments(uint64_t seed, Purpose purpose, uint64_t step, size_t trajectories,
-                                        size_t per_problem, std::span<const std::string> families,
-                                        bool shuffle_prompts) {
-  const size_t draws = trajectories / per_problem;
-  std::vector<uint32_t> drawn;
-  for (uint64_t pass = 0; drawn.size() < draws; ++pass) {
-    KeyedStream random(seed, "problems", {static_cast<uint64_t>(purpose), step, pass});
-    for (const size_t problem : random.Permutation(families.size())) {
-      if (drawn.size() < draws) drawn.push_back(static_cast<uint32_t>(problem));
+std::vector<uint32_t> DrawInEpochs(uint64_t seed, std::string_view stream, std::vector<uint64_t> key, uint64_t draw,
+                                   size_t per_draw, size_t count) {
+  // An epoch's order may depend on the draw that it begins in, and so on the epoch before. Every so many draws an epoch
+  // and a draw begin together; no order depends on what is before that.
+  const uint64_t cycle = count / std::gcd(count, per_draw);
+  const uint64_t first = draw - draw % cycle;
+  uint64_t position = first * per_draw;
+  key.push_back(0);  // the epoch
+  std::vector<uint32_t> order, drawn;
+  for (uint64_t i = first; i <= draw; ++i) {
+    drawn.clear();
+    std::vector<bool> rest_of_epoch(count);  // drawn by this draw from the epoch that it began in the middle of
+    bool in_middle = position % count != 0;
+    for (; drawn.size() < per_draw; ++position) {
+      if (position % count == 0) {
+        in_middle = false;
+        key.back() = position / count;
+        order.clear();
+        std::vector<uint32_t> later;
+        for (const size_t index : KeyedStream(seed, stream, key).Permutation(count)) {
+          const bool put_off = rest_of_epoch[index] || order.size() >= per_draw - drawn.size();
+          (put_off ? later : order).push_back(static_cast<uint32_t>(index));
+        }
+        order.insert(order.end(), later.begin(), later.end());
+      }
+      drawn.push_back(order[position % count]);
+      if (in_middle) rest_of_epoch[drawn.back()] = true;
     }
   }
+  return drawn;
+}
+
+std::vector<Assignment> DrawAssignments(uint64_t seed, Purpose purpose, uint64_t sequence, uint64_t draw,
+                                        size_t trajectories, size_t per_problem, std::span<const std::string> families,
+                                        bool shuffle_prompts) {
+  const uint64_t kind = static_cast<uint64_t>(purpose);
+  const size_t draws = trajectories / per_problem;
+  const std::vector<uint32_t> drawn = DrawInEpochs(seed, "problems", {kind, sequence}, draw, draws, families.size());
   std::vector<size_t> others(draws);
   std::iota(others.begin(), others.end(), size_t{0});
   if (shuffle_prompts) {
-    KeyedStream random(seed, "shuffle prompts", {static_cast<uint64_t>(purpose), step});
+    KeyedStream random(seed, "shuffle prompts", {kind, sequence, draw});
     others = StrangerOf(random, drawn, families);
   }
   std::vector<Assignment> assignments;
@@ -65,23 +91,6 @@ std::vector<Assignment> DrawAssignments(uint64_t seed, Purpose purpose, uint64_t
     }
   }
   return assignments;
-}
-
-std::vector<size_t> DrawDemonstrations(uint64_t seed, uint64_t first_step, uint64_t update, size_t per_update,
-                                       size_t count) {
-  std::vector<size_t> drawn;
-  std::vector<size_t> order;
-  std::optional<uint64_t> order_of;  // the epoch that `order` is of
-  for (size_t i = 0; i < per_update; ++i) {
-    const uint64_t position = update * per_update + i;
-    const uint64_t epoch = position / count;
-    if (order_of != epoch) {
-      order = KeyedStream(seed, "demonstrations", {first_step, epoch}).Permutation(count);
-      order_of = epoch;
-    }
-    drawn.push_back(order[position % count]);
-  }
-  return drawn;
 }
 
 }  // namespace kgrpo

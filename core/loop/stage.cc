@@ -43,7 +43,11 @@ Stage::Stage(const PipelineConfig& config, PipelineParts& parts, Rollout& rollou
       first_step_(first_step),
       console_(console),
       trainer_(*parts.trainers.at(index)),
-      source_(trainer_.source()) {}
+      source_(trainer_.source()) {
+  for (size_t i = 0; i < index; ++i) {
+    if (parts.trainers[i]->source() == KGRPO_TRAINER_ROLLOUTS) rollouts_before_ += config.stages[i].steps;
+  }
+}
 
 void Stage::Note(const std::string& text) const {
   if (console_ != nullptr) console_->Note(text);
@@ -122,7 +126,7 @@ void Stage::GetDemonstrations() {
     request.step = first_step_;
     request.suggester = MakeSuggester();
     request.encode = true;
-    request.assignments = DrawAssignments(config_.seed, Purpose::kDemonstration, first_step_, episodes, 1,
+    request.assignments = DrawAssignments(config_.seed, Purpose::kDemonstration, first_step_, 0, episodes, 1,
                                           problems_.families(), config_.controls.shuffle_prompts);
     Note("collecting " + std::to_string(episodes) + (episodes == 1 ? " trajectory" : " trajectories") +
          " to learn from");
@@ -155,7 +159,7 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
   request.suggester = MakeSuggester();
   request.encode = true;
   request.assignments =
-      DrawAssignments(config_.seed, Purpose::kTrain, step, config_.loop.batch_size,
+      DrawAssignments(config_.seed, Purpose::kTrain, 0, rollouts_before_ + step - first_step_, config_.loop.batch_size,
                       config_.loop.trajectories_per_problem, problems_.families(), config_.controls.shuffle_prompts);
   request.recorded = database_.ReadStep(Purpose::kTrain, step);
   ShowUnderWay(console_, "step " + std::to_string(step), &request);

@@ -73,6 +73,7 @@ class Stage {
   Console* console_;
   Trainer& trainer_;
   kgrpo_trainer_source source_;
+  uint64_t rollouts_before_ = 0;  // rollouts of the stages before this one
   CoderFaults coder_faults_;
   std::optional<Demonstrations> demonstrations_;  // set where the trainer imitates
   bool policy_in_doubt_ = false;

@@ -77,6 +77,25 @@ TEST_F(RunTest, LeavesEverythingBehind) {
   for (const auto& [problem, count] : drawn) EXPECT_EQ(count, 2);
 }
 
+TEST_F(RunTest, ProblemsComeInEpochsOverStagesAndResume) {
+  PipelineConfig config = fakes::Config(Folder("epochs"), 2, 3);
+  config.stages = {config.stages[1], config.stages[0], config.stages[1]};
+  config.stages[2].steps = 2;
+  knobs().cancel_after_updates = 2;
+  EXPECT_EQ(RunIn(config).status, RunOutcome::Status::kInterrupted);
+  fakes::Reset();
+  EXPECT_EQ(RunIn(config, true).status, RunOutcome::Status::kFinished);
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  std::map<uint32_t, int> trajectories;
+  for (const uint64_t step : {1, 2, 3, 6, 7}) {
+    for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kTrain, step))
+      ++trajectories[trajectory.problem];
+  }
+  // Five rollouts draw four of five problems each: four epochs, with two trajectories for each draw.
+  EXPECT_THAT(trajectories, ::testing::ElementsAre(::testing::Pair(0, 8), ::testing::Pair(1, 8), ::testing::Pair(2, 8),
+                                                   ::testing::Pair(3, 8), ::testing::Pair(4, 8)));
+}
+
 TEST_F(RunTest, StateFollowsTheRounds) {
   const PipelineConfig config = fakes::Config(Folder("state"), 0, 4);
   RunIn(config);

@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
+#include <string>
 #include <utility>
 
 namespace kgrpo {
@@ -92,33 +94,69 @@ TEST(RolloutMetricsTest, SuggestionsAreCountedByThePolicysWords) {
   EXPECT_NEAR(metrics.at("policy/suggestion_entropy"), 0.5623351446188083, 1e-12);  // scipy.stats.entropy([3, 1])
 }
 
-TEST(DrawsTest, ProblemsComeWithoutReplacementWhileTheyLast) {
+// Each draw is made by itself, as a resumed run makes it.
+TEST(DrawsTest, EachEpochHasEachProblemOnce) {
+  for (const size_t count : {1, 2, 3, 5, 7, 8, 10, 22, 25}) {
+    for (size_t per_draw = 1; per_draw <= 3 * count + 1; ++per_draw) {
+      SCOPED_TRACE(std::to_string(per_draw) + " of " + std::to_string(count));
+      std::vector<std::vector<uint32_t>> epochs(1);
+      for (uint64_t draw = 0; draw < 3 * count; ++draw) {
+        std::vector<size_t> times(count);
+        for (const uint32_t index : DrawInEpochs(3, "test", {1}, draw, per_draw, count)) {
+          ++times.at(index);
+          if (epochs.back().size() == count) epochs.emplace_back();
+          epochs.back().push_back(index);
+        }
+        EXPECT_EQ(std::accumulate(times.begin(), times.end(), size_t{0}), per_draw);
+        EXPECT_LE(std::ranges::max(times), (per_draw + count - 1) / count) << "draw " << draw;
+      }
+      EXPECT_EQ(epochs.size(), 3 * per_draw);
+      for (const std::vector<uint32_t>& epoch : epochs)
+        EXPECT_EQ(std::set<uint32_t>(epoch.begin(), epoch.end()).size(), count);
+      if (count > 3) {
+        EXPECT_GT(std::set<std::vector<uint32_t>>(epochs.begin(), epochs.end()).size(), 1U);
+      }
+    }
+  }
+}
+
+// The order that avoids repeats across a border favours nothing: each index is at each place equally often.
+TEST(DrawsTest, NoProblemStaysAtOnePlaceOfItsEpochs) {
+  constexpr size_t kCount = 10, kPerDraw = 7, kDraws = 20000;
+  std::vector<std::vector<size_t>> times(kCount, std::vector<size_t>(kCount));
+  size_t position = 0;
+  for (uint64_t draw = 0; draw < kDraws; ++draw) {
+    for (const uint32_t index : DrawInEpochs(3, "test", {}, draw, kPerDraw, kCount)) {
+      ++times[index][position++ % kCount];
+    }
+  }
+  const double expected = static_cast<double>(kDraws * kPerDraw) / (kCount * kCount);
+  for (const auto& places : times) {
+    for (const size_t count : places) EXPECT_NEAR(static_cast<double>(count), expected, 5 * std::sqrt(expected));
+  }
+}
+
+TEST(DrawsTest, AssignmentsAreGroupsOnTheDrawnProblems) {
   const std::vector<std::string> families = {"a", "b", "c", "d", "e"};
-  std::vector<int> total(5);
-  for (uint64_t step = 1; step <= 50; ++step) {
-    const auto assignments = DrawAssignments(3, Purpose::kTrain, step, 14, 2, families, false);
+  std::vector<std::vector<uint32_t>> drawn;
+  for (uint64_t draw = 0; draw < 10; ++draw) {
+    const auto assignments = DrawAssignments(3, Purpose::kTrain, 0, draw, 14, 2, families, false);
     ASSERT_EQ(assignments.size(), 14u);
-    std::vector<int> counts(5);
+    drawn.emplace_back();
     for (size_t i = 0; i < 14; ++i) {
-      ++counts[assignments[i].problem];
-      ++total[assignments[i].problem];
       EXPECT_EQ(assignments[i].prompt_of, i);
       EXPECT_EQ(assignments[i].problem, assignments[i - i % 2].problem);  // two in a row
+      if (i % 2 == 0) drawn.back().push_back(assignments[i].problem);
     }
-    for (const int count : counts) EXPECT_TRUE(count == 2 || count == 4) << count;  // seven draws of five
+    EXPECT_EQ(drawn.back(), DrawInEpochs(3, "problems", {static_cast<uint64_t>(Purpose::kTrain), 0}, draw, 7, 5));
   }
-  for (const int count : total) EXPECT_NEAR(count, 140, 40);
-  const auto again = DrawAssignments(3, Purpose::kTrain, 7, 14, 2, families, false);
-  const auto other = DrawAssignments(3, Purpose::kTrain, 8, 14, 2, families, false);
-  EXPECT_EQ(DrawAssignments(3, Purpose::kTrain, 7, 14, 2, families, false)[3].problem, again[3].problem);
-  EXPECT_FALSE(
-      std::equal(again.begin(), again.end(), other.begin(), [](auto& a, auto& b) { return a.problem == b.problem; }));
+  EXPECT_NE(drawn[0], drawn[1]);
 }
 
 TEST(DrawsTest, ShuffledPromptsSpeakOfAnotherProblem) {
   const std::vector<std::string> families(6, "all alike");
   for (uint64_t step = 1; step <= 20; ++step) {
-    const auto assignments = DrawAssignments(3, Purpose::kTrain, step, 8, 2, families, true);
+    const auto assignments = DrawAssignments(3, Purpose::kTrain, 0, step, 8, 2, families, true);
     std::set<uint32_t> spoken_of;
     for (size_t i = 0; i < assignments.size(); ++i) {
       EXPECT_NE(assignments[assignments[i].prompt_of].problem, assignments[i].problem);
@@ -148,14 +186,6 @@ TEST(DrawsTest, ShuffledPromptsComeFromAnotherFamilyWherePossible) {
   KeyedStream random(3, "mostly", {0});
   const std::vector<size_t> others = StrangerOf(random, mostly, std::vector<std::string>{"a", "a", "a"});
   for (size_t i = 0; i < mostly.size(); ++i) EXPECT_NE(mostly[others[i]], mostly[i]);
-}
-
-TEST(DrawsTest, DemonstrationsAreUsedEquallyOften) {
-  std::vector<int> used(7);
-  for (uint64_t update = 0; update < 14; ++update) {
-    for (const size_t i : DrawDemonstrations(3, 1, update, 5, 7)) ++used[i];
-  }
-  for (const int count : used) EXPECT_EQ(count, 10);  // 70 draws of 7
 }
 
 TEST(SamplesTest, ShuffledRewardsStayInPairs) {
