@@ -2,6 +2,7 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -42,6 +43,8 @@ constexpr const char* kSchemaHead = R"json({
       "description": "Weight of the divergence from the reference policy in the loss; 0 needs no reference."},
     "kl_estimator": {"title": "KL estimator", "enum": ["k1", "k2", "k3"], "default": "k3",
       "description": "How the divergence is estimated from the sampled token: log-ratio, half its square, or the non-negative unbiased one."},
+    "kl_clamp": {"title": "KL clamp", "type": ["number", "null"], "exclusiveMinimum": 0, "default": 10,
+      "description": "A token's KL estimate is clamped to plus or minus this and has no gradient beyond it (verl, OpenRLHF: 10); null sets no bound (TRL)."},
     "kl_ratio_correction": {"title": "Ratio in the KL term", "type": "boolean", "default": false,
       "description": "Multiply the KL term by the importance ratio and differentiate through it (TRL's use_bias_correction_kl, which is on there)."},
     "report_kl": {"title": "Report KL", "type": "boolean", "default": false,
@@ -151,6 +154,8 @@ GrpoOptions ReadGrpoOptions(std::string_view text) {
   options.loss.beta = json.at("beta").get<double>();
   options.loss.kl_estimator = Choice<KlEstimator>(
       json, "kl_estimator", {{"k1", KlEstimator::kK1}, {"k2", KlEstimator::kK2}, {"k3", KlEstimator::kK3}});
+  const auto& clamp = json.at("kl_clamp");
+  options.loss.kl_clamp = clamp.is_null() ? std::numeric_limits<double>::infinity() : clamp.get<double>();
   options.loss.kl_ratio_correction = json.at("kl_ratio_correction").get<bool>();
 
   options.report_kl = json.at("report_kl").get<bool>();

@@ -10,9 +10,12 @@
 //   grpo, bnpo, dr_grpo, dapo   L = -min(min(w, delta) A, clip(w, 1 - epsilon_low, 1 + epsilon_high) A) * correction
 //   cispo                       L = -min(w, epsilon_high) A log pi * correction, with the ratio held constant
 // plus beta * KL, where KL is an estimate against the reference policy from the sampled token (Schulman 2020):
-//   k1 = log pi - log ref,  k2 = k1^2 / 2,  k3 = exp(-k1) + k1 - 1,  times w where kl_ratio_correction is set.
+//   k1 = log pi - log ref,  k2 = k1^2 / 2,  k3 = exp(-k1) + k1 - 1,
+// clamped to [-kl_clamp, kl_clamp], then times w if kl_ratio_correction is set. The clamp bounds the slope of k3, which
+// grows like ref / pi: one token that the policy has all but excluded would outweigh every other of its optimiser step.
 // Sources: DeepSeekMath (2402.03300), DAPO (2503.14476), Dr. GRPO (2503.20783), GSPO (2507.18071), MiniMax-M1
-// (2506.13585, CISPO), INTELLECT-2 (2505.07291, delta), DeepSeek-V3.2 (2512.02556, the ratio in the KL term).
+// (2506.13585, CISPO), INTELLECT-2 (2505.07291, delta), DeepSeek-V3.2 (2512.02556, the ratio in the KL term),
+// verl (kl_penalty_forward) and OpenRLHF (compute_approx_kl) for the clamp and its default.
 #ifndef KGRPO_TRAINER_GRPO_LOSS_H
 #define KGRPO_TRAINER_GRPO_LOSS_H
 #include <algorithm>
@@ -35,6 +38,7 @@ struct LossOptions {
   double delta = std::numeric_limits<double>::infinity();
   double beta = 0.04;
   KlEstimator kl_estimator = KlEstimator::kK3;
+  double kl_clamp = 10;
   bool kl_ratio_correction = false;
 };
 
@@ -116,9 +120,9 @@ Term<T> ClippedTerm(const LossOptions& options, T ratio, T advantage) {
   return {first > second ? -second : -first, slope == 0 ? T(0) : -slope * advantage * ratio};
 }
 
-// The KL estimate and its derivative by the policy's log-probability, without the ratio.
+// The KL estimate and its derivative by the policy's log-probability, without the clamp and the ratio.
 template <typename T>
-Term<T> KlTerm(KlEstimator estimator, T logprob, T reference) {
+Term<T> KlEstimate(KlEstimator estimator, T logprob, T reference) {
   const T difference = logprob - reference;
   switch (estimator) {
     case KlEstimator::kK1:
@@ -133,10 +137,21 @@ Term<T> KlTerm(KlEstimator estimator, T logprob, T reference) {
   return {};
 }
 
+// The estimate within [-kl_clamp, kl_clamp]. Beyond these its slope is 0, at them its own, as in PyTorch's clamp; a NaN
+// comes out as one.
+template <typename T>
+Term<T> KlTerm(const LossOptions& options, T logprob, T reference) {
+  const Term<T> kl = KlEstimate(options.kl_estimator, logprob, reference);
+  const T limit = static_cast<T>(options.kl_clamp);
+  if (kl.value > limit) return {limit, T(0)};
+  if (kl.value < -limit) return {-limit, T(0)};
+  return kl;
+}
+
 }  // namespace internal
 
 // Returns weight * sum of the sequence's token losses, writes its derivative by each log-probability to `gradient` (as
-// many elements as tokens) and adds to `statistics`. Non-finite inputs give non-finite results.
+// many elements as tokens) and adds to `statistics`. A NaN in the inputs gives a loss of NaN.
 template <typename T>
 T SequenceLoss(const LossOptions& options, const SequenceInputs<T>& in, T weight, std::span<T> gradient,
                LossStatistics& statistics) {
@@ -171,7 +186,7 @@ T SequenceLoss(const LossOptions& options, const SequenceInputs<T>& in, T weight
       through_ratio = term.derivative * correction;
     }
     if (!in.reference_logprobs.empty()) {
-      internal::Term<T> kl = internal::KlTerm(options.kl_estimator, in.logprobs[t], in.reference_logprobs[t]);
+      internal::Term<T> kl = internal::KlTerm(options, in.logprobs[t], in.reference_logprobs[t]);
       if (options.kl_ratio_correction) {
         kl.value *= ratio;
         kl.derivative *= ratio;

@@ -37,6 +37,7 @@ LossOptions OptionsOf(const json& c) {
   if (!c.at("delta").is_null()) options.delta = c.at("delta");
   options.beta = c.at("beta");
   options.kl_estimator = estimators.at(c.at("kl"));
+  if (c.contains("kl_clamp")) options.kl_clamp = c.at("kl_clamp");  // TRL has none; its cases are far below the default
   options.kl_ratio_correction = c.at("kl_ratio_correction");
   return options;
 }
@@ -220,18 +221,60 @@ TEST(Loss, EstimatorsOfKlAreNonNegativeAndAgreeInTheMean) {
   for (size_t i = 0; i < p.size(); ++i) {
     const double a = std::log(p[i]), b = std::log(q[i]);
     divergence += p[i] * (a - b);
-    EXPECT_GE(internal::KlTerm(KlEstimator::kK2, a, b).value, 0);
-    EXPECT_GE(internal::KlTerm(KlEstimator::kK3, a, b).value, 0);
-    k1 += p[i] * internal::KlTerm(KlEstimator::kK1, a, b).value;
-    k2 += p[i] * internal::KlTerm(KlEstimator::kK2, a, b).value;
-    k3 += p[i] * internal::KlTerm(KlEstimator::kK3, a, b).value;
+    EXPECT_GE(internal::KlEstimate(KlEstimator::kK2, a, b).value, 0);
+    EXPECT_GE(internal::KlEstimate(KlEstimator::kK3, a, b).value, 0);
+    k1 += p[i] * internal::KlEstimate(KlEstimator::kK1, a, b).value;
+    k2 += p[i] * internal::KlEstimate(KlEstimator::kK2, a, b).value;
+    k3 += p[i] * internal::KlEstimate(KlEstimator::kK3, a, b).value;
   }
   EXPECT_NEAR(k1, divergence, 1e-12);
   EXPECT_NEAR(k3, divergence, 1e-12);
   EXPECT_NEAR(k2, divergence, 0.05 * divergence);
   // Where the policies are nearly equal, k3 in float must not be lost to cancellation.
-  EXPECT_NEAR(internal::KlTerm(KlEstimator::kK3, -1.0f, -1.0f - 1e-3f).value, 0.5e-6f, 0.2e-6f);
-  EXPECT_EQ(internal::KlTerm(KlEstimator::kK3, -1.0f, -1.0f).value, 0.0f);
+  EXPECT_NEAR(internal::KlEstimate(KlEstimator::kK3, -1.0f, -1.0f - 1e-3f).value, 0.5e-6f, 0.2e-6f);
+  EXPECT_EQ(internal::KlEstimate(KlEstimator::kK3, -1.0f, -1.0f).value, 0.0f);
+}
+
+TEST(Loss, KlOfOneTokenIsBoundedByDefault) {
+  // The policy all but excludes the second token, which the reference finds likely: ref / pi is 3.3e7.
+  RandomSequence sequence(5);
+  sequence.policy[1] = -18;
+  sequence.reference[1] = -0.7;
+  for (KlEstimator kl : {KlEstimator::kK1, KlEstimator::kK2, KlEstimator::kK3}) {
+    LossOptions options;
+    options.kl_estimator = kl;
+    options.beta = 1;
+    auto kl_of = [&] {
+      std::vector<double> with(sequence.policy.size()), without(sequence.policy.size());
+      LossStatistics statistics;
+      SequenceInputs<double> in = sequence.inputs();
+      SequenceLoss<double>(options, in, 1.0, with, statistics);
+      in.reference_logprobs = {};
+      SequenceLoss<double>(options, in, 1.0, without, statistics);
+      return std::pair(statistics.kl_sum, with[1] - without[1]);
+    };
+    const auto [clamped, slope] = kl_of();
+    EXPECT_LE(std::abs(clamped), 10 + 5);  // the other tokens' terms are small
+    EXPECT_EQ(slope, 0);
+    options.kl_clamp = std::numeric_limits<double>::infinity();
+    const auto [free, free_slope] = kl_of();
+    EXPECT_GT(std::abs(free), 17);
+    EXPECT_NEAR(free_slope, internal::KlEstimate(kl, -18.0, -0.7).derivative, 1e-3);
+  }
+  LossOptions options;
+  EXPECT_DOUBLE_EQ(internal::KlTerm(options, -18.0, -0.7).value, 10);
+  EXPECT_DOUBLE_EQ(internal::KlTerm(options, -2000.0, -0.7).value, 10);  // the ratio itself overflows
+  EXPECT_DOUBLE_EQ(internal::KlTerm(options, -2000.0, -0.7).derivative, 0);
+  // The greatest slope of k3 within the clamp: 1 - e^x where e^x - x - 1 is 10.
+  double steepest = 0;
+  for (double logprob = -30; logprob < 0; logprob += 1e-3)
+    steepest = std::min(steepest, internal::KlTerm(options, logprob, 0.0).derivative);
+  EXPECT_NEAR(steepest, -12.6, 0.05);
+  // At the bound itself the slope is the estimate's own, as in PyTorch.
+  options.kl_estimator = KlEstimator::kK1;
+  options.kl_clamp = 2;
+  EXPECT_DOUBLE_EQ(internal::KlTerm(options, -1.0, -3.0).derivative, 1);
+  EXPECT_DOUBLE_EQ(internal::KlTerm(options, -4.0, -1.0).value, -2);
 }
 
 TEST(Loss, DeltaBoundsNegativeAdvantagesAlone) {

@@ -5,7 +5,8 @@
 
 GRPOTrainer._compute_loss and ._generate_and_score_completions run unchanged; the trainer object around them is a stub that
 holds the settings and hands out fixed log-probabilities and rewards instead of a model's. Everything is in float64.
-TRL has k3 only; the cases of k1 and k2 add those terms to TRL's loss without KL, differentiated by PyTorch.
+TRL has k3 without a clamp only; the cases of k1, k2 and kl_clamp add those terms to TRL's loss without KL,
+differentiated by PyTorch.
 """
 
 import collections
@@ -69,13 +70,13 @@ def make_inputs(generator):
 
 
 def loss_of(inputs, advantages, masked_row, on_policy, corrected, kl, **settings):
-    """TRL's loss, its gradient and its metrics for one case; `kl` is (estimator, beta)."""
+    """TRL's loss, its gradient and its metrics for one case; `kl` is (estimator, beta, clamp or None)."""
     mask = inputs["mask"].clone()
     if masked_row is not None:
         mask[masked_row] = 0
     leaf = inputs["policy"].clone().requires_grad_()
-    estimator, beta = kl
-    own_kl = estimator in ("k1", "k2")
+    estimator, beta, clamp = kl
+    own_kl = estimator in ("k1", "k2") or clamp is not None
     trainer = stub(beta=0.0 if own_kl else beta, use_vllm=corrected, vllm_importance_sampling_correction=corrected,
                    **settings)
     trainer._get_per_token_logps_and_entropies = lambda *a, **k: (leaf, torch.zeros_like(leaf), None)
@@ -97,7 +98,9 @@ def loss_of(inputs, advantages, masked_row, on_policy, corrected, kl, **settings
     if own_kl:
         # The same reduction, of beta * KL alone: TRL's for a token loss x is its loss with advantage -1 and ratio 1 times x.
         difference = leaf - inputs["reference"]
-        term = difference if estimator == "k1" else difference**2 / 2
+        term = {"k1": difference, "k2": difference**2 / 2, "k3": torch.exp(-difference) + difference - 1}[estimator]
+        if clamp is not None:
+            term = torch.clamp(term, min=-clamp, max=clamp)
         if settings["use_bias_correction_kl"]:
             old = leaf.detach() if on_policy else inputs["old"]
             ratio = leaf - old
@@ -172,16 +175,22 @@ def main():
                               (None,), (True,), (False,))
     grid += itertools.product(("grpo", "bnpo", "dr_grpo", "dapo", "cispo"), ("token", "sequence"), kls[1:], (1.4,),
                               ("batch",), (None,), (False,), (True,))
-    for loss_type, level, (estimator, beta, correction), delta, scale, masked_row, on_policy, corrected in grid:
+    grid = [row + (None,) for row in grid]
+    # Log-ratios are about 0.5: 0.1 clamps some tokens of each sequence.
+    grid += itertools.product(("grpo", "dapo", "cispo"), ("token", "sequence"), kls[1:] + own, (None,), ("group",), (None,),
+                              (False,), (False,), (0.1,))
+    for loss_type, level, (estimator, beta, correction), delta, scale, masked_row, on_policy, corrected, clamp in grid:
         if loss_type == "cispo" and delta is not None and not on_policy and not corrected:
             continue  # delta is not part of cispo
         epsilon_high = 1.25 if loss_type == "cispo" else 0.28
         loss, gradient, metrics = loss_of(
-            inputs, all_advantages[scale], masked_row, on_policy, corrected, (estimator, beta), loss_type=loss_type,
+            inputs, all_advantages[scale], masked_row, on_policy, corrected, (estimator, beta, clamp), loss_type=loss_type,
             importance_sampling_level=level, delta=delta, use_bias_correction_kl=correction, epsilon_high=epsilon_high)
         case = dict(loss_type=loss_type, level=level, kl=estimator, beta=beta, kl_ratio_correction=correction, delta=delta,
                     scale=scale, masked_row=masked_row, on_policy=on_policy, corrected=corrected, epsilon=0.2,
                     epsilon_high=epsilon_high, loss=loss, gradient=rows(gradient, inputs["mask"]))
+        if clamp is not None:
+            case["kl_clamp"] = clamp
         if masked_row is None:  # TRL counts masked rows in some of these, which says nothing of the policy
             case["metrics"] = metrics
         document["cases"].append(case)
