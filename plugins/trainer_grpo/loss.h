@@ -11,11 +11,11 @@
 //   cispo                       L = -min(w, epsilon_high) A log pi * correction, with the ratio held constant
 // plus beta * KL, where KL is an estimate against the reference policy from the sampled token (Schulman 2020):
 //   k1 = log pi - log ref,  k2 = k1^2 / 2,  k3 = exp(-k1) + k1 - 1,
-// clamped to [-kl_clamp, kl_clamp], then times w if kl_ratio_correction is set. The clamp bounds the slope of k3, which
-// grows like ref / pi: one token that the policy has all but excluded would outweigh every other of its optimiser step.
+// times w if kl_ratio_correction is set. If log ref - log pi exceeds kl_clamp, the estimate continues along its tangent:
+// the slope of k3 grows like ref / pi, so one token that the policy has all but excluded would outweigh every other of
+// its optimiser step.
 // Sources: DeepSeekMath (2402.03300), DAPO (2503.14476), Dr. GRPO (2503.20783), GSPO (2507.18071), MiniMax-M1
-// (2506.13585, CISPO), INTELLECT-2 (2505.07291, delta), DeepSeek-V3.2 (2512.02556, the ratio in the KL term),
-// verl (kl_penalty_forward) and OpenRLHF (compute_approx_kl) for the clamp and its default.
+// (2506.13585, CISPO), INTELLECT-2 (2505.07291, delta), DeepSeek-V3.2 (2512.02556, the ratio in the KL term).
 #ifndef KGRPO_TRAINER_GRPO_LOSS_H
 #define KGRPO_TRAINER_GRPO_LOSS_H
 #include <algorithm>
@@ -38,7 +38,7 @@ struct LossOptions {
   double delta = std::numeric_limits<double>::infinity();
   double beta = 0.04;
   KlEstimator kl_estimator = KlEstimator::kK3;
-  double kl_clamp = 10;
+  double kl_clamp = 3;
   bool kl_ratio_correction = false;
 };
 
@@ -137,14 +137,12 @@ Term<T> KlEstimate(KlEstimator estimator, T logprob, T reference) {
   return {};
 }
 
-// The estimate within [-kl_clamp, kl_clamp]. Beyond these its slope is 0, at them its own, as in PyTorch's clamp; a NaN
-// comes out as one.
+// The estimate, continued along its tangent if log ref - log pi is above kl_clamp. A NaN comes out as one.
 template <typename T>
 Term<T> KlTerm(const LossOptions& options, T logprob, T reference) {
-  const Term<T> kl = KlEstimate(options.kl_estimator, logprob, reference);
-  const T limit = static_cast<T>(options.kl_clamp);
-  if (kl.value > limit) return {limit, T(0)};
-  if (kl.value < -limit) return {-limit, T(0)};
+  const T excess = std::max(reference - logprob - static_cast<T>(options.kl_clamp), T(0));
+  Term<T> kl = KlEstimate(options.kl_estimator, logprob + excess, reference);
+  kl.value -= kl.derivative * excess;
   return kl;
 }
 

@@ -12,6 +12,7 @@ differentiated by PyTorch.
 import collections
 import itertools
 import json
+import math
 import pathlib
 from types import SimpleNamespace
 
@@ -99,8 +100,10 @@ def loss_of(inputs, advantages, masked_row, on_policy, corrected, kl, **settings
         # The same reduction, of beta * KL alone: TRL's for a token loss x is its loss with advantage -1 and ratio 1 times x.
         difference = leaf - inputs["reference"]
         term = {"k1": difference, "k2": difference**2 / 2, "k3": torch.exp(-difference) + difference - 1}[estimator]
-        if clamp is not None:
-            term = torch.clamp(term, min=-clamp, max=clamp)
+        if clamp is not None:  # below -clamp, the tangent there
+            value = {"k1": -clamp, "k2": clamp**2 / 2, "k3": math.exp(clamp) - clamp - 1}[estimator]
+            slope = {"k1": 1, "k2": -clamp, "k3": 1 - math.exp(clamp)}[estimator]
+            term = torch.where(difference < -clamp, value + slope * (difference + clamp), term)
         if settings["use_bias_correction_kl"]:
             old = leaf.detach() if on_policy else inputs["old"]
             ratio = leaf - old
