@@ -62,6 +62,8 @@ at::Device OpenDevice(const std::string& name) {
 
 void WaitForDevice(at::Device device) {
   if (device.is_cpu()) return;
+  // synchronizeDevice makes the earlier device current again, which would make a context on a GPU that is not in use.
+  const c10::DeviceGuard guard(device);
   c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
 }
 

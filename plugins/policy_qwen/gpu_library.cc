@@ -25,10 +25,10 @@ std::filesystem::path FindLibrary(const std::string& file) {
 
 }  // namespace
 
-GpuLibrary OpenGpuLibrary(const std::string& file) {
+const void* OpenGpuTable(const std::string& file, const char* entry, uint32_t bytes) {
   const std::string path = FindLibrary(file);
   if (!std::filesystem::exists(path)) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE,
+    throw Error(KGRPO_ERROR_UNSUPPORTED,
                 "device cuda: " + path +
                     " is missing: kgrpo was built without its GPU kernels. Build again with KGRPO_GPU=1 scripts/setup, "
                     "or use \"device\": \"cpu\"");
@@ -37,15 +37,36 @@ GpuLibrary OpenGpuLibrary(const std::string& file) {
   if (handle == nullptr) {
     throw Error(KGRPO_ERROR_UNAVAILABLE, "device cuda: cannot load " + path + ": " + ::dlerror());
   }
-  return {path, handle};
+  const auto open = reinterpret_cast<const void* (*)()>(::dlsym(handle, entry));
+  const void* table = open == nullptr ? nullptr : open();
+  if (table == nullptr || *static_cast<const uint32_t*>(table) != bytes) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "device cuda: " + path + " is from another build than this policy: build both again");
+  }
+  return table;
 }
 
-bool HasGpuLibrary(const std::string& file) {
-  return std::filesystem::exists(FindLibrary(file));
+void CheckGpu(const char* what, const char* failure) {
+  if (failure != nullptr) throw Error(KGRPO_ERROR_UNAVAILABLE, std::string(what) + " on the GPU: " + failure);
 }
 
-void* GpuLibrary::Symbol(const char* name) const {
-  return ::dlsym(handle, name);
+void CheckCard(const std::string& option, at::Device device, const char* failure) {
+  if (failure == nullptr) return;
+  throw Error(KGRPO_ERROR_UNSUPPORTED, option + " cannot run on " + device.str() + " (" + failure + "); use \"" +
+                                           option.substr(0, option.find(':')) + "\": \"libtorch\"");
+}
+
+KernelChoice ChooseKernels(const std::string& option, std::optional<bool> wanted, at::Device device,
+                           const std::function<void()>& require) {
+  if (!wanted.value_or(device.is_cuda())) return {};
+  if (device.is_cpu()) throw Error(KGRPO_ERROR_INVALID, option + " needs a GPU, and device is cpu");
+  try {
+    require();
+  } catch (const Error& error) {
+    if (wanted || error.code() != KGRPO_ERROR_UNSUPPORTED) throw;
+    return {false, error.what()};
+  }
+  return {true, ""};
 }
 
 }  // namespace kgrpo::policy

@@ -164,9 +164,13 @@ const kgrpo_policy_interface kInterface = {
             auto made = std::make_unique<kgrpo_policy>(host, parsed, seed);
             kgrpo::policy::WaitForDevice(made->policy.device());
             if (made->policy.device().is_cuda()) {
-              kgrpo::Host(host).Info(std::string("policy on ") + parsed.device + ": generation by " +
-                                     (made->policy.has_engine() ? "the engine" : "libtorch") + ", training by " +
-                                     (made->policy.is_fused() ? "fused kernels" : "libtorch"));
+              const auto text = [](const kgrpo::policy::KernelChoice& choice, const char* ours) {
+                if (choice.ours) return std::string(ours);
+                return "libtorch" + (choice.why_not.empty() ? "" : " (" + choice.why_not + ")");
+              };
+              kgrpo::Host(host).Info("policy on " + made->device + ": generation by " +
+                                     text(made->policy.engine_choice(), "the engine") + ", training by " +
+                                     text(made->policy.fused_choice(), "fused kernels"));
             }
             if (made->policy.parameter_count() > 0 && (made->policy.device().is_cuda() || parsed.adapter)) {
               const kgrpo::policy::MemoryNeeds needs = made->policy.Memory(kgrpo::Collective(host).size());

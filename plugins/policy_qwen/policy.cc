@@ -7,8 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "policy_qwen/device.h"
-#include "policy_qwen/gpu_library.h"
-#include "policy_qwen/gpu_training/gpu_kernels.h"
 #include "policy_qwen/model/files.h"
 #include "policy_qwen/model/tensors.h"
 
@@ -82,22 +80,19 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
               device_.is_cpu() ? "this machine" : "the GPU, free,");
   current_ = ParameterSet(config_, dtype_, device_);
   rotary_ = std::make_unique<RotaryTable>(config_, dtype_, device_);
-  has_engine_ = options_.engine_generation.value_or(device_.is_cuda() && HasGpuLibrary(kGenerationLibrary) &&
-                                                    GpuModel::Covers(config_));
-  if (has_engine_) {
-    if (device_.is_cpu()) throw Error(KGRPO_ERROR_INVALID, "generation: engine needs a GPU, and device is cpu");
-    GpuModel::CheckShape(config_);
-  }
+  engine_choice_ = ChooseKernels("generation: engine", options_.engine_generation, device_,
+                                 [&] { RequireEngine(config_, device_); });
   if (options_.adapter) {
     if (options_.random_weights) {
       throw Error(KGRPO_ERROR_INVALID, "init: random leaves nothing to adapt: an adapter needs pretrained weights");
     }
   }
-  if (options_.fused_training.value_or(device_.is_cuda() && HasGpuLibrary(kTrainingLibrary))) {
-    if (device_.is_cpu()) throw Error(KGRPO_ERROR_INVALID, "training: fused needs a GPU, and device is cpu");
-    gpu_scorer_ = std::make_unique<GpuScorer>(config_, dtype_, device_, LoadGpuKernels(),
+  fused_choice_ = ChooseKernels("training: fused", options_.fused_training, device_, [&] {
+    const auto& kernels = OpenGpuTable<GpuKernels>(kTrainingLibrary, kGpuKernelsEntry);
+    CheckCard("training: fused", device_, kernels.check_card(device_.index()));
+    gpu_scorer_ = std::make_unique<GpuScorer>(config_, dtype_, device_, kernels,
                                               [device = device_] { return FreeBytesOf(device); });
-  }
+  });
   if (options_.random_weights) {
     InitializeParameters(config_, seed, current_);
   } else {
@@ -206,7 +201,7 @@ GenerationScheduler& Policy::Engine() {
     engine_ = std::make_unique<GenerationEngine>(config_, weights, *rotary_, device_, options);
     WaitForDevice(device_);
   }
-  return engine_->Use();
+  return engine_->scheduler();
 }
 
 const ParameterSet& Policy::gradients() {

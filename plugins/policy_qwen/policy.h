@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "policy_qwen/gpu_generation/generation_engine.h"
+#include "policy_qwen/gpu_library.h"
 #include "policy_qwen/gpu_training/gpu_scorer.h"
 #include "policy_qwen/memory_needs.h"
 #include "policy_qwen/model/config.h"
@@ -95,11 +96,13 @@ class Policy {
   void Generate(const std::vector<GenerationRequest>& requests, const SamplingOptions& options,
                 const std::function<void(const Completion&)>& sink, const std::function<bool()>& cancelled);
 
+  // The kernels of generation and of training, and the reason for libtorch's operators where a GPU has to do with
+  // those. Any thread.
+  const KernelChoice& engine_choice() const { return engine_choice_; }
+  const KernelChoice& fused_choice() const { return fused_choice_; }
   // True if completions come from the engine on the GPU. Engine then returns it, and makes it at the first call: call
   // RequireWeights before, hold the device, one thread at a time.
-  bool has_engine() const { return has_engine_; }
-  // True if the fused kernels compute forward and backward. Any thread.
-  bool is_fused() const { return gpu_scorer_ != nullptr; }
+  bool has_engine() const { return engine_choice_.ours; }
   GenerationScheduler& Engine();
 
   // Writes the log-probabilities of all completions' tokens under logits / temperature, sequence after sequence, to the
@@ -167,7 +170,7 @@ class Policy {
   std::optional<TrainedAdapter> adapter_;
   std::unique_ptr<RotaryTable> rotary_;
   std::unique_ptr<GenerationEngine> engine_;
-  bool has_engine_ = false;
+  KernelChoice engine_choice_, fused_choice_;
   std::unique_ptr<GpuScorer> gpu_scorer_;  // null: by libtorch's operators
 };
 

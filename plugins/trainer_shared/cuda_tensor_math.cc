@@ -82,7 +82,9 @@ class TorchTensorMath : public TensorMath {
   }
 
   void Wait() override {
-    if (!device_.is_cpu()) c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
+    if (device_.is_cpu()) return;
+    const c10::DeviceGuard guard(device_);  // else synchronizeDevice would make a context on the first GPU
+    c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
   }
 
  private:

@@ -59,8 +59,9 @@ TEST_P(GenerationKernelsTest, ProductsAreRightAndTheirBitsAreTheRowsOwn) {
 
       const int64_t splits = on_.kernels.product_splits(inputs, outputs);
       GpuArray<float> partial(on_.gpu, static_cast<size_t>(splits * count * outputs));
-      on_.kernels.product(type(), ProductMode::kPartial, x.data(), weight.data(), nullptr, count, inputs, outputs,
-                          partial.data(), nullptr);
+      EXPECT_EQ(on_.kernels.product(type(), ProductMode::kPartial, x.data(), weight.data(), nullptr, count, inputs,
+                                    outputs, partial.data(), kStream),
+                nullptr);
       ASSERT_TRUE(partial.AllWritten());
       const std::vector<float> parts = partial.Read();
       std::vector<float> sums(static_cast<size_t>(count * outputs));
@@ -71,8 +72,9 @@ TEST_P(GenerationKernelsTest, ProductsAreRightAndTheirBitsAreTheRowsOwn) {
       check(0, sums);
 
       const ElementArray plain = OnGpu(count * outputs);
-      on_.kernels.product(type(), ProductMode::kPlain, x.data(), weight.data(), bias.data(), count, inputs, outputs,
-                          plain.data(), nullptr);
+      EXPECT_EQ(on_.kernels.product(type(), ProductMode::kPlain, x.data(), weight.data(), bias.data(), count, inputs,
+                                    outputs, plain.data(), kStream),
+                nullptr);
       ASSERT_TRUE(plain.AllWritten());
       const std::vector<float> values = plain.Read();
       for (int64_t i = 0; i < count * outputs; ++i) {
@@ -83,8 +85,9 @@ TEST_P(GenerationKernelsTest, ProductsAreRightAndTheirBitsAreTheRowsOwn) {
 
       const int64_t half = outputs / 2;
       const ElementArray gated = OnGpu(count * half);
-      on_.kernels.product(type(), ProductMode::kSwiGlu, x.data(), weight.data(), bias.data(), count, inputs, outputs,
-                          gated.data(), nullptr);
+      EXPECT_EQ(on_.kernels.product(type(), ProductMode::kSwiGlu, x.data(), weight.data(), bias.data(), count, inputs,
+                                    outputs, gated.data(), kStream),
+                nullptr);
       ASSERT_TRUE(gated.AllWritten());
       const std::vector<float> gates = gated.Read();
       for (int64_t i = 0; i < count * half; ++i) {
@@ -113,7 +116,9 @@ TEST_P(GenerationKernelsTest, EmbedTakesTokensOfRowsOrSlots) {
   const GpuArray<StepRow> rows(on_.gpu, {{0, 9, 3}, {1, -1, -1}, {2, -1, -1}, {-1, -1, -1}});
   const ElementArray x = OnGpu(4 * hidden);
   GpuArray<Place> places(on_.gpu, 4);
-  on_.kernels.embed(type(), rows.data(), on_gpu.data(), embedding.data(), 4, hidden, x.data(), places.data(), nullptr);
+  EXPECT_EQ(on_.kernels.embed(type(), rows.data(), on_gpu.data(), embedding.data(), 4, hidden, x.data(), places.data(),
+                              kStream),
+            nullptr);
   const std::vector<Place> found = places.Read();
   EXPECT_EQ(found[0].position, 9);
   EXPECT_EQ(found[1].position, 17);
@@ -137,8 +142,9 @@ TEST_P(GenerationKernelsTest, AddNormAddsInOrderAndNormalises) {
     const auto out_rows = gather.empty() ? rows : static_cast<int64_t>(gather.size());
     const ElementArray y = OnGpu(out_rows * hidden);
     const GpuArray<int32_t> gathered(on_.gpu, gather.empty() ? std::vector<int32_t>{0} : gather);
-    on_.kernels.add_norm(type(), partial.data(), splits, biases.data(), x.data(), weights.data(), 1e-6F, rows, hidden,
-                         gather.empty() ? nullptr : gathered.data(), out_rows, y.data(), nullptr);
+    EXPECT_EQ(on_.kernels.add_norm(type(), partial.data(), splits, biases.data(), x.data(), weights.data(), 1e-6F, rows,
+                                   hidden, gather.empty() ? nullptr : gathered.data(), out_rows, y.data(), kStream),
+              nullptr);
     const std::vector<float> sums = x.Read(), normed = y.Read();
     for (int64_t out = 0; out < out_rows; ++out) {
       const int64_t row = gather.empty() ? out : gather[static_cast<size_t>(out)];
@@ -216,17 +222,19 @@ TEST_P(GenerationKernelsTest, AttentionOverRaggedPagedPositions) {
       const GpuArray<float> partial(on_.gpu, chosen_parts);
       const std::vector<float> keys_before = key_cache.Read(), values_before = value_cache.Read();
       const ElementArray query = OnGpu(count * c.heads * size), y = OnGpu(count * c.heads * size);
-      on_.kernels.finish_query_key_value(type(), partial.data(), 2, biases.data(),
-                                         c.norms ? query_norms.data() : nullptr, c.norms ? key_norms.data() : nullptr,
-                                         1e-6F, cosines.data(), sines.data(), on_gpu.data(), count, shape, cache,
-                                         query.data(), nullptr);
+      EXPECT_EQ(on_.kernels.finish_query_key_value(
+                    type(), partial.data(), 2, biases.data(), c.norms ? query_norms.data() : nullptr,
+                    c.norms ? key_norms.data() : nullptr, 1e-6F, cosines.data(), sines.data(), on_gpu.data(), count,
+                    shape, cache, query.data(), kStream),
+                nullptr);
       constexpr int64_t kSplits = kPositions / kAttentionSplit + 1;
       const auto sums_count = static_cast<size_t>(count * c.heads * kSplits);
       GpuArray<float> sums(on_.gpu, sums_count * static_cast<size_t>(size)), bounds(on_.gpu, sums_count * 2);
       const std::vector<int32_t> none(static_cast<size_t>(count * c.kv_heads));
       const GpuArray<int32_t> arrived(on_.gpu, none);
-      on_.kernels.attention(type(), query.data(), cache, on_gpu.data(), count, shape, kSplits, sums.data(),
-                            bounds.data(), arrived.data(), y.data(), nullptr);
+      EXPECT_EQ(on_.kernels.attention(type(), query.data(), cache, on_gpu.data(), count, shape, kSplits, sums.data(),
+                                      bounds.data(), arrived.data(), y.data(), kStream),
+                nullptr);
       EXPECT_TRUE(y.AllWritten());
       EXPECT_EQ(arrived.Read(), none);
       // In one, where no two rows are of one slot: the same, in the cache too.
@@ -235,10 +243,11 @@ TEST_P(GenerationKernelsTest, AttentionOverRaggedPagedPositions) {
         key_cache.Write(keys_before);
         value_cache.Write(values_before);
         const ElementArray z = OnGpu(count * c.heads * size);
-        on_.kernels.attention_of_new(type(), partial.data(), 2, biases.data(), c.norms ? query_norms.data() : nullptr,
-                                     c.norms ? key_norms.data() : nullptr, 1e-6F, cosines.data(), sines.data(), cache,
-                                     on_gpu.data(), count, shape, kSplits, sums.data(), bounds.data(), arrived.data(),
-                                     z.data(), nullptr);
+        EXPECT_EQ(on_.kernels.attention_of_new(
+                      type(), partial.data(), 2, biases.data(), c.norms ? query_norms.data() : nullptr,
+                      c.norms ? key_norms.data() : nullptr, 1e-6F, cosines.data(), sines.data(), cache, on_gpu.data(),
+                      count, shape, kSplits, sums.data(), bounds.data(), arrived.data(), z.data(), kStream),
+                  nullptr);
         EXPECT_EQ(z.Read(), y.Read());
         EXPECT_EQ(key_cache.Read(), keys_made);
         EXPECT_EQ(value_cache.Read(), values_made);
@@ -350,12 +359,14 @@ TEST_P(GenerationKernelsTest, SplitsOfARowHaveTheSameBitsInOneBlockAndInSeveral)
     GpuArray<float> sums(on_.gpu, heads * static_cast<size_t>(shape.size)), bounds(on_.gpu, heads * 2);
     const GpuArray<int32_t> arrived(on_.gpu, std::vector<int32_t>(static_cast<size_t>(rows * shape.kv_heads)));
     if (is_new) {
-      on_.kernels.attention_of_new(type(), partial.data(), 1, nullptr, nullptr, nullptr, 1e-6F, cosines.data(),
-                                   sines.data(), cache, chosen.data(), rows, shape, kSplits, sums.data(), bounds.data(),
-                                   arrived.data(), y.data(), nullptr);
+      EXPECT_EQ(on_.kernels.attention_of_new(type(), partial.data(), 1, nullptr, nullptr, nullptr, 1e-6F,
+                                             cosines.data(), sines.data(), cache, chosen.data(), rows, shape, kSplits,
+                                             sums.data(), bounds.data(), arrived.data(), y.data(), kStream),
+                nullptr);
     } else {
-      on_.kernels.attention(type(), query.data(), cache, chosen.data(), rows, shape, kSplits, sums.data(),
-                            bounds.data(), arrived.data(), y.data(), nullptr);
+      EXPECT_EQ(on_.kernels.attention(type(), query.data(), cache, chosen.data(), rows, shape, kSplits, sums.data(),
+                                      bounds.data(), arrived.data(), y.data(), kStream),
+                nullptr);
     }
     return y.Read();
   };

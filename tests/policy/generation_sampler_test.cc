@@ -103,9 +103,10 @@ void DrawsWhatASortWouldGive(Element type, size_t vocabulary) {
   GpuArray<int32_t> ids(on.gpu, std::vector<int32_t>(count * 3, -7));
   GpuArray<float> logprobs(on.gpu, count * 3);
   const GpuArray<SamplePart> parts(on.gpu, count * (vocabulary / kSampleSegment + 1));
-  on.kernels.sample(type, on_gpu.data(), static_cast<int64_t>(count), static_cast<int64_t>(vocabulary),
-                    row_array.data(), place_array.data(), state.data(), end_ids.data(), 2, parts.data(), ids.data(),
-                    logprobs.data(), 3, nullptr);
+  EXPECT_EQ(on.kernels.sample(type, on_gpu.data(), static_cast<int64_t>(count), static_cast<int64_t>(vocabulary),
+                              row_array.data(), place_array.data(), state.data(), end_ids.data(), 2, parts.data(),
+                              ids.data(), logprobs.data(), 3, kStream),
+            nullptr);
   EXPECT_EQ(on.gpu.TakeFindings(), "");
   const std::vector<int32_t> found = ids.Read();
   const std::vector<float> found_logprobs = logprobs.Read();
@@ -165,8 +166,9 @@ TEST_P(GenerationSamplerTest, LogitsThatAreNoNumbersEndNothing) {
   GpuArray<int32_t> ids(on.gpu, std::vector<int32_t>(kRows * 2, -7));
   GpuArray<float> logprobs(on.gpu, std::vector<float>(kRows * 2));
   const GpuArray<SamplePart> parts(on.gpu, kRows * (kVocabulary / kSampleSegment + 1));
-  on.kernels.sample(GetParam(), on_gpu.data(), kRows, kVocabulary, nullptr, place_array.data(), state.data(),
-                    end_ids.data(), 1, parts.data(), ids.data(), logprobs.data(), 2, nullptr);
+  EXPECT_EQ(on.kernels.sample(GetParam(), on_gpu.data(), kRows, kVocabulary, nullptr, place_array.data(), state.data(),
+                              end_ids.data(), 1, parts.data(), ids.data(), logprobs.data(), 2, kStream),
+            nullptr);
   EXPECT_EQ(on.gpu.TakeFindings(), "");
   const std::vector<int32_t> found = ids.Read();
   for (size_t i = 0; i < kRows; ++i) {

@@ -57,6 +57,8 @@ class ElementArray {
   size_t count_;
 };
 
+inline constexpr GpuStream kStream = {1, nullptr};  // of the second device
+
 // The interpreted GPU with the kernels of generation, and random values.
 struct GenerationGpu {
   InterpretedGpu gpu{KGRPO_GPU_GENERATION_LIBRARY};

@@ -69,6 +69,8 @@ class Array {
   size_t count_;
 };
 
+constexpr GpuStream kStream = {1, nullptr};
+
 struct Case {
   Element type;
   bool wide;  // sizes that are multiples of 16 bytes
@@ -80,6 +82,7 @@ class GpuKernelsTest : public ::testing::TestWithParam<Case> {
   void TearDown() override {
     EXPECT_EQ(gpu_.TakeFindings(), "");
     EXPECT_GT(gpu_.launches(), 0U);
+    EXPECT_EQ(gpu_.devices(), std::set<int>{kStream.device}) << "the stream's, not the one that is current";
   }
 
   Element type() const { return GetParam().type; }
@@ -116,16 +119,19 @@ TEST_P(GpuKernelsTest, RmsNormAndItsDerivatives) {
   const Array x = OnGpu(Random(rows * columns)), weight = OnGpu(Random(columns)), dy = OnGpu(Random(rows * columns));
   const Array y = OnGpu(rows * columns);
   GpuArray<float> scale(gpu_, static_cast<size_t>(rows));
-  kernels_.rms_norm(type(), x.data(), columns, weight.data(), norm_epsilon, rows, columns, y.data(), scale.data(),
-                    nullptr);
+  EXPECT_EQ(kernels_.rms_norm(type(), x.data(), columns, weight.data(), norm_epsilon, rows, columns, y.data(),
+                              scale.data(), kStream),
+            nullptr);
   Array dx = OnGpu(Random(rows * columns));  // also what is added
   const std::vector<double> add = dx.Values();
-  kernels_.rms_norm_backward(type(), dy.data(), x.data(), columns, weight.data(), scale.data(), dx.data(), rows,
-                             columns, dx.data(), nullptr);
+  EXPECT_EQ(kernels_.rms_norm_backward(type(), dy.data(), x.data(), columns, weight.data(), scale.data(), dx.data(),
+                                       rows, columns, dx.data(), kStream),
+            nullptr);
   GpuArray<float> partial(gpu_, static_cast<size_t>(kNormSlices * columns));
   GpuArray<float> gradient(gpu_, std::vector<float>(static_cast<size_t>(columns), 0.5F));
-  kernels_.rms_norm_weight_gradient(type(), dy.data(), x.data(), columns, scale.data(), rows, columns, partial.data(),
-                                    gradient.data(), nullptr);
+  EXPECT_EQ(kernels_.rms_norm_weight_gradient(type(), dy.data(), x.data(), columns, scale.data(), rows, columns,
+                                              partial.data(), gradient.data(), kStream),
+            nullptr);
 
   const auto xs = x.Values(), ws = weight.Values(), dys = dy.Values();
   std::vector<double> ys(xs.size()), dxs(xs.size()), dws(ws.size(), 0.5);
@@ -160,10 +166,12 @@ TEST_P(GpuKernelsTest, RotateTurnsPairsOfEachHead) {
   Array x = OnGpu(Random(rows * stride));
   const std::vector<double> before = x.Values();
   const Array back = OnGpu(rows * heads * size);
-  kernels_.rotate(type(), x.data(), stride, x.data(), stride, rows, heads, size, cosines.data(), sines.data(), 1,
-                  nullptr);
-  kernels_.rotate(type(), x.data(), stride, back.data(), heads * size, rows, heads, size, cosines.data(), sines.data(),
-                  -1, nullptr);
+  EXPECT_EQ(kernels_.rotate(type(), x.data(), stride, x.data(), stride, rows, heads, size, cosines.data(), sines.data(),
+                            1, kStream),
+            nullptr);
+  EXPECT_EQ(kernels_.rotate(type(), x.data(), stride, back.data(), heads * size, rows, heads, size, cosines.data(),
+                            sines.data(), -1, kStream),
+            nullptr);
   std::vector<double> expected = before, unrotated;
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t head = 0; head < heads; ++head) {
@@ -187,8 +195,8 @@ TEST_P(GpuKernelsTest, SwiGluAndItsDerivative) {
   Array x = OnGpu(Random(rows * 2 * columns, 2));
   const Array dy = OnGpu(Random(rows * columns)), y = OnGpu(rows * columns);
   const auto xs = x.Values(), dys = dy.Values();
-  kernels_.swiglu(type(), x.data(), rows, columns, y.data(), nullptr);
-  kernels_.swiglu_backward(type(), dy.data(), x.data(), rows, columns, x.data(), nullptr);
+  EXPECT_EQ(kernels_.swiglu(type(), x.data(), rows, columns, y.data(), kStream), nullptr);
+  EXPECT_EQ(kernels_.swiglu_backward(type(), dy.data(), x.data(), rows, columns, x.data(), kStream), nullptr);
   std::vector<double> ys(dys.size()), dxs(xs.size());
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t i = 0; i < columns; ++i) {
@@ -213,10 +221,13 @@ TEST_P(GpuKernelsTest, TokenLogprobsAndTheirDerivative) {
   const std::vector<float> d = {1, -2, 0.5F, 0, 3};
   GpuArray<int64_t> target_ids(gpu_, targets);
   GpuArray<float> logprobs(gpu_, 5), normalizers(gpu_, 5), entropies(gpu_, 5), d_logprobs(gpu_, d);
-  kernels_.token_logprobs(type(), logits.data(), target_ids.data(), static_cast<float>(temperature), rows, vocabulary,
-                          logprobs.data(), normalizers.data(), entropies.data(), nullptr);
-  kernels_.token_logprobs_backward(type(), logits.data(), target_ids.data(), normalizers.data(), d_logprobs.data(),
-                                   static_cast<float>(temperature), rows, vocabulary, nullptr);
+  EXPECT_EQ(kernels_.token_logprobs(type(), logits.data(), target_ids.data(), static_cast<float>(temperature), rows,
+                                    vocabulary, logprobs.data(), normalizers.data(), entropies.data(), kStream),
+            nullptr);
+  EXPECT_EQ(
+      kernels_.token_logprobs_backward(type(), logits.data(), target_ids.data(), normalizers.data(), d_logprobs.data(),
+                                       static_cast<float>(temperature), rows, vocabulary, kStream),
+      nullptr);
   const auto found_logprobs = logprobs.Read(), found_normalizers = normalizers.Read(),
              found_entropies = entropies.Read();
   std::vector<double> d_logits(z.size());
@@ -249,8 +260,9 @@ TEST_P(GpuKernelsTest, TokenLogprobsOfExtremeRows) {
   const Array logits = OnGpu(z);
   GpuArray<int64_t> targets(gpu_, std::vector<int64_t>{3, 5, 2});
   GpuArray<float> logprobs(gpu_, 3), normalizers(gpu_, 3), entropies(gpu_, 3);
-  kernels_.token_logprobs(type(), logits.data(), targets.data(), 1, 3, vocabulary, logprobs.data(), normalizers.data(),
-                          entropies.data(), nullptr);
+  EXPECT_EQ(kernels_.token_logprobs(type(), logits.data(), targets.data(), 1, 3, vocabulary, logprobs.data(),
+                                    normalizers.data(), entropies.data(), kStream),
+            nullptr);
   const auto found = logprobs.Read(), found_entropies = entropies.Read();
   EXPECT_NEAR(found[0], -std::log(static_cast<double>(vocabulary)), 1e-5);
   EXPECT_NEAR(found_entropies[0], std::log(static_cast<double>(vocabulary)), 1e-5);
@@ -258,6 +270,50 @@ TEST_P(GpuKernelsTest, TokenLogprobsOfExtremeRows) {
   EXPECT_NEAR(found_entropies[1], 0, 1e-5);
   EXPECT_NEAR(found[2], -std::log(2.0), 1e-6);
   EXPECT_NEAR(found_entropies[2], std::log(2.0), 1e-6);
+}
+
+// Every launch of more rows than a grid's y and z may count is one that a GPU takes.
+TEST_P(GpuKernelsTest, AnyNumberOfRows) {
+  const int64_t rows = 70'000, columns = Size(96, 75), vocabulary = Size(8192, 8191);
+  void* const x = OnGpu(1).data();  // nothing runs: the launches become a graph
+  GpuArray<float> floats(gpu_, 1);
+  GpuArray<int64_t> targets(gpu_, 1);
+  float* const f = floats.data();
+  gpu_.BeginGraph();
+  EXPECT_EQ(kernels_.rms_norm(type(), x, columns, x, 0, rows, columns, x, f, kStream), nullptr);
+  EXPECT_EQ(kernels_.rms_norm_backward(type(), x, x, columns, x, f, x, rows, columns, x, kStream), nullptr);
+  EXPECT_EQ(kernels_.rms_norm_weight_gradient(type(), x, x, columns, f, rows, columns, f, f, kStream), nullptr);
+  EXPECT_EQ(kernels_.rotate(type(), x, columns, x, columns, rows, 3, 32, f, f, 1, kStream), nullptr);
+  EXPECT_EQ(kernels_.swiglu(type(), x, rows, columns, x, kStream), nullptr);
+  EXPECT_EQ(kernels_.swiglu_backward(type(), x, x, rows, columns, x, kStream), nullptr);
+  EXPECT_EQ(kernels_.token_logprobs(type(), x, targets.data(), 1, rows, vocabulary, f, f, f, kStream), nullptr);
+  EXPECT_EQ(kernels_.token_logprobs_backward(type(), x, targets.data(), f, f, 1, rows, vocabulary, kStream), nullptr);
+  EXPECT_EQ(gpu_.EndGraph().size(), 9U);
+}
+
+TEST_P(GpuKernelsTest, RefusedLaunchIsReportedOnceWithItsName) {
+  void* const x = OnGpu(1).data();
+  GpuArray<float> floats(gpu_, 1);
+  gpu_.BeginGraph();
+  const auto launch = [&](int64_t rows) {
+    return kernels_.rms_norm(type(), x, 8, x, 0, rows, 8, x, floats.data(), kStream);
+  };
+  EXPECT_STREQ(launch(int64_t{1} << 40), "rms_norm: invalid configuration argument");
+  EXPECT_EQ(launch(1), nullptr);
+  EXPECT_NE(kernels_.swiglu(type(), x, 8, 8, x, {7, nullptr}), nullptr) << "there is no such device";
+  EXPECT_EQ(gpu_.EndGraph().size(), 1U);
+}
+
+TEST_P(GpuKernelsTest, CardIsAskedForItsCode) {
+  gpu_.BeginGraph();
+  EXPECT_EQ(kernels_.check_card(1), nullptr);
+  gpu_.BeCard(7, 5, 209);
+  EXPECT_STREQ(kernels_.check_card(1),
+               "compute capability 7.5: no kernel image is available for execution on the device");
+  gpu_.BeCard(12, 0, 0);  // newer than the machine code: the driver compiles the PTX
+  EXPECT_EQ(kernels_.check_card(1), nullptr);
+  EXPECT_EQ(kernels_.swiglu(type(), OnGpu(1).data(), 1, 1, OnGpu(1).data(), kStream), nullptr);
+  static_cast<void>(gpu_.EndGraph());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GpuKernelsTest,

@@ -19,44 +19,57 @@ namespace {
 
 InterpretedGpu* g_gpu = nullptr;
 
+constexpr int32_t kDevice = 1;
+
 // gpu_runtime.h over the interpreter's memory.
 const GpuRuntime kRuntime = {
     .struct_size = sizeof(GpuRuntime),
-    .use_device = [](int32_t) -> const char* { return nullptr; },
-    .free_bytes = [](uint64_t* bytes) -> const char* {
+    .free_bytes = [](int32_t device, uint64_t* bytes) -> const char* {
+      EXPECT_EQ(device, kDevice);
       *bytes = 3 << 20;
       return nullptr;
     },
-    .allocate = [](uint64_t bytes, void** memory) -> const char* {
+    .allocate = [](int32_t device, uint64_t bytes, void** memory) -> const char* {
+      EXPECT_EQ(device, kDevice);
       if (bytes > uint64_t{1} << 32) return "out of memory";
       *memory = reinterpret_cast<void*>(g_gpu->memory().Allocate(bytes, "engine"));
       return nullptr;
     },
-    .release = [](void* memory) { g_gpu->memory().Free(reinterpret_cast<simt::DeviceAddress>(memory)); },
-    .create_stream = [](void**) -> const char* { return nullptr; },
-    .destroy_stream = [](void*) {},
-    .upload = [](void* to, const void* from, uint64_t bytes, void*) -> const char* {
+    .release =
+        [](int32_t device, void* memory) {
+          EXPECT_EQ(device, kDevice);
+          g_gpu->memory().Free(reinterpret_cast<simt::DeviceAddress>(memory));
+        },
+    .create_stream = [](int32_t device, GpuStream* stream) -> const char* {
+      *stream = {device, nullptr};
+      return nullptr;
+    },
+    .destroy_stream = [](GpuStream) {},
+    .upload = [](void* to, const void* from, uint64_t bytes, GpuStream stream) -> const char* {
+      EXPECT_EQ(stream.device, kDevice);
       g_gpu->memory().Write(reinterpret_cast<simt::DeviceAddress>(to), from, bytes);
       return nullptr;
     },
-    .download = [](void* to, const void* from, uint64_t bytes, void*) -> const char* {
+    .download = [](void* to, const void* from, uint64_t bytes, GpuStream stream) -> const char* {
+      EXPECT_EQ(stream.device, kDevice);
       g_gpu->memory().Read(reinterpret_cast<simt::DeviceAddress>(from), to, bytes);
       return nullptr;
     },
-    .wait = [](void*) -> const char* { return nullptr; },
-    .begin_graph = [](void*) -> const char* {
+    .wait = [](GpuStream) -> const char* { return nullptr; },
+    .begin_graph = [](GpuStream) -> const char* {
       g_gpu->BeginGraph();
       return nullptr;
     },
-    .end_graph = [](void*, void** graph) -> const char* {
+    .end_graph = [](GpuStream, void** graph) -> const char* {
       *graph = new InterpretedGpu::Graph(g_gpu->EndGraph());
       return nullptr;
     },
-    .launch_graph = [](void* graph, void*) -> const char* {
+    .launch_graph = [](void* graph, GpuStream stream) -> const char* {
+      EXPECT_EQ(stream.device, kDevice);
       for (const auto& launch : *static_cast<InterpretedGpu::Graph*>(graph)) launch();
       return nullptr;
     },
-    .destroy_graph = [](void* graph) { delete static_cast<InterpretedGpu::Graph*>(graph); },
+    .destroy_graph = [](int32_t, void* graph) { delete static_cast<InterpretedGpu::Graph*>(graph); },
 };
 
 ModelConfig SmallModel(Architecture architecture, int64_t head_size) {
@@ -106,11 +119,14 @@ class GpuModelTest : public ::testing::Test {
                         });
     type_ = type;
   }
-  void TearDown() override { EXPECT_EQ(on_.gpu.TakeFindings(), ""); }
+  void TearDown() override {
+    EXPECT_EQ(on_.gpu.TakeFindings(), "");
+    if (on_.gpu.launches() > 0) EXPECT_EQ(on_.gpu.devices(), std::set<int>{kDevice});
+  }
 
   std::vector<Completion> Run(const std::vector<GenerationRequest>& requests, const SamplingOptions& options,
                               const SchedulerLimits& limits) {
-    GpuModel model(config_, type_, weights_, limits, on_.kernels, kRuntime);
+    GpuModel model(config_, type_, kDevice, weights_, limits, on_.kernels, kRuntime);
     GenerationScheduler scheduler(model, limits);
     std::vector<Completion> completions(requests.size());
     for (size_t i = 0; i < requests.size(); ++i) scheduler.Submit(i, requests[i], options);
@@ -178,6 +194,42 @@ TEST_F(GpuModelTest, BitsAreTheRequestsOwn) {
   }
 }
 
+// The failure of a launch ends the request with the kernel's name, also in a graph, and the next requests run.
+TEST_F(GpuModelTest, RefusedLaunchIsAnErrorAndLeavesTheModelUsable) {
+  Make(SmallModel(Architecture::kQwen2, 64), Element::kFloat32);
+  const SchedulerLimits limits = {.slots = 2, .pages = 40, .context_length = 200, .rows_a_read = 50};
+  const std::vector<GenerationRequest> requests = Requests(2);
+  const std::vector<Completion> expected = Run(requests, {4, 0.0, 0, 1.0, 0.0}, limits);
+  static GenerationKernels broken;
+  static bool fails = false;
+  broken = on_.kernels;
+  static const auto good = broken.attention_of_new;  // a kernel of decode steps, which run as graphs
+  broken.attention_of_new = [](auto... arguments) -> const char* {
+    return fails ? "attention_of_new: invalid configuration argument" : good(arguments...);
+  };
+  GpuModel model(config_, type_, kDevice, weights_, limits, broken, kRuntime);
+  GenerationScheduler scheduler(model, limits);
+  std::vector<Completion> found(requests.size());
+  const auto run = [&] {
+    for (size_t i = 0; i < requests.size(); ++i) scheduler.Submit(i, requests[i], {4, 0.0, 0, 1.0, 0.0});
+    while (!scheduler.idle()) {
+      scheduler.Turn([&](const Completion& completion) { found[completion.request] = completion; });
+    }
+  };
+  fails = true;
+  try {
+    run();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
+    EXPECT_STREQ(error.what(), "generation on the GPU: attention_of_new: invalid configuration argument");
+  }
+  fails = false;
+  scheduler.Clear();
+  run();
+  for (size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(found[i].ids, expected[i].ids) << i;
+}
+
 // More rows at a time than a launch of attention takes.
 TEST_F(GpuModelTest, ManyRowsAtATimeChangeNoBits) {
   Make(SmallModel(Architecture::kQwen2, 64), Element::kBfloat16);
@@ -195,8 +247,8 @@ TEST_F(GpuModelTest, ManyRowsAtATimeChangeNoBits) {
 TEST_F(GpuModelTest, TooLittleMemoryIsNamed) {
   Make(SmallModel(Architecture::kQwen2, 64), Element::kFloat32);
   try {
-    const GpuModel model(config_, type_, weights_, {.slots = 1, .pages = 1 << 30, .context_length = 200}, on_.kernels,
-                         kRuntime);
+    const GpuModel model(config_, type_, kDevice, weights_, {.slots = 1, .pages = 1 << 30, .context_length = 200},
+                         on_.kernels, kRuntime);
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("for the cache's keys, and 3 MiB of the GPU's memory are free"),

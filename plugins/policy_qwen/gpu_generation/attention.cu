@@ -10,6 +10,7 @@
 #include "policy_qwen/gpu_generation/launchers.h"
 #include "policy_qwen/gpu_generation/overlap.cuh"
 #include "policy_qwen/gpu_generation/tensor_attention.cuh"
+#include "policy_qwen/gpu_training/launch.cuh"
 
 namespace kgrpo::policy {
 namespace {
@@ -120,8 +121,7 @@ void Launch(const Queries<T>& queries, LayerCache cache, const Place* places, in
   // once, and reads the next split's keys while it computes. So each split has its own block only if all of them fit.
   const int64_t blocks = row_count * shape.kv_heads * parts.splits;
   parts.a_block = static_cast<int>(std::min<int64_t>((blocks + kBlocksWanted - 1) / kBlocksWanted, parts.splits));
-  const dim3 grid(static_cast<unsigned>(row_count), static_cast<unsigned>(shape.kv_heads),
-                  Blocks(parts.splits, parts.a_block));
+  const dim3 grid(Blocks(row_count, 1), static_cast<unsigned>(shape.kv_heads), Blocks(parts.splits, parts.a_block));
   constexpr float kLog2E = 1.4426950408889634F;
   const float scale = kLog2E / sqrtf(static_cast<float>(D));
   const auto launch = [&](auto kernel) {
@@ -160,18 +160,17 @@ void ForHeads(Element type, HeadShape shape, Body&& body) {
 
 void Attention(Element type, const void* query, LayerCache cache, const Place* places, int64_t row_count,
                HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived, void* y,
-               void* stream) {
+               GpuStream stream) {
   ForHeads(type, shape, [&]<typename T, int D>() {
     Launch<T, D, false>({static_cast<const T*>(query), {}}, cache, places, row_count, shape,
-                        {sums, bounds, arrived, static_cast<int>(position_splits), 1}, y,
-                        static_cast<cudaStream_t>(stream));
+                        {sums, bounds, arrived, static_cast<int>(position_splits), 1}, y, StreamOf(stream));
   });
 }
 
 void AttentionOfNew(Element type, const float* partial, int64_t splits, const void* bias, const void* query_norm,
                     const void* key_norm, float epsilon, const void* cos, const void* sin, LayerCache cache,
                     const Place* places, int64_t row_count, HeadShape shape, int64_t position_splits, float* sums,
-                    float* bounds, int32_t* arrived, void* y, void* stream) {
+                    float* bounds, int32_t* arrived, void* y, GpuStream stream) {
   ForHeads(type, shape, [&]<typename T, int D>() {
     const HeadInputs<T> inputs = {partial,
                                   static_cast<int>(splits),
@@ -183,8 +182,7 @@ void AttentionOfNew(Element type, const float* partial, int64_t splits, const vo
                                   static_cast<const T*>(cos),
                                   static_cast<const T*>(sin)};
     Launch<T, D, true>({nullptr, inputs}, cache, places, row_count, shape,
-                       {sums, bounds, arrived, static_cast<int>(position_splits), 1}, y,
-                       static_cast<cudaStream_t>(stream));
+                       {sums, bounds, arrived, static_cast<int>(position_splits), 1}, y, StreamOf(stream));
   });
 }
 

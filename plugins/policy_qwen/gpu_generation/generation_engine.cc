@@ -11,25 +11,11 @@
 #include "policy_qwen/model/tensors.h"
 
 namespace kgrpo::policy {
-namespace {
-
-template <typename Table, typename Entry>
-const Table& OpenTable(const char* name) {
-  const GpuLibrary library = OpenGpuLibrary(kGenerationLibrary);
-  const auto entry = reinterpret_cast<Entry>(library.Symbol(name));
-  const Table* table = entry == nullptr ? nullptr : entry();
-  if (table == nullptr || table->struct_size != sizeof(Table)) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE,
-                "device cuda: " + library.path + " is from another build than this policy: build both again");
-  }
-  return *table;
+void RequireEngine(const ModelConfig& config, at::Device device) {
+  GpuModel::CheckShape(config);
+  const auto& kernels = OpenGpuTable<GenerationKernels>(kGenerationLibrary, kGenerationKernelsEntry);
+  CheckCard("generation: engine", device, kernels.check_card(device.index()));
 }
-
-void Check(const char* failure) {
-  if (failure != nullptr) throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("generation on the GPU: ") + failure);
-}
-
-}  // namespace
 
 GpuWeights PlacesOf(const Weights& weights, const RotaryAngles& angles,
                     const std::function<const void*(const at::Tensor&)>& place) {
@@ -58,10 +44,8 @@ GpuWeights PlacesOf(const Weights& weights, const RotaryAngles& angles,
 }
 
 GenerationEngine::GenerationEngine(const ModelConfig& config, const Weights& weights, RotaryTable& rotary,
-                                   at::Device device, const EngineOptions& options)
-    : runtime_(OpenTable<GpuRuntime, GpuRuntimeEntry>(kGpuRuntimeEntry)), device_(device.index()) {
-  GpuModel::CheckShape(config);
-  Check(runtime_.use_device(device_));
+                                   at::Device device, const EngineOptions& options) {
+  const auto& runtime = OpenGpuTable<GpuRuntime>(kGenerationLibrary, kGpuRuntimeEntry);
   std::vector<int64_t> positions(static_cast<size_t>(config.context_length));
   std::iota(positions.begin(), positions.end(), 0);
   angles_ = rotary.At(IndexTensor(positions, device), config.context_length);
@@ -71,7 +55,7 @@ GenerationEngine::GenerationEngine(const ModelConfig& config, const Weights& wei
   limits.slots = options.max_sequences;
   limits.context_length = static_cast<int32_t>(config.context_length);
   uint64_t free = 0;
-  Check(runtime_.free_bytes(&free));
+  CheckGpu("generation", runtime.free_bytes(device.index(), &free));
   const uint64_t page = GpuModel::PageBytes(config, type), others = GpuModel::BufferBytes(config, type, limits);
   const uint64_t wanted = options.memory_mib ? static_cast<uint64_t>(*options.memory_mib) << 20 : free / 4;
   const auto pages_a_slot = (config.context_length + kPageSize - 1) / kPageSize;
@@ -87,15 +71,10 @@ GenerationEngine::GenerationEngine(const ModelConfig& config, const Weights& wei
                     (limits.pages == 0 ? "raise generation_memory_mib or lower max_sequences"
                                        : "lower generation_memory_mib or max_sequences"));
   }
-  model_.emplace(config, type,
+  model_.emplace(config, type, device.index(),
                  PlacesOf(weights, angles_, [](const at::Tensor& tensor) { return tensor.const_data_ptr(); }), limits,
-                 OpenTable<GenerationKernels, GenerationKernelsEntry>(kGenerationKernelsEntry), runtime_);
+                 OpenGpuTable<GenerationKernels>(kGenerationLibrary, kGenerationKernelsEntry), runtime);
   scheduler_.emplace(*model_, limits);
-}
-
-GenerationScheduler& GenerationEngine::Use() {
-  Check(runtime_.use_device(device_));
-  return *scheduler_;
 }
 
 }  // namespace kgrpo::policy

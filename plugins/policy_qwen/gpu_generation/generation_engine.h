@@ -21,6 +21,9 @@ namespace kgrpo::policy {
 GpuWeights PlacesOf(const Weights& weights, const RotaryAngles& angles,
                     const std::function<const void*(const at::Tensor&)>& place);
 
+// Throws KGRPO_ERROR_UNSUPPORTED if the engine cannot run a model of that shape, or on that GPU.
+void RequireEngine(const ModelConfig& config, at::Device device);
+
 struct EngineOptions {
   int32_t max_sequences = 256;
   std::optional<int64_t> memory_mib;  // of the cache; unset: a quarter of what is free
@@ -33,12 +36,9 @@ class GenerationEngine {
   GenerationEngine(const ModelConfig& config, const Weights& weights, RotaryTable& rotary, at::Device device,
                    const EngineOptions& options);
 
-  // The scheduler; makes the GPU current in this thread first.
-  GenerationScheduler& Use();
+  GenerationScheduler& scheduler() { return *scheduler_; }
 
  private:
-  const GpuRuntime& runtime_;
-  int32_t device_;
   RotaryAngles angles_;  // of all positions
   std::optional<GpuModel> model_;
   std::optional<GenerationScheduler> scheduler_;

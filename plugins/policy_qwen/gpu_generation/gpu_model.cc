@@ -6,8 +6,14 @@
 #include <bit>
 #include <utility>
 
+#include "policy_qwen/gpu_library.h"
+
 namespace kgrpo::policy {
 namespace {
+
+void CheckGeneration(const char* failure) {
+  CheckGpu("generation", failure);
+}
 
 uint64_t ElementBytes(Element type) {
   return type == Element::kBfloat16 ? 2 : 4;
@@ -31,14 +37,14 @@ std::string MibRoundedUp(uint64_t bytes) {
 
 }  // namespace
 
-GpuMemory::GpuMemory(const GpuRuntime& runtime, uint64_t bytes, const std::string& what)
-    : runtime_(&runtime), bytes_(bytes) {
-  const char* failure = runtime.allocate(bytes, &data_);
+GpuMemory::GpuMemory(const GpuRuntime& runtime, int32_t device, uint64_t bytes, const std::string& what)
+    : runtime_(&runtime), device_(device), bytes_(bytes) {
+  const char* failure = runtime.allocate(device, bytes, &data_);
   if (failure == nullptr) return;
   const std::string reason = failure;
   data_ = nullptr;
   uint64_t free = 0;
-  static_cast<void>(runtime.free_bytes(&free));
+  static_cast<void>(runtime.free_bytes(device, &free));
   throw Error(KGRPO_ERROR_UNAVAILABLE, "generation: engine needs " + MibRoundedUp(bytes) + " for " + what + ", and " +
                                            MibRoundedUp(free) + " of the GPU's memory are free (" + reason +
                                            "); lower generation_memory_mib or max_sequences");
@@ -68,10 +74,6 @@ void GpuModel::CheckShape(const ModelConfig& config) {
   throw Error(KGRPO_ERROR_UNSUPPORTED, "generation: engine: " + problem + "; use \"generation\": \"libtorch\"");
 }
 
-bool GpuModel::Covers(const ModelConfig& config) {
-  return UncoveredShape(config).empty();
-}
-
 uint64_t GpuModel::PageBytes(const ModelConfig& config, Element type) {
   return static_cast<uint64_t>(2 * config.layer_count * config.kv_size() * kPageSize) * ElementBytes(type);
 }
@@ -85,8 +87,8 @@ uint64_t GpuModel::BufferBytes(const ModelConfig& config, Element type, const Sc
          sampled * static_cast<uint64_t>(config.vocabulary_size) * ElementBytes(type);
 }
 
-GpuModel::GpuModel(const ModelConfig& config, Element type, GpuWeights weights, const SchedulerLimits& limits,
-                   const GenerationKernels& kernels, const GpuRuntime& runtime)
+GpuModel::GpuModel(const ModelConfig& config, Element type, int32_t device, GpuWeights weights,
+                   const SchedulerLimits& limits, const GenerationKernels& kernels, const GpuRuntime& runtime)
     : config_(config),
       type_(type),
       weights_(std::move(weights)),
@@ -96,10 +98,11 @@ GpuModel::GpuModel(const ModelConfig& config, Element type, GpuWeights weights, 
       rows_(StepRows(limits)),
       attention_rows_(
           std::min<int64_t>(rows_, std::max<int64_t>(512, std::bit_ceil(static_cast<uint32_t>(limits.slots))))),
-      pages_per_slot_((limits.context_length + kPageSize - 1) / kPageSize) {
+      pages_per_slot_((limits.context_length + kPageSize - 1) / kPageSize),
+      stream_{device, nullptr} {
   CheckShape(config);
   const auto slots = static_cast<uint64_t>(limits.slots), rows = static_cast<uint64_t>(rows_);
-  const auto take = [&](uint64_t bytes, const char* what) { return GpuMemory(runtime_, bytes, what); };
+  const auto take = [&](uint64_t bytes, const char* what) { return GpuMemory(runtime_, stream_.device, bytes, what); };
   const auto elements = [&](uint64_t count, int64_t width) {
     return take(count * static_cast<uint64_t>(width) * ElementBytes(type_), "a step's rows");
   };
@@ -121,7 +124,7 @@ GpuModel::GpuModel(const ModelConfig& config, Element type, GpuWeights weights, 
   const uint64_t cache = static_cast<uint64_t>(limits.pages) * PageBytes(config, type_) / 2;
   keys_ = take(cache, "the cache's keys");
   values_ = take(cache, "the cache's values");
-  Check(runtime_.create_stream(&stream_));
+  CheckGeneration(runtime_.create_stream(device, &stream_));
   Upload(slots_, 0, std::span<const Slot>(std::vector<Slot>(slots)));  // ReadSlots copies the unused ones too
   Upload(end_ids_, 0, std::span<const int32_t>(config.end_ids));
   const std::vector<int32_t> none(static_cast<size_t>(attention_rows_ * config.kv_head_count));
@@ -131,17 +134,13 @@ GpuModel::GpuModel(const ModelConfig& config, Element type, GpuWeights weights, 
 
 GpuModel::~GpuModel() {
   DropGraphs();
-  if (stream_ != nullptr) runtime_.destroy_stream(stream_);
-}
-
-void GpuModel::Check(const char* failure) const {
-  if (failure != nullptr) throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("generation on the GPU: ") + failure);
+  runtime_.destroy_stream(stream_);
 }
 
 template <typename T>
 void GpuModel::Upload(const GpuMemory& to, size_t offset, std::span<const T> values) const {
   if (values.empty()) return;
-  Check(runtime_.upload(to.As<T>() + offset, values.data(), values.size_bytes(), stream_));
+  CheckGeneration(runtime_.upload(to.As<T>() + offset, values.data(), values.size_bytes(), stream_));
 }
 
 // Makes room for completions of `new_tokens` tokens and attention over `positions` positions. A buffer that grows
@@ -155,8 +154,8 @@ void GpuModel::MakeRoom(int64_t new_tokens, int64_t positions) {
     std::vector<int32_t> ids(count), wide_ids(slots * static_cast<uint64_t>(wanted));
     std::vector<float> logprobs(count), wide_logprobs(wide_ids.size());
     if (count > 0) {
-      Check(runtime_.download(ids.data(), ids_.As<void>(), count * sizeof(int32_t), stream_));
-      Check(runtime_.download(logprobs.data(), logprobs_.As<void>(), count * sizeof(float), stream_));
+      CheckGeneration(runtime_.download(ids.data(), ids_.As<void>(), count * sizeof(int32_t), stream_));
+      CheckGeneration(runtime_.download(logprobs.data(), logprobs_.As<void>(), count * sizeof(float), stream_));
       for (uint64_t slot = 0; slot < slots; ++slot) {
         const auto from = static_cast<ptrdiff_t>(slot) * new_tokens_, to = static_cast<ptrdiff_t>(slot) * wanted;
         std::copy_n(ids.begin() + from, new_tokens_, wide_ids.begin() + to);
@@ -164,8 +163,8 @@ void GpuModel::MakeRoom(int64_t new_tokens, int64_t positions) {
       }
     }
     DropGraphs();
-    GpuMemory ids_memory(runtime_, wide_ids.size() * sizeof(int32_t), "completions");
-    logprobs_ = GpuMemory(runtime_, wide_logprobs.size() * sizeof(float), "completions");
+    GpuMemory ids_memory(runtime_, stream_.device, wide_ids.size() * sizeof(int32_t), "completions");
+    logprobs_ = GpuMemory(runtime_, stream_.device, wide_logprobs.size() * sizeof(float), "completions");
     ids_ = std::move(ids_memory);
     new_tokens_ = wanted;  // once both are there: an allocation may throw
     Upload(ids_, 0, std::span<const int32_t>(wide_ids));
@@ -177,10 +176,10 @@ void GpuModel::MakeRoom(int64_t new_tokens, int64_t positions) {
     const auto wider = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(splits)));
     const auto sums = static_cast<uint64_t>(attention_rows_ * config_.head_count * wider) * sizeof(float);
     position_splits_ = 0;  // until both arrays are there: an allocation may throw
-    Check(runtime_.wait(stream_));
+    CheckGeneration(runtime_.wait(stream_));
     attention_sums_ = GpuMemory();
-    attention_sums_ = GpuMemory(runtime_, sums * static_cast<uint64_t>(config_.head_size), "attention");
-    attention_bounds_ = GpuMemory(runtime_, 2 * sums, "attention");
+    attention_sums_ = GpuMemory(runtime_, stream_.device, sums * static_cast<uint64_t>(config_.head_size), "attention");
+    attention_bounds_ = GpuMemory(runtime_, stream_.device, 2 * sums, "attention");
     position_splits_ = wider;
   }
 }
@@ -188,7 +187,7 @@ void GpuModel::MakeRoom(int64_t new_tokens, int64_t positions) {
 void GpuModel::DropGraphs() {
   if (graphs_.empty()) return;
   static_cast<void>(runtime_.wait(stream_));
-  for (const auto& [key, graph] : graphs_) runtime_.destroy_graph(graph);
+  for (const auto& [key, graph] : graphs_) runtime_.destroy_graph(stream_.device, graph);
   graphs_.clear();
 }
 
@@ -210,8 +209,8 @@ void GpuModel::QueueStep(int64_t rows, int64_t position_splits, const int32_t* s
   void* const normed = normed_.As<void>();
   const uint64_t layer_bytes = keys_.bytes() / static_cast<uint64_t>(config_.layer_count);
 
-  kernels_.embed(type_, step_rows_.As<StepRow>(), slots_.As<Slot>(), weights_.embedding, rows, hidden, x, places,
-                 stream_);
+  CheckGeneration(kernels_.embed(type_, step_rows_.As<StepRow>(), slots_.As<Slot>(), weights_.embedding, rows, hidden,
+                                 x, places, stream_));
   const float* to_add = nullptr;  // sums of the previous product, for the residual stream
   const void* bias = nullptr;
   int64_t splits = 1;
@@ -219,48 +218,66 @@ void GpuModel::QueueStep(int64_t rows, int64_t position_splits, const int32_t* s
     const GpuLayerWeights& w = weights_.layers[i];
     const LayerCache cache = {keys_.As<char>() + i * layer_bytes, values_.As<char>() + i * layer_bytes,
                               pages_.As<int32_t>(), pages_per_slot_};
-    kernels_.add_norm(type_, to_add, splits, bias, x, w.attention_norm, epsilon, rows, hidden, nullptr, rows, normed,
-                      stream_);
-    kernels_.product(type_, ProductMode::kPartial, normed, w.query_key_value, nullptr, rows, hidden, width, partial,
-                     stream_);
+    CheckGeneration(kernels_.add_norm(type_, to_add, splits, bias, x, w.attention_norm, epsilon, rows, hidden, nullptr,
+                                      rows, normed, stream_));
+    CheckGeneration(kernels_.product(type_, ProductMode::kPartial, normed, w.query_key_value, nullptr, rows, hidden,
+                                     width, partial, stream_));
     const int64_t width_splits = kernels_.product_splits(hidden, width);
     if (sampled == nullptr) {  // one row for each slot
-      kernels_.attention_of_new(type_, partial, width_splits, w.query_key_value_bias, w.query_norm, w.key_norm, epsilon,
-                                weights_.cos, weights_.sin, cache, places, rows, shape, position_splits,
-                                attention_sums_.As<float>(), attention_bounds_.As<float>(),
-                                attention_arrived_.As<int32_t>(), attended_.As<void>(), stream_);
+      CheckGeneration(kernels_.attention_of_new(
+          type_, partial, width_splits, w.query_key_value_bias, w.query_norm, w.key_norm, epsilon, weights_.cos,
+          weights_.sin, cache, places, rows, shape, position_splits, attention_sums_.As<float>(),
+          attention_bounds_.As<float>(), attention_arrived_.As<int32_t>(), attended_.As<void>(), stream_));
     } else {
-      kernels_.finish_query_key_value(type_, partial, width_splits, w.query_key_value_bias, w.query_norm, w.key_norm,
-                                      epsilon, weights_.cos, weights_.sin, places, rows, shape, cache,
-                                      query_.As<void>(), stream_);
+      CheckGeneration(kernels_.finish_query_key_value(type_, partial, width_splits, w.query_key_value_bias,
+                                                      w.query_norm, w.key_norm, epsilon, weights_.cos, weights_.sin,
+                                                      places, rows, shape, cache, query_.As<void>(), stream_));
       for (int64_t first = 0; first < rows; first += attention_rows_) {
         const uint64_t offset = static_cast<uint64_t>(first * query) * ElementBytes(type_);
-        kernels_.attention(type_, query_.As<char>() + offset, cache, places + first,
-                           std::min(rows - first, attention_rows_), shape, position_splits, attention_sums_.As<float>(),
-                           attention_bounds_.As<float>(), attention_arrived_.As<int32_t>(),
-                           attended_.As<char>() + offset, stream_);
+        CheckGeneration(kernels_.attention(type_, query_.As<char>() + offset, cache, places + first,
+                                           std::min(rows - first, attention_rows_), shape, position_splits,
+                                           attention_sums_.As<float>(), attention_bounds_.As<float>(),
+                                           attention_arrived_.As<int32_t>(), attended_.As<char>() + offset, stream_));
       }
     }
-    kernels_.product(type_, ProductMode::kPartial, attended_.As<void>(), w.output, nullptr, rows, query, hidden,
-                     partial, stream_);
-    kernels_.add_norm(type_, partial, kernels_.product_splits(query, hidden), w.output_bias, x, w.mlp_norm, epsilon,
-                      rows, hidden, nullptr, rows, normed, stream_);
-    kernels_.product(type_, ProductMode::kSwiGlu, normed, w.gate_up, w.gate_up_bias, rows, hidden, 2 * intermediate,
-                     gated_.As<void>(), stream_);
-    kernels_.product(type_, ProductMode::kPartial, gated_.As<void>(), w.down, nullptr, rows, intermediate, hidden,
-                     partial, stream_);
+    CheckGeneration(kernels_.product(type_, ProductMode::kPartial, attended_.As<void>(), w.output, nullptr, rows, query,
+                                     hidden, partial, stream_));
+    CheckGeneration(kernels_.add_norm(type_, partial, kernels_.product_splits(query, hidden), w.output_bias, x,
+                                      w.mlp_norm, epsilon, rows, hidden, nullptr, rows, normed, stream_));
+    CheckGeneration(kernels_.product(type_, ProductMode::kSwiGlu, normed, w.gate_up, w.gate_up_bias, rows, hidden,
+                                     2 * intermediate, gated_.As<void>(), stream_));
+    CheckGeneration(kernels_.product(type_, ProductMode::kPartial, gated_.As<void>(), w.down, nullptr, rows,
+                                     intermediate, hidden, partial, stream_));
     to_add = partial;
     bias = w.down_bias;
     splits = kernels_.product_splits(intermediate, hidden);
   }
   if (sampled_count == 0) return;  // a prompt's middle: only its keys and values were wanted
-  kernels_.add_norm(type_, to_add, splits, bias, x, weights_.final_norm, epsilon, rows, hidden, sampled, sampled_count,
-                    normed, stream_);
-  kernels_.product(type_, ProductMode::kPlain, normed, weights_.head, nullptr, sampled_count, hidden,
-                   config_.vocabulary_size, logits_.As<void>(), stream_);
-  kernels_.sample(type_, logits_.As<void>(), sampled_count, config_.vocabulary_size, sampled, places, slots_.As<Slot>(),
-                  end_ids_.As<int32_t>(), static_cast<int32_t>(config_.end_ids.size()), sample_parts_.As<SamplePart>(),
-                  ids_.As<int32_t>(), logprobs_.As<float>(), new_tokens_, stream_);
+  CheckGeneration(kernels_.add_norm(type_, to_add, splits, bias, x, weights_.final_norm, epsilon, rows, hidden, sampled,
+                                    sampled_count, normed, stream_));
+  CheckGeneration(kernels_.product(type_, ProductMode::kPlain, normed, weights_.head, nullptr, sampled_count, hidden,
+                                   config_.vocabulary_size, logits_.As<void>(), stream_));
+  CheckGeneration(kernels_.sample(type_, logits_.As<void>(), sampled_count, config_.vocabulary_size, sampled, places,
+                                  slots_.As<Slot>(), end_ids_.As<int32_t>(),
+                                  static_cast<int32_t>(config_.end_ids.size()), sample_parts_.As<SamplePart>(),
+                                  ids_.As<int32_t>(), logprobs_.As<float>(), new_tokens_, stream_));
+}
+
+// A step of `rows` rows, each of which is sampled.
+void* GpuModel::DecodeGraph(int64_t rows, int64_t position_splits) {
+  const auto found = graphs_.find({rows, position_splits});
+  if (found != graphs_.end()) return found->second;
+  void* graph = nullptr;
+  CheckGeneration(runtime_.begin_graph(stream_));
+  try {
+    QueueStep(rows, position_splits, nullptr, rows);
+  } catch (...) {  // of a launch, which the graph then lacks
+    if (runtime_.end_graph(stream_, &graph) == nullptr) runtime_.destroy_graph(stream_.device, graph);
+    throw;
+  }
+  CheckGeneration(runtime_.end_graph(stream_, &graph));
+  graphs_[{rows, position_splits}] = graph;
+  return graph;
 }
 
 void GpuModel::ReadPrompts(std::span<const StepRow> rows, std::span<const int32_t> sampled) {
@@ -279,26 +296,23 @@ void GpuModel::Decode(std::span<const int32_t> slots, int32_t positions, int32_t
   std::vector<StepRow> step_rows(static_cast<size_t>(rows), {-1, -1, 0});
   for (size_t i = 0; i < slots.size(); ++i) step_rows[i].slot = slots[i];
   Upload(step_rows_, 0, std::span<const StepRow>(step_rows));
-  void*& graph = graphs_[{rows, splits}];
-  if (graph == nullptr) {
-    Check(runtime_.begin_graph(stream_));
-    QueueStep(rows, splits, nullptr, rows);
-    Check(runtime_.end_graph(stream_, &graph));
-  }
-  for (int32_t step = 0; step < steps; ++step) Check(runtime_.launch_graph(graph, stream_));
+  void* const graph = DecodeGraph(rows, splits);
+  for (int32_t step = 0; step < steps; ++step) CheckGeneration(runtime_.launch_graph(graph, stream_));
 }
 
 std::vector<Slot> GpuModel::ReadSlots() {
   std::vector<Slot> slots(static_cast<size_t>(limits_.slots));
-  Check(runtime_.wait(stream_));
-  Check(runtime_.download(slots.data(), slots_.As<void>(), slots.size() * sizeof(Slot), stream_));
+  CheckGeneration(runtime_.wait(stream_));
+  CheckGeneration(runtime_.download(slots.data(), slots_.As<void>(), slots.size() * sizeof(Slot), stream_));
   return slots;
 }
 
 void GpuModel::Fetch(int32_t slot, Completion& completion) {
   const auto first = static_cast<size_t>(slot) * static_cast<size_t>(new_tokens_), count = completion.ids.size();
-  Check(runtime_.download(completion.ids.data(), ids_.As<int32_t>() + first, count * sizeof(int32_t), stream_));
-  Check(runtime_.download(completion.logprobs.data(), logprobs_.As<float>() + first, count * sizeof(float), stream_));
+  CheckGeneration(
+      runtime_.download(completion.ids.data(), ids_.As<int32_t>() + first, count * sizeof(int32_t), stream_));
+  CheckGeneration(
+      runtime_.download(completion.logprobs.data(), logprobs_.As<float>() + first, count * sizeof(float), stream_));
 }
 
 }  // namespace kgrpo::policy

@@ -33,12 +33,16 @@ class GpuMemory {
  public:
   GpuMemory() = default;
   // `what` names the use in the message if there is too little.
-  GpuMemory(const GpuRuntime& runtime, uint64_t bytes, const std::string& what);
+  GpuMemory(const GpuRuntime& runtime, int32_t device, uint64_t bytes, const std::string& what);
   ~GpuMemory() { Release(); }
   GpuMemory(GpuMemory&& other) noexcept
-      : runtime_(other.runtime_), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+      : runtime_(other.runtime_),
+        device_(other.device_),
+        data_(std::exchange(other.data_, nullptr)),
+        bytes_(std::exchange(other.bytes_, 0)) {}
   GpuMemory& operator=(GpuMemory&& other) noexcept {
     std::swap(runtime_, other.runtime_);
+    std::swap(device_, other.device_);
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
     return *this;
@@ -51,26 +55,27 @@ class GpuMemory {
 
  private:
   void Release() {
-    if (data_ != nullptr) runtime_->release(data_);
+    if (data_ != nullptr) runtime_->release(device_, data_);
   }
   const GpuRuntime* runtime_ = nullptr;
+  int32_t device_ = 0;
   void* data_ = nullptr;
   uint64_t bytes_ = 0;
 };
 
-// One thread at a time, the same that made it or one that called use_device. Errors are kgrpo::Error.
+// One thread at a time. Errors are kgrpo::Error.
 class GpuModel final : public GenerationDevice {
  public:
   // Throws KGRPO_ERROR_UNSUPPORTED, naming the key of config.json, for shapes that the kernels do not cover.
   static void CheckShape(const ModelConfig& config);
-  static bool Covers(const ModelConfig& config);  // whether CheckShape passes
   // Bytes of one page of the cache, over all layers.
   static uint64_t PageBytes(const ModelConfig& config, Element type);
   // Bytes of everything but the cache.
   static uint64_t BufferBytes(const ModelConfig& config, Element type, const SchedulerLimits& limits);
 
-  // `config`, tables and weights outlive the model. Takes limits.pages pages of the cache at once.
-  GpuModel(const ModelConfig& config, Element type, GpuWeights weights, const SchedulerLimits& limits,
+  // `config`, tables and weights outlive the model; the weights are on `device`. Takes limits.pages pages of the cache
+  // at once.
+  GpuModel(const ModelConfig& config, Element type, int32_t device, GpuWeights weights, const SchedulerLimits& limits,
            const GenerationKernels& kernels, const GpuRuntime& runtime);
   ~GpuModel() override;
 
@@ -81,10 +86,10 @@ class GpuModel final : public GenerationDevice {
   void Fetch(int32_t slot, Completion& completion) override;
 
  private:
-  void Check(const char* failure) const;
   template <typename T>
   void Upload(const GpuMemory& to, size_t offset, std::span<const T> values) const;
   void MakeRoom(int64_t new_tokens, int64_t positions);
+  void* DecodeGraph(int64_t rows, int64_t position_splits);
   void DropGraphs();
   // Queues one step. With `sampled` null every row is sampled, else `sampled_count` of them.
   void QueueStep(int64_t rows, int64_t position_splits, const int32_t* sampled, int64_t sampled_count);
@@ -98,7 +103,7 @@ class GpuModel final : public GenerationDevice {
   const int64_t rows_;            // of a step, at most
   const int64_t attention_rows_;  // of a launch of attention, whose sums may be large
   const int32_t pages_per_slot_;
-  void* stream_ = nullptr;
+  GpuStream stream_;
   GpuMemory slots_, end_ids_, pages_, step_rows_, sampled_rows_, places_;
   GpuMemory x_, normed_, partial_, query_, attended_, gated_, logits_, sample_parts_;
   GpuMemory keys_, values_;  // [layers, pages, kv heads, kPageSize, head size]

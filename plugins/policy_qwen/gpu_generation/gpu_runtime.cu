@@ -3,70 +3,79 @@
 
 #include <cuda_runtime.h>
 
+#include "policy_qwen/gpu_training/launch.cuh"
+
 namespace kgrpo::policy {
 namespace {
 
-// The message of the first failure, which also clears the runtime's own record of it.
-const char* Check(cudaError_t result) {
-  if (result == cudaSuccess) return nullptr;
-  static_cast<void>(cudaGetLastError());
-  return cudaGetErrorString(result);
-}
-
-cudaStream_t StreamOf(void* stream) {
-  return static_cast<cudaStream_t>(stream);
-}
-
 const GpuRuntime kRuntime = {
     .struct_size = sizeof(GpuRuntime),
-    .use_device = [](int32_t device) { return Check(cudaSetDevice(device)); },
     .free_bytes =
-        [](uint64_t* bytes) {
-          size_t free = 0, total = 0;
-          const char* failure = Check(cudaMemGetInfo(&free, &total));
-          *bytes = free;
-          return failure;
+        [](int32_t device, uint64_t* bytes) {
+          return OnDevice("free memory", device, [&] {
+            size_t free = 0, total = 0;
+            const cudaError_t result = cudaMemGetInfo(&free, &total);
+            *bytes = free;
+            return result;
+          });
         },
-    .allocate = [](uint64_t bytes, void** memory) { return Check(cudaMalloc(memory, bytes)); },
-    .release = [](void* memory) { static_cast<void>(cudaFree(memory)); },
+    .allocate = [](int32_t device, uint64_t bytes,
+                   void** memory) { return OnDevice("allocation", device, [&] { return cudaMalloc(memory, bytes); }); },
+    .release = [](int32_t device,
+                  void* memory) { static_cast<void>(OnDevice("release", device, [&] { return cudaFree(memory); })); },
     .create_stream =
-        [](void** stream) {
-          return Check(cudaStreamCreateWithFlags(reinterpret_cast<cudaStream_t*>(stream), cudaStreamNonBlocking));
+        [](int32_t device, GpuStream* stream) {
+          *stream = {device, nullptr};
+          return OnDevice("stream", device, [&] {
+            return cudaStreamCreateWithFlags(reinterpret_cast<cudaStream_t*>(&stream->handle), cudaStreamNonBlocking);
+          });
         },
-    .destroy_stream = [](void* stream) { static_cast<void>(cudaStreamDestroy(StreamOf(stream))); },
+    .destroy_stream =
+        [](GpuStream stream) {
+          static_cast<void>(OnDevice("stream", stream.device, [&] { return cudaStreamDestroy(StreamOf(stream)); }));
+        },
     .upload =
-        [](void* to, const void* from, uint64_t bytes, void* stream) {
-          return Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, StreamOf(stream)));
+        [](void* to, const void* from, uint64_t bytes, GpuStream stream) {
+          return OnDevice("copy to the device", stream.device,
+                          [&] { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, StreamOf(stream)); });
         },
     .download =
-        [](void* to, const void* from, uint64_t bytes, void* stream) {
-          const char* failure = Check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, StreamOf(stream)));
-          return failure != nullptr ? failure : Check(cudaStreamSynchronize(StreamOf(stream)));
+        [](void* to, const void* from, uint64_t bytes, GpuStream stream) {
+          return OnDevice("copy from the device", stream.device, [&] {
+            const cudaError_t result = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, StreamOf(stream));
+            return result != cudaSuccess ? result : cudaStreamSynchronize(StreamOf(stream));
+          });
         },
     .wait =
-        [](void* stream) {
-          const char* failure = Check(cudaGetLastError());  // of a launch
-          return failure != nullptr ? failure : Check(cudaStreamSynchronize(StreamOf(stream)));
+        [](GpuStream stream) {
+          return OnDevice("a kernel", stream.device, [&] { return cudaStreamSynchronize(StreamOf(stream)); });
         },
     .begin_graph =
-        [](void* stream) { return Check(cudaStreamBeginCapture(StreamOf(stream), cudaStreamCaptureModeThreadLocal)); },
+        [](GpuStream stream) {
+          return OnDevice("graph", stream.device,
+                          [&] { return cudaStreamBeginCapture(StreamOf(stream), cudaStreamCaptureModeThreadLocal); });
+        },
     .end_graph =
-        [](void* stream, void** graph) {
-          cudaGraph_t captured = nullptr;
-          if (const char* failure = Check(cudaStreamEndCapture(StreamOf(stream), &captured))) return failure;
-          if (const char* failure = Check(cudaGetLastError())) {  // of a launch, which the graph then lacks
+        [](GpuStream stream, void** graph) {
+          return OnDevice("graph", stream.device, [&] {
+            cudaGraph_t captured = nullptr;
+            cudaError_t result = cudaStreamEndCapture(StreamOf(stream), &captured);
+            if (result != cudaSuccess) return result;
+            result = cudaGraphInstantiate(reinterpret_cast<cudaGraphExec_t*>(graph), captured, 0);
             static_cast<void>(cudaGraphDestroy(captured));
-            return failure;
-          }
-          const char* failure = Check(cudaGraphInstantiate(reinterpret_cast<cudaGraphExec_t*>(graph), captured, 0));
-          static_cast<void>(cudaGraphDestroy(captured));
-          return failure;
+            return result;
+          });
         },
     .launch_graph =
-        [](void* graph, void* stream) {
-          return Check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), StreamOf(stream)));
+        [](void* graph, GpuStream stream) {
+          return OnDevice("graph", stream.device,
+                          [&] { return cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), StreamOf(stream)); });
         },
-    .destroy_graph = [](void* graph) { static_cast<void>(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph))); },
+    .destroy_graph =
+        [](int32_t device, void* graph) {
+          static_cast<void>(
+              OnDevice("graph", device, [&] { return cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)); }));
+        },
 };
 
 }  // namespace

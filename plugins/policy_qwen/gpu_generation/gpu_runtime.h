@@ -2,36 +2,37 @@
 // library of kernels.h, so that neither the policy nor its tests need a header or library of CUDA. Used by
 // gpu_model.cc; tests replace it.
 //
-// Functions that can fail return null, or a message that is valid until the thread's next call. All act on the device
-// that is current in the calling thread.
+// Functions that can fail return null, or a message that is valid until the thread's next call. As in kernels.h, the
+// current device of the calling thread does not matter and stays as it is.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_GPU_RUNTIME_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_GPU_RUNTIME_H_
 
 #include <cstdint>
+
+#include "policy_qwen/gpu_training/kernels.h"  // GpuStream
 
 namespace kgrpo::policy {
 
 struct GpuRuntime {
   uint32_t struct_size;
 
-  const char* (*use_device)(int32_t device);
-  const char* (*free_bytes)(uint64_t* bytes);
-  const char* (*allocate)(uint64_t bytes, void** memory);
-  void (*release)(void* memory);  // waits for the device
+  const char* (*free_bytes)(int32_t device, uint64_t* bytes);
+  const char* (*allocate)(int32_t device, uint64_t bytes, void** memory);
+  void (*release)(int32_t device, void* memory);  // waits for the device
 
-  const char* (*create_stream)(void** stream);
-  void (*destroy_stream)(void* stream);
+  const char* (*create_stream)(int32_t device, GpuStream* stream);
+  void (*destroy_stream)(GpuStream stream);
   // Queued on the stream; host memory may be pageable and is free again on return.
-  const char* (*upload)(void* to, const void* from, uint64_t bytes, void* stream);
+  const char* (*upload)(void* to, const void* from, uint64_t bytes, GpuStream stream);
   // Waits for all that is queued on the stream.
-  const char* (*download)(void* to, const void* from, uint64_t bytes, void* stream);
-  const char* (*wait)(void* stream);
+  const char* (*download)(void* to, const void* from, uint64_t bytes, GpuStream stream);
+  const char* (*wait)(GpuStream stream);
 
   // Work queued on the stream between begin_graph and end_graph becomes a graph and does not run.
-  const char* (*begin_graph)(void* stream);
-  const char* (*end_graph)(void* stream, void** graph);
-  const char* (*launch_graph)(void* graph, void* stream);
-  void (*destroy_graph)(void* graph);
+  const char* (*begin_graph)(GpuStream stream);
+  const char* (*end_graph)(GpuStream stream, void** graph);
+  const char* (*launch_graph)(void* graph, GpuStream stream);
+  void (*destroy_graph)(int32_t device, void* graph);
 };
 
 inline constexpr const char* kGpuRuntimeEntry = "kgrpo_policy_gpu_runtime";

@@ -2,20 +2,29 @@
 #include "policy_qwen/gpu_generation/kernels.h"
 
 #include "policy_qwen/gpu_generation/launchers.h"
+#include "policy_qwen/gpu_training/launch.cuh"
+
+namespace kgrpo::policy {
+namespace {
+__global__ void Probe() {}  // compiled for the same cards as the others
+}  // namespace
+}  // namespace kgrpo::policy
 
 extern "C" __attribute__((visibility("default"))) const kgrpo::policy::GenerationKernels*
 kgrpo_policy_generation_kernels() {
   using namespace kgrpo::policy;
   static const GenerationKernels kKernels = {
       .struct_size = sizeof(GenerationKernels),
-      .embed = Embed,
-      .add_norm = AddNorm,
+      .check_card = [](int32_t device) { return CheckCard(device, Probe); },
+      .embed = [](auto... arguments) { return Launch("embed", Embed, arguments...); },
+      .add_norm = [](auto... arguments) { return Launch("add_norm", AddNorm, arguments...); },
       .product_splits = ProductSplits,
-      .product = Product,
-      .finish_query_key_value = FinishQueryKeyValue,
-      .attention = Attention,
-      .attention_of_new = AttentionOfNew,
-      .sample = Sample,
+      .product = [](auto... arguments) { return Launch("product", Product, arguments...); },
+      .finish_query_key_value =
+          [](auto... arguments) { return Launch("finish_query_key_value", FinishQueryKeyValue, arguments...); },
+      .attention = [](auto... arguments) { return Launch("attention", Attention, arguments...); },
+      .attention_of_new = [](auto... arguments) { return Launch("attention_of_new", AttentionOfNew, arguments...); },
+      .sample = [](auto... arguments) { return Launch("sample", Sample, arguments...); },
   };
   return &kKernels;
 }

@@ -11,14 +11,14 @@
 // that changes weights must wait for the device before the next step. attention_of_new also reads places, the table of
 // pages and the cache's earlier positions early: within a step, only embed, its first kernel, may write those.
 //
-// Arrays are row-major and compact. Every function queues its work on `stream` (a cudaStream_t) and returns; none waits
-// or allocates. Sizes are positive.
+// Arrays are row-major and compact. Every function queues its work on `stream` and returns null or a failure, as those
+// of gpu_training/kernels.h; none waits or allocates. Sizes are positive.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_KERNELS_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_KERNELS_H_
 
 #include <cstdint>
 
-#include "policy_qwen/gpu_training/kernels.h"  // Element
+#include "policy_qwen/gpu_training/kernels.h"  // Element, GpuStream
 
 namespace kgrpo::policy {
 
@@ -87,52 +87,56 @@ struct HeadShape {
 struct GenerationKernels {
   uint32_t struct_size;
 
+  // Null if the device can run these kernels, else the reason.
+  const char* (*check_card)(int32_t device);
+
   // x = the rows' embeddings (zeros for unused rows), and places [rows].
-  void (*embed)(Element type, const StepRow* rows, const Slot* slots, const void* embedding, int64_t row_count,
-                int64_t hidden, void* x, Place* places, void* stream);
+  const char* (*embed)(Element type, const StepRow* rows, const Slot* slots, const void* embedding, int64_t row_count,
+                       int64_t hidden, void* x, Place* places, GpuStream stream);
 
   // x += the sum of `partial` (float32 [splits, rows, hidden], null for none) + bias (null for none), rounded after
   // each; y = RMSNorm(x) weight, as transformers rounds it. With `gather` (int32 [out_rows]) y's rows are those of x
   // that it names, and x stays as it is in the others; without, out_rows is row_count. hidden is a multiple of 4.
-  void (*add_norm)(Element type, const float* partial, int64_t splits, const void* bias, void* x, const void* weight,
-                   float epsilon, int64_t row_count, int64_t hidden, const int32_t* gather, int64_t out_rows, void* y,
-                   void* stream);
+  const char* (*add_norm)(Element type, const float* partial, int64_t splits, const void* bias, void* x,
+                          const void* weight, float epsilon, int64_t row_count, int64_t hidden, const int32_t* gather,
+                          int64_t out_rows, void* y, GpuStream stream);
 
   // Number of sums into which a product of that shape is split in mode kPartial; the other modes have one.
   int64_t (*product_splits)(int64_t inputs, int64_t outputs);
 
   // y = x weight^T (+ bias, except in mode kPartial): x [rows, inputs], weight [outputs, inputs]. inputs is a multiple
   // of 8, and pointers of 16 bytes.
-  void (*product)(Element type, ProductMode mode, const void* x, const void* weight, const void* bias,
-                  int64_t row_count, int64_t inputs, int64_t outputs, void* y, void* stream);
+  const char* (*product)(Element type, ProductMode mode, const void* x, const void* weight, const void* bias,
+                         int64_t row_count, int64_t inputs, int64_t outputs, void* y, GpuStream stream);
 
   // Finishes the product that makes q, k and v (partial: [splits, rows, (heads + 2 kv_heads) size]): bias (null for
   // none), norms of each head of q and k (null for none), rotary positions; q to `query`, k and v to the cache. cos:
   // [positions, size], sin: [positions, size / 2].
-  void (*finish_query_key_value)(Element type, const float* partial, int64_t splits, const void* bias,
-                                 const void* query_norm, const void* key_norm, float epsilon, const void* cos,
-                                 const void* sin, const Place* places, int64_t row_count, HeadShape shape,
-                                 LayerCache cache, void* query, void* stream);
+  const char* (*finish_query_key_value)(Element type, const float* partial, int64_t splits, const void* bias,
+                                        const void* query_norm, const void* key_norm, float epsilon, const void* cos,
+                                        const void* sin, const Place* places, int64_t row_count, HeadShape shape,
+                                        LayerCache cache, void* query, GpuStream stream);
 
   // y [rows, heads size] = attention of each row over positions 0 to its own. position_splits: enough for the greatest,
   // ceil((position + 1) / kAttentionSplit). sums: float32 [rows, heads, position_splits, size], bounds: [.., 2].
   // arrived: [rows, kv_heads], zeros, and zeros again afterwards.
-  void (*attention)(Element type, const void* query, LayerCache cache, const Place* places, int64_t row_count,
-                    HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived, void* y,
-                    void* stream);
+  const char* (*attention)(Element type, const void* query, LayerCache cache, const Place* places, int64_t row_count,
+                           HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived,
+                           void* y, GpuStream stream);
 
   // finish_query_key_value and attention in one, for rows of which no two are of one slot: the same bits.
-  void (*attention_of_new)(Element type, const float* partial, int64_t splits, const void* bias, const void* query_norm,
-                           const void* key_norm, float epsilon, const void* cos, const void* sin, LayerCache cache,
-                           const Place* places, int64_t row_count, HeadShape shape, int64_t position_splits,
-                           float* sums, float* bounds, int32_t* arrived, void* y, void* stream);
+  const char* (*attention_of_new)(Element type, const float* partial, int64_t splits, const void* bias,
+                                  const void* query_norm, const void* key_norm, float epsilon, const void* cos,
+                                  const void* sin, LayerCache cache, const Place* places, int64_t row_count,
+                                  HeadShape shape, int64_t position_splits, float* sums, float* bounds,
+                                  int32_t* arrived, void* y, GpuStream stream);
 
   // Samples the next token of the slot of places[rows[i]] (places[i] where `rows` is null) from logits row i, as
   // model/sampler.h says, writes it to ids and logprobs [slots, max_new_tokens], and advances the slot. Unused rows are
   // skipped. parts: room for [sampled_rows, ceil(vocabulary / kSampleSegment)].
-  void (*sample)(Element type, const void* logits, int64_t sampled_rows, int64_t vocabulary, const int32_t* rows,
-                 const Place* places, Slot* slots, const int32_t* end_ids, int32_t end_id_count, SamplePart* parts,
-                 int32_t* ids, float* logprobs, int64_t max_new_tokens, void* stream);
+  const char* (*sample)(Element type, const void* logits, int64_t sampled_rows, int64_t vocabulary, const int32_t* rows,
+                        const Place* places, Slot* slots, const int32_t* end_ids, int32_t end_id_count,
+                        SamplePart* parts, int32_t* ids, float* logprobs, int64_t max_new_tokens, GpuStream stream);
 };
 
 inline constexpr const char* kGenerationKernelsEntry = "kgrpo_policy_generation_kernels";

@@ -22,7 +22,7 @@ template <ProductMode M, int NT>
 __global__ void __launch_bounds__(32 * kSlices) NarrowKernel(ProductTask task) {
   constexpr int kDepth = NT == 4 ? 4 : 8, kRowDepth = 4;
   __shared__ float sums[kSlices][NT][32][4];
-  const int tile = blockIdx.x, first_row = blockIdx.y * 8 * NT;
+  const int tile = blockIdx.y, first_row = blockIdx.x * 8 * NT;
   const int split = blockIdx.z, splits = gridDim.z, steps = StepCount(task.inputs);
   const int lane = threadIdx.x % 32, slice = threadIdx.x / 32, part = lane % 4 * 8;
   const int begin = SliceBegin(steps, split, splits, slice), end = SliceBegin(steps, split, splits, slice + 1);

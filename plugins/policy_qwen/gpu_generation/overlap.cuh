@@ -37,7 +37,7 @@ inline bool CanOverlap() {
 }
 
 // Queues a kernel with `shared_bytes` of dynamic shared memory; with `overlaps` it may overlap the one before it on
-// `stream`. Failures stay with the runtime, as of <<<>>>.
+// `stream`. Failures stay with the runtime, as of <<<>>>: launch.cuh reports them.
 template <typename... Parameters, typename... Arguments>
 void QueueKernel(void (*kernel)(Parameters...), dim3 grid, unsigned threads, cudaStream_t stream, bool overlaps,
                  unsigned shared_bytes, Arguments&&... arguments) {

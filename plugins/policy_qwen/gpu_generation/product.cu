@@ -8,6 +8,7 @@
 #include "policy_qwen/gpu_generation/overlap.cuh"
 #include "policy_qwen/gpu_generation/product.cuh"
 #include "policy_qwen/gpu_generation/wide_product.cuh"
+#include "policy_qwen/gpu_training/launch.cuh"
 
 namespace kgrpo::policy {
 namespace {
@@ -18,10 +19,10 @@ __global__ void __launch_bounds__(64 * kSlices) FloatKernel(ProductTask task) {
   __shared__ float sums[kSlices][64][2];
   LetNextBegin();
   WaitForPrevious();
-  const int tile = blockIdx.x;
+  const int tile = blockIdx.y;
   const int split = blockIdx.z, splits = gridDim.z, steps = StepCount(task.inputs);
   const int slice = threadIdx.x / 64, item = threadIdx.x % 64, output = item % 8;
-  const int row = blockIdx.y * 8 + item / 8;
+  const int row = blockIdx.x * 8 + item / 8;
   const int top_row = WeightRow<M>(task, tile, output), bottom_row = WeightRow<M>(task, tile, output + 8);
   const int begin = SliceBegin(steps, split, splits, slice) * kStep;
   const int end = min(task.inputs, SliceBegin(steps, split, splits, slice + 1) * kStep);
@@ -72,8 +73,8 @@ void Launch(Element type, const ProductTask& task, cudaStream_t stream) {
   const int tiles = M == ProductMode::kSwiGlu ? (task.outputs / 2 + 7) / 8 : (task.outputs + 15) / 16;
   const auto splits = static_cast<unsigned>(M == ProductMode::kPartial ? ProductSplits(task.inputs, task.outputs) : 1);
   const auto narrow = [&](auto kernel, int rows, int threads) {
-    LaunchOverlapping(kernel, dim3(static_cast<unsigned>(tiles), Blocks(task.rows, rows), splits),
-                      static_cast<unsigned>(threads), stream, task);
+    LaunchOverlapping(kernel, dim3(Blocks(task.rows, rows), Blocks(tiles, 1), splits), static_cast<unsigned>(threads),
+                      stream, task);
   };
   const auto wide_grid = [&](int rows, int block_tiles) {
     return dim3(Blocks(task.rows, rows), Blocks(tiles, block_tiles), splits);
@@ -121,10 +122,10 @@ int64_t ProductSplits(int64_t inputs, int64_t outputs) {
 }
 
 void Product(Element type, ProductMode mode, const void* x, const void* weight, const void* bias, int64_t row_count,
-             int64_t inputs, int64_t outputs, void* y, void* stream) {
+             int64_t inputs, int64_t outputs, void* y, GpuStream stream) {
   const ProductTask task = {
       x, weight, bias, y, static_cast<int>(row_count), static_cast<int>(inputs), static_cast<int>(outputs)};
-  const auto queue = static_cast<cudaStream_t>(stream);
+  const auto queue = StreamOf(stream);
   if (mode == ProductMode::kPartial) {
     Launch<ProductMode::kPartial>(type, task, queue);
   } else if (mode == ProductMode::kSwiGlu) {

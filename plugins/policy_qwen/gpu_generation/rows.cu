@@ -7,6 +7,7 @@
 #include "policy_qwen/gpu_generation/heads.cuh"
 #include "policy_qwen/gpu_generation/launchers.h"
 #include "policy_qwen/gpu_generation/overlap.cuh"
+#include "policy_qwen/gpu_training/launch.cuh"
 #include "policy_qwen/gpu_training/vectors.cuh"
 
 namespace kgrpo::policy {
@@ -138,22 +139,22 @@ void ForElement(Element type, Body&& body) {
 }  // namespace
 
 void Embed(Element type, const StepRow* rows, const Slot* slots, const void* embedding, int64_t row_count,
-           int64_t hidden, void* x, Place* places, void* stream) {
+           int64_t hidden, void* x, Place* places, GpuStream stream) {
   ForElement(type, [&](auto element) {
     using T = decltype(element);
-    EmbedKernel<T><<<static_cast<unsigned>(row_count), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+    EmbedKernel<T><<<Blocks(row_count, 1), kThreads, 0, StreamOf(stream)>>>(
         rows, slots, static_cast<const T*>(embedding), hidden, static_cast<T*>(x), places);
   });
 }
 
 void AddNorm(Element type, const float* partial, int64_t splits, const void* bias, void* x, const void* weight,
              float epsilon, int64_t row_count, int64_t hidden, const int32_t* gather, int64_t out_rows, void* y,
-             void* stream) {
+             GpuStream stream) {
   ForElement(type, [&](auto element) {
     using T = decltype(element);
     const bool is_first = partial == nullptr;  // after Embed: overlap.cuh
-    QueueKernel(AddNormKernel<T>, static_cast<unsigned>(out_rows), kThreads, static_cast<cudaStream_t>(stream),
-                !is_first, 0, partial, static_cast<int>(splits), static_cast<const T*>(bias), static_cast<T*>(x),
+    QueueKernel(AddNormKernel<T>, Blocks(out_rows, 1), kThreads, StreamOf(stream), !is_first, 0, partial,
+                static_cast<int>(splits), static_cast<const T*>(bias), static_cast<T*>(x),
                 static_cast<const T*>(weight), epsilon, static_cast<int>(row_count), static_cast<int>(hidden), gather,
                 static_cast<T*>(y));
   });
@@ -161,7 +162,7 @@ void AddNorm(Element type, const float* partial, int64_t splits, const void* bia
 
 void FinishQueryKeyValue(Element type, const float* partial, int64_t splits, const void* bias, const void* query_norm,
                          const void* key_norm, float epsilon, const void* cos, const void* sin, const Place* places,
-                         int64_t row_count, HeadShape shape, LayerCache cache, void* query, void* stream) {
+                         int64_t row_count, HeadShape shape, LayerCache cache, void* query, GpuStream stream) {
   ForElement(type, [&](auto element) {
     using T = decltype(element);
     const HeadInputs<T> in = {partial,
@@ -174,8 +175,8 @@ void FinishQueryKeyValue(Element type, const float* partial, int64_t splits, con
                               static_cast<const T*>(cos),
                               static_cast<const T*>(sin)};
     const auto launch = [&](auto kernel) {
-      LaunchOverlapping(kernel, Blocks(row_count * (shape.heads + 2 * shape.kv_heads), 4), 128,
-                        static_cast<cudaStream_t>(stream), in, places, shape, cache, static_cast<T*>(query));
+      LaunchOverlapping(kernel, Blocks(row_count * (shape.heads + 2 * shape.kv_heads), 4), 128, StreamOf(stream), in,
+                        places, shape, cache, static_cast<T*>(query));
     };
     if (shape.size == 64) {
       launch(FinishQueryKeyValueKernel<T, 64>);

@@ -11,6 +11,7 @@
 
 #include "policy_qwen/gpu_generation/launchers.h"
 #include "policy_qwen/gpu_generation/overlap.cuh"
+#include "policy_qwen/gpu_training/launch.cuh"
 #include "policy_qwen/gpu_training/vectors.cuh"
 #include "policy_qwen/model/random.h"
 
@@ -80,7 +81,7 @@ __device__ inline uint64_t WeightOf(float z, float greatest) {
   return __float2ull_rn(fminf(expf(z - greatest), 1.0F) * kUnits);
 }
 
-// A warp fills parts[i, segment] for a segment of row i = blockIdx.y: the greatest logit without kSums, the sum of
+// A warp fills parts[i, segment] for a segment of row i = blockIdx.x: the greatest logit without kSums, the sum of
 // weights with kSums, which needs the results of the first kernel. A load takes N neighbouring logits; the vocabulary
 // is a multiple of N.
 template <typename T, int N, bool kSums>
@@ -90,9 +91,9 @@ __global__ void __launch_bounds__(kPartThreads)
   constexpr int kLoads = kSegment / (32 * N);
   LetNextBegin();
   WaitForPrevious();
-  const int64_t i = blockIdx.y;
+  const int64_t i = blockIdx.x;
   const int segments = (vocabulary + kSegment - 1) / kSegment, lane = threadIdx.x % 32;
-  const int segment = static_cast<int>(blockIdx.x) * kPartWarps + static_cast<int>(threadIdx.x) / 32;
+  const int segment = static_cast<int>(blockIdx.y) * kPartWarps + static_cast<int>(threadIdx.x) / 32;
   const Place place = places[rows == nullptr ? i : rows[i]];
   if (place.position < 0 || segment >= segments) return;
   const float temperature = TemperatureOf(slots[place.slot]);
@@ -408,13 +409,13 @@ __global__ void __launch_bounds__(kThreads)
 
 void Sample(Element type, const void* logits, int64_t sampled_rows, int64_t vocabulary, const int32_t* rows,
             const Place* places, Slot* slots, const int32_t* end_ids, int32_t end_id_count, SamplePart* parts,
-            int32_t* ids, float* logprobs, int64_t max_new_tokens, void* stream) {
+            int32_t* ids, float* logprobs, int64_t max_new_tokens, GpuStream stream) {
   const auto size = static_cast<int>(vocabulary);
-  const auto queue = static_cast<cudaStream_t>(stream);
+  const auto queue = StreamOf(stream);
   const auto launch = [&](auto* typed) {
     using T = std::remove_cvref_t<decltype(*typed)>;
     const auto find_parts = [&]<int N>() {
-      const dim3 grid(Blocks(vocabulary, kSegment * kPartWarps), static_cast<unsigned>(sampled_rows));
+      const dim3 grid(Blocks(sampled_rows, 1), Blocks(vocabulary, kSegment * kPartWarps));
       LaunchOverlapping(SegmentKernel<T, N, false>, grid, kPartThreads, queue, typed, size, rows, places, slots, parts);
       LaunchOverlapping(SegmentKernel<T, N, true>, grid, kPartThreads, queue, typed, size, rows, places, slots, parts);
     };
@@ -423,8 +424,8 @@ void Sample(Element type, const void* logits, int64_t sampled_rows, int64_t voca
     } else {
       find_parts.template operator()<1>();
     }
-    LaunchOverlapping(SampleKernel<T>, static_cast<unsigned>(sampled_rows), kThreads, queue, typed, size, rows, places,
-                      slots, end_ids, end_id_count, ids, logprobs, max_new_tokens, parts);
+    LaunchOverlapping(SampleKernel<T>, Blocks(sampled_rows, 1), kThreads, queue, typed, size, rows, places, slots,
+                      end_ids, end_id_count, ids, logprobs, max_new_tokens, parts);
   };
   if (type == Element::kBfloat16) {
     launch(static_cast<const __nv_bfloat16*>(logits));

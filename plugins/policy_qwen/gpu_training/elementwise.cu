@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "policy_qwen/gpu_training/launch.cuh"
 #include "policy_qwen/gpu_training/launchers.h"
 #include "policy_qwen/gpu_training/vectors.cuh"
 
@@ -76,30 +77,29 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void Rotate(Element type, const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t rows, int64_t heads,
-            int64_t head_size, const float* cos, const float* sin, float direction, void* stream) {
+            int64_t head_size, const float* cos, const float* sin, float direction, GpuStream stream) {
   const bool bfloat16 = type == Element::kBfloat16;
   const int64_t half = head_size / 2;
   Dispatch(bfloat16, IsWide(bfloat16, x, x_stride, y, y_stride, half), [&]<typename T, int N>() {
-    RotateKernel<T, N><<<Blocks(rows * heads * half / N, kThreads), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+    RotateKernel<T, N><<<Blocks(rows * heads * half / N, kThreads), kThreads, 0, StreamOf(stream)>>>(
         static_cast<const T*>(x), x_stride, static_cast<T*>(y), y_stride, rows, heads, half, cos, sin, direction);
   });
 }
 
-void SwiGlu(Element type, const void* x, int64_t rows, int64_t columns, void* y, void* stream) {
+void SwiGlu(Element type, const void* x, int64_t rows, int64_t columns, void* y, GpuStream stream) {
   const bool bfloat16 = type == Element::kBfloat16;
   Dispatch(bfloat16, IsWide(bfloat16, x, y, columns), [&]<typename T, int N>() {
-    SwiGluKernel<T, N><<<Blocks(rows * columns / N, kThreads), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+    SwiGluKernel<T, N><<<Blocks(rows * columns / N, kThreads), kThreads, 0, StreamOf(stream)>>>(
         static_cast<const T*>(x), rows, columns, static_cast<T*>(y));
   });
 }
 
 void SwiGluBackward(Element type, const void* dy, const void* x, int64_t rows, int64_t columns, void* dx,
-                    void* stream) {
+                    GpuStream stream) {
   const bool bfloat16 = type == Element::kBfloat16;
   Dispatch(bfloat16, IsWide(bfloat16, dy, x, dx, columns), [&]<typename T, int N>() {
-    SwiGluBackwardKernel<T, N>
-        <<<Blocks(rows * columns / N, kThreads), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-            static_cast<const T*>(dy), static_cast<const T*>(x), rows, columns, static_cast<T*>(dx));
+    SwiGluBackwardKernel<T, N><<<Blocks(rows * columns / N, kThreads), kThreads, 0, StreamOf(stream)>>>(
+        static_cast<const T*>(dy), static_cast<const T*>(x), rows, columns, static_cast<T*>(dx));
   });
 }
 

@@ -2,7 +2,7 @@
 // libtorch's products. The GPU's counterpart of model/ops.h. Used by gpu_transformer.cc and gpu_scorer.cc.
 //
 // Activations are in the model's dtype, gradients of parameters float32 and added to. One thread, inside an
-// InferenceMode with the device current.
+// InferenceMode with the device current. A launch that fails throws KGRPO_ERROR_UNAVAILABLE.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_TRAINING_GPU_OPS_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_GPU_TRAINING_GPU_OPS_H_
 
@@ -19,7 +19,7 @@ struct GpuAngles {
 
 class GpuOps {
  public:
-  // `kernels` as LoadGpuKernels returns them; outlive the operators.
+  // `kernels` outlive the operators.
   GpuOps(const GpuKernels& kernels, at::Device device) : kernels_(kernels), device_(device) {}
 
   struct Normed {
@@ -54,7 +54,7 @@ class GpuOps {
                              const at::Tensor& d_logprobs, double temperature) const;
 
  private:
-  void* Stream() const;
+  GpuStream Stream() const;
 
   const GpuKernels& kernels_;
   at::Device device_;

@@ -29,7 +29,7 @@ struct GpuPass {
 // One thread, inside an InferenceMode with the device current. An allocation that fails throws c10::OutOfMemoryError.
 class GpuScorer {
  public:
-  // `config` and `kernels` (LoadGpuKernels) outlive the scorer. `free_bytes` returns the free memory in bytes.
+  // `config` and `kernels` outlive the scorer. `free_bytes` returns the free memory in bytes.
   GpuScorer(const ModelConfig& config, at::ScalarType dtype, at::Device device, const GpuKernels& kernels,
             std::function<int64_t()> free_bytes);
 

@@ -1,20 +1,30 @@
 // The library's entry: the table of kernels.h.
 #include "policy_qwen/gpu_training/kernels.h"
 
+#include "policy_qwen/gpu_training/launch.cuh"
 #include "policy_qwen/gpu_training/launchers.h"
+
+namespace kgrpo::policy {
+namespace {
+__global__ void Probe() {}  // compiled for the same cards as the others
+}  // namespace
+}  // namespace kgrpo::policy
 
 extern "C" __attribute__((visibility("default"))) const kgrpo::policy::GpuKernels* kgrpo_policy_gpu_kernels() {
   using namespace kgrpo::policy;
   static const GpuKernels kKernels = {
       .struct_size = sizeof(GpuKernels),
-      .rms_norm = RmsNorm,
-      .rms_norm_backward = RmsNormBackward,
-      .rms_norm_weight_gradient = RmsNormWeightGradient,
-      .rotate = Rotate,
-      .swiglu = SwiGlu,
-      .swiglu_backward = SwiGluBackward,
-      .token_logprobs = TokenLogprobs,
-      .token_logprobs_backward = TokenLogprobsBackward,
+      .check_card = [](int32_t device) { return CheckCard(device, Probe); },
+      .rms_norm = [](auto... arguments) { return Launch("rms_norm", RmsNorm, arguments...); },
+      .rms_norm_backward = [](auto... arguments) { return Launch("rms_norm_backward", RmsNormBackward, arguments...); },
+      .rms_norm_weight_gradient =
+          [](auto... arguments) { return Launch("rms_norm_weight_gradient", RmsNormWeightGradient, arguments...); },
+      .rotate = [](auto... arguments) { return Launch("rotate", Rotate, arguments...); },
+      .swiglu = [](auto... arguments) { return Launch("swiglu", SwiGlu, arguments...); },
+      .swiglu_backward = [](auto... arguments) { return Launch("swiglu_backward", SwiGluBackward, arguments...); },
+      .token_logprobs = [](auto... arguments) { return Launch("token_logprobs", TokenLogprobs, arguments...); },
+      .token_logprobs_backward =
+          [](auto... arguments) { return Launch("token_logprobs_backward", TokenLogprobsBackward, arguments...); },
   };
   return &kKernels;
 }

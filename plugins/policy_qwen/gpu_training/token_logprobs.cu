@@ -5,6 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "policy_qwen/gpu_training/launch.cuh"
 #include "policy_qwen/gpu_training/launchers.h"
 #include "policy_qwen/gpu_training/vectors.cuh"
 
@@ -93,9 +94,10 @@ template <typename T, int N>
 __global__ void __launch_bounds__(kThreads)
     TokenLogprobsBackwardKernel(T* __restrict__ logits, const int64_t* __restrict__ targets,
                                 const float* __restrict__ normalizers, const float* __restrict__ d_logprobs,
-                                float inverse_temperature, int64_t vocabulary) {
-  const int64_t row = blockIdx.y;
-  const int64_t column = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * N;
+                                float inverse_temperature, unsigned rows, int64_t vocabulary) {
+  const unsigned blocks_a_row = gridDim.x / rows;
+  const int64_t row = blockIdx.x / blocks_a_row;
+  const int64_t column = (static_cast<int64_t>(blockIdx.x % blocks_a_row) * kThreads + threadIdx.x) * N;
   if (column >= vocabulary) return;
   T* z = logits + row * vocabulary + column;
   const float normalizer = normalizers[row];
@@ -113,21 +115,24 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void TokenLogprobs(Element type, const void* logits, const int64_t* targets, float temperature, int64_t rows,
-                   int64_t vocabulary, float* logprobs, float* normalizers, float* entropies, void* stream) {
+                   int64_t vocabulary, float* logprobs, float* normalizers, float* entropies, GpuStream stream) {
   const bool bfloat16 = type == Element::kBfloat16;
   Dispatch(bfloat16, IsWide(bfloat16, logits, vocabulary), [&]<typename T, int N>() {
-    TokenLogprobsKernel<T, N><<<Blocks(rows, 1), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+    TokenLogprobsKernel<T, N><<<Blocks(rows, 1), kThreads, 0, StreamOf(stream)>>>(
         static_cast<const T*>(logits), targets, 1.0f / temperature, vocabulary, logprobs, normalizers, entropies);
   });
 }
 
 void TokenLogprobsBackward(Element type, void* logits, const int64_t* targets, const float* normalizers,
-                           const float* d_logprobs, float temperature, int64_t rows, int64_t vocabulary, void* stream) {
+                           const float* d_logprobs, float temperature, int64_t rows, int64_t vocabulary,
+                           GpuStream stream) {
   const bool bfloat16 = type == Element::kBfloat16;
   Dispatch(bfloat16, IsWide(bfloat16, logits, vocabulary), [&]<typename T, int N>() {
-    const dim3 grid(Blocks(vocabulary, int64_t{kThreads} * N), static_cast<unsigned>(rows));
-    TokenLogprobsBackwardKernel<T, N><<<grid, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-        static_cast<T*>(logits), targets, normalizers, d_logprobs, 1.0f / temperature, vocabulary);
+    // All blocks on x: the grid's other sizes end at 65,535.
+    const unsigned grid = Blocks(rows * Blocks(vocabulary, int64_t{kThreads} * N), 1);
+    TokenLogprobsBackwardKernel<T, N>
+        <<<grid, kThreads, 0, StreamOf(stream)>>>(static_cast<T*>(logits), targets, normalizers, d_logprobs,
+                                                  1.0f / temperature, static_cast<unsigned>(rows), vocabulary);
   });
 }
 

@@ -102,8 +102,4 @@ bool IsWide(bool bfloat16, Values... values) {
   return (fits(values) && ...);
 }
 
-inline unsigned Blocks(int64_t items, int64_t a_block) {
-  return static_cast<unsigned>((items + a_block - 1) / a_block);
-}
-
 }  // namespace kgrpo::policy
