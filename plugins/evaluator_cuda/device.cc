@@ -139,13 +139,9 @@ Device::Device(int index) : index_(index), lock_name_("cuda:" + std::to_string(i
   driver_ = VersionText(driver);
   CheckCuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
   flush_bytes_ = std::max<uint64_t>(2 * l2_bytes_, uint64_t{32} << 20) / 256 * 256;
-  CheckCuda(cudaMalloc(&flush_, flush_bytes_), "allocating memory to flush the cache with");
-  void* counter = nullptr;
-  CheckCuda(cudaMalloc(&counter, 256), "allocating a counter");
-  counter_ = static_cast<unsigned long long*>(counter);
-  void* places = nullptr;
-  CheckCuda(cudaMalloc(&places, kMostPlaces * (sizeof(Place) + kPeekBytes)), "allocating memory to peek with");
-  places_ = static_cast<Place*>(places);
+  flush_ = Allocate(flush_bytes_, "allocating memory to flush the cache with");
+  counter_ = static_cast<unsigned long long*>(Allocate(256, "allocating a counter"));
+  places_ = static_cast<Place*>(Allocate(kMostPlaces * (sizeof(Place) + kPeekBytes), "allocating memory to peek with"));
   peeked_ = reinterpret_cast<uint8_t*>(places_ + kMostPlaces);
   MeasureCeilings();
 }
@@ -164,8 +160,7 @@ void Device::Use() const {
 
 void Device::MeasureCeilings() {
   const uint64_t bytes = std::min<uint64_t>(uint64_t{1} << 30, FreeBytes() / 8) / 256 * 256;
-  void* memory = nullptr;
-  CheckCuda(cudaMalloc(&memory, bytes), "allocating memory to measure the device with");
+  void* const memory = Allocate(bytes, "allocating memory to measure the device with");
   CheckCuda(cudaMemsetAsync(memory, 0x11, bytes, stream_), "filling memory");
   const double read = Quickest(stream_, [&] { return LaunchRead(memory, bytes, counter_, stream_); });
   cudaFree(memory);
@@ -204,6 +199,13 @@ uint64_t Device::FreeBytes() const {
   size_t free = 0, total = 0;
   CheckCuda(cudaMemGetInfo(&free, &total), "asking for free memory");
   return free;
+}
+
+void* Device::Allocate(uint64_t bytes, const char* what) const {
+  Use();
+  void* memory = nullptr;
+  CheckCuda(cudaMalloc(&memory, bytes), what);
+  return memory;
 }
 
 void Device::Write(void* target, const void* source, uint64_t bytes) const {
@@ -304,8 +306,7 @@ void LentMemory::Reserve(uint64_t bytes) {
                     " MiB are free: end other programs on the device (nvidia-smi lists them), choose another, or lower "
                     "evaluator_cuda's memory_mib or the problem's timing size");
   }
-  void* data = nullptr;
-  CheckCuda(cudaMalloc(&data, wanted), "allocating memory to lend");
+  void* const data = device_.Allocate(wanted, "allocating memory to lend");
   cudaIpcMemHandle_t handle;
   const cudaError_t status = cudaIpcGetMemHandle(&handle, data);
   if (status != cudaSuccess) cudaFree(data);

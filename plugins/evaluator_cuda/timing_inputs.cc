@@ -100,8 +100,7 @@ TimingInputs::TimingInputs(const Device& device, const evaluator::Problem& probl
     for (uint64_t variant = 0; variant < kVariants; ++variant) {
       const evaluator::Argument argument = evaluator::DrawTensor(
           parameter, problem.timing, evaluator::SubKey(evaluator::SubKey(key, variant), tensor.parameter), 0);
-      void* memory = nullptr;
-      CheckCuda(cudaMalloc(&memory, tensor.bytes), "allocating memory for timing inputs");
+      void* const memory = device.Allocate(tensor.bytes, "allocating memory for timing inputs");
       drawn_.back().variants.push_back(memory);
       const std::vector<uint8_t> bytes =
           evaluator::SpreadRows(parameter.RowsAt(problem.timing), parameter.dtype, argument.bytes, kPoison);
