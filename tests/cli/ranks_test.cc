@@ -183,6 +183,37 @@ TEST_F(RanksTest, TheFirstStepDrawsTheSameSamplesOnAnyNumberOfRanks) {
   }
 }
 
+// The same on two GPUs, by the engine and the fused kernels, for a rank on either and for two; then they train.
+TEST_F(RanksTest, TwoGpusDrawTheSameSamples) {
+  if (!fs::exists("/dev/nvidia1")) GTEST_SKIP() << "needs two GPUs";
+  fs::create_directory(directory() / "model");
+  fs::copy_file(fs::path(KGRPO_SOURCE_DIR) / "tests/golden/policy/qwen2/tokenizer.json",
+                directory() / "model/tokenizer.json");
+  Write(directory() / "model/config.json",
+        R"({"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 768, "hidden_size": 128,
+            "intermediate_size": 384, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
+            "rope_theta": 10000.0, "max_position_embeddings": 2048, "rms_norm_eps": 1e-6, "hidden_act": "silu",
+            "initializer_range": 0.02, "tie_word_embeddings": true, "eos_token_id": 2})");
+  const auto run = [&](const std::string& output, const std::string& device, const std::string& ranks) {
+    Write(directory() / "p.yaml", Pipeline(0, 2,
+                                           (directory() / "model").string() +
+                                               ", init: random, dtype: bfloat16, chat_template: chatml, "
+                                               "generation: engine, training: fused, device: " +
+                                               device));
+    HostProcess host(directory(), {"-q", "run", "p.yaml", "--ranks", ranks, "--set", "output_dir=" + output}, {},
+                     output + ".log");
+    EXPECT_EQ(host.Wait(), 0) << output << ": " << Read(directory() / (output + ".log"));
+    const std::map<std::string, std::string> steps = Tree(directory() / output / "rollouts");
+    EXPECT_EQ(steps.size(), 2U) << output;
+    return steps.empty() ? "" : steps.begin()->second;
+  };
+  const std::string expected = run("first", "'cuda:0'", "1");
+  EXPECT_FALSE(expected.empty());
+  EXPECT_EQ(run("second", "'cuda:1'", "1"), expected);
+  EXPECT_EQ(run("both", "cuda", "2"), expected);
+  EXPECT_EQ(run("list", "['cuda:1', 'cuda:0']", "2"), expected);
+}
+
 // At random moments random ranks are killed; the run is resumed each time, and ends as an unbroken one of as many
 // ranks. KGRPO_TEST_KILLS=20 kills more often, in a longer run.
 TEST_F(RanksTest, KilledRanksGoOnToTheSameEnd) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "evaluator_cuda/device_evaluator.h"
+#include "test_device.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {
@@ -36,6 +37,7 @@ class CandidateFormGpuTest : public testing::Test {
  protected:
   void SetUp() override {
     DeviceEvaluator::Options options;
+    options.device = TestDevice();
     options.timing.memory_bytes = uint64_t{256} << 20;
     options.workers = 3;
     try {

@@ -11,6 +11,7 @@
 
 #include "affine_candidates.h"
 #include "evaluator_cuda/device_evaluator.h"
+#include "test_device.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {
@@ -30,6 +31,7 @@ class DeviceEvaluatorGpuTest : public testing::Test {
     cache_directory_ = testing::TempDir() + "/device_evaluator_gpu_test_" + std::to_string(getpid());
     std::filesystem::create_directories(cache_directory_);
     DeviceEvaluator::Options options;
+    options.device = TestDevice();
     options.call_seconds = 3;
     options.timing.memory_bytes = uint64_t{512} << 20;
     try {
@@ -158,6 +160,7 @@ TEST_F(DeviceEvaluatorGpuTest, TheCeilingsAreThoseOfADevice) {
 // Skipped where there is no Nsight Compute, or it may not count.
 TEST_F(DeviceEvaluatorGpuTest, ProfilesACorrectKernel) {
   DeviceEvaluator::Options options;
+  options.device = TestDevice();
   options.timing.memory_bytes = uint64_t{256} << 20;
   options.workers = 1;
   options.profile = true;

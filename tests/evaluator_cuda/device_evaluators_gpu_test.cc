@@ -16,6 +16,7 @@
 
 #include "evaluator_cuda/ceiling_kernels.h"
 #include "evaluator_cuda/device_evaluators.h"
+#include "test_device.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {
@@ -26,6 +27,7 @@ class DeviceEvaluatorsGpuTest : public testing::Test {
  protected:
   void SetUp() override {
     if (cudaGetDeviceCount(&devices_) != cudaSuccess || devices_ == 0) GTEST_SKIP() << "needs an NVIDIA GPU";
+    ASSERT_EQ(cudaSetDevice(TestDevice()), cudaSuccess);
     cache_directory_ = testing::TempDir() + "/device_evaluators_gpu_test_" + std::to_string(getpid());
     std::filesystem::create_directories(cache_directory_);
     options_.timing.memory_bytes = uint64_t{256} << 20;
@@ -66,10 +68,10 @@ TEST_F(DeviceEvaluatorsGpuTest, SaysThatTheDeviceIsFull) {
   void* hoard = nullptr;
   ASSERT_EQ(cudaMalloc(&hoard, free - left), cudaSuccess);
   options_.timing.memory_bytes = uint64_t{2} << 30;
-  const std::string why = WhyNot({0});
+  const std::string why = WhyNot({TestDevice()});
   cudaFree(hoard);
   EXPECT_THAT(why, HasSubstr("end other programs on the device"));
-  EXPECT_EQ(WhyNot({0}), "");
+  EXPECT_EQ(WhyNot({TestDevice()}), "");
 }
 
 // This program once more, as one that keeps the device busy until it is ended.
@@ -131,7 +133,7 @@ TEST_F(DeviceEvaluatorsGpuTest, AnotherProgramsKernelsAreNoCandidatesFault) {
   {
     const OtherProgram other;
     ASSERT_TRUE(other.is_busy);
-    evaluators = std::make_unique<DeviceEvaluators>(options_, std::vector<int>{0});
+    evaluators = std::make_unique<DeviceEvaluators>(options_, std::vector<int>{TestDevice()});
     EXPECT_THAT(evaluators->Describe(), HasSubstr("kernels of another program run on it"));
     for (uint64_t i = 0; i < 3; ++i) {
       try {
@@ -143,7 +145,8 @@ TEST_F(DeviceEvaluatorsGpuTest, AnotherProgramsKernelsAreNoCandidatesFault) {
     }
   }
   EXPECT_EQ(evaluators->Evaluate(affine, affine.problem.reference_source, 9, false).verdict, "correct");
-  EXPECT_THAT(DeviceEvaluators(options_, {0}).Describe(), testing::Not(HasSubstr("kernels of another program")));
+  EXPECT_THAT(DeviceEvaluators(options_, {TestDevice()}).Describe(),
+              testing::Not(HasSubstr("kernels of another program")));
 }
 
 TEST_F(DeviceEvaluatorsGpuTest, JudgesOnSeveralDevicesAtOnce) {

@@ -10,6 +10,7 @@
 #include "evaluator_cuda/device.h"
 #include "evaluator_shared/inputs.h"
 #include "evaluator_shared/random.h"
+#include "test_device.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {
@@ -24,7 +25,7 @@ class DrawGpuTest : public testing::Test {
  protected:
   void SetUp() override {
     try {
-      device_ = std::make_unique<Device>(0);
+      device_ = std::make_unique<Device>(TestDevice());
     } catch (const Error& error) {
       if (std::string(error.what()).find("needs an NVIDIA GPU") == std::string::npos) FAIL() << error.what();
       GTEST_SKIP() << error.what();

@@ -41,7 +41,7 @@ inline PolicyOptions GoldenOptions(const std::string& model) {
   options.model = GoldenFolder(model);
   options.chat_template = "chatml";
   options.threads = 1;
-  // KGRPO_TEST_DEVICE=cuda runs the tests of Policy on a GPU.
+  // KGRPO_TEST_DEVICE=cuda:1 runs the tests of Policy on that GPU.
   if (const char* device = std::getenv("KGRPO_TEST_DEVICE")) options.device = device;
   return options;
 }

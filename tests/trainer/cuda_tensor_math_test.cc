@@ -1,5 +1,5 @@
 // The optimiser's operations through libtorch against those of the CPU path: always on
-// libtorch's own CPU operators, and on a GPU if KGRPO_TEST_DEVICE=cuda:0 is set.
+// libtorch's own CPU operators, and on a GPU if KGRPO_TEST_DEVICE=cuda:0, or another GPU, is set.
 #include "trainer_shared/cuda_tensor_math.h"
 
 #include <dlfcn.h>

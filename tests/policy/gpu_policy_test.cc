@@ -1,0 +1,168 @@
+// The engine and the fused kernels on this machine's first two GPUs, each in its turn: the CPU's samples, scores and
+// gradients in float32, and the same bits on both GPUs in bfloat16. Skipped without a GPU.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/InferenceMode.h>
+#include <kgrpo/sdk/error.h>
+
+#include <thread>
+
+#include "golden.h"
+#include "policy_qwen/device.h"
+#include "policy_qwen/gpu_training/gpu_ops.h"
+#include "policy_qwen/model/random.h"
+
+namespace kgrpo::policy {
+namespace {
+
+int GpuCount() {
+  try {
+    return DeviceCount();
+  } catch (const Error&) {
+    return 0;  // libtorch has no CUDA library
+  }
+}
+
+class GpuPolicyTest : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    if (GpuCount() <= GetParam()) GTEST_SKIP() << "needs " << GetParam() + 1 << " GPUs, and there are " << GpuCount();
+    // The first GPU is in use and current, as it is for a rank beside an evaluator.
+    OpenDevice("cuda:0");
+    WaitForDevice(at::ones({1}, at::device(at::Device(at::kCUDA, 0))).device());
+    std::filesystem::copy_file(GoldenFolder("qwen2") + "/tokenizer.json", folder_.path() + "/tokenizer.json");
+    std::ofstream(folder_.path() + "/config.json")
+        << R"({"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 768, "hidden_size": 256,
+               "intermediate_size": 384, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+               "rope_theta": 10000.0, "max_position_embeddings": 512, "rms_norm_eps": 1e-6, "hidden_act": "silu",
+               "initializer_range": 0.1, "tie_word_embeddings": true, "eos_token_id": 2})";
+    for (uint64_t i = 0; i < 24; ++i) {
+      std::vector<int32_t> prompt(20 + RandomBits(i, 0) % 200);
+      for (size_t j = 0; j < prompt.size(); ++j) prompt[j] = static_cast<int32_t>(3 + RandomBits(i, j + 1) % 700);
+      requests_.push_back({std::move(prompt), i});
+    }
+  }
+
+  std::string device() const { return "cuda:" + std::to_string(GetParam()); }
+
+  struct Results {
+    std::vector<Completion> completions;
+    std::vector<double> logprobs, gradients;
+  };
+
+  // Completions, their scores, and the derivative of the scores' sum. Generation has a thread of its own, as in a run.
+  Results Run(const std::string& device, bool bfloat16) {
+    PolicyOptions options;
+    options.model = folder_.path();
+    options.random_weights = true;
+    options.bfloat16 = bfloat16;
+    options.device = device;
+    if (device != "cpu") options.fused_training = options.engine_generation = true;
+    Policy policy(options, 5);
+    Results results;
+    results.completions.resize(requests_.size());
+    std::thread([&] { Generate(policy, results.completions); }).join();
+
+    std::vector<ScoredSequence> sequences;
+    size_t tokens = 0;
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      sequences.push_back({requests_[i].prompt, results.completions[i].ids});
+      tokens += results.completions[i].ids.size();
+    }
+    std::vector<float> logprobs(tokens), ones(tokens, 1.0F / static_cast<float>(tokens));
+    const c10::InferenceMode inference;
+    ForwardContextPtr context = policy.Forward(sequences, Copy::kCurrent, 1.0, true, ViewOf(logprobs), {});
+    policy.ZeroGradients();
+    policy.Backward(std::move(context), ViewOf(ones));
+    results.logprobs.assign(logprobs.begin(), logprobs.end());
+    results.gradients = ToDoubles(policy.gradients().buffer());
+    return results;
+  }
+
+  void Generate(Policy& policy, std::vector<Completion>& completions) const {
+    const SamplingOptions sampling = {24, 1.0, 0, 0.95, 0.0};
+    const auto sink = [&](const Completion& completion) { completions[completion.request] = completion; };
+    if (!policy.has_engine()) {
+      policy.Generate(requests_, sampling, sink, [] { return false; });
+      return;
+    }
+    GenerationScheduler& scheduler = policy.Engine();
+    for (size_t i = 0; i < requests_.size(); ++i) scheduler.Submit(i, requests_[i], sampling);
+    while (!scheduler.idle()) {
+      scheduler.Turn(sink);
+      WaitForDevice(policy.device());  // as between the slices of a run
+    }
+  }
+
+  TemporaryFolder folder_;
+  std::vector<GenerationRequest> requests_;
+};
+
+TEST_P(GpuPolicyTest, DoesWhatTheCpuDoes) {
+  const Results expected = Run("cpu", false), found = Run(device(), false);
+  size_t tokens = 0;
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    EXPECT_EQ(found.completions[i].ids, expected.completions[i].ids) << i;
+    tokens += expected.completions[i].ids.size();
+  }
+  ASSERT_GT(tokens, requests_.size() * 10);
+  ASSERT_EQ(found.logprobs.size(), expected.logprobs.size());
+  for (size_t i = 0; i < tokens; ++i) ASSERT_NEAR(found.logprobs[i], expected.logprobs[i], 1e-4) << i;
+  EXPECT_LT(RelativeL2(found.gradients, expected.gradients), 1e-4);
+}
+
+TEST_P(GpuPolicyTest, EveryGpuGivesTheSameBits) {
+  if (GetParam() == 0) GTEST_SKIP() << "compared with itself";
+  const Results expected = Run("cuda:0", true), found = Run(device(), true);
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    EXPECT_EQ(found.completions[i].ids, expected.completions[i].ids) << i;
+    EXPECT_EQ(found.completions[i].logprobs, expected.completions[i].logprobs) << i;
+  }
+  EXPECT_EQ(found.logprobs, expected.logprobs);
+  EXPECT_EQ(found.gradients, expected.gradients);
+}
+
+// More rows than a grid's y may count: the derivative replaces the logits in all of them.
+TEST_P(GpuPolicyTest, ManyRowsAtATime) {
+  const c10::InferenceMode inference;
+  const at::Device gpu = OpenDevice(device());
+  const c10::DeviceGuard guard(gpu);
+  constexpr int64_t kRows = 70'000, kVocabulary = 256;
+  const auto& kernels = OpenGpuTable<GpuKernels>(kTrainingLibrary, kGpuKernelsEntry);
+  const GpuOps ops(kernels, gpu);
+  for (const at::ScalarType type : {at::kBFloat16, at::kFloat}) {
+    const at::Tensor logits = at::randn({kRows, kVocabulary}, at::device(gpu).dtype(type));
+    const at::Tensor targets = at::randint(kVocabulary, {kRows}, at::device(gpu).dtype(at::kLong));
+    const at::Tensor d = at::ones({kRows}, at::device(gpu).dtype(at::kFloat));
+    const at::Tensor scores = at::log_softmax(logits.to(at::kFloat), 1);
+    at::Tensor expected = scores.exp().neg_();
+    expected.scatter_add_(1, targets.unsqueeze(1), at::ones({kRows, 1}, expected.options()));
+    const GpuOps::Logprobs found = ops.TokenLogprobs(logits, targets, 1.0, true);
+    EXPECT_LT((found.logprobs - scores.gather(1, targets.unsqueeze(1)).squeeze(1)).abs().max().item<float>(), 1e-4);
+    ops.TokenLogprobsBackward(logits, targets, found.normalizers, d, 1.0);
+    EXPECT_LT((logits.to(at::kFloat) - expected).abs().max().item<float>(), type == at::kFloat ? 1e-5 : 5e-3);
+  }
+}
+
+TEST_P(GpuPolicyTest, RefusedLaunchIsAnError) {
+  const at::Device gpu = OpenDevice(device());
+  const auto& kernels = OpenGpuTable<GpuKernels>(kTrainingLibrary, kGpuKernelsEntry);
+  const GpuStream stream = {gpu.index(), CurrentStream(gpu)};
+  EXPECT_EQ(kernels.check_card(gpu.index()), nullptr);
+  EXPECT_STREQ(kernels.swiglu(Element::kFloat32, nullptr, int64_t{1} << 50, 64, nullptr, stream),
+               "swiglu: invalid configuration argument");
+  WaitForDevice(gpu);  // libtorch knows nothing of it
+  EXPECT_NE(kernels.swiglu(Element::kFloat32, nullptr, 1, 64, nullptr, {GpuCount(), nullptr}), nullptr);
+  const at::Tensor x = at::zeros({1, 128}, at::device(gpu));
+  EXPECT_EQ(kernels.swiglu(Element::kFloat32, x.data_ptr(), 1, 64, x.data_ptr(), stream), nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(EachGpu, GpuPolicyTest, ::testing::Values(0, 1),
+                         [](const auto& info) { return "Cuda" + std::to_string(info.param); });
+
+}  // namespace
+}  // namespace kgrpo::policy
