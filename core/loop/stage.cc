@@ -188,7 +188,7 @@ void Stage::CheckAnswers(const StepRecord& record) {
 }
 
 void Stage::Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricMap& metrics) {
-  const Stopwatch watch;
+  const CallTime time(parts_);
   policy_in_doubt_ = true;
   Trainer::Update update;
   try {
@@ -205,7 +205,8 @@ void Stage::Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricM
     ForEachSample(record.trajectories,
                   [&](const TrajectoryRecord&, RoundRecord& round) { round.outcome = update.samples.at(sample++); });
   }
-  metrics["time/train"] = watch.seconds();
+  metrics["time/train"] = time.worked() + time.waited();
+  metrics["time/train_wait"] = time.waited();
 }
 
 }  // namespace kgrpo

@@ -45,6 +45,7 @@ void ShowTimes(Console& console, RunDatabase& database, size_t steps) {
                                                     {"implement", " (in rollout, summed over threads)"},
                                                     {"evaluate", " (in rollout, summed over threads)"},
                                                     {"device_wait", " (in rollout, summed over threads)"},
+                                                    {"train_wait", " (in train)"},
                                                     {"begin_stage", " (beside the steps)"},
                                                     {"record", " (beside the steps)"},
                                                     {"checkpoint", " (beside the steps)"}};

@@ -58,10 +58,10 @@ TEST_F(RunTest, LeavesEverythingBehind) {
   EXPECT_EQ(database.ReadDemonstrations(1).size(), 6u);
   std::map<std::string, double> metrics;
   for (const Metric& metric : database.Metrics(8)) metrics[metric.name] = metric.value;
-  for (const char* name :
-       {"reward", "reward_std", "rewards/speedup/mean", "kernel/correct_rate", "kernel/fast_1",
-        "coder/not_applicable_rate", "policy/favourite_share", "time/train", "time/generate", "loss", "heldout/reward",
-        "step_time", "time/record", "time/rollout", "time/device_wait", "time/heldout", "time/judge_best"}) {
+  for (const char* name : {"reward", "reward_std", "rewards/speedup/mean", "kernel/correct_rate", "kernel/fast_1",
+                           "coder/not_applicable_rate", "policy/favourite_share", "time/train", "time/train_wait",
+                           "time/generate", "loss", "heldout/reward", "step_time", "time/record", "time/rollout",
+                           "time/device_wait", "time/heldout", "time/judge_best"}) {
     EXPECT_TRUE(metrics.contains(name)) << name;
   }
   EXPECT_EQ(database.MetricCurve("time/checkpoint").size(), 4u) << "every third step, and the last";

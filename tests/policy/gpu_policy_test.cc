@@ -1,6 +1,6 @@
 // The engine and the fused kernels on this machine's first two GPUs, each in its turn: the CPU's samples, scores and
 // gradients in float32, and the same bits on both GPUs in bfloat16. Skipped without a GPU.
-#include <ATen/ops/empty.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
