@@ -125,14 +125,14 @@ std::string_view OptionsSchema() {
     },
     "training": {
       "title": "how the model is scored and differentiated",
-      "description": "libtorch: by its operators, on any device. fused: on a GPU by flash attention and our own kernels, about 10 times as fast on an H200. auto: fused on a GPU where its kernels were built, else libtorch.",
+      "description": "libtorch: by its operators, on any device. fused: on a GPU by flash attention and our own kernels, about 10 times as fast on an H200. auto: fused on a GPU where its kernels were built and have code for the card, else libtorch; the log says why.",
       "type": "string",
       "enum": ["auto", "libtorch", "fused"],
       "default": "auto"
     },
     "generation": {
       "title": "how completions are generated",
-      "description": "libtorch: by its operators, on any device. engine: on a GPU by our own kernels, requests joining at any time; a completion's bits do not depend on its batch, and a step at 16 completions takes a seventh of the time on an H200. auto: engine on a GPU where its kernels were built and cover the model, else libtorch.",
+      "description": "libtorch: by its operators, on any device. engine: on a GPU by our own kernels, requests joining at any time; a completion's bits do not depend on its batch, and a step at 16 completions takes a seventh of the time on an H200. auto: engine on a GPU where its kernels were built, have code for the card and cover the model, else libtorch; the log says why.",
       "type": "string",
       "enum": ["auto", "libtorch", "engine"],
       "default": "auto"

@@ -153,8 +153,8 @@ TEST_P(GpuPolicyTest, RefusedLaunchIsAnError) {
   const auto& kernels = OpenGpuTable<GpuKernels>(kTrainingLibrary, kGpuKernelsEntry);
   const GpuStream stream = {gpu.index(), CurrentStream(gpu)};
   EXPECT_EQ(kernels.check_card(gpu.index()), nullptr);
-  EXPECT_STREQ(kernels.swiglu(Element::kFloat32, nullptr, int64_t{1} << 50, 64, nullptr, stream),
-               "swiglu: invalid configuration argument");
+  const char* failure = kernels.swiglu(Element::kFloat32, nullptr, int64_t{1} << 50, 64, nullptr, stream);
+  EXPECT_THAT(failure == nullptr ? "" : failure, ::testing::StartsWith("swiglu: invalid"));
   WaitForDevice(gpu);  // libtorch knows nothing of it
   EXPECT_NE(kernels.swiglu(Element::kFloat32, nullptr, 1, 64, nullptr, {GpuCount(), nullptr}), nullptr);
   const at::Tensor x = at::zeros({1, 128}, at::device(gpu));
