@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -16,7 +17,8 @@ namespace {
 constexpr double kScaleEpsilon = 1e-4;  // TRL's
 constexpr double kZeroDeviation = 1e-8;
 
-std::vector<double> Returns(double gamma, std::span<const RoundOutcome> samples) {
+// Sets the returns, and which of them are cut.
+void ComputeReturns(double gamma, std::span<const RoundOutcome> samples, Advantages& result) {
   // Indices of each trajectory's samples by round; std::map keeps them in order.
   std::map<std::pair<uint64_t, uint32_t>, size_t> by_round;
   for (size_t i = 0; i < samples.size(); ++i) {
@@ -31,19 +33,19 @@ std::vector<double> Returns(double gamma, std::span<const RoundOutcome> samples)
       throw Error(KGRPO_ERROR_INVALID, where + " appears twice: give each trajectory of a batch its own number");
     }
   }
-  std::vector<double> returns(samples.size());
-  const RoundOutcome* later = nullptr;
-  double later_return = 0;
+  result.returns.resize(samples.size());
+  result.cut.resize(samples.size());
+  std::optional<size_t> after;  // the sample last visited
   for (auto entry = by_round.rbegin(); entry != by_round.rend(); ++entry) {
-    const RoundOutcome& sample = samples[entry->second];
-    double value = sample.reward;
-    if (later != nullptr && later->trajectory == sample.trajectory) {
-      value += std::pow(gamma, static_cast<double>(later->round - sample.round)) * later_return;
-    }
-    returns[entry->second] = later_return = value;
-    later = &sample;
+    const size_t i = entry->second;
+    const RoundOutcome& sample = samples[i];
+    if (after && samples[*after].trajectory != sample.trajectory) after.reset();
+    const uint32_t next = after ? samples[*after].round : sample.rounds;
+    result.returns[i] = sample.reward;
+    if (after) result.returns[i] += std::pow(gamma, static_cast<double>(next - sample.round)) * result.returns[*after];
+    result.cut[i] = gamma > 0 && (next != sample.round + 1 || (after && result.cut[*after]));
+    after = i;
   }
-  return returns;
 }
 
 double IdleReturn(double gamma, const RoundOutcome& sample) {
@@ -69,14 +71,17 @@ std::pair<uint32_t, uint32_t> GroupOf(AdvantageGroup group, const RoundOutcome& 
 Advantages ComputeAdvantages(const AdvantageOptions& options, std::span<const RoundOutcome> samples) {
   const size_t count = samples.size();
   Advantages result;
-  result.returns = Returns(options.gamma, samples);
+  ComputeReturns(options.gamma, samples, result);
   result.advantages.resize(count);
   result.zero_variance.resize(count);
 
   std::vector<double> values = result.returns;
   std::map<std::pair<uint32_t, uint32_t>, trainer::Summary> groups;
   trainer::Summary batch;
+  size_t whole = 0;  // samples whose return is not cut
   for (size_t i = 0; i < count; ++i) {
+    if (result.cut[i]) continue;
+    ++whole;
     if (options.idle_baseline) values[i] -= IdleReturn(options.gamma, samples[i]);
     groups[GroupOf(options.group, samples[i])].Add(values[i]);
     batch.Add(values[i]);
@@ -84,6 +89,7 @@ Advantages ComputeAdvantages(const AdvantageOptions& options, std::span<const Ro
 
   double squares = 0;
   for (size_t i = 0; i < count; ++i) {
+    if (result.cut[i]) continue;
     const trainer::Summary& group = groups.at(GroupOf(options.group, samples[i]));
     const auto size = static_cast<double>(group.count());
     double difference = group.count() < 2 ? 0.0 : values[i] - group.mean();
@@ -94,8 +100,9 @@ Advantages ComputeAdvantages(const AdvantageOptions& options, std::span<const Ro
     squares += difference * difference;
   }
 
-  const double root_mean_square = count == 0 ? 0 : std::sqrt(squares / static_cast<double>(count));
+  const double root_mean_square = whole == 0 ? 0 : std::sqrt(squares / static_cast<double>(whole));
   for (size_t i = 0; i < count; ++i) {
+    if (result.cut[i]) continue;
     double& advantage = result.advantages[i];
     switch (options.scale) {
       case AdvantageScale::kGroup:

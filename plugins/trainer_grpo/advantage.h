@@ -39,6 +39,7 @@ struct RoundOutcome {
 struct Advantages {
   std::vector<double> returns;  // discounted, without the idle baseline
   std::vector<double> advantages;
+  std::vector<bool> cut;            // whether the return lacks the reward of a later round: see below
   std::vector<bool> zero_variance;  // whether all of the sample's group have the same value: nothing to learn from
 };
 
@@ -52,7 +53,11 @@ struct Advantages {
 //   members A   = d / (std + 1e-4), std with n - 1 below and of x            or  d / (rms of d over the batch + 1e-4),
 //   or  d
 //
-// A sample that is alone in its group has nothing to be compared with, and advantage 0.
+// The only sample of a group has nothing to be compared with, and advantage 0.
+//
+// If gamma > 0 and a later round of the trajectory is missing (its coder failed, for example), the return lacks that
+// round's reward: it is cut, and says nothing about the suggestion. Such a sample takes no part: it is in no mean and
+// no standard deviation, and has advantage 0.
 Advantages ComputeAdvantages(const AdvantageOptions& options, std::span<const RoundOutcome> samples);
 
 }  // namespace kgrpo::grpo

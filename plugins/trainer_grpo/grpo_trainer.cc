@@ -92,7 +92,7 @@ void GrpoTrainer::AssignAdvantages(std::vector<TrainingSample>& samples, UpdateM
   metrics.AddSamples(samples, computed);
   std::vector<TrainingSample> kept;
   for (size_t i = 0; i < samples.size(); ++i) {
-    if (options_.drop_zero_variance_groups && computed.zero_variance[i]) continue;
+    if (computed.cut[i] || (options_.drop_zero_variance_groups && computed.zero_variance[i])) continue;
     kept.push_back(std::move(samples[i]));
     kept.back().advantage = computed.advantages[i];
   }

@@ -42,7 +42,7 @@ class GrpoTrainer {
 
   Stage& stage();
 
-  // Sets advantages; removes samples without variance where the options say so.
+  // Sets advantages; removes samples whose return is cut, and those without variance if the options say so.
   void AssignAdvantages(std::vector<TrainingSample>& samples, UpdateMetrics& metrics) const;
   // Sets old and reference log-probabilities and the sampler's corrections.
   void ScoreWithFixedPolicies(std::vector<TrainingSample>& samples, UpdateMetrics& metrics);

@@ -61,6 +61,8 @@ void DeclareMetrics(const Host& host) {
   declare("reward", "reward", KGRPO_METRIC_NUMBER, {}, KGRPO_METRIC_HIGHER_IS_BETTER);
   declare("reward_std", "standard deviation of rewards");
   declare("frac_reward_zero_std", "samples of groups without variance", KGRPO_METRIC_FRACTION);
+  declare("cut_rounds", "rounds left out: a later round is missing from their return", KGRPO_METRIC_NUMBER, {},
+          KGRPO_METRIC_LOWER_IS_BETTER);
   declare("kl", "KL divergence from the reference", KGRPO_METRIC_NUMBER, "nats");
   declare("clip_ratio/region_mean", "tokens clipped", KGRPO_METRIC_FRACTION);
   declare("clip_ratio/low_mean", "tokens clipped below", KGRPO_METRIC_FRACTION);
@@ -92,7 +94,11 @@ void UpdateMetrics::AddSamples(std::span<const TrainingSample> samples, const Ad
     length_.Add(length);
     truncated_.Add(samples[i].truncated ? 1.0 : 0.0);
     if (!samples[i].truncated) terminated_length_.Add(length);
-    zero_variance_.Add(advantages.zero_variance[i] ? 1.0 : 0.0);
+    if (advantages.cut[i]) {
+      ++cut_rounds_;
+    } else {
+      zero_variance_.Add(advantages.zero_variance[i] ? 1.0 : 0.0);
+    }
     if (sink_.sample == nullptr) continue;
     const kgrpo_sample_outcome outcome = {sizeof(kgrpo_sample_outcome), i, advantages.returns[i],
                                           advantages.advantages[i]};
@@ -144,6 +150,7 @@ void UpdateMetrics::PushAll(uint64_t tokens_so_far, uint64_t skipped_steps) {
   Push(sink_, "reward", reward_.mean());
   Push(sink_, "reward_std", reward_.standard_deviation());
   Push(sink_, "frac_reward_zero_std", zero_variance_.mean());
+  Push(sink_, "cut_rounds", static_cast<double>(cut_rounds_));
   Push(sink_, "completions/mean_length", length_.mean());
   Push(sink_, "completions/min_length", length_.min());
   Push(sink_, "completions/max_length", length_.max());

@@ -52,6 +52,7 @@ class UpdateMetrics {
   const GrpoOptions& options_;
   kgrpo_update_sink sink_;
   trainer::Summary reward_, length_, terminated_length_, truncated_, zero_variance_;
+  uint64_t cut_rounds_ = 0;
   trainer::Summary sampling_difference_, sampler_correction_;
   trainer::Summary loss_, gradient_norm_;  // over the optimiser steps that were taken
   double learning_rate_ = 0;

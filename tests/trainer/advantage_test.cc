@@ -60,6 +60,97 @@ TEST(Advantage, ReturnsAreDiscountedWithinTheTrajectory) {
   const std::vector<RoundOutcome> gap = {{1, 0, 7, 0, 3, 0}, {4, 0, 7, 2, 3, 0}};
   options.gamma = 0.5;
   EXPECT_EQ(ComputeAdvantages(options, gap).returns, (std::vector<double>{2, 4}));
+  EXPECT_EQ(ComputeAdvantages(options, gap).cut, (std::vector<bool>{true, false}));
+}
+
+TEST(Advantage, CutReturnsTakeNoPart) {
+  const auto all = RandomBatch(6, 9, 4);
+  std::vector<RoundOutcome> batch, whole;  // with trajectories that ended early, and without them
+  for (const RoundOutcome& sample : all) {
+    const auto played = static_cast<uint32_t>(sample.trajectory % 3 == 0 ? 1 + sample.trajectory % 4 : 4);
+    if (sample.round >= played) continue;
+    batch.push_back(sample);
+    if (played == 4) whole.push_back(sample);
+  }
+  ASSERT_LT(whole.size(), batch.size());
+  for (AdvantageGroup group : {AdvantageGroup::kBatch, AdvantageGroup::kProblem, AdvantageGroup::kProblemRound}) {
+    for (AdvantageScale scale : {AdvantageScale::kGroup, AdvantageScale::kBatch, AdvantageScale::kRootMeanSquare}) {
+      for (const bool leave_one_out : {false, true}) {
+        AdvantageOptions options;
+        options.group = group;
+        options.scale = scale;
+        options.leave_one_out = options.idle_baseline = leave_one_out;
+        const Advantages computed = ComputeAdvantages(options, batch), expected = ComputeAdvantages(options, whole);
+        size_t next = 0;
+        for (size_t i = 0; i < batch.size(); ++i) {
+          if (computed.cut[i]) {
+            EXPECT_EQ(computed.advantages[i], 0);
+            continue;
+          }
+          ASSERT_EQ(batch[i].trajectory, whole[next].trajectory);
+          EXPECT_EQ(computed.advantages[i], expected.advantages[next]);
+          EXPECT_FALSE(expected.cut[next++]);
+        }
+        EXPECT_EQ(next, whole.size());
+        options.gamma = 0;  // a return is the round's own reward
+        for (const bool cut : ComputeAdvantages(options, batch).cut) EXPECT_FALSE(cut);
+      }
+    }
+  }
+}
+
+// A coder that fails for a quarter of the requests from the second round on, whatever the policy suggested.
+TEST(Advantage, AFailureThatDependsOnNothingChangesNoMeanAdvantage) {
+  const auto all = RandomBatch(7, 4000, 4);
+  std::vector<RoundOutcome> batch, shorter;  // the latter as if the trajectories had been planned that short
+  std::mt19937_64 engine(8);
+  for (size_t first = 0; first < all.size(); first += 4) {
+    uint32_t played = 1;
+    while (played < 4 && engine() % 4 != 0) ++played;
+    for (uint32_t round = 0; round < played; ++round) {
+      // A kernel is faster than the reference on average: rewards are positive.
+      for (auto* samples : {&batch, &shorter}) {
+        samples->push_back(all[first + round]);
+        samples->back().reward += 1.5;
+      }
+      shorter.back().rounds = played;
+    }
+  }
+  for (AdvantageGroup group : {AdvantageGroup::kProblem, AdvantageGroup::kProblemRound}) {
+    AdvantageOptions options;
+    options.group = group;
+    // Mean advantage by round of the last rounds before a failure, and of all other samples.
+    const auto means = [&](const std::vector<RoundOutcome>& samples, bool before_failure) {
+      const Advantages computed = ComputeAdvantages(options, samples);
+      std::vector<double> sums(4), counts(4);
+      for (size_t i = 0; i < samples.size(); ++i) {
+        const bool last = i + 1 == samples.size() || samples[i + 1].trajectory != samples[i].trajectory;
+        const uint32_t round = samples[i].round;
+        if ((last && round < 3) != before_failure || computed.cut[i] != before_failure) continue;
+        sums[round] += computed.advantages[i];
+        ++counts[round];
+      }
+      for (size_t round = 0; round < 4; ++round) sums[round] /= std::max(counts[round], 1.0);
+      return sums;
+    };
+    std::vector<RoundOutcome> complete = all;
+    for (RoundOutcome& sample : complete) sample.reward += 1.5;
+    const std::vector<double> unbiased = means(complete, false), kept = means(batch, false);
+    for (size_t round = 0; round < 4; ++round) {
+      EXPECT_NEAR(kept[round], unbiased[round], group == AdvantageGroup::kProblemRound ? 1e-9 : 0.06) << round;
+    }
+    EXPECT_EQ(means(batch, true), std::vector<double>(4)) << "no part in the loss";
+    if (group == AdvantageGroup::kProblem) continue;
+    // What a trainer makes of it that takes the failure for the trajectory's planned end.
+    const Advantages biased = ComputeAdvantages(options, shorter);
+    double sum = 0, count = 0;
+    for (size_t i = 0; i < shorter.size(); ++i) {
+      if (shorter[i].round + 1 != shorter[i].rounds || shorter[i].round == 3) continue;
+      sum += biased.advantages[i];
+      ++count;
+    }
+    EXPECT_LT(sum / count, -0.3);
+  }
 }
 
 TEST(Advantage, TheIdleBaselineIsTheReturnOfDoingNothing) {

@@ -214,6 +214,41 @@ TEST(TrainerGrpo, GroupsWithoutVarianceAreDroppedWhenAskedTo) {
   EXPECT_EQ(drop.sink.step["optimizer_steps"], 0);
 }
 
+TEST(TrainerGrpo, RoundsBeforeADroppedOneTakeNoPart) {
+  for (const char* group : {"batch", "problem", "problem_round"}) {
+    const json options = {{"advantage_group", group}, {"mini_batch_size", 2}};
+    Bench dropped(options), without(options);
+    Batch batch(dropped.policy, 19, 6);
+    // The third round of trajectory 1 and the first of trajectory 4 were dropped.
+    std::erase_if(batch.samples, [](const kgrpo_sample& sample) {
+      return (sample.trajectory == 1 && sample.round >= 2) || sample.trajectory == 4;
+    });
+    ASSERT_EQ(batch.samples.size(), 18u);
+    dropped.Update(batch);
+    EXPECT_EQ(dropped.sink.step["cut_rounds"], 2);
+    EXPECT_EQ(dropped.sink.samples.at(4).second, 0);
+    EXPECT_EQ(dropped.sink.samples.at(5).second, 0);
+    std::erase_if(batch.samples, [](const kgrpo_sample& sample) { return sample.trajectory == 1; });
+    without.Update(batch);
+    EXPECT_EQ(without.sink.step["cut_rounds"], 0);
+    EXPECT_EQ(dropped.Values(), without.Values());
+    EXPECT_EQ(dropped.sink.rows, without.sink.rows);
+  }
+  Bench all_cut;
+  Batch batch(all_cut.policy, 20, 4);
+  std::erase_if(batch.samples, [](const kgrpo_sample& sample) { return sample.round == 3; });
+  const auto before = all_cut.Values();
+  all_cut.Update(batch);
+  EXPECT_EQ(all_cut.Values(), before);
+  EXPECT_EQ(all_cut.sink.step["cut_rounds"], 12);
+  EXPECT_EQ(all_cut.sink.step["optimizer_steps"], 0);
+  EXPECT_EQ(all_cut.sink.step.count("loss"), 0u);
+  Bench own_rewards(json{{"gamma", 0.0}});
+  own_rewards.Update(batch);
+  EXPECT_EQ(own_rewards.sink.step["cut_rounds"], 0);
+  EXPECT_GT(own_rewards.sink.step["optimizer_steps"], 0);
+}
+
 TEST(TrainerGrpo, TruncatedCompletionsAreNotEvenScored) {
   Bench bench({{"mask_truncated_completions", true}, {"ppo_epochs", 1}, {"mini_batch_size", 1}});
   Batch batch(bench.policy, 9, 3);

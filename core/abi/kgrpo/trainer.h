@@ -28,8 +28,9 @@ typedef struct kgrpo_sample {
   double idle_reward;  /* what the round would have paid for leaving the kernel as it was; see
                           kgrpo_reward_interface.idle */
   uint64_t trajectory; /* unique within the step */
-  uint32_t round;      /* from 0; the rounds of a trajectory are all present unless some were dropped */
-  uint32_t rounds;     /* of the trajectory */
+  uint32_t round;      /* from 0; the rounds of a trajectory are all present unless some were dropped: a return over
+                          them then lacks rewards, for no fault of the earlier rounds */
+  uint32_t rounds;     /* of the trajectory, as planned */
   uint32_t problem;    /* the same number for the same problem within the step */
   int32_t truncated;   /* nonzero: the completion ended for its length */
 } kgrpo_sample;
