@@ -90,8 +90,12 @@ void SavedModels::Load(uint64_t step) {
   LoadCopy(KGRPO_POLICY_CURRENT, path / "policy");
   if (!fs::exists(path / "reference")) return;
   LoadCopy(KGRPO_POLICY_REFERENCE, path / "reference");
-  reference_present_ = true;
-  saved_reference_ = path / "reference";
+  ReferenceSaved(path);
+}
+
+void SavedModels::ReferenceSaved(const fs::path& checkpoint) {
+  saved_reference_ = checkpoint / "reference";
+  saved_version_ = policy_.reference_version();
 }
 
 // Every rank reads the files: the run's folder is on a file system that all of them see.
@@ -100,33 +104,29 @@ void SavedModels::LoadCopy(kgrpo_policy_copy copy, const fs::path& folder) {
       ranks_, [&] { return LoadOrder(copy, folder); }, [&] { policy_.Load(copy, folder); });
 }
 
-void SavedModels::ReferenceFrozen() {
-  reference_present_ = true;
-  saved_reference_.clear();
-}
-
 void SavedModels::WriteCheckpoint(Stage& stage, uint64_t done, std::optional<double> reward_mean) {
   CheckpointState state;
   state.step = done;
   state.stage = stage.index();
   state.stage_steps = done + 1 - stage.first_step();
   state.reward_mean = reward_mean;
+  const bool has_reference = policy_.reference_version() > 0;
   checkpoints_.Write(state, [&](const fs::path& path) {
     fs::create_directory(path / "policy");
     policy_.Save(KGRPO_POLICY_CURRENT, path / "policy");
     Pass(faults_, "checkpoint: policy written");
-    if (reference_present_) SaveReference(path / "reference");
+    if (has_reference) SaveReference(path / "reference");
     // A finished stage no longer needs its trainer, and one that has not begun has no state to save.
     if (state.stage_steps > 0 && done != stage.last_step()) stage.Save(path);
   });
-  if (reference_present_) saved_reference_ = checkpoints_.PathOf(done) / "reference";
+  if (has_reference) ReferenceSaved(checkpoints_.PathOf(done));
   checkpoints_.Prune(config_.keep_last, config_.keep_best);
 }
 
-// The reference doesn't change within a stage: checkpoints share its files.
+// Checkpoints share the files of a reference that has not changed between them.
 void SavedModels::SaveReference(const fs::path& target) {
   fs::create_directory(target);
-  if (!saved_reference_.empty() && fs::exists(saved_reference_)) {
+  if (saved_version_ == policy_.reference_version() && fs::exists(saved_reference_)) {
     std::error_code error;
     for (const fs::directory_entry& entry : fs::directory_iterator(saved_reference_)) {
       fs::create_hard_link(entry.path(), target / entry.path().filename(), error);

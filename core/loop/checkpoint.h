@@ -42,9 +42,6 @@ class SavedModels {
 
   // Loads the policy, and the reference if there was one, as they were after that step.
   void Load(uint64_t step);
-  // Call when the policy has frozen a new reference; the next checkpoint then writes it anew.
-  void ReferenceFrozen();
-
   // Writes a checkpoint after the step `done`, the last that `stage` did. Then removes checkpoints that the
   // configuration no longer keeps. `reward_mean`: of the step's rollouts, if it had any.
   void WriteCheckpoint(Stage& stage, uint64_t done, std::optional<double> reward_mean);
@@ -55,6 +52,7 @@ class SavedModels {
   std::string Resume() const;  // the command
   void LoadCopy(kgrpo_policy_copy copy, const std::filesystem::path& folder);
   void SaveReference(const std::filesystem::path& target);
+  void ReferenceSaved(const std::filesystem::path& checkpoint);
 
   const CheckpointConfig& config_;
   Policy& policy_;
@@ -62,8 +60,9 @@ class SavedModels {
   const RunFolder& folder_;
   const FaultPoints& faults_;
   Checkpoints checkpoints_;
-  bool reference_present_ = false;
-  std::filesystem::path saved_reference_;  // a folder that holds the present reference; empty: none does
+  // A folder with the reference of that version of the policy's; empty: none was saved.
+  std::filesystem::path saved_reference_;
+  uint64_t saved_version_ = 0;
 };
 
 }  // namespace kgrpo

@@ -158,8 +158,8 @@ class Runner {
         stage_ = std::make_unique<Stage>(config_, parts_, rollout_, problems_, database_, i, first, options_.console);
         if (checkpoint_ && checkpoint_->stage == i && checkpoint_->stage_steps > 0) {
           OrWayOn([this] { stage_->Restore(models_.PathOf(checkpoint_->step)); });
-        } else if (stage_->Begin()) {
-          models_.ReferenceFrozen();
+        } else {
+          stage_->Begin();
         }
         begin_seconds_ = beginning.seconds();
         spending_ = ReadSpending(database_, done_);  // includes demonstrations

@@ -53,7 +53,7 @@ void Stage::Note(const std::string& text) const {
   if (console_ != nullptr) console_->Note(text);
 }
 
-bool Stage::Begin() {
+void Stage::Begin() {
   const bool freeze = trainer_.needs_reference();
   InStepOnAllRanks(
       parts_.ranks, [&] { return BeginOrder(index_, freeze); },
@@ -62,7 +62,6 @@ bool Stage::Begin() {
         BeginTrainer(config_, parts_, index_);
       });
   if (source_ == KGRPO_TRAINER_DEMONSTRATIONS) GetDemonstrations();
-  return freeze;
 }
 
 void BeginTrainer(const PipelineConfig& config, PipelineParts& parts, size_t stage) {

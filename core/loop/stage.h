@@ -34,8 +34,8 @@ class Stage {
   size_t index() const { return index_; }
 
   // Starts the stage: freezes the reference if the trainer compares with one, and collects demonstrations if it
-  // imitates. Returns whether the reference was frozen.
-  bool Begin();
+  // imitates.
+  void Begin();
   // Resumes in the middle of the stage. The policy's copies are loaded already.
   void Restore(const std::filesystem::path& checkpoint);
   // Writes the trainer's part of a checkpoint.

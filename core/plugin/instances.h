@@ -106,8 +106,15 @@ class Policy : public Instance<kgrpo_policy_interface, kgrpo_policy> {
   void Save(kgrpo_policy_copy copy, const std::string& directory);
   void Load(kgrpo_policy_copy copy, const std::string& directory);
 
+  // The table for a trainer. Lives as long as this.
+  const kgrpo_policy_interface* trainer_api() const;
+  // How often the reference was replaced, by this or by a trainer with that table; 0: there is no reference.
+  uint64_t reference_version() const;
+
  private:
+  struct Lent;
   std::shared_ptr<InFlight<kgrpo_completion>> in_flight_;
+  std::shared_ptr<Lent> lent_;
 };
 
 class Coder : public Instance<kgrpo_coder_interface, kgrpo_coder> {

@@ -3,7 +3,10 @@
 #include <kgrpo/sdk/tensor.h>
 #include <kgrpo/sdk/text.h>
 
+#include <algorithm>
 #include <condition_variable>
+#include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -77,8 +80,52 @@ Completion TakeCompletion(const kgrpo_completion* completion, kgrpo_error* error
 
 }  // namespace
 
+// The plugin's table with two functions that also count. They receive only the plugin's instance, and find the rest by
+// it.
+struct Policy::Lent {
+  Lent(const kgrpo_policy_interface& plugins, const kgrpo_policy* policy) : own(plugins), instance(policy) {
+    const size_t size = std::min<size_t>(own.struct_size, sizeof table);  // of another revision, perhaps
+    std::memcpy(&table, &own, size);
+    table.struct_size = static_cast<uint32_t>(size);
+    table.freeze_reference = [](kgrpo_policy* self) noexcept {
+      Lent& lent = Of(self);
+      return lent.Count(lent.own.freeze_reference(self));
+    };
+    table.load = [](kgrpo_policy* self, uint32_t copy, kgrpo_str directory) noexcept {
+      Lent& lent = Of(self);
+      kgrpo_error* const error = lent.own.load(self, copy, directory);
+      return copy == KGRPO_POLICY_REFERENCE ? lent.Count(error) : error;
+    };
+    const std::lock_guard lock(mutex);
+    all[instance] = this;
+  }
+  ~Lent() {
+    const std::lock_guard lock(mutex);
+    all.erase(instance);
+  }
+
+  static Lent& Of(const kgrpo_policy* policy) {
+    const std::lock_guard lock(mutex);
+    return *all.find(policy)->second;
+  }
+  kgrpo_error* Count(kgrpo_error* error) {
+    if (error == nullptr) ++reference_version;
+    return error;
+  }
+
+  inline static std::mutex mutex;
+  inline static std::map<const kgrpo_policy*, Lent*> all;
+
+  const kgrpo_policy_interface& own;
+  const kgrpo_policy* instance;
+  kgrpo_policy_interface table{};
+  uint64_t reference_version = 0;
+};
+
 Policy::Policy(const kgrpo_policy_interface* api, const kgrpo_host* host, const nlohmann::json& options)
-    : Instance(api, host, options), in_flight_(InFlight<kgrpo_completion>::Make(plugin_name())) {
+    : Instance(api, host, options),
+      in_flight_(InFlight<kgrpo_completion>::Make(plugin_name())),
+      lent_(std::make_shared<Lent>(*api, raw())) {
   const kgrpo_policy_info* info = api->info(raw());
   if (info == nullptr) throw Error(KGRPO_ERROR_INTERNAL, "the policy has no info");
   RequireSize(info->struct_size, KGRPO_POLICY_INFO_SIZE_1, "kgrpo_policy_info");
@@ -186,7 +233,7 @@ std::span<const kgrpo_parameter_group* const> Policy::Parameters() {
 
 void Policy::FreezeReference() {
   const PluginCall call = Calling("freeze_reference");
-  Check(api()->freeze_reference(raw()));
+  Check(trainer_api()->freeze_reference(raw()));
 }
 void Policy::Save(kgrpo_policy_copy copy, const std::string& directory) {
   const PluginCall call = Calling("save");
@@ -194,7 +241,14 @@ void Policy::Save(kgrpo_policy_copy copy, const std::string& directory) {
 }
 void Policy::Load(kgrpo_policy_copy copy, const std::string& directory) {
   const PluginCall call = Calling("load");
-  Check(api()->load(raw(), copy, Str(directory)));
+  Check(trainer_api()->load(raw(), copy, Str(directory)));
+}
+
+const kgrpo_policy_interface* Policy::trainer_api() const {
+  return &lent_->table;
+}
+uint64_t Policy::reference_version() const {
+  return lent_->reference_version;
 }
 
 }  // namespace kgrpo

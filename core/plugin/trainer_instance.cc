@@ -42,7 +42,7 @@ bool Trainer::needs_reference() const {
 
 void Trainer::Begin(Policy& policy, const kgrpo_trainer_plan& plan) {
   const PluginCall call = Calling("begin");
-  Check(api()->begin(raw(), policy.api(), policy.raw(), &plan));
+  Check(api()->begin(raw(), policy.trainer_api(), policy.raw(), &plan));
 }
 
 Trainer::Update Trainer::Train(std::span<const kgrpo_sample> samples) {

@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <kgrpo/support/sqlite.h>
+
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -64,6 +67,49 @@ TEST_F(AdapterRunTest, ResumeEndsWithTheSameBits) {
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   for (const char* folder : {"final", "rollouts", "checkpoints/step-4/reference"})
     EXPECT_EQ(test::Tree(part / folder), test::Tree(run / folder)) << folder;
+}
+
+// A checkpoint has the reference of its own step, of an adapter and of a whole model.
+TEST_F(AdapterRunTest, ResumeKeepsASynchronisedReference) {
+  const auto kl = [&](const std::string& run) {
+    std::vector<double> values;
+    Database database(directory_.path() / run / "run.sqlite");
+    Statement select(database, "SELECT value FROM metrics WHERE name = 'kl' ORDER BY step");
+    while (select.Step()) values.push_back(select.Real(0));
+    return values;
+  };
+  for (const bool adapter : {true, false}) {
+    const std::string name = adapter ? "factors" : "weights";
+    const Result whole = Run("lora.yaml --set output_dir=" + name +
+                             " --set trainer.options.sync_ref_model=true --set trainer.options.ref_model_sync_steps=2"
+                             " --set trainer.steps=7 --set checkpoint.keep_last=7" +
+                             (adapter ? "" : " --set policy.options.adapter=null"));
+    ASSERT_EQ(whole.code, 0) << whole.err;
+    EXPECT_GT(kl(name).back(), 0) << "nothing to compare";
+    const fs::path run = directory_.path() / name;
+    const auto reference = [&](const fs::path& of, int step) {
+      return of / "checkpoints" / ("step-" + std::to_string(step)) / "reference" /
+             (adapter ? "adapter_model.safetensors" : "model.safetensors");
+    };
+    for (int step = 2; step <= 7; ++step) {
+      const bool synchronised = step % 2 == 0;
+      const fs::path before = reference(run, step - 1), after = reference(run, step);
+      EXPECT_EQ(Read(before) != Read(after), synchronised) << name << ", step " << step;
+      EXPECT_EQ(fs::equivalent(before, after), !synchronised) << "shares the file of a reference that did not change";
+    }
+    for (const int from : {2, 3, 5}) {
+      SCOPED_TRACE(name + " from step " + std::to_string(from));
+      const fs::path part = directory_.path() / "part";
+      fs::remove_all(part);
+      fs::copy(run, part, fs::copy_options::recursive);
+      const Result resumed = Run("resume part --from-step " + std::to_string(from));
+      ASSERT_EQ(resumed.code, 0) << resumed.err;
+      EXPECT_EQ(kl("part"), kl(name));
+      EXPECT_EQ(kl("part").size(), 7U);
+      for (const char* folder : {"final", "rollouts", "checkpoints/step-7/reference"})
+        EXPECT_EQ(test::Tree(part / folder), test::Tree(run / folder)) << folder;
+    }
+  }
 }
 
 TEST_F(AdapterRunTest, WhatItLeavesOpensAsAModel) {

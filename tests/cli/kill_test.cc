@@ -47,7 +47,8 @@ std::string Pipeline() {
          "  - {plugin: trainer_sft, steps: 24, suggestions: uniform, episodes: 4, demonstrations_per_step: 8,\n"
          "     options: {learning_rate: 1.0e-2}}\n"
          "  - {plugin: trainer_grpo, steps: 4, options: {learning_rate: 1.0e-3, mini_batch_size: 4,\n"
-         "     gradient_accumulation_steps: 1, shuffle: true}}\n"
+         "     gradient_accumulation_steps: 1, shuffle: true, sync_ref_model: true,\n"
+         "     ref_model_sync_steps: 1}}\n"
          "problems: {train: [" +
          problems + "transpose, " + problems +
          "row_norms]}\n"

@@ -108,6 +108,34 @@ TEST_F(InstancesTest, TrainerTrainsAndItsStateGoesThroughStreams) {
   EXPECT_EQ(MessageOf([&] { trainer.LoadState(cut); }), "the trainer's state is cut short");
 }
 
+// A trainer may replace the reference: the host sees that by the table it lends.
+TEST_F(InstancesTest, APolicyCountsEveryChangeOfItsReference) {
+  const auto* table = Fakes().Table<kgrpo_policy_interface>(Role::kPolicy);
+  Policy policy(table, host_, {{"model", "random"}});
+  const TemporaryDirectory directory;
+  EXPECT_EQ(policy.reference_version(), 0U);
+  policy.FreezeReference();
+  EXPECT_EQ(policy.reference_version(), 1U);
+  Check(policy.trainer_api()->freeze_reference(policy.raw()));
+  EXPECT_EQ(policy.reference_version(), 2U);
+  policy.Save(KGRPO_POLICY_REFERENCE, directory.path());
+  policy.Load(KGRPO_POLICY_CURRENT, directory.path());
+  EXPECT_EQ(policy.reference_version(), 2U);
+  policy.Load(KGRPO_POLICY_REFERENCE, directory.path());
+  EXPECT_EQ(policy.reference_version(), 3U);
+  EXPECT_NE(MessageOf([&] { policy.Load(KGRPO_POLICY_REFERENCE, directory.path() / "nothing"); }), "no error");
+  EXPECT_EQ(policy.reference_version(), 3U);
+
+  // Another policy of the same plugin, moved, of revision 1.0.
+  const test::AtPageEnd<kgrpo_policy_interface> first_revision(*table, KGRPO_POLICY_INTERFACE_SIZE_1);
+  Policy made(first_revision.get(), host_, {{"model", "random"}});
+  Policy other(std::move(made));
+  Check(other.trainer_api()->freeze_reference(other.raw()));
+  EXPECT_EQ(other.reference_version(), 1U);
+  EXPECT_EQ(policy.reference_version(), 3U);
+  EXPECT_EQ(other.trainer_api()->struct_size, KGRPO_POLICY_INTERFACE_SIZE_1);
+}
+
 // ---- a reward that breaks the contract ----------------------------------------------------------
 
 kgrpo_reward_interface RewardScoring(kgrpo_error* (*score)(const kgrpo_reward*, const kgrpo_reward_request*,
