@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/json_lines.h"
+#include "store/export.h"
 
 namespace kgrpo::cli {
 namespace {
@@ -36,46 +37,68 @@ std::vector<float> ReadLogprobs(const JsonLine& line, size_t tokens) {
   return logprobs;
 }
 
-// Columns of a run's own rollouts (core/store/rollouts.cc) that an update does not need.
-const std::vector<std::string> kIgnored = {
-    "step",       "stage",         "rounds",           "family",        "prompted_as",   "prompt",
-    "completion", "code_a",        "code_b",           "code_c",        "compiled",      "correct",
-    "verdict",    "coder_outcome", "seconds",          "coder_summary", "coder_message", "modelled",
-    "speedup",    "return",        "baseline_seconds", "diagnosis",     "advantage",
-};
+// The columns of a run's own files that an update does not need: of its rollouts (store/rollouts.cc), and of its
+// export.
+const std::vector<std::string>& Ignored() {
+  static const std::vector<std::string> ignored = [] {
+    std::vector<std::string> names = {"stage", "code_a", "coder_message", "compiled", "reward_parts"};
+    for (const ExportColumn& column : ExportColumns()) names.emplace_back(column.name);
+    return names;
+  }();
+  return ignored;
+}
+
+uint32_t RoundOf(const JsonLine& line, const char* key, uint64_t least) {
+  const uint64_t value = line.Count(key);
+  if (value < least || value > kMaxRound + least) {
+    Refuse("\"" + std::string(key) + "\": expected an integer from " + std::to_string(least) + " to " +
+           std::to_string(kMaxRound + least) + ", found " + std::to_string(value));
+  }
+  return static_cast<uint32_t>(value);
+}
 
 RecordedSample ReadSample(const JsonLine& line) {
-  line.RequireKnown({"prompt_ids", "completion_ids", "logprobs", "reward", "idle_reward", "trajectory", "round",
-                     "problem", "truncated"},
-                    kIgnored);
+  line.RequireKnown({"prompt_ids", "completion_ids", "logprobs", "reward", "idle_reward", "step", "trajectory", "round",
+                     "rounds", "problem", "truncated"},
+                    Ignored());
   RecordedSample sample;
   sample.line = line.number();
   sample.prompt = line.Ids("prompt_ids");
   sample.completion = line.Ids("completion_ids");
-  if (line.Has("logprobs")) sample.logprobs = ReadLogprobs(line, sample.completion.size());
+  // A run writes an empty list for a completion that was not sampled.
+  if (line.Has("logprobs") && line.Get("logprobs") != nlohmann::json::array())
+    sample.logprobs = ReadLogprobs(line, sample.completion.size());
   sample.reward = line.Number("reward");
   if (line.Has("idle_reward")) sample.idle_reward = line.Number("idle_reward");
   sample.trajectory = line.Count("trajectory");
-  const uint64_t round = line.Count("round");
-  if (round > kMaxRound) {
-    Refuse("\"round\": expected an integer from 0 to " + std::to_string(kMaxRound) + ", found " +
-           std::to_string(round));
-  }
-  sample.round = static_cast<uint32_t>(round);
+  if (line.Has("step")) sample.step = line.Count("step");
+  sample.round = RoundOf(line, "round", 0);
+  if (line.Has("rounds")) sample.rounds = RoundOf(line, "rounds", 1);
   sample.problem = line.NameOrNumber("problem");
   if (line.Has("truncated")) sample.truncated = line.Flag("truncated");
   return sample;
 }
 
-// The trajectories of a file as read so far.
+// The trajectories of a step as read so far.
 class Trajectories {
  public:
   void Add(const RecordedSample& sample) {
+    if (sample.step < step_) {
+      Refuse("\"step\" is " + std::to_string(sample.step) + " after " + std::to_string(step_) +
+             ": sort the lines by step, each of which is an update");
+    }
+    if (sample.step > step_) *this = Trajectories();
+    step_ = sample.step;
     const std::string name = "trajectory " + std::to_string(sample.trajectory);
-    const auto [first, is_new] = first_.emplace(sample.trajectory, std::pair(sample.problem, sample.line));
-    if (const auto& [problem, line] = first->second; problem != sample.problem) {
-      Refuse(name + " works on problem " + problem + " (line " + std::to_string(line) + "), not on " + sample.problem +
-             ": give each trajectory of the file its own number");
+    const First& first =
+        first_.emplace(sample.trajectory, First{sample.problem, sample.rounds, sample.line}).first->second;
+    if (first.problem != sample.problem) {
+      Refuse(name + " works on problem " + first.problem + " (line " + std::to_string(first.line) + "), not on " +
+             sample.problem + ": give each trajectory of the file its own number");
+    }
+    if (first.rounds != sample.rounds) {
+      Refuse(name + " has another number of \"rounds\" in line " + std::to_string(first.line) +
+             ": give all of its lines the same");
     }
     const auto [earlier, added] = rounds_.emplace(std::pair(sample.trajectory, sample.round), sample.line);
     if (!added) {
@@ -85,8 +108,14 @@ class Trajectories {
   }
 
  private:
-  std::map<uint64_t, std::pair<std::string, size_t>> first_;  // the problem, and the line of its first sample
-  std::map<std::pair<uint64_t, uint32_t>, size_t> rounds_;    // the line of each
+  struct First {
+    std::string problem;
+    uint32_t rounds;
+    size_t line;
+  };
+  uint64_t step_ = 0;
+  std::map<uint64_t, First> first_;                         // the first sample of each
+  std::map<std::pair<uint64_t, uint32_t>, size_t> rounds_;  // the line of each
 };
 
 void RequireIdsFit(const std::string& key, const std::vector<int32_t>& ids, uint32_t vocabulary) {
@@ -131,7 +160,7 @@ void RequireFit(const std::string& file, const std::vector<RecordedSample>& samp
   mistakes.ThrowIfAny();
 }
 
-std::string WithLine(const std::string& file, const std::vector<RecordedSample>& samples, const std::string& message) {
+std::string WithLine(const std::string& file, std::span<const RecordedSample> samples, const std::string& message) {
   constexpr std::string_view kBegins = "sample ";
   if (!message.starts_with(kBegins)) return message;
   size_t index = 0;

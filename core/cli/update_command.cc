@@ -1,11 +1,13 @@
-// `kgrpo-host update FILE --rollouts F.jsonl --out DIR`: makes one update of a pipeline's policy by its trainer from
-// recorded samples. For comparing the algorithm with another implementation, and for training on samples collected
-// elsewhere.
+// `kgrpo-host update FILE --rollouts F.jsonl --out DIR`: updates a pipeline's policy by its trainer from recorded
+// samples, once for each step. For comparing the algorithm with another implementation, and for training on samples
+// collected elsewhere.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,10 +30,12 @@ struct UpdateOptions {
 };
 
 // The samples as a trainer takes them; they point into `samples`.
-std::vector<kgrpo_sample> ToC(const std::vector<RecordedSample>& samples) {
-  std::map<uint64_t, uint32_t> rounds;  // of each trajectory
-  for (const RecordedSample& sample : samples)
-    rounds[sample.trajectory] = std::max(rounds[sample.trajectory], sample.round + 1);
+std::vector<kgrpo_sample> ToC(std::span<const RecordedSample> samples) {
+  std::map<uint64_t, uint32_t> rounds;  // of each trajectory: without the column, those that are there
+  for (const RecordedSample& sample : samples) {
+    uint32_t& count = rounds[sample.trajectory];
+    count = sample.rounds > 0 ? sample.rounds : std::max(count, sample.round + 1);
+  }
   std::map<std::string, uint32_t> numbers;  // of each problem, as first met
   std::vector<kgrpo_sample> c;
   for (const RecordedSample& sample : samples) {
@@ -83,10 +87,9 @@ void RequireEmpty(const std::filesystem::path& directory) {
 }
 
 // A trainer's error about a sample names the sample's line.
-Trainer::Update Train(Trainer& trainer, const std::vector<kgrpo_sample>& c_samples, const std::string& file,
-                      const std::vector<RecordedSample>& samples) {
+Trainer::Update Train(Trainer& trainer, const std::string& file, std::span<const RecordedSample> samples) {
   try {
-    return trainer.Train(c_samples);
+    return trainer.Train(ToC(samples));
   } catch (const Error& error) {
     throw Error(error.code(), WithLine(file, samples, error.what()));
   }
@@ -115,22 +118,27 @@ int Update(const Globals& globals, const UpdateOptions& options) {
   plan.temperature = config.loop.sampling.temperature;
   plan.max_completion_size = config.loop.sampling.max_new_tokens;
   trainer.Begin(*parts.policy, plan);
-  const std::vector<kgrpo_sample> c_samples = ToC(samples);
-  const Trainer::Update update = Train(trainer, c_samples, options.rollouts, samples);
+  Json metrics = {{"samples", samples.size()}, {"updates", 0}, {"steps", Json::array()}};
+  size_t updates = 0;
+  for (auto begin = samples.begin(); begin != samples.end(); ++updates) {
+    const auto end = std::find_if(begin, samples.end(), [&](const RecordedSample& s) { return s.step != begin->step; });
+    const Trainer::Update update = Train(trainer, options.rollouts, {begin, end});
+    for (const std::vector<Metric>& row : update.optimizer_steps) metrics["steps"].push_back(MetricsJson(row));
+    metrics["update"] = MetricsJson(update.metrics);
+    for (const auto& [name, value] : parts.take_metrics()) metrics["update"][name] = value;
+    begin = end;
+  }
+  metrics["updates"] = updates;
 
   MakeDirectories(options.out);
   parts.policy->Save(KGRPO_POLICY_CURRENT, options.out);
-  Json metrics = {{"samples", samples.size()}, {"steps", Json::array()}};
-  for (const std::vector<Metric>& row : update.optimizer_steps) metrics["steps"].push_back(MetricsJson(row));
-  metrics["update"] = MetricsJson(update.metrics);
-  for (const auto& [name, value] : parts.take_metrics()) metrics["update"][name] = value;
   const std::filesystem::path file = std::filesystem::path(options.out) / "metrics.json";
   std::ofstream stream(file);
   stream << metrics.dump(2) << '\n';
   stream.flush();
   if (!stream) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot write " + file.string());
-  std::fprintf(stderr, "%zu samples, %zu optimiser steps; the model and metrics.json are in %s\n", samples.size(),
-               update.optimizer_steps.size(), options.out.c_str());
+  std::fprintf(stderr, "%zu samples, %zu updates, %zu optimiser steps; the model and metrics.json are in %s\n",
+               samples.size(), updates, metrics["steps"].size(), options.out.c_str());
   return kFine;
 }
 
@@ -138,8 +146,7 @@ int Update(const Globals& globals, const UpdateOptions& options) {
 
 void AddUpdateCommand(CLI::App& app, const Globals& globals, Action* action) {
   auto options = std::make_shared<UpdateOptions>();
-  CLI::App* command =
-      app.add_subcommand("update", "Replay recorded samples through a pipeline's policy and trainer, once");
+  CLI::App* command = app.add_subcommand("update", "Replay recorded samples through a pipeline's policy and trainer");
   command->add_option("FILE", options->file, "The pipeline file; only its policy and trainer are used")->required();
   command->add_option("--rollouts", options->rollouts, "Samples, JSON lines; - is standard input")
       ->required()
@@ -151,8 +158,9 @@ void AddUpdateCommand(CLI::App& app, const Globals& globals, Action* action) {
   AddSetOption(command, &options->settings, "Changes one key of the file");
   command->footer(
       "Reads {\"prompt_ids\", \"completion_ids\", \"logprobs\", \"reward\", \"trajectory\", \"round\", \"problem\"} a "
-      "line, in order.\n"
-      "Example:\n  kgrpo-host update configs/quickstart.yaml --rollouts rollouts.jsonl --out updated");
+      "line, in order; makes an update for each \"step\".\n"
+      "Examples:\n  kgrpo-host update configs/quickstart.yaml --rollouts rollouts.jsonl --out updated\n"
+      "  kgrpo-host export runs/quickstart | kgrpo-host update configs/quickstart.yaml --rollouts - --out again");
   command->callback([=, &globals] {
     options->stage_given = stage->count() > 0;
     *action = [=, &globals] { return Update(globals, *options); };

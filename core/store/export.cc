@@ -37,6 +37,7 @@ const std::vector<ExportColumn>& ExportColumns() {
       {"step", "int64"},
       {"trajectory", "int64"},
       {"round", "int64"},
+      {"rounds", "int64"},
       {"problem", "string"},
       {"family", "string"},
       {"prompted_as", "string"},
@@ -86,7 +87,7 @@ uint64_t ExportRounds(Database& database, const std::string& purpose, const std:
           "r.coder_outcome, r.coder_summary, r.coder_cost, e.verdict, coalesce(e.correct, 0), e.seconds, "
           "t.baseline_seconds, r.speedup, coalesce(e.modelled, 0), e.diagnosis, "
           "(SELECT text FROM sources WHERE hash = code_b), (SELECT text FROM sources WHERE hash = code_c), "
-          "r.reward_parts "
+          "r.reward_parts, t.rounds "
           "FROM rounds r JOIN trajectories t USING(purpose, step, trajectory) "
           "LEFT JOIN evaluations e USING(purpose, step, trajectory, round) " +
           (outcomes
@@ -101,6 +102,7 @@ uint64_t ExportRounds(Database& database, const std::string& purpose, const std:
     row["step"] = select.Integer(0);
     row["trajectory"] = select.Integer(1);
     row["round"] = select.Integer(2);
+    row["rounds"] = select.Integer(29);
     row["problem"] = select.Text(3);
     row["family"] = select.Text(4);
     row["prompted_as"] = select.Text(5);

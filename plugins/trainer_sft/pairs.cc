@@ -101,26 +101,46 @@ std::string TextField(const json& object, const char* key) {
   return found->get<std::string>();
 }
 
-Pair ChatPair(const Encoder& encoder, const json& messages) {
-  if (!messages.is_array()) throw BadLine("\"messages\" is not a list");
-  std::vector<Message> chat;
-  for (const json& message : messages) {
+// Appends the messages of `list`, the value of `key`.
+void AppendMessages(const json& list, const std::string& key, std::vector<Message>* chat) {
+  if (!list.is_array()) throw BadLine("\"" + key + "\" is not a list");
+  for (const json& message : list) {
     if (!message.is_object()) throw BadLine("a message is not an object with \"role\" and \"content\"");
-    chat.push_back({TextField(message, "role"), TextField(message, "content")});
-    const std::string& role = chat.back().role;
+    chat->push_back({TextField(message, "role"), TextField(message, "content")});
+    const std::string& role = chat->back().role;
     if (role != "system" && role != "user" && role != "assistant") {
       throw BadLine("role \"" + role + "\" is none of system, user, assistant");
     }
   }
+}
+
+Pair ChatPair(const Encoder& encoder, std::span<const Message> chat) {
   if (chat.size() < 2) throw BadLine("\"messages\" needs at least a prompt and the assistant's answer");
   if (chat.back().role != "assistant") {
     throw BadLine("the last message is the " + chat.back().role +
                   "'s; it must be the assistant's, which is what is learned");
   }
   Pair pair;
-  pair.prompt_ids = encoder.Chat(std::span(chat).first(chat.size() - 1), true);
+  pair.prompt_ids = encoder.Chat(chat.first(chat.size() - 1), true);
   pair.completion_ids = CompletionOf(encoder, chat, pair.prompt_ids);
   return pair;
+}
+
+// {"prompt": [messages], "completion": [message] or its text}
+std::vector<Message> PromptAndAnswer(const json& object) {
+  std::vector<Message> chat;
+  AppendMessages(object.at("prompt"), "prompt", &chat);
+  const size_t prompt_size = chat.size();
+  const auto completion = object.find("completion");
+  if (completion == object.end() || !completion->is_array()) {
+    chat.push_back({"assistant", TextField(object, "completion")});
+  } else {
+    AppendMessages(*completion, "completion", &chat);
+  }
+  if (prompt_size == 0 || chat.size() != prompt_size + 1) {
+    throw BadLine("\"prompt\" needs at least one message, and \"completion\" exactly one");
+  }
+  return chat;
 }
 
 Pair TextPair(const Encoder& encoder, const json& object) {
@@ -140,8 +160,13 @@ Pair ParseLine(const Encoder& encoder, const std::string& line) {
   }
   if (!object.is_object()) throw BadLine("not a JSON object");
   Pair pair;
+  const auto prompt = object.find("prompt");
   if (const auto messages = object.find("messages"); messages != object.end()) {
-    pair = ChatPair(encoder, *messages);
+    std::vector<Message> chat;
+    AppendMessages(*messages, "messages", &chat);
+    pair = ChatPair(encoder, chat);
+  } else if (prompt != object.end() && prompt->is_array()) {
+    pair = ChatPair(encoder, PromptAndAnswer(object));
   } else if (object.contains("prompt") || object.contains("completion")) {
     pair = TextPair(encoder, object);
   } else {

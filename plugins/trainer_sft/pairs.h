@@ -16,7 +16,10 @@ struct Pair {
 
 // Reads all pairs of a file, in its order. A line is one of
 //   {"messages": [{"role": ..., "content": ...}, ...]}   the last message is the assistant's: the completion
+//   {"prompt": [message, ...], "completion": [message]}  the same, as `kgrpo-host export` writes it; the completion may
+//                                                        be the message's text alone, as in a run's rollouts
 //   {"prompt": "...", "completion": "..."}               plain text; the first end token of the policy is appended
+// Other keys are ignored: each line is imitated, whatever its reward.
 // Blank lines are skipped. Throws KGRPO_ERROR_NOT_FOUND when there is no such file, and KGRPO_ERROR_INVALID with
 // "FILE:LINE: " and what is wrong for the first bad line, or when the file has no pair.
 std::vector<Pair> ReadPairs(const kgrpo_policy_interface& api, kgrpo_policy* policy, const std::string& path);

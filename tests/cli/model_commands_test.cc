@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -94,6 +96,68 @@ TEST_F(CliTest, UpdateTakesARunsOwnRollouts) {
   const Result result = Run("update p.yaml --rollouts " + rollouts + " --out updated");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(json::parse(Read(directory_.path() / "updated" / "metrics.json"))["samples"], samples);
+}
+
+// The samples of a run, by any of its files, make the run's model again: also where a coder's failures ended
+// trajectories early.
+TEST_F(CliTest, UpdateRepeatsARunFromItsFiles) {
+  Write("real.yaml",
+        "seed: 6\n"
+        "policy: {plugin: policy_qwen, options: {model: " KGRPO_SOURCE_DIR
+        "/tests/golden/policy/qwen2, chat_template: chatml}}\n"
+        "coder: {plugin: fakes, options: {techniques: [a, e, i, o], fails_every: 5}}\n"
+        "evaluator: {plugin: fakes}\nreward: {plugin: fakes}\n"
+        "trainer: {plugin: trainer_grpo, options: {learning_rate: 1.0e-3, advantage_group: problem, shuffle: true}}\n"
+        "problems: {train: ['problems/*']}\n"
+        "loop: {max_steps: 3, batch_size: 8, rounds: 3, sampling: {max_new_tokens: 6}}\n"
+        "prompt: {user: '{{problem.name}}'}\n");
+  const auto run = Run("real.yaml --set output_dir=run");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto exported = Run("export run");
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  Write("export.jsonl", exported.out);
+  ASSERT_EQ(Run("export run --format datasets -o dataset").code, 0);
+  std::string rollouts, without_rounds;
+  for (const char* step : {"1", "2", "3"}) {
+    const std::string file = "run/rollouts/step-00000" + std::string(step) + ".jsonl";
+    rollouts += Read(directory_.path() / file);
+  }
+  Write("rollouts.jsonl", rollouts);
+  size_t early = 0;
+  std::set<std::pair<int, int>> trajectories;
+  for (json& line : Lines(exported.out)) {
+    EXPECT_EQ(line.at("rounds"), 3);
+    if (trajectories.emplace(line["step"], line["trajectory"]).second) early += 3;
+    --early;
+    line.erase("rounds");
+    without_rounds += line.dump() + "\n";
+  }
+  EXPECT_GE(early, 5U) << "rounds that are missing";
+  Write("without_rounds.jsonl", without_rounds);
+
+  const auto weights = [&](const std::string& folder) {
+    return Read(directory_.path() / folder / "model.safetensors");
+  };
+  for (const std::string file : {"export.jsonl", "dataset/train.jsonl", "rollouts.jsonl", "without_rounds.jsonl"}) {
+    std::filesystem::remove_all(directory_.path() / "updated");
+    const auto result = Run("update real.yaml --rollouts " + file + " --out updated");
+    ASSERT_EQ(result.code, 0) << result.err;
+    EXPECT_EQ(json::parse(Read(directory_.path() / "updated/metrics.json"))["updates"], 3);
+    EXPECT_EQ(weights("updated") == weights("run/final"), file != "without_rounds.jsonl") << file;
+  }
+
+  // Imitation takes the same files.
+  std::string first;
+  for (const std::string file : {"export.jsonl", "dataset/train.jsonl", "rollouts.jsonl"}) {
+    const auto imitated =
+        Run("real.yaml --set output_dir=imitated --overwrite --set 'trainer={plugin: trainer_sft, "
+            "steps: 2, options: {learning_rate: 1.0e-3, pairs: " +
+            file + "}}'");
+    ASSERT_EQ(imitated.code, 0) << imitated.err;
+    if (first.empty()) first = weights("imitated/final");
+    EXPECT_EQ(weights("imitated/final"), first) << file;
+  }
+  EXPECT_NE(first, weights("run/final"));
 }
 
 TEST_F(CliTest, UpdateReplaysSamples) {

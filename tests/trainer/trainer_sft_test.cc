@@ -159,6 +159,24 @@ TEST(Pairs, CompletionsEndWithTheEndTokenAndPromptsWithTheOpening) {
   EXPECT_THAT(pairs[1].completion_ids, ElementsAre(id('b'), id('c'), 2));
 }
 
+// As `kgrpo-host export` and a run's rollouts write prompt and completion, among other columns.
+TEST(Pairs, PromptAndCompletionMayBeMessages) {
+  const PairsFile file(
+      R"({"messages": [{"role": "system", "content": "x"}, {"role": "user", "content": "a"}, {"role": "assistant", "content": "bc"}]})"
+      "\n"
+      R"({"step": 1, "prompt": [{"role": "system", "content": "x"}, {"role": "user", "content": "a"}], "completion": [{"role": "assistant", "content": "bc"}], "prompt_ids": [9], "completion_ids": [9], "reward": -1.0})"
+      "\n"
+      R"({"stage": "s", "prompt": [{"role": "system", "content": "x"}, {"role": "user", "content": "a"}], "completion": "bc", "truncated": true})"
+      "\n");
+  BigramPolicy policy(40);
+  const auto pairs = ReadPairs(BigramPolicy::Api(), policy.get(), file.path());
+  ASSERT_EQ(pairs.size(), 3u);
+  for (const Pair& pair : pairs) {
+    EXPECT_EQ(pair.prompt_ids, pairs[0].prompt_ids);
+    EXPECT_EQ(pair.completion_ids, pairs[0].completion_ids);
+  }
+}
+
 TEST(Pairs, BadLinesAreNamed) {
   BigramPolicy policy(40);
   const std::string good = R"({"prompt": "a", "completion": "b"})"
@@ -185,6 +203,16 @@ TEST(Pairs, BadLinesAreNamed) {
             "role \"robot\" is none of system, user, assistant");
   EXPECT_EQ(refused(R"({"messages": [{"role": "user"}, {"role": "assistant", "content": "b"}]})"),
             "\"content\" is missing");
+  const std::string chat = R"({"prompt": [{"role": "user", "content": "a"}])",
+                    b = R"({"role": "assistant", "content": "b"})";
+  EXPECT_EQ(refused(chat + "}"), "\"completion\" is missing");
+  EXPECT_EQ(refused(chat + R"(, "completion": 3})"), "\"completion\" is not a text");
+  EXPECT_EQ(refused(chat + R"(, "completion": [)" + b + ", " + b + "]}"),
+            "\"prompt\" needs at least one message, and \"completion\" exactly one");
+  EXPECT_EQ(refused(R"({"prompt": [], "completion": [)" + b + "]}"),
+            "\"prompt\" needs at least one message, and \"completion\" exactly one");
+  EXPECT_EQ(refused(chat + R"(, "completion": [{"role": "user", "content": "b"}]})"),
+            "the last message is the user's; it must be the assistant's, which is what is learned");
   EXPECT_EQ(refused(R"({"prompt": "a", "completion": ")" + std::string(80, 'b') + "\"}"),
             "prompt and completion have 82 tokens, the policy's context holds 64");
 }
