@@ -3,7 +3,7 @@
 
   scripts/transfer_picture.py CURVES.csv TRANSFER.csv > docs/transfer.svg
 
-example: scripts/transfer_picture.py bench/results/cpu_quickstart_curve.csv bench/results/h200_quickstart_transfer.csv > docs/transfer.svg
+example: scripts/transfer_picture.py bench/results/cpu_quickstart_curve.csv bench/results/h100_quickstart_transfer.csv > docs/transfer.svg
 
 CURVES.csv is what learning_curve.py --csv wrote; TRANSFER.csv has a row a policy: measured reward with its 95% interval, and the
 time model's reward for the same episodes. Needs Python alone.
@@ -54,7 +54,7 @@ def draw_rewards(rows):
     highest = 1.05 * max(float(row["high"]) for row in rows)
     x = lambda value: BARS[0] + value / highest * (BARS[1] - BARS[0])
     height = (HEIGHT - TOP - BOTTOM) / len(rows)
-    out = [text(BARS[0] - 120, 20, "The same policies on an H200, on held-out problems", size=13)]
+    out = [text(BARS[0] - 120, 20, "The same policies on an H100, on held-out problems", size=13)]
     for value in range(int(highest) + 1):
         out.append(f'<line x1="{x(value):.1f}" x2="{x(value):.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="{FAINT}"/>')
         out.append(text(x(value), HEIGHT - BOTTOM + 18, value, "middle"))
