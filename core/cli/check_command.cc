@@ -223,7 +223,7 @@ Findings CheckFile(Session& session, const CheckOptionsGiven& given) {
     findings.refusal = RefusalBy(
         [&] {
           if (findings.experiment_refusal) return *findings.experiment_refusal;
-          std::string refusal = RunFolder::Refusal(config.output_dir, config.resolved_yaml);
+          std::string refusal = RunFolder::Refusal(config.output_dir, config.resolved_yaml, config.may_change);
           const std::string leftover = refusal.empty() ? RunFolder::Leftover(config.output_dir) : "";
           if (!leftover.empty()) findings.notes.push_back(leftover);
           return refusal;

@@ -250,7 +250,7 @@ std::string RefusalOf(const PlannedRun& planned) {
   } catch (const Error& error) {
     return error.what();
   }
-  return RunFolder::Refusal(planned.config.output_dir, planned.config.resolved_yaml);
+  return RunFolder::Refusal(planned.config.output_dir, planned.config.resolved_yaml, planned.config.may_change);
 }
 
 void RequireVariant(const std::vector<ExperimentRun>& runs, const std::string& name) {

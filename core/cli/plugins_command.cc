@@ -82,8 +82,10 @@ void AddRows(const Schema& schema, const Schema& root, const std::string& path,
     const bool needed = std::find(required.begin(), required.end(), key) != required.end();
     std::string standard = needed ? "required" : "";
     if (property.contains("default")) standard = ShownDefault(property["default"]);
-    rows->push_back({JoinPath(path, key), DescribeExpected(property, root), standard,
-                     property.value("description", property.value("title", ""))});
+    const bool may_change = property.value(kMayChangeKeyword, Json()) == true;
+    rows->push_back(
+        {JoinPath(path, key), DescribeExpected(property, root), standard,
+         property.value("description", property.value("title", "")) + (may_change ? " `resume` may change it." : "")});
     AddRows(property, root, JoinPath(path, key), rows);
   }
 }

@@ -23,6 +23,7 @@
 #include "config/changes.h"
 #include "loop/run.h"
 #include "store/database.h"
+#include "store/files.h"
 #include "store/run_folder.h"
 
 namespace kgrpo::cli {
@@ -87,7 +88,7 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   const PipelineConfig config = session.Load(request);
   RunOptions options;
   if (!overwrite) {  // checked before any plugin starts and before any file is written
-    const std::string refusal = RunFolder::Refusal(config.output_dir, config.resolved_yaml);
+    const std::string refusal = RunFolder::Refusal(config.output_dir, config.resolved_yaml, config.may_change);
     if (!refusal.empty()) throw Error(KGRPO_ERROR_INVALID, refusal);
     options.notice = RunFolder::Leftover(config.output_dir);
   }
@@ -138,31 +139,46 @@ int RunFile(const Globals& globals, const std::string& file, const std::vector<s
   return RunExperiment(globals, planned, options);
 }
 
+// Refuses a run that would end before its last recorded step, and `changes` of a finished run that add no step.
+void RequireStepsLeft(const PipelineConfig& config, const RunProgress& progress, bool changes,
+                      const std::string& directory, const std::string& longer) {
+  uint64_t total = 0;
+  for (const StageConfig& stage : config.stages) total += stage.steps;
+  if (total < progress.steps) {
+    throw Error(KGRPO_ERROR_INVALID, "the run in " + directory + " has " + std::to_string(progress.steps) +
+                                         " recorded steps, so it cannot end after " + std::to_string(total));
+  }
+  if (progress.finished && changes && total == progress.steps) {
+    throw Error(KGRPO_ERROR_INVALID,
+                "the run in " + directory + " is finished, and these settings add no step; " + longer);
+  }
+}
+
 int Resume(const Globals& globals, const std::string& directory, const std::vector<std::string>& settings,
            std::optional<uint64_t> from_step) {
-  CheckResumeSettings(settings);
   Session session(globals);
   LoadRequest request;
   request.settings = settings;
+  request.resumes = true;
   const std::unique_ptr<RankedRun> ranked = RankedRun::Meet(session);
   if (ranked && !ranked->leads()) {  // only the leader opens the folder; this rank only reads its pipeline
     request.file = RunFolder::ResolvedYamlOf(directory).string();
     return ranked->Follow(session, request, directory);
   }
   const RunFolder folder = RunFolder::Open(directory);
+  request.file = folder.resolved_yaml().string();
   const RunProgress progress = ReadProgress(folder.database());
-  if (progress.finished && !settings.empty())
-    throw Error(KGRPO_ERROR_INVALID,
-                "the run in " + directory + " is finished: there is nothing left to change by --set");
-  if (progress.finished && !from_step && std::filesystem::is_directory(folder.path() / "final")) {
+  const std::string longer =
+      "to train longer: kgrpo-host resume " + directory + " --set '" + StepsKey(ReadFile(request.file)) + "=N'";
+  if (progress.finished && settings.empty() && !from_step && std::filesystem::is_directory(folder.final_model())) {
     std::printf(
         "%s is finished: all %llu steps are done, and final/ holds the trained model. --from-step N repeats the steps "
-        "after N; to train longer, start a new run with more steps\n",
-        directory.c_str(), static_cast<unsigned long long>(progress.steps));
+        "after N; %s\n",
+        directory.c_str(), static_cast<unsigned long long>(progress.steps), longer.c_str());
     return Ended(ranked.get(), kFine);
   }
-  request.file = folder.resolved_yaml().string();
   PipelineConfig config = session.Load(request);
+  RequireStepsLeft(config, progress, !settings.empty() && !from_step, directory, longer);
   config.output_dir = directory;  // the folder may have been moved
   session.StartServices(config.seed, folder.path() / "artifacts");
   if (ranked) ranked->Join(session, config);
@@ -244,8 +260,9 @@ void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_option("RUN", options->directory, "The run's folder")->required();
   AddSetOption(
       command, &options->settings,
-      "Changes one key from here on: of coder.options, checkpoint, observers, loop.workers, loop.hang_seconds, "
-      "or evaluator.options.servers");
+      "Changes one key from here on: of coder.options, reward, evaluation, checkpoint or observers; loop.max_steps (or "
+      "the last stage's steps), loop.generation_batch, loop.workers, loop.hang_seconds; or a plugin's option that "
+      "`plugins describe` marks");
   command
       ->add_option("--from-step", options->from_step,
                    "Continue after this step's checkpoint, not the last whole one; later ones are set aside")
@@ -256,7 +273,8 @@ void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action) {
       "Examples:\n"
       "  kgrpo-host resume runs/quickstart --time-limit 3.5h\n"
       "  kgrpo-host resume runs/quickstart --from-step 120\n"
-      "  kgrpo-host resume runs/seed --set coder.options.max_cost=80");
+      "  kgrpo-host resume runs/seed --set coder.options.max_cost=80\n"
+      "  kgrpo-host resume runs/seed --set loop.max_steps=200          train longer, also a finished run");
   command->callback([=, &globals] {
     *action = [=, &globals] {
       if (StartsRanks(options->ranks)) return RunLocalRanks(options->ranks);

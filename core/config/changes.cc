@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 
 #include "config/diagnostic.h"
 #include "config/emit.h"
@@ -14,8 +15,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 6> kMayChange = {
-    "coder.options", "evaluator.options.servers", "loop.workers", "loop.hang_seconds", "checkpoint", "observers"};
+constexpr std::string_view kOptions = ".options.";
+
+// Why a resumed run keeps a key.
+constexpr std::array<std::pair<std::string_view, const char*>, 5> kReasons = {
+    {{"seed", "every random draw follows from it"},
+     {"problems", "a step draws its problems by their places in these lists"},
+     {"prompt", "the recorded samples answer it"},
+     {"loop.max_steps", "it sets the steps of an earlier stage, too"},
+     {"output_dir", "a run's folder is moved by renaming it"}}};
+
+bool IsWithin(std::string_view path, std::string_view key) {
+  return path.starts_with(key) && (path.size() == key.size() || path[key.size()] == '.' || path[key.size()] == '[');
+}
 
 // True if --set can name the key: --set splits a path at these characters.
 bool CanBeNamed(const std::string& key) {
@@ -35,18 +47,21 @@ void Compare(const Json& before, const Json& after, const std::string& path, std
   if (mappings && (path.empty() || HasAllOf(after, before))) {
     std::vector<Change> inner;
     bool named = true;
+    const bool other_plugin = before.value("plugin", Json()) != after.value("plugin", Json());
     for (const auto& [key, value] : after.items()) {
       const bool differs = !before.contains(key) || before[key] != value;
       if (!differs) continue;
       named = named && CanBeNamed(key);
-      if (before.contains(key))
-        Compare(before[key], value, JoinPath(path, key), &inner);
+      if (!before.contains(key))
+        inner.push_back({JoinPath(path, key), value, {}});
+      else if (other_plugin)  // whose options have another meaning
+        inner.push_back({JoinPath(path, key), value, before[key]});
       else
-        inner.push_back({JoinPath(path, key), value});
+        Compare(before[key], value, JoinPath(path, key), &inner);
     }
     if (path.empty()) {
       for (const auto& [key, value] : before.items()) {
-        if (!after.contains(key)) inner.push_back({key, {}});
+        if (!after.contains(key)) inner.push_back({key, {}, value});
       }
     }
     if (named || path.empty()) {
@@ -61,7 +76,7 @@ void Compare(const Json& before, const Json& after, const std::string& path, std
       Compare(before[i], after[i], path + "[" + std::to_string(i) + "]", changes);
     return;
   }
-  changes->push_back({path, after});
+  changes->push_back({path, after, before});
 }
 
 // Adds single quotes if a shell would read the text as something else.
@@ -97,25 +112,49 @@ std::optional<std::vector<Change>> ChangesBetween(const std::string& before, con
   return changes;
 }
 
-bool MayChangeOnResume(std::string_view path) {
-  return std::any_of(kMayChange.begin(), kMayChange.end(), [&](std::string_view key) {
-    return path.starts_with(key) && (path.size() == key.size() || path[key.size()] == '.' || path[key.size()] == '[');
-  });
+std::vector<std::string> KeysThatMayChange() {
+  return {"coder.options", "reward",   "loop.generation_batch", "loop.workers", "loop.hang_seconds", "evaluation",
+          "checkpoint",    "observers"};
 }
 
-void CheckResumeSettings(const std::vector<std::string>& settings) {
-  const Position at{"--set", 0, 0, 0};
+std::string StepsKey(const Node& root) {
+  constexpr const char* kAll = "loop.max_steps";
+  const Node* trainer = root.Get("trainer");
+  if (trainer == nullptr || trainer->IsMapping())
+    return trainer != nullptr && trainer->Get("steps") != nullptr ? "trainer.steps" : kAll;
+  if (!trainer->IsList() || trainer->items.empty()) return kAll;
+  const auto shared = std::ranges::find_if(
+      trainer->items, [](const Node& stage) { return !stage.IsMapping() || stage.Get("steps") == nullptr; });
+  return shared == trainer->items.end() - 1 ? kAll : "trainer[" + std::to_string(trainer->items.size() - 1) + "].steps";
+}
+
+std::string StepsKey(const std::string& resolved_yaml) {
   std::vector<Diagnostic> mistakes;
-  for (const std::string& setting : settings) {
-    const std::string path = setting.substr(0, setting.find('='));
-    if (MayChangeOnResume(path)) continue;
-    mistakes.push_back({at, path,
-                        "a resumed run keeps the value that it began with; what can be changed is all of "
-                        "coder.options, evaluator.options.servers, loop.workers, loop.hang_seconds, all of checkpoint "
-                        "and of observers",
-                        ""});
+  return StepsKey(ParseYaml(resolved_yaml, "", 0, &mistakes));
+}
+
+bool MayChangeOnResume(std::string_view path, const std::vector<std::string>& may_change) {
+  return std::ranges::any_of(may_change, [&](const std::string& key) { return IsWithin(path, key); });
+}
+
+std::string WhyKept(const std::string& path, const std::vector<std::string>& may_change) {
+  const size_t options = path.find(kOptions);
+  // For an option: those of the same plugin that may change. For another key: the keys of the file.
+  const std::string part = options == std::string::npos ? "" : path.substr(0, options + kOptions.size());
+  std::string names;
+  for (const std::string& key : may_change) {
+    const bool is_option = key.find(kOptions) != std::string::npos;
+    if (part.empty() ? is_option : !key.starts_with(part)) continue;
+    names += (names.empty() ? "" : ", ") + key.substr(part.size());
   }
-  if (!mistakes.empty()) throw ConfigError(std::move(mistakes));
+  const char* reason = "the recorded steps depend on it";
+  for (const auto& [key, why] : kReasons) {
+    if (IsWithin(path, key)) reason = why;
+  }
+  if (path.starts_with("trainer") && path.ends_with(".steps")) reason = "only the last stage can get other steps";
+  if (!part.empty()) reason = "its plugin does not mark it as an option that may change";
+  return std::string("a resumed run keeps it: ") + reason +
+         (names.empty() ? "" : "; what may change" + std::string(part.empty() ? "" : " there") + ": " + names);
 }
 
 std::string NamesOf(const std::vector<Change>& changes) {
@@ -140,9 +179,9 @@ std::string SettingsFor(const std::vector<Change>& changes) {
   return settings.size() <= kLongest ? settings : "";
 }
 
-std::string ResumeSettingsFor(const std::vector<Change>& changes) {
-  const auto may_change = [](const Change& change) { return change.value && MayChangeOnResume(change.path); };
-  if (!std::ranges::all_of(changes, may_change)) return "";
+std::string ResumeSettingsFor(const std::vector<Change>& changes, const std::vector<std::string>& may_change) {
+  const auto allowed = [&](const Change& change) { return change.value && MayChangeOnResume(change.path, may_change); };
+  if (!std::ranges::all_of(changes, allowed)) return "";
   const std::string settings = SettingsFor(changes);
   return settings.empty() ? "--set KEY=VALUE, once for each of them" : settings;
 }

@@ -1,6 +1,6 @@
 // The differences between two resolved pipelines, and which of them a resumed run may adopt. Used by
-// store/run_folder.cc, to say why a new run may not use a folder, by the command resume, for its --set, and by
-// loop/identity.cc, to record what that replaced.
+// load.cc, for the --set of `resume`, by store/run_folder.cc, to say why a new run may not use a folder, and by
+// loop/identity.cc, to record what changed.
 #ifndef KGRPO_CONFIG_CHANGES_H
 #define KGRPO_CONFIG_CHANGES_H
 
@@ -11,12 +11,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "config/node.h"
+
 namespace kgrpo {
 
 // A key that has another value.
 struct Change {
-  std::string path;                             // as --set takes it: "coder.options.max_cost"
-  std::optional<nlohmann::ordered_json> value;  // the new one; nothing where the key is gone
+  std::string path;                              // as --set takes it: "coder.options.max_cost"
+  std::optional<nlohmann::ordered_json> value;   // the new one; nothing where the key is gone
+  std::optional<nlohmann::ordered_json> before;  // nothing where the key is new
 };
 
 // Returns the differences of two texts of resolved.yaml, in the order of `after`. A mapping that has lost keys, or has
@@ -24,19 +27,27 @@ struct Change {
 // nothing if `before` cannot be read.
 std::optional<std::vector<Change>> ChangesBetween(const std::string& before, const std::string& after);
 
-// True if a resumed run may use another value of this key: the value may differ between two steps, and the records of
-// earlier steps stay as they are.
-bool MayChangeOnResume(std::string_view path);
+// Keys of a pipeline whose values may differ between two steps of a run, with all below them; records of earlier steps
+// stay true. load.cc adds the key of the last stage's steps and the options that plugins mark ("x-resume").
+std::vector<std::string> KeysThatMayChange();
 
-// Throws ConfigError where a `--set` of resume changes anything else.
-void CheckResumeSettings(const std::vector<std::string>& settings);
+// The key that sets the steps of the last stage: "loop.max_steps", or "trainer[1].steps" where that would set those of
+// another stage too, or has no effect.
+std::string StepsKey(const Node& root);
+std::string StepsKey(const std::string& resolved_yaml);
+
+// True if the key is one of `may_change`, or below one: a resumed run may give it another value.
+bool MayChangeOnResume(std::string_view path, const std::vector<std::string>& may_change);
+
+// For the user: why a resumed run keeps any other key, and what may change.
+std::string WhyKept(const std::string& path, const std::vector<std::string>& may_change);
 
 // "loop.rounds, seed, name and 2 more".
 std::string NamesOf(const std::vector<Change>& changes);
 
 // Returns "--set coder.options.max_cost=80", one for each change, quoted for a shell; a general hint if that is too
 // long to read. Empty if --set cannot express a change, or a resumed run may not adopt it.
-std::string ResumeSettingsFor(const std::vector<Change>& changes);
+std::string ResumeSettingsFor(const std::vector<Change>& changes, const std::vector<std::string>& may_change);
 
 // Returns the options that make such changes, for the shell: "--set a=1 --set b=2"; empty if a key was removed or the
 // text would be too long.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "config/changes.h"
 #include "config/emit.h"
 #include "config/experiment.h"
 #include "config/merge.h"
@@ -50,7 +51,7 @@ class Loader {
     root_ = ReadWithBases(request_.file, &files, &diagnostics_);
     if (files.empty()) Finish();  // nothing was read: complaints about missing keys would only hide why
     FillObservers();
-    ApplySettings(request_.settings, &root_, &diagnostics_);
+    const std::vector<std::string> set = ApplySettings(request_.settings, &root_, &diagnostics_);
     LeaveOutExperiment();
     for (const Diagnostic& diagnostic : diagnostics_) unreadable_.insert(diagnostic.path);
     unreadable_count_ = diagnostics_.size();
@@ -70,6 +71,8 @@ class Loader {
     CheckLoop();
     CheckStages();
     CheckMaxSteps();
+    may_change_.push_back(StepsKey(root_));
+    if (request_.resumes) CheckChanges(set);
     CheckPrompt("system");
     CheckPrompt("user");
     if (!request_.ignore_problems) {
@@ -78,6 +81,7 @@ class Loader {
     Finish();
     PipelineConfig config = ReadPipeline(root_);
     config.option_places = OptionPlaces();
+    config.may_change = std::move(may_change_);
     config.origins_yaml =
         EmitYamlWithOrigins(root_, [this](const std::string& path, const Position& at) { return OriginOf(path, at); });
     return config;
@@ -198,6 +202,7 @@ class Loader {
       return Report(plugin->at, path + ".plugin", error.what());
     }
     SuggestOptions(schema, path + ".options");
+    AddMayChange(schema, path + ".options");
     if (options == nullptr || !options->value.IsMapping()) return;
     // Options that nobody wrote are reported at the plugin's name.
     if (options->value.at.line == 0 && options->value.at.file == "default") options->value.at = plugin->at;
@@ -208,6 +213,25 @@ class Loader {
     } catch (const Error& error) {
       Report(plugin->at, path + ".plugin",
              "the options schema that the plugin publishes is broken: " + std::string(error.what()));
+    }
+  }
+
+  // Notes the options that the plugin marks as ones that may change.
+  void AddMayChange(const Schema& schema, const std::string& options_path) {
+    if (!schema.is_object() || !schema.contains("properties")) return;
+    for (const auto& [key, property] : schema["properties"].items()) {
+      const std::string path = JoinPath(options_path, key);
+      if (property.is_object() && property.value(kMayChangeKeyword, Schema()) == true &&
+          !MayChangeOnResume(path, may_change_))
+        may_change_.push_back(path);
+    }
+  }
+
+  void CheckChanges(const std::vector<std::string>& set) {
+    for (const std::string& path : set) {
+      const auto is_reported = [&](const Diagnostic& diagnostic) { return diagnostic.path == path; };
+      if (MayChangeOnResume(path, may_change_) || std::ranges::any_of(diagnostics_, is_reported)) continue;
+      Report({"--set", 0, 0, 0}, path, WhyKept(path, may_change_));
     }
   }
 
@@ -311,6 +335,7 @@ class Loader {
   std::vector<Diagnostic> diagnostics_;
   std::set<std::string> unreadable_;  // paths of what reading refused: the first unreadable_count_ diagnostics
   size_t unreadable_count_ = 0;
+  std::vector<std::string> may_change_ = KeysThatMayChange();
   std::set<std::string> unplaced_keys_;  // paths of unknown keys that SuggestOptions found a place for
 };
 

@@ -33,6 +33,7 @@ struct LoadRequest {
   bool needs_heldout_problems = false;
   bool of_experiment = false;    // one run of a file that describes several: its keys for that are left out
   bool ignore_problems = false;  // `problems` is not looked at: its patterns stay as they are written
+  bool resumes = false;  // the file is of a begun run: `settings` may change what PipelineConfig::may_change names
 };
 
 // Throws ConfigError with every mistake.

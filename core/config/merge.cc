@@ -247,14 +247,20 @@ Node ReadWithBases(const std::string& file, std::vector<std::string>* files, std
   return ReadChain(file, &chain, files, diagnostics, {file, 0, 0, 0});
 }
 
-void ApplySettings(const std::vector<std::string>& settings, Node* root, std::vector<Diagnostic>* diagnostics) {
+std::vector<std::string> ApplySettings(const std::vector<std::string>& settings, Node* root,
+                                       std::vector<Diagnostic>* diagnostics) {
   std::vector<Setting> parsed;
   for (const std::string& text : settings) {
     if (std::optional<Setting> setting = ParseSetting(text, diagnostics)) parsed.push_back(*std::move(setting));
   }
   std::stable_partition(parsed.begin(), parsed.end(),
                         [](const Setting& setting) { return setting.path.back() == "plugin"; });
-  for (const Setting& setting : parsed) Apply(setting, root, diagnostics);
+  std::vector<std::string> paths;
+  for (const Setting& setting : parsed) {
+    Apply(setting, root, diagnostics);
+    paths.push_back(setting.shown_path);
+  }
+  return paths;
 }
 
 }  // namespace kgrpo

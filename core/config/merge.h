@@ -19,8 +19,9 @@ Node ReadWithBases(const std::string& file, std::vector<std::string>* files, std
 
 // Applies `a.b=c` or `a[0].b=c` (also `a.0.b=c`): everything after the first "=" is read as YAML. Mappings that are
 // missing on the way are made; of a list, existing items can be changed. Later settings win; those that choose a plugin
-// go first, whatever the order, and drop the former plugin's options.
-void ApplySettings(const std::vector<std::string>& settings, Node* root, std::vector<Diagnostic>* diagnostics);
+// go first, whatever the order, and drop the former plugin's options. Returns the paths that were set: "a[0].b".
+std::vector<std::string> ApplySettings(const std::vector<std::string>& settings, Node* root,
+                                       std::vector<Diagnostic>* diagnostics);
 
 }  // namespace kgrpo
 #endif

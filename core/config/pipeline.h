@@ -120,6 +120,8 @@ struct PipelineConfig {
   // Positions of each part's options: "reward.options.score" -> "mine.yaml:7:12", "--set"; defaults are left out. For a
   // text, the position of its first character. Trainers and observers have an index: "trainer[0].options.gamma".
   std::map<std::string, std::string> option_places;
+  // Keys whose values may differ between two steps of a run, with all below them: "reward", "trainer[1].options.beta".
+  std::vector<std::string> may_change;
   std::string origins_yaml;   // resolved_yaml with a comment behind each value: where it came from
   std::string resolved_yaml;  // the whole file with `extends` and `--set` applied and every default filled in
 };

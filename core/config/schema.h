@@ -18,6 +18,9 @@
 
 namespace kgrpo {
 
+// The keyword by which a plugin marks an option that a resumed run may change; docs/plugins.md.
+inline constexpr const char* kMayChangeKeyword = "x-resume";
+
 using Schema = nlohmann::ordered_json;  // in the author's order, which is the order of tables and resolved files
 
 // Appends every way in which `node` breaks the schema. `path` is the node's own path: "coder.options".

@@ -38,8 +38,8 @@ void NarrowIntegers(nlohmann::json* value) {
   }
 }
 
-// Draft 7's keywords, less those that make no sense in an options schema, plus two that mark the evaluator options
-// which a command sets (docs/plugins.md).
+// Draft 7's keywords, less those that make no sense in an options schema, plus those that mark an option for a command
+// (docs/plugins.md).
 const std::set<std::string>& KnownKeywords() {
   static const std::set<std::string> kKeywords = {"$schema",
                                                   "$id",
@@ -84,7 +84,8 @@ const std::set<std::string>& KnownKeywords() {
                                                   "not",
                                                   "definitions",
                                                   "x-seed",
-                                                  "x-profile"};
+                                                  "x-profile",
+                                                  kMayChangeKeyword};
   return kKeywords;
 }
 

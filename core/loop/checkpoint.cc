@@ -104,23 +104,31 @@ void SavedModels::LoadCopy(kgrpo_policy_copy copy, const fs::path& folder) {
       ranks_, [&] { return LoadOrder(copy, folder); }, [&] { policy_.Load(copy, folder); });
 }
 
+void SavedModels::RequireReference(const std::string& trainer) const {
+  if (policy_.reference_version() > 0) return;
+  throw Error(KGRPO_ERROR_INVALID, trainer +
+                                       " now compares with a reference policy, and the steps before the checkpoint "
+                                       "did not, so it has none: resume with options that need no reference");
+}
+
 void SavedModels::WriteCheckpoint(Stage& stage, uint64_t done, std::optional<double> reward_mean) {
   CheckpointState state;
   state.step = done;
   state.stage = stage.index();
   state.stage_steps = done + 1 - stage.first_step();
   state.reward_mean = reward_mean;
-  const bool has_reference = policy_.reference_version() > 0;
+  // An earlier stage's is of no use to a stage that compares with none.
+  const bool has_reference = stage.needs_reference() && policy_.reference_version() > 0;
   checkpoints_.Write(state, [&](const fs::path& path) {
     fs::create_directory(path / "policy");
     policy_.Save(KGRPO_POLICY_CURRENT, path / "policy");
     Pass(faults_, "checkpoint: policy written");
     if (has_reference) SaveReference(path / "reference");
-    // A finished stage no longer needs its trainer, and one that has not begun has no state to save.
-    if (state.stage_steps > 0 && done != stage.last_step()) stage.Save(path);
+    // A stage that has not begun has no state to save.
+    if (state.stage_steps > 0 && stage.may_continue_after(done)) stage.Save(path);
   });
   if (has_reference) ReferenceSaved(checkpoints_.PathOf(done));
-  checkpoints_.Prune(config_.keep_last, config_.keep_best);
+  checkpoints_.Prune(config_.keep_last, config_.keep_best, rank_after_);
 }
 
 // Checkpoints share the files of a reference that has not changed between them.

@@ -42,6 +42,11 @@ class SavedModels {
 
   // Loads the policy, and the reference if there was one, as they were after that step.
   void Load(uint64_t step);
+  // Throws KGRPO_ERROR_INVALID where no reference was loaded: changed options of that trainer need one.
+  void RequireReference(const std::string& trainer) const;
+  // Ranks only checkpoints after that step by their rewards: those up to it had another reward.
+  void RankAfter(uint64_t step) { rank_after_ = step; }
+
   // Writes a checkpoint after the step `done`, the last that `stage` did. Then removes checkpoints that the
   // configuration no longer keeps. `reward_mean`: of the step's rollouts, if it had any.
   void WriteCheckpoint(Stage& stage, uint64_t done, std::optional<double> reward_mean);
@@ -60,6 +65,7 @@ class SavedModels {
   const RunFolder& folder_;
   const FaultPoints& faults_;
   Checkpoints checkpoints_;
+  uint64_t rank_after_ = 0;
   // A folder with the reference of that version of the policy's; empty: none was saved.
   std::filesystem::path saved_reference_;
   uint64_t saved_version_ = 0;

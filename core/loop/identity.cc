@@ -4,6 +4,7 @@
 #include "store/files.h"
 #include "store/json.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
@@ -12,24 +13,42 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Settings on the run's command lines: "overrides" of the first one, and "resumed", an entry for each resume that
-// changed something, with the earlier values.
-Json OverridesOf(const RunFolder& folder, const std::string& resolved_yaml, const std::vector<std::string>& now,
-                 std::optional<uint64_t> resumed_after) {
-  if (!resumed_after) return {{"overrides", now}};
-  Json before;
-  if (std::filesystem::exists(folder.run_json()))
-    before = Json::parse(ReadFile(folder.run_json()), nullptr, /*allow_exceptions=*/false);
-  Json all = {{"overrides", Json::array()}};
-  for (const char* key : {"overrides", "resumed"}) {
-    if (before.is_object() && before.contains(key) && before[key].is_array()) all[key] = before[key];
+// Settings on the command line that began the run.
+Json FirstOverrides(const RunFolder& folder) {
+  if (!std::filesystem::exists(folder.run_json())) return Json::array();
+  const Json before = Json::parse(ReadFile(folder.run_json()), nullptr, /*allow_exceptions=*/false);
+  return before.is_object() ? before.value("overrides", Json::array()) : Json::array();
+}
+
+std::string TextOf(const std::optional<Json>& value) {
+  return DumpJson(value.value_or(nullptr));
+}
+
+// All changes of the run's settings, with those of a resume that goes on after the step `done`. They are the
+// differences from the settings of the last process, whether that was killed while it recorded its own or not.
+std::vector<SettingChange> ChangesUpTo(uint64_t done, const std::string& resolved_yaml, bool any_settings,
+                                       RunDatabase& database) {
+  std::vector<SettingChange> all;
+  const auto add = [&all](SettingChange change) {
+    const auto same = std::ranges::find_if(all, [&](const SettingChange& other) {
+      return other.after_step == change.after_step && other.key == change.key;
+    });
+    if (same == all.end())
+      all.push_back(std::move(change));
+    else
+      same->after = std::move(change.after);
+  };
+  for (SettingChange& change : database.ReadChanges()) {
+    change.after_step = std::min(change.after_step, done);  // the steps after `done` are repeated with it
+    add(std::move(change));
   }
-  if (now.empty()) return all;
-  Json replaced = Json::object();
-  const auto changes = ChangesBetween(resolved_yaml, ReadFile(folder.resolved_yaml()));  // to the old values
-  for (const Change& change : changes.value_or(std::vector<Change>()))
-    replaced[change.path] = change.value.value_or(nullptr);
-  all["resumed"].push_back({{"after_step", *resumed_after}, {"overrides", now}, {"before", replaced}});
+  const auto now = ChangesBetween(database.Get("resolved_yaml").value_or(""), resolved_yaml);
+  for (const Change& change : now.value_or(std::vector<Change>())) {
+    // Keys come and go with the program's version, too.
+    if (any_settings || (change.before && change.value))
+      add({done, change.path, TextOf(change.before), TextOf(change.value)});
+  }
+  std::erase_if(all, [](const SettingChange& change) { return change.before == change.after; });
   return all;
 }
 
@@ -57,15 +76,18 @@ bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uin
   }
   const std::string text = DumpJson(plugins);
   const std::optional<std::string> before = database.Get("plugins");
+  // The record comes first: if the run is killed in between, no resume can use unrecorded values.
+  database.WriteChanges(resumed_after ? ChangesUpTo(*resumed_after, config.resolved_yaml, !overrides.empty(), database)
+                                      : std::vector<SettingChange>(),
+                        config.resolved_yaml);
   Json identity = {{"name", config.name}, {"seed", config.seed}, {"steps", steps}};
-  identity.update(OverridesOf(folder, config.resolved_yaml, overrides, resumed_after));
+  identity["overrides"] = resumed_after ? FirstOverrides(folder) : Json(overrides);
+  for (const SettingChange& change : database.ReadChanges()) identity["resumed"].push_back(ChangeToJson(change));
   identity["evaluator"] = parts.evaluator->Describe();
   identity["plugins"] = plugins;
   WriteFileAtomically(folder.run_json(), DumpJson(identity, 2) + "\n");
-  // Written after run.json records the changes: if the run is killed in between, no resume can use unrecorded values.
   if (resumed_after && !overrides.empty()) WriteFileAtomically(folder.resolved_yaml(), config.resolved_yaml);
   database.Set("plugins", text);
-  database.Set("resolved_yaml", config.resolved_yaml);
   database.Set("evaluator", parts.evaluator->Describe());
   return !before || WithoutObservers(Json::parse(*before)) == WithoutObservers(plugins);
 }

@@ -110,6 +110,9 @@ class Runner {
     if (checkpoint_) {
       OrWayOn([this] { models_.Load(checkpoint_->step); });
       done_ = checkpoint_->step;
+      const size_t stage = checkpoint_->stage;
+      if (checkpoint_->stage_steps > 0 && parts_.trainers.at(stage)->needs_reference())
+        models_.RequireReference(config_.stages.at(stage).trainer.plugin);
     }
     if (options_.resume && config_.skip_unusable) {
       RequireSameProblems(Purpose::kTrain, problems_);
@@ -117,9 +120,13 @@ class Runner {
     }
     database_.WriteProblems(Purpose::kTrain, problems_.Records());
     if (heldout_) database_.WriteProblems(Purpose::kHeldout, heldout_->Records());
+    database_.SetUnfinished();
     if (!WriteIdentity(config_, parts_, total_, options_.overrides,
                        options_.resume ? std::optional(done_) : std::nullopt, folder_, database_)) {
       Note("the plugins differ from those that this run began with: results from here on may differ");
+    }
+    for (const SettingChange& change : database_.ReadChanges()) {
+      if (change.key.starts_with("reward.")) models_.RankAfter(change.after_step);
     }
     best_.emplace(problems_, parts_, pool_, config_.seed, database_.ReadBest(done_), database_.ReadRefuted(done_));
     for (const auto& [name, kernel] : best_->best()) WriteBestKernel(folder_.kernels(), kernel);

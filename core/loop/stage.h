@@ -32,6 +32,9 @@ class Stage {
   uint64_t first_step() const { return first_step_; }
   uint64_t last_step() const { return first_step_ + config_.stages[index_].steps - 1; }
   size_t index() const { return index_; }
+  bool needs_reference() const { return trainer_.needs_reference(); }
+  // True if the stage may get further steps after that one: its own, or those by which `resume` extends the last stage.
+  bool may_continue_after(uint64_t step) const { return step != last_step() || index_ + 1 == config_.stages.size(); }
 
   // Starts the stage: freezes the reference if the trainer compares with one, and collects demonstrations if it
   // imitates.

@@ -214,12 +214,12 @@ std::optional<CheckpointState> Checkpoints::Best() const {
   return best;
 }
 
-void Checkpoints::Prune(uint32_t keep_last, uint32_t keep_best) {
+void Checkpoints::Prune(uint32_t keep_last, uint32_t keep_best, uint64_t rank_after) {
   std::vector<CheckpointState> states = List();
   std::set<uint64_t> keep;
   for (size_t i = 0; i < std::max(keep_last, 1u) && i < states.size(); ++i)
     keep.insert(states[states.size() - 1 - i].step);
-  std::erase_if(states, [](const CheckpointState& state) { return !state.reward_mean; });
+  std::erase_if(states, [&](const CheckpointState& state) { return !state.reward_mean || state.step <= rank_after; });
   std::stable_sort(states.begin(), states.end(),
                    [](const auto& a, const auto& b) { return *a.reward_mean > *b.reward_mean; });
   for (size_t i = 0; i < keep_best && i < states.size(); ++i) keep.insert(states[i].step);

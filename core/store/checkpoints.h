@@ -33,8 +33,9 @@ class Checkpoints {
   // is there already.
   void Write(const CheckpointState& state, const std::function<void(const std::filesystem::path&)>& fill);
 
-  // Deletes all but the last `keep_last` and the `keep_best` of the highest reward_mean. The very last always stays.
-  void Prune(uint32_t keep_last, uint32_t keep_best);
+  // Deletes all but the last `keep_last` and the `keep_best` of the highest reward_mean among those after the step
+  // `rank_after`. The very last always stays.
+  void Prune(uint32_t keep_last, uint32_t keep_best, uint64_t rank_after = 0);
 
   // Describes damage to the files of checkpoints/step-N; empty: none. Reads all of them. Throws
   // KGRPO_ERROR_UNAVAILABLE where they cannot be read now, which is no damage.

@@ -54,6 +54,20 @@ void RunDatabase::SetFinished(double time) {
   sqlite3_exec(database_.raw(), "PRAGMA journal_mode = DELETE", nullptr, nullptr, nullptr);
 }
 
+void RunDatabase::SetUnfinished() {
+  database_.Execute("DELETE FROM run WHERE key = 'finished'");
+}
+
+void RunDatabase::WriteChanges(const std::vector<SettingChange>& changes, const std::string& resolved_yaml) {
+  Transaction transaction(database_);
+  database_.Execute("DELETE FROM changes");
+  Statement insert(database_, "INSERT INTO changes VALUES(?, ?, ?, ?)");
+  for (const SettingChange& change : changes)
+    (insert << change.after_step << change.key << change.before << change.after).Run();
+  Set("resolved_yaml", resolved_yaml);
+  transaction.Commit();
+}
+
 void RunDatabase::Set(const std::string& key, const std::string& value) {
   Statement statement(database_, "INSERT OR REPLACE INTO run VALUES(?, ?)");
   (statement << key << value).Run();

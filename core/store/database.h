@@ -73,9 +73,14 @@ class RunDatabase {
   // Records that the run finished at `time` (seconds since 1970) and leaves one plain file, which can be read where
   // nothing can be written.
   void SetFinished(double time);
+  void SetUnfinished();  // a finished run gets more steps
   // Named texts about the run: "resolved_yaml", "evaluator", "finished", "coder_cost".
   void Set(const std::string& key, const std::string& value);
   std::optional<std::string> Get(const std::string& key);
+
+  // Replaces the record of the settings that were changed on the way, and the text "resolved_yaml" that they led to.
+  void WriteChanges(const std::vector<SettingChange>& changes, const std::string& resolved_yaml);
+  std::vector<SettingChange> ReadChanges();  // by step, then by key
 
   void WriteProblems(Purpose purpose, const std::vector<ProblemRecord>& problems);
   std::vector<std::string> ReadProblemNames(Purpose purpose);  // by index

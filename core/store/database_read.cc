@@ -177,6 +177,14 @@ std::vector<StepSummary> RunDatabase::Steps() {
   return steps;
 }
 
+std::vector<SettingChange> RunDatabase::ReadChanges() {
+  std::vector<SettingChange> changes;
+  Statement select(database_, "SELECT after_step, key, before, after FROM changes ORDER BY after_step, key");
+  while (select.Step())
+    changes.push_back({static_cast<uint64_t>(select.Integer(0)), select.Text(1), select.Text(2), select.Text(3)});
+  return changes;
+}
+
 std::vector<std::string> RunDatabase::ReadProblemNames(Purpose purpose) {
   std::vector<std::string> names;
   Statement select(database_, "SELECT name FROM problems WHERE purpose = ? ORDER BY problem");

@@ -1,5 +1,7 @@
 #include "store/json.h"
 
+#include "store/records.h"
+
 namespace kgrpo {
 
 using Json = nlohmann::ordered_json;
@@ -32,6 +34,13 @@ std::string RemarksToJson(const std::vector<Remark>& remarks) {
 }
 std::vector<Remark> RemarksFromJson(const std::string& text) {
   return RemarksFrom(Json::parse(text));
+}
+
+Json ChangeToJson(const SettingChange& change) {
+  return {{"after_step", change.after_step},
+          {"key", change.key},
+          {"before", Json::parse(change.before)},
+          {"after", Json::parse(change.after)}};
 }
 
 }  // namespace kgrpo

@@ -1,5 +1,5 @@
-// JSON forms of what the store keeps as text: messages, metrics, remarks; evaluations are support's. Used within
-// store/.
+// JSON forms of what the store keeps as text: messages, metrics, remarks, changes; evaluations are support's. Used
+// within store/, and for run.json and the report.
 #ifndef KGRPO_STORE_JSON_H
 #define KGRPO_STORE_JSON_H
 
@@ -12,6 +12,8 @@
 
 namespace kgrpo {
 
+struct SettingChange;  // store/records.h
+
 // Bytes that are not UTF-8 (a plugin may hand over any) become U+FFFD.
 std::string DumpJson(const nlohmann::ordered_json& json, int indent = -1);
 
@@ -21,6 +23,7 @@ std::string MetricsToJson(const std::vector<Metric>& metrics);  // {"name": valu
 std::vector<Metric> MetricsFromJson(const std::string& text);
 std::string RemarksToJson(const std::vector<Remark>& remarks);  // [{"group": ..., "text": ...}, ...]
 std::vector<Remark> RemarksFromJson(const std::string& text);
+nlohmann::ordered_json ChangeToJson(const SettingChange& change);  // {after_step, key, before, after}
 
 }  // namespace kgrpo
 #endif

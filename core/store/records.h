@@ -70,6 +70,13 @@ struct StepRecord {
   std::vector<std::vector<Metric>> optimizer_steps;
 };
 
+// A setting that `resume` changed on the way, after that step; 0: before the first one was done.
+struct SettingChange {
+  uint64_t after_step = 0;
+  std::string key;            // as --set takes it: "trainer[1].options.beta"
+  std::string before, after;  // JSON; "null" where the key was or is absent
+};
+
 // A verified kernel: the best of its problem so far.
 struct BestKernel {
   std::string problem;

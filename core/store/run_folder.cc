@@ -141,7 +141,8 @@ void PutBackEarlierArtifacts(const fs::path& path) {
 
 }  // namespace
 
-std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved_yaml) {
+std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved_yaml,
+                               const std::vector<std::string>& may_change) {
   const std::string there = "output_dir " + path.string() + " ";
   if (const std::string reason = WhyNotWritable(path); !reason.empty()) {
     return there + "cannot be written (" + reason + "): name another folder (--set output_dir=...)";
@@ -171,14 +172,19 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
   }
   if (progress.steps == 0 && !HoldsCheckpoints(path)) return "";
   if (progress.is_empty) return there + "holds a run that cannot be read: " + WhyNoRecord(path);
-  if (progress.finished) return there + "holds a finished run: " + choices;
   const std::string resume = "kgrpo-host resume " + path.string();
   const std::optional<std::vector<Change>> changes = ChangesOf(path, resolved_yaml);
+  const std::string settings = changes ? ResumeSettingsFor(*changes, may_change) : "";
+  const auto sets_steps = [](const Change& change) {
+    return change.path == "loop.max_steps" || change.path.ends_with("].steps") || change.path == "trainer.steps";
+  };
+  // A finished run continues only with more steps.
+  if (progress.finished && (settings.empty() || std::ranges::none_of(*changes, sets_steps)))
+    return there + "holds a finished run: " + choices;
   if (!changes) return there + "holds an unfinished run of another configuration: " + choices;
   if (!changes->empty()) {
-    const std::string settings = ResumeSettingsFor(*changes);
-    return there + "holds an unfinished run of another configuration (" + NamesOf(*changes) +
-           (changes->size() == 1 ? " differs" : " differ") + "): " +
+    return there + "holds " + (progress.finished ? "a finished" : "an unfinished") + " run of another configuration (" +
+           NamesOf(*changes) + (changes->size() == 1 ? " differs" : " differ") + "): " +
            (settings.empty() ? "to continue it as it began: " + resume
                              : "to resume it with them: " + resume + " " + settings) +
            "; otherwise " + choices;

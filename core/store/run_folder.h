@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace kgrpo {
 
@@ -30,7 +31,9 @@ class RunFolder {
   // Returns why a new run may not use the folder: its contents, the differences from that run's configuration, and what
   // to do. "" if the run may: the folder is absent or empty, or holds what is left of a run that failed before its
   // first step.
-  static std::string Refusal(const std::filesystem::path& path, const std::string& resolved_yaml);
+  // `may_change`: PipelineConfig's. Without it the reason never advises to `resume` with the changes.
+  static std::string Refusal(const std::filesystem::path& path, const std::string& resolved_yaml,
+                             const std::vector<std::string>& may_change = {});
 
   // For a folder that a new run may use: tells the user what happens to a run that ended in it before its first step
   // was done; "" if there was none. Call it before plugins are made, because plugins write there.

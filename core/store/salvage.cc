@@ -38,7 +38,8 @@ constexpr const char* kTables[] = {"run",
                                    "dropped_rounds",
                                    "evaluation_details",
                                    "reused_answers",
-                                   "sample_outcomes"};
+                                   "sample_outcomes",
+                                   "changes"};
 
 // SQLite's own interface, because a failed read is an expected result here and no error.
 using RawStatement = std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)>;
@@ -81,8 +82,16 @@ bool CopyRows(sqlite3_stmt* select, sqlite3_stmt* insert, Database& to, int colu
   return result == SQLITE_DONE;
 }
 
-// Copies the readable rows of a table. Returns true if the table was read to its end.
+// Returns the integer that the query selects; -1 if the query fails or has no row.
+int64_t Number(sqlite3* database, const std::string& question) {
+  const RawStatement statement = Prepare(database, question);
+  return statement && sqlite3_step(statement.get()) == SQLITE_ROW ? sqlite3_column_int64(statement.get(), 0) : -1;
+}
+
+// Copies the readable rows of a table. Returns true if nothing is lost: the table was read to its end, or a run of an
+// earlier version never had it.
 bool CopyTable(Database& from, Database& to, const std::string& table) {
+  if (Number(from.raw(), "SELECT count(*) FROM sqlite_master WHERE name = '" + table + "'") == 0) return true;
   const TableForm form = FormOf(to.raw(), table);
   std::string places;
   for (int i = 0; i < form.count; ++i) places += i > 0 ? ", ?" : "?";
@@ -94,12 +103,6 @@ bool CopyTable(Database& from, Database& to, const std::string& table) {
     CopyRows(Prepare(from.raw(), question + " ORDER BY " + form.descending).get(), insert.get(), to, form.count);
   transaction.Commit();
   return whole;
-}
-
-// Returns the integer that the query selects; -1 if the query fails or has no row.
-int64_t Number(sqlite3* database, const std::string& question) {
-  const RawStatement statement = Prepare(database, question);
-  return statement && sqlite3_step(statement.get()) == SQLITE_ROW ? sqlite3_column_int64(statement.get(), 0) : -1;
 }
 
 // The metrics of each step, from metrics.jsonl, which an observer writes.

@@ -8,7 +8,7 @@ inline constexpr int kSchemaVersion = 2;
 
 // `purpose` is "train", "demonstration" or "heldout"; trajectories and rounds count from 0, steps from 1. Token ids are
 // little-endian int32, log-probabilities float32. A sample's outcome is the trainer's return and advantage for a round
-// of training. code_a, code_b, code_c are hashes in `sources`.
+// of training. `changes` holds what `resume` changed, as JSON. code_a, code_b, code_c are hashes in `sources`.
 inline constexpr const char* kSchema = R"sql(
 CREATE TABLE run(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
@@ -87,6 +87,9 @@ CREATE TABLE IF NOT EXISTS evaluation_details(
 CREATE TABLE IF NOT EXISTS reused_answers(
   purpose TEXT NOT NULL, step INTEGER NOT NULL, trajectory INTEGER NOT NULL, round INTEGER NOT NULL,
   PRIMARY KEY(purpose, step, trajectory, round)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS changes(
+  after_step INTEGER NOT NULL, key TEXT NOT NULL, before TEXT NOT NULL, after TEXT NOT NULL,
+  PRIMARY KEY(after_step, key)) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS sample_outcomes(
   step INTEGER NOT NULL, trajectory INTEGER NOT NULL, round INTEGER NOT NULL, returned REAL, advantage REAL,
   PRIMARY KEY(step, trajectory, round)) STRICT, WITHOUT ROWID;

@@ -89,12 +89,12 @@ constexpr char kSchema[] = R"json({
   "additionalProperties": false,
   "properties": {
     "device": {"type": ["integer", "array", "string"], "minimum": 0, "items": {"type": "integer", "minimum": 0}, "minItems": 1, "pattern": "^auto$", "default": "auto",
-      "description": "Which GPU, as CUDA counts them; or a list of several of one kind, which judge side by side. auto: the first, and of several ranks on a machine each takes its own."},
+      "x-resume": true, "description": "Which GPU, as CUDA counts them; or a list of several of one kind, which judge side by side. auto: the first, and of several ranks on a machine each takes its own."},
     "sandbox": {"type": "string", "enum": ["strict", "auto", "off"], "default": "auto",
       "description": "Isolation of compilers and candidates: strict refuses to run without namespaces and a system call filter, auto takes what the machine offers and says so, off is for debugging."},
     "compile": {"type": "string", "enum": ["fast", "nvcc"], "default": "fast",
       "description": "fast: NVRTC and g++, some 50 ms a kernel, falling back to nvcc, with the same machine code; nvcc: always nvcc, about a second, as a plain build. A thorough evaluation always takes nvcc."},
-    "compilers": {"type": "integer", "minimum": 1, "maximum": 256, "default": 4, "description": "Compile processes kept ready, and kernels interpreted at once; about the number of CPU cores."},
+    "compilers": {"type": "integer", "minimum": 1, "maximum": 256, "default": 4, "x-resume": true, "description": "Compile processes kept ready, and kernels interpreted at once; about the number of CPU cores."},
     "cuda_home": {"type": "string", "default": "",
       "description": "The folder that holds bin/nvcc; empty: KGRPO_CUDA_HOME, CUDA_HOME, PATH and the usual places are searched."},
     "libtorch": {"type": "string", "default": "",
@@ -116,15 +116,15 @@ constexpr char kSchema[] = R"json({
     "memory_mib": {"type": "integer", "minimum": 64, "default": 2048,
       "description": "Device memory for the inputs of timed calls, for the candidate and once more for the reference; more where a problem needs more."},
     "cache": {"type": "boolean", "default": true,
-      "description": "Keep evaluations on disk, by source, inputs, device and driver, for later runs, and 512 MiB of compiled kernels. Thorough evaluations are never kept."},
+      "x-resume": true, "description": "Keep evaluations on disk, by source, inputs, device and driver, for later runs, and 512 MiB of compiled kernels. Thorough evaluations are never kept."},
     "checks": {"type": "string", "enum": ["interpreted", "device"], "default": "interpreted",
       "description": "interpreted: on CPU cores, beside the device, the correctness cases are interpreted with every check for races, bounds and uninitialised memory; device: only the device's own run."},
     "profile": {"type": "string", "enum": ["off", "correct", "right"], "default": "off", "x-profile": "correct",
       "description": "correct: every kernel that is correct is run once more under Nsight Compute, for the metrics profile.*; that takes some seconds each, ncu, and namespaces for the sandbox (or sandbox: off). right: the same, its earlier name."},
-    "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "description": "Limit for one compile, wall clock."},
-    "call_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10, "description": "Limit for one batch of calls, wall clock: beyond it a kernel counts as endless."},
+    "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "x-resume": true, "description": "Limit for one compile, wall clock."},
+    "call_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10, "x-resume": true, "description": "Limit for one batch of calls, wall clock: beyond it a kernel counts as endless."},
     "workers": {"type": "integer", "minimum": 1, "maximum": 32, "default": 8,
-      "description": "Sandboxed processes with a CUDA context kept ready; each holds some 500 MB of device memory."}
+      "x-resume": true, "description": "Sandboxed processes with a CUDA context kept ready; each holds some 500 MB of device memory."}
   }
 })json";
 

@@ -30,14 +30,14 @@ constexpr char kSchema[] = R"json({
   "additionalProperties": false,
   "properties": {
     "servers": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "default": ["http://127.0.0.1:8421"],
-      "description": "Addresses of `kgrpo-host serve`, or of a load balancer in front of several. Of a list each evaluation goes to the least busy one, and to another if that fails."},
-    "device": {"type": "string", "default": "", "description": "Which of the servers' devices judges; empty: their first."},
-    "token_env": {"type": "string", "default": "KGRPO_TOKEN", "description": "The environment variable with the servers' token; unset or empty: none is sent."},
+      "x-resume": true, "description": "Addresses of `kgrpo-host serve`, or of a load balancer in front of several. Of a list each evaluation goes to the least busy one, and to another if that fails."},
+    "device": {"type": "string", "default": "", "x-resume": true, "description": "Which of the servers' devices judges; empty: their first."},
+    "token_env": {"type": "string", "default": "KGRPO_TOKEN", "x-resume": true, "description": "The environment variable with the servers' token; unset or empty: none is sent."},
     "wait_seconds": {"type": "number", "minimum": 0, "default": 300,
-      "description": "How long an evaluation waits for any server to answer before the run fails. A server that is busy has answered."},
-    "connect_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 5, "description": "Limit for one connection attempt."},
+      "x-resume": true, "description": "How long an evaluation waits for any server to answer before the run fails. A server that is busy has answered."},
+    "connect_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 5, "x-resume": true, "description": "Limit for one connection attempt."},
     "request_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 600,
-      "description": "Limit for one request, waiting in the server's queue included; beyond it another server is asked."}
+      "x-resume": true, "description": "Limit for one request, waiting in the server's queue included; beyond it another server is asked."}
   }
 })json";
 

@@ -54,14 +54,14 @@ constexpr char kSchema[] = R"json({
       "description": "kernelbench: judge as KernelBench does, for figures that compare with published ones: the timing size alone, its tolerance, none of our other checks (docs/kernelbench.md)."},
     "sampled_blocks": {"type": "integer", "minimum": 4, "maximum": 4096, "default": 24,
       "description": "Blocks interpreted at the timing size, and up to eight times as many where the lanes of an atomic may go to different addresses; more cost time and move the modelled time by about a percent."},
-    "cache": {"type": "boolean", "default": true, "description": "Keep evaluations, compiled kernels (512 MiB) and expected outputs at the timing size (4 GiB) on disk, by content, for later runs."},
-    "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "description": "Limit for one compile, wall clock."},
+    "cache": {"type": "boolean", "default": true, "x-resume": true, "description": "Keep evaluations, compiled kernels (512 MiB) and expected outputs at the timing size (4 GiB) on disk, by content, for later runs."},
+    "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "x-resume": true, "description": "Limit for one compile, wall clock."},
     "host_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10,
-      "description": "Limit for the host code of one call of the launch function, wall clock."},
+      "x-resume": true, "description": "Limit for the host code of one call of the launch function, wall clock."},
     "warp_instructions": {"type": "integer", "minimum": 1000, "default": 400000000,
       "description": "Limit for the kernels of one call of the launch function: beyond it the verdict is timeout, or not_timed at the timing size if all of its blocks must run."},
     "workers": {"type": "integer", "minimum": 1, "maximum": 256, "default": 2,
-      "description": "Sandboxed processes kept ready, of each kind; about the number of CPU cores."}
+      "x-resume": true, "description": "Sandboxed processes kept ready, of each kind; about the number of CPU cores."}
   }
 })json";
 

@@ -108,6 +108,7 @@ std::string_view OptionsSchema() {
     },
     "device": {
       "title": "device",
+      "x-resume": true,
       "description": "cpu, cuda (the first GPU; of several ranks on a machine each takes its own) or cuda:N. A list names one for each rank on a machine, in the order of their local ranks.",
       "type": ["string", "array"],
       "pattern": "^(cpu|cuda(:[0-9]+)?)$",
@@ -117,6 +118,7 @@ std::string_view OptionsSchema() {
     },
     "threads": {
       "title": "CPU threads",
+      "x-resume": true,
       "description": "Threads of the model's operators. One is best for tiny models and on busy machines; give large models on a CPU all cores. Results are the same bit for bit only for the same number. The setting is the process's: trainers share it.",
       "type": "integer",
       "minimum": 1,
@@ -125,6 +127,7 @@ std::string_view OptionsSchema() {
     },
     "training": {
       "title": "how the model is scored and differentiated",
+      "x-resume": true,
       "description": "libtorch: by its operators, on any device. fused: on a GPU by flash attention and our own kernels, about 10 times as fast on an H200. auto: fused on a GPU where its kernels were built and have code for the card, else libtorch; the log says why.",
       "type": "string",
       "enum": ["auto", "libtorch", "fused"],
@@ -132,6 +135,7 @@ std::string_view OptionsSchema() {
     },
     "generation": {
       "title": "how completions are generated",
+      "x-resume": true,
       "description": "libtorch: by its operators, on any device. engine: on a GPU by our own kernels, requests joining at any time; a completion's bits do not depend on its batch, and a step at 16 completions takes a seventh of the time on an H200. auto: engine on a GPU where its kernels were built, have code for the card and cover the model, else libtorch; the log says why.",
       "type": "string",
       "enum": ["auto", "libtorch", "engine"],
@@ -139,6 +143,7 @@ std::string_view OptionsSchema() {
     },
     "generation_memory_mib": {
       "title": "memory of the engine's cache, MiB",
+      "x-resume": true,
       "description": "With generation: engine, memory for the keys and values of all sequences. null: a quarter of the free memory at the first request.",
       "type": ["integer", "null"],
       "minimum": 1,
@@ -165,6 +170,7 @@ std::string_view OptionsSchema() {
     },
     "max_tokens_per_chunk": {
       "title": "tokens through the model at a time",
+      "x-resume": true,
       "description": "Prompts and training sequences go through the model in chunks of at most this many tokens (a longer sequence is one chunk). Affects memory and speed; results change by rounding only. null: 2048, with training: fused 16384.",
       "type": ["integer", "null"],
       "minimum": 1,
@@ -172,6 +178,7 @@ std::string_view OptionsSchema() {
     },
     "max_sequences": {
       "title": "sequences generated at a time",
+      "x-resume": true,
       "description": "A larger batch of requests is generated in parts of this size; with generation: engine a waiting request starts as soon as another ends. Affects memory and speed.",
       "type": "integer",
       "minimum": 1,
@@ -179,6 +186,7 @@ std::string_view OptionsSchema() {
     },
     "activation_memory_mib": {
       "title": "memory for activations, MiB",
+      "x-resume": true,
       "description": "Memory that a training forward pass may keep for its backward pass. Chunks beyond it are computed again in the backward pass, with training: fused layer by layer. null: 2048, with training: fused half of the free memory.",
       "type": ["integer", "null"],
       "minimum": 0,

@@ -28,11 +28,11 @@ constexpr const char* kSchema = R"json({
     "options": {"type": "object", "default": {},
       "description": "The program's own options; it publishes which there are, and they are checked when it is started."},
     "copies": {"type": "integer", "minimum": 1, "maximum": 256, "default": 1,
-      "description": "How many of it may run at once. Further ones are started when all are busy."},
+      "x-resume": true, "description": "How many of it may run at once. Further ones are started when all are busy."},
     "start_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60,
-      "description": "Limit from its start until it is ready."},
+      "x-resume": true, "description": "Limit from its start until it is ready."},
     "request_seconds": {"type": "number", "exclusiveMinimum": 0,
-      "description": "Limit for one answer. A copy that is later is ended, with its process group."}
+      "x-resume": true, "description": "Limit for one answer. A copy that is later is ended, with its process group."}
   }
 })json";
 

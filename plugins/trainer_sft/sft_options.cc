@@ -19,7 +19,7 @@ constexpr const char* kSchemaHead = R"json({
     "shuffle": {"title": "Shuffle", "type": "boolean", "default": true,
       "description": "Visit the pairs in a new random order in each pass over the file (from the run's seed)."},
     "max_tokens_per_forward": {"title": "Tokens a forward pass", "type": "integer", "minimum": 0, "default": 0,
-      "description": "Cut batches into pieces of at most this many tokens, prompts included, to bound memory; gradients stay the same. 0 does not cut."},
+      "x-resume": true, "description": "Cut batches into pieces of at most this many tokens, prompts included, to bound memory; gradients stay the same. 0 does not cut."},
     )json";
 constexpr const char* kSchemaTail = R"json(
   }

@@ -14,24 +14,24 @@ std::string OptimizerSchemaProperties(double default_learning_rate, const char* 
   std::ostringstream text;
   text << R"("learning_rate": {"title": "Learning rate", "type": "number", "exclusiveMinimum": 0, "default": )"
        << default_learning_rate << R"(,
-      "description": "AdamW's learning rate at its peak. Large policies want 1e-6 to 1e-5, tiny ones 1e-4 to 1e-3."},
+      "x-resume": true, "description": "AdamW's learning rate at its peak. Large policies want 1e-6 to 1e-5, tiny ones 1e-4 to 1e-3."},
     "lr_scheduler_type": {"title": "Learning-rate schedule", "enum": ["constant", "linear", "cosine"], "default": ")"
        << default_schedule << R"(",
-      "description": "What the learning rate does after the warm-up: stay, or fall along a line or half a cosine to 0 at the end of the stage."},
+      "x-resume": true, "description": "What the learning rate does after the warm-up: stay, or fall along a line or half a cosine to 0 at the end of the stage."},
     "warmup_steps": {"title": "Warm-up", "type": "number", "minimum": 0, "default": 0,
-      "description": "How many updates the learning rate takes to rise linearly from 0 to its peak."},
+      "x-resume": true, "description": "How many updates the learning rate takes to rise linearly from 0 to its peak."},
     "adam_beta1": {"title": "AdamW beta 1", "type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.9,
-      "description": "Decay of the running mean of gradients."},
+      "x-resume": true, "description": "Decay of the running mean of gradients."},
     "adam_beta2": {"title": "AdamW beta 2", "type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.999,
-      "description": "Decay of the running mean of squared gradients."},
+      "x-resume": true, "description": "Decay of the running mean of squared gradients."},
     "adam_epsilon": {"title": "AdamW epsilon", "type": "number", "exclusiveMinimum": 0, "default": 1e-8,
-      "description": "Added to the root of the second moment before dividing by it."},
+      "x-resume": true, "description": "Added to the root of the second moment before dividing by it."},
     "weight_decay": {"title": "Weight decay", "type": "number", "minimum": 0, "default": 0.0,
-      "description": "Decoupled weight decay of matrices; norms and biases never decay."},
+      "x-resume": true, "description": "Decoupled weight decay of matrices; norms and biases never decay."},
     "max_grad_norm": {"title": "Gradient clipping", "type": "number", "minimum": 0, "default": 1.0,
-      "description": "Gradients whose norm over all parameters is larger are scaled down to it; 0 turns clipping off."},
+      "x-resume": true, "description": "Gradients whose norm over all parameters is larger are scaled down to it; 0 turns clipping off."},
     "max_non_finite_steps": {"title": "Tolerated non-finite steps", "type": "integer", "minimum": 1, "default": 10,
-      "description": "An optimiser step whose loss or gradient is not finite is skipped and counted; this many in a row stop the run with a checkpoint."})";
+      "x-resume": true, "description": "An optimiser step whose loss or gradient is not finite is skipped and counted; this many in a row stop the run with a checkpoint."})";
   return text.str();
 }
 

@@ -17,7 +17,7 @@ inline Schema FakeSchema(Role role, const std::string& plugin) {
       {"fake_policy",
        {Role::kPolicy, R"({"type": "object", "additionalProperties": false, "required": ["model"], "properties": {
           "model": {"type": "string", "minLength": 1},
-          "device": {"type": "string", "pattern": "^(cpu|cuda(:[0-9]+)?)$", "default": "cpu"}}})"}},
+          "device": {"type": "string", "pattern": "^(cpu|cuda(:[0-9]+)?)$", "default": "cpu", "x-resume": true}}})"}},
       {"fake_policy_two",
        {Role::kPolicy, R"({"type": "object", "additionalProperties": false, "required": ["model"], "properties": {
           "model": {"type": "string"}}})"}},
@@ -31,7 +31,7 @@ inline Schema FakeSchema(Role role, const std::string& plugin) {
           "correct": {"type": "number", "default": 0.3}}})"}},
       {"broken_schema_reward", {Role::kReward, R"({"type": "objct", "properties": {"a": {"minimum": "three"}}})"}},
       {"fake_trainer", {Role::kTrainer, R"({"type": "object", "additionalProperties": false, "properties": {
-          "learning_rate": {"type": "number", "exclusiveMinimum": 0, "default": 1e-5},
+          "learning_rate": {"type": "number", "exclusiveMinimum": 0, "default": 1e-5, "x-resume": true},
           "epochs": {"type": "integer", "minimum": 1, "maximum": 100, "default": 2},
           "loss": {"enum": ["grpo", "dapo", "cispo"], "default": "grpo"},
           "clip": {"anyOf": [{"type": "number", "minimum": 0}, {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "number"}}], "default": 0.2}}})"}},

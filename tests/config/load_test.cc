@@ -51,6 +51,20 @@ class LoadTest : public testing::Test {
     return LoadPipeline(request, test::FakeSchema);
   }
 
+  // Message of a resumed run's settings.
+  std::string OnResume(const std::string& file, const std::vector<std::string>& settings) {
+    LoadRequest request;
+    request.file = file;
+    request.settings = settings;
+    request.resumes = true;
+    try {
+      LoadPipeline(request, test::FakeSchema);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+
   std::string MessageOf(const std::string& file, const std::vector<std::string>& settings = {}) {
     try {
       Load(file, settings);
@@ -478,6 +492,72 @@ TEST_F(LoadTest, AKeyOfAServiceIsRefusedWhereverItWasWritten) {
   setenv("KGRPO_TEST_API_KEY", "ask-test-0123456789abcdefghij", 1);
   EXPECT_THAT(MessageOf("p.yaml"), HasSubstr("stand in variables of the environment"));
   unsetenv("KGRPO_TEST_API_KEY");
+}
+
+// `--set` of `resume`: the keys of the host and the options that plugins mark.
+TEST_F(LoadTest, AResumedRunMayChangeOnlyWhatLeavesItsRecordTrue) {
+  Write("stages.yaml", "extends: base.yaml\ntrainer: [{plugin: fake_trainer, steps: 3}, {plugin: fake_trainer}]\n");
+  const struct {
+    const char* file;
+    const char* setting;
+    const char* reason;  // "": allowed
+  } kCases[] = {
+      {"base.yaml", "loop.max_steps=200", ""},
+      {"base.yaml", "trainer.steps=200", ""},
+      {"base.yaml", "trainer.options.learning_rate=0.1", ""},
+      {"base.yaml", "policy.options.device=cpu", ""},
+      {"base.yaml", "reward.options.correct=1", ""},
+      {"base.yaml", "reward.plugin=fake_reward", ""},
+      {"base.yaml", "coder.options.retry.attempts=5", ""},
+      {"base.yaml", "evaluation.every=5", ""},
+      {"base.yaml", "evaluation={every: 5, episodes: 2}", ""},
+      {"base.yaml", "checkpoint.keep_best=3", ""},
+      {"base.yaml", "loop.generation_batch=4", ""},
+      {"base.yaml", "loop.workers=4", ""},
+      {"base.yaml", "observers=[]", ""},
+      {"base.yaml", "observers.1.options.rounds=true", ""},
+      {"stages.yaml", "loop.max_steps=200", ""},
+      {"stages.yaml", "trainer[1].steps=200", ""},
+      {"stages.yaml", "trainer.1.options.learning_rate=0.1", ""},
+      {"stages.yaml", "trainer[0].options.learning_rate=0.1", ""},
+      {"stages.yaml", "trainer[0].steps=4", "only the last stage can get other steps"},
+      {"stages.yaml", "trainer[0].episodes=0", "the recorded steps depend on it"},
+      {"base.yaml", "trainer.options.epochs=3", "its plugin does not mark it as an option that may change"},
+      {"base.yaml", "trainer.plugin=fake_trainer", "the recorded steps depend on it"},
+      {"base.yaml", "policy.options.model=n", "its plugin does not mark it as an option that may change"},
+      {"base.yaml", "policy.plugin=fake_policy_two", "the recorded steps depend on it"},
+      {"base.yaml", "evaluator.plugin=fake_evaluator", "the recorded steps depend on it"},
+      {"base.yaml", "coder.plugin=fake_coder", "the recorded steps depend on it"},
+      {"base.yaml", "seed=1", "every random draw follows from it"},
+      {"base.yaml", "problems.train=[problems/a]", "a step draws its problems by their places in these lists"},
+      {"base.yaml", "prompt.user=hello", "the recorded samples answer it"},
+      {"base.yaml", "loop.rounds=2", "the recorded steps depend on it"},
+      {"base.yaml", "loop.batch_size=32", "the recorded steps depend on it"},
+      {"base.yaml", "loop.trajectories_per_problem=2", "the recorded steps depend on it"},
+      {"base.yaml", "loop.sampling.temperature=0.5", "the recorded steps depend on it"},
+      {"base.yaml", "loop.advance=correct", "the recorded steps depend on it"},
+      {"base.yaml", "controls.shuffle_rewards=true", "the recorded steps depend on it"},
+      {"base.yaml", "name=b", "the recorded steps depend on it"},
+      {"base.yaml", "output_dir=elsewhere", "a run's folder is moved by renaming it"},
+  };
+  for (const auto& one : kCases) {
+    const std::string message = OnResume(one.file, {one.setting});
+    if (*one.reason == '\0')
+      EXPECT_EQ(message, "accepted") << one.setting;
+    else
+      EXPECT_THAT(message, HasSubstr(std::string("a resumed run keeps it: ") + one.reason)) << one.setting;
+  }
+  EXPECT_EQ(OnResume("base.yaml", {"trainer.options.epochs=3"}),
+            "--set: trainer.options.epochs: a resumed run keeps it: its plugin does not mark it as an option that may "
+            "change; what may change there: learning_rate");
+  EXPECT_EQ(OnResume("stages.yaml", {"seed=1", "loop.workers=2"}),
+            "--set: seed: a resumed run keeps it: every random draw follows from it; what may change: coder.options, "
+            "reward, loop.generation_batch, loop.workers, loop.hang_seconds, evaluation, checkpoint, observers, "
+            "loop.max_steps");
+  Write("shared.yaml", "extends: base.yaml\ntrainer: [{plugin: fake_trainer}, {plugin: fake_trainer}]\n");
+  EXPECT_THAT(OnResume("shared.yaml", {"loop.max_steps=200"}),
+              HasSubstr("it sets the steps of an earlier stage, too; what may change: "));
+  EXPECT_THAT(OnResume("shared.yaml", {"loop.max_steps=200"}), HasSubstr("trainer[1].steps"));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <limits>
+
 struct kgrpo_reward {};
 
 namespace kgrpo::fakes {
@@ -24,7 +26,9 @@ kgrpo_error* Score(const kgrpo_reward*, const kgrpo_reward_request* request, kgr
     }
     parts.add(parts.context, {Str("base"), base});
     parts.add(parts.context, {Str("speedup"), speedup});
-    *score = base + speedup;
+    *score = knobs().reward_scale * (base + speedup);
+    if (knobs().reward_fails_after >= 0 && knobs().updates >= knobs().reward_fails_after)
+      *score = std::numeric_limits<double>::quiet_NaN();
   });
 }
 

@@ -10,6 +10,7 @@
 
 struct kgrpo_trainer {
   uint32_t source = KGRPO_TRAINER_ROLLOUTS;
+  bool compares = true;  // with the reference
   const kgrpo_policy_interface* api = nullptr;
   kgrpo_policy* policy = nullptr;
   uint64_t updates = 0;
@@ -61,13 +62,15 @@ const kgrpo_trainer_interface kTrainer = {
     [](const kgrpo_host*, kgrpo_str options, kgrpo_trainer** out) -> kgrpo_error* {
       return Guard([&] {
         auto trainer = std::make_unique<kgrpo_trainer>();
-        trainer->source = nlohmann::json::parse(View(options)).value("source", 0u);
+        const auto json = nlohmann::json::parse(View(options));
+        trainer->source = json.value("source", 0u);
+        trainer->compares = json.value("compares", trainer->source == KGRPO_TRAINER_ROLLOUTS);
         *out = trainer.release();
       });
     },
     [](kgrpo_trainer* self) { delete self; },
     [](const kgrpo_trainer* self) { return self->source; },
-    [](const kgrpo_trainer* self) -> int32_t { return self->source == KGRPO_TRAINER_ROLLOUTS; },
+    [](const kgrpo_trainer* self) -> int32_t { return self->compares; },
     [](kgrpo_trainer* self, const kgrpo_policy_interface* api, kgrpo_policy* policy,
        const kgrpo_trainer_plan*) -> kgrpo_error* {
       self->api = api;

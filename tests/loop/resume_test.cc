@@ -3,6 +3,7 @@
 #include "base/keyed.h"
 #include "fakes.h"
 #include "store/checkpoints.h"
+#include "store/database.h"
 #include "store/files.h"
 
 #include <gmock/gmock.h>
@@ -214,6 +215,32 @@ TEST_F(ResumeTest, AFinishedRunResumesToItself) {
   EXPECT_TRUE(RunChild(config, false, 0, std::chrono::microseconds(0)));
   EXPECT_TRUE(RunChild(config, true, 0, std::chrono::microseconds(0)));
   ExpectSame(config);
+}
+
+// The steps of a run that ends earlier, with its end on a step whose kernels a longer run judges too.
+constexpr uint64_t kFewerSteps = 6;
+
+TEST_F(ResumeTest, AFinishedRunWithMoreStepsEndsAsOneThatHadThemFromTheStart) {
+  PipelineConfig config = fakes::Config(fakes::Folder("extended"), 3, kFewerSteps);
+  EXPECT_TRUE(RunChild(config, false, 0, std::chrono::microseconds(0)));
+  EXPECT_NE(fakes::FinalWeights(config.output_dir), Unbroken().weights);
+  const PipelineConfig longer = fakes::Config(config.output_dir);
+  EXPECT_TRUE(RunChild(longer, true, 0, std::chrono::microseconds(0)));
+  ExpectSame(longer);
+}
+
+TEST_F(ResumeTest, AFinishedRunWithMoreStepsMayBeKilled) {
+  const PipelineConfig config = fakes::Config(fakes::Folder("extended_killed"), 3, kFewerSteps);
+  for (int at = 1; at <= 13; at += 3) {
+    fs::remove_all(config.output_dir);
+    EXPECT_TRUE(RunChild(config, false, 0, std::chrono::microseconds(0)));
+    const PipelineConfig longer = fakes::Config(config.output_dir);
+    EXPECT_FALSE(RunChild(longer, true, at, std::chrono::microseconds(0)));
+    EXPECT_FALSE(ReadProgress(config.output_dir / fs::path("run.sqlite")).finished) << at;
+    EXPECT_TRUE(RunChild(longer, true, 0, std::chrono::microseconds(0)));
+    SCOPED_TRACE(at);
+    ExpectSame(longer);
+  }
 }
 
 // That the comparison above can fail: a trainer that forgets its momentum ends elsewhere.

@@ -101,7 +101,9 @@ void WriteRun(const fs::path& folder, double cost, const char* yaml) {
 }
 
 TEST_F(RunFolderTest, SaysHowAnUnfinishedRunGoesOnWithWhatIsNew) {
-  const auto refusal = [&](const std::string& yaml) { return RunFolder::Refusal(folder_, yaml); };
+  const auto refusal = [&](const std::string& yaml) {
+    return RunFolder::Refusal(folder_, yaml, {"coder.options", "loop.workers", "loop.max_steps"});
+  };
   WriteRun(folder_, 0, "seed: 1\ncoder: {options: {max_cost: 5, model: m}}\nloop: {workers: 1}\n");
   const std::string there = "output_dir " + folder_.string() + " holds an unfinished run of another configuration ";
   EXPECT_EQ(refusal("seed: 1\ncoder: {options: {max_cost: 80, model: m}}\nloop: {workers: 2}\n"),
@@ -113,6 +115,14 @@ TEST_F(RunFolderTest, SaysHowAnUnfinishedRunGoesOnWithWhatIsNew) {
             there + "(seed and coder.options.max_cost differ): to continue it as it began: kgrpo-host resume " +
                 folder_.string() +
                 "; otherwise name another folder (--set output_dir=...), or delete that run with --overwrite");
+  // A finished run continues only with more steps.
+  { RunDatabase(folder_ / "run.sqlite").Set("finished", "yes"); }
+  EXPECT_THAT(refusal("seed: 1\ncoder: {options: {max_cost: 80, model: m}}\nloop: {workers: 1}\n"),
+              HasSubstr(" holds a finished run: name another folder "));
+  EXPECT_THAT(refusal("seed: 1\ncoder: {options: {max_cost: 5, model: m}}\nloop: {workers: 1, max_steps: 9}\n"),
+              HasSubstr(" holds a finished run of another configuration (loop.max_steps differs): to resume it with "
+                        "them: kgrpo-host resume " +
+                        folder_.string() + " --set loop.max_steps=9; otherwise "));
 }
 
 TEST_F(RunFolderTest, SaysWhatThatWasPaidForWouldBeDeleted) {

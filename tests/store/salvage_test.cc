@@ -145,6 +145,14 @@ TEST_F(SalvageTest, AWholeFileIsNotDamaged) {
 }
 
 // As a run that is not finished leaves it: SQLite would make its log anew beside it.
+TEST_F(SalvageTest, ATableThatAnEarlierVersionDidNotHaveIsNotLost) {
+  Database(folder_ / "run.sqlite", Database::Mode::kReadWrite).Execute("DROP TABLE changes");
+  SpoilTable("rounds");
+  const std::string summary = SalvagedRun(folder_).summary();
+  EXPECT_THAT(summary, HasSubstr("rounds: "));
+  EXPECT_THAT(summary, Not(HasSubstr("changes")));
+}
+
 TEST_F(SalvageTest, ReadingLeavesNoFileInTheRunsFolder) {
   fs::remove(folder_ / "run.sqlite");
   { RunDatabase(folder_ / "run.sqlite").WriteStep(Step(1), {}); }

@@ -40,6 +40,49 @@ TEST(TrainerGrpo, ResumedRunsGoOnBitForBit) {
   }
 }
 
+// What `resume` may change: a state goes on under other options, and under a longer stage.
+TEST(TrainerGrpo, AStateGoesOnUnderOtherOptions) {
+  const json before = {{"learning_rate", 1e-2}, {"max_grad_norm", 0.0}},
+             after = {{"learning_rate", 1e-3}, {"beta", 0.0}};
+  Bench first(before), second(after), unchanged(before);
+  std::vector<std::unique_ptr<Batch>> batches;
+  for (uint64_t i = 0; i < 2; ++i) batches.push_back(std::make_unique<Batch>(first.policy, 30 + i, 5));
+  first.Update(*batches[0]);
+  for (Bench* bench : {&second, &unchanged}) {
+    MemoryStream stream;
+    first.trainer.SaveState(stream.writer());
+    for (size_t p = 0; p < 2; ++p) bench->policy.SetValues(p, first.policy.Values(p));
+    bench->trainer.LoadState(stream.reader());
+    bench->Update(*batches[1]);
+  }
+  EXPECT_EQ(second.sink.step.at("learning_rate"), 1e-3);
+  EXPECT_EQ(second.sink.step.at("num_tokens"), unchanged.sink.step.at("num_tokens"));
+  EXPECT_NE(second.Values(), unchanged.Values());
+}
+
+// The learning rate is a function of the position and of the stage's steps: with more of those it is another from here
+// on.
+TEST(TrainerGrpo, AStateGoesOnInALongerStage) {
+  for (const char* schedule : {"constant", "cosine"}) {
+    SCOPED_TRACE(schedule);
+    const json options = {{"learning_rate", 1e-2}, {"lr_scheduler_type", schedule}};
+    Bench whole(options, false, 8), first(options, false, 4), second(options, false, 8);
+    std::vector<std::unique_ptr<Batch>> batches;
+    for (uint64_t i = 0; i < 5; ++i) batches.push_back(std::make_unique<Batch>(whole.policy, 40 + i, 5));
+    for (const auto& batch : batches) whole.Update(*batch);
+    for (size_t i = 0; i < 4; ++i) first.Update(*batches[i]);
+    MemoryStream stream;
+    first.trainer.SaveState(stream.writer());
+    for (size_t p = 0; p < 2; ++p) second.policy.SetValues(p, first.policy.Values(p));
+    second.trainer.LoadState(stream.reader());
+    second.Update(*batches[4]);
+    EXPECT_EQ(second.sink.step.at("learning_rate"), whole.sink.step.at("learning_rate"));
+    if (std::string(schedule) == "constant") {
+      EXPECT_EQ(second.Values(), whole.Values());
+    }
+  }
+}
+
 TEST(TrainerGrpo, AStateBeforeTheFirstUpdateCanBeSaved) {
   Bench bench, other;
   MemoryStream stream;

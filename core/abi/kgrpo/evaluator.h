@@ -132,7 +132,8 @@ typedef struct kgrpo_problem kgrpo_problem;     /* an open problem; the plugin's
 typedef struct kgrpo_evaluator_interface {
   uint32_t struct_size;
 
-  /* JSON Schema (draft 7) of the options, with a title, a default and a description for each. Static. [any thread] */
+  /* JSON Schema (draft 7) of the options, with a title, a default and a description for each. "x-resume": true marks an
+   * option that a resumed run may change. Static. [any thread] */
   kgrpo_str (*options_schema)(void);
 
   /* Makes an instance. `options` is JSON that satisfies the schema, defaults filled in. [main thread] */

@@ -179,7 +179,8 @@ typedef struct kgrpo_policy kgrpo_policy; /* an instance; the plugin's own type 
 typedef struct kgrpo_policy_interface {
   uint32_t struct_size;
 
-  /* JSON Schema (draft 7) of the options, with a title, a default and a description for each. Static. [any thread] */
+  /* JSON Schema (draft 7) of the options, with a title, a default and a description for each. "x-resume": true marks an
+   * option that a resumed run may change. Static. [any thread] */
   kgrpo_str (*options_schema)(void);
 
   /* Loads or initialises a model. `options` is JSON that satisfies the schema, defaults filled in. `host` outlives the

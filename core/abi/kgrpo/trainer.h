@@ -79,7 +79,8 @@ typedef struct kgrpo_trainer kgrpo_trainer; /* an instance; the plugin's own typ
 typedef struct kgrpo_trainer_interface {
   uint32_t struct_size;
 
-  /* JSON Schema (draft 7) of the options, with a title, a default and a description for each. Static. [any thread] */
+  /* JSON Schema (draft 7) of the options, with a title, a default and a description for each. "x-resume": true marks an
+   * option that a resumed run may change. Static. [any thread] */
   kgrpo_str (*options_schema)(void);
 
   /* Makes an instance. `options` is JSON that satisfies the schema, defaults filled in. [main thread] */
@@ -101,7 +102,8 @@ typedef struct kgrpo_trainer_interface {
    * the host stops with a checkpoint. Messages on a sample begin "sample INDEX: ". [one thread] */
   kgrpo_error* (*update)(kgrpo_trainer* self, const kgrpo_sample* const* samples, size_t count, kgrpo_update_sink sink);
 
-  /* Optimiser state and counters, so that a resumed run goes on bit for bit. [one thread] */
+  /* Optimiser state and counters, so that a resumed run goes on bit for bit. load_state accepts a state that was saved
+   * under other values of options marked "x-resume", or with fewer steps in the plan. [one thread] */
   kgrpo_error* (*save_state)(kgrpo_trainer* self, kgrpo_writer writer);
   kgrpo_error* (*load_state)(kgrpo_trainer* self, kgrpo_reader reader);
 } kgrpo_trainer_interface;
