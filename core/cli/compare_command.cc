@@ -34,12 +34,12 @@ std::string Number(double value, bool ratio) {
 }
 
 // "1.23 (1.1 to 1.4)": the mean over seeds (geometric for ratios) and the range; followed by "(1 of 2 seeds)" where
-// some runs lack the measure.
-std::string CellOf(const RunGroup& group, const Measure& measure) {
+// some seeds lack the measure. `seeds`: MeansBySeed.
+std::string CellOf(const std::vector<RunMeasures>& seeds, const Measure& measure) {
   std::vector<double> values;
-  for (const RunMeasures& run : group.runs) {
-    const auto found = run.values.find(measure.name);
-    if (found != run.values.end()) values.push_back(found->second);
+  for (const RunMeasures& seed : seeds) {
+    const auto found = seed.values.find(measure.name);
+    if (found != seed.values.end()) values.push_back(found->second);
   }
   if (values.empty()) return "-";
   std::string cell = Number(measure.is_ratio ? GeometricMean(values) : Mean(values), measure.is_ratio);
@@ -47,8 +47,8 @@ std::string CellOf(const RunGroup& group, const Measure& measure) {
     const auto [least, most] = std::ranges::minmax(values);
     cell += " (" + Number(least, measure.is_ratio) + " to " + Number(most, measure.is_ratio) + ")";
   }
-  if (values.size() == group.runs.size()) return cell;
-  return cell + " (" + std::to_string(values.size()) + " of " + std::to_string(group.runs.size()) + " seeds)";
+  if (values.size() == seeds.size()) return cell;
+  return cell + " (" + std::to_string(values.size()) + " of " + std::to_string(seeds.size()) + " seeds)";
 }
 
 // "; last tenth: of 270 steps the last 27"; empty where no run has a step with rollouts.
@@ -89,8 +89,7 @@ void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison
     preliminary = preliminary || unfinished > 0;
     std::string state = unfinished > 0 ? "unfinished" : "";
     if (group.runs.size() > 1)
-      state = std::to_string(group.runs.size()) + " seeds" +
-              (unfinished > 0 ? ", " + std::to_string(unfinished) + " unfinished" : "");
+      state = SeedsText(group) + (unfinished > 0 ? ", " + std::to_string(unfinished) + " unfinished" : "");
     labels.push_back(group.label + (state.empty() ? "" : " (" + state + ")"));
   }
   const auto differences = Differences(groups);
@@ -109,10 +108,12 @@ void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison
   heading(("Measures (mean over seeds, min to max" + LastTenthOf(groups) + ")").c_str());
   std::vector<std::vector<std::string>> rows;
   const bool same_reward = SameReward(groups);
+  std::vector<std::vector<RunMeasures>> by_seed;
+  for (const RunGroup& group : groups) by_seed.push_back(MeansBySeed(group, measures));
   for (const Measure& measure : measures) {
     std::vector<std::string> row = {measure.label +
                                     (measure.own_scale && !same_reward ? " (own reward: not comparable)" : "")};
-    for (const RunGroup& group : groups) row.push_back(CellOf(group, measure));
+    for (const std::vector<RunMeasures>& seeds : by_seed) row.push_back(CellOf(seeds, measure));
     if (std::any_of(row.begin() + 1, row.end(), [](const std::string& cell) { return cell != "-"; }))
       rows.push_back(row);
   }
@@ -139,10 +140,18 @@ std::map<std::string, std::string> RewardOf(const RunMeasures& run) {
   return reward;
 }
 
-// Scores the group's rounds by `reward`, which is that of another group, `whose`.
-void RescoreGroup(const Reward& reward, const std::string& whose, RunGroup* group, std::vector<std::string>* notes) {
+// True if all recorded rewards of the run are of the reward with this configuration.
+bool HadReward(const RunMeasures& run, const std::map<std::string, std::string>& configuration) {
+  return RewardOf(run) == configuration && !run.changed_its_reward();
+}
+
+// Scores those of the group's runs that had other rewards by `reward`, which is that of the group `whose`.
+void RescoreGroup(const Reward& reward, const std::map<std::string, std::string>& configuration,
+                  const std::string& whose, RunGroup* group, std::vector<std::string>* notes) {
   try {
-    for (RunMeasures& run : group->runs) Rescore(reward, whose, &run);
+    for (RunMeasures& run : group->runs) {
+      if (!HadReward(run, configuration)) Rescore(reward, whose, &run);
+    }
   } catch (const Error& error) {
     const std::string why = error.what();
     const bool names_metric = why.find("metric(") != std::string::npos;
@@ -189,8 +198,9 @@ std::vector<Measure> ScoreByEachReward(const Globals& globals, std::vector<RunGr
     const auto configuration = RewardOf(run);
     if (!seen.insert(configuration).second) continue;
     for (RunGroup& group : *groups) {
-      if (RewardOf(group.runs.front()) != configuration) continue;
-      for (RunMeasures& each : group.runs) KeepOwnRewards(whose.label, &each);
+      for (RunMeasures& each : group.runs) {
+        if (HadReward(each, configuration)) KeepOwnRewards(whose.label, &each);
+      }
     }
     const std::string scored = " (scored by " + whose.label + "'s reward)";
     measures.push_back({"heldout_reward_by/" + whose.label, "held-out reward" + scored, false, false, true});
@@ -206,7 +216,7 @@ std::vector<Measure> ScoreByEachReward(const Globals& globals, std::vector<RunGr
       DeclareMetrics(recorded, &session.StartServices(config.seed));
       const PipelineParts parts = session.MakeParts(config, request.roles);
       for (RunGroup& group : *groups) {
-        if (RewardOf(group.runs.front()) != configuration) RescoreGroup(*parts.reward, whose.label, &group, notes);
+        RescoreGroup(*parts.reward, configuration, whose.label, &group, notes);
       }
     } catch (const Error& error) {
       notes->push_back("The reward of " + whose.label +

@@ -77,9 +77,30 @@ std::optional<double> ValueOf(const RunMeasures& run, const Measure& measure) {
   return measure.is_ratio ? std::log(found->second) : found->second;
 }
 
-const RunMeasures* OfSeed(const RunGroup& group, uint64_t seed) {
-  const auto found = std::ranges::find(group.runs, seed, &RunMeasures::seed);
-  return found == group.runs.end() ? nullptr : &*found;
+const RunMeasures* OfSeed(const std::vector<RunMeasures>& runs, uint64_t seed) {
+  const auto found = std::ranges::find(runs, seed, &RunMeasures::seed);
+  return found == runs.end() ? nullptr : &*found;
+}
+
+// Averages the measures over runs of one seed.
+RunMeasures MeanOf(const std::vector<const RunMeasures*>& repeats, const std::vector<Measure>& measures) {
+  RunMeasures mean;
+  mean.seed = repeats.front()->seed;
+  for (const Measure& measure : measures) {
+    std::vector<double> values;
+    std::map<std::string, std::vector<double>> by_problem;
+    for (const RunMeasures* run : repeats) {
+      if (const auto found = run->values.find(measure.name); found != run->values.end())
+        values.push_back(found->second);
+      const auto problems = run->by_problem.find(measure.name);
+      if (problems == run->by_problem.end()) continue;
+      for (const auto& [problem, value] : problems->second) by_problem[problem].push_back(value);
+    }
+    const auto average = [&](const std::vector<double>& of) { return measure.is_ratio ? GeometricMean(of) : Mean(of); };
+    if (!values.empty()) mean.values[measure.name] = average(values);
+    for (const auto& [problem, of] : by_problem) mean.by_problem[measure.name][problem] = average(of);
+  }
+  return mean;
 }
 
 std::vector<double> ByProblem(const RunMeasures& first, const RunMeasures& other, const Measure& measure) {
@@ -94,12 +115,12 @@ std::vector<double> ByProblem(const RunMeasures& first, const RunMeasures& other
   return differences;
 }
 
-std::optional<Comparison> CompareOne(const std::vector<RunGroup>& groups, size_t other, const Measure& measure,
-                                     bool paired, double error) {
-  const RunGroup &a = groups.front(), &b = groups[other];
+// `a` and `b` have one entry a seed.
+std::optional<Comparison> CompareOne(const std::vector<RunMeasures>& a, const std::vector<RunMeasures>& b,
+                                     const Measure& measure, bool paired, double error) {
   std::vector<double> first, second, differences;
   const RunMeasures *one = nullptr, *its_pair = nullptr;
-  for (const RunMeasures& run : a.runs) {
+  for (const RunMeasures& run : a) {
     if (const auto value = ValueOf(run, measure)) first.push_back(*value);
     const RunMeasures* pair = OfSeed(b, run.seed);
     if (pair == nullptr || !ValueOf(run, measure) || !ValueOf(*pair, measure)) continue;
@@ -107,13 +128,12 @@ std::optional<Comparison> CompareOne(const std::vector<RunGroup>& groups, size_t
     one = &run;
     its_pair = pair;
   }
-  for (const RunMeasures& run : b.runs) {
+  for (const RunMeasures& run : b) {
     if (const auto value = ValueOf(run, measure)) second.push_back(*value);
   }
   if (first.empty() || second.empty()) return std::nullopt;
   Comparison result;
   result.measure = &measure;
-  result.other = other;
   result.paired = paired;
   const double plain = Mean(second) - Mean(first);
   Estimate estimate = {plain, plain, plain};
@@ -179,6 +199,28 @@ std::map<std::string, std::vector<std::string>> Differences(const std::vector<Ru
   return differences;
 }
 
+std::vector<RunMeasures> MeansBySeed(const RunGroup& group, const std::vector<Measure>& measures) {
+  std::map<uint64_t, std::vector<const RunMeasures*>> repeats;
+  for (const RunMeasures& run : group.runs) repeats[run.seed].push_back(&run);
+  std::vector<RunMeasures> seeds;
+  for (const auto& [seed, runs] : repeats) seeds.push_back(runs.size() == 1 ? *runs.front() : MeanOf(runs, measures));
+  return seeds;
+}
+
+size_t CountSeeds(const RunGroup& group) {
+  std::set<uint64_t> seeds;
+  for (const RunMeasures& run : group.runs) seeds.insert(run.seed);
+  return seeds.size();
+}
+
+std::string SeedsText(const RunGroup& group) {
+  if (group.runs.size() < 2) return "";
+  const size_t seeds = CountSeeds(group);
+  std::string text = std::to_string(seeds) + (seeds == 1 ? " seed" : " seeds");
+  if (seeds != group.runs.size()) text += ", " + std::to_string(group.runs.size()) + " runs";
+  return text;
+}
+
 bool Comparison::differs() const {
   const double none = measure->is_ratio ? 1 : 0;
   return basis != Basis::kNone && (low > none || high < none);
@@ -187,7 +229,7 @@ bool Comparison::differs() const {
 bool ArePaired(const RunGroup& a, const RunGroup& b) {
   bool any = false;
   for (const RunMeasures& run : a.runs) {
-    const RunMeasures* pair = OfSeed(b, run.seed);
+    const RunMeasures* pair = OfSeed(b.runs, run.seed);
     if (pair == nullptr) continue;
     any = true;
     const size_t common = std::min(run.drawn.size(), pair->drawn.size());
@@ -198,10 +240,13 @@ bool ArePaired(const RunGroup& a, const RunGroup& b) {
 }
 
 bool ShareASeed(const RunGroup& a, const RunGroup& b) {
-  return std::ranges::any_of(a.runs, [&b](const RunMeasures& run) { return OfSeed(b, run.seed) != nullptr; });
+  return std::ranges::any_of(a.runs, [&b](const RunMeasures& run) { return OfSeed(b.runs, run.seed) != nullptr; });
 }
 
 bool SameReward(const std::vector<RunGroup>& groups) {
+  for (const RunGroup& group : groups) {
+    if (std::ranges::any_of(group.runs, &RunMeasures::changed_its_reward)) return false;
+  }
   const auto differences = Differences(groups);
   return std::ranges::none_of(differences, [](const auto& entry) { return entry.first.starts_with("reward."); });
 }
@@ -211,11 +256,16 @@ std::vector<Comparison> Compare(const std::vector<RunGroup>& groups, const std::
   if (groups.size() < 2) return comparisons;
   const double error = kError / static_cast<double>(groups.size() - 1);
   const bool same_reward = SameReward(groups);
+  const std::vector<RunMeasures> first = MeansBySeed(groups.front(), measures);
   for (size_t other = 1; other < groups.size(); ++other) {
     const bool paired = ArePaired(groups.front(), groups[other]);
+    const std::vector<RunMeasures> seeds = MeansBySeed(groups[other], measures);
     for (const Measure& measure : measures) {
       if (measure.own_scale && !same_reward) continue;
-      if (auto comparison = CompareOne(groups, other, measure, paired, error)) comparisons.push_back(*comparison);
+      auto comparison = CompareOne(first, seeds, measure, paired, error);
+      if (!comparison) continue;
+      comparison->other = other;
+      comparisons.push_back(*comparison);
     }
   }
   return comparisons;

@@ -1,5 +1,6 @@
 // Tells whether one configuration is better than another. Groups runs by configuration, and compares each group with
-// the first one, measure by measure, seed by seed. Used by `kgrpo-host compare`.
+// the first one, measure by measure, seed by seed. Runs that repeat a seed are averaged first: they are not independent
+// samples of the configuration. Used by `kgrpo-host compare` and by the report.
 #ifndef KGRPO_COMPARE_COMPARE_H
 #define KGRPO_COMPARE_COMPARE_H
 
@@ -12,7 +13,7 @@
 
 namespace kgrpo {
 
-// Runs that differ in their seeds alone.
+// Runs of one configuration, with different seeds or repeats of a seed.
 struct RunGroup {
   std::string label;  // the variant's name, or the first run's folder
   std::vector<RunMeasures> runs;
@@ -20,6 +21,15 @@ struct RunGroup {
 
 // Groups in the order of their first runs.
 std::vector<RunGroup> GroupRuns(std::vector<RunMeasures> runs);
+
+// One entry a seed, in the order of the seeds: its run, or the mean `values` and `by_problem` of its repeats (geometric
+// for ratios).
+std::vector<RunMeasures> MeansBySeed(const RunGroup& group, const std::vector<Measure>& measures);
+
+size_t CountSeeds(const RunGroup& group);  // distinct ones
+
+// "3 seeds"; with repeats "2 seeds, 5 runs"; "" for a single run.
+std::string SeedsText(const RunGroup& group);
 
 // Differences between the groups' configurations: key -> each group's value, "-" where it has none.
 std::map<std::string, std::vector<std::string>> Differences(const std::vector<RunGroup>& groups);
@@ -40,7 +50,7 @@ struct Comparison {
   Basis basis = Basis::kNone;
   size_t seeds = 0;            // that the interval is based on
   bool paired = false;         // runs of one seed drew the same problems, so common seeds count
-  size_t common_problems = 0;  // of the two runs of one common seed; set for kProblems and kNone
+  size_t common_problems = 0;  // that both sides measured with their common seed; set for kProblems and kNone
 
   bool differs() const;  // true if the interval excludes "no effect"
 };
@@ -55,7 +65,7 @@ bool ArePaired(const RunGroup& a, const RunGroup& b);
 // True if a run of `a` and a run of `b` have the same seed.
 bool ShareASeed(const RunGroup& a, const RunGroup& b);
 
-// True if all groups have the same reward. Otherwise measures with own_scale cannot be compared.
+// True if all runs have the same reward for all of their steps. Otherwise measures with own_scale cannot be compared.
 bool SameReward(const std::vector<RunGroup>& groups);
 
 // "held-out reward: log vs base +0.12 [0.05, 0.19], paired over 5 seeds: log beats base".

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <set>
 #include <string>
+
+#include "store/json.h"
 
 namespace kgrpo {
 namespace {
@@ -28,18 +29,33 @@ const char* NameOf(Basis basis) {
 // Returns a note on runs that share a column; empty for a single run. Variants of an experiment need no note: their
 // columns have their names.
 std::string OneColumn(const RunGroup& group, bool alone) {
-  if (group.runs.size() < 2 || (!alone && !group.runs.front().variant.empty())) return "";
-  std::set<uint64_t> seeds;
+  const bool repeats = CountSeeds(group) < group.runs.size();
+  if (group.runs.size() < 2 || (!alone && !repeats && !group.runs.front().variant.empty())) return "";
   std::string folders;
   for (size_t i = 0; i < group.runs.size(); ++i) {
-    seeds.insert(group.runs[i].seed);
     folders += (i == 0 ? "" : i + 1 == group.runs.size() ? " and " : ", ") + group.runs[i].folder.string();
   }
-  const std::string count = std::to_string(group.runs.size());
   return folders +
-         (seeds.size() == group.runs.size() ? " differ in their seed alone: one group of " + count + " seeds"
-                                            : " have one configuration: one group of " + count + " runs") +
+         (repeats ? " have one configuration: one group of " + SeedsText(group) + "; repeats of a seed are averaged"
+                  : " differ only in their seed: one group of " + SeedsText(group)) +
          (alone ? "; a verdict needs a run of another configuration" : "");
+}
+
+// "runs/a changed on the way: after step 20 trainer.options.beta 0.04 -> 0.0"; empty for a run that did not.
+std::string ChangesOnTheWay(const RunMeasures& run) {
+  constexpr size_t kLongest = 60;  // values such as prompts are cut
+  const auto shown = [](const std::string& value) {
+    return value.size() <= kLongest ? value : value.substr(0, kLongest - 3) + "...";
+  };
+  std::string text;
+  uint64_t step = 0;
+  for (const SettingChange& change : run.changes) {
+    text += text.empty() ? run.folder.string() + " changed on the way: " : step == change.after_step ? ", " : "; ";
+    if (step != change.after_step) text += "after step " + std::to_string(change.after_step) + " ";
+    step = change.after_step;
+    text += change.key + " " + shown(change.before) + " -> " + shown(change.after);
+  }
+  return text;
 }
 
 }  // namespace
@@ -57,12 +73,13 @@ std::vector<std::string> WithoutSteps(const std::vector<RunGroup>& groups) {
 std::vector<std::string> NotesOf(const std::vector<RunGroup>& groups, const std::vector<std::string>& left_out) {
   std::vector<std::string> notes = WithoutSteps(groups);
   notes.insert(notes.end(), left_out.begin(), left_out.end());
-  size_t fewest = groups.front().runs.size();
+  size_t fewest = CountSeeds(groups.front());
   for (const RunGroup& group : groups) {
-    fewest = std::min(fewest, group.runs.size());
+    fewest = std::min(fewest, CountSeeds(group));
     for (const RunMeasures& run : group.runs) {
       if (!run.finished && run.steps > 0)
         notes.push_back(run.folder.string() + " is not finished: " + std::to_string(run.steps) + " steps so far");
+      if (const std::string changes = ChangesOnTheWay(run); !changes.empty()) notes.push_back(changes);
     }
     if (const std::string note = OneColumn(group, groups.size() == 1); !note.empty()) notes.push_back(note);
   }
@@ -114,15 +131,18 @@ Json ComparisonToJson(const std::vector<RunGroup>& groups, const std::vector<Com
   for (const RunGroup& group : groups) {
     Json runs = Json::array();
     for (const RunMeasures& run : group.runs) {
+      Json changes = Json::array();
+      for (const SettingChange& change : run.changes) changes.push_back(ChangeToJson(change));
       runs.push_back({{"folder", run.folder.string()},
                       {"seed", run.seed},
                       {"finished", run.finished},
                       {"steps", run.steps},
+                      {"changes", changes},
                       {"measures", run.values},
                       {"by_problem", run.by_problem},
                       {"rewards", run.rewards}});
     }
-    json["groups"].push_back({{"label", group.label}, {"runs", runs}});
+    json["groups"].push_back({{"label", group.label}, {"seeds", CountSeeds(group)}, {"runs", runs}});
   }
   json["differences"] = Differences(groups);
   json["same_reward"] = SameReward(groups);

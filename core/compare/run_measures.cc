@@ -152,6 +152,10 @@ void Flatten(const nlohmann::ordered_json& json, const std::string& path, std::m
 
 }  // namespace
 
+bool RunMeasures::changed_its_reward() const {
+  return std::ranges::any_of(changes, [](const SettingChange& change) { return change.key.starts_with("reward."); });
+}
+
 size_t TenthOf(size_t steps) {
   return std::max<size_t>(1, steps / 10);
 }
@@ -191,6 +195,8 @@ void ReadDatabase(const fs::path& file, RunMeasures* run) {
   ReadTraining(database, run);
   ReadHeldout(database, run);
   ReadVerified(database, run);
+  if (database.HasTable("changes")) run->changes = RunDatabase::ToRead(file).ReadChanges();
+  std::erase_if(run->changes, [](const SettingChange& change) { return change.after_step == 0; });
   if (progress.coder_cost > 0) run->values["cost"] = progress.coder_cost;
   if (const auto seconds =
           Number(database,

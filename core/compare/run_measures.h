@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "store/records.h"
 #include "store/salvage.h"
 
 namespace kgrpo {
@@ -41,10 +42,13 @@ struct RunMeasures {
   uint64_t steps = 0;                                // done
   uint64_t heldout_step = 0;                         // of the last held-out measurement; 0: none
   std::map<std::string, std::string> configuration;  // "loop.rounds" -> "4"; without seed, name and output_dir
+  std::vector<SettingChange> changes;                // by `resume`, on the way: `configuration` is the last one
   std::map<std::string, double> values;              // by measure; absent where there is nothing to measure
   std::map<std::string, std::map<std::string, double>> by_problem;  // by measure, then by problem
   std::vector<double> rewards;                                      // of each step with rollouts
   std::vector<std::string> drawn;  // problems of the first steps' trajectories, in order
+
+  bool changed_its_reward() const;  // so that its recorded rewards are on several scales
 };
 
 // Throws kgrpo::Error naming the file where the folder holds no run, or one that cannot be read. Reads the readable

@@ -54,7 +54,7 @@ Json ReadFolder(const RunMeasures& run) {
   json["resolved"] = ReadFile(run.folder / "resolved.yaml");
   try {
     const Json record = Json::parse(ReadFile(run.folder / "run.json"), nullptr, false);
-    for (const char* key : {"overrides", "plugins", "evaluator"}) {
+    for (const char* key : {"overrides", "resumed", "plugins", "evaluator"}) {
       if (record.is_object() && record.contains(key)) json[key] = record[key];
     }
   } catch (const Error&) {
@@ -79,7 +79,7 @@ std::string MakeReport(std::vector<RunMeasures> runs, bool samples, const std::v
       if (samples) json["samples"] = parts.AddRun(database, run.folder);
       all.push_back(std::move(json));
     }
-    group_list.push_back({{"label", group.label}, {"runs", std::move(indices)}});
+    group_list.push_back({{"label", group.label}, {"seeds", SeedsText(group)}, {"runs", std::move(indices)}});
   }
   parts.Finish();
   page["groups"] = std::move(group_list);
@@ -87,10 +87,10 @@ std::string MakeReport(std::vector<RunMeasures> runs, bool samples, const std::v
   page["comparison"] = ComparisonToJson(groups, Compare(groups), left_out);
   page["sources_a_part"] = TrajectoryParts::kSourcesAPart;
 
-  const size_t seeds = groups.front().runs.size();
+  const std::string seeds = SeedsText(groups.front());
   const std::string title = groups.size() > 1 ? std::to_string(groups.size()) + " configurations"
-                            : seeds > 1       ? groups.front().label + " (" + std::to_string(seeds) + " seeds)"
-                                              : groups.front().label;
+                            : seeds.empty()   ? groups.front().label
+                                              : groups.front().label + " (" + seeds + ")";
   std::string data = "<script type=\"application/json\" id=\"data\">" + ForScript(page) + "</script>\n";
   for (size_t i = 0; i < parts.sources().size(); ++i) data += Part("sources" + std::to_string(i), parts.sources()[i]);
   for (size_t i = 0; i < parts.steps().size(); ++i) data += Part("step" + std::to_string(i), parts.steps()[i]);

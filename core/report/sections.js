@@ -4,7 +4,8 @@ const colors = data.groups.map((_, i) => `var(--s${i % 8})`);
 const runsOf = (group) => group.runs.map((i) => data.runs[i]);
 const mean = (values) => { const known = values.filter((v) => v !== null && v !== undefined); return known.length ? known.reduce((a, b) => a + b) / known.length : null; };
 const geometric = (values) => { const known = values.filter((v) => v > 0); return known.length ? Math.exp(mean(known.map(Math.log))) : null; };
-const groupLabel = (group) => group.label + (group.runs.length > 1 ? ` (${group.runs.length} seeds)` : "");
+const seedsOf = (group) => [...new Set(runsOf(group).map((run) => run.seed))].map((seed) => runsOf(group).filter((run) => run.seed === seed));
+const groupLabel = (group) => group.label + (group.seeds ? ` (${group.seeds})` : "");
 const modelled = data.runs.some((run) => run.figures.problems.some((problem) => problem.modelled));
 const curveOf = (run, name) => run.figures.curves[name] || [];
 
@@ -16,8 +17,8 @@ function headline() {
   if (sources.length) nodes.push(el("p", {}, (modelled ? "Times are MODELLED, no device ran: " : "Times are measured: ") + sources.join("; ")));
   if (data.comparison.words.length) nodes.push(el("h3", {}, "Verdict (95% intervals)"), el("ul", {}, data.comparison.words.map((line) => el("li", {}, line))));
   if (data.comparison.notes.length) nodes.push(el("ul", { class: "quiet" }, data.comparison.notes.map((line) => el("li", {}, line))));
-  const value = (group, name) => mean(runsOf(group).map((run) => run.values[name]));
-  const speedup = (group, name) => geometric(runsOf(group).map((run) => run.values[name]));
+  const value = (group, name) => mean(seedsOf(group).map((runs) => mean(runs.map((run) => run.values[name]))));
+  const speedup = (group, name) => geometric(seedsOf(group).map((runs) => geometric(runs.map((run) => run.values[name]))));
   const heldoutBest = data.groups.every((group) => speedup(group, "heldout_best") !== null);
   const tile = (text, label) => el("div", { class: "tile" }, el("b", {}, text), el("span", {}, label));
   if (data.groups.length === 1) {
@@ -59,7 +60,7 @@ function learning() {
   const told = stages.length > 1 ? "Stages: " + stages.map((text) => `${text} (${data.runs.filter((run) => stagesOf(run) === text).map((run) => run.folder).join(", ")})`).join("; ") + "."
     : data.runs.some((run) => run.figures.stages.length > 1) ? `Stages: ${stages[0]}.` : "";
   return [data.groups.length > 1 ? legend(data.groups.map((group, i) => ({ label: groupLabel(group), color: colors[i] }))) : null,
-    el("p", { class: "quiet" }, "By step. Lines are moving averages over a twentieth of the steps (of KL, loss and gradient norm, moving medians)" + (data.groups.some((g) => g.runs.length > 1) ? ", the mean over seeds; bands reach from the least to the most of the seeds" : "; the faint line is each step") + ". " + told),
+    el("p", { class: "quiet" }, "By step. Lines are moving averages over a twentieth of the steps (of KL, loss and gradient norm, moving medians)" + (data.groups.some((g) => g.runs.length > 1) ? ", the mean over runs; bands reach from the least to the most of the runs" : "; the faint line is each step") + ". " + told),
     el("div", { class: "charts" }, figures)];
 }
 
@@ -137,7 +138,7 @@ function problems() {
       return [el("span", {}, bar(kernel.speedup / most, colors[g]), open), seconds(kernel.seconds), el("span", { class: "quiet" }, kernel.diagnosis || "-")];
     })];
   });
-  return [el("p", { class: "quiet" }, "The best kernel of each problem that a thorough evaluation confirmed" + (data.groups.some((g) => g.runs.length > 1) ? ", over all seeds" : "") + ". Found: the evaluator's words on what bounds the time."), table(header, rows)];
+  return [el("p", { class: "quiet" }, "The best kernel of each problem that a thorough evaluation confirmed" + (data.groups.some((g) => g.runs.length > 1) ? ", over all runs" : "") + ". Found: the evaluator's words on what bounds the time."), table(header, rows)];
 }
 
 function whereTimeWent() {
@@ -180,6 +181,7 @@ function heldout() {
 function configuration() {
   return data.runs.map((run) => el("details", { class: "interactive" }, el("summary", {}, run.folder),
     run.overrides && run.overrides.length ? el("p", {}, "Set on the command line: ", el("code", {}, run.overrides.join(" "))) : null,
+    run.resumed && run.resumed.length ? el("p", {}, "Changed on the way: ", run.resumed.map((change) => el("code", {}, `${change.key} ${JSON.stringify(change.before)} \u2192 ${JSON.stringify(change.after)} after step ${change.after_step}; `))) : null,
     run.evaluator ? el("pre", {}, run.evaluator) : null,
     Array.isArray(run.plugins) && run.plugins.length ? table([["part"], ["plugin"], ["version"], ["SHA-256"]], run.plugins.map((p) => [p.role, p.name, p.version, el("code", {}, (p.sha256 || "").slice(0, 16))])) : null,
     el("pre", { class: "code" }, run.resolved)));

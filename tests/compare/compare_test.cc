@@ -1,6 +1,7 @@
 // Comparing groups of runs: the rate of false differences is as stated, real differences are found, and runs that
 // cannot be compared are not.
 #include "compare/compare.h"
+#include "compare/comparison_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -149,6 +150,96 @@ TEST(CompareTest, RewardsOfDifferentScalesAreNotCompared) {
   const std::vector<RunGroup> groups = GroupRuns(runs);
   EXPECT_FALSE(SameReward(groups));
   EXPECT_EQ(Differences(groups).at("reward.options.speedup_cap"), (std::vector<std::string>{"-", "2"}));
+  for (const Comparison& comparison : Compare(groups)) EXPECT_FALSE(comparison.measure->own_scale);
+}
+
+// Four runs of one seed are one sample of the configuration, however often it is repeated.
+TEST(CompareTest, RepeatsOfASeedAreNoSeeds) {
+  std::vector<RunMeasures> runs = {OneRun("a", 1, 1.0), OneRun("a", 1, 1.0), OneRun("b", 1, 1.342),
+                                   OneRun("b", 1, 1.342)};
+  std::vector<RunGroup> groups = GroupRuns(runs);
+  EXPECT_EQ(SeedsText(groups[0]), "1 seed, 2 runs");
+  const Comparison none = Of(Compare(groups), "heldout_reward");
+  EXPECT_EQ(none.basis, Basis::kNone);
+  EXPECT_EQ(none.seeds, 0U);
+  EXPECT_FALSE(none.differs());
+  EXPECT_NEAR(none.effect, 0.342, 1e-12);
+  EXPECT_THAT(NotesOf(groups, {}), testing::Contains(HasSubstr("one seed: other seeds may come out otherwise")));
+  EXPECT_THAT(NotesOf(groups, {}),
+              testing::Contains(HasSubstr("one group of 1 seed, 2 runs; repeats of a seed are averaged")));
+  const auto json = ComparisonToJson(groups, Compare(groups), {});
+  EXPECT_EQ(json["groups"][0]["seeds"], 1);
+  EXPECT_EQ(json["comparisons"][0]["seeds"], 0);
+  // Not paired: the same.
+  for (RunMeasures& run : groups[1].runs) run.drawn[0] = "another";
+  EXPECT_EQ(Of(Compare(groups), "heldout_reward").basis, Basis::kNone);
+}
+
+TEST(CompareTest, RepeatsOfOneSeedAreComparedByTheMeansOfTheirProblems) {
+  std::vector<RunMeasures> runs;
+  for (const double noise : {-0.5, 0.5}) {
+    for (const char* variant : {"a", "b"}) {
+      runs.push_back(OneRun(variant, 1, 0));
+      for (int problem = 0; problem < 12; ++problem) {
+        const std::string name = "p" + std::to_string(problem);
+        const double better = variant[0] == 'b' ? 0.2 + 0.02 * problem : 0;
+        runs.back().by_problem["heldout_reward"][name] = problem + better + noise;
+        runs.back().by_problem["heldout_speedup"][name] = std::exp(better + noise);
+      }
+    }
+  }
+  const std::vector<Comparison> repeated = Compare(GroupRuns(runs));
+  const Comparison& reward = Of(repeated, "heldout_reward");
+  EXPECT_EQ(reward.basis, Basis::kProblems);
+  EXPECT_EQ(reward.seeds, 1U);
+  EXPECT_EQ(reward.common_problems, 12U);
+  EXPECT_NEAR(reward.effect, 0.31, 1e-9);
+  EXPECT_GT(reward.low, 0.2) << "the noise of the repeats is averaged";
+  EXPECT_NEAR(std::log(Of(repeated, "heldout_speedup").effect), 0.31, 1e-9) << "ratios by their geometric mean";
+}
+
+// The rate of false differences holds also where one seed is repeated often.
+TEST(CompareTest, RepeatedSeedsCountOnceEach) {
+  std::mt19937 random(5);
+  std::normal_distribution<double> normal(0, 1);
+  constexpr int kPairs = 2000;
+  int wrong = 0;
+  for (int pair = 0; pair < kPairs; ++pair) {
+    std::vector<RunMeasures> runs;
+    for (const char* variant : {"a", "b"}) {
+      for (uint64_t seed = 0; seed < 3; ++seed) {
+        const double of_seed = normal(random);
+        for (uint64_t repeat = 0; repeat <= 2 * seed; ++repeat)
+          runs.push_back(OneRun(variant, seed, of_seed + 0.1 * normal(random)));
+      }
+    }
+    const Comparison reward = Of(Compare(GroupRuns(runs)), "heldout_reward");
+    EXPECT_EQ(reward.seeds, 3U);
+    wrong += reward.differs() ? 1 : 0;
+  }
+  EXPECT_NEAR(static_cast<double>(wrong) / kPairs, 0.05, 0.02);
+}
+
+TEST(CompareTest, ARunThatChangedOnTheWayIsNamedAndItsRewardsHaveSeveralScales) {
+  std::vector<RunMeasures> runs;
+  for (uint64_t seed = 0; seed < 2; ++seed) {
+    runs.push_back(OneRun("a", seed, 1));
+    runs.push_back(OneRun("b", seed, 2));
+  }
+  runs[1].changes = {{20, "loop.max_steps", "100", "200"},
+                     {20, "trainer.options.beta", "0.04", "0.0"},
+                     {150, "coder.options.system", "null", "\"" + std::string(80, 'x') + "\""}};
+  std::vector<RunGroup> groups = GroupRuns(runs);
+  EXPECT_THAT(NotesOf(groups, {}),
+              testing::Contains("b/seed-0 changed on the way: after step 20 loop.max_steps 100 -> 200, "
+                                "trainer.options.beta 0.04 -> 0.0; after step 150 coder.options.system null -> \"" +
+                                std::string(56, 'x') + "..."));
+  EXPECT_TRUE(SameReward(groups));
+  const auto run = ComparisonToJson(groups, {}, {})["groups"][1]["runs"][0];
+  EXPECT_EQ(run["changes"][0], nlohmann::ordered_json::parse(
+                                   R"({"after_step": 20, "key": "loop.max_steps", "before": 100, "after": 200})"));
+  groups[1].runs[0].changes.push_back({30, "reward.options.cap", "1", "2"});
+  EXPECT_FALSE(SameReward(groups));
   for (const Comparison& comparison : Compare(groups)) EXPECT_FALSE(comparison.measure->own_scale);
 }
 

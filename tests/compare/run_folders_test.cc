@@ -176,13 +176,14 @@ TEST(CompareFoldersTest, RunsThatDifferInTheirSeedAloneAreSaidToBeOneGroup) {
   std::vector<std::string> left_out;
   const std::string both = one.string() + " and " + two.string();
   EXPECT_THAT(NotesOf(GroupRuns(ReadRuns({one.string(), two.string()}, &left_out)), {}),
-              testing::ElementsAre(both + " differ in their seed alone: one group of 2 seeds; a verdict needs a run of "
+              testing::ElementsAre(both + " differ only in their seed: one group of 2 seeds; a verdict needs a run of "
                                           "another configuration"));
   EXPECT_THAT(NotesOf(GroupRuns(ReadRuns({one.string(), two.string(), unlike.string()}, &left_out)), {}),
-              testing::Contains(both + " differ in their seed alone: one group of 2 seeds"));
+              testing::Contains(both + " differ only in their seed: one group of 2 seeds"));
   WriteRun(two, 1, 4, {1, 2});
   EXPECT_THAT(NotesOf(GroupRuns(ReadRuns({one.string(), two.string()}, &left_out)), {}),
-              testing::ElementsAre(HasSubstr(" have one configuration: one group of 2 runs")));
+              testing::ElementsAre(
+                  HasSubstr(" have one configuration: one group of 1 seed, 2 runs; repeats of a seed are averaged")));
 }
 
 TEST(CompareFoldersTest, WhatCannotBeReadIsLeftOutWithASentence) {
