@@ -24,10 +24,10 @@ std::string TextOf(const std::optional<Json>& value) {
   return DumpJson(value.value_or(nullptr));
 }
 
-// All changes of the run's settings, with those of a resume that goes on after the step `done`. They are the
-// differences from the settings of the last process, whether that was killed while it recorded its own or not.
-std::vector<SettingChange> ChangesUpTo(uint64_t done, const std::string& resolved_yaml, bool any_settings,
-                                       RunDatabase& database) {
+// All changes of the run's settings, with those of a resume that continues after the step `done`: the differences from
+// the settings of the last process, even if that was killed while it recorded its own. They include the defaults of
+// keys that the program did not have before.
+std::vector<SettingChange> ChangesUpTo(uint64_t done, const std::string& resolved_yaml, RunDatabase& database) {
   std::vector<SettingChange> all;
   const auto add = [&all](SettingChange change) {
     const auto same = std::ranges::find_if(all, [&](const SettingChange& other) {
@@ -43,11 +43,8 @@ std::vector<SettingChange> ChangesUpTo(uint64_t done, const std::string& resolve
     add(std::move(change));
   }
   const auto now = ChangesBetween(database.Get("resolved_yaml").value_or(""), resolved_yaml);
-  for (const Change& change : now.value_or(std::vector<Change>())) {
-    // Keys come and go with the program's version, too.
-    if (any_settings || (change.before && change.value))
-      add({done, change.path, TextOf(change.before), TextOf(change.value)});
-  }
+  for (const Change& change : now.value_or(std::vector<Change>()))
+    add({done, change.path, TextOf(change.before), TextOf(change.value)});
   std::erase_if(all, [](const SettingChange& change) { return change.before == change.after; });
   return all;
 }
@@ -77,16 +74,16 @@ bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uin
   const std::string text = DumpJson(plugins);
   const std::optional<std::string> before = database.Get("plugins");
   // The record comes first: if the run is killed in between, no resume can use unrecorded values.
-  database.WriteChanges(resumed_after ? ChangesUpTo(*resumed_after, config.resolved_yaml, !overrides.empty(), database)
-                                      : std::vector<SettingChange>(),
-                        config.resolved_yaml);
+  database.WriteChanges(
+      resumed_after ? ChangesUpTo(*resumed_after, config.resolved_yaml, database) : std::vector<SettingChange>(),
+      config.resolved_yaml);
   Json identity = {{"name", config.name}, {"seed", config.seed}, {"steps", steps}};
   identity["overrides"] = resumed_after ? FirstOverrides(folder) : Json(overrides);
   for (const SettingChange& change : database.ReadChanges()) identity["resumed"].push_back(ChangeToJson(change));
   identity["evaluator"] = parts.evaluator->Describe();
   identity["plugins"] = plugins;
   WriteFileAtomically(folder.run_json(), DumpJson(identity, 2) + "\n");
-  if (resumed_after && !overrides.empty()) WriteFileAtomically(folder.resolved_yaml(), config.resolved_yaml);
+  if (resumed_after) WriteFileAtomically(folder.resolved_yaml(), config.resolved_yaml);
   database.Set("plugins", text);
   database.Set("evaluator", parts.evaluator->Describe());
   return !before || WithoutObservers(Json::parse(*before)) == WithoutObservers(plugins);

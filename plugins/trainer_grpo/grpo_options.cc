@@ -44,7 +44,7 @@ constexpr const char* kSchemaHead = R"json({
     "kl_estimator": {"title": "KL estimator", "enum": ["k1", "k2", "k3"], "default": "k3",
       "description": "How the divergence is estimated from the sampled token: log-ratio, half its square, or the non-negative unbiased one."},
     "kl_clamp": {"title": "KL clamp", "type": ["number", "null"], "exclusiveMinimum": 0, "default": 3,
-      "description": "Where the reference's log-probability exceeds the policy's by more than this, the KL estimate is linear, so that one token cannot set the direction of an optimiser step; null sets no bound (TRL)."},
+      "x-resume": true, "description": "Where the reference's log-probability exceeds the policy's by more than this, the KL estimate is linear, so that one token cannot set the direction of an optimiser step; null sets no bound (TRL)."},
     "kl_ratio_correction": {"title": "Ratio in the KL term", "type": "boolean", "default": false,
       "description": "Multiply the KL term by the importance ratio and differentiate through it (TRL's use_bias_correction_kl, which is on there)."},
     "report_kl": {"title": "Report KL", "type": "boolean", "default": false,

@@ -106,6 +106,17 @@ TEST_F(ResumeChangesTest, EachIsRecordedWithItsStep) {
   EXPECT_EQ(ReadProgress(fs::path(config.output_dir) / "run.sqlite").steps, 8U);
 }
 
+TEST_F(ResumeChangesTest, TheDefaultOfANewKeyIsRecordedToo) {
+  PipelineConfig config = Config("new_key");
+  fakes::knobs().cancel_after_updates = 2;
+  fakes::RunIn(config);
+  fakes::Reset();
+  config.resolved_yaml = kYaml + std::string("trainer: {options: {kl_clamp: 3}}\n");
+  ASSERT_EQ(Resume(config, {}).status, RunOutcome::Status::kFinished);
+  EXPECT_EQ(Changes(config), R"(2 trainer null->{"options":{"kl_clamp":3}})");
+  EXPECT_EQ(ReadFile(fs::path(config.output_dir) / "resolved.yaml"), config.resolved_yaml);
+}
+
 TEST_F(ResumeChangesTest, AKilledRecordingOfThemIsRepeatedByTheNext) {
   PipelineConfig config = Config("killed_record");
   fakes::knobs().cancel_after_updates = 2;
