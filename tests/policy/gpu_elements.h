@@ -62,7 +62,7 @@ inline constexpr GpuStream kStream = {1, nullptr};  // of the second device
 // The interpreted GPU with the kernels of generation, and random values.
 struct GenerationGpu {
   InterpretedGpu gpu{KGRPO_GPU_GENERATION_LIBRARY};
-  const GenerationKernels& kernels = *gpu.Symbol<GenerationKernelsEntry>(kGenerationKernelsEntry)();
+  const GenerationKernels& kernels = *gpu.Symbol<const GenerationKernels* (*)()>(kGenerationKernelsEntry)();
   std::mt19937 random{7};
 
   std::vector<float> Normal(Element type, size_t count, float scale = 1) {

@@ -78,7 +78,8 @@ struct Case {
 
 class GpuKernelsTest : public ::testing::TestWithParam<Case> {
  protected:
-  GpuKernelsTest() : gpu_(KGRPO_GPU_TRAINING_LIBRARY), kernels_(*gpu_.Symbol<GpuKernelsEntry>(kGpuKernelsEntry)()) {}
+  GpuKernelsTest()
+      : gpu_(KGRPO_GPU_TRAINING_LIBRARY), kernels_(*gpu_.Symbol<const GpuKernels* (*)()>(kGpuKernelsEntry)()) {}
   void TearDown() override {
     EXPECT_EQ(gpu_.TakeFindings(), "");
     EXPECT_GT(gpu_.launches(), 0U);

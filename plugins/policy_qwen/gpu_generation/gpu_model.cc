@@ -35,38 +35,37 @@ std::string MibRoundedUp(uint64_t bytes) {
   return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
 }
 
-}  // namespace
-
-GpuMemory::GpuMemory(const GpuRuntime& runtime, int32_t device, uint64_t bytes, const std::string& what)
-    : runtime_(&runtime), device_(device), bytes_(bytes) {
-  const char* failure = runtime.allocate(device, bytes, &data_);
-  if (failure == nullptr) return;
-  const std::string reason = failure;
-  data_ = nullptr;
-  uint64_t free = 0;
-  static_cast<void>(runtime.free_bytes(device, &free));
-  throw Error(KGRPO_ERROR_UNAVAILABLE, "generation: engine needs " + MibRoundedUp(bytes) + " for " + what + ", and " +
-                                           MibRoundedUp(free) + " of the GPU's memory are free (" + reason +
-                                           "); lower generation_memory_mib or max_sequences");
-}
-
-namespace {
-
 // Reason why the kernels do not cover the model's shape, with the key of config.json; empty if they do.
 std::string UncoveredShape(const ModelConfig& config) {
   const auto is = [](const char* key, int64_t value) { return std::string(key) + " is " + std::to_string(value); };
   if (config.head_size != 64 && config.head_size != 128)
     return is("head_dim", config.head_size) + ", expected 64 or 128";
   if (config.head_count / config.kv_head_count > 8) return "more than 8 query heads share a key";
-  if (config.hidden_size % 8 != 0) return is("hidden_size", config.hidden_size) + ", no multiple of 8";
+  if (config.hidden_size % 8 != 0) return is("hidden_size", config.hidden_size) + ", expected a multiple of 8";
   if (config.intermediate_size % 8 != 0)
-    return is("intermediate_size", config.intermediate_size) + ", no multiple of 8";
+    return is("intermediate_size", config.intermediate_size) + ", expected a multiple of 8";
   if (config.vocabulary_size > kMaxVocabulary)
     return is("vocab_size", config.vocabulary_size) + ", above " + std::to_string(kMaxVocabulary);
   return "";
 }
 
 }  // namespace
+
+GpuMemory::GpuMemory(const GpuRuntime& runtime, int32_t device, uint64_t bytes, const std::string& what)
+    : data_(nullptr, {&runtime, device}), bytes_(bytes) {
+  void* data = nullptr;
+  const char* failure = runtime.allocate(device, bytes, &data);
+  if (failure == nullptr) {
+    data_.reset(data);
+    return;
+  }
+  const std::string reason = failure;
+  uint64_t free = 0;
+  static_cast<void>(runtime.free_bytes(device, &free));
+  throw Error(KGRPO_ERROR_UNAVAILABLE, "generation: engine needs " + MibRoundedUp(bytes) + " for " + what + ", and " +
+                                           MibRoundedUp(free) + " of the GPU's memory are free (" + reason +
+                                           "); lower generation_memory_mib or max_sequences");
+}
 
 void GpuModel::CheckShape(const ModelConfig& config) {
   const std::string problem = UncoveredShape(config);

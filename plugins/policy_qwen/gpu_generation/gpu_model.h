@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -34,32 +35,19 @@ class GpuMemory {
   GpuMemory() = default;
   // `what` names the use in the message if there is too little.
   GpuMemory(const GpuRuntime& runtime, int32_t device, uint64_t bytes, const std::string& what);
-  ~GpuMemory() { Release(); }
-  GpuMemory(GpuMemory&& other) noexcept
-      : runtime_(other.runtime_),
-        device_(other.device_),
-        data_(std::exchange(other.data_, nullptr)),
-        bytes_(std::exchange(other.bytes_, 0)) {}
-  GpuMemory& operator=(GpuMemory&& other) noexcept {
-    std::swap(runtime_, other.runtime_);
-    std::swap(device_, other.device_);
-    std::swap(data_, other.data_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
   template <typename T>
   T* As() const {
-    return static_cast<T*>(data_);
+    return static_cast<T*>(data_.get());
   }
   uint64_t bytes() const { return bytes_; }
 
  private:
-  void Release() {
-    if (data_ != nullptr) runtime_->release(device_, data_);
-  }
-  const GpuRuntime* runtime_ = nullptr;
-  int32_t device_ = 0;
-  void* data_ = nullptr;
+  struct Release {
+    const GpuRuntime* runtime;
+    int32_t device;
+    void operator()(void* data) const { runtime->release(device, data); }
+  };
+  std::unique_ptr<void, Release> data_;
   uint64_t bytes_ = 0;
 };
 

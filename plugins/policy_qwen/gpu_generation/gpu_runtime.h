@@ -36,7 +36,6 @@ struct GpuRuntime {
 };
 
 inline constexpr const char* kGpuRuntimeEntry = "kgrpo_policy_gpu_runtime";
-using GpuRuntimeEntry = const GpuRuntime* (*)();
 
 }  // namespace kgrpo::policy
 

@@ -4,18 +4,12 @@
 #include "policy_qwen/gpu_generation/launchers.h"
 #include "policy_qwen/gpu_training/launch.cuh"
 
-namespace kgrpo::policy {
-namespace {
-__global__ void Probe() {}  // compiled for the same cards as the others
-}  // namespace
-}  // namespace kgrpo::policy
-
 extern "C" __attribute__((visibility("default"))) const kgrpo::policy::GenerationKernels*
 kgrpo_policy_generation_kernels() {
   using namespace kgrpo::policy;
   static const GenerationKernels kKernels = {
       .struct_size = sizeof(GenerationKernels),
-      .check_card = [](int32_t device) { return CheckCard(device, Probe); },
+      .check_card = CheckCard<>,
       .embed = [](auto... arguments) { return Launch("embed", Embed, arguments...); },
       .add_norm = [](auto... arguments) { return Launch("add_norm", AddNorm, arguments...); },
       .product_splits = ProductSplits,

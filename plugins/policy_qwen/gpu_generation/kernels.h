@@ -140,7 +140,6 @@ struct GenerationKernels {
 };
 
 inline constexpr const char* kGenerationKernelsEntry = "kgrpo_policy_generation_kernels";
-using GenerationKernelsEntry = const GenerationKernels* (*)();
 
 }  // namespace kgrpo::policy
 

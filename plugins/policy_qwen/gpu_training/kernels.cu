@@ -4,17 +4,11 @@
 #include "policy_qwen/gpu_training/launch.cuh"
 #include "policy_qwen/gpu_training/launchers.h"
 
-namespace kgrpo::policy {
-namespace {
-__global__ void Probe() {}  // compiled for the same cards as the others
-}  // namespace
-}  // namespace kgrpo::policy
-
 extern "C" __attribute__((visibility("default"))) const kgrpo::policy::GpuKernels* kgrpo_policy_gpu_kernels() {
   using namespace kgrpo::policy;
   static const GpuKernels kKernels = {
       .struct_size = sizeof(GpuKernels),
-      .check_card = [](int32_t device) { return CheckCard(device, Probe); },
+      .check_card = CheckCard<>,
       .rms_norm = [](auto... arguments) { return Launch("rms_norm", RmsNorm, arguments...); },
       .rms_norm_backward = [](auto... arguments) { return Launch("rms_norm_backward", RmsNormBackward, arguments...); },
       .rms_norm_weight_gradient =

@@ -74,7 +74,6 @@ struct GpuKernels {
 
 // The library's one exported function.
 inline constexpr const char* kGpuKernelsEntry = "kgrpo_policy_gpu_kernels";
-using GpuKernelsEntry = const GpuKernels* (*)();
 
 }  // namespace kgrpo::policy
 

@@ -50,8 +50,13 @@ const char* Launch(const char* name, void (*launcher)(Parameters...), Parameters
   });
 }
 
-// Null if the device can run a library's kernels, of which `kernel` is one; else its compute capability and the reason.
-inline const char* CheckCard(int32_t device, void (*kernel)()) {
+// Compiled for the same cards as a library's other kernels, where it is used.
+template <typename = void>
+__global__ void Probe() {}
+
+// Null if the device can run the library's kernels; else its compute capability and the reason.
+template <typename = void>
+const char* CheckCard(int32_t device) {
   int major = 0, minor = 0;
   static_cast<void>(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
   static_cast<void>(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
@@ -59,7 +64,7 @@ inline const char* CheckCard(int32_t device, void (*kernel)()) {
   std::snprintf(what, sizeof what, "compute capability %d.%d", major, minor);
   return OnDevice(what, device, [&] {
     cudaFuncAttributes attributes;
-    return cudaFuncGetAttributes(&attributes, kernel);
+    return cudaFuncGetAttributes(&attributes, Probe<>);
   });
 }
 
