@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <future>
 #include <map>
 #include <set>
 #include <string_view>
@@ -112,7 +113,10 @@ void Checkpoints::Write(const CheckpointState& state, const std::function<void(c
   json["reward_mean"] = state.reward_mean ? nlohmann::ordered_json(*state.reward_mean) : nlohmann::ordered_json();
   const auto sizes = FileSizes(partial);
   json["files"] = sizes;  // in bytes, so that a file that was cut off later is reported
+  // The disk takes the files while they are hashed: gigabytes keep either busy for seconds.
+  std::future<void> flushed = std::async(std::launch::async, [&] { SyncTree(partial); });
   json["sha256"] = Digests(partial, sizes);
+  flushed.get();
   json[kOwnDigest] = Sha256(DumpJson(json));
   WriteFileAtomically(partial / "state.json", DumpJson(json, 2) + "\n");
   Pass(faults_, "checkpoint: before rename");
@@ -131,6 +135,7 @@ std::map<std::string, std::string> Checkpoints::Digests(const fs::path& folder,
                                                         const std::map<std::string, uint64_t>& files) const {
   fs::path before;
   std::map<std::string, std::string> known, digests;
+  std::map<std::string, std::future<std::string>> hashed;  // each file by a thread
   if (const std::optional<CheckpointState> last = Last()) {
     before = PathOf(last->step);
     known = ReadContents(before).digests;
@@ -139,8 +144,13 @@ std::map<std::string, std::string> Checkpoints::Digests(const fs::path& folder,
     const auto same = known.find(name);
     std::error_code error;
     const bool shared = same != known.end() && fs::equivalent(before / name, folder / name, error);
-    digests[name] = shared ? same->second : Sha256OfFile(folder / name);
+    if (shared) {
+      digests[name] = same->second;
+    } else {
+      hashed[name] = std::async(std::launch::async, Sha256OfFile, folder / name);
+    }
   }
+  for (auto& [name, digest] : hashed) digests[name] = digest.get();
   return digests;
 }
 
