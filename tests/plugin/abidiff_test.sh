@@ -5,7 +5,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 abi=$here/../../core/abi
-command -v abidiff > /dev/null || { echo "abidiff is not installed (abigail-tools)"; exit 77; }
+command -v abidiff > /dev/null || { echo "skipped: abidiff is not installed (abigail-tools)"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
