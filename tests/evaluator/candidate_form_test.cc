@@ -60,11 +60,6 @@ TEST(CandidateForm, MayAllocateAndViewButNotCompute) {
 // Compiles candidates for the problem affine: out[i] = 2 x[i] + y[i].
 class CompiledForm : public testing::Test {
  protected:
-  static std::string TvmFfi() {
-    const char* folder = std::getenv("KGRPO_TVM_FFI");
-    return folder != nullptr ? folder : "";
-  }
-
   void SetUp() override {
     forms_ = FormLibraries::Find("", "", helpers_);
     compiler_ = std::make_unique<Compiler>(

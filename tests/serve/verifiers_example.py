@@ -1,10 +1,9 @@
 """examples/verifiers against a service of evaluator_sim: rewards of a fast, a wrong and a broken answer. Exit code 77: verifiers is
 not installed.
 
-usage: verifiers_example.py KGRPO_HOST    (run by ctest; $KGRPO_VERIFIERS_PYTHON is a Python that has it)
+usage: verifiers_example.py KGRPO_HOST    (run by ctest)
 """
 import asyncio
-import os
 import pathlib
 import re
 import signal
@@ -50,15 +49,14 @@ def check(address):
 
 
 def main():
-    python = os.environ.get("KGRPO_VERIFIERS_PYTHON", sys.executable)
-    if subprocess.run([python, "-c", "import verifiers.v1"], stderr=subprocess.DEVNULL).returncode != 0:
-        print("skipped: %s has no verifiers 0.4 (pip install verifiers==0.4.0); set KGRPO_VERIFIERS_PYTHON to one that has" % python)
+    if subprocess.run([sys.executable, "-c", "import verifiers.v1"], stderr=subprocess.DEVNULL).returncode != 0:
+        print("skipped: %s has no verifiers 0.4 (pip install verifiers==0.4.0)" % sys.executable)
         return 77
     service = subprocess.Popen([sys.argv[1], "serve", "--listen", "127.0.0.1:0", "--devices", "all", "--problems", "problems/transpose"],
                                cwd=SOURCE, stdout=subprocess.PIPE, text=True)
     try:
         address = re.search(r"http://\S+", service.stdout.readline()).group()
-        subprocess.run([python, __file__, "--check", address], check=True)
+        subprocess.run([sys.executable, __file__, "--check", address], check=True)
     finally:
         service.send_signal(signal.SIGTERM)
         assert service.wait(60) == 0
