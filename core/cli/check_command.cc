@@ -1,10 +1,16 @@
 // `kgrpo-host check FILE`: checks a pipeline file without running it. Reports all mistakes of the file and all missing
 // plugins, then makes the parts and opens the problems.
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdio>
+#include <iostream>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "base/console.h"
 #include "cli/command.h"
 #include "cli/experiment.h"
 #include "cli/parallel.h"
@@ -14,6 +20,7 @@
 #include "config/diagnostic.h"
 #include "config/hidden_keys.h"
 #include "loop/context_room.h"
+#include "loop/problem_set.h"
 #include "loop/run_config.h"
 #include "store/run_folder.h"
 
@@ -50,8 +57,8 @@ struct Findings {
   }
 };
 
-// Returns the first-round state of each problem, training problems first; nothing for a problem that could not be
-// opened.
+// Opens each problem and measures its reference kernel. Returns the first-round state of each, training problems first;
+// nothing for a problem that cannot be used.
 std::vector<std::optional<PromptState>> FirstPrompts(Evaluator& evaluator, const PipelineConfig& config,
                                                      Findings* findings) {
   std::vector<std::string> folders = config.train_problems;
@@ -59,17 +66,22 @@ std::vector<std::optional<PromptState>> FirstPrompts(Evaluator& evaluator, const
   std::vector<std::optional<PromptState>> first_rounds(folders.size());
   std::vector<std::optional<Error>> failures(folders.size());
   std::vector<std::string> unusable(folders.size());
+  std::mutex telling;
+  size_t measured = 0;
+  ProgressLine progress(std::cerr, /*terminal=*/true);
   ParallelFor(folders.size(), [&](size_t i) {
     try {
       const Problem problem = evaluator.OpenProblem(folders[i]);
       const std::string refused = Copy(problem.info().refused);
-      if (refused.empty())
-        first_rounds[i] = FirstRound(problem.info(), config.loop);
-      else
-        unusable[i] = folders[i] + ": the problem was refused when it was imported: " + refused;
+      Evaluation baseline;
+      unusable[i] = refused.empty() ? MeasureReference(evaluator, problem, folders[i], &baseline)
+                                    : folders[i] + ": the problem was refused when it was imported: " + refused;
+      if (unusable[i].empty()) first_rounds[i] = FirstRound(problem.info(), config.loop);
     } catch (const Error& error) {
       failures[i] = error;
     }
+    const std::lock_guard<std::mutex> lock(telling);
+    if (isatty(STDERR_FILENO) != 0) progress.Show("measuring references", ++measured, folders.size());
   });
   for (const std::optional<Error>& failure : failures) {
     if (failure) findings->Fail(*failure);
@@ -97,6 +109,21 @@ void LookAtContext(const PipelineConfig& config, const PipelineParts& parts,
     const ContextRoom room = RoomInContext(config, *parts.policy, prompted);
     if (!room.mistake.empty()) findings->Fail(Error(KGRPO_ERROR_INVALID, room.mistake));
     if (!room.warning.empty()) findings->notes.push_back(room.warning);
+  } catch (const Error& error) {
+    findings->Fail(error);
+  }
+}
+
+// Checks the trainers with their stages' plans, as a run does before its first step.
+void LookAtPlans(const PipelineConfig& config, const PipelineParts& parts,
+                 const std::vector<std::optional<PromptState>>& first_rounds, Findings* findings) {
+  if (const std::string mistake = EpisodesMistake(config, parts.trainers); !mistake.empty())
+    findings->Fail(Error(KGRPO_ERROR_INVALID, mistake));
+  size_t usable = 0;
+  for (size_t i = 0; i < std::min(first_rounds.size(), config.train_problems.size()); ++i)
+    usable += first_rounds[i] ? 1 : 0;
+  try {
+    Session::CheckPlans(config, parts, usable);
   } catch (const Error& error) {
     findings->Fail(error);
   }
@@ -179,6 +206,7 @@ void LookAtParts(Session& session, const PipelineConfig& config, Findings* findi
     }
   }
   LookAtContext(config, made, first_rounds, findings);
+  LookAtPlans(config, made, first_rounds, findings);
 }
 
 // Checks the plugins of the variants that were not chosen.
@@ -233,6 +261,7 @@ Findings CheckFile(Session& session, const CheckOptionsGiven& given) {
   if (findings.config) {
     if (const std::string mistake = FileMistake(*findings.config); !mistake.empty())
       findings.Fail(Error(KGRPO_ERROR_INVALID, mistake));
+    for (std::string& warning : FileWarnings(*findings.config)) findings.notes.push_back(std::move(warning));
   }
   if (given.file_only) return findings;
 

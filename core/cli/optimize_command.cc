@@ -241,6 +241,7 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   std::optional<ProblemSet> searched;
   if (options.train) {
     trained = std::make_unique<RunProblems>(config, parts);
+    Session::CheckPlans(config, parts, trained->train.size());
   } else {
     searched.emplace(*parts.evaluator, std::vector<std::string>{target.folder}, pool.emplace(config.loop.workers),
                      /*skip_unusable=*/false);

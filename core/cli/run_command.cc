@@ -63,8 +63,10 @@ RunProblems::Opening OpeningLine(bool quiet) {
 
 std::unique_ptr<RunProblems> OpenProblems(RankedRun* ranked, const PipelineConfig& config, PipelineParts& parts,
                                           const RunProblems::Opening& opening) {
-  if (ranked != nullptr) return ranked->OpenProblems(config, parts, opening);
-  return std::make_unique<RunProblems>(config, parts, opening);
+  std::unique_ptr<RunProblems> problems = ranked != nullptr ? ranked->OpenProblems(config, parts, opening)
+                                                            : std::make_unique<RunProblems>(config, parts, opening);
+  Session::CheckPlans(config, parts, problems->train.size());
+  return problems;
 }
 
 int Report(const RunOutcome& outcome) {

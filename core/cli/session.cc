@@ -5,6 +5,7 @@
 
 #include <kgrpo/support/sha256.h>
 #include "base/cancel.h"
+#include "loop/stage.h"
 
 namespace kgrpo::cli {
 namespace {
@@ -132,6 +133,23 @@ PipelineParts Session::MakeParts(const PipelineConfig& config, const std::set<Ro
     }
   }
   return parts;
+}
+
+void Session::CheckPlans(const PipelineConfig& config, const PipelineParts& parts, size_t problems) {
+  std::vector<std::string> mistakes;
+  for (size_t i = 0; i < parts.trainers.size(); ++i) {
+    kgrpo_trainer_plan plan = PlanOf(config, parts, i);
+    if (plan.trajectories > 0) plan.problems = problems;
+    try {
+      parts.trainers[i]->CheckPlan(plan);
+    } catch (const Error& error) {
+      if (error.code() != KGRPO_ERROR_INVALID) throw;
+      for (std::string& mistake : MistakesOf(error.what(), "trainer[" + std::to_string(i) + "]",
+                                             config.stages[i].trainer.plugin, config.option_places))
+        mistakes.push_back(std::move(mistake));
+    }
+  }
+  if (!mistakes.empty()) throw PartError(KGRPO_ERROR_INVALID, std::move(mistakes));
 }
 
 std::unique_ptr<Evaluator> Session::MakeScreen(const PipelineConfig& config) {

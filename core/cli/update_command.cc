@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/recorded_samples.h"
 #include "cli/session.h"
+#include "loop/stage.h"
 
 namespace kgrpo::cli {
 namespace {
@@ -112,11 +113,9 @@ int Update(const Globals& globals, const UpdateOptions& options) {
   Trainer& trainer = *parts.trainers[stage];
   RequireFit(options.rollouts, samples, parts.policy->info());
   if (trainer.needs_reference()) parts.policy->FreezeReference();
-  kgrpo_trainer_plan plan{};
-  plan.struct_size = sizeof(plan);
-  plan.steps = config.stages[stage].steps;
-  plan.temperature = config.loop.sampling.temperature;
-  plan.max_completion_size = config.loop.sampling.max_new_tokens;
+  kgrpo_trainer_plan plan = PlanOf(config, parts, stage);
+  plan.trajectories = plan.trajectories_per_problem = plan.problems = plan.rounds =
+      0;  // the file's, not the pipeline's
   trainer.Begin(*parts.policy, plan);
   Json metrics = {{"samples", samples.size()}, {"updates", 0}, {"steps", Json::array()}};
   size_t updates = 0;

@@ -25,8 +25,14 @@ std::string ChoiceOf(const PipelineConfig& config, Role role) {
   if (role == Role::kReward) text += TextOf(config.reward);
   if (role == Role::kCoder || role == Role::kTrainer) text += TextOf(config.coder);  // SuggestionsMistake
   if (role == Role::kTrainer) {
+    const LoopConfig& loop = config.loop;
+    for (const uint64_t planned : {loop.batch_size, loop.trajectories_per_problem, uint64_t{loop.rounds},
+                                   uint64_t{loop.sampling.max_new_tokens}, uint64_t{config.train_problems.size()}})
+      text += std::to_string(planned) + " ";
+    text += std::to_string(loop.sampling.temperature);
     for (const StageConfig& stage : config.stages)
-      text += std::to_string(static_cast<int>(stage.suggestions)) + TextOf(stage.trainer);
+      text += " " + std::to_string(stage.steps) + " " + std::to_string(static_cast<int>(stage.suggestions)) + " " +
+              TextOf(stage.trainer);
   }
   if (role == Role::kObserver) {
     for (const PluginChoice& observer : config.observers) text += TextOf(observer);
@@ -75,8 +81,9 @@ class Checker {
       evaluator_failed_ = false;
     }
     if (role == Role::kEvaluator) return;
-    session_.MakeParts(config, {role});
+    const PipelineParts parts = session_.MakeParts(config, {role});
     if (role != Role::kTrainer) return;
+    Session::CheckPlans(config, parts, config.skip_unusable ? 0 : config.train_problems.size());
     const std::string mistake = SuggestionsMistake(config, *session_.MakeParts(config, {Role::kCoder}).coder);
     if (!mistake.empty()) throw Error(KGRPO_ERROR_INVALID, mistake);
   }

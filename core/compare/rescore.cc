@@ -46,10 +46,10 @@ void Keep(const std::string& measure, const Sum& all, const std::map<std::string
   for (const auto& [problem, sum] : by_problem) run->by_problem[measure][problem] = sum.mean();
 }
 
-std::vector<uint64_t> StepsWithRollouts(RunDatabase& database) {
+std::vector<uint64_t> StepsWithSamples(RunDatabase& database) {
   std::vector<uint64_t> steps;
   for (const StepSummary& step : database.Steps()) {
-    if (step.has_rollouts) steps.push_back(step.step);
+    if (step.reward_mean) steps.push_back(step.step);
   }
   return steps;
 }
@@ -67,7 +67,7 @@ void KeepOwnRewards(const std::string& label, RunMeasures* run) {
 
 void AddRecordedMetrics(const RunMeasures& run, std::set<std::string>* names) {
   RunDatabase database = RunDatabase::ToRead(run.database);
-  const std::vector<uint64_t> steps = StepsWithRollouts(database);
+  const std::vector<uint64_t> steps = StepsWithSamples(database);
   if (steps.empty()) return;
   for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kTrain, steps.back())) {
     for (const RoundRecord& round : trajectory.rounds_done) {
@@ -81,7 +81,7 @@ void Rescore(const Reward& reward, const std::string& label, RunMeasures* run) {
   RunDatabase database = RunDatabase::ToRead(run->database);
   const auto advance = run->configuration.find("loop.advance");
   const bool always = advance == run->configuration.end() || advance->second == "\"always\"";
-  const std::vector<uint64_t> steps = StepsWithRollouts(database);
+  const std::vector<uint64_t> steps = StepsWithSamples(database);
   Sum all;
   std::map<std::string, Sum> by_problem;
   for (size_t i = steps.size() - std::min(steps.size(), TenthOf(steps.size())); i < steps.size(); ++i)

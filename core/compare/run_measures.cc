@@ -85,7 +85,9 @@ void Summarise(const std::vector<Episode>& episodes, const std::string& prefix, 
 
 void ReadTraining(Database& database, RunMeasures* run) {
   std::vector<uint64_t> steps;
-  Statement select(database, "SELECT step, reward_mean FROM steps WHERE has_rollouts != 0 ORDER BY step");
+  Statement select(database,
+                   "SELECT step, reward_mean FROM steps s WHERE EXISTS(SELECT 1 FROM rounds r WHERE purpose = 'train' "
+                   "AND r.step = s.step) ORDER BY step");
   while (select.Step()) {
     steps.push_back(static_cast<uint64_t>(select.Integer(0)));
     run->rewards.push_back(select.Real(1));

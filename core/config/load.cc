@@ -76,6 +76,7 @@ class Loader {
     CheckPrompt("system");
     CheckPrompt("user");
     if (!request_.ignore_problems) {
+      CheckEvaluation();
       ExpandProblemLists(&root_, request_.needs_train_problems, request_.needs_heldout_problems, &diagnostics_);
     }
     Finish();
@@ -272,6 +273,19 @@ class Loader {
              "must be a multiple of loop.trajectories_per_problem, which is " + std::to_string(*share) + ", found " +
                  std::to_string(*batch));
     }
+  }
+
+  // A run that would measure no held-out problem all the same.
+  void CheckEvaluation() {
+    const Node* evaluation = root_.Get("evaluation");
+    const Node* every = evaluation == nullptr ? nullptr : evaluation->Get("every");
+    const Node* problems = root_.Get("problems");
+    const Node* heldout = problems == nullptr ? nullptr : problems->Get("heldout");
+    const bool trains = request_.needs_train_problems && request_.roles.contains(Role::kTrainer);
+    if (!trains || heldout == nullptr || !heldout->IsList() || !heldout->items.empty()) return;
+    if (Integer(every).value_or(0) == 0) return;
+    Report(every->at, "evaluation.every",
+           "held-out problems are to be measured, and problems.heldout names none: name some, or set this to 0");
   }
 
   // A stage's own `steps` overrule loop.max_steps, which a file may hold for those that extend it; on the command line

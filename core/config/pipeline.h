@@ -57,8 +57,8 @@ enum class Advance { kAlways, kCorrect };
 
 struct LoopConfig {
   uint64_t max_steps = 100;
-  uint64_t batch_size = 16;  // trajectories a step
-  uint32_t rounds = 4;       // refinement rounds a trajectory
+  uint64_t batch_size = 16;               // trajectories a step
+  uint32_t rounds = 4;                    // refinement rounds a trajectory
   uint64_t trajectories_per_problem = 1;  // batch_size / this problems are drawn a step, in epochs (loop/draws.h)
   // Suggestions that the policy writes at the same time, at most; 0: all of a step. Changes no result.
   uint64_t generation_batch = 16;
@@ -83,7 +83,7 @@ struct PromptConfig {
 struct CheckpointConfig {
   uint64_t every = 10;  // steps; one is always written at the end and when the run stops early
   uint32_t keep_last = 2;
-  uint32_t keep_best = 1;  // by mean reward of the step's rollouts
+  uint32_t keep_best = 1;  // by the reward of their weights (loop/checkpoint.h)
 };
 
 // Held-out episodes during training. every = 0: only where a command asks for them.

@@ -24,7 +24,7 @@ std::string StepsText(const std::vector<uint64_t>& steps) {
 
 }  // namespace
 
-SavedModels::SavedModels(const CheckpointConfig& config, PipelineParts& parts, const RunFolder& folder,
+SavedModels::SavedModels(const PipelineConfig& config, PipelineParts& parts, const RunFolder& folder,
                          const FaultPoints& faults)
     : config_(config),
       policy_(*parts.policy),
@@ -111,12 +111,11 @@ void SavedModels::RequireReference(const std::string& trainer) const {
                                        "did not, so it has none: resume with options that need no reference");
 }
 
-void SavedModels::WriteCheckpoint(Stage& stage, uint64_t done, std::optional<double> reward_mean) {
+void SavedModels::WriteCheckpoint(Stage& stage, uint64_t done, RunDatabase& database) {
   CheckpointState state;
   state.step = done;
   state.stage = stage.index();
   state.stage_steps = done + 1 - stage.first_step();
-  state.reward_mean = reward_mean;
   // An earlier stage's is of no use to a stage that compares with none.
   const bool has_reference = stage.needs_reference() && policy_.reference_version() > 0;
   checkpoints_.Write(state, [&](const fs::path& path) {
@@ -128,7 +127,23 @@ void SavedModels::WriteCheckpoint(Stage& stage, uint64_t done, std::optional<dou
     if (state.stage_steps > 0 && stage.may_continue_after(done)) stage.Save(path);
   });
   if (has_reference) ReferenceSaved(checkpoints_.PathOf(done));
-  checkpoints_.Prune(config_.keep_last, config_.keep_best, rank_after_);
+  checkpoints_.Prune(config_.checkpoint.keep_last, config_.checkpoint.keep_best, Scores(done, database));
+}
+
+std::map<uint64_t, double> SavedModels::Scores(uint64_t done, RunDatabase& database) const {
+  std::map<uint64_t, double> scores;
+  const uint64_t every = config_.evaluation.every;
+  if (every > 0 && !config_.heldout_problems.empty() && config_.checkpoint.every % every == 0) {
+    for (const auto& [step, reward] : database.MetricCurve("heldout/reward")) {
+      if (step > rank_after_) scores[step] = reward;
+    }
+    return scores;
+  }
+  // A step's rollouts are of the weights that the step before ended with. Later steps are of a run before it resumed.
+  for (const StepSummary& step : database.Steps()) {
+    if (step.reward_mean && step.step > rank_after_ && step.step <= done) scores[step.step - 1] = *step.reward_mean;
+  }
+  return scores;
 }
 
 // Checkpoints share the files of a reference that has not changed between them.

@@ -7,6 +7,7 @@
 #include "loop/stage.h"
 #include "plugin/instances.h"
 #include "store/checkpoints.h"
+#include "store/database.h"
 #include "store/fault.h"
 #include "store/run_folder.h"
 
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -26,7 +28,7 @@ void WriteModel(Policy& policy, const std::filesystem::path& target, const Fault
 class SavedModels {
  public:
   // All references outlive this.
-  SavedModels(const CheckpointConfig& config, PipelineParts& parts, const RunFolder& folder, const FaultPoints& faults);
+  SavedModels(const PipelineConfig& config, PipelineParts& parts, const RunFolder& folder, const FaultPoints& faults);
 
   std::optional<CheckpointState> Last() const { return checkpoints_.Last(); }
 
@@ -44,12 +46,12 @@ class SavedModels {
   void Load(uint64_t step);
   // Throws KGRPO_ERROR_INVALID where no reference was loaded: changed options of that trainer need one.
   void RequireReference(const std::string& trainer) const;
-  // Ranks only checkpoints after that step by their rewards: those up to it had another reward.
+  // Ranks checkpoints only by the rewards of later steps: those up to this one had another reward.
   void RankAfter(uint64_t step) { rank_after_ = step; }
 
   // Writes a checkpoint after the step `done`, the last that `stage` did. Then removes checkpoints that the
-  // configuration no longer keeps. `reward_mean`: of the step's rollouts, if it had any.
-  void WriteCheckpoint(Stage& stage, uint64_t done, std::optional<double> reward_mean);
+  // configuration no longer keeps, by the rewards in `database`.
+  void WriteCheckpoint(Stage& stage, uint64_t done, RunDatabase& database);
   // Writes the trained model into final/.
   void WriteFinal();
 
@@ -58,8 +60,11 @@ class SavedModels {
   void LoadCopy(kgrpo_policy_copy copy, const std::filesystem::path& folder);
   void SaveReference(const std::filesystem::path& target);
   void ReferenceSaved(const std::filesystem::path& checkpoint);
+  // By step, what checkpoint.keep_best ranks checkpoints by: the held-out reward of their weights if each is measured,
+  // else the mean reward of the next step. A step without samples gives none.
+  std::map<uint64_t, double> Scores(uint64_t done, RunDatabase& database) const;
 
-  const CheckpointConfig& config_;
+  const PipelineConfig& config_;
   Policy& policy_;
   Ranks* ranks_;
   const RunFolder& folder_;

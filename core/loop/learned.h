@@ -13,11 +13,10 @@ namespace kgrpo {
 // faults.
 std::string CommonestFault(RunDatabase& database);
 
-// True if no step of the run had a sample to train on. Demonstrations and a trainer's own data are
-// samples.
-bool NothingWasLearned(RunDatabase& database);
-
-inline constexpr const char* kNothingLearned = "nothing was learned: in no step was a sample left to train on";
+// Returns "nothing was learned: ..." for a run with a stage whose updates all had nothing to learn from: no sample, or
+// only advantages of 0. Names the stage if there are several. Otherwise returns "". Demonstrations and a trainer's own
+// data count as something to learn from.
+std::string NothingLearned(RunDatabase& database);
 
 }  // namespace kgrpo
 #endif

@@ -23,16 +23,8 @@ Opened OpenOnce(Evaluator& evaluator, const std::string& directory) {
   const PromptProblem prompt = MakePromptProblem(info);
   std::string source = Copy(info.source);
   Evaluation baseline;
-  try {
-    baseline = evaluator.Baseline(problem);
-  } catch (const Error& error) {
-    if (error.code() != KGRPO_ERROR_INVALID) throw;  // the machine's fault, not the problem's
-    return {std::nullopt, error.what()};
-  }
-  if (!baseline.correct) {
-    return {std::nullopt, "the reference kernel of problem " + prompt.name + " (" + directory + ") is not correct (" +
-                              baseline.verdict + "): " + baseline.diagnosis};
-  }
+  if (std::string unusable = MeasureReference(evaluator, problem, directory, &baseline); !unusable.empty())
+    return {std::nullopt, std::move(unusable)};
   return {OpenProblem{std::move(problem), prompt.name, prompt.family, std::move(source), prompt, std::move(baseline),
                       directory},
           ""};
@@ -46,6 +38,19 @@ Opened Open(Evaluator& evaluator, const std::string& directory, bool skip_unusab
 }
 
 }  // namespace
+
+std::string MeasureReference(Evaluator& evaluator, const Problem& problem, const std::string& directory,
+                             Evaluation* baseline) {
+  try {
+    *baseline = evaluator.Baseline(problem);
+  } catch (const Error& error) {
+    if (error.code() != KGRPO_ERROR_INVALID) throw;
+    return error.what();
+  }
+  if (baseline->correct) return "";
+  return "the reference kernel of problem " + Copy(problem.info().name) + " (" + directory + ") is not correct (" +
+         baseline->verdict + "): " + baseline->diagnosis;
+}
 
 PromptProblem MakePromptProblem(const kgrpo_problem_info& info) {
   PromptProblem prompt;

@@ -50,7 +50,7 @@ class Runner {
         folder_(folder),
         options_(options),
         database_(folder.database(), options.faults),
-        models_(config.checkpoint, parts, folder, options.faults),
+        models_(config, parts, folder, options.faults),
         pool_(problems.pool),
         problems_(problems.train),
         heldout_(problems.heldout),
@@ -89,11 +89,10 @@ class Runner {
     }
     if (CancelledNow()) return Stopped(Error(KGRPO_ERROR_CANCELLED, "stopped by the user"));
     Finish();
-    if (!NothingWasLearned(database_)) return {RunOutcome::Status::kFinished, done_, ""};
-    const std::string commonest = CommonestFault(database_);
+    const std::string nothing_learned = NothingLearned(database_);
+    if (nothing_learned.empty()) return {RunOutcome::Status::kFinished, done_, ""};
     return {RunOutcome::Status::kNothingLearned, done_,
-            kNothingLearned + (commonest.empty() ? "" : "; of the coder's failures " + commonest) +
-                ". final/ is the model that the run started from: fix the cause, and run again with --overwrite"};
+            nothing_learned + ". Fix the cause, and run again with --overwrite"};
   }
 
   // Loads the state that the run starts from, and shows the header and the first notes.
@@ -218,7 +217,6 @@ class Runner {
     for (const BestKernel& kernel : judged.best) WriteBestKernel(folder_.kernels(), kernel);
     done_ = step;
     stage_->StepRecorded();
-    reward_mean_ = record.has_rollouts ? std::optional(record.reward_mean) : std::nullopt;
     observers_.Step(shared);
     if (options_.recorded) options_.recorded(record);
     if (CheckpointDue(step)) {
@@ -242,7 +240,7 @@ class Runner {
     observers_.Drain();
     Pass(options_.faults, "observers: told");
     const Stopwatch writing;
-    models_.WriteCheckpoint(*stage_, done_, reward_mean_);
+    models_.WriteCheckpoint(*stage_, done_, database_);
     const double seconds = writing.seconds();
     observers_.Checkpoint(done_, models_.PathOf(done_), seconds);
     return seconds;
@@ -407,11 +405,10 @@ class Runner {
   std::optional<double> begin_seconds_;   // what beginning the stage took, until a step's metrics hold it
   std::optional<double> record_seconds_;  // what recording the last step took, until a step's metrics hold it
   uint64_t total_ = 0;
-  uint64_t at_ = 1;                    // the step that is being done
-  bool cannot_go_on_ = false;          // a checkpoint's files could not be read
-  uint64_t done_ = 0;                  // steps in the database and in the policy
-  std::optional<double> reward_mean_;  // of the last step, if it had rollouts
-  CoderSpending spending_;             // of the run so far
+  uint64_t at_ = 1;            // the step that is being done
+  bool cannot_go_on_ = false;  // a checkpoint's files could not be read
+  uint64_t done_ = 0;          // steps in the database and in the policy
+  CoderSpending spending_;     // of the run so far
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ struct RunOptions {
 struct RunOutcome {
   enum class Status {
     kFinished,        // every step is done, final/ is there
-    kNothingLearned,  // every step is done, but none had a sample to learn from: final/ is the initial model
+    kNothingLearned,  // every step is done, but a stage had nothing to learn from: loop/learned.h
     kInterrupted,     // the user asked to stop
     kStopped,         // the trainer or a budget asked to stop
   };

@@ -5,11 +5,12 @@
 namespace kgrpo {
 
 void CheckRunConfig(const PipelineConfig& config, const PipelineParts& parts) {
-  for (const std::string& mistake : {FileMistake(config), SuggestionsMistake(config, *parts.coder)}) {
-    if (!mistake.empty()) throw Error(KGRPO_ERROR_INVALID, mistake);
-  }
   if (parts.trainers.size() != config.stages.size()) {
     throw Error(KGRPO_ERROR_INTERNAL, "a trainer instance is needed for each stage");
+  }
+  for (const std::string& mistake :
+       {FileMistake(config), SuggestionsMistake(config, *parts.coder), EpisodesMistake(config, parts.trainers)}) {
+    if (!mistake.empty()) throw Error(KGRPO_ERROR_INVALID, mistake);
   }
 }
 
@@ -68,6 +69,24 @@ std::string SuggestionsMistake(const PipelineConfig& config, const Coder& coder)
            "and start from its model";
   }
   return "";
+}
+
+std::string EpisodesMistake(const PipelineConfig& config, const std::vector<std::unique_ptr<Trainer>>& trainers) {
+  for (size_t i = 0; i < trainers.size(); ++i) {
+    if (trainers[i]->source() != KGRPO_TRAINER_DEMONSTRATIONS || config.stages[i].episodes > 0) continue;
+    return "stage " + std::to_string(i + 1) + " (" + config.stages[i].trainer.plugin +
+           ") learns from demonstrations, but `episodes` is 0: say how many trajectories to collect, for example "
+           "`episodes: 64`";
+  }
+  return "";
+}
+
+std::vector<std::string> FileWarnings(const PipelineConfig& config) {
+  uint64_t steps = 0;
+  for (const StageConfig& stage : config.stages) steps += stage.steps;
+  if (config.heldout_problems.empty() || config.evaluation.every <= steps) return {};
+  return {"evaluation.every has no effect: it is " + std::to_string(config.evaluation.every) + ", and the run has " +
+          std::to_string(steps) + " steps"};
 }
 
 }  // namespace kgrpo

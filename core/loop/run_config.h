@@ -1,6 +1,6 @@
 // Checks of a pipeline that its schema cannot express: rules over two keys, or over what the plugins offer. Used by
-// loop/run.cc before a run has a folder; the command check, which makes its parts one by one, calls FileMistake and
-// SuggestionsMistake.
+// loop/run_problems.cc before a run has a folder; the command check, which makes its parts one by one, calls each
+// function by itself.
 #ifndef KGRPO_LOOP_RUN_CONFIG_H
 #define KGRPO_LOOP_RUN_CONFIG_H
 
@@ -8,6 +8,7 @@
 #include "loop/parts.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,13 @@ std::string RoundsMistake(const std::string& of, const std::vector<std::pair<std
 
 // Returns a message where a stage draws suggestions from the coder's list, and the coder has none; else empty.
 std::string SuggestionsMistake(const PipelineConfig& config, const Coder& coder);
+
+// Returns a message where a stage's trainer imitates demonstrations and none are collected; else empty. `trainers`: of
+// the stages.
+std::string EpisodesMistake(const PipelineConfig& config, const std::vector<std::unique_ptr<Trainer>>& trainers);
+
+// Describes settings of the loop that have no effect in this run.
+std::vector<std::string> FileWarnings(const PipelineConfig& config);
 
 }  // namespace kgrpo
 #endif

@@ -6,6 +6,7 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <utility>
 #include <vector>
 
 namespace kgrpo {
@@ -49,6 +50,7 @@ RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts, con
     for (const std::string& why : problems->skipped()) notes.push_back("left out (problems.skip_unusable): " + why);
   }
   if (!room.warning.empty()) notes.push_back(room.warning);
+  for (std::string& warning : FileWarnings(config)) notes.push_back(std::move(warning));
 }
 
 std::string RunProblems::Names() const {

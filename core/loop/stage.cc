@@ -64,13 +64,22 @@ void Stage::Begin() {
   if (source_ == KGRPO_TRAINER_DEMONSTRATIONS) GetDemonstrations();
 }
 
-void BeginTrainer(const PipelineConfig& config, PipelineParts& parts, size_t stage) {
+kgrpo_trainer_plan PlanOf(const PipelineConfig& config, const PipelineParts& parts, size_t stage) {
   kgrpo_trainer_plan plan{};
   plan.struct_size = sizeof(plan);
   plan.steps = config.stages.at(stage).steps;
   plan.temperature = config.loop.sampling.temperature;
   plan.max_completion_size = config.loop.sampling.max_new_tokens;
-  parts.trainers.at(stage)->Begin(*parts.policy, plan);
+  if (parts.trainers.at(stage)->source() != KGRPO_TRAINER_ROLLOUTS) return plan;
+  plan.trajectories = config.loop.batch_size;
+  plan.trajectories_per_problem = config.loop.trajectories_per_problem;
+  plan.problems = config.skip_unusable ? 0 : config.train_problems.size();
+  plan.rounds = config.loop.rounds;
+  return plan;
+}
+
+void BeginTrainer(const PipelineConfig& config, PipelineParts& parts, size_t stage) {
+  parts.trainers.at(stage)->Begin(*parts.policy, PlanOf(config, parts, stage));
 }
 
 void RestoreTrainer(Trainer& trainer, const std::filesystem::path& state) {
@@ -112,12 +121,6 @@ Suggester Stage::MakeSuggester() const {
 
 void Stage::GetDemonstrations() {
   const uint64_t episodes = config_.stages[index_].episodes;
-  if (episodes == 0) {
-    throw Error(KGRPO_ERROR_INVALID,
-                "stage " + std::to_string(index_ + 1) + " (" + config_.stages[index_].trainer.plugin +
-                    ") learns from demonstrations, but `episodes` is 0: say how many trajectories to "
-                    "collect, for example `episodes: 64`");
-  }
   std::vector<TrajectoryRecord> trajectories = database_.ReadDemonstrations(first_step_);
   if (trajectories.empty()) {
     RolloutRequest request;

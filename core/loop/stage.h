@@ -82,6 +82,8 @@ class Stage {
   bool policy_in_doubt_ = false;
 };
 
+// The plan of that stage for its trainer. Its `problems` is 0, not known, where unusable ones are left out.
+kgrpo_trainer_plan PlanOf(const PipelineConfig& config, const PipelineParts& parts, size_t stage);
 // Begins the trainer of that stage on this rank.
 void BeginTrainer(const PipelineConfig& config, PipelineParts& parts, size_t stage);
 // Reads a trainer's part of a checkpoint. Errors name the file.

@@ -176,8 +176,8 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   std::vector<double> rewards;
   uint64_t last_rollout = 0;
   for (const StepSummary& step : steps) {
-    if (!step.has_rollouts) continue;
-    rewards.push_back(step.reward_mean);
+    if (!step.reward_mean) continue;
+    rewards.push_back(*step.reward_mean);
     last_rollout = step.step;
   }
   if (!rewards.empty()) {
@@ -238,11 +238,12 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   }
   ShowTimes(console, database, steps.size());
   ShowCoder(console, database);
-  const bool learned = !NothingWasLearned(database);
-  if (!learned) console.Note(kNothingLearned);
+  const std::string nothing_learned = NothingLearned(database);
+  const bool learned = nothing_learned.empty();
+  if (!learned) console.Note(nothing_learned);
   const std::string path = folder.path().string();
   const std::string kernels = best.empty() ? "" : "kernels/ (the best verified ones), ";
-  const std::string model = learned ? "the trained model" : "the model it started from";
+  const std::string model = learned ? "the trained model" : "nothing was learned, see above";
   console.Note(
       "written to " + path + ": final/ (" + model + "), " + kernels + "run.sqlite, rollouts/" +
       ObserversFiles(folder.path()) +

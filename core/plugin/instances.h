@@ -229,6 +229,9 @@ class Trainer : public Instance<kgrpo_trainer_interface, kgrpo_trainer> {
 
   kgrpo_trainer_source source() const;
   bool needs_reference() const;
+  // Throws KGRPO_ERROR_INVALID if the trainer can learn nothing by that plan. Does nothing for a trainer that checks
+  // none.
+  void CheckPlan(const kgrpo_trainer_plan& plan) const;
   // `policy` must outlive the trainer and stay where it is.
   void Begin(Policy& policy, const kgrpo_trainer_plan& plan);
 

@@ -40,6 +40,12 @@ bool Trainer::needs_reference() const {
   return api()->needs_reference(raw()) != 0;
 }
 
+void Trainer::CheckPlan(const kgrpo_trainer_plan& plan) const {
+  if (!KGRPO_HAS_MEMBER(api(), kgrpo_trainer_interface, check_plan) || api()->check_plan == nullptr) return;
+  const PluginCall call = Calling("check_plan");
+  Check(api()->check_plan(raw(), &plan));
+}
+
 void Trainer::Begin(Policy& policy, const kgrpo_trainer_plan& plan) {
   const PluginCall call = Calling("begin");
   Check(api()->begin(raw(), policy.trainer_api(), policy.raw(), &plan));

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr const char* kPartial = ".partial";  // being written
 constexpr const char* kRemoved = ".removed";  // being deleted
 constexpr const char* kSetAside = ".set_aside";
-constexpr int kFormat = 1;                          // of state.json
+constexpr int kFormat = 2;                          // of state.json; 1 had a reward_mean, too
 constexpr const char* kOwnDigest = "state_sha256";  // of state.json without this key
 
 // state.json: the run's position, and the checkpoint's files as they were written, by their paths below it.
@@ -37,14 +37,13 @@ Contents ReadContents(const fs::path& checkpoint) {
   const Error damaged(KGRPO_ERROR_INVALID, file.string() + " is damaged: it is not the text that was written");
   try {
     auto json = nlohmann::ordered_json::parse(ReadFile(file));
-    if (json.at("format") != kFormat) {
+    if (json.at("format") > kFormat) {
       throw Error(KGRPO_ERROR_UNSUPPORTED, checkpoint.string() + " was written by another version of this program");
     }
     Contents contents;
     contents.state.step = json.at("step");
     contents.state.stage = json.at("stage");
     contents.state.stage_steps = json.at("stage_steps");
-    if (!json.at("reward_mean").is_null()) contents.state.reward_mean = json.at("reward_mean").get<double>();
     contents.bytes = json.value("files", std::map<std::string, uint64_t>());
     contents.digests = json.value("sha256", std::map<std::string, std::string>());
     const std::string digest = json.value(kOwnDigest, "");
@@ -110,7 +109,6 @@ void Checkpoints::Write(const CheckpointState& state, const std::function<void(c
   Pass(faults_, "checkpoint: filled");
   nlohmann::ordered_json json = {
       {"format", kFormat}, {"step", state.step}, {"stage", state.stage}, {"stage_steps", state.stage_steps}};
-  json["reward_mean"] = state.reward_mean ? nlohmann::ordered_json(*state.reward_mean) : nlohmann::ordered_json();
   const auto sizes = FileSizes(partial);
   json["files"] = sizes;  // in bytes, so that a file that was cut off later is reported
   // The disk takes the files while they are hashed: gigabytes keep either busy for seconds.
@@ -216,24 +214,19 @@ std::optional<CheckpointState> Checkpoints::Last() const {
   return states.empty() ? std::nullopt : std::optional(states.back());
 }
 
-std::optional<CheckpointState> Checkpoints::Best() const {
-  std::optional<CheckpointState> best;
-  for (const CheckpointState& state : List()) {
-    if (state.reward_mean && (!best || *state.reward_mean > *best->reward_mean)) best = state;
-  }
-  return best;
-}
-
-void Checkpoints::Prune(uint32_t keep_last, uint32_t keep_best, uint64_t rank_after) {
-  std::vector<CheckpointState> states = List();
+void Checkpoints::Prune(uint32_t keep_last, uint32_t keep_best, const std::map<uint64_t, double>& scores) {
+  const std::vector<CheckpointState> states = List();
   std::set<uint64_t> keep;
   for (size_t i = 0; i < std::max(keep_last, 1u) && i < states.size(); ++i)
     keep.insert(states[states.size() - 1 - i].step);
-  std::erase_if(states, [&](const CheckpointState& state) { return !state.reward_mean || state.step <= rank_after; });
-  std::stable_sort(states.begin(), states.end(),
-                   [](const auto& a, const auto& b) { return *a.reward_mean > *b.reward_mean; });
-  for (size_t i = 0; i < keep_best && i < states.size(); ++i) keep.insert(states[i].step);
-  for (const CheckpointState& state : List()) {
+  std::vector<std::pair<double, uint64_t>> scored;
+  for (const CheckpointState& state : states) {
+    const auto found = scores.find(state.step);
+    if (found != scores.end()) scored.emplace_back(found->second, state.step);
+  }
+  std::stable_sort(scored.begin(), scored.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (size_t i = 0; i < keep_best && i < scored.size(); ++i) keep.insert(scored[i].second);
+  for (const CheckpointState& state : states) {
     if (keep.contains(state.step)) continue;
     const fs::path removed = PathOf(state.step).string() + kRemoved;
     fs::rename(PathOf(state.step), removed);

@@ -18,10 +18,9 @@ namespace kgrpo {
 
 // state.json of a checkpoint: where in the run it stands.
 struct CheckpointState {
-  uint64_t step = 0;                  // steps done
-  uint64_t stage = 0;                 // index of the stage that the next step belongs to, unless this one is done
-  uint64_t stage_steps = 0;           // of that stage, done
-  std::optional<double> reward_mean;  // of the step's rollouts; the best checkpoint has the highest
+  uint64_t step = 0;         // steps done
+  uint64_t stage = 0;        // index of the stage that the next step belongs to, unless this one is done
+  uint64_t stage_steps = 0;  // of that stage, done
 };
 
 class Checkpoints {
@@ -33,9 +32,9 @@ class Checkpoints {
   // is there already.
   void Write(const CheckpointState& state, const std::function<void(const std::filesystem::path&)>& fill);
 
-  // Deletes all but the last `keep_last` and the `keep_best` of the highest reward_mean among those after the step
-  // `rank_after`. The very last always stays.
-  void Prune(uint32_t keep_last, uint32_t keep_best, uint64_t rank_after = 0);
+  // Deletes all but the last `keep_last` and the `keep_best` of the highest score. The very last always stays.
+  // `scores`: by step; a checkpoint without one is none of the best.
+  void Prune(uint32_t keep_last, uint32_t keep_best, const std::map<uint64_t, double>& scores);
 
   // Describes damage to the files of checkpoints/step-N; empty: none. Reads all of them. Throws
   // KGRPO_ERROR_UNAVAILABLE where they cannot be read now, which is no damage.
@@ -49,8 +48,7 @@ class Checkpoints {
 
   // The last checkpoint whose state.json can be read.
   std::optional<CheckpointState> Last() const;
-  std::optional<CheckpointState> Best() const;  // by reward_mean
-  std::vector<CheckpointState> List() const;    // by step
+  std::vector<CheckpointState> List() const;  // by step
   std::filesystem::path PathOf(uint64_t step) const;
 
  private:

@@ -29,7 +29,7 @@ struct StepSummary {
   uint64_t step = 0, stage = 0;
   std::string stage_name;
   bool has_rollouts = false;
-  double reward_mean = 0;
+  std::optional<double> reward_mean;  // of the step's samples; nothing where there were none
 };
 
 // Totals of the coder's work in a run: training, demonstrations and held-out episodes.
@@ -117,6 +117,8 @@ class RunDatabase {
   std::vector<CoderFaultCount> ReadCoderFaults();
 
   std::vector<StepSummary> Steps();
+  // The steps with a sample whose advantage is more than a rounding error away from 0, or is not known.
+  std::set<uint64_t> StepsWithAdvantage();
   std::vector<Metric> Metrics(uint64_t step);
   // Sums over all steps of the metrics whose name begins so, largest first.
   std::vector<Metric> MetricSums(const std::string& prefix);

@@ -169,10 +169,17 @@ uint64_t RunDatabase::LastJudging(uint64_t up_to_step) {
 
 std::vector<StepSummary> RunDatabase::Steps() {
   std::vector<StepSummary> steps;
-  Statement select(database_, "SELECT step, stage, stage_name, has_rollouts, reward_mean FROM steps ORDER BY step");
+  Statement select(database_,
+                   "SELECT step, stage, stage_name, has_rollouts, reward_mean, "
+                   "EXISTS(SELECT 1 FROM rounds r WHERE purpose = 'train' AND r.step = s.step) FROM steps s "
+                   "ORDER BY step");
   while (select.Step()) {
-    steps.push_back({static_cast<uint64_t>(select.Integer(0)), static_cast<uint64_t>(select.Integer(1)), select.Text(2),
-                     select.Integer(3) != 0, select.Real(4)});
+    StepSummary& step = steps.emplace_back();
+    step.step = static_cast<uint64_t>(select.Integer(0));
+    step.stage = static_cast<uint64_t>(select.Integer(1));
+    step.stage_name = select.Text(2);
+    step.has_rollouts = select.Integer(3) != 0;
+    if (select.Integer(5) != 0) step.reward_mean = select.Real(4);
   }
   return steps;
 }
@@ -183,6 +190,16 @@ std::vector<SettingChange> RunDatabase::ReadChanges() {
   while (select.Step())
     changes.push_back({static_cast<uint64_t>(select.Integer(0)), select.Text(1), select.Text(2), select.Text(3)});
   return changes;
+}
+
+std::set<uint64_t> RunDatabase::StepsWithAdvantage() {
+  std::set<uint64_t> steps;
+  Statement select(database_,
+                   "SELECT step FROM steps s WHERE EXISTS(SELECT 1 FROM rounds r LEFT JOIN sample_outcomes o "
+                   "USING(step, trajectory, round) WHERE purpose = 'train' AND r.step = s.step AND "
+                   "coalesce(abs(advantage), 1) > 1e-9)");
+  while (select.Step()) steps.insert(static_cast<uint64_t>(select.Integer(0)));
+  return steps;
 }
 
 std::vector<std::string> RunDatabase::ReadProblemNames(Purpose purpose) {

@@ -264,7 +264,8 @@ static const kgrpo_trainer_interface trainer_interface = {sizeof(kgrpo_trainer_i
                                                           begin,
                                                           update,
                                                           save_state,
-                                                          load_state};
+                                                          load_state,
+                                                          /* check_plan, optional: */ NULL};
 
 /* The host asks for interfaces by id; NULL is "not offered". */
 static const void* get_interface(kgrpo_str id) {

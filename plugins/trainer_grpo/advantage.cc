@@ -92,11 +92,12 @@ Advantages ComputeAdvantages(const AdvantageOptions& options, std::span<const Ro
     if (result.cut[i]) continue;
     const trainer::Summary& group = groups.at(GroupOf(options.group, samples[i]));
     const auto size = static_cast<double>(group.count());
-    double difference = group.count() < 2 ? 0.0 : values[i] - group.mean();
+    result.zero_variance[i] = group.standard_deviation() <= kZeroDeviation;
+    // Equal values may differ from their mean by rounding, which AdamW would scale up to a whole step.
+    double difference = result.zero_variance[i] ? 0.0 : values[i] - group.mean();
     // x_i - mean of the others = n / (n - 1) * (x_i - mean of all)
     if (options.leave_one_out && group.count() > 1) difference *= size / (size - 1);
     result.advantages[i] = difference;
-    result.zero_variance[i] = group.standard_deviation() <= kZeroDeviation;
     squares += difference * difference;
   }
 

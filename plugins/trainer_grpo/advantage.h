@@ -53,7 +53,7 @@ struct Advantages {
 //   members A   = d / (std + 1e-4), std with n - 1 below and of x            or  d / (rms of d over the batch + 1e-4),
 //   or  d
 //
-// The only sample of a group has nothing to be compared with, and advantage 0.
+// Samples of a group whose values are all equal have advantage 0, and so has one that is alone in its group.
 //
 // If gamma > 0 and a later round of the trajectory is missing (its coder failed, for example), the return lacks that
 // round's reward: it is cut, and says nothing about the suggestion. Such a sample takes no part: it is in no mean and

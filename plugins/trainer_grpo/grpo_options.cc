@@ -2,9 +2,11 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 namespace kgrpo::grpo {
@@ -88,6 +90,17 @@ Value Choice(const nlohmann::json& json, const char* key, const std::map<std::st
   return values.at(json.at(key).get<std::string>());
 }
 
+void RefuseAll(const std::vector<std::string>& problems) {
+  if (problems.empty()) return;
+  std::string text;
+  for (const std::string& problem : problems) text += (text.empty() ? "" : "\n") + problem;
+  throw Error(KGRPO_ERROR_INVALID, text);
+}
+
+std::string Text(double value) {
+  return nlohmann::json(value).dump();
+}
+
 void RefuseContradictions(const GrpoOptions& options) {
   std::vector<std::string> problems;
   if (options.sampler_correction != SamplerCorrection::kNone && options.old_logprobs != OldLogprobs::kRecomputed) {
@@ -106,10 +119,30 @@ void RefuseContradictions(const GrpoOptions& options) {
         "epsilon_high of cispo is the largest ratio itself, not its distance from 1: below 1 it clips every "
         "token; 5 is usual");
   }
-  if (problems.empty()) return;
-  std::string text;
-  for (const std::string& problem : problems) text += (text.empty() ? "" : "\n") + problem;
-  throw Error(KGRPO_ERROR_INVALID, text);
+  if (options.loss.type != LossType::kCispo && options.loss.delta < 1 + options.loss.epsilon_high) {
+    problems.push_back("options.delta: " + Text(options.loss.delta) + " is below 1 + epsilon_high (" +
+                       Text(1 + options.loss.epsilon_high) +
+                       "): it would clip positive advantages and bound no negative one; 4 is usual");
+  }
+  RefuseAll(problems);
+}
+
+// The samples of an update, by what trainer_grpo compares them within.
+struct Groups {
+  uint64_t count = 0;  // 0: not known
+  uint64_t alone = 0;  // groups that have one sample for certain
+};
+
+Groups GroupsOf(AdvantageGroup group, const kgrpo_trainer_plan& plan) {
+  if (plan.trajectories == 0 || plan.trajectories_per_problem == 0 || plan.rounds == 0) return {};
+  if (group == AdvantageGroup::kBatch) return {1, plan.trajectories * plan.rounds == 1 ? 1U : 0U};
+  if (plan.problems == 0) return {};
+  const uint64_t drawn = plan.trajectories / plan.trajectories_per_problem;
+  const uint64_t problems = std::min(drawn, plan.problems);
+  const uint64_t again = drawn - problems;  // draws of a problem that the update has drawn before
+  const bool one_each =
+      plan.trajectories_per_problem == 1 && (group == AdvantageGroup::kProblemRound || plan.rounds == 1);
+  return {problems, one_each && again < problems ? problems - again : 0};
 }
 
 }  // namespace
@@ -117,6 +150,67 @@ void RefuseContradictions(const GrpoOptions& options) {
 std::string_view GrpoOptionsSchema() {
   static const std::string schema = kSchemaHead + trainer::OptimizerSchemaProperties(1e-5, "constant") + kSchemaTail;
   return schema;
+}
+
+void RefusePlan(const GrpoOptions& options, const kgrpo_trainer_plan& plan) {
+  std::vector<std::string> problems;
+  if (!(plan.temperature > 0)) {
+    problems.push_back("trainer_grpo needs completions that were sampled: the rollout's temperature is " +
+                       std::to_string(plan.temperature) + ", and must be above 0");
+  }
+  if (options.loss.type == LossType::kDrGrpo && options.max_completion_length == 0 && plan.max_completion_size == 0) {
+    problems.emplace_back(
+        "options.loss_type: dr_grpo divides by the longest possible completion: set max_completion_length");
+  }
+  const Groups groups = GroupsOf(options.advantage.group, plan);
+  if (groups.count > 0 && groups.alone == groups.count) {
+    problems.push_back(
+        "options.advantage_group: in each update every sample would be alone in its group, with advantage 0, and "
+        "nothing would be learned. Give each problem several trajectories (loop.trajectories_per_problem is " +
+        std::to_string(plan.trajectories_per_problem) + ", the update's trajectories " +
+        std::to_string(plan.trajectories) + ", their rounds " + std::to_string(plan.rounds) +
+        "), or compare samples within a larger group");
+  }
+  RefuseAll(problems);
+}
+
+std::vector<std::string> PlanWarnings(const GrpoOptions& options, const kgrpo_trainer_plan& plan) {
+  const GrpoOptions defaults;
+  const LossOptions& loss = options.loss;
+  std::vector<std::string> warnings;
+  const auto warn_if = [&](bool given, std::string warning) {
+    if (given) warnings.push_back(std::move(warning));
+  };
+  const std::string updates = std::to_string(plan.steps) + " updates";
+  warn_if(options.sync_ref_model && !options.needs_reference(),
+          "sync_ref_model has no effect: beta is 0 and report_kl is off, so nothing is compared with the reference");
+  warn_if(options.sync_ref_model && options.needs_reference() && options.ref_model_sync_steps >= plan.steps,
+          "sync_ref_model has no effect: the stage has " + updates + ", and the reference would be replaced after " +
+              std::to_string(options.ref_model_sync_steps) + " (ref_model_sync_steps)");
+  warn_if(!options.sync_ref_model && options.ref_model_sync_steps != defaults.ref_model_sync_steps,
+          "ref_model_sync_steps has no effect: sync_ref_model is off");
+  warn_if(loss.kl_clamp != defaults.loss.kl_clamp && !options.needs_reference(),
+          "kl_clamp has no effect: beta is 0 and report_kl is off");
+  warn_if(loss.kl_ratio_correction && loss.beta == 0, "kl_ratio_correction has no effect: beta is 0");
+  warn_if(loss.type == LossType::kCispo && loss.delta != defaults.loss.delta,
+          "delta has no effect: the loss of cispo has no unclipped branch");
+  warn_if(
+      loss.type != LossType::kCispo && loss.epsilon_high < loss.epsilon_low,
+      "epsilon_high (" + Text(loss.epsilon_high) + ") is below epsilon (" + Text(loss.epsilon_low) +
+          "): ratios are clipped sooner above than below, which keeps unlikely tokens unlikely; DAPO: 0.28 and 0.2");
+  warn_if(loss.type != LossType::kDrGrpo && options.max_completion_length != 0,
+          "max_completion_length has no effect: only loss_type dr_grpo divides by it");
+  warn_if(options.sampler_correction == SamplerCorrection::kNone &&
+              (options.sampler_correction_min != defaults.sampler_correction_min ||
+               options.sampler_correction_max != defaults.sampler_correction_max),
+          "importance_sampling_min and _max have no effect: importance_sampling_correction is none");
+  const std::string schedule = trainer::ScheduleWarning(options.optimizer.schedule, plan.steps);
+  warn_if(!schedule.empty(), schedule);
+  const Groups groups = GroupsOf(options.advantage.group, plan);
+  warn_if(groups.alone > 0, "in each update " + std::to_string(groups.alone) + " of " + std::to_string(groups.count) +
+                                " problems have one trajectory: its samples are alone in their groups and have "
+                                "advantage 0. Raise loop.trajectories_per_problem");
+  return warnings;
 }
 
 GrpoOptions ReadGrpoOptions(std::string_view text) {

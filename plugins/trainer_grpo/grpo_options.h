@@ -2,9 +2,12 @@
 // grpo_trainer.cc; docs/grpo.md explains them.
 #ifndef KGRPO_TRAINER_GRPO_GRPO_OPTIONS_H
 #define KGRPO_TRAINER_GRPO_GRPO_OPTIONS_H
+#include <kgrpo/trainer.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trainer_grpo/advantage.h"
 #include "trainer_grpo/loss.h"
@@ -47,6 +50,11 @@ std::string_view GrpoOptionsSchema();
 // `json` satisfies the schema, defaults filled in. Throws KGRPO_ERROR_INVALID for what a schema cannot say, all of it
 // at once.
 GrpoOptions ReadGrpoOptions(std::string_view json);
+
+// Throws KGRPO_ERROR_INVALID if nothing could be learned by that plan, or not with these options.
+void RefusePlan(const GrpoOptions& options, const kgrpo_trainer_plan& plan);
+// Describes options that have no effect by that plan, or hardly the one that was meant.
+std::vector<std::string> PlanWarnings(const GrpoOptions& options, const kgrpo_trainer_plan& plan);
 
 }  // namespace kgrpo::grpo
 #endif

@@ -70,16 +70,13 @@ GrpoTrainer::Stage& GrpoTrainer::stage() {
   return *stage_;
 }
 
+void GrpoTrainer::CheckPlan(const kgrpo_trainer_plan& plan) const {
+  RefusePlan(options_, plan);
+  for (const std::string& warning : PlanWarnings(options_, plan)) Host(host_).Warn(warning);
+}
+
 void GrpoTrainer::Begin(const kgrpo_policy_interface* api, kgrpo_policy* policy, const kgrpo_trainer_plan& plan) {
-  if (!(plan.temperature > 0)) {
-    throw Error(KGRPO_ERROR_INVALID, "trainer_grpo needs completions that were sampled: the rollout's temperature is " +
-                                         std::to_string(plan.temperature) + ", and must be above 0");
-  }
-  if (options_.loss.type == LossType::kDrGrpo && options_.max_completion_length == 0 && plan.max_completion_size == 0) {
-    throw Error(KGRPO_ERROR_INVALID,
-                "loss_type dr_grpo divides by the longest possible completion: set "
-                "max_completion_length");
-  }
+  RefusePlan(options_, plan);
   stage_.emplace(
       Stage{PolicyClient(*api, policy), plan, trainer::Optimizer(options_.optimizer, host_, *api, policy, cuda_)});
 }

@@ -27,6 +27,7 @@ class GrpoTrainer {
   uint32_t Source() const { return KGRPO_TRAINER_ROLLOUTS; }
   bool NeedsReference() const { return options_.needs_reference(); }
 
+  void CheckPlan(const kgrpo_trainer_plan& plan) const;
   void Begin(const kgrpo_policy_interface* api, kgrpo_policy* policy, const kgrpo_trainer_plan& plan);
   void Update(const kgrpo_sample* const* samples, size_t count, const kgrpo_update_sink& sink);
   void SaveState(kgrpo_writer writer);

@@ -101,7 +101,7 @@ void UpdateMetrics::AddSamples(std::span<const TrainingSample> samples, const Ad
     }
     if (sink_.sample == nullptr) continue;
     const kgrpo_sample_outcome outcome = {sizeof(kgrpo_sample_outcome), i, advantages.returns[i],
-                                          advantages.advantages[i]};
+                                          samples[i].masked ? 0.0 : advantages.advantages[i]};
     sink_.sample(sink_.context, &outcome);
   }
 }

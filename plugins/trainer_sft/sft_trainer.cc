@@ -51,6 +51,11 @@ SftTrainer::Stage& SftTrainer::stage() {
   return *stage_;
 }
 
+void SftTrainer::CheckPlan(const kgrpo_trainer_plan& plan) const {
+  const std::string warning = trainer::ScheduleWarning(options_.optimizer.schedule, plan.steps);
+  if (!warning.empty()) Host(host_).Warn(warning);
+}
+
 void SftTrainer::Begin(const kgrpo_policy_interface* api, kgrpo_policy* policy, const kgrpo_trainer_plan& plan) {
   std::vector<Pair> pairs;
   if (!options_.pairs.empty()) pairs = ReadPairs(*api, policy, options_.pairs);

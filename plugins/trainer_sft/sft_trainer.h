@@ -32,6 +32,7 @@ class SftTrainer {
   uint32_t Source() const { return options_.pairs.empty() ? KGRPO_TRAINER_DEMONSTRATIONS : KGRPO_TRAINER_OWN_DATA; }
   bool NeedsReference() const { return false; }
 
+  void CheckPlan(const kgrpo_trainer_plan& plan) const;
   // Reads the pairs, if the options name a file.
   void Begin(const kgrpo_policy_interface* api, kgrpo_policy* policy, const kgrpo_trainer_plan& plan);
   // Takes one optimiser step on the next batch of the file or, without a file, the steps of one pass over the samples.

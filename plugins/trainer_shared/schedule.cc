@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <sstream>
 
 namespace kgrpo::trainer {
 
@@ -17,6 +18,16 @@ double LearningRate(const ScheduleOptions& options, const SchedulePosition& posi
   const double progress = std::clamp((begin - options.warmup_steps) / span, 0.0, 1.0);
   if (options.type == ScheduleType::kLinear) return options.learning_rate * (1.0 - progress);
   return options.learning_rate * 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
+}
+
+std::string ScheduleWarning(const ScheduleOptions& options, uint64_t updates) {
+  if (options.warmup_steps <= static_cast<double>(updates)) return "";
+  std::ostringstream text;
+  text << "warmup_steps (" << options.warmup_steps << ") is more than the stage's " << updates
+       << " updates: the learning rate ends at "
+       << options.learning_rate * static_cast<double>(updates) / options.warmup_steps << " and never reaches "
+       << options.learning_rate;
+  return text.str();
 }
 
 }  // namespace kgrpo::trainer

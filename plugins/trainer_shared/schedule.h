@@ -2,6 +2,7 @@
 #ifndef KGRPO_TRAINER_SHARED_SCHEDULE_H
 #define KGRPO_TRAINER_SHARED_SCHEDULE_H
 #include <cstdint>
+#include <string>
 
 namespace kgrpo::trainer {
 
@@ -25,6 +26,9 @@ struct SchedulePosition {
 // The learning rate of that step. Warm-up is linear and reaches the peak at its last step; then constant, or falling
 // along a line or half a cosine to 0 at the end of the stage.
 double LearningRate(const ScheduleOptions& options, const SchedulePosition& position);
+
+// Returns a warning for a warm-up that outlasts the stage's updates; else empty.
+std::string ScheduleWarning(const ScheduleOptions& options, uint64_t updates);
 
 }  // namespace kgrpo::trainer
 #endif

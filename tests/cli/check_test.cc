@@ -101,6 +101,47 @@ TEST_F(CliTest, CheckFindsWhatKeysTogetherForbid) {
   EXPECT_FALSE(fs::exists(directory_.path() / "runs/p/run.sqlite"));
 }
 
+// A reference that is not correct: of a training problem, and of a held-out one that this run would not use.
+TEST_F(CliTest, CheckMeasuresTheReferences) {
+  Write("problems/one/reference.cu", "void launch() {} // wrong\n");
+  Write("problems/two/reference.cu", "void launch() {} // wrong, too\n");
+  const Result result = Run("check p.yaml");
+  EXPECT_EQ(result.code, 3);
+  for (const std::string name : {"one", "two"}) {
+    EXPECT_THAT(result.err, HasSubstr("the reference kernel of problem " + name + " (problems/" + name +
+                                      ") is not correct (wrong): it has too few comments\n"));
+  }
+  const Result leaving = Run("check p.yaml --set problems.skip_unusable=true");
+  EXPECT_EQ(leaving.code, 0);
+  EXPECT_THAT(leaving.err, HasSubstr("note: left out (problems.skip_unusable): the reference kernel of problem two"));
+}
+
+// The fakes' trainer refuses a certain learning rate for single trajectories.
+TEST_F(CliTest, CheckAndRunHaveTrainersCheckTheirPlans) {
+  Write("low.yaml", "extends: p.yaml\ntrainer:\n  plugin: fakes\n  options: {learning_rate: 1.0e-9}\n");
+  for (const std::string command : {"check low.yaml", "run low.yaml"}) {
+    const Result result = Run(command);
+    EXPECT_EQ(result.code, 3) << command;
+    EXPECT_THAT(result.err, HasSubstr("low.yaml:4:28: trainer[0] (fakes): options.learning_rate: too low for 4 "
+                                      "trajectories of 2 rounds over 1 problems\n"))
+        << command;
+    EXPECT_EQ(Run(command + " --set loop.trajectories_per_problem=2").code, 0) << command;
+  }
+  Write("ab.yaml", "extends: p.yaml\nvariants:\n  a: {loop.max_steps: 2}\n  b: {trainer.options.learning_rate: 1.0e-9}\n");
+  EXPECT_THAT(Run("check ab.yaml").err, HasSubstr("trainer[0] (fakes): options.learning_rate: too low"));
+}
+
+TEST_F(CliTest, CheckFindsThatNothingIsMeasured) {
+  const Result none = Run("check p.yaml --file-only --set 'problems.heldout=[]' --set evaluation.every=2");
+  EXPECT_EQ(none.code, 3);
+  EXPECT_THAT(none.err, HasSubstr("evaluation.every: held-out problems are to be measured, and problems.heldout names "
+                                  "none: name some, or set this to 0\n"));
+  const Result late = Run("check p.yaml --file-only --set evaluation.every=4");
+  EXPECT_EQ(late.code, 0);
+  EXPECT_THAT(late.err, HasSubstr("note: evaluation.every has no effect: it is 4, and the run has 3 steps\n"));
+  EXPECT_EQ(Run("check p.yaml --file-only --set evaluation.every=3").err, "");
+}
+
 // The rounds of a step, a warm start or a measurement are kept in memory, so the products of their sizes are bounded.
 TEST_F(CliTest, CheckFindsMoreRoundsThanAreCollectedAtOnce) {
   const auto found = [&](const std::string& settings) { return Run("check p.yaml --file-only" + settings).err; };

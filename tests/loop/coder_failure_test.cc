@@ -94,31 +94,35 @@ TEST_F(CoderFailureTest, ARunWithoutASampleEndsAsAFailure) {
   EXPECT_EQ(outcome.steps, 2u);
   EXPECT_THAT(outcome.message,
               testing::ContainsRegex("^nothing was learned: in no step was a sample left to train on; of the coder's "
-                                     "failures the commonest, [0-9]+ times, is [a-z_]+: the line was cut\\. final/ is "
-                                     "the model that the run started from"));
+                                     "failures the commonest, [0-9]+ times, is [a-z_]+: the line was cut\\. Fix the "
+                                     "cause, and run again with --overwrite"));
   EXPECT_THAT(out.str(), testing::ContainsRegex("; the commonest, [0-9]+ times, is [a-z_]+: the line was cut"));
   EXPECT_THAT(out.str(), HasSubstr("nothing was learned: in no step was a sample left to train on"));
-  EXPECT_THAT(out.str(), HasSubstr(": final/ (the model it started from), run.sqlite, rollouts/; kernels/ is "
+  EXPECT_THAT(out.str(), HasSubstr(": final/ (nothing was learned, see above), run.sqlite, rollouts/; kernels/ is "
                                    "empty: no candidate was both correct and faster than its reference\n"));
   EXPECT_THAT(out.str(), Not(HasSubstr("next: ")));
   EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "final"));
   EXPECT_EQ(fakes::RunIn(config, true).ExitCode(), 1);  // nor later
 }
 
-TEST_F(CoderFailureTest, DemonstrationsAreSomethingLearned) {
+// What an earlier stage has learned does not hide it.
+TEST_F(CoderFailureTest, AStageWithoutASampleEndsTheRunAsAFailure) {
   knobs().coder_fails_every = 0;
   std::ostringstream out;
   Console console(out, false);
+  const PipelineConfig config = fakes::Config(fakes::Folder("coder_failed_later"), 3, 2);
   const RunOutcome outcome = fakes::RunIn(
-      fakes::Config(fakes::Folder("coder_failed_later"), 3, 2), false,
+      config, false,
       [](const char* point) {
         if (std::string(point) == "database: after commit" && knobs().updates == 3) knobs().coder_fails_every = 1;
       },
       &console);
   EXPECT_EQ(knobs().updates, 3);
-  EXPECT_EQ(outcome.status, RunOutcome::Status::kFinished);
-  EXPECT_EQ(outcome.message, "");
-  EXPECT_THAT(out.str(), HasSubstr("final/ (the trained model)"));
+  EXPECT_EQ(outcome.status, RunOutcome::Status::kNothingLearned);
+  EXPECT_THAT(outcome.message, testing::StartsWith("nothing was learned in stage 2 (fake_climber): in no step was a "
+                                                   "sample left to train on; of the coder's failures "));
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  EXPECT_FALSE(database.Steps().back().reward_mean) << "a step without samples has no reward";
 }
 
 TEST_F(CoderFailureTest, ReusedAnswersAreCountedAndSaid) {

@@ -87,6 +87,7 @@ const kgrpo_trainer_interface kTrainer = {
       size_t got = 0;
       if (kgrpo_error* error = reader.read(reader.context, &self->updates, sizeof(self->updates), &got)) return error;
       return reader.read(reader.context, self->momentum.data(), sizeof(self->momentum), &got);
-    }};
+    },
+    /*check_plan=*/nullptr};
 
 }  // namespace kgrpo::fakes

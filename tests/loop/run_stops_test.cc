@@ -167,6 +167,35 @@ TEST_F(RunStopsTest, SaysWhatIsWrongWithTheConfiguration) {
               HasSubstr("prompt.user:1:1: unknown variable \"problem.nmae\"; did you mean \"problem.name\"?"));
 }
 
+// Every sample has the reward of its group, so no gradient says anything.
+TEST_F(RunStopsTest, ARunWhoseAdvantagesAreAll0EndsAsAFailure) {
+  PipelineConfig config = fakes::Config(Folder("no_advantage"), 0, 3);
+  config.loop.rounds = 1;
+  knobs().policy_suggests = 5;  // compiles nowhere: each reward is -1
+  std::ostringstream out;
+  Console console(out, false);
+  RunOutcome outcome = RunIn(config, false, {}, &console);
+  EXPECT_EQ(outcome.status, RunOutcome::Status::kNothingLearned);
+  EXPECT_EQ(outcome.ExitCode(), 1);
+  EXPECT_EQ(knobs().updates, 3);
+  const std::string words =
+      "nothing was learned: in each of the 3 steps with samples every advantage was 0 (groups of one sample, equal "
+      "returns within each group, or only masked completions)";
+  EXPECT_EQ(outcome.message, words + ". Fix the cause, and run again with --overwrite");
+  EXPECT_THAT(out.str(), HasSubstr(words + "\n"));
+  EXPECT_THAT(out.str(), HasSubstr("final/ (nothing was learned, see above)"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("next: ")));
+
+  // One step with a signal is enough.
+  config.output_dir = Folder("one_advantage");
+  fakes::Reset();
+  knobs().policy_suggests = 5;
+  outcome = RunIn(config, false, [](const char* point) {
+    if (std::string(point) == "database: after commit") knobs().policy_suggests = knobs().updates == 1 ? -1 : 5;
+  });
+  EXPECT_EQ(outcome.status, RunOutcome::Status::kFinished) << outcome.message;
+}
+
 TEST_F(RunStopsTest, LeavesOutProblemsWithoutAUsableReferenceWhereTheFileAllowsIt) {
   PipelineConfig config = fakes::Config(Folder("skip"), 1, 2);
   config.train_problems.insert(config.train_problems.begin(), {"a_broken", "a_unreferenced"});

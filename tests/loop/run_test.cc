@@ -9,7 +9,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 namespace kgrpo {
 namespace {
@@ -29,7 +33,7 @@ double MeanReward(const fs::path& output, uint64_t first, uint64_t last) {
   RunDatabase database(output / "run.sqlite");
   double sum = 0;
   for (const StepSummary& step : database.Steps()) {
-    if (step.step >= first && step.step <= last) sum += step.reward_mean;
+    if (step.step >= first && step.step <= last) sum += step.reward_mean.value();
   }
   return sum / static_cast<double>(last - first + 1);
 }
@@ -194,6 +198,8 @@ TEST_F(RunTest, AnotherSeedGivesOtherSamples) {
 }
 
 TEST_F(RunTest, LearnsAndTheControlsDoNot) {
+  // Over 24 seeds the three gains are 1.03, 0.64 and 0.03, with standard deviations of 0.20, 0.20 and 0.41.
+  constexpr uint64_t kSeeds = 9;
   const auto gain = [](const std::string& name, bool shuffle_prompts, bool shuffle_rewards) {
     PipelineConfig config = fakes::Config(Folder(name), 0, 60);
     config.checkpoint.every = 0;
@@ -203,18 +209,18 @@ TEST_F(RunTest, LearnsAndTheControlsDoNot) {
     config.controls.shuffle_prompts = shuffle_prompts;
     config.controls.shuffle_rewards = shuffle_rewards;
     double sum = 0;
-    for (const uint64_t seed : {1, 2, 3}) {
+    for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
       config.seed = seed;
       config.output_dir = Folder(name + std::to_string(seed));
       RunIn(config);
       sum += MeanReward(config.output_dir, 51, 60) - MeanReward(config.output_dir, 1, 5);
     }
-    return sum / 3;
+    return sum / static_cast<double>(kSeeds);
   };
   const double honest = gain("learn", false, false);
   EXPECT_GT(honest, 0.6);
   // Shuffled prompts can teach which suggestions are bad for every problem, but not which are good for one.
-  EXPECT_LT(gain("learn_prompts", true, false), 0.7 * honest);
+  EXPECT_LT(gain("learn_prompts", true, false), 0.8 * honest);
   EXPECT_LT(gain("learn_rewards", false, true), 0.3 * honest);
 }
 
@@ -276,23 +282,67 @@ TEST_F(RunTest, ABestKernelIsJudgedAgainBeforeItCounts) {
   EXPECT_TRUE(fs::is_empty(fs::path(config.output_dir) / "kernels"));
 }
 
-TEST_F(RunTest, KeepsTheLastAndTheBestCheckpoints) {
-  PipelineConfig config = fakes::Config(Folder("keep"), 0, 12);
-  config.checkpoint.every = 1;
-  config.checkpoint.keep_last = 2;
-  config.checkpoint.keep_best = 1;
-  RunIn(config);
-  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
-  uint64_t best = 1;
-  const std::vector<StepSummary> steps = database.Steps();
-  for (const StepSummary& step : steps) {
-    if (step.reward_mean > steps[best - 1].reward_mean) best = step.step;
-  }
+std::vector<uint64_t> KeptCheckpoints(const PipelineConfig& config) {
   std::vector<uint64_t> kept;
   for (const CheckpointState& state : Checkpoints(fs::path(config.output_dir) / "checkpoints").List())
     kept.push_back(state.step);
-  for (const uint64_t step : {best, uint64_t{11}, uint64_t{12}}) EXPECT_THAT(kept, ::testing::Contains(step));
-  EXPECT_EQ(kept.size(), best >= 11 ? 2u : 3u);
+  return kept;
+}
+
+// One round of one technique a step: `techniques[i]`, an index into kTechniques, is what the policy suggests in step
+// i + 1, or -1 for a step in which the coder fails. The tests below count on "tile" (0) for a correct kernel and
+// "overflow" (5) for one that does not compile.
+std::vector<uint64_t> KeptBy(PipelineConfig config, const std::vector<int>& techniques) {
+  config.stages[0].steps = techniques.size();
+  config.train_problems = {"map_a"};
+  config.loop.rounds = 1;
+  config.checkpoint.every = 1;
+  config.checkpoint.keep_last = 1;
+  config.checkpoint.keep_best = 1;
+  size_t step = 0;
+  const auto play = [&] {
+    const int technique = step < techniques.size() ? techniques[step] : 0;
+    knobs().policy_suggests = std::max(technique, 0);
+    knobs().coder_fails_every = technique < 0 ? 1 : 0;
+  };
+  play();
+  RunIn(config, false, [&](const char* point) {
+    if (std::string(point) != "database: after commit") return;
+    ++step;
+    play();
+  });
+  return KeptCheckpoints(config);
+}
+
+TEST_F(RunTest, TheBestCheckpointIsThatWhoseWeightsEarnedTheMost) {
+  constexpr int kGood = 0, kBad = 5;
+  // Step 1 is played by the weights before it, and its update spoils them: step 2 shows it.
+  EXPECT_THAT(KeptBy(fakes::Config(Folder("keep_collapse"), 0), {kGood, kBad, kBad, kGood, kBad}),
+              ::testing::ElementsAre(3, 5));
+  // A step whose trajectories were all dropped has no reward, though 0 would be more than the others have.
+  EXPECT_THAT(KeptBy(fakes::Config(Folder("keep_dropped"), 0), {kBad, kBad, -1, kBad}), ::testing::ElementsAre(1, 4));
+  // Where each checkpoint is measured on held-out problems, those rewards count.
+  PipelineConfig measured = fakes::Config(Folder("keep_measured"), 0);
+  measured.evaluation.every = 1;
+  EXPECT_THAT(KeptBy(measured, {kBad, kGood, kBad, kBad}), ::testing::ElementsAre(2, 4));
+}
+
+TEST_F(RunTest, AResumedRunKeepsTheBestCheckpoint) {
+  PipelineConfig config = fakes::Config(Folder("keep"), 0, 12);
+  config.checkpoint.every = 1;
+  config.checkpoint.keep_last = 2;
+  config.evaluation.every = 0;
+  knobs().cancel_after_updates = 6;
+  EXPECT_EQ(RunIn(config).status, RunOutcome::Status::kInterrupted);
+  fakes::Reset();
+  RunIn(config, true);
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  std::pair<double, uint64_t> best = {-1e9, 0};  // the last step has no rollouts after it
+  for (const StepSummary& step : database.Steps()) {
+    if (step.step > 1 && *step.reward_mean > best.first) best = {*step.reward_mean, step.step - 1};
+  }
+  std::set<uint64_t> kept = {best.second, 11, 12};
+  EXPECT_THAT(KeptCheckpoints(config), ::testing::ElementsAreArray(kept));
 }
 
 TEST_F(RunTest, TheConsoleShowsALineAStepAndASummary) {

@@ -417,6 +417,10 @@ AT(kgrpo_trainer_plan, struct_size, 0, 4);
 AT(kgrpo_trainer_plan, steps, 8, 8);
 AT(kgrpo_trainer_plan, temperature, 16, 8);
 AT(kgrpo_trainer_plan, max_completion_size, 24, 4);
+AT(kgrpo_trainer_plan, trajectories, 32, 8);
+AT(kgrpo_trainer_plan, trajectories_per_problem, 40, 8);
+AT(kgrpo_trainer_plan, problems, 48, 8);
+AT(kgrpo_trainer_plan, rounds, 56, 8);
 
 AT(kgrpo_sample_outcome, struct_size, 0, 4);
 AT(kgrpo_sample_outcome, sample, 8, 8);
@@ -438,3 +442,4 @@ AT(kgrpo_trainer_interface, begin, 48, 8);
 AT(kgrpo_trainer_interface, update, 56, 8);
 AT(kgrpo_trainer_interface, save_state, 64, 8);
 AT(kgrpo_trainer_interface, load_state, 72, 8);
+AT(kgrpo_trainer_interface, check_plan, 80, 8);

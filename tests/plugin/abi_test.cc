@@ -122,6 +122,11 @@ struct Appended {
 const std::vector<Appended> kAppended = {
     KGRPO_APPENDED(kgrpo_evaluator_interface, explain_bound, 96),
     KGRPO_APPENDED(kgrpo_policy_interface, backward_in_pieces, 152),
+    KGRPO_APPENDED(kgrpo_trainer_plan, trajectories, 32),
+    KGRPO_APPENDED(kgrpo_trainer_plan, trajectories_per_problem, 40),
+    KGRPO_APPENDED(kgrpo_trainer_plan, problems, 48),
+    KGRPO_APPENDED(kgrpo_trainer_plan, rounds, 56),
+    KGRPO_APPENDED(kgrpo_trainer_interface, check_plan, 80),
     KGRPO_APPENDED(kgrpo_collective_interface, begin_reduce_scatter, 48),
     KGRPO_APPENDED(kgrpo_collective_interface, finish_reductions, 56),
 };

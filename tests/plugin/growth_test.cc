@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/generation_queue.h>
 #include <kgrpo/sdk/text.h>
+#include <kgrpo/sdk/trainer.h>
 #include <kgrpo/support/metric_registry.h>
 
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "in_process.h"
@@ -68,7 +71,7 @@ TEST_F(InstancesTest, ATrainerTakesSamplesThatAreLongerThanItKnows) {
                                     static_cast<Told*>(context)->advantages.push_back(outcome->advantage);
                                   }};
   Check(table->update(trainer.raw(), pointers, 3, sink));
-  EXPECT_EQ(told.advantages, (std::vector<double>{-1, 0, 1}));
+  EXPECT_EQ(told.advantages, (std::vector<double>{0, 1, 2}));
   const std::vector<kgrpo_sequence> sequences = {{ids, 1, &ids[0], 1}, {ids, 1, &ids[2], 1}};
   const std::vector<float> logprobs = policy.LogProbabilities(sequences);
   EXPECT_LT(logprobs[0], logprobs[1]);
@@ -207,6 +210,54 @@ TEST_F(InstancesTest, AnEvaluatorOfTheFirstReleaseIsNotAskedForTheBound) {
   const Evaluator evaluator(table.get(), host_, {{"unit", 0.5}});
   EXPECT_FALSE(evaluator.CountsWork());
   EXPECT_TRUE(Evaluator(whole, host_, {{"unit", 0.5}}).CountsWork());
+}
+
+TEST_F(InstancesTest, ATrainerOfTheFirstReleaseIsNotAskedAboutThePlan) {
+  const auto* whole = Fakes().Table<kgrpo_trainer_interface>(Role::kTrainer);
+  kgrpo_trainer_plan plan{};
+  plan.struct_size = sizeof(plan);
+  plan.trajectories_per_problem = 1;
+  const AtPageEnd table(*whole, KGRPO_TRAINER_INTERFACE_SIZE_1);
+  Trainer(table.get(), host_, {{"learning_rate", 1e-9}}).CheckPlan(plan);
+  EXPECT_THAT(MessageOf([&] {
+                Trainer(whole, host_, {{"learning_rate", 1e-9}}).CheckPlan(plan);
+              }),
+              HasSubstr("options.learning_rate: too low"));
+}
+
+// A trainer over the SDK's table.
+struct Planned {
+  uint32_t Source() const { return 0; }
+  bool NeedsReference() const { return false; }
+  void CheckPlan(const kgrpo_trainer_plan& plan) const { seen = plan; }
+  void Begin(const kgrpo_policy_interface*, kgrpo_policy*, const kgrpo_trainer_plan& plan) { seen = plan; }
+  void Update(const kgrpo_sample* const*, size_t, const kgrpo_update_sink&) {}
+  void SaveState(kgrpo_writer) {}
+  void LoadState(kgrpo_reader) {}
+  static inline kgrpo_trainer_plan seen;
+};
+
+std::string_view NoOptions() {
+  return "{}";
+}
+
+std::unique_ptr<Planned> MakePlanned(const kgrpo_host*, std::string_view) {
+  return std::make_unique<Planned>();
+}
+
+TEST(Growth, AShorterPlanIsReadUpToItsEnd) {
+  const kgrpo_trainer_interface& table = TrainerInterface<Planned, NoOptions, MakePlanned>::kInterface;
+  kgrpo_trainer* trainer = nullptr;
+  Check(table.create(nullptr, {}, &trainer));
+  const AtPageEnd plan(kgrpo_trainer_plan{0, 7, 0.5, 6, 1, 1, 1, 1}, KGRPO_TRAINER_PLAN_SIZE_1);
+  for (const bool begin : {false, true}) {
+    Planned::seen = {};
+    Check(begin ? table.begin(trainer, nullptr, nullptr, plan.get()) : table.check_plan(trainer, plan.get()));
+    EXPECT_EQ(Planned::seen.steps, 7U);
+    EXPECT_EQ(Planned::seen.max_completion_size, 6U);
+    EXPECT_EQ(Planned::seen.trajectories, 0U) << "not known";
+  }
+  table.destroy(trainer);
 }
 
 TEST(Growth, WhatIsShorterThanTheFirstReleaseIsRefused) {

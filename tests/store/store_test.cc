@@ -259,18 +259,16 @@ TEST(CheckpointsTest, AreThereWholeOrNotAtAll) {
     Checkpoints checkpoints(folder, [deadly](const char* point) {
       if (std::string(point) == deadly) throw Fault();
     });
-    EXPECT_THROW(checkpoints.Write({.step = 5, .stage = 1, .stage_steps = 2, .reward_mean = 0.5}, fill), Fault);
+    EXPECT_THROW(checkpoints.Write({.step = 5, .stage = 1, .stage_steps = 2}, fill), Fault);
     EXPECT_FALSE(Checkpoints(folder).Last()) << deadly;
     EXPECT_TRUE(fs::is_empty(folder)) << deadly;
   }
   Checkpoints checkpoints(folder);
-  checkpoints.Write({.step = 5, .stage = 1, .stage_steps = 2, .reward_mean = 0.5}, fill);
+  checkpoints.Write({.step = 5, .stage = 1, .stage_steps = 2}, fill);
   ASSERT_TRUE(checkpoints.Last());
   EXPECT_EQ(checkpoints.Last()->stage_steps, 2u);
-  EXPECT_EQ(*checkpoints.Last()->reward_mean, 0.5);
-  checkpoints.Write({.step = 5, .stage = 1, .stage_steps = 3, .reward_mean = {}}, fill);  // replaces
+  checkpoints.Write({.step = 5, .stage = 1, .stage_steps = 3}, fill);  // replaces
   EXPECT_EQ(checkpoints.Last()->stage_steps, 3u);
-  EXPECT_FALSE(checkpoints.Last()->reward_mean);
 }
 
 TEST(CheckpointsTest, DamageIsSeenByTheFilesSizesAndDigests) {
@@ -281,7 +279,7 @@ TEST(CheckpointsTest, DamageIsSeenByTheFilesSizesAndDigests) {
     std::ofstream(path / "policy/weights") << "12345";
   };
   for (const uint64_t step : {1, 2, 3, 5, 10, 15})
-    checkpoints.Write({.step = step, .stage = 0, .stage_steps = step, .reward_mean = {}}, fill);
+    checkpoints.Write({.step = step, .stage = 0, .stage_steps = step}, fill);
   EXPECT_EQ(checkpoints.Damage(5), "");
   std::ofstream(checkpoints.PathOf(2) / "policy/weights") << "12355";
   EXPECT_EQ(checkpoints.Damage(2),
@@ -320,32 +318,46 @@ TEST(CheckpointsTest, DamageIsSeenByTheFilesSizesAndDigests) {
 TEST(CheckpointsTest, KeepTheLastAndTheBest) {
   const fs::path folder = Folder("prune");
   Checkpoints checkpoints(folder);
-  const double rewards[] = {0.1, 0.9, 0.3, 0.8, 0.2, 0.4};
-  for (uint64_t step = 1; step <= 6; ++step) {
-    checkpoints.Write({.step = step, .stage = 0, .stage_steps = step, .reward_mean = rewards[step - 1]},
-                      [](const fs::path&) {});
-  }
-  checkpoints.Prune(2, 2);
-  std::vector<uint64_t> kept;
-  for (const CheckpointState& state : checkpoints.List()) kept.push_back(state.step);
-  EXPECT_THAT(kept, ElementsAre(2, 4, 5, 6));
-  EXPECT_EQ(checkpoints.Best()->step, 2u);
-  checkpoints.Prune(0, 0);
-  EXPECT_EQ(checkpoints.List().size(), 1u);  // a run never loses its last
+  for (uint64_t step = 1; step <= 7; ++step)
+    checkpoints.Write({.step = step, .stage = 0, .stage_steps = step}, [](const fs::path&) {});
+  const auto kept = [&] {
+    std::vector<uint64_t> steps;
+    for (const CheckpointState& state : checkpoints.List()) steps.push_back(state.step);
+    return steps;
+  };
+  // The third has no score, and step 9 no checkpoint.
+  checkpoints.Prune(2, 2, {{1, -0.1}, {2, 0.9}, {4, 0.8}, {5, 0.2}, {6, 0.4}, {9, 1}});
+  EXPECT_THAT(kept(), ElementsAre(2, 4, 6, 7));
+  checkpoints.Prune(1, 5, {{6, -3}});
+  EXPECT_THAT(kept(), ElementsAre(6, 7));
+  checkpoints.Prune(0, 0, {});
+  EXPECT_THAT(kept(), ElementsAre(7)) << "a run never loses its last";
+}
+
+// state.json of an earlier version.
+TEST(CheckpointsTest, ThoseOfTheFirstFormatAreRead) {
+  const fs::path folder = Folder("first_format");
+  fs::create_directories(folder / "step-3");
+  std::ofstream(folder / "step-3" / "state.json")
+      << R"({"format": 1, "step": 3, "stage": 1, "stage_steps": 2, "reward_mean": 0.5})";
+  EXPECT_EQ(Checkpoints(folder).Last()->stage_steps, 2u);
+  EXPECT_EQ(Checkpoints(folder).Damage(3), "");
+  std::ofstream(folder / "step-3" / "state.json") << R"({"format": 3})";
+  EXPECT_THROW(Checkpoints(folder).Damage(3), Error) << "of a later version, which is no damage";
 }
 
 // The reference of a stage is one file of several checkpoints: what changed in it is seen in those written later too.
 TEST(CheckpointsTest, ASharedFileKeepsItsFirstDigest) {
   const fs::path folder = Folder("shared");
   Checkpoints checkpoints(folder);
-  checkpoints.Write({.step = 1, .stage = 0, .stage_steps = 1, .reward_mean = {}},
+  checkpoints.Write({.step = 1, .stage = 0, .stage_steps = 1},
                     [](const fs::path& path) { std::ofstream(path / "reference") << "12345"; });
   std::ofstream(checkpoints.PathOf(1) / "reference") << "12355";
-  checkpoints.Write({.step = 2, .stage = 0, .stage_steps = 2, .reward_mean = {}}, [&](const fs::path& path) {
+  checkpoints.Write({.step = 2, .stage = 0, .stage_steps = 2}, [&](const fs::path& path) {
     fs::create_hard_link(checkpoints.PathOf(1) / "reference", path / "reference");
   });
   EXPECT_THAT(checkpoints.Damage(2), HasSubstr("reference has changed"));
-  checkpoints.Write({.step = 3, .stage = 0, .stage_steps = 3, .reward_mean = {}},
+  checkpoints.Write({.step = 3, .stage = 0, .stage_steps = 3},
                     [](const fs::path& path) { std::ofstream(path / "reference") << "12345"; });
   EXPECT_THAT(checkpoints.WholeSteps(), ElementsAre(3));
 }

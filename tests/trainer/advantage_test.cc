@@ -256,6 +256,16 @@ TEST(Advantage, WhatStandsAloneHasNoAdvantage) {
   }
 }
 
+// The mean of three 0.1 is not 0.1 in floating point.
+TEST(Advantage, EqualReturnsHaveNoAdvantage) {
+  const std::vector<RoundOutcome> batch = {{0.1, 0, 1, 0, 1, 0}, {0.1, 0, 2, 0, 1, 0}, {0.1, 0, 3, 0, 1, 0}};
+  for (const AdvantageScale scale : {AdvantageScale::kGroup, AdvantageScale::kRootMeanSquare, AdvantageScale::kNone}) {
+    AdvantageOptions options;
+    options.scale = scale;
+    EXPECT_EQ(ComputeAdvantages(options, batch).advantages, std::vector<double>(3));
+  }
+}
+
 TEST(Advantage, ContradictoryTrajectoriesAreRefused) {
   const std::vector<RoundOutcome> twice = {{1, 0, 7, 0, 2, 0}, {1, 0, 7, 0, 2, 0}};
   const std::vector<RoundOutcome> past = {{1, 0, 7, 2, 2, 0}};

@@ -2,15 +2,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "grpo_bench.h"
 
 namespace kgrpo::grpo {
 namespace {
 
+using kgrpo::testing::FakeHost;
 using kgrpo::testing::OptionsJson;
 using nlohmann::json;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(GrpoOptions, DefaultsAreTheDocumentedOnes) {
@@ -43,6 +47,112 @@ TEST(GrpoOptions, ContradictionsAreRefusedAllAtOnce) {
   EXPECT_THAT(text, HasSubstr("set old_logprobs: recomputed"));
   EXPECT_THAT(text, HasSubstr("importance_sampling_min is above importance_sampling_max"));
   EXPECT_THAT(text, HasSubstr("epsilon_high of cispo is the largest ratio itself"));
+  EXPECT_EQ(
+      ErrorOf([] {
+        ReadGrpoOptions(OptionsJson(GrpoOptionsSchema(), {{"delta", 1.25}, {"epsilon_high", 0.28}}));
+      }),
+      "options.delta: 1.25 is below 1 + epsilon_high (1.28): it would clip positive advantages and bound no negative "
+      "one; 4 is usual");
+  ReadGrpoOptions(OptionsJson(GrpoOptionsSchema(), {{"delta", 1.28}, {"epsilon_high", 0.28}}));
+}
+
+kgrpo_trainer_plan PlanOf(uint64_t trajectories, uint64_t per_problem, uint64_t problems, uint64_t rounds) {
+  return {sizeof(kgrpo_trainer_plan), 10, 1.0, 6, trajectories, per_problem, problems, rounds};
+}
+
+std::string RefusalOf(const json& options, const kgrpo_trainer_plan& plan) {
+  try {
+    RefusePlan(ReadGrpoOptions(OptionsJson(GrpoOptionsSchema(), options)), plan);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
+    return error.what();
+  }
+  return "";
+}
+
+std::vector<std::string> WarningsOf(const json& options, const kgrpo_trainer_plan& plan) {
+  return PlanWarnings(ReadGrpoOptions(OptionsJson(GrpoOptionsSchema(), options)), plan);
+}
+
+// The plan is refused exactly where every group of an update that draws as the loop does has one sample.
+TEST(GrpoPlan, GroupsOfOneSampleAreRefused) {
+  for (const std::string group : {"batch", "problem", "problem_round"}) {
+    for (const uint64_t per_problem : {1, 2}) {
+      for (const uint64_t drawn : {1, 2, 3, 4, 5, 8}) {
+        for (const uint64_t problems : {1, 3, 4, 8}) {
+          for (const uint64_t rounds : {1, 2}) {
+            std::vector<RoundOutcome> outcomes;
+            for (uint64_t trajectory = 0; trajectory < drawn * per_problem; ++trajectory) {
+              const auto problem = static_cast<uint32_t>(trajectory / per_problem % problems);
+              for (uint32_t round = 0; round < rounds; ++round) {
+                const double reward = static_cast<double>(outcomes.size() * outcomes.size());
+                outcomes.push_back({reward, 0, trajectory, round, static_cast<uint32_t>(rounds), problem});
+              }
+            }
+            const json options = {{"advantage_group", group}, {"gamma", 0}};
+            const std::vector<double> advantages =
+                ComputeAdvantages(ReadGrpoOptions(OptionsJson(GrpoOptionsSchema(), options)).advantage, outcomes)
+                    .advantages;
+            const bool nothing = std::ranges::all_of(advantages, [](double a) { return a == 0; });
+            const kgrpo_trainer_plan plan = PlanOf(drawn * per_problem, per_problem, problems, rounds);
+            EXPECT_EQ(RefusalOf(options, plan) != "", nothing)
+                << group << ", " << drawn << " x " << per_problem << " of " << problems << ", rounds " << rounds;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(RefusalOf({{"advantage_group", "problem_round"}}, PlanOf(0, 0, 0, 0)), "") << "nothing is known";
+  EXPECT_EQ(RefusalOf({{"advantage_group", "problem_round"}}, PlanOf(4, 1, 0, 2)), "") << "the problems are not known";
+  EXPECT_THAT(RefusalOf({{"advantage_group", "problem_round"}}, PlanOf(16, 1, 22, 4)),
+              HasSubstr("options.advantage_group: in each update every sample would be alone in its group, with "
+                        "advantage 0, and nothing would be learned. Give each problem several trajectories "
+                        "(loop.trajectories_per_problem is 1, the update's trajectories 16, their rounds 4)"));
+  EXPECT_THAT(WarningsOf({{"advantage_group", "problem_round"}}, PlanOf(5, 1, 4, 2)),
+              ElementsAre(HasSubstr("in each update 3 of 4 problems have one trajectory")));
+  EXPECT_THAT(WarningsOf({{"advantage_group", "problem_round"}}, PlanOf(8, 1, 4, 2)), ElementsAre());
+}
+
+TEST(GrpoPlan, OptionsWithoutEffectAreWarnedOf) {
+  const kgrpo_trainer_plan plan = PlanOf(16, 4, 22, 4);
+  EXPECT_THAT(WarningsOf(json::object(), plan), ElementsAre());
+  const auto one = [&](const json& options, const std::string& warning) {
+    EXPECT_THAT(WarningsOf(options, plan), ElementsAre(::testing::StartsWith(warning))) << options;
+  };
+  one({{"sync_ref_model", true}, {"beta", 0}}, "sync_ref_model has no effect: beta is 0 and report_kl is off");
+  one({{"sync_ref_model", true}},
+      "sync_ref_model has no effect: the stage has 10 updates, and the reference would be "
+      "replaced after 512 (ref_model_sync_steps)");
+  one({{"sync_ref_model", true}, {"ref_model_sync_steps", 10}}, "sync_ref_model has no effect: ");
+  one({{"ref_model_sync_steps", 4}}, "ref_model_sync_steps has no effect: ");
+  one({{"kl_ratio_correction", true}, {"beta", 0}}, "kl_ratio_correction has no effect: beta is 0");
+  one({{"kl_clamp", nullptr}, {"beta", 0}}, "kl_clamp has no effect: ");
+  one({{"loss_type", "cispo"}, {"delta", 4}}, "delta has no effect: ");
+  one({{"epsilon_high", 0.028}}, "epsilon_high (0.028) is below epsilon (0.2): ");
+  one({{"max_completion_length", 100}}, "max_completion_length has no effect: ");
+  one({{"importance_sampling_max", 2}}, "importance_sampling_min and _max have no effect: ");
+  one({{"warmup_steps", 40}, {"learning_rate", 1e-5}},
+      "warmup_steps (40) is more than the stage's 10 updates: the learning rate ends at 2.5e-06 and never reaches "
+      "1e-05");
+  for (const json& fine :
+       {json{{"sync_ref_model", true}, {"ref_model_sync_steps", 4}},
+        json{{"sync_ref_model", true}, {"ref_model_sync_steps", 4}, {"beta", 0}, {"report_kl", true}},
+        json{{"epsilon_high", 0.28}, {"delta", 4}, {"warmup_steps", 10}},
+        json{{"loss_type", "dr_grpo"}, {"max_completion_length", 100}}}) {
+    EXPECT_THAT(WarningsOf(fine, plan), ElementsAre()) << fine;
+  }
+}
+
+TEST(GrpoPlan, CheckPlanRefusesAndWarns) {
+  FakeHost host;
+  const GrpoTrainer trainer(host.get(), ReadGrpoOptions(OptionsJson(GrpoOptionsSchema(), {{"sync_ref_model", true}})),
+                            nullptr);
+  trainer.CheckPlan(PlanOf(16, 4, 22, 4));
+  EXPECT_THAT(host.lines, ElementsAre(HasSubstr("sync_ref_model has no effect")));
+  EXPECT_THAT(ErrorOf([&] { trainer.CheckPlan(PlanOf(1, 1, 1, 1)); }), HasSubstr("options.advantage_group: "));
+  kgrpo_trainer_plan greedy = PlanOf(16, 4, 22, 4);
+  greedy.temperature = 0;
+  EXPECT_THAT(ErrorOf([&] { trainer.CheckPlan(greedy); }), HasSubstr("temperature is 0.000000"));
 }
 
 }  // namespace

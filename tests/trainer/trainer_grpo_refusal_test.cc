@@ -110,7 +110,8 @@ TEST(TrainerGrpo, WhatCannotBeTrainedIsRefusedWhenTheStageBegins) {
     GrpoTrainer trainer(host.get(), options, nullptr);
     return ErrorOf(
         [&] {
-          trainer.Begin(&BigramPolicy::Api(), policy.get(), {sizeof(kgrpo_trainer_plan), 10, temperature, 6});
+          trainer.Begin(&BigramPolicy::Api(), policy.get(),
+                        {sizeof(kgrpo_trainer_plan), 10, temperature, 6, 0, 0, 0, 0});
         },
         code);
   };

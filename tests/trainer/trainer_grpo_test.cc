@@ -256,6 +256,8 @@ TEST(TrainerGrpo, TruncatedCompletionsAreNotEvenScored) {
   bench.Update(batch);
   EXPECT_EQ(bench.policy.forwards, 2);  // the reference's and the policy's, of the one sample that is left
   EXPECT_TRUE(std::isfinite(bench.sink.step["loss"]));
+  for (const auto& [sample, outcome] : bench.sink.samples)
+    EXPECT_EQ(outcome.second == 0, sample != 0) << "the weight in the loss, which masked samples have none of";
 }
 
 TEST(TrainerGrpo, RecomputedOldLogprobsNeedNoneRecorded) {

@@ -50,6 +50,11 @@ typedef struct kgrpo_trainer_plan {
   uint64_t steps;               /* number of updates in this stage: the length of its schedules */
   double temperature;           /* the rollout's sampling temperature */
   uint32_t max_completion_size; /* the rollout's max_new_tokens */
+  /* What an update's samples come from. Added in revision 1.1; 0 where it is not known. */
+  uint64_t trajectories;             /* of an update */
+  uint64_t trajectories_per_problem; /* so many trajectories in a row share a problem that was drawn */
+  uint64_t problems;                 /* that are drawn from: none is drawn twice for an update while others are left */
+  uint64_t rounds;                   /* of a trajectory, at most */
 } kgrpo_trainer_plan;
 
 #define KGRPO_TRAINER_PLAN_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_trainer_plan, max_completion_size)
@@ -106,6 +111,12 @@ typedef struct kgrpo_trainer_interface {
    * under other values of options marked "x-resume", or with fewer steps in the plan. [one thread] */
   kgrpo_error* (*save_state)(kgrpo_trainer* self, kgrpo_writer writer);
   kgrpo_error* (*load_state)(kgrpo_trainer* self, kgrpo_reader reader);
+
+  /* Checks the options together with a stage's plan, before the first stage of a run begins and for `kgrpo-host
+   * check`: returns KGRPO_ERROR_INVALID if nothing could be learned from its samples, and logs a warning for an option
+   * without effect. In the message, a line that begins "options.NAME: " is about that option. NULL for a trainer
+   * without such checks. Added in revision 1.1. [main thread] */
+  kgrpo_error* (*check_plan)(const kgrpo_trainer* self, const kgrpo_trainer_plan* plan);
 } kgrpo_trainer_interface;
 
 /* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */

@@ -4,16 +4,20 @@
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/trainer.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace kgrpo {
 
-// `Trainer` has Source, NeedsReference, Begin, Update, SaveState and LoadState, which mirror the interface and throw
-// where it returns errors; `Schema` gives its options' JSON Schema, `Make` makes one from (host, options as JSON).
+// `Trainer` has Source, NeedsReference, Begin, Update, SaveState, LoadState and, if it wants, CheckPlan, which mirror
+// the interface and throw where it returns errors; members that the host's plan lacks are 0. `Schema` gives its
+// options' JSON Schema, `Make` makes one from (host, options as JSON).
 template <typename Trainer, std::string_view (*Schema)(),
           std::unique_ptr<Trainer> (*Make)(const kgrpo_host* host, std::string_view options)>
 class TrainerInterface {
@@ -30,7 +34,7 @@ class TrainerInterface {
   static int32_t NeedsReference(const kgrpo_trainer* self) { return Of(self).NeedsReference() ? 1 : 0; }
   static kgrpo_error* Begin(kgrpo_trainer* self, const kgrpo_policy_interface* api, kgrpo_policy* policy,
                             const kgrpo_trainer_plan* plan) {
-    return Guard([&] { Of(self).Begin(api, policy, *plan); });
+    return Guard([&] { Of(self).Begin(api, policy, Known(*plan)); });
   }
   static kgrpo_error* Update(kgrpo_trainer* self, const kgrpo_sample* const* samples, size_t count,
                              kgrpo_update_sink sink) {
@@ -41,6 +45,24 @@ class TrainerInterface {
   }
   static kgrpo_error* LoadState(kgrpo_trainer* self, kgrpo_reader reader) {
     return Guard([&] { Of(self).LoadState(reader); });
+  }
+  static kgrpo_error* CheckPlan(const kgrpo_trainer* self, const kgrpo_trainer_plan* plan) {
+    return Guard([&] { Of(self).CheckPlan(Known(*plan)); });
+  }
+  template <typename T, typename = void>
+  struct ChecksPlan : std::false_type {};
+  template <typename T>
+  struct ChecksPlan<T, std::void_t<decltype(&T::CheckPlan)>> : std::true_type {};
+  static constexpr decltype(kgrpo_trainer_interface::check_plan) CheckPlanIfAny() {
+    if constexpr (ChecksPlan<Trainer>::value) return CheckPlan;
+    return nullptr;
+  }
+
+  // A host of another revision may have a shorter plan, or a longer one.
+  static kgrpo_trainer_plan Known(const kgrpo_trainer_plan& plan) {
+    kgrpo_trainer_plan known{};
+    std::memcpy(&known, &plan, std::min<size_t>(sizeof(known), plan.struct_size));
+    return known;
   }
 
  public:
@@ -53,7 +75,8 @@ class TrainerInterface {
                                                          Begin,
                                                          Update,
                                                          SaveState,
-                                                         LoadState};
+                                                         LoadState,
+                                                         CheckPlanIfAny()};
 };
 
 // Numbers of a trainer's state, written as they lie in memory.
