@@ -27,9 +27,9 @@ struct StepLine {
   // Shares of the rounds: the kernel was correct; it was wrong, or did not compile or run; the suggestion did not
   // apply; it was not understood.
   double correct_rate = 0, failed_rate = 0, not_applicable_rate = 0, unclear_rate = 0;
-  double speedup = 0;           // geometric mean over correct kernels; 0 where there is none
-  double coder_error_rate = 0;  // share of the coder's answers that are errors; shown if above 0
-  double cost = 0;              // of the coder in the run so far, US dollars; shown if above 0
+  double speedup = 0;  // geometric mean over correct kernels; 0 where there is none
+  std::vector<std::pair<std::string, double>> error_rates;  // shares of the answers that failed: ("coder", 0.25)
+  double cost = 0;  // of the coder in the run so far, US dollars; shown if above 0
   double favourite_share = 0;
   double entropy = 0;  // of the suggestions, in nats
   double loss = 0;     // shown where there are no rollouts

@@ -1,6 +1,7 @@
 #include "cli/local_ranks.h"
 
 #include "base/launch.h"
+#include "loop/ranks.h"  // kSilence
 
 #include <arpa/inet.h>
 #include <kgrpo/sdk/error.h>
@@ -26,7 +27,11 @@
 namespace kgrpo::cli {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::chrono::seconds kGrace{15};  // longer than ranks take to notice a lost one (loop/ranks.cc)
+constexpr std::chrono::seconds kAtOnce{1};  // from a user's second signal to SIGKILL
+constexpr std::chrono::seconds kKilled{2};  // from SIGKILL to the end, of a process that can end
 
 // Returns a port on which nothing listens now.
 uint16_t FreePort() {
@@ -62,7 +67,6 @@ std::vector<std::string> OwnArguments() {
   setenv("LOCAL_WORLD_SIZE", count.c_str(), 1);
   setenv("MASTER_ADDR", "127.0.0.1", 1);
   setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
-  setenv("KGRPO_CRASH", "core", 0);          // a crash ends by its signal: WaitForAll can tell it from a failure
   unsetenv("TORCHELASTIC_USE_AGENT_STORE");  // set by a job in which this process was started
   std::vector<char*> words;
   words.reserve(arguments.size() + 1);
@@ -73,12 +77,18 @@ std::vector<std::string> OwnArguments() {
 }
 
 std::vector<pid_t> children;  // used by the signal handler; 0 for ranks that have ended
+volatile std::sig_atomic_t signals = 0;
 
-void HandOn(int signal) {
-  const int error = errno;
+void SendToAll(int signal) {
   for (const pid_t child : children) {
     if (child > 0) kill(child, signal);
   }
+}
+
+void HandOn(int signal) {
+  const int error = errno;
+  signals = signals + 1;
+  SendToAll(signal);
   errno = error;
 }
 
@@ -87,42 +97,91 @@ constexpr int kHandedOn[] = {SIGINT, SIGTERM, SIGHUP};
 void HandOnSignals() {
   struct sigaction action = {};
   action.sa_handler = HandOn;
-  action.sa_flags = SA_RESTART;
   for (const int signal : kHandedOn) sigaction(signal, &action, nullptr);
 }
 
-// Returns rank 0's exit code once all have ended. After a rank was killed, ranks that have met it end by themselves;
-// ranks that still wait for it are killed after kGrace.
-int WaitForAll() {
-  using Clock = std::chrono::steady_clock;
-  std::optional<Clock::time_point> killed;
-  bool told = false;
-  int code = 1;
-  for (size_t left = children.size(); left > 0;) {
-    int status = 0;
-    const pid_t ended = waitpid(-1, &status, killed ? WNOHANG : 0);
-    if (ended > 0) {
-      // Other children come from a shell that exec'ed this program, or are orphans in a container where it is process
-      // 1.
-      const auto child = std::find(children.begin(), children.end(), ended);
-      if (child == children.end()) continue;
-      if (child == children.begin() && WIFEXITED(status)) code = WEXITSTATUS(status);
-      if (WIFSIGNALED(status) && !killed) killed = Clock::now();
-      *child = 0;
-      --left;
-    } else if (ended < 0) {
-      break;
-    } else {
-      if (!told && Clock::now() - *killed > kGrace) {
-        std::fprintf(stderr, "a rank was killed before all had met: the others are ended\n");
-        HandOn(SIGKILL);
-        told = true;
+// Waits until all ranks have ended. A signal that a stopped process does not take, and a rank that waits for a lost
+// one, must not keep the command alive: such ranks are killed.
+class Waiting {
+ public:
+  // Returns rank 0's exit code; 1 if a signal ended it, or if a killed rank cannot end.
+  int ForAll() {
+    while (std::any_of(children.begin(), children.end(), [](pid_t child) { return child > 0; })) {
+      const bool hurries = ending_ || signals > 1 || std::any_of(ranks_.begin(), ranks_.end(), IsStopped);
+      int status = 0;
+      const pid_t changed = waitpid(-1, &status, WUNTRACED | WCONTINUED | (hurries ? WNOHANG : 0));
+      if (changed > 0) {
+        Note(changed, status);
+      } else if (changed < 0 && errno != EINTR) {
+        break;
+      } else if (changed == 0) {
+        KillTheLate();
+        if (AllAreStuck()) return 1;
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
       }
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return code_;
+  }
+
+ private:
+  struct Rank {
+    std::optional<Clock::time_point> stopped, killed;
+  };
+  static bool IsStopped(const Rank& rank) { return rank.stopped.has_value(); }
+
+  void Note(pid_t process, int status) {
+    // Other children come from a shell that exec'ed this program, or are orphans in a container where it is process 1.
+    const auto child = std::find(children.begin(), children.end(), process);
+    if (child == children.end()) return;
+    Rank& rank = ranks_[static_cast<size_t>(child - children.begin())];
+    if (WIFSTOPPED(status)) {
+      if (!rank.stopped) rank.stopped = Clock::now();
+      return;
+    }
+    rank.stopped.reset();
+    if (WIFCONTINUED(status)) return;
+    const bool leads = child == children.begin(), fine = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (leads && WIFEXITED(status)) code_ = WEXITSTATUS(status);
+    if ((leads || !fine) && !ending_) ending_ = Clock::now();
+    *child = 0;
+  }
+
+  void KillTheLate() {
+    const Clock::time_point now = Clock::now();
+    if (signals > 1 && !hurried_) hurried_ = now;
+    for (size_t i = 0; i < children.size(); ++i) {
+      Rank& rank = ranks_[i];
+      if (children[i] == 0 || rank.killed) continue;
+      const char* why = nullptr;
+      if (rank.stopped && (ending_ || now - *rank.stopped >= kSilence))
+        why = "was stopped, by SIGSTOP or by its terminal";
+      else if (ending_ && now - *ending_ >= kGrace)
+        why = "has not ended with the others";
+      else if (hurried_ && now - *hurried_ >= kAtOnce)
+        why = "has not ended by the second signal";
+      if (why == nullptr) continue;
+      std::fprintf(stderr, "rank %zu (process %d) %s: it is killed\n", i, static_cast<int>(children[i]), why);
+      kill(children[i], SIGKILL);
+      rank.killed = now;
     }
   }
-  return code;
-}
+
+  // True where all that are left were killed, and wait in the kernel.
+  bool AllAreStuck() const {
+    for (size_t i = 0; i < children.size(); ++i) {
+      if (children[i] > 0 && (!ranks_[i].killed || Clock::now() - *ranks_[i].killed < kKilled)) return false;
+    }
+    std::fprintf(stderr,
+                 "a killed rank does not end: it waits in the kernel for a device or a file system, and ends when that "
+                 "answers\n");
+    return true;
+  }
+
+  std::vector<Rank> ranks_ = std::vector<Rank>(children.size());
+  std::optional<Clock::time_point> ending_;   // since rank 0 ended, or another one failed
+  std::optional<Clock::time_point> hurried_;  // since the user's second signal
+  int code_ = 1;
+};
 
 }  // namespace
 
@@ -147,7 +206,7 @@ int RunLocalRanks(unsigned ranks) {
     }
     if (child < 0) {
       const std::string reason = std::strerror(errno);
-      HandOn(SIGKILL);
+      SendToAll(SIGKILL);
       sigprocmask(SIG_SETMASK, &before, nullptr);
       throw Error(KGRPO_ERROR_UNAVAILABLE, "rank " + std::to_string(rank) + " cannot be started: " + reason);
     }
@@ -155,7 +214,7 @@ int RunLocalRanks(unsigned ranks) {
   }
   HandOnSignals();
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  return WaitForAll();
+  return Waiting().ForAll();
 }
 
 }  // namespace kgrpo::cli

@@ -55,7 +55,7 @@ Json LineOf(const SearchCandidate& candidate) {
     line["diagnosis"] = candidate.evaluation->diagnosis;
     line["source_sha256"] = Sha256(candidate.source);
     if (!candidate.repeated) line["source"] = candidate.source;
-  } else if (candidate.screening) {
+  } else if (!candidate.source.empty()) {
     line["source_sha256"] = Sha256(candidate.source);
     if (!candidate.repeated) line["source"] = candidate.source;
   }

@@ -1,5 +1,7 @@
 #include "compare/rescore.h"
 
+#include <kgrpo/sdk/error.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -29,7 +31,13 @@ void ScoreStep(const Reward& reward, bool always_advances, std::vector<Trajector
     Sum of_trajectory;
     std::vector<RoundRecord> rounds = std::exchange(recorded.rounds_done, {});
     for (RoundRecord& round : rounds) {
-      ScoreRound(reward, baseline, current, recorded, &round, /*idle=*/false);  // the baseline's metrics are not kept
+      try {
+        ScoreRound(reward, baseline, current, recorded, &round, /*idle=*/false);  // the baseline's metrics are not kept
+      } catch (const Error& error) {
+        throw Error(error.code(), "round " + std::to_string(round.round + 1) + " of trajectory " +
+                                      std::to_string(recorded.trajectory) + " (" + recorded.problem_name +
+                                      "): " + error.what());
+      }
       of_trajectory.Add(round.reward);
       if (round.evaluation && (always_advances || round.evaluation->correct)) current = *round.evaluation;
       recorded.rounds_done.push_back(std::move(round));

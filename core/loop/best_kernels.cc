@@ -1,11 +1,14 @@
 #include "loop/best_kernels.h"
 
 #include "base/keyed.h"
+#include "loop/round_faults.h"
 
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
+#include <utility>
 
 namespace kgrpo {
 namespace {
@@ -81,11 +84,20 @@ void BestKernels::Judge(size_t problem_index, std::vector<BestKernel> candidates
   const OpenProblem& problem = problems_[problem_index];
   double to_beat = 1;
   if (const auto known = best_.find(problem.name); known != best_.end()) to_beat = known->second.speedup;
-  for (BestKernel& kernel : candidates) {
+  for (auto next = candidates.begin(); next != candidates.end(); ++next) {
+    BestKernel& kernel = *next;
     if (parts_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
     // Other inputs than the ones it was found with.
     const uint64_t seed = Keyed(seed_, "thorough inputs/" + problem.name, {kernel.step}, 0);
-    kernel.evaluation = parts_.evaluator->Evaluate(problem.problem, kernel.source, seed, true);
+    try {
+      kernel.evaluation = parts_.evaluator->Evaluate(problem.problem, kernel.source, seed, true);
+    } catch (const Error& error) {
+      RequireFailsOneRound(error, parts_.cancelled());
+      const std::lock_guard lock(mutex_);
+      judged_.failed = error.what();
+      unjudged_[problem_index].assign(std::make_move_iterator(next), std::make_move_iterator(candidates.end()));
+      return;
+    }
     kernel.speedup = kernel.evaluation.correct ? problem.baseline.seconds / kernel.evaluation.seconds : 0;
     const std::lock_guard lock(mutex_);
     if (kernel.speedup > to_beat) {
@@ -100,7 +112,8 @@ JudgedKernels BestKernels::Finish() {
   std::unique_lock lock(mutex_);
   done_.wait(lock, [this] { return in_flight_ == 0; });
   JudgedKernels judged = std::exchange(judged_, {});
-  judged.complete = std::exchange(started_, false);
+  judged.complete = std::exchange(started_, false) && judged.failed.empty();
+  if (!judged.failed.empty()) pending_ = std::exchange(unjudged_, {});
   if (const std::exception_ptr failure = std::exchange(failure_, nullptr)) {
     try {
       std::rethrow_exception(failure);

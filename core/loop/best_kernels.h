@@ -34,8 +34,9 @@ class BestKernels {
   // Starts judging the noted kernels on the pool, while training continues. One thread calls Add, Start and Finish;
   // after Start it may call only Finish.
   void Start();
-  // Waits, and returns the results. They are complete if Start was called since the last Finish and the user did not
-  // stop the run. A refuted kernel is never judged again. Throws the error of an evaluator that failed.
+  // Waits, and returns the results. They are complete if Start was called since the last Finish, the user did not stop
+  // the run, and the evaluator answered: kernels for which it failed wait for the next Start. A refuted kernel is never
+  // judged again. Throws an evaluator's error that ends the run (loop/round_faults.h).
   JudgedKernels Finish();
 
   const std::map<std::string, BestKernel>& best() const { return best_; }
@@ -57,6 +58,7 @@ class BestKernels {
   size_t in_flight_ = 0;
   bool started_ = false;
   JudgedKernels judged_;
+  std::map<size_t, std::vector<BestKernel>> unjudged_;  // as pending_: the evaluator failed
   std::exception_ptr failure_;
 };
 

@@ -43,7 +43,7 @@ std::string CandidateLines::Said(const SearchCandidate& candidate) const {
 }
 
 bool CandidateLines::Add(const SearchCandidate& candidate) {
-  if (candidate.evaluation || candidate.screening) {
+  if (candidate.evaluation || candidate.screening || candidate.outcome == kEvaluatorFailed) {
     refusals_.AddKernel();
     if (candidate.evaluation && !candidate.repeated) return true;
     return ++times_[Said(candidate)] == 1;

@@ -34,6 +34,10 @@ void CandidateLog::Add(const TrajectoryRecord& trajectory, const RoundRecord& ro
     candidate.repeated = !seen_.insert(candidate.source).second;
     if (!candidate.repeated) ++result_->evaluations;
     if (round.evaluation->correct) candidate.speedup = problem_.baseline.seconds / round.evaluation->seconds;
+  } else if (round.failure) {
+    candidate.source = round.answer.source;
+    candidate.outcome = kEvaluatorFailed;
+    candidate.message = round.failure->message;
   } else if (screening) {
     candidate.source = round.answer.source;
     candidate.outcome = kScreenedOut;
@@ -41,7 +45,7 @@ void CandidateLog::Add(const TrajectoryRecord& trajectory, const RoundRecord& ro
     candidate.outcome = CoderOutcomeName(round.answer.outcome);
     candidate.message = round.answer.message;
   }
-  if (screening) {
+  if (screening && !round.failure) {
     candidate.screening = screening;
     candidate.screened_speedup = screen->Speedup(*screening);
     CountScreenedOut(&candidate);

@@ -2,8 +2,8 @@
 
 #include <kgrpo/support/closest.h>
 #include "loop/best_kernels.h"
-#include "loop/coder_faults.h"
 #include "loop/heldout.h"
+#include "loop/round_faults.h"
 #include "loop/trajectory.h"
 #include "store/kernels.h"
 #include "store/readable.h"
@@ -173,6 +173,8 @@ void KeepKernels(const std::filesystem::path& folder, uint64_t seed, const Probl
   best.Add(0, trajectories);
   best.Start();
   const JudgedKernels judged = best.Finish();
+  if (!judged.failed.empty())
+    throw Error(KGRPO_ERROR_UNAVAILABLE, "the fastest kernels cannot be evaluated again: " + judged.failed);
   report->interrupted = !judged.complete;
   for (const BestKernel& kernel : judged.best) {
     WriteBestKernel(folder, kernel);

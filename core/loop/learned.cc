@@ -1,18 +1,25 @@
 #include "loop/learned.h"
 
-#include "loop/coder_faults.h"
-
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
 
 namespace kgrpo {
 
+std::array<PartFaults, kRoundParts.size()> FaultsOf(RunDatabase& database) {
+  auto faults = NoFaults();
+  for (const RoundFaultCount& fault : database.ReadRoundFaults())
+    faults[static_cast<size_t>(fault.part)].Count(fault.kind, fault.message, fault.count);
+  return faults;
+}
+
 std::string CommonestFault(RunDatabase& database) {
-  CoderFaults faults;
-  for (const CoderFaultCount& fault : database.ReadCoderFaults())
-    faults.Count(fault.outcome, fault.message, fault.count);
-  return faults.Commonest();
+  const auto faults = FaultsOf(database);
+  const PartFaults& most = *std::max_element(
+      faults.begin(), faults.end(), [](const PartFaults& a, const PartFaults& b) { return a.count() < b.count(); });
+  if (most.count() == 0) return "";
+  return std::string("of the ") + RoundPartName(most.part()) + "'s failures " + most.Commonest();
 }
 
 std::string NothingLearned(RunDatabase& database) {
@@ -40,7 +47,7 @@ std::string NothingLearned(RunDatabase& database) {
                                           "returns within each group, or only masked completions)";
   }
   const std::string commonest = text.empty() ? "" : CommonestFault(database);
-  return text + (commonest.empty() ? "" : "; of the coder's failures " + commonest);
+  return text + (commonest.empty() ? "" : "; " + commonest);
 }
 
 }  // namespace kgrpo

@@ -3,14 +3,17 @@
 #ifndef KGRPO_LOOP_LEARNED_H
 #define KGRPO_LOOP_LEARNED_H
 
+#include "loop/round_faults.h"
 #include "store/database.h"
 
+#include <array>
 #include <string>
 
 namespace kgrpo {
 
-// Returns the coder's commonest fault in the run and its commonest message, as CoderFaults::Commonest; empty without
-// faults.
+// Returns the faults of each part in the run.
+std::array<PartFaults, kRoundParts.size()> FaultsOf(RunDatabase& database);
+// "of the coder's failures the commonest, 8 times, ...", of the part that failed most often; empty without faults.
 std::string CommonestFault(RunDatabase& database);
 
 // Returns "nothing was learned: ..." for a run with a stage whose updates all had nothing to learn from: no sample, or

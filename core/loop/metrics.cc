@@ -1,5 +1,6 @@
 #include "loop/metrics.h"
 
+#include "loop/round_faults.h"
 #include "loop/statistics.h"
 #include "loop/trajectory.h"
 
@@ -33,13 +34,10 @@ struct CoderFigures {
   }
 
   void Show(MetricMap& metrics) {
-    Counter all;
     for (const kgrpo_coder_outcome kind :
          {KGRPO_CODER_REFUSED, KGRPO_CODER_TRUNCATED, KGRPO_CODER_NO_CODE, KGRPO_CODER_FAILED}) {
-      all.count += errors[kind].count;
       metrics[std::string("coder/error_rate/") + CoderOutcomeName(kind)] = errors[kind].Share(tried);
     }
-    metrics["coder/error_rate"] = all.Share(tried);
     metrics["coder/cost"] = cost;
     metrics["coder/tokens"] = tokens;
     metrics["time/implement"] = seconds;
@@ -100,11 +98,14 @@ MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
   std::map<std::string, std::vector<double>> parts, by_problem;
   Tally suggestions;
   double evaluate = 0;
-  size_t rounds = 0, dropped = 0, fast = 0, complete = 0;
+  size_t rounds = 0, fast = 0, complete = 0;
+  std::array<size_t, kRoundParts.size()> dropped{};
 
   for (const TrajectoryRecord& trajectory : trajectories) {
-    if (!trajectory.dropped.empty()) ++dropped;
-    if (trajectory.failed_round) coder.Add(trajectory.failed_round->answer);
+    if (trajectory.failed_round) {
+      coder.Add(trajectory.failed_round->answer);
+      if (const auto fault = FaultOf(*trajectory.failed_round)) ++dropped[static_cast<size_t>(fault->part)];
+    }
     if (!trajectory.rounds_done.empty()) {
       ++complete;
       if (BestSpeedup(trajectory) > 1) ++fast;
@@ -160,7 +161,12 @@ MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
   metrics["coder/not_applicable_rate"] = not_applicable.Share(rounds);
   metrics["coder/unclear_rate"] = unclear.Share(rounds);
   coder.Show(metrics);
-  metrics["coder/dropped_trajectories"] = static_cast<double>(dropped);
+  const auto counts = CountParts(trajectories);
+  for (const RoundPart part : kRoundParts) {
+    const auto i = static_cast<size_t>(part);
+    metrics[RoundPartName(part) + std::string("/error_rate")] = Counter{counts[i].failed}.Share(counts[i].asked);
+    metrics[RoundPartName(part) + std::string("/dropped_trajectories")] = static_cast<double>(dropped[i]);
+  }
   metrics["policy/favourite_share"] = suggestions.favourite_share();
   metrics["policy/distinct_suggestions"] = static_cast<double>(suggestions.distinct());
   metrics["policy/suggestion_entropy"] = suggestions.entropy();

@@ -2,7 +2,7 @@
 
 #include "base/keyed.h"
 #include "loop/candidates.h"
-#include "loop/coder_faults.h"
+#include "loop/round_faults.h"
 #include "loop/rounds_in_flight.h"
 #include "loop/screen.h"
 #include "loop/stopwatch.h"
@@ -201,7 +201,7 @@ class Searching {
         const std::vector<Slot*> landed = flight.Landed();
         under_way -= landed.size();
         for (Slot* slot : landed) {
-          if (slot->round.evaluation || !slot->screening) slot->trajectory.Finish(slot->round);
+          if (slot->round.evaluation || slot->round.failure || !slot->screening) slot->trajectory.Finish(slot->round);
         }
       }
       parts.cancelled = user;
@@ -262,9 +262,10 @@ class Searching {
       if (!SendAndAwait(next, &RoundsInFlight::Evaluate)) return;
       left -= next.size();
       for (Slot* slot : next) {
+        std::erase(waiting, slot);
+        if (!slot->round.evaluation) continue;  // the evaluator failed
         screen.Learn(slot->round.answer.source, slot->round.code_b, *slot->round.evaluation);
         rivals.insert(slot->round.answer.source);
-        std::erase(waiting, slot);
       }
     }
     for (Slot* slot : waiting) slot->trajectory.Finish(slot->round);

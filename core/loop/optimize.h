@@ -29,6 +29,7 @@ namespace kgrpo {
 class Screen;
 
 inline constexpr const char* kScreenedOut = "screened_out";  // a candidate's outcome
+inline constexpr const char* kEvaluatorFailed = "evaluator_failed";
 
 struct SearchPlan {
   Suggester suggester;
@@ -49,10 +50,10 @@ struct SearchCandidate {
   uint32_t round = 0;    // from 0, since the start
   std::string suggestion;
   bool from_list = false;  // taken from the coder's list, once the policy suggests nothing new
-  std::string outcome;     // the evaluation's verdict, kScreenedOut, or the coder's outcome where there is no kernel
-  std::string message;     // the coder's, where there is no kernel
-  std::string source;      // empty where there is no kernel
-  bool repeated = false;   // this source was judged before, or screened out before
+  std::string outcome;    // the evaluation's verdict, one of the above, or the coder's outcome where there is no kernel
+  std::string message;    // the coder's, where there is no kernel
+  std::string source;     // empty where there is no kernel
+  bool repeated = false;  // this source was judged before, or screened out before
   std::optional<Evaluation> evaluation;  // absent where there is no kernel, and where it was screened out
   std::optional<Evaluation> screening;   // the screen's, where it judged the kernel; its times are no measurements
   double screened_speedup = 0;           // over the start, by the screen's times; 0 where it has none

@@ -95,7 +95,8 @@ void PolicyReport::Show(Console& console) const {
       {"best of k", best},
       {"rounds", "correct " + rate("kernel/correct_rate") + "  failed " + rate("kernel/failed_rate") +
                      "  not applicable " + rate("coder/not_applicable_rate") + "  unclear " +
-                     rate("coder/unclear_rate") + "  coder errors " + rate("coder/error_rate")},
+                     rate("coder/unclear_rate") + "  coder errors " + rate("coder/error_rate") + "  evaluator errors " +
+                     rate("evaluator/error_rate") + "  reward errors " + rate("reward/error_rate")},
       {"suggestions",
        "share of the favourite " + rate("policy/favourite_share") +
            Format("  distinct %.0f",

@@ -22,8 +22,7 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kFailedCode = 1;
-constexpr std::chrono::milliseconds kBeat{1000};     // between a rank's signs of life
-constexpr std::chrono::milliseconds kSilence{7000};  // a rank without one for so long counts as lost
+constexpr std::chrono::milliseconds kBeat{1000};  // between a rank's signs of life
 
 std::string AliveKey(uint32_t rank) {
   return "alive/" + std::to_string(rank);
@@ -343,10 +342,9 @@ void Ranks::WatchLeader() {
 }
 
 void Ranks::Lose(const std::string& who) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(kSilence).count();
   // All followers miss the leader, so only rank 1 reports it.
   if (rank_ > 1) _exit(kFailedCode);
-  LeaveWith(who + " is lost: it has ended, or has given no sign of life for " + std::to_string(seconds) + " s",
+  LeaveWith(who + " is lost: it has ended, or has given no sign of life for " + std::to_string(kSilence.count()) + " s",
             leads() && who != PlaceOwner());
 }
 

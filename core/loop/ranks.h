@@ -28,6 +28,8 @@
 
 namespace kgrpo {
 
+inline constexpr std::chrono::seconds kSilence{7};  // a rank without a sign of life for so long counts as lost
+
 class Ranks {
  public:
   // Every rank makes one, on the thread that will run its loop. `transport` outlives it.

@@ -58,8 +58,8 @@ struct RolloutRequest {
   // The same step's rollout of an earlier attempt. A trajectory that reaches the same state reuses its coder answers
   // and evaluations, so that a resumed run pays for no answer twice and gets the same times. May be empty.
   std::vector<TrajectoryRecord> recorded;
-  // Collect throws KGRPO_ERROR_UNAVAILABLE once the coder's first most_faults answers are all its own faults, to avoid
-  // paying for more useless answers. 0: no limit.
+  // Collect throws KGRPO_ERROR_UNAVAILABLE once the first most_faults answers of the coder, the evaluator or the reward
+  // all failed, to avoid paying for more useless answers. 0: no limit.
   size_t most_faults = 0;
   // Judges new kernels in place of the evaluator; their rounds land without evaluation and score. Null: no screen.
   Screen* screen = nullptr;
@@ -92,8 +92,8 @@ class Rollout {
   // All of it outlives this.
   Rollout(const PipelineConfig& config, PipelineParts& parts, const ProblemSet& problems, WorkerPool& pool);
 
-  // Throws the error of the policy, the coder or the evaluator, or KGRPO_ERROR_CANCELLED once the user asked to stop;
-  // nothing is in flight then. With several ranks only the leader calls it, and each rank collects its share. One
+  // Throws a plugin's error that ends the run, or KGRPO_ERROR_CANCELLED once the user asked to stop; nothing is in
+  // flight then. With several ranks only the leader calls it, and each rank collects its share. One
   // thread.
   RolloutResult Collect(const RolloutRequest& request);
   // Collects this rank's share of a Collect that the leader has ordered. Returns all ranks' trajectories on every rank.

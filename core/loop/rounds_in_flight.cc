@@ -186,6 +186,8 @@ void RoundsInFlight::SendToCoder(Slot& slot) {
     slot.round.evaluation_seed = recorded->evaluation_seed;
     slot.round.evaluate_seconds = recorded->evaluate_seconds;
     slot.round.unchanged = recorded->unchanged;
+    // A reward that failed is asked again: it is pure, and may have been corrected.
+    if (recorded->failure && recorded->failure->part == RoundPart::kEvaluator) slot.round.failure = recorded->failure;
     return Score(slot);
   }
   if (StopsEarly()) return Land(slot);
@@ -215,13 +217,13 @@ void RoundsInFlight::SendToCoder(Slot& slot) {
         slot.request, [this, &slot, answered](std::optional<CoderAnswer> answer, const std::exception_ptr& error) {
           answered();
           if (error) return Fail(error);
+          slot.round.answer = *std::move(answer);
+          slot.round.answer.text.clear();  // it may be large, and the loop does not use it
           try {
-            CheckAnswer(*answer);
+            CheckAnswer(RoundPart::kCoder, slot.round);
           } catch (...) {
             return Fail(std::current_exception());
           }
-          slot.round.answer = *std::move(answer);
-          slot.round.answer.text.clear();  // it may be large, and the loop does not use it
           Judge(slot);
         });
   } catch (...) {
@@ -248,14 +250,34 @@ const RoundRecord* RoundsInFlight::Recorded(const Slot& slot) const {
   return trajectory.failed_round && repeated(*trajectory.failed_round) ? &*trajectory.failed_round : nullptr;
 }
 
-void RoundsInFlight::CheckAnswer(const CoderAnswer& answer) {
+// Call after each answer of a part, with the round that has it or its failure.
+void RoundsInFlight::CheckAnswer(RoundPart part, const RoundRecord& round) {
   if (request_.most_faults == 0) return;
+  const std::optional<RoundFault> fault = FaultOf(round);
+  const auto i = static_cast<size_t>(part);
   const std::lock_guard lock(mutex_);
-  if (CoderFailed(answer))
-    faults_.Count(answer.outcome, answer.message, 1);
+  if (fault && fault->part == part)
+    faults_[i].Count(fault->kind, fault->message);
   else
-    any_use_ = true;
-  if (!any_use_ && faults_.count() >= request_.most_faults) faults_.Throw("first");
+    any_use_[i] = true;
+  if (!any_use_[i] && faults_[i].count() >= request_.most_faults) faults_[i].Throw("first");
+}
+
+// Calls the evaluator or the reward. A failure of this round alone becomes the round's; throws the others.
+template <typename Call>
+void RoundsInFlight::Ask(RoundPart part, RoundRecord& round, Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    RequireFailsOneRound(error, parts_.cancelled());
+    round.failure = {part, error.what()};
+  }
+  CheckAnswer(part, round);
+}
+
+void RoundsInFlight::AskReward(Slot& slot) {
+  if (slot.trajectory.Drops(slot.round)) return;
+  Ask(RoundPart::kReward, slot.round, [&] { slot.trajectory.Score(slot.round, *parts_.reward); });
 }
 
 void RoundsInFlight::Judge(Slot& slot) {
@@ -281,16 +303,18 @@ void RoundsInFlight::Judge(Slot& slot) {
 
 void RoundsInFlight::EvaluateKernel(Slot& slot) {
   OnWorker(slot, [this, &slot] {
-    const CallTime time(parts_);
-    slot.round.evaluation = parts_.evaluator->Evaluate(slot.trajectory.problem().problem, slot.round.answer.source,
-                                                       slot.round.evaluation_seed);
-    slot.round.evaluate_seconds = time.worked();
-    slot.trajectory.Score(slot.round, *parts_.reward);
+    Ask(RoundPart::kEvaluator, slot.round, [&] {
+      const CallTime time(parts_);
+      slot.round.evaluation = parts_.evaluator->Evaluate(slot.trajectory.problem().problem, slot.round.answer.source,
+                                                         slot.round.evaluation_seed);
+      slot.round.evaluate_seconds = time.worked();
+    });
+    AskReward(slot);
   });
 }
 
 void RoundsInFlight::Score(Slot& slot) {
-  OnWorker(slot, [this, &slot] { slot.trajectory.Score(slot.round, *parts_.reward); });
+  OnWorker(slot, [this, &slot] { AskReward(slot); });
 }
 
 // Runs the last part of a round on the pool, because it may block.

@@ -8,14 +8,15 @@
 #define KGRPO_LOOP_ROUNDS_IN_FLIGHT_H
 
 #include "config/pipeline.h"
-#include "loop/coder_faults.h"
 #include "loop/parts.h"
 #include "loop/rollout.h"
+#include "loop/round_faults.h"
 #include "loop/stopwatch.h"
 #include "loop/trajectory.h"
 #include "loop/worker_pool.h"
 #include "store/records.h"
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -54,8 +55,8 @@ class RoundsInFlight {
   // Sends a round that landed with a screening to the evaluator and the reward.
   void Evaluate(Slot& slot);
 
-  // Waits until rounds have landed, and returns them, with answer, evaluation and score. Throws the error of a plugin
-  // that failed, or KGRPO_ERROR_CANCELLED once the user asked to stop.
+  // Waits until rounds have landed, and returns them, with answer, evaluation and score, or with the failure of a part.
+  // Throws a plugin's error that ends the run (FailsOneRound), or KGRPO_ERROR_CANCELLED once the user asked to stop.
   std::vector<Slot*> Landed();
 
   // For use after an error: starts nothing new, cancels the policy and the coder, and waits for all rounds in flight.
@@ -71,7 +72,10 @@ class RoundsInFlight {
   void GenerationEnded();
   void SendToCoder(Slot& slot);
   const RoundRecord* Recorded(const Slot& slot) const;
-  void CheckAnswer(const CoderAnswer& answer);
+  void CheckAnswer(RoundPart part, const RoundRecord& round);
+  template <typename Call>
+  void Ask(RoundPart part, RoundRecord& round, Call call);
+  void AskReward(Slot& slot);
   void Judge(Slot& slot);
   void EvaluateKernel(Slot& slot);
   void Score(Slot& slot);
@@ -99,8 +103,8 @@ class RoundsInFlight {
   RoundsUnderWay told_;   // the last value passed to request_.under_way
   std::chrono::steady_clock::time_point told_at_;
   bool abandoned_ = false;
-  bool any_use_ = false;  // some answer was not a fault of the coder's own
-  CoderFaults faults_;
+  std::array<bool, kRoundParts.size()> any_use_{};  // some answer of the part was no fault
+  std::array<PartFaults, kRoundParts.size()> faults_ = NoFaults();
   std::exception_ptr failure_;  // the first
 };
 

@@ -200,6 +200,10 @@ class Runner {
     const Stopwatch judging;
     const JudgedKernels judged = best_->Finish();
     metrics["time/judge_best"] = judging.seconds();
+    if (!judged.failed.empty()) {
+      Note("step " + std::to_string(step) + ": the evaluator failed for the fastest kernels, which wait for the next " +
+           "checkpoint: " + judged.failed);
+    }
     AddSpending(CoderCost(record.trajectories) + CoderCost(record.heldout), metrics);
     for (const auto& [name, value] : parts_.take_metrics()) metrics.emplace(name, value);
     metrics["step_time"] = watch.seconds();
@@ -254,6 +258,8 @@ class Runner {
     const JudgedKernels judged = best_->Finish();
     database_.WriteJudged(done_, judged);
     for (const BestKernel& kernel : judged.best) WriteBestKernel(folder_.kernels(), kernel);
+    if (!judged.failed.empty())
+      throw Error(KGRPO_ERROR_UNAVAILABLE, "the evaluator failed for the fastest kernels: " + judged.failed);
     if (!judged.complete) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
   }
 

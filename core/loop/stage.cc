@@ -18,7 +18,7 @@ namespace kgrpo {
 namespace {
 
 constexpr const char* kTrainerState = "trainer.state";
-constexpr size_t kUselessSteps = 3;  // steps in a row with only faults of the coder, after which a run ends
+constexpr size_t kUselessSteps = 3;  // steps in a row in which all answers of a part failed, after which a run ends
 
 // Runs `work`, and adds the file's name to its errors.
 template <typename Work>
@@ -136,7 +136,7 @@ void Stage::GetDemonstrations() {
       request.progress = [this](size_t done, size_t total) { console_->Progress("trajectories", done, total); };
     trajectories = rollout_.Collect(request).trajectories;
     // Checked before they are recorded, so that a resumed run asks again.
-    const std::string useless = coder_faults_.Add(trajectories, 1);
+    const std::string useless = faults_.Add(trajectories, 1);
     if (!useless.empty()) Note(useless);
     database_.WriteDemonstrations(first_step_, trajectories);
   }
@@ -177,16 +177,22 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
   std::vector<kgrpo_sample> samples = MakeSamples(record.trajectories);
   if (config_.controls.shuffle_rewards) ShuffleRewards(samples, config_.seed, step);
   if (samples.empty()) {
-    metrics["train/skipped"] = 1;  // every trajectory was dropped: there is nothing to learn from
+    metrics["train/skipped"] = 1;  // every trajectory was dropped in its first round: there is nothing to learn from
     return;
   }
   Train(std::move(samples), record, metrics);
 }
 
 void Stage::CheckAnswers(const StepRecord& record) {
-  if (!record.has_rollouts) return;
-  const std::string useless = coder_faults_.Add(record.trajectories, kUselessSteps);
-  if (!useless.empty()) Note("step " + std::to_string(record.step) + ": " + useless);
+  const std::string step = "step " + std::to_string(record.step);
+  const std::string useless = faults_.Add(record.trajectories, kUselessSteps);
+  if (!useless.empty()) Note(step + ": " + useless);
+  try {
+    const std::string heldout = heldout_faults_.Add(record.heldout, kUselessSteps);
+    if (!heldout.empty()) Note("held-out problems after " + step + ": " + heldout);
+  } catch (const Error& error) {
+    throw Error(error.code(), std::string("held-out problems: ") + error.what());
+  }
 }
 
 void Stage::Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricMap& metrics) {

@@ -5,11 +5,11 @@
 
 #include "base/console.h"
 #include "config/pipeline.h"
-#include "loop/coder_faults.h"
 #include "loop/demonstrations.h"
 #include "loop/metrics.h"
 #include "loop/parts.h"
 #include "loop/rollout.h"
+#include "loop/round_faults.h"
 #include "store/database.h"
 #include "store/records.h"
 
@@ -55,9 +55,9 @@ class Stage {
   bool policy_in_doubt() const { return policy_in_doubt_; }
   // Call once the step that the policy has learned from is in the database.
   void StepRecorded() { policy_in_doubt_ = false; }
-  // Tells the user if all of the coder's answers of that step were useless. Throws KGRPO_ERROR_UNAVAILABLE where all of
-  // several steps in a row were faults of the coder. Call it after the step is recorded: a resumed run then continues
-  // after it with new requests.
+  // Tells the user if all answers of the coder, the evaluator or the reward in that step failed, or were useless.
+  // Throws KGRPO_ERROR_UNAVAILABLE where all of several steps in a row failed, and so for held-out episodes. Call it
+  // after the step is recorded: a resumed run then continues after it with new requests.
   void CheckAnswers(const StepRecord& record);
 
  private:
@@ -77,7 +77,7 @@ class Stage {
   Trainer& trainer_;
   kgrpo_trainer_source source_;
   uint64_t rollouts_before_ = 0;  // rollouts of the stages before this one
-  CoderFaults coder_faults_;
+  RoundFaults faults_, heldout_faults_;
   std::optional<Demonstrations> demonstrations_;  // set where the trainer imitates
   bool policy_in_doubt_ = false;
 };

@@ -57,13 +57,16 @@ void ShowTimes(Console& console, RunDatabase& database, size_t steps) {
   console.Table("Time:", {"part", "seconds", "a step"}, rows);
 }
 
-// The coder's cost and failures; shows nothing if there are none.
+// The failures of coder, evaluator and reward, and the coder's cost; shows nothing if there are none.
 void ShowCoder(Console& console, RunDatabase& database) {
   const CoderTotals totals = database.ReadCoderTotals(kAllSteps);
-  if (totals.errors > 0) {
-    const std::string commonest = CommonestFault(database);
-    console.Note("the coder failed in " + std::to_string(totals.errors) + " of " + std::to_string(totals.answers) +
-                 " answers" + (commonest.empty() ? "" : "; " + commonest));
+  for (const PartFaults& faults : FaultsOf(database)) {
+    if (faults.count() == 0) continue;
+    const bool coder = faults.part() == RoundPart::kCoder;
+    console.Note(
+        std::string("the ") + RoundPartName(faults.part()) + " failed in " + std::to_string(faults.count()) +
+        (coder ? " of " + std::to_string(totals.answers) + " answers; " : " rounds, where their trajectories ended; ") +
+        faults.Commonest());
   }
   const CoderSpending spending = ReadSpending(database, kAllSteps);
   const std::string what =
@@ -128,6 +131,10 @@ void ShowHeader(Console& console, const PipelineConfig& config, const PipelinePa
 }
 
 void ShowHeldout(Console& console, uint64_t step, const MetricMap& metrics) {
+  if (!metrics.contains("heldout/reward")) {
+    console.Note("held-out after step " + std::to_string(step) + ": no round has a score");
+    return;
+  }
   char text[160];
   std::snprintf(text, sizeof text, "held-out after step %llu: reward %.3f  correct %.0f%%  best speedup %.2fx",
                 static_cast<unsigned long long>(step), MetricOr0(metrics, "heldout/reward"),
@@ -151,7 +158,10 @@ void ShowStep(Console& console, const StepRecord& record, const MetricMap& metri
   line.failed_rate = value("kernel/failed_rate");
   line.not_applicable_rate = value("coder/not_applicable_rate");
   line.unclear_rate = value("coder/unclear_rate");
-  line.coder_error_rate = value("coder/error_rate");
+  for (const RoundPart part : kRoundParts) {
+    const std::string name = RoundPartName(part);
+    if (const double rate = value((name + "/error_rate").c_str()); rate > 0) line.error_rates.emplace_back(name, rate);
+  }
   line.cost = value(kCostMetric);
   line.favourite_share = value("policy/favourite_share");
   line.entropy = value("policy/suggestion_entropy");

@@ -1,5 +1,7 @@
 #include "loop/trajectory.h"
 
+#include "loop/round_faults.h"
+
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
@@ -88,7 +90,8 @@ Trajectory Trajectory::AppliedAlone() const {
 }
 
 bool Trajectory::Drops(const RoundRecord& round) const {
-  return CoderFailed(round.answer) && on_coder_failure_ == CoderFailure::kDrop;
+  const std::optional<RoundFault> fault = FaultOf(round);
+  return fault && (fault->part != RoundPart::kCoder || on_coder_failure_ == CoderFailure::kDrop);
 }
 
 void ScoreRound(const Reward& reward, const Evaluation& baseline, const Evaluation& current,
@@ -115,21 +118,21 @@ void ScoreRound(const Reward& reward, const Evaluation& baseline, const Evaluati
   request.round = round->round;
   request.rounds = before.rounds;
   request.history = history.data();
-  Reward::Scored scored = reward.Score(request, before.problem_name);
+  Reward::Scored scored = reward.Score(request);
+  if (idle) round->idle_reward = reward.Idle(request);
   round->reward = scored.score;
   round->reward_parts = std::move(scored.parts);
-  if (idle) round->idle_reward = reward.Idle(request, before.problem_name);
 }
 
 void Trajectory::Score(RoundRecord& round, const Reward& reward) const {
-  if (Drops(round)) return;
   ScoreRound(reward, problem_->baseline, current_, record_, &round);
 }
 
 void Trajectory::Finish(RoundRecord round) {
   if (Drops(round)) {
-    record_.dropped = "round " + std::to_string(round.round + 1) + ": the coder gave no kernel (" +
-                      CoderOutcomeName(round.answer.outcome) + "): " + round.answer.message;
+    const RoundFault fault = *FaultOf(round);
+    record_.dropped = "round " + std::to_string(round.round + 1) + ": the " + RoundPartName(fault.part) +
+                      (fault.kind.empty() ? " failed: " : " gave no kernel (" + fault.kind + "): ") + fault.message;
     record_.failed_round = std::move(round);
     return;
   }

@@ -44,19 +44,20 @@ class Trajectory {
   // Records that this trajectory gets the prompts of one on that other problem.
   void SetPromptedAs(const std::string& problem) { record_.prompted_as = problem; }
 
-  // Scores a round that has its answer and evaluation. Does nothing for a round that Finish will drop. [any thread,
-  // blocking]
+  // True for a round that has no score: the evaluator or the reward failed, or the coder did and the loop drops such
+  // trajectories (loop.on_coder_failure).
+  bool Drops(const RoundRecord& round) const;
+
+  // Scores a round that has its answer and evaluation, and is not dropped. [any thread, blocking]
   void Score(RoundRecord& round, const Reward& reward) const;
 
-  // Ends a scored round: advances the state, and keeps the round. When the coder failed and the loop drops such
-  // trajectories, the trajectory ends here instead, without this round.
+  // Ends a round: advances the state, and keeps the round. At a round that is dropped the trajectory ends instead,
+  // without this round.
   void Finish(RoundRecord round);
 
   TrajectoryRecord Take() { return std::move(record_); }
 
  private:
-  bool Drops(const RoundRecord& round) const;
-
   const OpenProblem* problem_;
   Advance advance_;
   CoderFailure on_coder_failure_;

@@ -84,7 +84,8 @@ Json RoundToJson(const RoundRecord& round) {
           {"speedup", round.speedup},
           {"reward", round.reward},
           {"idle_reward", round.idle_reward},
-          {"reward_parts", MetricsJson(round.reward_parts)}};
+          {"reward_parts", MetricsJson(round.reward_parts)},
+          {"failure", round.failure ? Json{static_cast<int>(round.failure->part), round.failure->message} : Json()}};
 }
 
 RoundRecord RoundFromJson(const Json& json) {
@@ -108,6 +109,8 @@ RoundRecord RoundFromJson(const Json& json) {
   json.at("reward").get_to(round.reward);
   json.at("idle_reward").get_to(round.idle_reward);
   round.reward_parts = MetricsFrom(json.at("reward_parts"));
+  if (const Json& failure = json.at("failure"); !failure.is_null())
+    round.failure = {static_cast<RoundPart>(failure.at(0).get<int>()), failure.at(1)};
   return round;
 }
 

@@ -207,20 +207,16 @@ std::optional<std::vector<ProblemFinding>> Evaluator::CheckProblem(const Problem
 
 namespace {
 
-// "reward_x: the score of problem vector_add, round 2, is nan: it must be finite". Rounds are counted from 1 for
-// people.
-double RequireFinite(double score, const std::string& plugin, const char* what, const kgrpo_reward_request& request,
-                     std::string_view problem) {
+// "reward_x: the score is nan: it must be set and finite".
+double RequireFinite(double score, const std::string& plugin, const char* what) {
   if (std::isfinite(score)) return score;
-  const std::string of = problem.empty() ? "" : "problem " + std::string(problem) + ", ";
-  throw Error(KGRPO_ERROR_INTERNAL, plugin + ": the " + what + " of " + of + "round " +
-                                        std::to_string(request.round + 1) + ", is " + std::to_string(score) +
-                                        ": it must be set and finite");
+  throw Error(KGRPO_ERROR_INTERNAL,
+              plugin + ": the " + what + " is " + std::to_string(score) + ": it must be set and finite");
 }
 
 }  // namespace
 
-Reward::Scored Reward::Score(const kgrpo_reward_request& request, std::string_view problem) const {
+Reward::Scored Reward::Score(const kgrpo_reward_request& request) const {
   Scored scored;
   Receiver receiver{Carrier(), [&](kgrpo_metric part) { scored.parts.push_back({Copy(part.name), part.value}); }};
   using R = decltype(receiver);
@@ -231,16 +227,16 @@ Reward::Scored Reward::Score(const kgrpo_reward_request& request, std::string_vi
   double score = std::numeric_limits<double>::quiet_NaN();  // so that a reward that sets nothing is detected
   const PluginCall call = Calling("score");
   receiver.carrier.Finish(api()->score(raw(), &request, sink, &score));
-  scored.score = RequireFinite(score, plugin_name(), "score", request, problem);
+  scored.score = RequireFinite(score, plugin_name(), "score");
   return scored;
 }
 
-double Reward::Idle(const kgrpo_reward_request& request, std::string_view problem) const {
+double Reward::Idle(const kgrpo_reward_request& request) const {
   if (api()->idle == nullptr) return 0;
   double score = std::numeric_limits<double>::quiet_NaN();
   const PluginCall call = Calling("idle");
   Check(api()->idle(raw(), &request, &score));
-  return RequireFinite(score, plugin_name(), "idle score", request, problem);
+  return RequireFinite(score, plugin_name(), "idle score");
 }
 
 // ---- observer -----------------------------------------------------------------------------------

@@ -217,10 +217,10 @@ class Reward : public Instance<kgrpo_reward_interface, kgrpo_reward> {
     double score = 0;  // finite
     std::vector<Metric> parts;
   };
-  // `problem` is named where the score is not finite.
-  Scored Score(const kgrpo_reward_request& request, std::string_view problem = {}) const;
+  // Throws KGRPO_ERROR_INTERNAL for a score that is not finite, as Idle does.
+  Scored Score(const kgrpo_reward_request& request) const;
   // 0 when the reward has no such notion.
-  double Idle(const kgrpo_reward_request& request, std::string_view problem = {}) const;
+  double Idle(const kgrpo_reward_request& request) const;
 };
 
 class Trainer : public Instance<kgrpo_trainer_interface, kgrpo_trainer> {

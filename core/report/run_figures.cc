@@ -62,9 +62,9 @@ Json ReadOutcomes(Database& database) {
                    "FROM rounds r LEFT JOIN evaluations e USING(purpose, step, trajectory, round) "
                    "WHERE r.purpose = 'train' GROUP BY r.step, kind" +
                        dropped + " ORDER BY 1");
-  const Json kinds = {"correct and faster",   "correct, not faster", "wrong",
-                      "crash or timeout",     "does not compile",    "not applicable",
-                      "unclear to the coder", "the coder's fault"};
+  const Json kinds = {"correct and faster",   "correct, not faster",    "wrong",
+                      "crash or timeout",     "does not compile",       "not applicable",
+                      "unclear to the coder", "no score: a part failed"};
   Json steps = Json::array();
   while (select.Step()) {
     if (steps.empty() || steps.back()[0] != select.Integer(0)) {

@@ -13,40 +13,18 @@ void RunDatabase::WriteFailedRound(Purpose purpose, uint64_t step, uint64_t traj
           << answer.attempts)
       .Run();
   WriteReused(purpose, step, trajectory, round);
+  if (!round.failure) return;
+  Statement insert_failure(database_, "INSERT INTO part_failures VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  (insert_failure << PurposeName(purpose) << step << trajectory << round.round << RoundPartName(round.failure->part)
+                  << round.failure->message << WriteSource(answer.source) << answer.summary << round.unchanged)
+      .Run();
+  if (round.evaluation) WriteEvaluation(purpose, step, trajectory, round);
 }
 
 void RunDatabase::WriteReused(Purpose purpose, uint64_t step, uint64_t trajectory, const RoundRecord& round) {
   if (!round.answer.reused) return;
   Statement insert(database_, "INSERT INTO reused_answers VALUES(?, ?, ?, ?)");
   (insert << PurposeName(purpose) << step << trajectory << round.round).Run();
-}
-
-std::optional<RoundRecord> RunDatabase::ReadFailedRound(Purpose purpose, uint64_t step, uint64_t trajectory) {
-  Statement select(database_,
-                   "SELECT round, suggestion, completion_ids, (SELECT text FROM sources WHERE hash = code_a), "
-                   "(SELECT text FROM sources WHERE hash = code_b), coder_outcome, coder_message, coder_prompt_tokens, "
-                   "coder_completion_tokens, coder_cost, coder_seconds, coder_attempts, "
-                   "EXISTS(SELECT 1 FROM reused_answers u WHERE u.purpose = d.purpose AND u.step = d.step AND "
-                   "u.trajectory = d.trajectory AND u.round = d.round) FROM dropped_rounds d "
-                   "WHERE purpose = ? AND step = ? AND trajectory = ?");
-  select << PurposeName(purpose) << step << trajectory;
-  if (!select.Step()) return std::nullopt;
-  RoundRecord round;
-  round.round = static_cast<uint32_t>(select.Integer(0));
-  round.suggestion = select.Text(1);
-  const auto completion_ids = select.Values<int32_t>(2);
-  round.completion_ids.assign(completion_ids.begin(), completion_ids.end());
-  round.code_a = select.Text(3);
-  round.code_b = select.Text(4);
-  round.answer.outcome = static_cast<kgrpo_coder_outcome>(select.Integer(5));
-  round.answer.message = select.Text(6);
-  round.answer.prompt_tokens = static_cast<uint64_t>(select.Integer(7));
-  round.answer.completion_tokens = static_cast<uint64_t>(select.Integer(8));
-  round.answer.cost = select.Real(9);
-  round.answer.seconds = select.Real(10);
-  round.answer.attempts = static_cast<uint32_t>(select.Integer(11));
-  round.answer.reused = select.Integer(12) != 0;
-  return round;
 }
 
 CoderTotals RunDatabase::ReadCoderTotals(uint64_t up_to_step) {
@@ -75,16 +53,23 @@ CoderTotals RunDatabase::ReadCoderTotals(uint64_t up_to_step) {
 
 static_assert(KGRPO_CODER_UNCLEAR == 2 && KGRPO_CODER_REFUSED == 3, "the outcomes above 2 are the coder's own faults");
 
-std::vector<CoderFaultCount> RunDatabase::ReadCoderFaults() {
+std::vector<RoundFaultCount> RunDatabase::ReadRoundFaults() {
   Statement select(database_,
-                   "SELECT coder_outcome, coder_message, count(*) FROM ("
+                   "SELECT 'coder' AS part, coder_outcome AS kind, coder_message AS message, count(*) FROM ("
                    "SELECT coder_outcome, coder_message FROM rounds UNION ALL "
                    "SELECT coder_outcome, coder_message FROM dropped_rounds) "
-                   "WHERE coder_outcome > 2 GROUP BY coder_outcome, coder_message");
-  std::vector<CoderFaultCount> faults;
+                   "WHERE coder_outcome > 2 GROUP BY kind, message UNION ALL "
+                   "SELECT part, 0, message, count(*) FROM part_failures GROUP BY part, message");
+  std::vector<RoundFaultCount> faults;
   while (select.Step()) {
-    faults.push_back(
-        {static_cast<kgrpo_coder_outcome>(select.Integer(0)), select.Text(1), static_cast<size_t>(select.Integer(2))});
+    RoundFaultCount& fault = faults.emplace_back();
+    for (const RoundPart part : kRoundParts) {
+      if (select.Text(0) == RoundPartName(part)) fault.part = part;
+    }
+    if (fault.part == RoundPart::kCoder)
+      fault.kind = CoderOutcomeName(static_cast<kgrpo_coder_outcome>(select.Integer(1)));
+    fault.message = select.Text(2);
+    fault.count = static_cast<size_t>(select.Integer(3));
   }
   return faults;
 }

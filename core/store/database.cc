@@ -23,6 +23,18 @@ const char* PurposeName(Purpose purpose) {
   return "unknown";
 }
 
+const char* RoundPartName(RoundPart part) {
+  switch (part) {
+    case RoundPart::kCoder:
+      return "coder";
+    case RoundPart::kEvaluator:
+      return "evaluator";
+    case RoundPart::kReward:
+      return "reward";
+  }
+  return "unknown";
+}
+
 RunDatabase::RunDatabase(const std::filesystem::path& path, FaultPoints faults)
     : database_(path), faults_(std::move(faults)) {
   Statement version(database_, "PRAGMA user_version");
@@ -104,8 +116,8 @@ void RunDatabase::WriteProblems(Purpose purpose, const std::vector<ProblemRecord
 }
 
 void RunDatabase::WriteTrajectories(Purpose purpose, uint64_t step, const std::vector<TrajectoryRecord>& trajectories) {
-  for (const char* table :
-       {"trajectories", "rounds", "evaluations", "evaluation_details", "dropped_rounds", "reused_answers"}) {
+  for (const char* table : {"trajectories", "rounds", "evaluations", "evaluation_details", "dropped_rounds",
+                            "part_failures", "reused_answers"}) {
     Statement clear(database_, std::string("DELETE FROM ") + table + " WHERE purpose = ? AND step = ?");
     (clear << PurposeName(purpose) << step).Run();
   }
@@ -114,9 +126,6 @@ void RunDatabase::WriteTrajectories(Purpose purpose, uint64_t step, const std::v
       database_,
       "INSERT INTO rounds VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
       "?, ?, ?, ?)");
-  Statement insert_evaluation(database_,
-                              "INSERT INTO evaluations VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  Statement insert_details(database_, "INSERT INTO evaluation_details VALUES(?, ?, ?, ?, ?, ?, ?, ?)");
   for (const TrajectoryRecord& trajectory : trajectories) {
     (insert_trajectory << PurposeName(purpose) << step << trajectory.trajectory << trajectory.problem
                        << trajectory.problem_name << trajectory.family << trajectory.prompted_as
@@ -136,20 +145,24 @@ void RunDatabase::WriteTrajectories(Purpose purpose, uint64_t step, const std::v
                     << round.reward << round.idle_reward << MetricsToJson(round.reward_parts))
           .Run();
       WriteReused(purpose, step, trajectory.trajectory, round);
-      if (!round.evaluation) continue;
-      const Evaluation& evaluation = *round.evaluation;
-      (insert_evaluation << PurposeName(purpose) << step << trajectory.trajectory << round.round
-                         << std::to_string(round.evaluation_seed) << evaluation.compiled << evaluation.correct
-                         << evaluation.verdict << evaluation.seconds << evaluation.seconds_low
-                         << evaluation.seconds_high << evaluation.modelled << evaluation.time_source
-                         << evaluation.diagnosis << MetricsToJson(evaluation.metrics) << round.evaluate_seconds)
-          .Run();
-      if (evaluation.speedup == 0 && evaluation.remarks.empty()) continue;
-      (insert_details << PurposeName(purpose) << step << trajectory.trajectory << round.round << evaluation.speedup
-                      << evaluation.speedup_low << evaluation.speedup_high << RemarksToJson(evaluation.remarks))
-          .Run();
+      if (round.evaluation) WriteEvaluation(purpose, step, trajectory.trajectory, round);
     }
   }
+}
+
+void RunDatabase::WriteEvaluation(Purpose purpose, uint64_t step, uint64_t trajectory, const RoundRecord& round) {
+  const Evaluation& evaluation = *round.evaluation;
+  Statement insert(database_, "INSERT INTO evaluations VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  (insert << PurposeName(purpose) << step << trajectory << round.round << std::to_string(round.evaluation_seed)
+          << evaluation.compiled << evaluation.correct << evaluation.verdict << evaluation.seconds
+          << evaluation.seconds_low << evaluation.seconds_high << evaluation.modelled << evaluation.time_source
+          << evaluation.diagnosis << MetricsToJson(evaluation.metrics) << round.evaluate_seconds)
+      .Run();
+  if (evaluation.speedup == 0 && evaluation.remarks.empty()) return;
+  Statement insert_details(database_, "INSERT INTO evaluation_details VALUES(?, ?, ?, ?, ?, ?, ?, ?)");
+  (insert_details << PurposeName(purpose) << step << trajectory << round.round << evaluation.speedup
+                  << evaluation.speedup_low << evaluation.speedup_high << RemarksToJson(evaluation.remarks))
+      .Run();
 }
 
 void RunDatabase::InsertJudged(uint64_t step, const JudgedKernels& judged) {

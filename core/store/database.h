@@ -41,9 +41,10 @@ struct CoderTotals {
   double cost = 0;  // US dollars
 };
 
-// How often the coder gave no kernel for one reason.
-struct CoderFaultCount {
-  kgrpo_coder_outcome outcome = KGRPO_CODER_FAILED;
+// How often a part failed for one reason.
+struct RoundFaultCount {
+  RoundPart part = RoundPart::kCoder;
+  std::string kind;  // the coder's outcome; empty for the others
   std::string message;
   size_t count = 0;
 };
@@ -113,8 +114,8 @@ class RunDatabase {
 
   // Totals of all steps up to that one, and of demonstrations that were collected before the next step.
   CoderTotals ReadCoderTotals(uint64_t up_to_step);
-  // The coder's faults in all steps, by outcome and message, as CoderTotals::errors counts them.
-  std::vector<CoderFaultCount> ReadCoderFaults();
+  // The faults in all steps, by part, kind and message; those of the coder as CoderTotals::errors counts them.
+  std::vector<RoundFaultCount> ReadRoundFaults();
 
   std::vector<StepSummary> Steps();
   // The steps with a sample whose advantage is more than a rounding error away from 0, or is not known.
@@ -136,6 +137,7 @@ class RunDatabase {
   void InsertJudged(uint64_t step, const JudgedKernels& judged);
   void InsertTraining(const StepRecord& step);
   void WriteTrajectories(Purpose purpose, uint64_t step, const std::vector<TrajectoryRecord>& trajectories);
+  void WriteEvaluation(Purpose purpose, uint64_t step, uint64_t trajectory, const RoundRecord& round);
   void WriteFailedRound(Purpose purpose, uint64_t step, uint64_t trajectory, const RoundRecord& round);
   void WriteReused(Purpose purpose, uint64_t step, uint64_t trajectory, const RoundRecord& round);
   std::optional<RoundRecord> ReadFailedRound(Purpose purpose, uint64_t step, uint64_t trajectory);

@@ -6,6 +6,38 @@
 #include <utility>
 
 namespace kgrpo {
+namespace {
+
+// Of evaluations and evaluation_details d, as TakeEvaluation reads them.
+constexpr const char* kEvaluationColumns =
+    "seed, compiled, correct, verdict, seconds, seconds_low, seconds_high, modelled, time_source, diagnosis, metrics, "
+    "evaluate_seconds, d.speedup, speedup_low, speedup_high, remarks";
+
+// Reads these columns, from number `first`, into the round. Leaves a round without an evaluation as it is.
+void TakeEvaluation(const Statement& row, int first, RoundRecord* round) {
+  if (row.IsNull(first)) return;
+  round->evaluation_seed = std::stoull(row.Text(first));
+  Evaluation& evaluation = round->evaluation.emplace();
+  evaluation.compiled = row.Integer(first + 1) != 0;
+  evaluation.correct = row.Integer(first + 2) != 0;
+  // Earlier versions called a correct kernel "right".
+  evaluation.verdict = evaluation.correct ? KGRPO_VERDICT_CORRECT : row.Text(first + 3);
+  evaluation.seconds = row.Real(first + 4);
+  evaluation.seconds_low = row.Real(first + 5);
+  evaluation.seconds_high = row.Real(first + 6);
+  evaluation.modelled = row.Integer(first + 7) != 0;
+  evaluation.time_source = row.Text(first + 8);
+  evaluation.diagnosis = row.Text(first + 9);
+  evaluation.metrics = MetricsFromJson(row.Text(first + 10));
+  round->evaluate_seconds = row.Real(first + 11);
+  if (row.IsNull(first + 15)) return;
+  evaluation.speedup = row.Real(first + 12);
+  evaluation.speedup_low = row.Real(first + 13);
+  evaluation.speedup_high = row.Real(first + 14);
+  evaluation.remarks = RemarksFromJson(row.Text(first + 15));
+}
+
+}  // namespace
 
 RunProgress ReadProgress(const std::filesystem::path& path) {
   Database database(path, Database::ToRead(path));
@@ -64,15 +96,14 @@ std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t st
         "(SELECT text FROM sources WHERE hash = code_a), (SELECT text FROM sources WHERE hash = code_b), "
         "(SELECT text FROM sources WHERE hash = code_c), coder_outcome, coder_summary, coder_message, "
         "coder_prompt_tokens, coder_completion_tokens, coder_cost, coder_seconds, coder_attempts, unchanged, applied, "
-        "r.speedup, reward, idle_reward, reward_parts, seed, compiled, correct, verdict, seconds, seconds_low, "
-        "seconds_high, modelled, time_source, diagnosis, metrics, evaluate_seconds, u.round IS NOT NULL, returned, "
-        "advantage, d.speedup, speedup_low, speedup_high, remarks "
-        "FROM rounds r LEFT JOIN evaluations e USING(purpose, step, trajectory, round) "
-        "LEFT JOIN evaluation_details d USING(purpose, step, trajectory, round) "
-        "LEFT JOIN reused_answers u USING(purpose, step, trajectory, round) "
-        "LEFT JOIN sample_outcomes o ON o.step = r.step AND o.trajectory = r.trajectory AND o.round = r.round AND "
-        "r.purpose = 'train' "
-        "WHERE r.purpose = ? AND r.step = ? AND r.trajectory = ? ORDER BY r.round");
+        "r.speedup, reward, idle_reward, reward_parts, u.round IS NOT NULL, returned, advantage, " +
+            std::string(kEvaluationColumns) +
+            " FROM rounds r LEFT JOIN evaluations e USING(purpose, step, trajectory, round) "
+            "LEFT JOIN evaluation_details d USING(purpose, step, trajectory, round) "
+            "LEFT JOIN reused_answers u USING(purpose, step, trajectory, round) "
+            "LEFT JOIN sample_outcomes o ON o.step = r.step AND o.trajectory = r.trajectory AND o.round = r.round AND "
+            "r.purpose = 'train' "
+            "WHERE r.purpose = ? AND r.step = ? AND r.trajectory = ? ORDER BY r.round");
     rounds << PurposeName(purpose) << step << trajectory.trajectory;
     while (rounds.Step()) {
       RoundRecord& round = trajectory.rounds_done.emplace_back();
@@ -103,31 +134,56 @@ std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t st
       round.reward = rounds.Real(21);
       round.idle_reward = rounds.Real(22);
       round.reward_parts = MetricsFromJson(rounds.Text(23));
-      round.answer.reused = rounds.Integer(36) != 0;
-      if (!rounds.IsNull(37)) round.outcome = {rounds.Real(37), rounds.Real(38)};
-      if (rounds.IsNull(24)) continue;
-      round.evaluation_seed = std::stoull(rounds.Text(24));
-      Evaluation& evaluation = round.evaluation.emplace();
-      evaluation.compiled = rounds.Integer(25) != 0;
-      evaluation.correct = rounds.Integer(26) != 0;
-      // Earlier versions called a correct kernel "right".
-      evaluation.verdict = evaluation.correct ? KGRPO_VERDICT_CORRECT : rounds.Text(27);
-      evaluation.seconds = rounds.Real(28);
-      evaluation.seconds_low = rounds.Real(29);
-      evaluation.seconds_high = rounds.Real(30);
-      evaluation.modelled = rounds.Integer(31) != 0;
-      evaluation.time_source = rounds.Text(32);
-      evaluation.diagnosis = rounds.Text(33);
-      evaluation.metrics = MetricsFromJson(rounds.Text(34));
-      round.evaluate_seconds = rounds.Real(35);
-      if (rounds.IsNull(42)) continue;
-      evaluation.speedup = rounds.Real(39);
-      evaluation.speedup_low = rounds.Real(40);
-      evaluation.speedup_high = rounds.Real(41);
-      evaluation.remarks = RemarksFromJson(rounds.Text(42));
+      round.answer.reused = rounds.Integer(24) != 0;
+      if (!rounds.IsNull(25)) round.outcome = {rounds.Real(25), rounds.Real(26)};
+      TakeEvaluation(rounds, 27, &round);
     }
   }
   return trajectories;
+}
+
+std::optional<RoundRecord> RunDatabase::ReadFailedRound(Purpose purpose, uint64_t step, uint64_t trajectory) {
+  Statement select(database_,
+                   "SELECT round, suggestion, completion_ids, (SELECT text FROM sources WHERE hash = code_a), "
+                   "(SELECT text FROM sources WHERE hash = code_b), coder_outcome, coder_message, coder_prompt_tokens, "
+                   "coder_completion_tokens, coder_cost, coder_seconds, coder_attempts, "
+                   "EXISTS(SELECT 1 FROM reused_answers u WHERE u.purpose = d.purpose AND u.step = d.step AND "
+                   "u.trajectory = d.trajectory AND u.round = d.round) FROM dropped_rounds d "
+                   "WHERE purpose = ? AND step = ? AND trajectory = ?");
+  select << PurposeName(purpose) << step << trajectory;
+  if (!select.Step()) return std::nullopt;
+  RoundRecord round;
+  round.round = static_cast<uint32_t>(select.Integer(0));
+  round.suggestion = select.Text(1);
+  const auto completion_ids = select.Values<int32_t>(2);
+  round.completion_ids.assign(completion_ids.begin(), completion_ids.end());
+  round.code_a = select.Text(3);
+  round.code_b = select.Text(4);
+  round.answer.outcome = static_cast<kgrpo_coder_outcome>(select.Integer(5));
+  round.answer.message = select.Text(6);
+  round.answer.prompt_tokens = static_cast<uint64_t>(select.Integer(7));
+  round.answer.completion_tokens = static_cast<uint64_t>(select.Integer(8));
+  round.answer.cost = select.Real(9);
+  round.answer.seconds = select.Real(10);
+  round.answer.attempts = static_cast<uint32_t>(select.Integer(11));
+  round.answer.reused = select.Integer(12) != 0;
+  if (!database_.HasTable("part_failures")) return round;  // of an earlier version, opened for reading only
+  Statement failure(database_, "SELECT part, f.message, text, coder_summary, unchanged, " +
+                                   std::string(kEvaluationColumns) +
+                                   " FROM part_failures f "
+                                   "LEFT JOIN sources ON hash = code_c "
+                                   "LEFT JOIN evaluations e USING(purpose, step, trajectory, round) "
+                                   "LEFT JOIN evaluation_details d USING(purpose, step, trajectory, round) "
+                                   "WHERE f.purpose = ? AND f.step = ? AND f.trajectory = ?");
+  failure << PurposeName(purpose) << step << trajectory;
+  if (!failure.Step()) return round;
+  const bool of_reward = failure.Text(0) == RoundPartName(RoundPart::kReward);
+  round.failure = {of_reward ? RoundPart::kReward : RoundPart::kEvaluator, failure.Text(1)};
+  round.answer.source = failure.Text(2);
+  round.answer.summary = failure.Text(3);
+  round.unchanged = failure.Integer(4) != 0;
+  TakeEvaluation(failure, 5, &round);
+  return round;
 }
 
 std::map<std::string, BestKernel> RunDatabase::ReadBest(uint64_t up_to_step) {

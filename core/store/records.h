@@ -5,6 +5,7 @@
 
 #include "plugin/instances.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +22,17 @@ enum class Purpose {
 };
 const char* PurposeName(Purpose purpose);  // "train", "demonstration", "heldout"
 
+// The parts whose failure leaves a round without a score.
+enum class RoundPart { kCoder, kEvaluator, kReward };
+inline constexpr std::array kRoundParts = {RoundPart::kCoder, RoundPart::kEvaluator, RoundPart::kReward};
+const char* RoundPartName(RoundPart part);  // "coder", "evaluator", "reward"
+
+// A failure of the evaluator or the reward in a round. One of the coder is in its answer.
+struct RoundFailure {
+  RoundPart part = RoundPart::kEvaluator;
+  std::string message;
+};
+
 // One round of one trajectory.
 struct RoundRecord {
   uint32_t round = 0;                 // from 0
@@ -32,7 +44,7 @@ struct RoundRecord {
   std::string suggestion;
   std::string code_a, code_b;  // the state that the round started from
   CoderAnswer answer;
-  std::optional<Evaluation> evaluation;  // of answer.source; absent when the coder wrote no kernel
+  std::optional<Evaluation> evaluation;  // of answer.source; absent without a kernel, and where the evaluator failed
   uint64_t evaluation_seed = 0;
   double evaluate_seconds = 0;  // how long judging took
   bool unchanged = false;       // the coder's kernel equals code_b
@@ -41,6 +53,7 @@ struct RoundRecord {
   double reward = 0;
   double idle_reward = 0;
   std::vector<Metric> reward_parts;
+  std::optional<RoundFailure> failure;            // set: the round has no score
   std::optional<Trainer::SampleOutcome> outcome;  // the trainer's return and advantage, if it pushed them
 };
 
@@ -54,7 +67,7 @@ struct TrajectoryRecord {
   uint32_t rounds = 0;  // as planned
   std::vector<RoundRecord> rounds_done;
   std::string dropped;                      // why the rest of the trajectory is missing; empty when it is complete
-  std::optional<RoundRecord> failed_round;  // the round in which it was dropped: its request and its answer
+  std::optional<RoundRecord> failed_round;  // the round in which it was dropped
 };
 
 struct StepRecord {
@@ -92,6 +105,7 @@ struct BestKernel {
 // Results of judging kernels again at the end of a step.
 struct JudgedKernels {
   bool complete = false;         // no kernel was left to judge: a resumed run has none to judge from earlier steps
+  std::string failed;            // the evaluator's error, for which some kernels wait for the next time; empty: none do
   std::vector<BestKernel> best;  // those that are the best of their problem now
   std::vector<std::pair<std::string, std::string>> refuted;  // (problem, source): failed the second judging
 };

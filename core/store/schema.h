@@ -80,6 +80,11 @@ CREATE TABLE IF NOT EXISTS dropped_rounds(
   coder_completion_tokens INTEGER NOT NULL, coder_cost REAL NOT NULL, coder_seconds REAL NOT NULL,
   coder_attempts INTEGER NOT NULL,
   PRIMARY KEY(purpose, step, trajectory)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS part_failures(
+  purpose TEXT NOT NULL, step INTEGER NOT NULL, trajectory INTEGER NOT NULL, round INTEGER NOT NULL,
+  part TEXT NOT NULL, message TEXT NOT NULL, code_c TEXT NOT NULL, coder_summary TEXT NOT NULL,
+  unchanged INTEGER NOT NULL,
+  PRIMARY KEY(purpose, step, trajectory)) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS evaluation_details(
   purpose TEXT NOT NULL, step INTEGER NOT NULL, trajectory INTEGER NOT NULL, round INTEGER NOT NULL,
   speedup REAL NOT NULL, speedup_low REAL NOT NULL, speedup_high REAL NOT NULL, remarks TEXT NOT NULL,

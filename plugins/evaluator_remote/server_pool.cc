@@ -73,11 +73,15 @@ void ServerPool::Rest(Server& server, const HttpAnswer& answer) {
     const std::lock_guard<std::mutex> lock(mutex_);
     server.last_failure = MessageOf(answer);
     double seconds = answer.retry_after;
-    if (answer.status != kTooManyRequests) {
+    if (answer.status == kTooManyRequests) {
+      down_since_.reset();  // a busy server is alive
+    } else {
       if (server.failures++ == 0)
         warning = server.address + " failed: " + server.last_failure + "; its evaluations go to other servers";
       seconds = std::max(seconds,
                          std::min(kLongestRest, kShortestRest * std::exp2(static_cast<double>(server.failures - 1))));
+      const bool all = std::ranges::all_of(servers_, [](const Server& one) { return one.failures > 0; });
+      if (all && !down_since_) down_since_ = Clock::now();
     }
     server.rests_until = Clock::now() + Seconds(std::clamp(seconds, kShortestRest, kLongestRest));
   }
@@ -89,7 +93,10 @@ HttpAnswer ServerPool::Ask(const std::string& path, const std::string& body,
   const double wait_seconds = std::min(options_.wait_seconds, most_seconds);
   std::optional<Clock::time_point> end;  // starts at the first failure: a lost evaluation's own time does not count
   const auto over = [&] {
-    if (!end) end = Clock::now() + Seconds(wait_seconds);
+    if (!end) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      end = down_since_.value_or(Clock::now()) + Seconds(wait_seconds);
+    }
     return Clock::now() >= *end;
   };
   for (;;) {
@@ -110,6 +117,7 @@ HttpAnswer ServerPool::Ask(const std::string& path, const std::string& body,
     if (good || IsFinal(answer)) {
       const std::lock_guard<std::mutex> lock(mutex_);
       server->failures = 0;
+      down_since_.reset();
       return answer;
     }
     if (answer.status == 200) {
@@ -117,7 +125,7 @@ HttpAnswer ServerPool::Ask(const std::string& path, const std::string& body,
       answer.failure = "an answer that cannot be read";
     }
     Rest(*server, answer);
-    if (answer.status == kTooManyRequests) end.reset();  // a busy server is alive
+    if (answer.status == kTooManyRequests) end.reset();
     if (over()) break;
   }
   std::string all;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,9 @@ class ServerPool {
 
   // Returns the answer of some server to POST (or GET, where `body` is empty): a usable 200, or a 4xx other than 408
   // and 429, which every other server would give too. `usable` checks a 200; any other answer is tried again. Gives up
-  // after wait_seconds without an answer, or `most_seconds` if that is less. Throws KGRPO_ERROR_UNAVAILABLE with each
-  // server's last failure, or KGRPO_ERROR_CANCELLED.
+  // after wait_seconds without an answer, or `most_seconds` if that is less; while no server answers any call, this
+  // time counts from the first of them. Throws KGRPO_ERROR_UNAVAILABLE with each server's last failure, or
+  // KGRPO_ERROR_CANCELLED.
   HttpAnswer Ask(const std::string& path, const std::string& body, const std::function<bool(const HttpAnswer&)>& usable,
                  double most_seconds = std::numeric_limits<double>::infinity());
 
@@ -62,6 +64,7 @@ class ServerPool {
   std::mutex mutex_;
   std::vector<Server> servers_;
   uint64_t picks_ = 0;
+  std::optional<Clock::time_point> down_since_;  // set while the last answer of every server was a failure
 };
 
 }  // namespace kgrpo::evaluator_remote

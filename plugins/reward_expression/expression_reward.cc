@@ -213,7 +213,7 @@ class ExpressionReward::Expression {
     const std::lock_guard lock(mutex_);
     const double result = Evaluate(values, kernel);
     if (std::isfinite(result)) return result;
-    throw Error(KGRPO_ERROR_INVALID, "reward_expression: " + option_ + NotFinite(values));
+    throw Error(KGRPO_ERROR_NOT_FINITE, "reward_expression: " + option_ + NotFinite(values));
   }
 
   // Returns a warning if the value is not a finite number or needs a metric, else an empty string. `when` names the
@@ -227,7 +227,7 @@ class ExpressionReward::Expression {
              "; where the metric is missing, the run ends";
     }
     return "options." + option_ + ": for " + when + " it" + NotFinite(values) +
-           "; the first such round would end the run";
+           "; such a round gets no score, and ends its trajectory";
   }
 
  private:

@@ -22,8 +22,9 @@ class ExpressionReward {
   explicit ExpressionReward(std::string_view options);
   ~ExpressionReward();
 
-  // Returns the score of one round. Throws KGRPO_ERROR_INVALID if the value is not finite (the message lists the
-  // variables used), or if the kernel's evaluation lacks a metric that the expression names. [any thread]
+  // Returns the score of one round. Throws KGRPO_ERROR_NOT_FINITE if the value is not finite (the message lists the
+  // variables used), KGRPO_ERROR_INVALID if the kernel's evaluation lacks a metric that the expression names.
+  // [any thread]
   double Score(const kgrpo_reward_request& request) const;
 
   // Returns a warning if an expression is not finite for a kernel that is not correct, does not compile, or is absent;

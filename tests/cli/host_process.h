@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <stdexcept>
@@ -64,6 +65,20 @@ class HostProcess {
   }
 
   void Signal(int signal) { kill(child_, signal); }
+
+  // The processes that it has started, by their environment variable RANK.
+  std::map<std::string, pid_t> Ranks() const {
+    std::map<std::string, pid_t> ranks;
+    const std::string task = "/proc/" + std::to_string(child_) + "/task/" + std::to_string(child_) + "/children";
+    std::ifstream children(task);
+    for (pid_t process = 0; children >> process;) {
+      std::ifstream environment("/proc/" + std::to_string(process) + "/environ", std::ios::binary);
+      for (std::string variable; std::getline(environment, variable, '\0');) {
+        if (variable.starts_with("RANK=")) ranks[variable.substr(5)] = process;
+      }
+    }
+    return ranks;
+  }
 
   // Waits for the end. Returns the exit code, or -1 if a signal ended the process.
   int Wait() {

@@ -355,16 +355,117 @@ TEST_F(RanksTest, WhatOnlyTheProblemsShowIsSaidByTheFirst) {
   EXPECT_EQ(Said(1), "");
 }
 
-TEST_F(RanksTest, AFrozenLeaderIsMissed) {
+// A frozen process can do nothing. Without our launcher it ends once it is continued, or killed.
+TEST_F(RanksTest, AFrozenRankIsMissed) {
   Write(directory() / "p.yaml", Pipeline(4, 1000));
-  RankProcesses two(directory(), 2, {"-q", "run", "p.yaml", "--set", "output_dir=run"});
-  while (!two[0].Ended() && !fs::exists(directory() / "run/checkpoints/step-2"))
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  if (two[0].Ended() && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
-  two[0].Signal(SIGSTOP);
-  EXPECT_EQ(two[1].Wait(), 1);
-  EXPECT_THAT(Said(1), HasSubstr("rank 0 is lost"));
-  two[0].Signal(SIGKILL);
+  std::vector<std::unique_ptr<RankProcesses>> runs;  // in run R, rank R is frozen
+  for (const std::string run : {"0", "1"}) {
+    fs::create_directory(directory() / run);
+    runs.push_back(std::make_unique<RankProcesses>(
+        directory() / run, 2, std::vector<std::string>{"-q", "run", "../p.yaml", "--set", "output_dir=run"}));
+  }
+  const auto said = [&](size_t run, size_t rank) {
+    return Read(directory() / std::to_string(run) / ("rank" + std::to_string(rank)));
+  };
+  for (size_t run = 0; run < 2; ++run) {
+    while (!(*runs[run])[0].Ended() && !fs::exists(directory() / std::to_string(run) / "run/checkpoints/step-2"))
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if ((*runs[run])[0].Ended() && LacksCompiler(directory() / std::to_string(run))) GTEST_SKIP() << said(run, 0);
+    (*runs[run])[run].Signal(SIGSTOP);
+  }
+  for (size_t run = 0; run < 2; ++run) {
+    EXPECT_EQ((*runs[run])[1 - run].Wait(), 1);
+    EXPECT_THAT(said(run, 1 - run), HasSubstr("rank " + std::to_string(run) + " is lost"));
+    (*runs[run])[run].Signal(SIGCONT);
+  }
+  for (size_t run = 0; run < 2; ++run) EXPECT_EQ((*runs[run])[run].Wait(), 1) << "continued, it misses the other";
+}
+
+// A stopped process takes no signal but SIGKILL, and the command waits for its ranks.
+TEST_F(RanksTest, TheCommandOutlivesNoFrozenRank) {
+  Write(directory() / "p.yaml", Pipeline(4, 1000));
+  struct Case {
+    std::string frozen;
+    int interrupts;  // Ctrl-C after the freezing
+    double most;     // seconds until all have ended, on a quiet machine
+    int code = 1;
+    std::unique_ptr<HostProcess> host = nullptr;
+    std::map<std::string, pid_t> ranks = {};
+    double took = 0;
+  };
+  std::vector<Case> cases;
+  cases.push_back({"1", 0, 10});
+  cases.push_back({"0", 0, 10});
+  cases.push_back({"1", 1, 10});
+  cases.push_back({"1", 2, 3});
+  const auto name = [](size_t i) { return "frozen" + std::to_string(i); };
+  for (size_t i = 0; i < cases.size(); ++i) {
+    cases[i].host = std::make_unique<HostProcess>(
+        directory(),
+        std::vector<std::string>{"-q", "run", "p.yaml", "--ranks", "2", "--set", "output_dir=run" + std::to_string(i)},
+        std::map<std::string, std::string>{}, name(i));
+  }
+  for (size_t i = 0; i < cases.size(); ++i) {
+    while (!cases[i].host->Ended() && !fs::exists(directory() / ("run" + std::to_string(i)) / "checkpoints/step-2"))
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (cases[i].host->Ended() && Read(directory() / name(i)).find("no CUDA toolkit") != std::string::npos)
+      GTEST_SKIP() << Read(directory() / name(i));
+    cases[i].ranks = cases[i].host->Ranks();
+    ASSERT_EQ(cases[i].ranks.size(), 2U) << i;
+  }
+  const auto began = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
+  for (Case& one : cases) kill(one.ranks.at(one.frozen), SIGSTOP);
+  for (int interrupt = 1; interrupt <= 2; ++interrupt) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    for (Case& one : cases) {
+      if (one.interrupts >= interrupt) one.host->Signal(SIGINT);
+    }
+  }
+  for (size_t left = cases.size(); left > 0 && seconds() < 40;) {
+    left = 0;
+    for (Case& one : cases) {
+      if (!one.host->Ended()) {
+        ++left;
+      } else if (one.took == 0) {
+        one.took = seconds();
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  for (size_t i = 0; i < cases.size(); ++i) {
+    Case& one = cases[i];
+    SCOPED_TRACE("rank " + one.frozen + " frozen, Ctrl-C " + std::to_string(one.interrupts) + " times");
+    std::printf("rank %s frozen, Ctrl-C %d times: all ended after %.1f s\n", one.frozen.c_str(), one.interrupts,
+                one.took);
+    EXPECT_TRUE(one.host->Ended());
+    for (const auto& [rank, process] : one.ranks) EXPECT_NE(kill(process, 0), 0) << "rank " << rank << " is left";
+    if (!one.host->Ended()) {
+      for (const auto& [rank, process] : one.ranks) kill(process, SIGKILL);
+    }
+    EXPECT_EQ(one.host->Wait(), one.code);
+    EXPECT_LT(one.took, 3 * one.most);
+    const std::string said = Read(directory() / name(i));
+    EXPECT_THAT(said, testing::ContainsRegex("rank " + one.frozen + " \\(process [0-9]+\\) was stopped, by SIGSTOP"));
+    if (one.interrupts == 0) {
+      EXPECT_THAT(said, HasSubstr("rank " + one.frozen + " is lost"));
+    }
+  }
+}
+
+// The rewards of all ranks are not numbers: the leader counts the rounds of both.
+TEST_F(RanksTest, FailuresOfFollowersCountToo) {
+  Write(directory() / "p.yaml", std::regex_replace(Pipeline(0, 8), std::regex("reward_speedup"),
+                                                   "\"" KGRPO_BINARY_DIR "/tests/bad_plugins/nan_score.so\""));
+  RankProcesses two(directory(), 2,
+                    {"-q", "run", "p.yaml", "--set", "output_dir=run", "--set", "policy.options.init=random"});
+  const std::vector<int> codes = two.Wait();
+  if (codes[0] == 4 && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
+  EXPECT_EQ(codes, (std::vector<int>{4, 1}));
+  EXPECT_THAT(Said(0), HasSubstr("step 3: the reward's last 18 answers all failed; the commonest, 18 times: nan_score: "
+                                 "the score is nan: it must be set and finite. "));
+  EXPECT_THAT(Said(0), HasSubstr("(a checkpoint of step 3 was written; fix the cause, then: kgrpo-host resume "));
+  EXPECT_EQ(Said(1), "");
 }
 
 // A rank that lives and never comes back from a plugin's function, while the others wait for it in a collective.

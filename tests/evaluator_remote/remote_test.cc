@@ -110,6 +110,32 @@ TEST_F(RemoteTest, UsesAServerAgainThatCameBack) {
   later.join();
 }
 
+// A run goes on where an evaluation fails: an outage must not cost the whole wait for each of them.
+TEST_F(RemoteTest, AnOutageIsWaitedForOnce) {
+  auto running = std::make_unique<RunningService>();
+  const int port = running->port();
+  Evaluator remote = Remote({running->address()}, {{"wait_seconds", 1}});
+  const Problem problem = remote.OpenProblem(running->problem("one").string());
+  running.reset();
+  const auto seconds = [&] {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_THAT(MessageOf([&] { remote.Evaluate(problem, "x", 0); }), testing::HasSubstr("no server answered"));
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  EXPECT_GE(seconds(), 1);
+  EXPECT_LT(seconds(), 0.5);
+  running = std::make_unique<RunningService>(serve::ServiceOptions{}, port);
+  ASSERT_TRUE(Eventually([&] {
+    try {
+      return remote.Evaluate(problem, "x", 0).verdict == "correct";
+    } catch (const Error&) {
+      return false;  // the server rests from its failures
+    }
+  }));
+  running.reset();
+  EXPECT_GE(seconds(), 1) << "after an answer the wait begins anew";
+}
+
 TEST_F(RemoteTest, SaysWhyNobodyJudges) {
   const std::string nobody = MessageOf([&] { Remote({kNobody}, {{"wait_seconds", 0.3}}); });
   EXPECT_EQ(

@@ -110,7 +110,7 @@ TEST(ConsoleTest, MoneyAndErrorsAreShownWhereThereAreSome) {
   Console console(out, false);
   StepLine line = Line(7, 1.25);
   line.cost = 12.345;
-  line.coder_error_rate = 0.001;
+  line.error_rates = {{"coder", 0.001}};
   console.Step(line);
   EXPECT_THAT(out.str(), HasSubstr("  entropy 3.1  coder errors 1%  $12.35  2.0 s\n"));
 }

@@ -101,10 +101,17 @@ TEST(EvaluatePolicyTest, ATrainedPolicyBeatsTheUntrained) {
 }
 
 // It would pay for nothing to its end, and have no figure to tell.
-TEST(EvaluatePolicyTest, ACoderThatIsOfNoUseEndsIt) {
-  for (const uint64_t episodes : {uint64_t{1}, uint64_t{100}}) {
+TEST(EvaluatePolicyTest, APartThatOnlyFailsEndsIt) {
+  for (const auto& [part, episodes] : {std::pair<std::string, uint64_t>{"coder", 1},
+                                       {"coder", 100},
+                                       {"evaluator", 1},
+                                       {"evaluator", 100},
+                                       {"reward", 1},
+                                       {"reward", 100}}) {
     fakes::Reset();
-    fakes::knobs().coder_fails_every = 1;
+    fakes::knobs().coder_fails_every = part == "coder" ? 1 : 0;
+    fakes::knobs().evaluator_fails_every = part == "evaluator" ? 1 : 0;
+    fakes::knobs().reward_fails_every = part == "reward" ? 1 : 0;
     const PipelineConfig config = fakes::Config("");
     PipelineParts parts = fakes::Parts(config);
     try {
@@ -112,12 +119,27 @@ TEST(EvaluatePolicyTest, ACoderThatIsOfNoUseEndsIt) {
       ADD_FAILURE() << "it went on";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
+      EXPECT_THAT(error.what(), HasSubstr("the " + part + "'s first "));
       EXPECT_THAT(error.what(), HasSubstr("answers all failed; the commonest, "));
     }
-    if (episodes > 1) {
+    if (episodes > 1 && part == "coder") {
       EXPECT_LT(fakes::knobs().coder_calls, 100);
     }
   }
+  fakes::Reset();
+}
+
+TEST(EvaluatePolicyTest, EpisodesEndWhereTheEvaluatorFails) {
+  fakes::Reset();
+  fakes::knobs().evaluator_fails_every = 5;
+  const PolicyReport report = Evaluate("uniform", 20);
+  const auto dropped = std::ranges::count_if(report.all_episodes, [](const EpisodeFigures& episode) {
+    return episode.dropped.find(": the evaluator failed: no server answers") != std::string::npos;
+  });
+  EXPECT_GT(dropped, 0);
+  EXPECT_EQ(report.metrics.at("evaluator/dropped_trajectories"), static_cast<double>(dropped));
+  EXPECT_GT(report.metrics.at("evaluator/error_rate"), 0);
+  EXPECT_LT(report.metrics.at("evaluator/error_rate"), 0.5);
   fakes::Reset();
 }
 

@@ -13,6 +13,13 @@ namespace {
 
 kgrpo_error* Score(const kgrpo_reward*, const kgrpo_reward_request* request, kgrpo_metric_sink parts, double* score) {
   return Guard([&] {
+    const auto fails_every = static_cast<uint64_t>(knobs().reward_fails_every.load());
+    if (fails_every > 0 && request->candidate != nullptr &&
+        Hash(View(request->answer->source), request->round) % fails_every == 0) {
+      *score = knobs().reward_gives;
+      if (*score == 0) throw Error(static_cast<kgrpo_error_code>(knobs().fault_code.load()), "the scorer is away");
+      return;
+    }
     double base = 0, speedup = 0;
     if (request->candidate == nullptr) {
       base = request->answer->outcome == KGRPO_CODER_NOT_APPLICABLE ? 0 : -0.75;

@@ -28,6 +28,11 @@ void Reset() {
   k.reward_scale = 1;
   k.first_answer_after = k.calls_at_first_answer = 0;
   k.not_finite_at = k.cancel_after_updates = k.coder_calls = k.evaluations = k.thorough = k.updates = 0;
+  k.evaluator_fails_every = k.reward_fails_every = 0;
+  k.evaluator_fails_for = "";
+  k.thorough_fails = false;
+  k.reward_gives = 0;
+  k.fault_code = KGRPO_ERROR_UNAVAILABLE;
   k.screenings = k.cancel_after_screenings = k.budget_after_evaluations = 0;
 }
 

@@ -88,6 +88,26 @@ TEST_F(OptimizeTest, JudgesAsManyKernelsAsItMay) {
   EXPECT_GT(result.candidates.back().best_speedup, 1);
 }
 
+TEST_F(OptimizeTest, AFailedEvaluationCostsItsKernelAlone) {
+  fakes::knobs().evaluator_fails_every = 4;
+  const SearchResult result = Search();
+  size_t failed = 0;
+  CandidateLines lines(1);
+  for (const SearchCandidate& c : result.candidates) {
+    lines.Add(c);
+    if (c.outcome != kEvaluatorFailed) continue;
+    ++failed;
+    EXPECT_FALSE(c.evaluation);
+    EXPECT_EQ(c.message, "no server answers");
+    EXPECT_THAT(c.source, testing::HasSubstr("// " + c.suggestion));
+    EXPECT_EQ(c.speedup, 0);
+    EXPECT_EQ(lines.Said(c), c.suggestion + ": evaluator_failed (no server answers)");
+  }
+  EXPECT_GT(failed, 0u);
+  EXPECT_EQ(result.evaluations, 12u) << "a failed one does not count";
+  EXPECT_GT(result.candidates.back().best_speedup, 1);
+}
+
 TEST_F(OptimizeTest, TheOrderOfCompletionChangesNothing) {
   const std::vector<Row> rows = Rows(Search());
   for (const uint64_t delays : {1, 2}) {

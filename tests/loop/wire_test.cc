@@ -63,6 +63,7 @@ TEST(Wire, TrajectoriesArriveAsTheyWere) {
   trajectory.rounds_done[1].evaluation.reset();
   trajectory.dropped = "why";
   trajectory.failed_round = Round(2);
+  trajectory.failed_round->failure = {RoundPart::kReward, "NaN"};
   const auto sent = TrajectoriesToJson({trajectory, TrajectoryRecord()});
   const auto arrived = TrajectoriesFromJson(FromBytes(ToBytes(sent)));
   ASSERT_EQ(arrived.size(), 2U);
@@ -74,6 +75,10 @@ TEST(Wire, TrajectoriesArriveAsTheyWere) {
   EXPECT_EQ(arrived[0].rounds_done[0].evaluation->seconds, 1.0 / 3);
   EXPECT_FALSE(arrived[0].rounds_done[1].evaluation);
   EXPECT_EQ(arrived[0].failed_round->round, 2U);
+  ASSERT_TRUE(arrived[0].failed_round->failure);
+  EXPECT_EQ(arrived[0].failed_round->failure->part, RoundPart::kReward);
+  EXPECT_EQ(arrived[0].failed_round->failure->message, "NaN");
+  EXPECT_FALSE(arrived[0].rounds_done[0].failure);
   EXPECT_FALSE(arrived[1].failed_round);
 }
 

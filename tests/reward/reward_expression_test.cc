@@ -166,6 +166,12 @@ TEST(RewardExpression, MistakesAreToldWithTheirPlace) {
   wrong.has_candidate = false;
   EXPECT_THAT(ErrorOf([&] { wrong.Score("0", "metric(\"registers\")"); }), HasSubstr("the round has no kernel"));
   EXPECT_THAT(ErrorOf([&] { round.Score("1 / (speedup - 4)"); }), HasSubstr("no finite number where speedup = 4.0"));
+  try {
+    round.Score("1 / (speedup - 4)");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), KGRPO_ERROR_NOT_FINITE) << "of this round alone: a run goes on";
+  }
   EXPECT_THAT(ErrorOf([&] { round.Score("log2(1 - 2 * correct)"); }),
               HasSubstr("no finite number where correct = 1.0"));
   // Mistakes that a run would meet late are reported when the reward is made.

@@ -60,7 +60,8 @@ typedef enum kgrpo_error_code {
   KGRPO_ERROR_UNSUPPORTED = 3, /* well formed, but this plugin cannot do it */
   KGRPO_ERROR_UNAVAILABLE = 4, /* a device, tool or service is missing or refuses; trying later may help */
   KGRPO_ERROR_CANCELLED = 5,   /* the host asked to stop */
-  KGRPO_ERROR_NOT_FINITE = 6,  /* training produced too many non-finite losses or gradients: stop with a checkpoint */
+  KGRPO_ERROR_NOT_FINITE = 6,  /* training produced too many non-finite losses or gradients: stop with a checkpoint; a
+                                  reward's score is not finite */
   KGRPO_ERROR_BUDGET = 7,      /* a configured limit of money or time is reached: stop with a checkpoint */
   KGRPO_ERROR_INTERNAL = 8     /* a fault of the plugin itself */
 } kgrpo_error_code;

@@ -149,8 +149,9 @@ typedef struct kgrpo_evaluator_interface {
    * error of the problem. [any thread, blocking] */
   kgrpo_error* (*baseline)(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evaluation_sink sink);
 
-  /* Judges a candidate. Fails only where judging is impossible (no compiler, no device, cancelled). [any thread,
-   * blocking] */
+  /* Judges a candidate. Fails only where judging is impossible (no compiler, no device, cancelled). After
+   * KGRPO_ERROR_UNAVAILABLE, KGRPO_ERROR_INTERNAL or KGRPO_ERROR_NOT_FINITE a run continues without this round, until
+   * all evaluations of three steps in a row failed; any other code ends it at once. [any thread, blocking] */
   kgrpo_error* (*evaluate)(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                            kgrpo_evaluation_sink sink);
 

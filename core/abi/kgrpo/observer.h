@@ -38,7 +38,7 @@ typedef struct kgrpo_run_info {
 #define KGRPO_RUN_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_run_info, resumed)
 
 /* One round of one trajectory, in training or in held-out episodes. A round that ended its trajectory because the
- * coder failed is not sent. */
+ * coder, the evaluator or the reward failed is not sent. */
 typedef struct kgrpo_round_event {
   uint32_t struct_size;
   int32_t heldout; /* nonzero: of a measurement on held-out problems */

@@ -1,0 +1,150 @@
+#include "loop/round_faults.h"
+
+#include "loop/trajectory.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kgrpo {
+namespace {
+
+// "the first, round 2 of trajectory 5 (vector_add): the service is down".
+std::string First(const std::vector<TrajectoryRecord>& trajectories, RoundPart part) {
+  for (const TrajectoryRecord& trajectory : trajectories) {
+    const auto fault = trajectory.failed_round ? FaultOf(*trajectory.failed_round) : std::nullopt;
+    if (!fault || fault->part != part) continue;
+    return "the first, round " + std::to_string(trajectory.failed_round->round + 1) + " of trajectory " +
+           std::to_string(trajectory.trajectory) + " (" + trajectory.problem_name + "): " + fault->message;
+  }
+  return "";
+}
+
+template <typename Map>
+auto Largest(const Map& counts) {
+  return std::max_element(counts.begin(), counts.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; });
+}
+
+}  // namespace
+
+bool FailsOneRound(kgrpo_error_code code) {
+  switch (code) {
+    case KGRPO_ERROR_INVALID:
+    case KGRPO_ERROR_NOT_FOUND:
+    case KGRPO_ERROR_UNSUPPORTED:
+    case KGRPO_ERROR_CANCELLED:
+    case KGRPO_ERROR_BUDGET:
+      return false;
+    case KGRPO_ERROR_UNAVAILABLE:
+    case KGRPO_ERROR_NOT_FINITE:
+    case KGRPO_ERROR_INTERNAL:
+      return true;
+  }
+  return true;  // an unknown code counts as KGRPO_ERROR_INTERNAL
+}
+
+void RequireFailsOneRound(const Error& error, bool cancelled) {
+  if (!FailsOneRound(error.code())) throw error;
+  if (cancelled) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+}
+
+std::optional<RoundFault> FaultOf(const RoundRecord& round) {
+  if (round.failure) return RoundFault{round.failure->part, "", round.failure->message};
+  if (!CoderFailed(round.answer)) return std::nullopt;
+  return RoundFault{RoundPart::kCoder, CoderOutcomeName(round.answer.outcome), round.answer.message};
+}
+
+std::array<PartCounts, kRoundParts.size()> CountParts(const std::vector<TrajectoryRecord>& trajectories) {
+  std::array<PartCounts, kRoundParts.size()> counts;
+  const auto add = [&counts](const RoundRecord& round, bool scored) {
+    auto& [coder, evaluator, reward] = counts;
+    ++coder.asked;
+    // A kernel that the coder returned unchanged may have kept its evaluation.
+    if (round.evaluation && (!round.unchanged || round.evaluate_seconds > 0)) ++evaluator.asked;
+    if (scored) ++reward.asked;
+    const std::optional<RoundFault> fault = FaultOf(round);
+    if (!fault) return;
+    PartCounts& failed = counts[static_cast<size_t>(fault->part)];
+    ++failed.failed;
+    if (!scored && fault->part != RoundPart::kCoder) ++failed.asked;
+  };
+  for (const TrajectoryRecord& trajectory : trajectories) {
+    for (const RoundRecord& round : trajectory.rounds_done) add(round, true);
+    if (trajectory.failed_round) add(*trajectory.failed_round, false);
+  }
+  return counts;
+}
+
+void PartFaults::Count(const std::string& kind, const std::string& message, size_t times) {
+  faults_[kind][message] += times;
+  count_ += times;
+}
+
+std::string PartFaults::Commonest() const {
+  if (count_ == 0) return "";
+  std::map<std::string, size_t> kinds;
+  for (const auto& [kind, messages] : faults_) {
+    for (const auto& [message, times] : messages) kinds[kind] += times;
+  }
+  const auto& [kind, all] = *Largest(kinds);
+  const auto& [message, times] = *Largest(faults_.at(kind));
+  return "the commonest, " + std::to_string(kind.empty() ? times : all) + " times" + (kind.empty() ? "" : ", is ") +
+         kind + ": " + message;
+}
+
+std::string PartFaults::AllFailed(const std::string& which) const {
+  return std::string("the ") + RoundPartName(part_) + "'s " + which + std::to_string(count_) + " answers all failed; " +
+         Commonest() + ". ";
+}
+
+void PartFaults::Throw(const std::string& which) const {
+  throw Error(KGRPO_ERROR_UNAVAILABLE, AllFailed(which + " ") +
+                                           "Nothing can be learned from them: the cause is in the " +
+                                           RoundPartName(part_) + "'s script, options or service");
+}
+
+std::array<PartFaults, kRoundParts.size()> NoFaults() {
+  return {PartFaults(RoundPart::kCoder), PartFaults(RoundPart::kEvaluator), PartFaults(RoundPart::kReward)};
+}
+
+std::string RoundFaults::Add(const std::vector<TrajectoryRecord>& trajectories, size_t enough) {
+  const auto counts = CountParts(trajectories);
+  if (counts[0].asked == 0) return "";
+  size_t kernels = 0;
+  const auto count = [&](const RoundRecord& round) {
+    kernels += round.answer.outcome == KGRPO_CODER_OK ? 1 : 0;
+    if (const auto fault = FaultOf(round)) faults_[static_cast<size_t>(fault->part)].Count(fault->kind, fault->message);
+  };
+  for (const TrajectoryRecord& trajectory : trajectories) {
+    std::for_each(trajectory.rounds_done.begin(), trajectory.rounds_done.end(), count);
+    if (trajectory.failed_round) count(*trajectory.failed_round);
+  }
+  std::string told;
+  const auto tell = [&told](const std::string& text) { told += (told.empty() ? "" : "; ") + text; };
+  const bool told_of_kernels = std::exchange(without_kernel_, kernels == 0);
+  for (const RoundPart part : kRoundParts) {
+    const auto i = static_cast<size_t>(part);
+    const auto& [asked, failed] = counts[i];
+    if (asked == 0) continue;
+    const bool told_before = std::exchange(series_[i].failing, failed > 0);
+    if (failed == asked) {
+      if (++series_[i].steps >= enough) faults_[i].Throw("last");
+      if (series_[i].steps == 1)
+        tell(faults_[i].AllFailed("") + "After " + std::to_string(enough) + " such steps in a row the run stops");
+      continue;
+    }
+    series_[i].steps = 0;
+    faults_[i] = PartFaults(part);
+    if (part == RoundPart::kCoder && kernels == 0 && !told_of_kernels) {
+      tell("none of the coder's " + std::to_string(asked) +
+           " answers was a new kernel: the suggestions did not apply, or were not understood. If that lasts, nothing "
+           "is learned");
+    } else if (part != RoundPart::kCoder && failed > 0 && !told_before) {
+      tell(std::to_string(failed) + " of the " + RoundPartName(part) + "'s " + std::to_string(asked) +
+           " answers failed, and their trajectories end there; " + First(trajectories, part));
+    }
+  }
+  return told;
+}
+
+}  // namespace kgrpo
