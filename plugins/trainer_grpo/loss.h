@@ -11,11 +11,11 @@
 //   cispo                       L = -min(w, epsilon_high) A log pi * correction, with the ratio held constant
 // plus beta * KL, where KL is an estimate against the reference policy from the sampled token (Schulman 2020):
 //   k1 = log pi - log ref,  k2 = k1^2 / 2,  k3 = exp(-k1) + k1 - 1,
-// times w if kl_ratio_correction is set. If log ref - log pi exceeds kl_clamp, the estimate continues along its tangent:
-// the slope of k3 grows like ref / pi, so one token that the policy has all but excluded would outweigh every other of
-// its optimiser step.
-// Sources: DeepSeekMath (2402.03300), DAPO (2503.14476), Dr. GRPO (2503.20783), GSPO (2507.18071), MiniMax-M1
-// (2506.13585, CISPO), INTELLECT-2 (2505.07291, delta), DeepSeek-V3.2 (2512.02556, the ratio in the KL term).
+// times w if kl_ratio_correction is set. If log ref - log pi exceeds kl_clamp, the estimate continues along its
+// tangent: the slope of k3 grows like ref / pi, so one token that the policy has all but excluded would outweigh every
+// other of its optimiser step. Sources: DeepSeekMath (2402.03300), DAPO (2503.14476), Dr. GRPO (2503.20783), GSPO
+// (2507.18071), MiniMax-M1 (2506.13585, CISPO), INTELLECT-2 (2505.07291, delta), DeepSeek-V3.2 (2512.02556, the ratio
+// in the KL term).
 #ifndef KGRPO_TRAINER_GRPO_LOSS_H
 #define KGRPO_TRAINER_GRPO_LOSS_H
 #include <algorithm>

@@ -127,7 +127,8 @@ TEST_F(CliTest, CheckAndRunHaveTrainersCheckTheirPlans) {
         << command;
     EXPECT_EQ(Run(command + " --set loop.trajectories_per_problem=2").code, 0) << command;
   }
-  Write("ab.yaml", "extends: p.yaml\nvariants:\n  a: {loop.max_steps: 2}\n  b: {trainer.options.learning_rate: 1.0e-9}\n");
+  Write("ab.yaml",
+        "extends: p.yaml\nvariants:\n  a: {loop.max_steps: 2}\n  b: {trainer.options.learning_rate: 1.0e-9}\n");
   EXPECT_THAT(Run("check ab.yaml").err, HasSubstr("trainer[0] (fakes): options.learning_rate: too low"));
 }
 

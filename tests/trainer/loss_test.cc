@@ -261,9 +261,11 @@ TEST(Loss, SlopeOfKlIsBoundedByDefault) {
   }
   LossOptions options;
   EXPECT_NEAR(internal::KlTerm(options, -18.0, -0.7).value, std::exp(3) - 4 + (std::exp(3) - 1) * 14.3, 1e-9);
-  EXPECT_NEAR(internal::KlTerm(options, -2000.0, -0.7).derivative, 1 - std::exp(3), 1e-9);  // the ratio itself overflows
+  EXPECT_NEAR(internal::KlTerm(options, -2000.0, -0.7).derivative, 1 - std::exp(3),
+              1e-9);                                     // the ratio itself overflows
   for (const double logprob : {-3.0, -2.9, 0.0, 4.0}) {  // within the clamp: the estimate
-    EXPECT_EQ(internal::KlTerm(options, logprob, 0.0).value, internal::KlEstimate(options.kl_estimator, logprob, 0.0).value);
+    EXPECT_EQ(internal::KlTerm(options, logprob, 0.0).value,
+              internal::KlEstimate(options.kl_estimator, logprob, 0.0).value);
   }
   EXPECT_TRUE(std::isnan(internal::KlTerm(options, std::nan(""), -0.7).value));
 }
