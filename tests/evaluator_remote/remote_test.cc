@@ -119,7 +119,7 @@ TEST_F(RemoteTest, AnOutageIsWaitedForOnce) {
   running.reset();
   const auto seconds = [&] {
     const auto start = std::chrono::steady_clock::now();
-    EXPECT_THAT(MessageOf([&] { remote.Evaluate(problem, "x", 0); }), testing::HasSubstr("no server answered"));
+    EXPECT_NE(MessageOf([&] { remote.Evaluate(problem, "x", 0); }).find("no server answered"), std::string::npos);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   EXPECT_GE(seconds(), 1);
