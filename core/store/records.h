@@ -105,9 +105,9 @@ struct BestKernel {
 // Results of judging kernels again at the end of a step.
 struct JudgedKernels {
   bool complete = false;         // no kernel was left to judge: a resumed run has none to judge from earlier steps
-  std::string failed;            // the evaluator's error, for which some kernels wait for the next time; empty: none do
   std::vector<BestKernel> best;  // those that are the best of their problem now
   std::vector<std::pair<std::string, std::string>> refuted;  // (problem, source): failed the second judging
+  std::string failed;  // the evaluator's error, for which some kernels wait for the next time; empty: none do
 };
 
 }  // namespace kgrpo

@@ -163,12 +163,13 @@ TEST_F(ResumeChangesTest, AChangedRewardScoresRepeatedStepsAnewAndAsksNobody) {
   for (size_t i = 0; i < now.size(); ++i) EXPECT_EQ(now[i], 0.125 * before[i]);
   // The policy of step 6 has learned from other rewards, so its suggestions may differ; step 5 repeats all.
   EXPECT_LE(fakes::knobs().coder_calls, static_cast<int>(Rewards(config, 6).size()));
-  // Rewards on two scales are not ranked together: the best checkpoint is one of the new reward.
+  // Rewards on two scales are not ranked together: the best checkpoint is one of the new reward, by which step 5 scores
+  // the weights of step 4.
   PipelineConfig few = config;
   few.checkpoint.keep_last = 1;
   few.stages.back().steps = 10;
   ASSERT_EQ(Resume(few, {}).status, RunOutcome::Status::kFinished);
-  for (const uint64_t step : Checkpoints(fs::path(config.output_dir) / "checkpoints").Steps()) EXPECT_GT(step, 4U);
+  for (const uint64_t step : Checkpoints(fs::path(config.output_dir) / "checkpoints").Steps()) EXPECT_GE(step, 4U);
 }
 
 TEST_F(ResumeChangesTest, AReferenceThatTheStageBeganWithoutCannotBeAdded) {
