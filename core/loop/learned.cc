@@ -43,8 +43,8 @@ std::string NothingLearned(RunDatabase& database) {
     if (stages.size() > 1) text += " in stage " + std::to_string(index + 1) + " (" + stage.name + ")";
     text += stage.with_samples == 0 ? ": in no step was a sample left to train on"
                                     : ": in each of the " + std::to_string(stage.with_samples) +
-                                          " steps with samples every advantage was 0 (groups of one sample, equal "
-                                          "returns within each group, or only masked completions)";
+                                          " steps with samples every advantage was 0 (each group had one sample "
+                                          "or equal returns, or each sample was masked or its return cut)";
   }
   const std::string commonest = text.empty() ? "" : CommonestFault(database);
   return text + (commonest.empty() ? "" : "; " + commonest);

@@ -179,8 +179,8 @@ TEST_F(RunStopsTest, ARunWhoseAdvantagesAreAll0EndsAsAFailure) {
   EXPECT_EQ(outcome.ExitCode(), 1);
   EXPECT_EQ(knobs().updates, 3);
   const std::string words =
-      "nothing was learned: in each of the 3 steps with samples every advantage was 0 (groups of one sample, equal "
-      "returns within each group, or only masked completions)";
+      "nothing was learned: in each of the 3 steps with samples every advantage was 0 (each group had one sample or "
+      "equal returns, or each sample was masked or its return cut)";
   EXPECT_EQ(outcome.message, words + ". Fix the cause, and run again with --overwrite");
   EXPECT_THAT(out.str(), HasSubstr(words + "\n"));
   EXPECT_THAT(out.str(), HasSubstr("final/ (nothing was learned, see above)"));
