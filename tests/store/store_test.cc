@@ -179,11 +179,11 @@ TEST(DatabaseTest, TheBestKernelIsTheLatestUpToAStep) {
   kernel.step = 2;
   kernel.speedup = 2;
   kernel.suggestions = {"vectorise", "unroll"};
-  database.WriteStep(Step(3), {true, "", {kernel}, {{"vector_add", "wrong"}}});
+  database.WriteStep(Step(3), {true, {kernel}, {{"vector_add", "wrong"}}, ""});
   kernel.source = "faster";
   kernel.step = 4;
   kernel.speedup = 3;
-  database.WriteStep(Step(5), {false, "", {kernel}, {}});
+  database.WriteStep(Step(5), {false, {kernel}, {}, ""});
   EXPECT_EQ(database.ReadBest(4).at("vector_add").source, "fast");
   EXPECT_EQ(database.ReadBest(5).at("vector_add").source, "faster");
   EXPECT_EQ(database.ReadBest(5).at("vector_add").evaluation.remarks, kernel.evaluation.remarks);
