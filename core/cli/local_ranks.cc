@@ -29,7 +29,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kGrace{15};  // longer than ranks take to notice a lost one (loop/ranks.cc)
+constexpr std::chrono::seconds kGrace{15};  // longer than ranks take to notice a lost one (kSilence of loop/ranks.h)
 constexpr std::chrono::seconds kAtOnce{1};  // from a user's second signal to SIGKILL
 constexpr std::chrono::seconds kKilled{2};  // from SIGKILL to the end, of a process that can end
 

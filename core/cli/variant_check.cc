@@ -84,8 +84,10 @@ class Checker {
     const PipelineParts parts = session_.MakeParts(config, {role});
     if (role != Role::kTrainer) return;
     Session::CheckPlans(config, parts, config.skip_unusable ? 0 : config.train_problems.size());
-    const std::string mistake = SuggestionsMistake(config, *session_.MakeParts(config, {Role::kCoder}).coder);
-    if (!mistake.empty()) throw Error(KGRPO_ERROR_INVALID, mistake);
+    for (const std::string& mistake : {EpisodesMistake(config, parts.trainers),
+                                       SuggestionsMistake(config, *session_.MakeParts(config, {Role::kCoder}).coder)}) {
+      if (!mistake.empty()) throw Error(KGRPO_ERROR_INVALID, mistake);
+    }
   }
 
   void Add(const PlannedRun& run, const Error& error) {

@@ -18,8 +18,9 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kOptions = ".options.";
 
 // Why a resumed run keeps a key.
-constexpr std::array<std::pair<std::string_view, const char*>, 5> kReasons = {
-    {{"seed", "every random draw follows from it"},
+constexpr std::array<std::pair<std::string_view, const char*>, 6> kReasons = {
+    {{"name", "the run is recorded under it"},
+     {"seed", "every random draw follows from it"},
      {"problems", "a step draws its problems by their places in these lists"},
      {"prompt", "the recorded samples answer it"},
      {"loop.max_steps", "it sets the steps of an earlier stage, too"},

@@ -13,11 +13,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Settings on the command line that began the run.
-Json FirstOverrides(const RunFolder& folder) {
+// A list of the run.json that an earlier process of the run wrote.
+Json OldRecord(const RunFolder& folder, const char* key) {
   if (!std::filesystem::exists(folder.run_json())) return Json::array();
   const Json before = Json::parse(ReadFile(folder.run_json()), nullptr, /*allow_exceptions=*/false);
-  return before.is_object() ? before.value("overrides", Json::array()) : Json::array();
+  return before.is_object() ? before.value(key, Json::array()) : Json::array();
+}
+
+// The record of resumes that a version without the table `changes` wrote: an entry for each resume.
+Json EarlierResumes(const RunFolder& folder) {
+  Json entries = Json::array();
+  for (const Json& entry : OldRecord(folder, "resumed")) {
+    if (entry.contains("overrides")) entries.push_back(entry);
+  }
+  return entries;
 }
 
 std::string TextOf(const std::optional<Json>& value) {
@@ -78,8 +87,10 @@ bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uin
       resumed_after ? ChangesUpTo(*resumed_after, config.resolved_yaml, database) : std::vector<SettingChange>(),
       config.resolved_yaml);
   Json identity = {{"name", config.name}, {"seed", config.seed}, {"steps", steps}};
-  identity["overrides"] = resumed_after ? FirstOverrides(folder) : Json(overrides);
+  identity["overrides"] = resumed_after ? OldRecord(folder, "overrides") : Json(overrides);
+  if (resumed_after) identity["resumed"] = EarlierResumes(folder);
   for (const SettingChange& change : database.ReadChanges()) identity["resumed"].push_back(ChangeToJson(change));
+  if (identity["resumed"].empty()) identity.erase("resumed");
   identity["evaluator"] = parts.evaluator->Describe();
   identity["plugins"] = plugins;
   WriteFileAtomically(folder.run_json(), DumpJson(identity, 2) + "\n");

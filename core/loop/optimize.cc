@@ -188,7 +188,8 @@ class Searching {
     RolloutRequest request;
     request.purpose = Purpose::kHeldout;
     request.step = result_.waves;
-    request.most_faults = std::min<size_t>(kMostFaults, slots.size());
+    // After one evaluation failures are chance.
+    request.most_faults = result_.evaluations > 0 ? 0 : std::min<size_t>(kMostFaults, slots.size());
     request.under_way = plan_.under_way;
     if (send == &RoundsInFlight::Implement) request.screen = plan_.screen;
     PipelineParts& parts = parts_;
@@ -201,6 +202,7 @@ class Searching {
         const std::vector<Slot*> landed = flight.Landed();
         under_way -= landed.size();
         for (Slot* slot : landed) {
+          if (slot->round.evaluation) slot->round.failure.reset();  // the reward's: the search looks at times alone
           if (slot->round.evaluation || slot->round.failure || !slot->screening) slot->trajectory.Finish(slot->round);
         }
       }
@@ -260,10 +262,10 @@ class Searching {
       }
       next.resize(std::min({next.size(), plan_.beam, left}));
       if (!SendAndAwait(next, &RoundsInFlight::Evaluate)) return;
-      left -= next.size();
       for (Slot* slot : next) {
         std::erase(waiting, slot);
         if (!slot->round.evaluation) continue;  // the evaluator failed
+        --left;
         screen.Learn(slot->round.answer.source, slot->round.code_b, *slot->round.evaluation);
         rivals.insert(slot->round.answer.source);
       }

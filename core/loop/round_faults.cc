@@ -62,11 +62,11 @@ std::array<PartCounts, kRoundParts.size()> CountParts(const std::vector<Trajecto
     // A kernel that the coder returned unchanged may have kept its evaluation.
     if (round.evaluation && (!round.unchanged || round.evaluate_seconds > 0)) ++evaluator.asked;
     if (scored) ++reward.asked;
-    const std::optional<RoundFault> fault = FaultOf(round);
-    if (!fault) return;
-    PartCounts& failed = counts[static_cast<size_t>(fault->part)];
+    if (CoderFailed(round.answer)) ++coder.failed;  // whatever the reward did with it
+    if (!round.failure) return;
+    PartCounts& failed = counts[static_cast<size_t>(round.failure->part)];
     ++failed.failed;
-    if (!scored && fault->part != RoundPart::kCoder) ++failed.asked;
+    if (!scored) ++failed.asked;
   };
   for (const TrajectoryRecord& trajectory : trajectories) {
     for (const RoundRecord& round : trajectory.rounds_done) add(round, true);

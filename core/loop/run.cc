@@ -110,7 +110,8 @@ class Runner {
       OrWayOn([this] { models_.Load(checkpoint_->step); });
       done_ = checkpoint_->step;
       const size_t stage = checkpoint_->stage;
-      if (checkpoint_->stage_steps > 0 && parts_.trainers.at(stage)->needs_reference())
+      const bool unfinished = checkpoint_->stage_steps < config_.stages.at(stage).steps;
+      if (checkpoint_->stage_steps > 0 && unfinished && parts_.trainers.at(stage)->needs_reference())
         models_.RequireReference(config_.stages.at(stage).trainer.plugin);
     }
     if (options_.resume && config_.skip_unusable) {

@@ -248,12 +248,18 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   }
   ShowTimes(console, database, steps.size());
   ShowCoder(console, database);
+  for (const PartFaults& faults : FaultsOf(database)) {
+    if (faults.part() == RoundPart::kCoder || faults.count() == 0) continue;
+    console.Note("rounds dropped because the " + std::string(RoundPartName(faults.part())) +
+                 " failed: " + std::to_string(faults.count()) + "; " + faults.Commonest() +
+                 ". If it fails on good kernels only, they are not learned");
+  }
   const std::string nothing_learned = NothingLearned(database);
   const bool learned = nothing_learned.empty();
   if (!learned) console.Note(nothing_learned);
   const std::string path = folder.path().string();
   const std::string kernels = best.empty() ? "" : "kernels/ (the best verified ones), ";
-  const std::string model = learned ? "the trained model" : "nothing was learned, see above";
+  const std::string model = learned ? "the trained model" : "a stage learned nothing, see above";
   console.Note(
       "written to " + path + ": final/ (" + model + "), " + kernels + "run.sqlite, rollouts/" +
       ObserversFiles(folder.path()) +

@@ -176,7 +176,9 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
   const std::optional<std::vector<Change>> changes = ChangesOf(path, resolved_yaml);
   const std::string settings = changes ? ResumeSettingsFor(*changes, may_change) : "";
   const auto sets_steps = [](const Change& change) {
-    return change.path == "loop.max_steps" || change.path.ends_with("].steps") || change.path == "trainer.steps";
+    const bool of_steps =
+        change.path == "loop.max_steps" || change.path.ends_with("].steps") || change.path == "trainer.steps";
+    return of_steps && change.before && change.value && *change.value > *change.before;
   };
   // A finished run continues only with more steps.
   if (progress.finished && (settings.empty() || std::ranges::none_of(*changes, sets_steps)))

@@ -48,9 +48,10 @@ class Device {
   uint64_t total_bytes() const { return total_bytes_; }
   uint64_t FreeBytes() const;
 
-  // All of these wait until they are done.
   // Memory of the device, which cudaFree releases. `what` begins the message of a failure.
   void* Allocate(uint64_t bytes, const char* what) const;
+
+  // All of these wait until they are done.
   void Write(void* target, const void* source, uint64_t bytes) const;
   void Read(void* target, const void* source, uint64_t bytes) const;
   void Copy(void* target, const void* source, uint64_t bytes) const;

@@ -34,7 +34,7 @@ constexpr char kSchema[] = R"json({
     "device": {"type": "string", "default": "", "x-resume": true, "description": "Which of the servers' devices judges; empty: their first."},
     "token_env": {"type": "string", "default": "KGRPO_TOKEN", "x-resume": true, "description": "The environment variable with the servers' token; unset or empty: none is sent."},
     "wait_seconds": {"type": "number", "minimum": 0, "default": 300,
-      "x-resume": true, "description": "How long an evaluation waits for any server to answer before the run fails. A server that is busy has answered."},
+      "x-resume": true, "description": "How long evaluations wait for any server to answer, from the first failure on, before they fail. A server that is busy has answered."},
     "connect_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 5, "x-resume": true, "description": "Limit for one connection attempt."},
     "request_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 600,
       "x-resume": true, "description": "Limit for one request, waiting in the server's queue included; beyond it another server is asked."}

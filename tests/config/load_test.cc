@@ -537,7 +537,7 @@ TEST_F(LoadTest, AResumedRunMayChangeOnlyWhatLeavesItsRecordTrue) {
       {"base.yaml", "loop.sampling.temperature=0.5", "the recorded steps depend on it"},
       {"base.yaml", "loop.advance=correct", "the recorded steps depend on it"},
       {"base.yaml", "controls.shuffle_rewards=true", "the recorded steps depend on it"},
-      {"base.yaml", "name=b", "the recorded steps depend on it"},
+      {"base.yaml", "name=b", "the run is recorded under it"},
       {"base.yaml", "output_dir=elsewhere", "a run's folder is moved by renaming it"},
   };
   for (const auto& one : kCases) {

@@ -101,7 +101,7 @@ TEST_F(RoundFailureTest, ARunWithoutASampleEndsAsAFailure) {
                                      "cause, and run again with --overwrite"));
   EXPECT_THAT(out.str(), testing::ContainsRegex("; the commonest, [0-9]+ times, is [a-z_]+: the line was cut"));
   EXPECT_THAT(out.str(), HasSubstr("nothing was learned: in no step was a sample left to train on"));
-  EXPECT_THAT(out.str(), HasSubstr(": final/ (nothing was learned, see above), run.sqlite, rollouts/; kernels/ is "
+  EXPECT_THAT(out.str(), HasSubstr(": final/ (a stage learned nothing, see above), run.sqlite, rollouts/; kernels/ is "
                                    "empty: no candidate was both correct and faster than its reference\n"));
   EXPECT_THAT(out.str(), Not(HasSubstr("next: ")));
   EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "final"));

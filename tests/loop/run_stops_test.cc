@@ -183,7 +183,7 @@ TEST_F(RunStopsTest, ARunWhoseAdvantagesAreAll0EndsAsAFailure) {
       "equal returns, or each sample was masked or its return cut)";
   EXPECT_EQ(outcome.message, words + ". Fix the cause, and run again with --overwrite");
   EXPECT_THAT(out.str(), HasSubstr(words + "\n"));
-  EXPECT_THAT(out.str(), HasSubstr("final/ (nothing was learned, see above)"));
+  EXPECT_THAT(out.str(), HasSubstr("final/ (a stage learned nothing, see above)"));
   EXPECT_THAT(out.str(), Not(HasSubstr("next: ")));
 
   // One step with a signal is enough.
