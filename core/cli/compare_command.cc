@@ -109,6 +109,7 @@ void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison
   std::vector<std::vector<std::string>> rows;
   const bool same_reward = SameReward(groups);
   std::vector<std::vector<RunMeasures>> by_seed;
+  by_seed.reserve(groups.size());
   for (const RunGroup& group : groups) by_seed.push_back(MeansBySeed(group, measures));
   for (const Measure& measure : measures) {
     std::vector<std::string> row = {measure.label +
