@@ -203,6 +203,7 @@ std::vector<RunMeasures> MeansBySeed(const RunGroup& group, const std::vector<Me
   std::map<uint64_t, std::vector<const RunMeasures*>> repeats;
   for (const RunMeasures& run : group.runs) repeats[run.seed].push_back(&run);
   std::vector<RunMeasures> seeds;
+  seeds.reserve(repeats.size());
   for (const auto& [seed, runs] : repeats) seeds.push_back(runs.size() == 1 ? *runs.front() : MeanOf(runs, measures));
   return seeds;
 }
