@@ -78,7 +78,7 @@ TEST_F(RunWithServiceTest, ARunWithoutAnAnswerOfUseFails) {
   EXPECT_THAT(shorter.out, AllOf(ContainsRegex("step 1: the coder's 4 answers all failed; "
                                                "the commonest, 4 times, is no_code: .*\\. After 3 such steps in a row "
                                                "the run stops\n"),
-                                 HasSubstr("final/ (the model it started from)")));
+                                 HasSubstr("final/ (a stage learned nothing, see above)")));
   const Result longer = Host("p.yaml -q --set output_dir=long --set loop.max_steps=5");
   EXPECT_EQ(longer.code, 4);
   EXPECT_THAT(longer.err,
