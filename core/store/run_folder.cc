@@ -178,7 +178,7 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
   const auto sets_steps = [](const Change& change) {
     const bool of_steps =
         change.path == "loop.max_steps" || change.path.ends_with("].steps") || change.path == "trainer.steps";
-    return of_steps && change.before && change.value && *change.value > *change.before;
+    return of_steps && change.value && (!change.before || *change.value > *change.before);
   };
   // A finished run continues only with more steps.
   if (progress.finished && (settings.empty() || std::ranges::none_of(*changes, sets_steps)))
