@@ -248,12 +248,6 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   }
   ShowTimes(console, database, steps.size());
   ShowCoder(console, database);
-  for (const PartFaults& faults : FaultsOf(database)) {
-    if (faults.part() == RoundPart::kCoder || faults.count() == 0) continue;
-    console.Note("rounds dropped because the " + std::string(RoundPartName(faults.part())) +
-                 " failed: " + std::to_string(faults.count()) + "; " + faults.Commonest() +
-                 ". If it fails on good kernels only, they are not learned");
-  }
   const std::string nothing_learned = NothingLearned(database);
   const bool learned = nothing_learned.empty();
   if (!learned) console.Note(nothing_learned);
