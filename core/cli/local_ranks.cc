@@ -104,12 +104,12 @@ void HandOnSignals() {
 // one, must not keep the command alive: such ranks are killed.
 class Waiting {
  public:
-  // Returns rank 0's exit code; 1 if a signal ended it, or if a killed rank cannot end.
+  // Returns rank 0's exit code; 1 if a signal ended it, or if a killed rank cannot end. Polls: a signal that arrives
+  // just before a blocking wait would be noticed only when a child changes.
   int ForAll() {
     while (std::any_of(children.begin(), children.end(), [](pid_t child) { return child > 0; })) {
-      const bool hurries = ending_ || signals > 1 || std::any_of(ranks_.begin(), ranks_.end(), IsStopped);
       int status = 0;
-      const pid_t changed = waitpid(-1, &status, WUNTRACED | WCONTINUED | (hurries ? WNOHANG : 0));
+      const pid_t changed = waitpid(-1, &status, WUNTRACED | WCONTINUED | WNOHANG);
       if (changed > 0) {
         Note(changed, status);
       } else if (changed < 0 && errno != EINTR) {
@@ -127,7 +127,6 @@ class Waiting {
   struct Rank {
     std::optional<Clock::time_point> stopped, killed;
   };
-  static bool IsStopped(const Rank& rank) { return rank.stopped.has_value(); }
 
   void Note(pid_t process, int status) {
     // Other children come from a shell that exec'ed this program, or are orphans in a container where it is process 1.

@@ -63,6 +63,10 @@ std::unique_ptr<RunProblems> RankedRun::OpenProblems(const PipelineConfig& confi
   return problems;
 }
 
+void RankedRun::SetFolder(const std::string& folder) {
+  ranks_.SetWayOn("kgrpo-host resume " + folder + " continues after the last checkpoint");
+}
+
 // Returns the folder, inside the run's, for files that plugins keep for this rank, such as paid answers of its coder.
 std::filesystem::path RankedRun::ArtifactRoot(const std::string& output_dir) const {
   return std::filesystem::path(output_dir) / "artifacts" / ("rank-" + std::to_string(ranks_.rank()));
@@ -70,11 +74,13 @@ std::filesystem::path RankedRun::ArtifactRoot(const std::string& output_dir) con
 
 int RankedRun::Follow(Session& session, const LoadRequest& request, const std::string& output_dir) {
   try {
-    const PipelineConfig config = session.Load(request);
-    session.StartServices(config.seed, ArtifactRoot(output_dir.empty() ? config.output_dir : output_dir));
+    PipelineConfig config = session.Load(request);
+    if (!output_dir.empty()) config.output_dir = output_dir;
+    session.StartServices(config.seed, ArtifactRoot(config.output_dir));
     Join(session, config);
     PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
     const std::unique_ptr<RunProblems> problems = OpenProblems(config, parts, {});
+    SetFolder(config.output_dir);
     return kgrpo::Follow(config, parts, *problems, ranks_);
   } catch (const std::exception& error) {
     ranks_.Fail(error.what());

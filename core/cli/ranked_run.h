@@ -32,6 +32,9 @@ class RankedRun {
   std::unique_ptr<RunProblems> OpenProblems(const PipelineConfig& config, PipelineParts& parts,
                                             const RunProblems::Opening& opening);
 
+  // Call on the leader once the run's folder exists: a message about a lost rank then says how to continue.
+  void SetFolder(const std::string& folder);
+
   // Call on a follower. Follows the whole run of that pipeline; `output_dir` replaces the pipeline's if it is not
   // empty. Returns the process's exit code.
   int Follow(Session& session, const LoadRequest& request, const std::string& output_dir = "");
