@@ -4,7 +4,10 @@
 #include <kgrpo/sdk/host.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
+#include <fstream>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -54,6 +57,9 @@ SftTrainer::Stage& SftTrainer::stage() {
 void SftTrainer::CheckPlan(const kgrpo_trainer_plan& plan) const {
   const std::string warning = trainer::ScheduleWarning(options_.optimizer.schedule, plan.steps);
   if (!warning.empty()) Host(host_).Warn(warning);
+  if (!options_.pairs.empty() && !std::ifstream(options_.pairs))
+    throw Error(KGRPO_ERROR_INVALID,
+                "options.pairs: cannot open the training pairs " + options_.pairs + ": " + std::strerror(errno));
 }
 
 void SftTrainer::Begin(const kgrpo_policy_interface* api, kgrpo_policy* policy, const kgrpo_trainer_plan& plan) {

@@ -225,6 +225,12 @@ TEST(Pairs, FilesWithoutPairsAreRefused) {
   EXPECT_EQ(
       ErrorOf([&] { ReadPairs(BigramPolicy::Api(), policy.get(), "/nowhere/pairs.jsonl"); }, KGRPO_ERROR_NOT_FOUND),
       "cannot open the training pairs /nowhere/pairs.jsonl: No such file or directory");
+  // `check` finds it before a run begins.
+  FakeHost host;
+  const SftTrainer trainer(host.get(), ReadSftOptions(OptionsJson(SftOptionsSchema(), {{"pairs", "/nowhere/p.jsonl"}})),
+                           nullptr);
+  EXPECT_EQ(ErrorOf([&] { trainer.CheckPlan(PlanOf(7)); }, KGRPO_ERROR_INVALID),
+            "options.pairs: cannot open the training pairs /nowhere/p.jsonl: No such file or directory");
 }
 
 std::string ManyPairs(int count) {
