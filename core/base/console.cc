@@ -38,7 +38,8 @@ std::string StepText(const StepLine& line, const std::string& time_left) {
                             static_cast<unsigned long long>(line.steps)) +
                      (time_left.empty() ? "" : time_left + "  ") + line.stage;
   if (line.has_rollouts) {
-    text += Format("  reward %6.3f  correct %3.0f%%", line.reward, 100 * line.correct_rate);
+    text += line.reward ? Format("  reward %6.3f", *line.reward) : "  reward   none";
+    text += Format("  correct %3.0f%%", 100 * line.correct_rate);
     text += Format("  failed %2.0f%%  n/a %2.0f%%  unclear %2.0f%%", 100 * line.failed_rate,
                    100 * line.not_applicable_rate, 100 * line.unclear_rate);
     text += line.speedup > 0 ? Format("  speedup %5.2fx%s", line.speedup, line.modelled ? " (modelled)" : "")
@@ -109,7 +110,7 @@ std::vector<std::string> BlockLines(const StepLine& line, const std::vector<doub
     if (line.has_loss) lines[1] = Format("  loss    %.4f", line.loss);
     return lines;
   }
-  lines[1] = Format("  reward  %6.3f  ", line.reward);
+  lines[1] = line.reward ? Format("  reward  %6.3f  ", *line.reward) : "  reward    none  ";
   lines[1] += Sparkline(rewards, columns > Columns(lines[1]) + 1 ? columns - Columns(lines[1]) - 1 : 0);
   const std::string shares =
       Format("  correct %.0f%%  failed %.0f%%  n/a %.0f%%  unclear %.0f%%  ", 100 * line.correct_rate,
@@ -221,7 +222,7 @@ void Console::Step(const StepLine& line) {
     out_ << StepText(line, left) << '\n' << std::flush;
     return;
   }
-  if (line.has_rollouts) rewards_.push_back(line.reward);
+  if (line.has_rollouts && line.reward) rewards_.push_back(*line.reward);
   Redraw(BlockLines(line, rewards_, left, columns_));
 }
 

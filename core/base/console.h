@@ -23,7 +23,7 @@ struct StepLine {
   uint64_t stage_end = 0;  // the last step of its stage; the time of later stages is unknown before they begin
   std::string stage;
   bool has_rollouts = false;
-  double reward = 0;
+  std::optional<double> reward;  // nothing if no round has a score
   // Shares of the rounds: the kernel was correct; it was wrong, or did not compile or run; the suggestion did not
   // apply; it was not understood.
   double correct_rate = 0, failed_rate = 0, not_applicable_rate = 0, unclear_rate = 0;

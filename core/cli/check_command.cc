@@ -42,6 +42,7 @@ struct Findings {
   std::vector<std::string> failures;     // of parts and problems
   std::vector<std::string> notes;        // checks left out and the reasons; warnings
   std::optional<PipelineConfig> config;  // set where the file has no mistakes
+  size_t left_out[2] = {0, 0};           // training and held-out problems that cannot be used
   std::string refusal;                   // message with which `run` would refuse output_dir; not a mistake of the file
   std::optional<std::string> experiment_refusal;  // the same, where the file describes several runs
   ExitCode exit_code = kFine;
@@ -86,12 +87,22 @@ std::vector<std::optional<PromptState>> FirstPrompts(Evaluator& evaluator, const
   for (const std::optional<Error>& failure : failures) {
     if (failure) findings->Fail(*failure);
   }
-  for (const std::string& why : unusable) {
+  for (size_t i = 0; i < unusable.size(); ++i) {
+    const std::string& why = unusable[i];
     if (why.empty()) continue;
+    ++findings->left_out[i < config.train_problems.size() ? 0 : 1];
     if (config.skip_unusable)
       findings->notes.push_back("left out (problems.skip_unusable): " + why);
     else
       findings->Fail(Error(KGRPO_ERROR_INVALID, why));
+  }
+  const size_t listed[] = {config.train_problems.size(), config.heldout_problems.size()};
+  for (const size_t list : {0, 1}) {
+    const bool used = config.skip_unusable && (list == 0 || config.evaluation.every > 0);
+    if (used && listed[list] > 0 && findings->left_out[list] == listed[list]) {
+      findings->Fail(Error(KGRPO_ERROR_INVALID, std::string("no ") + (list == 0 ? "training" : "held-out") +
+                                                    " problem is left: each of them cannot be used"));
+    }
   }
   return first_rounds;
 }
@@ -324,7 +335,8 @@ void PrintCheck(const CheckOptionsGiven& given, const Findings& findings) {
     const std::string then =
         findings.refusal.empty() ? "it would run in " + config.output_dir : "but it would not run: " + findings.refusal;
     std::printf("%s: fine. %zu training and %zu held-out problems, %llu steps in %zu %s; %s\n", given.file.c_str(),
-                config.train_problems.size(), config.heldout_problems.size(), static_cast<unsigned long long>(steps),
+                config.train_problems.size() - findings.left_out[0],
+                config.heldout_problems.size() - findings.left_out[1], static_cast<unsigned long long>(steps),
                 config.stages.size(), config.stages.size() == 1 ? "stage" : "stages", then.c_str());
   }
 }

@@ -21,6 +21,7 @@
 #include "cli/ranked_run.h"
 #include "cli/session.h"
 #include "config/changes.h"
+#include "loop/learned.h"
 #include "loop/run.h"
 #include "store/database.h"
 #include "store/files.h"
@@ -62,10 +63,10 @@ RunProblems::Opening OpeningLine(bool quiet) {
 }
 
 std::unique_ptr<RunProblems> OpenProblems(RankedRun* ranked, const PipelineConfig& config, PipelineParts& parts,
-                                          const RunProblems::Opening& opening) {
+                                          const RunProblems::Opening& opening, uint64_t done = 0) {
   std::unique_ptr<RunProblems> problems = ranked != nullptr ? ranked->OpenProblems(config, parts, opening)
                                                             : std::make_unique<RunProblems>(config, parts, opening);
-  Session::CheckPlans(config, parts, problems->train.size());
+  Session::CheckPlans(config, parts, problems->train.size(), done);
   return problems;
 }
 
@@ -110,8 +111,7 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   RunConsole console(folder, globals.quiet);
   options.console = console.get();
   options.overrides = settings;
-  if (ranked)
-    ranked->ranks().SetWayOn("kgrpo-host resume " + folder.path().string() + " goes on after the last checkpoint");
+  if (ranked) ranked->SetFolder(folder.path().string());
   return Ended(ranked.get(), Report(kgrpo::Run(config, parts, *problems, folder, options)));
 }
 
@@ -173,11 +173,12 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   const std::string longer =
       "to train longer: kgrpo-host resume " + directory + " --set '" + StepsKey(ReadFile(request.file)) + "=N'";
   if (progress.finished && settings.empty() && !from_step && std::filesystem::is_directory(folder.final_model())) {
-    std::printf(
-        "%s is finished: all %llu steps are done, and final/ holds the trained model. --from-step N repeats the steps "
-        "after N; %s\n",
-        directory.c_str(), static_cast<unsigned long long>(progress.steps), longer.c_str());
-    return Ended(ranked.get(), kFine);
+    RunDatabase database = RunDatabase::ToRead(folder.database());
+    const std::string nothing = NothingLearned(database);
+    const std::string but = nothing.empty() ? "and final/ contains the trained model" : "but " + nothing;
+    std::printf("%s is finished: all %llu steps are done, %s. --from-step N repeats the steps after N; %s\n",
+                directory.c_str(), static_cast<unsigned long long>(progress.steps), but.c_str(), longer.c_str());
+    return Ended(ranked.get(), nothing.empty() ? kFine : kFailed);
   }
   PipelineConfig config = session.Load(request);
   RequireStepsLeft(config, progress, !settings.empty() && !from_step, directory, longer);
@@ -185,7 +186,8 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   session.StartServices(config.seed, folder.path() / "artifacts");
   if (ranked) ranked->Join(session, config);
   PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
-  const std::unique_ptr<RunProblems> problems = OpenProblems(ranked.get(), config, parts, OpeningLine(globals.quiet));
+  const std::unique_ptr<RunProblems> problems =
+      OpenProblems(ranked.get(), config, parts, OpeningLine(globals.quiet), from_step.value_or(progress.steps));
   NoteResumableRun(folder.path().string());
   RunConsole console(folder, globals.quiet);
   RunOptions options;
@@ -193,7 +195,7 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   options.from_step = from_step;
   options.overrides = settings;  // kgrpo::Run writes them into resolved.yaml
   options.console = console.get();
-  if (ranked) ranked->ranks().SetWayOn("kgrpo-host resume " + directory + " goes on after the last checkpoint");
+  if (ranked) ranked->SetFolder(directory);
   return Ended(ranked.get(), Report(kgrpo::Run(config, parts, *problems, folder, options)));
 }
 

@@ -135,9 +135,12 @@ PipelineParts Session::MakeParts(const PipelineConfig& config, const std::set<Ro
   return parts;
 }
 
-void Session::CheckPlans(const PipelineConfig& config, const PipelineParts& parts, size_t problems) {
+void Session::CheckPlans(const PipelineConfig& config, const PipelineParts& parts, size_t problems, uint64_t done) {
   std::vector<std::string> mistakes;
+  uint64_t end = 0;
   for (size_t i = 0; i < parts.trainers.size(); ++i) {
+    end += config.stages[i].steps;
+    if (end <= done) continue;
     kgrpo_trainer_plan plan = PlanOf(config, parts, i);
     if (plan.trajectories > 0) plan.problems = problems;
     try {

@@ -58,8 +58,9 @@ class Session {
   PipelineParts MakeParts(const PipelineConfig& config, const std::set<Role>& roles, bool identify = false);
 
   // Has each trainer check the plan of its stage. `problems`: number of training problems that can be used, 0 if
-  // not known. Throws PartError with all that they refuse.
-  static void CheckPlans(const PipelineConfig& config, const PipelineParts& parts, size_t problems);
+  // not known. `done`: steps of a resumed run, whose finished stages are left out. Throws PartError with all that they
+  // refuse.
+  static void CheckPlans(const PipelineConfig& config, const PipelineParts& parts, size_t problems, uint64_t done = 0);
 
   // Makes the pipeline's `screen`, which must be set. Call it before MakeParts: if both declare a metric, the
   // evaluator's declaration then replaces the screen's.

@@ -154,10 +154,6 @@ void Flatten(const nlohmann::ordered_json& json, const std::string& path, std::m
 
 }  // namespace
 
-bool RunMeasures::changed_its_reward() const {
-  return std::ranges::any_of(changes, [](const SettingChange& change) { return change.key.starts_with("reward."); });
-}
-
 size_t TenthOf(size_t steps) {
   return std::max<size_t>(1, steps / 10);
 }
@@ -258,6 +254,8 @@ std::vector<RunMeasures> ReadRuns(const std::vector<std::string>& folders, std::
   std::optional<Error> first_failure;
   const auto read = [&](const fs::path& folder, const std::string& variant) {
     try {
+      if (std::ranges::any_of(runs, [&](const RunMeasures& run) { return fs::equivalent(run.folder, folder); }))
+        return left_out->push_back(folder.string() + " is named twice, and counts once");
       runs.push_back(ReadMeasures(folder, variant, look));
       if (runs.back().salvaged) left_out->push_back(runs.back().salvaged->summary());
     } catch (const Error& error) {

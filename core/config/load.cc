@@ -285,7 +285,8 @@ class Loader {
     if (!trains || heldout == nullptr || !heldout->IsList() || !heldout->items.empty()) return;
     if (Integer(every).value_or(0) == 0) return;
     Report(every->at, "evaluation.every",
-           "held-out problems are to be measured, and problems.heldout names none: name some, or set this to 0");
+           std::string("held-out problems are to be measured, and problems.heldout names none: ") +
+               (request_.resumes ? "leave this at 0" : "name some, or set this to 0"));
   }
 
   // A stage's own `steps` overrule loop.max_steps, which a file may hold for those that extend it; on the command line
@@ -303,6 +304,7 @@ class Loader {
       ++own;
       instead += set + path + ".steps=" + max_steps->ToJson().dump();
     });
+    if (request_.resumes) instead = " --set " + StepsKey(root_) + "=" + max_steps->ToJson().dump();
     if (stages > 0 && own == stages) {
       Report(max_steps->at, "loop.max_steps",
              std::string("it has no effect: ") + (stages == 1 ? "the trainer has" : "each stage has") +

@@ -1,6 +1,7 @@
 #include "loop/confirm.h"
 
 #include "base/keyed.h"
+#include "loop/round_faults.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -19,7 +20,10 @@ ConfirmedKernel Confirm(const PipelineConfig& config, PipelineParts& parts, cons
   ConfirmedKernel confirmed;
   confirmed.seed = Keyed(config.seed, "thorough inputs/" + problem.name, {}, 0);
   confirmed.source = start;
-  confirmed.start = parts.evaluator->Evaluate(problem.problem, start, confirmed.seed, true);
+  const auto evaluate = [&](const std::string& source) {
+    return EvaluateWithRetries(*parts.evaluator, problem.problem, source, confirmed.seed, /*thorough=*/true);
+  };
+  confirmed.start = evaluate(start);
   if (!confirmed.start.correct)
     throw Error(KGRPO_ERROR_INVALID, "the kernel to begin with is not correct when it is judged thoroughly (" +
                                          confirmed.start.verdict + "): " + confirmed.start.diagnosis);
@@ -31,7 +35,7 @@ ConfirmedKernel Confirm(const PipelineConfig& config, PipelineParts& parts, cons
   std::ranges::stable_sort(order, std::ranges::greater(), &SearchCandidate::speedup);
   if (order.size() > kConfirmations) order.resize(kConfirmations);
   for (const SearchCandidate* candidate : order) {
-    Evaluation evaluation = parts.evaluator->Evaluate(problem.problem, candidate->source, confirmed.seed, true);
+    Evaluation evaluation = evaluate(candidate->source);
     if (evaluation.correct && evaluation.seconds < confirmed.start.seconds) {
       confirmed.source = candidate->source;
       confirmed.evaluation = std::move(evaluation);

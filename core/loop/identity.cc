@@ -58,11 +58,12 @@ std::vector<SettingChange> ChangesUpTo(uint64_t done, const std::string& resolve
   return all;
 }
 
-// The plugins that can influence a run's results: all but the observers.
-Json WithoutObservers(const Json& plugins) {
+// The plugins that can influence a run's results: all but the observers, and but the reward if the user changed it.
+Json Influential(const Json& plugins, bool reward_changed) {
   Json others = Json::array();
   for (const Json& plugin : plugins) {
-    if (!plugin.at("role").get<std::string>().starts_with("observers[")) others.push_back(plugin);
+    const auto role = plugin.at("role").get<std::string>();
+    if (!role.starts_with("observers[") && !(reward_changed && role == "reward")) others.push_back(plugin);
   }
   return others;
 }
@@ -89,7 +90,8 @@ bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uin
   Json identity = {{"name", config.name}, {"seed", config.seed}, {"steps", steps}};
   identity["overrides"] = resumed_after ? OldRecord(folder, "overrides") : Json(overrides);
   if (resumed_after) identity["resumed"] = EarlierResumes(folder);
-  for (const SettingChange& change : database.ReadChanges()) identity["resumed"].push_back(ChangeToJson(change));
+  const std::vector<SettingChange> changes = database.ReadChanges();
+  for (const SettingChange& change : changes) identity["resumed"].push_back(ChangeToJson(change));
   if (identity["resumed"].empty()) identity.erase("resumed");
   identity["evaluator"] = parts.evaluator->Describe();
   identity["plugins"] = plugins;
@@ -97,7 +99,8 @@ bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uin
   if (resumed_after) WriteFileAtomically(folder.resolved_yaml(), config.resolved_yaml);
   database.Set("plugins", text);
   database.Set("evaluator", parts.evaluator->Describe());
-  return !before || WithoutObservers(Json::parse(*before)) == WithoutObservers(plugins);
+  const bool reward_changed = RewardChangedAfter(changes) > 0;
+  return !before || Influential(Json::parse(*before), reward_changed) == Influential(plugins, reward_changed);
 }
 
 }  // namespace kgrpo

@@ -1,6 +1,9 @@
 #include "loop/round_faults.h"
 
+#include "base/cancel.h"
 #include "loop/trajectory.h"
+
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
@@ -8,12 +11,13 @@
 namespace kgrpo {
 namespace {
 
-// "the first, round 2 of trajectory 5 (vector_add): the service is down".
+// Both count from 0, as in run.sqlite and the report: "the first, round 1 of trajectory 5 (vector_add): the service is
+// down".
 std::string First(const std::vector<TrajectoryRecord>& trajectories, RoundPart part) {
   for (const TrajectoryRecord& trajectory : trajectories) {
     const auto fault = trajectory.failed_round ? FaultOf(*trajectory.failed_round) : std::nullopt;
     if (!fault || fault->part != part) continue;
-    return "the first, round " + std::to_string(trajectory.failed_round->round + 1) + " of trajectory " +
+    return "the first, round " + std::to_string(trajectory.failed_round->round) + " of trajectory " +
            std::to_string(trajectory.trajectory) + " (" + trajectory.problem_name + "): " + fault->message;
   }
   return "";
@@ -46,6 +50,20 @@ bool FailsOneRound(kgrpo_error_code code) {
 void RequireFailsOneRound(const Error& error, bool cancelled) {
   if (!FailsOneRound(error.code())) throw error;
   if (cancelled) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+}
+
+Evaluation EvaluateWithRetries(Evaluator& evaluator, const Problem& problem, const std::string& source, uint64_t seed,
+                               bool thorough) {
+  constexpr int kAttempts = 3;
+  for (int attempt = 1;; ++attempt) {
+    try {
+      return evaluator.Evaluate(problem, source, seed, thorough);
+    } catch (const Error& error) {
+      RequireFailsOneRound(error, CancelRequested());
+      if (attempt == kAttempts) throw;
+      spdlog::warn("the evaluator failed, and is asked again: {}", error.what());
+    }
+  }
 }
 
 std::optional<RoundFault> FaultOf(const RoundRecord& round) {

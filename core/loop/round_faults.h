@@ -31,6 +31,11 @@ bool FailsOneRound(kgrpo_error_code code);
 // user asked to stop, since the call may have failed for that.
 void RequireFailsOneRound(const Error& error, bool cancelled);
 
+// Evaluates where no round would take the failure: an evaluation whose error FailsOneRound is repeated, twice at most.
+// Throws the last error. [any thread, blocking]
+Evaluation EvaluateWithRetries(Evaluator& evaluator, const Problem& problem, const std::string& source, uint64_t seed,
+                               bool thorough);
+
 // Why a round has no score.
 struct RoundFault {
   RoundPart part = RoundPart::kCoder;

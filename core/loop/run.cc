@@ -120,14 +120,13 @@ class Runner {
     }
     database_.WriteProblems(Purpose::kTrain, problems_.Records());
     if (heldout_) database_.WriteProblems(Purpose::kHeldout, heldout_->Records());
+    RequireStagesAhead();
     database_.SetUnfinished();
     if (!WriteIdentity(config_, parts_, total_, options_.overrides,
                        options_.resume ? std::optional(done_) : std::nullopt, folder_, database_)) {
       Note("the plugins differ from those that this run began with: results from here on may differ");
     }
-    for (const SettingChange& change : database_.ReadChanges()) {
-      if (change.key.starts_with("reward.")) models_.RankAfter(change.after_step);
-    }
+    models_.RankAfter(RewardChangedAfter(database_.ReadChanges()));
     best_.emplace(problems_, parts_, pool_, config_.seed, database_.ReadBest(done_), database_.ReadRefuted(done_));
     for (const auto& [name, kernel] : best_->best()) WriteBestKernel(folder_.kernels(), kernel);
     // Kernels of steps since the last judging wait to be judged again.
@@ -141,6 +140,22 @@ class Runner {
       Note((checkpoint_ ? "continuing after step " + std::to_string(done_) + " of " + std::to_string(total_)
                         : "there is no checkpoint: starting again from the beginning") +
            with);
+    }
+  }
+
+  // Refuses settings of stages that are over: they would be recorded as changes and have no effect.
+  void RequireStagesAhead() const {
+    uint64_t end = 0;
+    for (size_t i = 0; i < config_.stages.size(); ++i) {
+      end += config_.stages[i].steps;
+      if (!options_.resume || end > done_) return;
+      for (const std::string& setting : options_.overrides) {
+        if (!setting.starts_with("trainer[" + std::to_string(i) + "]")) continue;
+        throw Error(KGRPO_ERROR_INVALID, "--set " + setting + " has no effect: this stage (" +
+                                             config_.stages[i].trainer.plugin + ") ended with step " +
+                                             std::to_string(end) + ", and the run continues after step " +
+                                             std::to_string(done_) + "; --from-step N continues after an earlier step");
+      }
     }
   }
 

@@ -1,5 +1,6 @@
 #include "loop/screen.h"
 
+#include "loop/round_faults.h"
 #include "loop/statistics.h"
 
 #include <kgrpo/sdk/error.h>
@@ -49,7 +50,7 @@ Evaluation Screen::Judge(const std::string& source, uint64_t seed) {
   }
   Evaluation screening;
   try {
-    screening = evaluator_->Evaluate(problem_, source, seed);
+    screening = EvaluateWithRetries(*evaluator_, problem_, source, seed, /*thorough=*/false);
   } catch (const Error& error) {
     if (error.code() == KGRPO_ERROR_CANCELLED) throw;
     if (!warned_.exchange(true))

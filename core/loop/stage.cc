@@ -9,6 +9,7 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -135,8 +136,12 @@ void Stage::GetDemonstrations() {
     if (console_ != nullptr)
       request.progress = [this](size_t done, size_t total) { console_->Progress("trajectories", done, total); };
     trajectories = rollout_.Collect(request).trajectories;
-    // Checked before they are recorded, so that a resumed run asks again.
-    const std::string useless = faults_.Add(trajectories, 1);
+    // Checked before they are recorded, so that a resumed run asks again. If no round has an evaluation, there is
+    // nothing to learn from.
+    const bool none = std::ranges::none_of(trajectories, [](const TrajectoryRecord& trajectory) {
+      return std::ranges::any_of(trajectory.rounds_done, [](const RoundRecord& round) { return !!round.evaluation; });
+    });
+    const std::string useless = faults_.Add(trajectories, none ? 1 : kUselessSteps);
     if (!useless.empty()) Note(useless);
     database_.WriteDemonstrations(first_step_, trajectories);
   }

@@ -152,7 +152,8 @@ void ShowStep(Console& console, const StepRecord& record, const MetricMap& metri
   line.stage_end = stage_end;
   line.stage = record.stage_name;
   line.has_rollouts = record.has_rollouts;
-  line.reward = record.reward_mean;
+  if (std::ranges::any_of(record.trajectories, [](const auto& trajectory) { return !trajectory.rounds_done.empty(); }))
+    line.reward = record.reward_mean;
   line.correct_rate = value("kernel/correct_rate");
   line.speedup = value("kernel/speedup_geomean");
   line.failed_rate = value("kernel/failed_rate");
@@ -183,30 +184,32 @@ void ShowStep(Console& console, const StepRecord& record, const MetricMap& metri
 
 void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& problems, const RunFolder& folder) {
   const std::vector<StepSummary> steps = database.Steps();
+  const uint64_t changed = RewardChangedAfter(database.ReadChanges());
   std::vector<double> rewards;
-  uint64_t last_rollout = 0;
+  std::vector<uint64_t> scored;  // steps with samples
   for (const StepSummary& step : steps) {
     if (!step.reward_mean) continue;
-    rewards.push_back(*step.reward_mean);
-    last_rollout = step.step;
+    if (step.step > changed) rewards.push_back(*step.reward_mean);
+    scored.push_back(step.step);
   }
   if (!rewards.empty()) {
     const size_t tenth = std::max<size_t>(1, rewards.size() / 10);
     const std::span<const double> all(rewards);
     const std::string first = Fixed(Mean(all.first(tenth)), 3), last = Fixed(Mean(all.last(tenth)), 3);
     const std::string count = std::to_string(tenth);
-    console.Note("mean reward: " +
+    console.Note((changed == 0 ? "mean reward: "
+                               : "mean reward after step " + std::to_string(changed) + ", when the reward changed: ") +
                  (rewards.size() == 1 ? first + " in the one step"
                   : tenth == 1        ? first + " in the first step, " + last + " in the last"
                                : first + " in the first " + count + " steps, " + last + " in the last " + count) +
                  "  " + Sparkline(rewards, 60));
   }
 
-  // The table has, for each problem, its best verified kernel and the favourite suggestion of the 5 steps up to the
-  // last one with rollouts.
+  // The table has, for each problem, its best verified kernel and the favourite suggestion of the last 5 steps with
+  // samples.
   std::map<std::string, Tally> suggested, applied;
-  uint64_t looked_at = 0;
-  for (uint64_t step = last_rollout; step > 0 && looked_at < 5; --step, ++looked_at) {
+  const std::span<const uint64_t> looked_at = std::span(scored).last(std::min<size_t>(5, scored.size()));
+  for (const uint64_t step : looked_at) {
     for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kTrain, step)) {
       for (const RoundRecord& round : trajectory.rounds_done) {
         const std::string text = SuggestionText(round.suggestion);
@@ -235,11 +238,11 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   }
   const bool modelled = problems.size() > 0 && problems[0].baseline.modelled;
   console.Table(
-      looked_at == 0
+      looked_at.empty()
           ? "Training problems:"
           : "Training problems; suggestions of " +
-                (looked_at == 1 ? "step " : "steps " + std::to_string(last_rollout + 1 - looked_at) + " to ") +
-                std::to_string(last_rollout) + ":",
+                (looked_at.size() == 1 ? "step " : "steps " + std::to_string(looked_at.front()) + " to ") +
+                std::to_string(looked_at.back()) + ":",
       {"problem", modelled ? "best verified (modelled)" : "best verified", "favourite suggestion", "share", "applied"},
       rows);
   if (rows.size() < problems.size()) {

@@ -119,7 +119,11 @@ void ScoreRound(const Reward& reward, const Evaluation& baseline, const Evaluati
   request.rounds = before.rounds;
   request.history = history.data();
   Reward::Scored scored = reward.Score(request);
-  if (idle) round->idle_reward = reward.Idle(request);
+  try {
+    if (idle) round->idle_reward = reward.Idle(request);
+  } catch (const Error& error) {
+    throw Error(error.code(), std::string("the reward of an unchanged kernel (idle): ") + error.what());
+  }
   round->reward = scored.score;
   round->reward_parts = std::move(scored.parts);
 }
@@ -131,7 +135,7 @@ void Trajectory::Score(RoundRecord& round, const Reward& reward) const {
 void Trajectory::Finish(RoundRecord round) {
   if (Drops(round)) {
     const RoundFault fault = *FaultOf(round);
-    record_.dropped = "round " + std::to_string(round.round + 1) + ": the " + RoundPartName(fault.part) +
+    record_.dropped = "round " + std::to_string(round.round) + ": the " + RoundPartName(fault.part) +
                       (fault.kind.empty() ? " failed: " : " gave no kernel (" + fault.kind + "): ") + fault.message;
     record_.failed_round = std::move(round);
     return;

@@ -59,8 +59,10 @@ function learning() {
   const stages = [...new Set(data.runs.map(stagesOf))].filter(Boolean);
   const told = stages.length > 1 ? "Stages: " + stages.map((text) => `${text} (${data.runs.filter((run) => stagesOf(run) === text).map((run) => run.folder).join(", ")})`).join("; ") + "."
     : data.runs.some((run) => run.figures.stages.length > 1) ? `Stages: ${stages[0]}.` : "";
+  const rewards = data.runs.flatMap((run) => [...new Set((run.resumed || []).filter((change) => /^reward(\.|$)/.test(change.key)).map((change) => change.after_step))]
+    .map((step) => ` ${run.folder} has another reward after step ${step}: its rewards before and after it have different scales.`)).join("");
   return [data.groups.length > 1 ? legend(data.groups.map((group, i) => ({ label: groupLabel(group), color: colors[i] }))) : null,
-    el("p", { class: "quiet" }, "By step. Lines are moving averages over a twentieth of the steps (of KL, loss and gradient norm, moving medians)" + (data.groups.some((g) => g.runs.length > 1) ? ", the mean over runs; bands reach from the least to the most of the runs" : "; the faint line is each step") + ". " + told),
+    el("p", { class: "quiet" }, "By step. Lines are moving averages over a twentieth of the steps (of KL, loss and gradient norm, moving medians)" + (data.groups.some((g) => g.runs.length > 1) ? ", the mean over runs; bands reach from the least to the most of the runs" : "; the faint line is each step") + ". " + told + rewards),
     el("div", { class: "charts" }, figures)];
 }
 

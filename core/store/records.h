@@ -5,6 +5,7 @@
 
 #include "plugin/instances.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -89,6 +90,15 @@ struct SettingChange {
   std::string key;            // as --set takes it: "trainer[1].options.beta"
   std::string before, after;  // JSON; "null" where the key was or is absent
 };
+
+// The step after which the reward was last changed: rewards of steps up to it have another scale. 0: never on the way.
+inline uint64_t RewardChangedAfter(const std::vector<SettingChange>& changes) {
+  uint64_t last = 0;
+  for (const SettingChange& change : changes) {
+    if (change.key == "reward" || change.key.starts_with("reward.")) last = std::max(last, change.after_step);
+  }
+  return last;
+}
 
 // A verified kernel: the best of its problem so far.
 struct BestKernel {

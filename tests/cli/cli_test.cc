@@ -99,7 +99,7 @@ TEST_F(CliTest, ResumeGoesOnToTheSameWeights) {
   const Result finished = Run("resume whole");
   EXPECT_EQ(finished.code, 0);
   EXPECT_THAT(finished.out,
-              testing::StartsWith("whole is finished: all 3 steps are done, and final/ holds the trained"));
+              testing::StartsWith("whole is finished: all 3 steps are done, and final/ contains the trained"));
   const Result result = Run("resume part");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(Read(directory_.path() / "part/final/logits.bin"), Read(directory_.path() / "whole/final/logits.bin"));

@@ -52,6 +52,10 @@ TEST_F(PluginFaultTest, ANanNamesItsPlugin) {
   EXPECT_THAT(result.err,
               testing::ContainsRegex("nothing was learned: .*of the reward's failures the commonest, [0-9]+ times: "
                                      "nan_score: the score is nan"));
+  // Nor is it a success later.
+  const test::Result finished = test::RunHost(directory_.path(), "resume r");
+  EXPECT_EQ(finished.code, 1);
+  EXPECT_THAT(finished.out, HasSubstr("steps are done, but nothing was learned: "));
 }
 
 TEST_F(PluginFaultTest, CtrlCNamesWhatItWaitsFor) {

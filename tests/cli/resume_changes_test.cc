@@ -60,6 +60,8 @@ TEST_F(ResumeCommandTest, OnlyTheLastStageGetsMoreSteps) {
   const Result earlier = Run("resume run --set trainer[0].steps=3");
   EXPECT_EQ(earlier.code, 3);
   EXPECT_THAT(earlier.err, HasSubstr("--set: trainer[0].steps: a resumed run keeps it: only the last stage can"));
+  EXPECT_THAT(Run("resume run --set loop.max_steps=3").err,
+              HasSubstr("each stage has its own `steps`; for fewer or more write --set trainer[1].steps=3\n"));
   const Result last = Run("resume run --set trainer[1].steps=3");
   ASSERT_EQ(last.code, 0) << last.err;
   EXPECT_THAT(Run("resume run").out, testing::StartsWith("run is finished: all 5 steps are done"));
@@ -93,6 +95,7 @@ TEST_F(ResumeCommandTest, ChangesAreShownByRunJsonReportAndCompare) {
                                                         "loop.max_steps 3 -> 4, "),
                                               HasSubstr("trainer.options.learning_rate 0.1 -> 0.25")));
   EXPECT_THAT(Run("compare a b").out, HasSubstr("note: a changed on the way: after step 3 "));
+  EXPECT_THAT(Run("compare a ./a b --json").out, HasSubstr("./a is named twice, and counts once"));
 
   ASSERT_EQ(Run("report a").code, 0);
   const std::string page = Read(In("a/report.html"));

@@ -120,7 +120,7 @@ kgrpo_error* EvaluateSource(kgrpo_evaluator* self, kgrpo_problem* problem, const
     const auto fails_every = static_cast<uint64_t>(knobs().evaluator_fails_every.load());
     const bool chosen = fails_every > 0 && Hash(problem->name + source) % fails_every == 0 &&
                         problem->name.find(knobs().evaluator_fails_for) != std::string::npos;
-    if (request->thorough ? knobs().thorough_fails.load() : chosen)
+    if (request->thorough ? knobs().thorough_fails > 0 && knobs().thorough_fails-- > 0 : chosen)
       throw Error(static_cast<kgrpo_error_code>(knobs().fault_code.load()), "no server answers");
     Evaluation evaluation = Judge(*problem, source);
     if (request->thorough && knobs().thorough_refutes) {

@@ -30,7 +30,7 @@ void Reset() {
   k.not_finite_at = k.cancel_after_updates = k.coder_calls = k.evaluations = k.thorough = k.updates = 0;
   k.evaluator_fails_every = k.reward_fails_every = 0;
   k.evaluator_fails_for = "";
-  k.thorough_fails = false;
+  k.thorough_fails = 0;
   k.reward_gives = 0;
   k.fault_code = KGRPO_ERROR_UNAVAILABLE;
   k.screenings = k.cancel_after_screenings = k.budget_after_evaluations = 0;

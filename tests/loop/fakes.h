@@ -59,7 +59,7 @@ struct Knobs {
   // One evaluation in so many fails, chosen by its content, of problems whose name contains the text; 0: none.
   std::atomic<int> evaluator_fails_every{0};
   std::atomic<const char*> evaluator_fails_for{""};
-  std::atomic<bool> thorough_fails{false};
+  std::atomic<int> thorough_fails{0};                    // so many of the next thorough evaluations fail
   std::atomic<int> reward_fails_every{0};                // so for scores, of rounds with a kernel
   std::atomic<double> reward_gives{0};                   // the score where it fails; 0: an error
   std::atomic<int> fault_code{KGRPO_ERROR_UNAVAILABLE};  // of those errors

@@ -220,6 +220,22 @@ TEST_F(OptimizeTest, AStopEndsItAndTheFastestIsConfirmed) {
   EXPECT_FALSE(best.suggestions.empty());
 }
 
+// A thorough evaluation decides what a search delivers, so one that fails is repeated.
+TEST_F(OptimizeTest, AFailedConfirmationIsRepeated) {
+  const SearchResult result = Search();
+  const ConfirmedKernel best = Confirm(config_, parts_, problems_[0], problems_[0].source, result.candidates);
+  fakes::knobs().thorough_fails = 2;
+  const ConfirmedKernel again = Confirm(config_, parts_, problems_[0], problems_[0].source, result.candidates);
+  EXPECT_EQ(again.source, best.source);
+  EXPECT_EQ(again.refuted, best.refuted);
+  fakes::knobs().thorough_fails = 3;
+  EXPECT_THROW(Confirm(config_, parts_, problems_[0], problems_[0].source, result.candidates), Error);
+  fakes::knobs().thorough_fails = 1;
+  fakes::knobs().fault_code = KGRPO_ERROR_INVALID;
+  EXPECT_THROW(Confirm(config_, parts_, problems_[0], problems_[0].source, result.candidates), Error)
+      << "no repetition can help";
+}
+
 TEST_F(OptimizeTest, EndsAtTheCost) {
   fakes::knobs().coder_cost = 0.5;
   plan_.max_cost = 1;

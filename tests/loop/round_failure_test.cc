@@ -423,12 +423,12 @@ TEST_P(PartFailureTest, EndsItsTrajectoryAndIsToldAndCounted) {
         EXPECT_EQ(round.round, trajectory.rounds_done.size());
         EXPECT_THAT(round.answer.source, HasSubstr("// " + round.suggestion)) << "the kernel is kept";
         EXPECT_EQ(round.evaluation.has_value(), GetParam().part == RoundPart::kReward);
-        EXPECT_EQ(trajectory.dropped, "round " + std::to_string(round.round + 1) + ": the " + Part() +
-                                          " failed: " + round.failure->message);
+        EXPECT_EQ(trajectory.dropped,
+                  "round " + std::to_string(round.round) + ": the " + Part() + " failed: " + round.failure->message);
         if (!first.empty()) continue;
         first = "step " + std::to_string(step) + ": [0-9]+ of the " + Part() +
                 "'s [0-9]+ answers failed, and their trajectories end there; the first, round " +
-                std::to_string(round.round + 1) + " of trajectory " + std::to_string(trajectory.trajectory) + " \\(" +
+                std::to_string(round.round) + " of trajectory " + std::to_string(trajectory.trajectory) + " \\(" +
                 trajectory.problem_name + "\\): .*" + GetParam().message;
       }
       std::map<std::string, double> metrics = Metrics(database, step);
@@ -586,6 +586,18 @@ TEST_P(PartFailureTest, DemonstrationsThatFailedAreCollectedAgain) {
   EXPECT_EQ(fakes::RunIn(config, true).status, RunOutcome::Status::kFinished);
 }
 
+// One failed answer, the only one that a part was asked for, does not end a warm start whose other rounds are good.
+TEST_F(RoundFailureTest, AWarmStartKeepsItsOtherRounds) {
+  fakes::Reset();
+  knobs().evaluator_fails_every = 2;
+  const PipelineConfig config = fakes::Config(fakes::Folder("demonstrations_some_fail"));
+  EXPECT_EQ(fakes::RunIn(config).status, RunOutcome::Status::kFinished);
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  size_t cut = 0;
+  for (const TrajectoryRecord& trajectory : database.ReadDemonstrations(1)) cut += trajectory.failed_round ? 1 : 0;
+  EXPECT_GT(cut, 0u);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     OfAllKinds, PartFailureTest,
     ::testing::Values(PartFailure{"evaluator", RoundPart::kEvaluator, 0, "no server answers"},
@@ -638,7 +650,7 @@ TEST(RoundFaultsTest, EachPartHasItsOwnSeries) {
   EXPECT_THAT(faults.Add(rounds({"coder"}), 3), HasSubstr("the coder's 1 answers all failed"));
   EXPECT_EQ(faults.Add(rounds({"evaluator"}), 3), "");
   EXPECT_EQ(faults.Add(rounds({"good", "reward", "evaluator"}), 3),
-            "1 of the reward's 2 answers failed, and their trajectories end there; the first, round 1 of trajectory 1 "
+            "1 of the reward's 2 answers failed, and their trajectories end there; the first, round 0 of trajectory 1 "
             "(map_a): NaN");
   EXPECT_EQ(faults.Add(rounds({"good", "reward"}), 3), "") << "once for the steps in a row";
   for (int step = 0; step < 2; ++step) faults.Add(rounds({"reward", "evaluator"}), 3);
@@ -689,7 +701,7 @@ TEST_F(RoundFailureTest, AThoroughEvaluationThatFailsIsTriedAgain) {
 
   fakes::Reset();
   PipelineConfig config = fakes::Config(fakes::Folder("thorough_fails"), 0, 8);
-  knobs().thorough_fails = true;
+  knobs().thorough_fails = 1000;
   std::ostringstream out;
   Console console(out, false);
   try {
@@ -704,7 +716,7 @@ TEST_F(RoundFailureTest, AThoroughEvaluationThatFailsIsTriedAgain) {
                                    "checkpoint: no server answers\n"));
   EXPECT_EQ(knobs().updates, 8);
   EXPECT_TRUE(best_of(config).empty());
-  knobs().thorough_fails = false;
+  knobs().thorough_fails = 0;
   EXPECT_EQ(fakes::RunIn(config, true).status, RunOutcome::Status::kFinished);
   EXPECT_EQ(knobs().updates, 8);
   EXPECT_EQ(best_of(config), expected);
