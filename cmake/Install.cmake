@@ -36,7 +36,7 @@ install(DIRECTORY python DESTINATION share/kgrpo COMPONENT runtime PATTERN __pyc
 
 install(DIRECTORY problems configs DESTINATION share/kgrpo COMPONENT runtime)
 install(DIRECTORY docs DESTINATION share/doc/kgrpo COMPONENT runtime)
-install(FILES README.md DESTINATION share/doc/kgrpo COMPONENT runtime)
+install(FILES README.md LICENSE NOTICE DESTINATION share/doc/kgrpo COMPONENT runtime)
 
 install(DIRECTORY core/abi/kgrpo core/sdk/kgrpo core/support/kgrpo DESTINATION include COMPONENT development FILES_MATCHING PATTERN "*.h")
 install(TARGETS kgrpo_support ARCHIVE DESTINATION lib COMPONENT development)
