@@ -159,6 +159,14 @@ std::optional<Launch> ReadLaunch() {
   });
 }
 
+std::string ResumeCommand(const std::string& folder) {
+  const std::optional<Launch> launch = ReadLaunch();
+  std::string command = "kgrpo-host resume " + folder;
+  if (!launch || launch->size == 1) return command;
+  if (launch->local_size == launch->size) return command + " --ranks " + std::to_string(launch->size);
+  return command + ", started on all " + std::to_string(launch->size) + " ranks by " + launch->by + " as before";
+}
+
 std::string FirstHost(const std::string& list) {
   const size_t bracket = list.find('[');
   const size_t comma = list.find(',');

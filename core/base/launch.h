@@ -28,6 +28,10 @@ using Environment = std::function<std::string(const char* name)>;
 std::optional<Launch> ReadLaunch(const Environment& environment);
 std::optional<Launch> ReadLaunch();  // of this process
 
+// The command that continues the run in `folder` with as many ranks as this process's run has. If they are on several
+// machines, the user's launcher must start it as it started this one.
+std::string ResumeCommand(const std::string& folder);
+
 // The first host of a Slurm list: "node07" of "node[07-12,20],login1".
 std::string FirstHost(const std::string& list);
 

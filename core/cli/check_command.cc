@@ -100,8 +100,9 @@ std::vector<std::optional<PromptState>> FirstPrompts(Evaluator& evaluator, const
   for (const size_t list : {0, 1}) {
     const bool used = config.skip_unusable && (list == 0 || config.evaluation.every > 0);
     if (used && listed[list] > 0 && findings->left_out[list] == listed[list]) {
-      findings->Fail(Error(KGRPO_ERROR_INVALID, std::string("no ") + (list == 0 ? "training" : "held-out") +
-                                                    " problem is left: each of them cannot be used"));
+      findings->Fail(Error(KGRPO_ERROR_INVALID, "none of the " + std::to_string(listed[list]) +
+                                                    (list == 0 ? " training" : " held-out") +
+                                                    " problems can be used; the notes give the reasons"));
     }
   }
   return first_rounds;

@@ -142,6 +142,10 @@ class Waiting {
     const bool leads = child == children.begin(), fine = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (leads && WIFEXITED(status)) code_ = WEXITSTATUS(status);
     if ((leads || !fine) && !ending_) ending_ = Clock::now();
+    if (WIFSIGNALED(status) && !rank.killed) {
+      std::fprintf(stderr, "rank %td (process %d) was ended by signal %d\n", child - children.begin(),
+                   static_cast<int>(process), WTERMSIG(status));
+    }
     *child = 0;
   }
 

@@ -64,7 +64,7 @@ std::unique_ptr<RunProblems> RankedRun::OpenProblems(const PipelineConfig& confi
 }
 
 void RankedRun::SetFolder(const std::string& folder) {
-  ranks_.SetWayOn("kgrpo-host resume " + folder + " continues after the last checkpoint");
+  ranks_.SetWayOn("to continue it: " + ResumeCommand(folder));
 }
 
 // Returns the folder, inside the run's, for files that plugins keep for this rank, such as paid answers of its coder.

@@ -23,6 +23,7 @@
 #include "config/changes.h"
 #include "loop/learned.h"
 #include "loop/run.h"
+#include "store/checkpoints.h"
 #include "store/database.h"
 #include "store/files.h"
 #include "store/run_folder.h"
@@ -170,14 +171,18 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   const RunFolder folder = RunFolder::Open(directory);
   request.file = folder.resolved_yaml().string();
   const RunProgress progress = ReadProgress(folder.database());
+  const std::optional<CheckpointState> last = Checkpoints(folder.checkpoints()).Last();
+  request.steps_done = from_step.value_or(last ? last->step : 0);
   const std::string longer =
       "to train longer: kgrpo-host resume " + directory + " --set '" + StepsKey(ReadFile(request.file)) + "=N'";
   if (progress.finished && settings.empty() && !from_step && std::filesystem::is_directory(folder.final_model())) {
     RunDatabase database = RunDatabase::ToRead(folder.database());
     const std::string nothing = NothingLearned(database);
     const std::string but = nothing.empty() ? "and final/ contains the trained model" : "but " + nothing;
-    std::printf("%s is finished: all %llu steps are done, %s. --from-step N repeats the steps after N; %s\n",
-                directory.c_str(), static_cast<unsigned long long>(progress.steps), but.c_str(), longer.c_str());
+    std::fprintf(nothing.empty() ? stdout : stderr,
+                 "%s is finished: all %llu steps are done, %s. --from-step N repeats the steps after N%s%s\n",
+                 directory.c_str(), static_cast<unsigned long long>(progress.steps), but.c_str(),
+                 nothing.empty() ? "; " : ", with --set KEY=VALUE under other settings; ", longer.c_str());
     return Ended(ranked.get(), nothing.empty() ? kFine : kFailed);
   }
   PipelineConfig config = session.Load(request);
@@ -187,7 +192,7 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   if (ranked) ranked->Join(session, config);
   PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
   const std::unique_ptr<RunProblems> problems =
-      OpenProblems(ranked.get(), config, parts, OpeningLine(globals.quiet), from_step.value_or(progress.steps));
+      OpenProblems(ranked.get(), config, parts, OpeningLine(globals.quiet), request.steps_done);
   NoteResumableRun(folder.path().string());
   RunConsole console(folder, globals.quiet);
   RunOptions options;

@@ -254,7 +254,8 @@ std::vector<RunMeasures> ReadRuns(const std::vector<std::string>& folders, std::
   std::optional<Error> first_failure;
   const auto read = [&](const fs::path& folder, const std::string& variant) {
     try {
-      if (std::ranges::any_of(runs, [&](const RunMeasures& run) { return fs::equivalent(run.folder, folder); }))
+      std::error_code error;
+      if (std::ranges::any_of(runs, [&](const RunMeasures& run) { return fs::equivalent(run.folder, folder, error); }))
         return left_out->push_back(folder.string() + " is named twice, and counts once");
       runs.push_back(ReadMeasures(folder, variant, look));
       if (runs.back().salvaged) left_out->push_back(runs.back().salvaged->summary());

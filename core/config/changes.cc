@@ -92,6 +92,25 @@ std::string ForShell(const std::string& text) {
   return quoted + "'";
 }
 
+// The last step of each stage.
+std::vector<uint64_t> StageEnds(const Node& root) {
+  const auto steps_of = [](const Node* holder, const char* key) {
+    const Node* steps = holder == nullptr ? nullptr : holder->Get(key);
+    const bool is_number = steps != nullptr && steps->IsScalar() && steps->scalar.is_number_unsigned();
+    return is_number ? std::optional(steps->scalar.get<uint64_t>()) : std::nullopt;
+  };
+  const uint64_t shared = steps_of(root.Get("loop"), "max_steps").value_or(0);
+  const Node* trainer = root.Get("trainer");
+  std::vector<uint64_t> ends;
+  const auto add = [&](const Node& stage) {
+    ends.push_back((ends.empty() ? 0 : ends.back()) +
+                   (stage.IsMapping() ? steps_of(&stage, "steps") : std::nullopt).value_or(shared));
+  };
+  if (trainer != nullptr && trainer->IsMapping()) add(*trainer);
+  if (trainer != nullptr && trainer->IsList()) std::ranges::for_each(trainer->items, add);
+  return ends;
+}
+
 // On one line, as --set reads it.
 std::string ValueText(const Json& value) {
   if (value.is_structured()) return value.dump();
@@ -132,6 +151,23 @@ std::string StepsKey(const Node& root) {
 std::string StepsKey(const std::string& resolved_yaml) {
   std::vector<Diagnostic> mistakes;
   return StepsKey(ParseYaml(resolved_yaml, "", 0, &mistakes));
+}
+
+std::optional<uint64_t> EndOfStageOver(const Node& root, const std::string& path, uint64_t done) {
+  const std::vector<uint64_t> ends = StageEnds(root);
+  for (size_t i = 0; i < ends.size() && ends[i] <= done; ++i) {
+    if (IsWithin(path, "trainer[" + std::to_string(i) + "]")) return ends[i];
+  }
+  return {};
+}
+
+bool AreAhead(const std::string& resolved_yaml, const std::vector<Change>& changes, uint64_t done) {
+  std::vector<Diagnostic> mistakes;
+  const Node root = ParseYaml(resolved_yaml, "", 0, &mistakes);
+  const std::vector<uint64_t> ends = StageEnds(root);
+  return !ends.empty() && ends.back() >= done && std::ranges::none_of(changes, [&](const Change& change) {
+    return EndOfStageOver(root, change.path, done).has_value();
+  });
 }
 
 bool MayChangeOnResume(std::string_view path, const std::vector<std::string>& may_change) {

@@ -4,6 +4,7 @@
 #ifndef KGRPO_CONFIG_CHANGES_H
 #define KGRPO_CONFIG_CHANGES_H
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,14 @@ std::vector<std::string> KeysThatMayChange();
 // another stage too, or has no effect.
 std::string StepsKey(const Node& root);
 std::string StepsKey(const std::string& resolved_yaml);
+
+// The last step of the stage whose options `path` names, if that stage ended by the step `done`: its options have no
+// effect on later steps.
+std::optional<uint64_t> EndOfStageOver(const Node& root, const std::string& path, uint64_t done);
+
+// True if a run of `resolved_yaml` that has `done` steps can still adopt the changes: none is of a stage that is over,
+// and the run does not end before that step.
+bool AreAhead(const std::string& resolved_yaml, const std::vector<Change>& changes, uint64_t done);
 
 // True if the key is one of `may_change`, or below one: a resumed run may give it another value.
 bool MayChangeOnResume(std::string_view path, const std::vector<std::string>& may_change);

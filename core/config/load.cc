@@ -231,8 +231,13 @@ class Loader {
   void CheckChanges(const std::vector<std::string>& set) {
     for (const std::string& path : set) {
       const auto is_reported = [&](const Diagnostic& diagnostic) { return diagnostic.path == path; };
-      if (MayChangeOnResume(path, may_change_) || std::ranges::any_of(diagnostics_, is_reported)) continue;
-      Report({"--set", 0, 0, 0}, path, WhyKept(path, may_change_));
+      if (std::ranges::any_of(diagnostics_, is_reported)) continue;
+      const std::optional<uint64_t> over = EndOfStageOver(root_, path, request_.steps_done);
+      std::string why = MayChangeOnResume(path, may_change_) ? "" : WhyKept(path, may_change_);
+      if (why.empty() && over)
+        why = "a resumed run keeps it: this stage ended with step " + std::to_string(*over) +
+              ", and the run continues after step " + std::to_string(request_.steps_done);
+      if (!why.empty()) Report({"--set", 0, 0, 0}, path, why);
     }
   }
 
@@ -302,9 +307,11 @@ class Loader {
       ++stages;
       if (stage->Get("steps") == nullptr) return;
       ++own;
-      instead += set + path + ".steps=" + max_steps->ToJson().dump();
+      if (request_.resumes)
+        instead = " --set " + path + ".steps=N";  // only the last stage's may change
+      else
+        instead += set + path + ".steps=" + max_steps->ToJson().dump();
     });
-    if (request_.resumes) instead = " --set " + StepsKey(root_) + "=" + max_steps->ToJson().dump();
     if (stages > 0 && own == stages) {
       Report(max_steps->at, "loop.max_steps",
              std::string("it has no effect: ") + (stages == 1 ? "the trainer has" : "each stage has") +

@@ -33,7 +33,8 @@ struct LoadRequest {
   bool needs_heldout_problems = false;
   bool of_experiment = false;    // one run of a file that describes several: its keys for that are left out
   bool ignore_problems = false;  // `problems` is not looked at: its patterns stay as they are written
-  bool resumes = false;  // the file is of a begun run: `settings` may change what PipelineConfig::may_change names
+  bool resumes = false;     // the file is of a begun run: `settings` may change what PipelineConfig::may_change names
+  uint64_t steps_done = 0;  // of that run: options of stages that ended by then stay
 };
 
 // Throws ConfigError with every mistake.

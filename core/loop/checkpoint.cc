@@ -1,5 +1,6 @@
 #include "loop/checkpoint.h"
 
+#include "base/launch.h"
 #include "loop/ranks.h"
 #include "loop/wire.h"
 #include "store/files.h"
@@ -65,12 +66,19 @@ std::optional<CheckpointState> SavedModels::GoBackTo(std::optional<uint64_t> fro
                                            ": the run then starts again from the beginning");
     }
   }
-  for (size_t i = steps.size(); i-- > kept;) checkpoints_.SetAside(steps[i]);
-  return checkpoints_.Last();
+  later_.assign(steps.begin() + static_cast<std::ptrdiff_t>(kept), steps.end());
+  for (const CheckpointState& state : checkpoints_.List()) {
+    if (kept > 0 && state.step == steps[kept - 1]) return state;
+  }
+  return {};
+}
+
+void SavedModels::SetLaterAside() {
+  for (; !later_.empty(); later_.pop_back()) checkpoints_.SetAside(later_.back());
 }
 
 std::string SavedModels::Resume() const {
-  return "kgrpo-host resume " + folder_.path().string();
+  return ResumeCommand(folder_.path().string());
 }
 
 Error SavedModels::WithWayOn(const Error& error, uint64_t step) const {

@@ -33,10 +33,12 @@ class SavedModels {
   std::optional<CheckpointState> Last() const { return checkpoints_.Last(); }
 
   // Returns the checkpoint that a run resumes from: that of step `from` if given, else the last undamaged one; nothing
-  // where there are no checkpoints. Sets later ones aside. Without `from`, *notes receives a sentence for each damaged
-  // one. Throws KGRPO_ERROR_INVALID where that of `from` is missing or damaged (naming the undamaged ones), and where
-  // all are damaged.
+  // where there are no checkpoints. SetLaterAside sets those after it aside, once nothing can refuse the run any more.
+  // Without `from`, *notes receives a sentence for each damaged one. Throws KGRPO_ERROR_INVALID where that of `from` is
+  // missing or damaged (naming the undamaged ones), and where all are damaged.
   std::optional<CheckpointState> GoBackTo(std::optional<uint64_t> from, std::vector<std::string>* notes);
+  void SetLaterAside();
+  std::string Resume() const;  // the command that continues this run, on as many ranks
   // Adds to an error of reading a checkpoint's files the command that resumes from an older checkpoint, if there is
   // one.
   Error WithWayOn(const Error& error, uint64_t step) const;
@@ -56,7 +58,6 @@ class SavedModels {
   void WriteFinal();
 
  private:
-  std::string Resume() const;  // the command
   void LoadCopy(kgrpo_policy_copy copy, const std::filesystem::path& folder);
   void SaveReference(const std::filesystem::path& target);
   void ReferenceSaved(const std::filesystem::path& checkpoint);
@@ -70,6 +71,7 @@ class SavedModels {
   const RunFolder& folder_;
   const FaultPoints& faults_;
   Checkpoints checkpoints_;
+  std::vector<uint64_t> later_;  // what SetLaterAside sets aside
   uint64_t rank_after_ = 0;
   // A folder with the reference of that version of the policy's; empty: none was saved.
   std::filesystem::path saved_reference_;

@@ -21,7 +21,8 @@ ConfirmedKernel Confirm(const PipelineConfig& config, PipelineParts& parts, cons
   confirmed.seed = Keyed(config.seed, "thorough inputs/" + problem.name, {}, 0);
   confirmed.source = start;
   const auto evaluate = [&](const std::string& source) {
-    return EvaluateWithRetries(*parts.evaluator, problem.problem, source, confirmed.seed, /*thorough=*/true);
+    return EvaluateWithRetries(*parts.evaluator, problem.problem, source, confirmed.seed, /*thorough=*/true,
+                               parts.cancelled);
   };
   confirmed.start = evaluate(start);
   if (!confirmed.start.correct)

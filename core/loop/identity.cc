@@ -58,7 +58,8 @@ std::vector<SettingChange> ChangesUpTo(uint64_t done, const std::string& resolve
   return all;
 }
 
-// The plugins that can influence a run's results: all but the observers, and but the reward if the user changed it.
+// The plugins that can influence a run's results: all but the observers, and but the reward if the
+// user named another one.
 Json Influential(const Json& plugins, bool reward_changed) {
   Json others = Json::array();
   for (const Json& plugin : plugins) {
@@ -83,6 +84,10 @@ bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uin
   }
   const std::string text = DumpJson(plugins);
   const std::optional<std::string> before = database.Get("plugins");
+  const auto now = ChangesBetween(database.Get("resolved_yaml").value_or(""), config.resolved_yaml);
+  const bool reward_changed = now && std::ranges::any_of(*now, [](const Change& change) {
+                                return change.path == "reward" || change.path == "reward.plugin";
+                              });
   // The record comes first: if the run is killed in between, no resume can use unrecorded values.
   database.WriteChanges(
       resumed_after ? ChangesUpTo(*resumed_after, config.resolved_yaml, database) : std::vector<SettingChange>(),
@@ -90,8 +95,7 @@ bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uin
   Json identity = {{"name", config.name}, {"seed", config.seed}, {"steps", steps}};
   identity["overrides"] = resumed_after ? OldRecord(folder, "overrides") : Json(overrides);
   if (resumed_after) identity["resumed"] = EarlierResumes(folder);
-  const std::vector<SettingChange> changes = database.ReadChanges();
-  for (const SettingChange& change : changes) identity["resumed"].push_back(ChangeToJson(change));
+  for (const SettingChange& change : database.ReadChanges()) identity["resumed"].push_back(ChangeToJson(change));
   if (identity["resumed"].empty()) identity.erase("resumed");
   identity["evaluator"] = parts.evaluator->Describe();
   identity["plugins"] = plugins;
@@ -99,7 +103,6 @@ bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uin
   if (resumed_after) WriteFileAtomically(folder.resolved_yaml(), config.resolved_yaml);
   database.Set("plugins", text);
   database.Set("evaluator", parts.evaluator->Describe());
-  const bool reward_changed = RewardChangedAfter(changes) > 0;
   return !before || Influential(Json::parse(*before), reward_changed) == Influential(plugins, reward_changed);
 }
 

@@ -18,7 +18,7 @@ namespace kgrpo {
 // `steps`: of the whole run; `overrides`: settings of the command line. `resumed_after`: the step that a resumed run
 // continues after. A resumed run adds the settings that it changes to the run's record (the table `changes`, and
 // `resumed` in run.json), and rewrites resolved.yaml. Returns true if the plugins, apart from observers and a
-// reward that was changed, are those that the run had before.
+// reward that this resume replaces, are those that the run had before.
 bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uint64_t steps,
                    const std::vector<std::string>& overrides, std::optional<uint64_t> resumed_after,
                    const RunFolder& folder, RunDatabase& database);

@@ -353,7 +353,7 @@ void Ranks::LeaveWith(std::string message, bool tell) {
   HideKeys(&message);  // a follower's message was not checked for keys before
   {
     const std::lock_guard lock(mutex_);
-    message += "; the run ends on all ranks" + (way_on_.empty() ? "" : ": " + way_on_);
+    message += "; the run ends on all ranks" + (way_on_.empty() ? "" : "; " + way_on_);
   }
   spdlog::error("{}", message);
   spdlog::default_logger()->flush();

@@ -49,7 +49,8 @@ class Ranks {
   // does not return, and ends with the leader.
   void Agree(const std::string& versions, const std::string& pipeline, const std::function<std::string()>& prepare);
 
-  // Sets the advice that ends the leader's message about a lost rank: "kgrpo-host resume RUN goes on". [any thread]
+  // Sets the advice that ends the leader's message about a lost rank: "to continue it: kgrpo-host resume RUN". [any
+  // thread]
   void SetWayOn(const std::string& way_on);
 
   // Sets how long a rank may be in one plugin call while others wait for it; 0: without limit. [any thread]

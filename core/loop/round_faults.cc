@@ -1,11 +1,12 @@
 #include "loop/round_faults.h"
 
-#include "base/cancel.h"
 #include "loop/trajectory.h"
 
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace kgrpo {
@@ -53,16 +54,16 @@ void RequireFailsOneRound(const Error& error, bool cancelled) {
 }
 
 Evaluation EvaluateWithRetries(Evaluator& evaluator, const Problem& problem, const std::string& source, uint64_t seed,
-                               bool thorough) {
-  constexpr int kAttempts = 3;
-  for (int attempt = 1;; ++attempt) {
+                               bool thorough, const std::function<bool()>& cancelled) {
+  for (std::chrono::milliseconds pause{500}; true; pause *= 2) {
     try {
       return evaluator.Evaluate(problem, source, seed, thorough);
     } catch (const Error& error) {
-      RequireFailsOneRound(error, CancelRequested());
-      if (attempt == kAttempts) throw;
+      RequireFailsOneRound(error, cancelled());
+      if (pause > std::chrono::seconds(2)) throw;
       spdlog::warn("the evaluator failed, and is asked again: {}", error.what());
     }
+    std::this_thread::sleep_for(pause);
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,10 +32,10 @@ bool FailsOneRound(kgrpo_error_code code);
 // user asked to stop, since the call may have failed for that.
 void RequireFailsOneRound(const Error& error, bool cancelled);
 
-// Evaluates where no round would take the failure: an evaluation whose error FailsOneRound is repeated, twice at most.
-// Throws the last error. [any thread, blocking]
+// Evaluates where no round would take the failure: an evaluation whose error FailsOneRound is repeated, after 0.5, 1
+// and 2 seconds. Throws the last error. [any thread, blocking]
 Evaluation EvaluateWithRetries(Evaluator& evaluator, const Problem& problem, const std::string& source, uint64_t seed,
-                               bool thorough);
+                               bool thorough, const std::function<bool()>& cancelled);
 
 // Why a round has no score.
 struct RoundFault {

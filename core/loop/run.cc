@@ -92,7 +92,7 @@ class Runner {
     const std::string nothing_learned = NothingLearned(database_);
     if (nothing_learned.empty()) return {RunOutcome::Status::kFinished, done_, ""};
     return {RunOutcome::Status::kNothingLearned, done_,
-            nothing_learned + ". Fix the cause, and run again with --overwrite"};
+            nothing_learned + ". Fix the cause: resume with --from-step N and --set, or run again with --overwrite"};
   }
 
   // Loads the state that the run starts from, and shows the header and the first notes.
@@ -118,13 +118,13 @@ class Runner {
       RequireSameProblems(Purpose::kTrain, problems_);
       if (heldout_) RequireSameProblems(Purpose::kHeldout, *heldout_);
     }
+    models_.SetLaterAside();
     database_.WriteProblems(Purpose::kTrain, problems_.Records());
     if (heldout_) database_.WriteProblems(Purpose::kHeldout, heldout_->Records());
-    RequireStagesAhead();
     database_.SetUnfinished();
     if (!WriteIdentity(config_, parts_, total_, options_.overrides,
                        options_.resume ? std::optional(done_) : std::nullopt, folder_, database_)) {
-      Note("the plugins differ from those that this run began with: results from here on may differ");
+      Note("the plugins differ from those that the run had before: results from here on may differ");
     }
     models_.RankAfter(RewardChangedAfter(database_.ReadChanges()));
     best_.emplace(problems_, parts_, pool_, config_.seed, database_.ReadBest(done_), database_.ReadRefuted(done_));
@@ -140,22 +140,6 @@ class Runner {
       Note((checkpoint_ ? "continuing after step " + std::to_string(done_) + " of " + std::to_string(total_)
                         : "there is no checkpoint: starting again from the beginning") +
            with);
-    }
-  }
-
-  // Refuses settings of stages that are over: they would be recorded as changes and have no effect.
-  void RequireStagesAhead() const {
-    uint64_t end = 0;
-    for (size_t i = 0; i < config_.stages.size(); ++i) {
-      end += config_.stages[i].steps;
-      if (!options_.resume || end > done_) return;
-      for (const std::string& setting : options_.overrides) {
-        if (!setting.starts_with("trainer[" + std::to_string(i) + "]")) continue;
-        throw Error(KGRPO_ERROR_INVALID, "--set " + setting + " has no effect: this stage (" +
-                                             config_.stages[i].trainer.plugin + ") ended with step " +
-                                             std::to_string(end) + ", and the run continues after step " +
-                                             std::to_string(done_) + "; --from-step N continues after an earlier step");
-      }
     }
   }
 
@@ -364,7 +348,7 @@ class Runner {
     } else {
       const char* then = again ? "to start again" : "to continue";
       if (error.code() == KGRPO_ERROR_UNAVAILABLE) then = "fix the cause, then";
-      kept += std::string("; ") + then + ": kgrpo-host resume " + folder_.path().string();
+      kept += std::string("; ") + then + ": " + models_.Resume();
     }
     if (options_.console != nullptr) options_.console->Finish();
     if (!cancelled && error.code() != KGRPO_ERROR_NOT_FINITE && error.code() != KGRPO_ERROR_BUDGET) {

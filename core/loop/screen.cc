@@ -1,5 +1,6 @@
 #include "loop/screen.h"
 
+#include "base/cancel.h"
 #include "loop/round_faults.h"
 #include "loop/statistics.h"
 
@@ -33,12 +34,14 @@ Problem OpenBy(Evaluator& evaluator, const std::string& name, const std::string&
 Screen::Screen(std::unique_ptr<Evaluator> evaluator, std::string name, const std::string& directory,
                const std::string& start, const Evaluation& measured, uint64_t seed)
     : evaluator_(std::move(evaluator)), name_(std::move(name)), problem_(OpenBy(*evaluator_, name_, directory)) {
-  const Evaluation screening = Judge(start, seed);
+  const Evaluation screening =
+      EvaluateWithRetries(*evaluator_, problem_, start, seed, /*thorough=*/false, [] { return CancelRequested(); });
   if (!screening.correct) {
     throw Error(KGRPO_ERROR_INVALID, "the screen (" + name_ + ") cannot judge the kernel to begin with (" +
                                          screening.verdict + "): " + screening.diagnosis + "; " + kInstead);
   }
   start_seconds_ = screening.seconds;
+  screened_.emplace(start, screening);
   measured_.emplace(start, measured);
   warned_ = false;
 }
@@ -50,7 +53,7 @@ Evaluation Screen::Judge(const std::string& source, uint64_t seed) {
   }
   Evaluation screening;
   try {
-    screening = EvaluateWithRetries(*evaluator_, problem_, source, seed, /*thorough=*/false);
+    screening = evaluator_->Evaluate(problem_, source, seed);
   } catch (const Error& error) {
     if (error.code() == KGRPO_ERROR_CANCELLED) throw;
     if (!warned_.exchange(true))

@@ -4,6 +4,7 @@
 #include "loop/ranks.h"
 #include "loop/samples.h"
 #include "loop/stopwatch.h"
+#include "loop/trajectory.h"
 #include "loop/wire.h"
 #include "store/files.h"
 
@@ -136,10 +137,11 @@ void Stage::GetDemonstrations() {
     if (console_ != nullptr)
       request.progress = [this](size_t done, size_t total) { console_->Progress("trajectories", done, total); };
     trajectories = rollout_.Collect(request).trajectories;
-    // Checked before they are recorded, so that a resumed run asks again. If no round has an evaluation, there is
-    // nothing to learn from.
+    // Checked before they are recorded, so that a resumed run asks again. If no round is left, there is nothing to
+    // imitate.
     const bool none = std::ranges::none_of(trajectories, [](const TrajectoryRecord& trajectory) {
-      return std::ranges::any_of(trajectory.rounds_done, [](const RoundRecord& round) { return !!round.evaluation; });
+      return std::ranges::any_of(trajectory.rounds_done,
+                                 [](const RoundRecord& round) { return !CoderFailed(round.answer); });
     });
     const std::string useless = faults_.Add(trajectories, none ? 1 : kUselessSteps);
     if (!useless.empty()) Note(useless);

@@ -198,7 +198,7 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
     const std::string first = Fixed(Mean(all.first(tenth)), 3), last = Fixed(Mean(all.last(tenth)), 3);
     const std::string count = std::to_string(tenth);
     console.Note((changed == 0 ? "mean reward: "
-                               : "mean reward after step " + std::to_string(changed) + ", when the reward changed: ") +
+                               : "mean reward since the reward changed, after step " + std::to_string(changed) + ": ") +
                  (rewards.size() == 1 ? first + " in the one step"
                   : tenth == 1        ? first + " in the first step, " + last + " in the last"
                                : first + " in the first " + count + " steps, " + last + " in the last " + count) +

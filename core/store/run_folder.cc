@@ -174,7 +174,8 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
   if (progress.is_empty) return there + "holds a run that cannot be read: " + WhyNoRecord(path);
   const std::string resume = "kgrpo-host resume " + path.string();
   const std::optional<std::vector<Change>> changes = ChangesOf(path, resolved_yaml);
-  const std::string settings = changes ? ResumeSettingsFor(*changes, may_change) : "";
+  const bool ahead = changes && AreAhead(resolved_yaml, *changes, progress.steps);
+  const std::string settings = ahead ? ResumeSettingsFor(*changes, may_change) : "";
   const auto sets_steps = [](const Change& change) {
     const bool of_steps =
         change.path == "loop.max_steps" || change.path.ends_with("].steps") || change.path == "trainer.steps";

@@ -173,7 +173,6 @@ void GrpoTrainer::Update(const kgrpo_sample* const* host_samples, size_t count, 
   uint64_t tokens = 0;
   for (const TrainingSample& sample : samples) tokens += sample.tokens();
 
-  WarnOfIdleRewards(samples);
   AssignAdvantages(samples, metrics);
   ScoreWithFixedPolicies(samples, metrics);
 
@@ -269,17 +268,6 @@ void GrpoTrainer::WarnOfSamplerMismatch(const UpdateMetrics& metrics) {
                    std::to_string(difference.mean()) +
                    " nats a token: other weights, another temperature or another precision wrote these completions; "
                    "old_logprobs: recomputed with importance_sampling_correction: token_truncate bounds the damage");
-}
-
-// A reward that does not say what an unchanged kernel earns leaves 0 in all samples.
-void GrpoTrainer::WarnOfIdleRewards(const std::vector<TrainingSample>& samples) {
-  if (!options_.advantage.idle_baseline || warned_of_idle_rewards_) return;
-  if (std::ranges::any_of(samples, [](const TrainingSample& sample) { return sample.outcome.idle_reward != 0; }))
-    return;
-  warned_of_idle_rewards_ = true;
-  Host(host_).Warn(
-      "idle_baseline has no effect: the idle reward of all samples is 0. A reward that knows what an unchanged kernel "
-      "earns returns it from `idle`");
 }
 
 void GrpoTrainer::SaveState(kgrpo_writer stream) {

@@ -60,7 +60,6 @@ class GrpoTrainer {
   bool AccumulatePiece(std::span<const TrainingSample* const> piece, const WindowSizes& sizes, WindowFigures& figures,
                        bool compare, const kgrpo_gradient_sink* final);
   void WarnOfSamplerMismatch(const UpdateMetrics& metrics);
-  void WarnOfIdleRewards(const std::vector<TrainingSample>& samples);
 
   const kgrpo_host* host_;
   Collective ranks_;
@@ -69,7 +68,7 @@ class GrpoTrainer {
   std::optional<Stage> stage_;
   uint64_t updates_ = 0;  // finished in this stage
   uint64_t tokens_ = 0;   // seen so far, prompts and completions
-  bool warned_of_mismatch_ = false, warned_of_idle_rewards_ = false;
+  bool warned_of_mismatch_ = false;
 };
 
 }  // namespace kgrpo::grpo

@@ -57,9 +57,13 @@ SftTrainer::Stage& SftTrainer::stage() {
 void SftTrainer::CheckPlan(const kgrpo_trainer_plan& plan) const {
   const std::string warning = trainer::ScheduleWarning(options_.optimizer.schedule, plan.steps);
   if (!warning.empty()) Host(host_).Warn(warning);
-  if (!options_.pairs.empty() && !std::ifstream(options_.pairs))
+  if (options_.pairs.empty()) return;
+  std::ifstream file(options_.pairs);
+  if (!file)
     throw Error(KGRPO_ERROR_INVALID,
                 "options.pairs: cannot open the training pairs " + options_.pairs + ": " + std::strerror(errno));
+  if (file.peek() == std::ifstream::traits_type::eof())
+    throw Error(KGRPO_ERROR_INVALID, "options.pairs: the training pairs " + options_.pairs + " hold no pair");
 }
 
 void SftTrainer::Begin(const kgrpo_policy_interface* api, kgrpo_policy* policy, const kgrpo_trainer_plan& plan) {

@@ -449,6 +449,7 @@ TEST_F(RanksTest, TheCommandOutlivesNoFrozenRank) {
     EXPECT_THAT(said, testing::ContainsRegex("rank " + one.frozen + " \\(process [0-9]+\\) was stopped, by SIGSTOP"));
     if (one.interrupts == 0) {
       EXPECT_THAT(said, HasSubstr("rank " + one.frozen + " is lost"));
+      EXPECT_THAT(said, testing::ContainsRegex("; to continue it: kgrpo-host resume [^ ]+ --ranks 2"));
     }
   }
 }

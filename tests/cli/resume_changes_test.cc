@@ -61,7 +61,17 @@ TEST_F(ResumeCommandTest, OnlyTheLastStageGetsMoreSteps) {
   EXPECT_EQ(earlier.code, 3);
   EXPECT_THAT(earlier.err, HasSubstr("--set: trainer[0].steps: a resumed run keeps it: only the last stage can"));
   EXPECT_THAT(Run("resume run --set loop.max_steps=3").err,
-              HasSubstr("each stage has its own `steps`; for fewer or more write --set trainer[1].steps=3\n"));
+              HasSubstr("each stage has its own `steps`; for fewer or more write --set trainer[1].steps=N\n"));
+  // Options of a stage that is over would be recorded as changed and have no effect, however they are written.
+  for (const std::string stage : {"trainer[0]", "trainer.0"}) {
+    const Result over = Run("resume run --from-step 2 --set " + stage + ".options.learning_rate=0.2");
+    EXPECT_EQ(over.code, 3);
+    EXPECT_THAT(over.err, HasSubstr("--set: trainer[0].options.learning_rate: a resumed run keeps it: this stage ended "
+                                    "with step 2, and the run continues after step 2\n"));
+  }
+  EXPECT_TRUE(fs::exists(In("run/checkpoints/step-3"))) << "what was refused sets no checkpoint aside";
+  EXPECT_THAT(Run("run stages.yaml --set output_dir=run --set trainer[0].options.learning_rate=0.2").err,
+              testing::Not(HasSubstr("to resume it with them")));
   const Result last = Run("resume run --set trainer[1].steps=3");
   ASSERT_EQ(last.code, 0) << last.err;
   EXPECT_THAT(Run("resume run").out, testing::StartsWith("run is finished: all 5 steps are done"));

@@ -228,7 +228,7 @@ TEST_F(OptimizeTest, AFailedConfirmationIsRepeated) {
   const ConfirmedKernel again = Confirm(config_, parts_, problems_[0], problems_[0].source, result.candidates);
   EXPECT_EQ(again.source, best.source);
   EXPECT_EQ(again.refuted, best.refuted);
-  fakes::knobs().thorough_fails = 3;
+  fakes::knobs().thorough_fails = 4;
   EXPECT_THROW(Confirm(config_, parts_, problems_[0], problems_[0].source, result.candidates), Error);
   fakes::knobs().thorough_fails = 1;
   fakes::knobs().fault_code = KGRPO_ERROR_INVALID;

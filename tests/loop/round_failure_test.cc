@@ -98,7 +98,7 @@ TEST_F(RoundFailureTest, ARunWithoutASampleEndsAsAFailure) {
   EXPECT_THAT(outcome.message,
               testing::ContainsRegex("^nothing was learned: in no step was a sample left to train on; of the coder's "
                                      "failures the commonest, [0-9]+ times, is [a-z_]+: the line was cut\\. Fix the "
-                                     "cause, and run again with --overwrite"));
+                                     "cause: resume with --from-step N and --set, or run again with --overwrite"));
   EXPECT_THAT(out.str(), testing::ContainsRegex("; the commonest, [0-9]+ times, is [a-z_]+: the line was cut"));
   EXPECT_THAT(out.str(), HasSubstr("nothing was learned: in no step was a sample left to train on"));
   EXPECT_THAT(out.str(), HasSubstr(": final/ (a stage learned nothing, see above), run.sqlite, rollouts/; kernels/ is "

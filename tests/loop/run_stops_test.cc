@@ -181,7 +181,8 @@ TEST_F(RunStopsTest, ARunWhoseAdvantagesAreAll0EndsAsAFailure) {
   const std::string words =
       "nothing was learned: in each of the 3 steps with samples every advantage was 0 (each group had one sample or "
       "equal returns, or each sample was masked or its return cut)";
-  EXPECT_EQ(outcome.message, words + ". Fix the cause, and run again with --overwrite");
+  EXPECT_EQ(outcome.message,
+            words + ". Fix the cause: resume with --from-step N and --set, or run again with --overwrite");
   EXPECT_THAT(out.str(), HasSubstr(words + "\n"));
   EXPECT_THAT(out.str(), HasSubstr("final/ (a stage learned nothing, see above)"));
   EXPECT_THAT(out.str(), Not(HasSubstr("next: ")));

@@ -231,6 +231,11 @@ TEST(Pairs, FilesWithoutPairsAreRefused) {
                            nullptr);
   EXPECT_EQ(ErrorOf([&] { trainer.CheckPlan(PlanOf(7)); }, KGRPO_ERROR_INVALID),
             "options.pairs: cannot open the training pairs /nowhere/p.jsonl: No such file or directory");
+  for (const std::string path : {std::string(KGRPO_SOURCE_DIR), std::string("/dev/null")}) {
+    const SftTrainer none(host.get(), ReadSftOptions(OptionsJson(SftOptionsSchema(), {{"pairs", path}})), nullptr);
+    EXPECT_EQ(ErrorOf([&] { none.CheckPlan(PlanOf(7)); }, KGRPO_ERROR_INVALID),
+              "options.pairs: the training pairs " + path + " hold no pair");
+  }
 }
 
 std::string ManyPairs(int count) {
