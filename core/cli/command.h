@@ -11,19 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_code.h"
+
 namespace kgrpo::cli {
-
-// Exit codes of the process; docs/commands.md lists them for users.
-enum ExitCode {
-  kFine = 0,
-  kFailed = 1,       // the run failed, or stopped early
-  kUsage = 2,        // the command line is wrong
-  kBadInput = 3,     // a pipeline, problem, model or data file is wrong
-  kUnavailable = 4,  // a device, tool or service is missing
-  kInterrupted = 130,
-};
-
-ExitCode ExitCodeOf(kgrpo_error_code code);
 
 // Options of every command.
 struct Globals {
@@ -49,7 +39,6 @@ void AddReportCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddExportCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddImportCommand(CLI::App* problems, Action* action);  // `problems import`
 void AddServeCommand(CLI::App& app, const Globals& globals, Action* action);
-void AddNewCommand(CLI::App* problems, Action* action);        // `problems new`
 void AddPluginsNewCommand(CLI::App* plugins, Action* action);  // `plugins new`
 void AddTokenizeCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddScoreCommand(CLI::App& app, const Globals& globals, Action* action);

@@ -1,16 +1,14 @@
 // `kgrpo-host export RUN`: a run's samples as files that other tools open.
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "cli/become_program.h"
 #include "cli/command.h"
 #include "cli/output_file.h"
 #include "store/database.h"
@@ -89,16 +87,12 @@ int BecomeConverter(const fs::path& lines, const fs::path& output, const std::se
     words.push_back((type.starts_with("list:") ? type.substr(5) + "s" : type) + ":" + column.name);
   }
   for (const std::string& part : parts) words.push_back("part:" + part);
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  std::fflush(nullptr);
-  execvp(python.c_str(), arguments.data());
-  const std::string why = std::strerror(errno);
-  fs::remove(lines);
-  throw Error(KGRPO_ERROR_UNAVAILABLE, "parquet is written by Python, and \"" + python + "\" cannot be started: " +
-                                           why + "; name one that has pyarrow by KGRPO_PYTHON");
+  try {
+    BecomeProgram(std::move(words), "parquet is written by Python: name one that has pyarrow by KGRPO_PYTHON");
+  } catch (const Error&) {
+    fs::remove(lines);
+    throw;
+  }
 }
 
 uint64_t CountOf(Database& database, const std::string& purpose) {

@@ -1,11 +1,8 @@
 // `kgrpo-host problems import kernelbench PATH --out DIR`: runs the Python program that imports the data set
 // (scripts/import_kernelbench), since only PyTorch can read its problems. Judging imported problems needs no Python.
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -13,6 +10,7 @@
 #include <vector>
 
 #include "base/directories.h"
+#include "cli/become_program.h"
 #include "cli/command.h"
 
 namespace kgrpo::cli {
@@ -53,14 +51,7 @@ int Import(const ImportOptions& options) {
     words.push_back(value);
   }
   if (options.json) words.emplace_back("--json");
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  std::fflush(nullptr);
-  execvp(python.c_str(), arguments.data());
-  throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot start the Python \"" + python + "\": " + std::strerror(errno) +
-                                           "; name one that has PyTorch by --python PATH or KGRPO_PYTHON");
+  BecomeProgram(std::move(words), "name a Python that has PyTorch by --python PATH or KGRPO_PYTHON");
 }
 
 }  // namespace

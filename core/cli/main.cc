@@ -7,12 +7,15 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/cancel.h"
 #include "base/faults.h"
 #include "base/log.h"
+#include "cli/become_program.h"
 #include "cli/command.h"
 #include "config/diagnostic.h"
 #include "config/hidden_keys.h"
@@ -89,6 +92,34 @@ void PrintError(std::string message) {
   std::fprintf(stderr, "error: %s\n", message.c_str());
 }
 
+// Commands that are other programs, in this program's folder: `kgrpo-host plugins validate X` runs `kgrpo-validate X`.
+struct OtherProgram {
+  std::string_view command, subcommand;
+  const char* program;
+};
+constexpr OtherProgram kOtherPrograms[] = {{"plugins", "validate", "kgrpo-validate"},
+                                           {"problems", "new", "../lib/kgrpo/evaluator/kgrpo_draft_problem"}};
+
+// Becomes the program of a command that is one, with all other arguments; returns if the command is none of them.
+void RunOtherProgram(const std::vector<std::string>& arguments) {
+  std::vector<size_t> words;  // places of the command and its subcommand
+  for (size_t i = 0; i < arguments.size() && words.size() < 2; ++i) {
+    if (arguments[i] == "--plugin-path")
+      ++i;  // its value
+    else if (!arguments[i].starts_with("-"))
+      words.push_back(i);
+  }
+  if (words.size() < 2) return;
+  for (const OtherProgram& other : kOtherPrograms) {
+    if (arguments[words[0]] != other.command || arguments[words[1]] != other.subcommand) continue;
+    std::vector<std::string> line = {(ProgramFolder() / other.program).string()};
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (i != words[0] && i != words[1]) line.push_back(arguments[i]);
+    }
+    BecomeProgram(std::move(line), "build the target " + std::filesystem::path(other.program).filename().string());
+  }
+}
+
 int Main(int argc, char** argv) {
   // If the parent ignores SIGCHLD, this process inherits that: exit codes of children would be lost, and waiting would
   // fail.
@@ -129,6 +160,12 @@ int Main(int argc, char** argv) {
   for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
 
   std::vector<std::string> arguments(argv + 1, argv + argc);
+  try {
+    RunOtherProgram(arguments);
+  } catch (const Error& error) {
+    PrintError(error.what());
+    return ExitCodeOf(error.code());
+  }
   if (!InsertRun(commands, &arguments) || !NamesSubcommand(app, arguments)) return kUsage;
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
@@ -154,24 +191,6 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
-
-ExitCode ExitCodeOf(kgrpo_error_code code) {
-  switch (code) {
-    case KGRPO_ERROR_INVALID:
-    case KGRPO_ERROR_NOT_FOUND:
-    case KGRPO_ERROR_UNSUPPORTED:
-      return kBadInput;
-    case KGRPO_ERROR_UNAVAILABLE:
-      return kUnavailable;
-    case KGRPO_ERROR_CANCELLED:
-      return kInterrupted;
-    case KGRPO_ERROR_NOT_FINITE:
-    case KGRPO_ERROR_BUDGET:
-    case KGRPO_ERROR_INTERNAL:
-      return kFailed;
-  }
-  return kFailed;
-}
 
 }  // namespace kgrpo::cli
 

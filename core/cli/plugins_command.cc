@@ -1,4 +1,4 @@
-// `kgrpo-host plugins list | describe NAME | validate PATH...`
+// `kgrpo-host plugins list | describe NAME`
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -13,7 +13,6 @@
 #include "cli/session.h"
 #include "cli/table.h"
 #include "plugin/catalog.h"
-#include "plugin/validate.h"
 
 namespace kgrpo::cli {
 namespace {
@@ -120,81 +119,11 @@ int Describe(const Globals& globals, const std::string& name, bool json) {
   return kFine;
 }
 
-// ---- validate -----------------------------------------------------------------------------------
-
-const char* OutcomeName(CheckOutcome outcome) {
-  constexpr const char* kNames[] = {"ok", "skipped", "warning", "FAILED"};
-  return kNames[static_cast<int>(outcome)];
-}
-
-nlohmann::json ReadOptions(const std::string& file) {
-  if (file.empty()) return nullptr;
-  std::ifstream stream(file);
-  if (!stream) throw Error(KGRPO_ERROR_NOT_FOUND, "cannot read " + file);
-  nlohmann::json options = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
-  if (!options.is_object()) throw Error(KGRPO_ERROR_INVALID, file + ": expected options as a JSON object");
-  return options;
-}
-
-// Searches for a name; returns a path unchanged, since a library that does not load must be checkable too.
-std::filesystem::path LibraryOf(const PluginLoader& loader, const std::string& plugin) {
-  if (plugin.find('/') != std::string::npos || plugin.ends_with(".so")) return plugin;
-  for (const std::filesystem::path& library : loader.Scan()) {
-    if (library.stem() == plugin || library.stem() == "lib" + plugin) return library;
-  }
-  throw loader.NotFound(plugin);
-}
-
-int Validate(const Globals& globals, const std::vector<std::string>& plugins, const ValidateOptions& options,
-             bool as_json) {
-  Session session(globals);
-  Json all = Json::array();
-  bool fine = true;
-  std::vector<std::filesystem::path> paths;  // resolves all names first: a misspelt one ends the command at once
-  paths.reserve(plugins.size());
-  for (const std::string& plugin : plugins) paths.push_back(LibraryOf(session.loader(), plugin));
-  for (const std::filesystem::path& path : paths) {
-    const std::vector<ContractCheck> checks = ValidatePlugin(path, options);
-    Json rows = Json::array();
-    size_t failed = 0, warnings = 0, skipped = 0;
-    std::map<std::string, std::string> shown;  // by detail: the first check that failed with it
-    if (!as_json) std::printf("%s\n", path.c_str());
-    for (const ContractCheck& check : checks) {
-      failed += check.outcome == CheckOutcome::kFailed ? 1 : 0;
-      warnings += check.outcome == CheckOutcome::kWarning ? 1 : 0;
-      skipped += check.outcome == CheckOutcome::kSkipped ? 1 : 0;
-      rows.push_back({{"check", check.name},
-                      {"passed", check.outcome != CheckOutcome::kFailed},
-                      {"outcome", OutcomeName(check.outcome)},
-                      {"detail", check.detail}});
-      if (as_json) continue;
-      std::string detail = check.detail;
-      if (check.outcome == CheckOutcome::kFailed && !shown.emplace(detail, check.name).second)
-        detail = "as \"" + shown[detail] + "\"";
-      std::printf("  %-7s  %s%s%s\n", OutcomeName(check.outcome), check.name.c_str(), detail.empty() ? "" : ": ",
-                  detail.c_str());
-    }
-    if (!as_json)
-      std::printf("  %zu checks, %zu failed, %zu warning%s%s\n", checks.size(), failed, warnings,
-                  warnings == 1 ? "" : "s",
-                  skipped == 0 ? "" : (", " + std::to_string(skipped) + " skipped: why stands above").c_str());
-    all.push_back({{"path", path.string()}, {"passed", failed == 0}, {"warnings", warnings}, {"checks", rows}});
-    fine = fine && failed == 0;
-  }
-  if (as_json) PrintJson(all);
-  return fine ? kFine : kBadInput;
-}
-
 }  // namespace
 
 void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action) {
   struct Options {
     std::string name;
-    std::vector<std::string> paths;
-    std::string options_file;
-    int seconds = ValidateOptions().seconds;
-    std::string problem;
-    bool send = false;
     bool json = false;
   };
   auto options = std::make_shared<Options>();
@@ -214,28 +143,7 @@ void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action) {
   describe->callback(
       [=, &globals] { *action = [=, &globals] { return Describe(globals, options->name, options->json); }; });
 
-  CLI::App* validate = command->add_subcommand("validate", "Check that a plugin obeys the ABI");
-  validate->add_option("PLUGIN", options->paths, "Names or paths")->required();
-  validate
-      ->add_option("--options", options->options_file,
-                   "The plugin's options as a pipeline gives them; for a plugin with several interfaces, an object "
-                   "keyed by role")
-      ->type_name("FILE.json");
-  validate->add_option("--timeout", options->seconds, "Seconds that the calls of one interface may take")
-      ->check(CLI::Range(1, 86400))
-      ->capture_default_str();
-  validate->add_flag("--send", options->send, "Let a coder send one request to its service, which may cost money");
-  validate->add_option("--problem", options->problem, "A problem that an evaluator judges: its reference, many times")
-      ->type_name("DIR");
-  validate->add_flag("--json", options->json, "Print as JSON");
-  validate->footer("Example:\n  kgrpo-host plugins validate build/lib/kgrpo/reward_speedup.so");
-  validate->callback([=, &globals] {
-    *action = [=, &globals] {
-      const ValidateOptions chosen = {ReadOptions(options->options_file), options->seconds, options->send,
-                                      options->problem};
-      return Validate(globals, options->paths, chosen, options->json);
-    };
-  });
+  command->add_subcommand("validate", "Check that a plugin obeys the ABI");  // a program of its own, see main.cc
   AddPluginsNewCommand(command, action);
 }
 

@@ -14,9 +14,4 @@ set(allowed
   # Examples in --help and in messages, to be copied.
   "cli/coder_check_command.cc evaluator_sim" "cli/eval_command.cc cuda" "cli/eval_command.cc evaluator_cuda" "cli/model_input.cc cuda"
   "cli/optimize_command.cc cuda" "cli/optimize_command.cc evaluator_sim" "cli/optimize_command.cc trainer_grpo" "cli/plugins_command.cc reward_speedup" "cli/serve_command.cc cuda"
-  "serve/openapi.cc h100" "serve/requests.cc h100"
-  # `problems new` names the options of the evaluators' program that it hands over to.
-  "cli/new_command.cc cuda" "cli/new_command.cc __global__" "cli/new_command.cc shared memory"
-  # `plugins validate` makes up a kernel, CUDA C++ as the contract says, and metrics like those that rewards will meet.
-  "plugin/validate_made_up.cc cuda" "plugin/validate_made_up.cc __global__" "plugin/validate_made_up.cc occupancy"
-  "plugin/validate_made_up.cc dram" "plugin/validate_made_up.cc registers?" "plugin/validate_made_up.h dram")
+  "serve/openapi.cc h100" "serve/requests.cc h100")

@@ -1,5 +1,5 @@
 // `plugins validate`: a sound plugin passes, and each broken one is found, with a sentence of its own.
-#include "plugin/validate.h"
+#include "validate/validate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // `plugins validate` of a reward that is a program: a sound one passes, and each broken one is found with its sentence.
-#include "plugin/validate.h"
+#include "validate/validate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,14 +1,19 @@
-// kgrpo_draft_problem KERNEL.cu [OPTIONS]: what `kgrpo-host problems new` runs. Options are those of its --help,
-// checked for their form there. Exit codes are the host's: 0 fine, 2 the command line, 3 bad input.
+// kgrpo_draft_problem KERNEL.cu [OPTIONS]: what `kgrpo-host problems new` runs. Exit codes are the host's: 0 fine, 2
+// the command line, 3 bad input.
 #include <kgrpo/sdk/error.h>
 #include <unistd.h>
 
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <set>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "evaluator_shared/draft/draft.h"
 #include "evaluator_shared/draft/oracle_text.h"
@@ -28,26 +33,58 @@ struct Words {
   DraftOptions options;
 };
 
-Words WordsFrom(int count, char** words) {
-  const std::set<std::string> plain = {"function", "grid", "block", "shared"}, names = {"input", "output", "inout"};
-  Words read;
-  read.file = words[1];
-  for (int i = 2; i + 1 < count; i += 2) {
-    const std::string option = std::string(words[i]).substr(2), text = words[i + 1];
-    if (option == "out") {
-      read.out = text;
-    } else if (plain.contains(option)) {
-      read.options[option][""] = text;
-    } else if (names.contains(option)) {
-      read.options[option][text] = "";
-    } else {
+// An option that may be repeated: NAME=VALUE, with `plain` VALUE alone, with `name` NAME alone.
+struct OptionRow {
+  const char *option, *type, *description;
+  enum class Form { kNameValue, kPlain, kName } form;
+};
+using Form = OptionRow::Form;
+constexpr OptionRow kRows[] = {
+    {"function", "NAME", "The launcher or kernel, if the file has several", Form::kPlain},
+    {"size", "NAME=N", "A size and its value for timing: n=1048576", Form::kNameValue},
+    {"multiple", "NAME=N", "Every size of NAME is a multiple of N", Form::kNameValue},
+    {"shape", "NAME=D,D", "A tensor's dimensions: x=rows,cols", Form::kNameValue},
+    {"input", "NAME", "A tensor that is only read", Form::kName},
+    {"output", "NAME", "A tensor that is only written", Form::kName},
+    {"inout", "NAME", "A tensor that is read and written", Form::kName},
+    {"value", "NAME=X", "A scalar's value, in place of a size: alpha=0.5", Form::kNameValue},
+    {"range", "NAME=LO,HI", "The bounds of an integer input, both included: index=0,rows-1", Form::kNameValue},
+    {"grid", "X,Y,Z", "Blocks of a kernel without a launcher, as expressions: rows", Form::kPlain},
+    {"block", "X,Y,Z", "Its threads a block (default: 256, or 16,16)", Form::kPlain},
+    {"shared", "BYTES", "Its dynamic shared memory", Form::kPlain}};
+
+void AddOptions(CLI::App& app, Words* words) {
+  app.add_option("KERNEL.cu", words->file, "A CUDA file with a launcher, or with one __global__ kernel")->required();
+  app.add_option("--out", words->out, "The folder to write (default: the file's name without .cu); must not exist")
+      ->type_name("DIR");
+  for (const OptionRow& row : kRows) {
+    const auto take = [words, &row](const std::string& text) {
+      std::map<std::string, std::string>& values = words->options[row.option];
       const size_t equals = text.find('=');
-      if (equals == std::string::npos || equals == 0)
-        throw Error(KGRPO_ERROR_INVALID, "--" + option + " " + text + ": expected NAME=VALUE");
-      read.options[option][text.substr(0, equals)] = text.substr(equals + 1);
-    }
+      if (row.form == Form::kPlain)
+        values[""] = text;
+      else if (row.form == Form::kName)
+        values[text] = "";
+      else if (equals == std::string::npos || equals == 0)
+        throw CLI::ValidationError("--" + std::string(row.option) + " " + text, "expected NAME=VALUE");
+      else
+        values[text.substr(0, equals)] = text.substr(equals + 1);
+    };
+    app.add_option_function<std::vector<std::string>>(
+           std::string("--") + row.option,
+           [take](const std::vector<std::string>& texts) { std::for_each(texts.begin(), texts.end(), take); },
+           row.description)
+        ->type_name(row.type)
+        ->expected(1)
+        ->take_all();
   }
-  return read;
+  app.footer(
+      "Reads parameters and their roles from the signature and the uses. Asks on a terminal for what it cannot know;\n"
+      "elsewhere it names the option that is missing. Then: kgrpo-host problems check DIR.\n"
+      "Examples:\n"
+      "  kgrpo-host problems new saxpy.cu --size n=4194304 --value a=2.5\n"
+      "  kgrpo-host problems new softmax.cu --out mine/softmax --size rows=512 --size cols=4096 \\\n"
+      "    --shape x=rows,cols --shape out=rows,cols --grid rows --block 128");
 }
 
 std::string AskAtTerminal(const std::string& question, const std::string& option) {
@@ -118,12 +155,16 @@ void Run(const Words& words) {
 }  // namespace kgrpo::evaluator
 
 int main(int count, char** words) {
-  if (count < 2 || count % 2 != 0) {
-    std::cerr << "usage: kgrpo-host problems new KERNEL.cu [OPTIONS]; see kgrpo-host problems new --help\n";
-    return kgrpo::evaluator::kUsage;
+  kgrpo::evaluator::Words read;
+  CLI::App app("Drafts a problem folder from a kernel.", "kgrpo-host problems new");
+  kgrpo::evaluator::AddOptions(app, &read);
+  try {
+    app.parse(count, words);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kgrpo::evaluator::kUsage;  // help is no error
   }
   try {
-    kgrpo::evaluator::Run(kgrpo::evaluator::WordsFrom(count, words));
+    kgrpo::evaluator::Run(read);
     return 0;
   } catch (const std::exception& error) {
     std::cerr << "error: " << error.what() << "\n";

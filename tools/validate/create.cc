@@ -1,4 +1,4 @@
-#include "plugin/validate_create.h"
+#include "validate/create.h"
 
 #include <kgrpo/sdk/text.h>
 
@@ -9,7 +9,7 @@
 #include "base/services.h"
 #include "config/load.h"
 #include "config/schema.h"
-#include "plugin/validate_calls.h"
+#include "validate/calls.h"
 
 namespace kgrpo::validate {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "plugin/validate_calls.h"
-#include "plugin/validate_tiny_policy.h"
+#include "validate/calls.h"
+#include "validate/tiny_policy.h"
 
 namespace kgrpo::validate {
 namespace {

@@ -1,6 +1,6 @@
-// The checks of what a policy's backward passes add to its gradients. Used by validate_policy.cc.
-#ifndef KGRPO_PLUGIN_VALIDATE_GRADIENTS_H
-#define KGRPO_PLUGIN_VALIDATE_GRADIENTS_H
+// The checks of what a policy's backward passes add to its gradients. Used by policy.cc.
+#ifndef KGRPO_VALIDATE_GRADIENTS_H
+#define KGRPO_VALIDATE_GRADIENTS_H
 
 #include <kgrpo/policy.h>
 

@@ -1,7 +1,7 @@
 // Exercises a plugin's side of the contract: `kgrpo-host plugins validate`. Everything runs in child processes under a
 // time limit, so that a crash, an exit() or a hang is a result.
-#ifndef KGRPO_PLUGIN_VALIDATE_H
-#define KGRPO_PLUGIN_VALIDATE_H
+#ifndef KGRPO_VALIDATE_VALIDATE_H
+#define KGRPO_VALIDATE_VALIDATE_H
 
 #include <filesystem>
 #include <string>

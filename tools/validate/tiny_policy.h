@@ -1,7 +1,7 @@
 // A language model of 32 tokens on the CPU, in this process: what `plugins validate` gives a trainer to train. The
 // likelihood of a token depends on the one before it alone, through a matrix, and on a bias.
-#ifndef KGRPO_PLUGIN_VALIDATE_TINY_POLICY_H
-#define KGRPO_PLUGIN_VALIDATE_TINY_POLICY_H
+#ifndef KGRPO_VALIDATE_TINY_POLICY_H
+#define KGRPO_VALIDATE_TINY_POLICY_H
 
 #include <kgrpo/policy.h>
 

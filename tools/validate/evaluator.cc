@@ -10,7 +10,7 @@
 
 #include <kgrpo/support/evaluation.h>
 #include "plugin/sinks.h"
-#include "plugin/validate_calls.h"
+#include "validate/calls.h"
 
 namespace kgrpo::validate {
 namespace {

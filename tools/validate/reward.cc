@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "plugin/validate_calls.h"
-#include "plugin/validate_made_up.h"
+#include "validate/calls.h"
+#include "validate/made_up.h"
 
 namespace kgrpo::validate {
 namespace {

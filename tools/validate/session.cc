@@ -1,4 +1,4 @@
-#include "plugin/validate_session.h"
+#include "validate/session.h"
 
 #include <kgrpo/sdk/text.h>
 #include <sys/stat.h>

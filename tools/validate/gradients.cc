@@ -1,4 +1,4 @@
-#include "plugin/validate_gradients.h"
+#include "validate/gradients.h"
 
 #include <kgrpo/sdk/tensor.h>
 
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "plugin/sinks.h"
-#include "plugin/validate_session.h"
+#include "validate/session.h"
 
 namespace kgrpo::validate {
 namespace {

@@ -1,6 +1,6 @@
-// How checks of plugin/validate.h run and report, within a child process. Used by the validate_*.cc of this folder.
-#ifndef KGRPO_PLUGIN_VALIDATE_SESSION_H
-#define KGRPO_PLUGIN_VALIDATE_SESSION_H
+// How checks of validate/validate.h run and report, within a child process. Used by the the .cc files of this folder.
+#ifndef KGRPO_VALIDATE_SESSION_H
+#define KGRPO_VALIDATE_SESSION_H
 
 #include <kgrpo/abi.h>
 #include <kgrpo/sdk/error.h>

@@ -1,7 +1,7 @@
-// The checks that call an interface with made-up requests: one function a role, in validate_<role>.cc. Called by
-// plugin/validate.cc within a child process.
-#ifndef KGRPO_PLUGIN_VALIDATE_CALLS_H
-#define KGRPO_PLUGIN_VALIDATE_CALLS_H
+// The checks that call an interface with made-up requests: one function a role, in <role>.cc. Called by
+// validate.cc within a child process.
+#ifndef KGRPO_VALIDATE_CALLS_H
+#define KGRPO_VALIDATE_CALLS_H
 
 #include <kgrpo/coder.h>
 #include <kgrpo/evaluator.h>
@@ -12,8 +12,8 @@
 
 #include <filesystem>
 
-#include "plugin/validate.h"
-#include "plugin/validate_session.h"
+#include "validate/session.h"
+#include "validate/validate.h"
 
 namespace kgrpo::validate {
 

@@ -1,12 +1,12 @@
-// The checks of create and destroy, and an instance for the calls. Called by plugin/validate.cc within a child process.
-#ifndef KGRPO_PLUGIN_VALIDATE_CREATE_H
-#define KGRPO_PLUGIN_VALIDATE_CREATE_H
+// The checks of create and destroy, and an instance for the calls. Called by validate.cc within a child process.
+#ifndef KGRPO_VALIDATE_CREATE_H
+#define KGRPO_VALIDATE_CREATE_H
 
 #include <filesystem>
 
 #include "plugin/library.h"
-#include "plugin/validate.h"
-#include "plugin/validate_session.h"
+#include "validate/session.h"
+#include "validate/validate.h"
 
 namespace kgrpo::validate {
 

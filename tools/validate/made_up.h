@@ -1,6 +1,6 @@
-// A made-up problem with kernels and evaluations, for the calls of validate_*.cc.
-#ifndef KGRPO_PLUGIN_VALIDATE_MADE_UP_H
-#define KGRPO_PLUGIN_VALIDATE_MADE_UP_H
+// A made-up problem with kernels and evaluations, for the calls of the .cc files.
+#ifndef KGRPO_VALIDATE_MADE_UP_H
+#define KGRPO_VALIDATE_MADE_UP_H
 
 #include <kgrpo/coder.h>
 #include <kgrpo/evaluator.h>

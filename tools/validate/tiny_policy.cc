@@ -1,4 +1,4 @@
-#include "plugin/validate_tiny_policy.h"
+#include "validate/tiny_policy.h"
 
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>

@@ -1,4 +1,4 @@
-#include "plugin/validate_made_up.h"
+#include "validate/made_up.h"
 
 #include <kgrpo/sdk/text.h>
 

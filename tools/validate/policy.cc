@@ -14,8 +14,8 @@
 
 #include "plugin/records.h"
 #include "plugin/sinks.h"
-#include "plugin/validate_calls.h"
-#include "plugin/validate_gradients.h"
+#include "validate/calls.h"
+#include "validate/gradients.h"
 
 namespace kgrpo::validate {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "plugin/records.h"
 #include "plugin/sinks.h"
-#include "plugin/validate_calls.h"
-#include "plugin/validate_made_up.h"
+#include "validate/calls.h"
+#include "validate/made_up.h"
 
 namespace kgrpo::validate {
 namespace {

@@ -1,6 +1,6 @@
 // The order of the checks, and those of the library itself: bootstrap, tables, schemas. Creation is
 // validate_create.cc's, the calls of each role validate_<role>.cc's.
-#include "plugin/validate.h"
+#include "validate/validate.h"
 
 #include <kgrpo/collective.h>
 #include <kgrpo/sdk/text.h>
@@ -19,8 +19,8 @@
 #include "config/schema.h"
 #include "plugin/child.h"
 #include "plugin/library.h"
-#include "plugin/validate_create.h"
-#include "plugin/validate_session.h"
+#include "validate/create.h"
+#include "validate/session.h"
 
 namespace kgrpo {
 namespace {

@@ -1,0 +1,27 @@
+#include "cli/become_program.h"
+
+#include <kgrpo/sdk/error.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace kgrpo::cli {
+
+std::filesystem::path ProgramFolder() {
+  std::error_code code;
+  return std::filesystem::read_symlink("/proc/self/exe", code).parent_path();
+}
+
+void BecomeProgram(std::vector<std::string> words, const std::string& advice) {
+  std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  std::fflush(nullptr);
+  execvp(arguments.front(), arguments.data());
+  throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot start " + words.front() + ": " + std::strerror(errno) + "; " + advice);
+}
+
+}  // namespace kgrpo::cli
