@@ -1,7 +1,6 @@
 #include "policy_qwen/tokenizer/added_tokens.h"
 
-#include <algorithm>
-
+#include "policy_qwen/tokenizer/json_reader.h"
 #include "policy_qwen/tokenizer/unicode.h"
 
 namespace kgrpo::tokenizer {
@@ -13,25 +12,19 @@ bool StandsAlone(std::string_view text, size_t start, size_t end) {
   return !word_before && !word_after;
 }
 
-size_t StartOfSpaceBefore(std::string_view text, size_t position) {
-  while (position > 0) {
-    const CodePoint before = CodePointBefore(text, position);
-    if (!IsWhiteSpace(before.value)) break;
-    position -= before.length;
-  }
-  return position;
-}
-
-size_t EndOfSpaceAfter(std::string_view text, size_t position) {
-  while (position < text.size()) {
-    const CodePoint next = CodePointAt(text, position);
-    if (!IsWhiteSpace(next.value)) break;
-    position += next.length;
-  }
-  return position;
-}
-
 }  // namespace
+
+AddedToken ReadAddedToken(ObjectReader& reader, bool special) {
+  AddedToken token;
+  token.content = reader.String("content");
+  if (token.content.empty()) reader.Fail("content", "is empty");
+  token.single_word = reader.Bool("single_word", false);
+  token.lstrip = reader.Bool("lstrip", false);
+  token.rstrip = reader.Bool("rstrip", false);
+  token.special = reader.Bool("special", special);
+  token.normalized = reader.Bool("normalized", !token.special);
+  return token;
+}
 
 AddedTokenMatcher::AddedTokenMatcher() : nodes_(1) {}
 
@@ -67,7 +60,8 @@ int32_t AddedTokenMatcher::LongestAt(std::string_view text, size_t position, siz
 
 std::vector<Stretch> AddedTokenMatcher::Split(std::string_view text, bool parse_special) const {
   std::vector<Stretch> stretches;
-  size_t taken = 0;  // everything before is in `stretches`
+  size_t taken = 0;      // everything before is in `stretches`
+  size_t space_end = 0;  // of the white space that was last looked at: it is looked at once, whatever is found in it
   for (size_t position = 0; position < text.size();) {
     size_t end = 0;
     const int32_t index = can_start_[static_cast<uint8_t>(text[position])] ? LongestAt(text, position, end) : -1;
@@ -80,8 +74,8 @@ std::vector<Stretch> AddedTokenMatcher::Split(std::string_view text, bool parse_
     position = end;  // the search goes on here, whether the match counts or not
     if (token.special && !parse_special) continue;
     if (token.single_word && !StandsAlone(text, start, end)) continue;
-    if (token.lstrip) start = std::max(StartOfSpaceBefore(text, start), taken);
-    if (token.rstrip) end = EndOfSpaceAfter(text, end);
+    if (token.lstrip) start = taken >= start ? taken : StartOfSpaceBefore(text, start, taken);
+    if (token.rstrip) end = space_end = end < space_end ? space_end : EndOfSpaceAfter(text, end);
     if (taken < start) stretches.push_back({text.substr(taken, start - taken), -1});
     stretches.push_back({text.substr(start, end - start), token.id});
     taken = end;

@@ -11,7 +11,7 @@
 
 namespace kgrpo::tokenizer {
 
-// One entry of `added_tokens`.
+// A token that is cut out of a text as a whole.
 struct AddedToken {
   std::string content;
   int32_t id = -1;
@@ -20,7 +20,16 @@ struct AddedToken {
   bool rstrip = false;       // takes the white space on its right with it
   bool normalized = false;   // is looked for in the normalized text, else in the text as given
   bool special = false;      // left out by Decode(skip_special), and not looked for if special tokens are not parsed
+
+  bool SameButForId(const AddedToken& other) const {
+    return content == other.content && single_word == other.single_word && lstrip == other.lstrip &&
+           rstrip == other.rstrip && normalized == other.normalized && special == other.special;
+  }
 };
+
+// One of tokenizer.json's `added_tokens`, or the same kind of object in another file, without its id. `special` is the
+// default of that flag. RefuseOthers is left to the caller.
+AddedToken ReadAddedToken(class ObjectReader& reader, bool special);
 
 // A stretch of a text: an added token, or (id -1) text between them.
 struct Stretch {

@@ -4,6 +4,8 @@
 #include <queue>
 #include <tuple>
 
+#include "policy_qwen/tokenizer/unicode.h"
+
 namespace kgrpo::tokenizer {
 namespace {
 
@@ -58,18 +60,35 @@ void Bpe::Encode(std::string_view word, std::vector<int32_t>& ids) const {
 std::vector<int32_t> Bpe::InitialSymbols(std::string_view word) const {
   std::vector<int32_t> symbols;
   symbols.reserve(word.size());
-  bool after_unknown = false;
-  for (const char c : word) {
-    const int32_t id = options_.byte_ids[static_cast<uint8_t>(c)];
-    const bool unknown = id < 0;
-    if (!unknown) {
-      symbols.push_back(id);
-    } else if (options_.unknown_id >= 0 && !(options_.fuse_unknown && after_unknown)) {
-      symbols.push_back(options_.unknown_id);
+  bool after_unknown = false;  // an unknown token is yet to be appended
+  const auto append_unknown = [&] {
+    if (after_unknown) symbols.push_back(options_.unknown_id);
+    after_unknown = false;
+  };
+  for (size_t i = 0; i < word.size();) {
+    const CodePoint character = CodePointAt(word, i);
+    const auto known = options_.character_ids.find(character.value);
+    if (known != options_.character_ids.end()) {
+      append_unknown();
+      symbols.push_back(known->second);
+    } else if (!AppendBytes(word.substr(i, character.length), symbols) && options_.unknown_id >= 0) {
+      if (!options_.fuse_unknown) append_unknown();
+      after_unknown = true;
     }
-    after_unknown = unknown;
+    i += character.length;
   }
+  append_unknown();
   return symbols;
+}
+
+// False if a byte has no token. Bytes go in front of an unknown token that is yet to be appended, as in the reference.
+bool Bpe::AppendBytes(std::string_view character, std::vector<int32_t>& symbols) const {
+  const auto id_of = [this](char byte) { return options_.byte_ids[static_cast<uint8_t>(byte)]; };
+  for (const char byte : character) {
+    if (id_of(byte) < 0) return false;
+  }
+  for (const char byte : character) symbols.push_back(id_of(byte));
+  return true;
 }
 
 void Bpe::MergeShort(std::vector<int32_t>& symbols) const {

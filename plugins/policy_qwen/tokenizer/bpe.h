@@ -1,6 +1,5 @@
-// Byte-pair encoding of one word (Sennrich et al. 2016, on bytes as in GPT-2): starting from single bytes, the pair of
-// neighbours that comes first in the merge list is joined, leftmost first, until no pair is in the list. Used by
-// Tokenizer.
+// Byte-pair encoding of one word (Sennrich et al. 2016): starting from single characters, the pair of neighbours that
+// comes first in the merge list is joined, leftmost first, until no pair is in the list. Used by Tokenizer.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_BPE_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_BPE_H_
 #include <array>
@@ -42,19 +41,22 @@ class MergeTable {
 class Bpe {
  public:
   struct Options {
-    std::array<int32_t, 256> byte_ids;  // the token of each single byte, -1 where the vocabulary has none
-    int32_t unknown_id = -1;            // what a byte without token becomes; -1: it is dropped
-    bool fuse_unknown = false;          // neighbouring unknown bytes become one token
+    std::unordered_map<uint32_t, int32_t> character_ids;  // the tokens of single characters
+    std::array<int32_t, 256> byte_ids;  // what the bytes of other characters become (byte_fallback); -1: not there
+    int32_t unknown_id = -1;            // what a character without tokens becomes; -1: it is dropped
+    bool fuse_unknown = false;          // neighbouring unknown characters become one token
     // Words that are tokens as they stand, whatever the merges say (the file's ignore_merges); else empty.
     std::unordered_map<std::string, int32_t> whole_words;
+    Options() { byte_ids.fill(-1); }
   };
   Bpe(Options options, MergeTable merges) : options_(std::move(options)), merges_(std::move(merges)) {}
 
-  // Appends the tokens of `word` (raw bytes, of any length) to `ids`. Time O(n log n).
+  // Appends the tokens of `word` (valid UTF-8, of any length) to `ids`. Time O(n log n).
   void Encode(std::string_view word, std::vector<int32_t>& ids) const;
 
  private:
   std::vector<int32_t> InitialSymbols(std::string_view word) const;
+  bool AppendBytes(std::string_view character, std::vector<int32_t>& symbols) const;
   void MergeShort(std::vector<int32_t>& symbols) const;
   void MergeLong(std::vector<int32_t>& symbols) const;
 

@@ -10,7 +10,7 @@ namespace {
 constexpr uint32_t kAlphabetEnd = 0x100 + 68;  // 68 bytes are not printable and are spelled from U+0100 on
 
 struct Alphabet {
-  std::array<uint32_t, 256> character_of_byte;
+  std::array<std::string, 256> spelling;
   std::array<int16_t, kAlphabetEnd> byte_of_character;  // -1: not in the alphabet
 };
 
@@ -21,7 +21,7 @@ Alphabet MakeAlphabet() {
   for (uint32_t byte = 0; byte < 256; ++byte) {
     const bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
     const uint32_t character = printable ? byte : next++;
-    alphabet.character_of_byte[byte] = character;
+    AppendUtf8(character, alphabet.spelling[byte]);
     alphabet.byte_of_character[character] = static_cast<int16_t>(byte);
   }
   return alphabet;
@@ -34,23 +34,29 @@ const Alphabet& TheAlphabet() {
 
 }  // namespace
 
-std::string SpellByte(uint8_t byte) {
+void AppendSpelling(std::string_view bytes, std::string& out) {
+  for (const char byte : bytes) out += TheAlphabet().spelling[static_cast<uint8_t>(byte)];
+}
+
+std::string SpellBytes(std::string_view bytes) {
   std::string spelling;
-  AppendUtf8(TheAlphabet().character_of_byte[byte], spelling);
+  AppendSpelling(bytes, spelling);
   return spelling;
 }
 
-std::optional<std::string> BytesOfSpelling(std::string_view spelling) {
+void AppendBytesOfSpelling(std::string_view spelling, std::string& out) {
   const Alphabet& alphabet = TheAlphabet();
-  std::string bytes;
-  bytes.reserve(spelling.size());
+  const size_t before = out.size();
   for (size_t i = 0; i < spelling.size();) {
     const CodePoint character = CodePointAt(spelling, i);
-    if (character.value >= kAlphabetEnd || alphabet.byte_of_character[character.value] < 0) return std::nullopt;
-    bytes.push_back(static_cast<char>(alphabet.byte_of_character[character.value]));
+    if (character.value >= kAlphabetEnd || alphabet.byte_of_character[character.value] < 0) {
+      out.resize(before);
+      out.append(spelling);
+      return;
+    }
+    out.push_back(static_cast<char>(alphabet.byte_of_character[character.value]));
     i += character.length;
   }
-  return bytes;
 }
 
 }  // namespace kgrpo::tokenizer

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kgrpo::tokenizer {
 
@@ -29,6 +30,8 @@ class ObjectReader {
 
   bool Bool(std::string_view key, bool otherwise);
   std::string String(std::string_view key);
+  std::string Character(std::string_view key);  // a string of one
+  size_t Count(std::string_view key);
   ObjectReader Object(std::string_view key);
   const nlohmann::json& Array(std::string_view key);
 
@@ -48,6 +51,11 @@ class ObjectReader {
   const nlohmann::json& value_;
   std::set<std::string, std::less<>> asked_;
 };
+
+// The steps of a part of tokenizer.json, in order: none for JSON null, one for an object, those in `list` for an object
+// of type "Sequence", whose steps may be Sequences too.
+std::vector<ObjectReader> ReadSteps(const std::string& file, const std::string& path, const nlohmann::json& value,
+                                    std::string_view list);
 
 }  // namespace kgrpo::tokenizer
 #endif  // KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_JSON_READER_H_

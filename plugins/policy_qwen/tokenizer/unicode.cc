@@ -4,21 +4,34 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 namespace kgrpo::tokenizer {
 namespace {
 
+struct CodePointRange {
+  uint32_t first;
+  uint32_t last;
+};
+struct LowercaseAddition {
+  uint32_t first;
+  uint32_t last;
+  int32_t distance;  // to the lowercase form
+};
+
 #include "policy_qwen/tokenizer/unicode_tables.inc"
+
+// The entry of a table of ranges in ascending order that contains `code_point`, else null.
+template <typename Range, size_t size>
+const Range* Find(const Range (&table)[size], uint32_t code_point) {
+  const Range* range = std::lower_bound(std::begin(table), std::end(table), code_point,
+                                        [](const Range& candidate, uint32_t value) { return candidate.last < value; });
+  return range != std::end(table) && code_point >= range->first ? range : nullptr;
+}
 
 // The general category of a code point, by the later of utf8proc's Unicode version and `version`.
 std::string_view CategoryOf(uint32_t code_point, int version) {
-  const auto addition =
-      std::lower_bound(std::begin(kUnicodeAdditions), std::end(kUnicodeAdditions), code_point,
-                       [](const UnicodeAddition& range, uint32_t value) { return range.last < value; });
-  if (addition != std::end(kUnicodeAdditions) && code_point >= addition->first && addition->version <= version) {
-    return addition->category;
-  }
+  const UnicodeAddition* addition = Find(kUnicodeAdditions, code_point);
+  if (addition != nullptr && addition->version <= version) return addition->category;
   return utf8proc_category_string(static_cast<utf8proc_int32_t>(code_point));
 }
 
@@ -115,19 +128,41 @@ bool IsWhiteSpace(uint32_t c) {
          (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
+size_t EndOfSpaceAfter(std::string_view text, size_t position) {
+  while (position < text.size()) {
+    const CodePoint next = CodePointAt(text, position);
+    if (!IsWhiteSpace(next.value)) break;
+    position += next.length;
+  }
+  return position;
+}
+
+size_t StartOfSpaceBefore(std::string_view text, size_t position, size_t floor) {
+  while (position > floor) {
+    const CodePoint before = CodePointBefore(text, position);
+    if (!IsWhiteSpace(before.value)) break;
+    position -= before.length;
+  }
+  return position;
+}
+
 std::span<const UnicodeAddition> UnicodeAdditions() {
   return kUnicodeAdditions;
 }
 
-bool IsUnknownToReferenceNfc(uint32_t c) {
-  const auto range = std::lower_bound(std::begin(kUnknownToReferenceNfc), std::end(kUnknownToReferenceNfc), c,
-                                      [](const auto& candidate, uint32_t value) { return candidate.second < value; });
-  return range != std::end(kUnknownToReferenceNfc) && c >= range->first;
+bool IsUnknownToReference(uint32_t c) {
+  return Find(kUnknownToReference, c) != nullptr;
 }
 
 bool IsNumeric(uint32_t c) {
   if (c < 0x80) return c >= '0' && c <= '9';
   return CategoryOf(c, 17)[0] == 'N';
+}
+
+bool IsPunctuation(uint32_t c) {
+  if (c < 0x80) return c > 0x20 && c < 0x7F && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && !(c >= '0' && c <= '9');
+  // Two that are no punctuation any more.
+  return (CategoryOf(c, 17)[0] == 'P' && Find(kNoPunctuationToReference, c) == nullptr) || c == 0x166D || c == 0x111C9;
 }
 
 bool IsWordCharacter(uint32_t c) {
@@ -136,6 +171,14 @@ bool IsWordCharacter(uint32_t c) {
   // Join controls, and the symbols that have property Alphabetic (circled, squared and parenthesised letters).
   return c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
          (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
+}
+
+void AppendLowercase(uint32_t c, std::string& out) {
+  if (c == 0x130) return static_cast<void>(out.append("i\xCC\x87"));  // the one that becomes two characters
+  const LowercaseAddition* addition = Find(kLowercaseAdditions, c);
+  AppendUtf8(addition != nullptr ? c + static_cast<uint32_t>(addition->distance)
+                                 : static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))),
+             out);
 }
 
 }  // namespace kgrpo::tokenizer

@@ -30,10 +30,10 @@ void AppendUtf8(uint32_t code_point, std::string& out);
 std::string ReplaceInvalidUtf8(std::string_view bytes);
 bool IsValidUtf8(std::string_view bytes);
 
-// Our libraries and the reference (tokenizers 0.23) are of different Unicode versions; these are the differences that
-// show. Made by make_unicode_tables.py.
+// Our libraries and the reference (tokenizers 0.23) are of different Unicode versions; unicode_tables.inc has the
+// differences.
 //
-// Code points that got their general category after Unicode 14, which PCRE2 10.42 knows.
+// Code points that got their general category after Unicode 14, which Oniguruma 6.9.8 knows.
 struct UnicodeAddition {
   uint32_t first;
   uint32_t last;
@@ -42,12 +42,21 @@ struct UnicodeAddition {
 };
 std::span<const UnicodeAddition> UnicodeAdditions();
 
-// True if the reference's NFC, of an older version, ignores a code point that ours would compose or reorder.
-bool IsUnknownToReferenceNfc(uint32_t code_point);
+// True if the reference's normal forms, of an older version, ignore a code point that ours would change or reorder.
+bool IsUnknownToReference(uint32_t code_point);
 
 bool IsWhiteSpace(uint32_t code_point);     // property White_Space: `\s` of the regex engines
 bool IsNumeric(uint32_t code_point);        // general categories Nd, Nl, No: Rust's char::is_numeric
+bool IsPunctuation(uint32_t code_point);    // ASCII punctuation, and the general categories P*
 bool IsWordCharacter(uint32_t code_point);  // `\w` of Unicode regular expressions (UTS #18, annex C)
+
+// The byte after the white space that starts at `position`; where the white space that ends at `position` starts, at or
+// after `floor`.
+size_t EndOfSpaceAfter(std::string_view valid_text, size_t position);
+size_t StartOfSpaceBefore(std::string_view valid_text, size_t position, size_t floor);
+
+// Appends the lowercase form of `code_point` to `out`, as Rust's char::to_lowercase gives it.
+void AppendLowercase(uint32_t code_point, std::string& out);
 
 }  // namespace kgrpo::tokenizer
 #endif  // KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_UNICODE_H_

@@ -2,8 +2,11 @@
 
 #include <kgrpo/sdk/error.h>
 
-#include "policy_qwen/tokenizer/byte_alphabet.h"
+#include <algorithm>
+#include <cstdio>
+
 #include "policy_qwen/tokenizer/json_reader.h"
+#include "policy_qwen/tokenizer/unicode.h"
 
 namespace kgrpo::tokenizer {
 namespace {
@@ -13,11 +16,10 @@ using nlohmann::json;
 // No tokenizer has more; a larger id is a broken file, and must not make us allocate.
 constexpr int64_t kLargestId = 16'000'000;
 
-// Enters a token. A spelling with a character outside the byte alphabet stands for itself.
 void Enter(Vocabulary& vocabulary, const std::string& spelling, int32_t id) {
   if (static_cast<size_t>(id) >= vocabulary.tokens.size()) vocabulary.tokens.resize(static_cast<size_t>(id) + 1);
   Vocabulary::Token& token = vocabulary.tokens[static_cast<size_t>(id)];
-  token.bytes = BytesOfSpelling(spelling).value_or(spelling);
+  token.text = spelling;
   token.present = true;
   vocabulary.ids.emplace(spelling, id);
 }
@@ -42,6 +44,7 @@ void ReadVocabulary(ObjectReader& model, Vocabulary& vocabulary) {
     }
     Enter(vocabulary, spelling, id);
   }
+  vocabulary.model_size = vocabulary.ids.size();
 }
 
 // One merge: "left right", or ["left", "right"] as newer writers have it.
@@ -75,29 +78,20 @@ MergeTable ReadMerges(ObjectReader& model, const Vocabulary& vocabulary) {
   return table;
 }
 
-bool IsEmptyString(const json& value) {
-  return value.is_string() && value.get_ref<const std::string&>().empty();
-}
-
-// Refuses settings that change tokens and do not belong to this family of tokenizers.
-void RefuseOtherKindsOfBpe(ObjectReader& model) {
+// Refuses settings that change tokens and are not implemented.
+void RefuseOtherKinds(ObjectReader& model) {
   if (const json* type = model.Find("type"); type != nullptr && *type != "BPE") {
-    model.Refuse("type",
-                 "is " + type->dump() + "; only \"BPE\" is supported: use a model of the Qwen, SmolLM or GPT-2 family");
+    model.Refuse("type", "is " + type->dump() +
+                             "; only \"BPE\" is supported. The ids are the model's, so no other tokenizer can take its "
+                             "place: use a model with a BPE tokenizer, such as those of the Qwen, Llama, Mistral and "
+                             "SmolLM families");
   }
   if (const json* dropout = model.Find("dropout"); dropout != nullptr && *dropout != 0.0) {
     model.Refuse("dropout", "is " + dropout->dump() + ": tokens would be random; set it to null");
   }
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-    if (const json* affix = model.Find(key); affix != nullptr && !IsEmptyString(*affix)) {
-      model.Refuse(key, "is " + affix->dump() +
-                            ", which byte-level tokenizers don't have: use a model of the Qwen, SmolLM or " +
-                            "GPT-2 family");
-    }
-  }
-  if (model.Bool("byte_fallback", false)) {
-    model.Refuse("byte_fallback",
-                 "is true, which byte-level tokenizers don't need: use a model of the Qwen, SmolLM or GPT-2 family");
+    if (const json* affix = model.Find(key); affix != nullptr && *affix != "")
+      model.Refuse(key, "is " + affix->dump() + ", which is not supported");
   }
 }
 
@@ -105,12 +99,21 @@ void RefuseOtherKindsOfBpe(ObjectReader& model) {
 
 Bpe ReadBpe(const std::string& file, const json& root, Vocabulary& vocabulary) {
   ObjectReader model(file, "model", root);
-  RefuseOtherKindsOfBpe(model);
+  RefuseOtherKinds(model);
   ReadVocabulary(model, vocabulary);
   Bpe::Options options;
-  for (size_t byte = 0; byte < options.byte_ids.size(); ++byte) {
-    const auto found = vocabulary.ids.find(SpellByte(static_cast<uint8_t>(byte)));
-    options.byte_ids[byte] = found == vocabulary.ids.end() ? -1 : found->second;
+  for (const auto& [spelling, id] : vocabulary.ids) {
+    if (spelling.empty()) continue;
+    const CodePoint first = CodePointAt(spelling, 0);
+    if (first.length == spelling.size()) options.character_ids.emplace(first.value, id);
+  }
+  if (model.Bool("byte_fallback", false)) {
+    for (int byte = 0; byte < 256; ++byte) {
+      char spelling[8];
+      std::snprintf(spelling, sizeof(spelling), "<0x%02X>", byte);
+      const auto found = vocabulary.ids.find(spelling);
+      if (found != vocabulary.ids.end()) options.byte_ids[static_cast<size_t>(byte)] = found->second;
+    }
   }
   options.fuse_unknown = model.Bool("fuse_unk", false);
   if (model.Find("unk_token") != nullptr) {
@@ -120,43 +123,51 @@ Bpe ReadBpe(const std::string& file, const json& root, Vocabulary& vocabulary) {
     options.unknown_id = found->second;
   }
   if (model.Bool("ignore_merges", false)) {
-    for (const auto& [spelling, id] : vocabulary.ids) {
-      if (auto bytes = BytesOfSpelling(spelling)) options.whole_words.emplace(std::move(*bytes), id);
-    }
+    options.whole_words.insert(vocabulary.ids.begin(), vocabulary.ids.end());
   }
   MergeTable merges = ReadMerges(model, vocabulary);
   model.RefuseOthers();
   return Bpe(std::move(options), std::move(merges));
 }
 
-std::vector<AddedToken> ReadAddedTokens(const std::string& file, const json& root, Vocabulary& vocabulary) {
+std::vector<AddedToken> ReadAddedTokens(const std::string& file, const json& root) {
   std::vector<AddedToken> tokens;
   for (size_t i = 0; i < root.size(); ++i) {
     ObjectReader reader(file, "added_tokens[" + std::to_string(i) + "]", root[i]);
-    AddedToken token;
-    token.content = reader.String("content");
+    AddedToken token = ReadAddedToken(reader, false);
     token.id = ReadId(reader, "id", reader.Require("id"));
-    token.single_word = reader.Bool("single_word", false);
-    token.lstrip = reader.Bool("lstrip", false);
-    token.rstrip = reader.Bool("rstrip", false);
-    token.special = reader.Bool("special", false);
-    token.normalized = reader.Bool("normalized", !token.special);
     reader.RefuseOthers();
-    if (token.content.empty()) reader.Fail("content", "is empty");
-    const auto known = vocabulary.ids.find(token.content);
-    if (known != vocabulary.ids.end() && known->second != token.id) {
-      reader.Fail("id", "is " + std::to_string(token.id) + ", but '" + token.content + "' has the id " +
-                            std::to_string(known->second) + " in the vocabulary");
-    }
-    if (known == vocabulary.ids.end() && static_cast<size_t>(token.id) < vocabulary.tokens.size() &&
-        vocabulary.tokens[static_cast<size_t>(token.id)].present) {
-      reader.Fail("id", "is " + std::to_string(token.id) + ", which another token has too");
-    }
-    if (known == vocabulary.ids.end()) Enter(vocabulary, token.content, token.id);
-    vocabulary.tokens[static_cast<size_t>(token.id)].special |= token.special;
     tokens.push_back(std::move(token));
   }
   return tokens;
+}
+
+void AddedVocabulary::Add(AddedToken token, const std::string& where) {
+  int32_t id = -1;
+  if (const auto known = vocabulary_.ids.find(token.content); known != vocabulary_.ids.end()) {
+    id = known->second;
+    if (token.id >= 0 && token.id != id) {
+      throw Error(KGRPO_ERROR_INVALID, where + ": is " + std::to_string(token.id) + ", but '" + token.content +
+                                           "' has the id " + std::to_string(id));
+    }
+  } else {
+    id = static_cast<int32_t>(vocabulary_.model_size);
+    if (!tokens_.empty()) id = std::max(id, tokens_.rbegin()->first + 1);
+    if (token.id >= 0 && token.id != id) {
+      throw Error(KGRPO_ERROR_INVALID, where + ": is " + std::to_string(token.id) +
+                                           ", but a token that model.vocab lacks, as '" + token.content +
+                                           "', gets the next free id, " + std::to_string(id));
+    }
+    if (static_cast<size_t>(id) < vocabulary_.tokens.size() && vocabulary_.tokens[static_cast<size_t>(id)].present) {
+      throw Error(KGRPO_ERROR_INVALID, where + ": '" + token.content + "' gets the next free id, " +
+                                           std::to_string(id) + ", which another token has");
+    }
+    Enter(vocabulary_, token.content, id);
+  }
+  token.id = id;
+  Vocabulary::Token& entered = vocabulary_.tokens[static_cast<size_t>(id)];
+  token.special = entered.special = entered.special || token.special;
+  tokens_[id] = std::move(token);
 }
 
 }  // namespace kgrpo::tokenizer
