@@ -77,6 +77,7 @@ std::vector<Stretch> AddedTokenMatcher::Split(std::string_view text, bool parse_
     if (token.lstrip) start = taken >= start ? taken : StartOfSpaceBefore(text, start, taken);
     if (token.rstrip) end = space_end = end < space_end ? space_end : EndOfSpaceAfter(text, end);
     if (taken < start) stretches.push_back({text.substr(taken, start - taken), -1});
+    if (start >= end) continue;  // the token before has taken it
     stretches.push_back({text.substr(start, end - start), token.id});
     taken = end;
   }

@@ -89,7 +89,8 @@ std::string ObjectReader::Character(std::string_view key) {
 
 size_t ObjectReader::Count(std::string_view key) {
   const json& value = Require(key);
-  if (!value.is_number_unsigned()) Fail(key, "is " + value.dump() + ", must be a whole number of 0 or more");
+  if (!value.is_number_integer() || value < 0)
+    Fail(key, "is " + value.dump() + ", must be a whole number of 0 or more");
   return value.get<size_t>();
 }
 

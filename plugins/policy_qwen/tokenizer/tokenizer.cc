@@ -125,7 +125,8 @@ void AddTokens(const std::vector<AddedToken>& of_file, const std::string& file, 
     const auto known = added.tokens().find(token.id);
     if (known != added.tokens().end() && known->second.SameButForId(token)) continue;
     token.special |= std::ranges::count(config.special_tokens, token.content, &AddedToken::content) > 0;
-    added.Add(token, config.file + ": added_tokens_decoder." + std::to_string(token.id));
+    const char* key = config.has_added_tokens_decoder ? "added_tokens_decoder." : "the id of an added token, ";
+    added.Add(token, config.file + ": " + key + std::to_string(token.id));
   }
   for (const AddedToken& token : config.special_tokens) {
     const auto has_content = [&](const auto& entry) { return entry.second.content == token.content; };
