@@ -1,5 +1,7 @@
 #include "policy_qwen/tokenizer/added_tokens.h"
 
+#include <algorithm>
+
 #include "policy_qwen/tokenizer/json_reader.h"
 #include "policy_qwen/tokenizer/unicode.h"
 
@@ -26,36 +28,12 @@ AddedToken ReadAddedToken(ObjectReader& reader, bool special) {
   return token;
 }
 
-AddedTokenMatcher::AddedTokenMatcher() : nodes_(1) {}
-
-void AddedTokenMatcher::Add(const AddedToken& token, std::string_view pattern) {
+void AddedTokenMatcher::Add(const AddedToken& token, const std::string& pattern) {
   if (pattern.empty()) return;
-  can_start_[static_cast<uint8_t>(pattern[0])] = true;
-  uint32_t node = 0;
-  for (const char c : pattern) {
-    const auto [child, created] =
-        nodes_[node].children.try_emplace(static_cast<uint8_t>(c), static_cast<uint32_t>(nodes_.size()));
-    node = child->second;
-    if (created) nodes_.emplace_back();
-  }
-  if (nodes_[node].token >= 0) return;
-  nodes_[node].token = static_cast<int32_t>(tokens_.size());
-  tokens_.push_back(token);
-}
-
-int32_t AddedTokenMatcher::LongestAt(std::string_view text, size_t position, size_t& end) const {
-  int32_t longest = -1;
-  uint32_t node = 0;
-  for (size_t i = position; i < text.size(); ++i) {
-    const auto child = nodes_[node].children.find(static_cast<uint8_t>(text[i]));
-    if (child == nodes_[node].children.end()) break;
-    node = child->second;
-    if (nodes_[node].token >= 0) {
-      longest = nodes_[node].token;
-      end = i + 1;
-    }
-  }
-  return longest;
+  std::vector<Pattern>& patterns = patterns_[static_cast<uint8_t>(pattern[0])];
+  const auto place = std::ranges::find_if(
+      patterns, [&](const Pattern& other) { return other.text.size() < pattern.size() || other.text == pattern; });
+  if (place == patterns.end() || place->text != pattern) patterns.insert(place, {pattern, token});
 }
 
 std::vector<Stretch> AddedTokenMatcher::Split(std::string_view text, bool parse_special) const {
@@ -63,13 +41,15 @@ std::vector<Stretch> AddedTokenMatcher::Split(std::string_view text, bool parse_
   size_t taken = 0;      // everything before is in `stretches`
   size_t space_end = 0;  // of the white space that was last looked at: it is looked at once, whatever is found in it
   for (size_t position = 0; position < text.size();) {
-    size_t end = 0;
-    const int32_t index = can_start_[static_cast<uint8_t>(text[position])] ? LongestAt(text, position, end) : -1;
-    if (index < 0) {
+    const std::vector<Pattern>& patterns = patterns_[static_cast<uint8_t>(text[position])];
+    const auto longest = std::ranges::find_if(
+        patterns, [rest = text.substr(position)](const Pattern& pattern) { return rest.starts_with(pattern.text); });
+    if (longest == patterns.end()) {
       ++position;
       continue;
     }
-    const AddedToken& token = tokens_[static_cast<size_t>(index)];
+    const AddedToken& token = longest->token;
+    size_t end = position + longest->text.size();
     size_t start = position;
     position = end;  // the search goes on here, whether the match counts or not
     if (token.special && !parse_special) continue;

@@ -52,49 +52,26 @@ enum class SplitBehavior { kIsolated, kRemoved, kMergedWithPrevious, kMergedWith
 
 // Joins or drops parts as `behavior` says.
 std::vector<SplitPart> Arrange(std::vector<SplitPart> parts, SplitBehavior behavior) {
-  std::vector<SplitPart> out;
-  switch (behavior) {
-    case SplitBehavior::kIsolated:
-      return parts;
-    case SplitBehavior::kRemoved:
-      std::copy_if(parts.begin(), parts.end(), std::back_inserter(out),
-                   [](const SplitPart& part) { return !part.matched; });
-      return out;
-    case SplitBehavior::kContiguous:
-      for (const SplitPart& part : parts) {
-        if (!out.empty() && out.back().matched == part.matched) {
-          out.back().end = part.end;
-        } else {
-          out.push_back(part);
-        }
-      }
-      return out;
-    case SplitBehavior::kMergedWithPrevious: {
-      bool after_match = false;
-      for (const SplitPart& part : parts) {
-        if (part.matched && !after_match && !out.empty()) {
-          out.back().end = part.end;
-        } else {
-          out.push_back(part);
-        }
-        after_match = part.matched;
-      }
-      return out;
-    }
-    case SplitBehavior::kMergedWithNext: {
-      bool before_match = false;
-      for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-        if (part->matched && !before_match && !out.empty()) {
-          out.back().start = part->start;
-        } else {
-          out.push_back(*part);
-        }
-        before_match = part->matched;
-      }
-      std::reverse(out.begin(), out.end());
-      return out;
-    }
+  if (behavior == SplitBehavior::kIsolated) return parts;
+  if (behavior == SplitBehavior::kRemoved) {
+    std::erase_if(parts, [](const SplitPart& part) { return part.matched; });
+    return parts;
   }
+  const bool contiguous = behavior == SplitBehavior::kContiguous,
+             backwards = behavior == SplitBehavior::kMergedWithNext;
+  if (backwards) std::reverse(parts.begin(), parts.end());
+  std::vector<SplitPart> out;
+  bool after_match = false;
+  for (const SplitPart& part : parts) {
+    if (!out.empty() && (contiguous ? part.matched == after_match : part.matched && !after_match)) {
+      out.back().start = std::min(out.back().start, part.start);
+      out.back().end = std::max(out.back().end, part.end);
+    } else {
+      out.push_back(part);
+    }
+    after_match = part.matched;
+  }
+  if (backwards) std::reverse(out.begin(), out.end());
   return out;
 }
 

@@ -61,9 +61,10 @@ std::pair<std::string, std::string> ReadMerge(const ObjectReader& model, const s
   return {text.substr(0, space), text.substr(space + 1)};
 }
 
-MergeTable ReadMerges(ObjectReader& model, const Vocabulary& vocabulary) {
+std::unordered_map<uint64_t, Bpe::Merge> ReadMerges(ObjectReader& model, const Vocabulary& vocabulary) {
   const json& merges = model.Array("merges");
-  MergeTable table(merges.size());
+  std::unordered_map<uint64_t, Bpe::Merge> read;
+  read.reserve(merges.size());
   for (size_t i = 0; i < merges.size(); ++i) {
     const std::string key = "merges[" + std::to_string(i) + "]";
     const auto [left, right] = ReadMerge(model, key, merges[i]);
@@ -72,10 +73,10 @@ MergeTable ReadMerges(ObjectReader& model, const Vocabulary& vocabulary) {
       if (found == vocabulary.ids.end()) model.Fail(key, "needs the token '" + token + "', which model.vocab lacks");
       return found->second;
     };
-    const int32_t left_id = id_of(left), right_id = id_of(right);
-    table.Set(left_id, right_id, {static_cast<int32_t>(i), id_of(left + right)});
+    // Of two merges of one pair, the later stays.
+    read[Bpe::KeyOf(id_of(left), id_of(right))] = {static_cast<int32_t>(i), id_of(left + right)};
   }
-  return table;
+  return read;
 }
 
 // Refuses settings that change tokens and are not implemented.
@@ -125,9 +126,9 @@ Bpe ReadBpe(const std::string& file, const json& root, Vocabulary& vocabulary) {
   if (model.Bool("ignore_merges", false)) {
     options.whole_words.insert(vocabulary.ids.begin(), vocabulary.ids.end());
   }
-  MergeTable merges = ReadMerges(model, vocabulary);
+  options.merges = ReadMerges(model, vocabulary);
   model.RefuseOthers();
-  return Bpe(std::move(options), std::move(merges));
+  return Bpe(std::move(options));
 }
 
 std::vector<AddedToken> ReadAddedTokens(const std::string& file, const json& root) {
