@@ -145,8 +145,6 @@ TEST(TokenizerTest, KnowsTokensAndTheirRoles) {
       "bos_token": null, "tokenizer_class": "TokenizersBackend", "model_max_length": 1e30})");
   const Tokenizer tokenizer = Tokenizer::Load(folder.path());
   EXPECT_EQ(tokenizer.eos_id(), end);
-  EXPECT_EQ(tokenizer.pad_id(), bare.TokenId("<|endoftext|>"));
-  EXPECT_EQ(tokenizer.bos_id(), -1);
   EXPECT_EQ(tokenizer.vocabulary_size(), 512u);
 }
 

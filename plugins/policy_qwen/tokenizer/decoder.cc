@@ -1,12 +1,9 @@
-#include "policy_qwen/tokenizer/decoder.h"
-
 #include <charconv>
 #include <optional>
 
-#include "policy_qwen/tokenizer/byte_alphabet.h"
 #include "policy_qwen/tokenizer/json_reader.h"
-#include "policy_qwen/tokenizer/pre_tokenizer.h"
 #include "policy_qwen/tokenizer/regex.h"
+#include "policy_qwen/tokenizer/steps.h"
 #include "policy_qwen/tokenizer/unicode.h"
 
 namespace kgrpo::tokenizer {
@@ -103,9 +100,7 @@ Decoder::Decoder(const std::string& file, const nlohmann::json& value) : spaced_
     } else if (type == "Metaspace") {
       steps_.emplace_back([metaspace = Metaspace(step)](Tokens& tokens) { DecodeMetaspace(tokens, metaspace); });
     } else {
-      step.Refuse("type", "decoder '" + type +
-                              "' is not supported (ByteFallback, ByteLevel, Fuse, Metaspace, Replace, Strip and "
-                              "Sequence are)");
+      step.RefuseType("decoder", "ByteFallback, ByteLevel, Fuse, Metaspace, Replace, Strip");
     }
     step.RefuseOthers();
   }

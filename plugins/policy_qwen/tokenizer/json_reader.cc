@@ -123,6 +123,10 @@ void ObjectReader::Refuse(std::string_view key, const std::string& what) const {
   throw Error(KGRPO_ERROR_UNSUPPORTED, file_ + ": " + PathOf(key) + ": " + what);
 }
 
+void ObjectReader::RefuseType(const std::string& kind, const std::string& supported) {
+  Refuse("type", kind + " '" + String("type") + "' is not supported (" + supported + " and Sequence are)");
+}
+
 std::vector<ObjectReader> ReadSteps(const std::string& file, const std::string& path, const json& value,
                                     std::string_view list) {
   std::vector<ObjectReader> steps;

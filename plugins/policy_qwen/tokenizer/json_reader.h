@@ -44,6 +44,8 @@ class ObjectReader {
   // Throws because the value of `key` is wrong or, for Refuse, well formed but not implemented here.
   [[noreturn]] void Fail(std::string_view key, const std::string& what) const;
   [[noreturn]] void Refuse(std::string_view key, const std::string& what) const;
+  // Refuses the `type` of a step; `kind` is "decoder", `supported` names those that are.
+  [[noreturn]] void RefuseType(const std::string& kind, const std::string& supported);
 
  private:
   const std::string& file_;

@@ -10,6 +10,7 @@ in the normal forms. Each is found out here by asking it. Oniguruma 6.9.8 knows 
 """
 
 import sys
+import textwrap
 import unicodedata as v14
 
 from tokenizers import Regex, normalizers, pre_tokenizers
@@ -21,17 +22,15 @@ CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
 CATEGORIES = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Cf".split()
 
 
-def ranges(values):
-    """(first, last, value) of each run of code points with one value that is not None."""
-    out = []
-    for code_point, value in values:
-        if value is None:
-            continue
-        if out and out[-1][1] == code_point - 1 and out[-1][2] == value:
-            out[-1][1] = code_point
+def ranges(code_points):
+    """"41-5A 61": the runs of ascending code points."""
+    runs = []
+    for code_point in code_points:
+        if runs and runs[-1][1] == code_point - 1:
+            runs[-1][1] = code_point
         else:
-            out.append([code_point, code_point, value])
-    return out
+            runs.append([code_point, code_point])
+    return " ".join(f"{first:X}" if first == last else f"{first:X}-{last:X}" for first, last in runs)
 
 
 def categories_of_reference():
@@ -85,26 +84,20 @@ def lowercase_additions():
             yield c, ord(lower) - c
 
 
-def print_table(declaration, entries):
-    print(f"constexpr {declaration}[] = {{")
-    line = "   "
-    for entry in entries:
-        if len(line) + len(entry) > 117:
-            print(line)
-            line = "   "
-        line += f" {{{entry}}},"
-    print(line + "\n};")
-
-
 def main():
-    known = categories_of_reference()
-    additions = ((c, known[c]) for c in CODE_POINTS if c in known and known[c][0] != v14.category(chr(c)))
-    print("// Written by make_unicode_tables.py.\n// clang-format off")
-    print_table("UnicodeAddition kUnicodeAdditions", (f'0x{a:X}, 0x{b:X}, "{v[0]}", {v[1]}' for a, b, v in ranges(additions)))
-    for name, code_points in (("UnknownToReference", unknown_to_reference()), ("NoPunctuationToReference", no_punctuation_to_reference())):
-        print_table(f"CodePointRange k{name}", (f"0x{a:X}, 0x{b:X}" for a, b, _ in ranges((c, 0) for c in sorted(code_points))))
-    print_table("LowercaseAddition kLowercaseAdditions", (f"0x{a:X}, 0x{b:X}, {v}" for a, b, v in ranges(lowercase_additions())))
-    print("// clang-format on")
+    tables = {}
+    for c, (category, version) in sorted(categories_of_reference().items()):
+        if category != v14.category(chr(c)):
+            tables.setdefault(("category", category, version), []).append(c)
+    tables["unknown", "", 0] = sorted(unknown_to_reference())
+    tables["no punctuation", "", 0] = sorted(no_punctuation_to_reference())
+    for c, distance in lowercase_additions():
+        tables.setdefault(("lowercase", "", distance), []).append(c)
+    print("// Written by make_unicode_tables.py.\n// clang-format off\nconstexpr UnicodeTable kTables[] = {")
+    for (kind, category, value), code_points in sorted(tables.items()):
+        text = textwrap.fill(ranges(code_points), 112, initial_indent=f'    {{"{kind}", "{category}", {value}, "', subsequent_indent='     "')
+        print(text.replace("\n", ' "\n') + '"},')
+    print("};\n// clang-format on")
 
 
 if __name__ == "__main__":

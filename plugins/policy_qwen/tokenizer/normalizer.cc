@@ -1,12 +1,10 @@
-#include "policy_qwen/tokenizer/normalizer.h"
-
 #include <utf8proc.h>
 
 #include <algorithm>
 
-#include "policy_qwen/tokenizer/byte_alphabet.h"
 #include "policy_qwen/tokenizer/json_reader.h"
 #include "policy_qwen/tokenizer/regex.h"
+#include "policy_qwen/tokenizer/steps.h"
 #include "policy_qwen/tokenizer/unicode.h"
 
 namespace kgrpo::tokenizer {
@@ -111,11 +109,13 @@ Normalizer::Normalizer(const std::string& file, const nlohmann::json& value) {
         Replace(result, pattern, content);
       });
     } else if (type == "ByteLevel") {
-      steps_.emplace_back([](Result& result) { result.text = SpellBytes(result.text); });
+      steps_.emplace_back([](Result& result) {
+        std::string spelled;
+        AppendSpelling(result.text, spelled);
+        result.text = std::move(spelled);
+      });
     } else {
-      step.Refuse("type", "normalizer '" + type +
-                              "' is not supported (NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend, Replace, ByteLevel "
-                              "and Sequence are)");
+      step.RefuseType("normalizer", "NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend, Replace, ByteLevel");
     }
     step.RefuseOthers();
   }

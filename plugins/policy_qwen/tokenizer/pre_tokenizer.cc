@@ -1,12 +1,10 @@
-#include "policy_qwen/tokenizer/pre_tokenizer.h"
-
 #include <algorithm>
 #include <iterator>
 #include <optional>
 
-#include "policy_qwen/tokenizer/byte_alphabet.h"
 #include "policy_qwen/tokenizer/json_reader.h"
 #include "policy_qwen/tokenizer/regex.h"
+#include "policy_qwen/tokenizer/steps.h"
 #include "policy_qwen/tokenizer/unicode.h"
 
 namespace kgrpo::tokenizer {
@@ -219,9 +217,7 @@ PreTokenizer::PreTokenizer(const std::string& file, const nlohmann::json& value)
         SpellWords(words, prefix, pattern, storage);
       });
     } else {
-      step.Refuse("type", "pre-tokenizer '" + type +
-                              "' is not supported (ByteLevel, Digits, Metaspace, Punctuation, Split, Whitespace, "
-                              "WhitespaceSplit and Sequence are)");
+      step.RefuseType("pre-tokenizer", "ByteLevel, Digits, Metaspace, Punctuation, Split, Whitespace, WhitespaceSplit");
     }
     step.RefuseOthers();
   }
@@ -230,7 +226,7 @@ PreTokenizer::PreTokenizer(const std::string& file, const nlohmann::json& value)
 std::vector<Word> PreTokenizer::Split(Word text, std::deque<std::string>& storage) const {
   std::vector<Word> words;
   if (!text.text.empty()) words.push_back(text);
-  for (const Step& step : steps_) step(words, storage);
+  for (const auto& step : steps_) step(words, storage);
   return words;
 }
 

@@ -17,9 +17,9 @@ const OnigUChar* Bytes(std::string_view text) {
   return reinterpret_cast<const OnigUChar*>(text.data());
 }
 
-std::string MessageOf(int code, OnigErrorInfo* info = nullptr) {
+std::string MessageOf(int code, OnigErrorInfo* info) {
   OnigUChar text[ONIG_MAX_ERROR_MESSAGE_LEN];
-  const int length = info != nullptr ? onig_error_code_to_str(text, code, info) : onig_error_code_to_str(text, code);
+  const int length = onig_error_code_to_str(text, code, info);  // reads `info` for errors of compiling alone
   return {reinterpret_cast<const char*>(text), static_cast<size_t>(length)};
 }
 
@@ -38,13 +38,13 @@ void DefineProperties() {
       continue;
     std::vector<std::pair<OnigCodePoint, OnigCodePoint>> ranges;
     for (OnigCodePoint i = 0; i < own[0]; ++i) ranges.emplace_back(own[1 + 2 * i], own[2 + 2 * i]);
-    for (const UnicodeAddition& addition : UnicodeAdditions()) {
+    for (const UnicodeRange& addition : UnicodeAdditions()) {
       const std::string_view category = addition.category;
       // All letters from plane 2 on are Han.
       const bool belongs = name == "Han"    ? addition.first >= 0x20000
                            : name == "Word" ? category[0] == 'L' || category[0] == 'M' || category == "Nd"
                                             : category.starts_with(name);
-      if (belongs && addition.version <= kReferenceVersion) ranges.emplace_back(addition.first, addition.last);
+      if (belongs && addition.value <= kReferenceVersion) ranges.emplace_back(addition.first, addition.last);
     }
     std::sort(ranges.begin(), ranges.end());
     std::vector<OnigCodePoint>& table = tables.emplace_back(1);
@@ -65,55 +65,31 @@ void DefineProperties() {
 std::string WithKnownProperties(const std::string& pattern) {
   std::string out;
   int classes = 0;  // that are open
+  const auto written = [&](char escape) -> std::string {
+    const bool upper = escape == 'D' || escape == 'W';
+    if (escape == 'd' || escape == 'D') return upper ? "\\P{Nd}" : "\\p{Nd}";
+    if (escape != 'w' && escape != 'W') return {'\\', escape};
+    if (classes > 0) return upper ? "\\P{Word}" : "\\p{Word}";
+    return std::string(upper ? "[^" : "[") + "\\p{Word}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}]";  // these of Latin-1 too
+  };
   for (size_t i = 0; i < pattern.size(); ++i) {
-    const std::string_view rest = std::string_view(pattern).substr(i);
-    for (const std::string_view unlike :
-         {"\\p{C}", "\\P{C}", "\\p{Cn}", "\\P{Cn}", "\\p{^C", "[:punct:]", "[:^punct:]"}) {
-      if (rest.starts_with(unlike)) {
-        throw Error(KGRPO_ERROR_UNSUPPORTED, "the pattern " + pattern + " uses " + std::string(unlike) + " (at byte " +
+    for (const char* unlike : {"\\p{C}", "\\P{C}", "\\p{Cn}", "\\P{Cn}", "\\p{^C", "[:punct:]", "[:^punct:]"}) {
+      if (std::string_view(pattern).substr(i).starts_with(unlike)) {
+        throw Error(KGRPO_ERROR_UNSUPPORTED, "the pattern " + pattern + " uses " + unlike + " (at byte " +
                                                  std::to_string(i) + "), which differs between Oniguruma's versions");
       }
     }
     if (pattern[i] == '[') ++classes;
     if (pattern[i] == ']' && classes > 0) --classes;
-    if (pattern[i] != '\\' || i + 1 == pattern.size()) {
-      out.push_back(pattern[i]);
-      continue;
-    }
-    // Outside a class, `\w` has these of Latin-1 besides.
-    const std::string word = classes > 0 ? "\\p{Word}" : "[\\p{Word}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}]";
-    switch (pattern[++i]) {
-      case 'd':
-        out += "\\p{Nd}";
-        break;
-      case 'D':
-        out += "\\P{Nd}";
-        break;
-      case 'w':
-        out += word;
-        break;
-      case 'W':
-        out += classes > 0 ? "\\P{Word}" : "[^" + word.substr(1);
-        break;
-      default:
-        out.append(pattern, i - 1, 2);
-    }
-  }
-  return out;
-}
-
-std::string Escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (std::string_view("\\.+*?()|[]{}^$#&-~").find(c) != std::string_view::npos) out.push_back('\\');
-    out.push_back(c);
+    const bool escape = pattern[i] == '\\' && i + 1 < pattern.size();
+    out += escape ? written(pattern[++i]) : std::string(1, pattern[i]);
   }
   return out;
 }
 
 }  // namespace
 
-Regex::Regex(const std::string& pattern) {
+Regex::Regex(const std::string& pattern, bool literal) {
   static std::mutex mutex;  // compiling is not safe from several threads
   const std::lock_guard<std::mutex> lock(mutex);
   static const bool once = [] {
@@ -123,11 +99,11 @@ Regex::Regex(const std::string& pattern) {
     return true;
   }();
   static_cast<void>(once);
-  const std::string known = WithKnownProperties(pattern);
+  const std::string known = literal ? pattern : WithKnownProperties(pattern);
   regex_t* code = nullptr;
   OnigErrorInfo info{};
   const int result = onig_new(&code, Bytes(known), Bytes(known) + known.size(), ONIG_OPTION_NONE, ONIG_ENCODING_UTF8,
-                              OnigDefaultSyntax, &info);
+                              literal ? ONIG_SYNTAX_ASIS : OnigDefaultSyntax, &info);
   if (result != ONIG_NORMAL) {
     throw Error(KGRPO_ERROR_INVALID,
                 "the pattern " + pattern + " is not a regular expression: " + MessageOf(result, &info));
@@ -150,7 +126,8 @@ std::vector<Span> Regex::FindAll(std::string_view valid_text) const {
     if (found == ONIG_MISMATCH) break;
     if (found < 0) {
       throw Error(KGRPO_ERROR_INVALID, "matching a pattern of tokenizer.json against a text of " +
-                                           std::to_string(valid_text.size()) + " bytes failed: " + MessageOf(found));
+                                           std::to_string(valid_text.size()) +
+                                           " bytes failed: " + MessageOf(found, nullptr));
     }
     const auto start = static_cast<size_t>(region->beg[0]), end = static_cast<size_t>(region->end[0]);
     if (start == end && end == last_end) {
@@ -180,7 +157,7 @@ Regex ReadPattern(ObjectReader& step) {
   const std::string text = pattern.String(literal ? "String" : "Regex");
   pattern.RefuseOthers();
   try {
-    return Regex(literal ? Escaped(text) : text);
+    return Regex(text, literal);
   } catch (const Error& error) {
     throw Error(error.code(), step.file() + ": " + pattern.PathOf("Regex") + ": " + error.what());
   }

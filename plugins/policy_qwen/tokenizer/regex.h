@@ -21,8 +21,8 @@ using Span = std::pair<size_t, size_t>;
 class Regex {
  public:
   // Throws Error that names the pattern if Oniguruma can't read it, or if our version of Oniguruma reads it otherwise
-  // than the reference's.
-  explicit Regex(const std::string& pattern);
+  // than the reference's. With `literal`, it is the text itself.
+  explicit Regex(const std::string& pattern, bool literal = false);
 
   // All matches in valid UTF-8 text, leftmost first, without overlap. An empty match right after a match is passed
   // over, as the reference's iterator does. Throws Error if Oniguruma gives up (its limit of retries).

@@ -5,15 +5,12 @@
 #include <algorithm>
 #include <deque>
 #include <mutex>
-#include <optional>
 #include <set>
 
 #include "policy_qwen/tokenizer/added_tokens.h"
 #include "policy_qwen/tokenizer/bpe.h"
-#include "policy_qwen/tokenizer/decoder.h"
 #include "policy_qwen/tokenizer/json_reader.h"
-#include "policy_qwen/tokenizer/normalizer.h"
-#include "policy_qwen/tokenizer/pre_tokenizer.h"
+#include "policy_qwen/tokenizer/steps.h"
 #include "policy_qwen/tokenizer/tokenizer_config.h"
 #include "policy_qwen/tokenizer/unicode.h"
 #include "policy_qwen/tokenizer/vocabulary.h"
@@ -56,38 +53,32 @@ struct Tokenizer::State {
   std::vector<int32_t> prefix;
   AddedTokenMatcher as_given;    // added tokens that are looked for in the text as given
   AddedTokenMatcher normalized;  // and those that are looked for in the normalized text
-  int32_t bos_id = -1;
   int32_t eos_id = -1;
-  int32_t pad_id = -1;
   mutable WordCache cache;
 };
 
 namespace {
 
-[[noreturn]] void RefuseTemplate(const ObjectReader& processor) {
-  processor.Refuse("single",
-                   "is not of the form that is supported: special tokens, then the text (\"Sequence\" \"A\"); set "
-                   "post_processor to null if texts need no tokens around them");
-}
-
 // The ids of the tokens that a TemplateProcessing puts in front of a text. Its template for pairs is never used here.
 std::vector<int32_t> ReadTemplate(ObjectReader& processor, size_t vocabulary_size) {
   std::vector<int32_t> ids;
   const json& pieces = processor.Array("single");
-  const auto id_of = [&](const json& piece, const char* kind) {
-    const bool right = piece.is_object() && piece.contains(kind) && piece[kind].is_object();
-    return right ? piece[kind].value("id", json()) : json();
-  };
-  if (pieces.empty() || id_of(pieces.back(), "Sequence") != "A") RefuseTemplate(processor);
-  for (size_t i = 0; i + 1 < pieces.size(); ++i) {
-    const json name = id_of(pieces[i], "SpecialToken");
-    if (!name.is_string()) RefuseTemplate(processor);
+  for (size_t i = 0; i < pieces.size() || pieces.empty(); ++i) {
+    const bool last = i + 1 >= pieces.size();
+    const json piece = pieces.empty() ? json() : pieces[i].value(last ? "Sequence" : "SpecialToken", json::object());
+    const json id = piece.is_object() ? piece.value("id", json()) : json();
+    if (last ? id != "A" : !id.is_string()) {
+      processor.Refuse("single",
+                       "is not of the form that is supported: special tokens, then the text (\"Sequence\" \"A\"); set "
+                       "post_processor to null if texts need no tokens around them");
+    }
+    if (last) break;
     ObjectReader tokens = processor.Object("special_tokens");
-    ObjectReader token = tokens.Object(name.get<std::string>());
-    for (const json& id : token.Array("ids")) {
-      if (!id.is_number_unsigned() || id.get<size_t>() >= vocabulary_size)
-        token.Fail("ids", "has " + id.dump() + ", which is not a token's id");
-      ids.push_back(id.get<int32_t>());
+    ObjectReader token = tokens.Object(id.get<std::string>());
+    for (const json& each : token.Array("ids")) {
+      if (!each.is_number_unsigned() || each.get<size_t>() >= vocabulary_size)
+        token.Fail("ids", "has " + each.dump() + ", which is not a token's id");
+      ids.push_back(each.get<int32_t>());
     }
   }
   return ids;
@@ -98,9 +89,7 @@ std::vector<int32_t> ReadPostProcessor(const std::string& file, const json& valu
   for (ObjectReader& step : ReadSteps(file, "post_processor", value, "processors")) {
     const std::string type = step.String("type");
     if (type == "ByteLevel") continue;  // concerns offsets, not tokens
-    if (type != "TemplateProcessing")
-      step.Refuse("type",
-                  "post-processor '" + type + "' is not supported (ByteLevel, TemplateProcessing and Sequence are)");
+    if (type != "TemplateProcessing") step.RefuseType("post-processor", "ByteLevel, TemplateProcessing");
     const std::vector<int32_t> added = ReadTemplate(step, vocabulary_size);
     prefix.insert(prefix.begin(), added.begin(), added.end());
   }
@@ -183,12 +172,9 @@ Tokenizer Tokenizer::Load(const std::filesystem::path& folder) {
     entered.special = special.contains(entered.text);
     state->normalized.Add(token, entered.text);
   }
-  const auto id_of = [&](const std::optional<std::string>& token) {
-    return token ? state->vocabulary.ids.find(*token)->second : -1;
-  };
-  state->bos_id = id_of(config.bos_token);
-  state->eos_id = id_of(config.eos_token);
-  state->pad_id = id_of(config.pad_token);
+  for (const auto& [key, token] : config.named_tokens) {
+    if (key == "eos_token") state->eos_id = state->vocabulary.ids.find(token)->second;
+  }
   return Tokenizer(std::move(state));
 }
 
@@ -260,15 +246,10 @@ int32_t Tokenizer::TokenId(std::string_view token) const {
   return found == state_->vocabulary.ids.end() ? -1 : found->second;
 }
 
-int32_t Tokenizer::bos_id() const {
-  return state_->bos_id;
-}
 int32_t Tokenizer::eos_id() const {
   return state_->eos_id;
 }
-int32_t Tokenizer::pad_id() const {
-  return state_->pad_id;
-}
+
 size_t Tokenizer::vocabulary_size() const {
   return state_->vocabulary.tokens.size();
 }

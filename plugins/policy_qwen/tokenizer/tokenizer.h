@@ -43,10 +43,8 @@ class Tokenizer {
   // The id of a token as tokenizer.json spells it, such as "<|im_end|>"; -1 if there is none.
   int32_t TokenId(std::string_view token) const;
 
-  // The tokens that tokenizer_config.json names or its class implies; -1 if there is none.
-  int32_t bos_id() const;
+  // The end token that tokenizer_config.json names or its class implies; -1 if there is none.
   int32_t eos_id() const;
-  int32_t pad_id() const;
 
   // One more than the largest id: a model needs at least so many embedding rows.
   size_t vocabulary_size() const;

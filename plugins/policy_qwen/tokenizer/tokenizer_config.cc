@@ -190,9 +190,7 @@ TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder) {
   std::ranges::sort(config.added_tokens, {}, &AddedToken::id);
   for (auto& [key, token] : special.roles) {
     if (!token) continue;
-    if (key == "bos_token") config.bos_token = token->content;
-    if (key == "eos_token") config.eos_token = token->content;
-    if (key == "pad_token") config.pad_token = token->content;
+    config.named_tokens.emplace_back(key, token->content);
     config.special_tokens.push_back(*std::move(token));
   }
   std::ranges::move(special.extra, std::back_inserter(config.special_tokens));

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "policy_qwen/tokenizer/added_tokens.h"
@@ -14,15 +15,11 @@
 namespace kgrpo::tokenizer {
 
 struct TokenizerConfig {
-  std::optional<std::string> bos_token;
-  std::optional<std::string> eos_token;
-  std::optional<std::string> pad_token;
+  std::vector<std::pair<std::string, std::string>> named_tokens;  // ("bos_token", "<s>"), ...: keys that end in _token
   // Tokens of added_tokens_decoder or, if that is absent, added_tokens.json; with their ids, ascending.
   std::vector<AddedToken> added_tokens;
   bool has_added_tokens_decoder = false;
-  // Tokens with a role (keys that end in _token), then extra_special_tokens, in the order of their keys. Special, and
-  // without ids.
-  std::vector<AddedToken> special_tokens;
+  std::vector<AddedToken> special_tokens;  // the named ones, then extra_special_tokens; without ids
   // The class of transformers that reads the folder, if it makes its own pipeline of the vocabulary and merges:
   // "Qwen2Tokenizer", "LlamaTokenizer" or "GPT2Tokenizer". Else empty: tokenizer.json counts.
   std::string tokenizer_class;

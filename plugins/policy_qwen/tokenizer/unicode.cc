@@ -3,36 +3,66 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <iterator>
+#include <array>
+#include <cstdlib>
+#include <unordered_map>
 
 namespace kgrpo::tokenizer {
 namespace {
 
-struct CodePointRange {
-  uint32_t first;
-  uint32_t last;
-};
-struct LowercaseAddition {
-  uint32_t first;
-  uint32_t last;
-  int32_t distance;  // to the lowercase form
+struct UnicodeTable {
+  std::string_view kind, category;
+  int value;
+  const char* ranges;  // "41-5A 61"
 };
 
 #include "policy_qwen/tokenizer/unicode_tables.inc"
 
-// The entry of a table of ranges in ascending order that contains `code_point`, else null.
-template <typename Range, size_t size>
-const Range* Find(const Range (&table)[size], uint32_t code_point) {
-  const Range* range = std::lower_bound(std::begin(table), std::end(table), code_point,
-                                        [](const Range& candidate, uint32_t value) { return candidate.last < value; });
-  return range != std::end(table) && code_point >= range->first ? range : nullptr;
+// The ranges of all tables of a kind, ascending.
+std::vector<UnicodeRange> RangesOf(std::string_view kind) {
+  std::vector<UnicodeRange> ranges;
+  for (const UnicodeTable& table : kTables) {
+    const char* at = table.kind == kind ? table.ranges : "";
+    for (char* end = nullptr; *at != '\0'; at = end + (*end == ' ')) {
+      const auto first = static_cast<uint32_t>(std::strtoul(at, &end, 16));
+      const auto last = *end == '-' ? static_cast<uint32_t>(std::strtoul(end + 1, &end, 16)) : first;
+      ranges.push_back({first, last, table.category, table.value});
+    }
+  }
+  std::ranges::sort(ranges, {}, &UnicodeRange::first);
+  return ranges;
+}
+
+// The range that contains `code_point`, else null.
+const UnicodeRange* Find(const std::vector<UnicodeRange>& ranges, uint32_t code_point) {
+  const auto range = std::ranges::lower_bound(ranges, code_point, {}, &UnicodeRange::last);
+  return range != ranges.end() && code_point >= range->first ? &*range : nullptr;
 }
 
 // The general category of a code point, by the later of utf8proc's Unicode version and `version`.
 std::string_view CategoryOf(uint32_t code_point, int version) {
-  const UnicodeAddition* addition = Find(kUnicodeAdditions, code_point);
-  if (addition != nullptr && addition->version <= version) return addition->category;
+  const UnicodeRange* addition = Find(UnicodeAdditions(), code_point);
+  if (addition != nullptr && addition->value <= version) return addition->category;
   return utf8proc_category_string(static_cast<utf8proc_int32_t>(code_point));
+}
+
+struct ByteAlphabet {
+  std::array<std::string, 256> spelling;
+  std::unordered_map<uint32_t, char> bytes;
+  ByteAlphabet() {
+    uint32_t next = 0x100;
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      const bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+      const uint32_t character = printable ? byte : next++;
+      AppendUtf8(character, spelling[byte]);
+      bytes.emplace(character, static_cast<char>(byte));
+    }
+  }
+};
+
+const ByteAlphabet& TheByteAlphabet() {
+  static const ByteAlphabet alphabet;
+  return alphabet;
 }
 
 uint8_t ByteAt(std::string_view text, size_t position) {
@@ -146,12 +176,14 @@ size_t StartOfSpaceBefore(std::string_view text, size_t position, size_t floor) 
   return position;
 }
 
-std::span<const UnicodeAddition> UnicodeAdditions() {
-  return kUnicodeAdditions;
+const std::vector<UnicodeRange>& UnicodeAdditions() {
+  static const std::vector<UnicodeRange> ranges = RangesOf("category");
+  return ranges;
 }
 
 bool IsUnknownToReference(uint32_t c) {
-  return Find(kUnknownToReference, c) != nullptr;
+  static const std::vector<UnicodeRange> ranges = RangesOf("unknown");
+  return Find(ranges, c) != nullptr;
 }
 
 bool IsNumeric(uint32_t c) {
@@ -161,8 +193,9 @@ bool IsNumeric(uint32_t c) {
 
 bool IsPunctuation(uint32_t c) {
   if (c < 0x80) return c > 0x20 && c < 0x7F && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && !(c >= '0' && c <= '9');
+  static const std::vector<UnicodeRange> unknown = RangesOf("no punctuation");
   // Two that are no punctuation any more.
-  return (CategoryOf(c, 17)[0] == 'P' && Find(kNoPunctuationToReference, c) == nullptr) || c == 0x166D || c == 0x111C9;
+  return (CategoryOf(c, 17)[0] == 'P' && Find(unknown, c) == nullptr) || c == 0x166D || c == 0x111C9;
 }
 
 bool IsWordCharacter(uint32_t c) {
@@ -174,11 +207,30 @@ bool IsWordCharacter(uint32_t c) {
 }
 
 void AppendLowercase(uint32_t c, std::string& out) {
+  static const std::vector<UnicodeRange> additions = RangesOf("lowercase");
   if (c == 0x130) return static_cast<void>(out.append("i\xCC\x87"));  // the one that becomes two characters
-  const LowercaseAddition* addition = Find(kLowercaseAdditions, c);
-  AppendUtf8(addition != nullptr ? c + static_cast<uint32_t>(addition->distance)
+  const UnicodeRange* addition = Find(additions, c);
+  AppendUtf8(addition != nullptr ? c + static_cast<uint32_t>(addition->value)
                                  : static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))),
              out);
+}
+
+void AppendSpelling(std::string_view bytes, std::string& out) {
+  for (const char byte : bytes) out += TheByteAlphabet().spelling[static_cast<uint8_t>(byte)];
+}
+
+void AppendBytesOfSpelling(std::string_view spelling, std::string& out) {
+  const size_t before = out.size();
+  for (size_t i = 0; i < spelling.size();) {
+    const CodePoint character = CodePointAt(spelling, i);
+    const auto byte = TheByteAlphabet().bytes.find(character.value);
+    if (byte == TheByteAlphabet().bytes.end()) {
+      out.replace(before, std::string::npos, spelling);
+      return;
+    }
+    out.push_back(byte->second);
+    i += character.length;
+  }
 }
 
 }  // namespace kgrpo::tokenizer
