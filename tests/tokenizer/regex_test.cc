@@ -2,6 +2,7 @@
 // has, or are refused by name.
 #include "policy_qwen/tokenizer/regex.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 
 #include <thread>
@@ -108,6 +109,15 @@ TEST(RegexTest, NamesTheWrongPattern) {
             "the pattern x[[:punct:]] uses [:punct:] (at byte 2), which differs between Oniguruma's versions");
   EXPECT_EQ(message("\\p{Cn}"),
             "the pattern \\p{Cn} uses \\p{Cn} (at byte 0), which differs between Oniguruma's versions");
+}
+
+// Debian's libonig exports functions of these names, too. A program that links it must still get libc's.
+TEST(RegexTest, LeavesThePosixFunctionsAlone) {
+  for (const char* name : {"regcomp", "regexec", "regfree", "regerror"}) {
+    Dl_info found{};
+    ASSERT_NE(dladdr(dlsym(RTLD_DEFAULT, name), &found), 0) << name;
+    EXPECT_THAT(found.dli_fname, testing::HasSubstr("libc.so")) << name;
+  }
 }
 
 TEST(RegexTest, ThreadsCompileAndSearch) {

@@ -98,7 +98,7 @@ TEST(TokenizerErrorsTest, NamesTheWrongKey) {
       {"/added_tokens/0/content", "", "added_tokens[0].content: is empty"},
       {"/added_tokens/0/content", "ab", "added_tokens[0].id: is 4, but 'ab' has the id 2"},
       {"/added_tokens/0/id", 2,
-       "added_tokens[0].id: is 2, but a token that model.vocab lacks, as '<end>', gets the next free id, 4"},
+       "added_tokens[0].id: is 2, but '<end>' is not in model.vocab and gets the next free id, 4"},
       {"/model/vocab/c", 4, "added_tokens[0].id: '<end>' gets the next free id, 4, which another token has"},
       {"/added_tokens/0/id", "4",
        "added_tokens[0].id: is \"4\", must be a token id: a whole number from 0 to 16000000"},
@@ -213,8 +213,7 @@ TEST(TokenizerErrorsTest, NamesTheWrongKeyOfTheConfig) {
             "DIR/tokenizer_config.json: added_tokens_decoder.5: is 5, but '<end>' has the id 4");
   EXPECT_EQ(
       MessageFor(right, R"({"added_tokens_decoder": {"6": {"content": "<x>"}}})"),
-      "DIR/tokenizer_config.json: added_tokens_decoder.6: is 6, but a token that model.vocab lacks, as '<x>', gets "
-      "the next free id, 5");
+      "DIR/tokenizer_config.json: added_tokens_decoder.6: is 6, but '<x>' is not in model.vocab and gets the next free id, 5");
   EXPECT_EQ(MessageFor(right, R"({"split_special_tokens": true})"),
             "DIR/tokenizer_config.json: split_special_tokens: is true, which would spell the chat template's markers; "
             "set it to false");

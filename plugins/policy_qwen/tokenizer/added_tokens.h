@@ -20,10 +20,7 @@ struct AddedToken {
   bool normalized = false;   // is looked for in the normalized text, else in the text as given
   bool special = false;      // left out by Decode(skip_special), and not looked for if special tokens are not parsed
 
-  bool SameButForId(const AddedToken& other) const {
-    return content == other.content && single_word == other.single_word && lstrip == other.lstrip &&
-           rstrip == other.rstrip && normalized == other.normalized && special == other.special;
-  }
+  bool operator==(const AddedToken&) const = default;
 };
 
 // One of tokenizer.json's `added_tokens`, or the same kind of object in another file, without its id. `special` is the

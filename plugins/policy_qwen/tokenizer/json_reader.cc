@@ -2,12 +2,12 @@
 
 #include <kgrpo/sdk/error.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <sstream>
+
+#include "policy_qwen/tokenizer/unicode.h"
 
 namespace kgrpo::tokenizer {
 
@@ -82,8 +82,7 @@ std::string ObjectReader::String(std::string_view key) {
 
 std::string ObjectReader::Character(std::string_view key) {
   std::string text = String(key);
-  const auto starts = [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; };
-  if (std::count_if(text.begin(), text.end(), starts) != 1) Fail(key, "is '" + text + "', must be one character");
+  if (text.empty() || CodePointAt(text, 0).length != text.size()) Fail(key, "is '" + text + "', must be one character");
   return text;
 }
 

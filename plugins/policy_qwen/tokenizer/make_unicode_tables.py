@@ -40,46 +40,38 @@ def categories_of_reference():
     for category in CATEGORIES:
         marked = normalizers.Replace(Regex(rf"\p{{{category}}}"), "\0").normalize_str(text)
         known.update((c, (category, 16)) for c, mark in zip(CODE_POINTS, marked) if c and mark == "\0")
-    digits = pre_tokenizers.Digits()
-    for c in CODE_POINTS:
-        if c not in known and v17.category(chr(c))[0] == "N" and len(digits.pre_tokenize_str("a" + chr(c))) == 2:
-            known[c] = (v17.category(chr(c)), 17)
+    numbers = (c for c in CODE_POINTS if c not in known and v17.category(chr(c))[0] == "N")
+    known.update((c, (v17.category(chr(c)), 17)) for c in numbers if is_cut_off(pre_tokenizers.Digits(), c))
     return known
 
 
-def is_reordered_by_reference(code_point, combining, nfc):
-    character = chr(code_point)
-    mark, first, second = ("\u0334", "a" + character, "a\u0334" + character) if combining > 1 else ("\u0301", "a\u0301" + character, "a" + character)
-    first, second = (first + mark, second) if combining > 1 else (first, second + mark)
-    return nfc.normalize_str(first) == nfc.normalize_str(second)
+def is_cut_off(pre_tokenizer, code_point):
+    return len(pre_tokenizer.pre_tokenize_str("a" + chr(code_point))) == 2
+
+
+def is_reordered_by_reference(character, combining):
+    mark, first, second = ("\u0334", "a", "a\u0334") if combining > 1 else ("\u0301", "a\u0301", "a")
+    texts = (first + character + mark, second + character) if combining > 1 else (first + character, second + character + mark)
+    return len(set(map(normalizers.NFC().normalize_str, texts))) == 1
 
 
 def unknown_to_reference():
     """Characters that Unicode 17 reorders, composes or decomposes and the reference leaves alone; of a composition, its first part too."""
-    nfc, nfkd = normalizers.NFC(), normalizers.NFKD()
     unknown = set()
-    for code_point in CODE_POINTS:
-        character = chr(code_point)
-        decomposed = v17.normalize("NFD", character)
-        combining = v17.combining(character)
-        if combining != 0 and not is_reordered_by_reference(code_point, combining, nfc):
-            unknown.add(code_point)
-        if combining == 0 and decomposed != character and nfc.normalize_str(decomposed) != v17.normalize("NFC", character):
-            unknown.update((code_point, ord(decomposed[0])))
-        if nfkd.normalize_str(character) != v17.normalize("NFKD", character):
-            unknown.add(code_point)
-    return unknown
-
-
-def no_punctuation_to_reference():
-    pre_tokenizer = pre_tokenizers.Punctuation()
-    return {c for c in CODE_POINTS if v17.category(chr(c))[0] == "P" and len(pre_tokenizer.pre_tokenize_str("a" + chr(c))) == 1}
+    for c in CODE_POINTS:
+        decomposed, combining = v17.normalize("NFD", chr(c)), v17.combining(chr(c))
+        if combining and not is_reordered_by_reference(chr(c), combining):
+            unknown.add(c)
+        if not combining and decomposed != chr(c) and normalizers.NFC().normalize_str(decomposed) != v17.normalize("NFC", chr(c)):
+            unknown.update((c, ord(decomposed[0])))
+        if normalizers.NFKD().normalize_str(chr(c)) != v17.normalize("NFKD", chr(c)):
+            unknown.add(c)
+    return sorted(unknown)
 
 
 def lowercase_additions():
-    lowercase = normalizers.Lowercase()
     for c in CODE_POINTS:
-        lower = lowercase.normalize_str(chr(c))
+        lower = normalizers.Lowercase().normalize_str(chr(c))
         if len(lower) == 1 and lower != chr(c).lower():
             yield c, ord(lower) - c
 
@@ -89,8 +81,8 @@ def main():
     for c, (category, version) in sorted(categories_of_reference().items()):
         if category != v14.category(chr(c)):
             tables.setdefault(("category", category, version), []).append(c)
-    tables["unknown", "", 0] = sorted(unknown_to_reference())
-    tables["no punctuation", "", 0] = sorted(no_punctuation_to_reference())
+    tables["unknown", "", 0] = unknown_to_reference()
+    tables["no punctuation", "", 0] = [c for c in CODE_POINTS if v17.category(chr(c))[0] == "P" and not is_cut_off(pre_tokenizers.Punctuation(), c)]
     for c, distance in lowercase_additions():
         tables.setdefault(("lowercase", "", distance), []).append(c)
     print("// Written by make_unicode_tables.py.\n// clang-format off\nconstexpr UnicodeTable kTables[] = {")

@@ -75,15 +75,9 @@ std::vector<SplitPart> Arrange(std::vector<SplitPart> parts, SplitBehavior behav
 
 SplitBehavior ReadBehavior(ObjectReader& step) {
   const std::string name = step.String("behavior");
-  constexpr std::pair<std::string_view, SplitBehavior> kBehaviors[] = {
-      {"Isolated", SplitBehavior::kIsolated},
-      {"Removed", SplitBehavior::kRemoved},
-      {"MergedWithPrevious", SplitBehavior::kMergedWithPrevious},
-      {"MergedWithNext", SplitBehavior::kMergedWithNext},
-      {"Contiguous", SplitBehavior::kContiguous}};
-  for (const auto& [known, behavior] : kBehaviors) {
-    if (name == known) return behavior;
-  }
+  constexpr std::string_view kNames[] = {"Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"};
+  const auto known = std::ranges::find(kNames, name);
+  if (known != std::end(kNames)) return static_cast<SplitBehavior>(known - std::begin(kNames));
   step.Fail("behavior", "'" + name +
                             "' is not a behaviour of Split: Isolated, Removed, MergedWithPrevious, MergedWithNext, " +
                             "Contiguous");

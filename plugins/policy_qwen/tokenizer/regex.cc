@@ -92,13 +92,12 @@ std::string WithKnownProperties(const std::string& pattern) {
 Regex::Regex(const std::string& pattern, bool literal) {
   static std::mutex mutex;  // compiling is not safe from several threads
   const std::lock_guard<std::mutex> lock(mutex);
-  static const bool once = [] {
+  static std::once_flag once;
+  std::call_once(once, [] {
     OnigEncoding encoding = ONIG_ENCODING_UTF8;
     onig_initialize(&encoding, 1);
     DefineProperties();
-    return true;
-  }();
-  static_cast<void>(once);
+  });
   const std::string known = literal ? pattern : WithKnownProperties(pattern);
   regex_t* code = nullptr;
   OnigErrorInfo info{};

@@ -20,16 +20,8 @@ namespace {
 
 using nlohmann::json;
 
-// Words seen before, with their tokens. Natural text repeats its words, so this saves most of the merging. The cache
-// never changes a result: a thread that finds it in use works without it.
-class WordCache {
- public:
-  static constexpr size_t kMostWords = 1 << 16;
-  static constexpr size_t kLongestWord = 64;  // longer ones hardly come again
-
-  std::mutex mutex;
-  std::unordered_map<std::string, std::vector<int32_t>, StringHash, std::equal_to<>> tokens_of_word;
-};
+constexpr size_t kMostKnownWords = 1 << 16;
+constexpr size_t kLongestKnownWord = 64;  // longer ones hardly come again
 
 }  // namespace
 
@@ -42,8 +34,8 @@ struct Tokenizer::State {
         pre_tokenizer(file, root.value("pre_tokenizer", json())),
         decoder(file, root.value("decoder", json())) {}
 
-  void EncodeText(Word text, WordCache* usable_cache, std::vector<int32_t>& ids) const;
-  void EncodeWord(std::string_view word, WordCache* usable_cache, std::vector<int32_t>& ids) const;
+  // Appends the tokens of a word. Call with `mutex` locked, or with use_known_words false.
+  void EncodeWord(std::string_view word, bool use_known_words, std::vector<int32_t>& ids) const;
 
   Vocabulary vocabulary;
   Bpe bpe;
@@ -54,7 +46,10 @@ struct Tokenizer::State {
   AddedTokenMatcher as_given;    // added tokens that are looked for in the text as given
   AddedTokenMatcher normalized;  // and those that are looked for in the normalized text
   int32_t eos_id = -1;
-  mutable WordCache cache;
+  // Words seen before, with their tokens. Natural text repeats its words, so this saves most of the merging. It never
+  // changes a result: a thread that finds it in use works without it.
+  mutable std::mutex mutex;
+  mutable std::unordered_map<std::string, std::vector<int32_t>, StringHash, std::equal_to<>> known_words;
 };
 
 namespace {
@@ -65,8 +60,10 @@ std::vector<int32_t> ReadTemplate(ObjectReader& processor, size_t vocabulary_siz
   const json& pieces = processor.Array("single");
   for (size_t i = 0; i < pieces.size() || pieces.empty(); ++i) {
     const bool last = i + 1 >= pieces.size();
-    const json piece = pieces.empty() ? json() : pieces[i].value(last ? "Sequence" : "SpecialToken", json::object());
-    const json id = piece.is_object() ? piece.value("id", json()) : json();
+    const auto member = [](const json& object, const char* key) {
+      return object.is_object() ? object.value(key, json()) : json();
+    };
+    const json id = member(member(pieces.empty() ? json() : pieces[i], last ? "Sequence" : "SpecialToken"), "id");
     if (last ? id != "A" : !id.is_string()) {
       processor.Refuse("single",
                        "is not of the form that is supported: special tokens, then the text (\"Sequence\" \"A\"); set "
@@ -96,13 +93,14 @@ std::vector<int32_t> ReadPostProcessor(const std::string& file, const json& valu
   return prefix;
 }
 
-// Enters the added tokens of all files, in the order in which transformers adds them.
-void AddTokens(const std::vector<AddedToken>& of_file, const std::string& file, const TokenizerConfig& config,
-               AddedVocabulary& added) {
+// Enters the added tokens of all files, in the order in which transformers adds them. Returns them by id.
+std::map<int32_t, AddedToken> AddTokens(const std::vector<AddedToken>& of_file, const std::string& file,
+                                        const TokenizerConfig& config, Vocabulary& vocabulary) {
+  std::map<int32_t, AddedToken> added;
   std::vector<AddedToken> of_config = config.added_tokens;
   if (config.tokenizer_class.empty()) {
     for (size_t i = 0; i < of_file.size(); ++i)
-      added.Add(of_file[i], file + ": added_tokens[" + std::to_string(i) + "].id");
+      AddToken(of_file[i], file + ": added_tokens[" + std::to_string(i) + "].id", vocabulary, added);
   } else if (!config.has_added_tokens_decoder) {
     for (const AddedToken& token : of_file) {
       std::erase_if(of_config, [&](const AddedToken& other) { return other.id == token.id; });
@@ -111,20 +109,21 @@ void AddTokens(const std::vector<AddedToken>& of_file, const std::string& file, 
     std::ranges::sort(of_config, {}, &AddedToken::id);
   }
   for (AddedToken& token : of_config) {
-    const auto known = added.tokens().find(token.id);
-    if (known != added.tokens().end() && known->second.SameButForId(token)) continue;
+    const auto known = added.find(token.id);
+    if (known != added.end() && known->second == token) continue;
     token.special |= std::ranges::count(config.special_tokens, token.content, &AddedToken::content) > 0;
     const char* key = config.has_added_tokens_decoder ? "added_tokens_decoder." : "the id of an added token, ";
-    added.Add(token, config.file + ": " + key + std::to_string(token.id));
+    AddToken(token, config.file + ": " + key + std::to_string(token.id), vocabulary, added);
   }
   for (const AddedToken& token : config.special_tokens) {
     const auto has_content = [&](const auto& entry) { return entry.second.content == token.content; };
     if (config.tokenizer_class == "Qwen2Tokenizer") {
-      added.Add({.content = token.content, .special = true}, config.file);
-    } else if (std::ranges::none_of(added.tokens(), has_content)) {
-      added.Add(token, config.file);
+      AddToken({.content = token.content, .special = true}, config.file, vocabulary, added);
+    } else if (std::ranges::none_of(added, has_content)) {
+      AddToken(token, config.file, vocabulary, added);
     }
   }
+  return added;
 }
 
 }  // namespace
@@ -155,14 +154,13 @@ Tokenizer Tokenizer::Load(const std::filesystem::path& folder) {
   root.RefuseOthers();
 
   auto state = std::make_unique<State>(file, value, std::move(vocabulary), std::move(bpe));
-  AddedVocabulary added(state->vocabulary);
-  AddTokens(of_file, file, config, added);
+  const std::map<int32_t, AddedToken> added = AddTokens(of_file, file, config, state->vocabulary);
   if (processor != nullptr) state->prefix = ReadPostProcessor(file, *processor, state->vocabulary.tokens.size());
   std::set<std::string> special;
-  for (const auto& [id, token] : added.tokens()) {
+  for (const auto& [id, token] : added) {
     if (token.special) special.insert(token.content);
   }
-  for (const auto& [id, token] : added.tokens()) {
+  for (const auto& [id, token] : added) {
     if (!token.normalized) {
       state->as_given.Add(token, token.content);
       continue;
@@ -183,29 +181,22 @@ Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
-void Tokenizer::State::EncodeWord(std::string_view word, WordCache* usable_cache, std::vector<int32_t>& ids) const {
-  if (usable_cache == nullptr || word.size() > WordCache::kLongestWord) return bpe.Encode(word, ids);
-  auto& known = usable_cache->tokens_of_word;
-  if (const auto found = known.find(word); found != known.end()) {
-    ids.insert(ids.end(), found->second.begin(), found->second.end());
-    return;
+void Tokenizer::State::EncodeWord(std::string_view word, bool use_known_words, std::vector<int32_t>& ids) const {
+  if (!use_known_words || word.size() > kLongestKnownWord) return bpe.Encode(word, ids);
+  auto known = known_words.find(word);
+  if (known == known_words.end()) {
+    std::vector<int32_t> made;
+    bpe.Encode(word, made);
+    if (known_words.size() >= kMostKnownWords) known_words.clear();
+    known = known_words.emplace(word, std::move(made)).first;
   }
-  const size_t before = ids.size();
-  bpe.Encode(word, ids);
-  if (known.size() >= WordCache::kMostWords) known.clear();
-  known.emplace(word, std::vector<int32_t>(ids.begin() + static_cast<std::ptrdiff_t>(before), ids.end()));
-}
-
-void Tokenizer::State::EncodeText(Word text, WordCache* usable_cache, std::vector<int32_t>& ids) const {
-  std::deque<std::string> storage;
-  for (const Word& word : pre_tokenizer.Split(text, storage)) EncodeWord(word.text, usable_cache, ids);
+  ids.insert(ids.end(), known->second.begin(), known->second.end());
 }
 
 std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool parse_special) const {
   std::string repaired;
   if (!IsValidUtf8(text)) text = repaired = ReplaceInvalidUtf8(text);
-  const std::unique_lock<std::mutex> lock(state_->cache.mutex, std::try_to_lock);
-  WordCache* cache = lock.owns_lock() ? &state_->cache : nullptr;
+  const std::unique_lock<std::mutex> lock(state_->mutex, std::try_to_lock);
   std::vector<int32_t> ids;
   for (const Stretch& stretch : state_->as_given.Split(text, parse_special)) {
     if (stretch.id >= 0) {
@@ -213,13 +204,15 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool parse_special
       continue;
     }
     const Normalizer::Result normalized = state_->normalizer.Normalize(stretch.text);
-    const bool at_start = stretch.text.data() == text.data() && normalized.keeps_start;
     for (const Stretch& part : state_->normalized.Split(normalized.text, parse_special)) {
       if (part.id >= 0) {
         ids.push_back(part.id);
-      } else {
-        state_->EncodeText({part.text, at_start && part.text.data() == normalized.text.data()}, cache, ids);
+        continue;
       }
+      const bool at_start = stretch.text.data() == text.data() && part.text.data() == normalized.text.data();
+      std::deque<std::string> storage;
+      for (const Word& word : state_->pre_tokenizer.Split({part.text, at_start && normalized.keeps_start}, storage))
+        state_->EncodeWord(word.text, lock.owns_lock(), ids);
     }
   }
   return ids;

@@ -32,35 +32,32 @@ std::optional<AddedToken> ReadToken(ObjectReader& reader, std::string_view key) 
 
 // The tokens with a role and others that are special. What a file gives replaces what is there.
 struct SpecialTokens {
-  std::vector<std::pair<std::string, std::optional<AddedToken>>> roles;  // by key; nothing where the file has null
+  std::vector<std::pair<std::string, std::optional<AddedToken>>> roles = {
+      {"bos_token", {}}, {"eos_token", {}}, {"unk_token", {}}, {"sep_token", {}},
+      {"pad_token", {}}, {"cls_token", {}}, {"mask_token", {}}};
   std::vector<AddedToken> extra;
 
-  void Set(const std::string& key, std::optional<AddedToken> token) {
+  std::optional<AddedToken>* Role(const std::string& key) {
     const auto known = std::ranges::find(roles, key, [](const auto& role) { return role.first; });
-    if (known != roles.end()) {
-      known->second = std::move(token);
-    } else {
-      roles.emplace_back(key, std::move(token));
-    }
+    return known == roles.end() ? nullptr : &known->second;
   }
 
   void Read(const std::string& file, const json& object) {
     ObjectReader reader(file, "", object);
-    constexpr std::string_view kRoles[] = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                           "pad_token", "cls_token", "mask_token"};
-    for (const std::string_view key : kRoles) {
-      if (object.contains(key)) Set(std::string(key), ReadToken(reader, key));
-    }
-    for (const auto& [key, value] : object.items()) {  // such as image_token
-      const bool other = key.ends_with("_token") && std::ranges::find(kRoles, key) == std::end(kRoles);
-      if (other && (value.is_string() || value.is_object())) Set(key, ReadToken(reader, key));
+    const auto set = [this](const std::string& key, std::optional<AddedToken> token) {
+      if (Role(key) == nullptr) roles.emplace_back(key, std::nullopt);
+      *Role(key) = std::move(token);
+    };
+    for (const auto& [key, value] : object.items()) {  // others than the seven are such as image_token
+      const bool other = key.ends_with("_token") && (value.is_string() || value.is_object());
+      if (other || Role(key) != nullptr) set(key, ReadToken(reader, key));
     }
     for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
       const json* value = reader.Find(key);
       if (value == nullptr) continue;
       if (value->is_object()) {
         ObjectReader named = reader.Object(key);
-        for (const auto& [name, unused] : value->items()) Set(name, ReadToken(named, name));
+        for (const auto& [name, unused] : value->items()) set(name, ReadToken(named, name));
         continue;
       }
       extra.clear();
@@ -92,18 +89,14 @@ void ReadDecoderTokens(ObjectReader& reader, TokenizerConfig& config) {
 }
 
 // added_tokens.json: ids by content.
-void ReadAddedTokensFile(const std::filesystem::path& path, const SpecialTokens& special, TokenizerConfig& config) {
-  if (!std::filesystem::exists(path)) return;
-  const std::string file = path.string();
-  const json value = ReadJsonFile(path);
+void ReadAddedTokensFile(const std::filesystem::path& path, TokenizerConfig& config) {
+  const json value = std::filesystem::exists(path) ? ReadJsonFile(path) : json::object();
   for (const auto& [content, id] : value.items()) {
     if (!id.is_number_unsigned())
-      throw Error(KGRPO_ERROR_INVALID, file + ": '" + content + "' is " + id.dump() + ", must be a token id");
-    AddedToken token{.content = content, .id = id.get<int32_t>()};
-    for (const auto& [key, role] : special.roles) token.special |= role && role->content == content;
-    for (const AddedToken& extra : special.extra) token.special |= extra.content == content;
-    token.normalized = !token.special;
-    config.added_tokens.push_back(std::move(token));
+      throw Error(KGRPO_ERROR_INVALID, path.string() + ": '" + content + "' is " + id.dump() + ", must be a token id");
+    const bool special = std::ranges::count(config.special_tokens, content, &AddedToken::content) > 0;
+    config.added_tokens.push_back(
+        {.content = content, .id = id.get<int32_t>(), .normalized = !special, .special = special});
   }
 }
 
@@ -126,19 +119,18 @@ void ReadTemplate(ObjectReader& reader, TokenizerConfig& config) {
 }
 
 std::string ClassName(const json& object) {
-  const auto found = object.find("tokenizer_class");
-  if (found == object.end() || !found->is_string()) return "";
-  std::string name = found->get<std::string>();
+  const json value = object.is_object() ? object.value("tokenizer_class", json()) : json();
+  std::string name = value.is_string() ? value.get<std::string>() : "";
   if (name.ends_with("Fast")) name.resize(name.size() - 4);
   return name;
 }
 
 // The class that transformers' AutoTokenizer takes, as far as it concerns us: see TokenizerConfig::tokenizer_class.
 std::string ChooseClass(const std::filesystem::path& folder, const json& tokenizer_config) {
-  json model = json::object();
-  if (std::filesystem::exists(folder / "config.json")) model = ReadJsonFile(folder / "config.json");
-  const auto type = model.find("model_type");
-  const std::string model_type = type != model.end() && type->is_string() ? type->get<std::string>() : "";
+  const std::filesystem::path file = folder / "config.json";  // the model's reader reports what is wrong with it
+  const json model = std::filesystem::is_regular_file(file) ? json::parse(ReadTextFile(file), nullptr, false) : json();
+  const json type = model.is_object() ? model.value("model_type", json()) : json();
+  const std::string model_type = type.is_string() ? type.get<std::string>() : "";
   std::string name = ClassName(tokenizer_config);
   if (name.empty()) name = ClassName(model);
   // Many Llama 3 folders name the class of Llama 2.
@@ -169,7 +161,7 @@ TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder) {
   const bool qwen = is_class("Qwen2Tokenizer"), llama = is_class("LlamaTokenizer"), gpt = is_class("GPT2Tokenizer");
   const char* const end = "<|endoftext|>";
   const auto set_default = [&](bool applies, const char* key, const char* content) {
-    if (applies) special.Set(key, AddedToken{.content = content, .special = true});
+    if (applies) *special.Role(key) = AddedToken{.content = content, .special = true};
   };
   set_default(gpt || llama, "bos_token", llama ? "<s>" : end);
   set_default(qwen || gpt || llama, "eos_token", llama ? "</s>" : end);
@@ -180,20 +172,20 @@ TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder) {
   special.Read(config.file, value);
 
   config.has_added_tokens_decoder = reader.Find("added_tokens_decoder") != nullptr;
-  if (config.has_added_tokens_decoder) {
-    ReadDecoderTokens(reader, config);
-  } else {  // folders of before transformers 4.34
-    const std::filesystem::path map = folder / "special_tokens_map.json";
-    if (std::filesystem::exists(map)) special.Read(map.string(), ReadJsonFile(map));
-    ReadAddedTokensFile(folder / "added_tokens.json", special, config);
-  }
-  std::ranges::sort(config.added_tokens, {}, &AddedToken::id);
+  const std::filesystem::path map = folder / "special_tokens_map.json";  // an old file, as is added_tokens.json
+  if (!config.has_added_tokens_decoder && std::filesystem::exists(map)) special.Read(map.string(), ReadJsonFile(map));
   for (auto& [key, token] : special.roles) {
     if (!token) continue;
     config.named_tokens.emplace_back(key, token->content);
     config.special_tokens.push_back(*std::move(token));
   }
   std::ranges::move(special.extra, std::back_inserter(config.special_tokens));
+  if (config.has_added_tokens_decoder) {
+    ReadDecoderTokens(reader, config);
+  } else {
+    ReadAddedTokensFile(folder / "added_tokens.json", config);
+  }
+  std::ranges::sort(config.added_tokens, {}, &AddedToken::id);
 
   ReadTemplate(reader, config);
   const std::filesystem::path jinja = folder / "chat_template.jinja";
@@ -205,38 +197,26 @@ TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder) {
 }
 
 void ApplyTokenizerClass(const TokenizerConfig& config, json& tokenizer) {
-  const std::string& name = config.tokenizer_class;
-  const auto found = tokenizer.find("model");
-  if (name.empty() || found == tokenizer.end() || !found->is_object()) return;
-  const bool llama = name == "LlamaTokenizer";
-  for (const auto& [key, value] : {std::pair<const char*, json>{"unk_token", nullptr},
-                                   {"continuing_subword_prefix", ""},
-                                   {"end_of_word_suffix", ""},
-                                   {"fuse_unk", llama},
-                                   {"byte_fallback", llama},
-                                   {"ignore_merges", false}}) {
-    (*found)[key] = value;
-  }
-  const json byte_level = {{"type", "ByteLevel"},
-                           {"add_prefix_space", config.add_prefix_space},
-                           {"use_regex", !llama && name != "Qwen2Tokenizer"}};
-  tokenizer["normalizer"] = nullptr;
-  tokenizer["pre_tokenizer"] = byte_level;
+  const auto model = tokenizer.find("model");
+  if (config.tokenizer_class.empty() || model == tokenizer.end() || !model->is_object()) return;
+  const bool llama = config.tokenizer_class == "LlamaTokenizer", qwen = config.tokenizer_class == "Qwen2Tokenizer";
+  for (const char* key : {"unk_token", "continuing_subword_prefix", "end_of_word_suffix", "ignore_merges"})
+    model->erase(key);
+  for (const char* key : {"fuse_unk", "byte_fallback"}) (*model)[key] = llama;
+  const json byte_level = {{"type", "ByteLevel"}, {"add_prefix_space", config.add_prefix_space}, {"use_regex", !qwen}};
+  const json split = {{"type", "Split"}, {"pattern", {{"Regex", kQwen2Words}}}, {"behavior", "Isolated"}};
+  tokenizer["normalizer"] = qwen ? json{{"type", "NFC"}} : json();
+  tokenizer["pre_tokenizer"] = qwen ? json{{"type", "Sequence"}, {"pretokenizers", {split, byte_level}}} : byte_level;
   tokenizer["decoder"] = byte_level;
-  if (name == "Qwen2Tokenizer") {
-    const json split = {{"type", "Split"}, {"pattern", {{"Regex", kQwen2Words}}}, {"behavior", "Isolated"}};
-    tokenizer["normalizer"] = {{"type", "NFC"}};
-    tokenizer["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", json::array({split, byte_level})}};
-  } else if (llama) {
-    const char* scheme = !config.add_prefix_space ? "never" : config.legacy ? "always" : "first";
-    tokenizer["pre_tokenizer"] = {
-        {"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", scheme}, {"split", false}};
-    json steps = {{{"type", "Replace"}, {"pattern", {{"String", "\u2581"}}}, {"content", " "}},
-                  {{"type", "ByteFallback"}},
-                  {{"type", "Fuse"}}};
-    if (config.add_prefix_space) steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
-    tokenizer["decoder"] = {{"type", "Sequence"}, {"decoders", steps}};
-  }
+  if (!llama) return;
+  const char* scheme = !config.add_prefix_space ? "never" : config.legacy ? "always" : "first";
+  tokenizer["pre_tokenizer"] = {
+      {"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", scheme}, {"split", false}};
+  json steps = {{{"type", "Replace"}, {"pattern", {{"String", "\u2581"}}}, {"content", " "}},
+                {{"type", "ByteFallback"}},
+                {{"type", "Fuse"}}};
+  if (config.add_prefix_space) steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  tokenizer["decoder"] = {{"type", "Sequence"}, {"decoders", steps}};
 }
 
 }  // namespace kgrpo::tokenizer

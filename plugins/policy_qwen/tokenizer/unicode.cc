@@ -68,9 +68,6 @@ const ByteAlphabet& TheByteAlphabet() {
 uint8_t ByteAt(std::string_view text, size_t position) {
   return static_cast<uint8_t>(text[position]);
 }
-bool IsContinuation(uint8_t byte) {
-  return (byte & 0xC0) == 0x80;
-}
 
 // Looks at the sequence that starts at `position`: its length, and whether it is well formed. For an ill-formed one the
 // length is that of its maximal subpart, at least 1 (Unicode standard, table 3-7).
@@ -81,27 +78,15 @@ struct Sequence {
 Sequence SequenceAt(std::string_view bytes, size_t position) {
   const uint8_t first = ByteAt(bytes, position);
   if (first < 0x80) return {1, true};
-  size_t length = 0;
-  uint8_t lowest = 0x80, highest = 0xBF;  // what the second byte may be
-  if (first >= 0xC2 && first <= 0xDF) {
-    length = 2;
-  } else if (first >= 0xE0 && first <= 0xEF) {
-    length = 3;
-    if (first == 0xE0) lowest = 0xA0;   // no overlong forms
-    if (first == 0xED) highest = 0x9F;  // no surrogates
-  } else if (first >= 0xF0 && first <= 0xF4) {
-    length = 4;
-    if (first == 0xF0) lowest = 0x90;
-    if (first == 0xF4) highest = 0x8F;  // nothing above U+10FFFF
-  } else {
-    return {1, false};
-  }
-  for (size_t i = 1; i < length; ++i) {
+  if (first < 0xC2 || first > 0xF4) return {1, false};
+  const size_t length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  // What the second byte may be: no overlong forms, no surrogates, nothing above U+10FFFF.
+  uint8_t lowest = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+  uint8_t highest = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+  for (size_t i = 1; i < length; ++i, lowest = 0x80, highest = 0xBF) {
     if (position + i >= bytes.size()) return {i, false};
     const uint8_t byte = ByteAt(bytes, position + i);
     if (byte < lowest || byte > highest) return {i, false};
-    lowest = 0x80;
-    highest = 0xBF;
   }
   return {length, true};
 }
@@ -119,7 +104,7 @@ CodePoint CodePointAt(std::string_view valid_text, size_t position) {
 
 CodePoint CodePointBefore(std::string_view valid_text, size_t end) {
   size_t start = end - 1;
-  while (start > 0 && IsContinuation(ByteAt(valid_text, start))) --start;
+  while (start > 0 && (ByteAt(valid_text, start) & 0xC0) == 0x80) --start;
   return CodePointAt(valid_text, start);
 }
 

@@ -13,8 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// No tokenizer has more; a larger id is a broken file, and must not make us allocate.
-constexpr int64_t kLargestId = 16'000'000;
+constexpr int64_t kLargestId = 16'000'000;  // no tokenizer has more: such an id must not make us allocate
 
 void Enter(Vocabulary& vocabulary, const std::string& spelling, int32_t id) {
   if (static_cast<size_t>(id) >= vocabulary.tokens.size()) vocabulary.tokens.resize(static_cast<size_t>(id) + 1);
@@ -143,32 +142,29 @@ std::vector<AddedToken> ReadAddedTokens(const std::string& file, const json& roo
   return tokens;
 }
 
-void AddedVocabulary::Add(AddedToken token, const std::string& where) {
-  int32_t id = -1;
-  if (const auto known = vocabulary_.ids.find(token.content); known != vocabulary_.ids.end()) {
-    id = known->second;
-    if (token.id >= 0 && token.id != id) {
-      throw Error(KGRPO_ERROR_INVALID, where + ": is " + std::to_string(token.id) + ", but '" + token.content +
-                                           "' has the id " + std::to_string(id));
-    }
-  } else {
-    id = static_cast<int32_t>(vocabulary_.model_size);
-    if (!tokens_.empty()) id = std::max(id, tokens_.rbegin()->first + 1);
-    if (token.id >= 0 && token.id != id) {
-      throw Error(KGRPO_ERROR_INVALID, where + ": is " + std::to_string(token.id) +
-                                           ", but a token that model.vocab lacks, as '" + token.content +
-                                           "', gets the next free id, " + std::to_string(id));
-    }
-    if (static_cast<size_t>(id) < vocabulary_.tokens.size() && vocabulary_.tokens[static_cast<size_t>(id)].present) {
-      throw Error(KGRPO_ERROR_INVALID, where + ": '" + token.content + "' gets the next free id, " +
-                                           std::to_string(id) + ", which another token has");
-    }
-    Enter(vocabulary_, token.content, id);
+void AddToken(AddedToken token, const std::string& where, Vocabulary& vocabulary,
+              std::map<int32_t, AddedToken>& added) {
+  const auto known = vocabulary.ids.find(token.content);
+  const bool is_new = known == vocabulary.ids.end();
+  const auto next = std::max<int64_t>(static_cast<int64_t>(vocabulary.model_size),
+                                      added.empty() ? 0 : int64_t{added.rbegin()->first} + 1);
+  const int32_t id = is_new ? static_cast<int32_t>(next) : known->second;
+  if (token.id >= 0 && token.id != id) {
+    throw Error(KGRPO_ERROR_INVALID,
+                where + ": is " + std::to_string(token.id) + ", but '" + token.content + "' " +
+                    (is_new ? "is not in model.vocab and gets the next free id, " : "has the id ") +
+                    std::to_string(id));
   }
+  if (is_new && static_cast<size_t>(id) < vocabulary.tokens.size() &&
+      vocabulary.tokens[static_cast<size_t>(id)].present) {
+    throw Error(KGRPO_ERROR_INVALID, where + ": '" + token.content + "' gets the next free id, " + std::to_string(id) +
+                                         ", which another token has");
+  }
+  if (is_new) Enter(vocabulary, token.content, id);
+  Vocabulary::Token& entered = vocabulary.tokens[static_cast<size_t>(id)];
   token.id = id;
-  Vocabulary::Token& entered = vocabulary_.tokens[static_cast<size_t>(id)];
   token.special = entered.special = entered.special || token.special;
-  tokens_[id] = std::move(token);
+  added[id] = std::move(token);
 }
 
 }  // namespace kgrpo::tokenizer

@@ -39,21 +39,10 @@ Bpe ReadBpe(const std::string& file, const nlohmann::json& root, Vocabulary& voc
 // Reads `added_tokens` in the file's order.
 std::vector<AddedToken> ReadAddedTokens(const std::string& file, const nlohmann::json& root);
 
-// Enters added tokens into a vocabulary, which has the model's by then.
-class AddedVocabulary {
- public:
-  explicit AddedVocabulary(Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
-
-  // A token that is there keeps its id, and another gets the next free one, as in the reference. Throws Error that
-  // begins with `where` if the token gives its id (not -1) and that is another one. Of tokens with one id, the flags of
-  // the last count.
-  void Add(AddedToken token, const std::string& where);
-  const std::map<int32_t, AddedToken>& tokens() const { return tokens_; }
-
- private:
-  Vocabulary& vocabulary_;
-  std::map<int32_t, AddedToken> tokens_;
-};
+// Enters an added token into a vocabulary, which has the model's by then, and into `added`, by id. A token that is
+// there keeps its id, and another gets the next free one, as in the reference. Throws Error that begins with `where` if
+// the token gives its id (not -1) and that is another one. Of tokens with one id, the flags of the last count.
+void AddToken(AddedToken token, const std::string& where, Vocabulary& vocabulary, std::map<int32_t, AddedToken>& added);
 
 }  // namespace kgrpo::tokenizer
 #endif  // KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_VOCABULARY_H_
