@@ -211,9 +211,9 @@ TEST(TokenizerErrorsTest, NamesTheWrongKeyOfTheConfig) {
             "DIR/tokenizer_config.json: bos_token.content: is missing");
   EXPECT_EQ(MessageFor(right, R"({"added_tokens_decoder": {"5": {"content": "<end>"}}})"),
             "DIR/tokenizer_config.json: added_tokens_decoder.5: is 5, but '<end>' has the id 4");
-  EXPECT_EQ(
-      MessageFor(right, R"({"added_tokens_decoder": {"6": {"content": "<x>"}}})"),
-      "DIR/tokenizer_config.json: added_tokens_decoder.6: is 6, but '<x>' is not in model.vocab and gets the next free id, 5");
+  EXPECT_EQ(MessageFor(right, R"({"added_tokens_decoder": {"6": {"content": "<x>"}}})"),
+            "DIR/tokenizer_config.json: added_tokens_decoder.6: is 6, but '<x>' is not in model.vocab and gets the "
+            "next free id, 5");
   EXPECT_EQ(MessageFor(right, R"({"split_special_tokens": true})"),
             "DIR/tokenizer_config.json: split_special_tokens: is true, which would spell the chat template's markers; "
             "set it to false");
