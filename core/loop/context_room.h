@@ -1,5 +1,5 @@
-// Checks that a run's prompts fit the policy's context, and that its completions can end. Used by loop/run.cc before a run has a folder, and by the
-// command check, before anything is measured.
+// Checks that a run's prompts fit the policy's context, and that its completions can end. Used by loop/run.cc before a
+// run has a folder, and by the command check, before anything is measured.
 #ifndef KGRPO_LOOP_CONTEXT_ROOM_H
 #define KGRPO_LOOP_CONTEXT_ROOM_H
 
