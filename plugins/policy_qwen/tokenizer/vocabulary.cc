@@ -90,7 +90,7 @@ void RefuseOtherKinds(ObjectReader& model) {
     model.Refuse("dropout", "is " + dropout->dump() + ": tokens would be random; set it to null");
   }
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-    if (const json* affix = model.Find(key); affix != nullptr && *affix != "")
+    if (const json* affix = model.Find(key); affix != nullptr && *affix != json(std::string()))
       model.Refuse(key, "is " + affix->dump() + ", which is not supported");
   }
 }
