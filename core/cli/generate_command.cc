@@ -63,7 +63,7 @@ int Generate(const Globals& globals, const ModelOptions& options, const Sampling
       if (item.chat)
         item.ids = policy->EncodeChat(item.chat->messages, item.chat->options);
       else if (item.ids.empty())
-        item.ids = policy->Encode(item.text);
+        item.ids = policy->EncodePrompt(item.text);
       if (item.ids.empty()) throw Error(KGRPO_ERROR_INVALID, "the prompt is empty: it must be at least one token");
     });
   }

@@ -41,7 +41,7 @@ int Score(const Globals& globals, const ModelOptions& options, double temperatur
   const std::unique_ptr<Policy> policy = session.MakePolicy(options.plugin, PluginOptions(options));
   for (Item& item : items) {
     ForLine(options.input, item.line, [&] {
-      if (item.prompt.empty()) item.prompt = policy->Encode(item.prompt_text);
+      if (item.prompt.empty()) item.prompt = policy->EncodePrompt(item.prompt_text);
       if (item.completion.empty()) item.completion = policy->Encode(item.completion_text);
       if (item.prompt.empty() || item.completion.empty()) {
         throw Error(KGRPO_ERROR_INVALID, "prompt and completion must each be at least one token");

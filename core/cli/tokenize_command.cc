@@ -40,7 +40,7 @@ int Tokenize(const Globals& globals, const ModelOptions& options) {
         const std::vector<int32_t> ids = policy->EncodeChat(item.chat->messages, item.chat->options);
         WriteJsonLine({{"ids", ids}, {"text", policy->RenderChat(item.chat->messages, item.chat->options)}});
       } else {
-        const std::vector<int32_t> ids = policy->Encode(item.text);
+        const std::vector<int32_t> ids = policy->EncodePrompt(item.text);
         WriteJsonLine({{"ids", ids}, {"text", policy->Decode(ids)}});
       }
     });

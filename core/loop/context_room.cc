@@ -11,6 +11,17 @@ namespace kgrpo {
 
 ContextRoom RoomInContext(const PipelineConfig& config, Policy& policy, std::span<const PromptState> first_rounds) {
   if (first_rounds.empty()) return {};
+  ContextRoom room;
+  if (policy.info().end_id_count == 0) {
+    const auto given = [](const StageConfig& stage) { return stage.suggestions == SuggestionSource::kUniform; };
+    const bool needed = std::any_of(config.stages.begin(), config.stages.end(), given);
+    (needed ? room.mistake : room.warning) =
+        std::string("the policy has no end token, so ") +
+        (needed ? "no suggestion of the coder's list (suggestions: uniform) can be a completion"
+                : "all its completions have loop.sampling.max_new_tokens tokens") +
+        ": give its model one, \"eos_token_id\" in generation_config.json";
+    if (needed) return room;
+  }
   const PromptTemplate system(config.prompt.system, "prompt.system"), user(config.prompt.user, "prompt.user");
   ChatOptions options;
   options.enable_thinking = config.prompt.enable_thinking;
@@ -28,10 +39,11 @@ ContextRoom RoomInContext(const PipelineConfig& config, Policy& policy, std::spa
                             " tokens, and the policy's context holds " + std::to_string(context);
   const std::string advice = ": shorten prompt.user, leave the problem out, or take a model with a longer context";
   if (longest >= context) return {found + ", so there is no room for a completion" + advice, ""};
-  if (context - longest >= wanted) return {};
-  return {"", found + ", which leaves " + std::to_string(context - longest) +
+  if (context - longest >= wanted) return room;
+  room.warning += (room.warning.empty() ? "" : "; ") + found + ", which leaves " + std::to_string(context - longest) +
                   " for completions, not loop.sampling.max_new_tokens (" + std::to_string(wanted) +
-                  "), and less in later rounds where kernels grow" + advice};
+                  "), and less in later rounds where kernels grow" + advice;
+  return room;
 }
 
 PromptState FirstRound(const kgrpo_problem_info& problem, const LoopConfig& loop) {

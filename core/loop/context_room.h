@@ -1,5 +1,5 @@
-// Checks that a run's prompts fit the policy's context. Used by loop/run.cc before a run has a folder, and by the
-// command check, before anything is measured.
+// Checks that a run's prompts fit the policy's context, and that its completions can end. Used by loop/run.cc before a
+// run has a folder, and by the command check, before anything is measured.
 #ifndef KGRPO_LOOP_CONTEXT_ROOM_H
 #define KGRPO_LOOP_CONTEXT_ROOM_H
 
@@ -16,8 +16,8 @@ namespace kgrpo {
 
 // Result for the longest first-round prompt. Later rounds have longer prompts where kernels grow.
 struct ContextRoom {
-  std::string mistake;  // there is no room for a completion: the run would end there
-  std::string warning;  // there is less than max_new_tokens
+  std::string mistake;  // there is no room for a completion, or no token that could end one: the run would end there
+  std::string warning;  // there is less than max_new_tokens, or completions end in no other way
 };
 ContextRoom RoomInContext(const PipelineConfig& config, Policy& policy, std::span<const PromptState> first_rounds);
 

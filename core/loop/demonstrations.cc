@@ -16,7 +16,7 @@ Demonstrations::Demonstrations(std::vector<TrajectoryRecord> trajectories, const
     : trajectories_(std::move(trajectories)) {
   for (const std::string& suggestion : suggestions) {
     completions_.push_back(policy.Encode(suggestion));
-    completions_.back().push_back(policy.info().end_ids[0]);
+    completions_.back().push_back(policy.EndId());
   }
   for (const TrajectoryRecord& trajectory : trajectories_) {
     std::set<std::string> used;

@@ -141,7 +141,7 @@ class Rollout::Session {
     if (request_.encode) {
       const Policy& policy = *rollout_.parts_.policy;
       slot.round.completion_ids = policy.Encode(slot.round.suggestion);
-      slot.round.completion_ids.push_back(policy.info().end_ids[0]);
+      slot.round.completion_ids.push_back(policy.EndId());
     }
     flight_.Implement(slot);
   }

@@ -59,6 +59,25 @@ std::vector<int32_t> Policy::Encode(std::string_view text) const {
   return CollectTokens([&](kgrpo_token_sink sink) { return api()->encode(raw(), Str(text), sink); });
 }
 
+std::vector<int32_t> Policy::EncodePrompt(std::string_view text) const {
+  const kgrpo_policy_info& about = info();
+  std::vector<int32_t> ids;
+  if (KGRPO_HAS_MEMBER(&about, kgrpo_policy_info, prefix_id_count))
+    ids.assign(about.prefix_ids, about.prefix_ids + about.prefix_id_count);
+  const std::vector<int32_t> of_text = Encode(text);
+  ids.insert(ids.end(), of_text.begin(), of_text.end());
+  return ids;
+}
+
+int32_t Policy::EndId() const {
+  if (info().end_id_count == 0) {
+    throw Error(KGRPO_ERROR_INVALID,
+                "the policy has no end token, which must end a completion that it does not sample: give its model one, "
+                "such as \"eos_token_id\" in generation_config.json");
+  }
+  return info().end_ids[0];
+}
+
 std::string Policy::Decode(std::span<const int32_t> ids, bool skip_special) const {
   const PluginCall call = Calling("decode");
   return CollectText(

@@ -58,7 +58,9 @@ struct kgrpo_policy {
             static_cast<uint32_t>(policy.config().context_length),
             policy.config().end_ids.data(),
             policy.config().end_ids.size(),
-            kgrpo::policy::CurrentStream(policy.device())};
+            kgrpo::policy::CurrentStream(policy.device()),
+            policy.tokenizer().prefix().data(),
+            policy.tokenizer().prefix().size()};
   }
 
   // Takes the device for as long as the returned object lives. Every function that computes or copies there calls it.

@@ -67,9 +67,11 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
   if (options_.tokenizer_only) return;
   config_ = ReadModelConfig(folder_);
   if (static_cast<int64_t>(tokenizer_.vocabulary_size()) > config_.vocabulary_size) {
-    throw Error(KGRPO_ERROR_INVALID,
-                folder_ + ": tokenizer.json has ids up to " + std::to_string(tokenizer_.vocabulary_size() - 1) +
-                    ", but \"vocab_size\" in config.json is " + std::to_string(config_.vocabulary_size));
+    const auto last = static_cast<int32_t>(tokenizer_.vocabulary_size() - 1);
+    throw Error(KGRPO_ERROR_INVALID, folder_ + ": the tokenizer's token '" + tokenizer_.Decode({&last, 1}, false) +
+                                         "' has the id " + std::to_string(last) +
+                                         ", but \"vocab_size\" in config.json is " +
+                                         std::to_string(config_.vocabulary_size));
   }
   if (config_.end_ids.empty() && tokenizer_.eos_id() >= 0) config_.end_ids.push_back(tokenizer_.eos_id());
   device_ = OpenDevice(options_.device);

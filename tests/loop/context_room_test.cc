@@ -14,6 +14,7 @@
 namespace kgrpo {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -61,6 +62,30 @@ TEST_F(ContextRoomTest, NothingIsSaidOfNoPrompts) {
   const ContextRoom room = RoomInContext(config_, *parts.policy, {});
   EXPECT_THAT(room.mistake, IsEmpty());
   EXPECT_THAT(room.warning, IsEmpty());
+}
+
+TEST_F(ContextRoomTest, SuggestionsOfAListNeedAnEndToken) {
+  config_ = fakes::Config("", 3);
+  config_.evaluation.every = 0;
+  fakes::knobs().policy_has_no_end = true;
+  EXPECT_EQ(Refusal(),
+            "the policy has no end token, so no suggestion of the coder's list (suggestions: uniform) can be a "
+            "completion: give its model one, \"eos_token_id\" in generation_config.json");
+  PipelineParts parts = fakes::Parts(config_);
+  EXPECT_THROW(parts.policy->EndId(), Error);
+}
+
+TEST_F(ContextRoomTest, SampledCompletionsWithoutAnEndTokenAreNoted) {
+  config_.prompt.user = "short";
+  std::erase_if(config_.stages,
+                [](const StageConfig& stage) { return stage.suggestions == SuggestionSource::kUniform; });
+  fakes::knobs().policy_has_no_end = true;
+  PipelineParts parts = fakes::Parts(config_);
+  const RunProblems problems(config_, parts);
+  EXPECT_THAT(
+      problems.notes,
+      ElementsAre("the policy has no end token, so all its completions have loop.sampling.max_new_tokens tokens: "
+                  "give its model one, \"eos_token_id\" in generation_config.json"));
 }
 
 }  // namespace

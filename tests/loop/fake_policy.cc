@@ -84,8 +84,10 @@ kgrpo_error* CreatePolicy(const kgrpo_host*, kgrpo_str, kgrpo_policy** out) {
                     2000,
                     4096,
                     &policy->end,
-                    1,
-                    nullptr};
+                    knobs().policy_has_no_end ? 0u : 1u,
+                    nullptr,
+                    nullptr,
+                    0};
     policy->queue = std::make_unique<GenerationQueue>(
         [policy](std::vector<PendingCompletion>& batch) { WriteCompletions(*policy, batch); });
     *out = policy;

@@ -39,6 +39,7 @@ struct Knobs {
   std::atomic<bool> coder_counts{false};        // answers carry a number that no replay would repeat
   std::atomic<bool> cancel_in_thorough{false};  // a user's stop arrives during a thorough evaluation
   std::atomic<bool> thorough_refutes{false};    // thorough evaluation calls every kernel wrong
+  std::atomic<bool> policy_has_no_end{false};   // no end token
   std::atomic<int> policy_suggests{-1};         // index of the only technique that the policy names; -1: by its table
   std::atomic<int> not_finite_at{0};        // number of the trainer's update that reports non-finite numbers; 0: none
   std::atomic<int> reward_fails_after{-1};  // every reward is NaN from so many updates on; -1: none

@@ -292,6 +292,8 @@ AT(kgrpo_policy_info, context_length, 52, 4);
 AT(kgrpo_policy_info, end_ids, 56, 8);
 AT(kgrpo_policy_info, end_id_count, 64, 8);
 AT(kgrpo_policy_info, stream, 72, 8);
+AT(kgrpo_policy_info, prefix_ids, 80, 8);
+AT(kgrpo_policy_info, prefix_id_count, 88, 8);
 
 AT(kgrpo_chat_options, struct_size, 0, 4);
 AT(kgrpo_chat_options, add_generation_prompt, 4, 4);

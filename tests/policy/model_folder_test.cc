@@ -430,7 +430,8 @@ TEST(ModelFolderTest, BrokenShards) {
 TEST(ModelFolderTest, MoreTokensThanEmbeddings) {
   const ModelFolder folder;
   folder.EditConfig([](json& config) { config["vocab_size"] = 290; });
-  EXPECT_EQ(folder.Message(), "DIR: tokenizer.json has ids up to 299, but \"vocab_size\" in config.json is 290");
+  EXPECT_EQ(folder.Message(),
+            "DIR: the tokenizer's token 'use' has the id 299, but \"vocab_size\" in config.json is 290");
 }
 
 TEST(ModelFolderTest, SavingWhereThereIsNoFolder) {

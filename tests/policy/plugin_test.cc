@@ -247,6 +247,15 @@ TEST_F(PluginTest, SaysWhatItIs) {
   EXPECT_EQ(elements, info.parameter_count);
 }
 
+TEST_F(PluginTest, SaysWhatBelongsInFrontOfAPlainText) {
+  json options = Options("../tokenizer/released/llama32");
+  options["tokenizer_only"] = true;
+  Create(options);
+  const kgrpo_policy_info& info = *Api().info(policy_);
+  EXPECT_EQ(std::vector<int32_t>(info.prefix_ids, info.prefix_ids + info.prefix_id_count), std::vector<int32_t>{480});
+  EXPECT_EQ(Decode({480}, false), "<|begin_of_text|>");
+}
+
 TEST_F(PluginTest, EveryOptionHasTitleDefaultAndDescription) {
   const json schema = json::parse(View(Api().options_schema()));
   ASSERT_EQ(schema["additionalProperties"], false);

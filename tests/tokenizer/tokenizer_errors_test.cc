@@ -1,4 +1,4 @@
-// Every kind of mistake in tokenizer.json and tokenizer_config.json, with its message.
+// Every kind of error in tokenizer.json and tokenizer_config.json, with its message.
 #include <gmock/gmock.h>
 
 #include "policy_qwen/tokenizer/tokenizer.h"
@@ -32,8 +32,6 @@ std::string MessageFor(const json& file, const char* config = nullptr) {
   return MessageOf([&] { Tokenizer::Load(folder.path()); }, folder.path());
 }
 
-constexpr const char* kFamily = "use a model of the Qwen, SmolLM or GPT-2 family";
-
 TEST(TokenizerErrorsTest, TheRightFileLoads) {
   EXPECT_EQ(MessageFor(RightFile()), "(no error)");
   const TemporaryFolder folder;
@@ -50,35 +48,28 @@ json Template(const std::string& single) {
       {"special_tokens", json::object()}};
 }
 
-TEST(TokenizerErrorsTest, APostProcessorThatAddsNothingIsFine) {
-  const json template_of_text = Template(R"([{"Sequence": {"id": "A", "type_id": 0}}])");
-  for (const json& processor :
-       {template_of_text, json{{"type", "Sequence"}, {"processors", {{{"type", "ByteLevel"}}, template_of_text}}}}) {
-    json file = RightFile();
-    file["post_processor"] = processor;
-    EXPECT_EQ(MessageFor(file), "(no error)") << processor;
-    const TemporaryFolder folder;
-    folder.Write("tokenizer.json", file.dump());
-    EXPECT_EQ(Tokenizer::Load(folder.path()).Encode("abc<end>"), (std::vector<int32_t>{2, 3, 4}));
-  }
-}
-
 // Each replaces one value of the right file.
 TEST(TokenizerErrorsTest, NamesTheWrongKey) {
-  const std::string family = kFamily;
+  const std::string bpe =
+      "; only \"BPE\" is supported. The ids are the model's, so no other tokenizer can take its place: use a model "
+      "with "
+      "a BPE tokenizer, such as those of the Qwen, Llama, Mistral and SmolLM families";
+  const std::string single =
+      "post_processor.single: is not of the form that is supported: special tokens, then the text (\"Sequence\" "
+      "\"A\"); "
+      "set post_processor to null if texts need no tokens around them";
   struct Case {
     const char* pointer;
     json value;
     std::string message;
   };
   const std::vector<Case> cases = {
-      {"/model/type", "WordPiece", "model.type: is \"WordPiece\"; only \"BPE\" is supported: " + family},
+      {"/model/type", "WordPiece", "model.type: is \"WordPiece\"" + bpe},
+      {"/model/type", "Unigram", "model.type: is \"Unigram\"" + bpe},
       {"/model/dropout", 0.1, "model.dropout: is 0.1: tokens would be random; set it to null"},
-      {"/model/continuing_subword_prefix", "##",
-       "model.continuing_subword_prefix: is \"##\", which byte-level tokenizers don't have: " + family},
-      {"/model/end_of_word_suffix", "</w>",
-       "model.end_of_word_suffix: is \"</w>\", which byte-level tokenizers don't have: " + family},
-      {"/model/byte_fallback", true, "model.byte_fallback: is true, which byte-level tokenizers don't need: " + family},
+      {"/model/continuing_subword_prefix", "##", "model.continuing_subword_prefix: is \"##\", which is not supported"},
+      {"/model/end_of_word_suffix", "</w>", "model.end_of_word_suffix: is \"</w>\", which is not supported"},
+      {"/model/byte_fallback", 1, "model.byte_fallback: is a JSON number, must be true or false"},
       {"/model/fuse_unk", "no", "model.fuse_unk: is a JSON string, must be true or false"},
       {"/model/unk_token", "<unk>", "model.unk_token: is '<unk>', which model.vocab lacks"},
       {"/model/unk_token", 3, "model.unk_token: is a JSON number, must be a string"},
@@ -105,73 +96,72 @@ TEST(TokenizerErrorsTest, NamesTheWrongKey) {
       {"/added_tokens/0", "<end>", "added_tokens[0]: is a JSON string, must be an object"},
       {"/added_tokens/0/content", nullptr, "added_tokens[0].content: is missing"},
       {"/added_tokens/0/content", "", "added_tokens[0].content: is empty"},
-      {"/added_tokens/0/content", "ab", "added_tokens[0].id: is 4, but 'ab' has the id 2 in the vocabulary"},
-      {"/added_tokens/0/id", 2, "added_tokens[0].id: is 2, which another token has too"},
+      {"/added_tokens/0/content", "ab", "added_tokens[0].id: is 4, but 'ab' has the id 2"},
+      {"/added_tokens/0/id", 2,
+       "added_tokens[0].id: is 2, but '<end>' is not in model.vocab and gets the next free id, 4"},
+      {"/model/vocab/c", 4, "added_tokens[0].id: '<end>' gets the next free id, 4, which another token has"},
       {"/added_tokens/0/id", "4",
        "added_tokens[0].id: is \"4\", must be a token id: a whole number from 0 to 16000000"},
       {"/added_tokens/0/lstrip", 1, "added_tokens[0].lstrip: is a JSON number, must be true or false"},
       {"/added_tokens/0/novelty", 1,
        "added_tokens[0].novelty: is not known here, and may change how text is tokenized; remove it if it has no "
        "effect"},
-      {"/normalizer/type", "Lowercase",
-       "normalizer.type: normalizer 'Lowercase' is not supported (null, NFC and Sequence are); " + family},
+      {"/normalizer/type", "Nmt",
+       "normalizer.type: normalizer 'Nmt' is not supported (NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend, Replace, "
+       "ByteLevel and Sequence are)"},
       {"/normalizer",
-       {{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}, {{"type", "NFKC"}}}}},
-       "normalizer.normalizers[1].type: normalizer 'NFKC' is not supported (null, NFC and Sequence are); " + family},
+       {{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}, {{"type", "Precompiled"}}}}},
+       "normalizer.normalizers[1].type: normalizer 'Precompiled' is not supported (NFC, NFD, NFKC, NFKD, Lowercase, "
+       "Strip, Prepend, Replace, ByteLevel and Sequence are)"},
       {"/normalizer/type", nullptr, "normalizer.type: is missing"},
-      {"/pre_tokenizer", nullptr,
-       "pre_tokenizer: the last step must be ByteLevel, because only byte-level tokenizers are supported; " + family},
-      {"/pre_tokenizer/pretokenizers/1",
-       {{"type", "Digits"}},
-       "pre_tokenizer: the last step must be ByteLevel, because only byte-level tokenizers are supported; " + family},
-      {"/pre_tokenizer/pretokenizers/0",
-       {{"type", "ByteLevel"}},
-       "pre_tokenizer.pretokenizers[1].type: 'ByteLevel' comes after ByteLevel, which must be the last step"},
-      {"/pre_tokenizer/pretokenizers/0/type", "Metaspace",
-       "pre_tokenizer.pretokenizers[0].type: pre-tokenizer 'Metaspace' is not supported (Sequence, Split, Digits and "
-       "ByteLevel are); " +
-           family},
+      {"/normalizer", {{"type", "Prepend"}}, "normalizer.prepend: is missing"},
+      {"/normalizer",
+       {{"type", "Replace"}, {"pattern", {{"Regex", "(a"}}}, {"content", ""}},
+       "normalizer.pattern.Regex: the pattern (a is not a regular expression: end pattern with unmatched parenthesis"},
+      {"/pre_tokenizer/pretokenizers/0/type", "BertPreTokenizer",
+       "pre_tokenizer.pretokenizers[0].type: pre-tokenizer 'BertPreTokenizer' is not supported (ByteLevel, Digits, "
+       "Metaspace, Punctuation, Split, Whitespace, WhitespaceSplit and Sequence are)"},
       {"/pre_tokenizer/pretokenizers/0/behavior", "Isolate",
        "pre_tokenizer.pretokenizers[0].behavior: 'Isolate' is not a behaviour of Split: Isolated, Removed, "
-       "MergedWithPrevious, "
-       "MergedWithNext, Contiguous"},
+       "MergedWithPrevious, MergedWithNext, Contiguous"},
       {"/pre_tokenizer/pretokenizers/0/pattern",
        {{"Glob", "*"}},
        "pre_tokenizer.pretokenizers[0].pattern.Regex: is missing"},
-      {"/pre_tokenizer/pretokenizers/0/pattern/Regex", "\\h+",
-       "pre_tokenizer.pretokenizers[0].pattern.Regex: the pattern \\h+ uses the escape '\\h' (at byte 0), which is not "
-       "supported"},
+      {"/pre_tokenizer/pretokenizers/0/pattern/Regex", "[a",
+       "pre_tokenizer.pretokenizers[0].pattern.Regex: the pattern [a is not a regular expression: premature end of "
+       "char-class"},
       {"/pre_tokenizer/pretokenizers/1/novelty", true,
        "pre_tokenizer.pretokenizers[1].novelty: is not known here, and may change how text is tokenized; remove it if "
        "it has no effect"},
-      {"/decoder", nullptr, "decoder: is missing"},
-      {"/decoder/type", "Metaspace", "decoder.type: decoder 'Metaspace' is not supported (ByteLevel is); " + family},
-      {"/post_processor",
-       {{"type", "TemplateProcessing"}},
-       "post_processor.type: post-processor 'TemplateProcessing' adds tokens around a text, which is not supported; "
-       "set post_processor to "
-       "null and write the tokens into the prompt"},
-      {"/post_processor", Template(R"([{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A"}},
-                                       {"SpecialToken": {"id": "<end>", "type_id": 0}}])"),
-       "post_processor.type: post-processor 'TemplateProcessing' adds '<s>', '<end>' around a text, which is not "
-       "supported; set post_processor to null and write the tokens into the prompt"},
-      {"/post_processor", Template(R"([{"Sequence": {"id": "A"}}, {"Sequence": {"id": "A"}}])"),
-       "post_processor.type: post-processor 'TemplateProcessing' adds tokens around a text, which is not supported; "
-       "set post_processor to null and write the tokens into the prompt"},
-      {"/post_processor", Template(R"([{"Sequence": {"id": "B"}}])"),
-       "post_processor.type: post-processor 'TemplateProcessing' adds tokens around a text, which is not supported; "
-       "set post_processor to null and write the tokens into the prompt"},
-      {"/post_processor", Template(R"([{"Sequence": {"id": 1}}])"),
-       "post_processor.type: post-processor 'TemplateProcessing' adds tokens around a text, which is not supported; "
-       "set post_processor to null and write the tokens into the prompt"},
-      {"/post_processor", Template("[]"),
-       "post_processor.type: post-processor 'TemplateProcessing' adds tokens around a text, which is not supported; "
-       "set post_processor to null and write the tokens into the prompt"},
+      {"/pre_tokenizer",
+       {{"type", "Metaspace"}, {"replacement", "ab"}},
+       "pre_tokenizer.replacement: is 'ab', must be one character"},
+      {"/pre_tokenizer",
+       {{"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "last"}},
+       "pre_tokenizer.prepend_scheme: is 'last', must be always, first or never"},
+      {"/pre_tokenizer",
+       {{"type", "Metaspace"}, {"replacement", "_"}, {"add_prefix_space", false}},
+       "pre_tokenizer.add_prefix_space: is false, which contradicts the prepend_scheme 'always'"},
+      {"/decoder/type", "WordPiece",
+       "decoder.type: decoder 'WordPiece' is not supported (ByteFallback, ByteLevel, Fuse, Metaspace, Replace, Strip "
+       "and "
+       "Sequence are)"},
+      {"/decoder",
+       {{"type", "Strip"}, {"content", " "}, {"start", -1}, {"stop", 0}},
+       "decoder.start: is -1, must be a whole number of 0 or more"},
+      {"/post_processor", {{"type", "TemplateProcessing"}}, "post_processor.single: is missing"},
+      {"/post_processor", Template(R"([{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A"}}])"),
+       "post_processor.special_tokens.<s>: is missing"},
+      {"/post_processor", Template(R"([{"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "<end>", "type_id": 0}}])"),
+       single},
+      {"/post_processor", Template(R"([{"Sequence": {"id": "A"}}, {"Sequence": {"id": "A"}}])"), single},
+      {"/post_processor", Template(R"([{"Sequence": {"id": "B"}}])"), single},
+      {"/post_processor", Template(R"([{"Sequence": {"id": 1}}])"), single},
+      {"/post_processor", Template("[]"), single},
       {"/post_processor",
        {{"type", "Sequence"}, {"processors", {{{"type", "ByteLevel"}}, {{"type", "BertProcessing"}}}}},
-       "post_processor.processors[1].type: post-processor 'BertProcessing' adds tokens around a text, which is not "
-       "supported; set "
-       "post_processor to null and write the tokens into the prompt"},
+       "post_processor.processors[1].type: post-processor 'BertProcessing' is not supported (ByteLevel, "
+       "TemplateProcessing and Sequence are)"},
   };
   for (const Case& test : cases) {
     json file = RightFile();
@@ -215,19 +205,20 @@ TEST(TokenizerErrorsTest, NamesTheWrongKeyOfTheConfig) {
   const json right = RightFile();
   EXPECT_EQ(MessageFor(right, R"({"eos_token": "<end>", "added_tokens_decoder": {"4": {"content": "<end>"}}})"),
             "(no error)");
-  EXPECT_EQ(MessageFor(right, R"({"eos_token": "</s>"})"),
-            "DIR/tokenizer_config.json: eos_token: is '</s>', which tokenizer.json lacks; the two files are of "
-            "different models");
   EXPECT_EQ(MessageFor(right, R"({"pad_token": 5})"),
             "DIR/tokenizer_config.json: pad_token: is a JSON number, must be a string or an object");
   EXPECT_EQ(MessageFor(right, R"({"bos_token": {"lstrip": true}})"),
             "DIR/tokenizer_config.json: bos_token.content: is missing");
   EXPECT_EQ(MessageFor(right, R"({"added_tokens_decoder": {"5": {"content": "<end>"}}})"),
-            "DIR/tokenizer_config.json: added_tokens_decoder.5: '<end>' has the id 4 in tokenizer.json; the two files "
-            "are of different models");
-  EXPECT_EQ(MessageFor(right, R"({"added_tokens_decoder": {"5": {"content": "<x>"}}})"),
-            "DIR/tokenizer_config.json: added_tokens_decoder.5: '<x>' is not in tokenizer.json; the two files are of "
-            "different models");
+            "DIR/tokenizer_config.json: added_tokens_decoder.5: is 5, but '<end>' has the id 4");
+  EXPECT_EQ(MessageFor(right, R"({"added_tokens_decoder": {"6": {"content": "<x>"}}})"),
+            "DIR/tokenizer_config.json: added_tokens_decoder.6: is 6, but '<x>' is not in model.vocab and gets the "
+            "next free id, 5");
+  EXPECT_EQ(MessageFor(right, R"({"split_special_tokens": true})"),
+            "DIR/tokenizer_config.json: split_special_tokens: is true, which would spell the chat template's markers; "
+            "set it to false");
+  EXPECT_EQ(MessageFor(right, R"({"extra_special_tokens": ["<x>", 1]})"),
+            "DIR/tokenizer_config.json: extra_special_tokens[1]: is a JSON number, must be a string or an object");
   EXPECT_EQ(MessageFor(right, R"({"added_tokens_decoder": {"five": {"content": "<x>"}}})"),
             "DIR/tokenizer_config.json: added_tokens_decoder.five: is not a token id");
   EXPECT_EQ(

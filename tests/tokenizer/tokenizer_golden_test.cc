@@ -1,4 +1,5 @@
-// Tokenizer against Hugging Face's tokenizers, whose results tests/golden/tokenizer/make_tokenizer_golden.py wrote.
+// Tokenizer against Hugging Face's tokenizers and transformers, whose results make_tokenizer_golden.py and
+// make_released_golden.py in tests/golden/tokenizer wrote.
 #include <gmock/gmock.h>
 
 #include <sstream>
@@ -18,9 +19,11 @@ std::vector<int32_t> ParseIds(const std::string& text) {
   return ids;
 }
 
-// Compares `tokenizer` on as many strings as `golden`.ids has lines, and on all of `golden`.decode.jsonl.
-void ExpectEqualsReference(const Tokenizer& tokenizer, const std::filesystem::path& golden, size_t least_strings) {
-  const std::vector<std::string> strings = ReadLines(GoldenFolder() / "strings.jsonl");
+// Compares `tokenizer` on as many strings of a folder's strings.jsonl as `golden`.ids has lines, and on all of
+// `golden`.decode.jsonl.
+void ExpectEqualsReference(const Tokenizer& tokenizer, const std::filesystem::path& golden, size_t least_strings,
+                           const std::filesystem::path& strings_folder = GoldenFolder()) {
+  const std::vector<std::string> strings = ReadLines(strings_folder / "strings.jsonl");
   const std::vector<std::string> lines = ReadLines(golden.string() + ".ids");
   ASSERT_GE(lines.size(), least_strings);
   ASSERT_LE(lines.size(), strings.size());
@@ -56,6 +59,21 @@ INSTANTIATE_TEST_SUITE_P(, TinyVocabulary,
                          testing::Values("qwen", "gpt2", "gpt2_prefix", "smollm", "digits_together", "llama3",
                                          "added_tokens", "removed", "merged", "inverted", "unknown", "unknown_fused",
                                          "dropped"),
+                         [](const auto& param_info) { return param_info.param; });
+
+// Folders in the form of released models, read as transformers reads them.
+class ReleasedForm : public testing::TestWithParam<const char*> {};
+
+TEST_P(ReleasedForm, EqualsTransformers) {
+  const std::filesystem::path folder = GoldenFolder() / "released" / GetParam();
+  const Tokenizer tokenizer = Tokenizer::Load(folder);
+  ExpectEqualsReference(tokenizer, folder / "golden", 200, GoldenFolder() / "released");
+  const json golden = json::parse(ReadLines(folder / "golden.json").at(0));
+  EXPECT_EQ(tokenizer.prefix(), golden["prefix"].get<std::vector<int32_t>>());
+  EXPECT_EQ(tokenizer.eos_id(), golden["eos"].get<int32_t>());
+}
+
+INSTANTIATE_TEST_SUITE_P(, ReleasedForm, testing::Values("llama32", "r1_qwen", "llama2", "mistral"),
                          [](const auto& param_info) { return param_info.param; });
 
 // The whole vocabularies are too large to keep here: scripts/setup_test_vocabularies makes them.

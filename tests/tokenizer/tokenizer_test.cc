@@ -1,4 +1,5 @@
-// Tokenizer's own promises: round trips, any bytes, ids out of range, roles of tokens, threads.
+// Tokenizer's own promises: round trips, any bytes, ids out of range, roles of tokens, files beside tokenizer.json,
+// long texts, threads.
 #include "policy_qwen/tokenizer/tokenizer.h"
 
 #include <gmock/gmock.h>
@@ -13,6 +14,8 @@
 
 namespace kgrpo::tokenizer {
 namespace {
+
+using nlohmann::json;
 
 Tokenizer LoadTiny(const std::string& style) {
   return Tokenizer::Load(GoldenFolder() / "tiny" / style);
@@ -82,7 +85,7 @@ TEST(TokenizerTest, DecodeUndoesEncodeUpToNfc) {
     const std::string back = tokenizer.Decode(tokenizer.Encode(text), false);
     bool known = true;  // to the reference's NFC, of an older Unicode version than utf8proc's
     for (size_t at = 0; at < text.size(); at += CodePointAt(text, at).length)
-      known &= !IsUnknownToReferenceNfc(CodePointAt(text, at).value);
+      known &= !IsUnknownToReference(CodePointAt(text, at).value);
     if (known) {
       ASSERT_EQ(back, Nfc(text));
     }
@@ -144,9 +147,96 @@ TEST(TokenizerTest, KnowsTokensAndTheirRoles) {
       "bos_token": null, "tokenizer_class": "TokenizersBackend", "model_max_length": 1e30})");
   const Tokenizer tokenizer = Tokenizer::Load(folder.path());
   EXPECT_EQ(tokenizer.eos_id(), end);
-  EXPECT_EQ(tokenizer.pad_id(), bare.TokenId("<|endoftext|>"));
-  EXPECT_EQ(tokenizer.bos_id(), -1);
   EXPECT_EQ(tokenizer.vocabulary_size(), 512u);
+}
+
+// The order of combining marks, of which a text may have a long run, takes n log n steps: n * n would be 6 minutes
+// here.
+TEST(TokenizerTest, TakesLongRunsOfCombiningMarks) {
+  constexpr int kTimes = 150'000;
+  std::string text = "a", ordered = "\u1EA1\u0316";  // U+0323 composes with the letter
+  for (int i = 0; i < kTimes; ++i) text += "\u0301\u0323\u0316";
+  for (int i = 1; i < kTimes; ++i) ordered += "\u0323\u0316";
+  for (int i = 0; i < kTimes; ++i) ordered += "\u0301";
+  const Tokenizer tokenizer = LoadTiny("qwen");
+  EXPECT_EQ(tokenizer.Decode(tokenizer.Encode(text), false), ordered);
+}
+
+// Each would take n * n steps if white space, matches or merges were looked at again for every token.
+TEST(TokenizerTest, TakesLongTexts) {
+  const TemporaryFolder folder;
+  json file = json::parse(ReadLines(GoldenFolder() / "tiny" / "gpt2" / "tokenizer.json").at(0));
+  const int32_t mark = static_cast<int32_t>(Tokenizer::Load(GoldenFolder() / "tiny" / "gpt2").vocabulary_size());
+  file["added_tokens"].push_back(
+      {{"id", mark}, {"content", "\t"}, {"lstrip", true}, {"rstrip", true}, {"normalized", false}});
+  folder.Write("tokenizer.json", file.dump());
+  const Tokenizer tokenizer = Tokenizer::Load(folder.path());
+  EXPECT_EQ(tokenizer.Encode(std::string(500'000, '\t')), std::vector<int32_t>{mark});
+  for (const std::string unit : {" ", "a", "\u00E9", "\n", "!", "1"}) {
+    std::string text;
+    for (int i = 0; i < 300'000; ++i) text += unit;
+    EXPECT_EQ(tokenizer.Decode(tokenizer.Encode(text), false), text) << unit;
+  }
+}
+
+// What transformers does with the same files was compared over 36 folders; each of these is one of its rules.
+class FilesBesideTokenizerJson : public testing::Test {
+ protected:
+  FilesBesideTokenizerJson() {
+    std::filesystem::copy(GoldenFolder() / "tiny" / "smollm" / "tokenizer.json", folder_.path() / "tokenizer.json");
+  }
+  Tokenizer Load() const { return Tokenizer::Load(folder_.path()); }
+
+  TemporaryFolder folder_;
+  const std::vector<int32_t> digits_ = LoadTiny("smollm").Encode("12");  // tokens of single digits
+};
+
+TEST_F(FilesBesideTokenizerJson, FlagsOfTheConfigCount) {
+  const int32_t end = Load().TokenId("<|im_end|>");
+  EXPECT_GT(Load().Encode(" <|im_end|>").size(), 1u);
+  const std::string id = std::to_string(end);
+  folder_.Write("tokenizer_config.json", R"({"added_tokens_decoder": {")" + id +
+                                             R"(": {"content": "<|im_end|>", "lstrip": true, "special": false}}})");
+  EXPECT_EQ(Load().Encode(" <|im_end|>"), std::vector<int32_t>{end});
+  EXPECT_EQ(Load().Decode(std::vector<int32_t>{end}, true), "");  // once special, always special
+}
+
+TEST_F(FilesBesideTokenizerJson, TokensOfTheConfigAloneAreAdded) {
+  const auto size = static_cast<int32_t>(Load().vocabulary_size());
+  folder_.Write("tokenizer_config.json",
+                R"({"eos_token": "the", "pad_token": "<pad>", "extra_special_tokens": ["<x>"], "image_token": "<i>"})");
+  const Tokenizer tokenizer = Load();
+  EXPECT_EQ(tokenizer.Encode("<pad><i><x>"), (std::vector<int32_t>{size, size + 1, size + 2}));
+  EXPECT_EQ(tokenizer.eos_id(), tokenizer.TokenId("the"));
+  EXPECT_EQ(tokenizer.Decode(tokenizer.Encode("atheb"), true), "ab");
+}
+
+TEST_F(FilesBesideTokenizerJson, OldFilesCountWithoutAddedTokensDecoder) {
+  const auto size = static_cast<int32_t>(Load().vocabulary_size());
+  folder_.Write("special_tokens_map.json", R"({"eos_token": {"content": "<y>", "lstrip": true}})");
+  folder_.Write("added_tokens.json",
+                R"({"<x>": )" + std::to_string(size) + R"(, "<y>": )" + std::to_string(size + 1) + "}");
+  EXPECT_EQ(Load().Encode("<x><y>"), (std::vector<int32_t>{size, size + 1}));
+  EXPECT_EQ(Load().eos_id(), size + 1);
+  EXPECT_EQ(Load().Decode(Load().Encode("<x><y>"), true), "<x>");
+  folder_.Write("tokenizer_config.json", R"({"added_tokens_decoder": {}})");
+  EXPECT_EQ(Load().vocabulary_size(), static_cast<size_t>(size));
+  EXPECT_EQ(Load().eos_id(), -1);
+}
+
+TEST_F(FilesBesideTokenizerJson, TheClassMakesThePipeline) {
+  EXPECT_EQ(Load().Decode(Load().Encode(" x"), false), " x");
+  folder_.Write("config.json", R"({"model_type": "qwen2"})");
+  const Tokenizer qwen = Load();
+  EXPECT_EQ(qwen.Encode("e\u0301"), qwen.Encode("\u00E9"));  // NFC
+  EXPECT_EQ(qwen.eos_id(), qwen.TokenId("<|endoftext|>"));
+  folder_.Write("config.json", R"({"model_type": "llama"})");
+  EXPECT_NE(Load().Encode("e\u0301"), Load().Encode("\u00E9"));
+  folder_.Write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer"})");  // but the file is byte-level
+  EXPECT_EQ(Load().Encode("12"), digits_);
+  EXPECT_EQ(Load().eos_id(), -1);
+  folder_.Write("config.json", "not JSON");  // is for others to report
+  EXPECT_EQ(Load().Encode("12"), digits_);
 }
 
 TEST(TokenizerTest, ThreadsShareOneTokenizer) {

@@ -49,6 +49,9 @@ typedef struct kgrpo_policy_info {
   size_t end_id_count;
   void* stream; /* on a GPU the stream (a cudaStream_t) that orders parameters, gradients and the results of forward:
                    queue work that changes them on it. NULL is a GPU's default stream, and on a CPU nothing */
+  const int32_t* prefix_ids; /* what belongs in front of a text that no chat template has written, such as <s>; encode
+                                does not add it. Added in revision 1.1 */
+  size_t prefix_id_count;
 } kgrpo_policy_info;
 
 #define KGRPO_POLICY_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_policy_info, stream)

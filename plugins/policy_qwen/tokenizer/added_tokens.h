@@ -4,14 +4,13 @@
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_ADDED_TOKENS_H_
 #include <array>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace kgrpo::tokenizer {
 
-// One entry of `added_tokens`.
+// A token that is cut out of a text as a whole.
 struct AddedToken {
   std::string content;
   int32_t id = -1;
@@ -20,7 +19,13 @@ struct AddedToken {
   bool rstrip = false;       // takes the white space on its right with it
   bool normalized = false;   // is looked for in the normalized text, else in the text as given
   bool special = false;      // left out by Decode(skip_special), and not looked for if special tokens are not parsed
+
+  bool operator==(const AddedToken&) const = default;
 };
+
+// One of tokenizer.json's `added_tokens`, or the same kind of object in another file, without its id. `special` is the
+// default of that flag. RefuseOthers is left to the caller.
+AddedToken ReadAddedToken(class ObjectReader& reader, bool special);
 
 // A stretch of a text: an added token, or (id -1) text between them.
 struct Stretch {
@@ -31,27 +36,20 @@ struct Stretch {
 // Finds a set of added tokens in texts; at each place the longest wins. Immutable once built: safe from any thread.
 class AddedTokenMatcher {
  public:
-  AddedTokenMatcher();
-
   // `pattern` is what to look for: the token's content, normalized if the token is. The first of two equal patterns
   // wins.
-  void Add(const AddedToken& token, std::string_view pattern);
+  void Add(const AddedToken& token, const std::string& pattern);
 
   // Cuts valid UTF-8 text into stretches, in order; text stretches are never empty. With parse_special false, special
   // tokens are text (they still hide what overlaps them from the search, as in Hugging Face's tokenizers).
   std::vector<Stretch> Split(std::string_view text, bool parse_special) const;
 
  private:
-  struct Node {
-    std::map<uint8_t, uint32_t> children;
-    int32_t token = -1;  // index into tokens_
+  struct Pattern {
+    std::string text;
+    AddedToken token;
   };
-  // The longest token that starts at `position`: its index or -1, and the byte after it.
-  int32_t LongestAt(std::string_view text, size_t position, size_t& end) const;
-
-  std::vector<AddedToken> tokens_;
-  std::vector<Node> nodes_;            // a trie; the root is the first
-  std::array<bool, 256> can_start_{};  // first bytes of the patterns
+  std::array<std::vector<Pattern>, 256> patterns_;  // by their first byte, the longest first
 };
 
 }  // namespace kgrpo::tokenizer

@@ -1,6 +1,5 @@
-// Byte-pair encoding of one word (Sennrich et al. 2016, on bytes as in GPT-2): starting from single bytes, the pair of
-// neighbours that comes first in the merge list is joined, leftmost first, until no pair is in the list. Used by
-// Tokenizer.
+// Byte-pair encoding of one word (Sennrich et al. 2016): starting from single characters, the pair of neighbours that
+// comes first in the merge list is joined, leftmost first, until no pair is in the list. Used by Tokenizer.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_BPE_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_BPE_H_
 #include <array>
@@ -13,53 +12,37 @@
 
 namespace kgrpo::tokenizer {
 
-// Maps a pair of neighbouring tokens to the rank of their merge and the token it makes: a flat hash table, because it
-// is asked a few times for each byte of text.
-class MergeTable {
- public:
-  struct Merge {
-    int32_t rank = kNoMerge;
-    int32_t result = -1;
-  };
-  static constexpr int32_t kNoMerge = 0x7FFFFFFF;
-
-  // An empty table with room for `count` merges.
-  explicit MergeTable(size_t count);
-
-  // Of two merges of one pair, the later stays.
-  void Set(int32_t left, int32_t right, Merge merge);
-  Merge Find(int32_t left, int32_t right) const;
-
- private:
-  static constexpr uint64_t kEmpty = ~uint64_t{0};
-  size_t SlotOf(uint64_t key) const;
-
-  size_t mask_;
-  std::vector<std::pair<uint64_t, Merge>> slots_;
-};
-
 // Immutable: safe from any thread.
 class Bpe {
  public:
+  struct Merge {
+    int32_t rank;
+    int32_t result;
+  };
   struct Options {
-    std::array<int32_t, 256> byte_ids;  // the token of each single byte, -1 where the vocabulary has none
-    int32_t unknown_id = -1;            // what a byte without token becomes; -1: it is dropped
-    bool fuse_unknown = false;          // neighbouring unknown bytes become one token
+    std::unordered_map<uint32_t, int32_t> character_ids;  // the tokens of single characters
+    std::array<int32_t, 256> byte_ids;  // what the bytes of other characters become (byte_fallback); -1: not there
+    int32_t unknown_id = -1;            // what a character without tokens becomes; -1: it is dropped
+    bool fuse_unknown = false;          // neighbouring unknown characters become one token
     // Words that are tokens as they stand, whatever the merges say (the file's ignore_merges); else empty.
     std::unordered_map<std::string, int32_t> whole_words;
+    std::unordered_map<uint64_t, Merge> merges;  // by KeyOf
+    Options() { byte_ids.fill(-1); }
   };
-  Bpe(Options options, MergeTable merges) : options_(std::move(options)), merges_(std::move(merges)) {}
+  static uint64_t KeyOf(int32_t left, int32_t right) {
+    return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
+  }
 
-  // Appends the tokens of `word` (raw bytes, of any length) to `ids`. Time O(n log n).
+  explicit Bpe(Options options) : options_(std::move(options)) {}
+
+  // Appends the tokens of `word` (valid UTF-8, of any length) to `ids`. Time O(n log n).
   void Encode(std::string_view word, std::vector<int32_t>& ids) const;
 
  private:
   std::vector<int32_t> InitialSymbols(std::string_view word) const;
-  void MergeShort(std::vector<int32_t>& symbols) const;
-  void MergeLong(std::vector<int32_t>& symbols) const;
+  bool AppendBytes(std::string_view character, std::vector<int32_t>& symbols) const;
 
   Options options_;
-  MergeTable merges_;
 };
 
 }  // namespace kgrpo::tokenizer

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "policy_qwen/tokenizer/unicode.h"
+
 namespace kgrpo::tokenizer {
 
 using nlohmann::json;
@@ -78,6 +80,19 @@ std::string ObjectReader::String(std::string_view key) {
   return value.get<std::string>();
 }
 
+std::string ObjectReader::Character(std::string_view key) {
+  std::string text = String(key);
+  if (text.empty() || CodePointAt(text, 0).length != text.size()) Fail(key, "is '" + text + "', must be one character");
+  return text;
+}
+
+size_t ObjectReader::Count(std::string_view key) {
+  const json& value = Require(key);
+  if (!value.is_number_integer() || value < 0)
+    Fail(key, "is " + value.dump() + ", must be a whole number of 0 or more");
+  return value.get<size_t>();
+}
+
 ObjectReader ObjectReader::Object(std::string_view key) {
   return ObjectReader(file_, PathOf(key), Require(key));
 }
@@ -105,6 +120,28 @@ void ObjectReader::Fail(std::string_view key, const std::string& what) const {
 
 void ObjectReader::Refuse(std::string_view key, const std::string& what) const {
   throw Error(KGRPO_ERROR_UNSUPPORTED, file_ + ": " + PathOf(key) + ": " + what);
+}
+
+void ObjectReader::RefuseType(const std::string& kind, const std::string& supported) {
+  Refuse("type", kind + " '" + String("type") + "' is not supported (" + supported + " and Sequence are)");
+}
+
+std::vector<ObjectReader> ReadSteps(const std::string& file, const std::string& path, const json& value,
+                                    std::string_view list) {
+  std::vector<ObjectReader> steps;
+  if (value.is_null()) return steps;
+  ObjectReader step(file, path, value);
+  if (step.String("type") != "Sequence") {
+    steps.push_back(std::move(step));
+    return steps;
+  }
+  const json& parts = step.Array(list);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    for (ObjectReader& part : ReadSteps(file, step.PathOf(list) + "[" + std::to_string(i) + "]", parts[i], list))
+      steps.push_back(std::move(part));
+  }
+  step.RefuseOthers();
+  return steps;
 }
 
 }  // namespace kgrpo::tokenizer

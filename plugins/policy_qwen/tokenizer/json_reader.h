@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kgrpo::tokenizer {
 
@@ -29,6 +30,8 @@ class ObjectReader {
 
   bool Bool(std::string_view key, bool otherwise);
   std::string String(std::string_view key);
+  std::string Character(std::string_view key);  // a string of one
+  size_t Count(std::string_view key);
   ObjectReader Object(std::string_view key);
   const nlohmann::json& Array(std::string_view key);
 
@@ -41,6 +44,8 @@ class ObjectReader {
   // Throws because the value of `key` is wrong or, for Refuse, well formed but not implemented here.
   [[noreturn]] void Fail(std::string_view key, const std::string& what) const;
   [[noreturn]] void Refuse(std::string_view key, const std::string& what) const;
+  // Refuses the `type` of a step; `kind` is "decoder", `supported` names those that are.
+  [[noreturn]] void RefuseType(const std::string& kind, const std::string& supported);
 
  private:
   const std::string& file_;
@@ -48,6 +53,11 @@ class ObjectReader {
   const nlohmann::json& value_;
   std::set<std::string, std::less<>> asked_;
 };
+
+// The steps of a part of tokenizer.json, in order: none for JSON null, one for an object, those in `list` for an object
+// of type "Sequence", whose steps may be Sequences too.
+std::vector<ObjectReader> ReadSteps(const std::string& file, const std::string& path, const nlohmann::json& value,
+                                    std::string_view list);
 
 }  // namespace kgrpo::tokenizer
 #endif  // KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_JSON_READER_H_

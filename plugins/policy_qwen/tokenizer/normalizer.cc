@@ -1,80 +1,130 @@
-#include "policy_qwen/tokenizer/normalizer.h"
-
-#include <kgrpo/sdk/error.h>
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
 
 #include "policy_qwen/tokenizer/json_reader.h"
+#include "policy_qwen/tokenizer/regex.h"
+#include "policy_qwen/tokenizer/steps.h"
 #include "policy_qwen/tokenizer/unicode.h"
 
 namespace kgrpo::tokenizer {
 namespace {
 
-// True if the value (null, NFC, or a Sequence) contains NFC.
-bool ReadNfc(const std::string& file, const std::string& path, const nlohmann::json& value) {
-  if (value.is_null()) return false;
-  ObjectReader reader(file, path, value);
-  const std::string type = reader.String("type");
-  bool nfc = false;
-  if (type == "NFC") {
-    nfc = true;
-  } else if (type == "Sequence") {
-    const nlohmann::json& parts = reader.Array("normalizers");
-    for (size_t i = 0; i < parts.size(); ++i) {
-      nfc |= ReadNfc(file, reader.PathOf("normalizers") + "[" + std::to_string(i) + "]", parts[i]);
+// No normal form changes anything below U+00A0, nor NFC anything below U+0300, and in their UTF-8 no byte is as large
+// as this.
+constexpr uint8_t kFirstChanged = 0xC2;
+constexpr uint8_t kFirstChangedByNfc = 0xCC;
+
+int CombiningClass(utf8proc_int32_t code_point) {
+  return utf8proc_get_property(code_point)->combining_class;
+}
+
+// Appends the normal form of decomposed code points, which are in any order within a run of combining marks, and
+// empties them. Sorts by itself: utf8proc's sort takes quadratic time.
+void AppendOrdered(std::vector<utf8proc_int32_t>& decomposed, bool compose, std::string& out) {
+  for (auto begin = decomposed.begin(); begin != decomposed.end();) {
+    const auto end = std::find_if(begin, decomposed.end(), [](auto c) { return CombiningClass(c) == 0; });
+    std::stable_sort(begin, end, [](auto a, auto b) { return CombiningClass(a) < CombiningClass(b); });
+    begin = end == decomposed.end() ? end : end + 1;
+  }
+  if (compose) {
+    const auto size = utf8proc_normalize_utf32(decomposed.data(), static_cast<utf8proc_ssize_t>(decomposed.size()),
+                                               static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+    decomposed.resize(static_cast<size_t>(size));
+  }
+  for (const utf8proc_int32_t code_point : decomposed) AppendUtf8(static_cast<uint32_t>(code_point), out);
+  decomposed.clear();
+}
+
+std::string NormalForm(const std::string& text, bool compose, bool compatible) {
+  const uint8_t first_changed = compose && !compatible ? kFirstChangedByNfc : kFirstChanged;
+  if (std::none_of(text.begin(), text.end(), [&](char c) { return static_cast<uint8_t>(c) >= first_changed; }))
+    return text;
+  const auto options =
+      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | (compatible ? UTF8PROC_COMPAT : 0));
+  std::string out;
+  std::vector<utf8proc_int32_t> decomposed;
+  for (size_t i = 0; i < text.size();) {
+    const CodePoint character = CodePointAt(text, i);
+    if (IsUnknownToReference(character.value)) {
+      // It stands for itself there, and nothing is moved or composed across it.
+      AppendOrdered(decomposed, compose, out);
+      out.append(text, i, character.length);
+    } else {
+      utf8proc_int32_t parts[32];  // the longest decomposition has 18
+      int unused = 0;
+      const utf8proc_ssize_t count =
+          utf8proc_decompose_char(static_cast<utf8proc_int32_t>(character.value), parts, 32, options, &unused);
+      decomposed.insert(decomposed.end(), parts, parts + count);
     }
-  } else {
-    reader.Refuse("type", "normalizer '" + type +
-                              "' is not supported (null, NFC and Sequence are); use a model of the Qwen, SmolLM or " +
-                              "GPT-2 family");
+    i += character.length;
   }
-  reader.RefuseOthers();
-  return nfc;
+  AppendOrdered(decomposed, compose, out);
+  return out;
 }
 
-// Nothing below U+0300 changes under NFC, and those characters' UTF-8 has no byte of 0xCC or more.
-bool IsSurelyNfc(std::string_view text) {
-  return std::none_of(text.begin(), text.end(), [](char c) { return static_cast<uint8_t>(c) >= 0xCC; });
+void Strip(Normalizer::Result& result, bool left, bool right) {
+  const std::string_view text = result.text;
+  const size_t begin = left ? EndOfSpaceAfter(text, 0) : 0;
+  const size_t end = right ? StartOfSpaceBefore(text, text.size(), begin) : text.size();
+  if (begin > 0) result.keeps_start = false;
+  result.text = std::string(text.substr(begin, end - begin));
 }
 
-// Appends NFC of a text that the reference and utf8proc see alike.
-void AppendComposed(std::string_view text, std::string& out) {
-  if (text.empty()) return;
-  utf8proc_uint8_t* composed = nullptr;
-  const utf8proc_ssize_t length =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
-                   &composed, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(composed, &std::free);
-  if (length < 0) {
-    throw Error(KGRPO_ERROR_INVALID, std::string("text can't be normalized to NFC: ") + utf8proc_errmsg(length));
+// What has no place in the given text counts as coming from the character before it, as in the reference.
+void Replace(Normalizer::Result& result, const Regex& pattern, const std::string& content) {
+  const std::vector<Span> matches = result.text.empty() ? std::vector<Span>() : pattern.FindAll(result.text);
+  if (matches.empty()) return;
+  if (const auto [start, end] = matches[0]; start == 0 && end > 0) {
+    result.keeps_start &= !content.empty() && CodePointAt(result.text, 0).length == end;
   }
-  out.append(reinterpret_cast<const char*>(composed), static_cast<size_t>(length));
+  result.text = pattern.ReplaceAll(result.text, content);
 }
 
 }  // namespace
 
-Normalizer::Normalizer(const std::string& file, const nlohmann::json& value)
-    : nfc_(ReadNfc(file, "normalizer", value)) {}
-
-std::string Normalizer::Normalize(std::string_view text) const {
-  if (!nfc_ || IsSurelyNfc(text)) return std::string(text);
-  // A character that the reference doesn't know stands for itself there, and nothing is moved or composed across it.
-  std::string out;
-  size_t taken = 0;
-  for (size_t i = 0; i < text.size();) {
-    const CodePoint character = CodePointAt(text, i);
-    if (IsUnknownToReferenceNfc(character.value)) {
-      AppendComposed(text.substr(taken, i - taken), out);
-      out.append(text.substr(i, character.length));
-      taken = i + character.length;
+Normalizer::Normalizer(const std::string& file, const nlohmann::json& value) {
+  for (ObjectReader& step : ReadSteps(file, "normalizer", value, "normalizers")) {
+    const std::string type = step.String("type");
+    if (type == "NFC" || type == "NFD" || type == "NFKC" || type == "NFKD") {
+      steps_.emplace_back([compose = type.back() == 'C', compatible = type.size() == 4](Result& result) {
+        result.text = NormalForm(result.text, compose, compatible);
+      });
+    } else if (type == "Lowercase") {
+      steps_.emplace_back([](Result& result) {
+        std::string lower;
+        for (size_t i = 0; i < result.text.size(); i += CodePointAt(result.text, i).length)
+          AppendLowercase(CodePointAt(result.text, i).value, lower);
+        result.text = std::move(lower);
+      });
+    } else if (type == "Strip") {
+      steps_.emplace_back([left = step.Bool("strip_left", true),
+                           right = step.Bool("strip_right", true)](Result& result) { Strip(result, left, right); });
+    } else if (type == "Prepend") {
+      steps_.emplace_back([prefix = step.String("prepend")](Result& result) {
+        if (!result.text.empty()) result.text.insert(0, prefix);
+      });
+    } else if (type == "Replace") {
+      steps_.emplace_back([pattern = ReadPattern(step), content = step.String("content")](Result& result) {
+        Replace(result, pattern, content);
+      });
+    } else if (type == "ByteLevel") {
+      steps_.emplace_back([](Result& result) {
+        std::string spelled;
+        AppendSpelling(result.text, spelled);
+        result.text = std::move(spelled);
+      });
+    } else {
+      step.RefuseType("normalizer", "NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend, Replace, ByteLevel");
     }
-    i += character.length;
+    step.RefuseOthers();
   }
-  AppendComposed(text.substr(taken), out);
-  return out;
+}
+
+Normalizer::Result Normalizer::Normalize(std::string_view text) const {
+  Result result{std::string(text)};
+  for (const auto& step : steps_) step(result);
+  return result;
 }
 
 }  // namespace kgrpo::tokenizer

@@ -1,39 +1,42 @@
-// Regular expressions with the meaning they have in a tokenizer.json, that is, Oniguruma's, run by PCRE2 with its
-// just-in-time compiler. Used by the pre-tokenizers. The look-ahead in every such pattern is why linear-time engines
-// won't do.
+// Regular expressions as a tokenizer.json has them, run by Oniguruma: the engine of Hugging Face's tokenizers. Used by
+// the pre-tokenizers, the normalizers and the decoders.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_REGEX_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_REGEX_H_
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-struct pcre2_real_code_8;
+#include "policy_qwen/tokenizer/json_reader.h"
+
+struct re_pattern_buffer;
 
 namespace kgrpo::tokenizer {
 
-// Rewrites an Oniguruma pattern into one that means the same to PCRE2 (in its UTF and UCP modes): the two differ over
-// `\s` (U+180E), `\w`, `\v`, `\h`, scripts and more. Throws Error that names the first construct it can't carry over.
-std::string TranslatePattern(std::string_view oniguruma);
+// Byte offsets [start, end) in a text.
+using Span = std::pair<size_t, size_t>;
 
-// A compiled pattern. Immutable: safe from any thread.
+// A compiled pattern. Immutable, cheap to copy, safe from any thread.
 class Regex {
  public:
-  explicit Regex(std::string_view oniguruma_pattern);
+  // Throws Error that names the pattern if Oniguruma can't read it, or if our version of Oniguruma reads it otherwise
+  // than the reference's. With `literal`, it is the text itself.
+  explicit Regex(const std::string& pattern, bool literal = false);
 
-  // All matches in valid UTF-8 text as [start, end) byte offsets, leftmost first, without overlap. An empty match right
-  // after a match is passed over, as Oniguruma's iterator does. Throws Error if PCRE2 gives up (its limits).
-  std::vector<std::pair<size_t, size_t>> FindAll(std::string_view valid_text) const;
+  // All matches in valid UTF-8 text, leftmost first, without overlap. An empty match right after a match is passed
+  // over, as the reference's iterator does. Throws Error if Oniguruma gives up (its limit of retries).
+  std::vector<Span> FindAll(std::string_view valid_text) const;
+
+  // The text with every match replaced by `content`.
+  std::string ReplaceAll(std::string_view valid_text, std::string_view content) const;
 
  private:
-  struct Free {
-    void operator()(pcre2_real_code_8* code) const;
-  };
-  std::string pattern_;
-  std::unique_ptr<pcre2_real_code_8, Free> code_;
+  std::shared_ptr<re_pattern_buffer> code_;
 };
+
+// The `pattern` of a Split or Replace: {"String": text} or {"Regex": pattern}.
+Regex ReadPattern(ObjectReader& step);
 
 }  // namespace kgrpo::tokenizer
 #endif  // KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_REGEX_H_

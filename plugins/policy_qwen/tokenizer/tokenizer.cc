@@ -2,15 +2,15 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
-#include <optional>
+#include <set>
 
 #include "policy_qwen/tokenizer/added_tokens.h"
 #include "policy_qwen/tokenizer/bpe.h"
 #include "policy_qwen/tokenizer/json_reader.h"
-#include "policy_qwen/tokenizer/normalizer.h"
-#include "policy_qwen/tokenizer/pre_tokenizer.h"
+#include "policy_qwen/tokenizer/steps.h"
 #include "policy_qwen/tokenizer/tokenizer_config.h"
 #include "policy_qwen/tokenizer/unicode.h"
 #include "policy_qwen/tokenizer/vocabulary.h"
@@ -20,120 +20,110 @@ namespace {
 
 using nlohmann::json;
 
-// Words seen before, with their tokens. Natural text repeats its words, so this saves most of the merging. The cache
-// never changes a result: a thread that finds it in use works without it.
-class WordCache {
- public:
-  static constexpr size_t kMostWords = 1 << 16;
-  static constexpr size_t kLongestWord = 64;  // longer ones hardly come again
-
-  std::mutex mutex;
-  std::unordered_map<std::string, std::vector<int32_t>, StringHash, std::equal_to<>> tokens_of_word;
-};
+constexpr size_t kMostKnownWords = 1 << 16;
+constexpr size_t kLongestKnownWord = 64;  // longer ones hardly come again
 
 }  // namespace
 
 struct Tokenizer::State {
-  State(Vocabulary vocabulary_in, Bpe bpe_in, PreTokenizer pre_tokenizer_in, Normalizer normalizer_in)
+  // Moves `vocabulary_in` after reading it.
+  State(const std::string& file, const json& root, Vocabulary vocabulary_in, Bpe bpe_in)
       : vocabulary(std::move(vocabulary_in)),
         bpe(std::move(bpe_in)),
-        pre_tokenizer(std::move(pre_tokenizer_in)),
-        normalizer(normalizer_in) {}
+        normalizer(file, root.value("normalizer", json())),
+        pre_tokenizer(file, root.value("pre_tokenizer", json())),
+        decoder(file, root.value("decoder", json())) {}
 
-  void EncodeText(std::string_view text, WordCache* usable_cache, std::vector<int32_t>& ids) const;
-  void EncodeWord(std::string_view word, WordCache* usable_cache, std::vector<int32_t>& ids) const;
+  // Appends the tokens of a word. Call with `mutex` locked, or with use_known_words false.
+  void EncodeWord(std::string_view word, bool use_known_words, std::vector<int32_t>& ids) const;
 
   Vocabulary vocabulary;
   Bpe bpe;
-  PreTokenizer pre_tokenizer;
   Normalizer normalizer;
+  PreTokenizer pre_tokenizer;
+  Decoder decoder;
+  std::vector<int32_t> prefix;
   AddedTokenMatcher as_given;    // added tokens that are looked for in the text as given
   AddedTokenMatcher normalized;  // and those that are looked for in the normalized text
-  int32_t bos_id = -1;
   int32_t eos_id = -1;
-  int32_t pad_id = -1;
-  mutable WordCache cache;
+  // Words seen before, with their tokens. Natural text repeats its words, so this saves most of the merging. It never
+  // changes a result: a thread that finds it in use works without it.
+  mutable std::mutex mutex;
+  mutable std::unordered_map<std::string, std::vector<int32_t>, StringHash, std::equal_to<>> known_words;
 };
 
 namespace {
 
-// Byte-level tokens decode byte by byte; anything else would need another decoder.
-void CheckDecoder(ObjectReader& root) {
-  ObjectReader decoder = root.Object("decoder");
-  const std::string type = decoder.String("type");
-  if (type != "ByteLevel") {
-    decoder.Refuse("type", "decoder '" + type +
-                               "' is not supported (ByteLevel is); use a model of the Qwen, SmolLM or GPT-2 family");
-  }
-  for (const char* key : {"add_prefix_space", "trim_offsets", "use_regex"})
-    decoder.Find(key);  // none concerns decoding
-  decoder.RefuseOthers();
-}
-
-// True if a TemplateProcessing leaves a single text as it is; its template for pairs is never used here. `added`
-// receives the tokens that it puts around the text instead.
-bool KeepsText(ObjectReader& processor, std::string* added) {
-  const json* single = processor.Find("single");
-  if (single == nullptr || !single->is_array()) return false;
-  size_t texts = 0;
-  for (const json& piece : *single) {
-    if (!piece.is_object()) return false;
-    if (piece.contains("SpecialToken")) {
-      const json& token = piece["SpecialToken"];
-      const bool named = token.is_object() && token.contains("id") && token["id"].is_string();
-      *added += (added->empty() ? "'" : ", '") + (named ? token["id"].get<std::string>() : token.dump()) + "'";
-    } else if (piece.contains("Sequence") && piece["Sequence"].is_object() && piece["Sequence"].contains("id") &&
-               piece["Sequence"]["id"] == "A") {
-      ++texts;
-    } else {
-      return false;
+// The ids of the tokens that a TemplateProcessing puts in front of a text. Its template for pairs is never used here.
+std::vector<int32_t> ReadTemplate(ObjectReader& processor, size_t vocabulary_size) {
+  std::vector<int32_t> ids;
+  const json& pieces = processor.Array("single");
+  for (size_t i = 0; i < pieces.size() || pieces.empty(); ++i) {
+    const bool last = i + 1 >= pieces.size();
+    const auto member = [](const json& object, const char* key) {
+      return object.is_object() ? object.value(key, json()) : json();
+    };
+    const json id = member(member(pieces.empty() ? json() : pieces[i], last ? "Sequence" : "SpecialToken"), "id");
+    if (last ? id != "A" : !id.is_string()) {
+      processor.Refuse("single",
+                       "is not of the form that is supported: special tokens, then the text (\"Sequence\" \"A\"); set "
+                       "post_processor to null if texts need no tokens around them");
+    }
+    if (last) break;
+    ObjectReader tokens = processor.Object("special_tokens");
+    ObjectReader token = tokens.Object(id.get<std::string>());
+    for (const json& each : token.Array("ids")) {
+      if (!each.is_number_unsigned() || each.get<size_t>() >= vocabulary_size)
+        token.Fail("ids", "has " + each.dump() + ", which is not a token's id");
+      ids.push_back(each.get<int32_t>());
     }
   }
-  return texts == 1 && added->empty();
+  return ids;
 }
 
-// A post-processor may add tokens around a text. ByteLevel, a template of the text alone, and a Sequence of these, add
-// none.
-void CheckPostProcessor(const std::string& file, const std::string& path, const json& value) {
-  ObjectReader processor(file, path, value);
-  const std::string type = processor.String("type");
-  if (type == "ByteLevel") return;
-  if (type == "Sequence") {
-    const json& parts = processor.Array("processors");
-    for (size_t i = 0; i < parts.size(); ++i) {
-      CheckPostProcessor(file, processor.PathOf("processors") + "[" + std::to_string(i) + "]", parts[i]);
+std::vector<int32_t> ReadPostProcessor(const std::string& file, const json& value, size_t vocabulary_size) {
+  std::vector<int32_t> prefix;
+  for (ObjectReader& step : ReadSteps(file, "post_processor", value, "processors")) {
+    const std::string type = step.String("type");
+    if (type == "ByteLevel") continue;  // concerns offsets, not tokens
+    if (type != "TemplateProcessing") step.RefuseType("post-processor", "ByteLevel, TemplateProcessing");
+    const std::vector<int32_t> added = ReadTemplate(step, vocabulary_size);
+    prefix.insert(prefix.begin(), added.begin(), added.end());
+  }
+  return prefix;
+}
+
+// Enters the added tokens of all files, in the order in which transformers adds them. Returns them by id.
+std::map<int32_t, AddedToken> AddTokens(const std::vector<AddedToken>& of_file, const std::string& file,
+                                        const TokenizerConfig& config, Vocabulary& vocabulary) {
+  std::map<int32_t, AddedToken> added;
+  std::vector<AddedToken> of_config = config.added_tokens;
+  if (config.tokenizer_class.empty()) {
+    for (size_t i = 0; i < of_file.size(); ++i)
+      AddToken(of_file[i], file + ": added_tokens[" + std::to_string(i) + "].id", vocabulary, added);
+  } else if (!config.has_added_tokens_decoder) {
+    for (const AddedToken& token : of_file) {
+      std::erase_if(of_config, [&](const AddedToken& other) { return other.id == token.id; });
+      of_config.push_back(token);
     }
-    return;
+    std::ranges::sort(of_config, {}, &AddedToken::id);
   }
-  std::string added;
-  if (type == "TemplateProcessing" && KeepsText(processor, &added)) return;
-  processor.Refuse("type", "post-processor '" + type + "' adds " + (added.empty() ? "tokens" : added) +
-                               " around a text, which is not supported; set post_processor to null and write the "
-                               "tokens into the prompt");
-}
-
-int32_t RoleOf(const TokenizerConfig& config, const char* key, const std::optional<std::string>& token,
-               const Vocabulary& vocabulary) {
-  if (!token) return -1;
-  const auto found = vocabulary.ids.find(*token);
-  if (found == vocabulary.ids.end()) {
-    throw Error(KGRPO_ERROR_INVALID, config.file + ": " + key + ": is '" + *token +
-                                         "', which tokenizer.json lacks; the two files are " + "of different models");
+  for (AddedToken& token : of_config) {
+    const auto known = added.find(token.id);
+    if (known != added.end() && known->second == token) continue;
+    token.special |= std::ranges::count(config.special_tokens, token.content, &AddedToken::content) > 0;
+    const char* key = config.has_added_tokens_decoder ? "added_tokens_decoder." : "the id of an added token, ";
+    AddToken(token, config.file + ": " + key + std::to_string(token.id), vocabulary, added);
   }
-  return found->second;
-}
-
-void CheckAddedTokens(const TokenizerConfig& config, const Vocabulary& vocabulary) {
-  for (const auto& [id, content] : config.added_tokens) {
-    const auto found = vocabulary.ids.find(content);
-    if (found != vocabulary.ids.end() && found->second == id) continue;
-    throw Error(
-        KGRPO_ERROR_INVALID,
-        config.file + ": added_tokens_decoder." + std::to_string(id) + ": '" + content + "' " +
-            (found == vocabulary.ids.end() ? std::string("is not in tokenizer.json")
-                                           : "has the id " + std::to_string(found->second) + " in tokenizer.json") +
-            "; the two files are of different models");
+  for (const AddedToken& token : config.special_tokens) {
+    const auto has_content = [&](const auto& entry) { return entry.second.content == token.content; };
+    if (config.tokenizer_class == "Qwen2Tokenizer") {
+      AddToken({.content = token.content, .special = true}, config.file, vocabulary, added);
+    } else if (std::ranges::none_of(added, has_content)) {
+      AddToken(token, config.file, vocabulary, added);
+    }
   }
+  return added;
 }
 
 }  // namespace
@@ -150,42 +140,39 @@ Tokenizer Tokenizer::Load(const std::filesystem::path& folder) {
                 file + ": no such file; a model folder needs the tokenizer.json that AutoTokenizer's " +
                     "save_pretrained writes");
   }
-  const json value = ReadJsonFile(path);
+  json value = ReadJsonFile(path);
+  const TokenizerConfig config = ReadTokenizerConfig(folder);
+  ApplyTokenizerClass(config, value);
   ObjectReader root(file, "", value);
-  root.Find("version");
-  root.Find("truncation");
-  root.Find("padding");
-
+  for (const char* key : {"version", "truncation", "padding", "normalizer", "pre_tokenizer", "decoder"}) root.Find(key);
   Vocabulary vocabulary;
   Bpe bpe = ReadBpe(file, root.Require("model"), vocabulary);
-  const json none = json::array();
-  const json& added = root.Find("added_tokens") == nullptr ? none : root.Array("added_tokens");
-  const std::vector<AddedToken> added_tokens = ReadAddedTokens(file, added, vocabulary);
-  const json* normalizer = root.Find("normalizer");
-  const json* pre_tokenizer = root.Find("pre_tokenizer");
-  CheckDecoder(root);
-  if (const json* processor = root.Find("post_processor")) CheckPostProcessor(file, "post_processor", *processor);
+  const std::vector<AddedToken> of_file = root.Find("added_tokens") == nullptr
+                                              ? std::vector<AddedToken>()
+                                              : ReadAddedTokens(file, root.Array("added_tokens"));
+  const json* processor = root.Find("post_processor");
   root.RefuseOthers();
 
-  auto state = std::make_unique<State>(std::move(vocabulary), std::move(bpe),
-                                       PreTokenizer(file, pre_tokenizer == nullptr ? json() : *pre_tokenizer),
-                                       Normalizer(file, normalizer == nullptr ? json() : *normalizer));
-  // Hugging Face looks for special tokens first, which decides between equal patterns.
-  for (const bool special : {true, false}) {
-    for (const AddedToken& token : added_tokens) {
-      if (token.special != special) continue;
-      if (token.normalized) {
-        state->normalized.Add(token, state->normalizer.Normalize(token.content));
-      } else {
-        state->as_given.Add(token, token.content);
-      }
-    }
+  auto state = std::make_unique<State>(file, value, std::move(vocabulary), std::move(bpe));
+  const std::map<int32_t, AddedToken> added = AddTokens(of_file, file, config, state->vocabulary);
+  if (processor != nullptr) state->prefix = ReadPostProcessor(file, *processor, state->vocabulary.tokens.size());
+  std::set<std::string> special;
+  for (const auto& [id, token] : added) {
+    if (token.special) special.insert(token.content);
   }
-  const TokenizerConfig config = ReadTokenizerConfig(folder);
-  CheckAddedTokens(config, state->vocabulary);
-  state->bos_id = RoleOf(config, "bos_token", config.bos_token, state->vocabulary);
-  state->eos_id = RoleOf(config, "eos_token", config.eos_token, state->vocabulary);
-  state->pad_id = RoleOf(config, "pad_token", config.pad_token, state->vocabulary);
+  for (const auto& [id, token] : added) {
+    if (!token.normalized) {
+      state->as_given.Add(token, token.content);
+      continue;
+    }
+    Vocabulary::Token& entered = state->vocabulary.tokens[static_cast<size_t>(id)];
+    entered.text = state->normalizer.Normalize(token.content).text;
+    entered.special = special.contains(entered.text);
+    state->normalized.Add(token, entered.text);
+  }
+  for (const auto& [key, token] : config.named_tokens) {
+    if (key == "eos_token") state->eos_id = state->vocabulary.ids.find(token)->second;
+  }
   return Tokenizer(std::move(state));
 }
 
@@ -194,42 +181,38 @@ Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
-void Tokenizer::State::EncodeWord(std::string_view word, WordCache* usable_cache, std::vector<int32_t>& ids) const {
-  if (usable_cache == nullptr || word.size() > WordCache::kLongestWord) return bpe.Encode(word, ids);
-  auto& known = usable_cache->tokens_of_word;
-  if (const auto found = known.find(word); found != known.end()) {
-    ids.insert(ids.end(), found->second.begin(), found->second.end());
-    return;
+void Tokenizer::State::EncodeWord(std::string_view word, bool use_known_words, std::vector<int32_t>& ids) const {
+  if (!use_known_words || word.size() > kLongestKnownWord) return bpe.Encode(word, ids);
+  auto known = known_words.find(word);
+  if (known == known_words.end()) {
+    std::vector<int32_t> made;
+    bpe.Encode(word, made);
+    if (known_words.size() >= kMostKnownWords) known_words.clear();
+    known = known_words.emplace(word, std::move(made)).first;
   }
-  const size_t before = ids.size();
-  bpe.Encode(word, ids);
-  if (known.size() >= WordCache::kMostWords) known.clear();
-  known.emplace(word, std::vector<int32_t>(ids.begin() + static_cast<std::ptrdiff_t>(before), ids.end()));
-}
-
-void Tokenizer::State::EncodeText(std::string_view text, WordCache* usable_cache, std::vector<int32_t>& ids) const {
-  std::deque<std::string> storage;
-  for (const std::string_view word : pre_tokenizer.Split(text, storage)) EncodeWord(word, usable_cache, ids);
+  ids.insert(ids.end(), known->second.begin(), known->second.end());
 }
 
 std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool parse_special) const {
   std::string repaired;
   if (!IsValidUtf8(text)) text = repaired = ReplaceInvalidUtf8(text);
-  const std::unique_lock<std::mutex> lock(state_->cache.mutex, std::try_to_lock);
-  WordCache* cache = lock.owns_lock() ? &state_->cache : nullptr;
+  const std::unique_lock<std::mutex> lock(state_->mutex, std::try_to_lock);
   std::vector<int32_t> ids;
   for (const Stretch& stretch : state_->as_given.Split(text, parse_special)) {
     if (stretch.id >= 0) {
       ids.push_back(stretch.id);
       continue;
     }
-    const std::string normalized = state_->normalizer.Normalize(stretch.text);
-    for (const Stretch& part : state_->normalized.Split(normalized, parse_special)) {
+    const Normalizer::Result normalized = state_->normalizer.Normalize(stretch.text);
+    for (const Stretch& part : state_->normalized.Split(normalized.text, parse_special)) {
       if (part.id >= 0) {
         ids.push_back(part.id);
-      } else {
-        state_->EncodeText(part.text, cache, ids);
+        continue;
       }
+      const bool at_start = stretch.text.data() == text.data() && part.text.data() == normalized.text.data();
+      std::deque<std::string> storage;
+      for (const Word& word : state_->pre_tokenizer.Split({part.text, at_start && normalized.keeps_start}, storage))
+        state_->EncodeWord(word.text, lock.owns_lock(), ids);
     }
   }
   return ids;
@@ -237,13 +220,18 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool parse_special
 
 std::string Tokenizer::Decode(std::span<const int32_t> ids, bool skip_special) const {
   const std::vector<Vocabulary::Token>& tokens = state_->vocabulary.tokens;
-  std::string bytes;
+  std::vector<std::string> texts;
+  texts.reserve(ids.size());
   for (const int32_t id : ids) {
     if (id < 0 || static_cast<size_t>(id) >= tokens.size()) continue;
     const Vocabulary::Token& token = tokens[static_cast<size_t>(id)];
-    if (!token.special || !skip_special) bytes += token.bytes;
+    if (token.present && !(token.special && skip_special)) texts.push_back(token.text);
   }
-  return ReplaceInvalidUtf8(bytes);
+  return state_->decoder.Decode(std::move(texts));
+}
+
+const std::vector<int32_t>& Tokenizer::prefix() const {
+  return state_->prefix;
 }
 
 int32_t Tokenizer::TokenId(std::string_view token) const {
@@ -251,15 +239,10 @@ int32_t Tokenizer::TokenId(std::string_view token) const {
   return found == state_->vocabulary.ids.end() ? -1 : found->second;
 }
 
-int32_t Tokenizer::bos_id() const {
-  return state_->bos_id;
-}
 int32_t Tokenizer::eos_id() const {
   return state_->eos_id;
 }
-int32_t Tokenizer::pad_id() const {
-  return state_->pad_id;
-}
+
 size_t Tokenizer::vocabulary_size() const {
   return state_->vocabulary.tokens.size();
 }

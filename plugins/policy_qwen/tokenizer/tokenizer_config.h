@@ -1,22 +1,29 @@
-// The files beside tokenizer.json: tokenizer_config.json and chat_template.jinja. Read by Tokenizer (the roles of
-// tokens) and by ChatTemplate (the template).
+// The files beside tokenizer.json: tokenizer_config.json, and the older added_tokens.json and special_tokens_map.json,
+// read as transformers 5 does; chat_template.jinja. Read by Tokenizer (tokens, their flags and roles) and by
+// ChatTemplate (the template).
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_TOKENIZER_CONFIG_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_TOKENIZER_CONFIG_H_
-#include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "policy_qwen/tokenizer/added_tokens.h"
+
 namespace kgrpo::tokenizer {
 
 struct TokenizerConfig {
-  std::optional<std::string> bos_token;
-  std::optional<std::string> eos_token;
-  std::optional<std::string> pad_token;
-  // added_tokens_decoder, which older writers repeat here: (id, content), in the order of the ids' text in the file.
-  std::vector<std::pair<int64_t, std::string>> added_tokens;
+  std::vector<std::pair<std::string, std::string>> named_tokens;  // ("bos_token", "<s>"), ...: keys that end in _token
+  // Tokens of added_tokens_decoder or, if that is absent, added_tokens.json; with their ids, ascending.
+  std::vector<AddedToken> added_tokens;
+  bool has_added_tokens_decoder = false;
+  std::vector<AddedToken> special_tokens;  // the named ones, then extra_special_tokens; without ids
+  // The class of transformers that reads the folder, if it makes its own pipeline of the vocabulary and merges:
+  // "Qwen2Tokenizer", "LlamaTokenizer" or "GPT2Tokenizer". Else empty: tokenizer.json counts.
+  std::string tokenizer_class;
+  bool add_prefix_space = false, legacy = false;  // arguments of these classes
   // The Jinja text, and the file (with the key) it comes from. chat_template.jinja goes before tokenizer_config.json;
   // of several named templates, "default" counts.
   std::optional<std::string> chat_template;
@@ -24,9 +31,12 @@ struct TokenizerConfig {
   std::string file;  // where tokenizer_config.json is, or would be
 };
 
-// Reads what is there of both files; neither need exist. Keys that concern neither tokens nor the template are passed
-// over. Throws Error that names file and key where a value has the wrong type.
+// Reads the files that are there; none need exist. Keys that concern neither tokens nor the template are passed over.
+// Throws Error that names file and key if a value has the wrong type.
 TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder);
+
+// Replaces the parts of a tokenizer.json that `config.tokenizer_class` makes itself.
+void ApplyTokenizerClass(const TokenizerConfig& config, nlohmann::json& tokenizer);
 
 }  // namespace kgrpo::tokenizer
 #endif  // KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_TOKENIZER_CONFIG_H_

@@ -3,30 +3,70 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <iterator>
-#include <utility>
+#include <array>
+#include <cstdlib>
+#include <unordered_map>
 
 namespace kgrpo::tokenizer {
 namespace {
 
+struct UnicodeTable {
+  std::string_view kind, category;
+  int value;
+  const char* ranges;  // "41-5A 61"
+};
+
 #include "policy_qwen/tokenizer/unicode_tables.inc"
+
+// The ranges of all tables of a kind, ascending.
+std::vector<UnicodeRange> RangesOf(std::string_view kind) {
+  std::vector<UnicodeRange> ranges;
+  for (const UnicodeTable& table : kTables) {
+    const char* at = table.kind == kind ? table.ranges : "";
+    for (char* end = nullptr; *at != '\0'; at = end + (*end == ' ')) {
+      const auto first = static_cast<uint32_t>(std::strtoul(at, &end, 16));
+      const auto last = *end == '-' ? static_cast<uint32_t>(std::strtoul(end + 1, &end, 16)) : first;
+      ranges.push_back({first, last, table.category, table.value});
+    }
+  }
+  std::ranges::sort(ranges, {}, &UnicodeRange::first);
+  return ranges;
+}
+
+// The range that contains `code_point`, else null.
+const UnicodeRange* Find(const std::vector<UnicodeRange>& ranges, uint32_t code_point) {
+  const auto range = std::ranges::lower_bound(ranges, code_point, {}, &UnicodeRange::last);
+  return range != ranges.end() && code_point >= range->first ? &*range : nullptr;
+}
 
 // The general category of a code point, by the later of utf8proc's Unicode version and `version`.
 std::string_view CategoryOf(uint32_t code_point, int version) {
-  const auto addition =
-      std::lower_bound(std::begin(kUnicodeAdditions), std::end(kUnicodeAdditions), code_point,
-                       [](const UnicodeAddition& range, uint32_t value) { return range.last < value; });
-  if (addition != std::end(kUnicodeAdditions) && code_point >= addition->first && addition->version <= version) {
-    return addition->category;
-  }
+  const UnicodeRange* addition = Find(UnicodeAdditions(), code_point);
+  if (addition != nullptr && addition->value <= version) return addition->category;
   return utf8proc_category_string(static_cast<utf8proc_int32_t>(code_point));
+}
+
+struct ByteAlphabet {
+  std::array<std::string, 256> spelling;
+  std::unordered_map<uint32_t, char> bytes;
+  ByteAlphabet() {
+    uint32_t next = 0x100;
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      const bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+      const uint32_t character = printable ? byte : next++;
+      AppendUtf8(character, spelling[byte]);
+      bytes.emplace(character, static_cast<char>(byte));
+    }
+  }
+};
+
+const ByteAlphabet& TheByteAlphabet() {
+  static const ByteAlphabet alphabet;
+  return alphabet;
 }
 
 uint8_t ByteAt(std::string_view text, size_t position) {
   return static_cast<uint8_t>(text[position]);
-}
-bool IsContinuation(uint8_t byte) {
-  return (byte & 0xC0) == 0x80;
 }
 
 // Looks at the sequence that starts at `position`: its length, and whether it is well formed. For an ill-formed one the
@@ -38,27 +78,15 @@ struct Sequence {
 Sequence SequenceAt(std::string_view bytes, size_t position) {
   const uint8_t first = ByteAt(bytes, position);
   if (first < 0x80) return {1, true};
-  size_t length = 0;
-  uint8_t lowest = 0x80, highest = 0xBF;  // what the second byte may be
-  if (first >= 0xC2 && first <= 0xDF) {
-    length = 2;
-  } else if (first >= 0xE0 && first <= 0xEF) {
-    length = 3;
-    if (first == 0xE0) lowest = 0xA0;   // no overlong forms
-    if (first == 0xED) highest = 0x9F;  // no surrogates
-  } else if (first >= 0xF0 && first <= 0xF4) {
-    length = 4;
-    if (first == 0xF0) lowest = 0x90;
-    if (first == 0xF4) highest = 0x8F;  // nothing above U+10FFFF
-  } else {
-    return {1, false};
-  }
-  for (size_t i = 1; i < length; ++i) {
+  if (first < 0xC2 || first > 0xF4) return {1, false};
+  const size_t length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  // What the second byte may be: no overlong forms, no surrogates, nothing above U+10FFFF.
+  uint8_t lowest = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+  uint8_t highest = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+  for (size_t i = 1; i < length; ++i, lowest = 0x80, highest = 0xBF) {
     if (position + i >= bytes.size()) return {i, false};
     const uint8_t byte = ByteAt(bytes, position + i);
     if (byte < lowest || byte > highest) return {i, false};
-    lowest = 0x80;
-    highest = 0xBF;
   }
   return {length, true};
 }
@@ -76,7 +104,7 @@ CodePoint CodePointAt(std::string_view valid_text, size_t position) {
 
 CodePoint CodePointBefore(std::string_view valid_text, size_t end) {
   size_t start = end - 1;
-  while (start > 0 && IsContinuation(ByteAt(valid_text, start))) --start;
+  while (start > 0 && (ByteAt(valid_text, start) & 0xC0) == 0x80) --start;
   return CodePointAt(valid_text, start);
 }
 
@@ -115,19 +143,44 @@ bool IsWhiteSpace(uint32_t c) {
          (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-std::span<const UnicodeAddition> UnicodeAdditions() {
-  return kUnicodeAdditions;
+size_t EndOfSpaceAfter(std::string_view text, size_t position) {
+  while (position < text.size()) {
+    const CodePoint next = CodePointAt(text, position);
+    if (!IsWhiteSpace(next.value)) break;
+    position += next.length;
+  }
+  return position;
 }
 
-bool IsUnknownToReferenceNfc(uint32_t c) {
-  const auto range = std::lower_bound(std::begin(kUnknownToReferenceNfc), std::end(kUnknownToReferenceNfc), c,
-                                      [](const auto& candidate, uint32_t value) { return candidate.second < value; });
-  return range != std::end(kUnknownToReferenceNfc) && c >= range->first;
+size_t StartOfSpaceBefore(std::string_view text, size_t position, size_t floor) {
+  while (position > floor) {
+    const CodePoint before = CodePointBefore(text, position);
+    if (!IsWhiteSpace(before.value)) break;
+    position -= before.length;
+  }
+  return position;
+}
+
+const std::vector<UnicodeRange>& UnicodeAdditions() {
+  static const std::vector<UnicodeRange> ranges = RangesOf("category");
+  return ranges;
+}
+
+bool IsUnknownToReference(uint32_t c) {
+  static const std::vector<UnicodeRange> ranges = RangesOf("unknown");
+  return Find(ranges, c) != nullptr;
 }
 
 bool IsNumeric(uint32_t c) {
   if (c < 0x80) return c >= '0' && c <= '9';
   return CategoryOf(c, 17)[0] == 'N';
+}
+
+bool IsPunctuation(uint32_t c) {
+  if (c < 0x80) return c > 0x20 && c < 0x7F && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && !(c >= '0' && c <= '9');
+  static const std::vector<UnicodeRange> unknown = RangesOf("no punctuation");
+  // Two that are no punctuation any more.
+  return (CategoryOf(c, 17)[0] == 'P' && Find(unknown, c) == nullptr) || c == 0x166D || c == 0x111C9;
 }
 
 bool IsWordCharacter(uint32_t c) {
@@ -136,6 +189,33 @@ bool IsWordCharacter(uint32_t c) {
   // Join controls, and the symbols that have property Alphabetic (circled, squared and parenthesised letters).
   return c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
          (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
+}
+
+void AppendLowercase(uint32_t c, std::string& out) {
+  static const std::vector<UnicodeRange> additions = RangesOf("lowercase");
+  if (c == 0x130) return static_cast<void>(out.append("i\xCC\x87"));  // the one that becomes two characters
+  const UnicodeRange* addition = Find(additions, c);
+  AppendUtf8(addition != nullptr ? c + static_cast<uint32_t>(addition->value)
+                                 : static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))),
+             out);
+}
+
+void AppendSpelling(std::string_view bytes, std::string& out) {
+  for (const char byte : bytes) out += TheByteAlphabet().spelling[static_cast<uint8_t>(byte)];
+}
+
+void AppendBytesOfSpelling(std::string_view spelling, std::string& out) {
+  const size_t before = out.size();
+  for (size_t i = 0; i < spelling.size();) {
+    const CodePoint character = CodePointAt(spelling, i);
+    const auto byte = TheByteAlphabet().bytes.find(character.value);
+    if (byte == TheByteAlphabet().bytes.end()) {
+      out.replace(before, std::string::npos, spelling);
+      return;
+    }
+    out.push_back(byte->second);
+    i += character.length;
+  }
 }
 
 }  // namespace kgrpo::tokenizer

@@ -2,22 +2,23 @@
 
 #include <kgrpo/sdk/error.h>
 
-#include "policy_qwen/tokenizer/byte_alphabet.h"
+#include <algorithm>
+#include <cstdio>
+
 #include "policy_qwen/tokenizer/json_reader.h"
+#include "policy_qwen/tokenizer/unicode.h"
 
 namespace kgrpo::tokenizer {
 namespace {
 
 using nlohmann::json;
 
-// No tokenizer has more; a larger id is a broken file, and must not make us allocate.
-constexpr int64_t kLargestId = 16'000'000;
+constexpr int64_t kLargestId = 16'000'000;  // no tokenizer has more: such an id must not make us allocate
 
-// Enters a token. A spelling with a character outside the byte alphabet stands for itself.
 void Enter(Vocabulary& vocabulary, const std::string& spelling, int32_t id) {
   if (static_cast<size_t>(id) >= vocabulary.tokens.size()) vocabulary.tokens.resize(static_cast<size_t>(id) + 1);
   Vocabulary::Token& token = vocabulary.tokens[static_cast<size_t>(id)];
-  token.bytes = BytesOfSpelling(spelling).value_or(spelling);
+  token.text = spelling;
   token.present = true;
   vocabulary.ids.emplace(spelling, id);
 }
@@ -42,6 +43,7 @@ void ReadVocabulary(ObjectReader& model, Vocabulary& vocabulary) {
     }
     Enter(vocabulary, spelling, id);
   }
+  vocabulary.model_size = vocabulary.ids.size();
 }
 
 // One merge: "left right", or ["left", "right"] as newer writers have it.
@@ -58,9 +60,10 @@ std::pair<std::string, std::string> ReadMerge(const ObjectReader& model, const s
   return {text.substr(0, space), text.substr(space + 1)};
 }
 
-MergeTable ReadMerges(ObjectReader& model, const Vocabulary& vocabulary) {
+std::unordered_map<uint64_t, Bpe::Merge> ReadMerges(ObjectReader& model, const Vocabulary& vocabulary) {
   const json& merges = model.Array("merges");
-  MergeTable table(merges.size());
+  std::unordered_map<uint64_t, Bpe::Merge> read;
+  read.reserve(merges.size());
   for (size_t i = 0; i < merges.size(); ++i) {
     const std::string key = "merges[" + std::to_string(i) + "]";
     const auto [left, right] = ReadMerge(model, key, merges[i]);
@@ -69,35 +72,26 @@ MergeTable ReadMerges(ObjectReader& model, const Vocabulary& vocabulary) {
       if (found == vocabulary.ids.end()) model.Fail(key, "needs the token '" + token + "', which model.vocab lacks");
       return found->second;
     };
-    const int32_t left_id = id_of(left), right_id = id_of(right);
-    table.Set(left_id, right_id, {static_cast<int32_t>(i), id_of(left + right)});
+    // Of two merges of one pair, the later stays.
+    read[Bpe::KeyOf(id_of(left), id_of(right))] = {static_cast<int32_t>(i), id_of(left + right)};
   }
-  return table;
+  return read;
 }
 
-bool IsEmptyString(const json& value) {
-  return value.is_string() && value.get_ref<const std::string&>().empty();
-}
-
-// Refuses settings that change tokens and do not belong to this family of tokenizers.
-void RefuseOtherKindsOfBpe(ObjectReader& model) {
+// Refuses settings that change tokens and are not implemented.
+void RefuseOtherKinds(ObjectReader& model) {
   if (const json* type = model.Find("type"); type != nullptr && *type != "BPE") {
-    model.Refuse("type",
-                 "is " + type->dump() + "; only \"BPE\" is supported: use a model of the Qwen, SmolLM or GPT-2 family");
+    model.Refuse("type", "is " + type->dump() +
+                             "; only \"BPE\" is supported. The ids are the model's, so no other tokenizer can take its "
+                             "place: use a model with a BPE tokenizer, such as those of the Qwen, Llama, Mistral and "
+                             "SmolLM families");
   }
   if (const json* dropout = model.Find("dropout"); dropout != nullptr && *dropout != 0.0) {
     model.Refuse("dropout", "is " + dropout->dump() + ": tokens would be random; set it to null");
   }
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-    if (const json* affix = model.Find(key); affix != nullptr && !IsEmptyString(*affix)) {
-      model.Refuse(key, "is " + affix->dump() +
-                            ", which byte-level tokenizers don't have: use a model of the Qwen, SmolLM or " +
-                            "GPT-2 family");
-    }
-  }
-  if (model.Bool("byte_fallback", false)) {
-    model.Refuse("byte_fallback",
-                 "is true, which byte-level tokenizers don't need: use a model of the Qwen, SmolLM or GPT-2 family");
+    if (const json* affix = model.Find(key); affix != nullptr && *affix != json(std::string()))
+      model.Refuse(key, "is " + affix->dump() + ", which is not supported");
   }
 }
 
@@ -105,12 +99,21 @@ void RefuseOtherKindsOfBpe(ObjectReader& model) {
 
 Bpe ReadBpe(const std::string& file, const json& root, Vocabulary& vocabulary) {
   ObjectReader model(file, "model", root);
-  RefuseOtherKindsOfBpe(model);
+  RefuseOtherKinds(model);
   ReadVocabulary(model, vocabulary);
   Bpe::Options options;
-  for (size_t byte = 0; byte < options.byte_ids.size(); ++byte) {
-    const auto found = vocabulary.ids.find(SpellByte(static_cast<uint8_t>(byte)));
-    options.byte_ids[byte] = found == vocabulary.ids.end() ? -1 : found->second;
+  for (const auto& [spelling, id] : vocabulary.ids) {
+    if (spelling.empty()) continue;
+    const CodePoint first = CodePointAt(spelling, 0);
+    if (first.length == spelling.size()) options.character_ids.emplace(first.value, id);
+  }
+  if (model.Bool("byte_fallback", false)) {
+    for (int byte = 0; byte < 256; ++byte) {
+      char spelling[8];
+      std::snprintf(spelling, sizeof(spelling), "<0x%02X>", byte);
+      const auto found = vocabulary.ids.find(spelling);
+      if (found != vocabulary.ids.end()) options.byte_ids[static_cast<size_t>(byte)] = found->second;
+    }
   }
   options.fuse_unknown = model.Bool("fuse_unk", false);
   if (model.Find("unk_token") != nullptr) {
@@ -120,43 +123,48 @@ Bpe ReadBpe(const std::string& file, const json& root, Vocabulary& vocabulary) {
     options.unknown_id = found->second;
   }
   if (model.Bool("ignore_merges", false)) {
-    for (const auto& [spelling, id] : vocabulary.ids) {
-      if (auto bytes = BytesOfSpelling(spelling)) options.whole_words.emplace(std::move(*bytes), id);
-    }
+    options.whole_words.insert(vocabulary.ids.begin(), vocabulary.ids.end());
   }
-  MergeTable merges = ReadMerges(model, vocabulary);
+  options.merges = ReadMerges(model, vocabulary);
   model.RefuseOthers();
-  return Bpe(std::move(options), std::move(merges));
+  return Bpe(std::move(options));
 }
 
-std::vector<AddedToken> ReadAddedTokens(const std::string& file, const json& root, Vocabulary& vocabulary) {
+std::vector<AddedToken> ReadAddedTokens(const std::string& file, const json& root) {
   std::vector<AddedToken> tokens;
   for (size_t i = 0; i < root.size(); ++i) {
     ObjectReader reader(file, "added_tokens[" + std::to_string(i) + "]", root[i]);
-    AddedToken token;
-    token.content = reader.String("content");
+    AddedToken token = ReadAddedToken(reader, false);
     token.id = ReadId(reader, "id", reader.Require("id"));
-    token.single_word = reader.Bool("single_word", false);
-    token.lstrip = reader.Bool("lstrip", false);
-    token.rstrip = reader.Bool("rstrip", false);
-    token.special = reader.Bool("special", false);
-    token.normalized = reader.Bool("normalized", !token.special);
     reader.RefuseOthers();
-    if (token.content.empty()) reader.Fail("content", "is empty");
-    const auto known = vocabulary.ids.find(token.content);
-    if (known != vocabulary.ids.end() && known->second != token.id) {
-      reader.Fail("id", "is " + std::to_string(token.id) + ", but '" + token.content + "' has the id " +
-                            std::to_string(known->second) + " in the vocabulary");
-    }
-    if (known == vocabulary.ids.end() && static_cast<size_t>(token.id) < vocabulary.tokens.size() &&
-        vocabulary.tokens[static_cast<size_t>(token.id)].present) {
-      reader.Fail("id", "is " + std::to_string(token.id) + ", which another token has too");
-    }
-    if (known == vocabulary.ids.end()) Enter(vocabulary, token.content, token.id);
-    vocabulary.tokens[static_cast<size_t>(token.id)].special |= token.special;
     tokens.push_back(std::move(token));
   }
   return tokens;
+}
+
+void AddToken(AddedToken token, const std::string& where, Vocabulary& vocabulary,
+              std::map<int32_t, AddedToken>& added) {
+  const auto known = vocabulary.ids.find(token.content);
+  const bool is_new = known == vocabulary.ids.end();
+  const auto next = std::max<int64_t>(static_cast<int64_t>(vocabulary.model_size),
+                                      added.empty() ? 0 : int64_t{added.rbegin()->first} + 1);
+  const int32_t id = is_new ? static_cast<int32_t>(next) : known->second;
+  if (token.id >= 0 && token.id != id) {
+    throw Error(KGRPO_ERROR_INVALID,
+                where + ": is " + std::to_string(token.id) + ", but '" + token.content + "' " +
+                    (is_new ? "is not in model.vocab and gets the next free id, " : "has the id ") +
+                    std::to_string(id));
+  }
+  if (is_new && static_cast<size_t>(id) < vocabulary.tokens.size() &&
+      vocabulary.tokens[static_cast<size_t>(id)].present) {
+    throw Error(KGRPO_ERROR_INVALID, where + ": '" + token.content + "' gets the next free id, " + std::to_string(id) +
+                                         ", which another token has");
+  }
+  if (is_new) Enter(vocabulary, token.content, id);
+  Vocabulary::Token& entered = vocabulary.tokens[static_cast<size_t>(id)];
+  token.id = id;
+  token.special = entered.special = entered.special || token.special;
+  added[id] = std::move(token);
 }
 
 }  // namespace kgrpo::tokenizer
