@@ -17,7 +17,11 @@ std::string NumberText(double value) {
 std::string TextOf(const AdapterConfig& config) {
   std::string text = "rank " + std::to_string(config.rank) + ", alpha " + NumberText(config.alpha) +
                      (config.rank_stabilized ? ", rank-stabilized" : "") + ", targets ";
-  for (size_t i = 0; i < config.targets.size(); ++i) text += (i > 0 ? " " : "") + config.targets[i];
+  if (config.targets.size() > AllTargets().size()) {
+    text += std::to_string(config.targets.size()) + " paths";
+  } else {
+    for (size_t i = 0; i < config.targets.size(); ++i) text += (i > 0 ? " " : "") + config.targets[i];
+  }
   for (const auto& [key, value] : config.patterns.items()) text += ", " + key + " " + value.dump();
   return text;
 }

@@ -293,6 +293,8 @@ TEST(AdapterFolderTest, WrongOnesAreRefusedInASentence) {
               HasSubstr("is not a regular expression that kgrpo reads"));
   EXPECT_THAT(rewritten("target_modules", {"c_attn"}), HasSubstr("select none of the model's linear layers"));
   EXPECT_THAT(rewritten("rank_pattern", {{"q_proj", 0}}), HasSubstr("\"rank_pattern\": \"q_proj\" is 0"));
+  EXPECT_THAT(rewritten("rank_pattern", "q_proj"),
+              HasSubstr("\"rank_pattern\" is \"q_proj\", which peft does not write"));
   EXPECT_THAT(rewritten("layers_to_transform", "all"), HasSubstr("\"layers_to_transform\" is \"all\""));
   EXPECT_THAT(rewritten("task_type", "SEQ_CLS"), HasSubstr("only CAUSAL_LM is supported"));
   for (const char* kind : {"pissa", "pissa_niter_16", "olora", "corda", "loftq", "mica"}) {
@@ -318,10 +320,14 @@ TEST(AdapterFolderTest, WrongOnesAreRefusedInASentence) {
 
   PolicyOptions options = Adapted("qwen2");
   options.adapter->rank = 5;
-  EXPECT_THAT(MessageOf([&] { Policy(options, 0); }), HasSubstr("has rank 4, alpha 6, targets q_proj"));
+  EXPECT_THAT(MessageOf([&] { Policy(options, 0); }),
+              HasSubstr("has rank 4, alpha 6, targets 14 paths, and the options say"));
   options = Adapted("qwen2");
   options.model = AdapterFolder("qwen2");
   EXPECT_THAT(MessageOf([&] { Policy(options, 0); }), HasSubstr("and adapter.start to it"));
+  options = GoldenOptions("qwen2");
+  options.adapter = AdapterOptions{.rank = 17};  // the keys' size is 16
+  EXPECT_EQ(MessageOf([&] { Policy(options, 0); }), "nothing thrown");
   options.adapter = AdapterOptions();
   options.random_weights = true;
   EXPECT_THAT(MessageOf([&] { Policy(options, 0); }), HasSubstr("needs pretrained weights"));

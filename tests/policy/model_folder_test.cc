@@ -197,7 +197,7 @@ TEST(ModelFolderTest, TruncatedInTheHeader) {
 
 TEST(ModelFolderTest, NotSafetensors) {
   const ModelFolder folder;
-  folder.Write("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0000\nsize 988097824\n");
+  folder.Write("model.safetensors", "<html><body>You need to log in to download this file</body></html>");
   EXPECT_THAT(folder.Message(), ::testing::MatchesRegex("DIR/model.safetensors: its header would be [0-9]+ bytes long: "
                                                         "not a safetensors file"));
   const uint64_t length = 16;

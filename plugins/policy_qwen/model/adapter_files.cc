@@ -28,6 +28,7 @@ constexpr const char* kKnownKeys[] = {"alpha_pattern",
                                       "base_model_name_or_path",
                                       "bias",
                                       "corda_config",
+                                      "ensure_weight_tying",
                                       "eva_config",
                                       "exclude_modules",
                                       "fan_in_fan_out",
@@ -191,10 +192,12 @@ AdapterConfig ReadAdapterConfig(const std::string& folder) {
     if (key == std::string_view("layers_to_transform")) {
       const auto is_layer = [](const OrderedJson& number) { return number.is_number_integer(); };
       is_right = is_layer(value) || (value.is_array() && std::ranges::all_of(value, is_layer));
-    } else if (value.is_object() && (key[0] == 'r' || key[0] == 'a')) {  // rank_pattern, alpha_pattern
-      is_right = true;
-      for (const auto& [pattern, number] : value.items())
-        positive(name + ": \"" + pattern + "\"", number, key[0] == 'r');
+    } else if (key[0] == 'r' || key[0] == 'a') {  // rank_pattern, alpha_pattern
+      is_right = value.is_object();
+      if (is_right) {
+        for (const auto& [pattern, number] : value.items())
+          positive(name + ": \"" + pattern + "\"", number, key[0] == 'r');
+      }
     }
     if (!is_right) throw refuse(name + " is " + value.dump() + ", which peft does not write");
     config.patterns[key] = value;
