@@ -266,7 +266,7 @@ void Policy::Save(Copy copy, const std::string& directory) {
   const DeviceScope scope(device_);
   for (const auto& [name, content] : files_) {
     const bool is_config = name == "config.json";
-    if (adapter_ && (is_config || name == "generation_config.json")) continue;  // the base has these
+    if (adapter_ && is_config) continue;  // the base has it
     const std::string text =
         is_config ? WithWeights(content, options_.bfloat16 ? "bfloat16" : "float32", config_.tied_head) : content;
     WriteFileAtomically(directory + "/" + name, {text});

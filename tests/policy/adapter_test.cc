@@ -299,7 +299,7 @@ TEST(AdapterFolderTest, WrongOnesAreRefusedInASentence) {
   EXPECT_THAT(rewritten("task_type", "SEQ_CLS"), HasSubstr("only CAUSAL_LM is supported"));
   for (const char* kind : {"pissa", "pissa_niter_16", "olora", "corda", "loftq", "mica"}) {
     EXPECT_THAT(rewritten("init_lora_weights", kind),
-                HasSubstr(std::string("\"init_lora_weights\" is \"") + kind + "\": such an adapter belongs to a base"));
+                HasSubstr(std::string("\"init_lora_weights\" is \"") + kind + "\", after which A and B need not be"));
   }
   for (const char* key : {"lora_bias", "layer_replication", "megatron_config", "trainable_token_indices",
                           "modules_to_save", "target_parameters", "alora_invocation_tokens", "a_later_key"}) {

@@ -53,7 +53,7 @@ constexpr const char* kKnownKeys[] = {"alpha_pattern",
                                       "use_rslora"};
 constexpr const char* kPatternKeys[] = {"exclude_modules", "layers_to_transform", "layers_pattern", "rank_pattern",
                                         "alpha_pattern"};
-// Initial values after which the base is still the base. The other methods subtract the first product from its weights.
+// Initial values after which A and B are the whole change of the base. Most others subtract the first product from it.
 constexpr const char* kInitialisations[] = {"gaussian", "orthogonal", "eva", "lora_ga"};
 
 // True for a value that switches nothing on: null, false, or an empty text, list or object.
@@ -160,10 +160,10 @@ AdapterConfig ReadAdapterConfig(const std::string& folder) {
   const OrderedJson initial = object.value("init_lora_weights", OrderedJson(true)), task = get("task_type");
   if (!initial.is_null() && !initial.is_boolean() &&
       std::ranges::find(kInitialisations, initial) == std::end(kInitialisations)) {
-    throw refuse(
-        "\"init_lora_weights\" is " + initial.dump() +
-        ": such an adapter belongs to a base with other weights, and is not supported; save it again with peft's "
-        "save_pretrained(path_initial_model_for_weight_conversion=...)");
+    throw refuse("\"init_lora_weights\" is " + initial.dump() +
+                 ", after which A and B need not be the whole change of the base; supported are true, false, gaussian, "
+                 "orthogonal, eva and lora_ga. Save a PiSSA, CorDA or OLoRA adapter again with peft's "
+                 "save_pretrained(path_initial_model_for_weight_conversion=...)");
   }
   if (!task.is_null() && task != "CAUSAL_LM")
     throw refuse("\"task_type\" is " + task.dump() + "; only CAUSAL_LM is supported");
