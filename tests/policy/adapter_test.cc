@@ -28,11 +28,6 @@ std::string AdapterFolder(const std::string& model) {
   return GoldenFolder("adapters/" + model);
 }
 
-// "qwen2" of "qwen2-patterns".
-std::string BaseOf(const std::string& adapter) {
-  return adapter.substr(0, adapter.find('-'));
-}
-
 PolicyOptions Adapted(const std::string& model) {
   PolicyOptions options = GoldenOptions(BaseOf(model));
   options.adapter = AdapterOptions{.start = AdapterFolder(model)};
