@@ -58,7 +58,7 @@ constexpr const char* kInitialisations[] = {"gaussian", "orthogonal", "eva", "lo
 
 // True for a value that switches nothing on: null, false, or an empty text, list or object.
 bool IsIdle(const OrderedJson& value) {
-  return value.is_null() || value == false || value == "" || ((value.is_array() || value.is_object()) && value.empty());
+  return value.empty() || value == false || (value.is_string() && value.get<std::string>().empty());
 }
 
 OrderedJson ReadConfigFile(const std::string& path) {
@@ -214,7 +214,7 @@ AdapterConfig ReadAdapterConfig(const std::string& folder) {
     config.targets.clear();
     config.patterns["target_modules"] = targets;
   }
-  AdapterSelection{config};  // throws for expressions that cannot be read
+  const AdapterSelection readable(config);  // throws for expressions that cannot be read
   return config;
 }
 
