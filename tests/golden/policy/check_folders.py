@@ -3,9 +3,9 @@
     python -m venv venv && venv/bin/pip install torch==2.11.0 'transformers==5.24.*' peft==0.21.0 safetensors tokenizers
     venv/bin/python tests/golden/policy/check_folders.py build/bin/kgrpo-host [NAME...]
 
-Makes a tiny random folder for each row of docs/models.md (architecture, rotary positions, head, window, adapter, damage), in
-a temporary folder. Of a folder that works: 40 greedy tokens are transformers', and log-probabilities within 1e-4. Of one that
-does not: kgrpo-host fails, and its message contains the words here. NAME: only rows whose name contains it.
+Makes a tiny random folder for each row of docs/models.md (architecture, rotary positions, head, window, adapter, damage)
+in a temporary folder. If it should work, 40 greedy tokens are transformers', and log-probabilities within 1e-4. If not,
+kgrpo-host fails, and its message contains the words of the row. NAME: only rows whose name contains it.
 """
 
 import json
@@ -282,7 +282,12 @@ model_row("window longer than the texts", {**QWEN2, **WINDOW, "sliding_window": 
 model_row("window shorter than the texts", {**QWEN2, **WINDOW, "sliding_window": 32}, "sliding window")
 model_row(
     "window by type of layer, shorter than the texts",
-    {**QWEN2, "use_sliding_window": True, "sliding_window": 32, "layer_types": ["full_attention", "sliding_attention"] * 1 + ["full_attention"]},
+    {
+        **QWEN2,
+        "use_sliding_window": True,
+        "sliding_window": 32,
+        "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+    },
     "sliding window",
 )
 model_row(
@@ -301,14 +306,26 @@ adapter_row("adapter, rslora", dict(r=4, lora_alpha=6, target_modules=LIST, use_
 adapter_row("adapter, regular expression", dict(r=4, lora_alpha=6, target_modules=r".*layers\.[02]\..*(q_proj|up_proj)"))
 adapter_row("adapter, paths", dict(r=4, target_modules=["model.layers.1.mlp.up_proj", "layers.0.self_attn.k_proj"]))
 adapter_row("adapter, names of other models too", dict(r=4, target_modules=["q_proj", "c_attn"]))
-adapter_row("adapter, excluded names", dict(r=4, target_modules="all-linear", exclude_modules=["layers.1.mlp.up_proj", "q_proj"]))
+adapter_row(
+    "adapter, excluded names",
+    dict(r=4, target_modules="all-linear", exclude_modules=["layers.1.mlp.up_proj", "q_proj"]),
+)
 adapter_row("adapter, excluded expression", dict(r=4, target_modules=LIST, exclude_modules=r".*\.2\..*v_proj"))
 adapter_row("adapter, layers", dict(r=4, target_modules=LIST, layers_to_transform=[0, 2]))
 adapter_row("adapter, one layer", dict(r=4, target_modules=LIST, layers_to_transform=1, layers_pattern="layers"))
-adapter_row("adapter, rank_pattern", dict(r=4, target_modules=LIST, rank_pattern={"q_proj": 2, r"layers\.1.*v_proj": 7, "v_proj": 3}))
+adapter_row(
+    "adapter, rank_pattern",
+    dict(r=4, target_modules=LIST, rank_pattern={"q_proj": 2, r"layers\.1.*v_proj": 7, "v_proj": 3}),
+)
 adapter_row(
     "adapter, rank_pattern, alpha_pattern, rslora",
-    dict(r=4, target_modules=LIST, use_rslora=True, rank_pattern={"q_proj": 2}, alpha_pattern={"0.self_attn.q_proj": 32, "down_proj": 1}),
+    dict(
+        r=4,
+        target_modules=LIST,
+        use_rslora=True,
+        rank_pattern={"q_proj": 2},
+        alpha_pattern={"0.self_attn.q_proj": 32, "down_proj": 1},
+    ),
 )
 adapter_row("adapter, rank above the rows of k_proj", dict(r=24, target_modules=["k_proj", "q_proj"]))
 adapter_row("adapter, gaussian", dict(r=4, target_modules=LIST, init_lora_weights="gaussian"))

@@ -123,7 +123,9 @@ def main():
         logprobs = torch.log_softmax(logits, -1).gather(1, ids[-OUTPUTS:, None])[:, 0]
         (logprobs * noise(OUTPUTS, 101)).sum().backward()
         made[name] = {
-            "config": {key: value for key, value in config.to_dict().items() if value is not None or key == "sliding_window"},
+            "config": {
+                key: value for key, value in config.to_dict().items() if value is not None or key == "sliding_window"
+            },
             "logits": [[round(x, 5) for x in row] for row in logits.tolist()],
             "gradients": {
                 name: (p.grad.flatten().double() * noise(p.numel(), 200).double()).sum().item() for name, p in parameters
