@@ -47,6 +47,8 @@ std::string WhyNotJson(const std::string& text, size_t byte, const std::string& 
   }
   const std::string column = ", at column " + std::to_string(byte);
   if (parser_says.find("UTF-8") != std::string::npos) return "not UTF-8" + column + ": write the file as UTF-8";
+  if (parser_says.find("surrogate") != std::string::npos)
+    return "half of a surrogate pair" + column + ": \\ud800 to \\udfff are characters only in pairs";
   // Python's json.dumps writes NaN and Infinity, which JSON does not have.
   for (const char* word : {"NaN", "nan", "Infinity", "Inf", "inf"}) {
     for (size_t before = 1; before <= 2; ++before) {  // the parser stopped at the word's first or second letter

@@ -23,7 +23,7 @@ int Merge(const Globals& globals, const ModelOptions& options, const std::string
   Session session(globals);
   session.StartServices(0);
   const std::unique_ptr<Policy> policy = session.MakePolicy(options.plugin, PluginOptions(options));
-  WriteModel(*policy, fs::absolute(output));
+  WriteModel(*policy, fs::absolute(output), nullptr);
   std::printf("%s: %s merged into its base\n", output.c_str(), options.model.c_str());
   return kFine;
 }

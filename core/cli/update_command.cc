@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/recorded_samples.h"
 #include "cli/session.h"
+#include "loop/checkpoint.h"
 #include "loop/stage.h"
 
 namespace kgrpo::cli {
@@ -130,7 +131,7 @@ int Update(const Globals& globals, const UpdateOptions& options) {
   metrics["updates"] = updates;
 
   MakeDirectories(options.out);
-  parts.policy->Save(KGRPO_POLICY_CURRENT, options.out);
+  SaveModel(*parts.policy, options.out, &config.loop.sampling);
   const std::filesystem::path file = std::filesystem::path(options.out) / "metrics.json";
   std::ofstream stream(file);
   stream << metrics.dump(2) << '\n';

@@ -6,6 +6,7 @@
 #include "store/files.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 namespace kgrpo {
@@ -13,6 +14,8 @@ namespace kgrpo {
 namespace fs = std::filesystem;
 
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 // "10, 20 or 30"
 std::string StepsText(const std::vector<uint64_t>& steps) {
@@ -128,7 +131,7 @@ void SavedModels::WriteCheckpoint(Stage& stage, uint64_t done, RunDatabase& data
   const bool has_reference = stage.needs_reference() && policy_.reference_version() > 0;
   checkpoints_.Write(state, [&](const fs::path& path) {
     fs::create_directory(path / "policy");
-    policy_.Save(KGRPO_POLICY_CURRENT, path / "policy");
+    SaveModel(policy_, path / "policy", &config_.loop.sampling);
     Pass(faults_, "checkpoint: policy written");
     if (has_reference) SaveReference(path / "reference");
     // A stage that has not begun has no state to save.
@@ -171,14 +174,36 @@ void SavedModels::SaveReference(const fs::path& target) {
 }
 
 void SavedModels::WriteFinal() {
-  WriteModel(policy_, folder_.final_model(), faults_);
+  WriteModel(policy_, folder_.final_model(), &config_.loop.sampling, faults_);
 }
 
-void WriteModel(Policy& policy, const fs::path& target, const FaultPoints& faults) {
+// Of the file that the model came with only the ids of special tokens stay: its sampling is not the run's.
+void SaveModel(Policy& policy, const fs::path& target, const SamplingConfig* sampling) {
+  policy.Save(KGRPO_POLICY_CURRENT, target);
+  const bool is_hugging_face = fs::exists(target / "config.json") || fs::exists(target / "adapter_config.json");
+  if (sampling == nullptr || !is_hugging_face) return;
+  const fs::path path = target / "generation_config.json";
+  const kgrpo_policy_info& info = policy.info();
+  Json config = {{"eos_token_id", std::vector<int32_t>(info.end_ids, info.end_ids + info.end_id_count)}};
+  const Json old = fs::exists(path) ? Json::parse(ReadFile(path), nullptr, false) : Json();
+  for (const char* key : {"bos_token_id", "pad_token_id"}) {
+    if (old.is_object() && old.contains(key)) config[key] = old[key];
+  }
+  config["do_sample"] = sampling->temperature > 0;
+  if (sampling->temperature > 0) {
+    config["temperature"] = sampling->temperature;
+    config["top_k"] = sampling->top_k;  // 0, off, is written: transformers' default is 50
+    config["top_p"] = sampling->top_p;
+    if (sampling->min_p > 0) config["min_p"] = sampling->min_p;
+  }
+  WriteFileAtomically(path, config.dump(2) + "\n");
+}
+
+void WriteModel(Policy& policy, const fs::path& target, const SamplingConfig* sampling, const FaultPoints& faults) {
   const fs::path partial = target.string() + ".partial";
   fs::remove_all(partial);
   fs::create_directories(partial);
-  policy.Save(KGRPO_POLICY_CURRENT, partial);
+  SaveModel(policy, partial, sampling);
   Pass(faults, "final: filled");
   fs::remove_all(target);
   PublishDirectory(partial, target);

@@ -22,8 +22,12 @@
 
 namespace kgrpo {
 
-// Writes the policy's current model to `target`, replacing what is there; a reader never finds part of a model.
-void WriteModel(Policy& policy, const std::filesystem::path& target, const FaultPoints& faults = {});
+// Writes the policy's current model to the empty folder `target`. With `sampling`, its generation_config.json makes
+// other programs sample as the run does.
+void SaveModel(Policy& policy, const std::filesystem::path& target, const SamplingConfig* sampling);
+// The same, replacing what is at `target`; a reader never finds part of a model.
+void WriteModel(Policy& policy, const std::filesystem::path& target, const SamplingConfig* sampling,
+                const FaultPoints& faults = {});
 
 class SavedModels {
  public:

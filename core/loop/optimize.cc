@@ -148,13 +148,7 @@ class Searching {
   }
 
   void SuggestByPolicy(std::deque<Slot>& slots) {
-    kgrpo_sampling sampling{};
-    sampling.struct_size = sizeof(sampling);
-    sampling.max_new_tokens = config_.loop.sampling.max_new_tokens;
-    sampling.temperature = config_.loop.sampling.temperature;
-    sampling.top_k = config_.loop.sampling.top_k;
-    sampling.top_p = config_.loop.sampling.top_p;
-    sampling.min_p = config_.loop.sampling.min_p;
+    const kgrpo_sampling sampling = SamplingOf(config_.loop.sampling);
     ChatOptions chat;
     chat.enable_thinking = config_.prompt.enable_thinking;
     std::vector<Policy::GenerateRequest> requests;

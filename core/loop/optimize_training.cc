@@ -57,7 +57,7 @@ SearchResult SearchByTraining(const PipelineConfig& config, PipelineParts& parts
                    : too_dear     ? "the cost limit (--max-cost)"
                                   : "the time limit (--budget)";
     // A limit interrupts the run, but is a normal end of the search: write the policy of the last whole update.
-    if (!result.stopped) WriteModel(*parts.policy, folder.final_model());
+    if (!result.stopped) WriteModel(*parts.policy, folder.final_model(), &config.loop.sampling);
   } else if (outcome.status == RunOutcome::Status::kFinished) {
     result.ended = std::to_string(outcome.steps) + " updates";
   } else {

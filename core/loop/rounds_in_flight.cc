@@ -11,7 +11,6 @@
 #include <optional>
 
 namespace kgrpo {
-namespace {
 
 kgrpo_sampling SamplingOf(const SamplingConfig& config) {
   kgrpo_sampling sampling{};
@@ -23,6 +22,8 @@ kgrpo_sampling SamplingOf(const SamplingConfig& config) {
   sampling.min_p = config.min_p;
   return sampling;
 }
+
+namespace {
 
 std::string InputsStream(const std::string& problem) {
   return "inputs/" + problem;

@@ -29,6 +29,8 @@
 
 namespace kgrpo {
 
+kgrpo_sampling SamplingOf(const SamplingConfig& config);
+
 // Seed of a problem's secret inputs where all kernels are judged on the same ones (loop.fresh_inputs: false).
 uint64_t SharedInputsSeed(uint64_t run_seed, const std::string& problem);
 

@@ -4,6 +4,7 @@
 #include <kgrpo/sdk/text.h>
 
 #include <algorithm>
+#include <cmath>
 #include <condition_variable>
 #include <cstring>
 #include <map>
@@ -231,6 +232,13 @@ std::vector<float> Policy::LogProbabilities(std::span<const kgrpo_sequence> sequ
   const FloatTensor entropy(entropies != nullptr ? entropies->data() : nullptr, tokens);
   const PluginCall call = Calling("forward");
   Check(api()->forward(raw(), &request, result.c(), entropies != nullptr ? entropy.c() : nullptr, nullptr));
+  const auto bad = std::ranges::find_if_not(logprobs, [](float logprob) { return std::isfinite(logprob); });
+  if (bad != logprobs.end()) {
+    throw Error(KGRPO_ERROR_NOT_FINITE, "the policy's log-probability of a completion token is " +
+                                            std::to_string(*bad) +
+                                            ": the model's logits are not finite. Its weights have diverged, or its "
+                                            "values are too large for the policy's dtype (with bfloat16, try float32)");
+  }
   return logprobs;
 }
 

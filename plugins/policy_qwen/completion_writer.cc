@@ -4,6 +4,7 @@
 #include <kgrpo/sdk/text.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace kgrpo::policy {
 namespace {
@@ -117,6 +118,12 @@ void CompletionWriter::WriteByEngine(std::vector<PendingCompletion>& batch) {
 }
 
 void CompletionWriter::Finish(PendingCompletion& request, const Completion& completion) const {
+  if (!std::ranges::all_of(completion.logprobs, [](float logprob) { return std::isfinite(logprob); })) {
+    request.Fail(KGRPO_ERROR_NOT_FINITE,
+                 "the model's logits are not finite: its weights have diverged, or its values are too large for the "
+                 "policy's dtype (with bfloat16, try float32)");
+    return;
+  }
   const std::string text = policy_.tokenizer().Decode(completion.ids, /*skip_special=*/true);
   request.Finish({.struct_size = sizeof(kgrpo_completion),
                   .finish_reason = static_cast<uint32_t>(completion.ended ? KGRPO_FINISH_STOP : KGRPO_FINISH_LENGTH),

@@ -36,14 +36,14 @@ std::string_view OptionsSchema() {
   static constexpr std::string_view kSchema = R"json({
   "$schema": "http://json-schema.org/draft-07/schema#",
   "title": "policy_qwen",
-  "description": "A Qwen2, Qwen2.5, Qwen3 or Llama model from a Hugging Face folder",
+  "description": "A Qwen2, Qwen2.5, Qwen3, Llama or Mistral model from a Hugging Face folder",
   "type": "object",
   "additionalProperties": false,
   "required": ["model"],
   "properties": {
     "model": {
       "title": "model folder",
-      "description": "A Hugging Face folder: config.json, tokenizer.json, and *.safetensors unless init is random; or a PEFT folder, whose adapter is merged into the base that it names. No model is downloaded.",
+      "description": "A Hugging Face folder: config.json, tokenizer.json, and *.safetensors unless init is random; or such a folder of a Hugging Face cache; or a PEFT folder, whose adapter is merged into the base that it names. No model is downloaded. docs/models.md lists which folders work.",
       "type": "string",
       "minLength": 1
     },

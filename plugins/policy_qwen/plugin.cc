@@ -158,13 +158,14 @@ const kgrpo_policy_interface kInterface = {
             kgrpo::policy::PolicyOptions parsed = kgrpo::policy::ParseOptions(kgrpo::View(options));
             parsed.device = kgrpo::policy::DeviceOfRank(parsed.devices, PlaceOf(kgrpo::Collective(host)),
                                                         kgrpo::policy::DeviceCount);
-            if (parsed.random_weights && kgrpo::policy::HasTensorFiles(parsed.model)) {
+            if (parsed.random_weights && kgrpo::policy::HasTensorFiles(kgrpo::policy::SnapshotOf(parsed.model))) {
               kgrpo::Host(host).Warn("init: random: the weights in " + parsed.model +
                                      " are not read; to start from them, set init: pretrained");
             }
             const kgrpo::DeviceLock lock(kgrpo::Host(host), parsed.device);
             auto made = std::make_unique<kgrpo_policy>(host, parsed, seed);
             kgrpo::policy::WaitForDevice(made->policy.device());
+            for (const std::string& note : made->policy.config().notes) kgrpo::Host(host).Warn(note);
             if (made->policy.device().is_cuda()) {
               const auto text = [](const kgrpo::policy::KernelChoice& choice, const char* ours) {
                 if (choice.ours) return std::string(ours);
@@ -295,5 +296,6 @@ const kgrpo_policy_interface kInterface = {
 
 }  // namespace
 
-KGRPO_PLUGIN("policy_qwen", "0.1.0", "Qwen2, Qwen2.5, Qwen3 and Llama models: generation, scoring and gradients",
+KGRPO_PLUGIN("policy_qwen", "0.1.0",
+             "Qwen2, Qwen2.5, Qwen3, Llama and Mistral models: generation, scoring and gradients",
              {KGRPO_POLICY_INTERFACE, &kInterface});

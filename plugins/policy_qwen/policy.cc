@@ -24,23 +24,33 @@ constexpr const char* kCompanionFiles[] = {"config.json",
                                            "vocab.json",
                                            "merges.txt"};
 
-std::map<std::string, std::string> ReadCompanionFiles(const std::string& folder) {
+std::map<std::string, std::string> ReadCompanionFiles(const PolicyOptions& options, const std::string& folder,
+                                                      const std::string& tokenizer_folder) {
   std::map<std::string, std::string> files;
-  for (const char* name : kCompanionFiles) {
-    const std::string path = folder + "/" + name;
+  for (const std::string name : kCompanionFiles) {
+    std::string path = (name == "config.json" ? folder : tokenizer_folder) + "/" + name;
+    if (name == "generation_config.json")  // an adapter's has the sampling that it was trained with
+      path = (FileExists(options.model + "/" + name) ? options.model : folder) + "/" + name;
     if (FileExists(path)) files[name] = ReadFile(path);
   }
   return files;
 }
 
-// Returns config.json with its dtype set to that of the written weights; the rest is unchanged.
-std::string WithDtype(const std::string& config, const char* dtype) {
+// Returns config.json as it describes the written weights: their dtype, and whether they have a head.
+std::string WithWeights(const std::string& config, const char* dtype, bool tied_head) {
   nlohmann::ordered_json object = nlohmann::ordered_json::parse(config);
   object[object.contains("torch_dtype") ? "torch_dtype" : "dtype"] = dtype;
+  if (!tied_head && object.contains("tie_word_embeddings")) object["tie_word_embeddings"] = false;
   return object.dump(2) + "\n";
 }
 
-// The folder with the configuration and the tokenizer: an adapter's base, or the folder itself.
+PolicyOptions WithSnapshots(PolicyOptions options) {
+  options.model = SnapshotOf(options.model);
+  if (options.adapter) options.adapter->start = SnapshotOf(options.adapter->start);
+  return options;
+}
+
+// The folder with the configuration: an adapter's base, or the folder itself.
 std::string ModelFolder(const PolicyOptions& options) {
   if (!IsAdapterFolder(options.model)) return options.model;
   if (options.adapter) {
@@ -51,6 +61,19 @@ std::string ModelFolder(const PolicyOptions& options) {
   return BaseOfAdapter(options.model);
 }
 
+// An adapter's folder, if a tokenizer is there; else the model's.
+std::string TokenizerFolder(const PolicyOptions& options, const std::string& folder) {
+  const std::string& own = options.adapter ? options.adapter->start : options.model;
+  if (own.empty() || FileExists(own + "/tokenizer.json")) return own.empty() ? folder : own;
+  for (const char* name : {"tokenizer_config.json", "chat_template.jinja"}) {
+    if (own == folder || !FileExists(own + "/" + name)) continue;
+    throw Error(KGRPO_ERROR_INVALID, own + ": holds " + name +
+                                         ", but no tokenizer.json; copy tokenizer.json there from " + folder +
+                                         ", or remove " + name + " to take the tokenizer there");
+  }
+  return folder;
+}
+
 double PhysicalMemory() {
   return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
@@ -58,18 +81,19 @@ double PhysicalMemory() {
 }  // namespace
 
 Policy::Policy(const PolicyOptions& options, uint64_t seed)
-    : options_(options),
-      folder_(ModelFolder(options)),
-      tokenizer_(tokenizer::Tokenizer::Load(folder_)),
+    : options_(WithSnapshots(options)),
+      folder_(ModelFolder(options_)),
+      tokenizer_folder_(TokenizerFolder(options_, folder_)),
+      tokenizer_(tokenizer::Tokenizer::Load(tokenizer_folder_)),
       device_(at::kCPU),
       dtype_(options.bfloat16 ? at::kBFloat16 : at::kFloat),
-      files_(ReadCompanionFiles(folder_)) {
+      files_(ReadCompanionFiles(options_, folder_, tokenizer_folder_)) {
   if (options_.tokenizer_only) return;
   config_ = ReadModelConfig(folder_);
   if (static_cast<int64_t>(tokenizer_.vocabulary_size()) > config_.vocabulary_size) {
     const auto last = static_cast<int32_t>(tokenizer_.vocabulary_size() - 1);
-    throw Error(KGRPO_ERROR_INVALID, folder_ + ": the tokenizer's token '" + tokenizer_.Decode({&last, 1}, false) +
-                                         "' has the id " + std::to_string(last) +
+    throw Error(KGRPO_ERROR_INVALID, tokenizer_folder_ + ": the tokenizer's token '" +
+                                         tokenizer_.Decode({&last, 1}, false) + "' has the id " + std::to_string(last) +
                                          ", but \"vocab_size\" in config.json is " +
                                          std::to_string(config_.vocabulary_size));
   }
@@ -80,6 +104,12 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
   RequireRoom(config_, folder_, options_.bfloat16 ? 2 : 4,
               device_.is_cpu() ? PhysicalMemory() : static_cast<double>(FreeBytesOf(device_)),
               device_.is_cpu() ? "this machine" : "the GPU, free,");
+  if (config_.tied_head && !options_.random_weights && HasOwnHead(folder_)) {
+    config_.tied_head = false;
+    config_.notes.push_back(folder_ +
+                            ": \"tie_word_embeddings\" is true, but \"lm_head.weight\" differs from the "
+                            "embedding: it is used as the head, as transformers does");
+  }
   current_ = ParameterSet(config_, dtype_, device_);
   rotary_ = std::make_unique<RotaryTable>(config_, dtype_, device_);
   engine_choice_ = ChooseKernels("generation: engine", options_.engine_generation, device_,
@@ -157,7 +187,7 @@ std::string Policy::RenderChat(std::span<const tokenizer::Message> messages, boo
   // Detected only here: a model without a chat template is still of use without chats.
   const tokenizer::ChatTemplate chat_template =
       options_.chat_template == "auto"
-          ? tokenizer::ChatTemplate::Detect(folder_)
+          ? tokenizer::ChatTemplate::Detect(tokenizer_folder_)
           : tokenizer::ChatTemplate::ByName(options_.chat_template, options_.default_system);
   return chat_template.Render(messages, add_generation_prompt,
                               enable_thinking.has_value() ? enable_thinking : options_.enable_thinking);
@@ -178,7 +208,7 @@ void Policy::CheckPrompt(std::span<const int32_t> prompt, const std::string& wha
   if (static_cast<int64_t>(prompt.size()) >= config_.context_length) {
     throw Error(KGRPO_ERROR_INVALID, what + ": its prompt of " + std::to_string(prompt.size()) +
                                          " tokens leaves no room in the context of " +
-                                         std::to_string(config_.context_length));
+                                         std::to_string(config_.context_length) + config_.context_note);
   }
   CheckIds(prompt, what);
 }
@@ -237,8 +267,9 @@ void Policy::Save(Copy copy, const std::string& directory) {
   const DeviceScope scope(device_);
   for (const auto& [name, content] : files_) {
     const bool is_config = name == "config.json";
-    if (adapter_ && (is_config || name == "generation_config.json")) continue;  // the base has these
-    const std::string text = is_config ? WithDtype(content, options_.bfloat16 ? "bfloat16" : "float32") : content;
+    if (adapter_ && is_config) continue;  // the base has it
+    const std::string text =
+        is_config ? WithWeights(content, options_.bfloat16 ? "bfloat16" : "float32", config_.tied_head) : content;
     WriteFileAtomically(directory + "/" + name, {text});
   }
   if (adapter_) {
@@ -250,13 +281,14 @@ void Policy::Save(Copy copy, const std::string& directory) {
 
 void Policy::Load(Copy copy, const std::string& directory) {
   RequireWeights();
+  const std::string folder = SnapshotOf(directory);
   const DeviceScope scope(device_);
   if (adapter_) {
-    adapter_->Load(copy == Copy::kReference, directory);
+    adapter_->Load(copy == Copy::kReference, folder);
     return;
   }
   ParameterSet loaded(config_, dtype_, device_);
-  ReadWeights(directory, loaded);
+  ReadWeights(folder, loaded);
   if (copy == Copy::kCurrent) {
     at::Tensor(current_.buffer()).copy_(loaded.buffer());  // in place: others hold views
   } else {

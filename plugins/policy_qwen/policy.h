@@ -160,7 +160,8 @@ class Policy {
                              bool want_entropies);
 
   PolicyOptions options_;
-  std::string folder_;  // options_.model, or the base of the adapter there
+  std::string folder_;            // options_.model, or the base of the adapter there
+  std::string tokenizer_folder_;  // the same, or an adapter's with its own tokenizer
   tokenizer::Tokenizer tokenizer_;
   ModelConfig config_;
   at::Device device_;

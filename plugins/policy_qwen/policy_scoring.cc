@@ -61,7 +61,7 @@ void Policy::CheckSequences(std::span<const ScoredSequence> sequences) const {
     const size_t size = sequence.prompt.size() + sequence.completion.size();
     if (static_cast<int64_t>(size) > config_.context_length) {
       throw Error(KGRPO_ERROR_INVALID, what + ": its " + std::to_string(size) + " tokens exceed the context of " +
-                                           std::to_string(config_.context_length));
+                                           std::to_string(config_.context_length) + config_.context_note);
     }
     CheckIds(sequence.prompt, what + ", prompt");
     CheckIds(sequence.completion, what + ", completion");

@@ -17,7 +17,12 @@ std::string NumberText(double value) {
 std::string TextOf(const AdapterConfig& config) {
   std::string text = "rank " + std::to_string(config.rank) + ", alpha " + NumberText(config.alpha) +
                      (config.rank_stabilized ? ", rank-stabilized" : "") + ", targets ";
-  for (size_t i = 0; i < config.targets.size(); ++i) text += (i > 0 ? " " : "") + config.targets[i];
+  if (config.targets.size() > AllTargets().size()) {
+    text += std::to_string(config.targets.size()) + " paths";
+  } else {
+    for (size_t i = 0; i < config.targets.size(); ++i) text += (i > 0 ? " " : "") + config.targets[i];
+  }
+  for (const auto& [key, value] : config.patterns.items()) text += ", " + key + " " + value.dump();
   return text;
 }
 
@@ -73,7 +78,7 @@ const Weights& TrainedAdapter::reference_weights() const {
 const Weights& TrainedAdapter::Merged(bool* changed) {
   *changed = !merged_ || !at::equal(merged_factors_, factors_.buffer());
   if (*changed) {
-    if (!merged_) merged_ = CopyTargets(model_, config_, base_);
+    if (!merged_) merged_ = CopyTargets(model_, weights_);
     MergeAdapter(model_, weights_, *merged_);
     merged_factors_ = factors_.buffer().clone();
   }
@@ -81,7 +86,7 @@ const Weights& TrainedAdapter::Merged(bool* changed) {
 }
 
 int64_t TrainedAdapter::merged_bytes() const {
-  return CopiedBytes(config_, base_);
+  return CopiedBytes(weights_);
 }
 
 void TrainedAdapter::SetReference(const AdapterSet& factors) {

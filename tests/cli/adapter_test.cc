@@ -6,6 +6,8 @@
 
 #include <kgrpo/support/sqlite.h>
 
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -137,6 +139,58 @@ TEST_F(AdapterRunTest, WhatItLeavesOpensAsAModel) {
   EXPECT_THAT(other.err, HasSubstr("run/final has rank 2, alpha 8, targets q_proj v_proj down_proj"));
   EXPECT_THAT(Run("merge run/final -o merged").err, HasSubstr("merged is not empty"));
   EXPECT_THAT(Run("merge merged -o again").err, HasSubstr("holds no adapter"));
+}
+
+// Other programs sample from what a run leaves as the run did, whatever the model that it began with recommends.
+TEST_F(AdapterRunTest, WhatItLeavesIsSampledAsTheRunDid) {
+  const fs::path base = directory_.path() / "base";
+  fs::copy(base_, base);
+  json given = json::parse(Read(base / "generation_config.json"));
+  given.update({{"repetition_penalty", 1.1}, {"top_k", 20}, {"temperature", 0.6}, {"min_p", 0.2}, {"max_length", 7}});
+  Write("base/generation_config.json", given.dump());
+  const std::string sampling =
+      " --set trainer.steps=1 --set policy.options.model=base --set loop.sampling.temperature=0.7 "
+      "--set loop.sampling.top_p=0.9 --set output_dir=";
+  const json expected = {{"eos_token_id", {2, 0}}, {"pad_token_id", 0}, {"do_sample", true},
+                         {"temperature", 0.7},     {"top_k", 0},        {"top_p", 0.9}};
+  const auto written = [&](const std::string& folder) {
+    return json::parse(Read(directory_.path() / folder / "generation_config.json"));
+  };
+  ASSERT_EQ(Run("lora.yaml --set policy.options.adapter=null" + sampling + "whole").code, 0);
+  EXPECT_EQ(written("whole/final"), expected);
+  EXPECT_EQ(written("whole/checkpoints/step-1/policy"), expected);
+  ASSERT_EQ(Run("lora.yaml" + sampling + "lora").code, 0);
+  EXPECT_EQ(written("lora/final"), expected);
+  ASSERT_EQ(Run("merge lora/final -o merged").code, 0);
+  EXPECT_EQ(written("merged"), expected) << "the adapter's, not its base's";
+}
+
+TEST_F(AdapterRunTest, LogitsThatAreNotFiniteAreAnError) {
+  const fs::path broken = directory_.path() / "broken";
+  fs::copy(base_, broken);
+  std::string file = Read(broken / "model.safetensors");
+  uint64_t header = 0;
+  std::memcpy(&header, file.data(), sizeof header);
+  const auto offsets = json::parse(file.substr(8, header))["model.norm.weight"]["data_offsets"];
+  const float large = 3e38F;
+  for (uint64_t at = offsets[0]; at < offsets[1].get<uint64_t>(); at += sizeof large)
+    std::memcpy(file.data() + 8 + header + at, &large, sizeof large);
+  Write("broken/model.safetensors", file);
+  const Result scored = Run("score broken",
+                            "{\"prompt_ids\": [5], \"completion_ids\": [6, 7]}\n{\"prompt_ids\": [5, 6], "
+                            "\"completion_ids\": [8]}\n");
+  EXPECT_NE(scored.code, 0);
+  EXPECT_EQ(scored.out, "");
+  EXPECT_THAT(scored.err, HasSubstr("error: <stdin>:1: "));
+  EXPECT_THAT(scored.err, HasSubstr("logits are not finite. Its weights have diverged, or its values are too large for "
+                                    "the policy's dtype (with bfloat16, try float32)"));
+  for (const char* temperature : {"0", "1"}) {
+    const Result generated =
+        Run(std::string("generate broken --max-new-tokens 4 --temperature ") + temperature, "{\"prompt_ids\": [5]}\n");
+    EXPECT_NE(generated.code, 0);
+    EXPECT_EQ(generated.out, "");
+    EXPECT_THAT(generated.err, HasSubstr("the model's logits are not finite: its weights have diverged"));
+  }
 }
 
 TEST_F(AdapterRunTest, ThePluginKeepsTheContract) {

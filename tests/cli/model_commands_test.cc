@@ -44,6 +44,12 @@ TEST_F(CliTest, BadLinesAreAllNamedAndNothingIsWritten) {
             "in.jsonl:6: expected exactly one of \"text\", \"messages\", found 0\n");
 }
 
+TEST_F(CliTest, HalfOfASurrogatePairIsNamed) {
+  EXPECT_EQ(
+      Run("tokenize random --plugin fakes", "{\"text\": \"\\ud83d.\"}\n").err,
+      "error: <stdin>:1: half of a surrogate pair, at column 17: \\ud800 to \\udfff are characters only in pairs\n");
+}
+
 TEST_F(CliTest, ScoreGivesALogProbabilityAToken) {
   const Result result =
       Run("score random --plugin fakes --dtype fp32",

@@ -29,7 +29,7 @@ std::string AdapterFolder(const std::string& model) {
 }
 
 PolicyOptions Adapted(const std::string& model) {
-  PolicyOptions options = GoldenOptions(model);
+  PolicyOptions options = GoldenOptions(BaseOf(model));
   options.adapter = AdapterOptions{.start = AdapterFolder(model)};
   return options;
 }
@@ -82,7 +82,7 @@ class AdapterTest : public ::testing::TestWithParam<std::string> {
   }
 
   c10::InferenceMode inference_;
-  nlohmann::json expected_ = Expected(GetParam()), golden_ = Expected("adapters/" + GetParam());
+  nlohmann::json expected_ = Expected(BaseOf(GetParam())), golden_ = Expected("adapters/" + GetParam());
   GoldenSequences sequences_{expected_};
 };
 
@@ -91,7 +91,7 @@ TEST_P(AdapterTest, LogprobsArePeftsWithTheAdapterOnAndOff) {
   EXPECT_LT(GreatestDifference(Score(on), golden_["on"].get<std::vector<float>>()), 2e-5);
   PolicyOptions options = Adapted(GetParam());
   options.adapter->start.clear();
-  Policy off(options, 0), plain(GoldenOptions(GetParam()), 0);  // a new adapter changes nothing
+  Policy off(options, 0), plain(GoldenOptions(BaseOf(GetParam())), 0);  // a new adapter changes nothing
   EXPECT_LT(GreatestDifference(Score(off), golden_["off"].get<std::vector<float>>()), 2e-5);
   EXPECT_EQ(Score(off), Score(plain));
 }
@@ -125,7 +125,7 @@ TEST_P(AdapterTest, GeneratesWithTheMergedWeights) {
 }
 
 TEST_P(AdapterTest, AMergedModelIsTheAdaptedOne) {
-  PolicyOptions options = GoldenOptions(GetParam());
+  PolicyOptions options = GoldenOptions(BaseOf(GetParam()));
   options.model = AdapterFolder(GetParam());
   Policy merged(options, 0);
   EXPECT_LT(GreatestDifference(Score(merged), golden_["on"].get<std::vector<float>>()), 5e-5);
@@ -135,7 +135,7 @@ TEST_P(AdapterTest, AMergedModelIsTheAdaptedOne) {
   Policy again(options, 0);
   EXPECT_EQ(Score(again), Score(merged));
   // And so is a whole policy that loads the adapter, as `eval --policy` does.
-  Policy plain(GoldenOptions(GetParam()), 0);
+  Policy plain(GoldenOptions(BaseOf(GetParam())), 0);
   plain.Load(Copy::kCurrent, AdapterFolder(GetParam()));
   EXPECT_EQ(Score(plain), Score(merged));
 }
@@ -167,7 +167,7 @@ TEST_P(AdapterTest, TheReferenceIsAnAdapterOnTheSameWeights) {
 
   // Of a new adapter it is the model with the adapter off, which a folder holds as zeros.
   options.adapter->start.clear();
-  Policy fresh(options, 0), plain(GoldenOptions(GetParam()), 0);
+  Policy fresh(options, 0), plain(GoldenOptions(BaseOf(GetParam())), 0);
   fresh.FreezeReference();
   at::Tensor(fresh.adapter()->factors().buffer()).add_(0.1);
   EXPECT_EQ(Score(fresh, Copy::kReference), Score(plain));
@@ -187,8 +187,13 @@ TEST_P(AdapterTest, BFloat16IsCloseToFloat32) {
   EXPECT_LT(GenerationAgainstForward(rounded), 0.3);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, AdapterTest, ::testing::Values("qwen2", "qwen3", "llama"),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(All, AdapterTest,
+                         ::testing::Values("qwen2", "qwen3", "llama", "qwen2-patterns", "llama-layers"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 TEST(NewAdapterTest, IsAPureFunctionOfTheSeed) {
   const c10::InferenceMode inference;
@@ -209,6 +214,52 @@ TEST(NewAdapterTest, IsAPureFunctionOfTheSeed) {
     squares += value * value;
   }
   EXPECT_NEAR(squares / static_cast<double>(a.size()), bound * bound / 3, bound * bound / 10);
+}
+
+TEST(AdapterFolderTest, ItsOwnTokenizerIsUsed) {
+  const c10::InferenceMode inference;
+  const TemporaryFolder folder, saved;
+  Rewrite(AdapterFolder("qwen2"), folder.path(), "base_model_name_or_path", GoldenFolder("qwen2"));
+  PolicyOptions merged = GoldenOptions("qwen2"), trained = merged;
+  merged.model = folder.path();
+  trained.adapter = AdapterOptions{.start = folder.path()};
+  for (const PolicyOptions& options : {merged, trained})  // without one, the base's
+    EXPECT_EQ(Policy(options, 0).tokenizer().Encode("<|im_end|>"), std::vector<int32_t>{2});
+  // The base's with another name for a token.
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
+    std::ifstream from(GoldenFolder("qwen2") + "/" + name);
+    std::string text{std::istreambuf_iterator<char>(from), {}};
+    for (size_t at; (at = text.find("<|im_end|>")) != std::string::npos;) text.replace(at, 10, "<|im_out|>");
+    std::ofstream(folder.path() + "/" + name) << text;
+  }
+  for (const PolicyOptions& options : {merged, trained}) {
+    Policy policy(options, 0);
+    EXPECT_EQ(policy.tokenizer().Encode("<|im_out|>"), std::vector<int32_t>{2});
+    EXPECT_GT(policy.tokenizer().Encode("<|im_end|>").size(), 1U);
+    policy.Save(Copy::kCurrent, saved.path());
+    std::ifstream written(saved.path() + "/tokenizer_config.json");
+    EXPECT_THAT((std::string{std::istreambuf_iterator<char>(written), {}}), HasSubstr("<|im_out|>"));
+  }
+  std::filesystem::remove(folder.path() + "/tokenizer.json");
+  EXPECT_THAT(MessageOf([&] { Policy(merged, 0); }), HasSubstr("holds tokenizer_config.json, but no tokenizer.json"));
+}
+
+TEST(AdapterFolderTest, FilesThatDoNotTellWhatIsMeant) {
+  const c10::InferenceMode inference;
+  const TemporaryFolder folder;
+  Rewrite(AdapterFolder("qwen2"), folder.path(), "base_model_name_or_path", GoldenFolder("qwen2"));
+  PolicyOptions options = GoldenOptions("qwen2");
+  options.model = folder.path();
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"}) {
+    std::ofstream(folder.path() + "/" + name) << "a model";
+    EXPECT_THAT(MessageOf([&] { Policy(options, 0); }),
+                HasSubstr(std::string("holds an adapter (adapter_config.json) and a whole model (") + name + ")"));
+    std::filesystem::remove(folder.path() + "/" + name);
+  }
+  std::filesystem::rename(folder.path() + "/adapter_model.safetensors", folder.path() + "/adapter_model.bin");
+  EXPECT_THAT(
+      MessageOf([&] { Policy(options, 0); }),
+      HasSubstr("adapter_model.bin: only adapter_model.safetensors is read; convert it in that folder: python"));
 }
 
 TEST(AdapterFolderTest, WrongOnesAreRefusedInASentence) {
@@ -232,7 +283,28 @@ TEST(AdapterFolderTest, WrongOnesAreRefusedInASentence) {
   };
   EXPECT_THAT(rewritten("use_dora", true), HasSubstr("\"use_dora\" is in use, which is not supported"));
   EXPECT_THAT(rewritten("peft_type", "IA3"), HasSubstr("\"peft_type\" is \"IA3\"; only LORA is supported"));
-  EXPECT_THAT(rewritten("target_modules", {"q_proj", "lm_head"}), HasSubstr("\"target_modules\" holds \"lm_head\""));
+  EXPECT_THAT(rewritten("target_modules", {"q_proj", "lm_head"}), HasSubstr("\"target_modules\" selects lm_head"));
+  EXPECT_THAT(rewritten("target_modules", "(?P<name>q_proj)"),
+              HasSubstr("is not a regular expression that kgrpo reads"));
+  EXPECT_THAT(rewritten("target_modules", {"c_attn"}), HasSubstr("select none of the model's linear layers"));
+  EXPECT_THAT(rewritten("rank_pattern", {{"q_proj", 0}}), HasSubstr("\"rank_pattern\": \"q_proj\" is 0"));
+  EXPECT_THAT(rewritten("rank_pattern", "q_proj"),
+              HasSubstr("\"rank_pattern\" is \"q_proj\", which peft does not write"));
+  EXPECT_THAT(rewritten("layers_to_transform", "all"), HasSubstr("\"layers_to_transform\" is \"all\""));
+  EXPECT_THAT(rewritten("task_type", "SEQ_CLS"), HasSubstr("only CAUSAL_LM is supported"));
+  for (const char* kind : {"pissa", "pissa_niter_16", "olora", "corda", "loftq", "mica"}) {
+    EXPECT_THAT(rewritten("init_lora_weights", kind),
+                HasSubstr(std::string("\"init_lora_weights\" is \"") + kind + "\", after which A and B need not be"));
+  }
+  for (const char* key : {"lora_bias", "layer_replication", "megatron_config", "trainable_token_indices",
+                          "modules_to_save", "target_parameters", "alora_invocation_tokens", "a_later_key"}) {
+    for (const nlohmann::json& value : std::vector<nlohmann::json>{true, 3, {1, 2}, {{"a", 1}}, "x"})
+      EXPECT_THAT(rewritten(key, value), HasSubstr("\"" + std::string(key) + "\" is in use")) << value;
+    for (const nlohmann::json& value : std::vector<nlohmann::json>{false, nullptr, "", nlohmann::json::array()})
+      EXPECT_EQ(rewritten(key, value), "nothing thrown") << key << " " << value;
+  }
+  for (const nlohmann::json& value : std::vector<nlohmann::json>{true, false, nullptr, "gaussian", "eva", "lora_ga"})
+    EXPECT_EQ(rewritten("init_lora_weights", value), "nothing thrown") << value;
   EXPECT_THAT(rewritten("r", 0), HasSubstr("\"r\" is 0"));
   EXPECT_THAT(rewritten("target_modules", {"q_proj"}), HasSubstr("which that model's adapter does not have"));
   Rewrite(AdapterFolder("qwen2"), folder.path(), "base_model_name_or_path", "Qwen/Nowhere");
@@ -243,13 +315,14 @@ TEST(AdapterFolderTest, WrongOnesAreRefusedInASentence) {
 
   PolicyOptions options = Adapted("qwen2");
   options.adapter->rank = 5;
-  EXPECT_THAT(MessageOf([&] { Policy(options, 0); }), HasSubstr("has rank 4, alpha 6, targets q_proj"));
+  EXPECT_THAT(MessageOf([&] { Policy(options, 0); }),
+              HasSubstr("has rank 4, alpha 6, targets 14 paths, and the options say"));
   options = Adapted("qwen2");
   options.model = AdapterFolder("qwen2");
   EXPECT_THAT(MessageOf([&] { Policy(options, 0); }), HasSubstr("and adapter.start to it"));
   options = GoldenOptions("qwen2");
   options.adapter = AdapterOptions{.rank = 17};  // the keys' size is 16
-  EXPECT_THAT(MessageOf([&] { Policy(options, 0); }), HasSubstr("rank 17 is above the size of k_proj, [16, 32]"));
+  EXPECT_EQ(MessageOf([&] { Policy(options, 0); }), "nothing thrown");
   options.adapter = AdapterOptions();
   options.random_weights = true;
   EXPECT_THAT(MessageOf([&] { Policy(options, 0); }), HasSubstr("needs pretrained weights"));

@@ -57,18 +57,21 @@ json With(json config, const std::string& key, const json& value) {
   return config;
 }
 
+json Of(const std::string& architecture, const std::string& type) {
+  return With(With(Qwen2(), "architectures", {architecture}), "model_type", type);
+}
+
 TEST(ConfigTest, DerivesTheSizeOfAHead) {
   EXPECT_EQ(Read(Qwen2()).head_size, 64);
   EXPECT_EQ(Read(With(Qwen2(), "head_dim", 80)).head_size, 80);
-  json qwen3 = With(Qwen2(), "architectures", {"Qwen3ForCausalLM"});
-  EXPECT_EQ(Read(qwen3).head_size, 128);
+  EXPECT_EQ(Read(Of("Qwen3ForCausalLM", "qwen3")).head_size, 128);
 }
 
 TEST(ConfigTest, ArchitecturesDifferInBiasesAndNorms) {
   const ModelConfig qwen2 = Read(Qwen2());
   EXPECT_TRUE(qwen2.attention_input_bias);
   EXPECT_FALSE(qwen2.attention_output_bias || qwen2.mlp_bias || qwen2.query_key_norm);
-  const ModelConfig qwen3 = Read(With(Qwen2(), "architectures", {"Qwen3ForCausalLM"}));
+  const ModelConfig qwen3 = Read(Of("Qwen3ForCausalLM", "qwen3"));
   EXPECT_TRUE(qwen3.query_key_norm);
   EXPECT_FALSE(qwen3.attention_input_bias || qwen3.attention_output_bias);
   json biased = With(With(Qwen2(), "attention_bias", true), "mlp_bias", true);
@@ -77,6 +80,23 @@ TEST(ConfigTest, ArchitecturesDifferInBiasesAndNorms) {
   const ModelConfig llama = Read(biased);
   EXPECT_EQ(llama.architecture, Architecture::kLlama);
   EXPECT_TRUE(llama.attention_input_bias && llama.attention_output_bias && llama.mlp_bias);
+  json mistral = With(With(biased, "model_type", "mistral"), "sliding_window", nullptr);
+  EXPECT_FALSE(Read(mistral).attention_input_bias || Read(mistral).mlp_bias) << "its code reads neither key";
+}
+
+TEST(ConfigTest, AbsentKeysHaveTransformersDefaults) {
+  for (const auto& [name, type, kv_heads, context] :
+       std::vector<std::tuple<std::string, std::string, int64_t, int64_t>>{
+           {"Qwen2ForCausalLM", "qwen2", 32, 32768},
+           {"Qwen3ForCausalLM", "qwen3", 32, 32768},
+           {"LlamaForCausalLM", "llama", 64, 2048},
+           {"MistralForCausalLM", "mistral", 8, 131072}}) {
+    json config = With(With(Of(name, type), "num_attention_heads", 64), "sliding_window", nullptr);
+    for (const char* key : {"num_key_value_heads", "max_position_embeddings", "rms_norm_eps"}) config.erase(key);
+    EXPECT_EQ(Read(config).kv_head_count, kv_heads) << name;
+    EXPECT_EQ(Read(config).context_length, context) << name;
+    EXPECT_EQ(Read(With(config, "num_key_value_heads", nullptr)).kv_head_count, 64) << name;
+  }
 }
 
 TEST(ConfigTest, ReadsRotaryPositionsOfBothGenerations) {
@@ -94,6 +114,37 @@ TEST(ConfigTest, ReadsRotaryPositionsOfBothGenerations) {
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_EQ(halved[i], plain[i] / 2);
 }
 
+TEST(ConfigTest, OfBothRotaryObjectsTheOlderCounts) {
+  json both = With(Qwen2(), "rope_parameters", {{"rope_type", "default"}, {"rope_theta", 5e5}});
+  both["rope_scaling"] = {{"type", "linear"}, {"factor", 2.0}};
+  EXPECT_EQ(Read(both).rope.scaling, RopeScaling::kLinear);
+  EXPECT_EQ(Read(both).rope.theta, 1e6) << "of the key beside them";
+  both.erase("rope_theta");
+  EXPECT_EQ(Read(both).rope.theta, 1e4) << "the default";
+  both["rope_scaling"] = json::object();
+  EXPECT_EQ(Read(both).rope.theta, 5e5) << "an empty object is none";
+}
+
+TEST(ConfigTest, ReadsYarn) {
+  const auto yarn = [](json keys) {
+    keys.update({{"rope_type", "yarn"}, {"factor", 4.0}});
+    return Read(With(Qwen2(), "rope_scaling", keys)).rope;
+  };
+  const RopeConfig plain = yarn(json::object());
+  EXPECT_EQ(plain.scaling, RopeScaling::kYarn);
+  EXPECT_EQ(plain.original_context_length, 32768);
+  EXPECT_DOUBLE_EQ(plain.attention_factor, 0.1 * std::log(4.0) + 1);
+  EXPECT_EQ(plain.beta_fast, 32);
+  EXPECT_EQ(plain.beta_slow, 1);
+  EXPECT_TRUE(plain.truncate);
+  EXPECT_EQ(yarn({{"attention_factor", 0.7}, {"mscale", 2.0}}).attention_factor, 0.7);
+  EXPECT_DOUBLE_EQ(yarn({{"mscale", 2.0}, {"mscale_all_dim", 1.0}}).attention_factor,
+                   (0.2 * std::log(4.0) + 1) / (0.1 * std::log(4.0) + 1));
+  EXPECT_DOUBLE_EQ(yarn({{"mscale", 2.0}}).attention_factor, plain.attention_factor) << "one of the two has no effect";
+  EXPECT_EQ(yarn({{"original_max_position_embeddings", 128}}).original_context_length, 128);
+  EXPECT_FALSE(yarn({{"truncate", false}}).truncate);
+}
+
 TEST(ConfigTest, EndTokensOfTheGenerationConfigComeFirst) {
   EXPECT_EQ(Read(Qwen2()).end_ids, std::vector<int32_t>{151645});
   EXPECT_EQ(Read(Qwen2(), {{"eos_token_id", {151645, 151643}}}).end_ids, (std::vector<int32_t>{151645, 151643}));
@@ -101,36 +152,72 @@ TEST(ConfigTest, EndTokensOfTheGenerationConfigComeFirst) {
   EXPECT_TRUE(Read(With(Qwen2(), "eos_token_id", nullptr)).end_ids.empty());
 }
 
-TEST(ConfigTest, ASlidingWindowThatChangesNothingIsAccepted) {
-  EXPECT_EQ(Message(With(With(Qwen2(), "use_sliding_window", true), "max_window_layers", 24)), "accepted");
-  EXPECT_EQ(Message(With(With(Qwen2(), "use_sliding_window", true), "max_window_layers", 0)), "accepted")
-      << "as long as the context";
-  json shorter = With(With(Qwen2(), "sliding_window", 4096), "max_window_layers", 12);
-  EXPECT_EQ(Message(shorter), "accepted") << "not used";
-  shorter["use_sliding_window"] = true;
-  EXPECT_EQ(Message(shorter),
-            "config.json: sliding-window attention is in use (\"sliding_window\": 4096, below "
-            "\"max_position_embeddings\") and not supported");
+// The context that a configuration leaves to prompt and completion.
+int64_t Context(const json& config) {
+  const ModelConfig read = Read(config);
+  const bool is_limited = read.context_length < config["max_position_embeddings"].get<int64_t>();
+  EXPECT_EQ(read.notes.size(), is_limited ? 1U : 0U) << "the log says so";
+  EXPECT_EQ(read.context_note.empty(), !is_limited) << "so does a message about the context";
+  return read.context_length;
+}
+
+TEST(ConfigTest, ASlidingWindowLimitsTheContext) {
+  json used = With(With(With(Qwen2(), "use_sliding_window", true), "sliding_window", 512), "max_window_layers", 12);
+  EXPECT_EQ(Context(used), 512);
+  EXPECT_EQ(Context(With(used, "sliding_window", 32768)), 32768) << "as long as the context";
+  EXPECT_EQ(Context(With(used, "sliding_window", nullptr)), 32768) << "switched off";
+  EXPECT_EQ(Context(With(used, "use_sliding_window", false)), 32768);
+  EXPECT_EQ(Context(With(used, "max_window_layers", 24)), 32768) << "in no layer";
+  const json types = json(std::vector<std::string>(24, "full_attention"));
+  EXPECT_EQ(Context(With(used, "layer_types", types)), 32768) << "these count, and max_window_layers does not";
+  json sliding = types;
+  sliding[3] = "sliding_attention";
+  EXPECT_EQ(Context(With(With(used, "max_window_layers", 24), "layer_types", sliding)), 512);
+
+  // Absent keys have transformers' defaults, 4096 tokens and 28 layers.
+  used.erase("sliding_window");
+  EXPECT_EQ(Context(used), 4096);
+  used.erase("max_window_layers");
+  EXPECT_EQ(Context(used), 32768);
+  EXPECT_EQ(Context(With(used, "num_hidden_layers", 29)), 4096);
+
+  json mistral = Of("MistralForCausalLM", "mistral");
+  EXPECT_EQ(Context(With(mistral, "sliding_window", 64)), 64) << "in every layer, without use_sliding_window";
+  EXPECT_EQ(Context(With(mistral, "sliding_window", nullptr)), 32768);
+  mistral.erase("sliding_window");
+  EXPECT_EQ(Context(mistral), 4096);
+  EXPECT_EQ(Context(With(Of("LlamaForCausalLM", "llama"), "sliding_window", 64)), 32768) << "its code has no windows";
 }
 
 TEST(ConfigTest, RefusesWhatItCannotReproduce) {
   const std::vector<std::tuple<std::string, json, std::string>> cases = {
       {"architectures",
-       {"MistralForCausalLM"},
-       "the architecture \"MistralForCausalLM\" is not supported; supported are Qwen2ForCausalLM (also Qwen2.5), "
-       "Qwen3ForCausalLM and LlamaForCausalLM"},
+       {"Phi3ForCausalLM"},
+       "the architecture \"Phi3ForCausalLM\" is not supported; supported are Qwen2ForCausalLM (also Qwen2.5), "
+       "Qwen3ForCausalLM, LlamaForCausalLM and MistralForCausalLM"},
+      {"architectures",
+       {"LlamaForCausalLM"},
+       "\"architectures\" holds \"LlamaForCausalLM\", and \"model_type\" is \"qwen2\", another architecture"},
       {"architectures", {"A", "B"}, "\"architectures\" is [\"A\",\"B\"]: expected a list of one name"},
       {"hidden_act", "gelu", "\"hidden_act\" is \"gelu\"; only silu is supported"},
       {"quantization_config",
        {{"bits", 4}},
        "the weights are quantized (\"quantization_config\"); give the unquantized model"},
       {"rope_scaling",
-       {{"type", "yarn"}, {"factor", 4.0}},
-       "\"rope_scaling\": the rotary scaling \"yarn\" is not supported; supported are default, linear and llama3"},
+       {{"type", "longrope"}, {"factor", 4.0}},
+       "\"rope_scaling\": the rotary scaling \"longrope\" is not supported; supported are default, linear, llama3 and "
+       "yarn"},
+      {"rope_scaling",
+       {{"type", "yarn"}, {"factor", 4.0}, {"beta_fast", 1}, {"beta_slow", 2}},
+       "\"rope_scaling\": \"beta_fast\" must not be below \"beta_slow\""},
+      {"rope_parameters",
+       {{"full_attention", {{"rope_type", "default"}}}},
+       "\"rope_parameters\": rotary positions of layers by type (\"full_attention\") are not supported"},
+      {"partial_rotary_factor", 0.5, "\"partial_rotary_factor\" other than 1 is not supported"},
       {"rope_parameters",
        {{"rope_type", "dynamic"}, {"factor", 2.0}},
-       "\"rope_parameters\": the rotary scaling \"dynamic\" is not supported; supported are default, linear and "
-       "llama3"},
+       "\"rope_parameters\": the rotary scaling \"dynamic\" is not supported; supported are default, linear, "
+       "llama3 and yarn"},
       {"rope_parameters", {{"rope_type", "linear"}}, "\"rope_parameters\": \"factor\" is missing"},
       {"rope_parameters", {{"rope_type", "linear"}, {"factor", 0.5}}, "\"rope_parameters\": \"factor\" is below 1"},
       {"rope_parameters",
@@ -147,7 +234,11 @@ TEST(ConfigTest, RefusesWhatItCannotReproduce) {
       {"rms_norm_eps", -1e-6, "\"rms_norm_eps\" is -1e-06: expected a number that is not negative"},
       {"tie_word_embeddings", "yes", "\"tie_word_embeddings\" is \"yes\": expected true or false"},
       {"eos_token_id", 151936, "\"eos_token_id\" holds 151936: expected ids from 0 to 151935 (\"vocab_size\" - 1)"},
-      {"layer_types", {"chunked_attention"}, "\"layer_types\" holds \"chunked_attention\": not supported"},
+      {"layer_types", {"full_attention"}, "\"layer_types\" is not a list of 24 types (\"num_hidden_layers\")"},
+      {"layer_types", json(std::vector<std::string>(24, "chunked_attention")),
+       "\"layer_types\" holds \"chunked_attention\": not supported"},
+      {"layer_types", json(std::vector<std::string>(24, "sliding_attention")),
+       "\"layer_types\" holds \"sliding_attention\", but \"use_sliding_window\" and \"sliding_window\" set none"},
   };
   for (const auto& [key, value, message] : cases)
     EXPECT_EQ(Message(With(Qwen2(), key, value)), "config.json: " + message);

@@ -31,6 +31,11 @@ inline std::string GoldenFolder(const std::string& model) {
   return std::string(KGRPO_SOURCE_DIR) + "/tests/golden/policy/" + model;
 }
 
+// The model of an adapter in adapters/: "qwen2" of "qwen2-patterns".
+inline std::string BaseOf(const std::string& adapter) {
+  return adapter.substr(0, adapter.find('-'));
+}
+
 inline nlohmann::json Expected(const std::string& model) {
   std::ifstream file(GoldenFolder(model) + "/expected.json");
   return nlohmann::json::parse(file);

@@ -88,6 +88,12 @@ ModelConfig SmallModel(Architecture architecture, int64_t head_size) {
   config.query_key_norm = architecture == Architecture::kQwen3;
   config.attention_input_bias = architecture == Architecture::kQwen2;
   config.end_ids = {5, 77};
+  if (architecture == Architecture::kQwen3) {
+    config.rope.scaling = RopeScaling::kYarn;
+    config.rope.factor = 4;
+    config.rope.attention_factor = 1.14;
+    config.rope.original_context_length = 50;
+  }
   return config;
 }
 

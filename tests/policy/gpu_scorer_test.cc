@@ -135,12 +135,12 @@ const GpuKernels kPlainKernels = {
 class GpuScorerTest : public ::testing::TestWithParam<std::string> {
  protected:
   GpuScorerTest()
-      : expected_(Expected(GetParam())),
+      : expected_(Expected(BaseOf(GetParam()))),
         sequences_(expected_),
-        config_(ReadModelConfig(GoldenFolder(GetParam()))),
+        config_(ReadModelConfig(GoldenFolder(BaseOf(GetParam())))),
         weights_(config_, at::kFloat, at::kCPU) {
     at::set_num_threads(1);
-    ReadParameters(GoldenFolder(GetParam()), config_, weights_);
+    ReadParameters(GoldenFolder(BaseOf(GetParam())), config_, weights_);
     for (size_t i = 0; i < sequences_.prompts.size(); ++i) {
       const std::vector<int32_t>& completion = sequences_.completions[i];
       PackedSequence packed = {sequences_.prompts[i], static_cast<int64_t>(completion.size())};
@@ -256,8 +256,13 @@ TEST_P(GpuScorerAdapterTest, GradientsOfTheFactorsAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Adapters, GpuScorerAdapterTest, ::testing::Values("qwen2", "qwen3", "llama"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Adapters, GpuScorerAdapterTest,
+                         ::testing::Values("qwen2", "qwen3", "llama", "qwen2-patterns", "llama-layers"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace kgrpo::policy

@@ -1,6 +1,8 @@
 // Broken model folders: each is refused with a message that names the file, the mistake and the expected content.
+#include <c10/core/InferenceMode.h>
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "golden.h"
@@ -133,10 +135,10 @@ TEST(ModelFolderTest, SizesThatNoMemoryHolds) {
 
 TEST(ModelFolderTest, UnknownArchitecture) {
   const ModelFolder folder;
-  folder.EditConfig([](json& config) { config["architectures"] = {"MistralForCausalLM"}; });
+  folder.EditConfig([](json& config) { config["architectures"] = {"Phi3ForCausalLM"}; });
   EXPECT_EQ(folder.Message(),
-            "DIR/config.json: the architecture \"MistralForCausalLM\" is not supported; supported are Qwen2ForCausalLM "
-            "(also Qwen2.5), Qwen3ForCausalLM and LlamaForCausalLM");
+            "DIR/config.json: the architecture \"Phi3ForCausalLM\" is not supported; supported are Qwen2ForCausalLM "
+            "(also Qwen2.5), Qwen3ForCausalLM, LlamaForCausalLM and MistralForCausalLM");
 }
 
 TEST(ModelFolderTest, NoTokenizer) {
@@ -195,7 +197,7 @@ TEST(ModelFolderTest, TruncatedInTheHeader) {
 
 TEST(ModelFolderTest, NotSafetensors) {
   const ModelFolder folder;
-  folder.Write("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0000\nsize 988097824\n");
+  folder.Write("model.safetensors", "<html><body>You need to log in to download this file</body></html>");
   EXPECT_THAT(folder.Message(), ::testing::MatchesRegex("DIR/model.safetensors: its header would be [0-9]+ bytes long: "
                                                         "not a safetensors file"));
   const uint64_t length = 16;
@@ -331,6 +333,68 @@ TEST(ModelFolderTest, ATiedHeadMayBeThere) {
   EXPECT_EQ(folder.Message(), "accepted");
 }
 
+// A head beside the embedding of a model whose configuration ties the two.
+void AddHead(const ModelFolder& folder, const std::vector<float>& head) {
+  folder.EditTensors([&](std::vector<TensorToWrite>& tensors) {
+    const auto embedding = std::ranges::find(tensors, "model.embed_tokens.weight", &TensorToWrite::name);
+    tensors.push_back({"lm_head.weight",
+                       "F32",
+                       embedding->shape,
+                       {reinterpret_cast<const uint8_t*>(head.data()), head.size() * sizeof(float)}});
+  });
+}
+
+std::vector<float> Score(Policy& policy) {
+  const GoldenSequences sequences(Expected("qwen2"));
+  std::vector<float> logprobs(sequences.token_count);
+  policy.Forward(sequences.views, Copy::kCurrent, 1.0, false, ViewOf(logprobs), {});
+  return logprobs;
+}
+
+TEST(ModelFolderTest, ATiedHeadThatDiffersIsUsed) {
+  const c10::InferenceMode inference;
+  const ModelFolder folder, untied;
+  const std::vector<float> head(300 * 32, 0.0F);
+  AddHead(folder, head);
+  AddHead(untied, head);
+  untied.EditConfig([](json& config) { config["tie_word_embeddings"] = false; });
+  PolicyOptions options = GoldenOptions("qwen2");
+  Policy tied(options, 0);
+  options.model = folder.path();
+  Policy policy(options, 0);
+  options.model = untied.path();
+  Policy expected(options, 0);
+  EXPECT_EQ(Score(policy), Score(expected));
+  EXPECT_NE(Score(policy), Score(tied));
+  ASSERT_EQ(policy.config().notes.size(), 1U);
+  EXPECT_EQ(policy.config().notes[0], folder.path() +
+                                          ": \"tie_word_embeddings\" is true, but \"lm_head.weight\" "
+                                          "differs from the embedding: it is used as the head, as "
+                                          "transformers does");
+  // What is saved has the head, and says so.
+  const ModelFolder saved;
+  policy.Save(Copy::kCurrent, saved.path());
+  EXPECT_EQ(json::parse(saved.Read("config.json"))["tie_word_embeddings"], false);
+  options.model = saved.path();
+  Policy again(options, 0);
+  EXPECT_EQ(Score(again), Score(policy));
+  EXPECT_THAT(folder.MessageOf([&] { tied.Load(Copy::kCurrent, folder.path()); }),
+              testing::HasSubstr("DIR: \"lm_head.weight\" differs from the embedding"));
+}
+
+TEST(ModelFolderTest, ATiedHeadMayBeThereAlone) {
+  const c10::InferenceMode inference;
+  const ModelFolder folder;
+  folder.EditTensors([](std::vector<TensorToWrite>& tensors) {
+    std::ranges::find(tensors, "model.embed_tokens.weight", &TensorToWrite::name)->name = "lm_head.weight";
+  });
+  PolicyOptions options = GoldenOptions("qwen2");
+  Policy expected(options, 0);
+  options.model = folder.path();
+  Policy policy(options, 0);
+  EXPECT_EQ(Score(policy), Score(expected));
+}
+
 TEST(ModelFolderTest, WrongShape) {
   const ModelFolder folder;
   folder.EditConfig([](json& config) { config["intermediate_size"] = 64; });
@@ -423,6 +487,47 @@ TEST(ModelFolderTest, BrokenShards) {
   other.WriteIndex();
   EXPECT_EQ(other.Message(), "DIR/model-00002-of-00002.safetensors: tensor \"" + other.names_[0] +
                                  "\" is not there, though DIR/model.safetensors.index.json says so");
+}
+
+// ---- folders as other tools leave them
+
+TEST(ModelFolderTest, GitLfsPointers) {
+  for (const std::string name : {"model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json"}) {
+    const ModelFolder folder;
+    folder.Write(name, "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab\nsize 988097824\n");
+    EXPECT_EQ(folder.Message(),
+              "DIR/" + name +
+                  ": is a Git LFS pointer, and the file itself was not downloaded; run `git lfs pull` "
+                  "in that folder");
+  }
+}
+
+TEST(ModelFolderTest, HalfOfASurrogatePair) {
+  const ModelFolder folder;
+  folder.Write("tokenizer_config.json", "{\"chat_template\": \"\\ud83d\"}");
+  EXPECT_EQ(
+      folder.Message(),
+      "DIR/tokenizer_config.json: holds half of a surrogate pair (\\ud800 to \\udfff) at byte 26: in JSON these are "
+      "characters only in pairs");
+}
+
+TEST(ModelFolderTest, AFolderOfAHuggingFaceCache) {
+  const c10::InferenceMode inference;
+  const TemporaryFolder cache;
+  const std::string folder = cache.path() + "/models--org--name";
+  std::filesystem::create_directories(folder + "/refs");
+  std::filesystem::create_directories(folder + "/snapshots");
+  std::filesystem::copy(GoldenFolder("qwen2"), folder + "/snapshots/0a1b");
+  std::ofstream(folder + "/refs/main") << "0a1b";
+  PolicyOptions options = GoldenOptions("qwen2");
+  Policy expected(options, 0);
+  options.model = folder;
+  Policy policy(options, 0);
+  EXPECT_EQ(Score(policy), Score(expected));
+  std::ofstream(folder + "/refs/main") << "ffff";
+  EXPECT_THAT(
+      ModelFolder().MessageOf([&] { Policy(options, 0); }),
+      testing::HasSubstr("models--org--name: a Hugging Face cache folder whose refs/main names no folder under"));
 }
 
 // ---- config.json against the tokenizer

@@ -1,6 +1,6 @@
-// Models with the structure of Qwen2.5-1.5B and 7B, Qwen3-0.6B, 1.7B and 8B and Llama-3.2-1B, made small: logits,
-// gradients and greedy tokens are transformers' (tests/golden/policy/make_shapes.py, whose formulas are repeated
-// here).
+// Models with the structure of Qwen2.5-1.5B and 7B, Qwen3-0.6B, 1.7B and 8B, Llama-3.2-1B and Mistral-7B, and two with
+// yarn, made small: logits, gradients and greedy tokens are transformers' (tests/golden/policy/make_shapes.py, whose
+// formulas are repeated here).
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
@@ -96,7 +96,7 @@ TEST_P(ShapesTest, LogitsGradientsAndGreedyTokensAreTransformers) {
 
 INSTANTIATE_TEST_SUITE_P(All, ShapesTest,
                          ::testing::Values("Qwen2.5-1.5B", "Qwen2.5-7B", "Qwen3-0.6B", "Qwen3-1.7B", "Qwen3-8B",
-                                           "Llama-3.2-1B"),
+                                           "Llama-3.2-1B", "Mistral-7B", "Qwen2.5-yarn", "Llama-yarn"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace_if(

@@ -57,10 +57,6 @@ constexpr std::array<Target, 7> kTargets = {{
     {"down_proj", "mlp.down_proj", &LayerAdapter::down, &LayerWeights::down, None, Hidden, Intermediate},
 }};
 
-bool Adapts(const AdapterConfig& adapter, const Target& target) {
-  return std::ranges::find(adapter.targets, target.name) != adapter.targets.end();
-}
-
 at::Tensor OwnRows(const ModelConfig& config, const Target& target, const LayerWeights& weights) {
   return (weights.*target.weight).narrow(0, target.first_row(config), target.outputs(config));
 }
@@ -84,10 +80,6 @@ std::vector<std::string> InTargetOrder(const std::vector<std::string>& given) {
   return ordered;
 }
 
-double AdapterConfig::scale() const {
-  return alpha / (rank_stabilized ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank));
-}
-
 AdapterSet::AdapterSet(const ModelConfig& config, const AdapterConfig& adapter, at::Device device) {
   int64_t end = 0;
   const auto add = [&](const std::string& name, std::vector<int64_t> shape, int64_t layer) {
@@ -100,30 +92,32 @@ AdapterSet::AdapterSet(const ModelConfig& config, const AdapterConfig& adapter, 
     end += AlignedSize(spec.size());
     specs_.push_back(std::move(spec));
   };
+  const AdapterSelection selection(adapter);
+  for (const char* name : {"model.embed_tokens", "lm_head"}) {
+    if (!selection.Find(name, -1)) continue;
+    throw Error(KGRPO_ERROR_UNSUPPORTED,
+                std::string("adapter: \"target_modules\" selects ") + name +
+                    ", which is not supported; supported are the linear layers q_proj, k_proj, "
+                    "v_proj, o_proj, gate_proj, up_proj and down_proj");
+  }
+  std::vector<std::pair<LowRank*, double>> adapted;  // with their scales
+  layers_.resize(static_cast<size_t>(config.layer_count));
   for (int64_t layer = 0; layer < config.layer_count; ++layer) {
     for (const Target& target : kTargets) {
-      if (!Adapts(adapter, target)) continue;
-      const int64_t inputs = target.inputs(config), outputs = target.outputs(config);
-      if (adapter.rank > std::min(inputs, outputs)) {
-        throw Error(KGRPO_ERROR_INVALID, "adapter: rank " + std::to_string(adapter.rank) + " is above the size of " +
-                                             std::string(target.name) + ", " + ShapeText({{outputs, inputs}}));
-      }
-      const std::string prefix =
-          "base_model.model.model.layers." + std::to_string(layer) + "." + std::string(target.path);
-      add(prefix + ".lora_A.weight", {adapter.rank, inputs}, layer);
-      add(prefix + ".lora_B.weight", {outputs, adapter.rank}, layer);
+      const std::string path = "model.layers." + std::to_string(layer) + "." + std::string(target.path);
+      const std::optional<LayerShape> shape = selection.Find(path, layer);
+      if (!shape) continue;
+      add("base_model.model." + path + ".lora_A.weight", {shape->rank, target.inputs(config)}, layer);
+      add("base_model.model." + path + ".lora_B.weight", {target.outputs(config), shape->rank}, layer);
+      adapted.emplace_back(&(layers_[static_cast<size_t>(layer)].*target.factors), shape->scale);
     }
+  }
+  if (adapted.empty()) {
+    throw Error(KGRPO_ERROR_INVALID,
+                "adapter: \"target_modules\" and the keys beside it select none of the model's linear layers");
   }
   buffer_ = at::zeros({end}, at::TensorOptions().dtype(at::kFloat).device(device));
-  size_t next = 0;
-  layers_.resize(static_cast<size_t>(config.layer_count));
-  for (LayerAdapter& layer : layers_) {
-    for (const Target& target : kTargets) {
-      if (!Adapts(adapter, target)) continue;
-      layer.*target.factors = {Get(next), Get(next + 1), adapter.scale()};
-      next += 2;
-    }
-  }
+  for (size_t i = 0; i < adapted.size(); ++i) *adapted[i].first = {Get(2 * i), Get(2 * i + 1), adapted[i].second};
 }
 
 at::Tensor AdapterSet::Get(size_t index) const {
@@ -171,28 +165,29 @@ void InitializeAdapter(uint64_t seed, AdapterSet& set) {
   }
 }
 
-Weights CopyTargets(const ModelConfig& config, const AdapterConfig& adapter, const Weights& base) {
-  Weights copy = base;
+Weights CopyTargets(const ModelConfig& config, const Weights& adapted) {
+  Weights copy = adapted;
   for (size_t i = 0; i < copy.layers.size(); ++i) {
-    for (const Target& target : kTargets) {
-      const at::Tensor& shared = base.layers[i].*target.weight;
-      at::Tensor& own = copy.layers[i].*target.weight;
-      if (Adapts(adapter, target) && own.is_same(shared)) own = shared.clone();
-    }
     LayerWeights& layer = copy.layers[i];
+    for (const Target& target : kTargets) {
+      const at::Tensor& shared = adapted.layers[i].*target.weight;
+      at::Tensor& own = layer.*target.weight;
+      if ((layer.adapter.*target.factors).defined() && own.is_same(shared)) own = shared.clone();
+    }
+    layer.adapter = {};
     layer.query = layer.query_key_value.narrow(0, 0, config.query_size());
     layer.key_value = layer.query_key_value.narrow(0, config.query_size(), 2 * config.kv_size());
   }
   return copy;
 }
 
-int64_t CopiedBytes(const AdapterConfig& adapter, const Weights& base) {
+int64_t CopiedBytes(const Weights& adapted) {
   int64_t bytes = 0;
-  for (const LayerWeights& layer : base.layers) {
+  for (const LayerWeights& layer : adapted.layers) {
     std::set<const void*> counted;
     for (const Target& target : kTargets) {
       const at::Tensor& weight = layer.*target.weight;
-      if (Adapts(adapter, target) && counted.insert(weight.const_data_ptr()).second)
+      if ((layer.adapter.*target.factors).defined() && counted.insert(weight.const_data_ptr()).second)
         bytes += static_cast<int64_t>(weight.nbytes());
     }
   }

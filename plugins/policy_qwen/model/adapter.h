@@ -6,7 +6,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "policy_qwen/model/config.h"
@@ -23,9 +27,12 @@ struct AdapterConfig {
   int64_t rank = 16;
   double alpha = 32;
   bool rank_stabilized = false;                     // the scale is alpha / sqrt(rank) (PEFT: use_rslora)
-  std::vector<std::string> targets = AllTargets();  // "q_proj", ...; in AllTargets' order
+  std::vector<std::string> targets = AllTargets();  // "q_proj", ..., in AllTargets' order; or ends of paths
+  // The keys of adapter_config.json, as PEFT defines them, that select layers in other ways or give some of them
+  // another rank or alpha: those in use of exclude_modules, layers_to_transform, layers_pattern, rank_pattern,
+  // alpha_pattern; target_modules if it is a regular expression, instead of `targets`.
+  nlohmann::ordered_json patterns = nlohmann::ordered_json::object();
 
-  double scale() const;
   bool operator==(const AdapterConfig&) const = default;
 };
 
@@ -33,7 +40,7 @@ struct AdapterConfig {
 class AdapterSet {
  public:
   AdapterSet() = default;
-  // Zeros. Throws KGRPO_ERROR_INVALID for a rank above a target's sizes.
+  // Zeros. Throws kgrpo::Error if the adapter selects no layer, or one that cannot be adapted.
   AdapterSet(const ModelConfig& config, const AdapterConfig& adapter, at::Device device);
 
   bool defined() const { return buffer_.defined(); }
@@ -60,19 +67,42 @@ class AdapterSet {
 // index).
 void InitializeAdapter(uint64_t seed, AdapterSet& set);
 
-// `base` with the targets' weights replaced by copies that MergeAdapter can fill; all else is shared with it.
-Weights CopyTargets(const ModelConfig& config, const AdapterConfig& adapter, const Weights& base);
+// `adapted` without its adapter, the adapted weights replaced by copies that MergeAdapter can fill; all else is shared.
+Weights CopyTargets(const ModelConfig& config, const Weights& adapted);
 // Bytes of those copies.
-int64_t CopiedBytes(const AdapterConfig& adapter, const Weights& base);
+int64_t CopiedBytes(const Weights& adapted);
 // Sets the targets' weights of `merged` to those of `adapted` plus scale B A. `merged` may share `adapted`'s tensors.
 void MergeAdapter(const ModelConfig& config, const Weights& adapted, const Weights& merged);
 
-// True if a folder holds an adapter, and no weights of its own.
+// True if a folder holds an adapter. Throws KGRPO_ERROR_INVALID if it holds a whole model, too.
 bool IsAdapterFolder(const std::string& folder);
 // Reads adapter_config.json. Throws kgrpo::Error, naming file and key, if it is not a LoRA adapter of linear layers.
 AdapterConfig ReadAdapterConfig(const std::string& folder);
 // The model folder that an adapter was trained on. Throws KGRPO_ERROR_NOT_FOUND if it does not exist.
 std::string BaseOfAdapter(const std::string& folder);
+
+struct LayerShape {
+  int64_t rank = 0;
+  double scale = 0;
+};
+// Selects the linear layers that an AdapterConfig adapts, as PEFT does.
+class AdapterSelection {
+ public:
+  // Throws KGRPO_ERROR_UNSUPPORTED for a regular expression that cannot be read.
+  explicit AdapterSelection(const AdapterConfig& config);
+  // `path` is the layer's in the model, "model.layers.3.self_attn.q_proj"; `layer` its number, or -1 for none.
+  std::optional<LayerShape> Find(const std::string& path, int64_t layer) const;
+
+ private:
+  using Test = std::function<bool(const std::string&)>;
+  static Test TestOf(const nlohmann::ordered_json& names);
+
+  AdapterConfig config_;
+  Test is_target_, is_excluded_;
+  std::function<bool(const std::string&, int64_t)> is_in_layer_;
+  std::vector<std::pair<Test, int64_t>> ranks_;
+  std::vector<std::pair<Test, double>> alphas_;
+};
 
 // Fills `set` from adapter_model.safetensors, in any dtype. `base` names the model in messages. On failure `set` is
 // partly written. Throws kgrpo::Error if the adapter belongs to another model.

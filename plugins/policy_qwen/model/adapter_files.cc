@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <span>
 
@@ -15,86 +16,228 @@
 namespace kgrpo::policy {
 namespace {
 
-using nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;  // patterns apply in the file's order
 
 constexpr const char* kConfigFile = "/adapter_config.json";
 constexpr const char* kTensorFile = "/adapter_model.safetensors";
 
-// True if a key has no effect: absent, null, false, or an empty list or object.
-bool IsIdle(const json& object, const char* key) {
-  if (!object.contains(key)) return true;
-  const json& value = object[key];
-  return value.is_null() || value == false || ((value.is_array() || value.is_object()) && value.empty());
+// Keys of adapter_config.json that do not change the result at all, and those that ReadAdapterConfig reads. All others
+// must be idle.
+constexpr const char* kKnownKeys[] = {"alpha_pattern",
+                                      "auto_mapping",
+                                      "base_model_name_or_path",
+                                      "bias",
+                                      "corda_config",
+                                      "ensure_weight_tying",
+                                      "eva_config",
+                                      "exclude_modules",
+                                      "fan_in_fan_out",
+                                      "inference_mode",
+                                      "init_lora_weights",
+                                      "layers_pattern",
+                                      "layers_to_transform",
+                                      "loftq_config",
+                                      "lora_alpha",
+                                      "lora_dropout",
+                                      "lora_ga_config",
+                                      "megatron_core",
+                                      "peft_type",
+                                      "peft_version",
+                                      "qalora_group_size",
+                                      "r",
+                                      "rank_pattern",
+                                      "revision",
+                                      "runtime_config",
+                                      "target_modules",
+                                      "task_type",
+                                      "use_rslora"};
+constexpr const char* kPatternKeys[] = {"exclude_modules", "layers_to_transform", "layers_pattern", "rank_pattern",
+                                        "alpha_pattern"};
+// Initial values after which A and B are the whole change of the base. Most others subtract the first product from it.
+constexpr const char* kInitialisations[] = {"gaussian", "orthogonal", "eva", "lora_ga"};
+
+// True for a value that switches nothing on: null, false, or an empty text, list or object.
+bool IsIdle(const OrderedJson& value) {
+  return value.empty() || value == false || (value.is_string() && value.get<std::string>().empty());
 }
 
-std::vector<std::string> ReadTargets(const std::string& path, const json& object) {
-  const json value = object.value("target_modules", json());
-  if (value == "all-linear") return AllTargets();
-  std::vector<std::string> given;
-  if (!value.is_array() || value.empty()) {
+OrderedJson ReadConfigFile(const std::string& path) {
+  ReadJsonObject(path);  // for its messages
+  return OrderedJson::parse(ReadFile(path));
+}
+
+std::regex RegexOf(const std::string& text) {
+  try {
+    return std::regex(text, std::regex::ECMAScript | std::regex::optimize);
+  } catch (const std::regex_error&) {
     throw Error(KGRPO_ERROR_UNSUPPORTED,
-                path + ": \"target_modules\" is " + value.dump() + ": expected a list of names, or \"all-linear\"");
+                "adapter_config.json: \"" + text +
+                    "\" is not a regular expression that kgrpo reads (ECMAScript's); list the layers' names instead");
   }
-  for (const json& entry : value) {
-    // A name, or a path that ends in it: "model.layers.0.mlp.up_proj". ReadAdapter reports layers that such paths leave
-    // out.
-    const std::string text = entry.is_string() ? entry.get<std::string>() : "";
-    const std::string name = text.substr(text.find_last_of('.') + 1);
-    if (std::ranges::find(AllTargets(), name) == AllTargets().end()) {
-      throw Error(KGRPO_ERROR_UNSUPPORTED,
-                  path + ": \"target_modules\" holds " + entry.dump() +
-                      ": supported are q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj and down_proj");
-    }
-    given.push_back(name);
-  }
-  return InTargetOrder(given);
 }
 
 }  // namespace
 
+AdapterSelection::Test AdapterSelection::TestOf(const OrderedJson& names) {
+  if (names.is_string()) {
+    return
+        [regex = RegexOf(names.get<std::string>())](const std::string& path) { return std::regex_match(path, regex); };
+  }
+  std::vector<std::string> list;
+  for (const OrderedJson& name : names) list.push_back(name.get<std::string>());
+  return [list](const std::string& path) {
+    return std::ranges::any_of(list,
+                               [&](const std::string& name) { return path == name || path.ends_with("." + name); });
+  };
+}
+
+AdapterSelection::AdapterSelection(const AdapterConfig& config) : config_(config) {
+  const auto get = [&](const char* key) { return config.patterns.value(key, OrderedJson()); };
+  const OrderedJson regex = get("target_modules"), layers = get("layers_to_transform");
+  is_target_ = TestOf(regex.is_null() ? OrderedJson(config.targets) : regex);
+  is_excluded_ = TestOf(get("exclude_modules"));
+  is_in_layer_ = [](const std::string&, int64_t) { return true; };
+  if (!layers.is_null()) {
+    std::vector<std::string> lists;
+    const OrderedJson given = get("layers_pattern");
+    if (given.is_string()) {
+      lists = {given.get<std::string>()};
+    } else {
+      for (const OrderedJson& name : given) lists.push_back(name.get<std::string>());
+    }
+    if (lists.empty()) lists = {"[^.]*"};
+    is_in_layer_ = [lists, layers](const std::string& path, int64_t layer) {
+      if (layers.is_array() ? std::ranges::find(layers, OrderedJson(layer)) == layers.end()
+                            : layers != OrderedJson(layer))
+        return false;
+      const std::string number = std::to_string(layer);
+      return std::ranges::any_of(lists, [&](const std::string& list) {
+        return std::regex_match(path, RegexOf("(?:.*\\.)?(?:" + list + ")\\." + number + "\\..*"));
+      });
+    };
+  }
+  const auto read = [&](const char* key, auto& list) {
+    const OrderedJson patterns = get(key);
+    for (const auto& [pattern, value] : patterns.items())
+      list.emplace_back(TestOf("(?:.*\\.)?(?:" + pattern + ")"), value.template get<double>());
+  };
+  read("rank_pattern", ranks_);
+  read("alpha_pattern", alphas_);
+}
+
+std::optional<LayerShape> AdapterSelection::Find(const std::string& path, int64_t layer) const {
+  if (is_excluded_(path) || !is_target_(path) || !is_in_layer_(path, layer)) return std::nullopt;
+  const auto first = [&](const auto& list, auto otherwise) {
+    const auto found = std::ranges::find_if(list, [&](const auto& entry) { return entry.first(path); });
+    return found == list.end() ? otherwise : found->second;
+  };
+  const int64_t rank = first(ranks_, config_.rank);
+  const auto size = static_cast<double>(rank);
+  return LayerShape{rank, first(alphas_, config_.alpha) / (config_.rank_stabilized ? std::sqrt(size) : size)};
+}
+
 bool IsAdapterFolder(const std::string& folder) {
-  return FileExists(folder + kConfigFile) && !HasTensorFiles(folder);
+  if (!FileExists(folder + kConfigFile)) return false;
+  for (const char* model : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"}) {
+    if (!FileExists(folder + "/" + model)) continue;
+    throw Error(KGRPO_ERROR_INVALID, folder + ": holds an adapter (adapter_config.json) and a whole model (" + model +
+                                         "), and which is meant is not clear; move one of them to another folder");
+  }
+  return true;
 }
 
 AdapterConfig ReadAdapterConfig(const std::string& folder) {
   const std::string path = folder + kConfigFile;
-  const json object = ReadJsonObject(path);
+  const OrderedJson object = ReadConfigFile(path);
   const auto refuse = [&](const std::string& what) { return Error(KGRPO_ERROR_UNSUPPORTED, path + ": " + what); };
-  const json type = object.value("peft_type", json());
-  if (type != "LORA") throw refuse("\"peft_type\" is " + type.dump() + "; only LORA is supported");
-  for (const char* key : {"use_dora", "fan_in_fan_out", "lora_bias", "rank_pattern", "alpha_pattern", "modules_to_save",
-                          "layers_to_transform", "layers_pattern", "layer_replication", "exclude_modules",
-                          "target_parameters", "trainable_token_indices"}) {
-    if (!IsIdle(object, key)) throw refuse(std::string("\"") + key + "\" is in use, which is not supported");
+  const auto get = [&](const char* key) { return object.value(key, OrderedJson()); };
+  if (get("peft_type") != "LORA")
+    throw refuse("\"peft_type\" is " + get("peft_type").dump() + "; only LORA is supported");
+  for (const auto& [key, value] : object.items()) {
+    if (IsIdle(value) || std::ranges::find(kKnownKeys, key) != std::end(kKnownKeys)) continue;
+    throw refuse("\"" + key + "\" is in use, which is not supported");
   }
-  if (const json bias = object.value("bias", json("none")); bias != "none") {
+  const OrderedJson initial = object.value("init_lora_weights", OrderedJson(true)), task = get("task_type");
+  if (!initial.is_null() && !initial.is_boolean() &&
+      std::ranges::find(kInitialisations, initial) == std::end(kInitialisations)) {
+    throw refuse("\"init_lora_weights\" is " + initial.dump() +
+                 ", after which A and B need not be the whole change of the base; supported are true, false, gaussian, "
+                 "orthogonal, eva and lora_ga. Save a PiSSA, CorDA or OLoRA adapter again with peft's "
+                 "save_pretrained(path_initial_model_for_weight_conversion=...)");
+  }
+  if (!task.is_null() && task != "CAUSAL_LM")
+    throw refuse("\"task_type\" is " + task.dump() + "; only CAUSAL_LM is supported");
+  if (const OrderedJson bias = object.value("bias", OrderedJson("none")); bias != "none") {
     throw refuse("\"bias\" is " + bias.dump() + "; only \"none\" is supported");
   }
   AdapterConfig config;
-  const json rank = object.value("r", json()), alpha = object.value("lora_alpha", json());
-  if (!rank.is_number_integer() || rank <= 0) throw refuse("\"r\" is " + rank.dump() + ": expected a positive number");
-  if (!alpha.is_number() || alpha <= 0)
-    throw refuse("\"lora_alpha\" is " + alpha.dump() + ": expected a positive number");
-  config.rank = rank.get<int64_t>();
-  config.alpha = alpha.get<double>();
-  config.rank_stabilized = !IsIdle(object, "use_rslora");
-  config.targets = ReadTargets(path, object);
+  const auto positive = [&](const std::string& key, const OrderedJson& value, bool is_rank) {
+    if (!(is_rank ? value.is_number_integer() : value.is_number()) || value <= 0)
+      throw refuse(key + " is " + value.dump() + ": expected a positive number");
+    return value;
+  };
+  config.rank = positive("\"r\"", get("r"), true).get<int64_t>();
+  config.alpha = positive("\"lora_alpha\"", get("lora_alpha"), false).get<double>();
+  config.rank_stabilized = !IsIdle(get("use_rslora"));
+
+  const auto is_text = [](const OrderedJson& value) { return value.is_string(); };
+  const auto are_texts = [&](const OrderedJson& value) {
+    return value.is_array() && std::ranges::all_of(value, is_text);
+  };
+  for (const char* key : kPatternKeys) {
+    const OrderedJson value = get(key);
+    const std::string name = std::string("\"") + key + "\"";
+    if (IsIdle(value)) continue;
+    bool is_right = is_text(value) || are_texts(value);
+    if (key == std::string_view("layers_to_transform")) {
+      const auto is_layer = [](const OrderedJson& number) { return number.is_number_integer(); };
+      is_right = is_layer(value) || (value.is_array() && std::ranges::all_of(value, is_layer));
+    } else if (key[0] == 'r' || key[0] == 'a') {  // rank_pattern, alpha_pattern
+      is_right = value.is_object();
+      if (is_right) {
+        for (const auto& [pattern, number] : value.items())
+          positive(name + ": \"" + pattern + "\"", number, key[0] == 'r');
+      }
+    }
+    if (!is_right) throw refuse(name + " is " + value.dump() + ", which peft does not write");
+    config.patterns[key] = value;
+  }
+  const OrderedJson targets = get("target_modules");
+  if (are_texts(targets) && !targets.empty()) {
+    config.targets = targets.get<std::vector<std::string>>();
+    std::vector<std::string> ordered = InTargetOrder(config.targets);
+    if (ordered.size() == config.targets.size()) config.targets = std::move(ordered);
+  } else if (!is_text(targets)) {
+    throw refuse("\"target_modules\" is " + targets.dump() +
+                 ": expected a list of names, a regular expression, or \"all-linear\"");
+  } else if (targets != "all-linear") {
+    config.targets.clear();
+    config.patterns["target_modules"] = targets;
+  }
+  const AdapterSelection readable(config);  // throws for expressions that cannot be read
   return config;
 }
 
 std::string BaseOfAdapter(const std::string& folder) {
   const std::string path = folder + kConfigFile;
-  const json object = ReadJsonObject(path);
-  const json name = object.value("base_model_name_or_path", json());
-  if (!name.is_string() || !FileExists(name.get<std::string>() + "/config.json")) {
+  const OrderedJson name = ReadConfigFile(path).value("base_model_name_or_path", OrderedJson());
+  const std::string base = name.is_string() ? SnapshotOf(name.get<std::string>()) : "";
+  if (base.empty() || !FileExists(base + "/config.json")) {
     throw Error(KGRPO_ERROR_NOT_FOUND, path + ": \"base_model_name_or_path\" is " + name.dump() +
                                            ", which is not a model folder on this machine; write the folder of the "
                                            "model that it was trained on there");
   }
-  return name.get<std::string>();
+  return base;
 }
 
 void ReadAdapter(const std::string& folder, const std::string& base, AdapterSet& set) {
+  if (const std::string old = folder + "/adapter_model.bin"; FileExists(old) && !FileExists(folder + kTensorFile)) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED,
+                old +
+                    ": only adapter_model.safetensors is read; convert it in that folder: python -c 'import torch, "
+                    "safetensors.torch as s; s.save_file({k: v.contiguous() for k, v in "
+                    "torch.load(\"adapter_model.bin\", weights_only=True).items()}, \"adapter_model.safetensors\")'");
+  }
   const TensorFiles files = TensorFiles::OfFile(folder + kTensorFile);
   for (size_t i = 0; i < set.specs().size(); ++i) {
     const ParameterSpec& spec = set.specs()[i];
@@ -120,21 +263,22 @@ void ReadAdapter(const std::string& folder, const std::string& base, AdapterSet&
 
 void WriteAdapter(const std::string& folder, const std::string& base, const AdapterConfig& adapter,
                   const AdapterSet& set) {
-  const json alpha =
-      adapter.alpha == std::floor(adapter.alpha) ? json(static_cast<int64_t>(adapter.alpha)) : json(adapter.alpha);
-  const nlohmann::ordered_json object = {
-      {"peft_type", "LORA"},
-      {"task_type", "CAUSAL_LM"},
-      {"base_model_name_or_path", std::filesystem::absolute(base).lexically_normal().string()},
-      {"r", adapter.rank},
-      {"lora_alpha", alpha},
-      {"use_rslora", adapter.rank_stabilized},
-      {"target_modules", adapter.targets},
-      {"lora_dropout", 0.0},
-      {"bias", "none"},
-      {"fan_in_fan_out", false},
-      {"modules_to_save", nullptr},
-      {"inference_mode", true}};
+  const OrderedJson alpha = adapter.alpha == std::floor(adapter.alpha)
+                                ? OrderedJson(static_cast<int64_t>(adapter.alpha))
+                                : OrderedJson(adapter.alpha);
+  OrderedJson object = {{"peft_type", "LORA"},
+                        {"task_type", "CAUSAL_LM"},
+                        {"base_model_name_or_path", std::filesystem::absolute(base).lexically_normal().string()},
+                        {"r", adapter.rank},
+                        {"lora_alpha", alpha},
+                        {"use_rslora", adapter.rank_stabilized},
+                        {"target_modules", adapter.targets},
+                        {"lora_dropout", 0.0},
+                        {"bias", "none"},
+                        {"fan_in_fan_out", false},
+                        {"modules_to_save", nullptr},
+                        {"inference_mode", true}};
+  object.update(adapter.patterns);
   const at::Tensor host = set.buffer().cpu();
   std::vector<TensorToWrite> tensors;
   for (const ParameterSpec& spec : set.specs()) {

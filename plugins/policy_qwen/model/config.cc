@@ -62,6 +62,9 @@ class Reader {
     return value.get<bool>();
   }
 
+  bool IsNull(const char* key) const { return object_.contains(key) && object_[key].is_null(); }
+  void Note(ModelConfig& config, const std::string& text) const { config.notes.push_back(file_ + ": " + text); }
+
   std::string Text(const char* key, const std::string& fallback) const {
     if (!Has(key)) return fallback;
     const json& value = At(key);
@@ -74,7 +77,20 @@ class Reader {
   const json& object_;
 };
 
-void ReadArchitecture(const Reader& reader, ModelConfig& config) {
+struct KnownArchitecture {
+  const char *type, *name;
+  Architecture architecture;
+  int64_t context_length, kv_heads;  // defaults of transformers' configuration; 0: as many as heads
+};
+
+constexpr KnownArchitecture kArchitectures[] = {
+    {"qwen2", "Qwen2ForCausalLM", Architecture::kQwen2, 32768, 32},
+    {"qwen3", "Qwen3ForCausalLM", Architecture::kQwen3, 32768, 32},
+    {"llama", "LlamaForCausalLM", Architecture::kLlama, 2048, 0},
+    {"mistral", "MistralForCausalLM", Architecture::kMistral, 131072, 8},
+};
+
+const KnownArchitecture& ReadArchitecture(const Reader& reader) {
   std::string name;
   if (reader.Has("architectures")) {
     const json& list = reader.At("architectures");
@@ -82,84 +98,126 @@ void ReadArchitecture(const Reader& reader, ModelConfig& config) {
       reader.Fail("\"architectures\" is " + list.dump() + ": expected a list of one name");
     }
     name = list[0].get<std::string>();
-  } else {
-    const std::string type = reader.Text("model_type", "");
-    if (type.empty()) reader.Fail("neither \"architectures\" nor \"model_type\" says what the model is");
-    name = type == "qwen2"   ? "Qwen2ForCausalLM"
-           : type == "qwen3" ? "Qwen3ForCausalLM"
-           : type == "llama" ? "LlamaForCausalLM"
-                             : type;
   }
-  if (name == "Qwen2ForCausalLM") {
-    config.architecture = Architecture::kQwen2;
-  } else if (name == "Qwen3ForCausalLM") {
-    config.architecture = Architecture::kQwen3;
-  } else if (name == "LlamaForCausalLM") {
-    config.architecture = Architecture::kLlama;
-  } else {
-    reader.Fail("the architecture \"" + name +
-                    "\" is not supported; supported are Qwen2ForCausalLM (also Qwen2.5), Qwen3ForCausalLM and "
-                    "LlamaForCausalLM",
-                KGRPO_ERROR_UNSUPPORTED);
+  const std::string type = reader.Text("model_type", "");
+  if (name.empty() && type.empty()) reader.Fail("neither \"architectures\" nor \"model_type\" says what the model is");
+  for (const KnownArchitecture& known : kArchitectures) {
+    if (name.empty() ? type != known.type : name != known.name) continue;
+    if (!type.empty() && type != known.type) {
+      reader.Fail("\"architectures\" holds \"" + name + "\", and \"model_type\" is \"" + type +
+                  "\", another architecture");
+    }
+    return known;
   }
-  config.architecture_name = name;
+  reader.Fail("the architecture \"" + (name.empty() ? type : name) +
+                  "\" is not supported; supported are Qwen2ForCausalLM (also Qwen2.5), Qwen3ForCausalLM, "
+                  "LlamaForCausalLM and MistralForCausalLM",
+              KGRPO_ERROR_UNSUPPORTED);
 }
 
-// transformers 5 writes one object, rope_parameters; transformers 4 wrote rope_theta beside rope_scaling.
+// transformers' formula for yarn's factor on cosines and sines.
+double YarnAttentionFactor(const Reader& rope, double factor) {
+  if (rope.Has("attention_factor")) return rope.Number("attention_factor", std::nullopt);
+  const auto scale = [&](double mscale) { return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0; };
+  const double mscale = rope.Number("mscale", 0), all = rope.Number("mscale_all_dim", 0);
+  return mscale != 0 && all != 0 ? scale(mscale) / scale(all) : scale(1);
+}
+
+// transformers 5 writes one object, rope_parameters; transformers 4 wrote rope_theta beside rope_scaling. Of both
+// objects, transformers takes rope_scaling.
 void ReadRope(const std::string& path, const Reader& reader, ModelConfig& config) {
-  config.rope.theta = reader.Number("rope_theta", 10000.0);
-  config.rope.original_context_length = config.context_length;
-  const char* key = reader.Has("rope_parameters") ? "rope_parameters" : "rope_scaling";
-  if (reader.Has(key)) {
-    if (!reader.At(key).is_object()) reader.Fail(std::string("\"") + key + "\" is not an object");
-    const Reader rope(path + ": \"" + key + "\"", reader.At(key));
-    config.rope.theta = rope.Number("rope_theta", config.rope.theta);
-    if (rope.Number("partial_rotary_factor", 1.0) != 1.0) {
-      rope.Fail("\"partial_rotary_factor\" other than 1 is not supported", KGRPO_ERROR_UNSUPPORTED);
-    }
-    const std::string type = rope.Text("rope_type", rope.Text("type", "default"));
-    if (type == "linear") {
-      config.rope.scaling = RopeScaling::kLinear;
-    } else if (type == "llama3") {
-      config.rope.scaling = RopeScaling::kLlama3;
-      config.rope.low_frequency_factor = rope.Number("low_freq_factor", std::nullopt);
-      config.rope.high_frequency_factor = rope.Number("high_freq_factor", std::nullopt);
-      config.rope.original_context_length = rope.Positive("original_max_position_embeddings", config.context_length);
-      if (config.rope.low_frequency_factor >= config.rope.high_frequency_factor) {
-        rope.Fail("\"low_freq_factor\" must be below \"high_freq_factor\"");
-      }
-    } else if (type != "default") {
-      rope.Fail("the rotary scaling \"" + type + "\" is not supported; supported are default, linear and llama3",
-                KGRPO_ERROR_UNSUPPORTED);
-    }
-    if (config.rope.scaling != RopeScaling::kNone) {
-      config.rope.factor = rope.Number("factor", std::nullopt);
-      if (config.rope.factor < 1.0) rope.Fail("\"factor\" is below 1");
-    }
+  RopeConfig& to = config.rope;
+  const bool is_old = reader.Has("rope_scaling") && !reader.At("rope_scaling").empty();
+  const char* key = is_old ? "rope_scaling" : "rope_parameters";
+  const json object = reader.Has(key) ? reader.At(key) : json::object();
+  if (!object.is_object()) reader.Fail(std::string("\"") + key + "\" is not an object");
+  const Reader rope(path + ": \"" + key + "\"", object);
+  to.theta = rope.Number("rope_theta", reader.Number("rope_theta", 10000.0));
+  if (to.theta <= 0) reader.Fail("\"rope_theta\" must be above 0");
+  for (const Reader* place : {&reader, &rope}) {
+    if (place->Number("partial_rotary_factor", 1.0) != 1.0)
+      place->Fail("\"partial_rotary_factor\" other than 1 is not supported", KGRPO_ERROR_UNSUPPORTED);
   }
-  if (config.rope.theta <= 0) reader.Fail("\"rope_theta\" must be above 0");
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_object())
+      rope.Fail("rotary positions of layers by type (\"" + name + "\") are not supported", KGRPO_ERROR_UNSUPPORTED);
+  }
+  const std::string type = rope.Text("rope_type", rope.Text("type", "default"));
+  if (type == "default") return;
+  if (type == "linear") {
+    to.scaling = RopeScaling::kLinear;
+  } else if (type == "llama3") {
+    to.scaling = RopeScaling::kLlama3;
+  } else if (type == "yarn") {
+    to.scaling = RopeScaling::kYarn;
+  } else {
+    rope.Fail("the rotary scaling \"" + type + "\" is not supported; supported are default, linear, llama3 and yarn",
+              KGRPO_ERROR_UNSUPPORTED);
+  }
+  to.factor = rope.Number("factor", std::nullopt);
+  if (to.factor < 1.0) rope.Fail("\"factor\" is below 1");
+  constexpr const char* kOriginal = "original_max_position_embeddings";
+  to.original_context_length = reader.Positive(kOriginal, rope.Positive(kOriginal, config.context_length));
+  if (to.scaling == RopeScaling::kLlama3) {
+    to.low_frequency_factor = rope.Number("low_freq_factor", std::nullopt);
+    to.high_frequency_factor = rope.Number("high_freq_factor", std::nullopt);
+    if (to.low_frequency_factor >= to.high_frequency_factor)
+      rope.Fail("\"low_freq_factor\" must be below \"high_freq_factor\"");
+  } else if (to.scaling == RopeScaling::kYarn) {
+    to.attention_factor = YarnAttentionFactor(rope, to.factor);
+    const double fast = rope.Number("beta_fast", 0), slow = rope.Number("beta_slow", 0);
+    if (fast != 0) to.beta_fast = fast;
+    if (slow != 0) to.beta_slow = slow;
+    to.truncate = rope.Flag("truncate", true);
+    if (to.beta_fast < to.beta_slow) rope.Fail("\"beta_fast\" must not be below \"beta_slow\"");
+  }
 }
 
-// A window at least as long as the context changes nothing; one that is used and shorter would change the model.
-void RefuseSlidingWindow(const Reader& reader, const ModelConfig& config) {
+// True if a layer of transformers' model attends within sliding_window only. Llama's has no such layers.
+bool HasSlidingLayers(const Reader& reader, const ModelConfig& config) {
+  constexpr int64_t kMaxWindowLayers = 28;  // transformers' default
+  if (config.architecture == Architecture::kLlama) return false;
+  const bool is_mistral = config.architecture == Architecture::kMistral;
+  const bool in_use = is_mistral || reader.Flag("use_sliding_window", false);
+  if (!reader.Has("layer_types")) {
+    if (is_mistral) return true;
+    return in_use && reader.Number("max_window_layers", kMaxWindowLayers) < static_cast<double>(config.layer_count);
+  }
+  const json& types = reader.At("layer_types");
+  if (is_mistral) reader.Fail("\"layer_types\" of a Mistral model is not supported", KGRPO_ERROR_UNSUPPORTED);
+  if (!types.is_array() || static_cast<int64_t>(types.size()) != config.layer_count) {
+    reader.Fail("\"layer_types\" is not a list of " + std::to_string(config.layer_count) +
+                " types (\"num_hidden_layers\")");
+  }
   bool slides = false;
-  if (reader.Has("layer_types")) {
-    for (const json& type : reader.At("layer_types")) {
-      if (type == "sliding_attention") {
-        slides = true;
-      } else if (type != "full_attention") {
-        reader.Fail("\"layer_types\" holds " + type.dump() + ": not supported", KGRPO_ERROR_UNSUPPORTED);
-      }
+  for (const json& type : types) {
+    if (type == "sliding_attention") {
+      slides = true;
+    } else if (type != "full_attention") {
+      reader.Fail("\"layer_types\" holds " + type.dump() + ": not supported", KGRPO_ERROR_UNSUPPORTED);
     }
-  } else if (reader.Flag("use_sliding_window", false)) {
-    slides = reader.Number("max_window_layers", config.layer_count) < static_cast<double>(config.layer_count);
   }
-  if (slides && reader.Flag("use_sliding_window", true) && reader.Has("sliding_window") &&
-      reader.Positive("sliding_window") < config.context_length) {
-    reader.Fail("sliding-window attention is in use (\"sliding_window\": " + reader.At("sliding_window").dump() +
-                    ", below \"max_position_embeddings\") and not supported",
-                KGRPO_ERROR_UNSUPPORTED);
+  if (slides && (!in_use || reader.IsNull("sliding_window"))) {
+    reader.Fail(
+        "\"layer_types\" holds \"sliding_attention\", but \"use_sliding_window\" and \"sliding_window\" set none");
   }
+  return slides;
+}
+
+// A window changes nothing about sequences that it covers, so a shorter one becomes the context's length.
+void ReadSlidingWindow(const Reader& reader, ModelConfig& config) {
+  constexpr int64_t kWindow = 4096;  // transformers' default; null turns the window off
+  if (!HasSlidingLayers(reader, config) || reader.IsNull("sliding_window")) return;
+  const int64_t window = reader.Positive("sliding_window", kWindow);
+  if (window >= config.context_length) return;
+  config.context_length = window;
+  config.context_note =
+      " (the model's sliding window; beyond it sliding-window attention would begin, which is not "
+      "supported)";
+  reader.Note(config,
+              "\"sliding_window\" is " + std::to_string(window) +
+                  ": prompt and completion are limited to that many tokens, because sliding-window attention is "
+                  "not supported");
 }
 
 std::vector<int32_t> ReadEndIds(const Reader& reader, int64_t vocabulary_size) {
@@ -194,24 +252,27 @@ ModelConfig ReadModelConfig(const std::string& folder) {
   const Reader reader(path, object);
 
   ModelConfig config;
-  ReadArchitecture(reader, config);
+  const KnownArchitecture& known = ReadArchitecture(reader);
+  config.architecture = known.architecture;
+  config.architecture_name = known.name;
   if (reader.Has("quantization_config")) {
     reader.Fail("the weights are quantized (\"quantization_config\"); give the unquantized model",
                 KGRPO_ERROR_UNSUPPORTED);
   }
   const std::string activation = reader.Text("hidden_act", "silu");
-  if (activation != "silu") {
+  if (activation != "silu" && activation != "swish") {  // two names of one function
     reader.Fail("\"hidden_act\" is \"" + activation + "\"; only silu is supported", KGRPO_ERROR_UNSUPPORTED);
   }
 
-  const bool is_llama = config.architecture == Architecture::kLlama;
   config.vocabulary_size = reader.Positive("vocab_size");
   config.hidden_size = reader.Positive("hidden_size");
   config.intermediate_size = reader.Positive("intermediate_size");
   config.layer_count = reader.Positive("num_hidden_layers");
   config.head_count = reader.Positive("num_attention_heads");
-  config.kv_head_count = reader.Positive("num_key_value_heads", config.head_count);
-  config.context_length = reader.Positive("max_position_embeddings", is_llama ? 2048 : 32768);
+  config.kv_head_count =
+      reader.Positive("num_key_value_heads",
+                      known.kv_heads == 0 || reader.IsNull("num_key_value_heads") ? config.head_count : known.kv_heads);
+  config.context_length = reader.Positive("max_position_embeddings", known.context_length);
   config.norm_epsilon = reader.Number("rms_norm_eps", 1e-6);
   config.initializer_range = reader.Number("initializer_range", 0.02);
   config.tied_head = reader.Flag("tie_word_embeddings", false);
@@ -222,7 +283,7 @@ ModelConfig ReadModelConfig(const std::string& folder) {
   if (reader.Has("head_dim")) {
     config.head_size = reader.Positive("head_dim");
   } else if (config.architecture == Architecture::kQwen3) {
-    config.head_size = 128;  // what Qwen3's configuration class fills in
+    config.head_size = 128;  // the default of Qwen3's configuration class
   } else if (config.hidden_size % config.head_count != 0) {
     reader.Fail("\"hidden_size\" (" + std::to_string(config.hidden_size) +
                 ") is not a multiple of \"num_attention_heads\" (" + std::to_string(config.head_count) +
@@ -236,13 +297,13 @@ ModelConfig ReadModelConfig(const std::string& folder) {
 
   config.query_key_norm = config.architecture == Architecture::kQwen3;
   if (config.architecture == Architecture::kQwen2) {
-    config.attention_input_bias = true;  // not configurable in Qwen2
-  } else {
+    config.attention_input_bias = true;                        // not configurable in Qwen2
+  } else if (config.architecture != Architecture::kMistral) {  // which has none
     config.attention_input_bias = config.attention_output_bias = reader.Flag("attention_bias", false);
-    config.mlp_bias = is_llama && reader.Flag("mlp_bias", false);
+    config.mlp_bias = config.architecture == Architecture::kLlama && reader.Flag("mlp_bias", false);
   }
   ReadRope(path, reader, config);
-  RefuseSlidingWindow(reader, config);
+  ReadSlidingWindow(reader, config);
 
   config.end_ids = ReadEndIds(reader, config.vocabulary_size);
   const std::string generation_path = folder + "/generation_config.json";
@@ -283,9 +344,37 @@ void RequireRoom(const ModelConfig& config, const std::string& folder, double by
                                        " has " + SizeText(available));
 }
 
+namespace {
+
+// For each frequency, how much of it yarn divides by `factor`: 0 for the first ones, 1 for the last, rising between.
+std::vector<float> YarnRamp(const RopeConfig& rope, int64_t head_size) {
+  const auto place = [&](double rotations) {
+    const double context = static_cast<double>(rope.original_context_length);
+    return static_cast<double>(head_size) * std::log(context / (rotations * 2 * std::numbers::pi)) /
+           (2 * std::log(rope.theta));
+  };
+  double low = place(rope.beta_fast), high = place(rope.beta_slow);
+  if (rope.truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, static_cast<double>(head_size - 1));
+  if (low == high) high += 0.001;
+  std::vector<float> ramp(static_cast<size_t>(head_size / 2));
+  for (size_t i = 0; i < ramp.size(); ++i) {
+    const float along = (static_cast<float>(i) - static_cast<float>(low)) / static_cast<float>(high - low);
+    ramp[i] = std::clamp(along, 0.0f, 1.0f);
+  }
+  return ramp;
+}
+
+}  // namespace
+
 std::vector<float> RopeFrequencies(const ModelConfig& config) {
   const RopeConfig& rope = config.rope;
-  std::vector<float> frequencies(static_cast<size_t>(config.head_size / 2));
+  std::vector<float> frequencies(static_cast<size_t>(config.head_size / 2)), ramp;
+  if (rope.scaling == RopeScaling::kYarn) ramp = YarnRamp(rope, config.head_size);
   for (size_t i = 0; i < frequencies.size(); ++i) {
     const float exponent = static_cast<float>(2 * i) / static_cast<float>(config.head_size);
     float frequency = 1.0f / std::pow(static_cast<float>(rope.theta), exponent);
@@ -301,6 +390,10 @@ std::vector<float> RopeFrequencies(const ModelConfig& config) {
                               (rope.high_frequency_factor - rope.low_frequency_factor);
         frequency = static_cast<float>((1.0 - smooth) * frequency / rope.factor + smooth * frequency);
       }
+    } else if (rope.scaling == RopeScaling::kYarn) {
+      const float kept = 1.0f - ramp[i];
+      const float power = std::pow(static_cast<float>(rope.theta), exponent);
+      frequency = 1.0f / (static_cast<float>(rope.factor) * power) * (1.0f - kept) + frequency * kept;
     }
     frequencies[i] = frequency;
   }

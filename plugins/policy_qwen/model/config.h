@@ -10,13 +10,14 @@
 
 namespace kgrpo::policy {
 
-enum class Architecture { kQwen2, kQwen3, kLlama };
+enum class Architecture { kQwen2, kQwen3, kLlama, kMistral };
 
 // How the frequencies of rotary positions are derived (transformers: modeling_rope_utils.py).
 enum class RopeScaling {
   kNone,
   kLinear,  // every frequency divided by `factor`
-  kLlama3,  // low frequencies divided by `factor`, high ones kept, those between blended
+  kLlama3,  // low frequencies divided by `factor`, high ones kept, those between blended by wavelength
+  kYarn,    // the same, blended by place in the head; cosines and sines times `attention_factor`
 };
 
 struct RopeConfig {
@@ -25,6 +26,9 @@ struct RopeConfig {
   double factor = 1.0;
   double low_frequency_factor = 1.0;
   double high_frequency_factor = 4.0;
+  double attention_factor = 1.0;
+  double beta_fast = 32.0, beta_slow = 1.0;  // rotations in the original context between which yarn blends
+  bool truncate = true;                      // yarn blends between whole places
   int64_t original_context_length = 0;
 };
 
@@ -38,7 +42,8 @@ struct ModelConfig {
   int64_t head_count = 0;
   int64_t kv_head_count = 0;  // divides head_count
   int64_t head_size = 0;
-  int64_t context_length = 0;  // max_position_embeddings
+  int64_t context_length = 0;  // max_position_embeddings, or a shorter sliding window
+  std::string context_note;    // follows the context's length in messages; empty, or names the sliding window
   double norm_epsilon = 1e-6;
   double initializer_range = 0.02;
   RopeConfig rope;
@@ -47,7 +52,8 @@ struct ModelConfig {
   bool attention_input_bias = false;  // of q, k, v
   bool attention_output_bias = false;
   bool mlp_bias = false;
-  std::vector<int32_t> end_ids;  // from config.json's eos_token_id; generation_config.json's replace them
+  std::vector<int32_t> end_ids;    // from config.json's eos_token_id; generation_config.json's replace them
+  std::vector<std::string> notes;  // facts about the folder that its user should know, each a line for the log
 
   int64_t query_size() const { return head_count * head_size; }
   int64_t kv_size() const { return kv_head_count * head_size; }

@@ -65,6 +65,20 @@ bool FileExists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
+std::string SnapshotOf(const std::string& folder) {
+  if (!FileExists(folder + "/snapshots") || !FileExists(folder + "/refs")) return folder;
+  const std::string reference = folder + "/refs/main";
+  std::string name = FileExists(reference) ? ReadFile(reference) : "";
+  name.erase(name.find_last_not_of(" \n\r") + 1);
+  const std::string snapshot = folder + "/snapshots/" + name;
+  if (name.empty() || !FileExists(snapshot)) {
+    throw Error(KGRPO_ERROR_NOT_FOUND, folder +
+                                           ": a Hugging Face cache folder whose refs/main names no folder under "
+                                           "snapshots/; name one of those folders, or download the model again");
+  }
+  return snapshot;
+}
+
 std::string ReadFile(const std::string& path) {
   const MappedFile file(path);
   return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
@@ -106,6 +120,13 @@ MappedFile::MappedFile(const std::string& path) {
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (data == MAP_FAILED) FailWithErrno(path, "cannot map into memory");
   bytes_ = {static_cast<const uint8_t*>(data), size};
+  constexpr std::string_view kPointer = "version https://git-lfs";
+  if (std::string_view(static_cast<const char*>(data), size).starts_with(kPointer)) {
+    ::munmap(data, size);
+    throw Error(KGRPO_ERROR_INVALID, path +
+                                         ": is a Git LFS pointer, and the file itself was not downloaded; run `git "
+                                         "lfs pull` in that folder");
+  }
 }
 
 MappedFile::~MappedFile() {

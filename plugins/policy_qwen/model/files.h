@@ -14,6 +14,10 @@ namespace kgrpo::policy {
 
 bool FileExists(const std::string& path);
 
+// `folder`, or if it is one of a Hugging Face cache ("models--org--name") the snapshot that its refs/main names. Throws
+// KGRPO_ERROR_NOT_FOUND if that is not there.
+std::string SnapshotOf(const std::string& folder);
+
 // The whole content of a file.
 std::string ReadFile(const std::string& path);
 
@@ -24,7 +28,8 @@ nlohmann::json ReadJsonObject(const std::string& path);
 // `path`: after a crash there is either the old file or the whole new one.
 void WriteFileAtomically(const std::string& path, const std::vector<std::string_view>& pieces);
 
-// A file mapped read-only into memory while the object lives. An empty file maps to no bytes.
+// A file mapped read-only into memory while the object lives. An empty file maps to no bytes. A Git LFS pointer is
+// refused.
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path);

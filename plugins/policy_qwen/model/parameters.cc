@@ -2,6 +2,7 @@
 
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 #include <kgrpo/sdk/error.h>
@@ -80,6 +81,9 @@ class Views {
   std::map<std::string, const ParameterSpec*> by_name_;
 };
 
+constexpr const char* kEmbeddingName = "model.embed_tokens.weight";
+constexpr const char* kHeadName = "lm_head.weight";
+
 std::string LayerPrefix(int64_t layer) {
   return "model.layers." + std::to_string(layer) + ".";
 }
@@ -89,7 +93,7 @@ Weights MakeWeights(const ModelConfig& config, const at::Tensor& buffer, const s
   const int64_t query = config.query_size();
   const int64_t key_value = 2 * config.kv_size();
   Weights weights;
-  weights.embedding = views.One("model.embed_tokens.weight");
+  weights.embedding = views.One(kEmbeddingName);
   for (int64_t i = 0; i < config.layer_count; ++i) {
     const std::string prefix = LayerPrefix(i);
     const std::string attention = prefix + "self_attn.";
@@ -113,7 +117,7 @@ Weights MakeWeights(const ModelConfig& config, const at::Tensor& buffer, const s
     weights.layers.push_back(std::move(layer));
   }
   weights.final_norm = views.One("model.norm.weight");
-  weights.head = config.tied_head ? weights.embedding : views.One("lm_head.weight");
+  weights.head = config.tied_head ? weights.embedding : views.One(kHeadName);
   return weights;
 }
 
@@ -128,7 +132,7 @@ at::ScalarType TorchType(const StoredTensor& tensor, const std::string& name) {
 
 // Tensors that some files hold and the model does not need: a tied head, and frequencies that are computed.
 bool IsRedundant(const std::string& name, const ModelConfig& config) {
-  return (config.tied_head && name == "lm_head.weight") || name.ends_with("rotary_emb.inv_freq");
+  return (config.tied_head && name == kHeadName) || name.ends_with("rotary_emb.inv_freq");
 }
 
 void CheckNames(const std::string& folder, const ModelConfig& config, const std::vector<ParameterSpec>& specs,
@@ -161,6 +165,18 @@ void CheckNames(const std::string& folder, const ModelConfig& config, const std:
 
 }  // namespace
 
+bool HasOwnHead(const std::string& folder) {
+  const TensorFiles files(folder);
+  const auto head = files.tensors().find(kHeadName), embedding = files.tensors().find(kEmbeddingName);
+  if (head == files.tensors().end() || embedding == files.tensors().end()) return false;
+  if (head->second.dtype == embedding->second.dtype && head->second.shape == embedding->second.shape &&
+      std::ranges::equal(head->second.data, embedding->second.data)) {
+    return false;
+  }
+  return !at::equal(ToTensor(head->second, kHeadName).to(at::kFloat),
+                    ToTensor(embedding->second, kEmbeddingName).to(at::kFloat));
+}
+
 int64_t AlignedSize(int64_t size) {
   return (size + kAlignment - 1) / kAlignment * kAlignment;
 }
@@ -177,7 +193,7 @@ std::vector<ParameterSpec> ParameterSpecs(const ModelConfig& config) {
   const int64_t query = config.query_size();
   const int64_t kv = config.kv_size();
   SpecList list;
-  list.Add("model.embed_tokens.weight", {config.vocabulary_size, hidden});
+  list.Add(kEmbeddingName, {config.vocabulary_size, hidden});
   for (int64_t i = 0; i < config.layer_count; ++i) {
     const std::string prefix = LayerPrefix(i);
     const std::string attention = prefix + "self_attn.";
@@ -209,7 +225,7 @@ std::vector<ParameterSpec> ParameterSpecs(const ModelConfig& config) {
   }
   list.NextLayer();
   list.Add("model.norm.weight", {hidden});
-  if (!config.tied_head) list.Add("lm_head.weight", {config.vocabulary_size, hidden});
+  if (!config.tied_head) list.Add(kHeadName, {config.vocabulary_size, hidden});
   return list.Take();
 }
 
@@ -268,11 +284,19 @@ at::Tensor ToTensor(const StoredTensor& stored, const std::string& name) {
 }
 
 void ReadParameters(const std::string& folder, const ModelConfig& config, ParameterSet& set) {
+  if (config.tied_head && HasOwnHead(folder)) {
+    throw Error(KGRPO_ERROR_INVALID, folder +
+                                         ": \"lm_head.weight\" differs from the embedding, to which the policy's "
+                                         "model ties its head");
+  }
   const TensorFiles files(folder);
-  CheckNames(folder, config, set.specs(), files.tensors());
+  std::map<std::string, StoredTensor> tensors = files.tensors();
+  if (config.tied_head && !tensors.contains(kEmbeddingName) && tensors.contains(kHeadName))
+    tensors[kEmbeddingName] = tensors[kHeadName];
+  CheckNames(folder, config, set.specs(), tensors);
   for (size_t i = 0; i < set.specs().size(); ++i) {
     const ParameterSpec& spec = set.specs()[i];
-    const StoredTensor& stored = files.tensors().at(spec.name);
+    const StoredTensor& stored = tensors.at(spec.name);
     if (stored.shape != spec.shape) {
       throw Error(KGRPO_ERROR_INVALID, stored.file + ": tensor \"" + spec.name + "\" has shape " +
                                            ShapeText(stored.shape) + "; config.json says " + ShapeText(spec.shape));

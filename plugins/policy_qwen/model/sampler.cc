@@ -81,7 +81,11 @@ class RowWeights {
     }
   }
 
-  int64_t Likeliest() const { return std::find(logits_, logits_ + size_, greatest_) - logits_; }
+  // Of a row with NaN any id; its log-probability is NaN.
+  int64_t Likeliest() const {
+    const int64_t id = std::find(logits_, logits_ + size_, greatest_) - logits_;
+    return id < size_ ? id : 0;
+  }
 
   // The first token at which the running sum of weights passes u times their total. One of weight 0 is never drawn.
   int64_t Invert(double u) const {

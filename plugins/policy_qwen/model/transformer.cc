@@ -79,7 +79,10 @@ ProjectionGradients ProjectBackward(const ModelConfig& config, const LayerWeight
 }  // namespace
 
 RotaryTable::RotaryTable(const ModelConfig& config, at::ScalarType dtype, at::Device device)
-    : frequencies_(RopeFrequencies(config)), dtype_(dtype), device_(device) {}
+    : frequencies_(RopeFrequencies(config)),
+      attention_factor_(static_cast<float>(config.rope.attention_factor)),
+      dtype_(dtype),
+      device_(device) {}
 
 // Computes the entries one by one with the C library's functions: libtorch's vectorised ones may round an entry
 // differently in a table of another size.
@@ -92,8 +95,8 @@ void RotaryTable::Grow(int64_t positions) {
   for (int64_t position = 0; position < positions; ++position, cosines += 2 * half, sines += half) {
     for (int64_t i = 0; i < half; ++i) {
       const float angle = static_cast<float>(position) * frequencies_[static_cast<size_t>(i)];
-      cosines[i] = cosines[half + i] = std::cos(angle);
-      sines[i] = std::sin(angle);
+      cosines[i] = cosines[half + i] = std::cos(angle) * attention_factor_;
+      sines[i] = std::sin(angle) * attention_factor_;
     }
   }
   cos_ = cos.unsqueeze(1).to(device_, dtype_);

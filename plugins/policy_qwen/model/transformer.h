@@ -33,6 +33,7 @@ class RotaryTable {
   void Grow(int64_t positions);
 
   std::vector<float> frequencies_;
+  float attention_factor_;  // of cosines and sines
   at::ScalarType dtype_;
   at::Device device_;
   at::Tensor cos_, sin_;  // [positions so far, 1, head size], [.., 1, head size / 2]

@@ -24,6 +24,11 @@ std::string ReadTextFile(const std::filesystem::path& file) {
   std::ostringstream text;
   text << stream.rdbuf();
   if (stream.bad()) throw Error(KGRPO_ERROR_INVALID, file.string() + ": can't be read: " + std::strerror(errno));
+  if (text.view().starts_with("version https://git-lfs")) {
+    throw Error(KGRPO_ERROR_INVALID, file.string() +
+                                         ": is a Git LFS pointer, and the file itself was not downloaded; run "
+                                         "`git lfs pull` in that folder");
+  }
   return std::move(text).str();
 }
 
@@ -34,6 +39,11 @@ json ReadJsonFile(const std::filesystem::path& file) {
   try {
     value = json::parse(text);
   } catch (const json::parse_error& error) {
+    if (std::string_view(error.what()).find("surrogate") != std::string_view::npos) {
+      throw Error(KGRPO_ERROR_INVALID, file.string() +
+                                           ": holds half of a surrogate pair (\\ud800 to \\udfff) at byte " +
+                                           std::to_string(error.byte) + ": in JSON these are characters only in pairs");
+    }
     const bool cut = error.byte >= text.size();
     throw Error(KGRPO_ERROR_INVALID,
                 file.string() + ": is not JSON: stopped at byte " + std::to_string(error.byte) + " of " +

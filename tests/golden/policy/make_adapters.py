@@ -1,7 +1,9 @@
 """Writes adapters/: LoRA adapters of this folder's tiny models, and what peft computes with them.
 
-    python -m venv venv && venv/bin/pip install torch==2.11.0 'transformers==5.17.*' peft==0.21.2 safetensors
-    venv/bin/python tests/golden/policy/make_adapters.py      (in the repository's root)
+    python -m venv venv && venv/bin/pip install torch==2.11.0 'transformers==5.24.*' peft==0.21.0 safetensors
+    venv/bin/python tests/golden/policy/make_adapters.py [NAME...]      (in the repository's root)
+
+NAME: only these; the others stay as they are.
 
 For each model: the adapter's folder as peft saves it, with random A and B; expected.json (log-probabilities with the
 adapter on, with it off, and of the merged model); gradients/, the derivative of sum_i c_i logprob_i by A and B as an
@@ -12,6 +14,7 @@ import json
 import math
 import os
 import shutil
+import sys
 
 import torch
 from peft import LoraConfig, get_peft_model
@@ -28,6 +31,20 @@ ADAPTERS = {
     "qwen3": dict(r=3, lora_alpha=5, target_modules=["q_proj", "v_proj", "up_proj"], use_rslora=True),
     # All biases there are; one head of keys.
     "llama": dict(r=2, lora_alpha=2, target_modules=["k_proj", "o_proj", "gate_proj", "down_proj"]),
+    # Of the model before the hyphen. Ranks and alphas by pattern, of which the first that fits counts (peft writes them
+    # in alphabetical order); one is above the 16 rows of k_proj.
+    "qwen2-patterns": dict(
+        r=3,
+        lora_alpha=4,
+        target_modules=r"model\.layers\.\d+\.(self_attn\.(q|k|o)_proj|mlp\.(?!gate).*_proj)",
+        exclude_modules=["layers.1.self_attn.o_proj"],
+        rank_pattern={r".*layers\.1\..*k_proj": 20, "k_proj": 5, "mlp.up_proj": 1},
+        alpha_pattern={"up_proj": 2.5, r".*\.0\.self_attn\..*": 7},
+        use_rslora=True,
+    ),
+    "llama-layers": dict(
+        r=4, lora_alpha=4, target_modules=["v_proj", "mlp.up_proj"], layers_to_transform=[0, 2], layers_pattern="layers"
+    ),
 }
 
 
@@ -50,12 +67,15 @@ def factors(model, of):
 def main():
     torch.set_num_threads(1)
     out = os.path.join(HERE, "adapters")
-    shutil.rmtree(out, ignore_errors=True)
     for name, options in ADAPTERS.items():
-        with open(os.path.join(HERE, name, "expected.json")) as file:
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
+        shutil.rmtree(os.path.join(out, name), ignore_errors=True)
+        base_name = name.split("-")[0]
+        with open(os.path.join(HERE, base_name, "expected.json")) as file:
             tokens = json.load(file)
         prompts, completions = tokens["prompts"], tokens["completions"]
-        base = AutoModelForCausalLM.from_pretrained(os.path.join(HERE, name), dtype=torch.float32)
+        base = AutoModelForCausalLM.from_pretrained(os.path.join(HERE, base_name), dtype=torch.float32)
         model = get_peft_model(base, LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.0, **options)).eval()
         generator = torch.Generator().manual_seed(5)
         with torch.no_grad():
@@ -69,10 +89,12 @@ def main():
         path = os.path.join(folder, "adapter_config.json")
         with open(path) as file:
             config = json.load(file)
-        config["base_model_name_or_path"] = f"tests/golden/policy/{name}"
-        config["target_modules"] = sorted(config["target_modules"])  # a set, in any order
+        config["base_model_name_or_path"] = f"tests/golden/policy/{base_name}"
+        for key in ("target_modules", "exclude_modules"):
+            if isinstance(config[key], list):
+                config[key] = sorted(config[key])  # a set, in any order
         with open(path, "w") as file:
-            json.dump(config, file, indent=1, sort_keys=True)
+            json.dump(config, file, indent=1)
             file.write("\n")
 
         logprobs = logprobs_of(model, prompts, completions)

@@ -1,7 +1,7 @@
 """Writes shapes.json: what transformers computes with the structure of larger models, made small.
 
-    python -m venv venv && venv/bin/pip install torch==2.11.0 'transformers==5.17.*'
-    venv/bin/python tests/golden/policy/make_shapes.py
+    python -m venv venv && venv/bin/pip install torch==2.11.0 'transformers==5.24.*'
+    venv/bin/python tests/golden/policy/make_shapes.py [NAME...]      NAME: only these; the others stay as they are
 
 Each configuration keeps what a model's code depends on (ties, ratio of heads, size of heads, rotary scaling, context, norms)
 and shrinks layers, widths and vocabulary. Weights by a formula that tests/policy/shapes_test.cc repeats. A prompt of 600
@@ -12,9 +12,10 @@ of the last tokens, of each gradient the product with a fixed vector, and the to
 import json
 import math
 import os
+import sys
 
 import torch
-from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
+from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 VOCABULARY, LENGTH, OUTPUTS, GREEDY = 96, 600, 4, 12
@@ -53,6 +54,26 @@ SHAPES = {
         **SMALL, hidden_size=64, intermediate_size=96, num_attention_heads=32, num_key_value_heads=8, head_dim=64,
         max_position_embeddings=131072, rms_norm_eps=1e-5, tie_word_embeddings=True, rope_parameters=LLAMA3,
     ),
+    "Mistral-7B": MistralConfig(
+        **SMALL, hidden_size=64, intermediate_size=96, num_attention_heads=32, num_key_value_heads=8, head_dim=4,
+        max_position_embeddings=32768, rms_norm_eps=1e-5, tie_word_embeddings=False, rope_parameters=ROPE,
+        sliding_window=None,
+    ),
+    # Yarn as Qwen's model cards write it, with a context that the prompt exceeds.
+    "Qwen2.5-yarn": Qwen2Config(
+        **SMALL, hidden_size=112, intermediate_size=120, num_attention_heads=7, num_key_value_heads=1,
+        max_position_embeddings=1024, rms_norm_eps=1e-6, tie_word_embeddings=False,
+        rope_parameters={**ROPE, "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 256},
+    ),
+    # Every other key of yarn.
+    "Llama-yarn": LlamaConfig(
+        **SMALL, hidden_size=64, intermediate_size=96, num_attention_heads=4, num_key_value_heads=2,
+        max_position_embeddings=1024, rms_norm_eps=1e-5, tie_word_embeddings=True,
+        rope_parameters={
+            "rope_type": "yarn", "rope_theta": 1e4, "factor": 8.0, "original_max_position_embeddings": 128,
+            "beta_fast": 16, "beta_slow": 2, "mscale": 1.0, "mscale_all_dim": 0.6, "truncate": False,
+        },
+    ),
 }
 
 
@@ -83,8 +104,13 @@ def greedy(model, ids):
 
 def main():
     torch.set_num_threads(1)
-    made = {}
+    path, made = os.path.join(HERE, "shapes.json"), {}
+    if sys.argv[1:]:
+        with open(path) as file:
+            made = json.load(file)
     for name, config in SHAPES.items():
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
         config.architectures = [type(model).__name__]
         parameters = sorted(model.named_parameters())
@@ -97,7 +123,9 @@ def main():
         logprobs = torch.log_softmax(logits, -1).gather(1, ids[-OUTPUTS:, None])[:, 0]
         (logprobs * noise(OUTPUTS, 101)).sum().backward()
         made[name] = {
-            "config": {key: value for key, value in config.to_dict().items() if value is not None},
+            "config": {
+                key: value for key, value in config.to_dict().items() if value is not None or key == "sliding_window"
+            },
             "logits": [[round(x, 5) for x in row] for row in logits.tolist()],
             "gradients": {
                 name: (p.grad.flatten().double() * noise(p.numel(), 200).double()).sum().item() for name, p in parameters
@@ -105,7 +133,7 @@ def main():
             "gradient_norms": {name: p.grad.double().norm().item() for name, p in parameters},
             "greedy": greedy(model, ids),
         }
-    with open(os.path.join(HERE, "shapes.json"), "w") as file:
+    with open(path, "w") as file:
         json.dump(made, file)
         file.write("\n")
 
