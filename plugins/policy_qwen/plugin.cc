@@ -18,6 +18,7 @@
 #include "policy_qwen/parameter_views.h"
 #include "policy_qwen/policy.h"
 #include "policy_qwen/rank_device.h"
+#include "policy_qwen/tokenizer/unicode.h"
 
 namespace {
 
@@ -114,8 +115,9 @@ std::string Render(const kgrpo_policy& self, const kgrpo_message* messages, size
   Json arguments = Json::object();
   if (options.enable_thinking >= 0) arguments["enable_thinking"] = options.enable_thinking != 0;
   Json chat = Json::array();
+  const auto text = [](kgrpo_str given) { return kgrpo::tokenizer::ReplaceInvalidUtf8(kgrpo::View(given)); };
   for (size_t i = 0; i < count; ++i) {
-    chat.push_back({{"role", kgrpo::View(messages[i].role)}, {"content", kgrpo::View(messages[i].content)}});
+    chat.push_back({{"role", text(messages[i].role)}, {"content", text(messages[i].content)}});
   }
   if (KGRPO_HAS_MEMBER(&options, kgrpo_chat_options, arguments) && options.arguments.size > 0) {
     const Json given = Json::parse(kgrpo::View(options.arguments), nullptr, false);

@@ -14,57 +14,40 @@ namespace {
 constexpr const char* kChatml = R"({%- if default_system is defined and messages[0].role != 'system' %}
     {{- '<|im_start|>system\n' + default_system + '<|im_end|>\n' }}
 {%- endif %}
-{%- for message in messages %}
-    {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}
+{%- for m in messages %}
+    {{- '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}
 {%- endfor %}
-{%- if add_generation_prompt %}
-    {{- '<|im_start|>assistant\n' }}
-{%- endif %}
-)";
+{{- '<|im_start|>assistant\n' if add_generation_prompt }})";
 
-// Qwen3's handling of thoughts: they are shown after the last message in which a user asks something.
+// Thoughts are shown after the last message in which a user asks something.
 constexpr const char* kQwen3 = R"({%- if default_system is defined and messages[0].role != 'system' %}
     {{- '<|im_start|>system\n' + default_system + '<|im_end|>\n' }}
 {%- endif %}
 {%- set ns = namespace(query=messages|length - 1) %}
-{%- for message in messages %}
-    {%- if message.role == 'user' and not (message.content.startswith('<tool_response>') and message.content.endswith('</tool_response>')) %}
-        {%- set ns.query = loop.index0 %}
-    {%- endif %}
+{%- for m in messages %}
+    {%- set answers = m.content.startswith('<tool_response>') and m.content.endswith('</tool_response>') %}
+    {%- set ns.query = loop.index0 if m.role == 'user' and not answers else ns.query %}
 {%- endfor %}
-{%- for message in messages %}
-    {%- set content = message.content %}
-    {%- if message.role == 'assistant' %}
-        {%- set thoughts = '' %}
-        {%- if message.reasoning_content is string %}
-            {%- set thoughts = message.reasoning_content %}
-        {%- elif '</think>' in content %}
-            {%- set thoughts = content.split('</think>')[0].rstrip('\n').split('<think>')[-1].lstrip('\n') %}
-            {%- set content = content.split('</think>')[-1].lstrip('\n') %}
-        {%- endif %}
-        {%- if loop.index0 > ns.query and (loop.last or thoughts) %}
-            {%- set content = '<think>\n' + thoughts.strip('\n') + '\n</think>\n\n' + content.lstrip('\n') %}
-        {%- endif %}
-        {{- '<|im_start|>assistant\n' + content + '<|im_end|>\n' }}
-    {%- elif message.role == 'tool' %}
-        {%- if loop.first or loop.previtem.role != 'tool' %}
-            {{- '<|im_start|>user' }}
-        {%- endif %}
+{%- for m in messages %}
+    {%- set content = m.content %}
+    {%- set thoughts = m.reasoning_content if m.role == 'assistant' and m.reasoning_content is string else '' %}
+    {%- if m.role == 'assistant' and m.reasoning_content is not string and '</think>' in content %}
+        {%- set thoughts = content.split('</think>')[0].rstrip('\n').split('<think>')[-1].lstrip('\n') %}
+        {%- set content = content.split('</think>')[-1].lstrip('\n') %}
+    {%- endif %}
+    {%- if m.role == 'assistant' and loop.index0 > ns.query and (loop.last or thoughts) %}
+        {%- set content = '<think>\n' + thoughts.strip('\n') + '\n</think>\n\n' + content.lstrip('\n') %}
+    {%- endif %}
+    {%- if m.role == 'tool' %}
+        {{- '<|im_start|>user' if loop.first or loop.previtem.role != 'tool' }}
         {{- '\n<tool_response>\n' + content + '\n</tool_response>' }}
-        {%- if loop.last or loop.nextitem.role != 'tool' %}
-            {{- '<|im_end|>\n' }}
-        {%- endif %}
+        {{- '<|im_end|>\n' if loop.last or loop.nextitem.role != 'tool' }}
     {%- else %}
-        {{- '<|im_start|>' + message.role + '\n' + content + '<|im_end|>\n' }}
+        {{- '<|im_start|>' + m.role + '\n' + content + '<|im_end|>\n' }}
     {%- endif %}
 {%- endfor %}
-{%- if add_generation_prompt %}
-    {{- '<|im_start|>assistant\n' }}
-    {%- if enable_thinking is defined and enable_thinking is false %}
-        {{- '<think>\n\n</think>\n\n' }}
-    {%- endif %}
-{%- endif %}
-)";
+{{- '<|im_start|>assistant\n' if add_generation_prompt }}
+{{- '<think>\n\n</think>\n\n' if add_generation_prompt and enable_thinking is defined and enable_thinking is false }})";
 
 [[noreturn]] void Refuse(const std::string& what) {
   throw Error(KGRPO_ERROR_INVALID, what);
@@ -114,7 +97,7 @@ void ChatTemplate::Add(const std::string& name, const std::string& jinja, const 
 }
 
 std::string ChatTemplate::Render(const Json& messages, bool add_generation_prompt, const Json& arguments) const {
-  if (messages.empty()) Refuse("a conversation needs at least one message");
+  if (!messages.is_array() || messages.empty()) Refuse("a conversation needs at least one message");
   const bool tools = arguments.contains("tools") && !arguments["tools"].is_null();
   auto chosen = templates_.find(tools && templates_.contains("tool_use") ? "tool_use" : "default");
   if (chosen == templates_.end()) Refuse(folder_.string() + ": none of the chat templates is named default");

@@ -2,17 +2,12 @@
 
 #include <kgrpo/sdk/error.h>
 
-#include <algorithm>
-#include <initializer_list>
-
 #include "policy_qwen/tokenizer/jinja_expressions.h"
 
 namespace kgrpo::jinja {
 namespace {
 
 using Names = std::vector<std::string>;
-
-constexpr ptrdiff_t kLargestStack = 1 << 20;  // bytes, of macros that call macros
 
 // Reads the statements of a template and runs what it reads. A loop's body or a macro is read again each time.
 class Interpreter : public ExpressionReader {
@@ -23,7 +18,7 @@ class Interpreter : public ExpressionReader {
       : ExpressionReader(source, notes, nullptr) {
     run_.now = now;
     AddFunctions(run_, scope_->names);
-    const Value all = run_.Charge(Value(variables));
+    const Value all = run_.Charge(variables);
     for (const auto& [name, value] : all.json().items()) scope_->names[name] = Value(all, value);
   }
   std::string Read() {
@@ -34,11 +29,10 @@ class Interpreter : public ExpressionReader {
  private:
   // Names that are set while one lives hide those outside. A macro keeps the scopes around it.
   struct Inner {
-    Inner(Interpreter& reader, Scope* parent) : in(reader), outer(reader.scope_), macros(reader.macros_) {
+    Inner(Interpreter& reader, Scope* parent) : in(reader), outer(in.scope_), macros(in.macros_) {
       in.run_.Spend(40);
-      in.scope_ = &in.scopes_.emplace_back(Scope{parent, {}});
+      in.scope_ = &in.scopes_.emplace_back(Scope{parent});
     }
-    explicit Inner(Interpreter& reader) : Inner(reader, reader.scope_) {}
     ~Inner() {
       in.scope_ = outer;
       if (macros == in.macros_) in.scopes_.pop_back();
@@ -49,158 +43,171 @@ class Interpreter : public ExpressionReader {
   };
 
   // Reads up to a statement whose name is one of `ends`, and returns it; without ends, up to the template's end.
-  std::string Body(Words ends) {
+  std::string Body(const Names& ends) {
     const Deeper deeper(*this);
     const size_t start = at_;
     const auto end = notes_.ends.find(start);
     if (!live_ && first_ == nullptr && end != notes_.ends.end()) at_ = end->second;
-    for (size_t before = at_;;) {
-      std::string text;
-      const size_t tag = PlainText(&text);
-      run_.Spend(1 + static_cast<int64_t>((tag - before) / 8));
-      before = tag;
-      if (live_) out_ += text;
-      if (at_ = tag; tag == source_.size()) {
-        if (ends.size() > 0) Fail("the template ends before its {% " + std::string(*(ends.end() - 1)) + " %}");
-        return "";
-      }
-      const char kind = source_[tag + 1];
-      at_ += 2;
+    while (PlainText()) {
+      const char kind = Peek(1);
+      const size_t tag = std::exchange(at_, at_ + 2);
       if (Peek() == '-' || Peek() == '+') ++at_;
       if (kind == '#') {
-        Comment();
+        at_ = source_.find("#}", at_);
+        if (at_ == source_.npos) at_ = tag, Fail("a comment has no end");
+        Close("#}", at_ > tag + 2 ? source_[at_ - 1] : '\0');
       } else if (kind == '{') {
-        const Value value = Tuple(true);
-        Write(value);
-        Close("}}");
+        Write(Tuple(true));
+        Close("}}", SignOf("}}"));
       } else {
         const std::string name = Name();
-        if (std::find(ends.begin(), ends.end(), name) != ends.end()) {
-          if (first_ != nullptr) first_->ends[start] = tag;
-          return name;
-        }
+        const bool ends_here = std::find(ends.begin(), ends.end(), name) != ends.end();
+        if (ends_here && first_ != nullptr) first_->ends[start] = tag;
+        if (ends_here) return name;
         Statement(name);
+        Close("%}", SignOf("%}"));
       }
     }
+    if (!ends.empty()) Fail("the template ends before its {% " + ends.back() + " %}");
+    return "";
   }
 
-  std::string Block(Words ends) {
-    Close("%}");
+  // Reads and writes the text up to the next tag; false at the template's end. '-' strips all white space before a tag;
+  // a statement or comment without '+' strips the blanks before it on its line.
+  bool PlainText() {
+    size_t tag = source_.find('{', at_);
+    while (tag < source_.size() && std::string_view("{%#").find(tag + 1 < source_.size() ? source_[tag + 1] : ' ') > 2)
+      tag = source_.find('{', tag + 1);
+    std::string_view text = source_.substr(at_, tag - at_);
+    const bool more = tag < source_.size();
+    const char sign = tag + 2 < source_.size() ? source_[tag + 2] : ' ';
+    const size_t line = text.rfind('\n') + 1;  // npos + 1 is 0
+    const bool blanks = more && source_[tag + 1] != '{' && sign != '-' && sign != '+' &&
+                        (line > 0 || at_ == 0 || source_[at_ - 1] == '\n');
+    size_t kept = text.size();
+    for (const size_t least = blanks ? line : 0; (blanks || (more && sign == '-')) && kept > least;) {
+      const tokenizer::CodePoint c = tokenizer::CodePointBefore(text, kept);
+      if (!IsSpace(static_cast<char32_t>(c.value))) break;
+      kept -= c.length;
+    }
+    run_.Spend(1 + text.size() / 8);
+    if (live_) out_ += text.substr(0, blanks && kept > line ? text.size() : kept);
+    at_ = std::min(tag, source_.size());
+    return more;
+  }
+
+  // Reads the end of a tag. '-' strips all white space after it, a statement or comment without '+' the line feed.
+  void Close(std::string_view closing, char sign) {
+    if (!Starts(closing)) FailHere(std::string(closing));
+    at_ += closing.size();
+    if (sign == '-') SkipSpace();
+    if (sign != '-' && sign != '+' && closing != "}}" && Peek() == '\n') ++at_;
+  }
+  char SignOf(std::string_view closing) {
+    SkipSpace();
+    const bool sign =
+        (Peek() == '-' || (Peek() == '+' && closing == "%}")) && source_.substr(at_ + 1).starts_with(closing);
+    return sign ? source_[at_++] : '\0';
+  }
+  std::string Block(const Names& ends) {
+    Close("%}", SignOf("%}"));
     return Body(ends);
   }
 
   void Write(const Value& value) {
     if (!live_) return;
-    const std::string text = Str(value);
-    run_.Spend(1 + static_cast<int64_t>(text.size() / 8));
-    out_ += text;
+    run_.Charge(value);
+    out_ += Str(value);
   }
 
   // What a body writes, in a scope of its own.
-  std::string Capture(std::string_view end) {
-    const Inner scope(*this);
+  std::string Capture(const std::string& end) {
+    const Inner scope(*this, scope_);
     std::string outer = std::exchange(out_, "");
     Block({end});
     return std::exchange(out_, std::move(outer));
   }
+  // What the filters that are next make of the text of the body after them.
+  Value Filtered(const std::string& end) {
+    const size_t filters = at_;
+    const auto filter = [&](const Value& text) { return Steps(end == "endfilter" ? Named('|', text) : text, true); };
+    if (const Dead dead(*this); true) filter(Value());
+    const Value text = Capture(end);
+    const size_t after = std::exchange(at_, filters);
+    const Value value = filter(text);
+    at_ = after;
+    return value;
+  }
 
   void Statement(const std::string& name) {
     run_.Spend(1);
-    if (name == "if") {
-      If();
-    } else if (name == "for") {
-      For();
-    } else if (name == "set") {
-      Set();
-    } else if (name == "macro") {
-      Macro();
-    } else if (name == "filter" || name == "generation") {  // generation: transformers' tag around an assistant's text
-      const size_t filters = at_;
-      if (const Dead dead(*this); name == "filter") Filters(OneFilter(Value()));
-      Value value = Capture("end" + name);
-      const size_t end = std::exchange(at_, filters);
-      if (name == "filter") value = Filters(OneFilter(value));
-      at_ = end;
-      Write(value);
-    } else if ((name == "break" || name == "continue") && loops_ > 0) {
-      if (live_) jump_ = name;
-      live_ = live_ && jump_.empty();
-    } else {
-      Fail("the statement '" + name + "' is not known here");
+    if (name == "if") return If();
+    if (name == "for") return For();
+    if (name == "macro") return Macro();
+    if (name == "filter") return Write(Filtered("endfilter"));
+    if (name == "generation") return Write(Capture("endgeneration"));  // transformers' tag around an assistant's text
+    if (name == "set") {
+      const Names names = Targets();
+      return Assign(names, Accept("=") ? Tuple(true) : Filtered("endset"));
     }
-    Close("%}");
+    if ((name != "break" && name != "continue") || loops_ == 0) Fail("the statement '" + name + "' is not known here");
+    if (live_) jump_ = name;
+    live_ = false;
   }
 
   void If() {
     bool done = false;
-    std::string end;
-    do {
-      Value condition;
-      {
-        const Dead dead(*this, done);
-        condition = Tuple(false);
+    for (std::string end = "elif"; end != "endif";) {
+      bool taken = !done && live_;
+      if (const Dead dead(*this, done); end == "elif") {
+        const Value condition = Tuple(false);
+        taken = taken && Truth(condition);
       }
-      const bool taken = !done && live_ && Truth(condition);
       const Dead dead(*this, !taken);
-      end = Block({"elif", "else", "endif"});
+      end = end == "elif" ? Block({"elif", "else", "endif"}) : Block({"endif"});
       done = done || taken;
-    } while (end == "elif");
-    const Dead dead(*this, done);
-    if (end == "else") Block({"endif"});
+    }
   }
 
   void For() {
     const Names names = Targets();
     Expect("in");
-    Values items = live_ ? Elements(Tuple(false)) : (Tuple(false), Values());
+    const Value list = Tuple(false);
+    Values items = live_ ? Elements(list) : Values();
     const size_t test = Accept("if") ? at_ : 0;
     if (const Dead dead(*this); test != 0) Expression();
     const size_t body = at_;
-    for (size_t i = 0; test != 0 && i < items.size();) {
-      const Inner scope(*this);
-      Assign(names, items[i]);
-      at_ = test;
-      Truth(Expression()) ? (void)++i : (void)items.erase(items.begin() + static_cast<ptrdiff_t>(i));
-    }
+    std::erase_if(items, [&](const Value& item) {
+      const Inner scope(*this, scope_);
+      Assign(names, item);
+      at_ = std::max(test, at_ * (test == 0));
+      return test != 0 && !Truth(Expression());
+    });
     const auto size = static_cast<int64_t>(items.size());
-    Object* loop = size == 0 ? nullptr : &run_.Make("loop");
+    Object& loop = run_.Make({"loop"});
     std::string end;
     ++loops_;
-    for (int64_t i = 0; i < size && jump_ != "break"; ++i) {
-      const Inner scope(*this);
+    for (int64_t i = 0; i < std::max<int64_t>(size, 1) && jump_ != "break"; ++i) {
+      const Inner scope(*this, scope_);
+      const Dead dead(*this, size == 0);
       const auto item = [&](int64_t at) {
-        return at < 0 || at >= size ? Value::Undefined("there is no such item in the loop")
-                                    : items[static_cast<size_t>(at)];
+        return at < 0 || at >= size ? Undefined("there is no such item in the loop") : items[static_cast<size_t>(at)];
       };
-      loop->members = {
+      loop.members = {
           {"index", i + 1},         {"index0", i},           {"revindex", size - i}, {"revindex0", size - i - 1},
           {"first", i == 0},        {"last", i + 1 == size}, {"length", size},       {"previtem", item(i - 1)},
           {"nextitem", item(i + 1)}};
-      scope_->names["loop"] = loop;
+      scope_->names["loop"] = &loop;
       Assign(names, item(i));
       at_ = body;
       end = Block({"else", "endfor"});
-      if (jump_ == "continue") jump_ = "";
-      live_ = true;
+      if (size > 0 && jump_ == "continue") jump_ = "";
     }
-    jump_ = size > 0 ? "" : jump_;
-    at_ = size > 0 ? at_ : body;
-    if (const Dead dead(*this); size == 0) end = Block({"else", "endfor"});
+    if (size > 0 && !jump_.empty()) jump_ = "", live_ = true;
     --loops_;
     const Dead dead(*this, size > 0);
-    const Inner scope(*this);
+    const Inner scope(*this, scope_);
     if (end == "else") Block({"endfor"});
-  }
-
-  void Set() {
-    const Names names = Targets();
-    if (Accept("=")) return Assign(names, Tuple(true));
-    const size_t filters = at_;
-    if (const Dead dead(*this); true) Filters(Value());
-    const Value value = Capture("endset");
-    const size_t end = std::exchange(at_, filters);
-    Assign(names, Filters(value));
-    at_ = end;
   }
 
   // a, b or (a, b); of `set`, one may be namespace.member.
@@ -219,65 +226,59 @@ class Interpreter : public ExpressionReader {
     if (!live_) return;
     const Values parts = names.size() == 1 ? Values{value} : Elements(value);
     if (parts.size() != names.size())
-      Fail("expected " + std::to_string(names.size()) + " values, found " + std::to_string(parts.size()));
+      Fail("there are " + std::to_string(parts.size()) + " values for " + std::to_string(names.size()) + " names");
     for (size_t i = 0; i < names.size(); ++i) {
       const size_t dot = names[i].find('.');
-      if (dot == std::string::npos) {
-        scope_->names.insert_or_assign(names[i], parts[i]);
-      } else if (Object* object = Lookup(names[i].substr(0, dot)).object; object != nullptr && object->type[0] == 'n') {
-        object->members.insert_or_assign(names[i].substr(dot + 1), parts[i]);
-      } else {
-        Fail(names[i].substr(0, dot) + " is not a namespace, so " + names[i] + " can't be set");
-      }
+      Object* object = dot == std::string::npos ? nullptr : Lookup(names[i].substr(0, dot)).object;
+      if (dot != std::string::npos && (object == nullptr || object->type != "namespace"))
+        Fail(names[i] + ": only a namespace can be set so");
+      (object == nullptr ? scope_->names[names[i]] : object->members[names[i].substr(dot + 1)]) = parts[i];
     }
   }
 
   void Macro() {
     const std::string name = Name();
     const size_t signature = at_;
-    {
-      const Dead dead(*this);
-      Parameters({});
-      const int loops = std::exchange(loops_, 0);
-      Block({"endmacro"});
-      loops_ = loops;
-    }
+    const int loops = std::exchange(loops_, 0);
+    if (const Dead dead(*this); true) Parameters({}), Block({"endmacro"});
+    loops_ = loops;
     if (!live_) return;
     ++macros_;
-    scope_->names[name] = run_.Function([this, signature, around = scope_](const Arguments& given) -> Value {
-      if (stack_ - static_cast<const char*>(__builtin_frame_address(0)) > kLargestStack)
-        Fail("macros call each other too deeply");
-      const size_t back = std::exchange(at_, signature);
-      const int depth = std::exchange(depth_, 0);
-      const Inner scope(*this, around);
-      Parameters(given);
-      std::string text = Capture("endmacro");
-      at_ = back;
-      depth_ = depth;
-      return text;
-    });
+    scope_->names[name] =
+        &run_.Make({"function", {}, [this, signature, around = scope_](const Arguments& given) -> Value {
+                      if (stack_ - static_cast<const char*>(__builtin_frame_address(0)) > 1 << 20)
+                        Fail("macros call each other too deeply");
+                      const size_t back = std::exchange(at_, signature);
+                      const int depth = std::exchange(depth_, 0);
+                      const Inner scope(*this, around);
+                      Parameters(given);
+                      std::string text = Capture("endmacro");
+                      at_ = back, depth_ = depth;
+                      return text;
+                    }});
   }
 
   // Reads a macro's (a, b=default), and sets them from a call's arguments.
   void Parameters(const Arguments& given) {
-    auto named = given.named;
-    size_t count = 0;
+    size_t count = 0, used = 0;
     for (Expect("("); !Accept(")"); ++count) {
       if (count > 0) Expect(",");
       const std::string name = Name();
-      Value value =
-          count < given.list.size() ? given.list[count] : Value::Undefined("parameter '" + name + "' was not provided");
-      const size_t found = named.size();
-      std::erase_if(named, [&](const auto& item) { return item.first == name && ((value = item.second), true); });
-      const bool missing = count >= given.list.size() && found == named.size();
-      if (const bool otherwise = Accept("="); otherwise) {
+      const auto named =
+          std::find_if(given.named.begin(), given.named.end(), [&](const auto& item) { return item.first == name; });
+      used += named != given.named.end() ? 1 : 0;
+      const bool missing = named == given.named.end() && count >= given.list.size();
+      Value value = missing                      ? Undefined("parameter '" + name + "' was not provided")
+                    : named != given.named.end() ? named->second
+                                                 : given.list[count];
+      if (Accept("=")) {
         const Dead dead(*this, !missing);
-        const Value ours = Expression();
-        if (missing) value = ours;
+        const Value otherwise = Expression();
+        if (missing) value = otherwise;
       }
       if (live_) scope_->names[name] = value;
     }
-    if (live_ && (!named.empty() || given.list.size() > count))
+    if (live_ && (used < given.named.size() || given.list.size() > count))
       Fail("the macro has no parameter for one of the arguments");
   }
 
@@ -287,28 +288,29 @@ class Interpreter : public ExpressionReader {
   const char* stack_ = static_cast<const char*>(__builtin_frame_address(0));
 };
 
-template <typename Reader>
-std::string Read(Reader&& reader, const std::string& name, bool first) {
-  try {
-    return reader.Read();
-  } catch (const Error& error) {
-    throw Error(first ? KGRPO_ERROR_UNSUPPORTED : error.code(), name + ":" + reader.Line() + ": " + error.what());
-  }
-}
-
 }  // namespace
 
 Template::Template(std::string_view source, std::string name) : name_(std::move(name)) {
-  for (size_t i = 0; i < source.size(); ++i) {
-    if (source[i] != '\r') source_ += source[i];
-    if (source[i] == '\r' && (i + 1 == source.size() || source[i + 1] != '\n')) source_ += '\n';
+  for (size_t i = 0; i < source.size(); ++i) {  // \r\n and \r are line feeds
+    if (source[i] != '\r' || i + 1 == source.size() || source[i + 1] != '\n')
+      source_ += source[i] == '\r' ? '\n' : source[i];
   }
-  if (source_.ends_with('\n')) source_.pop_back();  // Jinja drops the last line feed
-  kgrpo::jinja::Read(Interpreter(source_, &notes_), name_, true);
+  if (source_.ends_with('\n')) source_.pop_back();  // Jinja drops the last one
+  Interpreter reader(source_, &notes_);
+  try {
+    reader.Read();
+  } catch (const Error& error) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED, name_ + ":" + reader.Line() + ": " + error.what());
+  }
 }
 
 std::string Template::Render(const nlohmann::ordered_json& variables, std::time_t now) const {
-  return kgrpo::jinja::Read(Interpreter(source_, notes_, variables, now), name_, false);
+  Interpreter reader(source_, notes_, variables, now);
+  try {
+    return reader.Read();
+  } catch (const Error& error) {
+    throw Error(error.code(), name_ + ":" + reader.Line() + ": " + error.what());
+  }
 }
 
 std::string Literal(const nlohmann::ordered_json& value) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
 
 #include "policy_qwen/tokenizer/unicode.h"
 
@@ -15,166 +14,83 @@ namespace {
 
 constexpr char kMark = '\1';  // before a key that is no text
 
-// Bytes of a value, about; fails if it is nested too deeply to be walked.
-int64_t Weigh(const Json& json, int depth) {
+// Bytes / 8, about; fails if the value is nested too deeply to be walked.
+size_t Weigh(const Json& json, int depth) {
   if (depth > 200) Fail("a value is nested too deeply");
-  int64_t weight = 8 + (json.is_string() ? static_cast<int64_t>(json.get_ref<const std::string&>().size()) : 0);
-  if (json.is_structured()) {
-    for (const auto& item : json.items()) weight += Weigh(item.value(), depth + 1);
-  }
+  size_t weight = 1 + (json.is_string() ? json.get_ref<const std::string&>().size() / 8 : 0);
+  for (const Json& part : json.is_structured() ? json : Json::array()) weight += Weigh(part, depth + 1);
   return weight;
 }
 
-// repr(float): the shortest digits that give the number back, with an exponent below 1e-4 and from 1e16 on.
+// The shortest digits that give the number back, with an exponent below 1e-4 and from 1e16 on.
 std::string FloatText(double value, bool python) {
   if (std::isnan(value)) return python ? "nan" : "NaN";
   if (std::isinf(value)) return std::string(value < 0 ? "-" : "") + (python ? "inf" : "Infinity");
-  const double size = std::abs(value);
-  const bool scientific = size != 0 && (size < 1e-4 || size >= 1e16);
-  char buffer[64];
+  const bool scientific = value != 0 && (std::abs(value) < 1e-4 || std::abs(value) >= 1e16);
+  char text[64];
   const auto format = scientific ? std::chars_format::scientific : std::chars_format::fixed;
-  std::string text(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value, format).ptr);
-  return scientific || text.find('.') != std::string::npos ? text : text + ".0";
+  const std::string_view digits(text, std::to_chars(text, text + sizeof(text), value, format).ptr - text);
+  return std::string(digits) + (scientific || digits.find('.') != digits.npos ? "" : ".0");
 }
 
-void AppendText(const std::string& text, const Style& style, std::string& out) {
-  const bool single = style.python && (text.find('\'') == text.npos || text.find('"') != text.npos);
-  const char quote = single ? '\'' : '"';
-  const std::string escaped = std::string("\\\n\r\t") + quote + (style.python ? "" : "\b\f");
-  const auto code = [&](const char* format, uint32_t value) {
-    char buffer[16];
-    out.append(buffer, static_cast<size_t>(snprintf(buffer, sizeof(buffer), format, value)));
-  };
+void AppendText(const std::string& text, bool python, bool ascii, std::string& out) {
+  const char quote = python && (text.find('\'') == text.npos || text.find('"') != text.npos) ? '\'' : '"';
+  const std::string escaped = std::string("\\\n\r\t") + quote + (python ? "" : "\b\f");
   out += quote;
   for (const char32_t c : CodePoints(text)) {
     const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
-    const bool hidden = c != ' ' && (category == UTF8PROC_CATEGORY_CN || category >= UTF8PROC_CATEGORY_ZS);
-    if (const size_t at = c < 0x80 ? escaped.find(static_cast<char>(c)) : std::string::npos; at != std::string::npos) {
-      out += {'\\', (std::string("\\nrt") + quote + "bf")[at]};
-    } else if (style.python && hidden) {
-      code(c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x", c);
-    } else if (!style.python && style.ensure_ascii && c >= 0x10000) {
-      code("\\u%04x", 0xD800 + ((c - 0x10000) >> 10));
-      code("\\u%04x", 0xDC00 + ((c - 0x10000) & 0x3FF));
-    } else if (!style.python && (c < 0x20 || (style.ensure_ascii && c >= 0x7F))) {
-      code("\\u%04x", c);
-    } else {
-      tokenizer::AppendUtf8(c, out);
-    }
+    const bool hidden = python ? c != ' ' && (category == UTF8PROC_CATEGORY_CN || category >= UTF8PROC_CATEGORY_ZS)
+                               : c < 32 || (ascii && c >= 127);
+    const size_t at = c < 0x80 ? escaped.find(static_cast<char>(c)) : escaped.npos;
+    char code[24];
+    snprintf(code, sizeof(code), python && c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x", unsigned{c});
+    if (!python && c > 0xFFFF)
+      snprintf(code, sizeof(code), "\\u%04x\\u%04x", 0xD7C0 + unsigned{c >> 10}, 0xDC00 + unsigned{c & 0x3FF});
+    if (at != escaped.npos) code[0] = '\\', code[1] = (std::string("\\nrt") + quote + "bf")[at], code[2] = '\0';
+    out += hidden || at != escaped.npos ? code : FromCodePoints({&c, 1});
   }
   out += quote;
 }
 
-void Append(const Json& json, const Style& style, int level, std::string& out) {
-  if (json.is_null()) out += style.python ? "None" : "null";
-  if (json.is_boolean()) out += style.python ? (json.get<bool>() ? "True" : "False") : json.dump();
-  if (json.is_number_integer()) out += json.dump();
-  if (json.is_number_float()) out += FloatText(json.get<double>(), style.python);
-  if (json.is_string()) AppendText(json.get_ref<const std::string&>(), style, out);
-  if (json.is_discarded()) style.python ? out += "Undefined" : throw Error(KGRPO_ERROR_INVALID, "undefined is no JSON");
+void Append(const Json& json, bool python, const std::string* indent, bool ascii, size_t level, std::string& out) {
   if (out.size() > size_t{1} << 27) Fail("a value is too large to be written");
-  if (!json.is_structured()) return;
-  const auto new_line = [&](int depth) {
-    if (!style.multiline) return;
-    out += '\n';
-    for (int i = 0; i < depth; ++i) out += style.indent;
+  if (json.is_discarded() && !python) Fail("Object of type Undefined is not JSON serializable");
+  if (json.is_string()) return AppendText(json.get_ref<const std::string&>(), python, ascii, out);
+  if (json.is_number_float()) return (void)(out += FloatText(json.get<double>(), python));
+  if (python && json.is_boolean()) return (void)(out += json.get<bool>() ? "True" : "False");
+  if (python && (json.is_null() || json.is_discarded())) return (void)(out += json.is_null() ? "None" : "Undefined");
+  if (!json.is_structured()) return (void)(out += json.dump());
+  const auto new_line = [&](size_t depth) {
+    for (size_t i = 0; indent != nullptr && i <= depth; ++i) out += i == 0 ? "\n" : *indent;
   };
-  std::vector<std::pair<std::string, const Json*>> items;
-  for (const auto& item : json.items()) items.emplace_back(item.key(), &item.value());
-  if (style.sort_keys && json.is_object()) std::sort(items.begin(), items.end());
   out += json.is_array() ? '[' : '{';
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (i > 0) out += style.item_separator;
+  bool first = true;
+  for (const auto& [key, value] : json.items()) {
+    if (!std::exchange(first, false)) out += indent == nullptr ? ", " : ",";
     new_line(level + 1);
-    if (json.is_object()) {
-      const bool marked = items[i].first.starts_with(kMark);
-      const std::string key = marked ? Dump(Json::parse(items[i].first.substr(1)), style) : items[i].first;
-      marked&& style.python ? (void)(out += key) : AppendText(key, style, out);
-      out += style.key_separator;
-    }
-    Append(*items[i].second, style, level + 1, out);
+    const bool marked = key.starts_with(kMark);
+    if (json.is_object())
+      marked&& python ? void(out += key.substr(1)) : AppendText(key.substr(marked ? 1 : 0), python, ascii, out);
+    out += json.is_object() ? ": " : "";
+    Append(value, python, indent, ascii, level + 1, out);
   }
-  if (!items.empty()) new_line(level);
+  if (!first) new_line(level);
   out += json.is_array() ? ']' : '}';
 }
 
-}  // namespace
-
-void Fail(const std::string& what) {
-  throw Error(KGRPO_ERROR_INVALID, what);
-}
-
-Value Value::Undefined(std::string what) {
-  Value value;
-  value.what = std::make_shared<const std::string>(std::move(what));
-  return value;
-}
-
-const Json& Value::json() const {
-  if (undefined()) Fail(what == nullptr ? "the value is undefined" : *what);
-  if (object != nullptr) Fail(std::string("a ") + object->type + " is neither a text nor JSON");
-  return *data;
-}
-
-const std::string& Value::str() const {
-  if (!json().is_string()) Fail("expected a str, found " + TypeName(*this));
-  return json().get_ref<const std::string&>();
-}
-
-int64_t Value::Int() const {
-  if (boolean()) return json().get<bool>() ? 1 : 0;
-  const bool large = json().is_number_unsigned() && json().get<uint64_t>() > std::numeric_limits<int64_t>::max();
-  if (!json().is_number_integer() || large) Fail("expected an integer, found " + TypeName(*this));
-  return json().get<int64_t>();
-}
-
-void Run::Spend(int64_t steps) {
-  steps_left -= steps;
-  if (steps_left < 0) Fail("the template runs for too long");
-}
-
-Value Run::Charge(Value value) {
-  Spend(value.data == nullptr ? 1 : 1 + Weigh(*value.data, 0) / 8);
-  return value;
-}
-
-Object& Run::Make(const char* type) {
-  Spend(40);
-  return objects.emplace_back(Object{type, {}, {}});
-}
-
-Value Run::Function(std::function<Value(const Arguments&)> call) {
-  Object& made = Make("function");
-  made.call = std::move(call);
-  return &made;
-}
-
-std::string TypeName(const Value& value) {
-  if (value.undefined() || value.object != nullptr) return value.undefined() ? "Undefined" : value.object->type;
-  if (value.text() || value.none()) return value.text() ? "str" : "NoneType";
-  if (value.list() || value.dict()) return value.dict() ? "dict" : value.tuple ? "tuple" : "list";
-  return value.boolean() ? "bool" : value.real() ? "float" : "int";
-}
-
-bool Truth(const Value& value) {
-  if (value.undefined() || value.none()) return false;
-  if (value.number()) return value.Double() != 0;
-  return value.object != nullptr || (value.text() ? !value.str().empty() : !value.data->empty());
-}
-
 bool Equal(const Value& a, const Value& b) {
-  if (a.integer() && b.integer()) return a.boolean() == b.boolean() ? *a.data == *b.data : a.Int() == b.Int();
-  if (a.number() && b.number()) return a.Double() == b.Double();
-  if (a.data == nullptr || b.data == nullptr) return a.data == b.data && a.object == b.object;
-  if (!a.dict() || !b.dict()) return a.tuple == b.tuple && *a.data == *b.data;
-  return a.data->size() == b.data->size() &&
-         std::all_of(a.data->items().begin(), a.data->items().end(), [&](const auto& item) {
-           return b.data->contains(item.key()) && Equal(Value(a, item.value()), Value(b, b.data->at(item.key())));
+  if (a.number() && b.number())
+    return a.boolean() == b.boolean() ? *a.data == *b.data : a.real_value() == b.real_value();
+  if (a.data == nullptr || b.data == nullptr) return a.undefined() == b.undefined() && a.object == b.object;
+  if (!a.dict() || !b.dict()) return *a.data == *b.data;
+  const Values keys = Elements(a);  // in any order
+  return a.data->size() == b.data->size() && std::all_of(keys.begin(), keys.end(), [&](const Value& key) {
+           return b.data->contains(KeyOf(key)) && Equal(Item(a, key), Item(b, key));
          });
 }
 
 bool Less(const Value& a, const Value& b) {
-  if (a.number() && b.number()) return a.integer() && b.integer() ? a.Int() < b.Int() : a.Double() < b.Double();
+  if (a.number() && b.number()) return *a.data < *b.data;
   if (a.text() && b.text()) return a.str() < b.str();  // UTF-8 sorts as its code points do
   if (!a.list() || !b.list()) Fail("'<' is not supported between '" + TypeName(a) + "' and '" + TypeName(b) + "'");
   const Values x = Elements(a), y = Elements(b);
@@ -184,16 +100,144 @@ bool Less(const Value& a, const Value& b) {
 
 bool Contains(const Value& in, const Value& a) {
   if (in.text()) return in.str().find(a.str()) != std::string::npos;
-  if (in.dict()) return in.data->contains(KeyOf(a));
   const Values elements = Elements(in);
   return std::any_of(elements.begin(), elements.end(), [&](const Value& element) { return Equal(element, a); });
 }
 
-int64_t Length(const Value& value) {
-  if (value.text()) return static_cast<int64_t>(CodePoints(value.str()).size());
+std::string Escaped(const Value& value) {
+  static constexpr const char* kEntities[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
+  std::string out;
+  for (const char c : value.str()) {
+    const size_t at = value.safe ? std::string_view::npos : std::string_view("&<>'\"").find(c);
+    out += at == std::string_view::npos ? std::string(1, c) : kEntities[at];
+  }
+  return out;
+}
+
+Value Repeat(const Value& value, int64_t times) {
+  const size_t size = value.text() ? value.str().size() : value.data->size();
+  if (times > 0 && size > (size_t{1} << 26) / static_cast<size_t>(times)) Fail("a value is too large");
+  std::string text;
+  Json list = Json::array();
+  for (int64_t i = 0; i < times; ++i) {
+    value.text() ? (void)(text += value.str()) : (void)list.insert(list.end(), value.data->begin(), value.data->end());
+  }
+  return value.text() ? Value(std::move(text)) : Value(std::move(list));
+}
+
+Value Calculate(char op, const Value& a, const Value& b) {
+  const double x = a.real_value(), y = b.real_value();
+  if (y == 0 && (op == '/' || op == '%' || op == 'f')) Fail("division by zero");
+  const bool power = op == '^' && !a.real() && !b.real() && y >= 0;  // of integers
+  if (op == '^' && (!power || std::abs(std::pow(x, y)) > 9e15))
+    return power ? (Fail("an integer is too large"), Value()) : Value(std::pow(x, y));
+  if (power) return static_cast<int64_t>(std::pow(x, y));
+  if (a.real() || b.real() || op == '/') {
+    return op == '+'   ? x + y
+           : op == '-' ? x - y
+           : op == '*' ? x * y
+           : op == '/' ? x / y
+           : op == 'f' ? std::floor(x / y)
+                       : x - y * std::floor(x / y);
+  }
+  int64_t i = a.whole(), j = b.whole(), result = 0;
+  if (op == 'f' || op == '%') {
+    const int64_t rest = j == -1 ? 0 : i % j, down = rest != 0 && (i < 0) != (j < 0) ? 1 : 0;
+    if (op == '%') return rest + down * j;
+    return j == -1 ? Calculate('*', a, b) : Value(i / j - down);
+  }
+  if (op == '+'   ? __builtin_add_overflow(i, j, &result)
+      : op == '-' ? __builtin_sub_overflow(i, j, &result)
+                  : __builtin_mul_overflow(i, j, &result))
+    Fail("an integer is too large");
+  return result;
+}
+
+}  // namespace
+
+void Fail(const std::string& what) {
+  throw Error(KGRPO_ERROR_INVALID, what);
+}
+
+Value Undefined(const std::string& what) {
+  Value value;
+  value.what = what;
+  return value;
+}
+
+const Json& Value::json() const {
+  if (undefined()) Fail(what);
+  if (object != nullptr) Fail("a " + object->type + " is neither a text nor JSON");
+  return *data;
+}
+
+const std::string& Value::str() const {
+  if (!json().is_string()) Fail("expected a str, found " + TypeName(*this));
+  return data->get_ref<const std::string&>();
+}
+
+int64_t Value::whole() const {
+  if (boolean()) return data->get<bool>() ? 1 : 0;
+  if (!json().is_number_integer() || (data->is_number_unsigned() && data->get<int64_t>() < 0))
+    Fail("expected an integer, found " + TypeName(*this));
+  return data->get<int64_t>();
+}
+
+void Run::Spend(size_t steps) {
+  if (steps > steps_left) Fail("the template runs for too long");
+  steps_left -= steps;
+}
+
+Value Run::Charge(Value value) {
+  Spend(value.data == nullptr ? 1 : Weigh(*value.data, 0));
+  return value;
+}
+
+Object& Run::Make(Object object) {
+  Spend(40);
+  return objects.emplace_back(std::move(object));
+}
+
+std::string TypeName(const Value& value) {
+  if (value.undefined() || value.object != nullptr) return value.undefined() ? "Undefined" : value.object->type;
+  if (value.text() || value.none()) return value.text() ? "str" : "NoneType";
+  return value.list() ? "list" : value.dict() ? "dict" : value.boolean() ? "bool" : value.real() ? "float" : "int";
+}
+
+bool Truth(const Value& value) {
+  if (value.undefined() || value.none()) return false;
+  return value.number() ? value.real_value() != 0
+                        : value.object != nullptr || (value.text() ? !value.str().empty() : !value.data->empty());
+}
+
+Value Operate(const std::string& op, const Value& a, const Value& b) {
+  if (op == "==" || op == "!=") return Equal(a, b) == (op == "==");
+  if (op == "in" || op == "not") return Contains(b, a) == (op == "in");  // not: not in
+  if (op == "~") return Str(a) + Str(b);
+  for (const Value* value : {&a, &b}) value->undefined() ? Fail(value->what) : void();
+  if (op == "<" || op == ">=") return Less(a, b) == (op == "<");
+  if (op == ">" || op == "<=") return Less(b, a) == (op == ">");
+  if (op == "+" && a.text() && b.text()) {
+    Value sum = a.safe || b.safe ? Escaped(a) + Escaped(b) : a.str() + b.str();
+    sum.safe = a.safe || b.safe;
+    return sum;
+  }
+  if (op == "+" && a.list() && b.list()) {
+    Json items = *a.data;
+    items.insert(items.end(), b.data->begin(), b.data->end());
+    return items;
+  }
+  if (op == "*" && (a.text() || a.list()) && b.integer()) return Repeat(a, b.whole());
+  if (op == "*" && (b.text() || b.list()) && a.integer()) return Repeat(b, a.whole());
+  if (!a.number() || !b.number()) Fail("'" + op + "' is not for " + TypeName(a) + " and " + TypeName(b));
+  return Calculate(op == "//" ? 'f' : op == "**" ? '^' : op[0], a, b);
+}
+
+size_t Length(const Value& value) {
+  if (value.text()) return CodePoints(value.str()).size();
   if (!value.undefined() && !value.list() && !value.dict())
     Fail("object of type '" + TypeName(value) + "' has no len()");
-  return value.undefined() ? 0 : static_cast<int64_t>(value.data->size());
+  return value.undefined() ? 0 : value.data->size();
 }
 
 Values Elements(const Value& value) {
@@ -212,12 +256,16 @@ Values Elements(const Value& value) {
   return elements;
 }
 
-Json JsonOf(const Value& value, int depth) {
-  if (value.undefined()) return Json(Json::value_t::discarded);
-  if (value.object == nullptr || value.object->call || depth > 50) return value.json();
+Json JsonOf(const Value& value) {
+  if (value.undefined()) return Json::value_t::discarded;
+  if (value.object == nullptr || value.object->type != "namespace") return value.json();
   Json made = Json::object();
-  for (const auto& [name, member] : value.object->members) made[name] = JsonOf(member, depth + 1);
+  for (const auto& [name, member] : value.object->members) made[name] = member.json();
   return made;
+}
+
+std::string KeyOf(const Value& value) {
+  return value.text() ? value.str() : kMark + value.json().dump();
 }
 
 Json ListOf(const Values& values) {
@@ -226,64 +274,54 @@ Json ListOf(const Values& values) {
   return list;
 }
 
-std::string KeyOf(const Value& value) {
-  if (value.list() || value.dict()) Fail("unhashable type: '" + TypeName(value) + "'");
-  return value.text() ? value.str() : kMark + value.json().dump();
-}
-
 Value Item(const Value& value, const Value& key) {
-  if (value.dict() && key.data != nullptr && !key.list() && !key.dict()) {
+  if (value.dict() && (key.text() || key.number())) {
     if (const auto found = value.data->find(KeyOf(key)); found != value.data->end()) return Value(value, *found);
   } else if (key.integer() && (value.list() || value.text())) {
-    const int64_t size = Length(value), at = key.Int() + (key.Int() < 0 ? size : 0);
-    if (at >= 0 && at < size && value.list()) return Value(value, (*value.data)[static_cast<size_t>(at)]);
-    if (at >= 0 && at < size) return FromCodePoints(CodePoints(value.str()).substr(static_cast<size_t>(at), 1));
+    const auto size = static_cast<int64_t>(Length(value)), at = key.whole() + (key.whole() < 0 ? size : 0);
+    if (at >= 0 && at < size) return Elements(value)[static_cast<size_t>(at)];
   }
-  return Value::Undefined("'" + TypeName(value) + " object' has no attribute " +
-                          (key.data == nullptr ? "" : Dump(*key.data)));
+  return Undefined("'" + TypeName(value) + " object' has no attribute " + (key.data == nullptr ? "" : Dump(*key.data)));
 }
 
-Value Slice(const Value& value, const Value& start, const Value& stop, const Value& step) {
-  if (!value.list() && !value.text()) return Value::Undefined("a " + TypeName(value) + " has no slices");
+Value Slice(const Value& value, const Values& bounds) {
+  if (!value.list() && !value.text()) return Undefined("a " + TypeName(value) + " has no slices");
   const Values elements = Elements(value);
   const auto size = static_cast<int64_t>(elements.size());
-  const int64_t by = step.none() ? 1 : std::clamp<int64_t>(step.Int(), -size - 1, size + 1);
-  if (by == 0) Fail("slice step cannot be zero");
-  const auto place = [&](const Value& given, int64_t otherwise) {
-    if (given.none()) return otherwise;
-    const int64_t at = std::clamp<int64_t>(given.Int(), -size - 1, size + 1);
-    return std::clamp<int64_t>(at < 0 ? at + size : at, by > 0 ? 0 : -1, by > 0 ? size : size - 1);
+  const auto bound = [&](size_t i, int64_t otherwise) {
+    return bounds[i].none() ? otherwise : std::clamp<int64_t>(bounds[i].whole(), -size - 1, size + 1);
   };
-  const int64_t end = place(stop, by > 0 ? size : -1);
+  const int64_t step = bound(2, 1);
+  if (step == 0) Fail("slice step cannot be zero");
+  const auto place = [&](size_t i, int64_t otherwise) {
+    const int64_t at = bound(i, otherwise) + (!bounds[i].none() && bound(i, 0) < 0 ? size : 0);
+    return std::clamp<int64_t>(at, step > 0 ? 0 : -1, step > 0 ? size : size - 1);
+  };
   Values taken;
-  for (int64_t i = place(start, by > 0 ? 0 : size - 1); by > 0 ? i < end : i > end; i += by)
+  const int64_t end = place(1, step > 0 ? size : -1);
+  for (int64_t i = place(0, step > 0 ? 0 : size); step > 0 ? i < end : i > end; i += step)
     taken.push_back(elements[static_cast<size_t>(i)]);
   std::string text;
   for (const Value& element : taken) text += value.text() ? element.str() : "";
-  Value made = value.text() ? Value(text) : Value(ListOf(taken));
-  made.tuple = value.tuple;
-  return made;
+  return value.text() ? Value(text) : Value(ListOf(taken));
 }
 
 std::string Str(const Value& value) {
-  if (value.undefined() || value.text()) return value.undefined() ? "" : value.str();
-  std::string text = Dump(value.json());
-  if (value.tuple) text = "(" + text.substr(1, text.size() - 2) + (value.data->size() == 1 ? ",)" : ")");
-  return text;
+  return value.undefined() ? "" : value.text() ? value.str() : Dump(value.json());
 }
 
-std::string Dump(const Json& json, const Style& style) {
+std::string Dump(const Json& json, bool python, const std::string* indent, bool ascii) {
   std::string out;
-  Append(json, style, 0, out);
+  Append(json, python, indent, ascii, 0, out);
   return out;
 }
 
 std::u32string CodePoints(std::string_view text) {
   std::u32string out;
-  for (size_t at = 0; at < text.size();) {
+  for (size_t at = 0, size = 0; at < text.size(); at += size) {
     const tokenizer::CodePoint c = tokenizer::CodePointAt(text, at);
     out += static_cast<char32_t>(c.value);
-    at += c.length;
+    size = c.length;
   }
   return out;
 }
