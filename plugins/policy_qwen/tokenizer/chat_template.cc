@@ -84,7 +84,8 @@ std::optional<ChatTemplate> ChatTemplate::Load(const std::filesystem::path& fold
     made.Add("default", ReplaceInvalidUtf8(ReadTextFile(choice)), choice);
   }
   made.own_ = choice == "auto" && arguments.empty();
-  for (const auto& [key, value] : arguments.items()) {
+  for (const auto& argument : arguments.items()) {
+    const std::string& key = argument.key();
     const bool taken = std::any_of(made.templates_.begin(), made.templates_.end(),
                                    [&](const auto& named) { return named.second.parsed.Mentions(key); });
     if (!taken) Refuse("chat_template_arguments: the chat template of " + folder.string() + " takes no '" + key + "'");

@@ -248,7 +248,7 @@ class ExpressionReader {
         if (*end == '}') {
           Expect(":");
           const Value value = Expression();
-          if (live_) dict[KeyOf(items.back())] = JsonOf(value);
+          if (live_) dict[MemberKey(items.back())] = JsonOf(value);
         }
         if (!IsNext(end)) Expect(",");
       }
@@ -273,11 +273,12 @@ class ExpressionReader {
           slice = slice || source_[at_ - 1] == ':';
         }
         if (keys.empty() || keys.size() > (slice ? 3 : 1)) FailHere("a key");
-        if (live_ && slice) run_.Charge(value), value.undefined() ? Fail(value.what) : keys.resize(3, Value(nullptr));
+        if (live_ && slice)
+          run_.Charge(value), (value.undefined() ? void(value.json()) : keys.resize(3, Value(nullptr)));
         value = !slice ? Attribute(value, keys[0], true) : live_ ? Slice(value, keys) : Value();
       } else if (IsNext("(")) {
         const Arguments given = Given();
-        if (live_ && value.undefined()) Fail(value.what);
+        if (live_ && value.undefined()) value.json();
         if (live_ && (value.object == nullptr || !value.object->call)) Fail("a " + TypeName(value) + " is no function");
         if (live_) value = run_.Charge(value.object->call(given));
       } else if (filters && Accept("|")) {
@@ -295,7 +296,7 @@ class ExpressionReader {
   Value Attribute(const Value& value, const Value& key, bool item_first) {
     if (!live_) return Value();
     run_.Spend(1 + (value.dict() ? value.data->size() : 0));
-    if (value.undefined()) Fail(value.what);
+    if (value.undefined()) value.json();
     if (value.object != nullptr && key.text()) {
       const auto found = value.object->members.find(key.str());
       if (found != value.object->members.end()) return found->second;

@@ -18,7 +18,9 @@ constexpr char kMark = '\1';  // before a key that is no text
 size_t Weigh(const Json& json, int depth) {
   if (depth > 200) Fail("a value is nested too deeply");
   size_t weight = 1 + (json.is_string() ? json.get_ref<const std::string&>().size() / 8 : 0);
-  for (const Json& part : json.is_structured() ? json : Json::array()) weight += Weigh(part, depth + 1);
+  if (json.is_structured()) {
+    for (const Json& part : json) weight += Weigh(part, depth + 1);
+  }
   return weight;
 }
 
@@ -85,7 +87,7 @@ bool Equal(const Value& a, const Value& b) {
   if (!a.dict() || !b.dict()) return *a.data == *b.data;
   const Values keys = Elements(a);  // in any order
   return a.data->size() == b.data->size() && std::all_of(keys.begin(), keys.end(), [&](const Value& key) {
-           return b.data->contains(KeyOf(key)) && Equal(Item(a, key), Item(b, key));
+           return b.data->contains(MemberKey(key)) && Equal(Item(a, key), Item(b, key));
          });
 }
 
@@ -166,7 +168,7 @@ Value Undefined(const std::string& what) {
 }
 
 const Json& Value::json() const {
-  if (undefined()) Fail(what);
+  if (undefined()) Fail(what.empty() ? "the value is undefined" : what);
   if (object != nullptr) Fail("a " + object->type + " is neither a text nor JSON");
   return *data;
 }
@@ -189,7 +191,9 @@ void Run::Spend(size_t steps) {
 }
 
 Value Run::Charge(Value value) {
-  Spend(value.data == nullptr ? 1 : Weigh(*value.data, 0));
+  const size_t weight = value.data == nullptr ? 1 : Weigh(*value.data, 0);
+  if (weight > size_t{1} << 22) Fail("a value is too large");
+  Spend(weight);
   return value;
 }
 
@@ -214,7 +218,7 @@ Value Operate(const std::string& op, const Value& a, const Value& b) {
   if (op == "==" || op == "!=") return Equal(a, b) == (op == "==");
   if (op == "in" || op == "not") return Contains(b, a) == (op == "in");  // not: not in
   if (op == "~") return Str(a) + Str(b);
-  for (const Value* value : {&a, &b}) value->undefined() ? Fail(value->what) : void();
+  for (const Value* value : {&a, &b}) value->undefined() ? void(value->json()) : void();
   if (op == "<" || op == ">=") return Less(a, b) == (op == "<");
   if (op == ">" || op == "<=") return Less(b, a) == (op == ">");
   if (op == "+" && a.text() && b.text()) {
@@ -264,7 +268,7 @@ Json JsonOf(const Value& value) {
   return made;
 }
 
-std::string KeyOf(const Value& value) {
+std::string MemberKey(const Value& value) {
   return value.text() ? value.str() : kMark + value.json().dump();
 }
 
@@ -276,7 +280,7 @@ Json ListOf(const Values& values) {
 
 Value Item(const Value& value, const Value& key) {
   if (value.dict() && (key.text() || key.number())) {
-    if (const auto found = value.data->find(KeyOf(key)); found != value.data->end()) return Value(value, *found);
+    if (const auto found = value.data->find(MemberKey(key)); found != value.data->end()) return Value(value, *found);
   } else if (key.integer() && (value.list() || value.text())) {
     const auto size = static_cast<int64_t>(Length(value)), at = key.whole() + (key.whole() < 0 ? size : 0);
     if (at >= 0 && at < size) return Elements(value)[static_cast<size_t>(at)];

@@ -21,9 +21,9 @@ struct Object;
 struct Value {
   Value() = default;  // undefined
   template <typename T>
-  requires(std::constructible_from<Json, T> && !std::is_pointer_v<std::remove_cvref_t<T>> &&
-           !std::same_as<std::remove_cvref_t<T>, Value>) Value(T&& value)
-      : data(std::make_shared<const Json>(std::forward<T>(value))) {}
+  requires(std::constructible_from<Json, T> && !std::is_pointer_v<T> && !std::same_as<T, Value>) Value(T value)
+      : data(std::make_shared<const Json>(std::move(value))) {}
+  Value(const char* text) : Value(std::string(text)) {}
   Value(Object* made) : object(made) {}
   Value(const Value& whole, const Json& part) : data(whole.data, &part) {}  // keeps `whole` alive
 
@@ -43,8 +43,8 @@ struct Value {
 
   std::shared_ptr<const Json> data;
   Object* object = nullptr;
-  bool safe = false;                            // a text of the filter `safe`: + escapes for HTML what is joined to it
-  std::string what = "the value is undefined";  // the error of an undefined value's use
+  bool safe = false;  // a text of the filter `safe`: + escapes for HTML what is joined to it
+  std::string what;   // of an undefined value: the error of its use
 };
 using Values = std::vector<Value>;
 
@@ -79,8 +79,8 @@ Value Operate(const std::string& op, const Value& a, const Value& b);  // fails 
 size_t Length(const Value& value);
 Values Elements(const Value& value);  // of a loop over the value: a dict's keys, a text's characters
 Json ListOf(const Values& values);
-Json JsonOf(const Value& value);        // a namespace is a dict
-std::string KeyOf(const Value& value);  // of a dict's member: a key that is no text is marked
+Json JsonOf(const Value& value);            // a namespace is a dict
+std::string MemberKey(const Value& value);  // of a dict's member: a key that is no text is marked
 Value Item(const Value& value, const Value& key);
 Value Slice(const Value& value, const Values& bounds);  // start, stop and step; each may be none
 std::string Str(const Value& value);                    // str(value); "" if undefined
