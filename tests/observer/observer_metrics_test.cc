@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "observed.h"
-#include "plugin/validate.h"
+#include "validate/validate.h"
 #include "store/files.h"
 
 namespace kgrpo {

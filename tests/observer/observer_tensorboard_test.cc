@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "observed.h"
-#include "plugin/validate.h"
+#include "validate/validate.h"
 #include "store/files.h"
 
 namespace kgrpo {
