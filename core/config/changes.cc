@@ -165,9 +165,10 @@ bool AreAhead(const std::string& resolved_yaml, const std::vector<Change>& chang
   std::vector<Diagnostic> mistakes;
   const Node root = ParseYaml(resolved_yaml, "", 0, &mistakes);
   const std::vector<uint64_t> ends = StageEnds(root);
-  return !ends.empty() && ends.back() >= done && std::ranges::none_of(changes, [&](const Change& change) {
-    return EndOfStageOver(root, change.path, done).has_value();
-  });
+  const bool ends_later = ends.empty() || ends.back() >= done;
+  return ends_later && std::ranges::none_of(changes, [&](const Change& change) {
+           return EndOfStageOver(root, change.path, done).has_value();
+         });
 }
 
 bool MayChangeOnResume(std::string_view path, const std::vector<std::string>& may_change) {

@@ -34,8 +34,14 @@ Problem OpenBy(Evaluator& evaluator, const std::string& name, const std::string&
 Screen::Screen(std::unique_ptr<Evaluator> evaluator, std::string name, const std::string& directory,
                const std::string& start, const Evaluation& measured, uint64_t seed)
     : evaluator_(std::move(evaluator)), name_(std::move(name)), problem_(OpenBy(*evaluator_, name_, directory)) {
-  const Evaluation screening =
-      EvaluateWithRetries(*evaluator_, problem_, start, seed, /*thorough=*/false, [] { return CancelRequested(); });
+  Evaluation screening;
+  try {
+    screening = EvaluateWithRetries(*evaluator_, problem_, start, seed, /*thorough=*/false, CancelRequested);
+  } catch (const Error& error) {
+    if (error.code() == KGRPO_ERROR_CANCELLED) throw;
+    screening.verdict = KGRPO_VERDICT_UNSUPPORTED;
+    screening.diagnosis = error.what();
+  }
   if (!screening.correct) {
     throw Error(KGRPO_ERROR_INVALID, "the screen (" + name_ + ") cannot judge the kernel to begin with (" +
                                          screening.verdict + "): " + screening.diagnosis + "; " + kInstead);

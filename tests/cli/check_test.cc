@@ -113,7 +113,7 @@ TEST_F(CliTest, CheckMeasuresTheReferences) {
   }
   const Result leaving = Run("check p.yaml --set problems.skip_unusable=true");
   EXPECT_EQ(leaving.code, 3);
-  EXPECT_THAT(leaving.err, HasSubstr("none of the 2 training problems can be used; the notes give the reasons\n"));
+  EXPECT_THAT(leaving.err, HasSubstr("none of the 1 training problems can be used; the notes give the reasons\n"));
   EXPECT_THAT(leaving.err, HasSubstr("note: left out (problems.skip_unusable): the reference kernel of problem two"));
   Write("problems/one/reference.cu", "void launch() {}\n");
   const Result one_left = Run("check p.yaml --set problems.skip_unusable=true");

@@ -233,9 +233,10 @@ TEST_F(ExperimentCliTest, ReportAndExportShowWhatARunLeft) {
   const Result parquet = Run("export runs/short/seed-1 --format parquet -o rounds.parquet");
   unsetenv("KGRPO_PYTHON");
   EXPECT_EQ(parquet.code, 4);
-  EXPECT_THAT(parquet.err,
-              HasSubstr("\"/nowhere/python\" cannot be started: No such file or directory; name one that has "
-                        "pyarrow by KGRPO_PYTHON"));
+  EXPECT_THAT(
+      parquet.err,
+      HasSubstr("cannot start /nowhere/python: No such file or directory; parquet is written by Python: name one "
+                "that has pyarrow by KGRPO_PYTHON"));
   EXPECT_FALSE(fs::exists(directory_.path() / "rounds.parquet.jsonl")) << "nothing half done is left";
   EXPECT_EQ(Run("export runs/short/seed-1 --format datasets").code, 0);
   EXPECT_EQ(Lines(Read(directory_.path() / "runs/short/seed-1/dataset/train.jsonl")), rows);

@@ -55,7 +55,7 @@ TEST_F(PluginFaultTest, ANanNamesItsPlugin) {
   // Nor is it a success later.
   const test::Result finished = test::RunHost(directory_.path(), "resume r");
   EXPECT_EQ(finished.code, 1);
-  EXPECT_THAT(finished.out, HasSubstr("steps are done, but nothing was learned: "));
+  EXPECT_THAT(finished.err, HasSubstr("steps are done, but nothing was learned: "));
 }
 
 TEST_F(PluginFaultTest, CtrlCNamesWhatItWaitsFor) {

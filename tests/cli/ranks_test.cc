@@ -488,8 +488,10 @@ TEST_F(RanksTest, AHangIsNamedAndTheRunGoesOnAfterIt) {
   const std::vector<int> codes = RankProcesses(directory(), 3, arguments, {}, {{"KGRPO_TEST_HANG_AT", "2"}}).Wait();
   if (codes[0] == 4 && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
   EXPECT_EQ(codes, std::vector<int>(3, 1));
-  EXPECT_THAT(Said(0), HasSubstr("rank 1 has been in hangs_on_rank_1's update for 3 s while others wait for it "
-                                 "(loop.hang_seconds is the limit); the run ends on all ranks: kgrpo-host resume"));
+  EXPECT_THAT(
+      Said(0),
+      HasSubstr("rank 1 has been in hangs_on_rank_1's update for 3 s while others wait for it "
+                "(loop.hang_seconds is the limit); the run ends on all ranks; to continue it: kgrpo-host resume"));
   EXPECT_EQ(Said(1), "");
   EXPECT_TRUE(fs::exists(directory() / "run/checkpoints/step-1"));
   EXPECT_EQ(RankProcesses(directory(), 2, {"-q", "resume", "run"}).Wait(), (std::vector<int>{0, 0})) << Said(0);

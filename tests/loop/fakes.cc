@@ -31,6 +31,7 @@ void Reset() {
   k.evaluator_fails_every = k.reward_fails_every = 0;
   k.evaluator_fails_for = "";
   k.thorough_fails = 0;
+  k.policy_has_no_end = false;
   k.reward_gives = 0;
   k.fault_code = KGRPO_ERROR_UNAVAILABLE;
   k.screenings = k.cancel_after_screenings = k.budget_after_evaluations = 0;

@@ -181,7 +181,7 @@ TEST_F(ResumeChangesTest, TheSummaryBeginsAfterTheReward) {
   fakes::Reset();
   std::ostringstream out;
   Console console(out, false);
-  config.resolved_yaml.replace(config.resolved_yaml.find("cap: 1"), 6, "cap: 2");
+  config.resolved_yaml.replace(config.resolved_yaml.find("plugin: r,"), 10, "plugin: other,");
   PipelineParts parts = fakes::Parts(config);
   parts.identities.push_back({"reward", "other", "2", "other.so", "ff"});
   RunProblems problems(config, parts);

@@ -249,6 +249,7 @@ TEST_F(PluginTest, SaysWhatItIs) {
 
 TEST_F(PluginTest, SaysWhatBelongsInFrontOfAPlainText) {
   json options = Options("../tokenizer/released/llama32");
+  options["chat_template"] = "auto";
   options["tokenizer_only"] = true;
   Create(options);
   const kgrpo_policy_info& info = *Api().info(policy_);
