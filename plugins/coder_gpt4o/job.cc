@@ -56,7 +56,10 @@ bool Job::Take(const Completion& completion, double cost, bool reused) {
   }
   const ReadAnswer read = ReadKernel({text_, completion.refusal, completion.finish_reason},
                                      {View(asked_.problem->signature), View(asked_.code_b)});
-  Deliver(read.outcome, read.source, read.message);
+  std::string message = read.message;  // if the service's client knows why there is no text, it says so
+  if (read.outcome != KGRPO_CODER_OK && !completion.message.empty())
+    message = read.outcome == KGRPO_CODER_NO_CODE ? completion.message : message + "; " + completion.message;
+  Deliver(read.outcome, read.source, message);
   return false;
 }
 
