@@ -1,7 +1,6 @@
 #include "coder_gpt4o/recording.h"
 
 #include <kgrpo/support/sha256.h>
-#include "coder_gpt4o/difference.h"
 #include "coder_gpt4o/recording_tables.h"
 
 #include <kgrpo/sdk/error.h>
@@ -257,10 +256,21 @@ uint64_t Recording::Exchanges() {
 
 std::string Recording::Difference(const RecordedRequest& request) {
   const std::lock_guard lock(mutex_);
-  NearestRequest nearest(request.identity);
+  const nlohmann::json wanted = nlohmann::json::parse(request.identity);
+  std::string nearest;
+  size_t fewest = std::string::npos;
   Statement select(*database_, "SELECT DISTINCT identity FROM exchanges ORDER BY id");
-  while (select.Step()) nearest.Consider(select.Text(0));
-  return nearest.Difference();
+  while (select.Step()) {
+    const nlohmann::json recorded = nlohmann::json::parse(select.Text(0), nullptr, /*allow_exceptions=*/false);
+    const nlohmann::json changes = nlohmann::json::diff(recorded, wanted);
+    if (changes.size() >= fewest) continue;
+    fewest = changes.size();
+    nearest.clear();
+    for (const nlohmann::json& change : changes)
+      nearest += (nearest.empty() ? "" : ", ") + change["path"].get<std::string>();
+  }
+  if (fewest == std::string::npos) return "nothing is recorded in it";
+  return "the nearest recorded request differs in " + nearest;
 }
 
 }  // namespace kgrpo::coder_gpt4o

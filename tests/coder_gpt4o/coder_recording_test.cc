@@ -71,8 +71,8 @@ TEST(CoderTest, ReplaysByContentWithoutAService) {
   replay.Ask(unknown, missing);
   ASSERT_TRUE(missing.error);
   EXPECT_EQ(missing.error->code(), KGRPO_ERROR_NOT_FOUND);
-  EXPECT_THAT(missing.error->what(), AllOf(HasSubstr("no answer to this request"), HasSubstr("message 2 (user), line"),
-                                           HasSubstr("is \"unroll\", recorded is \"")));
+  EXPECT_THAT(missing.error->what(), AllOf(HasSubstr("no answer to this request"), HasSubstr("/messages/1/content"),
+                                           HasSubstr("/suggestion")));
   EXPECT_EQ(replay.service.sent, 0u);
 }
 
@@ -117,7 +117,7 @@ TEST(CoderTest, WhatIsMeasuredAnewIsNotAskedAnew) {
   Answered missing;
   replay.Ask(other, missing);
   ASSERT_TRUE(missing.error);
-  EXPECT_THAT(missing.error->what(), AllOf(HasSubstr("is \"b\", recorded is \"a\""), Not(HasSubstr("takes"))));
+  EXPECT_THAT(missing.error->what(), HasSubstr("differs in /messages/1/content, /suggestion ("));
   Bench cache({{"mode", "cache"}, {"continuations", 1}}, RecordedIn(folder / "own", folder / kRecordingName));
   play(cache, 11e-6);
   EXPECT_EQ(cache.service.sent, 0u);

@@ -1,8 +1,7 @@
-// coder_gpt4o/recording.h and difference.h: storing exchanges and finding them again.
+// coder_gpt4o/recording.h: storing exchanges and finding them again.
 #include "coder_gpt4o/recording.h"
 
 #include "asked.h"
-#include "coder_gpt4o/difference.h"
 #include "fixtures/virtual_sleep.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Access = Recording::Access;
 
@@ -241,38 +239,14 @@ TEST(RecordingTest, ARunsFolderNamesItsCoders) {
   EXPECT_EQ(RecordingFile(folder / "x.sqlite"), folder / "x.sqlite");
 }
 
-// ---- what differs --------------------------------------------------------------------------------
-
-std::string Body(const char* model, const std::string& user, double temperature = 0) {
-  return nlohmann::json{
-      {"model", model},
-      {"temperature", temperature},
-      {"messages", {{{"role", "system"}, {"content", "You write."}}, {{"role", "user"}, {"content", user}}}}}
-      .dump();
-}
-
-TEST(DifferenceTest, NamesKeysAndLines) {
-  NearestRequest nearest(Body("gpt-4o", "one\ntwo\nthree"));
-  EXPECT_EQ(nearest.Difference(), "nothing is recorded in it");
-  nearest.Consider(Body("gpt-4o-mini", "something else altogether", 1));
-  EXPECT_THAT(nearest.Difference(),
-              AllOf(HasSubstr("model is \"gpt-4o\", recorded is \"gpt-4o-mini\""),
-                    HasSubstr("temperature is 0.0, recorded is 1.0"), HasSubstr("message 2 (user)")));
-  nearest.Consider(Body("gpt-4o", "one\n2\nthree"));
-  EXPECT_EQ(nearest.Difference(),
-            "the nearest recorded request differs in this: message 2 (user), line 2 is \"two\", recorded is \"2\"");
-  nearest.Consider(Body("gpt-4o", "entirely different"));  // no nearer
-  nearest.Consider("not json");
-  EXPECT_THAT(nearest.Difference(), HasSubstr("recorded is \"2\""));
-}
-
-TEST(DifferenceTest, KeysAndMessagesThatAreMissing) {
-  NearestRequest nearest(R"({"messages": [{"role": "user", "content": "a"}], "seed": 7})");
-  nearest.Consider(
-      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "top_p": 1})");
-  EXPECT_THAT(nearest.Difference(),
-              AllOf(HasSubstr("seed is 7, recorded is absent"), HasSubstr("top_p is absent, recorded is 1"),
-                    HasSubstr("1 messages, recorded are 2")));
+TEST(RecordingTest, NamesTheDifferencesFromTheNearestRequest) {
+  Recording recording(TestFolder("nearest") / "r.sqlite", Access::kReadWrite);
+  const RecordedRequest wanted = Request(R"({"model": "a", "messages": [{"content": "one"}], "seed": 7})", 1);
+  EXPECT_EQ(recording.Difference(wanted), "nothing is recorded in it");
+  for (const char* body :
+       {R"({"model": "b", "messages": [], "x": 1})", R"({"model": "a", "messages": [{"content": "two"}], "n": 1})"})
+    recording.Add(Request(body, 1), Exchange("x"), true, true);
+  EXPECT_EQ(recording.Difference(wanted), "the nearest recorded request differs in /messages/0/content, /n, /seed");
 }
 
 }  // namespace

@@ -1,0 +1,35 @@
+// Lines, case and blanks of an answer's text. ASCII only, independent of the locale.
+#ifndef KGRPO_CODER_SHARED_TEXT_H
+#define KGRPO_CODER_SHARED_TEXT_H
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kgrpo::coder_shared {
+
+std::string Lower(std::string_view text);
+
+// Without blanks and line ends around it.
+std::string_view Trimmed(std::string_view text);
+
+// The lines of a text, without their line ends.
+std::vector<std::string_view> Lines(std::string_view text);
+
+// The text as one line of at most `bytes`, for messages; control characters become blanks.
+std::string OneLine(std::string_view text, size_t bytes = 240);
+
+// Unlike std::isalpha and std::isalnum these take any char.
+inline bool IsLetter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+inline bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+inline bool IsWord(char c) {
+  return IsLetter(c) || IsDigit(c) || c == '_';
+}
+
+}  // namespace kgrpo::coder_shared
+
+#endif

@@ -1,0 +1,321 @@
+// coder_shared: what becomes of the answers of answers.txt, of their prefixes and of texts made of their pieces.
+#include "coder_shared/answer.h"
+
+#include "coder_shared/continuation.h"
+#include "coder_shared/source.h"
+#include "coder_shared/text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <vector>
+
+namespace kgrpo::coder_shared {
+namespace {
+
+constexpr const char* kSignature = "extern \"C\" void launch(float* x)";
+constexpr const char* kOutcomes[] = {"ok", "not_applicable", "unclear", "refused", "truncated", "no_code", "failed"};
+
+struct Row {
+  std::string name, answer;
+  std::map<std::string, std::string> keys;
+};
+
+class Table {
+ public:
+  Table() {
+    std::ifstream file(KGRPO_SOURCE_DIR "/tests/coder_shared/answers.txt");
+    std::string line;
+    bool head = true;
+    std::string* text = nullptr;
+    while (std::getline(file, line)) {
+      if (line.starts_with("%%% = ")) {
+        text = &texts_[line.substr(6)];
+      } else if (line.starts_with("%%% ")) {
+        rows_.push_back({line.substr(4), "", {{"source", "C"}, {"finish", "stop"}, {"given", "B"}}});
+        text = &rows_.back().answer;
+        head = true;
+      } else if (text != nullptr && !rows_.empty() && text == &rows_.back().answer && head) {
+        head = line != "---";
+        if (head) rows_.back().keys[line.substr(0, line.find(':'))] = line.substr(line.find(':') + 2);
+      } else if (text != nullptr) {
+        *text += line + '\n';
+      }
+    }
+    for (auto& [name, kernel] : texts_)
+      kernel = std::string(Trimmed(kernel).empty() ? "" : kernel.substr(0, kernel.find_last_not_of('\n') + 1));
+    for (auto& [name, kernel] : texts_) kernel = Filled(kernel);
+    for (Row& row : rows_) row.answer = Filled(row.answer.substr(0, row.answer.find_last_not_of('\n') + 1)) + "\n";
+  }
+
+  const std::vector<Row>& rows() const { return rows_; }
+
+  // The texts of some names, joined by an empty line.
+  std::string Text(const std::string& names) const {
+    std::istringstream words(names);
+    std::string text;
+    for (std::string name; words >> name;) text += (text.empty() ? "" : "\n") + texts_.at(name) + "\n";
+    return text;
+  }
+
+ private:
+  // The text with each @NAME@ and @hexadecimal@ replaced; @|@ stays.
+  std::string Filled(const std::string& text) const {
+    std::string filled;
+    for (size_t at = 0; at < text.size(); ++at) {
+      const size_t end = text[at] == '@' ? text.find('@', at + 1) : std::string::npos;
+      const std::string name = end == std::string::npos ? "" : text.substr(at + 1, end - at - 1);
+      if (const auto found = texts_.find(name); found != texts_.end()) {
+        filled += Filled(found->second);
+      } else if (!name.empty() && name.size() <= 4 && name.find_first_not_of("0123456789abcdef") == std::string::npos) {
+        const auto code = static_cast<unsigned>(std::stoul(name, nullptr, 16));
+        if (code < 0x80) {
+          filled += static_cast<char>(code);
+        } else {
+          if (code >= 0x800) filled += static_cast<char>(0xe0 | code >> 12);
+          filled += static_cast<char>(code >= 0x800 ? 0x80 | (code >> 6 & 0x3f) : 0xc0 | code >> 6);
+          filled += static_cast<char>(0x80 | (code & 0x3f));
+        }
+      } else {
+        filled += text[at];
+        continue;
+      }
+      at = end;
+    }
+    return filled;
+  }
+
+  std::map<std::string, std::string> texts_;
+  std::vector<Row> rows_;
+};
+
+const Table& Answers() {
+  static const Table table;
+  return table;
+}
+
+ReadAnswer Read(const std::string& text, const std::string& finish_reason = "stop", const std::string& given = "B") {
+  return ReadKernel({text, "", finish_reason}, {kSignature, Answers().Text(given)});
+}
+
+TEST(AnswersTest, Table) {
+  EXPECT_GE(Answers().rows().size(), 110u);
+  for (const Row& row : Answers().rows()) {
+    const size_t cut = row.answer.find("@|@");
+    const bool joined = cut != std::string::npos;
+    const std::string text = joined ? JoinAnswer(row.answer.substr(0, cut), row.answer.substr(cut + 3)) : row.answer;
+    const std::string given = Answers().Text(row.keys.at("given"));
+    const ReadAnswer read = ReadKernel({text, "", row.keys.at("finish"), joined}, {kSignature, given});
+    EXPECT_EQ(std::string(kOutcomes[read.outcome]) + " " + read.form, row.keys.at("is"))
+        << row.name << ": " << read.message;
+    EXPECT_EQ(read.source, row.keys.at("is").starts_with("ok ") ? Answers().Text(row.keys.at("source")) : "")
+        << row.name;
+    EXPECT_EQ(read.message.empty(), read.outcome == KGRPO_CODER_OK) << row.name;
+    EXPECT_LT(read.message.size(), 500u) << row.name;
+  }
+}
+
+// Whatever the place where an answer is cut off, and whether the service says so or not, its beginning gives no other
+// kernel than a complete one.
+TEST(AnswersTest, PrefixesGiveCompleteKernelsOnly) {
+  size_t kernels = 0;
+  for (const Row& row : Answers().rows()) {
+    if (!row.keys.at("is").starts_with("ok ") || row.answer.find("@|@") != std::string::npos) continue;
+    for (size_t size = 0; size < row.answer.size(); ++size) {
+      const ReadAnswer cut = Read(row.answer.substr(0, size), "length", row.keys.at("given"));
+      const ReadAnswer stopped = Read(row.answer.substr(0, size), "stop", row.keys.at("given"));
+      kernels += cut.outcome == KGRPO_CODER_OK ? 1 : 0;
+      for (const std::string& source : {cut.source, stopped.source}) {
+        ASSERT_TRUE(source.empty() ||
+                    (IsBalanced(source) && Defines(source, "launch") && NamesOf(source).only_launched.empty()))
+            << row.name << ", " << size << " bytes:\n"
+            << source;
+      }
+    }
+  }
+  EXPECT_GT(kernels, 1000u);
+}
+
+TEST(AnswersTest, TheServicesRefusal) {
+  const ReadAnswer read = ReadKernel({"", "I can't help with that", "stop"}, {kSignature, ""});
+  EXPECT_EQ(read.outcome, KGRPO_CODER_REFUSED);
+  EXPECT_THAT(read.message, ::testing::HasSubstr("I can't help"));
+}
+
+TEST(AnswersTest, WithoutARequiredFunctionAnyCodeWillDo) {
+  const auto read = [](const std::string& text) { return ReadKernel({text, "", "stop"}, {"", "int c;\n"}); };
+  EXPECT_EQ(read("```\nint a;\n```\n```\nint b;\n```").source, "int b;\n");
+  EXPECT_EQ(read("```\n\n```").outcome, KGRPO_CODER_NO_CODE);
+  EXPECT_EQ(read("no idea").outcome, KGRPO_CODER_NO_CODE);
+  EXPECT_EQ(read("```\nint c; // as it was\n```").outcome, KGRPO_CODER_NOT_APPLICABLE);
+}
+
+// An answer that takes long to read would stop a run: each of these took minutes in a reader whose time is quadratic.
+TEST(AnswersTest, WhatIsMadeToBeSlowIsNot) {
+  const auto times = [](size_t count, const std::string& text) {
+    std::string repeated;
+    while (count-- > 0) repeated += text;
+    return repeated;
+  };
+  const size_t megabyte = 1 << 20;
+  const std::string current = "void launch() {}" + std::string(megabyte, ' ');
+  const std::string texts[] = {
+      "```cuda\n" + times(400000, "launch(") + std::string(400000, ')') + "\n```",
+      times(400000, "```\n"),
+      times(200000, "```cuda\n"),
+      times(100000, "```md\na\n"),
+      std::string(4 * megabyte, '`'),
+      "```cuda\nR\"" + std::string(megabyte, ')') + "(" + std::string(2 * megabyte, ')') + "\n```",
+      "```cuda\n" + times(megabyte, "R\"x ") + "\n```",
+      times(40000, "```\nvoid launch() {}\n```\n"),
+      times(20000, "```\n/* rest unchanged */\nvoid launch() { f(); }\n```\n"),
+      times(500000, "</think>"),
+      times(500000, "<think>"),
+      "```cuda\n" + times(130000, "/*\n```\n```\n*/\n") + "void launch() {}\n```",
+      times(300000, "{\nfoo;\nAa b c\n") + "launch",
+      "import x\n" + times(500000, "\"launch\" + "),
+      "{\"launch\": [" + times(400000, "\"a\", ") + "]}",
+      times(1000000, "{\"a"),
+      times(1000000, "<pre>"),
+      times(500000, "> > > <<<"),
+      "```diff\n" + times(200000, "-a\n+b\n") + "```",
+      times(4 * megabyte, "\n"),
+      "```cuda\n" + std::string(10 * megabyte, '\n') + "void launch() {}\n```",
+      "```cuda\nvoid launch() { f(" + std::string(2 * megabyte, '1') + "); }\n```"};
+  for (const std::string& text : texts) {
+    const auto start = std::chrono::steady_clock::now();
+    ReadKernel({text, "", "stop"}, {"void launch()", current});
+    JoinAnswer(text.substr(0, text.size() / 2), std::string_view(text).substr(text.size() / 2));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << text.substr(0, 40);
+  }
+}
+
+// Whatever is cut out of answers and put together: an outcome with a reason, or a kernel that is not the given one.
+TEST(AnswersTest, AnythingEndsInOneOutcome) {
+  std::vector<std::string> pieces = {"```",
+                                     "```cuda\n",
+                                     "\n",
+                                     "~~~\n",
+                                     "<think>",
+                                     "</think>",
+                                     "launch(",
+                                     "{",
+                                     "}",
+                                     "\"",
+                                     "'",
+                                     "R\"x(",
+                                     "/*",
+                                     "*/",
+                                     "//",
+                                     "\\\n",
+                                     "\r\n",
+                                     "UNCLEAR: ",
+                                     "#include <a>\n",
+                                     "\xc3",
+                                     "(",
+                                     ")",
+                                     "\\u00",
+                                     "&lt;",
+                                     "@@ -1 +1 @@\n",
+                                     "-",
+                                     "+",
+                                     "<<<<<<< A\n",
+                                     "=======\n",
+                                     ">>>>>>> B\n",
+                                     "import x\n",
+                                     "'''",
+                                     "{\"a\": \"",
+                                     "<|channel|>final<|message|>",
+                                     "<pre>",
+                                     "1 | ",
+                                     "> ",
+                                     "\xe2\x80\x9c",
+                                     "...",
+                                     "<<<",
+                                     "#define ",
+                                     "#include \"x\"\n",
+                                     "x:\n",
+                                     "\0",
+                                     "cat <<E\nE\n"};
+  for (const char* name : {"B", "C", "KERNEL", "HOST", "B", "C"}) pieces.push_back(Answers().Text(name));
+  uint64_t state = 7;
+  size_t kernels = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string text;
+    for (int i = 0; i < 12; ++i) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      text += pieces[(state >> 33) % pieces.size()];
+    }
+    const ReadAnswer read = Read(text, round % 5 == 0 ? "length" : "stop");
+    const bool kernel = read.outcome == KGRPO_CODER_OK;
+    kernels += kernel ? 1 : 0;
+    ASSERT_EQ(kernel, !read.source.empty()) << text;
+    ASSERT_EQ(kernel, read.message.empty()) << text;
+    ASSERT_FALSE(kernel && Essence(read.source) == Essence(Answers().Text("B"))) << text;
+    ASSERT_LE(JoinAnswer(text.substr(0, text.size() / 2), std::string_view(text).substr(text.size() / 2)).size(),
+              text.size());
+  }
+  EXPECT_GT(kernels, 100u);
+}
+
+TEST(ContinuationTest, GoesOnWhereItStoppedWhereverThatIs) {
+  for (const char* name : {"B", "C", "COMMENTED", "USAGE"}) {
+    const std::string whole = "```cuda\n" + Answers().Text(name) + "```\n";
+    for (size_t cut = 9; cut < whole.size(); ++cut)
+      EXPECT_EQ(JoinAnswer(whole.substr(0, cut), whole.substr(cut)), whole) << cut;
+  }
+}
+
+TEST(SourceTest, Definitions) {
+  EXPECT_EQ(FunctionName("extern \"C\" void launch(const float* x, int n);"), "launch");
+  EXPECT_EQ(FunctionName("no declaration"), "");
+  for (const char* source :
+       {"void launch(dim3 g = dim3(1, 2)) noexcept { }",
+        "void launch(int n); /* later */ void launch(int n)\n// here\n{ }",
+        "int big = 1'000'000; char c = '\"'; void launch() {}", "auto s = R\"x(\" ) )x\"; void launch() {}"})
+    EXPECT_TRUE(Defines(source, "launch")) << source;
+  for (const char* source :
+       {"void launch(int n);", "if (launch(x)) { }", "// \\\nvoid launch() {}", "void launch(int n", "int a;"})
+    EXPECT_FALSE(Defines(source, "launch")) << source;
+}
+
+TEST(SourceTest, NamesAtNamespaceScope) {
+  const Names names = NamesOf(
+      "#define TILE 32\nnamespace a {\nstruct Pair : Base { int inner; };\ntemplate <typename T, int N = 4>\n"
+      "__global__ void __launch_bounds__(256) f(T* x, int n = 3) { int local = n; }\nenum class Kind : int { kOne };\n"
+      "using Real = float;\nconstexpr int kTable[] = {1};\n}\nextern \"C\" {\nvoid launch(float* x) { f<float, 2><<<1, "
+      "TILE>>>(x); g<<<1, 1>>>(x); }\n}\n"
+      "__global__ void g(float*);\nint counter;\n");
+  EXPECT_THAT(names.defined,
+              ::testing::ElementsAre("Kind", "Pair", "Real", "TILE", "counter", "f", "kTable", "launch"));
+  EXPECT_THAT(names.only_launched, ::testing::IsEmpty());
+  EXPECT_THAT(NamesOf("void launch() { f<1><<<1, 1>>>(); }").only_launched, ::testing::ElementsAre("f"));
+}
+
+TEST(SourceTest, SameKernels) {
+  const std::pair<const char*, const char*> same[] = {
+      {"int a;\n\n  int  b; // two", "/* x */ int a;\nint b;\n"},
+      {"int i=n+1;\nk<<<1,1>>>(x);", "int i = n + 1; k<<<1, 1>>>( x );"},
+      {"x=-1;y=*p;", "x = -1; y = *p;"},
+      {"#define A 1\r\nint a;\r\n", "#define A  1\n\n  int a ;"},
+      {"#define A f( \\\n  1)\nint a;", "#define A f( 1)\nint a;"}};
+  for (const auto& [a, b] : same) EXPECT_EQ(Essence(a), Essence(b));
+  const std::pair<const char*, const char*> other[] = {{"int a;", "int b;"},
+                                                       {"a + +b", "a ++b"},
+                                                       {"a - -b", "a--b"},
+                                                       {"intx;", "int x;"},
+                                                       {"#define F (x)\n", "#define F(x)\n"},
+                                                       {"#define A 1\nint a;", "#define A 1 int a;"},
+                                                       {"int a;\n#if 1\n#endif", "int a; #if 1\n#endif"},
+                                                       {"c = ' ';", "c = '  ';"},
+                                                       {"s = R\"(a\n b)\";", "s = R\"(a\nb)\";"},
+                                                       {"s = \"// a\";", "s = \"// b\";"}};
+  for (const auto& [a, b] : other) EXPECT_NE(Essence(a), Essence(b));
+}
+
+}  // namespace
+}  // namespace kgrpo::coder_shared
