@@ -50,7 +50,7 @@ bool Job::Take(const Completion& completion, double cost, bool reused) {
   const coder_shared::ReadAnswer read =
       coder_shared::ReadKernel({text_, completion.refusal, completion.finish_reason, joined},
                                {View(asked_.problem->signature), View(asked_.code_b)});
-  const bool cut = read.outcome == KGRPO_CODER_TRUNCATED && completion.finish_reason == "length";
+  const bool cut = read.outcome == KGRPO_CODER_TRUNCATED && coder_shared::IsCutOff(completion.finish_reason);
   if (cut && continuations_ > 0 && !text_.empty()) {
     --continuations_;
     rest_ = nlohmann::json::array();

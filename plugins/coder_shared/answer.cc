@@ -169,7 +169,8 @@ Candidate WithNeeded(const Parts& parts, const std::vector<Names>& names, size_t
   NameSet defined, given;  // names; files that a block stands for
   const auto is_chosen = [&](size_t i) { return std::count(chosen.begin(), chosen.end(), i) > 0; };
   const auto may_join = [&](size_t i) {
-    return !is_chosen(i) && names[i].defined.count("main") == 0 && !Defines(blocks[i].text, parts.function);
+    return !is_chosen(i) && !names[i].runs && names[i].defined.count("main") == 0 &&
+           !Defines(blocks[i].text, parts.function);
   };
   const auto take = [&](size_t i) {
     for (const std::string& name : names[i].defined) {
@@ -212,7 +213,7 @@ Candidate WithNeeded(const Parts& parts, const std::vector<Names>& names, size_t
     candidate.source.clear();
     for (const size_t i : before) candidate.source += Tidied(blocks[i].text) + (i == before.back() ? "" : "\n");
     for (const std::string& file : given) {
-      const std::string line = "#include \"" + file + "\"";
+      const std::string line = "#include \"" + file + "\"\n";
       for (size_t place; (place = candidate.source.find(line)) != std::string::npos;)
         candidate.source.erase(place, line.size());
     }
@@ -225,6 +226,11 @@ bool IsKernel(const Parts& parts, std::string_view code) {
   return parts.function.empty() ? !Trimmed(code).empty() : Defines(code, parts.function);
 }
 
+// Of a string of load_inline also that it is not a function of tensors.
+bool IsKernel(const Parts& parts, const CodeBlock& block) {
+  return IsKernel(parts, block.text) && !(block.within && Contains(block.text, "Tensor " + parts.function + "("));
+}
+
 // Reads the patches among the blocks and takes them out.
 void TakePatches(Parts* parts) {
   std::string kernel(parts->wanted.current);
@@ -232,7 +238,7 @@ void TakePatches(Parts* parts) {
     const std::vector<Hunk> hunks = ReadPatch(block.text, block.info);
     if (hunks.empty()) return false;
     parts->patch = true;
-    if (parts->no_patch.empty() && !block.closed && parts->given.finish_reason == "length")
+    if (parts->no_patch.empty() && !block.closed && IsCutOff(parts->given.finish_reason))
       parts->no_patch = "it is cut off";
     if (parts->no_patch.empty()) kernel = Patched(kernel, hunks, &parts->no_patch);
     return true;
@@ -255,7 +261,7 @@ void TakeApart(Parts* parts) {
   for (CodeBlock& block : blocks) AddBlock(std::move(block), parts);
   const auto found = [&] {
     return std::any_of(parts->blocks.begin(), parts->blocks.end(),
-                       [&](const CodeBlock& b) { return IsKernel(*parts, b.text); });
+                       [&](const CodeBlock& b) { return IsKernel(*parts, b); });
   };
   const CodeBlock whole{text, false, "", ""};
   if (!fenced && !found()) {
@@ -278,16 +284,12 @@ void TakeApart(Parts* parts) {
     for (const CodeBlock& block : parts->blocks) names.push_back(NamesOf(block.text));
   }
   for (size_t i = parts->blocks.size(); i-- > 0 && parts->candidates.size() < kMostBlocks;) {
-    if (IsKernel(*parts, parts->blocks[i].text)) parts->candidates.push_back(WithNeeded(*parts, names, i));
+    if (IsKernel(*parts, parts->blocks[i])) parts->candidates.push_back(WithNeeded(*parts, names, i));
   }
   std::reverse(parts->candidates.begin(), parts->candidates.end());
 }
 
 // --- The forms of an answer.
-
-bool IsCutOff(const Parts& parts) {
-  return parts.given.finish_reason == "length";
-}
 
 Found As(kgrpo_coder_outcome outcome, std::string message) {
   return std::make_pair(outcome, std::move(message));
@@ -321,7 +323,7 @@ Found Kernel(const Parts& parts) {
   const Candidate* chosen = nullptr;
   for (auto candidate = parts.candidates.rbegin(); candidate != parts.candidates.rend(); ++candidate) {
     if (!candidate->left_out.empty() || (chosen != nullptr && candidate->old)) continue;
-    const bool open = !candidate->closed && IsCutOff(parts);
+    const bool open = !candidate->closed && IsCutOff(parts.given.finish_reason);
     const bool must_balance = !candidate->closed || candidate->within || parts.given.joined;
     if (open || (must_balance && !IsBalanced(candidate->source)) || Essence(candidate->source) == given) continue;
     chosen = &*candidate;
@@ -356,7 +358,7 @@ Found Said(const Parts& parts) {
 }
 
 Found CutOff(const Parts& parts) {
-  if (IsCutOff(parts)) {
+  if (IsCutOff(parts.given.finish_reason)) {
     return As(KGRPO_CODER_TRUNCATED,
               "the answer was cut off at the limit of its tokens (finish_reason \"length\"): raise max_tokens, or set "
               "continuations");
@@ -406,7 +408,7 @@ Found SaidInASentence(const Parts& parts) {
   };
   look({"not applicable", "not_applicable", "inapplicable", "n't applicable", "cannot be applied", "can't be applied",
         "can\u2019t be applied", "does not apply", "doesn't apply", "doesn\u2019t apply", "already applied",
-        "already implemented"},
+        "already been applied", "already in place", "already implemented"},
        KGRPO_CODER_NOT_APPLICABLE);
   look({"suggestion is unclear", "unclear what", "unclear:"}, KGRPO_CODER_UNCLEAR);
   if (first == std::string::npos) return std::nullopt;
@@ -457,6 +459,10 @@ constexpr Form kForms[] = {{"refused", Refused},
                            {"no kernel", NoKernel}};
 
 }  // namespace
+
+bool IsCutOff(std::string_view finish_reason) {
+  return finish_reason == "length" || Lower(finish_reason) == "max_tokens" || finish_reason == "model_length";
+}
 
 ReadAnswer ReadKernel(const AnswerText& answer, const Wanted& wanted) {
   Parts parts{answer, wanted, "", "", false, {}, {}, "", false, "", ""};

@@ -30,6 +30,9 @@ struct ReadAnswer {
   const char* form = "none";  // the row of the table that applied; static
 };
 
+// True if the model stopped at the limit of its tokens.
+bool IsCutOff(std::string_view finish_reason);
+
 // Reads the kernel or the outcome from an answer. docs/coder_gpt4o.md lists the forms in their order.
 ReadAnswer ReadKernel(const AnswerText& answer, const Wanted& wanted);
 

@@ -75,6 +75,14 @@ class FenceReader {
         Append(line);
       }
     }
+    // A block that no fence closes ends at one that is too short or of the other kind.
+    while (!open_.empty()) {
+      std::string& text = Top().text;
+      const size_t end = std::min(text.find("\n```\n"), text.find("\n~~~\n"));
+      Top().closed = !open_.back().container && end != std::string::npos && !EndsInComment(text.substr(0, end));
+      if (Top().closed) text.resize(end + 1);
+      open_.pop_back();
+    }
     return std::move(blocks_);
   }
 
@@ -173,12 +181,14 @@ class FenceReader {
 bool EndsCode(std::string_view line) {
   line = Trimmed(line);
   return line.ends_with('}') || line.ends_with(';') || line.ends_with("*/") || line.starts_with("//") ||
-         line.starts_with("#");
+         line.starts_with("#endif");
 }
 
 // True if a line outside of braces is prose after the code.
 bool IsProse(std::string_view line) {
-  if (line.starts_with("**") || line.starts_with("- ") || line.starts_with("* ")) return true;
+  for (const std::string_view start : {"**", "- ", "* ", "# ", "##"}) {
+    if (line.starts_with(start)) return true;
+  }
   return std::count(line.begin(), line.end(), ' ') >= 2 && line[0] >= 'A' && line[0] <= 'Z' &&
          line.find_first_of("{}#=/*&<>") == std::string_view::npos && !line.ends_with(';') && !line.ends_with(',') &&
          (line.find('(') == std::string_view::npos || line.ends_with('.') || line.ends_with(':'));

@@ -18,27 +18,28 @@ std::string_view FirstLine(std::string_view text) {
 
 // "Continuing from where I stopped:"
 bool IsRemark(std::string_view line) {
-  line = Trimmed(line);
+  line = line.substr(0, line.find_last_not_of(" \t\n") + 1);
   return !line.empty() && line[0] >= 'A' && line[0] <= 'Z' && line.find(' ') != std::string_view::npos &&
          line.find_first_of(";{}=") == std::string_view::npos &&
          std::string_view(":.!").find(line.back()) != std::string_view::npos;
 }
 
-// The bytes at the beginning of `rest` that repeat the end of `begun`: at least kLeastRepeated, whatever the
-// indentation of the first line; or less if they begin with a word of the last line and end with a word, which two
-// words in a row without a blank cannot.
+// The bytes at the beginning of `rest` that repeat the end of `begun`: whole lines, whatever the indentation of the
+// first; or a part of the last line that begins and ends with a word, which code cannot repeat without a blank.
 size_t Repeated(std::string_view begun, std::string_view rest) {
   begun.remove_prefix(begun.size() - std::min(begun.size(), kMostRepeated));
-  const size_t line = begun.rfind('\n') + 1;  // npos + 1 is 0
   const size_t indentation = std::min(rest.find_first_not_of(" \t"), rest.size());
   for (size_t at = 0; at < begun.size(); ++at) {
     const std::string_view end = begun.substr(at);
-    const bool first_of_line = at == 0 || begun.find_last_not_of(" \t", at - 1) == begun.rfind('\n', at - 1);
+    const size_t line = at == 0 ? 0 : begun.rfind('\n', at - 1) + 1;  // npos + 1 is 0
+    const bool first_of_line = begun.substr(line, at - line).find_first_not_of(" \t") == std::string_view::npos;
     const size_t skipped = first_of_line ? indentation : 0;
     if (!rest.substr(skipped).starts_with(end)) continue;
-    const bool words = at >= line && end.size() > 1 && (at == 0 || !IsWord(begun[at - 1])) && IsWord(end.back()) &&
-                       (IsLetter(end[0]) || end[0] == '_') && std::any_of(end.begin(), end.end(), IsLetter);
-    if (end.size() >= kLeastRepeated || words) return skipped + end.size();
+    const bool words = end.size() > 1 && end.find('\n') == std::string_view::npos &&
+                       (at == line || !IsWord(begun[at - 1])) && IsWord(end.back()) &&
+                       (IsLetter(end[0]) || end[0] == '_') && std::any_of(end.begin(), end.end(), IsLetter) &&
+                       (skipped == 0 || skipped == at - line);
+    if (words || (first_of_line && end.size() >= kLeastRepeated)) return skipped + end.size();
   }
   return 0;
 }

@@ -133,6 +133,19 @@ std::string Typography(std::string code) {
   return code;
 }
 
+// Lines above the code: a language or a file's name, a button's text, a notebook's command.
+std::string FirstLines(std::string code) {
+  for (;;) {
+    const std::string line = Lower(Trimmed(code.substr(0, code.find('\n'))));
+    const bool file =
+        line.find_first_of(" (){};\"") == std::string::npos && line.find_first_of("/#") != 0 &&
+        (line.ends_with(".cu") || line.ends_with(".cu:") || line.ends_with(".cpp") || line.ends_with(".cuh"));
+    const bool word = line == "cuda" || line == "cpp" || line == "c++" || line == "copy" || line == "copy code";
+    if (!file && !word && !line.starts_with("%%")) return code;
+    code.erase(0, std::min(code.find('\n'), code.size() - 1) + 1);
+  }
+}
+
 std::string Indentation(std::string code) {
   std::vector<std::string_view> lines = Lines(code);
   size_t common = std::string::npos;
@@ -147,7 +160,8 @@ std::string Indentation(std::string code) {
 }  // namespace
 
 std::string Undisguised(std::string code) {
-  for (const auto undo : {EscapedLineEnds, Entities, MarkdownEscapes, LineNumbers, QuoteMarks, Typography, Indentation})
+  for (const auto undo :
+       {EscapedLineEnds, Entities, MarkdownEscapes, LineNumbers, QuoteMarks, Typography, FirstLines, Indentation})
     code = undo(std::move(code));
   return code;
 }

@@ -34,7 +34,7 @@ std::vector<Hunk> SearchReplace(const std::vector<std::string_view>& lines) {
 }
 
 bool IsFileHeader(std::string_view line) {
-  for (const std::string_view header : {"--- ", "+++ ", "diff --git", "index ", "new file", "*** ", "\\ No newline"}) {
+  for (const std::string_view header : {"--- ", "+++ ", "diff --git", "index ", "new file", "\\ No newline"}) {
     if (line.starts_with(header)) return true;
   }
   return false;
@@ -42,7 +42,8 @@ bool IsFileHeader(std::string_view line) {
 
 std::vector<Hunk> UnifiedDiff(std::vector<std::string_view> lines, bool told) {
   const auto first = std::find_if(lines.begin(), lines.end(), [](std::string_view line) {
-    return line.starts_with("@@") || line.starts_with("--- ") || line.starts_with("diff --git");
+    return line.starts_with("@@") || line.starts_with("--- ") || line.starts_with("diff --git") ||
+           line.starts_with("*** Begin");
   });
   const bool header = first != lines.end();
   if (header) lines.erase(lines.begin(), first);
@@ -52,7 +53,10 @@ std::vector<Hunk> UnifiedDiff(std::vector<std::string_view> lines, bool told) {
   if (in_hunk) hunks.emplace_back();
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::string_view line = lines[i];
-    if (line.starts_with("@@")) {
+    if (line.starts_with("*** ")) {  // of OpenAI's patches
+      in_hunk = line.starts_with("*** Update") || line.starts_with("*** Add");
+      if (in_hunk) hunks.emplace_back();
+    } else if (line.starts_with("@@")) {
       hunks.emplace_back();
       const size_t minus = line.find('-');
       for (size_t at = minus;
@@ -75,6 +79,12 @@ std::vector<Hunk> UnifiedDiff(std::vector<std::string_view> lines, bool told) {
       return {};
     }
   }
+  for (Hunk& hunk : hunks) {  // empty lines between hunks
+    while (!hunk.old_lines.empty() && !hunk.new_lines.empty() && hunk.old_lines.back().empty() &&
+           hunk.new_lines.back().empty())
+      hunk.old_lines.pop_back(), hunk.new_lines.pop_back();
+  }
+  std::erase_if(hunks, [](const Hunk& hunk) { return hunk.old_lines.empty() && hunk.new_lines.empty(); });
   return changes && (header || told || adds) ? hunks : std::vector<Hunk>();
 }
 

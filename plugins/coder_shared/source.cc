@@ -66,113 +66,67 @@ struct Comment {
   size_t begin, end;
 };
 
-// The comments between two offsets that no token overlaps. `open`: set if the last one does not end.
-void FindComments(std::string_view source, size_t at, size_t end, std::vector<Comment>* comments, bool* open) {
-  while (at + 1 < end) {
-    const std::string_view two = source.substr(at, 2);
-    size_t after = at + 1;
-    if (two == "//") after = std::min(source.find('\n', at), end);
-    if (two == "/*") {
-      const size_t close = source.find("*/", at + 2);
-      *open = close == std::string_view::npos;
-      after = *open ? end : close + 2;
-    }
-    if (after > at + 1) comments->push_back({at, after});
-    at = after;
-  }
-}
-
+// The comments, which are the text between tokens. Sets *open if the last one does not end.
 std::vector<Comment> Comments(std::string_view source, const Tokens& tokens, bool* open) {
   std::vector<Comment> comments;
   size_t at = 0;
-  for (const Token& token : tokens) {
-    FindComments(source, at, token.begin, &comments, open);
-    at = token.end;
+  for (size_t next = 0; next <= tokens.size(); ++next) {
+    const size_t end = next < tokens.size() ? tokens[next].begin : source.size();
+    while (at + 1 < end) {
+      const std::string_view two = source.substr(at, 2);
+      const size_t close = two == "//" ? source.find('\n', at) : two == "/*" ? source.find("*/", at + 2) + 2 : at + 1;
+      *open = two == "/*" && close == 1;  // npos + 2
+      const size_t after = *open ? end : std::min(close, end);
+      if (two == "//" || two == "/*") comments.push_back({at, after});
+      at = after;
+    }
+    at = next < tokens.size() ? tokens[next].end : end;
   }
-  FindComments(source, at, source.size(), &comments, open);
   return comments;
 }
 
-// How a comment, or a line of the code, reads.
+// True if one of the phrases, separated by "|", is among the words, which have a blank around each.
+bool HasAny(const std::string& words, std::string_view phrases) {
+  while (!phrases.empty()) {
+    const size_t end = std::min(phrases.find('|'), phrases.size());
+    if (words.find(" " + std::string(phrases.substr(0, end)) + " ") != std::string::npos) return true;
+    phrases.remove_prefix(std::min(end + 1, phrases.size()));
+  }
+  return false;
+}
+
+// How a comment, or a line of the code, reads: does it stand for code that is left out?
 enum class Sign { kNone, kLikely, kSure };
 
 Sign SignIn(std::string_view comment) {
-  constexpr size_t kMostWords = 8;  // of a sure sign that an ellipsis only begins
-  static const NameSet kElided = {"above",          "before",    "body",   "code",      "definitions", "existing",
-                                  "function",       "functions", "helper", "helpers",   "here",        "identical",
-                                  "implementation", "includes",  "kernel", "kernels",   "keep",        "logic",
-                                  "omitted",        "original",  "other",  "previous",  "remain",      "remaining",
-                                  "remains",        "rest",      "same",   "unchanged", "unmodified"};
-  static const std::vector<std::string> kPhrases = {" rest of the code ",
-                                                    " rest of code ",
-                                                    " rest of the kernel ",
-                                                    " rest of kernel ",
-                                                    " rest of the function ",
-                                                    " rest of the file ",
-                                                    " rest of the implementation ",
-                                                    " rest unchanged ",
-                                                    " rest is ",
-                                                    " rest remains ",
-                                                    " rest as ",
-                                                    " rest stays ",
-                                                    " rest same ",
-                                                    " remaining code ",
-                                                    " existing ",
-                                                    " same as ",
-                                                    " same code ",
-                                                    " unchanged ",
-                                                    " unmodified ",
-                                                    " no change ",
-                                                    " no changes ",
-                                                    " omitted ",
-                                                    " elided ",
-                                                    " brevity ",
-                                                    " as before ",
-                                                    " as above ",
-                                                    " as in the original ",
-                                                    " previous code ",
-                                                    " original code ",
-                                                    " your code ",
-                                                    " implementation here ",
-                                                    " goes here ",
-                                                    " code here ",
-                                                    " todo implement ",
-                                                    " todo add ",
-                                                    " todo fill ",
-                                                    " todo write ",
-                                                    " todo complete ",
-                                                    " fill in ",
-                                                    " to be implemented ",
-                                                    " not implemented ",
-                                                    " placeholder ",
-                                                    " keep the rest "};
-  std::string words = " ", text;
-  bool elided = false;
+  std::string words = " ";
   for (const char c : Lower(comment) + " ") {
-    if (IsLetter(c)) text += c;
-    if (IsLetter(c) || text.empty()) continue;
-    elided = elided || kElided.count(text) > 0;
-    words += text + " ";
-    text.clear();
+    if (IsLetter(c) || words.back() != ' ') words += IsLetter(c) ? c : ' ';
   }
-  constexpr std::string_view kAround = "/* \t\r\n()[]<>-";
+  constexpr std::string_view kAround = "/*# \t\r\n()[]<>-";
   const size_t first = comment.find_first_not_of(kAround);
   if (first == std::string_view::npos) return Sign::kNone;
   comment = comment.substr(first, comment.find_last_not_of(kAround) + 1 - first);
-  const auto is_ellipsis = [](std::string_view dots) { return dots == "..." || dots == "\u2026"; };
-  const bool begins = is_ellipsis(comment.substr(0, 3)),
-             ends = is_ellipsis(comment.substr(comment.size() - std::min<size_t>(3, comment.size())));
+  const bool begins = comment.starts_with("...") || comment.starts_with("\u2026");
+  const bool ends = comment.ends_with("...") || comment.ends_with("\u2026");
   const auto count = std::count(words.begin(), words.end(), ' ') - 1;
-  if (begins && count == 0 && comment.size() <= 4) return Sign::kSure;
-  if (begins && elided && (ends || count <= static_cast<std::ptrdiff_t>(kMostWords))) return Sign::kSure;
-  const bool phrase = std::any_of(kPhrases.begin(), kPhrases.end(),
-                                  [&](const std::string& p) { return words.find(p) != std::string::npos; });
+  if (count == 0) return begins && comment.size() <= 4 ? Sign::kSure : Sign::kNone;
+  const bool elided = HasAny(
+      words,
+      "above|before|body|code|definitions|existing|function|functions|helper|helpers|here|identical|implementation|"
+      "includes|kernel|kernels|keep|logic|omitted|original|other|previous|remain|remaining|remains|rest|same|snip|"
+      "unchanged|unmodified");
+  if (elided && begins && (ends || count <= 8)) return Sign::kSure;
+  const bool phrase = HasAny(
+      words,
+      "rest of the code|rest of code|rest of the kernel|rest of kernel|rest of the function|rest of the file|"
+      "rest of the implementation|rest unchanged|rest is|rest remains|rest as|rest stays|rest same|remaining code|"
+      "existing|same as|same code|unchanged|unmodified|no change|no changes|omitted|elided|snip|brevity|as before|"
+      "as above|as in the original|previous code|original code|your code|implementation here|goes here|code here|"
+      "todo implement|todo add|todo fill|todo write|todo complete|fill in|to be implemented|not implemented|"
+      "placeholder|keep the rest");
+  if ((phrase && ends && count <= 4) || HasAny(words, "brevity")) return Sign::kSure;
   return phrase ? Sign::kLikely : Sign::kNone;
-}
-
-// The offset of the first character from `at` on that is not blank, or the size.
-size_t Beyond(std::string_view text, size_t at) {
-  return std::min(text.find_first_not_of(" \t\r\n", at), text.size());
 }
 
 // True if nothing but blanks, or a brace that opens, stands before `at` on its line.
@@ -208,10 +162,8 @@ bool IsBalanced(std::string_view source) {
 }
 
 bool EndsInComment(std::string_view source) {
-  const Tokens tokens = Lex(source).tokens;
-  std::vector<Comment> comments;
   bool open = false;
-  FindComments(source, tokens.empty() ? 0 : tokens.back().end, source.size(), &comments, &open);
+  Comments(source, Lex(source).tokens, &open);
   return open;
 }
 
@@ -241,13 +193,16 @@ std::string Essence(std::string_view source) {
 }
 
 Names NamesOf(std::string_view source) {
+  static const NameSet kFixed = {"const",   "constexpr", "__constant__", "__device__", "static", "inline", "extern",
+                                 "typedef", "using",     "struct",       "class",      "enum",   "union"};
+  static const NameSet kStatements = {"if", "for", "while", "switch", "do"};
   Names names;
   const Tokens tokens = Lex(source).tokens;
   const std::vector<size_t> closes = Closes(tokens);
   std::map<std::string_view, size_t> elsewhere;  // how often a name occurs other than in a launch
   std::vector<size_t> launched;
-  size_t body = 0;     // the closing brace of the outermost body that contains the token
-  bool named = false;  // the declaration's name was found
+  size_t body = 0;                    // the closing brace of the outermost body that contains the token
+  bool named = false, fixed = false;  // the declaration's name was found; it declares no mere variable
   for (size_t i = 0; i < tokens.size(); ++i) {
     const Token& token = tokens[i];
     if (token.kind == Token::Kind::kDirective) {
@@ -256,41 +211,50 @@ Names NamesOf(std::string_view source) {
       if (Is(words, 0, "define") && words.size() > 1) names.defined.emplace(words[1].text);
       continue;
     }
-    const bool outside = i > body || body == 0;
     if (token.Is("<<<")) launched.push_back(LaunchedName(tokens, i));
     if (IsName(tokens, i)) names.used.emplace(token.text), ++elsewhere[token.text];
-    if (i == body) named = false;
-    if (!outside) continue;
-    if (token.Is("{") && closes[i] != 0) {
-      const bool scope = i > 0 && (tokens[i - 1].kind == Token::Kind::kString || Is(tokens, i - 1, "namespace") ||
-                                   (i > 1 && Is(tokens, i - 2, "namespace")));
-      if (!scope) body = closes[i];
-      if (scope) named = false;
-    } else if (token.Is(";") || token.Is("}")) {
-      named = false;
-    } else if (token.Is("template") && Is(tokens, i + 1, "<")) {
-      int depth = 0;
-      for (++i; i < tokens.size(); ++i) {
+    if (i < body) continue;
+    const bool scope = token.Is("{") && i > 0 &&
+                       (tokens[i - 1].kind == Token::Kind::kString || Is(tokens, i - 1, "namespace") ||
+                        (i > 1 && Is(tokens, i - 2, "namespace")));
+    if (token.Is("{") && !scope) body = closes[i];
+    if (scope || token.Is(";") || token.Is("}")) named = fixed = false;
+    if (token.Is("template") && Is(tokens, i + 1, "<")) {
+      for (int depth = 0; ++i < tokens.size();) {
         depth += Is(tokens, i, "<") ? 1 : Is(tokens, i, ">") ? -1 : 0;
+        if (IsName(tokens, i)) names.used.emplace(tokens[i].text);
         if (depth == 0) break;
       }
-    } else if (IsName(tokens, i) && !named && i + 1 < tokens.size()) {
-      const bool call = Is(tokens, i + 1, "(");
-      if (call && (token.text.starts_with("__") || token.Is("alignas"))) {  // __launch_bounds__(256)
+    }
+    if (i >= tokens.size() || !IsName(tokens, i) || named) continue;
+    fixed = fixed || kFixed.count(token.text) > 0;
+    names.runs = names.runs || kStatements.count(token.text) > 0;
+    if (Is(tokens, i + 1, "(")) {
+      if (token.text.starts_with("__") || token.Is("alignas")) {  // __launch_bounds__(256)
         i = std::max(i, closes[i + 1]);
-      } else if (call || Is(tokens, i + 1, "=") || Is(tokens, i + 1, "[") || Is(tokens, i + 1, "{") ||
-                 Is(tokens, i + 1, ":") || Is(tokens, i + 1, ";")) {
-        named = true;
-        if (i > 0 && Is(tokens, i - 1, "namespace")) continue;
-        if (call ? HasBody(tokens, closes, i + 1)
-                 : !Is(tokens, i + 1, ";") || IsName(tokens, i - 1) || Is(tokens, i - 1, "}"))
-          names.defined.emplace(token.text);
+        continue;
       }
+      named = true;
+      const bool defined = HasBody(tokens, closes, i + 1);
+      if (defined) names.defined.emplace(token.text);
+      const bool declared = i > 0 && (IsName(tokens, i - 1) || Is(tokens, i - 1, "*") || Is(tokens, i - 1, "&") ||
+                                      Is(tokens, i - 1, ">"));
+      const bool macro =
+          !defined && names.defined.count(std::string(token.text)) > 0;  // which defines what it is given
+      for (size_t k = i + 2; macro && k < closes[i + 1]; ++k) {
+        if (IsName(tokens, k)) names.defined.emplace(tokens[k].text);
+      }
+      names.runs = names.runs || (!declared && !defined && !macro && !token.Is("static_assert") && !token.Is("asm"));
+    } else if (Is(tokens, i + 1, "=") || Is(tokens, i + 1, "[") || Is(tokens, i + 1, "{") || Is(tokens, i + 1, ":") ||
+               (Is(tokens, i + 1, ";") && i > 0 && !Is(tokens, i - 1, "struct"))) {
+      named = true;
+      if (fixed && !Is(tokens, i - 1, "namespace")) names.defined.emplace(token.text);
     }
   }
   for (const size_t name : launched) --elsewhere[tokens[name].text];
   for (const size_t name : launched) {
-    if (elsewhere[tokens[name].text] == 0) names.only_launched.emplace(tokens[name].text);
+    if (elsewhere[tokens[name].text] == 0 && source.find("##") == std::string_view::npos)
+      names.only_launched.emplace(tokens[name].text);
   }
   return names;
 }
@@ -312,12 +276,12 @@ std::string LeftOut(std::string_view source, std::string_view current) {
     if (sign == Sign::kNone || !BeginsLine(source, comment.begin) || current.find(text) != std::string_view::npos)
       continue;
     // "// The reduction (unchanged)" above a reduction leaves nothing out.
-    const size_t next = Beyond(source, comment.end);
+    const size_t next = std::min(source.find_first_not_of(" \t\r\n", comment.end), source.size());
     if (sign == Sign::kSure || next == source.size() || source[next] == '}' || misses()) return OneLine(text);
   }
   for (size_t i = 0; i < tokens.size(); ++i) {
     const std::string_view line = source.substr(tokens[i].begin, source.find('\n', tokens[i].begin) - tokens[i].begin);
-    if (!line.starts_with("...") && !line.starts_with("\u2026")) continue;
+    if (!line.starts_with("...") && !line.starts_with("\u2026") && !line.starts_with("# ...")) continue;
     const bool instead = i > 0 && (Is(tokens, i - 1, "{") || Is(tokens, i - 1, ";") || Is(tokens, i - 1, "<<<"));
     if (instead || (BeginsLine(source, tokens[i].begin) && SignIn(line) == Sign::kSure)) return OneLine(line);
   }

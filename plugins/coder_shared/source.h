@@ -29,8 +29,9 @@ using NameSet = std::set<std::string, std::less<>>;
 
 // Identifiers of a source.
 struct Names {
-  NameSet defined;        // at namespace scope, with a body or a value; macros too
+  NameSet defined;        // at namespace scope, with a body or a constant value; macros too
   NameSet used;           // anywhere outside comments, literals and directives
+  bool runs = false;      // statements stand outside functions: it is an example, not a part of a file
   NameSet only_launched;  // kernels that are launched and occur nowhere else
 };
 Names NamesOf(std::string_view source);
