@@ -44,10 +44,6 @@ std::string InQuotes(std::string_view text) {
   return "\"" + OneLine(text) + "\"";
 }
 
-bool Contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 // The code with no empty lines before it and exactly one line end after it.
 std::string Tidied(std::string_view code) {
   const size_t begin = code.find_first_not_of("\r\n");
@@ -126,13 +122,11 @@ void AddBlock(CodeBlock block, Parts* parts, int depth = 0) {
 // True if the words before a block, or its first line, say that its code is not the answer.
 bool IsOld(const CodeBlock& block) {
   const std::string words = " " + Lower(block.heading) + " " + Lower(block.text.substr(0, block.text.find('\n'))) + " ";
-  const auto any = [&](std::initializer_list<std::string_view> list) {
-    return std::any_of(list.begin(), list.end(), [&](std::string_view word) { return Contains(words, word); });
-  };
-  return any({"original", "before", "baseline", "old ", "previous", "for reference", "for comparison", "unmodified",
-              "current kernel"}) &&
-         !any({"new ", "optimi", "improved", "updated", "after", "faster", "modified version", "final", "fixed",
-               "revised"});
+  return FindAny(words,
+                 "original|before|baseline|old |previous|for reference|for comparison|unmodified|current kernel") <
+             words.size() &&
+         FindAny(words, "new |optimi|improved|updated|after|faster|modified version|final|fixed|revised") >=
+             words.size();
 }
 
 // The names of the files that the source includes in quotes.
@@ -291,15 +285,13 @@ void TakeApart(Parts* parts) {
 
 // --- The forms of an answer.
 
-Found As(kgrpo_coder_outcome outcome, std::string message) {
-  return std::make_pair(outcome, std::move(message));
+Found As(kgrpo_coder_outcome outcome, std::string message, bool applies = true) {
+  return applies ? Found(std::in_place, outcome, std::move(message)) : std::nullopt;
 }
 
 Found Source(std::string source) {
-  if (source.size() > kMostSourceBytes) {
-    return As(KGRPO_CODER_NO_CODE, "the kernel has " + std::to_string(source.size()) + " bytes; more than " +
-                                       std::to_string(kMostSourceBytes) + " is no kernel");
-  }
+  if (source.size() > kMostSourceBytes)
+    return As(KGRPO_CODER_NO_CODE, "a kernel of " + std::to_string(source.size()) + " bytes is too long");
   if (Contains(source, std::string_view("\0", 1)))
     return As(KGRPO_CODER_NO_CODE, "the code has a byte of value 0 in it");
   return As(KGRPO_CODER_OK, std::move(source));
@@ -308,13 +300,13 @@ Found Source(std::string source) {
 Found Refused(const Parts& parts) {
   if (!parts.given.refusal.empty())
     return As(KGRPO_CODER_REFUSED, "the service declined: " + InQuotes(parts.given.refusal));
-  if (parts.given.finish_reason != "content_filter") return std::nullopt;
-  return As(KGRPO_CODER_REFUSED, "the service's content filter stopped the answer");
+  return As(KGRPO_CODER_REFUSED, "the service's content filter stopped the answer",
+            parts.given.finish_reason == "content_filter");
 }
 
 Found TooLong(const Parts& parts) {
-  if (parts.given.text.size() <= kMostAnswerBytes) return std::nullopt;
-  return As(KGRPO_CODER_NO_CODE, "an answer of " + std::to_string(parts.given.text.size()) + " bytes is no kernel");
+  return As(KGRPO_CODER_NO_CODE, "an answer of " + std::to_string(parts.given.text.size()) + " bytes is no kernel",
+            parts.given.text.size() > kMostAnswerBytes);
 }
 
 // The last complete one that is new and not called the old one.
@@ -334,47 +326,42 @@ Found Kernel(const Parts& parts) {
 
 Found Patch(const Parts& parts) {
   if (!parts.patch || !parts.no_patch.empty()) return std::nullopt;
-  if (Essence(parts.patched) == Essence(parts.wanted.current)) return std::nullopt;
-  return Source(Tidied(parts.patched));
+  return Essence(parts.patched) == Essence(parts.wanted.current) ? std::nullopt : Source(Tidied(parts.patched));
 }
 
 // "NOT APPLICABLE: why" and "UNCLEAR: why" at the start of a line, whatever marks stand around it.
 Found Said(const Parts& parts) {
-  constexpr std::string_view kMarks = " \t*_#>-/\"'`", kTypeset = "\u201c\u201d\u2018";
+  constexpr std::string_view kMarks = " \t*_#>-/\"'`\u201c\u201d\u2018";  // bytes of typographic quotes too
   for (std::string_view line : Lines(parts.text)) {
-    while (!line.empty() && (Contains(kMarks, line.substr(0, 1)) || Contains(kTypeset, line.substr(0, 1))))
-      line.remove_prefix(1);
-    for (const std::string_view label : {"answer:", "result:", "verdict:", "final answer:"}) {
-      if (Lower(line.substr(0, 16)).starts_with(label)) line = Trimmed(line.substr(label.size()));
+    for (int i = 0; i < 2; ++i) {
+      while (!line.empty() && Contains(kMarks, line.substr(0, 1))) line.remove_prefix(1);
+      line.remove_prefix(StartsWithAny(Lower(line.substr(0, 16)), "answer:|result:|verdict:|final answer:"));
     }
-    while (!line.empty() && Contains(kMarks, line.substr(0, 1))) line.remove_prefix(1);
     const std::string start = Lower(line.substr(0, 16));
-    for (const std::string_view words : {"not applicable", "not_applicable", "not-applicable", "n/a", "unclear"}) {
-      if (!start.starts_with(words) || (line.size() > words.size() && IsWord(line[words.size()]))) continue;
-      return As(words == "unclear" ? KGRPO_CODER_UNCLEAR : KGRPO_CODER_NOT_APPLICABLE, OneLine(line));
-    }
+    const size_t size = StartsWithAny(start, "not applicable|not_applicable|not-applicable|n/a|unclear");
+    if (size == 0 || (line.size() > size && IsWord(line[size]))) continue;
+    return As(start[0] == 'u' ? KGRPO_CODER_UNCLEAR : KGRPO_CODER_NOT_APPLICABLE, OneLine(line));
   }
   return std::nullopt;
 }
 
 Found CutOff(const Parts& parts) {
   if (IsCutOff(parts.given.finish_reason)) {
-    return As(KGRPO_CODER_TRUNCATED,
-              "the answer was cut off at the limit of its tokens (finish_reason \"length\"): raise max_tokens, or set "
-              "continuations");
+    return As(KGRPO_CODER_TRUNCATED, "the answer was cut off at the limit of its tokens (finish_reason \"" +
+                                         OneLine(parts.given.finish_reason) +
+                                         "\"): raise max_tokens, or set continuations");
   }
-  if (parts.blocks.empty() || parts.blocks.back().closed || IsBalanced(parts.blocks.back().text)) return std::nullopt;
-  return As(KGRPO_CODER_TRUNCATED, "the code is incomplete, although the service does not report that it cut it off");
+  return As(KGRPO_CODER_TRUNCATED, "the code is incomplete, although the service does not report that it cut it off",
+            !parts.blocks.empty() && !parts.blocks.back().closed && !IsBalanced(parts.blocks.back().text));
 }
 
 Found Unfinished(const Parts& parts) {
-  if (!parts.unfinished) return std::nullopt;
-  return As(KGRPO_CODER_NO_CODE, "the answer ends within its thoughts");
+  return As(KGRPO_CODER_NO_CODE, "the answer ends within its thoughts", parts.unfinished);
 }
 
 Found NotJoined(const Parts& parts) {
-  if (!parts.given.joined || parts.candidates.empty()) return std::nullopt;
-  return As(KGRPO_CODER_NO_CODE, "the parts of the continued answer do not join to a kernel");
+  return As(KGRPO_CODER_NO_CODE, "the parts of the continued answer do not join to a kernel",
+            parts.given.joined && !parts.candidates.empty());
 }
 
 Found PartsLeftOut(const Parts& parts) {
@@ -386,55 +373,47 @@ Found PartsLeftOut(const Parts& parts) {
 }
 
 Found PatchFails(const Parts& parts) {
-  if (parts.no_patch.empty()) return std::nullopt;
-  return As(KGRPO_CODER_NO_CODE, "the answer is a patch that does not apply to the kernel: " + parts.no_patch);
+  return As(KGRPO_CODER_NO_CODE, "the answer is a patch that does not apply to the kernel: " + parts.no_patch,
+            !parts.no_patch.empty());
 }
 
 Found Unchanged(const Parts& parts) {
-  if (parts.candidates.empty() && !parts.patch) return std::nullopt;
-  return As(KGRPO_CODER_NOT_APPLICABLE, "the coder answered with the kernel as it was: nothing was changed");
+  return As(KGRPO_CODER_NOT_APPLICABLE, "the coder answered with the kernel as it was: nothing was changed",
+            !parts.candidates.empty() || parts.patch);
 }
 
 // The same words in a sentence, of an answer without a kernel.
 Found SaidInASentence(const Parts& parts) {
   const std::string lower = Lower(parts.text);
-  size_t first = std::string::npos;
-  kgrpo_coder_outcome outcome = KGRPO_CODER_NOT_APPLICABLE;
-  const auto look = [&](std::initializer_list<std::string_view> phrases, kgrpo_coder_outcome meaning) {
-    for (const std::string_view phrase : phrases) {
-      const size_t at = lower.find(phrase);
-      if (at < first) first = at, outcome = meaning;
-    }
-  };
-  look({"not applicable", "not_applicable", "inapplicable", "n't applicable", "cannot be applied", "can't be applied",
-        "can\u2019t be applied", "does not apply", "doesn't apply", "doesn\u2019t apply", "already applied",
-        "already been applied", "already in place", "already implemented"},
-       KGRPO_CODER_NOT_APPLICABLE);
-  look({"suggestion is unclear", "unclear what", "unclear:"}, KGRPO_CODER_UNCLEAR);
+  const size_t not_applicable = FindAny(
+      lower,
+      "not applicable|not_applicable|inapplicable|n't applicable|cannot be applied|can't be applied|"
+      "can\u2019t be applied|does not apply|doesn't apply|doesn\u2019t apply|already applied|already been applied|"
+      "already in place|already implemented");
+  const size_t unclear = FindAny(lower, "suggestion is unclear|unclear what|unclear:");
+  const size_t first = std::min(not_applicable, unclear);
   if (first == std::string::npos) return std::nullopt;
   const size_t line = parts.text.rfind('\n', first) + 1;  // npos + 1 is 0
-  return As(outcome, OneLine(std::string_view(parts.text).substr(line, parts.text.find('\n', first) - line)));
+  return As(unclear < not_applicable ? KGRPO_CODER_UNCLEAR : KGRPO_CODER_NOT_APPLICABLE,
+            OneLine(std::string_view(parts.text).substr(line, parts.text.find('\n', first) - line)));
 }
 
 Found Declined(const Parts& parts) {
-  const std::string start = Lower(Trimmed(parts.text).substr(0, 16));
-  for (const std::string_view words : {"i'm sorry", "i\u2019m sorry", "i am sorry", "sorry", "i can't", "i can\u2019t",
-                                       "i cannot", "i'm unable", "i\u2019m unable", "i am unable"}) {
-    if (start.starts_with(words)) return As(KGRPO_CODER_REFUSED, "the coder declined: " + InQuotes(parts.text));
-  }
-  return std::nullopt;
+  return As(KGRPO_CODER_REFUSED, "the coder declined: " + InQuotes(parts.text),
+            StartsWithAny(Lower(Trimmed(parts.text).substr(0, 16)),
+                          "i'm sorry|i\u2019m sorry|i am sorry|sorry|i can't|i can\u2019t|i cannot|i'm unable|"
+                          "i\u2019m unable|i am unable") > 0);
 }
 
-Found Foreign(const Parts& parts) {
-  if (parts.foreign.empty()) return std::nullopt;
-  return As(KGRPO_CODER_NO_CODE, "the answer is " + parts.foreign + ", and no string in it defines " + parts.function);
+Found OtherLanguage(const Parts& parts) {
+  return As(KGRPO_CODER_NO_CODE, "the answer is " + parts.foreign + ", and no string in it defines " + parts.function,
+            !parts.foreign.empty());
 }
 
 Found NoKernel(const Parts& parts) {
   if (Trimmed(parts.text).empty()) return As(KGRPO_CODER_NO_CODE, "the answer is empty");
-  return As(KGRPO_CODER_NO_CODE, "nothing in the answer " +
-                                     (parts.function.empty() ? "is code" : "defines " + parts.function) +
-                                     "; it begins: " + InQuotes(parts.text));
+  const std::string missing = parts.function.empty() ? "is code" : "defines " + parts.function;
+  return As(KGRPO_CODER_NO_CODE, "nothing in the answer " + missing + "; it begins: " + InQuotes(parts.text));
 }
 
 // The forms of an answer, in the order in which they are tried: the first that applies decides. The last always does.
@@ -455,7 +434,7 @@ constexpr Form kForms[] = {{"refused", Refused},
                            {"unchanged", Unchanged},
                            {"said in a sentence", SaidInASentence},
                            {"declined", Declined},
-                           {"other language", Foreign},
+                           {"other language", OtherLanguage},
                            {"no kernel", NoKernel}};
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "coder_shared/text.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 namespace kgrpo::coder_shared {
@@ -46,12 +47,8 @@ std::optional<Fence> ReadFence(std::string_view line, bool at_end) {
 }
 
 bool IsCode(const std::string& info) {
-  const std::string language = info.substr(0, info.find_first_of(" \t:,{"));
-  for (const std::string_view code :
-       {"cuda", "cu", "c", "cpp", "c++", "cc", "cxx", "h", "hpp", "cuh", "cuda-c", "cuda-cpp"}) {
-    if (language == code) return true;
-  }
-  return false;
+  const std::string language = "|" + info.substr(0, info.find_first_of(" \t:,{")) + "|";
+  return Contains("|cuda|cu|c|cpp|c++|cc|cxx|h|hpp|cuh|cuda-c|cuda-cpp|", language);
 }
 
 class FenceReader {
@@ -186,39 +183,10 @@ bool EndsCode(std::string_view line) {
 
 // True if a line outside of braces is prose after the code.
 bool IsProse(std::string_view line) {
-  for (const std::string_view start : {"**", "- ", "* ", "# ", "##"}) {
-    if (line.starts_with(start)) return true;
-  }
+  if (StartsWithAny(line, "**|- |* |# |##") > 0) return true;
   return std::count(line.begin(), line.end(), ' ') >= 2 && line[0] >= 'A' && line[0] <= 'Z' &&
          line.find_first_of("{}#=/*&<>") == std::string_view::npos && !line.ends_with(';') && !line.ends_with(',') &&
          (line.find('(') == std::string_view::npos || line.ends_with('.') || line.ends_with(':'));
-}
-
-void AppendUtf8(uint32_t code, std::string* text) {
-  const auto add = [text](uint32_t byte) { *text += static_cast<char>(byte); };
-  if (code >= 0x10000) {
-    add(0xf0 | code >> 18);
-    add(0x80 | (code >> 12 & 0x3f));
-  } else if (code >= 0x800) {
-    add(0xe0 | code >> 12);
-  } else if (code >= 0x80) {
-    add(0xc0 | code >> 6);
-  } else {
-    return add(code);
-  }
-  if (code >= 0x800) add(0x80 | (code >> 6 & 0x3f));
-  add(0x80 | (code & 0x3f));
-}
-
-// Reads four hexadecimal digits; -1 if they are not there.
-int32_t HexAt(std::string_view text, size_t at) {
-  int32_t value = 0;
-  for (size_t i = at; i < at + 4; ++i) {
-    const size_t digit = i < text.size() ? std::string_view("0123456789abcdef").find(Lower(text.substr(i, 1))) : 16;
-    if (digit >= 16) return -1;
-    value = value * 16 + static_cast<int32_t>(digit);
-  }
-  return value;
 }
 
 }  // namespace
@@ -241,13 +209,9 @@ std::vector<CodeBlock> HtmlBlocks(std::string_view answer) {
 }
 
 bool BeginsCode(std::string_view line) {
-  line = Trimmed(line);
-  constexpr std::string_view kBeginnings[] = {
-      "#include",   "#define", "#pragma",   "#if",        "#undef",  "//",        "/*",
-      "extern \"",  "__",      "template<", "template <", "using ",  "namespace", "static ",
-      "constexpr ", "const ",  "struct ",   "typedef ",   "inline ", "void ",     "enum "};
-  return std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
-                     [line](std::string_view beginning) { return line.starts_with(beginning); });
+  return StartsWithAny(Trimmed(line),
+                       "#include|#define|#pragma|#if|#undef|//|/*|extern \"|__|template<|template <|using |namespace|"
+                       "static |constexpr |const |struct |typedef |inline |void |enum ") > 0;
 }
 
 CodeBlock UnfencedCode(std::string_view answer) {
@@ -268,29 +232,21 @@ CodeBlock UnfencedCode(std::string_view answer) {
 }
 
 std::string Unescaped(std::string_view text) {
+  constexpr std::string_view kEscapes = "ntrbf\"'\\/", kPlain = "\n\t\r\b\f\"'\\/";
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\\' || i + 1 == text.size()) {
-      plain += text[i];
-      continue;
-    }
-    const char c = text[++i];
-    constexpr std::string_view kEscapes = "ntrbf\"'\\/\n", kPlain = "\n\t\r\b\f\"'\\/";
-    const size_t escape = kEscapes.find(c);
-    int32_t code = c == 'u' ? HexAt(text, i + 1) : -1;
-    if (code >= 0) {
-      i += 4;
-      const int32_t low = code >= 0xd800 && code < 0xdc00 && text.substr(i + 1, 2) == "\\u" ? HexAt(text, i + 3) : -1;
-      if (low >= 0xdc00) {
-        code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-        i += 6;
-      }
-      AppendUtf8(static_cast<uint32_t>(code), &plain);
-    } else if (escape != std::string_view::npos) {
-      if (escape < kPlain.size()) plain += kPlain[escape];  // not a line end, which continues a literal
+    const char next = text[i] == '\\' && i + 1 < text.size() ? text[i + 1] : '\0';
+    const size_t escape = kEscapes.find(next);
+    if (next == '\n') {
+      ++i;  // continues the literal
+    } else if (escape < kEscapes.size()) {
+      plain += kPlain[escape];
+      ++i;
+    } else if (next == 'u' && text.substr(i + 2, 2) == "00" && i + 6 <= text.size()) {  // others may stay: C++ has them
+      plain += static_cast<char>(std::strtol(std::string(text.substr(i + 4, 2)).c_str(), nullptr, 16));
+      i += 5;
     } else {
-      plain += '\\';
-      plain += c;
+      plain += text[i];
     }
   }
   return plain;

@@ -31,7 +31,7 @@ CodeBlock UnfencedCode(std::string_view answer);
 // are one, as are the strings of a JSON array. Escapes are undone.
 std::vector<CodeBlock> Literals(std::string_view text, bool json);
 
-// The text with \n, \", \u003c and the like replaced by the characters that they stand for.
+// The text with \n, \", \u003c and the like replaced by the ASCII characters that they stand for.
 std::string Unescaped(std::string_view text);
 
 // True if code may begin at this line: CUDA lines outside functions begin like this.

@@ -33,17 +33,9 @@ std::vector<Hunk> SearchReplace(const std::vector<std::string_view>& lines) {
   return part == nullptr ? hunks : std::vector<Hunk>();
 }
 
-bool IsFileHeader(std::string_view line) {
-  for (const std::string_view header : {"--- ", "+++ ", "diff --git", "index ", "new file", "\\ No newline"}) {
-    if (line.starts_with(header)) return true;
-  }
-  return false;
-}
-
 std::vector<Hunk> UnifiedDiff(std::vector<std::string_view> lines, bool told) {
   const auto first = std::find_if(lines.begin(), lines.end(), [](std::string_view line) {
-    return line.starts_with("@@") || line.starts_with("--- ") || line.starts_with("diff --git") ||
-           line.starts_with("*** Begin");
+    return StartsWithAny(line, "@@|--- |diff --git|*** Begin") > 0;
   });
   const bool header = first != lines.end();
   if (header) lines.erase(lines.begin(), first);
@@ -63,10 +55,9 @@ std::vector<Hunk> UnifiedDiff(std::vector<std::string_view> lines, bool told) {
            at != std::string_view::npos && ++at < line.size() && IsDigit(line[at]) && hunks.back().line < 1000000;)
         hunks.back().line = hunks.back().line * 10 + static_cast<size_t>(line[at] - '0');
       in_hunk = true;
-    } else if (IsFileHeader(line) && (!in_hunk || (i + 1 < lines.size() && lines[i + 1].starts_with("+++ ")) ||
-                                      line.starts_with("\\") || (i > 0 && lines[i - 1].starts_with("--- ")))) {
-      if (line.starts_with("+++ ") && (i + 1 == lines.size() || !lines[i + 1].starts_with("@@")))
-        hunks.emplace_back(), in_hunk = true;
+    } else if (header && line.starts_with("--- ") && i + 1 < lines.size() && lines[i + 1].starts_with("+++ ")) {
+      in_hunk = ++i + 1 < lines.size() && !lines[i + 1].starts_with("@@");  // a hunk without a header
+      if (in_hunk) hunks.emplace_back();
     } else if (in_hunk && (line.empty() || line[0] == ' ' || line[0] == '+' || line[0] == '-')) {
       const std::string rest(line.substr(line.empty() ? 0 : 1));
       if (line.empty() || line[0] != '+') hunks.back().old_lines.push_back(rest);

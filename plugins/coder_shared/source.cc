@@ -85,16 +85,6 @@ std::vector<Comment> Comments(std::string_view source, const Tokens& tokens, boo
   return comments;
 }
 
-// True if one of the phrases, separated by "|", is among the words, which have a blank around each.
-bool HasAny(const std::string& words, std::string_view phrases) {
-  while (!phrases.empty()) {
-    const size_t end = std::min(phrases.find('|'), phrases.size());
-    if (words.find(" " + std::string(phrases.substr(0, end)) + " ") != std::string::npos) return true;
-    phrases.remove_prefix(std::min(end + 1, phrases.size()));
-  }
-  return false;
-}
-
 // How a comment, or a line of the code, reads: does it stand for code that is left out?
 enum class Sign { kNone, kLikely, kSure };
 
@@ -111,21 +101,22 @@ Sign SignIn(std::string_view comment) {
   const bool ends = comment.ends_with("...") || comment.ends_with("\u2026");
   const auto count = std::count(words.begin(), words.end(), ' ') - 1;
   if (count == 0) return begins && comment.size() <= 4 ? Sign::kSure : Sign::kNone;
-  const bool elided = HasAny(
-      words,
-      "above|before|body|code|definitions|existing|function|functions|helper|helpers|here|identical|implementation|"
-      "includes|kernel|kernels|keep|logic|omitted|original|other|previous|remain|remaining|remains|rest|same|snip|"
-      "unchanged|unmodified");
+  const auto has = [&words](std::string_view phrases) { return FindAny(words, phrases) < words.size(); };
+  const bool elided =
+      has(" above | before | body | code | definitions | existing | function | functions | helper | helpers | here |"
+          " identical | implementation | includes | kernel | kernels | keep | logic | omitted | original | other | "
+          "previous |"
+          " remain | remaining | remains | rest | same | snip | unchanged | unmodified ");
   if (elided && begins && (ends || count <= 8)) return Sign::kSure;
-  const bool phrase = HasAny(
-      words,
-      "rest of the code|rest of code|rest of the kernel|rest of kernel|rest of the function|rest of the file|"
-      "rest of the implementation|rest unchanged|rest is|rest remains|rest as|rest stays|rest same|remaining code|"
-      "existing|same as|same code|unchanged|unmodified|no change|no changes|omitted|elided|snip|brevity|as before|"
-      "as above|as in the original|previous code|original code|your code|implementation here|goes here|code here|"
-      "todo implement|todo add|todo fill|todo write|todo complete|fill in|to be implemented|not implemented|"
-      "placeholder|keep the rest");
-  if ((phrase && ends && count <= 4) || HasAny(words, "brevity")) return Sign::kSure;
+  const bool phrase = has(
+      " rest of the code | rest of code | rest of the kernel | rest of kernel | rest of the function | rest of the "
+      "file |"
+      " rest of the implementation | rest unchanged | rest is | rest remains | rest as | rest stays | rest same |"
+      " remaining code | existing | same as | same code | unchanged | unmodified | no change | no changes | omitted |"
+      " elided | snip | as before | as above | as in the original | previous code | original code | your code |"
+      " implementation here | goes here | code here | todo implement | todo add | todo fill | todo write |"
+      " todo complete | fill in | to be implemented | not implemented | placeholder | keep the rest ");
+  if ((phrase && ends && count <= 4) || has(" brevity ")) return Sign::kSure;
   return phrase ? Sign::kLikely : Sign::kNone;
 }
 

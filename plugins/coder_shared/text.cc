@@ -27,6 +27,25 @@ std::vector<std::string_view> Lines(std::string_view text) {
   return lines;
 }
 
+size_t FindAny(std::string_view text, std::string_view phrases) {
+  size_t first = std::string_view::npos;
+  while (!phrases.empty()) {
+    const size_t end = std::min(phrases.find('|'), phrases.size());
+    first = std::min(first, text.find(phrases.substr(0, end)));
+    phrases.remove_prefix(std::min(end + 1, phrases.size()));
+  }
+  return first;
+}
+
+size_t StartsWithAny(std::string_view text, std::string_view phrases) {
+  while (!phrases.empty()) {
+    const size_t end = std::min(phrases.find('|'), phrases.size());
+    if (text.starts_with(phrases.substr(0, end))) return end;
+    phrases.remove_prefix(std::min(end + 1, phrases.size()));
+  }
+  return 0;
+}
+
 std::string OneLine(std::string_view text, size_t bytes) {
   std::string line;
   for (const char c : Trimmed(text)) {

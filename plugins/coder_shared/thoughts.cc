@@ -4,33 +4,30 @@
 
 #include <algorithm>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 namespace kgrpo::coder_shared {
 namespace {
 
-struct Marks {
-  std::string opening, closing;  // in lower case
-};
-
-// Of the models that mark their thoughts otherwise than by a tag.
-const std::vector<Marks>& KnownMarks() {
-  static const std::vector<Marks> kMarks = [] {
-    std::vector<Marks> marks = {{"[think]", "[/think]"},
-                                {"\u25c1think\u25b7", "\u25c1/think\u25b7"},
-                                {"<seed:think>", "</seed:think>"},
-                                {"<|begin_of_thought|>", "<|end_of_thought|>"},
-                                {"<|start_thinking|>", "<|end_thinking|>"},
-                                {"<|thinking|>", "<|/thinking|>"},
-                                {"<|channel>thought", "<channel|>"},
-                                {"<unused94>", "<unused95>"}};
-    for (const char* tag : {"think", "thinking", "thought", "thoughts", "reasoning", "reflection", "scratchpad",
-                            "analysis", "planning", "inner_monologue", "internal_monologue", "chain_of_thought", "cot"})
-      marks.push_back({"<" + std::string(tag) + ">", "</" + std::string(tag) + ">"});
-    return marks;
-  }();
-  return kMarks;
-}
+// How thoughts begin and end, in lower case. Chat templates put most of the openings into the prompt.
+constexpr std::pair<std::string_view, std::string_view> kMarks[] = {
+    {"<think>", "</think>"},
+    {"<thinking>", "</thinking>"},
+    {"<thought>", "</thought>"},
+    {"<thoughts>", "</thoughts>"},
+    {"<reasoning>", "</reasoning>"},
+    {"<reflection>", "</reflection>"},
+    {"<scratchpad>", "</scratchpad>"},
+    {"<analysis>", "</analysis>"},
+    {"<planning>", "</planning>"},
+    {"<inner_monologue>", "</inner_monologue>"},
+    {"<chain_of_thought>", "</chain_of_thought>"},
+    {"[think]", "[/think]"},                         // Magistral
+    {"\u25c1think\u25b7", "\u25c1/think\u25b7"},     // Kimi
+    {"<seed:think>", "</seed:think>"},               // Seed-OSS
+    {"<|begin_of_thought|>", "<|end_of_thought|>"},  // OpenThinker
+    {"<|start_thinking|>", "<|end_thinking|>"},      // Command
+    {"<|channel>thought", "<channel|>"}};            // Gemma
 
 // The final channel of gpt-oss; also without its special tokens, which some servers take out of the text.
 std::string FinalChannel(const std::string& answer, bool* unfinished) {
@@ -56,19 +53,16 @@ std::string WithoutThoughts(std::string answer, bool* unfinished) {
   *unfinished = false;
   answer = FinalChannel(answer, unfinished);
   std::string lower = Lower(answer);
-  for (const Marks& marks : KnownMarks()) {
+  for (const auto& [opening, closing] : kMarks) {
     std::string kept;
-    size_t at = 0, open = lower.find(marks.opening), close = lower.find(marks.closing);
+    size_t at = 0, open = lower.find(opening), close = lower.find(closing);
     if (open == std::string::npos && close == std::string::npos) continue;
     while (close != std::string::npos) {
-      if (open < close) {
-        kept += answer.substr(at, open - at);
-      } else {
-        kept.clear();  // the opening tag is in the prompt
-      }
-      at = close + marks.closing.size();
-      close = lower.find(marks.closing, at);
-      if (open < at) open = lower.find(marks.opening, at);
+      kept.append(answer, at, std::min(open, close) - at);
+      if (close < open) kept.clear();  // without an opening, all before it is thought
+      at = close + closing.size();
+      close = lower.find(closing, at);
+      if (open < at) open = lower.find(opening, at);
     }
     *unfinished = *unfinished || open != std::string::npos;
     answer = kept + answer.substr(at, std::min(open, answer.size()) - at);

@@ -156,31 +156,29 @@ TEST(AnswersTest, WhatIsMadeToBeSlowIsNot) {
     while (count-- > 0) repeated += text;
     return repeated;
   };
-  const size_t megabyte = 1 << 20;
-  const std::string current = "void launch() {}" + std::string(megabyte, ' ');
-  const std::string texts[] = {
-      "```cuda\n" + times(400000, "launch(") + std::string(400000, ')') + "\n```",
-      times(400000, "```\n"),
-      times(200000, "```cuda\n"),
-      times(100000, "```md\na\n"),
-      std::string(4 * megabyte, '`'),
-      "```cuda\nR\"" + std::string(megabyte, ')') + "(" + std::string(2 * megabyte, ')') + "\n```",
-      "```cuda\n" + times(megabyte, "R\"x ") + "\n```",
-      times(40000, "```\nvoid launch() {}\n```\n"),
-      times(20000, "```\n/* rest unchanged */\nvoid launch() { f(); }\n```\n"),
-      times(500000, "</think>"),
-      times(500000, "<think>"),
-      "```cuda\n" + times(130000, "/*\n```\n```\n*/\n") + "void launch() {}\n```",
-      times(300000, "{\nfoo;\nAa b c\n") + "launch",
-      "import x\n" + times(500000, "\"launch\" + "),
-      "{\"launch\": [" + times(400000, "\"a\", ") + "]}",
-      times(1000000, "{\"a"),
-      times(1000000, "<pre>"),
-      times(500000, "> > > <<<"),
-      "```diff\n" + times(200000, "-a\n+b\n") + "```",
-      times(4 * megabyte, "\n"),
-      "```cuda\n" + std::string(10 * megabyte, '\n') + "void launch() {}\n```",
-      "```cuda\nvoid launch() { f(" + std::string(2 * megabyte, '1') + "); }\n```"};
+  const size_t many = 1 << 18;
+  const std::string current = "void launch() {}" + std::string(4 * many, ' ');
+  const std::string texts[] = {"```cuda\n" + times(many, "launch(") + std::string(many, ')') + "\n```",
+                               times(many, "```\n"),
+                               times(many, "```cuda\n"),
+                               times(many, "```md\na\n"),
+                               std::string(16 * many, '`'),
+                               "```cuda\n" + times(many, "R\"x ") + "\n```",
+                               "```cuda\nR\"" + std::string(4 * many, ')') + "(" + std::string(8 * many, ')') + "\n```",
+                               times(many / 8, "```\nvoid launch() {}\n```\n"),
+                               times(many / 16, "```\n/* rest unchanged */\nvoid launch() { f(); }\n```\n"),
+                               times(many, "a</think>"),
+                               times(many, "<think>"),
+                               times(many, "a<think></think>"),
+                               "```cuda\n" + times(many / 2, "/*\n```\n```\n*/\n") + "void launch() {}\n```",
+                               times(many, "{\nfoo;\nAa b c\n") + "launch",
+                               "import x\n" + times(many, "\"launch\" + "),
+                               "{\"launch\": [" + times(many, "\"a\", ") + "]}",
+                               times(many, "{\"a"),
+                               times(many, "<pre>"),
+                               times(many, "> > > <<<"),
+                               "```diff\n" + times(many / 2, "-a\n+b\n") + "```",
+                               times(4 * many, "\n")};
   for (const std::string& text : texts) {
     const auto start = std::chrono::steady_clock::now();
     ReadKernel({text, "", "stop"}, {"void launch()", current});
