@@ -257,9 +257,9 @@ void TakeApart(Parts* parts) {
     return std::any_of(parts->blocks.begin(), parts->blocks.end(),
                        [&](const CodeBlock& b) { return IsKernel(*parts, b); });
   };
-  const CodeBlock whole{text, false, "", ""};
+  const CodeBlock whole{text, false, "prose", ""};
   if (!fenced && !found()) {
-    if (!ReadPatch(text, "").empty()) {
+    if (!ReadPatch(text, whole.info).empty()) {
       parts->blocks = {whole};
     } else if (IsPython(whole)) {
       AddBlock(whole, parts);
@@ -389,8 +389,8 @@ Found SaidInASentence(const Parts& parts) {
       lower,
       "not applicable|not_applicable|inapplicable|n't applicable|cannot be applied|can't be applied|"
       "can\u2019t be applied|does not apply|doesn't apply|doesn\u2019t apply|already applied|already been applied|"
-      "already in place|already implemented");
-  const size_t unclear = FindAny(lower, "suggestion is unclear|unclear what|unclear:");
+      "already in place|already implemented|kernel already|already uses|no change is|no changes are|nothing to change");
+  const size_t unclear = FindAny(lower, "is unclear|unclear what|unclear which|unclear:");
   const size_t first = std::min(not_applicable, unclear);
   if (first == std::string::npos) return std::nullopt;
   const size_t line = parts.text.rfind('\n', first) + 1;  // npos + 1 is 0

@@ -51,6 +51,35 @@ bool IsCode(const std::string& info) {
   return Contains("|cuda|cu|c|cpp|c++|cc|cxx|h|hpp|cuh|cuda-c|cuda-cpp|", language);
 }
 
+bool EndsCode(std::string_view line) {
+  line = Trimmed(line);
+  return line.ends_with('}') || line.ends_with(';') || line.ends_with("*/") || line.starts_with("//") ||
+         line.starts_with("#endif");
+}
+
+// True if a line outside of braces is prose after the code.
+bool IsProse(std::string_view line) {
+  if (StartsWithAny(line, "**|- |* |# |##") > 0) return true;
+  return std::count(line.begin(), line.end(), ' ') >= 2 && line[0] >= 'A' && line[0] <= 'Z' &&
+         line.find_first_of("{}#=/*&<>") == std::string_view::npos && !line.ends_with(';') && !line.ends_with(',') &&
+         (line.find('(') == std::string_view::npos || line.ends_with('.') || line.ends_with(':'));
+}
+
+// The size of the code before the prose that follows it: 0 if no line ends code, the whole size if no prose follows.
+size_t EndOfCode(std::string_view text, bool whole) {
+  constexpr size_t kMostLooks = 16;  // each reads all of the code
+  size_t end = 0, at = 0, looks = 0;
+  bool ended = false;
+  for (const std::string_view line : Lines(text)) {
+    if (ended && IsProse(line) && ++looks <= kMostLooks && IsBalanced(text.substr(0, at))) return end;
+    at = std::min(at + line.size() + 1, text.size());
+    if (Trimmed(line).empty()) continue;
+    ended = EndsCode(line);
+    if (ended) end = at;
+  }
+  return whole ? text.size() : end;
+}
+
 class FenceReader {
  public:
   explicit FenceReader(std::string_view answer) : lines_(Lines(answer)) {
@@ -72,12 +101,12 @@ class FenceReader {
         Append(line);
       }
     }
-    // A block that no fence closes ends at one that is too short or of the other kind.
+    // A block that no fence closes ends at one that is too short or of the other kind, or before prose.
     while (!open_.empty()) {
       std::string& text = Top().text;
       const size_t end = std::min(text.find("\n```\n"), text.find("\n~~~\n"));
       Top().closed = !open_.back().container && end != std::string::npos && !EndsInComment(text.substr(0, end));
-      if (Top().closed) text.resize(end + 1);
+      if (!open_.back().container) text.resize(Top().closed ? end + 1 : EndOfCode(text, /*whole=*/true));
       open_.pop_back();
     }
     return std::move(blocks_);
@@ -175,20 +204,6 @@ class FenceReader {
   std::string heading_;
 };
 
-bool EndsCode(std::string_view line) {
-  line = Trimmed(line);
-  return line.ends_with('}') || line.ends_with(';') || line.ends_with("*/") || line.starts_with("//") ||
-         line.starts_with("#endif");
-}
-
-// True if a line outside of braces is prose after the code.
-bool IsProse(std::string_view line) {
-  if (StartsWithAny(line, "**|- |* |# |##") > 0) return true;
-  return std::count(line.begin(), line.end(), ' ') >= 2 && line[0] >= 'A' && line[0] <= 'Z' &&
-         line.find_first_of("{}#=/*&<>") == std::string_view::npos && !line.ends_with(';') && !line.ends_with(',') &&
-         (line.find('(') == std::string_view::npos || line.ends_with('.') || line.ends_with(':'));
-}
-
 }  // namespace
 
 std::vector<CodeBlock> FencedBlocks(std::string_view answer) {
@@ -215,20 +230,9 @@ bool BeginsCode(std::string_view line) {
 }
 
 CodeBlock UnfencedCode(std::string_view answer) {
-  std::string code;
-  size_t end = 0, looks = 0;
-  bool any = false, ended = false;
-  for (const std::string_view line : Lines(answer)) {
-    if (!any && !BeginsCode(line)) continue;
-    constexpr size_t kMostLooks = 100;  // each reads all of the code
-    if (ended && IsProse(line) && ++looks <= kMostLooks && IsBalanced(code)) break;
-    any = true;
-    code += std::string(line) + '\n';
-    if (Trimmed(line).empty()) continue;
-    ended = EndsCode(line);
-    if (ended) end = code.size();
-  }
-  return {code.substr(0, end), false, "", ""};
+  while (!answer.empty() && !BeginsCode(answer.substr(0, answer.find('\n'))))
+    answer.remove_prefix(std::min(answer.find('\n'), answer.size() - 1) + 1);
+  return {std::string(answer.substr(0, EndOfCode(answer, /*whole=*/false))), false, "", ""};
 }
 
 std::string Unescaped(std::string_view text) {

@@ -19,12 +19,12 @@ std::vector<Hunk> SearchReplace(const std::vector<std::string_view>& lines) {
   std::vector<Hunk> hunks;
   std::vector<std::string>* part = nullptr;
   for (const std::string_view line : lines) {
-    if (IsMark(line, '<') && part == nullptr) {
+    if ((IsMark(line, '<') || IsMark(line, '-')) && part == nullptr) {
       hunks.emplace_back();
       part = &hunks.back().old_lines;
     } else if (IsMark(line, '=') && !hunks.empty() && part == &hunks.back().old_lines) {
       part = &hunks.back().new_lines;
-    } else if (IsMark(line, '>') && !hunks.empty() && part == &hunks.back().new_lines) {
+    } else if ((IsMark(line, '>') || IsMark(line, '+')) && !hunks.empty() && part == &hunks.back().new_lines) {
       part = nullptr;
     } else if (part != nullptr) {
       part->emplace_back(line);
@@ -33,19 +33,24 @@ std::vector<Hunk> SearchReplace(const std::vector<std::string_view>& lines) {
   return part == nullptr ? hunks : std::vector<Hunk>();
 }
 
-std::vector<Hunk> UnifiedDiff(std::vector<std::string_view> lines, bool told) {
+// `told`: the fence says that it is a diff; `prose`: there is no fence, and other text may follow a hunk.
+std::vector<Hunk> UnifiedDiff(std::vector<std::string_view> lines, bool told, bool prose) {
   const auto first = std::find_if(lines.begin(), lines.end(), [](std::string_view line) {
     return StartsWithAny(line, "@@|--- |diff --git|*** Begin") > 0;
   });
   const bool header = first != lines.end();
-  if (header) lines.erase(lines.begin(), first);
+  const bool begins = !header || (told && first != lines.begin());  // with a hunk that has no header
+  if (!begins) lines.erase(lines.begin(), first);
   while (!lines.empty() && Trimmed(lines.back()).empty()) lines.pop_back();
   std::vector<Hunk> hunks;
-  bool changes = false, adds = false, in_hunk = !header;
+  bool changes = false, adds = false, in_hunk = begins;
   if (in_hunk) hunks.emplace_back();
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::string_view line = lines[i];
-    if (line.starts_with("*** ")) {  // of OpenAI's patches
+    if (line.starts_with("\\ ")) continue;  // "\ No newline at end of file"
+    if (StartsWithAny(line, "diff --git|index |new file") > 0) {
+      in_hunk = false;
+    } else if (line.starts_with("*** ")) {  // of OpenAI's patches
       in_hunk = line.starts_with("*** Update") || line.starts_with("*** Add");
       if (in_hunk) hunks.emplace_back();
     } else if (line.starts_with("@@")) {
@@ -64,8 +69,11 @@ std::vector<Hunk> UnifiedDiff(std::vector<std::string_view> lines, bool told) {
       if (line.empty() || line[0] != '-') hunks.back().new_lines.push_back(rest);
       changes = changes || (!line.empty() && line[0] != ' ');
       adds = adds || (!line.empty() && line[0] == '+');
-    } else if (header && in_hunk) {
-      in_hunk = false;  // prose after the hunk
+    } else if (header && in_hunk && prose) {
+      in_hunk = false;
+    } else if ((told || header) && in_hunk) {  // context without the blank before it
+      hunks.back().old_lines.emplace_back(line);
+      hunks.back().new_lines.emplace_back(line);
     } else if (!header) {
       return {};
     }
@@ -79,9 +87,11 @@ std::vector<Hunk> UnifiedDiff(std::vector<std::string_view> lines, bool told) {
   return changes && (header || told || adds) ? hunks : std::vector<Hunk>();
 }
 
-// True if the hunk's old lines stand at `at`.
-bool Fits(const Hunk& hunk, const std::vector<std::string>& lines, size_t at) {
-  const auto without_blanks = [](std::string_view line) { return line.substr(0, line.find_last_not_of(" \t\r") + 1); };
+// True if the hunk's old lines stand at `at`. `loose`: whatever their indentation.
+bool Fits(const Hunk& hunk, const std::vector<std::string>& lines, size_t at, bool loose) {
+  const auto without_blanks = [loose](std::string_view line) {
+    return loose ? Trimmed(line) : line.substr(0, line.find_last_not_of(" \t\r") + 1);
+  };
   return at + hunk.old_lines.size() <= lines.size() &&
          std::equal(hunk.old_lines.begin(), hunk.old_lines.end(), lines.begin() + static_cast<std::ptrdiff_t>(at),
                     [&](const std::string& a, const std::string& b) { return without_blanks(a) == without_blanks(b); });
@@ -98,7 +108,7 @@ std::string Text(const std::vector<std::string>& lines) {
 std::vector<Hunk> ReadPatch(std::string_view text, std::string_view info) {
   const std::vector<std::string_view> lines = Lines(text);
   std::vector<Hunk> hunks = SearchReplace(lines);
-  return hunks.empty() ? UnifiedDiff(lines, info.starts_with("diff") || info.starts_with("patch")) : hunks;
+  return hunks.empty() ? UnifiedDiff(lines, StartsWithAny(info, "diff|patch") > 0, info == "prose") : hunks;
 }
 
 std::string Patched(std::string_view kernel, const std::vector<Hunk>& hunks, std::string* why) {
@@ -112,8 +122,11 @@ std::string Patched(std::string_view kernel, const std::vector<Hunk>& hunks, std
     std::vector<size_t> places;
     if (hunk.old_lines.empty() && hunk.line <= lines.size() && (hunk.line > 0 || lines.empty()))
       places.push_back(hunk.line);
-    for (size_t at = 0; at < lines.size() && !hunk.old_lines.empty(); ++at) {
-      if (Fits(hunk, lines, at)) places.push_back(at);
+    for (const bool loose : {false, true}) {
+      if (!places.empty() || hunk.old_lines.empty()) break;
+      for (size_t at = 0; at < lines.size(); ++at) {
+        if (Fits(hunk, lines, at, loose)) places.push_back(at);
+      }
     }
     const size_t stated = static_cast<size_t>(static_cast<std::ptrdiff_t>(hunk.line) + moved) - 1;
     if (places.size() > 1 && hunk.line > 0 && std::count(places.begin(), places.end(), stated) > 0) places = {stated};

@@ -158,7 +158,7 @@ TEST(CoderTest, PartsThatDoNotJoinAreNoKernel) {
   Answered answered;
   bench.Ask(asked, answered);
   bench.service.Answer(AnswerOf(whole.substr(0, whole.find("<<<")), "length"));
-  bench.service.Answer(AnswerOf("__global__ void other() {\n" + whole));
+  bench.service.Answer(AnswerOf("\n__global__ void other() {}\n```\n"));
   EXPECT_EQ(answered.outcome, KGRPO_CODER_NO_CODE);
 }
 
