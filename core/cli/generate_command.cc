@@ -35,7 +35,8 @@ int Generate(const Globals& globals, const ModelOptions& options, const Sampling
   };
   std::vector<Item> items;
   ReadJsonLines(options.input, [&](const JsonLine& line) {
-    line.RequireKnown({"prompt", "prompt_ids", "messages", "add_generation_prompt", "enable_thinking"});
+    line.RequireKnown({"prompt", "prompt_ids", "messages", "tools", "chat_template_kwargs", "add_generation_prompt",
+                       "enable_thinking"});
     RequireOneOf(line, {"prompt", "prompt_ids", "messages"});
     Item item;
     item.line = line.number();

@@ -28,14 +28,14 @@ std::string Quoted(const std::string& key) {
   return "\"" + key + "\"";
 }
 
-std::string ShownJson(const nlohmann::json& value) {
+std::string ShownJson(const nlohmann::ordered_json& value) {
   if (value.is_array()) return "a list";
   if (value.is_object()) return "an object";
-  const std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string text = value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   return text.size() <= 60 ? text : text.substr(0, 57) + "...";
 }
 
-[[noreturn]] void FailType(const std::string& where, const char* expected, const nlohmann::json& found) {
+[[noreturn]] void FailType(const std::string& where, const char* expected, const nlohmann::ordered_json& found) {
   Fail(where + ": expected " + expected + ", found " + ShownJson(found));
 }
 
@@ -61,21 +61,22 @@ std::string WhyNotJson(const std::string& text, size_t byte, const std::string& 
 }
 
 // The object of a line. Throws for a key that occurs twice; the parser alone would take the last value.
-nlohmann::json ParseObject(const std::string& text) {
+nlohmann::ordered_json ParseObject(const std::string& text) {
   std::set<std::string> keys;
   std::string twice;
-  nlohmann::json object;
+  nlohmann::ordered_json object;
   try {
-    object = nlohmann::json::parse(text, [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
-      if (event == nlohmann::json::parse_event_t::key && depth == 1) {
-        const auto& key = parsed.get_ref<const std::string&>();
-        if (!keys.insert(key).second) twice = key;
-      }
-      return true;
-    });
-  } catch (const nlohmann::json::parse_error& error) {
+    object = nlohmann::ordered_json::parse(
+        text, [&](int depth, nlohmann::ordered_json::parse_event_t event, nlohmann::ordered_json& parsed) {
+          if (event == nlohmann::ordered_json::parse_event_t::key && depth == 1) {
+            const auto& key = parsed.get_ref<const std::string&>();
+            if (!keys.insert(key).second) twice = key;
+          }
+          return true;
+        });
+  } catch (const nlohmann::ordered_json::parse_error& error) {
     Fail(WhyNotJson(text, error.byte, error.what()));
-  } catch (const nlohmann::json::out_of_range& error) {  // "number overflow parsing '1e400'"
+  } catch (const nlohmann::ordered_json::out_of_range& error) {  // "number overflow parsing '1e400'"
     const std::string says = error.what();
     const size_t quote = says.find('\'');
     const std::string number =
@@ -90,7 +91,7 @@ nlohmann::json ParseObject(const std::string& text) {
 
 }  // namespace
 
-const nlohmann::json& JsonLine::Get(const std::string& key) const {
+const nlohmann::ordered_json& JsonLine::Get(const std::string& key) const {
   const auto value = object_.find(key);
   if (value == object_.end()) Fail("the key " + Quoted(key) + " is missing: every line needs it");
   return *value;
@@ -109,42 +110,42 @@ void JsonLine::RequireKnown(const std::vector<std::string>& known, const std::ve
 }
 
 std::string JsonLine::Text(const std::string& key) const {
-  const nlohmann::json& value = Get(key);
+  const nlohmann::ordered_json& value = Get(key);
   if (!value.is_string()) FailType(Quoted(key), "text", value);
   return value.get<std::string>();
 }
 
 double JsonLine::Number(const std::string& key) const {
-  const nlohmann::json& value = Get(key);
+  const nlohmann::ordered_json& value = Get(key);
   if (!value.is_number()) FailType(Quoted(key), "a number", value);
   return value.get<double>();
 }
 
 uint64_t JsonLine::Count(const std::string& key) const {
-  const nlohmann::json& value = Get(key);
+  const nlohmann::ordered_json& value = Get(key);
   if (!value.is_number_unsigned()) FailType(Quoted(key), "an integer >= 0", value);
   return value.get<uint64_t>();
 }
 
 std::string JsonLine::NameOrNumber(const std::string& key) const {
-  const nlohmann::json& value = Get(key);
+  const nlohmann::ordered_json& value = Get(key);
   const bool name = value.is_string() && !value.get_ref<const std::string&>().empty();
   if (!name && !value.is_number_unsigned()) FailType(Quoted(key), "a name or a number", value);
   return value.dump();
 }
 
 bool JsonLine::Flag(const std::string& key) const {
-  const nlohmann::json& value = Get(key);
+  const nlohmann::ordered_json& value = Get(key);
   if (!value.is_boolean()) FailType(Quoted(key), "true or false", value);
   return value.get<bool>();
 }
 
 std::vector<int32_t> JsonLine::Ids(const std::string& key) const {
-  const nlohmann::json& value = Get(key);
+  const nlohmann::ordered_json& value = Get(key);
   if (!value.is_array()) FailType(Quoted(key), "a list of token ids", value);
   std::vector<int32_t> ids;
   ids.reserve(value.size());
-  for (const nlohmann::json& id : value) {
+  for (const nlohmann::ordered_json& id : value) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int32_t>::max())) {
       FailType(Quoted(key) + "[" + std::to_string(ids.size()) + "]", "a token id", id);
     }
@@ -155,11 +156,11 @@ std::vector<int32_t> JsonLine::Ids(const std::string& key) const {
 }
 
 std::vector<float> JsonLine::Numbers(const std::string& key) const {
-  const nlohmann::json& value = Get(key);
+  const nlohmann::ordered_json& value = Get(key);
   if (!value.is_array()) FailType(Quoted(key), "a list of numbers", value);
   std::vector<float> numbers;
   numbers.reserve(value.size());
-  for (const nlohmann::json& number : value) {
+  for (const nlohmann::ordered_json& number : value) {
     if (!number.is_number()) FailType(Quoted(key) + "[" + std::to_string(numbers.size()) + "]", "a number", number);
     numbers.push_back(number.get<float>());
   }

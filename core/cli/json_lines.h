@@ -16,11 +16,11 @@ namespace kgrpo::cli {
 // -1`.
 class JsonLine {
  public:
-  JsonLine(nlohmann::json object, size_t number) : object_(std::move(object)), number_(number) {}
+  JsonLine(nlohmann::ordered_json object, size_t number) : object_(std::move(object)), number_(number) {}
 
   size_t number() const { return number_; }  // from 1
   bool Has(const std::string& key) const { return object_.contains(key); }
-  const nlohmann::json& Get(const std::string& key) const;  // throws when it is missing
+  const nlohmann::ordered_json& Get(const std::string& key) const;  // throws when it is missing
 
   // Throws at the first key that is neither `known` nor `ignored`; the message lists the known ones.
   void RequireKnown(const std::vector<std::string>& known, const std::vector<std::string>& ignored = {}) const;
@@ -34,7 +34,7 @@ class JsonLine {
   std::vector<float> Numbers(const std::string& key) const;
 
  private:
-  nlohmann::json object_;
+  nlohmann::ordered_json object_;
   size_t number_;
 };
 

@@ -31,20 +31,31 @@ nlohmann::ordered_json PluginOptions(const ModelOptions& options) {
 
 Chat ReadChat(const JsonLine& line, bool add_generation_prompt) {
   Chat chat;
-  const nlohmann::json& messages = line.Get("messages");
+  nlohmann::ordered_json arguments = nlohmann::ordered_json::object();
+  const nlohmann::ordered_json& messages = line.Get("messages");
   if (!messages.is_array() || messages.empty()) {
     throw Error(KGRPO_ERROR_INVALID, "\"messages\": expected a list of {\"role\", \"content\"}");
   }
-  for (const nlohmann::json& message : messages) {
-    const std::string where = "\"messages\"[" + std::to_string(chat.messages.size()) + "]";
+  for (const nlohmann::ordered_json& message : messages) {
     const auto text = [&](const char* key) {
-      if (!message.is_object() || !message.contains(key) || !message[key].is_string()) {
-        throw Error(KGRPO_ERROR_INVALID, where + ": expected {\"role\": text, \"content\": text}");
-      }
-      return message[key].get<std::string>();
+      return message.contains(key) && message[key].is_string() ? message[key].get<std::string>() : "";
     };
+    if (!message.is_object() || !message.contains("role") || !message["role"].is_string()) {
+      throw Error(KGRPO_ERROR_INVALID, "\"messages\"[" + std::to_string(chat.messages.size()) +
+                                           "]: expected {\"role\": text, \"content\": text}");
+    }
+    if (message.size() != 2 || !message.contains("content") || !message["content"].is_string()) {
+      arguments["messages"] = messages;
+    }
     chat.messages.push_back({text("role"), text("content")});
   }
+  if (line.Has("tools")) arguments["tools"] = line.Get("tools");
+  if (line.Has("chat_template_kwargs")) {
+    const nlohmann::ordered_json& given = line.Get("chat_template_kwargs");
+    if (!given.is_object()) throw Error(KGRPO_ERROR_INVALID, "\"chat_template_kwargs\": expected an object");
+    arguments.update(given);
+  }
+  if (!arguments.empty()) chat.options.arguments = arguments.dump();
   chat.options.add_generation_prompt =
       line.Has("add_generation_prompt") ? line.Flag("add_generation_prompt") : add_generation_prompt;
   if (line.Has("enable_thinking")) chat.options.enable_thinking = line.Flag("enable_thinking");

@@ -31,7 +31,8 @@ void AddModelOptions(CLI::App* command, ModelOptions* options, bool weights);
 // Returns the plugin's options: those of --set, overridden by options with their own flag.
 nlohmann::ordered_json PluginOptions(const ModelOptions& options);
 
-// A chat, from {"messages": [{"role", "content"}], "add_generation_prompt", "enable_thinking"}.
+// A chat, from {"messages": [{"role", "content", ...}]} and, optionally, "tools", "chat_template_kwargs",
+// "add_generation_prompt" and "enable_thinking".
 struct Chat {
   std::vector<ChatMessage> messages;
   ChatOptions options;

@@ -66,7 +66,7 @@ RecordedSample ReadSample(const JsonLine& line) {
   sample.prompt = line.Ids("prompt_ids");
   sample.completion = line.Ids("completion_ids");
   // A run writes an empty list for a completion that was not sampled.
-  if (line.Has("logprobs") && line.Get("logprobs") != nlohmann::json::array())
+  if (line.Has("logprobs") && line.Get("logprobs") != nlohmann::ordered_json::array())
     sample.logprobs = ReadLogprobs(line, sample.completion.size());
   sample.reward = line.Number("reward");
   if (line.Has("idle_reward")) sample.idle_reward = line.Number("idle_reward");

@@ -19,7 +19,8 @@ int Tokenize(const Globals& globals, const ModelOptions& options) {
   };
   std::vector<Item> items;
   ReadJsonLines(options.input, [&](const JsonLine& line) {
-    line.RequireKnown({"text", "messages", "add_generation_prompt", "enable_thinking"});
+    line.RequireKnown(
+        {"text", "messages", "tools", "chat_template_kwargs", "add_generation_prompt", "enable_thinking"});
     RequireOneOf(line, {"text", "messages"});
     if (line.Has("text"))
       items.push_back({line.number(), line.Text("text"), {}});
@@ -55,7 +56,8 @@ void AddTokenizeCommand(CLI::App& app, const Globals& globals, Action* action) {
   CLI::App* command = app.add_subcommand("tokenize", "Text and chats to token ids (the tokenizer's files suffice)");
   AddModelOptions(command, options.get(), false);
   command->footer(
-      "Reads {\"text\"} or {\"messages\", \"add_generation_prompt\", \"enable_thinking\"} a line; writes {\"ids\", "
+      "Reads {\"text\"} or {\"messages\", \"tools\", \"chat_template_kwargs\", \"add_generation_prompt\", "
+      "\"enable_thinking\"} a line; writes {\"ids\", "
       "\"text\"}.\n"
       "Example:\n  echo '{\"text\": \"hello\"}' | kgrpo-host tokenize models/qwen2-0.5b-instruct");
   command->callback([=, &globals] { *action = [=, &globals] { return Tokenize(globals, *options); }; });

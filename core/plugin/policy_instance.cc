@@ -26,11 +26,18 @@ std::vector<kgrpo_message> ToC(std::span<const ChatMessage> messages) {
   return c;
 }
 
-kgrpo_chat_options ToC(const ChatOptions& options) {
+kgrpo_chat_options ToC(const ChatOptions& options, const kgrpo_policy_info& info) {
+  const bool reads = KGRPO_HAS_MEMBER(&info, kgrpo_policy_info, reads_chat_arguments) && info.reads_chat_arguments != 0;
+  if (!options.arguments.empty() && !reads) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED,
+                "this policy takes a chat's roles and texts alone, and no tools or other "
+                "arguments of its chat template");
+  }
   kgrpo_chat_options c{};
   c.struct_size = sizeof(c);
   c.add_generation_prompt = options.add_generation_prompt;
   c.enable_thinking = options.enable_thinking ? static_cast<int32_t>(*options.enable_thinking) : -1;
+  c.arguments = Str(options.arguments);
   return c;
 }
 
@@ -42,7 +49,7 @@ const kgrpo_policy_info& Policy::info() const {
 
 std::vector<int32_t> Policy::EncodeChat(std::span<const ChatMessage> messages, const ChatOptions& options) const {
   const std::vector<kgrpo_message> c = ToC(messages);
-  const kgrpo_chat_options chat = ToC(options);
+  const kgrpo_chat_options chat = ToC(options, info());
   const PluginCall call = Calling("encode_chat");
   return CollectTokens(
       [&](kgrpo_token_sink sink) { return api()->encode_chat(raw(), c.data(), c.size(), &chat, sink); });
@@ -50,7 +57,7 @@ std::vector<int32_t> Policy::EncodeChat(std::span<const ChatMessage> messages, c
 
 std::string Policy::RenderChat(std::span<const ChatMessage> messages, const ChatOptions& options) const {
   const std::vector<kgrpo_message> c = ToC(messages);
-  const kgrpo_chat_options chat = ToC(options);
+  const kgrpo_chat_options chat = ToC(options, info());
   const PluginCall call = Calling("render_chat");
   return CollectText([&](kgrpo_text_sink sink) { return api()->render_chat(raw(), c.data(), c.size(), &chat, sink); });
 }

@@ -49,6 +49,7 @@ struct ChatMessage {
 struct ChatOptions {
   bool add_generation_prompt = true;
   std::optional<bool> enable_thinking;  // unset: as set by the template or the policy's options
+  std::string arguments;                // as kgrpo_chat_options has them: a JSON object, or empty
 };
 
 }  // namespace kgrpo

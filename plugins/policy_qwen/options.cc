@@ -6,7 +6,7 @@ namespace kgrpo::policy {
 namespace {
 
 // True if the value is `ours`, false if it is "libtorch", unset if it is "auto".
-std::optional<bool> Chosen(const nlohmann::json& object, const char* key, const char* ours) {
+std::optional<bool> Chosen(const nlohmann::ordered_json& object, const char* key, const char* ours) {
   const std::string value = object.value(key, "auto");
   if (value == "auto") return std::nullopt;
   return value == ours;
@@ -14,13 +14,13 @@ std::optional<bool> Chosen(const nlohmann::json& object, const char* key, const 
 
 // Unset where the key is absent or null.
 template <typename T>
-std::optional<T> Optional(const nlohmann::json& object, const char* key) {
+std::optional<T> Optional(const nlohmann::ordered_json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return std::nullopt;
   return found->get<T>();
 }
 
-AdapterOptions ToAdapterOptions(const nlohmann::json& object) {
+AdapterOptions ToAdapterOptions(const nlohmann::ordered_json& object) {
   AdapterOptions options;
   options.start = Optional<std::string>(object, "start").value_or("");
   options.rank = Optional<int64_t>(object, "rank");
@@ -150,23 +150,17 @@ std::string_view OptionsSchema() {
       "default": null
     },
     "chat_template": {
-      "title": "chat format",
-      "description": "auto recognises the model's own template; chatml and qwen3 name one for models that have none, or one that is not recognised.",
+      "title": "chat template",
+      "description": "auto: the model's own Jinja template. chatml or qwen3: a built-in one, for models whose vocabulary has <|im_start|> and <|im_end|>. Else the path of a Jinja file. The template in use is saved with the model.",
       "type": "string",
-      "enum": ["auto", "chatml", "qwen3"],
+      "minLength": 1,
       "default": "auto"
     },
-    "default_system": {
-      "title": "default system message",
-      "description": "With chat_template chatml or qwen3: the system message of a chat that has none. null: none.",
-      "type": ["string", "null"],
-      "default": null
-    },
-    "enable_thinking": {
-      "title": "thinking switch",
-      "description": "Qwen3's: false closes the thoughts before they begin, true leaves them to the model, null is the template's own choice. Other models take no notice.",
-      "type": ["boolean", "null"],
-      "default": null
+    "chat_template_arguments": {
+      "title": "arguments of the chat template",
+      "description": "Variables that the template takes, by name, such as {enable_thinking: false} for Qwen3, {default_system: text} for chatml and qwen3, or {date_string: text} for Llama 3. A name that the template does not read is refused. Saved with the model, as defaults in its template.",
+      "type": "object",
+      "default": {}
     },
     "max_tokens_per_chunk": {
       "title": "tokens through the model at a time",
@@ -204,7 +198,7 @@ std::string_view OptionsSchema() {
 }
 
 PolicyOptions ParseOptions(std::string_view json) {
-  const nlohmann::json object = nlohmann::json::parse(json);
+  const nlohmann::ordered_json object = nlohmann::ordered_json::parse(json);
   const PolicyOptions defaults;
   PolicyOptions options;
   options.model = object.at("model").get<std::string>();
@@ -227,8 +221,7 @@ PolicyOptions ParseOptions(std::string_view json) {
   options.max_sequences = object.value("max_sequences", defaults.max_sequences);
   options.activation_memory_mib = Optional<int64_t>(object, "activation_memory_mib");
   options.tokenizer_only = object.value("tokenizer_only", defaults.tokenizer_only);
-  options.default_system = Optional<std::string>(object, "default_system");
-  options.enable_thinking = Optional<bool>(object, "enable_thinking");
+  if (object.contains("chat_template_arguments")) options.chat_template_arguments = object["chat_template_arguments"];
   return options;
 }
 

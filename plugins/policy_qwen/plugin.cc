@@ -18,6 +18,7 @@
 #include "policy_qwen/parameter_views.h"
 #include "policy_qwen/policy.h"
 #include "policy_qwen/rank_device.h"
+#include "policy_qwen/tokenizer/unicode.h"
 
 namespace {
 
@@ -60,7 +61,8 @@ struct kgrpo_policy {
             policy.config().end_ids.size(),
             kgrpo::policy::CurrentStream(policy.device()),
             policy.tokenizer().prefix().data(),
-            policy.tokenizer().prefix().size()};
+            policy.tokenizer().prefix().size(),
+            1};
   }
 
   // Takes the device for as long as the returned object lives. Every function that computes or copies there calls it.
@@ -109,20 +111,22 @@ at::Tensor Borrow(const Policy& policy, const kgrpo_tensor* tensor, size_t size,
                        at::TensorOptions().dtype(at::kFloat).device(device));
 }
 
-std::vector<kgrpo::tokenizer::Message> ToMessages(const kgrpo_message* messages, size_t count) {
-  std::vector<kgrpo::tokenizer::Message> result(count);
-  for (size_t i = 0; i < count; ++i) {
-    result[i].role = kgrpo::Copy(messages[i].role);
-    result[i].content = kgrpo::Copy(messages[i].content);
-  }
-  return result;
-}
-
 std::string Render(const kgrpo_policy& self, const kgrpo_message* messages, size_t count,
                    const kgrpo_chat_options& options) {
-  std::optional<bool> enable_thinking;
-  if (options.enable_thinking >= 0) enable_thinking = options.enable_thinking != 0;
-  return self.policy.RenderChat(ToMessages(messages, count), options.add_generation_prompt != 0, enable_thinking);
+  using kgrpo::tokenizer::Json;
+  Json arguments = Json::object();
+  if (options.enable_thinking >= 0) arguments["enable_thinking"] = options.enable_thinking != 0;
+  Json chat = Json::array();
+  const auto text = [](kgrpo_str given) { return kgrpo::tokenizer::ReplaceInvalidUtf8(kgrpo::View(given)); };
+  for (size_t i = 0; i < count; ++i) {
+    chat.push_back({{"role", text(messages[i].role)}, {"content", text(messages[i].content)}});
+  }
+  if (KGRPO_HAS_MEMBER(&options, kgrpo_chat_options, arguments) && options.arguments.size > 0) {
+    const Json given = Json::parse(kgrpo::View(options.arguments), nullptr, false);
+    if (!given.is_object()) throw Error(KGRPO_ERROR_INVALID, "the chat's arguments are not a JSON object");
+    for (const auto& [key, value] : given.items()) (key == "messages" ? chat : arguments[key]) = value;
+  }
+  return self.policy.RenderChat(chat, options.add_generation_prompt != 0, arguments);
 }
 
 Copy ToCopy(uint32_t copy) {
@@ -166,6 +170,10 @@ const kgrpo_policy_interface kInterface = {
             auto made = std::make_unique<kgrpo_policy>(host, parsed, seed);
             kgrpo::policy::WaitForDevice(made->policy.device());
             for (const std::string& note : made->policy.config().notes) kgrpo::Host(host).Warn(note);
+            for (const std::string& marker : made->policy.ForeignMarkers()) {
+              kgrpo::Host(host).Warn("the chat template of " + parsed.model + " writes " + marker +
+                                     ", which is not one token of its vocabulary but several");
+            }
             if (made->policy.device().is_cuda()) {
               const auto text = [](const kgrpo::policy::KernelChoice& choice, const char* ours) {
                 if (choice.ours) return std::string(ours);

@@ -4,6 +4,7 @@
 #include <kgrpo/sdk/error.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "policy_qwen/device.h"
@@ -85,9 +86,17 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
       folder_(ModelFolder(options_)),
       tokenizer_folder_(TokenizerFolder(options_, folder_)),
       tokenizer_(tokenizer::Tokenizer::Load(tokenizer_folder_)),
+      chat_template_(
+          tokenizer::ChatTemplate::Load(tokenizer_folder_, options.chat_template, options.chat_template_arguments)),
       device_(at::kCPU),
       dtype_(options.bfloat16 ? at::kBFloat16 : at::kFloat),
       files_(ReadCompanionFiles(options_, folder_, tokenizer_folder_)) {
+  const bool built_in = options_.chat_template == "chatml" || options_.chat_template == "qwen3";
+  if (const auto foreign = built_in ? ForeignMarkers() : std::vector<std::string>(); !foreign.empty()) {
+    throw Error(KGRPO_ERROR_INVALID, "chat_template: " + options_.chat_template + " writes " + foreign[0] +
+                                         ", which is not a token of " + tokenizer_folder_ +
+                                         "; set chat_template to auto or to the path of a Jinja file for this model");
+  }
   if (options_.tokenizer_only) return;
   config_ = ReadModelConfig(folder_);
   if (static_cast<int64_t>(tokenizer_.vocabulary_size()) > config_.vocabulary_size) {
@@ -182,15 +191,22 @@ void Policy::UseThreads() const {
   if (at::get_num_threads() != options_.threads) at::set_num_threads(options_.threads);
 }
 
-std::string Policy::RenderChat(std::span<const tokenizer::Message> messages, bool add_generation_prompt,
-                               std::optional<bool> enable_thinking) const {
-  // Detected only here: a model without a chat template is still of use without chats.
-  const tokenizer::ChatTemplate chat_template =
-      options_.chat_template == "auto"
-          ? tokenizer::ChatTemplate::Detect(tokenizer_folder_)
-          : tokenizer::ChatTemplate::ByName(options_.chat_template, options_.default_system);
-  return chat_template.Render(messages, add_generation_prompt,
-                              enable_thinking.has_value() ? enable_thinking : options_.enable_thinking);
+std::string Policy::RenderChat(const tokenizer::Json& messages, bool add_generation_prompt,
+                               const tokenizer::Json& arguments) const {
+  if (!chat_template_) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED,
+                tokenizer_folder_ +
+                    ": has no chat_template.jinja, and tokenizer_config.json no chat_template; set the policy's "
+                    "option chat_template to chatml, qwen3 or the path of a Jinja file");
+  }
+  return chat_template_->Render(messages, add_generation_prompt, arguments);
+}
+
+std::vector<std::string> Policy::ForeignMarkers() const {
+  std::vector<std::string> markers;
+  if (chat_template_) markers = chat_template_->Markers();
+  std::erase_if(markers, [&](const std::string& marker) { return tokenizer_.Encode(marker).size() == 1; });
+  return markers;
 }
 
 void Policy::CheckIds(std::span<const int32_t> ids, const std::string& what) const {
@@ -265,11 +281,17 @@ void Policy::FreezeReference() {
 void Policy::Save(Copy copy, const std::string& directory) {
   WeightsOf(copy);  // throws where there is no such copy
   const DeviceScope scope(device_);
-  for (const auto& [name, content] : files_) {
+  // The chat template in use, in place of the folder's. Readers take chat_template.jinja before tokenizer_config.json.
+  std::map<std::string, std::string> files = files_;
+  if (chat_template_) {
+    for (const auto& [name, text] : chat_template_->Files()) files[name] = text;
+  }
+  for (const auto& [name, content] : files) {
     const bool is_config = name == "config.json";
     if (adapter_ && is_config) continue;  // the base has it
     const std::string text =
         is_config ? WithWeights(content, options_.bfloat16 ? "bfloat16" : "float32", config_.tied_head) : content;
+    std::filesystem::create_directories(std::filesystem::path(directory + "/" + name).parent_path());
     WriteFileAtomically(directory + "/" + name, {text});
   }
   if (adapter_) {

@@ -44,8 +44,7 @@ struct PolicyOptions {
   std::string device = "cpu";                  // this process's
   int threads = 1;
   std::string chat_template = "auto";
-  std::optional<std::string> default_system;
-  std::optional<bool> enable_thinking;
+  tokenizer::Json chat_template_arguments = tokenizer::Json::object();
   std::optional<int64_t> max_tokens_per_chunk;  // unset: a default in policy_scoring.cc
   int64_t max_sequences = 256;
   std::optional<int64_t> activation_memory_mib;  // likewise
@@ -84,9 +83,12 @@ class Policy {
   // Throws KGRPO_ERROR_INVALID where only the tokenizer was loaded. Any thread.
   void RequireWeights() const;
 
-  // The text of a chat in the model's format. An unset enable_thinking takes the options' choice.
-  std::string RenderChat(std::span<const tokenizer::Message> messages, bool add_generation_prompt,
-                         std::optional<bool> enable_thinking) const;
+  // The text of a chat in the model's format: see ChatTemplate::Render. Throws KGRPO_ERROR_UNSUPPORTED if the model has
+  // no chat template. Any thread.
+  std::string RenderChat(const tokenizer::Json& messages, bool add_generation_prompt,
+                         const tokenizer::Json& arguments = tokenizer::Json::object()) const;
+  // Texts like <|name|> that the chat template writes and that are not single tokens of the vocabulary.
+  std::vector<std::string> ForeignMarkers() const;
 
   // Throws KGRPO_ERROR_INVALID unless the prompt's ids are in the vocabulary and leave room in the context. `what`
   // begins the message: "request 3". Any thread.
@@ -163,6 +165,7 @@ class Policy {
   std::string folder_;            // options_.model, or the base of the adapter there
   std::string tokenizer_folder_;  // the same, or an adapter's with its own tokenizer
   tokenizer::Tokenizer tokenizer_;
+  std::optional<tokenizer::ChatTemplate> chat_template_;  // none: a model without one is still of use without chats
   ModelConfig config_;
   at::Device device_;
   at::ScalarType dtype_;

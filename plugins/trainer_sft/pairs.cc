@@ -14,7 +14,7 @@
 namespace kgrpo::sft {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 // A mistake in a line; ReadPairs puts file and line number before it.
 class BadLine : public std::runtime_error {
@@ -22,9 +22,17 @@ class BadLine : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-struct Message {
-  std::string role;
-  std::string content;
+// A chat as the policy's template sees it.
+struct Chat {
+  json messages = json::array();
+  json arguments = json::object();  // tools and the like
+
+  // True if messages have more than the texts of a role and a content.
+  bool rich() const {
+    return std::any_of(messages.begin(), messages.end(), [](const json& message) {
+      return message.size() != 2 || !message.contains("content") || !message["content"].is_string();
+    });
+  }
 };
 
 // The policy's tokenizer, as C++.
@@ -32,10 +40,27 @@ class Encoder {
  public:
   Encoder(const kgrpo_policy_interface& api, kgrpo_policy* policy) : api_(api), policy_(policy) {}
 
-  std::vector<int32_t> Chat(std::span<const Message> messages, bool add_generation_prompt) const {
-    std::vector<kgrpo_message> views;
-    for (const Message& message : messages) views.push_back({Str(message.role), Str(message.content)});
-    const kgrpo_chat_options options = {sizeof(kgrpo_chat_options), add_generation_prompt ? 1 : 0, -1};
+  // The ids of the first `count` messages.
+  std::vector<int32_t> Encode(const Chat& chat, size_t count, bool add_generation_prompt) const {
+    std::vector<kgrpo_message> views(count);
+    json arguments = chat.arguments;
+    if (chat.rich())
+      arguments["messages"] = json(chat.messages.begin(), chat.messages.begin() + static_cast<std::ptrdiff_t>(count));
+    for (size_t i = 0; i < count; ++i) {
+      const auto text = [&](const char* key) {
+        const auto found = chat.messages[i].find(key);
+        return found != chat.messages[i].end() && found->is_string() ? Str(found->get_ref<const std::string&>())
+                                                                     : kgrpo_str{};
+      };
+      views[i] = {text("role"), text("content")};
+    }
+    const std::string given = arguments.empty() ? "" : arguments.dump();
+    const kgrpo_policy_info* info = api_.info(policy_);
+    if (!given.empty() &&
+        !(KGRPO_HAS_MEMBER(info, kgrpo_policy_info, reads_chat_arguments) && info->reads_chat_arguments != 0)) {
+      throw BadLine("the policy takes a chat's roles and texts alone: no tools, and no other keys of messages");
+    }
+    const kgrpo_chat_options options = {sizeof(kgrpo_chat_options), add_generation_prompt ? 1 : 0, -1, Str(given)};
     std::vector<int32_t> ids;
     Check(api_.encode_chat(policy_, views.data(), views.size(), &options, SinkOf(ids)));
     return ids;
@@ -80,16 +105,24 @@ void AppendEnd(const Encoder& encoder, std::vector<int32_t>& ids) {
 // Returns the tokens that the policy would have to sample after the prompt: the answer and the end token, without the
 // text that the template puts after them. Some templates render an answered chat differently from the prompt for
 // generation, for example with an empty thought. The prompt is then not a prefix, and the result is the answer's own
-// tokens and the end token.
-std::vector<int32_t> CompletionOf(const Encoder& encoder, std::span<const Message> messages,
-                                  const std::vector<int32_t>& prompt) {
-  const std::vector<int32_t> whole = encoder.Chat(messages, false);
+// tokens and the end token that the template writes after it.
+std::vector<int32_t> CompletionOf(const Encoder& encoder, const Chat& chat, const std::vector<int32_t>& prompt) {
+  const std::vector<int32_t> whole = encoder.Encode(chat, chat.messages.size(), false);
+  const auto is_end = [&](int32_t id) { return IsEnd(encoder, id); };
   if (whole.size() > prompt.size() && std::equal(prompt.begin(), prompt.end(), whole.begin())) {
-    auto end = std::find_if(whole.begin() + static_cast<std::ptrdiff_t>(prompt.size()), whole.end(),
-                            [&](int32_t id) { return IsEnd(encoder, id); });
-    if (end != whole.end()) return {whole.begin() + static_cast<std::ptrdiff_t>(prompt.size()), end + 1};
+    const auto start = whole.begin() + static_cast<std::ptrdiff_t>(prompt.size());
+    const auto end = std::find_if(start, whole.end(), is_end);
+    if (end != whole.end()) return {start, end + 1};
   }
-  std::vector<int32_t> completion = encoder.Text(messages.back().content);
+  const json& answer = chat.messages.back();
+  if (answer.size() != 2 || !answer.contains("content") || !answer["content"].is_string()) {
+    throw BadLine(
+        "the chat template does not write the answer as a continuation of the prompt, so the answer can only "
+        "have a \"role\" and a text as \"content\"");
+  }
+  std::vector<int32_t> completion = encoder.Text(answer["content"].get_ref<const std::string&>());
+  const auto end = std::find_if(whole.rbegin(), whole.rend(), is_end);
+  if (end != whole.rend() && (completion.empty() || !is_end(completion.back()))) completion.push_back(*end);
   AppendEnd(encoder, completion);
   return completion;
 }
@@ -102,45 +135,45 @@ std::string TextField(const json& object, const char* key) {
 }
 
 // Appends the messages of `list`, the value of `key`.
-void AppendMessages(const json& list, const std::string& key, std::vector<Message>* chat) {
+void AppendMessages(const json& list, const std::string& key, Chat* chat) {
   if (!list.is_array()) throw BadLine("\"" + key + "\" is not a list");
   for (const json& message : list) {
     if (!message.is_object()) throw BadLine("a message is not an object with \"role\" and \"content\"");
-    chat->push_back({TextField(message, "role"), TextField(message, "content")});
-    const std::string& role = chat->back().role;
-    if (role != "system" && role != "user" && role != "assistant") {
-      throw BadLine("role \"" + role + "\" is none of system, user, assistant");
+    const std::string role = TextField(message, "role");
+    if (role != "system" && role != "user" && role != "assistant" && role != "tool") {
+      throw BadLine("role \"" + role + "\" is none of system, user, assistant, tool");
     }
+    const bool calls = message.contains("tool_calls");  // these may stand instead of a content
+    if (!calls && (!message.contains("content") || !message["content"].is_array())) TextField(message, "content");
+    chat->messages.push_back(message);
   }
 }
 
-Pair ChatPair(const Encoder& encoder, std::span<const Message> chat) {
-  if (chat.size() < 2) throw BadLine("\"messages\" needs at least a prompt and the assistant's answer");
-  if (chat.back().role != "assistant") {
-    throw BadLine("the last message is the " + chat.back().role +
-                  "'s; it must be the assistant's, which is what is learned");
+Pair ChatPair(const Encoder& encoder, const Chat& chat) {
+  const size_t size = chat.messages.size();
+  if (size < 2) throw BadLine("\"messages\" needs at least a prompt and the assistant's answer");
+  if (const std::string role = chat.messages.back()["role"]; role != "assistant") {
+    throw BadLine("the last message is the " + role + "'s; it must be the assistant's, which is what is learned");
   }
   Pair pair;
-  pair.prompt_ids = encoder.Chat(chat.first(chat.size() - 1), true);
+  pair.prompt_ids = encoder.Encode(chat, size - 1, true);
   pair.completion_ids = CompletionOf(encoder, chat, pair.prompt_ids);
   return pair;
 }
 
 // {"prompt": [messages], "completion": [message] or its text}
-std::vector<Message> PromptAndAnswer(const json& object) {
-  std::vector<Message> chat;
-  AppendMessages(object.at("prompt"), "prompt", &chat);
-  const size_t prompt_size = chat.size();
+void PromptAndAnswer(const json& object, Chat* chat) {
+  AppendMessages(object.at("prompt"), "prompt", chat);
+  const size_t prompt_size = chat->messages.size();
   const auto completion = object.find("completion");
   if (completion == object.end() || !completion->is_array()) {
-    chat.push_back({"assistant", TextField(object, "completion")});
+    chat->messages.push_back({{"role", "assistant"}, {"content", TextField(object, "completion")}});
   } else {
-    AppendMessages(*completion, "completion", &chat);
+    AppendMessages(*completion, "completion", chat);
   }
-  if (prompt_size == 0 || chat.size() != prompt_size + 1) {
+  if (prompt_size == 0 || chat->messages.size() != prompt_size + 1) {
     throw BadLine("\"prompt\" needs at least one message, and \"completion\" exactly one");
   }
-  return chat;
 }
 
 Pair TextPair(const Encoder& encoder, const json& object) {
@@ -161,12 +194,19 @@ Pair ParseLine(const Encoder& encoder, const std::string& line) {
   if (!object.is_object()) throw BadLine("not a JSON object");
   Pair pair;
   const auto prompt = object.find("prompt");
+  Chat chat;
+  if (const auto given = object.find("chat_template_kwargs"); given != object.end() && !given->is_null()) {
+    if (!given->is_object()) throw BadLine("\"chat_template_kwargs\" is not an object");
+    chat.arguments = *given;
+  }
+  if (const auto tools = object.find("tools"); tools != object.end() && !tools->is_null())
+    chat.arguments["tools"] = *tools;
   if (const auto messages = object.find("messages"); messages != object.end()) {
-    std::vector<Message> chat;
     AppendMessages(*messages, "messages", &chat);
     pair = ChatPair(encoder, chat);
   } else if (prompt != object.end() && prompt->is_array()) {
-    pair = ChatPair(encoder, PromptAndAnswer(object));
+    PromptAndAnswer(object, &chat);
+    pair = ChatPair(encoder, chat);
   } else if (object.contains("prompt") || object.contains("completion")) {
     pair = TextPair(encoder, object);
   } else {

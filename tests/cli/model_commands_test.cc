@@ -31,6 +31,28 @@ TEST_F(CliTest, TokenizeReadsTextAndChats) {
   EXPECT_EQ(lines[1]["text"], "<user>x\n<assistant>");
 }
 
+// The order of keys is kept: templates write objects as JSON.
+TEST_F(CliTest, TokenizeGivesAllOfAChatToTheTemplate) {
+  std::filesystem::create_directory(directory_.path() / "model");
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
+    std::filesystem::copy(KGRPO_SOURCE_DIR "/tests/golden/policy/qwen2/" + std::string(name),
+                          directory_.path() / "model");
+  }
+  Write("model/chat_template.jinja",
+        "{% for m in messages %}{{ m.content }}{{ m.tool_calls | tojson if m.tool_calls }}{% endfor %}"
+        "{{ tools | tojson if tools }}{{ x }}");
+  const std::string chat =
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": null, "tool_calls": [{"b": 1, "a": 2}]}], )";
+  const Result result =
+      Run("tokenize model", chat + R"("tools": [{"z": 1, "y": 2}], "chat_template_kwargs": {"x": 7}})" + "\n");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(Lines(result.out)[0]["text"], R"(a[{"b": 1, "a": 2}][{"z": 1, "y": 2}]7)");
+  EXPECT_THAT(Run("tokenize model", chat + R"("chat_template_kwargs": {"w": 7}})" + "\n").err,
+              HasSubstr("<stdin>:1: the chat template does not read 'w', which would be dropped"));
+  EXPECT_THAT(Run("tokenize random --plugin fakes", chat + "\"tools\": []}\n").err,
+              HasSubstr("<stdin>:1: this policy takes a chat's roles and texts alone"));
+}
+
 TEST_F(CliTest, BadLinesAreAllNamedAndNothingIsWritten) {
   Write("in.jsonl", "{\"text\": \"ab\"}\n{\"txt\": \"ab\"}\nnot json\n[1]\n{\"text\": 3}\n{}\n");
   const Result result = Run("tokenize random --plugin fakes --input in.jsonl");

@@ -294,10 +294,12 @@ AT(kgrpo_policy_info, end_id_count, 64, 8);
 AT(kgrpo_policy_info, stream, 72, 8);
 AT(kgrpo_policy_info, prefix_ids, 80, 8);
 AT(kgrpo_policy_info, prefix_id_count, 88, 8);
+AT(kgrpo_policy_info, reads_chat_arguments, 96, 4);
 
 AT(kgrpo_chat_options, struct_size, 0, 4);
 AT(kgrpo_chat_options, add_generation_prompt, 4, 4);
 AT(kgrpo_chat_options, enable_thinking, 8, 4);
+AT(kgrpo_chat_options, arguments, 16, 16);
 
 AT(kgrpo_sampling, struct_size, 0, 4);
 AT(kgrpo_sampling, max_new_tokens, 4, 4);

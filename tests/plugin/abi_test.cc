@@ -123,6 +123,8 @@ const std::vector<Appended> kAppended = {
     KGRPO_APPENDED(kgrpo_evaluator_interface, explain_bound, 96),
     KGRPO_APPENDED(kgrpo_policy_info, prefix_ids, 80),
     KGRPO_APPENDED(kgrpo_policy_info, prefix_id_count, 88),
+    KGRPO_APPENDED(kgrpo_policy_info, reads_chat_arguments, 96),
+    KGRPO_APPENDED(kgrpo_chat_options, arguments, 16),
     KGRPO_APPENDED(kgrpo_policy_interface, backward_in_pieces, 152),
     KGRPO_APPENDED(kgrpo_trainer_plan, trajectories, 32),
     KGRPO_APPENDED(kgrpo_trainer_plan, trajectories_per_problem, 40),

@@ -91,7 +91,7 @@ class PluginTest : public ::testing::Test {
 
   std::vector<int32_t> EncodeChat(const std::string& user) {
     const kgrpo_message message = {Str("user"), Str(user)};
-    const kgrpo_chat_options options = {sizeof(kgrpo_chat_options), 1, -1};
+    const kgrpo_chat_options options = {sizeof(kgrpo_chat_options), 1, -1, {}};
     std::vector<int32_t> ids;
     const kgrpo_token_sink sink = {&ids, [](void* context, const int32_t* data, size_t count) {
                                      static_cast<std::vector<int32_t>*>(context)->assign(data, data + count);

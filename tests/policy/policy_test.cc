@@ -197,11 +197,45 @@ TEST_F(PolicyTest, TokenizerOnlyNeedsNoWeights) {
   options.model = folder.path();
   options.tokenizer_only = true;
   Policy policy(options, 0);
-  EXPECT_EQ(policy.RenderChat(std::vector<tokenizer::Message>{{"user", "tile", {}}}, true, std::nullopt),
+  EXPECT_EQ(policy.RenderChat(tokenizer::Json::array({{{"role", "user"}, {"content", "tile"}}}), true),
             "<|im_start|>user\ntile<|im_end|>\n<|im_start|>assistant\n");
   EXPECT_EQ(MessageOf([&] { Score(policy); }), "the policy was made with \"tokenizer_only\": it has no weights");
   EXPECT_EQ(MessageOf([&] { policy.FreezeReference(); }),
             "the policy was made with \"tokenizer_only\": it has no weights");
+}
+
+// Another program that opens a saved folder prompts as this policy does.
+TEST_F(PolicyTest, SavesTheTemplateInUse) {
+  const tokenizer::Json chat = tokenizer::Json::array({{{"role", "user"}, {"content", "tile"}}});
+  PolicyOptions options = GoldenOptions("qwen2");
+  options.chat_template = "qwen3";
+  options.chat_template_arguments = {{"enable_thinking", false}};
+  Policy policy(options, 0);
+  const std::string text = policy.RenderChat(chat, true);
+  EXPECT_THAT(text, testing::EndsWith("</think>\n\n"));
+  TemporaryFolder folder;
+  policy.Save(Copy::kCurrent, folder.path());
+  options = GoldenOptions("qwen2");
+  options.chat_template = "auto";
+  options.model = folder.path();
+  EXPECT_EQ(Policy(options, 0).RenderChat(chat, true), text);
+}
+
+TEST_F(PolicyTest, TemplatesWithoutTheirTokensAreRefused) {
+  TemporaryFolder folder;
+  std::ifstream from(GoldenFolder("qwen2") + "/tokenizer.json");
+  std::string json((std::istreambuf_iterator<char>(from)), std::istreambuf_iterator<char>());
+  for (size_t at; (at = json.find("<|im_start|>")) != std::string::npos;) json.replace(at, 12, "<|other_one|>");
+  std::ofstream(folder.path() + "/tokenizer.json") << json;
+  std::ofstream(folder.path() + "/chat_template.jinja") << "<|im_start|>{{ messages[0].content }}<|im_end|>";
+  PolicyOptions options;
+  options.model = folder.path();
+  options.tokenizer_only = true;
+  EXPECT_THAT(Policy(options, 0).ForeignMarkers(), testing::ElementsAre("<|im_start|>"));
+  options.chat_template = "chatml";
+  EXPECT_EQ(MessageOf([&] { Policy(options, 0); }),
+            "chat_template: chatml writes <|im_start|>, which is not a token of " + folder.path() +
+                "; set chat_template to auto or to the path of a Jinja file for this model");
 }
 
 TEST_F(PolicyTest, RefusesBadSequences) {

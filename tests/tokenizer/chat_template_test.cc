@@ -1,10 +1,10 @@
-// ChatTemplate against transformers' apply_chat_template (tests/golden/tokenizer/make_chat_golden.py), and
-// refusals.
+// ChatTemplate against transformers' apply_chat_template (tests/golden/tokenizer/make_chat_golden.py), the choice of a
+// template, and what is written for other programs.
 #include "policy_qwen/tokenizer/chat_template.h"
 
 #include <gmock/gmock.h>
 
-#include <fstream>
+#include <cstdlib>
 #include <map>
 
 #include "policy_qwen/tokenizer/json_reader.h"
@@ -13,178 +13,201 @@
 namespace kgrpo::tokenizer {
 namespace {
 
-using nlohmann::json;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+
+const Json kNone = Json::object();
 
 std::string TemplateText(const std::string& name) {
   return ReadTextFile(GoldenFolder() / "templates" / (name + ".jinja"));
 }
 
-std::string Replace(std::string text, std::string_view what, std::string_view by) {
-  const size_t first = text.find(what);
-  EXPECT_NE(first, std::string::npos) << what;
-  for (size_t at = first; at != std::string::npos; at = text.find(what, at + by.size()))
-    text.replace(at, what.size(), by);
-  return text;
+Json User(const std::string& text) {
+  return {{"role", "user"}, {"content", text}};
+}
+Json Assistant(const std::string& text) {
+  return {{"role", "assistant"}, {"content", text}};
 }
 
-std::vector<Message> MessagesOf(const json& conversation) {
-  std::vector<Message> messages;
-  for (const json& message : conversation) {
-    Message& made = messages.emplace_back(Message{message.at("role"), message.at("content"), std::nullopt});
-    if (message.contains("reasoning_content")) made.reasoning_content = message["reasoning_content"].get<std::string>();
+const Json kAsk = Json::array({User("q")});
+
+// A model folder with a template.
+class ChatTemplateTest : public testing::Test {
+ protected:
+  std::string Render(const Json& messages, bool generate = true, const Json& arguments = kNone,
+                     const std::string& choice = "auto", const Json& of_all = kNone) {
+    return ChatTemplate::Load(folder_.path(), choice, of_all)->Render(messages, generate, arguments);
   }
-  return messages;
+  std::string ErrorOf(const Json& messages, const Json& arguments = kNone, const std::string& choice = "auto",
+                      const Json& of_all = kNone) {
+    return MessageOf([&] { Render(messages, true, arguments, choice, of_all); }, folder_.path());
+  }
+  void Write(const std::string& jinja) { folder_.Write("chat_template.jinja", jinja); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ChatTemplateTest, RendersAsTransformersDoes) {
+  const Json golden = Json::parse(ReadTextFile(GoldenFolder() / "chat.json"));
+  folder_.Write("tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": {"content": "</s>"}})");
+  std::map<std::string, size_t> compared;
+  size_t refused = 0;
+  for (const Json& test : golden.at("cases")) {
+    const std::string name = test[0];
+    if (compared[name]++ == 0) Write(TemplateText(name));
+    const ChatTemplate chat = ChatTemplate::Load(folder_.path(), "auto", kNone).value();
+    Json arguments = kNone;
+    if (test[2].get<bool>()) arguments["tools"] = golden["tools"];
+    if (!test[3].is_null()) arguments["enable_thinking"] = test[3];
+    if (name == "own_turns") arguments["date_string"] = "03 Feb 2026";
+    const Json& messages = golden["conversations"].at(test[1].get<size_t>());
+    for (const bool generate : {true, false}) {
+      Json expected = generate ? test[4] : test[5];
+      std::string text;
+      try {
+        text = chat.Render(messages, generate, arguments);
+      } catch (const Error& error) {
+        // What the template would drop is refused, too.
+        const bool drops = std::string(error.what()).find("would be dropped") != std::string::npos;
+        EXPECT_TRUE(expected.is_null() || drops) << name << ", conversation " << test[1] << ": " << error.what();
+        ++refused;
+        continue;
+      }
+      if (expected.is_null()) {
+        ADD_FAILURE() << name << ", conversation " << test[1] << " is rendered, which transformers refuses";
+      } else if (expected.is_string()) {
+        EXPECT_EQ(text, expected.get<std::string>()) << name << ", conversation " << test[1];
+      } else {  // a number of characters of the text with the prompt
+        const std::string full = test[4];
+        EXPECT_EQ(text, full.substr(0, text.size())) << name << ", conversation " << test[1];
+        EXPECT_EQ(jinja::Template("{{ t | length }}", "").Render({{"t", text}}, 0), expected.dump()) << name;
+      }
+    }
+  }
+  EXPECT_EQ(compared.size(), 11u);
+  for (const auto& [name, count] : compared) EXPECT_GE(count, 40u) << name;
+  EXPECT_LE(refused, 320u);
 }
 
-TEST(ChatTemplateTest, RendersAsTransformersDoes) {
-  const json golden = ReadJsonFile(GoldenFolder() / "chat.json");
-  std::map<std::string, ChatTemplate> templates;
+TEST_F(ChatTemplateTest, ChoosesAsTransformersDoes) {
+  EXPECT_FALSE(ChatTemplate::Load(folder_.path(), "auto", kNone).has_value());
+  const Json tools = {{"tools", Json::array({1})}}, chat = kAsk;
+  folder_.Write("tokenizer_config.json", R"({"chat_template": "one {{ tools }}"})");
+  EXPECT_EQ(Render(chat), "one None");
+  folder_.Write(
+      "tokenizer_config.json",
+      Json({{"chat_template",
+             {{{"name", "tool_use"}, {"template", "with {{ tools }}"}}, {{"name", "default"}, {"template", "plain"}}}}})
+          .dump());
+  EXPECT_EQ(Render(chat), "plain");
+  EXPECT_EQ(Render(chat, true, tools), "with [1]");
+  Write("file {{ tools }}");
+  EXPECT_EQ(Render(chat, true, tools), "file [1]");
+  std::filesystem::create_directory(folder_.path() / "additional_chat_templates");
+  folder_.Write("additional_chat_templates/tool_use.jinja", "other {{ tools }}");
+  EXPECT_EQ(Render(chat, true, tools), "other [1]");
+  EXPECT_EQ(Render(chat), "file None");
+  std::filesystem::remove(folder_.path() / "chat_template.jinja");
+  EXPECT_EQ(ErrorOf(chat), "DIR: none of the chat templates is named default");
+}
+
+TEST_F(ChatTemplateTest, TokensAndArgumentsAreVariables) {
+  folder_.Write("tokenizer_config.json",
+                R"({"bos_token": "<s>", "unk_token": {"content": "<unk>"}, "pad_token": null})");
+  Write("{{ bos_token }}{{ unk_token }}{{ pad_token is defined }}{{ x }}");
+  EXPECT_EQ(Render(kAsk, true, {{"x", 1}}), "<s><unk>False1");
+  EXPECT_EQ(Render(kAsk, true, kNone, "auto", {{"x", 2}}), "<s><unk>False2");
+  EXPECT_EQ(Render(kAsk, true, {{"x", 1}}, "auto", {{"x", 2}}), "<s><unk>False1");
+  EXPECT_EQ(ErrorOf(kAsk, kNone, "auto", {{"y", 2}}), "chat_template_arguments: the chat template of DIR takes no 'y'");
+}
+
+TEST_F(ChatTemplateTest, BuiltInTemplates) {
+  const Json messages = {
+      User("q"), Assistant("<think>\nt\n</think>\n\na"), User("r"), {{"role", "tool"}, {"content", "1"}}};
+  Write(TemplateText("chatml"));
+  EXPECT_EQ(Render(messages, true, kNone, "chatml"), Render(messages));
+  Write(TemplateText("qwen2"));
+  EXPECT_EQ(Render(messages, true, kNone, "chatml", {{"default_system", "You are a helpful assistant."}}),
+            Render(messages));
+  Write(TemplateText("qwen3"));
+  const Json golden = Json::parse(ReadTextFile(GoldenFolder() / "chat.json"));
   size_t compared = 0;
-  for (const json& test : golden.at("cases")) {
-    const std::string name = test.at("template");
-    if (!templates.contains(name)) templates.emplace(name, ChatTemplate::Recognise(TemplateText(name), name));
-    const std::vector<Message> messages =
-        MessagesOf(golden.at("conversations").at(test.at("conversation").get<size_t>()));
-    std::optional<bool> thinking;
-    if (!test.at("enable_thinking").is_null()) thinking = test["enable_thinking"].get<bool>();
-    EXPECT_EQ(templates.at(name).Render(messages, test.at("add_generation_prompt").get<bool>(), thinking),
-              test.at("text").get<std::string>())
-        << name << ", conversation " << test.at("conversation");
-    ++compared;
+  for (const Json& chat : golden["conversations"]) {
+    if (chat.dump().find("tool_calls") != std::string::npos || chat[0]["content"].is_array()) continue;
+    for (const Json& thinking : {Json(nullptr), Json(true), Json(false)}) {
+      const Json arguments = thinking.is_null() ? kNone : Json({{"enable_thinking", thinking}});
+      EXPECT_EQ(Render(chat, true, arguments, "qwen3"), Render(chat, true, arguments)) << chat;
+      ++compared;
+    }
   }
-  EXPECT_GE(compared, 1000u);
-  EXPECT_EQ(templates.size(), 9u);
+  EXPECT_GE(compared, 90u);
 }
 
-TEST(ChatTemplateTest, FindsTheModelsOwnDefaultSystemPrompt) {
-  const auto prompt = [](const std::string& name) {
-    return ChatTemplate::Recognise(TemplateText(name), name).default_system();
-  };
-  EXPECT_EQ(prompt("qwen2"), "You are a helpful assistant.");
-  EXPECT_EQ(prompt("qwen2_5"), "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.");
-  EXPECT_EQ(prompt("smollm2"), "You are a helpful AI assistant named SmolLM, trained by Hugging Face");
-  EXPECT_EQ(prompt("qwen3"), std::nullopt);
-  EXPECT_EQ(prompt("chatml"), std::nullopt);
+TEST_F(ChatTemplateTest, AFileOfTheUsers) {
+  folder_.Write("mine.jinja", "mine: {{ messages[0].content }}");
+  EXPECT_EQ(Render(kAsk, true, kNone, (folder_.path() / "mine.jinja").string()), "mine: q");
+  EXPECT_EQ(ErrorOf(kAsk, kNone, "llama3"), "llama3: no such file");
 }
 
-TEST(ChatTemplateTest, KnowsTheThinkingSwitch) {
-  for (const char* name : {"qwen3", "qwen3_first"})
-    EXPECT_TRUE(ChatTemplate::Recognise(TemplateText(name), name).thinking()) << name;
-  for (const char* name : {"qwen2", "qwen2_5", "qwen3_instruct_2507"}) {
-    EXPECT_FALSE(ChatTemplate::Recognise(TemplateText(name), name).thinking()) << name;
-  }
+TEST_F(ChatTemplateTest, WhatIsNotKnownIsRefusedAtItsLine) {
+  Write("{{ messages }}\n{% include 'other' %}");
+  EXPECT_EQ(ErrorOf(kAsk), "DIR/chat_template.jinja:2: the statement 'include' is not known here");
+  std::filesystem::remove(folder_.path() / "chat_template.jinja");
+  folder_.Write("tokenizer_config.json", R"({"chat_template": "a\nb\n{{ x | nope }}"})");
+  EXPECT_EQ(ErrorOf(kAsk), "DIR/tokenizer_config.json: chat_template:3: the filter 'nope' is not known here");
 }
 
-// Changes that a fine-tune makes without changing the format.
-TEST(ChatTemplateTest, RecognisesOtherSpellings) {
-  const std::vector<Message> messages = {{"user", "Hi", {}}};
-  const std::string qwen = TemplateText("qwen2_5");
-  const std::string expected = ChatTemplate::Recognise(qwen, "qwen").Render(messages, true);
-  for (const std::string& text :
-       {Replace(qwen, "message.role", "message['role']"), Replace(qwen, "messages[0]['role']", "messages[0].role"),
-        Replace(qwen, "{%- ", "{%-"), Replace(qwen, "    ", "\t"),
-        Replace(qwen, "'<|im_start|>assistant\\n'", "\"<|im_start|>\" + \"assistant\\n\""),
-        Replace(qwen, "{%- if add_generation_prompt", "{#- a remark: }} %} -#}\n{%- if (add_generation_prompt)")}) {
-    EXPECT_EQ(ChatTemplate::Recognise(text, "qwen").Render(messages, true), expected);
-  }
-  const std::string pirate =
-      Replace(qwen, "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.", "Ahoy, it\\'s me!");
-  EXPECT_EQ(ChatTemplate::Recognise(pirate, "qwen").default_system(), "Ahoy, it's me!");
+TEST_F(ChatTemplateTest, NothingIsDropped) {
+  Write(TemplateText("chatml"));
+  EXPECT_EQ(ErrorOf(Json::array()), "a conversation needs at least one message");
+  EXPECT_EQ(ErrorOf({User("q"), {{"role", "User"}, {"content", "q"}}}),
+            "messages[1].role is 'User': must be system, user, assistant or tool, or named by the template");
+  EXPECT_EQ(ErrorOf(Json::array({{{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array({1})}}})),
+            "messages[0].tool_calls: the chat template does not read it, so it would be dropped");
+  EXPECT_EQ(ErrorOf(kAsk, {{"tools", Json::array({1})}}),
+            "the chat template does not read 'tools', which would be dropped");
+  Json silent = User("q");
+  silent["name"] = nullptr;
+  EXPECT_EQ(ErrorOf(Json::array({silent})), "(no error)");
+  Write(
+      "{% for m in messages %}{{ m.role }}{{ m.reasoning_content }}{% if m.role == 'ipython' %}!{% endif %}{% endfor "
+      "%}");
+  EXPECT_EQ(Render(Json::array({{{"role", "ipython"}, {"content", "q"}, {"thinking", "t"}}})), "ipythont!");
 }
 
-// Whatever would be rendered otherwise must not be taken for something known.
-TEST(ChatTemplateTest, RefusesWhatItDoesNotKnow) {
-  const std::string chatml = TemplateText("chatml"), qwen = TemplateText("qwen2_5"), qwen3 = TemplateText("qwen3");
-  const std::vector<std::string> unknown = {
-      "",
-      "{{ bos_token }}{% for m in messages %}[INST]{{ m.content }}[/INST]{% endfor %}",
-      Replace(chatml, "message['content'] +", "message['content'] | trim +"),
-      Replace(chatml, "'<|im_end|>'", "'<|im_end|> '"),
-      Replace(chatml, "{% if add_generation_prompt %}", "{% if add_generation_prompt and not loop.last %}"),
-      Replace(chatml, "'<|im_start|>assistant\\n'", "'<|im_start|>assistant\\n<think>\\n'"),
-      Replace(chatml, "{% for message in messages %}", "{% for message in messages[1:] %}"),
-      Replace(chatml, "{% for message in messages %}", "Hello{% for message in messages %}"),
-      Replace(chatml, "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}", ""),
-      Replace(qwen, "message.role == \"system\" and not loop.first", "message.role == \"system\""),
-      Replace(qwen, "{%- if messages[0]['role'] == 'system' %}", "{%- if messages[0]['role'] == 'developer' %}"),
-      Replace(qwen3, "loop.index0 > ns.last_query_index", "loop.index0 >= ns.last_query_index"),
-      Replace(qwen3, "enable_thinking is false", "enable_thinking is true"),
-      Replace(qwen3, "not loop.last and reasoning_content", "reasoning_content"),
-      Replace(qwen3, "not(message.content.startswith('<tool_response>') and ",
-              "not message.content.startswith('<tool_response>') and ("),
-      Replace(qwen3, "'<think>\\n\\n</think>\\n\\n'", "''"),
-  };
-  for (const std::string& text : unknown) {
-    EXPECT_THAT(MessageOf([&] { ChatTemplate::Recognise(text, "chat.jinja"); }),
-                testing::AllOf(HasSubstr("chat.jinja: "), HasSubstr("the template"), HasSubstr("option chat_template")))
-        << text;
+TEST_F(ChatTemplateTest, FilesRenderAlike) {
+  const Json messages = kAsk, arguments = {{"default_system", "it's\n\"so\""}, {"enable_thinking", false}};
+  const ChatTemplate chosen = ChatTemplate::Load(folder_.path(), "qwen3", arguments).value();
+  const std::string text = chosen.Render(messages, true, kNone);
+  EXPECT_EQ(text,
+            "<|im_start|>system\nit's\n\"so\"<|im_end|>\n<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n<think>"
+            "\n\n</think>\n\n");
+  ASSERT_EQ(chosen.Files().size(), 1u);
+  Write(chosen.Files().at("chat_template.jinja"));
+  const ChatTemplate saved = ChatTemplate::Load(folder_.path(), "auto", kNone).value();
+  EXPECT_EQ(saved.Render(messages, true, kNone), text);
+  EXPECT_THAT(saved.Render(messages, true, {{"enable_thinking", true}}), testing::EndsWith("assistant\n"));
+  EXPECT_THAT(saved.Files(), IsEmpty());
+  const ChatTemplate again = ChatTemplate::Load(folder_.path(), "auto", arguments).value();
+  EXPECT_EQ(again.Files(), chosen.Files());
+  // A template that begins with white space keeps it.
+  for (const char* jinja : {"\n\n x", "  {% if true %}\nx{% endif %}", "x"}) {
+    Write(std::string(jinja) + "{{ k }}");
+    const ChatTemplate own = ChatTemplate::Load(folder_.path(), "auto", {{"k", 1}}).value();
+    const std::string expected = own.Render(messages, true, kNone);
+    Write(own.Files().at("chat_template.jinja"));
+    EXPECT_EQ(Render(messages), expected) << jinja;
   }
 }
 
-TEST(ChatTemplateTest, RefusesBrokenPrograms) {
-  for (const char* text : {"{{", "{% if", "{% if a %}", "{% endif %}", "{% else %}", "{% for %}",
-                           "{% if %}{% for %}{% endif %}", "{{ 'a }}", "{% elif %}", "{# no end", "{%%}", "{{}}", "{%",
-                           "{", "{% if a %}{% else %}{% elif b %}{% endif %}", "{{ ')' ) ]['x'] }}"}) {
-    EXPECT_THAT(MessageOf([&] { ChatTemplate::Recognise(text, "chat.jinja"); }), HasSubstr("chat.jinja: the template"))
-        << text;
-  }
-  std::string deep;
-  for (int i = 0; i < 100000; ++i) deep += "{% if a %}";
-  EXPECT_THAT(MessageOf([&] { ChatTemplate::Recognise(deep, "chat.jinja"); }), HasSubstr("is nested too deeply"));
-}
-
-TEST(ChatTemplateTest, QuotesThePartThatIsNew) {
-  const std::string text = Replace(TemplateText("chatml"), "'<|im_end|>'", "'<|end|>'");
-  EXPECT_EQ(MessageOf([&] { ChatTemplate::Recognise(text, "chat.jinja"); }),
-            "chat.jinja: the template is not one of those known here; the first part that is new: for message in "
-            "messages / out "
-            "'<|im_start|>'+message.role+'\\n'+content+'<|end|>\\n'; set the policy's option chat_template to the "
-            "format that the model "
-            "was trained with (chatml or qwen3)");
-}
-
-TEST(ChatTemplateTest, DetectsFromTheModelFolder) {
-  const TemporaryFolder folder;
-  const std::string way_out =
-      "; set the policy's option chat_template to the format that the model was trained with (chatml or qwen3)";
-  EXPECT_EQ(MessageOf([&] { ChatTemplate::Detect(folder.path()); }, folder.path()),
-            "DIR/tokenizer_config.json: chat_template: is missing, and there is no chat_template.jinja" + way_out);
-  folder.Write("tokenizer_config.json", json{{"chat_template", TemplateText("qwen2")}}.dump());
-  EXPECT_EQ(ChatTemplate::Detect(folder.path()).default_system(), "You are a helpful assistant.");
-  folder.Write("tokenizer_config.json", json{{"chat_template",
-                                              {{{"name", "tool_use"}, {"template", "{{ tools }}"}},
-                                               {{"name", "default"}, {"template", TemplateText("smollm2")}}}}}
-                                            .dump());
-  EXPECT_THAT(ChatTemplate::Detect(folder.path()).default_system().value_or(""), HasSubstr("SmolLM"));
-  folder.Write("chat_template.jinja", TemplateText("qwen3"));
-  EXPECT_EQ(ChatTemplate::Detect(folder.path()).name(), "qwen3");
-  folder.Write("chat_template.jinja", "{{ messages }}");
-  EXPECT_EQ(
-      MessageOf([&] { ChatTemplate::Detect(folder.path()); }, folder.path()),
-      "DIR/chat_template.jinja: the template is not one of those known here; the first part that is new: out messages" +
-          way_out);
-}
-
-TEST(ChatTemplateTest, ByNameIsTheSameFormat) {
-  const std::vector<Message> messages = {
-      {"user", "q", {}}, {"assistant", "<think>\nt\n</think>\n\na", {}}, {"user", "r", {}}};
-  EXPECT_EQ(ChatTemplate::ByName("chatml").Render(messages, true),
-            ChatTemplate::Recognise(TemplateText("chatml"), "").Render(messages, true));
-  EXPECT_EQ(ChatTemplate::ByName("chatml", "You are a helpful assistant.").Render(messages, true),
-            ChatTemplate::Recognise(TemplateText("qwen2"), "").Render(messages, true));
-  EXPECT_EQ(ChatTemplate::ByName("qwen3").Render(messages, true, false),
-            ChatTemplate::Recognise(TemplateText("qwen3"), "").Render(messages, true, false));
-  EXPECT_EQ(MessageOf([] { ChatTemplate::ByName("llama3"); }),
-            "there is no chat template 'llama3': chatml and qwen3 are there");
-}
-
-TEST(ChatTemplateTest, RefusesBadConversations) {
-  const ChatTemplate chatml = ChatTemplate::ByName("chatml");
-  EXPECT_EQ(MessageOf([&] { chatml.Render({}, true); }), "a conversation needs at least one message");
-  const std::vector<Message> messages = {{"user", "q", {}}, {"User", "q", {}}};
-  EXPECT_EQ(MessageOf([&] { chatml.Render(messages, true); }),
-            "messages[1].role is 'User': must be system, user or assistant, or tool");
+TEST_F(ChatTemplateTest, MarkersOfAnAnsweredQuestion) {
+  EXPECT_THAT(ChatTemplate::Load(folder_.path(), "chatml", kNone)->Markers(),
+              ElementsAre("<|im_start|>", "<|im_end|>"));
+  Write("{% for m in messages %}[INST]{{ m.content }}<|a b|><|end|><|end|>{% endfor %}<|x");
+  EXPECT_THAT(ChatTemplate::Load(folder_.path(), "auto", kNone)->Markers(), ElementsAre("<|end|>"));
+  Write("{{ raise_exception('never') }}");
+  EXPECT_THAT(ChatTemplate::Load(folder_.path(), "auto", kNone)->Markers(), IsEmpty());
 }
 
 }  // namespace

@@ -46,12 +46,14 @@ struct BigramApi {
                                  const kgrpo_chat_options* options, kgrpo_token_sink sink) {
     return Guard([&] {
       const int32_t open = 1, end = 2;
+      auto& self = *reinterpret_cast<BigramPolicy*>(const_cast<kgrpo_policy*>(policy));
+      if (self.info_.reads_chat_arguments != 0) self.chat_arguments.push_back(Copy(options->arguments));
       for (size_t i = 0; i < count; ++i) {
         sink.put(sink.context, &open, 1);
         Check(Encode(policy, messages[i].content, sink));
         sink.put(sink.context, &end, 1);
       }
-      if (options->add_generation_prompt) sink.put(sink.context, &open, 1);
+      if (options->add_generation_prompt) sink.put(sink.context, &self.generation_prompt, 1);
     });
   }
 

@@ -31,6 +31,10 @@ class BigramPolicy {
   std::vector<float>& gradient(size_t parameter) { return parameters_[parameter].gradient; }
   kgrpo_tensor& gradient_tensor(size_t parameter) { return parameters_[parameter].gradient_tensor; }
   void FreezeReference();
+  void ReadChatArguments() { info_.reads_chat_arguments = 1; }
+  // `ids` live as long as the policy does.
+  void SetEnds(const std::vector<int32_t>& ids) { info_.end_ids = ids.data(), info_.end_id_count = ids.size(); }
+  int32_t generation_prompt = 1;  // what encode_chat writes to open an answer
 
   // Log-probabilities and entropies of a completion's tokens.
   void Score(const kgrpo_sequence& sequence, kgrpo_policy_copy copy, double temperature, float* logprobs,
@@ -44,6 +48,7 @@ class BigramPolicy {
   bool always_poison = false;               // all calls return NaN
   int fail_forward = -1;                    // this call fails
   bool fail_between_pieces = false;         // backward_in_pieces fails after it has reported the first piece
+  std::vector<std::string> chat_arguments;  // of each encode_chat, once ReadChatArguments was called
   std::vector<std::string>* log = nullptr;  // of backward_in_pieces: "piece", "backward ends"
   std::vector<size_t> forward_sizes;        // sequences of each call
   std::vector<const int32_t*> scored;       // the prompt of each sequence of each call

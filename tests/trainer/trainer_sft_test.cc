@@ -200,7 +200,7 @@ TEST(Pairs, BadLinesAreNamed) {
   EXPECT_EQ(refused(R"({"messages": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]})"),
             "the last message is the user's; it must be the assistant's, which is what is learned");
   EXPECT_EQ(refused(R"({"messages": [{"role": "robot", "content": "a"}, {"role": "assistant", "content": "b"}]})"),
-            "role \"robot\" is none of system, user, assistant");
+            "role \"robot\" is none of system, user, assistant, tool");
   EXPECT_EQ(refused(R"({"messages": [{"role": "user"}, {"role": "assistant", "content": "b"}]})"),
             "\"content\" is missing");
   const std::string chat = R"({"prompt": [{"role": "user", "content": "a"}])",
@@ -215,6 +215,51 @@ TEST(Pairs, BadLinesAreNamed) {
             "the last message is the user's; it must be the assistant's, which is what is learned");
   EXPECT_EQ(refused(R"({"prompt": "a", "completion": ")" + std::string(80, 'b') + "\"}"),
             "prompt and completion have 82 tokens, the policy's context holds 64");
+}
+
+// What a message has beside a role and a text reaches the template, or the line is refused.
+TEST(Pairs, FurtherKeysReachTheTemplate) {
+  const PairsFile file(
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "reasoning_content": "t", "content": "b"}], "tools": [{"name": "f"}], "chat_template_kwargs": {"enable_thinking": true}})"
+      "\n");
+  BigramPolicy plain(40);
+  EXPECT_EQ(
+      ErrorOf([&] { ReadPairs(BigramPolicy::Api(), plain.get(), file.path()); }),
+      file.path() + ":1: the policy takes a chat's roles and texts alone: no tools, and no other keys of messages");
+  BigramPolicy policy(40);
+  policy.ReadChatArguments();
+  ASSERT_EQ(ReadPairs(BigramPolicy::Api(), policy.get(), file.path()).size(), 1u);
+  const std::string others =
+      R"({"enable_thinking":true,"tools":[{"name":"f"}],"messages":[{"role":"user","content":"a"})";
+  EXPECT_THAT(policy.chat_arguments,
+              ElementsAre(others + "]}", others + R"(,{"role":"assistant","reasoning_content":"t","content":"b"}]})"));
+  const PairsFile texts(R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})"
+                        "\n");
+  policy.chat_arguments.clear();
+  ReadPairs(BigramPolicy::Api(), policy.get(), texts.path());
+  EXPECT_THAT(policy.chat_arguments, ElementsAre("", ""));
+}
+
+// Of several end tokens a demonstration gets the one that the template writes.
+TEST(Pairs, AnAnswerEndsAsTheTemplateWritesIt) {
+  const std::vector<int32_t> ends = {39, 2};
+  const PairsFile file(R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})"
+                       "\n");
+  BigramPolicy policy(40);
+  policy.SetEnds(ends);
+  for (const int32_t opening : {1, 30}) {  // with 30 the prompt is not how the answered chat begins
+    policy.generation_prompt = opening;
+    EXPECT_THAT(ReadPairs(BigramPolicy::Api(), policy.get(), file.path())[0].completion_ids,
+                ElementsAre(3 + 'b' % 37, 2));
+  }
+  const PairsFile rich(
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "tool_calls": []}]})"
+      "\n");
+  policy.ReadChatArguments();
+  EXPECT_EQ(ErrorOf([&] { ReadPairs(BigramPolicy::Api(), policy.get(), rich.path()); }),
+            rich.path() +
+                ":1: the chat template does not write the answer as a continuation of the prompt, so the answer "
+                "can only have a \"role\" and a text as \"content\"");
 }
 
 TEST(Pairs, FilesWithoutPairsAreRefused) {

@@ -197,7 +197,7 @@ void CheckPolicy(Session& session, const kgrpo_policy_interface& api, kgrpo_poli
   });
   session.Check("policy: encode_chat encodes what render_chat pushes", [&]() -> std::string {
     const kgrpo_message chat[] = {{KGRPO_LITERAL("user"), KGRPO_LITERAL("Suggest one optimisation.")}};
-    const kgrpo_chat_options options = {sizeof(options), 1, -1};
+    const kgrpo_chat_options options = {sizeof(options), 1, -1, {}};
     const std::string text =
         CollectText([&](kgrpo_text_sink sink) { return api.render_chat(policy, chat, 1, &options, sink); });
     const std::vector<int32_t> ids =

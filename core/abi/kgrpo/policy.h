@@ -31,7 +31,8 @@ extern "C" {
 
 #define KGRPO_POLICY_INTERFACE "kgrpo.policy/1"
 
-/* One message of a chat. role: "system", "user" or "assistant". Frozen. */
+/* One message of a chat. role: "system", "user", "assistant" or "tool". Frozen: what else a message has is in
+ * kgrpo_chat_options.arguments. */
 typedef struct kgrpo_message {
   kgrpo_str role;
   kgrpo_str content;
@@ -52,6 +53,7 @@ typedef struct kgrpo_policy_info {
   const int32_t* prefix_ids; /* what belongs in front of a text that no chat template has written, such as <s>; encode
                                 does not add it. Added in revision 1.1 */
   size_t prefix_id_count;
+  int32_t reads_chat_arguments; /* nonzero: kgrpo_chat_options.arguments is read. Added in revision 1.1 */
 } kgrpo_policy_info;
 
 #define KGRPO_POLICY_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_policy_info, stream)
@@ -61,6 +63,11 @@ typedef struct kgrpo_chat_options {
   uint32_t struct_size;
   int32_t add_generation_prompt; /* nonzero: end with the opening of the assistant's answer */
   int32_t enable_thinking;       /* 0 off, 1 on, -1 as set by the template or the instance's options */
+  /* Further arguments of the chat template: the text of a JSON object, such as {"tools": [...]}. Empty: none. Its
+   * "messages", if there, are the chat in full, which counts instead: objects with more than the texts of a role and a
+   * content (tool_calls, reasoning_content, a content in parts). Only for a policy whose info says
+   * reads_chat_arguments. Added in revision 1.1. */
+  kgrpo_str arguments;
 } kgrpo_chat_options;
 
 #define KGRPO_CHAT_OPTIONS_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_chat_options, enable_thinking)

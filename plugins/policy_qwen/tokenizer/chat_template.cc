@@ -2,134 +2,169 @@
 
 #include <kgrpo/sdk/error.h>
 
-#include "policy_qwen/tokenizer/chat_template_recognition.h"
+#include <algorithm>
+
+#include "policy_qwen/tokenizer/json_reader.h"
 #include "policy_qwen/tokenizer/tokenizer_config.h"
+#include "policy_qwen/tokenizer/unicode.h"
 
 namespace kgrpo::tokenizer {
 namespace {
 
-constexpr std::string_view kWayOut =
-    "; set the policy's option chat_template to the format that the model was trained with (chatml or qwen3)";
+constexpr const char* kChatml = R"({%- if default_system is defined and messages[0].role != 'system' %}
+    {{- '<|im_start|>system\n' + default_system + '<|im_end|>\n' }}
+{%- endif %}
+{%- for m in messages %}
+    {{- '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}
+{%- endfor %}
+{{- '<|im_start|>assistant\n' if add_generation_prompt }})";
 
-constexpr std::string_view kThinkStart = "<think>";
-constexpr std::string_view kThinkEnd = "</think>";
+// Thoughts are shown after the last message in which a user asks something.
+constexpr const char* kQwen3 = R"({%- if default_system is defined and messages[0].role != 'system' %}
+    {{- '<|im_start|>system\n' + default_system + '<|im_end|>\n' }}
+{%- endif %}
+{%- set ns = namespace(query=messages|length - 1) %}
+{%- for m in messages %}
+    {%- set answers = m.content.startswith('<tool_response>') and m.content.endswith('</tool_response>') %}
+    {%- set ns.query = loop.index0 if m.role == 'user' and not answers else ns.query %}
+{%- endfor %}
+{%- for m in messages %}
+    {%- set content = m.content %}
+    {%- set thoughts = m.reasoning_content if m.role == 'assistant' and m.reasoning_content is string else '' %}
+    {%- if m.role == 'assistant' and m.reasoning_content is not string and '</think>' in content %}
+        {%- set thoughts = content.split('</think>')[0].rstrip('\n').split('<think>')[-1].lstrip('\n') %}
+        {%- set content = content.split('</think>')[-1].lstrip('\n') %}
+    {%- endif %}
+    {%- if m.role == 'assistant' and loop.index0 > ns.query and (loop.last or thoughts) %}
+        {%- set content = '<think>\n' + thoughts.strip('\n') + '\n</think>\n\n' + content.lstrip('\n') %}
+    {%- endif %}
+    {%- if m.role == 'tool' %}
+        {{- '<|im_start|>user' if loop.first or loop.previtem.role != 'tool' }}
+        {{- '\n<tool_response>\n' + content + '\n</tool_response>' }}
+        {{- '<|im_end|>\n' if loop.last or loop.nextitem.role != 'tool' }}
+    {%- else %}
+        {{- '<|im_start|>' + m.role + '\n' + content + '<|im_end|>\n' }}
+    {%- endif %}
+{%- endfor %}
+{{- '<|im_start|>assistant\n' if add_generation_prompt }}
+{{- '<think>\n\n</think>\n\n' if add_generation_prompt and enable_thinking is defined and enable_thinking is false }})";
 
-std::string_view StripLeft(std::string_view text) {
-  const size_t start = text.find_first_not_of('\n');
-  return start == std::string_view::npos ? std::string_view() : text.substr(start);
+[[noreturn]] void Refuse(const std::string& what) {
+  throw Error(KGRPO_ERROR_INVALID, what);
 }
 
-std::string_view StripRight(std::string_view text) {
-  const size_t last = text.find_last_not_of('\n');
-  return last == std::string_view::npos ? std::string_view() : text.substr(0, last + 1);
-}
-
-// An assistant's message as Qwen3 splits it: the thoughts are reasoning_content if that is given, else those in the
-// content.
-struct Thoughts {
-  std::string_view reasoning;
-  std::string_view answer;
-};
-Thoughts TakeApart(const Message& message) {
-  const std::string_view content = message.content;
-  if (message.reasoning_content) return {*message.reasoning_content, content};
-  const size_t first_end = content.find(kThinkEnd);
-  if (first_end == std::string_view::npos) return {{}, content};
-  std::string_view reasoning = StripRight(content.substr(0, first_end));
-  if (const size_t start = reasoning.rfind(kThinkStart); start != std::string_view::npos) {
-    reasoning = reasoning.substr(start + kThinkStart.size());
+// What transformers gives to a template for a message: no key without a value, and thoughts under both of their names.
+Json Prepared(const Json& message) {
+  Json made = Json::object();
+  for (const char* key : {"reasoning_content", "thinking", "reasoning"}) {
+    const auto found = message.find(key);
+    if (made.empty() && found != message.end() && !found->is_null()) made["thinking"] = *found;
   }
-  return {StripLeft(reasoning), StripLeft(content.substr(content.rfind(kThinkEnd) + kThinkEnd.size()))};
-}
-
-// Index of the last message in which a user asks something, or of the last message if there is none. The messages after
-// it are an answer in progress, and keep their thoughts. A user's turn that carries a tool's response asks nothing.
-size_t LastQuery(std::span<const Message> messages) {
-  for (size_t i = messages.size(); i-- > 0;) {
-    const std::string_view content = messages[i].content;
-    const bool response = content.starts_with("<tool_response>") && content.ends_with("</tool_response>");
-    if (messages[i].role == "user" && !response) return i;
+  const Json thoughts = made;
+  for (const auto& [key, value] : message.items()) {
+    if (!value.is_null()) made[key] = value;
   }
-  return messages.size() - 1;
-}
-
-void AppendTurn(std::string_view role, std::string_view content, std::string& out) {
-  out.append("<|im_start|>").append(role).append("\n").append(content).append("<|im_end|>\n");
-}
-
-// Neighbouring tool messages share one user's turn.
-void AppendToolResponse(std::span<const Message> messages, size_t i, std::string& out) {
-  if (i == 0 || messages[i - 1].role != "tool") out.append("<|im_start|>user");
-  out.append("\n<tool_response>\n").append(messages[i].content).append("\n</tool_response>");
-  if (i + 1 == messages.size() || messages[i + 1].role != "tool") out.append("<|im_end|>\n");
-}
-
-void AppendThinkingAssistant(std::span<const Message> messages, size_t i, size_t last_query, std::string& out) {
-  const Thoughts thoughts = TakeApart(messages[i]);
-  const bool last = i + 1 == messages.size();
-  if (i > last_query && (last || !thoughts.reasoning.empty())) {
-    std::string content("<think>\n");
-    content.append(StripLeft(StripRight(thoughts.reasoning)))
-        .append("\n</think>\n\n")
-        .append(StripLeft(thoughts.answer));
-    AppendTurn("assistant", content, out);
-  } else {
-    AppendTurn("assistant", thoughts.answer, out);
-  }
+  if (!thoughts.empty()) made["reasoning_content"] = thoughts["thinking"];
+  return made;
 }
 
 }  // namespace
 
-ChatTemplate ChatTemplate::Detect(const std::filesystem::path& folder) {
+std::optional<ChatTemplate> ChatTemplate::Load(const std::filesystem::path& folder, const std::string& choice,
+                                               const Json& arguments) {
+  ChatTemplate made(folder, arguments);
   const TokenizerConfig config = ReadTokenizerConfig(folder);
-  if (!config.chat_template) {
-    throw Error(
-        KGRPO_ERROR_UNSUPPORTED,
-        config.file + ": chat_template: is missing, and there is no chat_template.jinja" + std::string(kWayOut));
+  for (const auto& [key, token] : config.named_tokens) made.tokens_[key] = token;
+  if (choice == "auto") {
+    if (config.chat_templates.empty()) return std::nullopt;
+    for (const auto& [name, found] : config.chat_templates) made.Add(name, found.jinja, found.source);
+  } else if (choice == "chatml" || choice == "qwen3") {
+    made.Add("default", choice == "chatml" ? kChatml : kQwen3, "the template " + choice);
+  } else {
+    made.Add("default", ReplaceInvalidUtf8(ReadTextFile(choice)), choice);
   }
-  return Recognise(*config.chat_template, config.chat_template_source);
-}
-
-ChatTemplate ChatTemplate::Recognise(std::string_view jinja, const std::string& source) {
-  try {
-    return ChatTemplate(RecogniseChatTemplate(jinja));
-  } catch (const Error& error) {
-    throw Error(error.code(), source + ": " + error.what() + std::string(kWayOut));
+  made.own_ = choice == "auto" && arguments.empty();
+  for (const auto& argument : arguments.items()) {
+    const std::string& key = argument.key();
+    const bool taken = std::any_of(made.templates_.begin(), made.templates_.end(),
+                                   [&](const auto& named) { return named.second.parsed.Mentions(key); });
+    if (!taken) Refuse("chat_template_arguments: the chat template of " + folder.string() + " takes no '" + key + "'");
   }
+  return made;
 }
 
-ChatTemplate ChatTemplate::ByName(std::string_view name, std::optional<std::string> default_system) {
-  if (name == "chatml") return ChatTemplate({"chatml", std::move(default_system), false, Format::Tool::kLikeOthers});
-  if (name == "qwen3") return ChatTemplate({"qwen3", std::move(default_system), true, Format::Tool::kInUserTurn});
-  throw Error(KGRPO_ERROR_INVALID, "there is no chat template '" + std::string(name) + "': chatml and qwen3 are there");
+void ChatTemplate::Add(const std::string& name, const std::string& jinja, const std::string& source) {
+  templates_.emplace(name, Named{jinja, jinja::Template(jinja, source)});
 }
 
-std::string ChatTemplate::Render(std::span<const Message> messages, bool add_generation_prompt,
-                                 std::optional<bool> enable_thinking) const {
-  if (messages.empty()) throw Error(KGRPO_ERROR_INVALID, "a conversation needs at least one message");
-  std::string out;
-  if (format_.default_system && messages[0].role != "system") AppendTurn("system", *format_.default_system, out);
-  const size_t last_query = format_.thinking ? LastQuery(messages) : 0;
+std::string ChatTemplate::Render(const Json& messages, bool add_generation_prompt, const Json& arguments) const {
+  if (!messages.is_array() || messages.empty()) Refuse("a conversation needs at least one message");
+  const bool tools = arguments.contains("tools") && !arguments["tools"].is_null();
+  auto chosen = templates_.find(tools && templates_.contains("tool_use") ? "tool_use" : "default");
+  if (chosen == templates_.end()) Refuse(folder_.string() + ": none of the chat templates is named default");
+  const jinja::Template& parsed = chosen->second.parsed;
+
+  Json variables = {{"messages", Json::array()}, {"tools", nullptr}, {"documents", nullptr}};
+  variables["add_generation_prompt"] = add_generation_prompt;
+  for (const Json* given : {&tokens_, &arguments_, &arguments}) {
+    for (const auto& [key, value] : given->items()) variables[key] = value;
+  }
+  for (const auto& [key, value] : arguments.items()) {
+    const bool read = key == "enable_thinking" || value.is_null() || parsed.Mentions(key);
+    if (!read) Refuse("the chat template does not read '" + key + "', which would be dropped");
+  }
+  Json list = Json::array();
   for (size_t i = 0; i < messages.size(); ++i) {
-    const Message& message = messages[i];
-    if (message.role == "assistant" && format_.thinking) {
-      AppendThinkingAssistant(messages, i, last_query, out);
-    } else if (message.role == "tool" && format_.tool == Format::Tool::kInUserTurn) {
-      AppendToolResponse(messages, i, out);
-    } else if (message.role == "system" || message.role == "user" || message.role == "assistant" ||
-               (message.role == "tool" && format_.tool == Format::Tool::kLikeOthers)) {
-      AppendTurn(message.role, message.content, out);
-    } else {
-      throw Error(KGRPO_ERROR_INVALID, "messages[" + std::to_string(i) + "].role is '" + message.role +
-                                           "': must be system, user or " + "assistant" +
-                                           (format_.tool == Format::Tool::kRefused ? "" : ", or tool"));
+    const std::string where = "messages[" + std::to_string(i) + "]";
+    if (!messages[i].is_object()) Refuse(where + " is not an object");
+    list.push_back(Prepared(messages[i]));
+    const std::string role = list[i].contains("role") && list[i]["role"].is_string() ? list[i]["role"] : Json("");
+    const bool known = role == "system" || role == "user" || role == "assistant" || role == "tool";
+    if (!known && !parsed.Mentions(role)) {
+      Refuse(where + ".role is '" + role + "': must be system, user, assistant or tool, or named by the template");
+    }
+    const bool thoughts = parsed.Mentions("reasoning_content") || parsed.Mentions("thinking");
+    for (const auto& [key, value] : messages[i].items()) {
+      const bool thought = key == "reasoning_content" || key == "thinking" || key == "reasoning";
+      const bool read =
+          value.is_null() || key == "role" || key == "content" || parsed.Mentions(key) || (thought && thoughts);
+      if (!read) Refuse(where + "." + key + ": the chat template does not read it, so it would be dropped");
     }
   }
-  if (add_generation_prompt) {
-    out.append("<|im_start|>assistant\n");
-    if (format_.thinking && enable_thinking == false) out.append("<think>\n\n</think>\n\n");
+  variables["messages"] = std::move(list);
+  return parsed.Render(variables, now_);
+}
+
+std::map<std::string, std::string> ChatTemplate::Files() const {
+  std::map<std::string, std::string> files;
+  if (own_) return files;
+  std::string defaults;
+  for (const auto& [key, value] : arguments_.items()) {
+    defaults += "{%- set " + key + " = " + key + " if " + key + " is defined else " + jinja::Literal(value) + " %}\n";
   }
-  return out;
+  for (const auto& [name, named] : templates_) {
+    const std::string file = name == "default" ? "chat_template.jinja" : "additional_chat_templates/" + name + ".jinja";
+    files[file] = (named.jinja.starts_with(defaults) ? "" : defaults) + named.jinja;
+  }
+  return files;
+}
+
+std::vector<std::string> ChatTemplate::Markers() const {
+  std::string text;
+  try {
+    text =
+        Render({{{"role", "user"}, {"content", "q"}}, {{"role", "assistant"}, {"content", "a"}}}, true, Json::object());
+  } catch (const Error&) {  // of the conversation: a template may want more of it
+    return {};
+  }
+  std::vector<std::string> markers;
+  for (size_t at = 0; (at = text.find("<|", at)) != std::string::npos; at += 2) {
+    const size_t end = text.find("|>", at);
+    const std::string marker = text.substr(at, end == std::string::npos ? end : end + 2 - at);
+    const bool plain = end != std::string::npos && marker.find_first_of(" \n", 0) == std::string::npos;
+    if (plain && std::find(markers.begin(), markers.end(), marker) == markers.end()) markers.push_back(marker);
+  }
+  return markers;
 }
 
 }  // namespace kgrpo::tokenizer

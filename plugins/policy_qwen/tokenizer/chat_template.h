@@ -1,62 +1,59 @@
-// A conversation as the text that a chat model was trained on. The policy renders its prompts with it; Tokenizer
-// (tokenizer.h) turns the text into tokens.
-//
-// Models bring their format as a Jinja program. The program is not run: its statements are recognised as one of the
-// formats below (chat_template_recognition.cc), and any other program is refused.
+// A conversation as the text that a chat model was trained on: a model's Jinja template (jinja.h), with what
+// transformers gives to it. The policy renders its prompts with it; Tokenizer (tokenizer.h) turns the text into tokens.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_CHAT_TEMPLATE_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_CHAT_TEMPLATE_H_
+#include <ctime>
 #include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
+#include <vector>
+
+#include "policy_qwen/tokenizer/jinja.h"
 
 namespace kgrpo::tokenizer {
 
-struct Message {
-  std::string role;  // system, user, assistant or tool
-  std::string content;
-  // An assistant's thoughts, where they are kept apart from its answer. Only Qwen3's format shows them.
-  std::optional<std::string> reasoning_content;
-};
+using Json = nlohmann::ordered_json;
 
 // Immutable: safe from any thread.
 class ChatTemplate {
  public:
-  // Variations of a ChatML template beside <|im_start|>role\ncontent<|im_end|>\n for each message.
-  struct Format {
-    std::string name;  // "chatml", or "qwen3": with the thinking switch and the handling of thoughts
-    // Goes in front where the conversation doesn't begin with a system message.
-    std::optional<std::string> default_system;
-    bool thinking = false;
-    // Form of a message of role tool: like the others, or within a user's turn, as Qwen writes it since 2.5.
-    enum class Tool { kLikeOthers, kInUserTurn, kRefused } tool = Tool::kLikeOthers;
-  };
+  // `choice`: "auto" is the folder's own template, "chatml" and "qwen3" are built in, and another text is the path of a
+  // Jinja file. `arguments`: variables for every rendering, an object. Null if the choice is auto and the folder has no
+  // template. Throws Error "FILE:LINE: what" if a template has anything that is not known here, and Error if no
+  // template takes one of the arguments.
+  static std::optional<ChatTemplate> Load(const std::filesystem::path& folder, const std::string& choice,
+                                          const Json& arguments);
 
-  // Recognises the template of a model folder (chat_template.jinja, else tokenizer_config.json). Throws Error, saying
-  // how to name a format instead, if there is none or it is not known.
-  static ChatTemplate Detect(const std::filesystem::path& folder);
+  // The text of a conversation, byte for byte what transformers' apply_chat_template gives. `messages`: objects with a
+  // role, mostly a content, and what else the template takes (reasoning_content, tool_calls). `arguments`: further
+  // variables; with tools, the folder's template "tool_use" is taken if there is one. add_generation_prompt: ends with
+  // the opening of the assistant's turn. Throws Error if the template refuses the conversation, or if it does not read
+  // a role, a key of a message or an argument, which it would drop.
+  std::string Render(const Json& messages, bool add_generation_prompt, const Json& arguments) const;
 
-  // Recognises the text of a template; `source` is where it comes from, for the error.
-  static ChatTemplate Recognise(std::string_view jinja, const std::string& source);
+  // The files of a model folder that make transformers render as Render does, the arguments of Load included, by their
+  // paths in the folder. Empty if the folder's own files do.
+  std::map<std::string, std::string> Files() const;
 
-  // The format called `name`: "chatml" or "qwen3". Throws Error, with the names there are, for another.
-  static ChatTemplate ByName(std::string_view name, std::optional<std::string> default_system = std::nullopt);
-
-  // The text of a conversation, byte for byte what transformers' apply_chat_template gives. add_generation_prompt: ends
-  // with the opening of the assistant's turn. enable_thinking: Qwen3's switch; false closes the thoughts before they
-  // begin, true and nullopt leave them to the model; formats without thinking() take no notice, as their programs do.
-  // Throws Error if there is no message, or a role is not one of the four.
-  std::string Render(std::span<const Message> messages, bool add_generation_prompt,
-                     std::optional<bool> enable_thinking = std::nullopt) const;
-
-  const std::string& name() const { return format_.name; }
-  const std::optional<std::string>& default_system() const { return format_.default_system; }
-  bool thinking() const { return format_.thinking; }
+  // Texts like <|name|> that the template writes around an answered question.
+  std::vector<std::string> Markers() const;
 
  private:
-  explicit ChatTemplate(Format format) : format_(std::move(format)) {}
-  Format format_;
+  struct Named {
+    std::string jinja;
+    jinja::Template parsed;
+  };
+  ChatTemplate(const std::filesystem::path& folder, const Json& arguments) : folder_(folder), arguments_(arguments) {}
+  void Add(const std::string& name, const std::string& jinja, const std::string& source);
+
+  std::filesystem::path folder_;
+  Json arguments_;
+  Json tokens_ = Json::object();  // bos_token and the like
+  std::map<std::string, Named> templates_;
+  bool own_ = true;                       // the folder's
+  std::time_t now_ = std::time(nullptr);  // of strftime_now: of loading, so that a process renders alike
 };
 
 }  // namespace kgrpo::tokenizer

@@ -103,9 +103,9 @@ void ReadAddedTokensFile(const std::filesystem::path& path, TokenizerConfig& con
 void ReadTemplate(ObjectReader& reader, TokenizerConfig& config) {
   const json* value = reader.Find("chat_template");
   if (value == nullptr) return;
-  config.chat_template_source = config.file + ": chat_template";
+  const std::string source = config.file + ": chat_template";
   if (value->is_string()) {
-    config.chat_template = value->get<std::string>();
+    config.chat_templates["default"] = {value->get<std::string>(), source};
     return;
   }
   if (!value->is_array()) {
@@ -114,8 +114,22 @@ void ReadTemplate(ObjectReader& reader, TokenizerConfig& config) {
   }
   for (size_t i = 0; i < value->size(); ++i) {
     ObjectReader entry(reader.file(), "chat_template[" + std::to_string(i) + "]", (*value)[i]);
-    if (entry.String("name") == "default") config.chat_template = entry.String("template");
+    config.chat_templates[entry.String("name")] = {entry.String("template"), source + "[" + std::to_string(i) + "]"};
   }
+}
+
+void ReadTemplateFiles(const std::filesystem::path& folder, TokenizerConfig& config) {
+  std::map<std::string, TokenizerConfig::Template> found;
+  const auto read = [&](const std::string& name, const std::filesystem::path& file) {
+    found[name] = {ReplaceInvalidUtf8(ReadTextFile(file)), file.string()};
+  };
+  if (std::filesystem::exists(folder / "chat_template.jinja")) read("default", folder / "chat_template.jinja");
+  if (const auto others = folder / "additional_chat_templates"; std::filesystem::is_directory(others)) {
+    for (const auto& entry : std::filesystem::directory_iterator(others)) {
+      if (entry.path().extension() == ".jinja") read(entry.path().stem().string(), entry.path());
+    }
+  }
+  if (!found.empty()) config.chat_templates = std::move(found);
 }
 
 std::string ClassName(const json& object) {
@@ -188,11 +202,7 @@ TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder) {
   std::ranges::sort(config.added_tokens, {}, &AddedToken::id);
 
   ReadTemplate(reader, config);
-  const std::filesystem::path jinja = folder / "chat_template.jinja";
-  if (std::filesystem::exists(jinja)) {
-    config.chat_template = ReplaceInvalidUtf8(ReadTextFile(jinja));
-    config.chat_template_source = jinja.string();
-  }
+  ReadTemplateFiles(folder, config);
   return config;
 }
 

@@ -1,11 +1,11 @@
 // The files beside tokenizer.json: tokenizer_config.json, and the older added_tokens.json and special_tokens_map.json,
-// read as transformers 5 does; chat_template.jinja. Read by Tokenizer (tokens, their flags and roles) and by
+// read as transformers 5 does; the chat templates. Read by Tokenizer (tokens, their flags and roles) and by
 // ChatTemplate (the template).
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_TOKENIZER_CONFIG_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_TOKENIZER_CONFIG_H_
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,10 +24,13 @@ struct TokenizerConfig {
   // "Qwen2Tokenizer", "LlamaTokenizer" or "GPT2Tokenizer". Else empty: tokenizer.json counts.
   std::string tokenizer_class;
   bool add_prefix_space = false, legacy = false;  // arguments of these classes
-  // The Jinja text, and the file (with the key) it comes from. chat_template.jinja goes before tokenizer_config.json;
-  // of several named templates, "default" counts.
-  std::optional<std::string> chat_template;
-  std::string chat_template_source;
+  struct Template {
+    std::string jinja;
+    std::string source;  // the file, with the key
+  };
+  // By name: "default", and often "tool_use". Files (chat_template.jinja is the default, others are in
+  // additional_chat_templates) replace those of tokenizer_config.json, as in transformers.
+  std::map<std::string, Template> chat_templates;
   std::string file;  // where tokenizer_config.json is, or would be
 };
 

@@ -1,0 +1,381 @@
+// The filters, tests, methods and functions of templates: jinja2's, and Python's of texts and dicts. A name that is in
+// none of the lists below is refused.
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "policy_qwen/tokenizer/jinja_value.h"
+
+namespace kgrpo::jinja {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+// Names with their parameters.
+constexpr std::string_view kFilters =
+    " abs capitalize count d(default_value boolean) default(default_value boolean) dictsort(case_sensitive by reverse)"
+    " first float(default) indent(width first blank) int(default base) items join(d attribute) last length list lower"
+    " map(filter first second attribute default) max(case_sensitive attribute) min(case_sensitive attribute)"
+    " reject(test argument) rejectattr(attribute test argument) replace(old new count) reverse"
+    " round(precision method) safe"
+    " select(test argument) selectattr(attribute test argument) sort(reverse case_sensitive attribute) string"
+    " sum(attribute start) title tojson(ensure_ascii indent) trim(chars) unique(case_sensitive attribute) upper ";
+constexpr std::string_view kTests =
+    " boolean callable defined divisibleby(num) eq(other) equalto(other) even false float ge(other) gt(other) in(seq)"
+    " integer iterable le(other) lt(other) mapping ne(other) none number odd sameas(other) sequence string true "
+    "undefined ";
+constexpr std::string_view kTextMethods =
+    " capitalize count(sub) endswith(suffix) find(sub) isalpha isdigit isspace join(iterable) lower lstrip(chars)"
+    " removeprefix(prefix) removesuffix(suffix) replace(old new count) rfind(sub) rsplit(sep maxsplit) rstrip(chars)"
+    " split(sep maxsplit) splitlines startswith(prefix) strip(chars) title upper ";
+constexpr std::string_view kDictMethods = " get(key default) items keys values ";
+
+std::string_view ListOfNames(char kind, const Value& subject) {
+  if (kind != '.') return kind == '|' ? kFilters : kTests;
+  return subject.text() ? kTextMethods : subject.dict() ? kDictMethods : "";
+}
+
+// The place after a name in its list, at '(' or ' '; npos if it is not there.
+size_t FindName(std::string_view list, const std::string& name) {
+  for (const char after : {' ', '('}) {
+    const size_t at = list.find(" " + name + after);
+    const std::string_view before = list.substr(0, at);
+    if (at != list.npos && before.rfind('(') + 1 <= before.rfind(')') + 1) return at + 1 + name.size();
+  }
+  return list.npos;
+}
+
+Value Or(const Value& value, const Value& otherwise) {
+  return value.undefined() ? otherwise : value;
+}
+
+// l(ower), u(pper), c(apitalize), t(itle: the filter) or m (title: the method).
+std::string Cased(const std::string& text, char how) {
+  std::u32string points = CodePoints(text);
+  bool start = true;
+  for (char32_t& c : points) {
+    const auto upper = static_cast<char32_t>(utf8proc_toupper(static_cast<int32_t>(c)));
+    const auto lower = static_cast<char32_t>(utf8proc_tolower(static_cast<int32_t>(c)));
+    const bool next =
+        how == 'm' ? upper == lower
+                   : how == 't' && (IsSpace(c) || (c < 128 && std::string_view("-({[<").find(static_cast<char>(c)) !=
+                                                                  std::string_view::npos));
+    c = how == 'u' || (how != 'l' && start) ? upper : lower;
+    start = next;
+  }
+  return FromCodePoints(points);
+}
+
+std::string Strip(const std::string& text, const Value& characters, bool left, bool right) {
+  const std::u32string points = CodePoints(text), set = characters.text() ? CodePoints(characters.str()) : U"";
+  const auto strips = [&](char32_t c) { return characters.text() ? set.find(c) != set.npos : IsSpace(c); };
+  size_t first = 0, end = points.size();
+  while (left && first < end && strips(points[first])) ++first;
+  while (right && end > first && strips(points[end - 1])) --end;
+  return FromCodePoints(std::u32string_view(points).substr(first, end - first));
+}
+
+std::string Replace(Run& run, const std::string& text, const std::string& what, const std::string& by,
+                    const Value& count) {
+  if (what.empty()) Fail("replace: the text to replace is empty");
+  std::string out;
+  size_t at = 0;
+  int64_t left = Or(count, -1).whole();
+  for (size_t found; left != 0 && (found = text.find(what, at)) != text.npos; --left, at = found + what.size()) {
+    run.Spend(1 + by.size());
+    out.append(text, at, found - at).append(by);
+  }
+  return out.append(text, at);
+}
+
+Texts Split(std::string text, const Value& separator, const Value& limit, bool right) {
+  Texts parts;
+  int64_t left = Or(limit, -1).whole();
+  const bool spaces = separator.undefined() || separator.none();
+  if (spaces) text = Strip(text, Value(), true, true);  // and at each run of white space
+  if (spaces ? right : separator.str().empty()) Fail("the separator to split at is empty");
+  for (; left != 0; --left) {
+    const auto blank = [](char c) { return IsSpace(static_cast<unsigned char>(c)) && (c & 0x80) == 0; };
+    const size_t found = spaces  ? static_cast<size_t>(std::find_if(text.begin(), text.end(), blank) - text.begin())
+                         : right ? text.rfind(separator.str())
+                                 : text.find(separator.str());
+    if (found >= text.size()) break;
+    const size_t after = found + (spaces ? 1 : separator.str().size());
+    parts.push_back(right ? text.substr(after) : text.substr(0, found));
+    text = right ? text.substr(0, found) : text.substr(after);
+    if (spaces) text = Strip(text, Value(), true, false);
+  }
+  if (!spaces || !text.empty()) parts.push_back(std::move(text));
+  if (right) std::reverse(parts.begin(), parts.end());
+  return parts;
+}
+
+// a.b.c of an item, for the parameter `attribute`; the item itself without one.
+Value Member(const Value& item, const Value& attribute) {
+  Value value = item;
+  if (attribute.integer()) return Item(item, attribute);
+  for (const std::string& part : attribute.undefined() ? Texts() : Split(attribute.str(), ".", Value(), false)) {
+    const bool number = part.find_first_not_of("0123456789") == part.npos;
+    value = Item(value, number ? Value(std::strtoll(part.c_str(), nullptr, 10)) : Value(part));
+  }
+  return value;
+}
+
+// What items are compared by: texts without their case, unless case_sensitive is true.
+Value Key(const Value& item, const Value& attribute, const Value& case_sensitive) {
+  const Value member = Member(item, attribute);
+  return member.text() && !Truth(case_sensitive) ? Value(Cased(member.str(), 'l')) : member;
+}
+
+Values Sorted(Values items, bool down, const Value& case_sensitive, const Value& attribute) {
+  std::stable_sort(items.begin(), items.end(), [&](const Value& a, const Value& b) {
+    const Value x = Key(a, attribute, case_sensitive), y = Key(b, attribute, case_sensitive);
+    return Truth(down ? Operate("<", y, x) : Operate("<", x, y));
+  });
+  return items;
+}
+
+// The items whose `attribute` passes the test (their truth without one), or the others; what a filter makes of each.
+Values Select(Run& run, const Value& value, const Value& attribute, const Value& test, const Value& argument,
+              bool keep) {
+  Values items = Truth(value) ? Elements(value) : Values();
+  std::erase_if(items, [&](const Value& item) {
+    const Value member = Member(item, attribute);
+    const Arguments given{argument.undefined() ? Values() : Values{argument}, {}};
+    return Truth(test.undefined() ? member : Call(run, 'i', test.str(), member, given)) != keep;
+  });
+  return items;
+}
+
+Values Map(Run& run, const Value& value, const Values& a) {
+  Values items = Truth(value) ? Elements(value) : Values();
+  const Arguments given{a[1].undefined() ? Values() : a[2].undefined() ? Values{a[1]} : Values{a[1], a[2]}, {}};
+  for (Value& item : items)
+    item = a[0].undefined() ? Or(Member(item, a[3]), a[4]) : Call(run, '|', a[0].str(), item, given);
+  return items;
+}
+
+std::string Join(Run& run, const Values& items, const std::string& separator, const Value& attribute) {
+  std::string out;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const std::string part = (i == 0 ? "" : separator) + Str(Member(items[i], attribute));
+    run.Spend(1 + part.size() / 8);
+    out += part;
+  }
+  return out;
+}
+
+std::string Blanks(const Value& width, int64_t otherwise) {
+  return width.text()
+             ? width.str()
+             : std::string(static_cast<size_t>(std::clamp<int64_t>(Or(width, otherwise).whole(), 0, 100)), ' ');
+}
+
+std::string Indent(Run& run, const std::string& text, const Values& a) {
+  Values lines;
+  for (std::string& line : Split(text, "\n", Value(), false)) {
+    const bool indented = lines.empty() ? Truth(a[1]) : Truth(a[2]) || !line.empty();
+    lines.push_back(indented ? Blanks(a[0], 4) + line : line);
+  }
+  return Join(run, lines, "\n", Value());
+}
+
+// A number as int() or float() reads it; `otherwise` if it is none.
+Value Number(const Value& value, bool integer, const Value& otherwise, int64_t base) {
+  if (value.number() && (integer ? value.integer() : value.real())) return integer ? Value(value.whole()) : value;
+  char* end = nullptr;
+  const std::string text = value.text() ? Strip(value.str(), Value(), true, true) : "";
+  if (base != 10) return static_cast<int64_t>(std::strtoll(text.c_str(), nullptr, static_cast<int>(base & 63)));
+  const double number = value.number() ? value.real_value() : std::strtod(text.c_str(), &end);
+  const bool good = value.number() || (!text.empty() && *end == '\0');
+  if (!good || (integer && std::abs(number) > 9e15)) return otherwise;
+  return integer ? Value(static_cast<int64_t>(number)) : Value(number);
+}
+
+Values Pairs(const Value& value) {
+  if (!value.undefined() && !value.dict()) Fail("Can only get item pairs from a mapping.");
+  Values pairs = Elements(value);
+  for (Value& key : pairs) key = ListOf({key, Item(value, key)});
+  return pairs;
+}
+
+bool HasAffix(const std::string& text, const Value& affix, bool start) {
+  if (!affix.list()) return start ? text.starts_with(affix.str()) : text.ends_with(affix.str());
+  const Values any = Elements(affix);
+  return std::any_of(any.begin(), any.end(), [&](const Value& one) { return HasAffix(text, one, start); });
+}
+
+Value Filter(Run& run, const std::string& name, const Value& v, const Values& a) {
+  if (name == "abs") return v.real() ? Value(std::abs(v.real_value())) : Value(std::abs(v.whole()));
+  if (name == "capitalize" || name == "title" || name == "lower" || name == "upper") return Cased(Str(v), name[0]);
+  if (name == "count" || name == "length") return Length(v);
+  if (name[0] == 'd' && name != "dictsort") return v.undefined() || (Truth(a[1]) && !Truth(v)) ? Or(a[0], "") : v;
+  if (name == "dictsort")
+    return ListOf(Sorted(Pairs(v), Truth(a[2]), a[0], Truth(a[1]) && a[1].str() == "value" ? 1 : 0));
+  if (name == "float" || name == "int")
+    return Number(v, name == "int", Or(a[0], name == "int" ? Value(0) : Value(0.0)), Or(a[1], 10).whole());
+  if (name == "indent") return Indent(run, Str(v), a);
+  if (name == "items") return ListOf(Pairs(v));
+  if (name == "join") return Join(run, Elements(v), Str(a[0]), a[1]);
+  if (name == "list") return ListOf(Elements(v));
+  if (name == "map") return ListOf(Map(run, v, a));
+  if (name == "reject" || name == "select") return ListOf(Select(run, v, Value(), a[0], a[1], name == "select"));
+  if (name == "rejectattr" || name == "selectattr") return ListOf(Select(run, v, a[0], a[1], a[2], name[0] == 's'));
+  if (name == "replace") return Replace(run, Str(v), Str(a[0]), Str(a[1]), a[2]);
+  if (name == "safe" || name == "string") {
+    Value text = v.text() ? v : Value(Str(v));
+    text.safe = text.safe || name == "safe";
+    return text;
+  }
+  if (name == "sort") return ListOf(Sorted(Elements(v), Truth(a[0]), a[1], a[2]));
+  if (name == "trim") return Strip(Str(v), a[0], true, true);
+  if (name == "tojson") {
+    const std::string indent = Blanks(a[1].none() ? Value() : a[1], 0);
+    return Dump(v.json(), false, a[1].undefined() || a[1].none() ? nullptr : &indent, Truth(a[0]));
+  }
+  if (name == "round") {
+    if (v.integer() && a[1].undefined()) return v;
+    const double scale = std::pow(10, Or(a[0], 0).whole()), scaled = v.real_value() * scale;
+    const std::string method = Str(Or(a[1], "common"));
+    if (method != "common") return (method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale;
+    char text[400];
+    snprintf(text, sizeof(text), "%.*f", static_cast<int>(std::clamp<int64_t>(Or(a[0], 0).whole(), 0, 20)),
+             v.real_value());
+    return std::strtod(text, nullptr);
+  }
+  Values items = Elements(v), seen;
+  if (name == "sum" || name == "unique") {
+    Value sum = Or(a[1], 0);
+    for (const Value& item : items) {
+      if (name == "sum") sum = Operate("+", sum, Member(item, a[0]));
+      run.Spend(name == "sum" ? 1 : 1 + seen.size() * seen.size());
+      const auto known = [&](const Value& other) {
+        return Truth(Operate("==", Key(item, a[1], a[0]), Key(other, a[1], a[0])));
+      };
+      if (name == "unique" && std::none_of(seen.begin(), seen.end(), known)) seen.push_back(item);
+    }
+    return name == "sum" ? sum : Value(ListOf(seen));
+  }
+  if (name == "reverse") {
+    std::reverse(items.begin(), items.end());
+    return v.text() ? Value(Join(run, items, "", Value())) : Value(ListOf(items));
+  }
+  if (items.empty()) return Undefined("the sequence is empty, so it has no item");
+  if (name == "max" || name == "min") items = Sorted(items, name == "max", a[0], a[1]);
+  return name == "last" ? items.back() : items.front();  // or first
+}
+
+bool Test(const std::string& name, const Value& v, const Value& other) {
+  const auto is = [&](const char* op) { return Truth(Operate(op, v, other)); };
+  if (name == "boolean" || name == "true" || name == "false")
+    return v.boolean() && (name == "boolean" || Truth(v) == (name == "true"));
+  if (name == "callable") return v.object != nullptr && v.object->call != nullptr;
+  if (name == "defined" || name == "undefined") return v.undefined() == (name == "undefined");
+  if (name == "divisibleby") return !is("%");
+  if (name == "eq" || name == "equalto" || name == "ne") return is(name == "ne" ? "!=" : "==");
+  if (name == "even" || name == "odd") return (v.whole() % 2 == 0) == (name == "even");
+  if (name == "float" || name == "integer") return name == "float" ? v.real() : v.integer() && !v.boolean();
+  if (name == "ge" || name == "gt") return is(name == "ge" ? ">=" : ">");
+  if (name == "le" || name == "lt") return is(name == "le" ? "<=" : "<");
+  if (name == "in") return is("in");
+  if (name == "sameas") return TypeName(v) == TypeName(other) && is("==");
+  if (name == "mapping" || name == "none") return name == "none" ? v.none() : v.dict();
+  if (name == "number" || name == "string") return name == "number" ? v.number() : v.text();
+  return v.text() || v.list() || v.dict() || v.undefined();  // iterable, sequence
+}
+
+Value TextMethod(Run& run, const std::string& name, const std::string& v, const Values& a) {
+  const bool start = name == "startswith" || name == "removeprefix";
+  if (name == "capitalize" || name == "lower" || name == "upper" || name == "title")
+    return Cased(v, name == "title" ? 'm' : name[0]);
+  if (name == "count") return Split(v, a[0], Value(), false).size() - 1;
+  if (name == "endswith" || name == "startswith") return HasAffix(v, a[0], start);
+  if (name == "isalpha" || name == "isdigit" || name == "isspace") {
+    const std::u32string points = CodePoints(v);
+    return !points.empty() && std::all_of(points.begin(), points.end(), [&](char32_t c) {
+      const auto category = utf8proc_category(static_cast<int32_t>(c));
+      const bool letter = category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
+      return name[2] == 's' ? IsSpace(c) : name[2] == 'd' ? category == UTF8PROC_CATEGORY_ND : letter;
+    });
+  }
+  if (name == "join") return Join(run, Elements(a[0]), v, Value());
+  if (name == "lstrip" || name == "rstrip" || name == "strip") return Strip(v, a[0], name[0] != 'r', name[0] != 'l');
+  if (name == "replace") return Replace(run, v, a[0].str(), a[1].str(), a[2]);
+  if (name == "rsplit" || name == "split") return Split(v, a[0], a[1], name[0] == 'r');
+  if (name == "splitlines") return Split(v.ends_with('\n') ? v.substr(0, v.size() - 1) : v, "\n", Value(), false);
+  if (name == "find" || name == "rfind") {
+    const size_t at = name == "find" ? v.find(a[0].str()) : v.rfind(a[0].str());
+    return at == v.npos ? Value(-1) : Value(Length(v.substr(0, at)));
+  }
+  const size_t size = HasAffix(v, a[0], start) ? a[0].str().size() : 0;  // removeprefix, removesuffix
+  return start ? v.substr(size) : v.substr(0, v.size() - size);
+}
+
+}  // namespace
+
+bool IsKnown(char kind, const Value& subject, std::string_view name) {
+  return FindName(ListOfNames(kind, subject), std::string(name)) != std::string_view::npos;
+}
+
+Value Call(Run& run, char kind, const std::string& name, const Value& subject, const Arguments& arguments) {
+  const std::string_view list = ListOfNames(kind, subject);
+  const size_t at = FindName(list, name);
+  if (at == list.npos) Fail(std::string(kind == '|' ? "the filter '" : "the test '") + name + "' is not known here");
+  Values bound = arguments.list;
+  Texts parameters;
+  if (list[at] == '(')
+    parameters = Split(std::string(list.substr(at + 1, list.find(')', at) - at - 1)), " ", Value(), false);
+  for (const auto& [parameter, value] : arguments.named) {
+    const size_t i =
+        static_cast<size_t>(std::find(parameters.begin(), parameters.end(), parameter) - parameters.begin());
+    if (bound.size() <= i) bound.resize(i + 1);
+    bound[i] = value;
+  }
+  if (bound.size() > parameters.size()) Fail(name + ": there is no parameter for one of the arguments");
+  bound.resize(5);
+  run.Charge(subject);
+  for (const Value& argument : bound) run.Charge(argument);
+  if (kind == 'i') return Test(name, subject, bound[0]);
+  if (kind == '|') return run.Charge(Filter(run, name, subject, bound));
+  if (subject.text()) return run.Charge(TextMethod(run, name, subject.str(), bound));
+  if (name == "get") return Or(Item(subject, bound[0]), Or(bound[1], nullptr));
+  Values parts = name == "items" ? Pairs(subject) : Elements(subject);
+  for (Value& part : parts) part = name == "values" ? Item(subject, part) : part;
+  return run.Charge(ListOf(parts));
+}
+
+void AddFunctions(Run& run, std::map<std::string, Value, std::less<>>& names) {
+  const auto add = [&](const char* name, std::function<Value(const Arguments&)> call) {
+    names[name] = &run.Make({"function", {}, std::move(call)});
+  };
+  const auto first = [](const Arguments& given) { return given.list.empty() ? Value() : given.list[0]; };
+  const auto members = [first](const Arguments& given) {
+    Object made{"namespace"};
+    for (const Value& key : Elements(first(given))) made.members[key.str()] = Item(first(given), key);
+    for (const auto& [name, value] : given.named) made.members[name] = value;
+    return made;
+  };
+  add("namespace", [&run, members](const Arguments& given) { return Value(&run.Make(members(given))); });
+  add("dict", [&run, members](const Arguments& given) { return Value(JsonOf(&run.Make(members(given)))); });
+  add("raise_exception", [first](const Arguments& given) -> Value { Fail(Str(first(given))); });
+  add("strftime_now", [&run, first](const Arguments& given) -> Value {
+    char text[256];
+    std::tm local = {};
+    return std::string(text, strftime(text, sizeof(text), first(given).str().c_str(), localtime_r(&run.now, &local)));
+  });
+  add("range", [&run](const Arguments& given) {
+    const size_t count = given.list.size();
+    if (count < 1 || count > 3) Fail("range takes one to three arguments");
+    const int64_t step = count > 2 ? given.list[2].whole() : 1, stop = given.list[count > 1 ? 1 : 0].whole();
+    Json items = Json::array();
+    for (int64_t i = count > 1 ? given.list[0].whole() : 0; step > 0 ? i < stop : i > stop; i += step) {
+      if (step == 0 || items.size() == 100000) Fail("a range has a step of 0 or more than 100000 items");
+      items.push_back(i);
+    }
+    return run.Charge(std::move(items));
+  });
+}
+
+}  // namespace kgrpo::jinja
