@@ -17,9 +17,13 @@ namespace kgrpo::coder_gpt4o {
 struct Price {
   double prompt = 0;
   double completion = 0;
+  std::optional<double> cached_prompt = {};  // of prompt tokens that the service has in its cache; else as the others
 
-  double Of(uint64_t prompt_tokens, uint64_t completion_tokens) const {
-    return (prompt * static_cast<double>(prompt_tokens) + completion * static_cast<double>(completion_tokens)) * 1e-6;
+  double Of(uint64_t prompt_tokens, uint64_t completion_tokens, uint64_t cached_tokens = 0) const {
+    const auto cached = static_cast<double>(cached_tokens);
+    const double saved = (prompt - cached_prompt.value_or(prompt)) * cached;
+    return (prompt * static_cast<double>(prompt_tokens) + completion * static_cast<double>(completion_tokens) - saved) *
+           1e-6;
   }
 };
 

@@ -30,16 +30,13 @@ std::string ServiceOf(std::string_view url) {
 
 Coder::Coder(CoderOptions options, Service service, Recordings recordings, Reports reports)
     : options_(std::move(options)),
-      prompt_(options_.system_template, options_.user_template, options_.diagnosis_bytes, names_),
+      prompt_(options_.system_template, options_.user_template, options_.system_role, options_.diagnosis_bytes, names_),
       service_(std::move(service)),
       recordings_(std::move(recordings)),
       reports_(std::move(reports)),
       source_(recordings_.replay),
+      longest_answer_(options_.max_tokens),
       budget_(options_.max_cost) {}
-
-Coder::~Coder() {
-  EndWatching();
-}
 
 Spending Coder::Spending() const {
   const std::lock_guard lock(mutex_);
@@ -57,10 +54,7 @@ const CoderPrompt& Coder::Prompt() const {
 void Coder::OpenRecordings() {
   std::call_once(recordings_opened_, [this] {
     if (recordings_.open_run) run_ = recordings_.open_run();
-    if (recordings_.open_cache) {
-      source_ = recordings_.open_cache();
-      locks_ = std::make_unique<QuestionLocks>(source_->file());
-    }
+    if (recordings_.open_cache) source_ = recordings_.open_cache();
     if (run_ == nullptr) return;
     std::error_code ignored;
     if (source_ != nullptr && std::filesystem::equivalent(run_->file(), source_->file(), ignored)) source_ = run_;
@@ -157,8 +151,6 @@ void Coder::Cancel() {
     held.swap(held_);
     for (auto& [digest, same] : asking_) held.insert(held.end(), same.waiting.begin(), same.waiting.end());
     asking_.clear();
-    held.insert(held.end(), asked_by_others_.begin(), asked_by_others_.end());
-    asked_by_others_.clear();
   }
   if (service_.cancel) service_.cancel();
   for (const JobPointer& job : held) job->End(KGRPO_CODER_FAILED, "cancelled");
@@ -172,16 +164,40 @@ void Coder::Ask(const JobPointer& job) {
     if (UseRecorded(job)) return;
     if (options_.mode == Mode::kReplay) {
       throw Error(KGRPO_ERROR_NOT_FOUND, "the recording " + source_->file().string() +
-                                             " has no answer to this request; " + source_->Difference(job->request) +
-                                             " (mode cache would ask the service)");
+                                             " has no answer to this request: it differs from the recorded ones in a "
+                                             "kernel, the suggestion, the prompt or an option of the request (mode "
+                                             "cache would ask the service)");
     }
-    if (WaitsForSame(job)) return;
+    if (options_.mode == Mode::kCache) {
+      if (WaitsForSame(job)) return;
+      // Another job may have recorded an answer since the last look.
+      if (UseRecorded(job, /*again=*/true)) return;
+    }
   } catch (const Error& error) {
     return Fail(job, error.code(), error.what());
   } catch (const std::exception& error) {
     return Fail(job, KGRPO_ERROR_INTERNAL, error.what());
   }
-  AskAsFirst(job);
+  Hold(job);
+}
+
+// Mode cache pays for no question twice. Returns true if the job's question is being asked: it gets that answer.
+bool Coder::WaitsForSame(const JobPointer& job) {
+  const std::lock_guard lock(mutex_);
+  if (job->cancels() != cancels_) return false;  // will not be sent, so no job may wait for it
+  const auto [asked, is_first] = asking_.try_emplace(job->request.digest, SameContent{job, {}});
+  if (!is_first) asked->second.waiting.push_back(job);
+  return !is_first;
+}
+
+// Returns the jobs that wait for this job's answer, and ends its turn: later jobs find its result in the cache. Call
+// with mutex_ held.
+std::vector<Coder::JobPointer> Coder::StopWaitingFor(const JobPointer& asker) {
+  const auto asked = asking_.find(asker->request.digest);
+  if (asked == asking_.end() || asked->second.asker != asker) return {};
+  std::vector<JobPointer> waiting = std::move(asked->second.waiting);
+  asking_.erase(asked);
+  return waiting;
 }
 
 // Answers the job from a recording, if one has an answer. An answer that this run has paid for keeps its cost; one from

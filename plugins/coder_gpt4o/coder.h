@@ -10,11 +10,9 @@
 #include "coder_gpt4o/completion_client.h"
 #include "coder_gpt4o/options.h"
 #include "coder_gpt4o/prompt.h"
-#include "coder_gpt4o/question_locks.h"
 #include "coder_gpt4o/recording.h"
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
@@ -22,7 +20,6 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 namespace kgrpo::coder_gpt4o {
@@ -65,7 +62,6 @@ class Coder {
  public:
   // `service` may be empty in mode replay. It must have no request in flight when this object is destroyed.
   Coder(CoderOptions options, Service service, Recordings recordings, Reports reports);
-  ~Coder();
 
   // As kgrpo_coder_interface::implement. [any thread]
   void Implement(const kgrpo_coder_request& request, kgrpo_coder_done done);
@@ -87,7 +83,6 @@ class Coder {
   struct SameContent {
     JobPointer asker;
     std::vector<JobPointer> waiting;
-    std::unique_ptr<QuestionLock> lock;  // keeps other processes from asking the same question
   };
 
   const CoderPrompt& Prompt() const;
@@ -99,11 +94,6 @@ class Coder {
   bool UseRecorded(const JobPointer& job, bool again = false);
   bool WaitsForSame(const JobPointer& job);
   std::vector<JobPointer> StopWaitingFor(const JobPointer& asker);
-  void AskAsFirst(const JobPointer& job);
-  bool LockQuestion(const JobPointer& job);
-  void WaitForOther(const JobPointer& job);
-  void WatchOthers();
-  void EndWatching();
   void Hold(const JobPointer& job);
   void SendHeld();
   bool Send(const JobPointer& job);
@@ -113,7 +103,9 @@ class Coder {
   bool MaySend(Job& job, const Losses& losses);
   void WarnOnce(std::atomic<bool>* told, const std::string& words);
   std::string BudgetMessage(double next) const;
+  double MostCost(const Job& job) const;
   double LostCost(const Job& job, const Losses& losses) const;
+  void Count(const Job& job, Completion& completion);
   std::string Keep(const Job& job, const RecordedCompletion& exchange, bool keep, bool paid);
   void Fail(const JobPointer& job, kgrpo_error_code code, const std::string& message);
   void Use(const JobPointer& job, const Completion& completion, double cost, bool reused);
@@ -126,11 +118,13 @@ class Coder {
   const Recordings recordings_;
   const Reports reports_;
   std::once_flag recordings_opened_;
-  std::shared_ptr<Recording> run_;        // may be absent
-  std::shared_ptr<Recording> source_;     // in modes cache and replay; a cache may be the same as run_
-  std::unique_ptr<QuestionLocks> locks_;  // in mode cache
+  std::shared_ptr<Recording> run_;     // may be absent
+  std::shared_ptr<Recording> source_;  // in modes cache and replay; a cache may be the same as run_
   std::atomic<uint64_t> cancels_{0};
   std::atomic<bool> warned_of_usage_{false}, warned_of_recording_{false}, warned_of_reservations_{false};
+  std::atomic<bool> warned_of_long_answers_{false}, warned_of_cut_prompts_{false};
+  // The most tokens of an answer: max_tokens, or what a service that ignores it has sent.
+  std::atomic<uint64_t> longest_answer_;
 
   // Held while a request is given to the service and while Cancel counts up, so that Cancel misses no request. Lock
   // order: sending_ before mutex_.
@@ -141,10 +135,6 @@ class Coder {
   std::map<std::string, size_t> losses_;       // number of lost attempts by reason
   std::deque<JobPointer> held_;                // to be sent once their cost fits the budget
   std::map<std::string, SameContent> asking_;  // mode cache: questions being asked, by digest
-  std::vector<JobPointer> asked_by_others_;    // jobs whose question another process is asking
-  bool told_of_others_ = false, ends_ = false;
-  std::condition_variable others_changed_;
-  std::thread watcher_;  // polls for answers of other processes
 };
 
 }  // namespace kgrpo::coder_gpt4o

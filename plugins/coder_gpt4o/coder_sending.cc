@@ -65,7 +65,7 @@ void Coder::SendHeld() {
     const std::lock_guard lock(mutex_);
     while (!held_.empty()) {
       Job& job = *held_.front();
-      job.reserved = options_.price.Of(TokensAtMost(job.request.body), options_.max_tokens);
+      job.reserved = MostCost(job);
       if (budget_.Reserve(job.reserved)) {
         ready.push_back(std::move(held_.front()));
         held_.pop_front();
@@ -118,8 +118,7 @@ std::string Coder::BudgetMessage(double next) const {
 // Returns false if that exceeds the budget, or if it cannot be recorded and there is a max_cost.
 bool Coder::MaySend(Job& job, const Losses& losses) {
   job.unwritten.clear();  // an earlier failure to remove a record does not matter here
-  const double once = options_.price.Of(TokensAtMost(job.request.body), options_.max_tokens);
-  const double more = LostCost(job, losses) + once - job.reserved;
+  const double more = LostCost(job, losses) + MostCost(job) - job.reserved;
   if (more > 0) {
     const std::lock_guard lock(mutex_);
     if (!budget_.Extend(more)) return false;
@@ -128,26 +127,59 @@ bool Coder::MaySend(Job& job, const Losses& losses) {
   return WriteReservation(job, job.reserved) || !options_.max_cost;
 }
 
+// The highest possible cost of one attempt.
+double Coder::MostCost(const Job& job) const {
+  return options_.price.Of(TokensAtMost(job.request.body), longest_answer_);
+}
+
 // The most that the lost attempts may be billed: for each its prompt, and the text received. For an attempt without
-// text max_tokens is assumed, since the model may have been reasoning.
+// text the longest answer is assumed, since the model may have been reasoning.
 double Coder::LostCost(const Job& job, const Losses& losses) const {
-  const uint64_t attempts = losses.attempts, silent = losses.silent;
+  const uint64_t attempts = losses.attempts, silent = losses.silent, longest = longest_answer_;
   if (attempts == 0) return 0;
-  const uint64_t heard = std::min(TokensAtMost(losses.bytes), (attempts - silent) * options_.max_tokens);
-  return options_.price.Of(attempts * TokensAtMost(job.request.body), heard + silent * options_.max_tokens);
+  const uint64_t heard = std::min(TokensAtMost(losses.bytes), (attempts - silent) * longest);
+  return options_.price.Of(attempts * TokensAtMost(job.request.body), heard + silent * longest);
+}
+
+// Estimates the tokens of an answer if the service reports none, and checks them against what was asked.
+void Coder::Count(const Job& job, Completion& completion) {
+  constexpr uint64_t kLongPrompt = 8000, kMostBytesPerToken = 6;  // code and English have 3 to 5 bytes per token
+  const uint64_t prompt_bytes = job.request.body.size();
+  if (!completion.usage_known) {
+    completion.prompt_tokens = TokensAtMost(prompt_bytes);
+    completion.completion_tokens = completion.finish_reason == "length"
+                                       ? options_.max_tokens  // the limit is what was used
+                                       : TokensAtMost(completion.text.size() + completion.reasoning_bytes);
+    WarnOnce(&warned_of_usage_,
+             "the service does not say how many tokens it used: they and their cost are estimated by length");
+    return;
+  }
+  if (prompt_bytes >= kLongPrompt && completion.prompt_tokens > 0 &&
+      completion.prompt_tokens * kMostBytesPerToken < prompt_bytes) {
+    WarnOnce(&warned_of_cut_prompts_,
+             "the service counted " + std::to_string(completion.prompt_tokens) + " tokens in a prompt of " +
+                 std::to_string(prompt_bytes) +
+                 " bytes: it seems to cut prompts. Raise the server's context length "
+                 "(Ollama: OLLAMA_CONTEXT_LENGTH, llama.cpp: --ctx-size, LM Studio: the model's context length)");
+  }
+  uint64_t longest = longest_answer_;
+  while (completion.completion_tokens > longest &&
+         !longest_answer_.compare_exchange_weak(longest, completion.completion_tokens)) {
+  }
+  if (completion.completion_tokens > options_.max_tokens + options_.max_tokens / 20)
+    WarnOnce(&warned_of_long_answers_,
+             "the service ignores max_tokens (" + std::to_string(options_.max_tokens) + "): an answer took " +
+                 std::to_string(completion.completion_tokens) +
+                 " tokens, reasoning included. max_cost assumes the longest answer so far for each further call");
 }
 
 // Runs on the service's thread.
 void Coder::Receive(const JobPointer& job, Completion completion) {
   const bool answered = completion.outcome == Completion::Outcome::kAnswered;
-  if (answered && !completion.usage_known) {
-    completion.prompt_tokens = TokensAtMost(job->request.body);
-    completion.completion_tokens = TokensAtMost(completion.text);
-    WarnOnce(&warned_of_usage_,
-             "the service does not say how many tokens it used: they and their cost are estimated by length");
-  }
+  if (answered) Count(*job, completion);
   const double lost = LostCost(*job, {completion.lost_attempts, completion.lost_silent, completion.lost_bytes});
-  const double cost = options_.price.Of(completion.prompt_tokens, completion.completion_tokens) + lost;
+  const double cost = lost + completion.cost.value_or(options_.price.Of(
+                                 completion.prompt_tokens, completion.completion_tokens, completion.cached_tokens));
   const bool no_budget = completion.failure == "budget";  // held again until it fits the budget
   const bool keep = !no_budget && (answered || completion.outcome == Completion::Outcome::kFailed);
   std::string unkept = no_budget ? job->unwritten : "";

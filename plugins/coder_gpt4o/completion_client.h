@@ -3,9 +3,8 @@
 // describes it for operators.
 //
 // A call waits for a free place (max_concurrency), for the rate limits and for the breaker; then it is posted. A
-// temporary failure is retried after a backoff with full jitter, at most max_attempts times and only as fast as the
-// retry budget allows. During an outage of the whole service calls wait, and one at a time is sent as a probe. Only an
-// outage of max_outage_seconds ends the run.
+// temporary failure is retried after a backoff with full jitter, at most max_attempts times. During an outage of the
+// whole service calls wait, and one at a time is sent as a probe. Only an outage of max_outage_seconds ends the run.
 #ifndef KGRPO_CODER_GPT4O_COMPLETION_CLIENT_H
 #define KGRPO_CODER_GPT4O_COMPLETION_CLIENT_H
 
@@ -25,10 +24,12 @@ struct ClientOptions {
   // --- address and credentials ---
   // An http or https URL; "/chat/completions" is appended to its path, and its query is kept (Azure's api-version).
   std::string base_url = "https://api.openai.com/v1";
-  std::string api_key;                           // the key itself; empty: no key is sent
+  std::string api_key;          // the key itself; empty: no key is sent
+  std::string api_key_command;  // if set, a shell command that writes the key; run again when the service refuses it
   std::string api_key_header = "Authorization";  // this one sends "Bearer KEY", any other header the key alone
   // Further headers, including organisation and project. Their values are secrets and removed from all messages.
   std::vector<std::pair<std::string, std::string>> headers;
+  std::vector<std::string> secrets;  // of these values, those that are removed from answers too, as the key is
   // As curl's --proxy; nullopt: http_proxy, https_proxy, all_proxy and no_proxy of the environment; "": no proxy.
   // Requests to a base_url on this machine never use a proxy.
   std::optional<std::string> proxy;
@@ -55,9 +56,6 @@ struct ClientOptions {
   uint32_t max_attempts = 8;          // of one request; attempts during an outage do not count
   double backoff_base_seconds = 0.5;  // the n-th retry waits uniform(0, min(cap, base * 2^(n-1)))
   double backoff_cap_seconds = 30;
-  double retry_budget_ratio = 0.5;     // retries earned by each request, for a minute
-  double retry_budget_per_second = 1;  // retries earned by time, up to the reserve
-  double retry_budget_reserve = 32;    // retries available at the start
 
   // --- outages ---
   // Consecutive failures, of at least three requests, that open the breaker. Until the service is first reached, the
@@ -95,13 +93,17 @@ struct CompletionRequest {
 };
 
 struct Answer {
-  std::string text;           // the content, whole
-  std::string refusal;        // the service's own refusal text, if any
-  std::string finish_reason;  // "stop", "length", "content_filter", ...; empty if the answer had none
-  std::string model;          // the model's name in the answer; may be empty
+  std::string text;              // the content, whole
+  std::string refusal;           // the service's own refusal text, if any
+  std::string finish_reason;     // "stop", "length", "content_filter", ...; empty if the answer had none
+  std::string model;             // the model's name in the answer; may be empty
+  std::string remark;            // why the answer has no text, for messages
+  uint64_t reasoning_bytes = 0;  // of thoughts that came outside of the content
   uint64_t prompt_tokens = 0;
-  uint64_t completion_tokens = 0;
-  bool usage_known = false;  // the service reported the token counts
+  uint64_t cached_tokens = 0;      // of prompt_tokens, those read from the service's cache
+  uint64_t completion_tokens = 0;  // reasoning included
+  bool usage_known = false;        // the service reported the token counts
+  std::optional<double> cost;      // US dollars, if the service stated it
 };
 
 // The outcome of a request.
@@ -125,7 +127,7 @@ struct Completion : Answer {
   std::string last_loss;     // why the latest lost attempt gave no answer, for messages
   int http_status = 0;       // of the last attempt; 0: no HTTP answer
   std::string failure;       // why there is no answer, as one word; see client/failure.h
-  std::string message;       // why there is no answer, for messages; never holds a secret
+  std::string message;       // why there is no answer, or no text in it, for messages; never contains a secret
 };
 
 // Owns one thread. Send and Cancel: [any thread], from within a callback too. Callbacks run on the client's

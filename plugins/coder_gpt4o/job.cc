@@ -1,7 +1,7 @@
 #include "coder_gpt4o/job.h"
 
-#include "coder_gpt4o/answer.h"
-#include "coder_gpt4o/continuation.h"
+#include "coder_shared/answer.h"
+#include "coder_shared/continuation.h"
 
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
@@ -45,18 +45,23 @@ bool Job::Take(const Completion& completion, double cost, bool reused) {
       Fail(KGRPO_ERROR_UNAVAILABLE, completion.message);
       return false;
   }
-  text_ = text_.empty() ? completion.text : JoinAnswer(std::move(text_), completion.text);
-  const bool cut = completion.finish_reason == "length" && completion.refusal.empty();
+  const bool joined = !text_.empty();
+  text_ = joined ? coder_shared::JoinAnswer(std::move(text_), completion.text) : completion.text;
+  const coder_shared::ReadAnswer read =
+      coder_shared::ReadKernel({text_, completion.refusal, completion.finish_reason, joined},
+                               {View(asked_.problem->signature), View(asked_.code_b)});
+  const bool cut = read.outcome == KGRPO_CODER_TRUNCATED && coder_shared::IsCutOff(completion.finish_reason);
   if (cut && continuations_ > 0 && !text_.empty()) {
     --continuations_;
     rest_ = nlohmann::json::array();
     rest_.push_back({{"role", "assistant"}, {"content", text_}});
-    rest_.push_back({{"role", "user"}, {"content", kContinueRequest}});
+    rest_.push_back({{"role", "user"}, {"content", coder_shared::kContinueRequest}});
     return true;
   }
-  const ReadAnswer read = ReadKernel({text_, completion.refusal, completion.finish_reason},
-                                     {View(asked_.problem->signature), View(asked_.code_b)});
-  Deliver(read.outcome, read.source, read.message);
+  std::string message = read.message;  // if the service's client knows why there is no text, it says so
+  if (read.outcome != KGRPO_CODER_OK && !completion.message.empty())
+    message = read.outcome == KGRPO_CODER_NO_CODE ? completion.message : message + "; " + completion.message;
+  Deliver(read.outcome, read.source, message);
   return false;
 }
 

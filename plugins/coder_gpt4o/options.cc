@@ -1,6 +1,7 @@
 #include "coder_gpt4o/options.h"
 
-#include "coder_gpt4o/options_wire.h"
+#include "coder_gpt4o/client/ascii.h"
+#include "coder_gpt4o/client/hosts.h"
 #include "coder_gpt4o/prompt.h"
 #include "coder_gpt4o/recording.h"
 #include "coder_gpt4o/secrets.h"
@@ -12,12 +13,57 @@
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 namespace kgrpo::coder_gpt4o {
+
+// from_json of the options that are read unchanged.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClientOptions, base_url, api_key_header, max_concurrency, requests_per_minute,
+                                   tokens_per_minute, stream, total_timeout_seconds, max_attempts, max_outage_seconds)
+
 namespace {
 
 using Json = nlohmann::json;
+
+// An option's text; `otherwise` if it is null or absent.
+std::string TextOr(const Json& json, const char* key, const std::string& otherwise = "") {
+  const auto found = json.find(key);
+  return found == json.end() || found->is_null() ? otherwise : found->get<std::string>();
+}
+
+// True if the model reasons before it answers, judged by its name, with or without a gateway's "openai/".
+bool IsReasoningModel(std::string_view model) {
+  model.remove_prefix(model.rfind('/') + 1);
+  const bool o_series = model.size() > 1 && model[0] == 'o' && std::isdigit(static_cast<unsigned char>(model[1])) != 0;
+  return o_series || model.starts_with("gpt-5");
+}
+
+bool IsVariableName(const std::string& name) {
+  if (name.empty() || name.size() > 64 || std::isdigit(static_cast<unsigned char>(name[0])) != 0) return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return c == '_' || std::isdigit(static_cast<unsigned char>(c)) != 0 ||
+           std::isupper(static_cast<unsigned char>(c)) != 0;
+  });
+}
+
+// Why the text is not a key, such as quotes or a header's name copied with it. Empty: it may be one.
+std::string ObjectionToKey(const std::string& variable, std::string_view value) {
+  const auto has = [&](auto which) { return std::any_of(value.begin(), value.end(), which); };
+  const std::string alone = "; set it to the key alone";
+  const std::string lower = Lower(value);
+  for (const std::string_view scheme : {"bearer", "authorization:"}) {
+    if (lower.starts_with(scheme) && lower.size() > scheme.size() &&
+        !std::isalnum(static_cast<unsigned char>(lower[scheme.size()])))
+      return "begins with the header's own word, which is added to the key" + alone;
+  }
+  if (value.starts_with(variable + "=")) return "begins with the variable's own name" + alone;
+  if (has([](unsigned char c) { return c <= 0x20 || c >= 0x7f || c == '"' || c == '\'' || c == '`'; }))
+    return "contains blanks, quotes, control characters or characters that are not ASCII" + alone;
+  if (value.find("...") != std::string_view::npos || value.find_first_of("<>*") != std::string_view::npos)
+    return "is an example's or a shortened one, not a key";
+  return "";
+}
 
 // True if a mustache tag of the template prints the variable: {{name}}, {{{name}}} or {{& name}}.
 bool Mentions(std::string_view text, std::string_view variable) {
@@ -40,19 +86,37 @@ class OptionsReader {
   }
 
   CoderOptions Read() {
-    RefuseKeys(json_, environment_, mistakes_);
-    // Thrown before the other checks, whose messages would repeat a key.
-    mistakes_.ThrowIfAny();
+    RefuseKeys();
+    ThrowIfAny();  // before the other checks, whose messages would repeat a key
     ReadRequest();
     ReadPrompt();
     ReadMoney();
     ReadModes();
-    ReadWire(json_, environment_, options_, mistakes_);
-    mistakes_.ThrowIfAny();
+    ReadConnection();
+    ReadKey();
+    ReadHeaders();
+    ThrowIfAny();
     return std::move(options_);
   }
 
  private:
+  // Collects errors, one a line, in the form that the host expects: "options.seed: expected an integer".
+  void Refuse(const std::string& option, const std::string& message) {
+    errors_ += (errors_.empty() ? "" : "\n") + ("options." + option + ": " + message);
+  }
+  void ThrowIfAny() const {
+    if (!errors_.empty()) throw Error(KGRPO_ERROR_INVALID, errors_);
+  }
+
+  // The variable's value without blanks at its end; nullopt if it is not set.
+  std::optional<std::string> Variable(const std::string& name) const {
+    const char* value = environment_(name);
+    if (value == nullptr) return std::nullopt;
+    std::string text = value;
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.pop_back();
+    return text;
+  }
+
   void ReadRequest() {
     options_.model = json_.at("model").get<std::string>();
     if (const Json& temperature = json_.at("temperature"); !temperature.is_null())
@@ -65,7 +129,7 @@ class OptionsReader {
       options_.seed = seed.get<int64_t>();
     } else if (seed.is_string()) {
       options_.seed_of_sample = seed == "sample";
-      if (!options_.seed_of_sample) mistakes_.Add("seed", "expected an integer, \"sample\" or null");
+      if (!options_.seed_of_sample) Refuse("seed", "expected an integer, \"sample\" or null");
     }
     options_.continuations = json_.at("continuations").get<uint32_t>();
     options_.extra_body = json_.at("extra_body");
@@ -74,42 +138,42 @@ class OptionsReader {
         "seed",  "stream",   "stream_options", "n"};
     for (const auto& [key, value] : options_.extra_body.items()) {
       if (key == "n") {
-        mistakes_.Add("extra_body", "n: one answer is read of each request; more would be paid for and thrown away");
+        Refuse("extra_body", "n: one answer is read of each request; more would be paid for and thrown away");
       } else if (std::find(kOurs.begin(), kOurs.end(), key) != kOurs.end()) {
-        mistakes_.Add("extra_body",
-                      key + " is the plugin's own: " +
-                          (key == "messages" ? "write prompt.system and prompt.user" : "use the option of that name"));
+        Refuse("extra_body",
+               key + " is the plugin's own: " +
+                   (key == "messages" ? "write prompt.system and prompt.user" : "use the option of that name"));
       }
     }
     for (const std::string& place : SecretsIn(options_.extra_body))
-      mistakes_.Add("extra_body", place + " looks like a place for a key: keys stand in no file; see api_key_env");
+      Refuse("extra_body", place + " looks like a place for a key: keys stand in no file; see api_key_env");
   }
 
   void ReadPrompt() {
     const Json& prompt = json_.at("prompt");
     options_.system_template = TextOr(prompt, "system", kDefaultSystem);
     options_.user_template = TextOr(prompt, "user", kDefaultUser);
+    options_.system_role = prompt.at("system_role").get<std::string>();
     options_.diagnosis_bytes = prompt.at("diagnosis_limit").get<size_t>();
     for (const auto& [name, text] :
          {std::pair{"prompt.system", &options_.system_template}, std::pair{"prompt.user", &options_.user_template}}) {
-      for (const std::string& mistake : CheckPrompt(*text)) mistakes_.Add(name, mistake);
+      for (const std::string& error : CheckPrompt(*text)) Refuse(name, error);
     }
     for (const char* variable : {"code_b", "suggestion"}) {
       if (Mentions(options_.system_template, variable) || Mentions(options_.user_template, variable)) continue;
       if (options_.user_template.empty()) continue;
-      mistakes_.Add("prompt.user",
-                    std::string("it mentions {{") + variable + "}} nowhere, and prompt.system neither: the " +
-                        "model would not know " +
-                        (variable == std::string("code_b") ? "the kernel to improve" : "what to do with it"));
+      Refuse("prompt.user", std::string("it mentions {{") + variable + "}} nowhere, and prompt.system neither: the " +
+                                "model would not know " +
+                                (variable == std::string("code_b") ? "the kernel to improve" : "what to do with it"));
     }
-    if (options_.user_template.empty())
-      mistakes_.Add("prompt.user", "it is empty: the model would not know what to do");
+    if (options_.user_template.empty()) Refuse("prompt.user", "it is empty: the model would not know what to do");
   }
 
   void ReadMoney() {
     const Json& prices = json_.at("prices");
     if (const auto price = prices.find(options_.model); price != prices.end()) {
       options_.price = {price->at("prompt").get<double>(), price->at("completion").get<double>()};
+      if (price->contains("cached_prompt")) options_.price.cached_prompt = price->at("cached_prompt").get<double>();
       options_.price_known = true;
     }
     if (const Json& limit = json_.at("max_cost"); !limit.is_null()) {
@@ -117,14 +181,14 @@ class OptionsReader {
       const double answer = options_.price.Of(0, options_.max_tokens);
       const bool pays = json_.at("mode") != "replay";
       if (pays && options_.price_known && answer > *options_.max_cost) {
-        mistakes_.Add("max_cost", (options_.ranks == 1 ? "it" : "a rank's equal share of it") +
-                                      std::string(" has room for no call: an answer of max_tokens (") +
-                                      std::to_string(options_.max_tokens) + ") alone can cost " + Dollars(answer) +
-                                      "; raise it, or lower max_tokens");
+        Refuse("max_cost", (options_.ranks == 1 ? "it" : "a rank's equal share of it") +
+                               std::string(" has room for no call: an answer of max_tokens (") +
+                               std::to_string(options_.max_tokens) + ") alone can cost " + Dollars(answer) +
+                               "; raise it, or lower max_tokens");
       } else if (pays && !options_.price_known) {
-        mistakes_.Add("max_cost", "the price of " + options_.model +
-                                      " is not known, so its cost cannot be limited: add prices: {" + options_.model +
-                                      ": {prompt: ..., completion: ...}}, in US dollars a million tokens");
+        Refuse("max_cost", "the price of " + options_.model +
+                               " is not known, so its cost cannot be limited: add prices: {" + options_.model +
+                               ": {prompt: ..., completion: ...}}, in US dollars a million tokens");
       }
     }
   }
@@ -132,15 +196,15 @@ class OptionsReader {
   void ReadModes() {
     const std::string mode = json_.at("mode").get<std::string>();
     options_.mode = mode == "replay" ? Mode::kReplay : mode == "cache" ? Mode::kCache : Mode::kLive;
-    options_.recording = TextOr(json_, "recording", "");
+    options_.recording = TextOr(json_, "recording");
     options_.record = json_.at("record").get<bool>();
     if (options_.mode == Mode::kReplay && options_.recording.empty())
-      mistakes_.Add("recording", "mode replay needs it: a recording's file, or the folder of the run that made it");
+      Refuse("recording", "mode replay needs it: a recording's file, or the folder of the run that made it");
     if (options_.mode == Mode::kLive && !options_.recording.empty())
-      mistakes_.Add("recording", "mode live reads none: choose mode replay or cache, or leave recording out");
+      Refuse("recording", "mode live reads none: choose mode replay or cache, or leave recording out");
     if (options_.mode == Mode::kReplay && !options_.recording.empty() &&
         !std::filesystem::exists(RecordingFile(options_.recording)))
-      mistakes_.Add("recording", "there is no recording at " + RecordingFile(options_.recording).string());
+      Refuse("recording", "there is no recording at " + RecordingFile(options_.recording).string());
     if (options_.mode == Mode::kCache && !options_.recording.empty()) RefuseARunsRecording();
   }
 
@@ -149,43 +213,128 @@ class OptionsReader {
     namespace fs = std::filesystem;
     const fs::path file = RecordingFile(options_.recording).lexically_normal();
     if (file.parent_path().filename() != "coder" || file.parent_path().parent_path().filename() != "artifacts") return;
-    mistakes_.Add("recording",
-                  file.string() +
-                      " is the recording of a run, and mode cache adds to its file: name a file of its own (a "
-                      "copy of that one, to begin with), or choose mode replay");
+    Refuse("recording", file.string() +
+                            " is the recording of a run, and mode cache adds to its file: name a file of its own (a "
+                            "copy of that one, to begin with), or choose mode replay");
+  }
+
+  void ReadConnection() {
+    ClientOptions& client = options_.client;
+    from_json(json_, client);
+    client.max_first_outage_seconds = std::min(client.max_first_outage_seconds, client.max_outage_seconds);
+    client.ca_file = TextOr(json_, "ca_file");
+    if (const Json& response = json_.at("response_timeout_seconds"); !response.is_null()) {
+      client.response_timeout_seconds = response.get<double>();
+    } else if (IsReasoningModel(options_.model)) {
+      client.response_timeout_seconds = client.total_timeout_seconds;  // they send nothing while reasoning
+    }
+    if (const Json& proxy = json_.at("proxy"); !proxy.is_null()) {
+      client.proxy = proxy.get<std::string>();
+      if (HasUser(*client.proxy))
+        Refuse("proxy", "it has a user or a password: set https_proxy in the environment instead, and leave proxy out");
+    }
+    if (HasUser(client.base_url)) Refuse("base_url", "it has a user or a password; keys go by api_key_env");
+    for (const std::string& name : SecretsInQuery(client.base_url)) {
+      Refuse("base_url", "its query has a parameter " + name +
+                             ", which looks like a place for a key: keys stand in no file; see api_key_env and "
+                             "api_key_header");
+    }
+    if (IsAzure(client.base_url) && !IsCompleteAzure(client.base_url))
+      Refuse("base_url", std::string("Azure wants the deployment's path and api-version: ") + kAzureAddress);
+  }
+
+  // An option with a variable's name instead of its value. Returns the value, "" if there is none.
+  std::string ReadVariable(const std::string& option, const std::string& variable) {
+    if (!IsVariableName(variable)) {
+      Refuse(
+          option,
+          "expected the name of an environment variable in capitals, such as OPENAI_API_KEY; what stands there is "
+          "not repeated here, for it may be a key. A key belongs in the variable, not in a file: one that stood in a "
+          "file should be revoked");
+      return "";
+    }
+    if (options_.mode == Mode::kReplay) return "";  // no service is used
+    const std::optional<std::string> value = Variable(variable);
+    if (value.value_or("").empty()) {
+      Refuse(option, "the environment variable " + variable + (value ? " is empty" : " is not set") +
+                         ": export it with the service's key" +
+                         (option == "api_key_env" ? ", name another one, or write null for a service that wants none"
+                                                  : ", or name another one"));
+      return "";
+    }
+    if (const std::string objection = ObjectionToKey(variable, *value); !objection.empty())
+      Refuse(option, "the value of " + variable + " " + objection);
+    return *value;
+  }
+
+  void ReadKey() {
+    ClientOptions& client = options_.client;
+    client.api_key_command = TextOr(json_, "api_key_command");
+    if (client.api_key_command.empty() && !json_.at("api_key_env").is_null())
+      client.api_key = ReadVariable("api_key_env", json_.at("api_key_env").get<std::string>());
+  }
+
+  void ReadHeaders() {
+    ClientOptions& client = options_.client;
+    bool secret = !client.api_key.empty() || !client.api_key_command.empty();
+    for (const auto& [header, value] : json_.at("extra_headers").items()) {
+      const bool of_variable =
+          value.is_object() && value.size() == 1 && value.contains("env") && value["env"].is_string();
+      if (of_variable) {
+        client.secrets.push_back(ReadVariable("extra_headers." + header, value["env"].get<std::string>()));
+        client.headers.emplace_back(header, client.secrets.back());
+        secret = true;
+      } else if (NamesSecret(header)) {
+        Refuse("extra_headers", header +
+                                    " is a place for a key, and keys stand in no file: put the key into a variable and "
+                                    "name that by " +
+                                    header + ": {env: VARIABLE}");
+      } else if (!value.is_string()) {
+        Refuse("extra_headers", header + ": expected text, or {env: VARIABLE}");
+      } else {
+        client.headers.emplace_back(header, value.get<std::string>());
+      }
+    }
+    if (secret && !json_.at("allow_plain_http").get<bool>() && IsReadableOnTheWay(client.base_url)) {
+      Refuse(
+          "base_url",
+          "the key would go to another machine over http, where all on the way can read it: use https, or write "
+          "allow_plain_http: true where the network is your own (api_key_env: null for a service that wants no key)");
+    }
+  }
+
+  // Refuses each option that contains a key.
+  void RefuseKeys() {
+    Json others = json_;
+    others.erase("api_key_env");  // has a message of its own
+    const std::string variable = TextOr(json_, "api_key_env");
+    const std::optional<std::string> key = IsVariableName(variable) ? Variable(variable) : std::nullopt;
+    for (const std::string& place : KeysIn(others, key.value_or(""))) {
+      Refuse(place, (key ? "it holds the value of " + variable + ", or" : "it holds") +
+                        " what looks like a key (not repeated here): a key belongs in the variable that api_key_env "
+                        "names; one that stood in a file should be revoked");
+    }
   }
 
   const Json& json_;
   const Environment& environment_;
   CoderOptions options_;
-  OptionMistakes mistakes_;
+  std::string errors_;
 };
-
-// Formats a price as it would stand in a file: "10", "0.15".
-std::string Number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
 
 }  // namespace
 
 std::string PriceWarning(const CoderOptions& options) {
-  constexpr double kSuspicious = 0.01;  // US dollars a million tokens; no service is this cheap
+  constexpr double kSuspicious = 0.01;  // US dollars per million tokens; no service is this cheap
   const double price = options.price.completion;
   if (!options.price_known || options.mode == Mode::kReplay || price > kSuspicious) return "";
-  if (price <= 0) {
-    if (!options.max_cost) return "";
-    return "prices: completions of " + options.model + " cost nothing by them, so max_cost has no effect";
-  }
-  // The price is taken for that of a thousand tokens if this gives a plausible price, otherwise for that of one token.
-  constexpr double kLeast = 0.1;
-  const bool of_thousand = price * 1e3 >= kLeast;
-  return "prices: they are US dollars a million tokens, and " + Number(price) + " for the completions of " +
-         options.model + " would make an answer of " + std::to_string(options.max_tokens) + " tokens cost " +
-         Dollars(options.price.Of(0, options.max_tokens)) + "; if it is the price of " +
-         (of_thousand ? "a thousand tokens, write " : "one token, write ") + Number(price * (of_thousand ? 1e3 : 1e6)) +
-         (options.max_cost ? ": max_cost limits nothing otherwise" : "");
+  if (price > 0)
+    return "prices: they are US dollars per million tokens, and by them an answer of " +
+           std::to_string(options.max_tokens) + " tokens of " + options.model + " costs " +
+           Dollars(options.price.Of(0, options.max_tokens)) + "; is it the price of a thousand tokens, or of one?";
+  return options.max_cost
+             ? "prices: completions of " + options.model + " cost nothing by them, so max_cost has no effect"
+             : "";
 }
 
 CoderOptions ReadOptions(std::string_view text, const Environment& environment, uint32_t ranks) {

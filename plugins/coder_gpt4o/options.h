@@ -33,6 +33,7 @@ struct CoderOptions {
   bool seed_of_sample = false;  // send the host's own seed of each request instead
   nlohmann::json extra_body = nlohmann::json::object();
   std::string system_template, user_template;
+  std::string system_role;     // of the system template's message: system, developer or user
   size_t diagnosis_bytes = 0;  // limit of the diagnosis in the prompt, in bytes
 
   // --- the answer, its cost and its recording ---
@@ -54,7 +55,7 @@ using Environment = std::function<const char*(const std::string& name)>;
 // JSON Schema, draft 7.
 std::string_view OptionsSchema();
 
-// `ranks`: the number of the run's ranks, each with its own coder. Throws KGRPO_ERROR_INVALID with every mistake, one a
+// `ranks`: the number of the run's ranks, each with its own coder. Throws KGRPO_ERROR_INVALID with every error, one a
 // line; no message repeats a value that may be a key.
 CoderOptions ReadOptions(std::string_view json, const Environment& environment, uint32_t ranks = 1);
 

@@ -7,6 +7,7 @@
 #include <kgrpo/support/template_check.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -166,9 +167,12 @@ struct CoderPrompt::Templates {
   mustache::mustache system, user;
 };
 
-CoderPrompt::CoderPrompt(const std::string& system, const std::string& user, size_t diagnosis_bytes,
-                         const MetricRegistry& names)
-    : diagnosis_bytes_(diagnosis_bytes), names_(names), templates_(std::make_unique<Templates>(system, user)) {}
+CoderPrompt::CoderPrompt(const std::string& system, const std::string& user, std::string system_role,
+                         size_t diagnosis_bytes, const MetricRegistry& names)
+    : system_role_(std::move(system_role)),
+      diagnosis_bytes_(diagnosis_bytes),
+      names_(names),
+      templates_(std::make_unique<Templates>(system, user)) {}
 
 CoderPrompt::~CoderPrompt() = default;
 
@@ -193,9 +197,10 @@ nlohmann::json CoderPrompt::Render(const kgrpo_coder_request& request, bool meas
   root.set("current", Current(request.current, diagnosis_bytes_, names_, measured));
   nlohmann::json messages = nlohmann::json::array();
   const std::lock_guard lock(mutex_);
-  if (std::string system = templates_->system.render(root); !system.empty())
-    messages.push_back({{"role", "system"}, {"content", std::move(system)}});
-  messages.push_back({{"role", "user"}, {"content", templates_->user.render(root)}});
+  std::string system = templates_->system.render(root), user = templates_->user.render(root);
+  if (system_role_ == "user" && !system.empty()) user = std::exchange(system, "") + "\n\n" + user;
+  if (!system.empty()) messages.push_back({{"role", system_role_}, {"content", std::move(system)}});
+  messages.push_back({{"role", "user"}, {"content", std::move(user)}});
   return messages;
 }
 

@@ -32,9 +32,11 @@ std::string Quoted(std::string_view text);
 // Any thread.
 class CoderPrompt {
  public:
-  // The templates must have passed CheckPrompt; an empty system template sends no system message. `diagnosis_bytes`:
-  // the longest diagnosis of the current kernel. `names`: the metrics' names, which must outlive this object.
-  CoderPrompt(const std::string& system, const std::string& user, size_t diagnosis_bytes, const MetricRegistry& names);
+  // The templates must have passed CheckPrompt; an empty system template sends no system message. `system_role`: its
+  // message's role; "user" puts it at the beginning of the user's message. `diagnosis_bytes`: the longest diagnosis of
+  // the current kernel. `names`: the metrics' names, which must outlive this object.
+  CoderPrompt(const std::string& system, const std::string& user, std::string system_role, size_t diagnosis_bytes,
+              const MetricRegistry& names);
   ~CoderPrompt();
 
   // The messages of a request, a list of {"role", "content"}.
@@ -49,6 +51,7 @@ class CoderPrompt {
 
   nlohmann::json Render(const kgrpo_coder_request& request, bool measured) const;
 
+  std::string system_role_;
   size_t diagnosis_bytes_;
   const MetricRegistry& names_;
   mutable std::mutex mutex_;  // mustache renders for one thread at a time

@@ -92,9 +92,6 @@ class Recording {
   std::map<std::string, size_t> LostAttempts();
   uint64_t Exchanges();
 
-  // Describes how the nearest recorded request differs from this one, without measurements. For messages.
-  std::string Difference(const RecordedRequest& request);
-
   const std::filesystem::path& file() const { return file_; }
 
  private:

@@ -1,7 +1,7 @@
 #include "coder_gpt4o/secrets.h"
 
 #include "coder_gpt4o/client/ascii.h"
-#include "coder_gpt4o/client/loopback.h"
+#include "coder_gpt4o/client/hosts.h"
 
 #include <algorithm>
 #include <array>
@@ -83,16 +83,20 @@ std::vector<std::string> KeysIn(const Json& options, std::string_view key) {
 
 bool NamesSecret(std::string_view name) {
   const std::string lower = Lower(name);
-  constexpr std::array<std::string_view, 8> kParts = {"authorization", "key",    "token",      "secret",
-                                                      "password",      "cookie", "credential", "signature"};
+  constexpr std::array<std::string_view, 8> kParts = {"authorization", "apikey",     "token",  "secret",
+                                                      "password",      "credential", "cookie", "signature"};
   if (lower.starts_with("max_") || lower.ends_with("_tokens") || lower == "prompt_cache_key") return false;
-  // "auth" counts as a whole word only, so that "author" is no secret.
-  for (size_t at = lower.find("auth"); at != std::string::npos; at = lower.find("auth", at + 4)) {
-    const auto is_letter = [&](size_t i) { return i < lower.size() && lower[i] >= 'a' && lower[i] <= 'z'; };
-    if ((at == 0 || !is_letter(at - 1)) && !is_letter(at + 4)) return true;
+  // "auth" and "key" count as whole words only, so that "author" and "x-portkey-provider" are no secrets; "key" also at
+  // the name's end.
+  const auto is_letter = [&](size_t i) { return i < lower.size() && lower[i] >= 'a' && lower[i] <= 'z'; };
+  for (const std::string_view word : {"auth", "key", "keys"}) {
+    for (size_t at = lower.find(word); at != std::string::npos; at = lower.find(word, at + 1)) {
+      if ((at == 0 || !is_letter(at - 1)) && !is_letter(at + word.size())) return true;
+    }
   }
-  return lower == "sig" || std::any_of(kParts.begin(), kParts.end(),
-                                       [&](std::string_view part) { return lower.find(part) != std::string::npos; });
+  return lower == "sig" || lower.ends_with("key") ||
+         std::any_of(kParts.begin(), kParts.end(),
+                     [&](std::string_view part) { return lower.find(part) != std::string::npos; });
 }
 
 std::vector<std::string> SecretsIn(const Json& body) {

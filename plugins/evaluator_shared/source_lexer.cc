@@ -140,8 +140,9 @@ class Lexer {
   }
 
   void LexRawString(size_t begin) {
-    const size_t open = source_.find('(', at_);
-    if (open == std::string_view::npos || open - at_ > 17) {
+    const size_t length = source_.substr(at_, 18).find('(');  // a delimiter has at most 16 characters
+    const size_t open = at_ + length;
+    if (length == std::string_view::npos) {
       result_.understood = false;
       ++at_;
       return;

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <deque>
+
 namespace kgrpo::coder_gpt4o {
 namespace {
 
@@ -185,6 +187,39 @@ TEST(CoderTest, TellsWhatTheRunSpentWithWhatAStopCutShort) {
   resumed.service.Answer(AnswerOf(Fenced(kKernelC)));
   EXPECT_DOUBLE_EQ(resumed.coder.Spending().cost, lost + 0.0045);
   EXPECT_DOUBLE_EQ(resumed.coder.Spending().lost_cost, lost);
+}
+
+TEST(CoderTest, TheLimitAssumesTheLongestAnswerOfAServiceThatIgnoresMaxTokens) {
+  Bench bench(json{{"prices", kPrices}, {"max_cost", 1}});
+  std::deque<Asked> asked;
+  std::deque<Answered> answered(8);
+  for (size_t i = 0; i < 8; ++i) asked.emplace_back("use one warp", i);
+  for (size_t i = 0; i < 2; ++i) {
+    bench.Ask(asked[i], answered[i]);
+    Completion completion = AnswerOf(Fenced(kKernelC));
+    completion.completion_tokens = 20000;
+    bench.service.Answer(completion);
+    EXPECT_DOUBLE_EQ(answered[i].cost, 0.2025);
+  }
+  for (size_t i = 2; i < 8; ++i) bench.Ask(asked[i], answered[i]);
+  EXPECT_EQ(bench.service.calls.size(), 2u);  // of $0.2 each, $0.595 is left
+  EXPECT_THAT(bench.warnings, testing::ElementsAre(AllOf(HasSubstr("ignores max_tokens (4096)"), HasSubstr("20000"))));
+  bench.coder.Cancel();
+}
+
+TEST(CoderTest, WarnsOnceOfPromptsThatAreCut) {
+  Bench bench;
+  for (const uint64_t tokens : {3000, 1000, 1000}) {
+    Asked asked("use one warp", tokens);
+    asked.code_b += "// " + std::string(10000, 'x') + "\n";
+    Answered answered;
+    bench.Ask(asked, answered);
+    Completion completion = AnswerOf(Fenced(kKernelC));
+    completion.prompt_tokens = tokens;
+    bench.service.Answer(completion);
+    EXPECT_EQ(bench.warnings.size(), tokens == 3000 ? 0u : 1u);
+  }
+  EXPECT_THAT(bench.warnings[0], AllOf(HasSubstr("1000 tokens in a prompt of"), HasSubstr("OLLAMA_CONTEXT_LENGTH")));
 }
 
 // The reserved cost, or another figure, of the calls in flight in a run's recording.

@@ -139,6 +139,29 @@ TEST(CoderTest, ContinuesWhatWasCutOff) {
   EXPECT_DOUBLE_EQ(answered.cost, 3 * 0.0045);
 }
 
+// The rest of such an answer is prose, and would cost as much as another answer.
+TEST(CoderTest, ACompleteKernelIsNotContinued) {
+  Bench bench(json{{"continuations", 2}});
+  Asked asked;
+  Answered answered;
+  bench.Ask(asked, answered);
+  bench.service.Answer(AnswerOf(Fenced(kKernelC) + "This kernel uses", "length"));
+  EXPECT_EQ(answered.source, kKernelC);
+  EXPECT_EQ(bench.service.sent, 1u);
+}
+
+// Parts that do not join are the coder's failure; glued together they would be a wrong kernel of the policy's.
+TEST(CoderTest, PartsThatDoNotJoinAreNoKernel) {
+  Bench bench(json{{"continuations", 1}});
+  const std::string whole = Fenced(kKernelC);
+  Asked asked;
+  Answered answered;
+  bench.Ask(asked, answered);
+  bench.service.Answer(AnswerOf(whole.substr(0, whole.find("<<<")), "length"));
+  bench.service.Answer(AnswerOf("\n__global__ void other() {}\n```\n"));
+  EXPECT_EQ(answered.outcome, KGRPO_CODER_NO_CODE);
+}
+
 TEST(CoderTest, ContinuationsEnd) {
   Bench bench(json{{"continuations", 1}});
   Asked asked;

@@ -23,18 +23,21 @@ const MetricRegistry& Names() {
 }
 
 std::string User(Asked& asked, const std::string& text = kDefaultUser, size_t limit = 2000) {
-  return CoderPrompt("", text, limit, Names()).Messages(asked.request()).at(0).at("content");
+  return CoderPrompt("", text, "system", limit, Names()).Messages(asked.request()).at(0).at("content");
 }
 
 TEST(CoderPromptTest, TheDefaultsAreFine) {
   EXPECT_THAT(CheckPrompt(kDefaultSystem), IsEmpty());
   EXPECT_THAT(CheckPrompt(kDefaultUser), IsEmpty());
   Asked asked;
-  const CoderPrompt prompt(kDefaultSystem, kDefaultUser, 2000, Names());
-  const nlohmann::json messages = prompt.Messages(asked.request());
-  ASSERT_EQ(messages.size(), 2u);
-  EXPECT_EQ(messages[0]["role"], "system");
-  EXPECT_EQ(messages[1]["role"], "user");
+  for (const char* role : {"system", "developer"}) {
+    const auto messages = CoderPrompt(kDefaultSystem, kDefaultUser, role, 2000, Names()).Messages(asked.request());
+    ASSERT_EQ(messages.size(), 2u);
+    EXPECT_EQ(messages[0]["role"], role);
+    EXPECT_EQ(messages[1]["role"], "user");
+  }
+  const auto folded = CoderPrompt("Be brief.", "{{suggestion}}", "user", 2000, Names()).Messages(asked.request());
+  EXPECT_EQ(folded, nlohmann::json::parse(R"([{"role": "user", "content": "Be brief.\n\nuse one warp"}])"));
 }
 
 TEST(CoderPromptTest, TheFirstRound) {

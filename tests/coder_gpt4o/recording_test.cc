@@ -1,8 +1,7 @@
-// coder_gpt4o/recording.h and difference.h: storing exchanges and finding them again.
+// coder_gpt4o/recording.h: storing exchanges and finding them again.
 #include "coder_gpt4o/recording.h"
 
 #include "asked.h"
-#include "coder_gpt4o/difference.h"
 #include "fixtures/virtual_sleep.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Access = Recording::Access;
 
@@ -137,28 +135,6 @@ TEST(RecordingTest, BooksWhatAKilledProcessLeftInFlight) {
   EXPECT_EQ(again.Spent(), 20.25);
 }
 
-// As the first recordings were: without `service`, `paid`, `lost_cost` and the table `in_flight`.
-TEST(RecordingTest, BringsAnOldRecordingUpToDate) {
-  const fs::path file = TestFolder("old") / "r.sqlite";
-  { Recording(file, Access::kReadWrite).Add(Request("{}", 1), Exchange("a", 0.25), true, true); }
-  {
-    Database database(file);
-    for (const char* sql : {"ALTER TABLE exchanges DROP COLUMN service", "ALTER TABLE exchanges DROP COLUMN paid",
-                            "ALTER TABLE spending DROP COLUMN lost_cost", "DROP TABLE in_flight"}) {
-      database.Execute(sql);
-    }
-  }
-  EXPECT_TRUE(Recording(file, Access::kReplay).Find(Request("{}", 1), Match::kContent));
-  Recording recording(file, Access::kReadWrite);
-  const auto found = recording.Find(Request("{}", 1), Match::kSample);
-  ASSERT_TRUE(found);
-  EXPECT_TRUE(found->paid);
-  EXPECT_EQ(recording.Spent(), 0.25);
-  EXPECT_EQ(recording.LostCost(), 0);
-  recording.Reserve(Request("{}", 2), 0.5);
-  EXPECT_EQ(recording.BookLeftInFlight().calls, 1u);
-}
-
 TEST(RecordingTest, ClosedItIsOnePlainFile) {
   const fs::path folder = TestFolder("plain");
   { Recording(folder / "r.sqlite", Access::kReadWrite).Add(Request("{}", 1), Exchange("a"), true, true); }
@@ -239,40 +215,6 @@ TEST(RecordingTest, ARunsFolderNamesItsCoders) {
   std::ofstream(folder / "exchanges.sqlite") << "";
   EXPECT_EQ(RecordingFile(folder), folder / "exchanges.sqlite");
   EXPECT_EQ(RecordingFile(folder / "x.sqlite"), folder / "x.sqlite");
-}
-
-// ---- what differs --------------------------------------------------------------------------------
-
-std::string Body(const char* model, const std::string& user, double temperature = 0) {
-  return nlohmann::json{
-      {"model", model},
-      {"temperature", temperature},
-      {"messages", {{{"role", "system"}, {"content", "You write."}}, {{"role", "user"}, {"content", user}}}}}
-      .dump();
-}
-
-TEST(DifferenceTest, NamesKeysAndLines) {
-  NearestRequest nearest(Body("gpt-4o", "one\ntwo\nthree"));
-  EXPECT_EQ(nearest.Difference(), "nothing is recorded in it");
-  nearest.Consider(Body("gpt-4o-mini", "something else altogether", 1));
-  EXPECT_THAT(nearest.Difference(),
-              AllOf(HasSubstr("model is \"gpt-4o\", recorded is \"gpt-4o-mini\""),
-                    HasSubstr("temperature is 0.0, recorded is 1.0"), HasSubstr("message 2 (user)")));
-  nearest.Consider(Body("gpt-4o", "one\n2\nthree"));
-  EXPECT_EQ(nearest.Difference(),
-            "the nearest recorded request differs in this: message 2 (user), line 2 is \"two\", recorded is \"2\"");
-  nearest.Consider(Body("gpt-4o", "entirely different"));  // no nearer
-  nearest.Consider("not json");
-  EXPECT_THAT(nearest.Difference(), HasSubstr("recorded is \"2\""));
-}
-
-TEST(DifferenceTest, KeysAndMessagesThatAreMissing) {
-  NearestRequest nearest(R"({"messages": [{"role": "user", "content": "a"}], "seed": 7})");
-  nearest.Consider(
-      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "top_p": 1})");
-  EXPECT_THAT(nearest.Difference(),
-              AllOf(HasSubstr("seed is 7, recorded is absent"), HasSubstr("top_p is absent, recorded is 1"),
-                    HasSubstr("1 messages, recorded are 2")));
 }
 
 }  // namespace

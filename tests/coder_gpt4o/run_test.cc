@@ -89,14 +89,12 @@ TEST_F(RunWithServiceTest, ARunIsRecordedAndReplaysWithoutTheService) {
       "p.yaml --set output_dir=third --set coder.options.mode=replay --set coder.options.recording=first "
       "--set coder.options.temperature=1");
   EXPECT_EQ(missing.code, 3);
-  EXPECT_THAT(missing.err, AllOf(HasSubstr("has no answer to this request"), HasSubstr("temperature is 1")));
+  EXPECT_THAT(missing.err, HasSubstr("has no answer to this request"));
 }
 
 // With one call in flight, as with many: no step is done where nobody writes a kernel.
 TEST_F(RunWithServiceTest, ARunAgainstAServiceThatIsNotThereEnds) {
-  WritePipeline("http://127.0.0.1:1/v1",
-                "    max_concurrency: 1\n    max_attempts: 1\n    max_first_outage_seconds: 0.2\n"
-                "    breaker_pause_seconds: 0.05\n");
+  WritePipeline("http://127.0.0.1:1/v1", "    max_concurrency: 1\n    max_attempts: 1\n    max_outage_seconds: 0.2\n");
   const Result result = Host("p.yaml --set loop.batch_size=1 --set loop.rounds=1 --set loop.max_steps=2");
   EXPECT_EQ(result.code, 4) << result.err;
   EXPECT_THAT(result.err, HasSubstr("no service of chat completions answered at http://127.0.0.1:1/v1"));
@@ -207,21 +205,6 @@ TEST_F(RunWithServiceTest, SaysWhatTheCoderIsAndMayCost) {
       HasSubstr("gpt-4o as recorded in run/artifacts/coder/exchanges.sqlite, mode replay: nothing is asked"));
 }
 
-TEST_F(RunWithServiceTest, APriceOfAThousandTokensIsWarnedOf) {
-  WritePipeline("http://127.0.0.1:1/v1");
-  const auto warned = [&](const std::string& price) {
-    const Result result =
-        Host("check p.yaml --set 'coder.options.prices={gpt-4o: {prompt: 0.0025, completion: " + price + "}}'");
-    EXPECT_EQ(result.code, 0) << result.err;
-    return result.err;
-  };
-  EXPECT_THAT(warned("0.01"),
-              HasSubstr("warning: coder: prices: they are US dollars a million tokens, and 0.01 for the completions of "
-                        "gpt-4o would make an answer of 4096 tokens cost $0.00004; if it is the price of a thousand "
-                        "tokens, write 10\n"));
-  EXPECT_THAT(warned("0.02"), Not(HasSubstr("million")));
-}
-
 TEST_F(RunWithServiceTest, AKeyThatIsRefusedStopsTheRunAndIsNotShown) {
   Server server([](const auto& request, auto& response, int) {
     AnswerError(response, 401, ErrorBody("Incorrect API key provided: " + request.get_header_value("Authorization")));
@@ -244,28 +227,6 @@ TEST_F(RunWithServiceTest, CheckingAsksNobodyAndLeavesNothingBehind) {
   EXPECT_EQ(server.Count(), 0u);
   EXPECT_FALSE(fs::exists(directory_.path() / "runs"));
   EXPECT_FALSE(fs::exists(directory_.path() / "cache"));
-}
-
-TEST_F(RunWithServiceTest, MistakesAreFoundBeforeTheRunStarts) {
-  WritePipeline("http://127.0.0.1:1/v1");
-  const auto refused = [&](const std::string& settings) {
-    const Result result = Host("p.yaml --set output_dir=run " + settings);
-    EXPECT_EQ(result.code, 3) << settings;
-    EXPECT_FALSE(fs::exists(directory_.path() / "run")) << settings;
-    return result.err;
-  };
-  EXPECT_THAT(refused("--set coder.options.modle=gpt-4o"), HasSubstr("unknown key; did you mean \"model\""));
-  EXPECT_THAT(refused("--set coder.options.base_url=nonsense"), HasSubstr("base_url"));
-  EXPECT_THAT(refused("--set coder.options.model=other --set coder.options.max_cost=1"), HasSubstr("price of other"));
-  EXPECT_THAT(refused("--set coder.options.mode=replay --set coder.options.recording=nowhere"),
-              HasSubstr("no recording at"));
-  EXPECT_THAT(refused("--set coder.options.ca_file=/no/such/file"), HasSubstr("/no/such/file"));
-  // A key where the name of a variable should be, or under a key of its own: never repeated.
-  EXPECT_THAT(refused("--set coder.options.api_key_env=sk-hush-hush"),
-              AllOf(HasSubstr("api_key_env"), Not(HasSubstr("hush"))));
-  EXPECT_THAT(refused("--set coder.options.api_key=sk-hush-hush"), AllOf(HasSubstr("api_key"), Not(HasSubstr("hush"))));
-  unsetenv("OPENAI_API_KEY");
-  EXPECT_THAT(refused(""), HasSubstr("OPENAI_API_KEY is not set"));
 }
 
 }  // namespace

@@ -63,11 +63,7 @@ class RunWithServiceTest : public testing::Test {
                 "seed: 5\n"
                 "policy: {plugin: fakes, options: {model: random}}\n"
                 "coder:\n  plugin: coder_gpt4o\n  options:\n    base_url: " +
-                    url +
-                    "\n    backoff_base_seconds: 0.01\n    backoff_cap_seconds: 0.02\n    prices: {gpt-4o: {prompt: "
-                    "1000, completion: "
-                    "2000}}\n" +
-                    options +
+                    url + "\n    prices: {gpt-4o: {prompt: 1000, completion: 2000}}\n" + options +
                     "evaluator: {plugin: fakes}\nreward: {plugin: fakes}\ntrainer: {plugin: fakes}\n"
                     "problems: {train: ['problems/*'], heldout: [problems/two]}\n"
                     "loop: {max_steps: 3, batch_size: 4, rounds: 2, sampling: {max_new_tokens: 6}}\n"

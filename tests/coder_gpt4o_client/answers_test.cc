@@ -36,17 +36,6 @@ TEST(Answers, AStreamIsReadWhole) {
   EXPECT_GE(completion.seconds, completion.answer_seconds);
 }
 
-TEST(Answers, OneThatIsNotStreamedIsReadWhole) {
-  const Server server([](const auto& request, auto& response, int) { AnswerRight(request, response, kText); });
-  ClientOptions options = QuickOptions(server.Url());
-  options.stream = false;
-  CompletionClient client(options);
-  const Completion completion = Ask(client);
-  EXPECT_EQ(completion.text, kText);
-  EXPECT_TRUE(completion.usage_known);
-  EXPECT_FALSE(json::parse(server.Requests()[0].body).contains("stream"));
-}
-
 // The server sends each byte in a chunk of its own: within characters, line ends and JSON escapes.
 TEST(Answers, AStreamMayComeInAnyPieces) {
   const Server server([](const auto&, auto& response, int) {
@@ -89,40 +78,6 @@ TEST(Answers, ALongerOneThanAllowedIsGivenUp) {
     EXPECT_EQ(completion.attempts, 1U);  // the next would be as long, and as dear
     EXPECT_THAT(completion.message, HasSubstr("100000 bytes"));
   }
-}
-
-TEST(Answers, ACutOffOneSaysSo) {
-  const Server server([](const auto&, auto& response, int) {
-    response.set_content(StreamedAnswer("half", "length"), "text/event-stream");
-  });
-  CompletionClient client(QuickOptions(server.Url()));
-  const Completion completion = Ask(client);
-  EXPECT_EQ(completion.outcome, Outcome::kAnswered);
-  EXPECT_EQ(completion.finish_reason, "length");
-}
-
-TEST(Answers, AFilteredPromptIsARefusal) {
-  const Server server([](const auto&, auto& response, int) {
-    AnswerError(response, 400, ErrorBody("the prompt was filtered", "content_filter"));
-  });
-  CompletionClient client(QuickOptions(server.Url()));
-  const Completion completion = Ask(client);
-  EXPECT_EQ(completion.outcome, Outcome::kAnswered);
-  EXPECT_EQ(completion.finish_reason, "content_filter");
-  EXPECT_TRUE(completion.usage_known) << "what a status refuses costs nothing";
-  EXPECT_EQ(completion.prompt_tokens, 0U);
-  EXPECT_EQ(completion.refusal, "the prompt was filtered");
-  EXPECT_EQ(completion.text, "");
-}
-
-TEST(Answers, AFilteredAnswerIsOne) {
-  const Server server([](const auto&, auto& response, int) {
-    response.set_content(WholeAnswer("", "content_filter"), "application/json");
-  });
-  CompletionClient client(QuickOptions(server.Url()));
-  const Completion completion = Ask(client);
-  EXPECT_EQ(completion.outcome, Outcome::kAnswered);
-  EXPECT_EQ(completion.finish_reason, "content_filter");
 }
 
 TEST(Requests, CarryTheKeyTheHeadersAndTheBodyWithItsStream) {

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <latch>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -79,6 +81,28 @@ TEST(Many, NoMoreThanAllowedAreInFlight) {
   CompletionClient client(options);
   AskAll(client, {"first 1", "first 2", "first 3", "first 4", "first 5", "6", "7", "8", "9"});
   EXPECT_EQ(server.MostAtOnce(), 5);
+}
+
+// As a local server with one slot: the others wait, and time out. It notices when a client leaves.
+TEST(Many, TimeOutsLowerTheNumberInFlight) {
+  std::mutex slot;
+  const SocketServer server([&](const Exchange& exchange, int) {
+    const std::lock_guard lock(slot);
+    exchange.Send("HTTP/1.1 200 OK\r\n");
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    if (!exchange.Send("Content-Type: text/event-stream\r\n")) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(40));
+    exchange.Send("\r\n" + StreamedAnswer("right"));
+  });
+  constexpr int kCalls = 24;
+  ClientOptions options = QuickOptions(server.Url());
+  options.response_timeout_seconds = 0.25;  // for five answers
+  const Notices notices(options);
+  CompletionClient client(options);
+  for (const Completion& completion : AskAll(client, Prompts(kCalls)))
+    EXPECT_EQ(completion.outcome, Outcome::kAnswered) << completion.message;
+  EXPECT_LT(server.Count(), 3 * kCalls);  // without a lower limit more than seven attempts for each call
+  EXPECT_THAT(notices.All(), HasSubstr("lower max_concurrency"));
 }
 
 TEST(Many, RequestsMayBeSentFromManyThreadsAndFromCallbacks) {

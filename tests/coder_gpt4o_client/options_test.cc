@@ -71,14 +71,14 @@ TEST(Options, ABadProxyIsRefusedAndNotRepeated) {
 
 TEST(Options, HeadersThatWouldBeTwoAreRefused) {
   const std::string key = Complaint([](auto& options) { options.api_key = "sk-secret\r\nX-Evil: 1"; });
-  EXPECT_THAT(key, HasSubstr("the key holds a line break"));
+  EXPECT_THAT(key, HasSubstr("the key contains a line break"));
   EXPECT_THAT(key, Not(HasSubstr("sk-secret")));
   EXPECT_THAT(Complaint([](auto& options) { options.api_key = "sk-secret\n"; }), HasSubstr("line break"));  // of a file
   EXPECT_THAT(Complaint([](auto& options) { options.headers = {{"X-A", "b\nc"}}; }), HasSubstr("X-A"));
   EXPECT_THAT(Complaint([](auto& options) {
                 options.headers = {{"X A", "b"}};
               }),
-              HasSubstr("'X A' is no header's name"));
+              HasSubstr("'X A' is not a header's name"));
   EXPECT_THAT(Complaint([](auto& options) { options.api_key_header = "A:"; }), HasSubstr("api_key_header"));
 }
 

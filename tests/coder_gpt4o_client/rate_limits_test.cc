@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
+#include <set>
+#include <string>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -20,13 +23,13 @@ int SendAll(RateLimits& limits, double begin, double end, uint64_t tokens, std::
 }
 
 TEST(RateLimits, NothingConfiguredLimitsNothing) {
-  RateLimits limits(0, 0);
+  RateLimits limits(0, 0, 3600);
   for (int i = 0; i < 100000; ++i) limits.Take(5, 1000000);
   EXPECT_EQ(limits.Wait(5, 1000000), 0);
 }
 
 TEST(RateLimits, KeepsRequestsAMinuteInEveryMinute) {
-  RateLimits limits(120, 0);
+  RateLimits limits(120, 0, 3600);
   std::deque<double> times;
   const int sent = SendAll(limits, 1000, 1600, 5000, &times);
   EXPECT_NEAR(sent, 1200, 3);
@@ -34,12 +37,12 @@ TEST(RateLimits, KeepsRequestsAMinuteInEveryMinute) {
 }
 
 TEST(RateLimits, KeepsTokensAMinute) {
-  RateLimits limits(0, 60000);
+  RateLimits limits(0, 60000, 3600);
   EXPECT_NEAR(SendAll(limits, 0, 600, 3000), 203, 1);  // 200, and the burst of 10 s at first
 }
 
 TEST(RateLimits, ARequestLargerThanTheBucketStillGoes) {
-  RateLimits limits(0, 6000);
+  RateLimits limits(0, 6000, 3600);
   EXPECT_EQ(limits.Wait(0, 5000), 0);
   limits.Take(0, 5000);
   EXPECT_NEAR(limits.Wait(0, 5000), 50, 1e-6);  // what it took is earned back before the next goes
@@ -51,7 +54,7 @@ LimitSnapshot Snapshot(double limit, double remaining, double reset) {
 }
 
 TEST(RateLimits, LearnsWhatTheServiceSays) {
-  RateLimits limits(0, 0);
+  RateLimits limits(0, 0, 3600);
   ResponseHeaders headers;
   headers.requests = Snapshot(500, 2, 59.76);  // 500 a minute
   limits.Learn(10, headers);
@@ -63,7 +66,7 @@ TEST(RateLimits, LearnsWhatTheServiceSays) {
 }
 
 TEST(RateLimits, LearnsTokensOnTheirOwn) {
-  RateLimits limits(0, 0);
+  RateLimits limits(0, 0, 3600);
   ResponseHeaders headers;
   headers.tokens = Snapshot(30000, 1000, 58);
   limits.Learn(0, headers);
@@ -98,12 +101,59 @@ TEST(RateLimits, IgnoresSnapshotsThatSayNothing) {
   EXPECT_LE(bucket.Wait(0, 1), 31 * 86400);
 }
 
+// Such a limit is tested by sending: a real one is answered by 429 and how long to wait.
+TEST(RateLimits, AReportedLimitDoesNotHoldARequestForLongerThanAnOutageMayLast) {
+  RateLimits limits(0, 0, 3600);
+  ResponseHeaders headers;
+  headers.requests = Snapshot(20, 0, 20 * 3599);
+  limits.Learn(0, headers);
+  EXPECT_NEAR(limits.Wait(0, 0), 3599, 1e-6);
+  headers.requests = Snapshot(20, 0, 20 * 3601);
+  limits.Learn(0, headers);
+  EXPECT_EQ(limits.Wait(0, 0), 0);
+}
+
 TEST(RateLimits, PausesForAsLongAsToldAndNoLonger) {
-  RateLimits limits(0, 0);
+  RateLimits limits(0, 0, 3600);
   limits.Pause(0, 20);
   limits.Pause(1, 5);
   EXPECT_DOUBLE_EQ(limits.Wait(2, 1), 18);
   EXPECT_DOUBLE_EQ(limits.Wait(20, 1), 0);
+}
+
+TEST(Backoff, IsUniformBelowABoundThatDoublesUpToTheCap) {
+  const double bounds[] = {0.5, 1, 2, 4, 8, 16, 30, 30};
+  for (uint32_t retry = 1; retry <= 8; ++retry) {
+    const double bound = bounds[retry - 1];
+    double sum = 0;
+    double least = bound;
+    double most = 0;
+    constexpr int kDraws = 4000;
+    for (int i = 0; i < kDraws; ++i) {
+      const double wait = BackoffSeconds(0.5, 30, 1, "body " + std::to_string(i), retry);
+      sum += wait;
+      least = std::min(least, wait);
+      most = std::max(most, wait);
+    }
+    EXPECT_GE(least, 0);
+    EXPECT_LT(most, bound);
+    EXPECT_NEAR(sum / kDraws, bound / 2, bound * 0.02);  // 4 standard errors: 0.018
+    EXPECT_LT(least, bound * 0.01);
+    EXPECT_GT(most, bound * 0.99);
+  }
+}
+
+TEST(Backoff, FollowsFromSeedBodyAndRetryAlone) {
+  EXPECT_EQ(BackoffSeconds(1, 10, 7, "x", 2), BackoffSeconds(1, 10, 7, "x", 2));
+  std::set<double> different = {BackoffSeconds(1, 1, 7, "x", 1), BackoffSeconds(1, 1, 8, "x", 1),
+                                BackoffSeconds(1, 1, 7, "y", 1), BackoffSeconds(1, 1, 7, "x", 2)};
+  EXPECT_EQ(different.size(), 4U);
+}
+
+TEST(Backoff, ManyRetriesDoNotOverflow) {
+  const double wait = BackoffSeconds(1, 60, 1, "x", 4000000000U);
+  EXPECT_GE(wait, 0);
+  EXPECT_LT(wait, 60);
 }
 
 TEST(ConcurrencyLimit, FallsToWhatIsAnsweredAndRecovers) {

@@ -21,6 +21,24 @@ TEST(Redaction, HidesEverySecretEverywhere) {
   EXPECT_EQ(Redacted(redaction, "nothing"), "nothing");
 }
 
+// As JSON, HTML and URLs write them, and JSON within JSON.
+TEST(Redaction, HidesASecretInEachOfItsEscapedForms) {
+  Redaction redaction;
+  redaction.Hide("sk/a+b=c&d\"e<f");
+  for (const char* form : {R"(sk/a+b=c&d"e<f)", R"(sk\/a+b=c&d\"e<f)", R"(sk\/a\u002bb\u003dc\u0026d\"e\u003Cf)",
+                           R"(sk\\/a+b\\u003dc&d\\\"e<f)", "sk%2Fa%2Bb%3dc%26d%22e%3Cf",
+                           "sk&#x2F;a&#43;b&#x3d;c&amp;d&quot;e&lt;f", "sk&#47;a+b=c&#38;d&#34;e&#60;f"}) {
+    EXPECT_EQ(Redacted(redaction, std::string("a ") + form + " b"), "a [hidden] b") << form;
+    std::string cut = form;
+    for (size_t length = 3; length < cut.size(); ++length) {
+      std::string text = "a " + cut.substr(0, length);
+      redaction.ApplyToCut(text);
+      EXPECT_EQ(text, "a ") << cut.substr(0, length);
+    }
+  }
+  EXPECT_EQ(Redacted(redaction, R"(sk\u002fa % & \ sk/a+b)"), R"(sk\u002fa % & \ sk/a+b)");
+}
+
 TEST(Redaction, HidesTheLongerOfTwo) {
   Redaction redaction;
   redaction.Hide("12345678");

@@ -2,6 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "server.h"
@@ -10,6 +15,7 @@
 namespace kgrpo::coder_gpt4o {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -73,6 +79,58 @@ TEST(Secrets, TheEnvironmentsProxyPasswordIsNotRepeated) {
     EXPECT_THAT(Ask(client).message, HasSubstr("no way for http://me:[hidden] nor [hidden]")) << value;
     unsetenv("http_proxy");
   }
+}
+
+// A token that expires: the command is run again when the service refuses it, and no call fails for it.
+TEST(Secrets, AKeyThatExpiresIsRenewedByItsCommand) {
+  const std::string file = testing::TempDir() + "/kgrpo_key_" + std::to_string(getpid());
+  std::atomic<int> valid = 0;
+  const auto write = [&](int number) { std::ofstream(file) << "  token-number-" << number << " \n"; };
+  const Server server([&](const auto& request, auto& response, int) {
+    if (request.get_header_value("Authorization") == "Bearer token-number-" + std::to_string(valid))
+      return AnswerRight(request, response, request.get_header_value("Authorization"));
+    AnswerError(response, 401, ErrorBody("expired: " + request.get_header_value("Authorization")));
+  });
+  ClientOptions options = QuickOptions(server.Url());
+  options.api_key.clear();
+  options.api_key_command = "cat " + file;
+  options.max_attempts = 1;
+  write(0);
+  CompletionClient client(options);
+  EXPECT_EQ(Ask(client, "first").text, "Bearer [hidden]");
+  write(valid = 1);
+  for (const Completion& completion : AskAll(client, {"a", "b", "c", "d"}))
+    EXPECT_EQ(completion.text, "Bearer [hidden]") << completion.message;
+  valid = 2;  // and the command does not know it
+  const Completion refused = Ask(client, "last");
+  EXPECT_EQ(refused.outcome, Completion::Outcome::kFatal);
+  EXPECT_EQ(refused.failure, "unauthorized");
+  EXPECT_THAT(refused.message, AllOf(HasSubstr("expired: Bearer [hidden]"), Not(HasSubstr("token-number"))));
+  std::filesystem::remove(file);
+}
+
+TEST(Secrets, ACommandThatGivesNoKeyEndsTheRun) {
+  for (const char* command : {"exit 3", "true", "/no/such/command 2>/dev/null"}) {
+    ClientOptions options = QuickOptions("http://127.0.0.1:1/v1");
+    options.api_key.clear();
+    options.api_key_command = command;
+    CompletionClient client(options);
+    const Completion completion = Ask(client);
+    EXPECT_EQ(completion.outcome, Completion::Outcome::kFatal);
+    EXPECT_EQ(completion.failure, "unauthorized");
+    EXPECT_THAT(completion.message, HasSubstr("api_key_command")) << command;
+  }
+}
+
+TEST(Secrets, AFurtherSecretIsHiddenInAnswersToo) {
+  const Server server([](const auto& request, auto& response, int) {
+    AnswerRight(request, response, "of " + request.get_header_value("x-portkey-api-key"));
+  });
+  ClientOptions options = QuickOptions(server.Url());
+  options.headers = {{"x-portkey-api-key", "portkey-0123456789"}};
+  options.secrets = {"portkey-0123456789"};
+  CompletionClient client(options);
+  EXPECT_EQ(Ask(client).text, "of [hidden]");
 }
 
 // A header's value may be a word that a kernel uses: the answer is code and stays as it is.

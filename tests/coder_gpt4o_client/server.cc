@@ -128,7 +128,6 @@ ClientOptions QuickOptions(const std::string& url) {
   options.api_key = "sk-test-0123456789";
   options.backoff_base_seconds = 0.002;
   options.backoff_cap_seconds = 0.01;
-  options.retry_budget_per_second = 1000;
   options.breaker_pause_seconds = 0.01;
   options.breaker_pause_cap_seconds = 0.02;
   options.max_first_outage_seconds = 20;

@@ -139,6 +139,7 @@ TEST(Stall, RateLimitsAreLearntWhenTheHeadersEnd) {
     exchange.Send(HttpChunk(stream) + HttpChunk(""));
   });
   ClientOptions options = QuickOptions(server.Url());
+  options.max_outage_seconds = 3600;  // no reported limit makes a request wait for longer
   const Notices notices(options);
   CompletionClient client(options);
   std::promise<Completion> first;

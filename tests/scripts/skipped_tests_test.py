@@ -10,6 +10,7 @@ PASSED = "[ RUN      ] A.runs\na.cc:3: a message: Skipped\n[       OK ] A.runs (
 NO_GPU = "[ RUN      ] A.gpu\na.cc:9: Skipped\nneeds an NVIDIA GPU\n\n[  SKIPPED ] A.gpu (0 ms)\n"
 NO_CLANG = ("[ RUN      ] A.compiles/1\na.cc:9: Skipped\nclang is not\ninstalled\n\n[  SKIPPED ] A.compiles/1, where GetParam() = \"clang\" (0 ms)\n"
             "[  SKIPPED ] 1 test, listed below:\n[  SKIPPED ] A.compiles/1\n")
+OUTSIDE = "[ RUN      ] C.one\nc.cc:1: Skipped\nnot in CI: no LiteLLM\n\n[  SKIPPED ] C.one (4 ms)\n"
 KNOWN = "[ RUN      ] B.one\nb.cc:1: Skipped\nopen: sim: by chance\n\n[  SKIPPED ] B.one (4 ms)\n"
 
 
@@ -27,9 +28,9 @@ class SkippedTests(unittest.TestCase):
     def test_nothing_skipped(self):
         self.assertEqual(self.report(("one", PASSED, False)), (0, []))
 
-    def test_a_missing_gpu_and_a_known_fault_are_no_error(self):
-        self.assertEqual(self.report(("one", PASSED + NO_GPU + NO_GPU.replace("A.gpu", "A.two"), False), ("two", KNOWN, False)),
-                         (0, ["[skipped] no GPU (2): one", "[skipped] known fault (1): two"]))
+    def test_a_missing_gpu_a_known_fault_and_what_is_too_large_are_no_error(self):
+        self.assertEqual(self.report(("one", PASSED + NO_GPU + NO_GPU.replace("A.gpu", "A.two"), False), ("two", KNOWN + OUTSIDE, False)),
+                         (0, ["[skipped] no GPU (2): one", "[skipped] known fault (1): two", "[skipped] not in CI (1): two"]))
 
     def test_a_test_inside_a_program_that_passed(self):
         code, lines = self.report(("one", NO_GPU + NO_CLANG + PASSED, False))

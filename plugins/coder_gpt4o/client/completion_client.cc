@@ -7,13 +7,13 @@
 #include <sys/resource.h>
 
 #include <cerrno>
+#include <csignal>
 #include <deque>
 #include <mutex>
 #include <system_error>
 #include <thread>
 
 #include "coder_gpt4o/client/dispatcher.h"
-#include "coder_gpt4o/client/signals_blocked.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -34,7 +34,7 @@ void CheckOpenFiles(const ClientOptions& options) {
 // nor, in /proc, the variable that holds the key. Child processes are dumpable again but inherit the limit. Never
 // reverted, because freed memory may still hold the key.
 void CloseToOthers(const ClientOptions& options) {
-  if (options.api_key.empty()) return;
+  if (options.api_key.empty() && options.api_key_command.empty()) return;
   rlimit limit = {};
   bool closed = getrlimit(RLIMIT_CORE, &limit) == 0;
   limit.rlim_cur = 0;
@@ -57,10 +57,12 @@ class CompletionClient::Impl {
  public:
   explicit Impl(const ClientOptions& options) : dispatcher_((CheckOpenFiles(options), options)) {
     CloseToOthers(options);
-    {
-      const SignalsBlocked blocked;
-      thread_ = std::thread([this] { Run(); });
-    }
+    // The thread inherits the mask, so that signals go to the host's own threads only.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { Run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     pthread_setname_np(thread_.native_handle(), "kgrpo-coder");
   }
 

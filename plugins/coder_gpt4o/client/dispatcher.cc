@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "coder_gpt4o/client/key_command.h"
+
 namespace kgrpo::coder_gpt4o {
 namespace {
 
@@ -47,10 +49,8 @@ Dispatcher::Dispatcher(const ClientOptions& options)
     : options_(options),
       endpoint_(options, [this] { resolved_ = true; }),
       multi_(NewMulti(options.max_concurrency)),
-      limits_(options.requests_per_minute, options.tokens_per_minute),
+      limits_(options.requests_per_minute, options.tokens_per_minute, options.max_outage_seconds),
       concurrency_(options.max_concurrency, options.backoff_base_seconds, options.backoff_cap_seconds),
-      backoff_(options.backoff_base_seconds, options.backoff_cap_seconds, options.seed),
-      budget_(options.retry_budget_ratio, options.retry_budget_per_second, options.retry_budget_reserve),
       // If there is no service, the breaker opens before any request uses up its attempts, so that none is given up.
       breaker_({options.breaker_failures, std::min(options.breaker_failures, options.max_attempts),
                 options.breaker_pause_seconds, options.breaker_pause_cap_seconds, options.max_outage_seconds,
@@ -58,6 +58,7 @@ Dispatcher::Dispatcher(const ClientOptions& options)
       stream_usage_(options.stream && options.stream_usage) {
   options_.api_key.clear();
   options_.headers.clear();
+  options_.secrets.clear();
 }
 
 Dispatcher::~Dispatcher() = default;
@@ -69,7 +70,6 @@ void Dispatcher::Notice(std::string message) const {
 }
 
 void Dispatcher::Accept(uint64_t id, CompletionRequest asked, Done done, double sent_at) {
-  budget_.OnRequest(sent_at);
   ready_.emplace(id, Request{id, std::move(asked), std::move(done), sent_at, {}});
 }
 
@@ -147,18 +147,24 @@ void Dispatcher::ConcludeDone() {
     Conclude(message->easy_handle, false, message->data.result);
 }
 
-// Makes delayed requests ready whose backoff is over and which the retry budget allows.
+// Makes delayed requests ready whose backoff is over.
 void Dispatcher::WakeDelayed(double now) {
-  for (auto it = delayed_.begin(); it != delayed_.end() && it->first <= now;) {
-    Request& request = it->second;
-    if (request.needs_budget && !budget_.Take(now)) {
-      ++it;
-      continue;
-    }
-    request.needs_budget = false;
-    ready_.emplace(request.id, std::move(request));
-    it = delayed_.erase(it);
+  for (auto it = delayed_.begin(); it != delayed_.end() && it->first <= now; it = delayed_.erase(it))
+    ready_.emplace(it->second.id, std::move(it->second));
+}
+
+// Gets a key from api_key_command if there is none or it has expired. Returns false if that fails, which ends the run.
+bool Dispatcher::RenewKey() {
+  if (options_.api_key_command.empty() || (key_ > 0 && !key_expired_)) return true;
+  try {
+    endpoint_.SetKey(KeyOfCommand(options_.api_key_command));
+  } catch (const Error& error) {
+    EndRun("unauthorized", error.what(), 0);
+    return false;
   }
+  ++key_;
+  key_worked_ = key_expired_ = false;
+  return true;
 }
 
 // Starts all requests that may be sent now. Returns the seconds until the next may be sent; infinity if that depends on
@@ -173,6 +179,7 @@ double Dispatcher::StartWhatMay(double now) {
     const double wait = std::max(breaker_.Wait(now), limits_wait);
     if (!breaker_.Open()) TellLongWait(now, limits_wait);
     if (wait > 0) return wait;
+    if (!RenewKey()) return 0;
     if (next->second.asked.may_send && !next->second.asked.may_send(next->second.Lost())) {
       Request request = std::move(next->second);
       ready_.erase(next);
@@ -201,6 +208,7 @@ void Dispatcher::Start(Waiting::iterator next, double now) {
   limits_.Take(now, attempt.request.asked.tokens_at_most);
   attempt.probe = breaker_.OnSend();
   attempt.asked_usage = stream_usage_;
+  attempt.key = key_;
   AttemptTimes times = {options_.response_timeout_seconds, options_.idle_timeout_seconds};
   if (attempt.probe) times.sign_by = now + breaker_.ProbeSeconds(now);
   const std::string& body = attempt.request.asked.body;
@@ -214,12 +222,7 @@ void Dispatcher::Start(Waiting::iterator next, double now) {
 
 double Dispatcher::NextEvent(double now) {
   double next = kForever;
-  if (!delayed_.empty()) {
-    const double first = delayed_.begin()->first;
-    next = first > now ? first : now + budget_.Wait(now);  // one past its backoff waits for the retry budget
-    const auto later = delayed_.upper_bound(now);
-    if (later != delayed_.end()) next = std::min(next, later->first);
-  }
+  if (!delayed_.empty()) next = delayed_.begin()->first;
   for (const auto& [handle, attempt] : running_) next = std::min(next, attempt.transfer->Deadline());
   return std::max(0.0, next - now);
 }

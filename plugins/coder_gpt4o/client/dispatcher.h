@@ -15,7 +15,6 @@
 #include "coder_gpt4o/client/circuit_breaker.h"
 #include "coder_gpt4o/client/endpoint.h"
 #include "coder_gpt4o/client/rate_limits.h"
-#include "coder_gpt4o/client/retry_policy.h"
 #include "coder_gpt4o/client/transfer.h"
 #include "coder_gpt4o/completion_client.h"
 
@@ -47,9 +46,8 @@ class Dispatcher {
     CompletionRequest asked;
     Done done;
     double sent_at = 0;
-    Completion result;          // filled as it becomes known: attempts and losses first
-    uint32_t charged = 0;       // attempts that failed outside of outages
-    bool needs_budget = false;  // the next attempt is a retry that the budget must allow
+    Completion result;     // filled as it becomes known: attempts and losses first
+    uint32_t charged = 0;  // attempts that failed outside of outages
 
     Losses Lost() const { return {result.lost_attempts, result.lost_silent, result.lost_bytes}; }
   };
@@ -58,6 +56,7 @@ class Dispatcher {
     std::unique_ptr<Transfer> transfer;
     bool probe = false;
     bool asked_usage = false;
+    uint32_t key = 0;  // the number of its key
   };
   using Waiting = std::map<uint64_t, Request>;  // by id: the oldest first
   struct End {                                  // the end of the run, which every further request is answered with
@@ -75,6 +74,9 @@ class Dispatcher {
   void Conclude(CURL* handle, bool silent, CURLcode code);
   static bool NoteLost(Attempt& attempt);
   void OnFailure(Attempt attempt, Failure failure, double now);
+  bool RenewKey();
+  bool MayRenewKey(const Attempt& attempt);
+  void OnTimeout(const Attempt& attempt, Failure& failure, double now);
   void TellLongWait(double now, double wait);
   void OnOverload(const Attempt& attempt, const Failure& failure, double now);
   void Retry(Attempt attempt, const Failure& failure, double now);
@@ -97,8 +99,6 @@ class Dispatcher {
   std::unique_ptr<CURLM, EndMulti> multi_;  // curl's many transfers on one thread
   RateLimits limits_;
   ConcurrencyLimit concurrency_;
-  Backoff backoff_;
-  RetryBudget budget_;
   CircuitBreaker breaker_;
 
   Waiting ready_;
@@ -109,8 +109,12 @@ class Dispatcher {
   bool stream_usage_;
   uint32_t refusals_ = 0;  // in a row
   std::string last_failure_;
+  uint32_t key_ = 0;         // the number of the present key; 0: api_key_command has not run yet
+  bool key_worked_ = false;  // it was answered
+  bool key_expired_ = false;
   bool told_of_limit_ = false;  // a notice of a 429 was given
-  double told_until_ = 0;       // the end of the last wait that a notice announced
+  bool told_of_timeouts_ = false;
+  double told_until_ = 0;  // the end of the last wait that a notice announced
   std::optional<End> end_;
 };
 

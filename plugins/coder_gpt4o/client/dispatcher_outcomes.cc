@@ -47,8 +47,10 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   concurrency_.OnAnswer();
   refusals_ = 0;
   answered_ = true;
+  key_worked_ = key_worked_ || attempt.key == key_;
+  std::string remark = std::move(result.answer->remark);
   static_cast<Answer&>(attempt.request.result) = std::move(*result.answer);
-  Finish(attempt.request, Outcome::kAnswered);
+  Finish(attempt.request, Outcome::kAnswered, "", std::move(remark));
 }
 
 // Counts a failed attempt that the service may bill. Returns false if the service did not accept the attempt.
@@ -73,7 +75,12 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
   const ResponseHeaders& headers = attempt.transfer->Headers();
   if (failure.word == "not_found" && !answered_ && !endpoint_.PathHint().empty())
     failure.message += ": base_url may be wrong" + endpoint_.PathHint();
+  if (failure.word == "timeout") OnTimeout(attempt, failure, now);
   last_failure_ = failure.message;
+  if (MayRenewKey(attempt)) {
+    ready_.emplace(attempt.request.id, std::move(attempt.request));
+    return;
+  }
   if (failure.forbidden && answered_) {  // the key has worked before, so moderation or a firewall refuses this prompt
     failure.remedy = Failure::Remedy::kGiveUp;
     failure.alive = true;
@@ -110,6 +117,7 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
       EndRun(failure.word, failure.message, headers.status);
       Finish(attempt.request, Outcome::kFatal, failure.word, failure.message);
       return;
+    case Failure::Remedy::kRefused:  // is an answer
     case Failure::Remedy::kGiveUp:
       if (failure.word == "rejected" && ++refusals_ >= kRefusalsInARow) {
         EndRun("rejected",
@@ -123,6 +131,27 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
       Retry(std::move(attempt), failure, now);
       return;
   }
+}
+
+// True if the attempt's key has expired, so that the request goes out again with a new one. A key that never worked is
+// wrong.
+bool Dispatcher::MayRenewKey(const Attempt& attempt) {
+  if (options_.api_key_command.empty() || end_ || attempt.transfer->Headers().status != 401) return false;
+  if (attempt.key == key_ && !key_worked_) return false;
+  key_expired_ = key_expired_ || attempt.key == key_;
+  if (attempt.probe) breaker_.OnProbeDropped();
+  return true;
+}
+
+// A server that answers few requests at once lets the others wait until they time out. So a time-out with others in
+// flight lowers their number, as an overload does.
+void Dispatcher::OnTimeout(const Attempt& attempt, Failure& failure, double now) {
+  const size_t others = running_.size();
+  concurrency_.OnOverload(now, attempt.transfer->StartedAt());
+  if (others == 0) return;
+  failure.message += ", with " + std::to_string(others + 1) +
+                     " requests in flight: if the server answers fewer at once, lower max_concurrency";
+  if (!std::exchange(told_of_timeouts_, true)) Notice(failure.message + ". Fewer are sent at a time while this lasts");
 }
 
 // Gives a notice of a long wait for a rate limit, such as a daily one. Once for each wait, although its estimated end
@@ -173,8 +202,8 @@ void Dispatcher::Retry(Attempt attempt, const Failure& failure, double now) {
       const std::string tries = "tried " + std::to_string(request.charged) + " times; the last: ";
       return Finish(request, Outcome::kFailed, failure.word, (request.charged > 1 ? tries : "") + failure.message);
     }
-    wait += backoff_.Seconds(request.asked.body, request.charged);
-    request.needs_budget = true;
+    wait += BackoffSeconds(options_.backoff_base_seconds, options_.backoff_cap_seconds, options_.seed,
+                           request.asked.body, request.charged);
   }
   TellRetry(request, failure, std::max({wait, limits_.Wait(now, request.asked.tokens_at_most), breaker_.Wait(now)}));
   if (request.asked.waits) request.asked.waits(request.Lost());
@@ -234,6 +263,7 @@ void Dispatcher::Finish(Request& request, Outcome outcome, std::string failure, 
   endpoint_.Secrets().Apply(completion.refusal);
   endpoint_.Key().Apply(completion.text);
   endpoint_.Key().Apply(completion.model);
+  endpoint_.Key().Apply(completion.finish_reason);
   request.done(std::move(completion));
 }
 

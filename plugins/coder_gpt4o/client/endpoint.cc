@@ -10,7 +10,7 @@
 
 #include "coder_gpt4o/client/ascii.h"
 #include "coder_gpt4o/client/excerpt.h"
-#include "coder_gpt4o/client/loopback.h"
+#include "coder_gpt4o/client/hosts.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -66,6 +66,7 @@ std::string CompletionsUrl(const std::string& base_url) {
 
 // `url`: of the call, without a query.
 std::string PathHintFor(const std::string& url) {
+  if (IsAzure(url)) return std::string("; Azure wants ") + kAzureAddress;
   const std::string base = url.substr(0, url.size() - kCall.size());
   const bool has_path = base.find('/', base.find("://") + 3) != std::string::npos;
   return has_path ? "" : "; it has no path, and most services want /v1 at its end: " + base + "/v1";
@@ -120,25 +121,19 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
   std::error_code error;
   has_ca_file_ = !options_.ca_file.empty() || (system_file != nullptr && std::filesystem::exists(system_file, error));
 
-  AddHeader("Content-Type: application/json");
-  AddHeader(options.stream ? "Accept: text/event-stream, application/json" : "Accept: application/json");
-  AddHeader("Expect:");  // off: a body of a megabyte would first wait for "100 Continue"
-  if (!options.api_key.empty()) {
-    if (!IsHeaderName(options.api_key_header))
-      Refuse("api_key_header", "'" + Excerpt(options.api_key_header) + "' is no header's name");
-    if (!IsHeaderValue(options.api_key))
-      Refuse("api_key_env", "the key holds a line break or another control character");
-    const bool bearer = Lower(options.api_key_header) == "authorization";
-    AddHeader(options.api_key_header + (bearer ? ": Bearer " : ": ") + options.api_key);
-    secrets_.Hide(options.api_key);
-    key_.Hide(options.api_key);
-  }
+  lines_ = {"Content-Type: application/json",
+            options.stream ? "Accept: text/event-stream, application/json" : "Accept: application/json",
+            "Expect:"};  // off: a body of a megabyte would first wait for "100 Continue"
   for (const auto& [name, value] : options.headers) {
-    if (!IsHeaderName(name)) Refuse("extra_headers", "'" + Excerpt(name) + "' is no header's name");
-    if (!IsHeaderValue(value)) Refuse("extra_headers", name + " holds a line break or another control character");
-    AddHeader(value.empty() ? name + ";" : name + ": " + value);  // curl's way to send an empty one
+    if (!IsHeaderName(name)) Refuse("extra_headers", "'" + Excerpt(name) + "' is not a header's name");
+    if (!IsHeaderValue(value)) Refuse("extra_headers", name + " contains a line break or another control character");
+    lines_.push_back(value.empty() ? name + ";" : name + ": " + value);  // curl's way to send an empty one
     secrets_.Hide(value);
   }
+  for (const std::string& secret : options.secrets) key_.Hide(secret);
+  if (!IsHeaderName(options.api_key_header))
+    Refuse("api_key_header", "'" + Excerpt(options.api_key_header) + "' is not a header's name");
+  SetKey(options.api_key);
   if (options.proxy && !options.proxy->empty()) {
     const ParsedUrl proxy(curl_url());
     const CURLUcode code = curl_url_set(proxy.get(), CURLUPART_URL, options.proxy->c_str(),
@@ -153,6 +148,7 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
     HideProxyPassword(FromEnvironment({name}));
   options_.api_key.clear();
   options_.headers.clear();
+  options_.secrets.clear();
 }
 
 // Hides the query's values, which for some services hold a key: a server that reports an unknown path repeats the
@@ -183,16 +179,29 @@ void Endpoint::HideProxyPassword(const std::string& proxy) {
   for (const unsigned flags : {0U, unsigned{CURLU_URLDECODE}}) secrets_.Hide(Part(url, CURLUPART_PASSWORD, flags));
 }
 
-void Endpoint::AddHeader(const std::string& line) {
-  curl_slist* longer = curl_slist_append(headers_.get(), line.c_str());
+void Endpoint::SetKey(const std::string& key) {
+  if (!IsHeaderValue(key)) Refuse("api_key_env", "the key contains a line break or another control character");
+  List list;
+  for (const std::string& line : lines_) AddHeader(list, line);
+  if (!key.empty()) {
+    const bool bearer = Lower(options_.api_key_header) == "authorization";
+    AddHeader(list, options_.api_key_header + (bearer ? ": Bearer " : ": ") + key);
+    secrets_.Hide(key);
+    key_.Hide(key);
+  }
+  headers_.push_back(std::move(list));
+}
+
+void Endpoint::AddHeader(List& list, const std::string& line) {
+  curl_slist* longer = curl_slist_append(list.get(), line.c_str());
   if (longer == nullptr) throw std::bad_alloc();
-  static_cast<void>(headers_.release());  // the same list, or its new beginning
-  headers_.reset(longer);
+  static_cast<void>(list.release());  // the same list, or its new beginning
+  list.reset(longer);
 }
 
 void Endpoint::Prepare(CURL* easy) const {
   curl_easy_setopt(easy, CURLOPT_URL, url_.c_str());
-  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers_.get());
+  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers_.back().get());
   curl_easy_setopt(easy, CURLOPT_HEADEROPT, long{CURLHEADER_SEPARATE});  // a tunnelling proxy does not receive them
   curl_easy_setopt(easy, CURLOPT_USERAGENT, "kgrpo/1");
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");

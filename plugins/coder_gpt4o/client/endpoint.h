@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "coder_gpt4o/client/redaction.h"
 #include "coder_gpt4o/completion_client.h"
@@ -25,12 +26,14 @@ class Endpoint {
   Endpoint& operator=(const Endpoint&) = delete;
 
   const std::string& Url() const { return shown_url_; }  // for messages: without the query
-  // Advice for messages when the service is not found; empty if base_url has a path.
+  // Advice for messages when the service is not found; empty if base_url looks complete.
   const std::string& PathHint() const { return path_hint_; }
-  const Redaction& Secrets() const {
-    return secrets_;
-  }                                              // for messages: the key, the headers' values, the proxy's password
-  const Redaction& Key() const { return key_; }  // the key alone: a header's value may be a word of a kernel
+  // For messages: the key, the headers' values, the proxy's password.
+  const Redaction& Secrets() const { return secrets_; }
+  const Redaction& Key() const { return key_; }  // the key only: a header's value may be a word of a kernel
+
+  // Sends this key with the attempts prepared from now on. Throws Error(KGRPO_ERROR_INVALID) if it is not one.
+  void SetKey(const std::string& key);
 
   // Sets everything on `easy` that does not differ between attempts. The endpoint outlives the handle.
   void Prepare(CURL* easy) const;
@@ -39,18 +42,20 @@ class Endpoint {
   struct FreeList {
     void operator()(curl_slist* list) const { curl_slist_free_all(list); }
   };
+  using List = std::unique_ptr<curl_slist, FreeList>;
 
   void HideQuery();
   void HideProxyPassword(const std::string& proxy);
-  void AddHeader(const std::string& line);
+  static void AddHeader(List& list, const std::string& line);
   static curl_socket_t OpenSocket(void* self, curlsocktype purpose, curl_sockaddr* address);
 
-  ClientOptions options_;  // without the key: the header list holds it
+  ClientOptions options_;  // without the key, which the header list contains
   std::string url_;
   std::string shown_url_;
   std::string path_hint_;
-  bool has_ca_file_ = false;  // certificates come from one file, ours or the system's
-  std::unique_ptr<curl_slist, FreeList> headers_;
+  bool has_ca_file_ = false;        // certificates come from one file, ours or the system's
+  std::vector<std::string> lines_;  // the headers without the key
+  std::vector<List> headers_;       // the last one is in use; attempts in flight may have earlier ones
   Redaction secrets_;
   Redaction key_;
   std::function<void()> on_connect_;

@@ -14,9 +14,111 @@ namespace {
 using Remedy = Failure::Remedy;
 
 constexpr size_t kRequestIdBytes = 100;
+constexpr int kAnyError = 0;  // every status from 400 on
+constexpr int kClient = 4;    // 400 to 499
 
-bool OneOf(std::string_view text, std::initializer_list<std::string_view> list) {
-  return std::find(list.begin(), list.end(), text) != list.end();
+// One kind of report. A row matches if its status does, and one of its names is the error's code or type or one of its
+// phrases stands in the error's text. A row without names and phrases matches by its status.
+struct Row {
+  int status;
+  Remedy remedy;
+  const char* word;
+  std::initializer_list<std::string_view> names;  // in lower case
+  std::initializer_list<std::string_view> says;   // in lower case
+  const char* advice = "";                        // ends the message
+};
+
+constexpr const char* kNoMoney = ". Waiting does not help: the account's budget is used up";
+constexpr const char* kBadKey = ". Check the key that api_key_env names, and its permissions";
+constexpr const char* kCheckUrl = ". Check base_url: POST {base_url}/chat/completions must exist";
+
+// The first match counts. What a gateway passes on has the gateway's own status and code, so that text decides first.
+const Row kRows[] = {
+    // No money left: OpenAI, Moonshot, Zhipu (1113), LiteLLM, one-api, SiliconFlow (30001), MiniMax (1008), DashScope.
+    {kAnyError,
+     Remedy::kFatal,
+     "quota",
+     {"insufficient_quota", "exceeded_current_quota_error", "billing_hard_limit_reached", "billing_not_active",
+      "insufficient_balance", "insufficient_user_quota", "budget_exceeded", "1113", "30001", "1008", "arrearage",
+      "accountoverdueerror"},
+     {"insufficient_quota", "exceeded_current_quota", "credit balance is too low", "free-models-per-day",
+      "key limit exceeded", "insufficient balance", "insufficient credits", "used all available credits",
+      "spending limit", "spending cap", "credits are depleted", "any credits yet", "budget has been exceeded",
+      "exceededbudget", "balance is insufficient", "monthly included credits", "billing hard limit"},
+     kNoMoney},
+    {402, Remedy::kFatal, "quota", {}, {}, kNoMoney},
+    // Google reports a limit per minute in the words of OpenAI's empty account, with the time until the next request.
+    {429, Remedy::kRetry, "rate_limited", {"resource_exhausted"}, {"resource_exhausted", "retry in ", "retrydelay"}},
+    {kAnyError, Remedy::kFatal, "quota", {}, {"exceeded your current quota"}, kNoMoney},
+
+    // Content filters: Azure, OpenRouter, Zhipu (1301), DashScope, DeepSeek, xAI.
+    {kClient,
+     Remedy::kRefused,
+     "",
+     {"content_filter", "content_policy_violation", "data_inspection_failed", "sensitive", "1301",
+      "responsibleaipolicyviolation"},
+     {"responsibleaipolicyviolation", "contentpolicyviolationerror", "requires moderation", "content exists risk",
+      "violates usage guidelines"}},
+
+    // A chat template without a system role, as Gemma's: vLLM answers 400, llama.cpp 500.
+    {kAnyError,
+     Remedy::kFatal,
+     "configuration",
+     {},
+     {"system role not supported", "system role is not supported", "only user and assistant roles",
+      "roles must alternate", "developer instruction is not enabled", "does not support system"},
+     ". The model takes no system message: set prompt.system_role to user, which puts prompt.system at the beginning "
+     "of the user's message, or leave prompt.system empty"},
+
+    // A wrong key with another status: Google and LiteLLM answer 400.
+    {400,
+     Remedy::kFatal,
+     "unauthorized",
+     {"invalid_api_key", "auth_error", "no_db_connection"},
+     {"api key not valid", "api_key_invalid", "invalid api key", "incorrect api key"},
+     kBadKey},
+    {401, Remedy::kFatal, "unauthorized", {}, {}, kBadKey},
+    {403, Remedy::kFatal, "unauthorized", {}, {}, kBadKey},
+    {407, Remedy::kFatal, "unauthorized", {}, {}, ". The proxy wants a user and password"},
+
+    {404, Remedy::kFatal, "not_found", {}, {}, ". Check base_url and model"},
+    {kClient,
+     Remedy::kFatal,
+     "not_found",
+     {"model_not_found", "invalid_model"},
+     {"invalid model name passed"},
+     ". Check base_url and model"},
+    {kClient,
+     Remedy::kFatal,
+     "configuration",
+     {"unsupported_parameter", "unsupported_value", "unknown_parameter"},
+     {},
+     ". Every request would be refused: change the coder's options"},
+    {405, Remedy::kFatal, "configuration", {}, {}, kCheckUrl},
+    {410, Remedy::kFatal, "configuration", {}, {}, kCheckUrl},
+    {415, Remedy::kFatal, "configuration", {}, {}, kCheckUrl},
+    {501, Remedy::kFatal, "configuration", {}, {}, ". Check base_url: the server does not know this call"},
+    {505, Remedy::kFatal, "configuration", {}, {}, ". Check base_url: the server does not know this call"},
+
+    {408, Remedy::kRetry, "timeout", {}, {}},
+    {409, Remedy::kRetry, "server_error", {}, {}},
+    {425, Remedy::kRetry, "server_error", {}, {}},
+    {429, Remedy::kRetry, "rate_limited", {}, {}},
+    {498, Remedy::kRetry, "server_error", {}, {}},   // Groq: no capacity
+    {kClient, Remedy::kGiveUp, "rejected", {}, {}},  // may be due to this prompt, for example its length
+    {kAnyError, Remedy::kRetry, "server_error", {}, {}},
+};
+
+bool Matches(const Row& row, int status, const ServiceError& error) {
+  const bool of_status = row.status == kAnyError ? status >= 400
+                         : row.status == kClient ? status >= 400 && status < 500
+                                                 : status == row.status;
+  if (!of_status) return false;
+  if (row.names.size() == 0 && row.says.size() == 0) return true;
+  const std::string code = Lower(error.code), type = Lower(error.type);
+  return std::any_of(row.names.begin(), row.names.end(), [&](auto name) { return name == code || name == type; }) ||
+         std::any_of(row.says.begin(), row.says.end(),
+                     [&](auto phrase) { return error.text.find(phrase) != std::string::npos; });
 }
 
 // Gateways answer 200 and put the upstream's status into an error object.
@@ -25,10 +127,12 @@ int StatusOfError(const ResponseHeaders& headers, const ServiceError& error) {
   int code = 0;
   const char* end = error.code.data() + error.code.size();
   if (std::from_chars(error.code.data(), end, code).ptr == end && code >= 400 && code < 600) return code;
-  if (OneOf(error.code, {"rate_limit_exceeded"}) || OneOf(error.type, {"rate_limit_error", "requests", "tokens"})) {
-    return 429;
-  }
-  if (OneOf(error.type, {"invalid_request_error"})) return 400;
+  const auto one_of = [&](std::initializer_list<std::string_view> names) {
+    return std::any_of(names.begin(), names.end(), [&](auto name) { return name == error.code || name == error.type; });
+  };
+  if (one_of({"rate_limit_exceeded", "rate_limit_error", "requests", "tokens"})) return 429;
+  if (one_of({"invalid_request_error", "sensitive", "content_filter"})) return 400;
+  if (one_of({"insufficient_system_resource", "engine_overloaded_error", "overloaded_error"})) return 503;
   return 500;
 }
 
@@ -56,6 +160,19 @@ std::string WhichLimit(const ResponseHeaders& headers, const ServiceError& error
   return "";
 }
 
+// Seconds of "Please retry in 36.5s" or "try again in 6m0s".
+std::optional<double> WaitNamed(std::string_view text) {
+  for (const std::string_view phrase : {"retry in ", "try again in "}) {
+    const size_t at = text.find(phrase);
+    if (at == std::string_view::npos) continue;
+    text.remove_prefix(at + phrase.size());
+    text = text.substr(0, text.find_first_not_of("0123456789.hms"));
+    while (text.ends_with('.')) text.remove_suffix(1);
+    return text.ends_with('s') || text.ends_with('m') || text.ends_with('h') ? ParseDuration(text) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
 Failure Make(Remedy remedy, std::string word, std::string message) {
   Failure failure;
   failure.remedy = remedy;
@@ -64,26 +181,9 @@ Failure Make(Remedy remedy, std::string word, std::string message) {
   return failure;
 }
 
-// For 4xx: the service understood the request and refuses it.
-Failure Rejected(int status, const ServiceError& error, const std::string& words) {
-  // Errors caused by the options, which affect every request. Any other 400 may be due to this prompt (too long, say).
-  const bool of_options = OneOf(error.code, {"unsupported_parameter", "unsupported_value", "unknown_parameter",
-                                             "model_not_found", "invalid_model"});
-  if (status == 404 || error.code == "model_not_found" || error.code == "invalid_model") {
-    return Make(Remedy::kFatal, "not_found", words + ". Check base_url and model");
-  }
-  if (of_options) {
-    return Make(Remedy::kFatal, "configuration",
-                words + ". Every request would be refused: change the coder's options");
-  }
-  if (status == 405 || status == 410 || status == 415) {
-    return Make(Remedy::kFatal, "configuration",
-                words + ". Check base_url: POST {base_url}/chat/completions must exist");
-  }
-  return Make(Remedy::kGiveUp, "rejected", words);
-}
+}  // namespace
 
-Failure ByStatus(const ResponseHeaders& headers, const ServiceError& error) {
+Failure FailureOfAnswer(const ResponseHeaders& headers, const ServiceError& error) {
   const int status = StatusOfError(headers, error);
   const std::string words = Words(headers, error);
   if (status >= 300 && status < 400) {
@@ -91,53 +191,18 @@ Failure ByStatus(const ResponseHeaders& headers, const ServiceError& error) {
                 words + ", a redirection to '" + Excerpt(headers.location) +
                     "', which is not followed: the key would go along. Set base_url to the right place");
   }
-  if (status == 401 || status == 403) {
-    Failure failure =
-        Make(Remedy::kFatal, "unauthorized", words + ". Check the key that api_key_env names, and its permissions");
-    failure.forbidden = status == 403;
-    return failure;
-  }
-  if (status == 407) return Make(Remedy::kFatal, "unauthorized", words + ". The proxy wants a user and password");
-  const bool quota = OneOf(error.code, {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}) ||
-                     error.type == "insufficient_quota";
-  if (status == 402 || (status == 429 && quota)) {
-    return Make(Remedy::kFatal, "quota", words + ". Waiting does not help: the account's budget is used up");
-  }
-  if (status == 429 || status == 503 || status == 529) {
-    Failure failure = Make(Remedy::kRetry, "server_error", words);
-    failure.overload = true;
-    if (status == 429) {
-      failure.word = "rate_limited";
-      failure.message = "the service's rate limit" + WhichLimit(headers, error) + " was hit: " + words;
-    }
-    return failure;
-  }
-  if (status == 408) return Make(Remedy::kRetry, "timeout", words);
-  if (status == 409 || status == 425) return Make(Remedy::kRetry, "server_error", words);
-  if (status >= 400 && status < 500) {
-    Failure failure = Rejected(status, error, words);
-    failure.alive = true;
-    return failure;
-  }
-  if (status == 501 || status == 505) {
-    return Make(Remedy::kFatal, "configuration", words + ". Check base_url: the server does not know this call");
-  }
-  if (status >= 500) {
-    return Make(Remedy::kRetry, "server_error", words);
-  }
-  return Make(Remedy::kRetry, "invalid_answer", words + ", which is no status that was expected");
-}
-
-}  // namespace
-
-bool IsContentFilter(const ResponseHeaders& headers, const ServiceError& error) {
-  const int status = StatusOfError(headers, error);
-  return (status == 400 || status == 403) &&
-         (OneOf(error.code, {"content_filter", "content_policy_violation"}) || error.type == "content_filter");
-}
-
-Failure FailureOfAnswer(const ResponseHeaders& headers, const ServiceError& error) {
-  Failure failure = ByStatus(headers, error);
+  const Row* row =
+      std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& one) { return Matches(one, status, error); });
+  if (row == std::end(kRows))
+    return Make(Remedy::kRetry, "invalid_answer", words + ", which is not a status that was expected");
+  Failure failure = Make(row->remedy, row->word, words + row->advice);
+  if (failure.remedy == Remedy::kRetry) failure.wait = WaitNamed(error.text);
+  failure.overload =
+      failure.remedy == Remedy::kRetry && (status == 429 || status == 498 || status == 503 || status == 529);
+  failure.alive = failure.word == "rejected";
+  failure.forbidden = status == 403 && failure.word == "unauthorized";
+  if (failure.word == "rate_limited")
+    failure.message = "the service's rate limit" + WhichLimit(headers, error) + " was hit: " + words;
   // x-should-retry decides for one request; it does not override a failure that ends the run.
   if (headers.should_retry == false && failure.remedy == Remedy::kRetry) failure.remedy = Remedy::kGiveUp;
   if (headers.should_retry == true && failure.remedy == Remedy::kGiveUp) failure.remedy = Remedy::kRetry;
@@ -154,10 +219,16 @@ Failure FailureOfTransfer(CURLcode code, const std::string& detail) {
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_ISSUER_ERROR:
     case CURLE_SSL_CRL_BADFILE:
-    case CURLE_SSL_INVALIDCERTSTATUS:
+    case CURLE_SSL_INVALIDCERTSTATUS: {
+      // OpenSSL: "no alternative certificate subject name matches target host name"; GnuTLS: "does not match".
+      if (words.find("subject name") != std::string::npos || words.find("match") != std::string::npos)
+        return Make(Remedy::kFatal, "certificate",
+                    "the server's certificate is of another host: " + words +
+                        ". Check the host in base_url, and whether a proxy answers in its place; nothing was sent");
       return Make(Remedy::kFatal, "certificate",
                   "the server's certificate is not trusted: " + words +
                       ". Set ca_file to the certificate of your own authority; nothing was sent");
+    }
     case CURLE_URL_MALFORMAT:
     case CURLE_NOT_BUILT_IN:
     case CURLE_SSL_ENGINE_NOTFOUND:
@@ -170,9 +241,10 @@ Failure FailureOfTransfer(CURLcode code, const std::string& detail) {
     case CURLE_COULDNT_CONNECT:
     case CURLE_PROXY:
       return Make(Remedy::kRetry, "connection", "the service cannot be reached: " + words);
+    case CURLE_BAD_CONTENT_ENCODING:
+      return Make(Remedy::kRetry, "invalid_answer", "the answer's compression cannot be read: " + words);
     case CURLE_UNSUPPORTED_PROTOCOL:  // HTTP/0.9: bytes without a status line
     case CURLE_WEIRD_SERVER_REPLY:
-    case CURLE_BAD_CONTENT_ENCODING:
       return Make(Remedy::kRetry, "invalid_answer", "the server does not speak HTTP: " + words);
     default:
       return Make(Remedy::kRetry, "connection", "the connection broke: " + words);

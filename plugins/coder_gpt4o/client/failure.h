@@ -1,10 +1,11 @@
-// Classifies a failed attempt: retry, give this request up, or end the run. Used by transfer.cc, which judges each
-// attempt, and by dispatcher.cc, which acts on it.
+// Classifies a failed attempt: retry, refusal, failure of this request, or the end of the run. failure.cc holds the
+// table of what services report. Used by transfer.cc, which evaluates each attempt, and by dispatcher.cc, which acts.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_FAILURE_H
 #define KGRPO_CODER_GPT4O_CLIENT_FAILURE_H
 
 #include <curl/curl.h>
 
+#include <optional>
 #include <string>
 
 #include "coder_gpt4o/client/response_headers.h"
@@ -14,9 +15,10 @@ namespace kgrpo::coder_gpt4o {
 
 struct Failure {
   enum class Remedy {
-    kRetry,   // the failure may be temporary
-    kGiveUp,  // this request will never be answered; others may
-    kFatal,   // no request will be answered
+    kRetry,    // the failure may be temporary
+    kRefused,  // the service declined this prompt: an answer, and no failure
+    kGiveUp,   // this request will never be answered; others may
+    kFatal,    // no request will be answered
   };
   Remedy remedy = Remedy::kRetry;
   bool overload = false;   // the service asks for less: 429, 503, 529
@@ -25,14 +27,12 @@ struct Failure {
   // For the recording's column `failure`: rate_limited, server_error, connection, timeout, invalid_answer, too_long,
   // rejected, unauthorized, quota, not_found, certificate, configuration. The client adds outage and cancelled.
   std::string word;
-  std::string message;  // may hold a secret that the service sent back: redact it
+  std::string message;         // may contain a secret that the service sent back: redact it
+  std::optional<double> wait;  // seconds that the error's text asks for: "Please retry in 36.5s"
 };
 
 // The failure reported by an HTTP response: a status other than 2xx, or an error object with any status.
 Failure FailureOfAnswer(const ResponseHeaders& headers, const ServiceError& error);
-
-// True if the service declined to answer this prompt by an error instead of an answer: a content filter, as Azure's.
-bool IsContentFilter(const ResponseHeaders& headers, const ServiceError& error);
 
 // The failure of a transfer that curl ended. `detail`: the text of CURLOPT_ERRORBUFFER.
 Failure FailureOfTransfer(CURLcode code, const std::string& detail);

@@ -1,7 +1,10 @@
 #include "coder_gpt4o/client/rate_limits.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+
+#include <kgrpo/support/sha256.h>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -52,14 +55,16 @@ void TokenBucket::Learn(double now, const LimitSnapshot& snapshot) {
   limited_ = true;
 }
 
-RateLimits::RateLimits(double requests_per_minute, double tokens_per_minute)
+RateLimits::RateLimits(double requests_per_minute, double tokens_per_minute, double longest_wait)
     : own_requests_(PerMinute(requests_per_minute, kRequestBurstSeconds)),
-      own_tokens_(PerMinute(tokens_per_minute, kTokenBurstSeconds)) {}
+      own_tokens_(PerMinute(tokens_per_minute, kTokenBurstSeconds)),
+      longest_wait_(longest_wait) {}
 
 double RateLimits::Wait(double now, uint64_t tokens) const {
   const auto amount = static_cast<double>(tokens);
+  const double learnt = std::max(learnt_requests_.Wait(now, 1), learnt_tokens_.Wait(now, amount));
   return std::max({paused_until_ - now, 0.0, own_requests_.Wait(now, 1), own_tokens_.Wait(now, amount),
-                   learnt_requests_.Wait(now, 1), learnt_tokens_.Wait(now, amount)});
+                   learnt > longest_wait_ ? 0 : learnt});
 }
 
 void RateLimits::Take(double now, uint64_t tokens) {
@@ -77,6 +82,15 @@ void RateLimits::Learn(double now, const ResponseHeaders& headers) {
 
 void RateLimits::Pause(double now, double seconds) {
   paused_until_ = std::max(paused_until_, now + seconds);
+}
+
+double BackoffSeconds(double base, double cap, uint64_t seed, std::string_view body, uint32_t retry) {
+  // The jitter is keyed by the request's content, since the order in which threads send requests is random.
+  const std::string digest = Sha256OfParts({std::to_string(seed), body, std::to_string(retry)});
+  uint64_t bits = 0;
+  std::from_chars(digest.data(), digest.data() + 16, bits, 16);
+  const double uniform = std::ldexp(static_cast<double>(bits >> 11), -53);
+  return uniform * std::min(cap, std::ldexp(base, static_cast<int>(std::min(retry, 64U)) - 1));
 }
 
 void ConcurrencyLimit::OnAnswer() {

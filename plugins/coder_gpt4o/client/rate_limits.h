@@ -5,6 +5,7 @@
 #define KGRPO_CODER_GPT4O_CLIENT_RATE_LIMITS_H
 
 #include <cstdint>
+#include <string_view>
 
 #include "coder_gpt4o/client/response_headers.h"
 
@@ -39,8 +40,9 @@ class TokenBucket {
 
 class RateLimits {
  public:
-  // 0: no configured limit.
-  RateLimits(double requests_per_minute, double tokens_per_minute);
+  // 0: no configured limit. `longest_wait`: seconds that a reported limit may hold a request back. A header that asks
+  // for more is tested by sending: if the limit is real, the service answers 429 and how long to wait.
+  RateLimits(double requests_per_minute, double tokens_per_minute, double longest_wait);
 
   // Seconds until a request of `tokens` tokens may be sent; 0: now.
   double Wait(double now, uint64_t tokens) const;
@@ -56,12 +58,18 @@ class RateLimits {
   TokenBucket own_tokens_;
   TokenBucket learnt_requests_;
   TokenBucket learnt_tokens_;
+  double longest_wait_;
   double paused_until_ = 0;
 };
 
-// Limits the requests in flight for a service that reports overload without naming a limit. Each overload lowers the
-// limit by one; each answer raises it by 0.1, or by 1/limit if that is more. So the limit falls to the number of
-// requests that are answered, and is stable while there is one overload for ten answers.
+// Exponential backoff with full jitter ("Exponential backoff and jitter", AWS architecture blog, 2015): seconds before
+// the n-th retry of a request, uniform between 0 and min(cap, base * 2^(n-1)). A pure function of its arguments, so
+// that threads and the order of requests do not change it.
+double BackoffSeconds(double base, double cap, uint64_t seed, std::string_view body, uint32_t retry);
+
+// Limits the requests in flight for a service that reports overload without naming a limit, or lets requests time out.
+// Each overload lowers the limit by one; each answer raises it by 0.1, or by 1/limit if that is more. So the limit
+// falls to the number of requests that are answered, and is stable while there is one overload for ten answers.
 class ConcurrencyLimit {
  public:
   // The pause when all requests in flight are overloads: min(cap, base * 2^(n-1)) for the n-th pause since an answer.

@@ -1,50 +1,94 @@
 #include "coder_gpt4o/client/redaction.h"
 
-#include <curl/curl.h>
-
 #include <algorithm>
-#include <new>
+#include <charconv>
+#include <utility>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
 
 constexpr std::string_view kMask = "[hidden]";
+constexpr size_t kNone = std::string_view::npos;
 
-std::string PercentEncoded(std::string_view text) {
-  char* encoded = curl_easy_escape(nullptr, text.data(), static_cast<int>(text.size()));
-  if (encoded == nullptr) throw std::bad_alloc();
-  const std::string copy = encoded;
-  curl_free(encoded);
-  return copy;
+// True if the digits at the text's beginning, as many as `digits`, or up to `end` if that is not 0, give the character.
+// `length` gets their number, with `end`.
+bool IsNumber(std::string_view text, int base, size_t digits, char end, unsigned char wanted, size_t& length) {
+  if (end != 0) digits = text.substr(0, 8).find(end);
+  if (digits == 0 || digits > text.size()) return false;
+  unsigned value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + digits, value, base);
+  length = digits + (end != 0 ? 1 : 0);
+  return result.ptr == text.data() + digits && value == wanted;
+}
+
+// The length of the character, escaped or plain, at the text's beginning; 0 if the text begins with something else.
+// JSON within JSON has several backslashes.
+size_t LengthOf(char character, std::string_view text) {
+  const auto wanted = static_cast<unsigned char>(character);
+  size_t length = 0;
+  if (text.starts_with('\\')) {
+    const size_t slashes = std::min(text.size(), text.find_first_not_of('\\'));
+    const std::string_view rest = text.substr(slashes);
+    if (rest.starts_with(character)) return slashes + 1;
+    if (rest.starts_with('u') && IsNumber(rest.substr(1), 16, 4, 0, wanted, length)) return slashes + 1 + length;
+  } else if (text.starts_with('%')) {
+    if (IsNumber(text.substr(1), 16, 2, 0, wanted, length)) return 1 + length;
+  } else if (text.starts_with("&#")) {
+    const bool hex = text.size() > 2 && (text[2] | 0x20) == 'x';
+    const size_t begin = hex ? 3 : 2;
+    if (text.size() > begin && IsNumber(text.substr(begin), hex ? 16 : 10, 0, ';', wanted, length))
+      return begin + length;
+  } else if (text.starts_with('&')) {
+    for (const auto& [entity, meant] :
+         {std::pair{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}}) {
+      if (meant == character && text.starts_with(entity)) return std::string_view(entity).size();
+    }
+  }
+  return text.starts_with(character) ? 1 : 0;
+}
+
+// The length of the secret at the text's beginning; kNone if it is not there. `cut`: a part of it that ends the text
+// counts too.
+size_t LengthOf(std::string_view secret, std::string_view text, bool cut) {
+  constexpr size_t kLongestEscape = 8;
+  size_t at = 0;
+  for (const char character : secret) {
+    const std::string_view rest = text.substr(at);
+    // The last escape may have been cut, too.
+    const bool escape = !rest.empty() && rest.size() < kLongestEscape &&
+                        std::string_view("\\%&").find(rest[0]) != kNone && rest.find_first_of(" ;") == kNone;
+    if (cut && at > 0 && (rest.empty() || escape)) return text.size();
+    const size_t length = LengthOf(character, rest);
+    if (length == 0) return kNone;
+    at += length;
+  }
+  return at;
 }
 
 }  // namespace
 
 void Redaction::Hide(std::string_view secret) {
-  if (secret.size() < kShortest) return;
-  for (std::string form : {std::string(secret), PercentEncoded(secret)}) {
-    if (std::find(secrets_.begin(), secrets_.end(), form) == secrets_.end()) secrets_.push_back(std::move(form));
-  }
+  if (secret.size() < kShortest || std::find(secrets_.begin(), secrets_.end(), secret) != secrets_.end()) return;
+  secrets_.emplace_back(secret);
   std::sort(secrets_.begin(), secrets_.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
 }
 
-void Redaction::Apply(std::string& text) const {
+void Redaction::Replace(std::string& text, bool cut) const {
   for (const std::string& secret : secrets_) {
-    for (size_t at = text.find(secret); at != std::string::npos; at = text.find(secret, at + kMask.size())) {
-      text.replace(at, secret.size(), kMask);
+    const char starts[] = {secret.front(), '\\', '%', '&', '\0'};
+    for (size_t at = text.find_first_of(starts); at != kNone; at = text.find_first_of(starts, at)) {
+      const size_t length = LengthOf(secret, std::string_view(text).substr(at), cut);
+      const bool ends = length != kNone && at + length == text.size();
+      if (length == kNone) {
+        ++at;
+      } else if (ends && cut && LengthOf(secret, std::string_view(text).substr(at), false) == kNone) {
+        text.resize(at);
+      } else {
+        text.replace(at, length, kMask);
+        at += kMask.size();
+      }
     }
   }
-}
-
-void Redaction::ApplyToCut(std::string& text) const {
-  Apply(text);
-  size_t cut = 0;
-  for (const std::string& secret : secrets_) {
-    for (size_t length = std::min(secret.size() - 1, text.size()); length > cut; --length) {
-      if (std::string_view(text).ends_with(std::string_view(secret).substr(0, length))) cut = length;
-    }
-  }
-  text.resize(text.size() - cut);
 }
 
 }  // namespace kgrpo::coder_gpt4o

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
 #include <iterator>
 #include <utility>
 
@@ -28,11 +31,19 @@ std::optional<double> Number(std::string_view text) {
   return value && rest.empty() ? value : std::nullopt;
 }
 
-std::optional<double> RetryAfter(std::string_view text, double unix_now) {
-  if (const auto seconds = Number(text)) return seconds;
-  const time_t date = curl_getdate(std::string(text).c_str(), nullptr);
-  if (date == -1) return std::nullopt;
-  return std::max(0.0, static_cast<double>(date) - unix_now);
+// "2026-11-26T20:00:00.5Z" or with an offset, "+01:00". curl_getdate reads neither.
+std::optional<double> IsoDate(const std::string& text) {
+  std::tm date = {};
+  const char* rest = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &date);
+  if (rest == nullptr) return std::nullopt;
+  auto time = static_cast<double>(timegm(&date));
+  if (*rest == '.') rest += 1 + std::strspn(rest + 1, "0123456789");
+  int hours = 0, minutes = 0;
+  if (*rest == '+' || *rest == '-') {
+    if (std::sscanf(rest + 1, "%2d:%2d", &hours, &minutes) != 2) return std::nullopt;
+    time -= (*rest == '-' ? -1 : 1) * (hours * 3600 + minutes * 60);
+  }
+  return time;
 }
 
 int StatusOf(std::string_view status_line) {
@@ -66,6 +77,23 @@ std::optional<double> ParseDuration(std::string_view text) {
   return total;
 }
 
+std::optional<double> SecondsUntil(std::string_view text, double unix_now) {
+  constexpr double kSeconds = 1e9, kMilliseconds = 1e12;  // no duration: 31 years. Dates from 2001 to 2286
+  text = Trimmed(text);
+  std::optional<double> date;
+  if (const std::optional<double> duration = ParseDuration(text)) {
+    if (*duration < kSeconds || *duration >= 10 * kMilliseconds) return duration;
+    if (*duration >= 10 * kSeconds && *duration < kMilliseconds) return duration;
+    date = *duration >= kMilliseconds ? *duration / 1000 : *duration;
+  } else {
+    date = IsoDate(std::string(text));
+    if (const time_t http = date ? -1 : curl_getdate(std::string(text).c_str(), nullptr); http != -1)
+      date = static_cast<double>(http);
+  }
+  if (!date) return std::nullopt;
+  return std::max(0.0, *date - unix_now);
+}
+
 void ResponseHeaders::Take(std::string_view line, double unix_now) {
   if (line.starts_with("HTTP/")) {
     *this = {};
@@ -83,14 +111,20 @@ void ResponseHeaders::Take(std::string_view line, double unix_now) {
   } else if (name == "retry-after-ms") {
     if (const auto milliseconds = Number(value)) retry_after = *milliseconds / 1000;
   } else if (name == "retry-after") {
-    if (!retry_after) retry_after = RetryAfter(value, unix_now);
+    if (!retry_after) retry_after = SecondsUntil(value, unix_now);
   } else if (name == "x-should-retry") {
     if (value == "true" || value == "false") should_retry = value == "true";
-  } else if (name.ends_with("-requests") || name.ends_with("-tokens")) {
-    LimitSnapshot& limit = name.ends_with("-tokens") ? tokens : requests;
-    if (name.starts_with("x-ratelimit-limit-")) limit.limit = Number(value);
-    if (name.starts_with("x-ratelimit-remaining-")) limit.remaining = Number(value);
-    if (name.starts_with("x-ratelimit-reset-")) limit.reset = ParseDuration(value);
+  } else if (name == "x-litellm-response-cost") {
+    cost = Number(value);
+  } else if (name.starts_with("x-ratelimit-")) {
+    const size_t dash = name.find('-', sizeof "x-ratelimit-" - 1);
+    const std::string_view what = std::string_view(name).substr(0, dash).substr(sizeof "x-ratelimit-" - 1);
+    const std::string_view of = dash == std::string::npos ? "requests" : std::string_view(name).substr(dash + 1);
+    if (of != "requests" && of != "tokens") return;
+    LimitSnapshot& limit = of == "tokens" ? tokens : requests;
+    if (what == "limit") limit.limit = Number(value);
+    if (what == "remaining") limit.remaining = Number(value);
+    if (what == "reset") limit.reset = SecondsUntil(value, unix_now);
   }
 }
 

@@ -1,11 +1,15 @@
 #include "coder_gpt4o/client/response_reader.h"
 
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "coder_gpt4o/client/ascii.h"
 #include "coder_gpt4o/client/excerpt.h"
+#include "coder_gpt4o/client/unicode_repair.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -13,7 +17,9 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kKeptOfStream = 600;
+constexpr size_t kSearchedOfError = 8000;
 constexpr uint64_t kMostTokens = 100000000;
+constexpr double kMostDollars = 10000;                  // of one answer
 constexpr const char* kBlanks = " \t\r\n\xEF\xBB\xBF";  // with the UTF-8 byte order mark
 
 const json* Member(const json& object, const char* name) {
@@ -48,6 +54,36 @@ std::optional<std::string> Plain(const json* value) {
 
 uint64_t CountOr0(const json* value) {
   return value != nullptr && value->is_number_unsigned() ? value->get<uint64_t>() : 0;
+}
+
+const json* Inner(const json& object, const char* outer, const char* inner) {
+  const json* found = Member(object, outer);
+  return found == nullptr ? nullptr : Member(*found, inner);
+}
+
+std::optional<double> Dollars(const json* value) {
+  if (value == nullptr || !value->is_number()) return std::nullopt;
+  const auto dollars = value->get<double>();
+  return std::isfinite(dollars) && dollars >= 0 && dollars < kMostDollars ? std::optional(dollars) : std::nullopt;
+}
+
+// The cost in US dollars that a `usage` states: OpenRouter's, to which a request with the user's own key at the
+// provider adds that provider's; Perplexity's object; xAI's ticks.
+std::optional<double> StatedCost(const json& usage) {
+  constexpr double kTicks = 1e10;  // a dollar
+  if (const auto ticks = Member(usage, "cost_in_usd_ticks"); ticks != nullptr && ticks->is_number_unsigned())
+    return ticks->get<double>() / kTicks;
+  std::optional<double> cost = Dollars(Member(usage, "cost"));
+  if (!cost) return Dollars(Inner(usage, "cost", "total_cost"));
+  const double upstream = Dollars(Inner(usage, "cost_details", "upstream_inference_cost")).value_or(0);
+  const json* own_key = Member(usage, "is_byok");
+  const bool adds = own_key != nullptr && own_key->is_boolean() ? own_key->get<bool>() : upstream > *cost;
+  return adds ? *cost + upstream : *cost;
+}
+
+// True if a text in lower case begins with one of the words.
+bool BeginsWith(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return text.starts_with(word); });
 }
 
 }  // namespace
@@ -92,16 +128,32 @@ void ResponseReader::Finish() {
     parser_.Finish();
     if (!complete_ && !has_error_) {
       NotComplete(has_choice_ ? "the stream ended in the middle of the answer"
-                              : "the stream held no answer; it begins: " + Beginning());
+                              : "the stream contained no answer; it begins: " + Beginning());
     }
   } else {
     TakeWhole(status_);
   }
+  if (broken_text_) RepairUnicode(answer_.text);
+  if (broken_text_) RepairUnicode(answer_.refusal);
+  if (has_error_) complete_ = false;
+  if (complete_) NoteMissingText();
   // Text with a count of 0 means that the server does not count. Checked at the end, since a stream may send its counts
   // before its text.
   if (answer_.completion_tokens == 0 && !(answer_.text.empty() && answer_.refusal.empty())) {
     answer_.usage_known = false;
-    answer_.prompt_tokens = 0;
+    answer_.prompt_tokens = answer_.cached_tokens = 0;
+  }
+}
+
+// An answer without text says why, for messages.
+void ResponseReader::NoteMissingText() {
+  if (!Trimmed(answer_.text).empty() || !answer_.refusal.empty()) return;
+  if (!tool_.empty()) {
+    answer_.remark = "the model called the tool " + Quoted(tool_) + " instead of answering: extra_body must offer none";
+  } else if (answer_.reasoning_bytes > 0) {
+    answer_.remark = "all of the answer, " + std::to_string(answer_.reasoning_bytes) +
+                     " bytes, came as reasoning_content: raise max_tokens, or let the model reason less (extra_body: "
+                     "{reasoning_effort: low}, or the server's own option)";
   }
 }
 
@@ -130,27 +182,41 @@ void ResponseReader::TakeEvent(std::string_view data) {
     complete_ = has_choice_;
     return;
   }
-  const json object = json::parse(data, nullptr, /*allow_exceptions=*/false);
+  const json object = Parse(data);
   if (object.is_discarded()) {
     if (complete_) return;  // the answer is whole and paid for
-    NotComplete("the stream holds an event that is not JSON: " + Quoted(data));
+    NotComplete("the stream contains an event that is not JSON: " + Quoted(data));
     ended_ = true;
     return;
   }
   if (complete_ && Member(object, "error") != nullptr) return;
   if (TakeError(object, data)) return;
-  TakeChoice(object, "delta");
+  TakeChoices(object, "delta", data);
   TakeUsage(object);
 }
 
+// Half characters, which a server cut between two events, become placeholders until the text is whole.
+json ResponseReader::Parse(std::string_view text) {
+  json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_discarded()) return object;
+  const std::string readable = WithPlaceholders(text);
+  if (readable == text) return object;
+  object = json::parse(readable, nullptr, /*allow_exceptions=*/false);
+  broken_text_ = broken_text_ || !object.is_discarded();
+  return object;
+}
+
 void ResponseReader::TakeWhole(int status) {
-  const json object = json::parse(body_, nullptr, /*allow_exceptions=*/false);
+  json object = Parse(body_);
+  if (object.is_array() && !object.empty() && Member(object[0], "error") != nullptr)
+    object = json(object[0]);  // Google
   const bool success = status >= 200 && status < 300;
   if (object.is_discarded() || !object.is_object()) {
     // Text that begins like an object may be an answer that was cut off.
     const size_t begin = body_.find_first_not_of(kBlanks);
     foreign_ = body_.find('{') != begin || body_.empty();
     error_.message = Beginning();
+    error_.text = Lower(std::string_view(body_).substr(0, kSearchedOfError));
     const bool page = begin != std::string::npos && body_[begin] == '<';
     NotComplete(body_.empty() ? "the answer is empty"
                               : std::string("the answer is not a JSON object") + (page ? " but a web page" : "") +
@@ -159,6 +225,7 @@ void ResponseReader::TakeWhole(int status) {
   }
   if (TakeError(object, body_)) return;
   if (!success) {
+    error_.text = Lower(std::string_view(body_).substr(0, kSearchedOfError));
     for (const char* name : {"message", "detail", "error_description"}) {
       if (const json* message = Member(object, name)) {
         const std::optional<std::string> plain = Plain(message);
@@ -171,14 +238,14 @@ void ResponseReader::TakeWhole(int status) {
     error_.message = Beginning();
     return;
   }
-  TakeChoice(object, "message");
+  TakeChoices(object, "message", body_);
   TakeUsage(object);
   complete_ = has_choice_;
   foreign_ = !object.contains("choices") && !object.contains("usage");
-  if (!complete_) NotComplete("the answer holds no choice; it begins: " + Beginning());
+  if (!complete_) NotComplete("the answer contains no choice; it begins: " + Beginning());
 }
 
-void ResponseReader::TakeChoice(const json& object, const char* part) {
+void ResponseReader::TakeChoices(const json& object, const char* part, std::string_view text) {
   if (answer_.model.empty()) answer_.model = StringOr(Member(object, "model"));
   const json* choices = Member(object, "choices");
   if (choices == nullptr || !choices->is_array()) return;
@@ -186,41 +253,106 @@ void ResponseReader::TakeChoice(const json& object, const char* part) {
     if (CountOr0(Member(choice, "index")) != 0) continue;  // one answer was requested
     // In a stream only "delta" is read: the last chunk may also repeat the whole text as "message".
     const json* message = Member(choice, part);
-    if (message != nullptr && message->is_object()) {
-      has_choice_ = true;
-      if (const json* content = Member(*message, "content")) AppendContent(*content, answer_.text);
-      if (const json* refusal = Member(*message, "refusal")) AppendContent(*refusal, answer_.refusal);
+    if (message != nullptr && message->is_object()) TakeMessage(*message);
+    TakeUsage(choice);  // Moonshot
+    if (TakeError(choice, text)) {
+      has_choice_ = HasText();
+      return;
     }
-    if (const json* reason = Member(choice, "finish_reason"); reason != nullptr && reason->is_string()) {
-      has_choice_ = true;
-      answer_.finish_reason = reason->get<std::string>();
-      if (!answer_.finish_reason.empty()) complete_ = true;
-    }
+    if (const json* reason = Member(choice, "finish_reason"); reason != nullptr && reason->is_string())
+      TakeFinishReason(reason->get<std::string>(), text);
   }
+}
+
+void ResponseReader::TakeMessage(const json& message) {
+  has_choice_ = true;
+  if (const json* content = Member(message, "content")) AppendContent(*content, answer_.text);
+  if (const json* refusal = Member(message, "refusal")) AppendContent(*refusal, answer_.refusal);
+  for (const char* name : {"reasoning_content", "reasoning"}) {  // some servers send both, with the same text
+    const json* reasoning = Member(message, name);
+    if (reasoning == nullptr || !reasoning->is_string()) continue;
+    answer_.reasoning_bytes += reasoning->get_ref<const std::string&>().size();
+    break;
+  }
+  if (const json* calls = Member(message, "tool_calls"); calls != nullptr && calls->is_array() && !calls->empty()) {
+    if (tool_.empty()) tool_ = StringOr(Inner((*calls)[0], "function", "name"), "(unnamed)");
+  }
+}
+
+// What services write, in the words of OpenAI: stop, length, content_filter; others stay as they are. A reason that
+// names a failure of the generation makes the answer an error.
+void ResponseReader::TakeFinishReason(std::string reason, std::string_view text) {
+  const std::string lower = Lower(reason);
+  if (lower.empty() || lower == "null") return;
+  has_choice_ = true;
+  // OpenRouter, Mistral: error; vLLM, SGLang: abort; Zhipu: network_error; DeepSeek: insufficient_system_resource.
+  if (BeginsWith(lower, {"error", "abort", "network_error", "insufficient_", "cancel", "timeout", "overloaded"})) {
+    has_error_ = true;
+    error_.type = lower;
+    error_.message = "the generation failed, with finish_reason \"" + Quoted(reason) + "\"";
+    error_.text = Lower(text.substr(0, kSearchedOfError));
+    has_choice_ = HasText();
+    return;
+  }
+  // Google: "content_filter: RECITATION"; Zhipu: sensitive; Anthropic: refusal.
+  if (BeginsWith(lower, {"content_filter", "sensitive", "safety", "refusal", "recitation", "prohibited_content"}))
+    reason = "content_filter";
+  if (BeginsWith(lower, {"max_tokens", "model_length", "model_context_window_exceeded", "max_length"}))
+    reason = "length";
+  answer_.finish_reason = std::move(reason);
+  complete_ = true;
 }
 
 void ResponseReader::TakeUsage(const json& object) {
   const json* usage = Member(object, "usage");
   if (usage == nullptr || !usage->is_object()) return;
-  const json* prompt = Member(*usage, "prompt_tokens");
-  const json* completion = Member(*usage, "completion_tokens");
+  if (const std::optional<double> cost = StatedCost(*usage)) answer_.cost = cost;
+  const uint64_t prompt = CountOr0(Member(*usage, "prompt_tokens")), total = CountOr0(Member(*usage, "total_tokens"));
+  const json* counted = Member(*usage, "completion_tokens");
+  uint64_t completion = CountOr0(counted);
+  // xAI and Google count thoughts in the total only.
+  if (const uint64_t thoughts = CountOr0(Inner(*usage, "completion_tokens_details", "reasoning_tokens"));
+      total == 0 && thoughts > completion)
+    completion += thoughts;
+  if (total > prompt) completion = std::max(completion, total - prompt);
   // Servers that do not count report 0; a request always has a prompt.
-  if (CountOr0(prompt) == 0 || completion == nullptr || !completion->is_number_unsigned()) return;
-  if (CountOr0(prompt) > kMostTokens || CountOr0(completion) > kMostTokens) return;  // not plausible for an answer
-  answer_.prompt_tokens = CountOr0(prompt);
-  answer_.completion_tokens = CountOr0(completion);
+  const bool has_completion = completion > 0 || (counted != nullptr && counted->is_number_unsigned());
+  if (prompt == 0 || !has_completion || prompt > kMostTokens || completion > kMostTokens) return;
+  answer_.prompt_tokens = prompt;
+  answer_.completion_tokens = completion;
+  answer_.cached_tokens = 0;
+  for (const json* cached :
+       {Inner(*usage, "prompt_tokens_details", "cached_tokens"), Member(*usage, "prompt_cache_hit_tokens"),
+        Member(*usage, "cache_read_input_tokens"), Member(*usage, "cached_tokens")})
+    answer_.cached_tokens = std::min(prompt, std::max(answer_.cached_tokens, CountOr0(cached)));
   answer_.usage_known = true;
 }
 
-// `text`: the JSON text of the object.
+// `text`: the JSON text that contains the object.
 bool ResponseReader::TakeError(const json& object, std::string_view text) {
   const json* error = Member(object, "error");
+  if (const json* status = Inner(object, "base_resp", "status_code")) {  // MiniMax
+    if (error == nullptr && *status != 0) error = &object["base_resp"];
+  }
+  if (error == nullptr && StringOr(Member(object, "object")) == "error") error = &object;  // older vLLM
   if (error == nullptr) return false;
   has_error_ = true;
-  const std::optional<std::string> plain = Plain(error->is_object() ? Member(*error, "message") : error);
+  std::optional<std::string> plain = Plain(error);
+  for (const char* name : {"message", "status_msg"}) {
+    if (!plain) plain = Plain(Member(*error, name));
+  }
   error_.message = Quoted(plain ? std::string_view(*plain) : text);
-  error_.type = StringOr(Member(*error, "type"));
-  error_.code = Plain(Member(*error, "code")).value_or("");
+  error_.type = StringOr(Member(*error, "type"), StringOr(Member(*error, "status")));
+  error_.code = Plain(Member(*error, "code")).value_or(Plain(Member(*error, "status_code")).value_or(""));
+  if (error_.code.empty() && !error->is_object()) error_.code = StringOr(Member(object, "code"));  // xAI
+  // OpenRouter passes on what the provider said.
+  if (const auto raw = Plain(Inner(*error, "metadata", "raw"))) {
+    const json inner = json::parse(*raw, nullptr, /*allow_exceptions=*/false);
+    const std::string words = StringOr(Inner(inner, "error", "message"), StringOr(Member(inner, "message"), *raw));
+    const std::string provider = StringOr(Inner(*error, "metadata", "provider_name"), "the provider");
+    error_.message += "; " + Quoted(provider) + ": " + Quoted(words);
+  }
+  error_.text = Lower(text.substr(0, kSearchedOfError));
   return true;
 }
 

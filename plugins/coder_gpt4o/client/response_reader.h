@@ -14,12 +14,14 @@
 
 namespace kgrpo::coder_gpt4o {
 
-// An error message of a service, in any of the common shapes: {"error": {...}}, {"error": "..."}, {"message": ...},
-// {"detail": ...}; or the beginning of a body that is no JSON, without its HTML.
+// An error message of a service, in any of the common shapes: {"error": {...}}, {"error": "..."}, [{"error": ...}],
+// {"message": ...}, {"detail": ...}, {"base_resp": ...}, an error within a choice, a finish_reason that names a
+// failure; or the beginning of a body that is not JSON, without its HTML.
 struct ServiceError {
   std::string message;
-  std::string code;  // a number is converted to its digits
-  std::string type;
+  std::string code;       // a number is converted to its digits
+  std::string type;       // or Google's `status`
+  std::string text = {};  // the beginning of the error's JSON in lower case, to search in. Never shown
 };
 
 class ResponseReader {
@@ -46,7 +48,7 @@ class ResponseReader {
   bool Ended() const { return ended_; }  // the stream sent [DONE]: waiting for more is useless
 
   bool Began() const { return has_choice_; }    // a part of an answer arrived
-  bool HasError() const { return has_error_; }  // an error object arrived, with any status
+  bool HasError() const { return has_error_; }  // an error arrived in place of the answer's end, with any status
   // True if the finished body was no chat completion: a web page, an empty body, or other JSON.
   bool Foreign() const { return foreign_; }
   bool TooLong() const { return too_long_; }
@@ -60,9 +62,14 @@ class ResponseReader {
 
   void TakeEvent(std::string_view data);
   void TakeWhole(int status);
-  void TakeChoice(const nlohmann::json& object, const char* part);
+  nlohmann::json Parse(std::string_view text);
+  void TakeChoices(const nlohmann::json& object, const char* part, std::string_view text);
+  void TakeMessage(const nlohmann::json& message);
+  void TakeFinishReason(std::string reason, std::string_view text);
   void TakeUsage(const nlohmann::json& object);
   bool TakeError(const nlohmann::json& object, std::string_view text);
+  void NoteMissingText();
+  bool HasText() const { return answer_.reasoning_bytes > 0 || !answer_.text.empty() || !answer_.refusal.empty(); }
   void NotComplete(std::string problem);
   std::string Quoted(std::string_view text) const;  // for messages
   std::string Beginning() const;                    // of the body, for messages
@@ -83,6 +90,8 @@ class ResponseReader {
   bool has_error_ = false;
   bool too_long_ = false;
   bool foreign_ = false;
+  bool broken_text_ = false;  // the text contains placeholders of unicode_repair.h
+  std::string tool_;          // a tool that the model called
 };
 
 }  // namespace kgrpo::coder_gpt4o

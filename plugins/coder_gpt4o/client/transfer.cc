@@ -43,6 +43,7 @@ Transfer::Transfer(const Endpoint& endpoint, std::string body, bool stream, cons
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, this);
   curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, &Transfer::OnConnected);
   curl_easy_setopt(easy, CURLOPT_PREREQDATA, this);
+  curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "identity");  // and decode what a server compresses all the same
 }
 
 double Transfer::Deadline() const {
@@ -101,15 +102,17 @@ Transfer::Result Transfer::Conclude(CURLcode code) {
     result.failure.message = reader_.Problem();
   } else if (success && reader_.Complete() && !reader_.HasError()) {
     result.answer = std::move(reader_.Result());  // even if the connection broke afterwards
+    if (!result.answer->cost && headers_.cost.value_or(0) > 0) result.answer->cost = headers_.cost;
   } else if (headers_.status != 0 && (!success || reader_.HasError())) {
     // The status decides, even if the body broke off.
-    if (IsContentFilter(headers_, reader_.Error())) {
-      result.answer.emplace();
-      result.answer->finish_reason = "content_filter";
-      result.answer->usage_known = true;  // 0 tokens: a refused request costs nothing
-      result.answer->refusal = reader_.Error().message;
-    } else {
-      result.failure = FailureOfAnswer(headers_, reader_.Error());
+    result.failure = FailureOfAnswer(headers_, reader_.Error());
+    if (!headers_.retry_after) headers_.retry_after = result.failure.wait;
+    if (result.failure.remedy == Failure::Remedy::kRefused) {
+      Answer& refused = result.answer.emplace();
+      if (reader_.Began()) refused = std::move(reader_.Result());
+      refused.finish_reason = "content_filter";
+      refused.usage_known = refused.usage_known || !reader_.Began();  // 0 tokens: a refused request costs nothing
+      if (refused.refusal.empty()) refused.refusal = reader_.Error().message;
     }
   } else if (code != CURLE_OK && !ended_) {  // once a stream has ended, its content is the error and not curl's result
     result.failure =
@@ -131,7 +134,8 @@ std::optional<uint64_t> Transfer::LostText() const {
   const bool sent = has_body_ || uploaded >= static_cast<curl_off_t>(body_.size());
   const bool refused = headers_.status >= 300 || (reader_.HasError() && !reader_.Began());
   if (!sent || refused || not_the_service_ || closed_) return std::nullopt;
-  return reader_.Result().text.size() + reader_.Result().refusal.size();
+  const Answer& lost = reader_.Result();
+  return lost.text.size() + lost.refusal.size() + lost.reasoning_bytes;
 }
 
 Transfer::Result Transfer::ConcludeSilent() {

@@ -1,0 +1,14 @@
+// Runs the command of the option api_key_command, for services whose keys expire. Used by dispatcher.cc.
+#ifndef KGRPO_CODER_GPT4O_CLIENT_KEY_COMMAND_H
+#define KGRPO_CODER_GPT4O_CLIENT_KEY_COMMAND_H
+
+#include <string>
+
+namespace kgrpo::coder_gpt4o {
+
+// What the shell command writes to its standard output, without blanks around it. Throws Error(KGRPO_ERROR_UNAVAILABLE)
+// if it fails, writes nothing, or takes more than a minute. Its standard error is this process's.
+std::string KeyOfCommand(const std::string& command);
+
+}  // namespace kgrpo::coder_gpt4o
+#endif

@@ -1,0 +1,42 @@
+// Finds the code of an answer: fenced blocks, HTML, the string literals of another language, and code without a fence.
+#ifndef KGRPO_CODER_SHARED_BLOCKS_H
+#define KGRPO_CODER_SHARED_BLOCKS_H
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kgrpo::coder_shared {
+
+struct CodeBlock {
+  std::string text;     // without the fences, and without the indentation and quote marks that the opening one has
+  bool closed = true;   // false: the answer ended within it
+  std::string info;     // the words after the opening fence, in lower case
+  std::string heading;  // the last line of prose before it
+  bool within = false;  // in a literal of another language: only its brackets show that it is whole
+};
+
+// The fenced blocks of an answer, in order. A fence is three or more backticks or tildes; it opens a block at the start
+// or end of a line and closes one with at least as many. A fence with words after it never closes: it opens a block
+// within one of text (```markdown), and ends one of code. Fences within a comment of the code are part of it.
+std::vector<CodeBlock> FencedBlocks(std::string_view answer);
+
+// The contents of <pre> and <code>.
+std::vector<CodeBlock> HtmlBlocks(std::string_view answer);
+
+// The code of an answer without fences: its first line of code to its last, without the prose around them.
+CodeBlock UnfencedCode(std::string_view answer);
+
+// The texts of the string literals of Python, or of a JSON text (closed as it is, or cut). Adjacent literals of Python
+// are one, as are the strings of a JSON array. Escapes are undone.
+std::vector<CodeBlock> Literals(std::string_view text, bool json);
+
+// The text with \n, \", \u003c and the like replaced by the ASCII characters that they stand for.
+std::string Unescaped(std::string_view text);
+
+// True if code may begin at this line: CUDA lines outside functions begin like this.
+bool BeginsCode(std::string_view line);
+
+}  // namespace kgrpo::coder_shared
+
+#endif

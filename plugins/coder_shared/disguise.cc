@@ -1,0 +1,183 @@
+#include "coder_shared/disguise.h"
+
+#include "coder_shared/blocks.h"
+#include "coder_shared/text.h"
+#include "evaluator_shared/source_lexer.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace kgrpo::coder_shared {
+namespace {
+
+using Pairs = std::vector<std::pair<std::string_view, std::string_view>>;
+
+// Replaces each first text by its second.
+std::string Replaced(std::string_view text, const Pairs& pairs) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const auto found = std::find_if(pairs.begin(), pairs.end(),
+                                    [&](const auto& pair) { return text.substr(at).starts_with(pair.first); });
+    if (found == pairs.end()) {
+      result += text[at++];
+    } else {
+      result += found->second;
+      at += found->first.size();
+    }
+  }
+  return result;
+}
+
+std::string Joined(const std::vector<std::string_view>& lines) {
+  std::string text;
+  for (const std::string_view line : lines) text += std::string(line) + '\n';
+  return text;
+}
+
+bool IsEmpty(std::string_view line) {
+  return Trimmed(line).empty();
+}
+
+// Removes `count(line)` bytes from each line that is not empty; nothing if that is 0 for one of them.
+template <typename Count>
+bool RemoveFromLines(std::vector<std::string_view>* lines, const Count& count) {
+  std::vector<std::string_view> rest;
+  for (const std::string_view line : *lines) {
+    const size_t bytes = IsEmpty(line) ? 0 : count(line);
+    if (bytes == 0 && !IsEmpty(line)) return false;
+    rest.push_back(IsEmpty(line) ? "" : line.substr(bytes));
+  }
+  *lines = std::move(rest);
+  return true;
+}
+
+void RemoveOneBlank(std::vector<std::string_view>* lines) {
+  RemoveFromLines(lines, [](std::string_view line) { return line[0] == ' ' ? 1U : 0U; });
+}
+
+// The whole code is one line with "\n" in it.
+std::string EscapedLineEnds(std::string code) {
+  const size_t first = code.find("\\n");
+  const bool one_line = Trimmed(code).find('\n') == std::string_view::npos;
+  return one_line && first != std::string::npos && code.find("\\n", first + 1) != std::string::npos ? Unescaped(code)
+                                                                                                    : code;
+}
+
+// Neither "<" nor ">" is there but as an entity.
+std::string Entities(std::string code) {
+  static const Pairs kEntities = {{"&lt;", "<"},   {"&gt;", ">"},   {"&quot;", "\""}, {"&#34;", "\""},
+                                  {"&apos;", "'"}, {"&#39;", "'"},  {"&#x27;", "'"},  {"&#60;", "<"},
+                                  {"&#62;", ">"},  {"&#x2F;", "/"}, {"&nbsp;", " "},  {"&#160;", " "},
+                                  {"&#x3C;", "<"}, {"&#x3E;", ">"}, {"&amp;", "&"},   {"&#38;", "&"}};
+  for (int escaped = 0; escaped < 2 && code.find('<') == std::string::npos; ++escaped) code = Replaced(code, kEntities);
+  return code;
+}
+
+// Every underscore has a backslash before it.
+std::string MarkdownEscapes(std::string code) {
+  if (code.find("\\_") == std::string::npos) return code;
+  for (size_t at = code.find('_'); at != std::string::npos; at = code.find('_', at + 1)) {
+    if (at == 0 || code[at - 1] != '\\') return code;
+  }
+  return Replaced(code,
+                  {{"\\_", "_"}, {"\\*", "*"}, {"\\[", "["}, {"\\]", "]"}, {"\\<", "<"}, {"\\>", ">"}, {"\\#", "#"}});
+}
+
+// "12 | ", "12: " or "12 " before every line, in rising order.
+std::string LineNumbers(std::string code) {
+  std::vector<std::string_view> lines = Lines(code);
+  uint64_t number = 0, count = 0;
+  const bool all = RemoveFromLines(&lines, [&](std::string_view line) -> size_t {
+    size_t at = line.find_first_not_of(" \t");
+    const size_t first = at += line[at] == 'L' ? 1 : 0;
+    uint64_t value = 0;
+    while (at < line.size() && IsDigit(line[at]) && at < first + 9)
+      value = value * 10 + static_cast<uint64_t>(line[at++] - '0');
+    if (at == first || (count++ > 0 && value <= number)) return 0;
+    number = value;
+    size_t end = std::min(line.find_first_not_of(' ', at), line.size());
+    for (const std::string_view mark : {"|", ":", ".", ")", "\t", "\u2502"}) {
+      if (line.substr(end).starts_with(mark)) return end + mark.size();
+    }
+    return end == line.size() ? end : at < end ? at : 0;
+  });
+  if (!all || count < 2) return code;
+  RemoveOneBlank(&lines);
+  return Joined(lines);
+}
+
+std::string QuoteMarks(std::string code) {
+  std::vector<std::string_view> lines = Lines(code);
+  if (lines.empty() || !RemoveFromLines(&lines, [](std::string_view line) { return line[0] == '>' ? 1U : 0U; }))
+    return code;
+  RemoveOneBlank(&lines);
+  return Joined(lines);
+}
+
+// The code itself has characters of typeset text, not only its comments and literals.
+std::string Typography(std::string code) {
+  static const Pairs kTypeset = {
+      {"\ufeff", ""},   {"\u200b", ""},   {"\u200c", ""},   {"\u200d", ""},   {"\u2060", ""},   {"\u00ad", ""},
+      {"\u200e", ""},   {"\u00a0", " "},  {"\u202f", " "},  {"\u2007", " "},  {"\u2009", " "},  {"\u2003", " "},
+      {"\u3000", " "},  {"\u2028", "\n"}, {"\u201c", "\""}, {"\u201d", "\""}, {"\u201e", "\""}, {"\u00ab", "\""},
+      {"\u00bb", "\""}, {"\u2018", "'"},  {"\u2019", "'"},  {"\u2212", "-"},  {"\u2013", "-"},  {"\u2010", "-"},
+      {"\u2011", "-"},  {"\u2014", "--"}, {"\uff1b", ";"},  {"\uff0c", ","},  {"\uff08", "("},  {"\uff09", ")"},
+      {"\uff5b", "{"},  {"\uff5d", "}"},  {"\uff1a", ":"},  {"\uff1d", "="}};
+  for (const evaluator::Token& token : evaluator::Lex(code).tokens) {
+    const bool literal =
+        token.kind == evaluator::Token::Kind::kString || token.kind == evaluator::Token::Kind::kCharacter;
+    if (literal || std::none_of(token.text.begin(), token.text.end(), [](char c) { return (c & 0x80) != 0; })) continue;
+    return Replaced(code, kTypeset);
+  }
+  return code;
+}
+
+// Lines above the code: a language or a file's name, a button's text, a notebook's command.
+std::string FirstLines(std::string code) {
+  for (;;) {
+    const std::string line = Lower(Trimmed(code.substr(0, code.find('\n'))));
+    const bool file =
+        line.find_first_of(" (){};\"") == std::string::npos && line.find_first_of("/#") != 0 &&
+        (line.ends_with(".cu") || line.ends_with(".cu:") || line.ends_with(".cpp") || line.ends_with(".cuh"));
+    const bool word = line == "cuda" || line == "cpp" || line == "c++" || line == "copy" || line == "copy code";
+    if (!file && !word && !line.starts_with("%%")) return code;
+    code.erase(0, std::min(code.find('\n'), code.size() - 1) + 1);
+  }
+}
+
+std::string Indentation(std::string code) {
+  std::vector<std::string_view> lines = Lines(code);
+  size_t common = std::string::npos;
+  for (const std::string_view line : lines) {
+    if (!IsEmpty(line)) common = std::min(common, line.find_first_not_of(line[0] == '\t' ? '\t' : ' '));
+  }
+  if (common == std::string::npos || common == 0) return code;
+  for (std::string_view& line : lines) line.remove_prefix(std::min(common, line.size()));
+  return Joined(lines);
+}
+
+}  // namespace
+
+std::string Undisguised(std::string code) {
+  for (const auto undo :
+       {EscapedLineEnds, Entities, MarkdownEscapes, LineNumbers, QuoteMarks, Typography, FirstLines, Indentation})
+    code = undo(std::move(code));
+  return code;
+}
+
+std::string WithLines(std::string answer) {
+  size_t at = 0, zeros = 0;
+  for (const char c : answer) zeros += at++ % 2 == 1 && c == '\0' ? 1 : 0;
+  const bool wide = zeros > 0 && zeros == answer.size() / 2;
+  std::string text;
+  for (size_t i = 0; i < answer.size(); ++i) {
+    if (wide && i % 2 == 1) continue;
+    if (answer[i] != '\r') text += answer[i];
+    if (answer[i] == '\r' && (i + 1 == answer.size() || answer[i + (wide ? 2 : 1)] != '\n')) text += '\n';
+  }
+  if (text.starts_with("\ufeff")) text.erase(0, 3);
+  return text.find_first_of("{[") == 0 ? text : EscapedLineEnds(std::move(text));
+}
+
+}  // namespace kgrpo::coder_shared

@@ -1,0 +1,146 @@
+#include "coder_shared/patch.h"
+
+#include "coder_shared/text.h"
+
+#include <algorithm>
+
+namespace kgrpo::coder_shared {
+namespace {
+
+// True for a line such as "<<<<<<< SEARCH".
+bool IsMark(std::string_view line, char c) {
+  line = Trimmed(line);
+  const size_t length = std::min(line.find_first_not_of(c), line.size());
+  return length >= 5 && length <= 9 && line.find_first_of("(;", length) == std::string_view::npos &&
+         (length == line.size() || line[length] == ' ');
+}
+
+std::vector<Hunk> SearchReplace(const std::vector<std::string_view>& lines) {
+  std::vector<Hunk> hunks;
+  std::vector<std::string>* part = nullptr;
+  for (const std::string_view line : lines) {
+    if ((IsMark(line, '<') || IsMark(line, '-')) && part == nullptr) {
+      hunks.emplace_back();
+      part = &hunks.back().old_lines;
+    } else if (IsMark(line, '=') && !hunks.empty() && part == &hunks.back().old_lines) {
+      part = &hunks.back().new_lines;
+    } else if ((IsMark(line, '>') || IsMark(line, '+')) && !hunks.empty() && part == &hunks.back().new_lines) {
+      part = nullptr;
+    } else if (part != nullptr) {
+      part->emplace_back(line);
+    }
+  }
+  return part == nullptr ? hunks : std::vector<Hunk>();
+}
+
+// `told`: the fence says that it is a diff; `prose`: there is no fence, and other text may follow a hunk.
+std::vector<Hunk> UnifiedDiff(std::vector<std::string_view> lines, bool told, bool prose) {
+  const auto first = std::find_if(lines.begin(), lines.end(), [](std::string_view line) {
+    return StartsWithAny(line, "@@|--- |diff --git|*** Begin") > 0;
+  });
+  const bool header = first != lines.end();
+  const bool begins = !header || (told && first != lines.begin());  // with a hunk that has no header
+  if (!begins) lines.erase(lines.begin(), first);
+  while (!lines.empty() && Trimmed(lines.back()).empty()) lines.pop_back();
+  std::vector<Hunk> hunks;
+  bool changes = false, adds = false, in_hunk = begins;
+  if (in_hunk) hunks.emplace_back();
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string_view line = lines[i];
+    if (line.starts_with("\\ ")) continue;  // "\ No newline at end of file"
+    if (StartsWithAny(line, "diff --git|index |new file") > 0) {
+      in_hunk = false;
+    } else if (line.starts_with("*** ")) {  // of OpenAI's patches
+      in_hunk = line.starts_with("*** Update") || line.starts_with("*** Add");
+      if (in_hunk) hunks.emplace_back();
+    } else if (line.starts_with("@@")) {
+      hunks.emplace_back();
+      const size_t minus = line.find('-');
+      for (size_t at = minus;
+           at != std::string_view::npos && ++at < line.size() && IsDigit(line[at]) && hunks.back().line < 1000000;)
+        hunks.back().line = hunks.back().line * 10 + static_cast<size_t>(line[at] - '0');
+      in_hunk = true;
+    } else if (header && line.starts_with("--- ") && i + 1 < lines.size() && lines[i + 1].starts_with("+++ ")) {
+      in_hunk = ++i + 1 < lines.size() && !lines[i + 1].starts_with("@@");  // a hunk without a header
+      if (in_hunk) hunks.emplace_back();
+    } else if (in_hunk && (line.empty() || line[0] == ' ' || line[0] == '+' || line[0] == '-')) {
+      const std::string rest(line.substr(line.empty() ? 0 : 1));
+      if (line.empty() || line[0] != '+') hunks.back().old_lines.push_back(rest);
+      if (line.empty() || line[0] != '-') hunks.back().new_lines.push_back(rest);
+      changes = changes || (!line.empty() && line[0] != ' ');
+      adds = adds || (!line.empty() && line[0] == '+');
+    } else if (header && in_hunk && prose) {
+      in_hunk = false;
+    } else if ((told || header) && in_hunk) {  // context without the blank before it
+      hunks.back().old_lines.emplace_back(line);
+      hunks.back().new_lines.emplace_back(line);
+    } else if (!header) {
+      return {};
+    }
+  }
+  for (Hunk& hunk : hunks) {  // empty lines between hunks
+    while (!hunk.old_lines.empty() && !hunk.new_lines.empty() && hunk.old_lines.back().empty() &&
+           hunk.new_lines.back().empty())
+      hunk.old_lines.pop_back(), hunk.new_lines.pop_back();
+  }
+  std::erase_if(hunks, [](const Hunk& hunk) { return hunk.old_lines.empty() && hunk.new_lines.empty(); });
+  return changes && (header || told || adds) ? hunks : std::vector<Hunk>();
+}
+
+// True if the hunk's old lines stand at `at`. `loose`: whatever their indentation.
+bool Fits(const Hunk& hunk, const std::vector<std::string>& lines, size_t at, bool loose) {
+  const auto without_blanks = [loose](std::string_view line) {
+    return loose ? Trimmed(line) : line.substr(0, line.find_last_not_of(" \t\r") + 1);
+  };
+  return at + hunk.old_lines.size() <= lines.size() &&
+         std::equal(hunk.old_lines.begin(), hunk.old_lines.end(), lines.begin() + static_cast<std::ptrdiff_t>(at),
+                    [&](const std::string& a, const std::string& b) { return without_blanks(a) == without_blanks(b); });
+}
+
+std::string Text(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + '\n';
+  return text;
+}
+
+}  // namespace
+
+std::vector<Hunk> ReadPatch(std::string_view text, std::string_view info) {
+  const std::vector<std::string_view> lines = Lines(text);
+  std::vector<Hunk> hunks = SearchReplace(lines);
+  return hunks.empty() ? UnifiedDiff(lines, StartsWithAny(info, "diff|patch") > 0, info == "prose") : hunks;
+}
+
+std::string Patched(std::string_view kernel, const std::vector<Hunk>& hunks, std::string* why) {
+  std::vector<std::string> lines;
+  for (const std::string_view line : Lines(kernel)) lines.emplace_back(line);
+  if (hunks.size() == 1 && hunks[0].old_lines.empty() && hunks[0].line <= 1) return Text(hunks[0].new_lines);
+  size_t number = 0;
+  std::ptrdiff_t moved = 0;  // by earlier hunks
+  for (const Hunk& hunk : hunks) {
+    ++number;
+    std::vector<size_t> places;
+    if (hunk.old_lines.empty() && hunk.line <= lines.size() && (hunk.line > 0 || lines.empty()))
+      places.push_back(hunk.line);
+    for (const bool loose : {false, true}) {
+      if (!places.empty() || hunk.old_lines.empty()) break;
+      for (size_t at = 0; at < lines.size(); ++at) {
+        if (Fits(hunk, lines, at, loose)) places.push_back(at);
+      }
+    }
+    const size_t stated = static_cast<size_t>(static_cast<std::ptrdiff_t>(hunk.line) + moved) - 1;
+    if (places.size() > 1 && hunk.line > 0 && std::count(places.begin(), places.end(), stated) > 0) places = {stated};
+    if (places.size() != 1) {
+      *why = "the lines of change " + std::to_string(number) + " occur " + std::to_string(places.size()) +
+             " times in the kernel";
+      return "";
+    }
+    const auto begin = lines.begin() + static_cast<std::ptrdiff_t>(places[0]);
+    const auto after = lines.erase(begin, begin + static_cast<std::ptrdiff_t>(hunk.old_lines.size()));
+    lines.insert(after, hunk.new_lines.begin(), hunk.new_lines.end());
+    moved += static_cast<std::ptrdiff_t>(hunk.new_lines.size()) - static_cast<std::ptrdiff_t>(hunk.old_lines.size());
+  }
+  return Text(lines);
+}
+
+}  // namespace kgrpo::coder_shared

@@ -1,0 +1,283 @@
+#include "coder_shared/source.h"
+
+#include "coder_shared/text.h"
+#include "evaluator_shared/source_lexer.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+namespace kgrpo::coder_shared {
+namespace {
+
+using evaluator::Lex;
+using evaluator::Token;
+using Tokens = std::vector<Token>;
+
+// For each opening bracket the token that closes it; 0 if there is none, and for every other token.
+std::vector<size_t> Closes(const Tokens& tokens, bool* balanced = nullptr) {
+  constexpr std::string_view kOpening = "([{", kClosing = ")]}";
+  std::vector<size_t> closes(tokens.size(), 0), open;
+  bool matched = true;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].kind != Token::Kind::kPunctuation || tokens[i].text.size() != 1) continue;
+    if (kOpening.find(tokens[i].text) != std::string_view::npos) open.push_back(i);
+    const size_t closing = kClosing.find(tokens[i].text);
+    if (closing == std::string_view::npos) continue;
+    if (open.empty() || tokens[open.back()].text[0] != kOpening[closing]) {
+      matched = false;
+    } else {
+      closes[open.back()] = i;
+      open.pop_back();
+    }
+  }
+  if (balanced != nullptr) *balanced = matched && open.empty();
+  return closes;
+}
+
+bool Is(const Tokens& tokens, size_t i, std::string_view text) {
+  return i < tokens.size() && tokens[i].Is(text);
+}
+
+bool IsName(const Tokens& tokens, size_t i) {
+  return i < tokens.size() && tokens[i].kind == Token::Kind::kIdentifier;
+}
+
+// True if the parenthesis at `open` is followed by a body.
+bool HasBody(const Tokens& tokens, const std::vector<size_t>& closes, size_t open) {
+  if (closes[open] == 0) return false;
+  const size_t after = closes[open] + 1;
+  return Is(tokens, Is(tokens, after, "noexcept") ? after + 1 : after, "{");
+}
+
+// The name of the kernel that "<<<" at `at` launches, which may have template arguments; `at` if there is none.
+size_t LaunchedName(const Tokens& tokens, size_t at) {
+  constexpr size_t kMostTokens = 64;  // of the template's arguments
+  int depth = 0;
+  for (size_t i = at; i-- > 0 && at - i < kMostTokens;) {
+    if (depth == 0 && IsName(tokens, i)) return i;
+    if (depth == 0 && !Is(tokens, i, ">")) break;
+    depth += Is(tokens, i, ">") ? 1 : Is(tokens, i, "<") ? -1 : 0;
+  }
+  return at;
+}
+
+struct Comment {
+  size_t begin, end;
+};
+
+// The comments, which are the text between tokens. Sets *open if the last one does not end.
+std::vector<Comment> Comments(std::string_view source, const Tokens& tokens, bool* open) {
+  std::vector<Comment> comments;
+  size_t at = 0;
+  for (size_t next = 0; next <= tokens.size(); ++next) {
+    const size_t end = next < tokens.size() ? tokens[next].begin : source.size();
+    while (at + 1 < end) {
+      const std::string_view two = source.substr(at, 2);
+      const size_t close = two == "//" ? source.find('\n', at) : two == "/*" ? source.find("*/", at + 2) + 2 : at + 1;
+      *open = two == "/*" && close == 1;  // npos + 2
+      const size_t after = *open ? end : std::min(close, end);
+      if (two == "//" || two == "/*") comments.push_back({at, after});
+      at = after;
+    }
+    at = next < tokens.size() ? tokens[next].end : end;
+  }
+  return comments;
+}
+
+// How a comment, or a line of the code, reads: does it stand for code that is left out?
+enum class Sign { kNone, kLikely, kSure };
+
+Sign SignIn(std::string_view comment) {
+  std::string words = " ";
+  for (const char c : Lower(comment) + " ") {
+    if (IsLetter(c) || words.back() != ' ') words += IsLetter(c) ? c : ' ';
+  }
+  constexpr std::string_view kAround = "/*# \t\r\n()[]<>-";
+  const size_t first = comment.find_first_not_of(kAround);
+  if (first == std::string_view::npos) return Sign::kNone;
+  comment = comment.substr(first, comment.find_last_not_of(kAround) + 1 - first);
+  const bool begins = comment.starts_with("...") || comment.starts_with("\u2026");
+  const bool ends = comment.ends_with("...") || comment.ends_with("\u2026");
+  const auto count = std::count(words.begin(), words.end(), ' ') - 1;
+  if (count == 0) return begins && comment.size() <= 4 ? Sign::kSure : Sign::kNone;
+  const auto has = [&words](std::string_view phrases) { return FindAny(words, phrases) < words.size(); };
+  const bool elided =
+      has(" above | before | body | code | definitions | existing | function | functions | helper | helpers | here |"
+          " identical | implementation | includes | kernel | kernels | keep | logic | omitted | original | other | "
+          "previous |"
+          " remain | remaining | remains | rest | same | snip | unchanged | unmodified ");
+  if (elided && begins && (ends || count <= 8)) return Sign::kSure;
+  const bool phrase = has(
+      " rest of the code | rest of code | rest of the kernel | rest of kernel | rest of the function | rest of the "
+      "file |"
+      " rest of the implementation | rest unchanged | rest is | rest remains | rest as | rest stays | rest same |"
+      " remaining code | existing | same as | same code | unchanged | unmodified | no change | no changes | omitted |"
+      " elided | snip | as before | as above | as in the original | previous code | original code | your code |"
+      " implementation here | goes here | code here | todo implement | todo add | todo fill | todo write |"
+      " todo complete | fill in | to be implemented | not implemented | placeholder | keep the rest ");
+  if ((phrase && ends && count <= 4) || has(" brevity ")) return Sign::kSure;
+  return phrase ? Sign::kLikely : Sign::kNone;
+}
+
+// True if nothing but blanks, or a brace that opens, stands before `at` on its line.
+bool BeginsLine(std::string_view source, size_t at) {
+  while (at > 0 && (source[at - 1] == ' ' || source[at - 1] == '\t')) --at;
+  return at == 0 || source[at - 1] == '\n' || source[at - 1] == '{';
+}
+
+}  // namespace
+
+std::string FunctionName(std::string_view signature) {
+  const Tokens tokens = Lex(signature).tokens;
+  for (size_t i = 0; i + 1 < tokens.size(); ++i) {
+    if (Is(tokens, i + 1, "(")) return IsName(tokens, i) ? std::string(tokens[i].text) : "";
+  }
+  return "";
+}
+
+bool Defines(std::string_view source, std::string_view function) {
+  if (source.find(function) == std::string_view::npos || function.empty()) return false;
+  const Tokens tokens = Lex(source).tokens;
+  const std::vector<size_t> closes = Closes(tokens);
+  for (size_t i = 0; i + 1 < tokens.size(); ++i) {
+    if (tokens[i].Is(function) && Is(tokens, i + 1, "(") && HasBody(tokens, closes, i + 1)) return true;
+  }
+  return false;
+}
+
+bool IsBalanced(std::string_view source) {
+  bool balanced = false;
+  Closes(Lex(source).tokens, &balanced);
+  return balanced && !EndsInComment(source);
+}
+
+bool EndsInComment(std::string_view source) {
+  bool open = false;
+  Comments(source, Lex(source).tokens, &open);
+  return open;
+}
+
+std::string Essence(std::string_view source) {
+  const Tokens tokens = Lex(source).tokens;
+  std::string essence;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const Token& token = tokens[i];
+    if (token.kind == Token::Kind::kDirective) {
+      bool blank = false;
+      essence += '\n';
+      for (const char c : evaluator::RemoveSplices(token.text)) {
+        if (blank && c != ' ' && c != '\t' && c != '\r') essence += ' ';
+        blank = c == ' ' || c == '\t' || c == '\r';
+        if (!blank) essence += c;
+      }
+      essence += '\n';
+      continue;
+    }
+    // Without a blank between them the two are one operator: "a ++b" is not "a + +b".
+    const bool one = i > 0 && tokens[i - 1].end == token.begin && (tokens[i - 1].text == token.text || token.Is("=")) &&
+                     std::string_view("+-&|<>=!*/%^").find(tokens[i - 1].text) != std::string_view::npos;
+    if (!essence.empty() && !one) essence += ' ';
+    essence += token.text;
+  }
+  return essence;
+}
+
+Names NamesOf(std::string_view source) {
+  static const NameSet kFixed = {"const",   "constexpr", "__constant__", "__device__", "static", "inline", "extern",
+                                 "typedef", "using",     "struct",       "class",      "enum",   "union"};
+  static const NameSet kStatements = {"if", "for", "while", "switch", "do"};
+  Names names;
+  const Tokens tokens = Lex(source).tokens;
+  const std::vector<size_t> closes = Closes(tokens);
+  std::map<std::string_view, size_t> elsewhere;  // how often a name occurs other than in a launch
+  std::vector<size_t> launched;
+  size_t body = 0;                    // the closing brace of the outermost body that contains the token
+  bool named = false, fixed = false;  // the declaration's name was found; it declares no mere variable
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const Token& token = tokens[i];
+    if (token.kind == Token::Kind::kDirective) {
+      const Tokens words = Lex(token.text.substr(1)).tokens;
+      for (const Token& word : words) ++elsewhere[word.text];
+      if (Is(words, 0, "define") && words.size() > 1) names.defined.emplace(words[1].text);
+      continue;
+    }
+    if (token.Is("<<<")) launched.push_back(LaunchedName(tokens, i));
+    if (IsName(tokens, i)) names.used.emplace(token.text), ++elsewhere[token.text];
+    if (i < body) continue;
+    const bool scope = token.Is("{") && i > 0 &&
+                       (tokens[i - 1].kind == Token::Kind::kString || Is(tokens, i - 1, "namespace") ||
+                        (i > 1 && Is(tokens, i - 2, "namespace")));
+    if (token.Is("{") && !scope) body = closes[i];
+    if (scope || token.Is(";") || token.Is("}")) named = fixed = false;
+    if (token.Is("template") && Is(tokens, i + 1, "<")) {
+      for (int depth = 0; ++i < tokens.size();) {
+        depth += Is(tokens, i, "<") ? 1 : Is(tokens, i, ">") ? -1 : 0;
+        if (IsName(tokens, i)) names.used.emplace(tokens[i].text);
+        if (depth == 0) break;
+      }
+    }
+    if (i >= tokens.size() || !IsName(tokens, i) || named) continue;
+    fixed = fixed || kFixed.count(token.text) > 0;
+    names.runs = names.runs || kStatements.count(token.text) > 0;
+    if (Is(tokens, i + 1, "(")) {
+      if (token.text.starts_with("__") || token.Is("alignas")) {  // __launch_bounds__(256)
+        i = std::max(i, closes[i + 1]);
+        continue;
+      }
+      named = true;
+      const bool defined = HasBody(tokens, closes, i + 1);
+      if (defined) names.defined.emplace(token.text);
+      const bool declared = i > 0 && (IsName(tokens, i - 1) || Is(tokens, i - 1, "*") || Is(tokens, i - 1, "&") ||
+                                      Is(tokens, i - 1, ">"));
+      const bool macro =
+          !defined && names.defined.count(std::string(token.text)) > 0;  // which defines what it is given
+      for (size_t k = i + 2; macro && k < closes[i + 1]; ++k) {
+        if (IsName(tokens, k)) names.defined.emplace(tokens[k].text);
+      }
+      names.runs = names.runs || (!declared && !defined && !macro && !token.Is("static_assert") && !token.Is("asm"));
+    } else if (Is(tokens, i + 1, "=") || Is(tokens, i + 1, "[") || Is(tokens, i + 1, "{") || Is(tokens, i + 1, ":") ||
+               (Is(tokens, i + 1, ";") && i > 0 && !Is(tokens, i - 1, "struct"))) {
+      named = true;
+      if (fixed && !Is(tokens, i - 1, "namespace")) names.defined.emplace(token.text);
+    }
+  }
+  for (const size_t name : launched) --elsewhere[tokens[name].text];
+  for (const size_t name : launched) {
+    if (elsewhere[tokens[name].text] == 0 && source.find("##") == std::string_view::npos)
+      names.only_launched.emplace(tokens[name].text);
+  }
+  return names;
+}
+
+std::string LeftOut(std::string_view source, std::string_view current) {
+  const Tokens tokens = Lex(source).tokens;
+  const Names names = NamesOf(source);
+  // True if a name of the given kernel is used and not defined.
+  const auto misses = [&] {
+    const NameSet given = NamesOf(current).defined;
+    return std::any_of(given.begin(), given.end(), [&](const std::string& name) {
+      return names.used.count(name) > 0 && names.defined.count(name) == 0;
+    });
+  };
+  bool open = false;
+  for (const Comment& comment : Comments(source, tokens, &open)) {
+    const std::string_view text = Trimmed(source.substr(comment.begin, comment.end - comment.begin));
+    const Sign sign = SignIn(text);
+    if (sign == Sign::kNone || !BeginsLine(source, comment.begin) || current.find(text) != std::string_view::npos)
+      continue;
+    // "// The reduction (unchanged)" above a reduction leaves nothing out.
+    const size_t next = std::min(source.find_first_not_of(" \t\r\n", comment.end), source.size());
+    if (sign == Sign::kSure || next == source.size() || source[next] == '}' || misses()) return OneLine(text);
+  }
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const std::string_view line = source.substr(tokens[i].begin, source.find('\n', tokens[i].begin) - tokens[i].begin);
+    if (!line.starts_with("...") && !line.starts_with("\u2026") && !line.starts_with("# ...")) continue;
+    const bool instead = i > 0 && (Is(tokens, i - 1, "{") || Is(tokens, i - 1, ";") || Is(tokens, i - 1, "<<<"));
+    if (instead || (BeginsLine(source, tokens[i].begin) && SignIn(line) == Sign::kSure)) return OneLine(line);
+  }
+  if (!names.only_launched.empty()) return "it launches " + *names.only_launched.begin() + ", which it does not define";
+  return "";
+}
+
+}  // namespace kgrpo::coder_shared

@@ -1,0 +1,45 @@
+// Answers questions about CUDA source without a compiler, by the tokens of evaluator_shared/source_lexer.h.
+#ifndef KGRPO_CODER_SHARED_SOURCE_H
+#define KGRPO_CODER_SHARED_SOURCE_H
+
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace kgrpo::coder_shared {
+
+// The function's name in a C declaration: "launch" for `extern "C" void launch(const float* x, int n)`. Empty if there
+// is none.
+std::string FunctionName(std::string_view signature);
+
+// True if the source has a body for the function: its name, arguments in parentheses, "{". Comments and literals do not
+// count.
+bool Defines(std::string_view source, std::string_view function);
+
+// True if every brace, bracket, parenthesis and comment is closed: truncated code is seldom balanced.
+bool IsBalanced(std::string_view source);
+
+// True if the source ends within a comment /* ... */.
+bool EndsInComment(std::string_view source);
+
+// Source without its comments and its layout: kernels with the same essence are the same.
+std::string Essence(std::string_view source);
+
+using NameSet = std::set<std::string, std::less<>>;
+
+// Identifiers of a source.
+struct Names {
+  NameSet defined;        // at namespace scope, with a body or a constant value; macros too
+  NameSet used;           // anywhere outside comments, literals and directives
+  bool runs = false;      // statements stand outside functions: it is an example, not a part of a file
+  NameSet only_launched;  // kernels that are launched and occur nowhere else
+};
+Names NamesOf(std::string_view source);
+
+// The sign that parts of the kernel are left out: a comment or line such as "// ... existing code ..." that `current`
+// does not have, or a launch of a kernel that is not defined. Empty if there is no sign.
+std::string LeftOut(std::string_view source, std::string_view current);
+
+}  // namespace kgrpo::coder_shared
+
+#endif
