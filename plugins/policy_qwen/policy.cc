@@ -291,7 +291,10 @@ void Policy::Save(Copy copy, const std::string& directory) {
     if (adapter_ && is_config) continue;  // the base has it
     const std::string text =
         is_config ? WithWeights(content, options_.bfloat16 ? "bfloat16" : "float32", config_.tied_head) : content;
-    std::filesystem::create_directories(std::filesystem::path(directory + "/" + name).parent_path());
+    const size_t slash = name.find('/');  // additional_chat_templates/tool_use.jinja
+    if (std::error_code error; slash != std::string::npos)
+      std::filesystem::create_directory(directory + "/" + name.substr(0, slash),
+                                        error);  // if not, the file cannot be opened
     WriteFileAtomically(directory + "/" + name, {text});
   }
   if (adapter_) {

@@ -186,7 +186,10 @@ TEST(TokenizerErrorsTest, NamesTheBrokenFile) {
   folder.Write("tokenizer.json", "{\"a\": x}");
   EXPECT_EQ(message(), "DIR/tokenizer.json: is not JSON: stopped at byte 7 of 8; repair or copy the file again");
   folder.Write("tokenizer.json", "version https://git-lfs.github.com/spec/v1\n");
-  EXPECT_EQ(message(), "DIR/tokenizer.json: is not JSON: stopped at byte 1 of 43; repair or copy the file again");
+  EXPECT_EQ(
+      message(),
+      "DIR/tokenizer.json: is a Git LFS pointer, and the file itself was not downloaded; run `git lfs pull` in that "
+      "folder");
 }
 
 TEST(TokenizerErrorsTest, TruncatedAnywhereIsAnError) {
