@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "observed.h"
-#include "validate/validate.h"
 #include "store/files.h"
+#include "validate/validate.h"
 
 namespace kgrpo {
 namespace {

@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "observed.h"
-#include "validate/validate.h"
 #include "store/files.h"
+#include "validate/validate.h"
 
 namespace kgrpo {
 namespace {
