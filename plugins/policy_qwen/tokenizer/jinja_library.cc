@@ -68,7 +68,7 @@ std::string Cased(const std::string& text, char how) {
   return FromCodePoints(points);
 }
 
-std::string Strip(const std::string& text, const Value& characters, bool left, bool right) {
+std::string StripText(const std::string& text, const Value& characters, bool left, bool right) {
   const std::u32string points = CodePoints(text), set = characters.text() ? CodePoints(characters.str()) : U"";
   const auto strips = [&](char32_t c) { return characters.text() ? set.find(c) != set.npos : IsSpace(c); };
   size_t first = 0, end = points.size();
@@ -77,8 +77,8 @@ std::string Strip(const std::string& text, const Value& characters, bool left, b
   return FromCodePoints(std::u32string_view(points).substr(first, end - first));
 }
 
-std::string Replace(Run& run, const std::string& text, const std::string& what, const std::string& by,
-                    const Value& count) {
+std::string ReplaceText(Run& run, const std::string& text, const std::string& what, const std::string& by,
+                        const Value& count) {
   if (what.empty()) Fail("replace: the text to replace is empty");
   std::string out;
   size_t at = 0;
@@ -94,7 +94,7 @@ Texts Split(std::string text, const Value& separator, const Value& limit, bool r
   Texts parts;
   int64_t left = Or(limit, -1).whole();
   const bool spaces = separator.undefined() || separator.none();
-  if (spaces) text = Strip(text, Value(), true, true);  // and at each run of white space
+  if (spaces) text = StripText(text, Value(), true, true);  // and at each run of white space
   if (spaces ? right : separator.str().empty()) Fail("the separator to split at is empty");
   for (; left != 0; --left) {
     const auto blank = [](char c) { return IsSpace(static_cast<unsigned char>(c)) && (c & 0x80) == 0; };
@@ -105,7 +105,7 @@ Texts Split(std::string text, const Value& separator, const Value& limit, bool r
     const size_t after = found + (spaces ? 1 : separator.str().size());
     parts.push_back(right ? text.substr(after) : text.substr(0, found));
     text = right ? text.substr(0, found) : text.substr(after);
-    if (spaces) text = Strip(text, Value(), true, false);
+    if (spaces) text = StripText(text, Value(), true, false);
   }
   if (!spaces || !text.empty()) parts.push_back(std::move(text));
   if (right) std::reverse(parts.begin(), parts.end());
@@ -186,7 +186,7 @@ std::string Indent(Run& run, const std::string& text, const Values& a) {
 Value Number(const Value& value, bool integer, const Value& otherwise, int64_t base) {
   if (value.number() && (integer ? value.integer() : value.real())) return integer ? Value(value.whole()) : value;
   char* end = nullptr;
-  const std::string text = value.text() ? Strip(value.str(), Value(), true, true) : "";
+  const std::string text = value.text() ? StripText(value.str(), Value(), true, true) : "";
   if (base != 10) return static_cast<int64_t>(std::strtoll(text.c_str(), nullptr, static_cast<int>(base & 63)));
   const double number = value.number() ? value.real_value() : std::strtod(text.c_str(), &end);
   const bool good = value.number() || (!text.empty() && *end == '\0');
@@ -223,14 +223,14 @@ Value Filter(Run& run, const std::string& name, const Value& v, const Values& a)
   if (name == "map") return ListOf(Map(run, v, a));
   if (name == "reject" || name == "select") return ListOf(Select(run, v, Value(), a[0], a[1], name == "select"));
   if (name == "rejectattr" || name == "selectattr") return ListOf(Select(run, v, a[0], a[1], a[2], name[0] == 's'));
-  if (name == "replace") return Replace(run, Str(v), Str(a[0]), Str(a[1]), a[2]);
+  if (name == "replace") return ReplaceText(run, Str(v), Str(a[0]), Str(a[1]), a[2]);
   if (name == "safe" || name == "string") {
     Value text = v.text() ? v : Value(Str(v));
     text.safe = text.safe || name == "safe";
     return text;
   }
   if (name == "sort") return ListOf(Sorted(Elements(v), Truth(a[0]), a[1], a[2]));
-  if (name == "trim") return Strip(Str(v), a[0], true, true);
+  if (name == "trim") return StripText(Str(v), a[0], true, true);
   if (name == "tojson") {
     const std::string indent = Blanks(a[1].none() ? Value() : a[1], 0);
     return Dump(v.json(), false, a[1].undefined() || a[1].none() ? nullptr : &indent, Truth(a[0]));
@@ -301,8 +301,9 @@ Value TextMethod(Run& run, const std::string& name, const std::string& v, const 
     });
   }
   if (name == "join") return Join(run, Elements(a[0]), v, Value());
-  if (name == "lstrip" || name == "rstrip" || name == "strip") return Strip(v, a[0], name[0] != 'r', name[0] != 'l');
-  if (name == "replace") return Replace(run, v, a[0].str(), a[1].str(), a[2]);
+  if (name == "lstrip" || name == "rstrip" || name == "strip")
+    return StripText(v, a[0], name[0] != 'r', name[0] != 'l');
+  if (name == "replace") return ReplaceText(run, v, a[0].str(), a[1].str(), a[2]);
   if (name == "rsplit" || name == "split") return Split(v, a[0], a[1], name[0] == 'r');
   if (name == "splitlines") return Split(v.ends_with('\n') ? v.substr(0, v.size() - 1) : v, "\n", Value(), false);
   if (name == "find" || name == "rfind") {

@@ -71,7 +71,7 @@ struct SpecialTokens {
   }
 };
 
-int32_t ReadId(const ObjectReader& reader, const std::string& key) {
+int32_t ReadTokenId(const ObjectReader& reader, const std::string& key) {
   int32_t id = -1;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
   if (error != std::errc() || end != key.data() + key.size() || id < 0) reader.Fail(key, "is not a token id");
@@ -83,7 +83,7 @@ void ReadDecoderTokens(ObjectReader& reader, TokenizerConfig& config) {
   for (const auto& [key, value] : reader.Require("added_tokens_decoder").items()) {
     ObjectReader entry = decoder.Object(key);
     AddedToken token = ReadAddedToken(entry, false);
-    token.id = ReadId(decoder, key);
+    token.id = ReadTokenId(decoder, key);
     config.added_tokens.push_back(std::move(token));
   }
 }
@@ -100,7 +100,7 @@ void ReadAddedTokensFile(const std::filesystem::path& path, TokenizerConfig& con
   }
 }
 
-void ReadTemplate(ObjectReader& reader, TokenizerConfig& config) {
+void ReadChatTemplate(ObjectReader& reader, TokenizerConfig& config) {
   const json* value = reader.Find("chat_template");
   if (value == nullptr) return;
   const std::string source = config.file + ": chat_template";
@@ -201,7 +201,7 @@ TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder) {
   }
   std::ranges::sort(config.added_tokens, {}, &AddedToken::id);
 
-  ReadTemplate(reader, config);
+  ReadChatTemplate(reader, config);
   ReadTemplateFiles(folder, config);
   return config;
 }
