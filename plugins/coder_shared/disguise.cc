@@ -60,8 +60,9 @@ void RemoveOneBlank(std::vector<std::string_view>* lines) {
 std::string EscapedLineEnds(std::string code) {
   const size_t first = code.find("\\n");
   const bool one_line = Trimmed(code).find('\n') == std::string_view::npos;
-  return one_line && first != std::string::npos && code.find("\\n", first + 1) != std::string::npos ? Unescaped(code)
-                                                                                                    : code;
+  if (one_line && first != std::string::npos && code.find("\\n", first + 1) != std::string::npos)
+    code = Unescaped(code);
+  return code;
 }
 
 // Neither "<" nor ">" is there but as an entity.

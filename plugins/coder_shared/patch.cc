@@ -69,9 +69,9 @@ std::vector<Hunk> UnifiedDiff(std::vector<std::string_view> lines, bool told, bo
       if (line.empty() || line[0] != '-') hunks.back().new_lines.push_back(rest);
       changes = changes || (!line.empty() && line[0] != ' ');
       adds = adds || (!line.empty() && line[0] == '+');
-    } else if (header && in_hunk && prose) {
-      in_hunk = false;
-    } else if ((told || header) && in_hunk) {  // context without the blank before it
+    } else if ((told || header) && in_hunk) {  // context without the blank before it, or prose that ends the patch
+      in_hunk = !header || !prose;
+      if (!in_hunk) continue;
       hunks.back().old_lines.emplace_back(line);
       hunks.back().new_lines.emplace_back(line);
     } else if (!header) {
