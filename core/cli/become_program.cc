@@ -9,11 +9,6 @@
 
 namespace kgrpo::cli {
 
-std::filesystem::path ProgramFolder() {
-  std::error_code code;
-  return std::filesystem::read_symlink("/proc/self/exe", code).parent_path();
-}
-
 void BecomeProgram(std::vector<std::string> words, const std::string& advice) {
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);

@@ -1,15 +1,11 @@
-// Replaces this process by another program. Used by commands that are programs of their own.
+// Replaces this process by another program. Used by commands whose work another program does.
 #ifndef KGRPO_CLI_BECOME_PROGRAM_H
 #define KGRPO_CLI_BECOME_PROGRAM_H
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 namespace kgrpo::cli {
-
-// The folder that this program is in.
-std::filesystem::path ProgramFolder();
 
 // Runs `words`, the first of which is a path or a name to search in PATH, in place of this process. Throws
 // KGRPO_ERROR_UNAVAILABLE, with `advice` for the user, if that cannot be started.

@@ -1,5 +1,4 @@
 // `kgrpo-host export RUN`: a run's samples as files that other tools open.
-
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>

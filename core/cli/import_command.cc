@@ -1,7 +1,5 @@
 // `kgrpo-host problems import kernelbench PATH --out DIR`: runs the Python program that imports the data set
 // (scripts/import_kernelbench), since only PyTorch can read its problems. Judging imported problems needs no Python.
-
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>

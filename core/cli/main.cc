@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/cancel.h"
+#include "base/directories.h"  // HostFolder
 #include "base/faults.h"
 #include "base/log.h"
 #include "cli/become_program.h"
@@ -100,7 +101,7 @@ struct OtherProgram {
 constexpr OtherProgram kOtherPrograms[] = {{"plugins", "validate", "kgrpo-validate"},
                                            {"problems", "new", "../lib/kgrpo/evaluator/kgrpo_draft_problem"}};
 
-// Becomes the program of a command that is one, with all other arguments; returns if the command is none of them.
+// Runs the program of such a command in place of this process, with all other arguments. Returns for other commands.
 void RunOtherProgram(const std::vector<std::string>& arguments) {
   std::vector<size_t> words;  // places of the command and its subcommand
   for (size_t i = 0; i < arguments.size() && words.size() < 2; ++i) {
@@ -112,7 +113,7 @@ void RunOtherProgram(const std::vector<std::string>& arguments) {
   if (words.size() < 2) return;
   for (const OtherProgram& other : kOtherPrograms) {
     if (arguments[words[0]] != other.command || arguments[words[1]] != other.subcommand) continue;
-    std::vector<std::string> line = {(ProgramFolder() / other.program).string()};
+    std::vector<std::string> line = {(HostFolder() / other.program).string()};
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (i != words[0] && i != words[1]) line.push_back(arguments[i]);
     }

@@ -1,7 +1,6 @@
 // `kgrpo-host plugins list | describe NAME`
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -143,7 +142,7 @@ void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action) {
   describe->callback(
       [=, &globals] { *action = [=, &globals] { return Describe(globals, options->name, options->json); }; });
 
-  command->add_subcommand("validate", "Check that a plugin obeys the ABI");  // a program of its own, see main.cc
+  command->add_subcommand("validate", "Check that a plugin obeys the ABI");  // another program: main.cc
   AddPluginsNewCommand(command, action);
 }
 

@@ -48,9 +48,8 @@ struct RunMeasures {
   std::vector<double> rewards;                                      // of each step with rollouts
   std::vector<std::string> drawn;  // problems of the first steps' trajectories, in order
 
-  bool changed_its_reward() const {
-    return RewardChangedAfter(changes) > 0;
-  }  // so that its recorded rewards are on several scales
+  // True if its recorded rewards are on several scales.
+  bool changed_its_reward() const { return RewardChangedAfter(changes) > 0; }
 };
 
 // Throws kgrpo::Error naming the file where the folder holds no run, or one that cannot be read. Reads the readable

@@ -177,7 +177,7 @@ void SavedModels::WriteFinal() {
   WriteModel(policy_, folder_.final_model(), &config_.loop.sampling, faults_);
 }
 
-// Of the file that the model came with only the ids of special tokens stay: its sampling is not the run's.
+// Only the ids of special tokens stay of the model's own file, because its sampling is not the run's.
 void SaveModel(Policy& policy, const fs::path& target, const SamplingConfig* sampling) {
   policy.Save(KGRPO_POLICY_CURRENT, target);
   const bool is_hugging_face = fs::exists(target / "config.json") || fs::exists(target / "adapter_config.json");

@@ -33,10 +33,10 @@ std::string TextOf(const std::optional<Json>& value) {
   return DumpJson(value.value_or(nullptr));
 }
 
-// All changes of the run's settings, with those of a resume that continues after the step `done`: the differences from
-// the settings of the last process, even if that was killed while it recorded its own. They include the defaults of
-// keys that the program did not have before.
-std::vector<SettingChange> ChangesUpTo(uint64_t done, const std::string& resolved_yaml, RunDatabase& database) {
+// All changes of the run's settings, with those of a resume that continues after the step `done`. `now`: the
+// differences from the settings of the last process, even if that was killed while it recorded its own. They include
+// the defaults of keys that the program did not have before.
+std::vector<SettingChange> ChangesUpTo(uint64_t done, const std::vector<Change>& now, RunDatabase& database) {
   std::vector<SettingChange> all;
   const auto add = [&all](SettingChange change) {
     const auto same = std::ranges::find_if(all, [&](const SettingChange& other) {
@@ -51,15 +51,12 @@ std::vector<SettingChange> ChangesUpTo(uint64_t done, const std::string& resolve
     change.after_step = std::min(change.after_step, done);  // the steps after `done` are repeated with it
     add(std::move(change));
   }
-  const auto now = ChangesBetween(database.Get("resolved_yaml").value_or(""), resolved_yaml);
-  for (const Change& change : now.value_or(std::vector<Change>()))
-    add({done, change.path, TextOf(change.before), TextOf(change.value)});
+  for (const Change& change : now) add({done, change.path, TextOf(change.before), TextOf(change.value)});
   std::erase_if(all, [](const SettingChange& change) { return change.before == change.after; });
   return all;
 }
 
-// The plugins that can influence a run's results: all but the observers, and but the reward if the
-// user named another one.
+// The plugins that can influence a run's results: all but the observers, and but a reward that this resume replaces.
 Json Influential(const Json& plugins, bool reward_changed) {
   Json others = Json::array();
   for (const Json& plugin : plugins) {
@@ -84,14 +81,13 @@ bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uin
   }
   const std::string text = DumpJson(plugins);
   const std::optional<std::string> before = database.Get("plugins");
-  const auto now = ChangesBetween(database.Get("resolved_yaml").value_or(""), config.resolved_yaml);
-  const bool reward_changed = now && std::ranges::any_of(*now, [](const Change& change) {
-                                return change.path == "reward" || change.path == "reward.plugin";
-                              });
+  const std::vector<Change> now =
+      ChangesBetween(database.Get("resolved_yaml").value_or(""), config.resolved_yaml).value_or(std::vector<Change>());
+  const bool reward_changed = std::ranges::any_of(
+      now, [](const Change& change) { return change.path == "reward" || change.path == "reward.plugin"; });
   // The record comes first: if the run is killed in between, no resume can use unrecorded values.
-  database.WriteChanges(
-      resumed_after ? ChangesUpTo(*resumed_after, config.resolved_yaml, database) : std::vector<SettingChange>(),
-      config.resolved_yaml);
+  database.WriteChanges(resumed_after ? ChangesUpTo(*resumed_after, now, database) : std::vector<SettingChange>(),
+                        config.resolved_yaml);
   Json identity = {{"name", config.name}, {"seed", config.seed}, {"steps", steps}};
   identity["overrides"] = resumed_after ? OldRecord(folder, "overrides") : Json(overrides);
   if (resumed_after) identity["resumed"] = EarlierResumes(folder);

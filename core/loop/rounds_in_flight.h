@@ -29,6 +29,7 @@
 
 namespace kgrpo {
 
+// The sampling of a pipeline, as a policy takes it.
 kgrpo_sampling SamplingOf(const SamplingConfig& config);
 
 // Seed of a problem's secret inputs where all kernels are judged on the same ones (loop.fresh_inputs: false).

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <kgrpo/support/closest.h>
+#include "base/directories.h"
 
 namespace kgrpo {
 namespace {
@@ -59,9 +60,8 @@ std::vector<std::filesystem::path> PluginDirectories(const std::vector<std::stri
   std::vector<std::filesystem::path> paths;
   for (const std::string& list : given) AppendPaths(list, &paths);
   if (const char* variable = std::getenv("KGRPO_PLUGIN_PATH")) AppendPaths(variable, &paths);
-  std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error) AppendPaths((program.parent_path() / ".." / "lib" / "kgrpo").string(), &paths);
+  const std::filesystem::path host = HostFolder();
+  if (!host.empty()) AppendPaths((host / ".." / "lib" / "kgrpo").string(), &paths);
   return paths;
 }
 
