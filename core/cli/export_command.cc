@@ -1,6 +1,6 @@
 // `kgrpo-host export RUN`: a run's samples as files that other tools open.
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -25,8 +25,7 @@ struct ExportOptions {
 };
 
 // Writes one purpose's rounds to a file, atomically. Returns their number.
-uint64_t WriteLines(Database& database, const std::string& purpose, const std::set<std::string>& parts,
-                    const fs::path& file) {
+uint64_t WriteLines(RunDatabase& database, Purpose purpose, const std::set<std::string>& parts, const fs::path& file) {
   fs::path partial = file;
   partial += ".partial";
   std::ofstream stream(partial, std::ios::binary | std::ios::trunc);
@@ -78,9 +77,7 @@ print(f"{output}: {count} rounds")
 
 // Replaces this process by Python, which converts the lines.
 int BecomeConverter(const fs::path& lines, const fs::path& output, const std::set<std::string>& parts) {
-  const char* named = std::getenv("KGRPO_PYTHON");
-  const std::string python = named != nullptr && *named != '\0' ? named : "python3";
-  std::vector<std::string> words = {python, "-c", kToParquet, lines.string(), output.string()};
+  std::vector<std::string> words = {ChosenPython(), "-c", kToParquet, lines.string(), output.string()};
   for (const ExportColumn& column : ExportColumns()) {
     const std::string type = column.type;
     words.push_back((type.starts_with("list:") ? type.substr(5) + "s" : type) + ":" + column.name);
@@ -94,10 +91,8 @@ int BecomeConverter(const fs::path& lines, const fs::path& output, const std::se
   }
 }
 
-uint64_t CountOf(Database& database, const std::string& purpose) {
-  Statement select(database, "SELECT count(*) FROM rounds WHERE purpose = ?");
-  select << purpose;
-  return select.Step() ? static_cast<uint64_t>(select.Integer(0)) : 0;
+Purpose PurposeOf(const std::string& name) {
+  return *std::ranges::find(kPurposes, name, PurposeName);
 }
 
 int RunExport(const ExportOptions& options) {
@@ -108,37 +103,36 @@ int RunExport(const ExportOptions& options) {
   if (!options.output.empty() && options.output != "-" && options.format != "datasets")
     RequireWritable("-o", options.output, options.purpose + "." + options.format);
   RequireRecord(folder);
-  Database database(file, Database::ToRead(file));
-  const std::set<std::string> parts = ExportedParts(database);
+  RunDatabase database = RunDatabase::ToRead(file);
+  const std::set<std::string> parts = database.RewardParts();
+  const Purpose purpose = PurposeOf(options.purpose);
+  if (options.format != "datasets" && database.StepsWithRounds(purpose).empty())
+    throw Error(KGRPO_ERROR_NOT_FOUND, options.run + " has no rounds of \"" + options.purpose + "\"");
   if (options.format == "parquet") {
-    if (CountOf(database, options.purpose) == 0)
-      throw Error(KGRPO_ERROR_NOT_FOUND, options.run + " holds no rounds of \"" + options.purpose + "\"");
     const fs::path output = options.output.empty() ? folder / (options.purpose + ".parquet") : fs::path(options.output);
     const fs::path lines = output.string() + ".jsonl";
-    WriteLines(database, options.purpose, parts, lines);
+    WriteLines(database, purpose, parts, lines);
     return BecomeConverter(lines, output, parts);
   }
   if (options.format == "jsonl") {
     const auto print = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
-    if (CountOf(database, options.purpose) == 0)
-      throw Error(KGRPO_ERROR_NOT_FOUND, options.run + " holds no rounds of \"" + options.purpose + "\"");
     if (options.output.empty() || options.output == "-") {
-      ExportRounds(database, options.purpose, parts, print);
+      ExportRounds(database, purpose, parts, print);
       return kFine;
     }
-    const uint64_t count = WriteLines(database, options.purpose, parts, options.output);
+    const uint64_t count = WriteLines(database, purpose, parts, options.output);
     std::printf("%s: %llu rounds\n", options.output.c_str(), static_cast<unsigned long long>(count));
     return kFine;
   }
   const fs::path output = options.output.empty() ? folder / "dataset" : fs::path(options.output);
   fs::create_directories(output);
   std::vector<std::string> splits;
-  for (const char* purpose : {"train", "heldout", "demonstration"}) {
-    if (CountOf(database, purpose) == 0) continue;
-    const fs::path lines = output / (std::string(purpose) + ".jsonl");
-    const uint64_t count = WriteLines(database, purpose, parts, lines);
+  for (const Purpose split : kPurposes) {
+    if (database.StepsWithRounds(split).empty()) continue;
+    const fs::path lines = output / (std::string(PurposeName(split)) + ".jsonl");
+    const uint64_t count = WriteLines(database, split, parts, lines);
     std::printf("%s: %llu rounds\n", lines.c_str(), static_cast<unsigned long long>(count));
-    splits.emplace_back(purpose);
+    splits.emplace_back(PurposeName(split));
   }
   if (splits.empty()) throw Error(KGRPO_ERROR_NOT_FOUND, options.run + " holds no rounds yet");
   WriteFileAtomically(output / "README.md",

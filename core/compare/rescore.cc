@@ -74,7 +74,7 @@ void KeepOwnRewards(const std::string& label, RunMeasures* run) {
 }
 
 void AddRecordedMetrics(const RunMeasures& run, std::set<std::string>* names) {
-  RunDatabase database = RunDatabase::ToRead(run.database);
+  RunDatabase database = RunDatabase::ToRead(run.database());
   const std::vector<uint64_t> steps = StepsWithSamples(database);
   if (steps.empty()) return;
   for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kTrain, steps.back())) {
@@ -86,7 +86,7 @@ void AddRecordedMetrics(const RunMeasures& run, std::set<std::string>* names) {
 }
 
 void Rescore(const Reward& reward, const std::string& label, RunMeasures* run) {
-  RunDatabase database = RunDatabase::ToRead(run->database);
+  RunDatabase database = RunDatabase::ToRead(run->database());
   const auto advance = run->configuration.find("loop.advance");
   const bool always = advance == run->configuration.end() || advance->second == "\"always\"";
   const std::vector<uint64_t> steps = StepsWithSamples(database);

@@ -33,11 +33,9 @@ struct Episode {
 // Reads episodes of the steps from `first` on only, since rounds are most of a long run's database.
 std::vector<Episode> ReadEpisodes(Database& database, const char* purpose, uint64_t first) {
   Statement select(database,
-                   "SELECT rounds.step, problem_name, avg(reward), max(rounds.speedup), avg(coalesce(correct, 0)) "
+                   "SELECT step, problem_name, avg(reward), max(speedup), avg(coalesce(correct, 0)) "
                    "FROM rounds JOIN trajectories USING(purpose, step, trajectory) "
-                   "LEFT JOIN evaluations USING(purpose, step, trajectory, round) "
-                   "WHERE purpose = ? AND rounds.step >= ? GROUP BY rounds.step, rounds.trajectory ORDER BY "
-                   "rounds.step, rounds.trajectory");
+                   "WHERE purpose = ? AND step >= ? GROUP BY step, trajectory ORDER BY step, trajectory");
   select << purpose << first;
   std::vector<Episode> episodes;
   while (select.Step()) {
@@ -124,10 +122,8 @@ void ReadHeldout(Database& database, RunMeasures* run) {
 // Reads the kernels that thorough evaluations confirmed; a problem without one counts with its reference. Stores
 // nothing for a run that ended before judging any.
 void ReadVerified(Database& database, RunMeasures* run) {
-  const char* judged = database.HasTable("judgings")
-                           ? "SELECT EXISTS(SELECT 1 FROM judgings) OR EXISTS(SELECT 1 FROM best_kernels)"
-                           : "SELECT EXISTS(SELECT 1 FROM best_kernels)";
-  if (Statement any(database, judged); !any.Step() || any.Integer(0) == 0) return;
+  Statement any(database, "SELECT EXISTS(SELECT 1 FROM judgings) OR EXISTS(SELECT 1 FROM best_kernels)");
+  if (!any.Step() || any.Integer(0) == 0) return;
   Statement select(database,
                    "SELECT name, max(1, coalesce(max(best_kernels.speedup), 1)) FROM problems LEFT JOIN best_kernels "
                    "ON best_kernels.problem = name WHERE purpose = 'train' GROUP BY name");
@@ -184,16 +180,13 @@ namespace {
 // Everything of the run that its database holds.
 void ReadDatabase(const fs::path& file, RunMeasures* run) {
   const RunProgress progress = ReadProgress(file);
-  if (progress.is_foreign)
-    throw Error(KGRPO_ERROR_UNSUPPORTED, file.string() + " is of another version of this program");
-  run->database = file;
   run->finished = progress.finished;
   run->steps = progress.steps;
   Database database(file, Database::ToRead(file));
   ReadTraining(database, run);
   ReadHeldout(database, run);
   ReadVerified(database, run);
-  if (database.HasTable("changes")) run->changes = RunDatabase::ToRead(file).ReadChanges();
+  run->changes = RunDatabase::ToRead(file).ReadChanges();
   std::erase_if(run->changes, [](const SettingChange& change) { return change.after_step == 0; });
   if (progress.coder_cost > 0) run->values["cost"] = progress.coder_cost;
   if (const auto seconds =
@@ -231,20 +224,9 @@ RunMeasures ReadMeasures(const fs::path& folder, const std::string& variant, Loo
   for (const char* own : {"seed", "name", "output_dir"}) run.configuration.erase(own);
   if (EachStageHasSteps(resolved)) run.configuration.erase("loop.max_steps");  // it has no effect
 
-  const fs::path file = folder / "run.sqlite";
-  RunMeasures whole = run;
-  try {
-    if (look == LookForDamage::kFirst && IsDamaged(file)) throw Error(KGRPO_ERROR_UNAVAILABLE, file.string());
-    RequireRecord(folder);
-    ReadDatabase(file, &whole);
-    return whole;
-  } catch (const Error& error) {
-    if (error.code() != KGRPO_ERROR_UNAVAILABLE || !IsDamaged(file)) throw;
-  }
-  run.salvaged = std::make_shared<const SalvagedRun>(folder);
-  ReadDatabase(run.salvaged->database(), &run);
-  if (run.steps == 0 && run.heldout_step == 0)
-    throw Error(KGRPO_ERROR_UNAVAILABLE, run.salvaged->summary() + "; nothing is left to show");
+  RequireRecord(folder);
+  if (look == LookForDamage::kFirst) RequireUndamaged(run.database());
+  ReadDatabase(run.database(), &run);
   return run;
 }
 
@@ -258,7 +240,6 @@ std::vector<RunMeasures> ReadRuns(const std::vector<std::string>& folders, std::
       if (std::ranges::any_of(runs, [&](const RunMeasures& run) { return fs::equivalent(run.folder, folder, error); }))
         return left_out->push_back(folder.string() + " is named twice, and counts once");
       runs.push_back(ReadMeasures(folder, variant, look));
-      if (runs.back().salvaged) left_out->push_back(runs.back().salvaged->summary());
     } catch (const Error& error) {
       if (!first_failure) first_failure = error;
       left_out->push_back(folder.string() + " is left out: " + error.what());

@@ -6,12 +6,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "store/records.h"
-#include "store/salvage.h"
 
 namespace kgrpo {
 
@@ -34,9 +32,7 @@ size_t TenthOf(size_t steps);
 
 struct RunMeasures {
   std::filesystem::path folder;
-  std::filesystem::path database;               // run.sqlite, or a copy of its readable part
-  std::shared_ptr<const SalvagedRun> salvaged;  // set where run.sqlite is damaged
-  std::string variant;                          // of an experiment; empty for a run of its own
+  std::string variant;  // of an experiment; empty for any other run
   uint64_t seed = 0;
   bool finished = false;
   uint64_t steps = 0;                                // done
@@ -48,20 +44,20 @@ struct RunMeasures {
   std::vector<double> rewards;                                      // of each step with rollouts
   std::vector<std::string> drawn;  // problems of the first steps' trajectories, in order
 
+  std::filesystem::path database() const { return folder / "run.sqlite"; }
   // True if its recorded rewards are on several scales.
   bool changed_its_reward() const { return RewardChangedAfter(changes) > 0; }
 };
 
-// Throws kgrpo::Error naming the file where the folder holds no run, or one that cannot be read. Reads the readable
-// part of a damaged run.sqlite. `look`: kFirst checks the whole file for damage first; kWhereReadingFails misses damage
-// outside the data of the measures.
+// Throws kgrpo::Error naming the file if the folder has no run, or one that cannot be read. `look`: kFirst checks the
+// whole run.sqlite for damage first; kWhereReadingFails misses damage outside the data of the measures.
 enum class LookForDamage { kWhereReadingFails, kFirst };
 RunMeasures ReadMeasures(const std::filesystem::path& folder, const std::string& variant,
                          LookForDamage look = LookForDamage::kWhereReadingFails);
 
 // The runs of the given folders, each a run's or an experiment's (then all of its runs that have begun). A run that
-// cannot be read is left out: *left_out receives a sentence for each, and one for each damaged run. Throws as
-// ReadMeasures does where no run is left, and KGRPO_ERROR_INVALID for an experiment whose list of runs is damaged.
+// cannot be read is left out: *left_out receives a sentence for each. Throws as ReadMeasures does if no run is left,
+// and KGRPO_ERROR_INVALID for an experiment whose list of runs is damaged.
 std::vector<RunMeasures> ReadRuns(const std::vector<std::string>& folders, std::vector<std::string>* left_out,
                                   LookForDamage look = LookForDamage::kWhereReadingFails);
 

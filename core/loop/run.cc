@@ -16,7 +16,6 @@
 #include "loop/trajectory.h"
 #include "store/database.h"
 #include "store/kernels.h"
-#include "store/rollouts.h"
 
 #include <kgrpo/sdk/error.h>
 #include <spdlog/spdlog.h>
@@ -217,7 +216,6 @@ class Runner {
     // The database comes first: no checkpoint may be of a step that is not in the database. Files made from the record
     // come before the checkpoint too, so that a resumed run need not check for missing ones.
     database_.WriteStep(record, judged);
-    WriteRollouts(folder_.rollouts(), record);
     for (const BestKernel& kernel : judged.best) WriteBestKernel(folder_.kernels(), kernel);
     done_ = step;
     stage_->StepRecorded();

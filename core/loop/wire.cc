@@ -29,88 +29,93 @@ std::vector<T> FromBinary(const Json& json) {
   return values;
 }
 
-Json AnswerToJson(const CoderAnswer& answer) {
-  return {static_cast<int>(answer.outcome),
-          answer.source,
-          answer.summary,
-          answer.message,
-          answer.prompt_tokens,
-          answer.completion_tokens,
-          answer.cost,
-          answer.lost_cost,
-          answer.seconds,
-          answer.attempts,
-          answer.text,
-          answer.reused,
-          answer.estimated};
-}
+// Appends the visited fields to an array. A group is an array of its own, or null.
+class ToArray {
+ public:
+  template <typename Name, typename T>
+  void operator()(const Name&, const T& value) {
+    Add(value);
+  }
+  template <typename T>
+  void Group(const std::optional<T>& group, const auto& fields) {
+    if (!group) return array.push_back(nullptr);
+    Json outer = std::exchange(array, Json::array());
+    fields(*group);
+    outer.push_back(std::move(array));
+    array = std::move(outer);
+  }
 
-CoderAnswer AnswerFromJson(const Json& json) {
-  CoderAnswer answer;
-  answer.outcome = static_cast<kgrpo_coder_outcome>(json.at(0).get<int>());
-  json.at(1).get_to(answer.source);
-  json.at(2).get_to(answer.summary);
-  json.at(3).get_to(answer.message);
-  json.at(4).get_to(answer.prompt_tokens);
-  json.at(5).get_to(answer.completion_tokens);
-  json.at(6).get_to(answer.cost);
-  json.at(7).get_to(answer.lost_cost);
-  json.at(8).get_to(answer.seconds);
-  json.at(9).get_to(answer.attempts);
-  json.at(10).get_to(answer.text);
-  json.at(11).get_to(answer.reused);
-  json.at(12).get_to(answer.estimated);
-  return answer;
-}
+  Json array = Json::array();
+
+ private:
+  template <typename T>
+  void Add(const T& value) {
+    array.push_back(value);
+  }
+  void Add(RoundPart part) { array.push_back(static_cast<int>(part)); }
+  void Add(kgrpo_coder_outcome outcome) { array.push_back(static_cast<int>(outcome)); }
+  void Add(const std::vector<int32_t>& ids) { array.push_back(Binary(ids)); }
+  void Add(const std::vector<float>& values) { array.push_back(Binary(values)); }
+  void Add(const std::vector<Metric>& metrics) { array.push_back(MetricsJson(metrics)); }
+  void Add(const std::vector<Remark>& remarks) { array.push_back(RemarksJson(remarks)); }
+  void Add(const std::vector<ChatMessage>& messages) {
+    Json list = Json::array();
+    for (const ChatMessage& message : messages) list.push_back({message.role, message.content});
+    array.push_back(std::move(list));
+  }
+};
+
+// Reads the visited fields from such an array.
+class FromArray {
+ public:
+  explicit FromArray(const Json& array) : array_(&array) {}
+
+  template <typename Name, typename T>
+  void operator()(const Name&, T& value) {
+    Take(array_->at(next_++), value);
+  }
+  template <typename T>
+  void Group(std::optional<T>& group, const auto& fields) {
+    const Json& inner = array_->at(next_++);
+    if (inner.is_null()) return;
+    const Json* outer = std::exchange(array_, &inner);
+    const size_t after = std::exchange(next_, 0);
+    fields(group.emplace());
+    array_ = outer;
+    next_ = after;
+  }
+
+ private:
+  template <typename T>
+  static void Take(const Json& json, T& value) {
+    json.get_to(value);
+  }
+  static void Take(const Json& json, RoundPart& part) { part = static_cast<RoundPart>(json.get<int>()); }
+  static void Take(const Json& json, kgrpo_coder_outcome& outcome) {
+    outcome = static_cast<kgrpo_coder_outcome>(json.get<int>());
+  }
+  static void Take(const Json& json, std::vector<int32_t>& ids) { ids = FromBinary<int32_t>(json); }
+  static void Take(const Json& json, std::vector<float>& values) { values = FromBinary<float>(json); }
+  static void Take(const Json& json, std::vector<Metric>& metrics) { metrics = MetricsFrom(json); }
+  static void Take(const Json& json, std::vector<Remark>& remarks) { remarks = RemarksFrom(json); }
+  static void Take(const Json& json, std::vector<ChatMessage>& messages) {
+    for (const Json& message : json) messages.push_back({message.at(0), message.at(1)});
+  }
+
+  const Json* array_;
+  size_t next_ = 0;
+};
 
 Json RoundToJson(const RoundRecord& round) {
-  Json messages = Json::array();
-  for (const ChatMessage& message : round.messages) messages.push_back({message.role, message.content});
-  return {{"round", round.round},
-          {"messages", std::move(messages)},
-          {"prompt_ids", Binary(round.prompt_ids)},
-          {"completion_ids", Binary(round.completion_ids)},
-          {"logprobs", Binary(round.logprobs)},
-          {"truncated", round.truncated},
-          {"suggestion", round.suggestion},
-          {"code_a", round.code_a},
-          {"code_b", round.code_b},
-          {"answer", AnswerToJson(round.answer)},
-          {"evaluation", round.evaluation ? EvaluationToJson(*round.evaluation) : Json()},
-          {"evaluation_seed", round.evaluation_seed},
-          {"evaluate_seconds", round.evaluate_seconds},
-          {"unchanged", round.unchanged},
-          {"applied", round.applied},
-          {"speedup", round.speedup},
-          {"reward", round.reward},
-          {"idle_reward", round.idle_reward},
-          {"reward_parts", MetricsJson(round.reward_parts)},
-          {"failure", round.failure ? Json{static_cast<int>(round.failure->part), round.failure->message} : Json()}};
+  ToArray fields;
+  VisitFields(round, fields);
+  return std::move(fields.array);
 }
 
 RoundRecord RoundFromJson(const Json& json) {
   RoundRecord round;
-  json.at("round").get_to(round.round);
-  for (const Json& message : json.at("messages")) round.messages.push_back({message.at(0), message.at(1)});
-  round.prompt_ids = FromBinary<int32_t>(json.at("prompt_ids"));
-  round.completion_ids = FromBinary<int32_t>(json.at("completion_ids"));
-  round.logprobs = FromBinary<float>(json.at("logprobs"));
-  json.at("truncated").get_to(round.truncated);
-  json.at("suggestion").get_to(round.suggestion);
-  json.at("code_a").get_to(round.code_a);
-  json.at("code_b").get_to(round.code_b);
-  round.answer = AnswerFromJson(json.at("answer"));
-  if (!json.at("evaluation").is_null()) round.evaluation = EvaluationFromJson(json.at("evaluation"));
-  json.at("evaluation_seed").get_to(round.evaluation_seed);
-  json.at("evaluate_seconds").get_to(round.evaluate_seconds);
-  json.at("unchanged").get_to(round.unchanged);
-  json.at("applied").get_to(round.applied);
-  json.at("speedup").get_to(round.speedup);
-  json.at("reward").get_to(round.reward);
-  json.at("idle_reward").get_to(round.idle_reward);
-  round.reward_parts = MetricsFrom(json.at("reward_parts"));
-  if (const Json& failure = json.at("failure"); !failure.is_null())
-    round.failure = {static_cast<RoundPart>(failure.at(0).get<int>()), failure.at(1)};
+  FromArray fields(json);
+  VisitFields(round, fields);
   return round;
 }
 
@@ -121,15 +126,10 @@ Json TrajectoriesToJson(const std::vector<TrajectoryRecord>& trajectories) {
   for (const TrajectoryRecord& trajectory : trajectories) {
     Json rounds = Json::array();
     for (const RoundRecord& round : trajectory.rounds_done) rounds.push_back(RoundToJson(round));
-    all.push_back({{"trajectory", trajectory.trajectory},
-                   {"problem", trajectory.problem},
-                   {"problem_name", trajectory.problem_name},
-                   {"family", trajectory.family},
-                   {"prompted_as", trajectory.prompted_as},
-                   {"baseline_seconds", trajectory.baseline_seconds},
-                   {"rounds", trajectory.rounds},
+    ToArray fields;
+    VisitTrajectoryFields(trajectory, fields);
+    all.push_back({{"fields", std::move(fields.array)},
                    {"rounds_done", std::move(rounds)},
-                   {"dropped", trajectory.dropped},
                    {"failed_round", trajectory.failed_round ? RoundToJson(*trajectory.failed_round) : Json()}});
   }
   return all;
@@ -139,15 +139,9 @@ std::vector<TrajectoryRecord> TrajectoriesFromJson(const Json& all) {
   std::vector<TrajectoryRecord> trajectories;
   for (const Json& json : all) {
     TrajectoryRecord& trajectory = trajectories.emplace_back();
-    json.at("trajectory").get_to(trajectory.trajectory);
-    json.at("problem").get_to(trajectory.problem);
-    json.at("problem_name").get_to(trajectory.problem_name);
-    json.at("family").get_to(trajectory.family);
-    json.at("prompted_as").get_to(trajectory.prompted_as);
-    json.at("baseline_seconds").get_to(trajectory.baseline_seconds);
-    json.at("rounds").get_to(trajectory.rounds);
+    FromArray fields(json.at("fields"));
+    VisitTrajectoryFields(trajectory, fields);
     for (const Json& round : json.at("rounds_done")) trajectory.rounds_done.push_back(RoundFromJson(round));
-    json.at("dropped").get_to(trajectory.dropped);
     if (!json.at("failed_round").is_null()) trajectory.failed_round = RoundFromJson(json.at("failed_round"));
   }
   return trajectories;

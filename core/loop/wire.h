@@ -16,7 +16,6 @@
 
 namespace kgrpo {
 
-// Leaves out RoundRecord.outcome, which the trainer sets later.
 nlohmann::ordered_json TrajectoriesToJson(const std::vector<TrajectoryRecord>& trajectories);
 std::vector<TrajectoryRecord> TrajectoriesFromJson(const nlohmann::ordered_json& json);
 

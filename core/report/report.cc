@@ -74,7 +74,7 @@ std::string MakeReport(std::vector<RunMeasures> runs, bool samples, const std::v
     for (const RunMeasures& run : group.runs) {
       indices.push_back(all.size());
       Json json = ReadFolder(run);
-      Database database(run.database, Database::ToRead(run.database));
+      Database database(run.database(), Database::ToRead(run.database()));
       json["figures"] = ReadFigures(database, &parts);
       if (samples) json["samples"] = parts.AddRun(database, run.folder);
       all.push_back(std::move(json));

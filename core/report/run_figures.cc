@@ -50,18 +50,14 @@ Json ReadStages(Database& database) {
 
 // Counts the outcomes of training rounds by step, in the order of the chart from the bottom.
 Json ReadOutcomes(Database& database) {
-  const std::string dropped =
-      database.HasTable("dropped_rounds")
-          ? " UNION ALL SELECT step, 7 AS kind, count(*) FROM dropped_rounds WHERE purpose = 'train' GROUP BY step"
-          : "";
   Statement select(database,
-                   "SELECT r.step, CASE WHEN e.correct = 1 AND r.speedup > 1 THEN 0 WHEN e.correct = 1 THEN 1 "
-                   "WHEN e.compiled = 0 THEN 4 WHEN e.verdict IN ('" KGRPO_VERDICT_CRASH "', '" KGRPO_VERDICT_TIMEOUT
-                   "') THEN 3 WHEN e.compiled = 1 THEN 2 "
-                   "WHEN r.coder_outcome = 1 THEN 5 WHEN r.coder_outcome = 2 THEN 6 ELSE 7 END AS kind, count(*) "
-                   "FROM rounds r LEFT JOIN evaluations e USING(purpose, step, trajectory, round) "
-                   "WHERE r.purpose = 'train' GROUP BY r.step, kind" +
-                       dropped + " ORDER BY 1");
+                   "SELECT step, CASE WHEN correct = 1 AND speedup > 1 THEN 0 WHEN correct = 1 THEN 1 "
+                   "WHEN compiled = 0 THEN 4 WHEN verdict IN ('" KGRPO_VERDICT_CRASH "', '" KGRPO_VERDICT_TIMEOUT
+                   "') THEN 3 WHEN compiled = 1 THEN 2 "
+                   "WHEN coder_outcome = 1 THEN 5 WHEN coder_outcome = 2 THEN 6 ELSE 7 END AS kind, count(*) "
+                   "FROM rounds WHERE purpose = 'train' GROUP BY step, kind UNION ALL "
+                   "SELECT step, 7 AS kind, count(*) FROM dropped_rounds WHERE purpose = 'train' GROUP BY step "
+                   "ORDER BY 1");
   const Json kinds = {"correct and faster",   "correct, not faster",    "wrong",
                       "crash or timeout",     "does not compile",       "not applicable",
                       "unclear to the coder", "no score: a part failed"};
@@ -89,17 +85,9 @@ void ReadSuggestions(Database& database, Json* figures) {
   std::vector<int64_t> steps;
   Statement select_steps(database, "SELECT step FROM steps WHERE has_rollouts != 0 ORDER BY step");
   while (select_steps.Step()) steps.push_back(select_steps.Integer(0));
-  const bool outcomes = database.HasTable("sample_outcomes");
-  Statement select(
-      database,
-      std::string("SELECT r.step, r.coder_summary, r.suggestion, r.reward, coalesce(e.correct, 0), r.speedup, "
-                  "r.coder_outcome, ") +
-          (outcomes ? "o.advantage" : "NULL") +
-          " FROM rounds r LEFT JOIN evaluations e USING(purpose, step, trajectory, round) " +
-          (outcomes ? "LEFT JOIN sample_outcomes o ON o.step = r.step AND o.trajectory = r.trajectory AND "
-                      "o.round = r.round "
-                    : "") +
-          "WHERE r.purpose = 'train'");
+  Statement select(database,
+                   "SELECT step, coder_summary, suggestion, reward, coalesce(correct, 0), speedup, coder_outcome, "
+                   "advantage FROM rounds WHERE purpose = 'train'");
   std::map<std::string, LabelFigures> labels;
   std::vector<int64_t> totals(kWindows);
   while (select.Step()) {
@@ -211,10 +199,9 @@ Json ReadHeldout(Database& database) {
   Statement select(
       database,
       "SELECT problem_name, step, count(*), avg(reward), avg(best), avg(correct) FROM (SELECT problem_name, "
-      "r.step AS step, avg(reward) AS reward, ln(max(1, max(r.speedup))) AS best, "
-      "avg(coalesce(correct, 0)) AS correct FROM rounds r JOIN trajectories USING(purpose, step, trajectory) "
-      "LEFT JOIN evaluations USING(purpose, step, trajectory, round) WHERE purpose = 'heldout' AND "
-      "(r.step = ?1 OR r.step = ?2) GROUP BY r.step, r.trajectory) GROUP BY problem_name, step "
+      "step, avg(reward) AS reward, ln(max(1, max(speedup))) AS best, avg(coalesce(correct, 0)) AS correct "
+      "FROM rounds JOIN trajectories USING(purpose, step, trajectory) WHERE purpose = 'heldout' AND "
+      "(step = ?1 OR step = ?2) GROUP BY step, trajectory) GROUP BY problem_name, step "
       "ORDER BY problem_name, step");
   select << first << last;
   Json& problems = heldout["problems"];

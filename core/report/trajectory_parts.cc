@@ -54,21 +54,13 @@ void TrajectoryParts::Finish() {
 
 Json TrajectoryParts::AddRun(Database& database, const std::filesystem::path& folder) {
   texts_.clear();
-  const bool outcomes = database.HasTable("sample_outcomes");
-  Statement rounds(
-      database,
-      std::string("SELECT r.purpose, r.step, r.trajectory, r.round, t.problem_name, t.prompted_as, t.dropped, "
-                  "t.baseline_seconds, r.prompt, r.suggestion, r.completion_ids, r.logprobs, r.truncated, r.code_a, "
-                  "r.code_b, r.code_c, r.coder_outcome, r.coder_summary, r.coder_message, r.coder_cost, r.speedup, "
-                  "r.reward, r.idle_reward, r.reward_parts, e.verdict, e.correct, e.seconds, e.seconds_low, "
-                  "e.seconds_high, e.modelled, e.diagnosis, ") +
-          (outcomes ? "o.returned, o.advantage " : "NULL, NULL ") +
-          "FROM rounds r JOIN trajectories t USING(purpose, step, trajectory) "
-          "LEFT JOIN evaluations e USING(purpose, step, trajectory, round) " +
-          (outcomes ? "LEFT JOIN sample_outcomes o ON r.purpose = 'train' AND o.step = r.step AND "
-                      "o.trajectory = r.trajectory AND o.round = r.round "
-                    : "") +
-          "ORDER BY r.purpose, r.step, r.trajectory, r.round");
+  Statement rounds(database,
+                   "SELECT purpose, step, trajectory, round, problem_name, prompted_as, dropped, baseline_seconds, "
+                   "prompt, suggestion, completion_ids, logprobs, truncated, code_a, code_b, code_c, coder_outcome, "
+                   "coder_summary, coder_message, coder_cost, speedup, reward, idle_reward, reward_parts, verdict, "
+                   "correct, seconds, seconds_low, seconds_high, diagnosis, return, advantage "
+                   "FROM rounds JOIN trajectories USING(purpose, step, trajectory) "
+                   "ORDER BY purpose, step, trajectory, round");
   Json index = Json::array(), trajectories = Json::array();
   std::set<int32_t> used;
   std::string purpose;
@@ -129,14 +121,13 @@ Json TrajectoryParts::AddRun(Database& database, const std::filesystem::path& fo
     round["parts"] = std::move(parts);
     if (!rounds.IsNull(24)) {
       const bool correct = rounds.Integer(25) != 0;
-      // Earlier versions called a correct kernel "right".
-      round["verdict"] = correct ? KGRPO_VERDICT_CORRECT : rounds.Text(24);
+      round["verdict"] = rounds.Text(24);
       if (correct) round["seconds"] = {Rounded(rounds.Real(26)), Rounded(rounds.Real(27)), Rounded(rounds.Real(28))};
-      round["diagnosis"] = rounds.Text(30);
+      round["diagnosis"] = rounds.Text(29);
     }
-    if (!rounds.IsNull(31)) {
-      round["return"] = Rounded(rounds.Real(31));
-      round["advantage"] = Rounded(rounds.Real(32));
+    if (!rounds.IsNull(30)) {
+      round["return"] = Rounded(rounds.Real(30));
+      round["advantage"] = Rounded(rounds.Real(31));
     }
     trajectories.back()["rounds"].push_back(std::move(round));
   }

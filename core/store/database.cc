@@ -2,6 +2,7 @@
 #include "store/database.h"
 
 #include <kgrpo/support/sha256.h>
+#include "store/fields.h"
 #include "store/json.h"
 #include "store/schema.h"
 
@@ -35,6 +36,35 @@ const char* RoundPartName(RoundPart part) {
   return "unknown";
 }
 
+RoundPart RoundPartOf(const std::string& name) {
+  for (const RoundPart part : kRoundParts) {
+    if (name == RoundPartName(part)) return part;
+  }
+  throw Error(KGRPO_ERROR_INVALID, "the record names an unknown part: " + name);
+}
+
+namespace {
+
+std::string PlacesOf(size_t count) {
+  std::string places = "?";
+  for (size_t i = 1; i < count; ++i) places += ", ?";
+  return places;
+}
+
+// Rounds in which a trajectory was dropped are in a table like that of the others; all_rounds has both.
+std::string TablesOfRounds() {
+  std::string sql = "CREATE TABLE trajectories(purpose TEXT NOT NULL, step INTEGER NOT NULL, " +
+                    TrajectoryColumns().Declared() +
+                    ", PRIMARY KEY(purpose, step, trajectory)) STRICT, WITHOUT ROWID;";
+  for (const std::string table : {"rounds", "dropped_rounds"}) {
+    sql += "CREATE TABLE " + table + "(purpose TEXT NOT NULL, step INTEGER NOT NULL, trajectory INTEGER NOT NULL, " +
+           RoundColumns().Declared() + ", PRIMARY KEY(purpose, step, trajectory, round)) STRICT, WITHOUT ROWID;";
+  }
+  return sql + "CREATE VIEW all_rounds AS SELECT * FROM rounds UNION ALL SELECT * FROM dropped_rounds;";
+}
+
+}  // namespace
+
 RunDatabase::RunDatabase(const std::filesystem::path& path, FaultPoints faults)
     : database_(path), faults_(std::move(faults)) {
   Statement version(database_, "PRAGMA user_version");
@@ -49,13 +79,10 @@ RunDatabase::RunDatabase(const std::filesystem::path& path, FaultPoints faults)
   // WAL lets others read while the run writes; FULL makes a commit survive the machine, not only the process.
   database_.Execute("PRAGMA journal_mode = WAL");
   database_.Execute("PRAGMA synchronous = FULL");
-  if (found == kSchemaVersion) {
-    database_.Execute(kLaterTables);
-    return;
-  }
+  if (found == kSchemaVersion) return;
   Transaction transaction(database_);
   database_.Execute(kSchema);
-  database_.Execute(kLaterTables);
+  database_.Execute(TablesOfRounds().c_str());
   database_.Execute(("PRAGMA user_version = " + std::to_string(kSchemaVersion)).c_str());
   transaction.Commit();
 }
@@ -116,53 +143,27 @@ void RunDatabase::WriteProblems(Purpose purpose, const std::vector<ProblemRecord
 }
 
 void RunDatabase::WriteTrajectories(Purpose purpose, uint64_t step, const std::vector<TrajectoryRecord>& trajectories) {
-  for (const char* table : {"trajectories", "rounds", "evaluations", "evaluation_details", "dropped_rounds",
-                            "part_failures", "reused_answers"}) {
+  for (const char* table : {"trajectories", "rounds", "dropped_rounds"}) {
     Statement clear(database_, std::string("DELETE FROM ") + table + " WHERE purpose = ? AND step = ?");
     (clear << PurposeName(purpose) << step).Run();
   }
-  Statement insert_trajectory(database_, "INSERT INTO trajectories VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  Statement insert_round(
-      database_,
-      "INSERT INTO rounds VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-      "?, ?, ?, ?)");
+  const size_t of_trajectory = 2 + TrajectoryColumns().columns().size(), of_round = 3 + RoundColumns().columns().size();
+  Statement insert_trajectory(database_, "INSERT INTO trajectories VALUES(" + PlacesOf(of_trajectory) + ")");
+  Statement insert_round(database_, "INSERT INTO rounds VALUES(" + PlacesOf(of_round) + ")");
+  Statement insert_dropped(database_, "INSERT INTO dropped_rounds VALUES(" + PlacesOf(of_round) + ")");
+  const auto source = [this](const std::string& text) { return WriteSource(text); };
   for (const TrajectoryRecord& trajectory : trajectories) {
-    (insert_trajectory << PurposeName(purpose) << step << trajectory.trajectory << trajectory.problem
-                       << trajectory.problem_name << trajectory.family << trajectory.prompted_as
-                       << trajectory.baseline_seconds << trajectory.rounds << trajectory.dropped)
-        .Run();
-    if (trajectory.failed_round) WriteFailedRound(purpose, step, trajectory.trajectory, *trajectory.failed_round);
-    for (const RoundRecord& round : trajectory.rounds_done) {
-      const CoderAnswer& answer = round.answer;
-      insert_round << PurposeName(purpose) << step << trajectory.trajectory << round.round
-                   << MessagesToJson(round.messages) << round.suggestion;
-      insert_round.Blob(std::span(round.prompt_ids)).Blob(std::span(round.completion_ids));
-      insert_round.Blob(std::span(round.logprobs));
-      (insert_round << round.truncated << WriteSource(round.code_a) << WriteSource(round.code_b)
-                    << WriteSource(answer.source) << static_cast<int>(answer.outcome) << answer.summary
-                    << answer.message << answer.prompt_tokens << answer.completion_tokens << answer.cost
-                    << answer.seconds << answer.attempts << round.unchanged << round.applied << round.speedup
-                    << round.reward << round.idle_reward << MetricsToJson(round.reward_parts))
-          .Run();
-      WriteReused(purpose, step, trajectory.trajectory, round);
-      if (round.evaluation) WriteEvaluation(purpose, step, trajectory.trajectory, round);
-    }
+    FieldWriter fields(insert_trajectory << PurposeName(purpose) << step, source);
+    VisitTrajectoryFields(trajectory, fields);
+    insert_trajectory.Run();
+    const auto write = [&](Statement& insert, const RoundRecord& round) {
+      FieldWriter round_fields(insert << PurposeName(purpose) << step << trajectory.trajectory, source);
+      VisitFields(round, round_fields);
+      insert.Run();
+    };
+    for (const RoundRecord& round : trajectory.rounds_done) write(insert_round, round);
+    if (trajectory.failed_round) write(insert_dropped, *trajectory.failed_round);
   }
-}
-
-void RunDatabase::WriteEvaluation(Purpose purpose, uint64_t step, uint64_t trajectory, const RoundRecord& round) {
-  const Evaluation& evaluation = *round.evaluation;
-  Statement insert(database_, "INSERT INTO evaluations VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  (insert << PurposeName(purpose) << step << trajectory << round.round << std::to_string(round.evaluation_seed)
-          << evaluation.compiled << evaluation.correct << evaluation.verdict << evaluation.seconds
-          << evaluation.seconds_low << evaluation.seconds_high << evaluation.modelled << evaluation.time_source
-          << evaluation.diagnosis << MetricsToJson(evaluation.metrics) << round.evaluate_seconds)
-      .Run();
-  if (evaluation.speedup == 0 && evaluation.remarks.empty()) return;
-  Statement insert_details(database_, "INSERT INTO evaluation_details VALUES(?, ?, ?, ?, ?, ?, ?, ?)");
-  (insert_details << PurposeName(purpose) << step << trajectory << round.round << evaluation.speedup
-                  << evaluation.speedup_low << evaluation.speedup_high << RemarksToJson(evaluation.remarks))
-      .Run();
 }
 
 void RunDatabase::InsertJudged(uint64_t step, const JudgedKernels& judged) {
@@ -189,31 +190,6 @@ void RunDatabase::WriteJudged(uint64_t step, const JudgedKernels& judged) {
   transaction.Commit();
 }
 
-void RunDatabase::InsertTraining(const StepRecord& step) {
-  WriteTrajectories(Purpose::kTrain, step.step, step.trajectories);
-  Statement clear(database_, "DELETE FROM sample_outcomes WHERE step = ?");
-  (clear << step.step).Run();
-  Statement insert_outcome(database_, "INSERT INTO sample_outcomes VALUES(?, ?, ?, ?, ?)");
-  for (const TrajectoryRecord& trajectory : step.trajectories) {
-    for (const RoundRecord& round : trajectory.rounds_done) {
-      if (!round.outcome) continue;
-      (insert_outcome << step.step << trajectory.trajectory << round.round << round.outcome->returned
-                      << round.outcome->advantage)
-          .Run();
-    }
-  }
-}
-
-void RunDatabase::WriteTraining(const StepRecord& step) {
-  Transaction transaction(database_);
-  Statement insert_step(database_, "INSERT OR IGNORE INTO steps VALUES(?, ?, ?, ?, ?, ?)");
-  (insert_step << step.step << step.stage << step.stage_name << step.has_rollouts << step.reward_mean
-               << step.finished_at)
-      .Run();
-  InsertTraining(step);
-  transaction.Commit();
-}
-
 void RunDatabase::WriteStep(const StepRecord& step, const JudgedKernels& judged) {
   Transaction transaction(database_);
   Statement insert_step(database_, "INSERT OR REPLACE INTO steps VALUES(?, ?, ?, ?, ?, ?)");
@@ -233,7 +209,7 @@ void RunDatabase::WriteStep(const StepRecord& step, const JudgedKernels& judged)
       (insert_row << step.step << static_cast<uint64_t>(row) << metric.name << metric.value).Run();
     }
   }
-  InsertTraining(step);
+  WriteTrajectories(Purpose::kTrain, step.step, step.trajectories);
   Pass(faults_, "database: inside the transaction");
   WriteTrajectories(Purpose::kHeldout, step.step, step.heldout);
   InsertJudged(step.step, judged);

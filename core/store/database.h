@@ -51,7 +51,7 @@ struct RoundFaultCount {
 
 // How far a run has come.
 struct RunProgress {
-  bool is_foreign = false;  // the file is of another program, or of another version of this one; the rest is not known
+  bool is_foreign = false;  // the file is of another program or another version; the rest is unknown
   bool is_empty = false;    // it has no tables: a run that was killed before it made them, or a file that was emptied
   uint64_t steps = 0;
   bool finished = false;
@@ -67,8 +67,7 @@ class RunDatabase {
   // Opens the file, and makes it and its tables where it is new. A file of another schema is KGRPO_ERROR_UNSUPPORTED.
   explicit RunDatabase(const std::filesystem::path& path, FaultPoints faults = {});
 
-  // Opens an existing file for reading only. A file of an earlier version may lack tables: a call that reads one then
-  // throws KGRPO_ERROR_UNAVAILABLE.
+  // Opens an existing file of this version (ReadProgress) for reading only.
   static RunDatabase ToRead(const std::filesystem::path& path);
 
   // Records that the run finished at `time` (seconds since 1970) and leaves one plain file, which can be read where
@@ -88,8 +87,6 @@ class RunDatabase {
 
   // Replaces everything that is recorded of the step, and notes which kernels were judged again at its end.
   void WriteStep(const StepRecord& step, const JudgedKernels& judged);
-  // Replaces the step's training rounds alone, with its row where that is missing.
-  void WriteTraining(const StepRecord& step);
   // Adds a metric that became known only after its step was written.
   void AddMetric(uint64_t step, const Metric& metric);
   bool HasMetric(uint64_t step, const std::string& name);
@@ -126,6 +123,11 @@ class RunDatabase {
   // Values of one metric, by step.
   std::vector<std::pair<uint64_t, double>> MetricCurve(const std::string& name);
 
+  // The steps with recorded rounds of that purpose, in order.
+  std::vector<uint64_t> StepsWithRounds(Purpose purpose);
+  // The names of the parts that the run's rewards consist of, of all rounds.
+  std::set<std::string> RewardParts();
+
   // The step's recorded rounds with everything that a coder and an evaluator said, so that a replay can use it instead
   // of asking again. Empty when the step is not there.
   std::vector<TrajectoryRecord> ReadStep(Purpose purpose, uint64_t step);
@@ -135,12 +137,8 @@ class RunDatabase {
   RunDatabase(const std::filesystem::path& path, ReadOnly);
 
   void InsertJudged(uint64_t step, const JudgedKernels& judged);
-  void InsertTraining(const StepRecord& step);
   void WriteTrajectories(Purpose purpose, uint64_t step, const std::vector<TrajectoryRecord>& trajectories);
-  void WriteEvaluation(Purpose purpose, uint64_t step, uint64_t trajectory, const RoundRecord& round);
-  void WriteFailedRound(Purpose purpose, uint64_t step, uint64_t trajectory, const RoundRecord& round);
-  void WriteReused(Purpose purpose, uint64_t step, uint64_t trajectory, const RoundRecord& round);
-  std::optional<RoundRecord> ReadFailedRound(Purpose purpose, uint64_t step, uint64_t trajectory);
+  std::vector<RoundRecord> ReadRounds(const char* table, Purpose purpose, uint64_t step, uint64_t trajectory);
   std::string WriteSource(const std::string& text);  // its hash; "" for an empty one
 
   Database database_;

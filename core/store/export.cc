@@ -1,7 +1,7 @@
 #include "store/export.h"
 
 #include <cmath>
-#include <limits>
+#include <concepts>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -12,130 +12,100 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+struct Cell {
+  ExportColumn column;
+  Json value;
+};
+
 Json Messages(const std::vector<ChatMessage>& messages) {
   Json json = Json::array();
   for (const ChatMessage& message : messages) json.push_back({{"role", message.role}, {"content", message.content}});
   return json;
 }
 
-Json RealOrNull(const Statement& select, int column) {
-  if (select.IsNull(column) || !std::isfinite(select.Real(column))) return nullptr;
-  return select.Real(column);
+Json Finite(double value) {
+  return std::isfinite(value) ? Json(value) : Json();
 }
 
-template <typename T>
-Json ListOf(const Statement& select, int column) {
-  Json list = Json::array();
-  for (const T value : select.Values<T>(column)) list.push_back(value);
-  return list;
+// Makes a cell of each field that it visits. Of an absent group, numbers are null and texts empty.
+class Cells {
+ public:
+  void operator()(const char* name, bool value) { Add(name, "bool", value); }
+  void operator()(const char* name, std::unsigned_integral auto value) {
+    Add(name, "int64", absent_ ? Json() : Json(value));
+  }
+  void operator()(const char* name, double value) { Add(name, "float64", absent_ ? Json() : Finite(value)); }
+  void operator()(const char* name, const std::string& text) { Add(name, "string", text); }
+  void operator()(const char* name, kgrpo_coder_outcome value) { Add(name, "string", CoderOutcomeName(value)); }
+  void operator()(const char* name, const std::vector<int32_t>& ids) { Add(name, "list:int32", ids); }
+  void operator()(const char* name, const std::vector<float>& values) { Add(name, "list:float32", values); }
+  void operator()(const char* name, const std::vector<ChatMessage>& messages) {
+    Add(name, "messages", Messages(messages));
+  }
+  void operator()(KernelText field, const std::string& text) { (*this)(field.name, text); }
+  void operator()(Digits field, uint64_t value) { (*this)(field.name, std::to_string(value)); }
+  // Left out: lists of another form in each row (reward_parts is added later), and what is nobody's data.
+  void operator()(const char*, const std::vector<Metric>&) {}
+  void operator()(const char*, const std::vector<Remark>&) {}
+  void operator()(Unrecorded, const std::string&) {}
+  void Group(const std::optional<RoundFailure>&, const auto&) {}  // a failed round is not exported
+  template <typename T>
+  void Group(const std::optional<T>& group, const auto& fields) {
+    absent_ = !group;
+    const T empty{};
+    fields(group ? *group : empty);
+    absent_ = false;
+  }
+
+  std::vector<Cell> cells;
+
+ private:
+  void Add(const char* name, const char* type, Json value) { cells.push_back({{name, type}, std::move(value)}); }
+
+  bool absent_ = false;
+};
+
+std::vector<Cell> CellsOf(uint64_t step, const TrajectoryRecord& trajectory, const RoundRecord& round) {
+  Cells row;
+  row("step", step);
+  row("trajectory", trajectory.trajectory);
+  row("rounds", trajectory.rounds);
+  row("problem", trajectory.problem_name);
+  row("family", trajectory.family);
+  row("prompted_as", trajectory.prompted_as);
+  row("baseline_seconds", trajectory.baseline_seconds);
+  VisitFields(round, row);
+  row("completion", std::vector<ChatMessage>{{"assistant", round.suggestion}});
+  return std::move(row.cells);
 }
 
 }  // namespace
 
 const std::vector<ExportColumn>& ExportColumns() {
-  static const std::vector<ExportColumn> columns = {
-      {"step", "int64"},
-      {"trajectory", "int64"},
-      {"round", "int64"},
-      {"rounds", "int64"},
-      {"problem", "string"},
-      {"family", "string"},
-      {"prompted_as", "string"},
-      {"prompt", "messages"},
-      {"completion", "messages"},
-      {"prompt_ids", "list:int32"},
-      {"completion_ids", "list:int32"},
-      {"logprobs", "list:float32"},
-      {"truncated", "bool"},
-      {"reward", "float64"},
-      {"idle_reward", "float64"},
-      {"return", "float64"},
-      {"advantage", "float64"},
-      {"coder_outcome", "string"},
-      {"coder_summary", "string"},
-      {"coder_cost", "float64"},
-      {"verdict", "string"},
-      {"correct", "bool"},
-      {"seconds", "float64"},
-      {"baseline_seconds", "float64"},
-      {"speedup", "float64"},
-      {"modelled", "bool"},
-      {"diagnosis", "string"},
-      {"code_b", "string"},
-      {"code_c", "string"},
-  };
+  static const std::vector<ExportColumn> columns = [] {
+    std::vector<ExportColumn> list;
+    for (const Cell& cell : CellsOf(0, {}, {})) list.push_back(cell.column);
+    return list;
+  }();
   return columns;
 }
 
-std::set<std::string> ExportedParts(Database& database) {
-  std::set<std::string> parts;
-  // A reward has a handful of forms, rounds are many.
-  Statement select(database, "SELECT DISTINCT value.key FROM rounds, json_each(reward_parts) AS value");
-  while (select.Step()) parts.insert(select.Text(0));
-  return parts;
-}
-
-uint64_t ExportRounds(Database& database, const std::string& purpose, const std::set<std::string>& parts,
+uint64_t ExportRounds(RunDatabase& database, Purpose purpose, const std::set<std::string>& parts,
                       const std::function<void(const std::string& line)>& write) {
-  const bool outcomes = purpose == "train" && database.HasTable("sample_outcomes");
-  Statement select(
-      database,
-      std::string(
-          "SELECT r.step, r.trajectory, r.round, t.problem_name, t.family, t.prompted_as, r.prompt, r.suggestion, "
-          "r.prompt_ids, r.completion_ids, r.logprobs, r.truncated, r.reward, r.idle_reward, ") +
-          (outcomes ? "o.returned, o.advantage, " : "NULL, NULL, ") +
-          "r.coder_outcome, r.coder_summary, r.coder_cost, e.verdict, coalesce(e.correct, 0), e.seconds, "
-          "t.baseline_seconds, r.speedup, coalesce(e.modelled, 0), e.diagnosis, "
-          "(SELECT text FROM sources WHERE hash = code_b), (SELECT text FROM sources WHERE hash = code_c), "
-          "r.reward_parts, t.rounds "
-          "FROM rounds r JOIN trajectories t USING(purpose, step, trajectory) "
-          "LEFT JOIN evaluations e USING(purpose, step, trajectory, round) " +
-          (outcomes
-               ? "LEFT JOIN sample_outcomes o ON o.step = r.step AND o.trajectory = r.trajectory AND o.round = r.round "
-               : "") +
-          "WHERE r.purpose = ? ORDER BY r.step, r.trajectory, r.round");
-  select << purpose;
   uint64_t count = 0;
-  for (; select.Step(); ++count) {
-    const bool correct = select.Integer(20) != 0;
-    Json row;
-    row["step"] = select.Integer(0);
-    row["trajectory"] = select.Integer(1);
-    row["round"] = select.Integer(2);
-    row["rounds"] = select.Integer(29);
-    row["problem"] = select.Text(3);
-    row["family"] = select.Text(4);
-    row["prompted_as"] = select.Text(5);
-    row["prompt"] = Messages(MessagesFromJson(select.Text(6)));
-    row["completion"] = Messages({{"assistant", select.Text(7)}});
-    row["prompt_ids"] = ListOf<int32_t>(select, 8);
-    row["completion_ids"] = ListOf<int32_t>(select, 9);
-    row["logprobs"] = ListOf<float>(select, 10);
-    row["truncated"] = select.Integer(11) != 0;
-    row["reward"] = select.Real(12);
-    row["idle_reward"] = select.Real(13);
-    row["return"] = RealOrNull(select, 14);
-    row["advantage"] = RealOrNull(select, 15);
-    row["coder_outcome"] = CoderOutcomeName(static_cast<kgrpo_coder_outcome>(select.Integer(16)));
-    row["coder_summary"] = select.Text(17);
-    row["coder_cost"] = select.Real(18);
-    // Earlier versions called a correct kernel "right".
-    row["verdict"] = correct ? KGRPO_VERDICT_CORRECT : select.Text(19);
-    row["correct"] = correct;
-    row["seconds"] = correct ? RealOrNull(select, 21) : Json();
-    row["baseline_seconds"] = select.Real(22);
-    row["speedup"] = select.Real(23);
-    row["modelled"] = select.Integer(24) != 0;
-    row["diagnosis"] = select.Text(25);
-    row["code_b"] = select.Text(26);
-    row["code_c"] = select.Text(27);
-    Json found = Json::object();
-    for (const std::string& part : parts) found[part] = nullptr;
-    for (const Metric& part : MetricsFromJson(select.Text(28))) {
-      if (std::isfinite(part.value)) found[part.name] = part.value;
+  for (const uint64_t step : database.StepsWithRounds(purpose)) {
+    for (const TrajectoryRecord& trajectory : database.ReadStep(purpose, step)) {
+      for (const RoundRecord& round : trajectory.rounds_done) {
+        Json row;
+        for (Cell& cell : CellsOf(step, trajectory, round)) row[cell.column.name] = std::move(cell.value);
+        if (!row["correct"].get<bool>()) row["seconds"] = nullptr;  // the time of a kernel that does not count
+        Json& found = row["reward_parts"] = Json::object();
+        for (const std::string& part : parts) found[part] = nullptr;
+        for (const Metric& part : round.reward_parts) found[part.name] = Finite(part.value);
+        write(DumpJson(row));
+        ++count;
+      }
     }
-    row["reward_parts"] = std::move(found);
-    write(DumpJson(row));
   }
   return count;
 }

@@ -3,13 +3,13 @@
 #ifndef KGRPO_STORE_EXPORT_H
 #define KGRPO_STORE_EXPORT_H
 
-#include <kgrpo/support/sqlite.h>
-
 #include <cstdint>
 #include <functional>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "store/database.h"
 
 namespace kgrpo {
 
@@ -19,15 +19,13 @@ struct ExportColumn {
   const char* type;
 };
 
-// In the order of the rows' keys. Besides these, a row has `reward_parts`, a struct of ExportedParts().
+// The fields of records.h and the trajectory's, in the order of the rows' keys. Besides these, a row has `reward_parts`, a
+// struct of RunDatabase::RewardParts().
 const std::vector<ExportColumn>& ExportColumns();
 
-// The names of the parts that the run's rewards consist of, of all rounds.
-std::set<std::string> ExportedParts(Database& database);
-
-// Hands every round of `purpose` ("train", "heldout", "demonstration") to `write` as one line without its line break,
-// in the order of step, trajectory and round. Returns their number.
-uint64_t ExportRounds(Database& database, const std::string& purpose, const std::set<std::string>& parts,
+// Hands every round of `purpose` to `write` as one line without its line break, in the order of step, trajectory and
+// round. Returns their number.
+uint64_t ExportRounds(RunDatabase& database, Purpose purpose, const std::set<std::string>& parts,
                       const std::function<void(const std::string& line)>& write);
 
 // The README.md of a folder that datasets.load_dataset(FOLDER) opens: its splits ("train" in train.jsonl) and columns.

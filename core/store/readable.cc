@@ -55,6 +55,12 @@ void RequireRecord(const fs::path& folder) {
   if (const std::string reason = WhyNoRecord(folder); !reason.empty()) throw Error(KGRPO_ERROR_INVALID, reason);
 }
 
+void RequireUndamaged(const fs::path& database) {
+  Database file(database, Database::ToRead(database));
+  Statement check(file, "PRAGMA quick_check(1)");
+  if (check.Step() && check.Text(0) != "ok") file.FailAsDamaged();
+}
+
 bool HoldsCheckpoints(const fs::path& folder) {
   std::error_code error;
   const fs::directory_iterator entry(folder / "checkpoints", error);

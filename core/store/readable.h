@@ -22,6 +22,9 @@ std::string WhyNoRecord(const std::filesystem::path& folder);
 // Throws KGRPO_ERROR_INVALID with that reason, if there is one.
 void RequireRecord(const std::filesystem::path& folder);
 
+// Reads the whole database, which takes as long as that. Throws KGRPO_ERROR_UNAVAILABLE if it is damaged.
+void RequireUndamaged(const std::filesystem::path& database);
+
 // True if the folder holds a checkpoint, and so had steps that were recorded.
 bool HoldsCheckpoints(const std::filesystem::path& folder);
 

@@ -1,5 +1,5 @@
 // The records that the loop passes to the run store: rounds, trajectories, steps. Plain data, made by loop/, written
-// by store/ (database, rollouts), summarised by loop/metrics.h.
+// by store/database.h, summarised by loop/metrics.h.
 #ifndef KGRPO_STORE_RECORDS_H
 #define KGRPO_STORE_RECORDS_H
 
@@ -21,12 +21,14 @@ enum class Purpose {
   kDemonstration,  // collected once at a stage's start, to be imitated
   kHeldout,        // measured only
 };
+inline constexpr std::array kPurposes = {Purpose::kTrain, Purpose::kHeldout, Purpose::kDemonstration};
 const char* PurposeName(Purpose purpose);  // "train", "demonstration", "heldout"
 
 // The parts whose failure leaves a round without a score.
 enum class RoundPart { kCoder, kEvaluator, kReward };
 inline constexpr std::array kRoundParts = {RoundPart::kCoder, RoundPart::kEvaluator, RoundPart::kReward};
 const char* RoundPartName(RoundPart part);  // "coder", "evaluator", "reward"
+RoundPart RoundPartOf(const std::string& name);
 
 // A failure of the evaluator or the reward in a round. One of the coder is in its answer.
 struct RoundFailure {
@@ -50,7 +52,7 @@ struct RoundRecord {
   double evaluate_seconds = 0;  // how long judging took
   bool unchanged = false;       // the coder's kernel equals code_b
   bool applied = false;         // the kernel became the current one
-  double speedup = 0;           // of the kernel over the reference; 0 unless correct
+  double speedup = 0;           // the reference's time over the kernel's; 0 unless correct
   double reward = 0;
   double idle_reward = 0;
   std::vector<Metric> reward_parts;
@@ -70,6 +72,91 @@ struct TrajectoryRecord {
   std::string dropped;                      // why the rest of the trajectory is missing; empty when it is complete
   std::optional<RoundRecord> failed_round;  // the round in which it was dropped
 };
+
+// A field's name, with the way in which it is kept. A plain name: as its type says (store/fields.h).
+struct KernelText {
+  const char* name;  // run.sqlite keeps the text once, in `sources`
+};
+struct Digits {
+  const char* name;  // uses all 64 bits, which SQLite's integers would show as negative
+};
+struct Unrecorded {
+  const char* name;  // sent between ranks only
+};
+
+// Calls visit(NAME, member) for each field of a round, and visit.Group(optional, FIELDS) for fields that are present
+// together or not at all. The order is that of run.sqlite's columns: large ones last, so that a query of small ones
+// reads little. Tables, exports and messages between ranks are made from this list; a new field is one line here.
+template <typename Round, typename Visitor>
+void VisitFields(Round& round, Visitor& visit) {
+  visit("round", round.round);
+  visit("truncated", round.truncated);
+  visit(KernelText{"code_a"}, round.code_a);
+  visit(KernelText{"code_b"}, round.code_b);
+  visit(KernelText{"code_c"}, round.answer.source);
+  visit("coder_outcome", round.answer.outcome);
+  visit("coder_prompt_tokens", round.answer.prompt_tokens);
+  visit("coder_completion_tokens", round.answer.completion_tokens);
+  visit("coder_cost", round.answer.cost);
+  visit("coder_lost_cost", round.answer.lost_cost);
+  visit("coder_seconds", round.answer.seconds);
+  visit("coder_attempts", round.answer.attempts);
+  visit("coder_reused", round.answer.reused);
+  visit("coder_estimated", round.answer.estimated);
+  visit(Digits{"evaluation_seed"}, round.evaluation_seed);
+  visit("evaluate_seconds", round.evaluate_seconds);
+  visit("unchanged", round.unchanged);
+  visit("applied", round.applied);
+  visit("speedup", round.speedup);
+  visit("reward", round.reward);
+  visit("idle_reward", round.idle_reward);
+  visit("reward_parts", round.reward_parts);
+  visit.Group(round.outcome, [&visit](auto& outcome) {
+    visit("return", outcome.returned);
+    visit("advantage", outcome.advantage);
+  });
+  visit.Group(round.failure, [&visit](auto& failure) {
+    visit("failed_part", failure.part);
+    visit("failed_message", failure.message);
+  });
+  visit.Group(round.evaluation, [&visit](auto& evaluation) {
+    visit("verdict", evaluation.verdict);
+    visit("compiled", evaluation.compiled);
+    visit("correct", evaluation.correct);
+    visit("seconds", evaluation.seconds);
+    visit("seconds_low", evaluation.seconds_low);
+    visit("seconds_high", evaluation.seconds_high);
+    visit("modelled", evaluation.modelled);
+    visit("time_source", evaluation.time_source);
+    visit("paired_speedup", evaluation.speedup);
+    visit("paired_speedup_low", evaluation.speedup_low);
+    visit("paired_speedup_high", evaluation.speedup_high);
+    visit("diagnosis", evaluation.diagnosis);
+    visit("metrics", evaluation.metrics);
+    visit("remarks", evaluation.remarks);
+  });
+  visit("suggestion", round.suggestion);
+  visit("coder_summary", round.answer.summary);
+  visit("coder_message", round.answer.message);
+  visit(Unrecorded{"coder_text"}, round.answer.text);
+  visit("completion_ids", round.completion_ids);
+  visit("logprobs", round.logprobs);
+  visit("prompt_ids", round.prompt_ids);
+  visit("prompt", round.messages);
+}
+
+// The same for the fields of a trajectory, without its rounds.
+template <typename Trajectory, typename Visitor>
+void VisitTrajectoryFields(Trajectory& trajectory, Visitor& visit) {
+  visit("trajectory", trajectory.trajectory);
+  visit("problem", trajectory.problem);
+  visit("problem_name", trajectory.problem_name);
+  visit("family", trajectory.family);
+  visit("prompted_as", trajectory.prompted_as);
+  visit("baseline_seconds", trajectory.baseline_seconds);
+  visit("rounds", trajectory.rounds);
+  visit("dropped", trajectory.dropped);
+}
 
 struct StepRecord {
   uint64_t step = 0;       // of the whole run, from 1

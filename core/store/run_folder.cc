@@ -275,7 +275,7 @@ RunFolder RunFolder::Create(const fs::path& path, const std::string& resolved_ya
   }
   old.push_back(path / kEarlierArtifacts);  // the last: while they are there, so is the run that they are of
   for (const fs::path& part : old) fs::remove_all(part);
-  for (const fs::path& part : {folder.rollouts(), folder.checkpoints(), folder.kernels()}) fs::create_directories(part);
+  for (const fs::path& part : {folder.checkpoints(), folder.kernels()}) fs::create_directories(part);
   WriteFileAtomically(folder.resolved_yaml(), resolved_yaml);
   return folder;
 }
@@ -294,7 +294,7 @@ RunFolder RunFolder::Open(const fs::path& path) {
   RunFolder folder(path);
   folder.lock_ = LockFolder(path);
   PutBackEarlierArtifacts(path);
-  for (const fs::path& part : {folder.rollouts(), folder.checkpoints(), folder.kernels()}) fs::create_directories(part);
+  for (const fs::path& part : {folder.checkpoints(), folder.kernels()}) fs::create_directories(part);
   return folder;
 }
 

@@ -64,7 +64,6 @@ class RunFolder {
   static std::filesystem::path ResolvedYamlOf(const std::filesystem::path& path) { return path / "resolved.yaml"; }
   std::filesystem::path run_json() const { return path_ / "run.json"; }
   std::filesystem::path database() const { return path_ / "run.sqlite"; }
-  std::filesystem::path rollouts() const { return path_ / "rollouts"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path kernels() const { return path_ / "kernels"; }
   std::filesystem::path final_model() const { return path_ / "final"; }

@@ -67,7 +67,8 @@ TEST_F(AdapterRunTest, ResumeEndsWithTheSameBits) {
   for (const char* step : {"step-3", "step-4"}) fs::remove_all(part / "checkpoints" / step);
   const Result resumed = Run("resume part");
   ASSERT_EQ(resumed.code, 0) << resumed.err;
-  for (const char* folder : {"final", "rollouts", "checkpoints/step-4/reference"})
+  EXPECT_EQ(test::StepSamples(part), test::StepSamples(run));
+  for (const char* folder : {"final", "checkpoints/step-4/reference"})
     EXPECT_EQ(test::Tree(part / folder), test::Tree(run / folder)) << folder;
 }
 
@@ -108,7 +109,8 @@ TEST_F(AdapterRunTest, ResumeKeepsASynchronisedReference) {
       ASSERT_EQ(resumed.code, 0) << resumed.err;
       EXPECT_EQ(kl("part"), kl(name));
       EXPECT_EQ(kl("part").size(), 7U);
-      for (const char* folder : {"final", "rollouts", "checkpoints/step-7/reference"})
+      EXPECT_EQ(test::StepSamples(part), test::StepSamples(run));
+      for (const char* folder : {"final", "checkpoints/step-7/reference"})
         EXPECT_EQ(test::Tree(part / folder), test::Tree(run / folder)) << folder;
     }
   }

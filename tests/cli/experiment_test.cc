@@ -204,7 +204,7 @@ TEST_F(ExperimentCliTest, RewardsThatReadMetricsScoreTheRunsThatHaveThem) {
   EXPECT_EQ(measures(1)["reward_by/metric"], measures(1)["reward"]);
   {  // as of an evaluator that measures nothing of the kind
     Database database(directory_.path() / "metrics/base/run.sqlite");
-    database.Execute("UPDATE evaluations SET metrics = '{}'");
+    database.Execute("UPDATE rounds SET metrics = '{}' WHERE verdict IS NOT NULL");
   }
   const Result result = Run("compare metrics");
   EXPECT_THAT(result.out,

@@ -4,12 +4,15 @@
 
 #include <sys/wait.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <string>
+
+#include <kgrpo/support/sqlite.h>
 
 namespace kgrpo::test {
 
@@ -37,6 +40,27 @@ inline std::map<std::string, std::string> Tree(const std::filesystem::path& fold
         entry.is_regular_file() ? Read(entry.path()) : "(not a file)";
   }
   return tree;
+}
+
+// The recorded rounds of training, a text for each step, without times and costs: equal runs have equal texts. Empty
+// without a database, or while it has no tables.
+inline std::map<int64_t, std::string> StepSamples(const std::filesystem::path& run) {
+  std::map<int64_t, std::string> steps;
+  const std::filesystem::path file = run / "run.sqlite";
+  if (!std::filesystem::exists(file)) return steps;
+  Database database(file, Database::ToRead(file));
+  if (!database.HasTable("rounds")) return steps;
+  Statement select(database,
+                   "SELECT step, trajectory, round, prompt, suggestion, hex(prompt_ids), hex(completion_ids), "
+                   "hex(logprobs), truncated, code_a, code_b, code_c, coder_outcome, coder_summary, coder_message, "
+                   "unchanged, applied, speedup, reward, idle_reward, return, advantage, verdict, correct, seconds, "
+                   "diagnosis FROM rounds WHERE purpose = 'train' ORDER BY step, trajectory, round");
+  while (select.Step()) {
+    std::string& text = steps[select.Integer(0)];
+    for (int column = 1; column <= 25; ++column) text += select.Text(column) + '|';
+    text += '\n';
+  }
+  return steps;
 }
 
 // Runs kgrpo-host in `directory`, which also holds its caches and its output, with the plugin of tests/fixtures/plugins

@@ -56,7 +56,7 @@ class KeptRun : public testing::Test {
 
   // Tries every broken thing.
   void TryAll() {
-    EXPECT_EQ(Run("-q run p.yaml --set output_dir=kept/rollouts/step-000001.jsonl").code, 3);
+    EXPECT_EQ(Run("-q run p.yaml --set output_dir=kept/run.json").code, 3);
     Write(Path("file.yaml"), "extends: p.yaml\nloop: {rounds: none}\n");
     EXPECT_THAT(TryIn("file.yaml").err, HasSubstr("file.yaml:2:16: loop.rounds: "));
     Write(Path("plugin.yaml"), "extends: p.yaml\nreward: {plugin: nothing}\n");

@@ -126,7 +126,7 @@ TEST(KilledRun, EndsAsTheUnbrokenOne) {
   kills += within_checkpoint(below(microseconds(2'000)));
   kills += after_checkpoints(2, below(microseconds(30'000)));
   kills += start().KillWhen([&] {  // while the kernels of the next step are judged
-    if (!fs::exists(run / "rollouts/step-000025.jsonl")) return false;
+    if (!test::StepSamples(run).contains(25)) return false;
     std::this_thread::sleep_for(microseconds(100'000) + below(microseconds(400'000)));
     return true;
   });
@@ -137,7 +137,9 @@ TEST(KilledRun, EndsAsTheUnbrokenOne) {
   std::printf("%zu kills, %zu of them within a checkpoint\n", kills, partial_checkpoints);
 
   const fs::path whole = directory / "whole";
-  for (const char* part : {"final", "rollouts", "kernels"}) {
+  const std::map<int64_t, std::string> samples = test::StepSamples(whole);
+  EXPECT_TRUE(test::StepSamples(run) == samples);
+  for (const char* part : {"final", "kernels"}) {
     const std::map<std::string, std::string> expected = Tree(whole / part), found = Tree(run / part);
     for (const auto& [file, bytes] : expected) {
       ASSERT_TRUE(found.contains(file)) << part << "/" << file;
@@ -145,11 +147,11 @@ TEST(KilledRun, EndsAsTheUnbrokenOne) {
     }
     EXPECT_EQ(found.size(), expected.size()) << part;
   }
-  EXPECT_EQ(Count(whole / "rollouts", ".jsonl"), 4U);  // one a step of GRPO
+  EXPECT_EQ(samples.size(), 4U) << "one a step of GRPO";
   EXPECT_TRUE(fs::exists(run / "final/model.safetensors"));
   EXPECT_EQ(Count(run / "checkpoints", ".partial") + Count(run / "checkpoints", ".removed"), 0U);
   if (QuickstartModel().filename() == "tiny") {  // rewards differed, so GRPO had something to learn from
-    EXPECT_THAT(Read(whole / "rollouts/step-000026.jsonl"), testing::HasSubstr("\"correct\":true"));
+    EXPECT_THAT(samples.at(26), testing::HasSubstr("|correct|"));
     EXPECT_FALSE(Tree(whole / "kernels").empty());
   }
 }

@@ -118,10 +118,10 @@ TEST_F(CliTest, GenerateNamesTheLineThatIsAtFault) {
 // Every column that a run writes must be one that `update` reads or knows to leave.
 TEST_F(CliTest, UpdateTakesARunsOwnRollouts) {
   ASSERT_EQ(Run("p.yaml --set output_dir=recorded").code, 0);
-  const std::string rollouts = "recorded/rollouts/step-000001.jsonl";
-  const size_t samples = Lines(Read(directory_.path() / rollouts)).size();
+  ASSERT_EQ(Run("export recorded -o rollouts.jsonl").code, 0);
+  const size_t samples = Lines(Read(directory_.path() / "rollouts.jsonl")).size();
   ASSERT_GT(samples, 0U);
-  const Result result = Run("update p.yaml --rollouts " + rollouts + " --out updated");
+  const Result result = Run("update p.yaml --rollouts rollouts.jsonl --out updated");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(json::parse(Read(directory_.path() / "updated" / "metrics.json"))["samples"], samples);
 }
@@ -145,12 +145,7 @@ TEST_F(CliTest, UpdateRepeatsARunFromItsFiles) {
   ASSERT_EQ(exported.code, 0) << exported.err;
   Write("export.jsonl", exported.out);
   ASSERT_EQ(Run("export run --format datasets -o dataset").code, 0);
-  std::string rollouts, without_rounds;
-  for (const char* step : {"1", "2", "3"}) {
-    const std::string file = "run/rollouts/step-00000" + std::string(step) + ".jsonl";
-    rollouts += Read(directory_.path() / file);
-  }
-  Write("rollouts.jsonl", rollouts);
+  std::string without_rounds;
   size_t early = 0;
   std::set<std::pair<int, int>> trajectories;
   for (json& line : Lines(exported.out)) {
@@ -166,7 +161,7 @@ TEST_F(CliTest, UpdateRepeatsARunFromItsFiles) {
   const auto weights = [&](const std::string& folder) {
     return Read(directory_.path() / folder / "model.safetensors");
   };
-  for (const std::string file : {"export.jsonl", "dataset/train.jsonl", "rollouts.jsonl", "without_rounds.jsonl"}) {
+  for (const std::string file : {"export.jsonl", "dataset/train.jsonl", "without_rounds.jsonl"}) {
     std::filesystem::remove_all(directory_.path() / "updated");
     const auto result = Run("update real.yaml --rollouts " + file + " --out updated");
     ASSERT_EQ(result.code, 0) << result.err;
@@ -176,7 +171,7 @@ TEST_F(CliTest, UpdateRepeatsARunFromItsFiles) {
 
   // Imitation takes the same files.
   std::string first;
-  for (const std::string file : {"export.jsonl", "dataset/train.jsonl", "rollouts.jsonl"}) {
+  for (const std::string file : {"export.jsonl", "dataset/train.jsonl"}) {
     const auto imitated =
         Run("real.yaml --set output_dir=imitated --overwrite --set 'trainer={plugin: trainer_sft, "
             "steps: 2, options: {learning_rate: 1.0e-3, pairs: " +

@@ -167,15 +167,14 @@ TEST_F(RanksTest, TheFirstStepDrawsTheSameSamplesOnAnyNumberOfRanks) {
   ASSERT_EQ(alone[0], 0) << Said(0);
   Write(directory() / "p.yaml", Pipeline(0, 1, (directory() / "trained/final").string()));
   ASSERT_EQ(Run(1, "one"), std::vector<int>{0}) << Said(0);
-  const auto samples = [&](const std::string& output) { return Tree(directory() / output / "rollouts"); };
-  const std::map<std::string, std::string> expected = samples("one");
+  const auto samples = [&](const std::string& output) { return StepSamples(directory() / output); };
+  const std::map<int64_t, std::string> expected = samples("one");
   ASSERT_EQ(expected.size(), 1U);
   // Trajectories that all end alike would hide one that took another's place.
-  std::set<std::string> suggestions;
-  std::istringstream rows(expected.begin()->second);
-  for (std::string row; std::getline(rows, row);)
-    suggestions.insert(nlohmann::json::parse(row).at("completion").dump());
-  ASSERT_GT(suggestions.size(), 2U) << expected.begin()->second;
+  Database database(directory() / "one/run.sqlite");
+  Statement distinct(database, "SELECT count(DISTINCT suggestion) FROM rounds");
+  ASSERT_TRUE(distinct.Step());
+  ASSERT_GT(distinct.Integer(0), 2) << expected.begin()->second;
   for (size_t size : {2U, 4U}) {
     const std::string output = "of" + std::to_string(size);
     ASSERT_EQ(Run(size, output), std::vector<int>(size, 0)) << Said(0) << Said(1);
@@ -203,7 +202,7 @@ TEST_F(RanksTest, TwoGpusDrawTheSameSamples) {
     HostProcess host(directory(), {"-q", "run", "p.yaml", "--ranks", ranks, "--set", "output_dir=" + output}, {},
                      output + ".log");
     EXPECT_EQ(host.Wait(), 0) << output << ": " << Read(directory() / (output + ".log"));
-    const std::map<std::string, std::string> steps = Tree(directory() / output / "rollouts");
+    const std::map<int64_t, std::string> steps = StepSamples(directory() / output);
     EXPECT_EQ(steps.size(), 2U) << output;
     return steps.empty() ? "" : steps.begin()->second;
   };
@@ -235,10 +234,7 @@ TEST_F(RanksTest, KilledRanksGoOnToTheSameEnd) {
   for (int kill = 0; kill < kills; ++kill) {
     // Once the ranks have met (before that they wait for each other for minutes): at the beginning, then a little after
     // more steps were recorded.
-    const auto steps = [&] {
-      std::error_code error;
-      return std::distance(fs::directory_iterator(run / "rollouts", error), fs::directory_iterator());
-    };
+    const auto steps = [&] { return StepSamples(run).size(); };
     const auto goal = kill == 0 ? 0 : steps() + 2;
     RankProcesses ranks(directory(), kRanks, arguments());
     while (!ranks[0].Ended() && (steps() < goal || !fs::exists(run / "run.log")))
@@ -267,9 +263,9 @@ TEST_F(RanksTest, KilledRanksGoOnToTheSameEnd) {
   EXPECT_GE(lost, kills / 2) << "too few to mean anything";
   const std::vector<int> codes = RankProcesses(directory(), kRanks, arguments()).Wait();
   EXPECT_EQ(codes, std::vector<int>(kRanks, 0)) << Said(0) << Said(1);
-  for (const char* part : {"final", "rollouts", "kernels"}) {
+  EXPECT_TRUE(StepSamples(directory() / "whole") == StepSamples(run));
+  for (const char* part : {"final", "kernels"})
     EXPECT_TRUE(Tree(directory() / "whole" / part) == Tree(run / part)) << part;
-  }
 }
 
 TEST_F(RanksTest, ARunGoesOnAtAnotherNumberOfRanks) {
@@ -495,7 +491,7 @@ TEST_F(RanksTest, AHangIsNamedAndTheRunGoesOnAfterIt) {
   EXPECT_EQ(Said(1), "");
   EXPECT_TRUE(fs::exists(directory() / "run/checkpoints/step-1"));
   EXPECT_EQ(RankProcesses(directory(), 2, {"-q", "resume", "run"}).Wait(), (std::vector<int>{0, 0})) << Said(0);
-  EXPECT_TRUE(fs::exists(directory() / "run/rollouts/step-000003.jsonl"));
+  EXPECT_TRUE(StepSamples(directory() / "run").contains(3));
 }
 
 // A rank that ends, or fails, in a backward pass while reductions of the others are under way.

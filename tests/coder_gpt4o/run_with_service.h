@@ -81,14 +81,7 @@ class RunWithServiceTest : public testing::Test {
   // The coder's part of a run's samples.
   std::string Samples(const std::string& run) {
     std::string all;
-    for (const auto& [file, text] : test::Tree(directory_.path() / run / "rollouts")) {
-      std::istringstream lines(text);
-      for (std::string line; std::getline(lines, line);) {
-        const nlohmann::json row = nlohmann::json::parse(line);
-        all += row["completion"].get<std::string>() + row["code_c"].get<std::string>() +
-               row["coder_outcome"].get<std::string>() + row["reward"].dump() + "\n";
-      }
-    }
+    for (const auto& [step, text] : test::StepSamples(directory_.path() / run)) all += text;
     return all;
   }
 

@@ -159,10 +159,10 @@ std::string Samples(const std::filesystem::path& output) {
       database,
       "SELECT purpose, step, trajectory, round, prompt, suggestion, hex(prompt_ids), hex(completion_ids), "
       "hex(logprobs), truncated, code_a, code_b, code_c, coder_outcome, unchanged, applied, speedup, reward, "
-      "idle_reward, reward_parts, seed, verdict, seconds, diagnosis FROM rounds LEFT JOIN evaluations "
-      "USING(purpose, step, trajectory, round) ORDER BY purpose, step, trajectory, round");
+      "idle_reward, reward_parts, evaluation_seed, verdict, seconds, diagnosis, return, advantage FROM rounds "
+      "ORDER BY purpose, step, trajectory, round");
   while (select.Step()) {
-    for (int column = 0; column < 24; ++column) text << select.Text(column) << '|';
+    for (int column = 0; column < 26; ++column) text << select.Text(column) << '|';
     text << '\n';
   }
   Statement best(database, "SELECT step, problem, trajectory, round, source, speedup FROM best_kernels ORDER BY 1, 2");

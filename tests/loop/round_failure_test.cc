@@ -101,7 +101,7 @@ TEST_F(RoundFailureTest, ARunWithoutASampleEndsAsAFailure) {
                                      "cause: resume with --from-step N and --set, or run again with --overwrite"));
   EXPECT_THAT(out.str(), testing::ContainsRegex("; the commonest, [0-9]+ times, is [a-z_]+: the line was cut"));
   EXPECT_THAT(out.str(), HasSubstr("nothing was learned: in no step was a sample left to train on"));
-  EXPECT_THAT(out.str(), HasSubstr(": final/ (a stage learned nothing, see above), run.sqlite, rollouts/; kernels/ is "
+  EXPECT_THAT(out.str(), HasSubstr(": final/ (a stage learned nothing, see above), run.sqlite; kernels/ is "
                                    "empty: no candidate was both correct and faster than its reference\n"));
   EXPECT_THAT(out.str(), Not(HasSubstr("next: ")));
   EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "final"));
@@ -359,15 +359,6 @@ TEST_F(RoundFailureTest, AStopTellsWhatWasPaidForNothing) {
   // The cost noted by an earlier stop, of calls that are in no step's metrics, is kept by the next.
   RunDatabase(config.output_dir / std::filesystem::path("run.sqlite")).Set("coder_cost", "130");
   for (int i = 0; i < 2; ++i) EXPECT_THAT(run(true), HasSubstr("; the coder has cost $130.00 so far"));
-}
-
-TEST_F(RoundFailureTest, ADatabaseFromBeforeGetsTheTable) {
-  const PipelineConfig config = fakes::Config(fakes::Folder("coder_older"), 0, 2);
-  fakes::RunIn(config);
-  { Database(fs::path(config.output_dir) / "run.sqlite").Execute("DROP TABLE dropped_rounds"); }
-  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
-  EXPECT_EQ(database.ReadStep(Purpose::kTrain, 2).size(), 8u);
-  EXPECT_GT(database.ReadCoderTotals(2).answers, 0u);
 }
 
 // How the evaluator or the reward fails.

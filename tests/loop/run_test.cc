@@ -47,11 +47,9 @@ TEST_F(RunTest, LeavesEverythingBehind) {
   const fs::path output = config.output_dir;
   for (const char* name :
        {"resolved.yaml", "run.json", "run.sqlite", "final/table.bin", "checkpoints/step-11/state.json",
-        "checkpoints/step-11/policy/table.bin", "checkpoints/step-11/reference/table.bin", "rollouts/step-000004.jsonl",
-        "rollouts/step-000011.jsonl"}) {
+        "checkpoints/step-11/policy/table.bin", "checkpoints/step-11/reference/table.bin"}) {
     EXPECT_TRUE(fs::exists(output / name)) << name;
   }
-  EXPECT_FALSE(fs::exists(output / "rollouts/step-000003.jsonl"));  // a step of demonstrations has no rollouts
   RunDatabase database(output / "run.sqlite");
   EXPECT_EQ(database.Steps().size(), 11u);
   EXPECT_TRUE(database.Get("finished"));

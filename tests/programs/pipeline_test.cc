@@ -35,7 +35,9 @@ TEST_F(ProgramPipelineTest, ScoresWithItsOptionsAndParts) {
       "options: {correct: 0.5}");
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.err, HasSubstr("scoring round 1"));
-  for (const nlohmann::json& sample : Lines(test::Read(directory_.path() / "run/rollouts/step-000001.jsonl"))) {
+  const test::Result exported = Run("export run");
+  EXPECT_EQ(exported.code, 0) << exported.err;
+  for (const nlohmann::json& sample : Lines(exported.out)) {
     EXPECT_EQ(sample.at("reward"), sample.at("correct") == true ? 1.0 : -0.125) << sample;
   }
 }

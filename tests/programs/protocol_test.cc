@@ -110,7 +110,7 @@ TEST_F(ProtocolTest, AWholeRunOfProgramsKeepsToTheSchema) {
   }
   EXPECT_EQ(results.size(), 6U);
   // The messages of the coder and the evaluator are in the run's record.
-  const std::string rollouts = test::Read(directory_.path() / "run/rollouts/step-000001.jsonl");
+  const std::string rollouts = Run("export run").out;
   EXPECT_THAT(rollouts, HasSubstr("not today"));
   EXPECT_THAT(rollouts, HasSubstr("a comment"));
 }

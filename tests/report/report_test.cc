@@ -257,7 +257,7 @@ TEST(ReportTest, ADamagedRunIsToldOfAndTheOthersAreShown) {
   EXPECT_THAT(left_out[1], HasSubstr("report_foreign is left out: "));
   EXPECT_EQ(data["comparison"]["notes"][0], left_out[0]);
   std::vector<std::string> again;
-  EXPECT_THROW(ReadRuns({damaged.string()}, &again), Error) << "nothing is left to show";
+  EXPECT_THROW(ReadRuns({damaged.string()}, &again), Error);
   const std::string nowhere = (good.parent_path() / "report_nowhere").string();
   EXPECT_THROW(ReadRuns({good.string(), nowhere}, &again), Error) << "a misspelt name is no run that is left out";
 }

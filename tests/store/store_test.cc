@@ -1,10 +1,11 @@
-// The parts of store/ on their own: the database returns what was written, rollouts keep their columns, and files and
-// checkpoints are complete or absent.
+// The parts of store/ on their own: the database returns each field that was written, an export's rows have the same
+// columns, and files and checkpoints are complete or absent.
 #include "store/checkpoints.h"
 #include "store/database.h"
+#include "store/export.h"
 #include "store/files.h"
 #include "store/kernels.h"
-#include "store/rollouts.h"
+#include "filled_round.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -100,40 +101,17 @@ StepRecord Step(uint64_t step) {
   return record;
 }
 
-TEST(DatabaseTest, WhatGoesInComesOut) {
+TEST(DatabaseTest, EveryFieldOfARoundIsRead) {
   RunDatabase database(Folder("round_trip") / "run.sqlite");
-  database.WriteStep(Step(4), {});
+  StepRecord step = Step(4);
+  step.trajectories = {test::FilledTrajectory()};
+  step.trajectories[0].rounds_done[0].messages[1].content = "kernel \"x\"\n\xff";  // a byte that is not UTF-8
+  database.WriteStep(step, {});
   const std::vector<TrajectoryRecord> read = database.ReadStep(Purpose::kTrain, 4);
-  ASSERT_EQ(read.size(), 2u);
-  const TrajectoryRecord& trajectory = read[1];
-  EXPECT_EQ(trajectory.trajectory, 1u);
-  EXPECT_EQ(trajectory.problem, 3u);
-  EXPECT_EQ(trajectory.family, "elementwise");
-  ASSERT_EQ(trajectory.rounds_done.size(), 2u);
-  const RoundRecord expected = Trajectory(1).rounds_done[0];
-  const RoundRecord& round = trajectory.rounds_done[0];
-  EXPECT_EQ(round.prompt_ids, expected.prompt_ids);
-  EXPECT_EQ(round.completion_ids, expected.completion_ids);
-  EXPECT_EQ(round.logprobs, expected.logprobs);
-  EXPECT_EQ(round.messages[1].content, "kernel \"x\"\n\xEF\xBF\xBD");  // a byte that is no UTF-8
-  EXPECT_EQ(round.code_a, "a");
-  EXPECT_EQ(round.code_b, "b");
-  EXPECT_EQ(round.answer.source, "c");
-  EXPECT_EQ(round.answer.prompt_tokens, 12u);
-  EXPECT_EQ(round.evaluation_seed, ~0ull);
-  EXPECT_EQ(round.evaluation->metrics, expected.evaluation->metrics);
-  EXPECT_EQ(round.evaluation->remarks, expected.evaluation->remarks);
-  EXPECT_EQ(round.evaluation->speedup, 2);
-  EXPECT_EQ(round.evaluation->speedup_low, 1.9);
-  EXPECT_EQ(round.evaluation->speedup_high, 2.1);
-  EXPECT_EQ(round.evaluation->seconds_high, expected.evaluation->seconds_high);
-  EXPECT_EQ(round.reward_parts, expected.reward_parts);
-  ASSERT_TRUE(round.outcome);
-  EXPECT_EQ(round.outcome->returned, 1.8);
-  EXPECT_EQ(round.outcome->advantage, 0.25);
-  EXPECT_FALSE(trajectory.rounds_done[1].outcome);
-  EXPECT_FALSE(trajectory.rounds_done[1].evaluation);
-  EXPECT_EQ(trajectory.rounds_done[1].answer.outcome, KGRPO_CODER_NOT_APPLICABLE);
+  ASSERT_EQ(read.size(), 1U);
+  step.trajectories[0].rounds_done[0].messages[1].content = "kernel \"x\"\n\xEF\xBF\xBD";
+  EXPECT_EQ(test::Shown(read[0], false), test::Shown(step.trajectories[0], false));
+  EXPECT_FALSE(read[0].rounds_done[1].evaluation);
   EXPECT_TRUE(database.ReadStep(Purpose::kHeldout, 4).empty());
 }
 
@@ -213,42 +191,50 @@ TEST(DatabaseTest, RefusesWhatItCannotRead) {
   const fs::path folder = Folder("refuse");
   std::ofstream(folder / "text") << "this is no database, however long the text in it may be made to be";
   EXPECT_THROW(RunDatabase(folder / "text"), Error);
-  {
-    Database newer(folder / "newer");
-    newer.Execute("PRAGMA user_version = 99");
-  }
-  try {
-    RunDatabase database(folder / "newer");
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), KGRPO_ERROR_UNSUPPORTED);
-    EXPECT_THAT(error.what(), HasSubstr("version 99"));
+  for (const int version : {1, 2, 99}) {
+    const fs::path file = folder / std::to_string(version);
+    Database(file).Execute(("CREATE TABLE rounds(x); PRAGMA user_version = " + std::to_string(version)).c_str());
+    const std::string before = ReadFile(file);
+    EXPECT_TRUE(ReadProgress(file).is_foreign);
+    try {
+      RunDatabase database(file);
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), KGRPO_ERROR_UNSUPPORTED);
+      EXPECT_THAT(error.what(), HasSubstr("version " + std::to_string(version)));
+    }
+    EXPECT_TRUE(ReadFile(file) == before) << "it was written to";
   }
 }
 
-TEST(RolloutsTest, RowsHaveTheSameColumnsAndTypes) {
+TEST(ExportTest, RowsHaveTheSameColumnsAndTypes) {
+  RunDatabase database(Folder("export") / "run.sqlite");
   StepRecord record = Step(12);
   record.trajectories[1].rounds_done[0].logprobs.clear();
   record.trajectories[1].rounds_done[0].reward = 1;  // a whole number stays a float
-  const std::string lines = RolloutLines(record);
-  std::istringstream stream(lines);
+  database.WriteStep(record, {});
   std::vector<nlohmann::ordered_json> rows;
-  for (std::string line; std::getline(stream, line);) rows.push_back(nlohmann::ordered_json::parse(line));
-  ASSERT_EQ(rows.size(), 4u);
+  const auto keep = [&](const std::string& line) { rows.push_back(nlohmann::ordered_json::parse(line)); };
+  EXPECT_EQ(ExportRounds(database, Purpose::kTrain, database.RewardParts(), keep), 4U);
+  ASSERT_EQ(rows.size(), 4U);
   for (const auto& row : rows) {
     auto expected = rows[0].begin();
-    ASSERT_EQ(row.size(), rows[0].size());
+    ASSERT_EQ(row.size(), ExportColumns().size() + 1) << "and reward_parts";
     for (auto column = row.begin(); column != row.end(); ++column, ++expected) {
       EXPECT_EQ(column.key(), expected.key());
-      if (column.value().is_null()) continue;  // what the trainer told nothing of
+      if (column.value().is_null()) continue;  // the trainer reported none
       EXPECT_EQ(column.value().type_name(), std::string(expected.value().type_name())) << column.key();
       EXPECT_EQ(column.value().is_number_float(), expected.value().is_number_float()) << column.key();
     }
   }
   EXPECT_DOUBLE_EQ(rows[0]["return"], 1.8);
   EXPECT_DOUBLE_EQ(rows[0]["advantage"], 0.25);
-  EXPECT_TRUE(rows[1]["return"].is_null()) << "the trainer told nothing of it";
+  EXPECT_TRUE(rows[1]["return"].is_null()) << "the trainer reported none";
+  EXPECT_TRUE(rows[1]["seconds"].is_null());
+  EXPECT_EQ(rows[1]["verdict"], "");
   EXPECT_EQ(rows[0]["prompt"][1]["role"], "user");
+  EXPECT_EQ(rows[0]["completion"][0]["content"], "vectorise");
+  EXPECT_EQ(rows[0]["evaluation_seed"], "18446744073709551615");
 }
 
 TEST(CheckpointsTest, AreThereWholeOrNotAtAll) {

@@ -1,10 +1,10 @@
-"""Opens a run's folder as other programs do: rollouts with `datasets`, events with TensorBoard. Prints what it found.
+"""Opens a run's folder as other programs do: its export with `datasets`, events with TensorBoard. Prints what it found.
 
     python3 -m venv /tmp/venv && /tmp/venv/bin/pip install tensorboard datasets
+    build/bin/kgrpo-host export runs/quickstart --format datasets
     /tmp/venv/bin/python tests/golden/store/open_run.py runs/quickstart
 """
 
-import glob
 import sqlite3
 import sys
 
@@ -13,7 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 
 def main(run):
-    rollouts = datasets.load_dataset("json", data_files=sorted(glob.glob(f"{run}/rollouts/*.jsonl")), split="train")
+    rollouts = datasets.load_dataset(f"{run}/dataset", split="train")
     print(f"rollouts: {len(rollouts)} rows")
     print(rollouts.features)
     with sqlite3.connect(f"{run}/run.sqlite") as database:

@@ -61,8 +61,7 @@ Evaluation EvaluationFromJson(const Json& json) {
   Evaluation evaluation;
   evaluation.compiled = json.at("compiled");
   evaluation.correct = json.at("correct");
-  // Earlier versions called a correct kernel "right".
-  evaluation.verdict = evaluation.correct ? KGRPO_VERDICT_CORRECT : json.at("verdict").get<std::string>();
+  evaluation.verdict = json.at("verdict");
   evaluation.seconds = json.at("seconds");
   evaluation.seconds_low = json.at("seconds_low");
   evaluation.seconds_high = json.at("seconds_high");
@@ -70,7 +69,6 @@ Evaluation EvaluationFromJson(const Json& json) {
   evaluation.time_source = json.at("time_source");
   evaluation.diagnosis = json.at("diagnosis");
   evaluation.metrics = MetricsFrom(json.at("metrics"));
-  if (!json.contains("remarks")) return evaluation;  // written by an earlier version
   evaluation.speedup = json.at("speedup");
   evaluation.speedup_low = json.at("speedup_low");
   evaluation.speedup_high = json.at("speedup_high");

@@ -54,13 +54,19 @@ void Database::Execute(const char* sql) {
 
 void Database::Fail(const std::string& what) const {
   const int code = sqlite3_errcode(raw_);
-  if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE,
-                path_ + (code == SQLITE_NOTADB ? " is no SQLite database" : " is damaged: parts of it cannot be read") +
-                    "; put back a copy of it, or save what is left of it with: sqlite3 " + path_ +
-                    " .recover | sqlite3 recovered.sqlite");
-  }
+  if (code == SQLITE_NOTADB)
+    throw Error(KGRPO_ERROR_UNAVAILABLE, path_ + " is not an SQLite database: put back a copy of it");
+  if (code == SQLITE_CORRUPT) FailAsDamaged();
   throw Error(KGRPO_ERROR_UNAVAILABLE, path_ + ": " + sqlite3_errmsg(raw_) + " (in: " + what.substr(0, 80) + ")");
+}
+
+void Database::FailAsDamaged() const {
+  // sqlite3's .recover is not in every build. A dump of a damaged database ends with ROLLBACK, and has no user_version.
+  throw Error(KGRPO_ERROR_UNAVAILABLE,
+              path_ + " is damaged: parts of it cannot be read. Put back a copy of it, or save what can be read: (sqlite3 " +
+                  path_ + " .dump | sed 's/^ROLLBACK;.*/COMMIT;/'; sqlite3 " + path_ +
+                  " \"SELECT 'PRAGMA user_version=' || user_version || ';' FROM pragma_user_version\") | sqlite3 "
+                  "recovered.sqlite");
 }
 
 Statement::Statement(Database& database, std::string_view sql) : database_(database) {

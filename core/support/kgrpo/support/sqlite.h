@@ -80,6 +80,7 @@ class Database {
   void Execute(const char* sql);
   bool HasTable(const char* name);
   [[noreturn]] void Fail(const std::string& what) const;
+  [[noreturn]] void FailAsDamaged() const;  // names the command that saves what can be read
   sqlite3* raw() const { return raw_; }
 
  private:

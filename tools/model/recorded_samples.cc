@@ -1,4 +1,4 @@
-#include "cli/recorded_samples.h"
+#include "model/recorded_samples.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "cli/json_lines.h"
+#include "model/json_lines.h"
 #include "store/export.h"
 
 namespace kgrpo::cli {
@@ -37,11 +37,10 @@ std::vector<float> ReadLogprobs(const JsonLine& line, size_t tokens) {
   return logprobs;
 }
 
-// The columns of a run's own files that an update does not need: of its rollouts (store/rollouts.cc), and of its
-// export.
+// The columns of a run's export that an update does not need.
 const std::vector<std::string>& Ignored() {
   static const std::vector<std::string> ignored = [] {
-    std::vector<std::string> names = {"stage", "code_a", "coder_message", "compiled", "reward_parts"};
+    std::vector<std::string> names = {"reward_parts"};
     for (const ExportColumn& column : ExportColumns()) names.emplace_back(column.name);
     return names;
   }();

@@ -1,0 +1,158 @@
+// The fields of rounds and trajectories (store/records.h) as columns of run.sqlite. Used by store/database.cc.
+#ifndef KGRPO_STORE_FIELDS_H
+#define KGRPO_STORE_FIELDS_H
+
+#include <kgrpo/support/sqlite.h>
+#include "store/json.h"
+#include "store/records.h"
+
+#include <concepts>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kgrpo {
+
+// Forms of SQLite's values: CREATE TABLE, SELECT and the numbers of columns follow from them.
+struct Column {
+  std::string name;
+  const char* type;
+  bool nullable;   // a field of a group that may be absent
+  bool is_source;  // a hash in `sources`
+};
+
+// Collects the columns of the fields that it visits.
+class ColumnList {
+ public:
+  template <typename T>
+  void operator()(const char* name, const T&) {
+    columns_.push_back({name, TypeOf<T>(), nullable_, false});
+  }
+  void operator()(KernelText field, const std::string&) { columns_.push_back({field.name, "TEXT", nullable_, true}); }
+  void operator()(Digits field, uint64_t) { columns_.push_back({field.name, "TEXT", nullable_, false}); }
+  void operator()(Unrecorded, const std::string&) {}
+  template <typename T, typename Fields>
+  void Group(const std::optional<T>&, const Fields& fields) {
+    nullable_ = true;
+    const T empty{};
+    fields(empty);
+    nullable_ = false;
+  }
+
+  const std::vector<Column>& columns() const { return columns_; }
+
+  // "a, b, (SELECT text FROM sources WHERE hash = c)": what FieldReader reads.
+  std::string Selected() const;
+  // "a INTEGER NOT NULL, b REAL": what FieldWriter writes.
+  std::string Declared() const;
+
+ private:
+  template <typename T>
+  static constexpr const char* TypeOf() {
+    if constexpr (std::integral<T> || std::same_as<T, kgrpo_coder_outcome>) return "INTEGER";
+    if constexpr (std::floating_point<T>) return "REAL";
+    if constexpr (std::same_as<T, std::vector<int32_t>> || std::same_as<T, std::vector<float>>) return "BLOB";
+    return "TEXT";
+  }
+
+  std::vector<Column> columns_;
+  bool nullable_ = false;
+};
+
+const ColumnList& RoundColumns();
+const ColumnList& TrajectoryColumns();
+
+// Binds the visited fields to a statement, in order. `source` stores a kernel's text and returns its hash.
+class FieldWriter {
+ public:
+  FieldWriter(Statement& row, std::function<std::string(const std::string&)> source)
+      : row_(row), source_(std::move(source)) {}
+
+  template <typename T>
+  void operator()(const char*, const T& value) {
+    if (absent_) {
+      row_ << nullptr;
+    } else {
+      Bind(value);
+    }
+  }
+  void operator()(KernelText, const std::string& text) { row_ << source_(text); }
+  void operator()(Digits, uint64_t value) { row_ << std::to_string(value); }
+  void operator()(Unrecorded, const std::string&) {}
+  template <typename T, typename Fields>
+  void Group(const std::optional<T>& group, const Fields& fields) {
+    absent_ = !group;
+    const T empty{};
+    fields(group ? *group : empty);
+    absent_ = false;
+  }
+
+ private:
+  template <typename T>
+  void Bind(const T& value) {
+    row_ << value;
+  }
+  void Bind(const std::vector<int32_t>& ids) { row_.Blob(std::span(ids)); }
+  void Bind(const std::vector<float>& values) { row_.Blob(std::span(values)); }
+  void Bind(const std::vector<ChatMessage>& messages) { row_ << MessagesToJson(messages); }
+  void Bind(const std::vector<Metric>& metrics) { row_ << MetricsToJson(metrics); }
+  void Bind(const std::vector<Remark>& remarks) { row_ << RemarksToJson(remarks); }
+  void Bind(RoundPart part) { row_ << RoundPartName(part); }
+  void Bind(kgrpo_coder_outcome outcome) { row_ << static_cast<int>(outcome); }
+
+  Statement& row_;
+  std::function<std::string(const std::string&)> source_;
+  bool absent_ = false;
+};
+
+// Reads the visited fields from a row of ColumnList::Selected(), from its column `first` on.
+class FieldReader {
+ public:
+  FieldReader(const Statement& row, int first) : row_(row), next_(first) {}
+
+  template <typename T>
+  void operator()(const char*, T& value) {
+    if (!absent_) Take(value);
+    ++next_;
+  }
+  void operator()(KernelText, std::string& text) { text = row_.Text(next_++); }
+  void operator()(Digits, uint64_t& value) { value = std::stoull(row_.Text(next_++)); }
+  void operator()(Unrecorded, std::string&) {}
+  template <typename T, typename Fields>
+  void Group(std::optional<T>& group, const Fields& fields) {
+    absent_ = row_.IsNull(next_);
+    T read{};
+    fields(read);
+    if (!absent_) group = std::move(read);
+    absent_ = false;
+  }
+
+ private:
+  template <std::integral T>
+  void Take(T& value) {
+    value = static_cast<T>(row_.Integer(next_));
+  }
+  void Take(double& value) { value = row_.Real(next_); }
+  void Take(std::string& text) { text = row_.Text(next_); }
+  template <typename T>
+  void TakeValues(std::vector<T>& values) {
+    const std::span<const T> read = row_.Values<T>(next_);
+    values.assign(read.begin(), read.end());
+  }
+  void Take(std::vector<int32_t>& ids) { TakeValues(ids); }
+  void Take(std::vector<float>& values) { TakeValues(values); }
+  void Take(std::vector<ChatMessage>& messages) { messages = MessagesFromJson(row_.Text(next_)); }
+  void Take(std::vector<Metric>& metrics) { metrics = MetricsFromJson(row_.Text(next_)); }
+  void Take(std::vector<Remark>& remarks) { remarks = RemarksFromJson(row_.Text(next_)); }
+  void Take(RoundPart& part) { part = RoundPartOf(row_.Text(next_)); }
+  void Take(kgrpo_coder_outcome& outcome) { outcome = static_cast<kgrpo_coder_outcome>(row_.Integer(next_)); }
+
+  const Statement& row_;
+  int next_;
+  bool absent_ = false;
+};
+
+}  // namespace kgrpo
+#endif
