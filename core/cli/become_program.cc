@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace kgrpo::cli {
@@ -17,6 +18,11 @@ void BecomeProgram(std::vector<std::string> words, const std::string& advice) {
   std::fflush(nullptr);
   execvp(arguments.front(), arguments.data());
   throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot start " + words.front() + ": " + std::strerror(errno) + "; " + advice);
+}
+
+std::string ChosenPython() {
+  const char* named = std::getenv("KGRPO_PYTHON");
+  return named != nullptr && *named != '\0' ? named : "python3";
 }
 
 }  // namespace kgrpo::cli

@@ -11,5 +11,8 @@ namespace kgrpo::cli {
 // KGRPO_ERROR_UNAVAILABLE, with `advice` for the user, if that cannot be started.
 [[noreturn]] void BecomeProgram(std::vector<std::string> words, const std::string& advice);
 
+// The Python that the user chose by KGRPO_PYTHON, else python3 of PATH.
+std::string ChosenPython();
+
 }  // namespace kgrpo::cli
 #endif

@@ -1,4 +1,4 @@
-// Types shared by all commands. main.cc adds each to the command line; exactly one action runs.
+// Types shared by all commands. A program's main.cc adds each to its command line; exactly one action runs.
 #ifndef KGRPO_CLI_COMMAND_H
 #define KGRPO_CLI_COMMAND_H
 
@@ -37,14 +37,7 @@ void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddReportCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddExportCommand(CLI::App& app, const Globals& globals, Action* action);
-void AddImportCommand(CLI::App* problems, Action* action);  // `problems import`
 void AddServeCommand(CLI::App& app, const Globals& globals, Action* action);
-void AddPluginsNewCommand(CLI::App* plugins, Action* action);  // `plugins new`
-void AddTokenizeCommand(CLI::App& app, const Globals& globals, Action* action);
-void AddScoreCommand(CLI::App& app, const Globals& globals, Action* action);
-void AddGenerateCommand(CLI::App& app, const Globals& globals, Action* action);
-void AddMergeCommand(CLI::App& app, const Globals& globals, Action* action);
-void AddUpdateCommand(CLI::App& app, const Globals& globals, Action* action);
 
 // `--set KEY=VALUE`, any number of times. Each takes one value, so that it does not consume the arguments after it.
 inline CLI::Option* AddSetOption(CLI::App* command, std::vector<std::string>* settings, const std::string& what) {

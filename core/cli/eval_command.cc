@@ -63,7 +63,7 @@ std::string ReadKernel(const std::string& file) {
   return source;
 }
 
-Json EvaluationToJson(const Evaluation& evaluation) {
+Json EvaluationAsShown(const Evaluation& evaluation) {
   Json json = {{"compiled", evaluation.compiled}, {"correct", evaluation.correct}, {"verdict", evaluation.verdict}};
   if (evaluation.correct) {
     json["seconds"] = evaluation.seconds;
@@ -171,7 +171,7 @@ int DisputeBound(const EvalOptions& options, const Asked& asked, const std::stri
   const auto bound = asked.evaluator->ExplainBound(problem, candidate);
   if (options.json) {
     Json json = {{"problem", problem.name()}, {"kernel", options.kernel}};
-    json.update(EvaluationToJson(candidate));
+    json.update(EvaluationAsShown(candidate));
     if (bound) json["bound"] = Json::parse(bound->json);
     PrintJson(json);
     return kFine;
@@ -214,8 +214,8 @@ int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
     return kFine;
   }
   Json json = {{"problem", problem.name()}, {"kernel", options.kernel}};
-  json.update(EvaluationToJson(candidate));
-  json["baseline"] = EvaluationToJson(baseline);
+  json.update(EvaluationAsShown(candidate));
+  json["baseline"] = EvaluationAsShown(baseline);
   if (candidate.correct) json["speedup"] = baseline.seconds / candidate.seconds;
   json["thorough"] = !options.quick;
   json["evaluator"] = evaluator->Describe();

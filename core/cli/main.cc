@@ -1,9 +1,7 @@
-// kgrpo-host: the command line. Chooses the command, runs it, and turns what it throws into a message and an exit code.
-#include <kgrpo/abi.h>
+// kgrpo-host: chooses the command, and runs it or the program that does its work.
 #include <kgrpo/support/closest.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -12,14 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/cancel.h"
 #include "base/directories.h"  // HostFolder
-#include "base/faults.h"
-#include "base/log.h"
 #include "cli/become_program.h"
-#include "cli/command.h"
-#include "config/diagnostic.h"
-#include "config/hidden_keys.h"
+#include "cli/command_line.h"
 
 namespace kgrpo::cli {
 namespace {
@@ -87,19 +80,30 @@ bool NamesSubcommand(const CLI::App& app, const std::vector<std::string>& argume
   return false;
 }
 
-// The message may contain an API key that the user wrote at a wrong place, such as the name of a folder.
-void PrintError(std::string message) {
-  HideKeys(&message);
-  std::fprintf(stderr, "error: %s\n", message.c_str());
-}
-
-// Commands that are other programs, in this program's folder: `kgrpo-host plugins validate X` runs `kgrpo-validate X`.
+// Commands that are other programs: `kgrpo-host plugins validate X` runs `kgrpo-validate X`. A program of several
+// commands also gets the command's name. Paths are relative to this program's folder.
 struct OtherProgram {
   std::string_view command, subcommand;
-  const char* program;
+  const char *program, *description;
 };
-constexpr OtherProgram kOtherPrograms[] = {{"plugins", "validate", "kgrpo-validate"},
-                                           {"problems", "new", "../lib/kgrpo/evaluator/kgrpo_draft_problem"}};
+constexpr OtherProgram kOtherPrograms[] = {
+    {"plugins", "validate", "kgrpo-validate", "Check that a plugin obeys the ABI"},
+    {"plugins", "new", "kgrpo-new-plugin", "Create a plugin project: it builds, validates and has a test"},
+    {"problems", "new", "../lib/kgrpo/evaluator/kgrpo_draft_problem", "Draft a problem from a kernel"},
+    {"problems", "import", "../lib/kgrpo/import_kernelbench/import_kernelbench.py", "Import a data set of problems"},
+    {"tokenize", "", "kgrpo-model", "Text and chats to token ids (the tokenizer's files suffice)"},
+    {"score", "", "kgrpo-model", "Log-probabilities of completions"},
+    {"generate", "", "kgrpo-model", "Completions of prompts"},
+    {"merge", "", "kgrpo-model", "An adapter and its base as one whole model"},
+    {"update", "", "kgrpo-model", "An update of a pipeline's policy from recorded samples"}};
+
+// Adds the commands, so that help lists them and a misspelt one is told the closest.
+void AddOtherPrograms(CLI::App* app) {
+  for (const OtherProgram& other : kOtherPrograms) {
+    CLI::App* parent = other.subcommand.empty() ? app : app->get_subcommand(std::string(other.command));
+    parent->add_subcommand(std::string(other.subcommand.empty() ? other.command : other.subcommand), other.description);
+  }
+}
 
 // Runs the program of such a command in place of this process, with all other arguments. Returns for other commands.
 void RunOtherProgram(const std::vector<std::string>& arguments) {
@@ -110,27 +114,27 @@ void RunOtherProgram(const std::vector<std::string>& arguments) {
     else if (!arguments[i].starts_with("-"))
       words.push_back(i);
   }
-  if (words.size() < 2) return;
   for (const OtherProgram& other : kOtherPrograms) {
-    if (arguments[words[0]] != other.command || arguments[words[1]] != other.subcommand) continue;
-    std::vector<std::string> line = {(HostFolder() / other.program).string()};
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      if (i != words[0] && i != words[1]) line.push_back(arguments[i]);
+    const bool has_subcommand = !other.subcommand.empty();
+    if (words.size() < (has_subcommand ? 2 : 1) || arguments[words[0]] != other.command) continue;
+    if (has_subcommand && arguments[words[1]] != other.subcommand) continue;
+    const std::filesystem::path program = (HostFolder() / other.program).lexically_normal();
+    std::vector<std::string> line = {program.string()};
+    std::string advice = "build the target " + program.stem().string();
+    if (program.extension() == ".py") {
+      line.insert(line.begin(), ChosenPython());
+      advice = "set KGRPO_PYTHON to a Python that has PyTorch";
     }
-    BecomeProgram(std::move(line), "build the target " + std::filesystem::path(other.program).filename().string());
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (!has_subcommand || (i != words[0] && i != words[1])) line.push_back(arguments[i]);
+    }
+    BecomeProgram(std::move(line), advice);
   }
 }
 
-int Main(int argc, char** argv) {
-  // If the parent ignores SIGCHLD, this process inherits that: exit codes of children would be lost, and waiting would
-  // fail.
-  std::signal(SIGCHLD, SIG_DFL);
-  CLI::App app("Trains a language model to suggest optimisations of CUDA kernels.", "kgrpo-host");
-  app.set_version_flag("--version", "kgrpo-host " KGRPO_VERSION " (plugin ABI " + std::to_string(KGRPO_ABI_MAJOR) +
-                                        "." + std::to_string(KGRPO_ABI_MINOR) + ")");
-  app.require_subcommand(1);
-  app.fallthrough();
-  app.footer(
+int Main(const std::vector<std::string>& given) {
+  CommandLine line("Trains a language model to suggest optimisations of CUDA kernels.");
+  line.app().footer(
       "Examples:\n"
       "  kgrpo-host configs/quickstart.yaml            run a pipeline\n"
       "  kgrpo-host check configs/seed.yaml            the file, its plugins and problems\n"
@@ -139,64 +143,29 @@ int Main(int argc, char** argv) {
       "  kgrpo-host plugins list                       what there is to choose from\n"
       "Exit codes: 0 fine, 1 the run failed, 2 wrong usage, 3 bad input, 4 something needed is missing, 130 "
       "interrupted.");
-
-  Globals globals;
-  app.add_option("--plugin-path", globals.plugin_path,
-                 "Folders to search plugins in, before $KGRPO_PLUGIN_PATH and the host's own")
-      ->type_name("DIR[:DIR...]")
-      ->expected(1)
-      ->allow_extra_args(false)  // the next argument may be the pipeline
-      ->take_all();
-  app.add_flag("-v,--verbose", globals.verbose, "Log more");
-  app.add_flag("-q,--quiet", globals.quiet, "Log warnings only; no progress");
-
-  Action action;
   for (auto* add :
        {AddRunCommand, AddResumeCommand, AddCheckCommand, AddCompareCommand, AddReportCommand, AddExportCommand,
         AddCoderCheckCommand, AddEvalCommand, AddOptimizeCommand, AddPluginsCommand, AddProblemsCommand,
-        AddServeCommand, AddTokenizeCommand, AddScoreCommand, AddGenerateCommand, AddMergeCommand, AddUpdateCommand}) {
-    add(app, globals, &action);
+        AddServeCommand}) {
+    line.Add(add);
   }
+  AddOtherPrograms(&line.app());
   std::vector<std::string> commands;
-  for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
-
-  std::vector<std::string> arguments(argv + 1, argv + argc);
+  for (const CLI::App* command : line.app().get_subcommands({})) commands.push_back(command->get_name());
   try {
-    RunOtherProgram(arguments);
+    RunOtherProgram(given);
   } catch (const Error& error) {
     PrintError(error.what());
     return ExitCodeOf(error.code());
   }
-  if (!InsertRun(commands, &arguments) || !NamesSubcommand(app, arguments)) return kUsage;
-  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
-  try {
-    app.parse(arguments);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kFine : kUsage;  // help and version are no errors
-  }
-  InitLog(globals.verbose ? LogLevel::kDebug : globals.quiet ? LogLevel::kWarning : LogLevel::kInfo);
-  HandleSignals();
-  ExplainFaults();
-  try {
-    return action();
-  } catch (const ConfigError& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return kBadInput;
-  } catch (const Error& error) {
-    PrintError(error.what());
-    return ExitCodeOf(error.code());
-  } catch (const std::exception& error) {
-    PrintError(error.what());
-    return kFailed;
-  }
+  std::vector<std::string> arguments = given;
+  if (!InsertRun(commands, &arguments) || !NamesSubcommand(line.app(), arguments)) return kUsage;
+  return line.Run(std::move(arguments));
 }
 
 }  // namespace
-
 }  // namespace kgrpo::cli
 
 int main(int argc, char** argv) {
-  const int code = kgrpo::cli::Main(argc, argv);
-  kgrpo::ExpectExit();
-  return code;
+  return kgrpo::cli::Main({argv + 1, argv + argc});
 }

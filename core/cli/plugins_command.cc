@@ -142,8 +142,6 @@ void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action) {
   describe->callback(
       [=, &globals] { *action = [=, &globals] { return Describe(globals, options->name, options->json); }; });
 
-  command->add_subcommand("validate", "Check that a plugin obeys the ABI");  // another program: main.cc
-  AddPluginsNewCommand(command, action);
 }
 
 }  // namespace kgrpo::cli

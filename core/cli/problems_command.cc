@@ -1,5 +1,5 @@
-// `kgrpo-host problems list | check [DIR...]`: shows what the evaluator finds in problem folders. `problems import` is
-// in import_command.cc; `problems new` is the evaluators' program that drafts a problem (main.cc).
+// `kgrpo-host problems list | check [DIR...]`: shows what the evaluator finds in problem folders. `problems import`
+// and `problems new` are other programs (main.cc).
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -218,8 +218,6 @@ void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action) {
     part->callback([=, &globals] { *action = [=, &globals] { return Show(globals, *options, judge); }; });
   };
   add("list", "Name, family, split and traits of each", "Example:\n  kgrpo-host problems list 'problems/*'", false);
-  AddImportCommand(command, action);
-  command->add_subcommand("new", "Draft a problem folder from a kernel");
   add("check", "Find degenerate problems, and judge each one's reference kernel",
       "Finds outputs that are constant or do not depend on an input, tolerances that zeros or a copied input pass, a\n"
       "reference that is not correct, and one that is too short to time. Exit code 1 where there is any.\n"

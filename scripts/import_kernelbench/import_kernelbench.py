@@ -21,9 +21,10 @@ sys.path.insert(0, HERE)
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(prog="kgrpo-host problems import kernelbench",
-                                     description="Import KernelBench's problems.",
+    parser = argparse.ArgumentParser(prog="kgrpo-host problems import",
+                                     description="Import a data set of problems. A stopped import continues where it was.",
                                      epilog="example: kgrpo-host problems import kernelbench KernelBench --out imported --level 1")
+    parser.add_argument("format", choices=["kernelbench"], help="what PATH is")
     parser.add_argument("path", metavar="PATH", help="a clone of KernelBench, or a folder of its parquet files")
     parser.add_argument("--out", required=True, metavar="DIR", help="where the problem folders are written")
     parser.add_argument("--level", default="1,2,3", help="which levels (default: 1,2,3)")
@@ -51,7 +52,7 @@ def import_torch():
     except ImportError as error:
         fail(f"the import runs the problems in PyTorch, and {sys.executable} cannot load it ({error}).\n"
              f"  Install it there: {sys.executable} -m pip install torch==2.11.0 numpy einops\n"
-             "  or name another Python by --python PATH. Judging needs none of this.", 4)
+             "  or choose another Python by KGRPO_PYTHON. Judging needs none of this.", 4)
     torch.set_num_threads(1)
 
 

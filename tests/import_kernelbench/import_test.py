@@ -25,7 +25,7 @@ REASONS = {
 
 
 def run(*words):
-    return subprocess.run(words, capture_output=True, text=True)
+    return subprocess.run(words, capture_output=True, text=True, env={**os.environ, "KGRPO_PYTHON": sys.executable})
 
 
 def main():
@@ -43,7 +43,7 @@ def main():
 
     with tempfile.TemporaryDirectory() as out:
         words = (host, "problems", "import", "kernelbench", os.path.join(HERE, "problems"), "--out", out, "--sizes", "small",
-                 "--python", sys.executable, "--json")
+                 "--json")
         done = run(*words)
         expect(done.returncode == 0, f"the import ended with {done.returncode}: {done.stderr}")
         rows = {row["name"]: row for row in json.loads(done.stdout)}
@@ -110,13 +110,13 @@ def main():
     with tempfile.TemporaryDirectory() as out:
         for precision, flagged in (("fp32", []), ("bf16", ["a constant passes KernelBench's tolerance"])):
             done = run(host, "problems", "import", "kernelbench", os.path.join(HERE, "problems"), "--out", out, "--sizes",
-                       "small", "--only", "26", "--precision", precision, "--python", sys.executable, "--json")
+                       "small", "--only", "26", "--precision", precision, "--json")
             (row,) = json.loads(done.stdout)
             expect(row["flags"] == flagged, f"{precision}: {row['flags']}")
     # At KernelBench's own sizes: shapes by the meta device, and PyTorch's own computation for a GPU to time.
     with tempfile.TemporaryDirectory() as out:
         done = run(host, "problems", "import", "kernelbench", os.path.join(HERE, "problems"), "--out", out, "--sizes",
-                   "original", "--only", "1,2,3,4,5", "--python", sys.executable, "--json")
+                   "original", "--only", "1,2,3,4,5", "--json")
         rows = json.loads(done.stdout)
         expect(done.returncode == 0 and len(rows) == 5, f"--sizes original: {len(rows)} rows, {done.stderr}")
         for row in rows:

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "cli/command.h"
-#include "cli/model_input.h"
+#include "model/command.h"
+#include "model/model_input.h"
 #include "cli/session.h"
 #include "loop/checkpoint.h"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/keyed.h"
-#include "cli/command.h"
-#include "cli/model_input.h"
+#include "model/command.h"
+#include "model/model_input.h"
 #include "cli/session.h"
 
 namespace kgrpo::cli {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include <kgrpo/support/evaluation_json.h>
-#include "cli/command.h"
-#include "cli/recorded_samples.h"
+#include "model/command.h"
+#include "model/recorded_samples.h"
 #include "cli/session.h"
 #include "loop/checkpoint.h"
 #include "loop/stage.h"

@@ -1,7 +1,7 @@
 // A file of recorded samples, one a line, as `kgrpo-host update` reads it; docs/commands.md describes the format. Every
 // mistake is reported with its file and line.
-#ifndef KGRPO_CLI_RECORDED_SAMPLES_H
-#define KGRPO_CLI_RECORDED_SAMPLES_H
+#ifndef KGRPO_MODEL_RECORDED_SAMPLES_H
+#define KGRPO_MODEL_RECORDED_SAMPLES_H
 
 #include <kgrpo/policy.h>
 

@@ -1,6 +1,6 @@
 // Shared by tokenize, score and generate: the model on the command line, and JSON lines as input.
-#ifndef KGRPO_CLI_MODEL_INPUT_H
-#define KGRPO_CLI_MODEL_INPUT_H
+#ifndef KGRPO_MODEL_MODEL_INPUT_H
+#define KGRPO_MODEL_MODEL_INPUT_H
 
 #include <kgrpo/sdk/error.h>
 
@@ -11,7 +11,7 @@
 
 #include "base/default_plugins.h"
 #include "cli/command.h"
-#include "cli/json_lines.h"
+#include "model/json_lines.h"
 #include "plugin/instances.h"
 
 namespace kgrpo::cli {

@@ -1,7 +1,7 @@
 // Files of one JSON object a line, read as a whole and checked before use. Used by tokenize, score, generate and
 // update.
-#ifndef KGRPO_CLI_JSON_LINES_H
-#define KGRPO_CLI_JSON_LINES_H
+#ifndef KGRPO_MODEL_JSON_LINES_H
+#define KGRPO_MODEL_JSON_LINES_H
 
 #include <cstdint>
 #include <functional>

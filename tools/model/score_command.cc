@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/command.h"
-#include "cli/model_input.h"
+#include "model/command.h"
+#include "model/model_input.h"
 #include "cli/session.h"
 
 namespace kgrpo::cli {

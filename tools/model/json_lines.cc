@@ -1,4 +1,4 @@
-#include "cli/json_lines.h"
+#include "model/json_lines.h"
 
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/support/closest.h>

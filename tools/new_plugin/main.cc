@@ -1,14 +1,13 @@
-// `kgrpo-host plugins new KIND NAME [--lang c|c++|python]`: writes a project that builds, validates and passes its own
+// kgrpo-new-plugin, which `kgrpo-host plugins new KIND NAME [--lang c|c++|python]` runs: writes a project that builds, validates and passes its own
 // test: an example of examples/, renamed to NAME.
 #include <array>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/directories.h"
-#include "cli/command.h"
+#include "cli/command_line.h"
 #include "store/files.h"
 
 namespace kgrpo::cli {
@@ -100,23 +99,30 @@ int NewPlugin(const std::string& kind, const std::string& name, const std::strin
   return kFine;
 }
 
-}  // namespace
-
-void AddPluginsNewCommand(CLI::App* plugins, Action* action) {
-  struct Options {
-    std::string kind, name, language = "c++";
-  };
-  auto options = std::make_shared<Options>();
-  CLI::App* command = plugins->add_subcommand("new", "Create a plugin project: it builds, validates and has a test");
-  command->add_option("KIND", options->kind, "reward, coder, evaluator, trainer, policy or observer")->required();
-  command->add_option("NAME", options->name, "The plugin's name, and the folder to write; must not exist")->required();
-  command->add_option("--lang", options->language, "c++, c, or python for a reward, a coder or an evaluator")
-      ->capture_default_str();
-  command->footer(
+int Main(int argc, char** argv) {
+  std::string kind, name, language = "c++";
+  CLI::App app("Creates a plugin project: it builds, validates and has a test.", "kgrpo-host plugins new");
+  app.add_option("KIND", kind, "reward, coder, evaluator, trainer, policy or observer")->required();
+  app.add_option("NAME", name, "The plugin's name, and the folder to write; must not exist")->required();
+  app.add_option("--lang", language, "c++, c, or python for a reward, a coder or an evaluator")->capture_default_str();
+  app.footer(
       "Examples:\n"
       "  kgrpo-host plugins new reward my_reward --lang python\n"
       "  kgrpo-host plugins new trainer my_trainer");
-  command->callback([=] { *action = [=] { return NewPlugin(options->kind, options->name, options->language); }; });
+  try {
+    app.parse(argc, argv);
+    return NewPlugin(kind, name, language);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kFine : kUsage;  // help is not an error
+  } catch (const Error& error) {
+    PrintError(error.what());
+    return ExitCodeOf(error.code());
+  }
 }
 
+}  // namespace
 }  // namespace kgrpo::cli
+
+int main(int argc, char** argv) {
+  return kgrpo::cli::Main(argc, argv);
+}

@@ -1,4 +1,4 @@
-#include "cli/model_input.h"
+#include "model/model_input.h"
 
 #include "base/cancel.h"
 #include "cli/session.h"

@@ -1,0 +1,34 @@
+// The command line that kgrpo-host and the programs of its other commands share: the options of every command, and the
+// way from what a command throws to a message and an exit code. Used by their main.cc.
+#ifndef KGRPO_CLI_COMMAND_LINE_H
+#define KGRPO_CLI_COMMAND_LINE_H
+
+#include "cli/command.h"
+
+#include <string>
+#include <vector>
+
+namespace kgrpo::cli {
+
+class CommandLine {
+ public:
+  explicit CommandLine(const std::string& description);
+
+  CLI::App& app() { return app_; }
+  void Add(void (*add)(CLI::App& app, const Globals& globals, Action* action)) { add(app_, globals_, &action_); }
+
+  // Parses the arguments (without the program's name) and runs the chosen command. Returns the exit code.
+  int Run(std::vector<std::string> arguments);
+
+ private:
+  CLI::App app_;
+  Globals globals_;
+  Action action_;
+};
+
+// Prints "error: MESSAGE" without keys of services: the user may have written one at a wrong place, such as a folder's
+// name.
+void PrintError(std::string message);
+
+}  // namespace kgrpo::cli
+#endif
