@@ -89,7 +89,7 @@ struct OtherProgram {
 constexpr OtherProgram kOtherPrograms[] = {
     {"plugins", "validate", "kgrpo-validate", "Check that a plugin obeys the ABI"},
     {"plugins", "new", "kgrpo-new-plugin", "Create a plugin project: it builds, validates and has a test"},
-    {"problems", "new", "../lib/kgrpo/evaluator/kgrpo_draft_problem", "Draft a problem from a kernel"},
+    {"problems", "new", "../lib/kgrpo/evaluator/kgrpo_draft_problem", "Draft a problem folder from a kernel"},
     {"problems", "import", "../lib/kgrpo/import_kernelbench/import_kernelbench.py", "Import a data set of problems"},
     {"tokenize", "", "kgrpo-model", "Text and chats to token ids (the tokenizer's files suffice)"},
     {"score", "", "kgrpo-model", "Log-probabilities of completions"},

@@ -32,6 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::HostProcess;
 using test::Read;
+using test::StepSamples;
 using test::Tree;
 using test::Write;
 using ::testing::HasSubstr;

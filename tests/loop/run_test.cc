@@ -356,7 +356,7 @@ TEST_F(RunTest, TheConsoleShowsALineAStepAndASummary) {
   EXPECT_THAT(text, HasSubstr("held-out after step 8: reward "));
   EXPECT_THAT(text, ::testing::ContainsRegex("mean reward: [-0-9.]+ in the first step, [-0-9.]+ in the last  "));
   EXPECT_THAT(text, HasSubstr("favourite suggestion"));
-  EXPECT_THAT(text, HasSubstr(": final/ (the trained model), kernels/ (the best verified ones), run.sqlite, "));
+  EXPECT_THAT(text, HasSubstr(": final/ (the trained model), kernels/ (the best verified ones), run.sqlite"));
   EXPECT_THAT(text, Not(HasSubstr("kernels/ is empty")));
   EXPECT_THAT(text, HasSubstr("next: kgrpo-host eval "));
 }
