@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <regex>
 #include <string>
 #include <utility>
@@ -142,8 +141,8 @@ class Checker {
     for (const Node::Member& member : node.members) {
       if (properties.contains(member.key)) {
         Check(member.value, properties[member.key], JoinPath(path, member.key));
-      } else if (!schema.contains("additionalProperties") || schema.contains("patternProperties")) {
-        continue;  // allowed, or for valijson to judge
+      } else if (!schema.contains("additionalProperties")) {
+        continue;
       } else if (schema["additionalProperties"].is_boolean()) {
         if (!schema["additionalProperties"].get<bool>())
           ReportUnknownKey(member, properties, JoinPath(path, member.key));
@@ -236,28 +235,6 @@ void FillDefaultsWithin(const Schema& unresolved, const Schema& root, Node* node
   node->members = std::move(ordered);
 }
 
-// The node that valijson means: its context is {"<root>", "[\"key\"]", "[0]", ...}.
-const Node& Locate(const Node& root, const std::vector<std::string>& place, std::string* path) {
-  const Node* node = &root;
-  for (const std::string& step : place) {
-    if (step.size() < 3 || step.front() != '[') continue;
-    const std::string inside = step.substr(1, step.size() - 2);
-    if (node->IsList()) {
-      const size_t index = std::strtoull(inside.c_str(), nullptr, 10);
-      if (index >= node->items.size()) break;
-      node = &node->items[index];
-      *path += "[" + inside + "]";
-    } else {
-      const std::string key = inside.front() == '"' ? inside.substr(1, inside.size() - 2) : inside;
-      const Node* member = node->Get(key);
-      if (member == nullptr) break;
-      node = member;
-      *path = JoinPath(*path, key);
-    }
-  }
-  return *node;
-}
-
 }  // namespace
 
 const Schema& ResolveReference(const Schema& schema, const Schema& root) {
@@ -292,15 +269,13 @@ std::string JoinPath(const std::string& path, const std::string& key) {
 
 void CheckAgainstSchema(const Node& node, const Schema& schema, const std::string& path,
                         std::vector<Diagnostic>* diagnostics) {
-  const size_t before = diagnostics->size();
   Checker(schema, diagnostics).Check(node, schema, path);
-  if (diagnostics->size() != before) return;
-  std::string reason;
-  std::vector<std::string> place;
-  if (Satisfies(nlohmann::json(node.ToJson()), schema, &reason, &place)) return;
-  std::string exact_path = path;
-  const Node& culprit = Locate(node, place, &exact_path);
-  diagnostics->push_back({culprit.at, exact_path, reason, ""});
+}
+
+bool Satisfies(const nlohmann::json& value, const Schema& schema) {
+  std::vector<Diagnostic> objections;
+  CheckAgainstSchema(Node::FromJson(nlohmann::ordered_json(value), {}), schema, "", &objections);
+  return objections.empty();
 }
 
 void FillDefaults(const Schema& schema, Node* node) {

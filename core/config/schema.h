@@ -1,10 +1,6 @@
-// JSON Schema (draft 7) for YAML: valijson decides validity, this code writes messages and positions. Used by load.cc
-// for the host's own keys and for each plugin's options, and by `plugins validate` for the schemas themselves.
-//
-// Messages are written for: type, enum, const, minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf,
-// minLength, maxLength, pattern, required, properties, additionalProperties, items, minItems, maxItems, uniqueItems,
-// minProperties, anyOf, oneOf, allOf, and $ref to
-// "#/definitions/...". What only other keywords refuse is reported in valijson's words.
+// JSON Schema (draft 7) for YAML, with messages and positions. Used by load.cc for the host's own keys and for each
+// plugin's options, and by `plugins validate` for the schemas themselves. A schema has keywords of a part of draft 7
+// (schema_keywords.cc), and $ref to "#/definitions/..." only.
 #ifndef KGRPO_CONFIG_SCHEMA_H
 #define KGRPO_CONFIG_SCHEMA_H
 
@@ -30,16 +26,15 @@ void CheckAgainstSchema(const Node& node, const Schema& schema, const std::strin
 // Adds each absent key that has a `default`, at every depth that is present, and puts keys in the schema's order.
 void FillDefaults(const Schema& schema, Node* node);
 
-// True if the value satisfies the schema, by valijson alone; *reason, which may be NULL, receives its first objection
-// and *place the path to it as valijson writes it. Throws kgrpo::Error when the schema itself is malformed.
-bool Satisfies(const nlohmann::json& value, const Schema& schema, std::string* reason, std::vector<std::string>* place);
+// True if the value has no way in which it breaks the schema, which RequireUsableSchema accepts.
+bool Satisfies(const nlohmann::json& value, const Schema& schema);
 
-// Throws kgrpo::Error when options cannot be checked against the schema: it is not one of draft 7, or does not describe
-// a mapping.
+// Throws kgrpo::Error when options cannot be checked against the schema: it does not describe a mapping, or has a keyword
+// that is unknown or has an impossible value.
 void RequireUsableSchema(const Schema& schema);
 
-// The mistakes in an options schema: not a draft 7 schema, keywords nobody knows, an option without description, a
-// default that its own schema refuses, unknown options let through. Empty when it is fine.
+// The mistakes in an options schema: those of RequireUsableSchema, an option without description, a default that its own
+// schema refuses, unknown options let through. Empty when it is fine.
 std::vector<std::string> FindSchemaMistakes(const Schema& schema);
 
 // "an integer >= 1", `one of "a", "b"`, "a list or a mapping": what a schema wants.

@@ -1,11 +1,17 @@
 // The messages of config/schema.h against valijson's evaluation, and mistakes in schemas themselves.
+#define VALIJSON_USE_EXCEPTIONS 1  // without it valijson ends the process at a malformed schema
 #include "config/schema.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
 #include <kgrpo/support/closest.h>
 
 #include <string>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
 #include <vector>
 
 #include "base/keyed.h"
@@ -13,7 +19,6 @@
 namespace kgrpo {
 namespace {
 
-using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -48,10 +53,14 @@ TEST(CheckAgainstSchema, SpeaksOfEachKindOfMistake) {
               ElementsAre("f:1:1: o: expected at least 2 keys, found 1"));
 }
 
-TEST(CheckAgainstSchema, ReportsInValijsonsWordsWhatItHasNoWordsFor) {
-  const char* schema = R"({"type": "object", "properties": {"a": {"not": {"const": 3}}}})";
-  EXPECT_THAT(Objections(schema, R"({"a": 3})"), ElementsAre(HasSubstr("f:1:1: o.a: ")));
-  EXPECT_THAT(Objections(schema, R"({"a": 4})"), IsEmpty());
+// valijson's evaluation, which no one here wrote.
+bool ValijsonAccepts(const nlohmann::json& value, const Schema& schema) {
+  const nlohmann::json plain(schema);
+  valijson::Schema compiled;
+  valijson::SchemaParser(valijson::SchemaParser::kDraft7)
+      .populateSchema(valijson::adapters::NlohmannJsonAdapter(plain), compiled);
+  valijson::Validator validator;
+  return validator.validate(compiled, valijson::adapters::NlohmannJsonAdapter(value), nullptr);
 }
 
 TEST(CheckAgainstSchema, FollowsReferences) {
@@ -114,7 +123,7 @@ TEST(CheckAgainstSchema, AgreesWithValijson) {
     KeyedStream random(11, "schema", {s});
     for (int i = 0; i < 400; ++i) {
       const nlohmann::ordered_json value = RandomValue(random, 2);
-      const bool judged = Satisfies(nlohmann::json(value), schema, nullptr, nullptr);
+      const bool judged = ValijsonAccepts(nlohmann::json(value), schema);
       (judged ? valid : invalid) += 1;
       EXPECT_EQ(Objections(kSchemas[s], value.dump().c_str()).empty(), judged) << kSchemas[s] << " of " << value;
     }
@@ -150,11 +159,12 @@ TEST(FindSchemaMistakes, NamesThem) {
   EXPECT_THAT(
       mistakes(
           R"({"type": "object", "additionalProperties": false, "properties": {"a": {"type": "whole", "description": "x"}}})"),
-      Contains("a: unknown type \"whole\""));
+      ElementsAre("a: \"type\" cannot be \"whole\""));
   EXPECT_THAT(
       mistakes(
           R"({"type": "object", "additionalProperties": false, "properties": {"a": {"type": "integer", "minimum": "x", "description": "x"}}})"),
-      Contains(HasSubstr("not a JSON Schema")));
+      ElementsAre("a: \"minimum\" cannot be \"x\""));
+  EXPECT_THROW(RequireUsableSchema(Schema::parse(R"({"type": "object", "if": {}})")), Error);
 }
 
 TEST(Closest, FindsWhatWasMeant) {

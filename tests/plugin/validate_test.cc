@@ -93,7 +93,7 @@ TEST(ValidatePlugin, FindsABrokenLibrary) {
   EXPECT_THAT(FirstFailure("null_table"), HasSubstr("it offers an interface: none"));
   EXPECT_THAT(FirstFailure("null_function"), HasSubstr("reward: its table is complete: function 4"));
   EXPECT_THAT(FirstFailure("short_table"), HasSubstr("reward: its table is complete: "));
-  EXPECT_THAT(FirstFailure("bad_schema"), HasSubstr("rate: unknown type \"nmber\""));
+  EXPECT_THAT(FirstFailure("bad_schema"), HasSubstr("rate: \"type\" cannot be \"nmber\""));
 }
 
 TEST(ValidatePlugin, FindsABrokenCreate) {

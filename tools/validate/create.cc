@@ -53,7 +53,7 @@ std::optional<std::string> Options(const Subject& subject) {
   Node node = Node::Mapping({});
   FillDefaults(schema, &node);
   const json options = node.ToJson();
-  if (!Satisfies(options, schema, nullptr, nullptr)) return std::nullopt;
+  if (!Satisfies(options, schema)) return std::nullopt;
   return options.dump();
 }
 
