@@ -210,19 +210,6 @@ std::vector<CodeBlock> FencedBlocks(std::string_view answer) {
   return FenceReader(answer).Run();
 }
 
-std::vector<CodeBlock> HtmlBlocks(std::string_view answer) {
-  std::vector<CodeBlock> blocks;
-  const std::string lower = Lower(answer);
-  for (size_t at = 0;;) {
-    at = std::min(lower.find("<pre", at), lower.find("<code", at));
-    size_t begin = at == std::string::npos ? at : lower.find('>', at);
-    if (begin == std::string::npos) return blocks;
-    if (lower.compare(begin + 1, 5, "<code") == 0) begin = std::min(lower.find('>', begin + 1), lower.size() - 1);
-    at = std::min({lower.find("</code", begin), lower.find("</pre", begin), lower.size()});
-    blocks.push_back({std::string(answer.substr(begin + 1, at - begin - 1)), at < lower.size(), "", ""});
-  }
-}
-
 bool BeginsCode(std::string_view line) {
   return StartsWithAny(Trimmed(line),
                        "#include|#define|#pragma|#if|#undef|//|/*|extern \"|__|template<|template <|using |namespace|"
@@ -284,11 +271,8 @@ std::vector<CodeBlock> Literals(std::string_view text, bool json) {
     if (!closed && !json && !triple) continue;  // an apostrophe
     const std::string_view inside = text.substr(begin, end - begin);
     const std::string literal = raw ? std::string(inside) : Unescaped(inside);
-    const bool list = json && Trimmed(between) == "," && !Trimmed(text.substr(at, 16)).starts_with(':');
-    if (!literals.empty() && (list || between.find_first_not_of(" \t\r\n\\+") == std::string_view::npos)) {
-      std::string& whole = literals.back().text;
-      if (list && !whole.ends_with('\n')) whole += '\n';
-      whole += literal;
+    if (!literals.empty() && between.find_first_not_of(" \t\r\n\\+") == std::string_view::npos) {
+      literals.back().text += literal;
       literals.back().closed = closed;
     } else {
       literals.push_back({literal, closed, "", "", /*within=*/true});

@@ -1,4 +1,4 @@
-// Finds the code of an answer: fenced blocks, HTML, the string literals of another language, and code without a fence.
+// Finds the code of an answer: fenced blocks, the string literals of another language, and code without a fence.
 #ifndef KGRPO_CODER_SHARED_BLOCKS_H
 #define KGRPO_CODER_SHARED_BLOCKS_H
 
@@ -21,14 +21,11 @@ struct CodeBlock {
 // within one of text (```markdown), and ends one of code. Fences within a comment of the code are part of it.
 std::vector<CodeBlock> FencedBlocks(std::string_view answer);
 
-// The contents of <pre> and <code>.
-std::vector<CodeBlock> HtmlBlocks(std::string_view answer);
-
 // The code of an answer without fences: its first line of code to its last, without the prose around them.
 CodeBlock UnfencedCode(std::string_view answer);
 
 // The texts of the string literals of Python, or of a JSON text (closed as it is, or cut). Adjacent literals of Python
-// are one, as are the strings of a JSON array. Escapes are undone.
+// are one. Escapes are undone.
 std::vector<CodeBlock> Literals(std::string_view text, bool json);
 
 // The text with \n, \", \u003c and the like replaced by the ASCII characters that they stand for.

@@ -52,10 +52,6 @@ bool RemoveFromLines(std::vector<std::string_view>* lines, const Count& count) {
   return true;
 }
 
-void RemoveOneBlank(std::vector<std::string_view>* lines) {
-  RemoveFromLines(lines, [](std::string_view line) { return line[0] == ' ' ? 1U : 0U; });
-}
-
 // The whole code is one line with "\n" in it.
 std::string EscapedLineEnds(std::string code) {
   const size_t first = code.find("\\n");
@@ -73,16 +69,6 @@ std::string Entities(std::string code) {
                                   {"&#x3C;", "<"}, {"&#x3E;", ">"}, {"&amp;", "&"},   {"&#38;", "&"}};
   for (int escaped = 0; escaped < 2 && code.find('<') == std::string::npos; ++escaped) code = Replaced(code, kEntities);
   return code;
-}
-
-// Every underscore has a backslash before it.
-std::string MarkdownEscapes(std::string code) {
-  if (code.find("\\_") == std::string::npos) return code;
-  for (size_t at = code.find('_'); at != std::string::npos; at = code.find('_', at + 1)) {
-    if (at == 0 || code[at - 1] != '\\') return code;
-  }
-  return Replaced(code,
-                  {{"\\_", "_"}, {"\\*", "*"}, {"\\[", "["}, {"\\]", "]"}, {"\\<", "<"}, {"\\>", ">"}, {"\\#", "#"}});
 }
 
 // "12 | ", "12: " or "12 " before every line, in rising order.
@@ -104,15 +90,7 @@ std::string LineNumbers(std::string code) {
     return end == line.size() ? end : at < end ? at : 0;
   });
   if (!all || count < 2) return code;
-  RemoveOneBlank(&lines);
-  return Joined(lines);
-}
-
-std::string QuoteMarks(std::string code) {
-  std::vector<std::string_view> lines = Lines(code);
-  if (lines.empty() || !RemoveFromLines(&lines, [](std::string_view line) { return line[0] == '>' ? 1U : 0U; }))
-    return code;
-  RemoveOneBlank(&lines);
+  RemoveFromLines(&lines, [](std::string_view line) { return line[0] == ' ' ? 1U : 0U; });
   return Joined(lines);
 }
 
@@ -134,49 +112,24 @@ std::string Typography(std::string code) {
   return code;
 }
 
-// Lines above the code: a language or a file's name, a button's text, a notebook's command.
+// Lines above the code: a language, a button's text, a notebook's command.
 std::string FirstLines(std::string code) {
   for (;;) {
     const std::string line = Lower(Trimmed(code.substr(0, code.find('\n'))));
-    const bool file =
-        line.find_first_of(" (){};\"") == std::string::npos && line.find_first_of("/#") != 0 &&
-        (line.ends_with(".cu") || line.ends_with(".cu:") || line.ends_with(".cpp") || line.ends_with(".cuh"));
-    const bool word = line == "cuda" || line == "cpp" || line == "c++" || line == "copy" || line == "copy code";
-    if (!file && !word && !line.starts_with("%%")) return code;
+    if (!line.starts_with("%%") && !Contains("|cuda|cpp|c++|copy|copy code|", "|" + line + "|")) return code;
     code.erase(0, std::min(code.find('\n'), code.size() - 1) + 1);
   }
-}
-
-std::string Indentation(std::string code) {
-  std::vector<std::string_view> lines = Lines(code);
-  size_t common = std::string::npos;
-  for (const std::string_view line : lines) {
-    if (!IsEmpty(line)) common = std::min(common, line.find_first_not_of(line[0] == '\t' ? '\t' : ' '));
-  }
-  if (common == std::string::npos || common == 0) return code;
-  for (std::string_view& line : lines) line.remove_prefix(std::min(common, line.size()));
-  return Joined(lines);
 }
 
 }  // namespace
 
 std::string Undisguised(std::string code) {
-  for (const auto undo :
-       {EscapedLineEnds, Entities, MarkdownEscapes, LineNumbers, QuoteMarks, Typography, FirstLines, Indentation})
-    code = undo(std::move(code));
+  for (const auto undo : {EscapedLineEnds, Entities, LineNumbers, Typography, FirstLines}) code = undo(std::move(code));
   return code;
 }
 
 std::string WithLines(std::string answer) {
-  size_t at = 0, zeros = 0;
-  for (const char c : answer) zeros += at++ % 2 == 1 && c == '\0' ? 1 : 0;
-  const bool wide = zeros > 0 && zeros == answer.size() / 2;
-  std::string text;
-  for (size_t i = 0; i < answer.size(); ++i) {
-    if (wide && i % 2 == 1) continue;
-    if (answer[i] != '\r') text += answer[i];
-    if (answer[i] == '\r' && (i + 1 == answer.size() || answer[i + (wide ? 2 : 1)] != '\n')) text += '\n';
-  }
+  std::string text = Replaced(answer, {{"\r\n", "\n"}, {"\r", "\n"}});
   if (text.starts_with("\ufeff")) text.erase(0, 3);
   return text.find_first_of("{[") == 0 ? text : EscapedLineEnds(std::move(text));
 }

@@ -6,12 +6,11 @@
 
 namespace kgrpo::coder_shared {
 
-// The code without its disguises, each of which all of the code must show: HTML entities, line numbers, quote marks,
-// indentation, typographic quotes and blanks, escaped line ends and underscores. Other code is returned unchanged.
+// The code without its disguises, each of which all of the code must show: HTML entities, line numbers, typographic
+// quotes and blanks, escaped line ends. Lines of a chat window above the code go too. Other code is returned unchanged.
 std::string Undisguised(std::string code);
 
-// A whole answer without the disguises that hide its lines: UTF-16, carriage returns, escaped line ends, a byte order
-// mark.
+// A whole answer without the disguises that hide its lines: carriage returns, escaped line ends, a byte order mark.
 std::string WithLines(std::string answer);
 
 }  // namespace kgrpo::coder_shared

@@ -87,11 +87,9 @@ std::vector<Hunk> UnifiedDiff(std::vector<std::string_view> lines, bool told, bo
   return changes && (header || told || adds) ? hunks : std::vector<Hunk>();
 }
 
-// True if the hunk's old lines stand at `at`. `loose`: whatever their indentation.
-bool Fits(const Hunk& hunk, const std::vector<std::string>& lines, size_t at, bool loose) {
-  const auto without_blanks = [loose](std::string_view line) {
-    return loose ? Trimmed(line) : line.substr(0, line.find_last_not_of(" \t\r") + 1);
-  };
+// True if the hunk's old lines stand at `at`, but for blanks at the ends of lines.
+bool Fits(const Hunk& hunk, const std::vector<std::string>& lines, size_t at) {
+  const auto without_blanks = [](std::string_view line) { return line.substr(0, line.find_last_not_of(" \t\r") + 1); };
   return at + hunk.old_lines.size() <= lines.size() &&
          std::equal(hunk.old_lines.begin(), hunk.old_lines.end(), lines.begin() + static_cast<std::ptrdiff_t>(at),
                     [&](const std::string& a, const std::string& b) { return without_blanks(a) == without_blanks(b); });
@@ -122,11 +120,8 @@ std::string Patched(std::string_view kernel, const std::vector<Hunk>& hunks, std
     std::vector<size_t> places;
     if (hunk.old_lines.empty() && hunk.line <= lines.size() && (hunk.line > 0 || lines.empty()))
       places.push_back(hunk.line);
-    for (const bool loose : {false, true}) {
-      if (!places.empty() || hunk.old_lines.empty()) break;
-      for (size_t at = 0; at < lines.size(); ++at) {
-        if (Fits(hunk, lines, at, loose)) places.push_back(at);
-      }
+    for (size_t at = 0; at < lines.size() && !hunk.old_lines.empty(); ++at) {
+      if (Fits(hunk, lines, at)) places.push_back(at);
     }
     const size_t stated = static_cast<size_t>(static_cast<std::ptrdiff_t>(hunk.line) + moved) - 1;
     if (places.size() > 1 && hunk.line > 0 && std::count(places.begin(), places.end(), stated) > 0) places = {stated};

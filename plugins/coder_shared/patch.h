@@ -18,7 +18,7 @@ struct Hunk {
 std::vector<Hunk> ReadPatch(std::string_view text, std::string_view info);
 
 // Applies the hunks to the kernel. Old lines must occur in it exactly once, or at their stated line, but for blanks at
-// the ends of lines; if they do not, whatever their indentation. A patch without old lines is a whole file. On failure
+// the ends of lines. A patch without old lines is a whole file. On failure
 // returns an empty text and sets *why.
 std::string Patched(std::string_view kernel, const std::vector<Hunk>& hunks, std::string* why);
 

@@ -183,6 +183,17 @@ std::string Essence(std::string_view source) {
   return essence;
 }
 
+std::string StrayCharacter(std::string_view source) {
+  const Tokens tokens = Lex(source).tokens;
+  if (Is(tokens, 0, ">")) return ">";  // a quotation
+  for (const Token& token : tokens) {
+    const bool spliced = token.text == "\\" && source.substr(token.end).starts_with('\n');
+    if (token.kind == Token::Kind::kPunctuation && token.text.find_first_of("`\\@") == 0 && !spliced)
+      return std::string(token.text);
+  }
+  return "";
+}
+
 Names NamesOf(std::string_view source) {
   static const NameSet kFixed = {"const",   "constexpr", "__constant__", "__device__", "static", "inline", "extern",
                                  "typedef", "using",     "struct",       "class",      "enum",   "union"};

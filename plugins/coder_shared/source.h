@@ -36,6 +36,9 @@ struct Names {
 };
 Names NamesOf(std::string_view source);
 
+// A character of the source outside of comments and literals that no C++ has, such as a backtick; "" if there is none.
+std::string StrayCharacter(std::string_view source);
+
 // The sign that parts of the kernel are left out: a comment or line such as "// ... existing code ..." that `current`
 // does not have, or a launch of a kernel that is not defined. Empty if there is no sign.
 std::string LeftOut(std::string_view source, std::string_view current);

@@ -1,0 +1,239 @@
+#include "coder_shared/parts.h"
+
+#include "coder_shared/disguise.h"
+#include "coder_shared/patch.h"
+#include "coder_shared/source.h"
+#include "coder_shared/text.h"
+#include "coder_shared/thoughts.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kgrpo::coder_shared {
+namespace {
+
+bool IsPython(const CodeBlock& block) {
+  if (block.info.starts_with("py")) return true;
+  const std::vector<std::string_view> lines = Lines(block.text);
+  const auto first =
+      std::find_if(lines.begin(), lines.end(), [](std::string_view line) { return !Trimmed(line).empty(); });
+  if (first == lines.end() || BeginsCode(*first)) return false;
+  return std::any_of(first, lines.end(), [](std::string_view line) {
+    if (line.starts_with("from ")) return Contains(line, " import ");
+    return (line.starts_with("import ") && !line.ends_with(';')) || line.ends_with("\"\"\"") || line.ends_with("'''");
+  });
+}
+
+bool IsJson(std::string_view text) {
+  text = Trimmed(text);
+  const size_t inside = text.find_first_not_of("{[ \t\n");
+  return !text.empty() && Contains("{[\"", text.substr(0, 1)) && inside != std::string_view::npos &&
+         text[inside] == '"';
+}
+
+// The JSON object within a text: a call of a tool, say. Empty if there is none.
+std::string_view JsonWithin(std::string_view text) {
+  const size_t last = text.rfind("\":");
+  for (size_t at = text.find('{'); at < last && last != std::string_view::npos; at = text.find('{', at + 1)) {
+    if (IsJson(text.substr(at, 200))) return text.substr(at);
+  }
+  return {};
+}
+
+// Adds the block to the parts' blocks, or the code that is text within it.
+void AddBlock(CodeBlock block, Parts* parts, int depth = 0) {
+  constexpr int kMostDepth = 3;
+  const auto defines = [&](const CodeBlock& literal) { return Contains(literal.text, parts->function); };
+  const bool json = IsJson(block.text);
+  if (!json) block.text = Undisguised(std::move(block.text));
+  if (depth < kMostDepth && !parts->function.empty() && (json || IsPython(block))) {
+    std::vector<CodeBlock> literals = Literals(block.text, json);
+    if (std::any_of(literals.begin(), literals.end(), defines)) {
+      for (CodeBlock& literal : literals) {
+        std::vector<CodeBlock> fenced = FencedBlocks(literal.text);
+        if (fenced.empty()) fenced.push_back(std::move(literal));
+        for (CodeBlock& inner : fenced) AddBlock(std::move(inner), parts, depth + 1);
+      }
+    }
+    parts->foreign = json ? "JSON" : "Python";
+    return;
+  }
+  if (StartsWithAny(block.info, "sh|bash|zsh|console") > 0 && defines(block)) {  // it may write a file
+    parts->foreign = "a shell's commands";
+    return;
+  }
+  parts->blocks.push_back(std::move(block));
+}
+
+// True if the words before a block, or its first line, say that its code is not the answer.
+bool IsOld(const CodeBlock& block) {
+  const std::string words = " " + Lower(block.heading) + " " + Lower(block.text.substr(0, block.text.find('\n'))) + " ";
+  return FindAny(words,
+                 "original|before|baseline|old |previous|for reference|for comparison|unmodified|current kernel") <
+             words.size() &&
+         FindAny(words, "new |optimi|improved|updated|after|faster|modified version|final|fixed|revised") >=
+             words.size();
+}
+
+// The names of the files that the source includes in quotes.
+std::vector<std::string> QuotedIncludes(const std::string& source) {
+  std::vector<std::string> files;
+  for (std::string_view line : Lines(source)) {
+    if (!line.starts_with("#include \"")) continue;
+    line.remove_prefix(10);
+    files.emplace_back(line.substr(0, line.find('"')));
+  }
+  return files;
+}
+
+bool IsOnlyIncludes(const CodeBlock& block) {
+  const std::vector<std::string_view> lines = Lines(block.text);
+  return std::any_of(lines.begin(), lines.end(),
+                     [](std::string_view line) { return line.starts_with("#include <"); }) &&
+         std::all_of(lines.begin(), lines.end(), [](std::string_view line) {
+           return Trimmed(line).empty() || line[0] == '#' || line.starts_with("//");
+         });
+}
+
+// The block at `at` with those that define what it uses, in order; a block that needs nothing of it goes before it.
+// `names`: of each block, empty if blocks are not to be joined.
+Candidate WithNeeded(const Parts& parts, const std::vector<Names>& names, size_t at) {
+  const std::vector<CodeBlock>& blocks = parts.blocks;
+  Candidate candidate{blocks[at].text, "", "", blocks[at].closed, blocks[at].within, IsOld(blocks[at])};
+  std::vector<size_t> chosen = {at}, before, after;
+  NameSet defined, given;  // names; files that a block stands for
+  const auto is_chosen = [&](size_t i) { return std::count(chosen.begin(), chosen.end(), i) > 0; };
+  const auto may_join = [&](size_t i) {
+    return !is_chosen(i) && !names[i].runs && names[i].defined.count("main") == 0 &&
+           !Defines(blocks[i].text, parts.function);
+  };
+  const auto take = [&](size_t i) {
+    for (const std::string& name : names[i].defined) {
+      if (!defined.insert(name).second) candidate.left_out = "two of its blocks define " + name;
+    }
+    if (i != at) chosen.push_back(i);
+  };
+  if (!names.empty()) take(at);
+  for (size_t next = 0; next < chosen.size() && !names.empty(); ++next) {
+    for (const std::string& name : names[chosen[next]].used) {
+      for (size_t i = names.size(); i-- > 0 && defined.count(name) == 0;) {
+        if (names[i].defined.count(name) > 0 && may_join(i)) take(i);
+      }
+    }
+    for (const std::string& file : QuotedIncludes(blocks[chosen[next]].text)) {
+      for (size_t i = 0; i < names.size(); ++i) {
+        const std::string_view first = std::string_view(blocks[i].text).substr(0, blocks[i].text.find('\n'));
+        if (!Contains(blocks[i].heading, file) && !Contains(blocks[i].info, Lower(file)) &&
+            !Contains(first, "// " + file))
+          continue;
+        if (may_join(i)) take(i);
+        if (is_chosen(i)) given.insert(file);
+      }
+    }
+  }
+  for (size_t i = 0; i < at && !names.empty(); ++i) {
+    if (IsOnlyIncludes(blocks[i]) && !is_chosen(i)) chosen.push_back(i);
+  }
+  if (chosen.size() > 1) {
+    std::sort(chosen.begin(), chosen.end());
+    for (const size_t i : chosen) {
+      const NameSet& own = names[at].defined;
+      const bool needs =
+          std::any_of(own.begin(), own.end(), [&](const auto& name) { return names[i].used.count(name) > 0; });
+      if (i != at) (i > at && needs ? after : before).push_back(i);
+      candidate.closed = candidate.closed && blocks[i].closed;
+    }
+    before.push_back(at);
+    before.insert(before.end(), after.begin(), after.end());
+    candidate.source.clear();
+    for (const size_t i : before) candidate.source += Tidied(blocks[i].text) + (i == before.back() ? "" : "\n");
+    for (const std::string& file : given) {
+      const std::string line = "#include \"" + file + "\"\n";
+      for (size_t place; (place = candidate.source.find(line)) != std::string::npos;)
+        candidate.source.erase(place, line.size());
+    }
+  }
+  if (candidate.left_out.empty()) candidate.left_out = LeftOut(candidate.source, parts.wanted.current);
+  candidate.stray = StrayCharacter(candidate.source);
+  return candidate;
+}
+
+bool IsKernel(const Parts& parts, std::string_view code) {
+  return parts.function.empty() ? !Trimmed(code).empty() : Defines(code, parts.function);
+}
+
+// Of a string of load_inline also that it is not a function of tensors.
+bool IsKernel(const Parts& parts, const CodeBlock& block) {
+  return IsKernel(parts, block.text) && !(block.within && Contains(block.text, "Tensor " + parts.function + "("));
+}
+
+// Reads the patches among the blocks and takes them out.
+void TakePatches(Parts* parts) {
+  std::string kernel(parts->wanted.current);
+  std::erase_if(parts->blocks, [&](const CodeBlock& block) {
+    const std::vector<Hunk> hunks = ReadPatch(block.text, block.info);
+    if (hunks.empty()) return false;
+    parts->patch = true;
+    if (parts->no_patch.empty() && !block.closed && IsCutOff(parts->given.finish_reason))
+      parts->no_patch = "it is cut off";
+    if (parts->no_patch.empty()) kernel = Patched(kernel, hunks, &parts->no_patch);
+    return true;
+  });
+  if (!parts->patch || !parts->no_patch.empty()) return;
+  parts->no_patch = LeftOut(kernel, parts->wanted.current);
+  if (!IsKernel(*parts, kernel)) parts->no_patch = "the result does not define " + parts->function;
+  if (IsBalanced(parts->wanted.current) && !IsBalanced(kernel)) parts->no_patch = "brackets of the result do not close";
+  parts->patched = std::move(kernel);
+}
+
+}  // namespace
+
+std::string Tidied(std::string_view code) {
+  const size_t begin = code.find_first_not_of("\r\n");
+  if (begin == std::string_view::npos) return "";
+  code.remove_prefix(begin);
+  const size_t last = code.find_last_not_of("\n ");
+  return last == std::string_view::npos ? "" : std::string(code.substr(0, last + 1)) + '\n';
+}
+
+void TakeApart(Parts* parts) {
+  constexpr size_t kMostBlocks = 64;  // that are compared with each other
+  parts->text = WithoutThoughts(WithLines(std::string(parts->given.text)), &parts->unfinished);
+  parts->function = FunctionName(parts->wanted.signature);
+  const std::string& text = parts->text;
+  std::vector<CodeBlock> blocks = FencedBlocks(text);
+  const bool fenced = !blocks.empty();
+  for (CodeBlock& block : blocks) AddBlock(std::move(block), parts);
+  const auto found = [&] {
+    return std::any_of(parts->blocks.begin(), parts->blocks.end(),
+                       [&](const CodeBlock& b) { return IsKernel(*parts, b); });
+  };
+  const CodeBlock whole{text, false, "prose", ""};
+  if (!fenced && !found()) {
+    if (!ReadPatch(text, whole.info).empty()) {
+      parts->blocks = {whole};
+    } else if (IsPython(whole)) {
+      AddBlock(whole, parts);
+    } else if (const std::string_view json = IsJson(text) ? std::string_view(text) : JsonWithin(text); !json.empty()) {
+      AddBlock({std::string(json), false, "", ""}, parts);
+    }
+  }
+  TakePatches(parts);
+  if (!fenced && Contains(text, "</pre>")) {
+    parts->foreign = "HTML";
+  } else if (!parts->patch && parts->foreign != "Python" && !found()) {
+    CodeBlock code = UnfencedCode(Undisguised(text));
+    // Fences are within comments of the code, or they end it.
+    if (IsKernel(*parts, code.text) && StrayCharacter(code.text).empty()) AddBlock(std::move(code), parts);
+  }
+  std::vector<Names> names;
+  if (parts->blocks.size() > 1 && parts->blocks.size() <= kMostBlocks && !parts->function.empty()) {
+    for (const CodeBlock& block : parts->blocks) names.push_back(NamesOf(block.text));
+  }
+  for (size_t i = parts->blocks.size(); i-- > 0 && parts->candidates.size() < kMostBlocks;) {
+    if (IsKernel(*parts, parts->blocks[i])) parts->candidates.push_back(WithNeeded(*parts, names, i));
+  }
+  std::reverse(parts->candidates.begin(), parts->candidates.end());
+}
+
+}  // namespace kgrpo::coder_shared
