@@ -150,7 +150,6 @@ bool Kept(const char* what, bool kept) {
 // True if every bound was kept.
 bool Run(const Arguments& arguments) {
   ClientOptions options;
-  options.proxy = "";
   options.max_concurrency = arguments.concurrency;
   std::printf("run,requests,right,attempts,most_attempts,seconds,throughput,cpu_ms,memory_mib,threads\n");
   bool kept = true;

@@ -72,7 +72,6 @@ void Coder::CountSpending(Recording& recording) {
   const std::lock_guard lock(mutex_);
   budget_.AddSpent(recording.Spent());
   lost_cost_ += recording.LostCost();
-  for (const auto& [why, attempts] : recording.LostAttempts()) losses_[why] += attempts;
   if (left.calls == 0) return;
   const char* one_or_many = left.calls == 1 ? " call was" : " calls were";
   if (reports_.warn)
@@ -255,10 +254,10 @@ std::string Coder::Keep(const Job& job, const RecordedCompletion& exchange, bool
     }
   };
   std::string unkept;
-  if (run_ != nullptr) unkept = add(run_, keep && options_.record, paid);
+  if (run_ != nullptr) unkept = add(run_, keep, paid);
   const bool answered = exchange.completion.outcome == Completion::Outcome::kAnswered;
   // The cache stores no cost: the cost counts in the run's own recording.
-  const bool to_cache = options_.mode == Mode::kCache && (source_ != run_ || !options_.record);
+  const bool to_cache = options_.mode == Mode::kCache && source_ != run_;
   if (paid && answered && to_cache) add(source_, /*keep_it=*/true, /*pay=*/false);
   return unkept;
 }

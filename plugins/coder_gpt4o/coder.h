@@ -132,7 +132,6 @@ class Coder {
   mutable std::mutex mutex_;  // guards the members below; no callback runs under it
   Budget budget_;
   double lost_cost_ = 0;                       // the part of the spending for attempts that gave no answer
-  std::map<std::string, size_t> losses_;       // number of lost attempts by reason
   std::deque<JobPointer> held_;                // to be sent once their cost fits the budget
   std::map<std::string, SameContent> asking_;  // mode cache: questions being asked, by digest
 };

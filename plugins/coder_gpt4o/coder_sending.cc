@@ -97,20 +97,13 @@ void Coder::SendHeld() {
 
 // Explains why no more calls are made: the spending, and the part that was lost to attempts without an answer.
 std::string Coder::BudgetMessage(double next) const {
-  std::string message, estimate;
-  {
-    const std::lock_guard lock(mutex_);
-    message = "the coder has cost " + Dollars(budget_.spent()) + " of max_cost " + Dollars(*options_.max_cost);
-    if (options_.ranks > 1) message += " (a rank's share of " + Dollars(*options_.max_cost * options_.ranks) + ")";
-    if (lost_cost_ > 0) {
-      estimate = "up to " + Dollars(lost_cost_) + " of that for attempts that gave no answer";
-      const auto commonest = std::max_element(losses_.begin(), losses_.end(),
-                                              [](const auto& a, const auto& b) { return a.second < b.second; });
-      if (commonest != losses_.end())
-        estimate += ", the commonest, " + std::to_string(commonest->second) + " times: " + commonest->first;
-    }
-  }
-  return message + (estimate.empty() ? "" : " (" + estimate + ")") + ", and the next call could cost " + Dollars(next) +
+  const std::lock_guard lock(mutex_);
+  std::string message =
+      "the coder has cost " + Dollars(budget_.spent()) + " of max_cost " + Dollars(*options_.max_cost);
+  if (options_.ranks > 1) message += " (a rank's share of " + Dollars(*options_.max_cost * options_.ranks) + ")";
+  if (lost_cost_ > 0)
+    message += " (up to " + Dollars(lost_cost_) + " of that for attempts that gave no answer; -v shows why)";
+  return message + ", and the next call could cost " + Dollars(next) +
          " (raise it with --set coder.options.max_cost=...)";
 }
 
@@ -198,8 +191,6 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
     const std::lock_guard lock(mutex_);
     budget_.Settle(job->reserved, cost);
     lost_cost_ += lost;
-    if (completion.lost_attempts > 0 && !completion.last_loss.empty())
-      losses_[completion.last_loss] += completion.lost_attempts;
     if (!no_budget || !unkept.empty()) waiting = StopWaitingFor(job);
   }
   if (answered && reports_.metric) {

@@ -23,6 +23,7 @@ namespace kgrpo::coder_gpt4o {
 struct ClientOptions {
   // --- address and credentials ---
   // An http or https URL; "/chat/completions" is appended to its path, and its query is kept (Azure's api-version).
+  // Proxies and a file of certificates come from the environment, as for the curl command.
   std::string base_url = "https://api.openai.com/v1";
   std::string api_key;          // the key itself; empty: no key is sent
   std::string api_key_command;  // if set, a shell command that writes the key; run again when the service refuses it
@@ -30,18 +31,11 @@ struct ClientOptions {
   // Further headers, including organisation and project. Their values are secrets and removed from all messages.
   std::vector<std::pair<std::string, std::string>> headers;
   std::vector<std::string> secrets;  // of these values, those that are removed from answers too, as the key is
-  // As curl's --proxy; nullopt: http_proxy, https_proxy, all_proxy and no_proxy of the environment; "": no proxy.
-  // Requests to a base_url on this machine never use a proxy.
-  std::optional<std::string> proxy;
-  // As curl's --cacert and --capath; both empty: CURL_CA_BUNDLE, SSL_CERT_FILE or SSL_CERT_DIR of the environment,
-  // else the system's.
-  std::string ca_file;
-  std::string ca_directory;
+  bool allow_plain_http = false;     // send secrets over http to other machines too
 
   // --- concurrency and rate limits ---
   uint32_t max_concurrency = 32;
   double requests_per_minute = 0;  // 0: only the limits in the service's headers
-  double tokens_per_minute = 0;    // 0: likewise
 
   // --- one attempt ---
   bool stream = true;                     // server-sent events, so that a stalled answer is noticed early
@@ -124,7 +118,6 @@ struct Completion : Answer {
   uint32_t lost_attempts = 0;
   uint64_t lost_bytes = 0;   // of text received by the lost attempts
   uint32_t lost_silent = 0;  // of the lost attempts, those without any text
-  std::string last_loss;     // why the latest lost attempt gave no answer, for messages
   int http_status = 0;       // of the last attempt; 0: no HTTP answer
   std::string failure;       // why there is no answer, as one word; see client/failure.h
   std::string message;       // why there is no answer, or no text in it, for messages; never contains a secret
@@ -135,8 +128,8 @@ struct Completion : Answer {
 class CompletionClient {
  public:
   // Throws kgrpo::Error(KGRPO_ERROR_INVALID) for an invalid option: a malformed base_url, a line break in a header, a
-  // missing CA file. Sends nothing. With a key, this process writes no core dumps from here on, and other processes of
-  // its user can neither trace it nor read its environment in /proc.
+  // key over http to another machine. Sends nothing. With a key, this process writes no core dumps from here on, and
+  // other processes of its user can neither trace it nor read its environment in /proc.
   explicit CompletionClient(const ClientOptions& options);
 
   // Cancels and answers all requests, then joins the thread.
@@ -145,8 +138,7 @@ class CompletionClient {
   CompletionClient(const CompletionClient&) = delete;
   CompletionClient& operator=(const CompletionClient&) = delete;
 
-  // Calls `done` exactly once, later, never from within Send. Throws kgrpo::Error(KGRPO_ERROR_INVALID) if the body is
-  // no JSON object; `done` is not called then.
+  // Calls `done` exactly once, later, never from within Send.
   void Send(CompletionRequest request, std::function<void(Completion)> done);
 
   // Cancels all requests sent so far: each is answered soon, with kCancelled unless its answer is complete. Requests

@@ -1,10 +1,9 @@
 #include "coder_gpt4o/options.h"
 
 #include "coder_gpt4o/client/ascii.h"
-#include "coder_gpt4o/client/hosts.h"
+#include "coder_gpt4o/client/secret_names.h"
 #include "coder_gpt4o/prompt.h"
 #include "coder_gpt4o/recording.h"
-#include "coder_gpt4o/secrets.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -19,8 +18,8 @@
 namespace kgrpo::coder_gpt4o {
 
 // from_json of the options that are read unchanged.
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClientOptions, base_url, api_key_header, max_concurrency, requests_per_minute,
-                                   tokens_per_minute, stream, total_timeout_seconds, max_attempts, max_outage_seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClientOptions, base_url, allow_plain_http, api_key_header, max_concurrency,
+                                   requests_per_minute, stream, total_timeout_seconds, max_attempts, max_outage_seconds)
 
 namespace {
 
@@ -78,6 +77,28 @@ bool Mentions(std::string_view text, std::string_view variable) {
   return false;
 }
 
+// True if the value holds a text. Numbers, such as token ids, are no keys.
+bool HoldsText(const Json& value) {
+  if (value.is_string()) return true;
+  return value.is_structured() && std::any_of(value.begin(), value.end(), HoldsText);
+}
+
+// Adds the paths of the texts in a body whose key names a secret, at any depth: "a.b.api_key".
+void FindSecrets(const Json& value, const std::string& path, std::vector<std::string>& found) {
+  if (value.is_array()) {
+    for (const Json& element : value) FindSecrets(element, path, found);
+  }
+  if (!value.is_object()) return;
+  for (const auto& [key, inner] : value.items()) {
+    const std::string where = path.empty() ? key : path + "." + key;
+    if (NamesSecret(key) && HoldsText(inner)) {
+      found.push_back(where);
+    } else {
+      FindSecrets(inner, where, found);
+    }
+  }
+}
+
 class OptionsReader {
  public:
   OptionsReader(const Json& json, const Environment& environment, uint32_t ranks)
@@ -86,8 +107,6 @@ class OptionsReader {
   }
 
   CoderOptions Read() {
-    RefuseKeys();
-    ThrowIfAny();  // before the other checks, whose messages would repeat a key
     ReadRequest();
     ReadPrompt();
     ReadMoney();
@@ -145,7 +164,9 @@ class OptionsReader {
                    (key == "messages" ? "write prompt.system and prompt.user" : "use the option of that name"));
       }
     }
-    for (const std::string& place : SecretsIn(options_.extra_body))
+    std::vector<std::string> secrets;
+    FindSecrets(options_.extra_body, "", secrets);
+    for (const std::string& place : secrets)
       Refuse("extra_body", place + " looks like a place for a key: keys stand in no file; see api_key_env");
   }
 
@@ -197,7 +218,6 @@ class OptionsReader {
     const std::string mode = json_.at("mode").get<std::string>();
     options_.mode = mode == "replay" ? Mode::kReplay : mode == "cache" ? Mode::kCache : Mode::kLive;
     options_.recording = TextOr(json_, "recording");
-    options_.record = json_.at("record").get<bool>();
     if (options_.mode == Mode::kReplay && options_.recording.empty())
       Refuse("recording", "mode replay needs it: a recording's file, or the folder of the run that made it");
     if (options_.mode == Mode::kLive && !options_.recording.empty())
@@ -222,25 +242,8 @@ class OptionsReader {
     ClientOptions& client = options_.client;
     from_json(json_, client);
     client.max_first_outage_seconds = std::min(client.max_first_outage_seconds, client.max_outage_seconds);
-    client.ca_file = TextOr(json_, "ca_file");
-    if (const Json& response = json_.at("response_timeout_seconds"); !response.is_null()) {
-      client.response_timeout_seconds = response.get<double>();
-    } else if (IsReasoningModel(options_.model)) {
-      client.response_timeout_seconds = client.total_timeout_seconds;  // they send nothing while reasoning
-    }
-    if (const Json& proxy = json_.at("proxy"); !proxy.is_null()) {
-      client.proxy = proxy.get<std::string>();
-      if (HasUser(*client.proxy))
-        Refuse("proxy", "it has a user or a password: set https_proxy in the environment instead, and leave proxy out");
-    }
-    if (HasUser(client.base_url)) Refuse("base_url", "it has a user or a password; keys go by api_key_env");
-    for (const std::string& name : SecretsInQuery(client.base_url)) {
-      Refuse("base_url", "its query has a parameter " + name +
-                             ", which looks like a place for a key: keys stand in no file; see api_key_env and "
-                             "api_key_header");
-    }
-    if (IsAzure(client.base_url) && !IsCompleteAzure(client.base_url))
-      Refuse("base_url", std::string("Azure wants the deployment's path and api-version: ") + kAzureAddress);
+    // They send nothing while reasoning.
+    if (IsReasoningModel(options_.model)) client.response_timeout_seconds = client.total_timeout_seconds;
   }
 
   // An option with a variable's name instead of its value. Returns the value, "" if there is none.
@@ -276,14 +279,12 @@ class OptionsReader {
 
   void ReadHeaders() {
     ClientOptions& client = options_.client;
-    bool secret = !client.api_key.empty() || !client.api_key_command.empty();
     for (const auto& [header, value] : json_.at("extra_headers").items()) {
       const bool of_variable =
           value.is_object() && value.size() == 1 && value.contains("env") && value["env"].is_string();
       if (of_variable) {
         client.secrets.push_back(ReadVariable("extra_headers." + header, value["env"].get<std::string>()));
         client.headers.emplace_back(header, client.secrets.back());
-        secret = true;
       } else if (NamesSecret(header)) {
         Refuse("extra_headers", header +
                                     " is a place for a key, and keys stand in no file: put the key into a variable and "
@@ -294,25 +295,6 @@ class OptionsReader {
       } else {
         client.headers.emplace_back(header, value.get<std::string>());
       }
-    }
-    if (secret && !json_.at("allow_plain_http").get<bool>() && IsReadableOnTheWay(client.base_url)) {
-      Refuse(
-          "base_url",
-          "the key would go to another machine over http, where all on the way can read it: use https, or write "
-          "allow_plain_http: true where the network is your own (api_key_env: null for a service that wants no key)");
-    }
-  }
-
-  // Refuses each option that contains a key.
-  void RefuseKeys() {
-    Json others = json_;
-    others.erase("api_key_env");  // has a message of its own
-    const std::string variable = TextOr(json_, "api_key_env");
-    const std::optional<std::string> key = IsVariableName(variable) ? Variable(variable) : std::nullopt;
-    for (const std::string& place : KeysIn(others, key.value_or(""))) {
-      Refuse(place, (key ? "it holds the value of " + variable + ", or" : "it holds") +
-                        " what looks like a key (not repeated here): a key belongs in the variable that api_key_env "
-                        "names; one that stood in a file should be revoked");
     }
   }
 

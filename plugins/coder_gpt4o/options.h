@@ -44,7 +44,6 @@ struct CoderOptions {
   uint32_t ranks = 1;              // the ranks that share the limit
   Mode mode = Mode::kLive;
   std::string recording;  // to replay from, or to cache in; empty: not given
-  bool record = true;     // keep exchanges in the run's own recording
 
   ClientOptions client;  // holds the key
 };

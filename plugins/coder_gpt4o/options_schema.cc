@@ -67,8 +67,6 @@ constexpr std::string_view kSchema = R"json({
       "description": "live: the service; cache: a recording, and the service for what is not in it; replay: a recording alone, without a key or a network."},
     "recording": {"title": "recording", "type": ["string", "null"], "default": null,
       "description": "For replay: a recording's file, or the folder of the run that made it. For cache: the file to read and to add to; not a run's own; null: one in the cache directory."},
-    "record": {"title": "record", "type": "boolean", "default": true,
-      "description": "Keep every exchange in the run's artifacts/coder/exchanges.sqlite: a resumed run does not pay for them again, and they can be replayed."},
 
     "stream": {"title": "streaming", "type": "boolean", "default": true,
       "description": "Answers as server-sent events, so that one that stalls is noticed after a minute."},
@@ -76,20 +74,12 @@ constexpr std::string_view kSchema = R"json({
       "description": "Calls in flight, at most. Set it to what a server on your own machine answers at once (llama.cpp: --parallel, Ollama: OLLAMA_NUM_PARALLEL): further calls wait there until they time out."},
     "requests_per_minute": {"title": "requests a minute", "type": "number", "minimum": 0, "default": 0,
       "description": "At most; 0: only the limits that the service reports."},
-    "tokens_per_minute": {"title": "tokens a minute", "type": "number", "minimum": 0, "default": 0,
-      "description": "At most; 0: only the limits that the service reports."},
-    "response_timeout_seconds": {"title": "time to the first byte", "type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 1000000, "default": null,
-      "description": "Seconds from the request to the first byte of a streamed answer; null: 120, for reasoning models (o1, o3, ..., gpt-5), which are silent while they think, total_timeout_seconds."},
     "total_timeout_seconds": {"title": "time of an attempt", "type": "number", "exclusiveMinimum": 0, "maximum": 1000000, "default": 600,
       "description": "Seconds for one attempt in all."},
     "max_attempts": {"title": "attempts", "type": "integer", "minimum": 1, "maximum": 1000, "default": 8,
       "description": "Of one request, at most. Attempts during an outage of the service do not count."},
     "max_outage_seconds": {"title": "longest outage", "type": "number", "exclusiveMinimum": 0, "default": 3600,
-      "description": "Seconds that the service may be down before the run stops."},
-    "proxy": {"title": "proxy", "type": ["string", "null"], "default": null,
-      "description": "As curl's --proxy, without user and password; null: http_proxy, https_proxy, all_proxy and no_proxy of the environment; empty: none. A base_url on this machine is asked without one."},
-    "ca_file": {"title": "certificates", "type": ["string", "null"], "default": null,
-      "description": "As curl's --cacert; null: CURL_CA_BUNDLE or SSL_CERT_FILE of the environment, else the system's."}
+      "description": "Seconds that the service may be down before the run stops."}
   }
 })json";
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -34,12 +33,11 @@ CREATE TABLE spending(
 INSERT INTO spending VALUES(1, 0, 0, 0, 0);
 )sql";
 
-// Tables added later. They are created in every recording that is opened for writing, older ones included.
-constexpr const char* kAddedTables = R"sql(
+// Added later. It is created in every recording that is opened for writing, older ones included.
+constexpr const char* kAddedTable = R"sql(
 CREATE TABLE IF NOT EXISTS in_flight(
   id INTEGER PRIMARY KEY, digest TEXT NOT NULL, sample TEXT NOT NULL, cost REAL NOT NULL,
   sent_at REAL NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS lost_attempts(why TEXT PRIMARY KEY, attempts INTEGER NOT NULL) STRICT;
 )sql";
 
 constexpr std::chrono::milliseconds kLockLook(10);  // polling interval for a locked file
@@ -104,18 +102,8 @@ void PrepareTables(Database& database, const fs::path& file, std::chrono::millis
   if (lacks("exchanges", "paid")) database.Execute("ALTER TABLE exchanges ADD COLUMN paid INTEGER NOT NULL DEFAULT 1");
   if (lacks("spending", "lost_cost"))
     database.Execute("ALTER TABLE spending ADD COLUMN lost_cost REAL NOT NULL DEFAULT 0");
-  database.Execute(kAddedTables);
+  database.Execute(kAddedTable);
   transaction.Commit();
-}
-
-// Also true for a file that is empty, since SQLite writes its header later, or unreadable.
-bool LooksLikeADatabase(const fs::path& file) {
-  constexpr std::string_view kBeginning = "SQLite format 3";
-  std::ifstream stream(file, std::ios::binary);
-  std::string beginning(kBeginning.size(), '\0');
-  if (!stream) return true;  // unreadable, which is a different error
-  stream.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
-  return stream.gcount() == 0 || beginning == kBeginning;
 }
 
 double UnixNow() {
@@ -174,8 +162,7 @@ Recording::Recording(const fs::path& file, Access access, std::chrono::milliseco
     : file_(file), access_(access), patience_(patience) {
   if (access == Access::kReplay && !fs::exists(file)) {
     throw Error(KGRPO_ERROR_NOT_FOUND,
-                "there is no recording at " + file.string() +
-                    ": name the folder of a run whose coder recorded (option record), or the file");
+                "there is no recording at " + file.string() + ": name the folder of a run, or the file");
   }
   if (access == Access::kReadWrite && file.has_parent_path()) fs::create_directories(file.parent_path());
   try {
@@ -193,7 +180,7 @@ Recording::Recording(const fs::path& file, Access access, std::chrono::milliseco
     }
   } catch (const Error& error) {
     if (error.code() != KGRPO_ERROR_UNAVAILABLE) throw;
-    if (!LooksLikeADatabase(file)) {
+    if (std::string_view(error.what()).find("not a database") != std::string_view::npos) {
       throw Error(KGRPO_ERROR_INVALID, file.string() +
                                            " is no recording of exchanges with a coder, nor any database (the one of a "
                                            "run is artifacts/coder/exchanges.sqlite in its folder)");
@@ -253,14 +240,6 @@ void Recording::Change(const std::function<void()>& change) {
   failed_ = false;
 }
 
-void Recording::AddLost(const std::string& why, uint64_t attempts) {
-  if (attempts == 0) return;
-  Statement add(
-      *database_,
-      "INSERT INTO lost_attempts VALUES(?, ?) ON CONFLICT(why) DO UPDATE SET attempts = attempts + excluded.attempts");
-  (add << why << attempts).Run();
-}
-
 int64_t Recording::Reserve(const RecordedRequest& request, double cost) {
   const std::lock_guard lock(mutex_);
   int64_t reservation = 0;
@@ -294,7 +273,6 @@ LeftInFlight Recording::BookLeftInFlight() {
   Change([&] {
     Statement add(*database_, "UPDATE spending SET calls = calls + ?, cost = cost + ?, lost_cost = lost_cost + ?");
     (add << left.calls << left.cost << left.cost).Run();
-    AddLost("the run's process was killed", left.calls);
     database_->Execute("DELETE FROM in_flight");
   });
   return left;
@@ -323,7 +301,6 @@ void Recording::Add(const RecordedRequest& request, const RecordedCompletion& ex
                     "UPDATE spending SET calls = calls + 1, prompt_tokens = prompt_tokens + ?, completion_tokens = "
                     "completion_tokens + ?, cost = cost + ?, lost_cost = lost_cost + ?");
       (add << completion.prompt_tokens << completion.completion_tokens << exchange.cost << exchange.lost_cost).Run();
-      if (!completion.last_loss.empty()) AddLost(completion.last_loss, completion.lost_attempts);
     }
     if (paid && exchange.reservation != 0)  // the actual cost replaces the reservation
       (Statement(*database_, "DELETE FROM in_flight WHERE id = ?") << exchange.reservation).Run();
@@ -340,14 +317,6 @@ double Recording::LostCost() {
   const std::lock_guard lock(mutex_);
   Statement select(*database_, "SELECT lost_cost FROM spending");
   return select.Step() ? select.Real(0) : 0;
-}
-
-std::map<std::string, size_t> Recording::LostAttempts() {
-  const std::lock_guard lock(mutex_);
-  std::map<std::string, size_t> losses;
-  Statement select(*database_, "SELECT why, attempts FROM lost_attempts");
-  while (select.Step()) losses[select.Text(0)] = static_cast<size_t>(select.Integer(1));
-  return losses;
 }
 
 uint64_t Recording::Exchanges() {

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -76,8 +75,7 @@ class Recording {
   void Raise(int64_t reservation, double cost);
   // Removes the reservation of a request that was not sent or has cost nothing.
   void Release(int64_t reservation);
-  // Turns the reservations left by a killed process into spending, lost cost and LostAttempts. Call before the first
-  // Reserve.
+  // Turns the reservations left by a killed process into spending and lost cost. Call before the first Reserve.
   LeftInFlight BookLeftInFlight();
 
   // Stores the exchange if `keep`, and adds it to the spending if `paid`. After a failed change of the file, later
@@ -88,8 +86,6 @@ class Recording {
   // The recorded spending of this process and earlier ones, in US dollars.
   double Spent();
   double LostCost();  // the part for attempts that gave no answer
-  // The number of attempts that were paid for but gave no answer, by reason.
-  std::map<std::string, size_t> LostAttempts();
   uint64_t Exchanges();
 
   const std::filesystem::path& file() const { return file_; }
@@ -97,7 +93,6 @@ class Recording {
  private:
   // Runs `change` within a transaction. Call with mutex_ held.
   void Change(const std::function<void()>& change);
-  void AddLost(const std::string& why, uint64_t attempts);  // within Change
 
   std::filesystem::path file_;
   Access access_;

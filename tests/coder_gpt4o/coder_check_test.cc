@@ -81,16 +81,6 @@ TEST_F(RunWithServiceTest, CoderCheckNamesTheAddressWhereNoServiceIs) {
   EXPECT_THAT(check(bare), HasSubstr("most services want /v1 at its end: " + bare + "/v1\n"));
 }
 
-TEST_F(RunWithServiceTest, CoderCheckSaysWhyThereIsNoKernel) {
-  Server server(
-      [](const auto& request, auto& response, int) { AnswerRight(request, response, "I would not know how."); });
-  WritePipeline(server.Url());
-  const Result result = Host("coder-check p.yaml --problem problems/two");
-  EXPECT_EQ(result.code, 1);
-  EXPECT_THAT(result.out, AllOf(HasSubstr("outcome   no_code"), HasSubstr("nothing in the answer defines launch"),
-                                HasSubstr("I would not know how.")));
-}
-
 TEST_F(RunWithServiceTest, CoderCheckSaysThatNothingWasAskedAnew) {
   Server server([](const auto& request, auto& response, int) { AnswerKernel(request, response); });
   WritePipeline(server.Url(), "    mode: cache\n    recording: cache.sqlite\n");
@@ -137,19 +127,6 @@ TEST_F(RunWithServiceTest, CoderCheckTellsEachRetryAndWhy) {
                     "[^\n]*coder: attempt 2 failed: [^\n]*; up to 6 more, the next in [01].[0-9] s\n"));
   EXPECT_THAT(result.out, HasSubstr("3 attempts\n"));
   EXPECT_EQ(Host("-q coder-check p.yaml --suggestion other").err, "");
-}
-
-TEST_F(RunWithServiceTest, ARunTellsItsRetriesOnlyWhereMoreIsAskedFor) {
-  for (const std::string verbose : {"", "-v "}) {
-    Server server([](const auto& request, auto& response, int attempt) {
-      if (attempt == 1) return AnswerError(response, 500, ErrorBody("out of order"));
-      AnswerKernel(request, response);
-    });
-    WritePipeline(server.Url());
-    const Result result = Host(verbose + "p.yaml --set loop.max_steps=1 --set output_dir=run" + verbose.substr(0, 2));
-    EXPECT_EQ(result.code, 0) << result.err;
-    EXPECT_EQ(result.err.find("coder: attempt 1 failed: ") == std::string::npos, verbose.empty()) << result.err;
-  }
 }
 
 TEST_F(RunWithServiceTest, CoderCheckEndsWhenItIsStopped) {

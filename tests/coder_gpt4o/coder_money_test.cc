@@ -50,11 +50,11 @@ TEST(CoderTest, HoldsCallsBackUntilTheirCostFitsAndThenStops) {
 
 TEST(CoderTest, KnowsWhatTheRunSpentBefore) {
   const auto folder = TestFolder("budget");
-  const json options = {{"prices", kPrices}, {"max_cost", 0.05}, {"record", false}};
+  const json options = {{"prices", kPrices}, {"max_cost", 0.05}};
   Asked asked;
   {
     Bench bench(options, RecordedIn(folder));
-    for (int i = 0; i < 2; ++i) {
+    for (asked.seed = 2; asked.seed < 4; ++asked.seed) {
       Answered answered;
       bench.Ask(asked, answered);
       bench.service.Answer(AnswerOf(Fenced(kKernelC)));
@@ -110,20 +110,6 @@ TEST(CoderTest, LostAttemptsCostToo) {
   EXPECT_NEAR(Recording(folder / kRecordingName, Recording::Access::kReadWrite).Spent(), all, 1e-12);
 }
 
-TEST(CoderTest, LostAttemptsUseTheLimitUp) {
-  Bench bench(json{{"prices", kPrices}, {"max_cost", 0.1}});
-  Asked asked;
-  Answered failed, refused;
-  bench.Ask(asked, failed);
-  Completion completion = Failed();
-  completion.lost_attempts = completion.lost_silent = 2;
-  bench.service.Answer(completion);
-  bench.Ask(asked, refused);
-  EXPECT_EQ(bench.service.sent, 1u);
-  ASSERT_TRUE(refused.error);
-  EXPECT_EQ(refused.error->code(), KGRPO_ERROR_BUDGET);
-}
-
 TEST(CoderTest, AnAttemptAfterALostOneWaitsUntilItsCostFits) {
   Bench bench(json{{"prices", kPrices}, {"max_cost", 0.1}});
   Asked asked, other("use two warps", 2);
@@ -136,7 +122,6 @@ TEST(CoderTest, AnAttemptAfterALostOneWaitsUntilItsCostFits) {
   Completion completion = Failed();
   completion.failure = "budget";
   completion.lost_attempts = completion.lost_silent = 1;
-  completion.last_loss = "the answer stalled";
   bench.service.Answer(completion);
   EXPECT_EQ(answered.calls, 0);  // the other call may leave room
   bench.service.Answer(AnswerOf(Fenced(kKernelC)));
@@ -147,8 +132,7 @@ TEST(CoderTest, AnAttemptAfterALostOneWaitsUntilItsCostFits) {
   ASSERT_TRUE(answered.error);
   EXPECT_EQ(answered.error->code(), KGRPO_ERROR_BUDGET);
   EXPECT_THAT(answered.error->what(),
-              AllOf(HasSubstr("of that for attempts that gave no answer, the commonest, 2 times: the answer stalled"),
-                    HasSubstr("and the next call could cost")));
+              AllOf(HasSubstr("of that for attempts that gave no answer"), HasSubstr("and the next call could cost")));
   EXPECT_LE(bench.coder.Spending().cost, 0.1);
 }
 
@@ -296,43 +280,10 @@ TEST(CoderTest, CountsWhatAKilledProcessHadInFlight) {
   resumed.Ask(asked, answered);
   ASSERT_TRUE(answered.error);
   EXPECT_EQ(answered.error->code(), KGRPO_ERROR_BUDGET);
-  EXPECT_THAT(answered.error->what(),
-              AllOf(HasSubstr("has cost $0.09 of max_cost $0.1"),
-                    HasSubstr("up to $0.09 of that for attempts that gave no answer, the commonest, 1 times: the run's "
-                              "process was killed")));
+  EXPECT_THAT(answered.error->what(), AllOf(HasSubstr("has cost $0.09 of max_cost $0.1"),
+                                            HasSubstr("up to $0.09 of that for attempts that gave no answer")));
   EXPECT_THAT(resumed.warnings, testing::ElementsAre(HasSubstr("1 call was in flight when the run's process was")));
   EXPECT_DOUBLE_EQ(resumed.coder.Spending().lost_cost, at_most);
-}
-
-// The reasons are those of the whole run, whoever of its processes met them.
-TEST(CoderTest, KnowsWhyEarlierProcessesOfTheRunLostAttempts) {
-  const auto folder = TestFolder("killed_again");
-  for (int process = 0; process < 2; ++process) {
-    Recording killed(folder / kRecordingName, Recording::Access::kReadWrite);
-    killed.BookLeftInFlight();
-    killed.Reserve({}, 0.02);
-    killed.Reserve({}, 0.02);
-  }
-  const json options = {{"prices", kPrices}, {"max_cost", 0.2}};
-  {
-    Bench stalled(options, RecordedIn(folder));
-    Asked asked;
-    Answered answered;
-    stalled.Ask(asked, answered);
-    Completion completion = Failed();
-    completion.lost_attempts = completion.lost_silent = 1;
-    completion.last_loss = "the answer stalled";
-    stalled.service.Answer(completion);
-  }
-  EXPECT_THAT(
-      Recording(folder / kRecordingName, Recording::Access::kReadWrite).LostAttempts(),
-      testing::ElementsAre(testing::Pair("the answer stalled", 1u), testing::Pair("the run's process was killed", 4u)));
-  Bench resumed(json{{"prices", kPrices}, {"max_cost", 0.05}}, RecordedIn(folder));
-  Asked asked;
-  Answered answered;
-  resumed.Ask(asked, answered);
-  ASSERT_TRUE(answered.error);
-  EXPECT_THAT(answered.error->what(), HasSubstr("the commonest, 4 times: the run's process was killed"));
 }
 
 // The client's completion for a request that may not be sent.

@@ -132,16 +132,5 @@ TEST(CoderTest, KernelsThatOnlyMeasurementsTellApartAreNotTheSame) {
   EXPECT_EQ(bench.service.sent, 2u);
 }
 
-TEST(CoderTest, NothingIsKeptUnlessItIsToBeRecorded) {
-  const auto folder = TestFolder("unrecorded");
-  {
-    Bench bench({{"record", false}, {"prices", kPrices}}, RecordedIn(folder));
-    Play(bench, {"a"});
-  }
-  Recording recording(folder / kRecordingName, Recording::Access::kReplay);
-  EXPECT_EQ(recording.Exchanges(), 0u);
-  EXPECT_DOUBLE_EQ(recording.Spent(), 0.0045);
-}
-
 }  // namespace
 }  // namespace kgrpo::coder_gpt4o

@@ -44,26 +44,6 @@ TEST(CoderTest, AsksOnceAndAnswersOnce) {
   EXPECT_THAT(bench.metrics, testing::Contains(std::pair<std::string, double>("coder/attempts", 1)));
 }
 
-TEST(CoderTest, WhatIsNotWantedIsNotSent) {
-  Bench bench({{"temperature", nullptr}, {"model", "o3"}});
-  Asked asked;
-  Answered answered;
-  bench.Ask(asked, answered);
-  const json body = bench.service.calls[0].body;
-  EXPECT_FALSE(body.contains("temperature") || body.contains("seed") || body.contains("max_tokens"));
-  EXPECT_EQ(body["max_completion_tokens"], 4096);
-  bench.service.Answer(AnswerOf(""));
-}
-
-TEST(CoderTest, ASeedOfEachSample) {
-  Bench bench(json{{"seed", "sample"}});
-  Asked asked("a", 0x123456789abcdef0);
-  Answered answered;
-  bench.Ask(asked, answered);
-  EXPECT_EQ(bench.service.calls[0].body["seed"], 0x1abcdef0);
-  bench.service.Answer(AnswerOf(""));
-}
-
 TEST(CoderTest, DescribesTheRequestAsItIsSent) {
   Bench bench;
   Asked asked;
@@ -79,40 +59,6 @@ TEST(CoderTest, DescribesTheRequestAsItIsSent) {
   EXPECT_THAT(described, HasSubstr("POST to https://service/v1/chat/completions\n" + body.dump() + "\n"));
   EXPECT_EQ(described.find("secret-key"), std::string::npos);
   bench.service.Answer(AnswerOf(""));
-}
-
-TEST(CoderTest, EveryEndHasItsOutcome) {
-  Bench bench;
-  Asked asked;
-  const auto outcome = [&](Completion completion) {
-    Answered answered;
-    bench.Ask(asked, answered);
-    bench.service.Answer(std::move(completion));
-    EXPECT_EQ(answered.calls, 1);
-    EXPECT_EQ(answered.source, "");
-    EXPECT_NE(answered.message, "");
-    return answered.outcome;
-  };
-  EXPECT_EQ(outcome(Failed()), KGRPO_CODER_FAILED);
-  EXPECT_EQ(outcome(AnswerOf("", "content_filter")), KGRPO_CODER_REFUSED);
-  EXPECT_EQ(outcome(AnswerOf("```cuda\nvoid la", "length")), KGRPO_CODER_TRUNCATED);
-  EXPECT_EQ(outcome(AnswerOf("no idea")), KGRPO_CODER_NO_CODE);
-  EXPECT_EQ(outcome(AnswerOf(Fenced(kKernelB))), KGRPO_CODER_NOT_APPLICABLE);
-  EXPECT_EQ(outcome(AnswerOf("UNCLEAR: what?")), KGRPO_CODER_UNCLEAR);
-}
-
-TEST(CoderTest, WhatNoRetryMendsEndsTheRun) {
-  Bench bench;
-  Asked asked;
-  Answered answered;
-  bench.Ask(asked, answered);
-  Completion completion;
-  completion.outcome = Completion::Outcome::kFatal;
-  completion.message = "401: the key is wrong";
-  bench.service.Answer(completion);
-  ASSERT_TRUE(answered.error);
-  EXPECT_EQ(answered.error->code(), KGRPO_ERROR_UNAVAILABLE);
-  EXPECT_STREQ(answered.error->what(), "401: the key is wrong");
 }
 
 TEST(CoderTest, ContinuesWhatWasCutOff) {
@@ -150,18 +96,6 @@ TEST(CoderTest, ACompleteKernelIsNotContinued) {
   EXPECT_EQ(bench.service.sent, 1u);
 }
 
-// Parts that do not join are the coder's failure; glued together they would be a wrong kernel of the policy's.
-TEST(CoderTest, PartsThatDoNotJoinAreNoKernel) {
-  Bench bench(json{{"continuations", 1}});
-  const std::string whole = Fenced(kKernelC);
-  Asked asked;
-  Answered answered;
-  bench.Ask(asked, answered);
-  bench.service.Answer(AnswerOf(whole.substr(0, whole.find("<<<")), "length"));
-  bench.service.Answer(AnswerOf("\n__global__ void other() {}\n```\n"));
-  EXPECT_EQ(answered.outcome, KGRPO_CODER_NO_CODE);
-}
-
 TEST(CoderTest, ContinuationsEnd) {
   Bench bench(json{{"continuations", 1}});
   Asked asked;
@@ -176,23 +110,6 @@ TEST(CoderTest, ContinuationsEnd) {
   bench.service.Answer(AnswerOf("", "length"));
   EXPECT_EQ(empty.outcome, KGRPO_CODER_TRUNCATED);
   EXPECT_EQ(bench.service.sent, 3u);
-}
-
-TEST(CoderTest, EstimatesWhatTheServiceDoesNotSay) {
-  Bench bench(json{{"prices", kPrices}});
-  Asked asked;
-  for (int i = 0; i < 2; ++i) {
-    Answered answered;
-    bench.Ask(asked, answered);
-    Completion completion = AnswerOf(std::string(3000, 'x'));
-    completion.usage_known = false;
-    completion.prompt_tokens = completion.completion_tokens = 0;
-    bench.service.Answer(completion);
-    EXPECT_EQ(answered.completion_tokens, 1001u);
-    EXPECT_GT(answered.prompt_tokens, 300u);
-    EXPECT_GT(answered.cost, 0.01);
-  }
-  EXPECT_THAT(bench.warnings, ElementsAre(HasSubstr("estimated")));
 }
 
 }  // namespace

@@ -67,17 +67,12 @@ TEST_P(EarlierRecordingTest, ARunGoesOnInIt) {
     const auto paid = recording.Find(Request(1), Match::kContent);
     ASSERT_TRUE(paid);
     EXPECT_TRUE(paid->paid) << "what was recorded before was paid for";
-    EXPECT_TRUE(recording.LostAttempts().empty());
-    Completion three = AnswerOf("three");
-    three.lost_attempts = 2;
-    three.last_loss = "the answer stalled";
-    recording.Add(Request(3), {three, 0.5, 0.125, false}, true, true);
+    recording.Add(Request(3), {AnswerOf("three"), 0.5, 0.125, false}, true, true);
   }
   Recording again(file, Access::kReadWrite);
   EXPECT_EQ(again.Exchanges(), 3u);
   EXPECT_EQ(again.Spent(), 1.25);
   EXPECT_EQ(again.LostCost(), names_services() ? 0.375 : 0.125);
-  EXPECT_EQ(again.LostAttempts()["the answer stalled"], 2u);
   const auto found = again.Find(Request(3), Match::kSample);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->completion.text, "three");

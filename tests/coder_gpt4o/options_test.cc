@@ -46,13 +46,13 @@ TEST(OptionsTest, TheSchemaRefusesNumbersOutOfRange) {
     options[name] = value;
     return Satisfies(options, schema, nullptr, nullptr);
   };
-  for (const char* name : {"response_timeout_seconds", "total_timeout_seconds", "max_concurrency", "max_attempts"}) {
+  for (const char* name : {"total_timeout_seconds", "max_concurrency", "max_attempts"}) {
     for (const double value : {0.0, -1.0, 1e300}) EXPECT_FALSE(takes(name, value)) << name << value;
     EXPECT_TRUE(takes(name, 1)) << name;
   }
-  for (const char* name : {"requests_per_minute", "tokens_per_minute", "max_outage_seconds", "continuations"})
+  for (const char* name : {"requests_per_minute", "max_outage_seconds", "continuations"})
     EXPECT_FALSE(takes(name, -1)) << name;
-  EXPECT_LE(schema["properties"].size(), 30u) << "each option is a decision of the user";
+  EXPECT_LE(schema["properties"].size(), 25u) << "each option is a decision of the user";
 }
 
 TEST(OptionsTest, TheDefaults) {
@@ -64,9 +64,7 @@ TEST(OptionsTest, TheDefaults) {
   EXPECT_EQ(options.system_role, "system");
   EXPECT_FALSE(options.seed || options.seed_of_sample || options.max_cost || options.price_known);
   EXPECT_EQ(options.mode, Mode::kLive);
-  EXPECT_TRUE(options.record);
   EXPECT_EQ(options.client.api_key, "secret-key");
-  EXPECT_FALSE(options.client.proxy);
   // The client's defaults are those of the schema.
   const ClientOptions defaults;
   EXPECT_EQ(options.client.base_url, defaults.base_url);
@@ -102,11 +100,6 @@ TEST(OptionsTest, Headers) {
               AllOf(HasSubstr("extra_headers.X-A: expected the name"), Not(HasSubstr("hush"))));
   EXPECT_THAT(Refusal({{"extra_headers", {{"X-A", {{"env", "OTHER"}}}}}, {"api_key_env", nullptr}}, nullptr),
               HasSubstr("extra_headers.X-A: the environment variable OTHER is not set"));
-  // A secret header goes over http to this machine only, too.
-  EXPECT_THAT(
-      Refusal(
-          {{"base_url", "http://host/v1"}, {"api_key_env", nullptr}, {"extra_headers", {{"X-A", {{"env", "OTHER"}}}}}}),
-      HasSubstr("allow_plain_http"));
 }
 
 TEST(OptionsTest, AKeyOfACommand) {
@@ -114,20 +107,6 @@ TEST(OptionsTest, AKeyOfACommand) {
   EXPECT_EQ(Refusal(command, nullptr), "");
   EXPECT_EQ(OptionsWith(command).client.api_key, "");
   EXPECT_EQ(OptionsWith(command).client.api_key_command, "gcloud auth print-access-token");
-  json over_http = command;
-  over_http["base_url"] = "http://host/v1";
-  EXPECT_THAT(Refusal(over_http), HasSubstr("allow_plain_http"));
-}
-
-TEST(OptionsTest, AzureNeedsTheDeploymentAndItsVersion) {
-  for (const char* url : {"https://me.openai.azure.com", "https://me.openai.azure.com/v1",
-                          "https://me.openai.azure.com/openai/deployments/d",
-                          "https://me.cognitiveservices.azure.com/openai?api-version=2024-10-21"})
-    EXPECT_THAT(Refusal({{"base_url", url}}), AllOf(HasSubstr("api-version="), HasSubstr("/openai/deployments/")))
-        << url;
-  for (const char* url : {"https://me.openai.azure.com/openai/deployments/d?api-version=2024-10-21",
-                          "https://me.openai.azure.com/openai/v1"})
-    EXPECT_EQ(Refusal({{"base_url", url}}), "") << url;
 }
 
 TEST(OptionsTest, AnUnsetVariable) {
@@ -160,77 +139,21 @@ TEST(OptionsTest, AKeyInAFileIsRefusedAndNotRepeated) {
         << header;
   }
   EXPECT_THAT(Refusal({{"extra_body", {{"api_key", "hush"}}}}), AllOf(HasSubstr("api_key"), Not(HasSubstr("hush"))));
-  EXPECT_THAT(Refusal({{"base_url", "https://me:hush@host/v1"}}), AllOf(HasSubstr("base_url"), Not(HasSubstr("hush"))));
-  EXPECT_THAT(Refusal({{"proxy", "http://me:hush@host"}}), AllOf(HasSubstr("proxy"), Not(HasSubstr("hush"))));
   for (const char* header : {"X-Author", "x-portkey-provider", "X-Monkeys"})
     EXPECT_EQ(Refusal({{"extra_headers", {{header, "me"}}}}), "") << header;
-  // A host alone may have an @ behind it.
-  EXPECT_EQ(Refusal({{"base_url", "https://host/v1/a@b"}}), "");
   EXPECT_EQ(Refusal({{"extra_body", {{"max_output_tokens", 5}, {"top_p", 0.5}}}}), "");
-  // At any depth, and in a query.
+  // At any depth.
   EXPECT_THAT(Refusal({{"extra_body", json::parse(R"({"tools": [{"server": {"access_token": "hush"}}]})")}}),
               AllOf(HasSubstr("tools.server.access_token"), Not(HasSubstr("hush"))));
   EXPECT_THAT(Refusal({{"extra_body", json::parse(R"({"secrets": [{"of": "hush"}]})")}}),
               AllOf(HasSubstr("secrets"), Not(HasSubstr("hush"))));
   EXPECT_EQ(Refusal({{"extra_body", json::parse(R"({"stop_token_ids": [1, 2], "kwargs": {"thinking": "off"}})")}}), "");
-  for (const char* query : {"key=hush", "api-version=1&subscription-key=hush", "a&API_KEY=hush#b", "sig=hush"}) {
-    EXPECT_THAT(Refusal({{"base_url", std::string("https://host/v1?") + query}}),
-                AllOf(HasSubstr("base_url"), HasSubstr("a place for a key"), Not(HasSubstr("hush"))))
-        << query;
-  }
-  EXPECT_EQ(Refusal({{"base_url", "https://host/v1?api-version=2024-10-21&x=key#token=1"}}), "");
-}
-
-TEST(OptionsTest, AKeyAnywhereIsRefusedAndNotRepeated) {
-  const std::string looks_like_one = "sk-proj-0123456789abcdefgh";
-  const std::string value = "secret-key";  // of the variable
-  for (const std::string& key : {looks_like_one, value, "Bearer " + looks_like_one, "x" + value + "y"}) {
-    const std::vector<std::pair<std::string, json>> places = {
-        {"extra_body.metadata.b", {{"extra_body", {{"metadata", {{"b", key}}}}}}},
-        {"extra_body.user", {{"extra_body", {{"user", key}}}}},
-        {"extra_body", {{"extra_body", {{key, 1}}}}},
-        {"extra_headers.X-Title", {{"extra_headers", {{"X-Title", key}}}}},
-        {"api_key_header", {{"api_key_header", key}}},
-        {"model", {{"model", key}, {"max_cost", 5}}},
-        {"prompt.system", {{"prompt", {{"system", key}}}}},
-        {"base_url", {{"base_url", "https://host/" + key + "/v1"}}}};
-    for (const auto& [place, changes] : places) {
-      EXPECT_THAT(Refusal(changes), AllOf(HasSubstr("options." + place + ": it holds"), HasSubstr("revoked"),
-                                          Not(HasSubstr(key)), Not(HasSubstr("0123456789")), Not(HasSubstr(value))))
-          << place;
-    }
-  }
-  // The end of a word, and a word.
-  EXPECT_EQ(Refusal({{"model", "task-0123456789abcdefgh"}}), "");
-  EXPECT_EQ(Refusal({{"model", "sk-team"}}), "");
-  EXPECT_EQ(Refusal({{"model", "a local one"}}, "local"), "");
-}
-
-TEST(OptionsTest, AnAddressThatIsNoneIsNotCalledReadable) {
-  for (const char* url : {"http://", "http://local host:8099/v1"}) EXPECT_EQ(Refusal({{"base_url", url}}), "") << url;
-}
-
-TEST(OptionsTest, AKeyGoesOverHttpToThisMachineOnly) {
-  for (const char* host :
-       {"host:8000", "10.0.0.1", "127.0.0.1.evil.org", "localhost.org", "[::2]:80", "127.evil.org"}) {
-    const std::string url = std::string("http://") + host + "/v1";
-    EXPECT_THAT(Refusal({{"base_url", url}}), AllOf(HasSubstr("base_url"), HasSubstr("allow_plain_http"))) << host;
-    EXPECT_EQ(Refusal({{"base_url", url}, {"allow_plain_http", true}}), "") << host;
-    EXPECT_EQ(Refusal({{"base_url", url}, {"api_key_env", nullptr}}), "") << host;
-    EXPECT_EQ(Refusal({{"base_url", std::string("https://") + host + "/v1"}}), "") << host;
-  }
-  for (const char* url :
-       {"HTTP://host/v1", "http:/host/v1", "http:host/v1", "http:///host/v1", "http:/localhost@host/v1"})
-    EXPECT_THAT(Refusal({{"base_url", url}}), HasSubstr("allow_plain_http")) << url;
-  for (const char* host : {"localhost:8000", "LOCALHOST", "127.0.0.1:1", "127.8.9.1", "[::1]:8000", "a.localhost"})
-    EXPECT_EQ(Refusal({{"base_url", std::string("http://") + host + "/v1"}}), "") << host;
 }
 
 TEST(OptionsTest, ReasoningModelsMayThinkBeforeTheyWrite) {
   EXPECT_EQ(OptionsWith({{"model", "gpt-4o"}}).client.response_timeout_seconds, 120);
   EXPECT_EQ(OptionsWith({{"model", "o3"}}).client.response_timeout_seconds, 600);
   EXPECT_EQ(OptionsWith({{"model", "gpt-5"}, {"total_timeout_seconds", 1800}}).client.response_timeout_seconds, 1800);
-  EXPECT_EQ(OptionsWith({{"model", "o3"}, {"response_timeout_seconds", 30}}).client.response_timeout_seconds, 30);
 }
 
 TEST(OptionsTest, WhatThePluginSendsIsNotForExtraBody) {
@@ -266,12 +189,6 @@ TEST(OptionsTest, PricesOfFewerTokensThanAMillion) {
   EXPECT_EQ(PriceWarning(OptionsWith(json::object())), "");  // that none is known is said elsewhere
 }
 
-TEST(OptionsTest, DollarsWithoutExponents) {
-  for (const auto& [value, text] : {std::pair(0.0, "$0"), std::pair(0.04096, "$0.04096"), std::pair(1e-4, "$0.0001"),
-                                    std::pair(4.1e-5, "$0.00004"), std::pair(1.25, "$1.25"), std::pair(150.0, "$150")})
-    EXPECT_EQ(Dollars(value), text);
-}
-
 TEST(OptionsTest, Modes) {
   EXPECT_THAT(Refusal({{"mode", "replay"}}), HasSubstr("mode replay needs it"));
   EXPECT_THAT(Refusal({{"mode", "replay"}, {"recording", "no/such/run"}}), HasSubstr("no recording at no/such/run"));
@@ -302,11 +219,6 @@ TEST(OptionsTest, Templates) {
               AllOf(HasSubstr("mentions {{suggestion}}"), Not(HasSubstr("{{code_b}}"))));
   EXPECT_EQ(user("{{{ code_b }}} {{&suggestion}}"), "");
   EXPECT_EQ(user("{{suggestion}}", "{{code_b}}"), "");
-}
-
-TEST(OptionsTest, EveryMistakeAtOnce) {
-  const std::string refusal = Refusal({{"max_cost", 5}, {"recording", "x"}, {"seed", "mine"}, {"api_key_env", "sk-1"}});
-  for (const char* option : {"max_cost", "recording", "seed", "api_key_env"}) EXPECT_THAT(refusal, HasSubstr(option));
 }
 
 TEST(OptionsTest, WhatIsNotOfTheSchema) {

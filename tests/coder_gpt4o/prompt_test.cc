@@ -84,12 +84,6 @@ TEST(CoderPromptTest, WhatToolsSayIsQuotedAndShort) {
   for (size_t at = 0; at != std::string::npos; at = text.find('\n', at + 1)) EXPECT_EQ(text[at == 0 ? 0 : at + 1], '>');
 }
 
-TEST(CoderPromptTest, IsNotCutWithinACharacter) {
-  EXPECT_EQ(Shortened("\xc3\xa4\xc3\xb6\xc3\xbc", 3), "\xc3\xa4\n[the rest is left out]");
-  EXPECT_EQ(Shortened("abc", 3), "abc");
-  EXPECT_EQ(Shortened("abc", 0), "");
-}
-
 TEST(CoderPromptTest, MetricsAndEvidence) {
   Asked asked;
   EXPECT_EQ(

@@ -87,31 +87,6 @@ TEST(RecordingTest, FindsByContentAndSample) {
   EXPECT_EQ(text("{\"a\":2}", 10, Match::kSample), "at last");
 }
 
-TEST(RecordingTest, MeasurementsAreKeptAndMakeNoDifference) {
-  const fs::path file = TestFolder("measured") / "r.sqlite";
-  Recording recording(file, Access::kReadWrite);
-  recording.Add(MakeRecordedRequest(R"({"t":"1 ms"})", R"({"t":""})", 1), Exchange("a"), true, true);
-  EXPECT_TRUE(recording.Find(MakeRecordedRequest(R"({"t":"2 ms"})", R"({"t":""})", 1), Match::kSample));
-  EXPECT_FALSE(recording.Find(MakeRecordedRequest(R"({"t":"1 ms"})", R"({"t":"x"})", 1), Match::kContent));
-  Database database(file, Database::Mode::kReadOnly);
-  Statement row(database, "SELECT request FROM exchanges");
-  ASSERT_TRUE(row.Step());
-  EXPECT_EQ(row.Text(0), R"({"t":"1 ms"})");
-}
-
-TEST(RecordingTest, AddsUpWhatWasSpent) {
-  const fs::path file = TestFolder("spent") / "r.sqlite";
-  {
-    Recording recording(file, Access::kReadWrite);
-    recording.Add(Request("{}", 1), Exchange("a", 0.25), true, true);
-    recording.Add(Request("{}", 2), Exchange("b", 0.5), false, true);
-    recording.Add(Request("{}", 3), Exchange("c", 8), true, false);
-  }
-  Recording again(file, Access::kReadWrite);
-  EXPECT_EQ(again.Spent(), 0.75);
-  EXPECT_EQ(again.Exchanges(), 2u);
-}
-
 TEST(RecordingTest, BooksWhatAKilledProcessLeftInFlight) {
   const fs::path file = TestFolder("in_flight") / "r.sqlite";
   {
@@ -163,15 +138,6 @@ TEST(RecordingTest, RefusesWhatIsNoRecording) {
   EXPECT_THAT(refusal(Access::kReadWrite, "other.sqlite"), HasSubstr("no recording of exchanges"));
 }
 
-TEST(RecordingTest, TwoMayWriteToOneCache) {
-  const fs::path file = TestFolder("two") / "r.sqlite";
-  Recording one(file, Access::kReadWrite), other(file, Access::kReadWrite);
-  one.Add(Request("{}", 1), Exchange("a"), true, true);
-  other.Add(Request("{}", 2), Exchange("b"), true, true);
-  EXPECT_EQ(one.Exchanges(), 2u);
-  EXPECT_EQ(other.Spent(), 1.0);
-}
-
 // Somebody reads it in a transaction of his own: to write beside him is allowed, to change the file's mode is not.
 TEST(RecordingTest, WaitsForAReaderWhenItIsOpened) {
   const fs::path file = TestFolder("reader") / "r.sqlite";
@@ -206,15 +172,6 @@ TEST(RecordingTest, WaitsForAWriterButNotOverAndOver) {
   EXPECT_NO_THROW(recording.Add(Request("{}", 4), Exchange("d"), true, true));
   EXPECT_TRUE(leaves.over());
   EXPECT_EQ(recording.Exchanges(), 2u);
-}
-
-TEST(RecordingTest, ARunsFolderNamesItsCoders) {
-  const fs::path folder = TestFolder("folder");
-  fs::create_directories(folder / "artifacts" / "coder");
-  EXPECT_EQ(RecordingFile(folder), folder / "artifacts" / "coder" / "exchanges.sqlite");
-  std::ofstream(folder / "exchanges.sqlite") << "";
-  EXPECT_EQ(RecordingFile(folder), folder / "exchanges.sqlite");
-  EXPECT_EQ(RecordingFile(folder / "x.sqlite"), folder / "x.sqlite");
 }
 
 }  // namespace

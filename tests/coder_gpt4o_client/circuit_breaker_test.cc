@@ -33,15 +33,6 @@ TEST(CircuitBreaker, OpensAfterFailuresOfSeveralRequestsInARow) {
   EXPECT_DOUBLE_EQ(breaker.OutageSeconds(), 2);  // since the first of them
 }
 
-TEST(CircuitBreaker, AnAnswerBetweenStartsOver) {
-  CircuitBreaker breaker = Contacted();
-  for (int round = 0; round < 10; ++round) {
-    for (uint64_t request = 1; request <= 3; ++request) breaker.OnFailure(round, 0, request, false);
-    breaker.OnAlive();
-  }
-  EXPECT_FALSE(breaker.Open());
-}
-
 TEST(CircuitBreaker, OneOrTwoBadPromptsAreNoOutage) {
   CircuitBreaker breaker = Contacted();
   for (int i = 0; i < 100; ++i) breaker.OnFailure(i, 0, 1 + i % 2, false);
@@ -106,12 +97,6 @@ TEST(CircuitBreaker, AnAttemptThatHangsIsPartOfTheOutage) {
   EXPECT_DOUBLE_EQ(breaker.OutageSeconds(), now - 30);
 }
 
-TEST(CircuitBreaker, LateFailuresDoNotLengthenThePause) {
-  CircuitBreaker breaker = Opened(0);
-  for (uint64_t request = 5; request < 60; ++request) breaker.OnFailure(1, 0, request, false);
-  EXPECT_DOUBLE_EQ(breaker.Wait(1), 4);
-}
-
 TEST(CircuitBreaker, TheLastProbeBeginsAtTheEndThatWasTold) {
   for (const bool contacted : {true, false}) {
     CircuitBreaker breaker({4, 2, 5, 30, contacted ? 20.0 : 12.0, contacted ? 12.0 : 20.0});
@@ -135,13 +120,6 @@ TEST(CircuitBreaker, AProbeWaitsNoLongerThanIsLeft) {
   EXPECT_DOUBLE_EQ(breaker.ProbeSeconds(5), 15);
   EXPECT_DOUBLE_EQ(breaker.ProbeSeconds(18), 5);    // but long enough to be of use
   EXPECT_DOUBLE_EQ(breaker.ProbeSeconds(7200), 5);  // nobody asked for two hours
-}
-
-TEST(CircuitBreaker, ADroppedProbeMakesRoomForTheNext) {
-  CircuitBreaker breaker = Opened(0);
-  breaker.OnSend();
-  breaker.OnProbeDropped();
-  EXPECT_EQ(breaker.Wait(5), 0);
 }
 
 }  // namespace

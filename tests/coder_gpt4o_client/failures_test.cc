@@ -27,33 +27,6 @@ Server::Reply FailsFirst(int failures, std::function<void(httplib::Response&)> f
   };
 }
 
-TEST(Failures, ThatPassAreTriedAgain) {
-  const Server server(FailsFirst(3, [](auto& response) { AnswerError(response, 500, ErrorBody("oops")); }));
-  CompletionClient client(QuickOptions(server.Url()));
-  const Completion completion = Ask(client);
-  EXPECT_EQ(completion.outcome, Outcome::kAnswered) << completion.message;
-  EXPECT_EQ(completion.text, "right");
-  EXPECT_EQ(completion.attempts, 4U);
-  EXPECT_EQ(server.Count(), 4U);
-}
-
-TEST(Failures, OneRefusedRequestDoesNotTouchTheOthers) {
-  const Server server([](const auto& request, auto& response, int) {
-    if (request.body.find("bad") != std::string::npos) {
-      AnswerError(response, 400, ErrorBody("too long", "context_length_exceeded"));
-    } else {
-      AnswerRight(request, response, "right");
-    }
-  });
-  CompletionClient client(QuickOptions(server.Url()));
-  const auto completions = AskAll(client, {"good", "bad", "good"});
-  EXPECT_EQ(completions[0].outcome, Outcome::kAnswered);
-  EXPECT_EQ(completions[1].outcome, Outcome::kFailed);
-  EXPECT_EQ(completions[1].failure, "rejected");
-  EXPECT_EQ(completions[1].attempts, 1U);
-  EXPECT_EQ(completions[2].outcome, Outcome::kAnswered);
-}
-
 TEST(Failures, AServiceThatRefusesEverythingEndsTheRun) {
   const Server server(
       [](const auto&, auto& response, int) { AnswerError(response, 422, ErrorBody("extra_forbidden")); });
@@ -118,24 +91,6 @@ TEST(Failures, ARedirectionIsNotFollowed) {
   EXPECT_EQ(completion.outcome, Outcome::kFatal);
   EXPECT_THAT(completion.message, HasSubstr(elsewhere.Url()));
   EXPECT_EQ(elsewhere.Count(), 0U);
-}
-
-// Without -v too: a run that is slow for it would not say why.
-TEST(Failures, ARateLimitIsToldInTheServicesWords) {
-  const Server server([](const auto& request, auto& response, int attempt) {
-    if (attempt > 2) return AnswerRight(request, response, "right");
-    AnswerError(response, 429, ErrorBody("Limit 30000 tokens per min (TPM)", "rate_limit_exceeded"));
-  });
-  ClientOptions options = QuickOptions(server.Url());
-  const Notices notices(options);
-  CompletionClient client(options);
-  EXPECT_EQ(Ask(client).outcome, Outcome::kAnswered);
-  const std::string told = notices.All();
-  const std::string words =
-      "the service's rate limit of tokens was hit: the service answered 429: Limit 30000 tokens per min (TPM) "
-      "(rate_limit_exceeded). Fewer requests are sent at a time";
-  EXPECT_THAT(told, HasSubstr(words));
-  EXPECT_EQ(told.find(words), told.rfind(words)) << told;
 }
 
 TEST(Failures, AWaitLongerThanAnOutageMayLastEndsTheRun) {

@@ -22,20 +22,6 @@ TEST(Duration, ReadsWhatServicesWrite) {
   EXPECT_DOUBLE_EQ(*ParseDuration(" 7 "), 7);
 }
 
-TEST(Duration, RefusesTheRest) {
-  for (const char* text : {"", " ", "s", "-1s", "1x", "1s2", "nan", "inf", "1e400s", "2026-01-01T00:00:00Z", "1 s"}) {
-    EXPECT_FALSE(ParseDuration(text).has_value()) << text;
-  }
-}
-
-TEST(ResponseHeaders, ReadsStatusAndRequest) {
-  const ResponseHeaders headers = Read(
-      {"HTTP/1.1 200 OK\r\n", "Content-Type: Text/Event-Stream; charset=utf-8\r\n", "X-Request-ID: req_1\r\n", "\r\n"});
-  EXPECT_EQ(headers.status, 200);
-  EXPECT_EQ(headers.request_id, "req_1");
-  EXPECT_EQ(Read({"HTTP/2 429 \r\n"}).status, 429);
-}
-
 TEST(ResponseHeaders, TheLastAnswerCounts) {
   const ResponseHeaders headers =
       Read({"HTTP/1.1 200 Connection established\r\n", "retry-after: 5\r\n", "\r\n", "HTTP/1.1 503 Busy\r\n", "\r\n"});
@@ -79,13 +65,6 @@ TEST(ResponseHeaders, ReadsATimeOfResetInItsForms) {
   EXPECT_DOUBLE_EQ(*openrouter.requests.limit, 20);
   EXPECT_DOUBLE_EQ(*openrouter.requests.reset, 30);
   EXPECT_DOUBLE_EQ(*openrouter.tokens.reset, 60);
-}
-
-TEST(ResponseHeaders, SurvivesNonsense) {
-  const ResponseHeaders headers =
-      Read({"", ":", "no colon", "HTTP/", "HTTP/1.1", "HTTP/1.1 x", "\r\n", "location:\r\n"});
-  EXPECT_EQ(headers.status, 0);
-  EXPECT_EQ(headers.location, "");
 }
 
 }  // namespace

@@ -37,39 +37,6 @@ constexpr char kUsage[] =
     "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":11,\"completion_tokens\":7,\"total_tokens\":18}}\n\n";
 constexpr char kDone[] = "data: [DONE]\n\n";
 
-TEST(ResponseReader, ReadsAWholeAnswer) {
-  const auto reader = Read(
-      R"( {"model":"m-1","choices":[{"index":0,"message":{"role":"assistant","content":"h\u00e9llo","refusal":null},
-    "finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":2}})");
-  ASSERT_TRUE(reader->Complete());
-  EXPECT_EQ(reader->Result().text, "h\xC3\xA9llo");
-  EXPECT_EQ(reader->Result().finish_reason, "stop");
-  EXPECT_EQ(reader->Result().model, "m-1");
-  EXPECT_TRUE(reader->Result().usage_known);
-  EXPECT_EQ(reader->Result().prompt_tokens, 5U);
-  EXPECT_EQ(reader->Result().completion_tokens, 2U);
-}
-
-TEST(ResponseReader, ReadsAChunkWithEveryKeyAndEscape) {
-  const auto reader = Read(
-      R"(data: {"id":"x","created":1,"model":"m","choices":[{"logprobs":{"content":[{"finish_reason":"stop"}],"error":1},)"
-      R"("index":0,"delta":{"role":"assistant","content":"\u003c<\"\\\/\b\f\n\r\t\u00df\u20ac€\ud83d\ude00","refusal":null,)"
-      R"("x":{"content":"c"}},"finish_reason":null}],"usage":null,"error":null,"more":[{"delta":{"content":"d"}}]})"
-      "\n\n");
-  EXPECT_EQ(reader->Result().text, "<<\"\\/\b\f\n\r\t\xC3\x9F\xE2\x82\xAC\xE2\x82\xAC\xF0\x9F\x98\x80");
-  EXPECT_FALSE(reader->Complete());
-  EXPECT_FALSE(reader->HasError());
-}
-
-TEST(ResponseReader, AChunkThatIsBrokenSpoilsTheStream) {
-  for (const char* content : {R"("a\x")", R"("a\u12")", "\"a\nb\"", "\"a\",\"n\":01"}) {
-    const auto reader =
-        Read(Chunk(R"({"content":"before"})") + Chunk(std::string("{\"content\":") + content + "}") + kDone);
-    EXPECT_FALSE(reader->Complete()) << content;
-    EXPECT_EQ(reader->Result().text, "before") << content;
-  }
-}
-
 // As the reference client reads them: characters that a server cut in two become whole, and what is left of others is
 // U+FFFD.
 TEST(ResponseReader, HalfCharactersAreJoined) {
@@ -152,49 +119,6 @@ TEST(ResponseReader, CountsThatAreNoneAreUnknown) {
                    .usage_known);
 }
 
-TEST(ResponseReader, ReadsRefusalsAndPartsOfContent) {
-  EXPECT_EQ(
-      Read(R"({"choices":[{"message":{"content":null,"refusal":"no."},"finish_reason":"stop"}]})")->Result().refusal,
-      "no.");
-  EXPECT_EQ(Read(Chunk(R"({"refusal":"I "})") + Chunk(R"({"refusal":"won't"})", "\"stop\""))->Result().refusal,
-            "I won't");
-  EXPECT_EQ(
-      Read(
-          R"({"choices":[{"message":{"content":[{"type":"text","text":"a"},{"type":"x"},{"type":"text","text":"b"}]}}]})")
-          ->Result()
-          .text,
-      "ab");
-}
-
-TEST(ResponseReader, OtherChoicesAreNotMixedIn) {
-  const auto reader = Read(
-      R"({"choices":[{"index":1,"message":{"content":"B"}},{"index":0,"message":{"content":"A"},"finish_reason":"stop"}]})");
-  EXPECT_EQ(reader->Result().text, "A");
-}
-
-TEST(ResponseReader, EmptyChoicesAreNoAnswer) {
-  for (const char* body : {R"({"choices":[]})", R"({"choices":null})", "{}", "[]", "null", "", "   ",
-                           "{\"choices\":[{}]}", R"({"choices":[{"message":)", "<html>ok</html>"}) {
-    const auto reader = Read(body);
-    EXPECT_FALSE(reader->Complete()) << body;
-    EXPECT_FALSE(reader->Problem().empty()) << body;
-  }
-}
-
-TEST(ResponseReader, ReadsErrorsInTheirShapes) {
-  EXPECT_EQ(Read(R"({"error":{"message":"m","type":"t","param":null,"code":"c"}})", 429)->Error().code, "c");
-  EXPECT_EQ(Read(R"({"error":"m"})", 500)->Error().message, "m");
-  EXPECT_EQ(Read(R"({"object":"error","message":"m","type":"NotFoundError","code":404})", 404)->Error().message, "m");
-  EXPECT_EQ(Read(R"({"detail":[{"loc":["body"],"msg":"bad"}]})", 422)->Error().message,
-            R"({"detail":[{"loc":["body"],"msg":"bad"}]})");
-  EXPECT_EQ(Read(R"({"error":{"type":"t","code":{"a":1}}})", 500)->Error().message,
-            R"({"error":{"type":"t","code":{"a":1}}})");
-  EXPECT_EQ(Read(R"({"error":{"type":"t","code":{"a":1}}})", 500)->Error().code, "");
-  EXPECT_EQ(Read("<html><head><title>502 Bad\nGateway</title></head>\r\n<body/></html>", 502)->Error().message,
-            "502 Bad Gateway");
-  EXPECT_EQ(Read("data: service unavailable", 503)->Error().message, "data: service unavailable");
-}
-
 // A secret that an excerpt's end, or the end of what is kept of a stream, would cut in two must not show its beginning.
 TEST(ResponseReader, SecretsAreHiddenBeforeExcerptsAreCut) {
   Redaction secrets;
@@ -211,18 +135,10 @@ TEST(ResponseReader, SecretsAreHiddenBeforeExcerptsAreCut) {
     }
   }
   // Of a stream only the beginning is kept; white space makes an excerpt reach its end.
-  for (size_t filler = 560; filler < 640; ++filler) {
+  for (size_t filler = 3900; filler < 4040; ++filler) {
     const auto reader = Read(": " + std::string(filler, ' ') + "sk-secret-0123456789\n\n", 200, 1 << 20, &secrets);
     EXPECT_THAT(reader->Problem(), Not(HasSubstr("sk-"))) << filler;
   }
-}
-
-TEST(ResponseReader, StopsAtTheLimit) {
-  const auto reader = Read(
-      R"({"choices":[{"message":{"content":")" + std::string(1000, 'x') + R"("},"finish_reason":"stop"}]})", 200, 500);
-  EXPECT_TRUE(reader->TooLong());
-  EXPECT_FALSE(reader->Complete());
-  EXPECT_THAT(reader->Problem(), HasSubstr("longer than 500 bytes"));
 }
 
 TEST(ResponseReader, DeepNestingIsNoHarm) {

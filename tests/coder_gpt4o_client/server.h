@@ -5,6 +5,7 @@
 
 #include <httplib.h>
 
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -62,7 +63,19 @@ std::string ErrorBody(const std::string& message, const std::string& code = "");
 void AnswerRight(const httplib::Request& request, httplib::Response& response, const std::string& text);
 void AnswerError(httplib::Response& response, int status, const std::string& body);
 
-// Options for a server on this machine, with all pauses short enough for a test.
+// A variable of the environment, during a test.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+// Options for a server on this machine, with all pauses short enough for a test and no proxy.
 ClientOptions QuickOptions(const std::string& url);
 
 // The body of a request with this prompt.

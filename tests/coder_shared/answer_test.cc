@@ -189,51 +189,13 @@ TEST(AnswersTest, WhatIsMadeToBeSlowIsNot) {
 
 // Whatever is cut out of answers and put together: an outcome with a reason, or a kernel that is not the given one.
 TEST(AnswersTest, AnythingEndsInOneOutcome) {
-  std::vector<std::string> pieces = {"```",
-                                     "```cuda\n",
-                                     "\n",
-                                     "~~~\n",
-                                     "<think>",
-                                     "</think>",
-                                     "launch(",
-                                     "{",
-                                     "}",
-                                     "\"",
-                                     "'",
-                                     "R\"x(",
-                                     "/*",
-                                     "*/",
-                                     "//",
-                                     "\\\n",
-                                     "\r\n",
-                                     "UNCLEAR: ",
-                                     "#include <a>\n",
-                                     "\xc3",
-                                     "(",
-                                     ")",
-                                     "\\u00",
-                                     "&lt;",
-                                     "@@ -1 +1 @@\n",
-                                     "-",
-                                     "+",
-                                     "<<<<<<< A\n",
-                                     "=======\n",
-                                     ">>>>>>> B\n",
-                                     "import x\n",
-                                     "'''",
-                                     "{\"a\": \"",
-                                     "<|channel|>final<|message|>",
-                                     "<pre>",
-                                     "1 | ",
-                                     "> ",
-                                     "\xe2\x80\x9c",
-                                     "...",
-                                     "<<<",
-                                     "#define ",
-                                     "#include \"x\"\n",
-                                     "x:\n",
-                                     "\0",
-                                     "cat <<E\nE\n"};
+  std::vector<std::string> pieces = {std::string(1, '\0')};
+  std::istringstream separated(
+      "```$```cuda\n$\n$~~~\n$<think>$</think>$launch(${$}$\"$'$R\"x($/*$*/$//$\\\n$\r\n$UNCLEAR: $#include "
+      "<a>\n$\xc3$($)$"
+      "\\u00$&lt;$@@ -1 +1 @@\n$-$+$<<<<<<< A\n$=======\n$>>>>>>> B\n$import x\n$'''${\"a\": \"$"
+      "<|channel|>final<|message|>$</pre>$1 | $> $\xe2\x80\x9c$...$<<<$#define $#include \"x\"\n$x:\n$cat <<E\nE\n");
+  for (std::string piece; std::getline(separated, piece, '$');) pieces.push_back(piece);
   for (const char* name : {"B", "C", "KERNEL", "HOST", "B", "C"}) pieces.push_back(Answers().Text(name));
   uint64_t state = 7;
   size_t kernels = 0;

@@ -45,12 +45,6 @@ void CloseToOthers(const ClientOptions& options) {
                                            "): let this process call setrlimit and prctl(PR_SET_DUMPABLE)");
 }
 
-bool LooksLikeAnObject(const std::string& body) {
-  constexpr const char* kSpace = " \t\r\n";
-  const size_t first = body.find_first_not_of(kSpace);
-  return first != std::string::npos && body[first] == '{' && body[body.find_last_not_of(kSpace)] == '}';
-}
-
 }  // namespace
 
 class CompletionClient::Impl {
@@ -76,9 +70,6 @@ class CompletionClient::Impl {
   }
 
   void Send(CompletionRequest request, std::function<void(Completion)> done) {
-    if (!LooksLikeAnObject(request.body)) {
-      throw Error(KGRPO_ERROR_INVALID, "coder_gpt4o: a request's body must be a JSON object");
-    }
     {
       const std::lock_guard lock(mutex_);
       inbox_.push_back({next_id_++, std::move(request), std::move(done), Now()});

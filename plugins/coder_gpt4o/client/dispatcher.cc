@@ -49,7 +49,7 @@ Dispatcher::Dispatcher(const ClientOptions& options)
     : options_(options),
       endpoint_(options, [this] { resolved_ = true; }),
       multi_(NewMulti(options.max_concurrency)),
-      limits_(options.requests_per_minute, options.tokens_per_minute, options.max_outage_seconds),
+      limits_(options.requests_per_minute, options.max_outage_seconds),
       concurrency_(options.max_concurrency, options.backoff_base_seconds, options.backoff_cap_seconds),
       // If there is no service, the breaker opens before any request uses up its attempts, so that none is given up.
       breaker_({options.breaker_failures, std::min(options.breaker_failures, options.max_attempts),
@@ -94,7 +94,7 @@ void Dispatcher::CancelBefore(uint64_t id) {
     if (attempt.probe) breaker_.OnProbeDropped();
     // A service that has refused every other call does not bill this one.
     const bool taken_on = !end_ || end_->status < 300 || answered_;
-    if (taken_on && NoteLost(attempt)) attempt.request.result.last_loss = "it was cancelled";
+    if (taken_on) NoteLost(attempt);
     cancelled.push_back(std::move(attempt.request));
     return true;
   });
@@ -183,7 +183,7 @@ double Dispatcher::StartWhatMay(double now) {
     if (next->second.asked.may_send && !next->second.asked.may_send(next->second.Lost())) {
       Request request = std::move(next->second);
       ready_.erase(next);
-      Finish(request, Outcome::kFailed, "budget", request.result.last_loss);
+      Finish(request, Outcome::kFailed, "budget");
       continue;
     }
     Start(next, now);

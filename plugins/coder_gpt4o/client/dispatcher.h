@@ -72,7 +72,7 @@ class Dispatcher {
   std::vector<CURL*> Silent() const;
   void ConcludeDone();
   void Conclude(CURL* handle, bool silent, CURLcode code);
-  static bool NoteLost(Attempt& attempt);
+  static void NoteLost(Attempt& attempt);
   void OnFailure(Attempt attempt, Failure failure, double now);
   bool RenewKey();
   bool MayRenewKey(const Attempt& attempt);

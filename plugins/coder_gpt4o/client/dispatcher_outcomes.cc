@@ -39,7 +39,7 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   attempt.request.result.http_status = attempt.transfer->Headers().status;
   if (attempt.transfer->MayBeTheService()) breaker_.OnContact();
   if (!result.answer) {
-    if (NoteLost(attempt)) attempt.request.result.last_loss = result.failure.message;
+    NoteLost(attempt);
     OnFailure(std::move(attempt), std::move(result.failure), now);
     return;
   }
@@ -53,15 +53,14 @@ void Dispatcher::Conclude(CURL* handle, bool silent, CURLcode code) {
   Finish(attempt.request, Outcome::kAnswered, "", std::move(remark));
 }
 
-// Counts a failed attempt that the service may bill. Returns false if the service did not accept the attempt.
-bool Dispatcher::NoteLost(Attempt& attempt) {
+// Counts a failed attempt if the service may bill it.
+void Dispatcher::NoteLost(Attempt& attempt) {
   const std::optional<uint64_t> text = attempt.transfer->LostText();
-  if (!text) return false;
+  if (!text) return;
   Completion& result = attempt.request.result;
   result.lost_attempts += 1;
   result.lost_silent += *text == 0 ? 1 : 0;
   result.lost_bytes += *text;
-  return true;
 }
 
 void Dispatcher::NoteAlive() {
@@ -259,7 +258,6 @@ void Dispatcher::Finish(Request& request, Outcome outcome, std::string failure, 
   completion.seconds = Now() - request.sent_at;
   // A server may echo the key or a header in an error or an answer.
   endpoint_.Secrets().Apply(completion.message);
-  endpoint_.Secrets().Apply(completion.last_loss);
   endpoint_.Secrets().Apply(completion.refusal);
   endpoint_.Key().Apply(completion.text);
   endpoint_.Key().Apply(completion.model);

@@ -10,7 +10,7 @@
 
 #include "coder_gpt4o/client/ascii.h"
 #include "coder_gpt4o/client/excerpt.h"
-#include "coder_gpt4o/client/hosts.h"
+#include "coder_gpt4o/client/secret_names.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
@@ -30,6 +30,33 @@ std::string Part(const ParsedUrl& url, CURLUPart part, unsigned flags = 0) {
   std::string copy = text;
   curl_free(text);
   return copy;
+}
+
+// True for this machine, to which requests need neither TLS nor a proxy. `name`: the host of a URL, without its port;
+// IPv6 in brackets.
+bool IsLoopback(std::string_view name) {
+  const std::string host = Lower(name);
+  const bool numbers = host.find_first_not_of("0123456789.") == std::string::npos;
+  return host == "[::1]" || host == "localhost" || host.ends_with(".localhost") ||
+         (numbers && host.starts_with("127."));
+}
+
+constexpr const char* kAzureAddress =
+    "base_url: https://NAME.openai.azure.com/openai/deployments/DEPLOYMENT?api-version=VERSION, with the name of the "
+    "deployment, not of the model";
+
+// True for a URL of Azure's OpenAI service.
+bool IsAzure(std::string_view url) {
+  const std::string host = Lower(url.substr(0, url.find_first_of("/?#", std::string_view("https://").size())));
+  return host.find(".openai.azure.") != std::string::npos ||
+         host.find(".cognitiveservices.azure.") != std::string::npos;
+}
+
+// True if the URL of an Azure service names a deployment and api-version, or the newer path that needs neither.
+bool IsCompleteAzure(std::string_view url) {
+  const std::string lower = Lower(url);
+  return lower.find("/openai/v1") != std::string::npos ||
+         (lower.find("/openai/deployments/") != std::string::npos && lower.find("api-version=") != std::string::npos);
 }
 
 constexpr std::string_view kCall = "/chat/completions";
@@ -57,6 +84,8 @@ std::string CompletionsUrl(const std::string& base_url) {
     Refuse("base_url", "it has a part behind '#', which is never sent" + example);
   std::string path = Part(url, CURLUPART_PATH);
   while (path.ends_with('/')) path.pop_back();
+  if (IsAzure(base_url) && !IsCompleteAzure(base_url))
+    Refuse("base_url", std::string("Azure wants the deployment's path and api-version: ") + kAzureAddress);
   if (path.ends_with(kCall)) Refuse("base_url", "it must not end with /chat/completions: it is appended" + example);
   path += kCall;
   curl_url_set(url.get(), CURLUPART_PATH, path.c_str(), 0);
@@ -83,14 +112,6 @@ bool IsHeaderValue(std::string_view value) {
                      [](char c) { return static_cast<unsigned char>(c) >= ' ' && c != 0x7F; });
 }
 
-void CheckExists(const std::string& path, const char* option, bool directory) {
-  if (path.empty()) return;
-  std::error_code error;
-  const bool there =
-      directory ? std::filesystem::is_directory(path, error) : std::filesystem::is_regular_file(path, error);
-  if (!there) Refuse(option, "'" + path + "' is no " + (directory ? "directory" : "file"));
-}
-
 // The curl command reads these variables; libcurl does not.
 std::string FromEnvironment(std::initializer_list<const char*> names) {
   for (const char* name : names) {
@@ -109,17 +130,17 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
   path_hint_ = PathHintFor(shown_url_);
   const ParsedUrl parsed(curl_url());
   curl_url_set(parsed.get(), CURLUPART_URL, url_.c_str(), 0);
-  // A proxy would see the key in plain text, and could not reach this machine's loopback address anyway.
-  if (IsLoopback(Part(parsed, CURLUPART_HOST))) options_.proxy = "";
-  CheckExists(options.ca_file, "ca_file", false);
-  CheckExists(options.ca_directory, "ca_directory", true);
-  if (options.ca_file.empty() && options.ca_directory.empty()) {
-    options_.ca_file = FromEnvironment({"CURL_CA_BUNDLE", "SSL_CERT_FILE"});
-    if (options_.ca_file.empty()) options_.ca_directory = FromEnvironment({"SSL_CERT_DIR"});
+  this_machine_ = IsLoopback(Part(parsed, CURLUPART_HOST));
+  const bool secret = !options.api_key.empty() || !options.api_key_command.empty() || !options.secrets.empty();
+  if (secret && !this_machine_ && !options.allow_plain_http && Part(parsed, CURLUPART_SCHEME) == "http") {
+    Refuse("base_url",
+           "the key would go to another machine over http, where all on the way can read it: use https, or write "
+           "allow_plain_http: true where the network is your own (api_key_env: null for a service that wants no key)");
   }
+  ca_file_ = FromEnvironment({"CURL_CA_BUNDLE", "SSL_CERT_FILE"});
   const char* system_file = curl_version_info(CURLVERSION_NOW)->cainfo;
   std::error_code error;
-  has_ca_file_ = !options_.ca_file.empty() || (system_file != nullptr && std::filesystem::exists(system_file, error));
+  if (ca_file_.empty() && system_file != nullptr && std::filesystem::exists(system_file, error)) ca_file_ = system_file;
 
   lines_ = {"Content-Type: application/json",
             options.stream ? "Accept: text/event-stream, application/json" : "Accept: application/json",
@@ -134,16 +155,6 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
   if (!IsHeaderName(options.api_key_header))
     Refuse("api_key_header", "'" + Excerpt(options.api_key_header) + "' is not a header's name");
   SetKey(options.api_key);
-  if (options.proxy && !options.proxy->empty()) {
-    const ParsedUrl proxy(curl_url());
-    const CURLUcode code = curl_url_set(proxy.get(), CURLUPART_URL, options.proxy->c_str(),
-                                        CURLU_DEFAULT_SCHEME | CURLU_NON_SUPPORT_SCHEME);
-    if (code != CURLUE_OK) {  // not repeated: it may hold a password
-      Refuse("proxy",
-             std::string("it is no URL (") + curl_url_strerror(code) + "); an example: http://proxy.example:3128");
-    }
-    HideProxyPassword(*options.proxy);
-  }
   for (const char* name : {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
     HideProxyPassword(FromEnvironment({name}));
   options_.api_key.clear();
@@ -151,8 +162,8 @@ Endpoint::Endpoint(const ClientOptions& options, std::function<void()> on_connec
   options_.secrets.clear();
 }
 
-// Hides the query's values, which for some services hold a key: a server that reports an unknown path repeats the
-// query. The value of api-version is no secret, and such a message may be about it.
+// Refuses a query with a key, and hides the other values, which for some services hold a key: a server that reports an
+// unknown path repeats the query. The value of api-version is no secret, and such a message may be about it.
 void Endpoint::HideQuery() {
   if (shown_url_.size() == url_.size()) return;
   std::string_view query = std::string_view(url_).substr(shown_url_.size() + 1);
@@ -160,7 +171,13 @@ void Endpoint::HideQuery() {
     const std::string_view parameter = query.substr(0, query.find('&'));
     query.remove_prefix(std::min(query.size(), parameter.size() + 1));
     const size_t equals = parameter.find('=');
-    if (parameter.substr(0, equals) == "api-version") continue;
+    const std::string name(parameter.substr(0, equals));
+    if (name == "api-version") continue;
+    if (equals != std::string_view::npos && NamesSecret(name)) {
+      Refuse("base_url", "its query has a parameter " + name +
+                             ", which looks like a place for a key: keys stand in no file; see api_key_env and "
+                             "api_key_header");
+    }
     const std::string value(equals == std::string_view::npos ? parameter : parameter.substr(equals + 1));
     secrets_.Hide(value);
     int length = 0;
@@ -219,16 +236,12 @@ void Endpoint::Prepare(CURL* easy) const {
   curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(options_.total_timeout_seconds * 1000) + 1);
   curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &Endpoint::OpenSocket);
   curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, this);
-  if (options_.proxy) curl_easy_setopt(easy, CURLOPT_PROXY, options_.proxy->c_str());
-  if (!options_.ca_file.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, options_.ca_file.c_str());
-  // With a CA directory curl parses the certificates for each connection (10 ms and a megabyte each), without one once
-  // for all connections. So a directory is used only if there is no file.
-  if (!options_.ca_directory.empty()) {
-    curl_easy_setopt(easy, CURLOPT_CAPATH, options_.ca_directory.c_str());
-    if (options_.ca_file.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, nullptr);
-  } else if (has_ca_file_) {
-    curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
-  }
+  // A proxy would see the key in plain text, and could not reach this machine's loopback address anyway.
+  if (this_machine_) curl_easy_setopt(easy, CURLOPT_PROXY, "");
+  if (ca_file_.empty()) return;  // the system has a directory only
+  curl_easy_setopt(easy, CURLOPT_CAINFO, ca_file_.c_str());
+  // With a directory too, curl parses the certificates for each connection (10 ms and a megabyte each).
+  curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
 }
 
 // Programs that this process starts, compilers and sandboxed kernels, must not inherit a connection to the service.

@@ -53,7 +53,8 @@ class Endpoint {
   std::string url_;
   std::string shown_url_;
   std::string path_hint_;
-  bool has_ca_file_ = false;        // certificates come from one file, ours or the system's
+  bool this_machine_ = false;       // the service is on it
+  std::string ca_file_;             // certificates, of the environment or the system
   std::vector<std::string> lines_;  // the headers without the key
   std::vector<List> headers_;       // the last one is in use; attempts in flight may have earlier ones
   Redaction secrets_;

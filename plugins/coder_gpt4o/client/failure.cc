@@ -227,7 +227,7 @@ Failure FailureOfTransfer(CURLcode code, const std::string& detail) {
                         ". Check the host in base_url, and whether a proxy answers in its place; nothing was sent");
       return Make(Remedy::kFatal, "certificate",
                   "the server's certificate is not trusted: " + words +
-                      ". Set ca_file to the certificate of your own authority; nothing was sent");
+                      ". Set SSL_CERT_FILE to the certificate of your own authority; nothing was sent");
     }
     case CURLE_URL_MALFORMAT:
     case CURLE_NOT_BUILT_IN:

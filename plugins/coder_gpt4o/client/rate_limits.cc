@@ -9,16 +9,11 @@
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-// Bucket capacities, as seconds of a minute's limit. Services also enforce a minute's limit over shorter times, and a
-// full bucket plus a minute's refill exceeds the limit: 1 s of requests by 2% and 10 s of tokens by 17% at most, once.
-// Tokens have the larger bucket because a single request takes many of them.
-constexpr double kRequestBurstSeconds = 1;
-constexpr double kTokenBurstSeconds = 10;
-
-TokenBucket PerMinute(double limit, double burst_seconds) {
+// The bucket contains a second's requests: services also enforce a minute's limit over shorter times.
+TokenBucket PerMinute(double limit) {
   if (limit <= 0) return {};
   const double per_second = limit / 60;
-  return {std::max(1.0, per_second * burst_seconds), per_second};
+  return {std::max(1.0, per_second), per_second};
 }
 
 }  // namespace
@@ -55,22 +50,18 @@ void TokenBucket::Learn(double now, const LimitSnapshot& snapshot) {
   limited_ = true;
 }
 
-RateLimits::RateLimits(double requests_per_minute, double tokens_per_minute, double longest_wait)
-    : own_requests_(PerMinute(requests_per_minute, kRequestBurstSeconds)),
-      own_tokens_(PerMinute(tokens_per_minute, kTokenBurstSeconds)),
-      longest_wait_(longest_wait) {}
+RateLimits::RateLimits(double requests_per_minute, double longest_wait)
+    : own_requests_(PerMinute(requests_per_minute)), longest_wait_(longest_wait) {}
 
 double RateLimits::Wait(double now, uint64_t tokens) const {
   const auto amount = static_cast<double>(tokens);
   const double learnt = std::max(learnt_requests_.Wait(now, 1), learnt_tokens_.Wait(now, amount));
-  return std::max({paused_until_ - now, 0.0, own_requests_.Wait(now, 1), own_tokens_.Wait(now, amount),
-                   learnt > longest_wait_ ? 0 : learnt});
+  return std::max({paused_until_ - now, 0.0, own_requests_.Wait(now, 1), learnt > longest_wait_ ? 0 : learnt});
 }
 
 void RateLimits::Take(double now, uint64_t tokens) {
   const auto amount = static_cast<double>(tokens);
   own_requests_.Take(now, 1);
-  own_tokens_.Take(now, amount);
   learnt_requests_.Take(now, 1);
   learnt_tokens_.Take(now, amount);
 }

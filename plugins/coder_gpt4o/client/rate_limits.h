@@ -1,6 +1,6 @@
-// Limits how fast requests are sent: requests and tokens a minute, configured or reported by the service, and pauses
-// that the service asks for. Used by dispatcher.cc, on its thread. Times are seconds of one steady clock, given by the
-// caller.
+// Limits how fast requests are sent: requests a minute as configured, requests and tokens as the service reports, and
+// pauses that the service asks for. Used by dispatcher.cc, on its thread. Times are seconds of one steady clock, given
+// by the caller.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_RATE_LIMITS_H
 #define KGRPO_CODER_GPT4O_CLIENT_RATE_LIMITS_H
 
@@ -42,7 +42,7 @@ class RateLimits {
  public:
   // 0: no configured limit. `longest_wait`: seconds that a reported limit may hold a request back. A header that asks
   // for more is tested by sending: if the limit is real, the service answers 429 and how long to wait.
-  RateLimits(double requests_per_minute, double tokens_per_minute, double longest_wait);
+  RateLimits(double requests_per_minute, double longest_wait);
 
   // Seconds until a request of `tokens` tokens may be sent; 0: now.
   double Wait(double now, uint64_t tokens) const;
@@ -55,7 +55,6 @@ class RateLimits {
 
  private:
   TokenBucket own_requests_;
-  TokenBucket own_tokens_;
   TokenBucket learnt_requests_;
   TokenBucket learnt_tokens_;
   double longest_wait_;

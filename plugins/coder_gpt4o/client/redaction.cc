@@ -47,18 +47,11 @@ size_t LengthOf(char character, std::string_view text) {
   return text.starts_with(character) ? 1 : 0;
 }
 
-// The length of the secret at the text's beginning; kNone if it is not there. `cut`: a part of it that ends the text
-// counts too.
-size_t LengthOf(std::string_view secret, std::string_view text, bool cut) {
-  constexpr size_t kLongestEscape = 8;
+// The length of the secret at the text's beginning; kNone if it is not there.
+size_t LengthOf(std::string_view secret, std::string_view text) {
   size_t at = 0;
   for (const char character : secret) {
-    const std::string_view rest = text.substr(at);
-    // The last escape may have been cut, too.
-    const bool escape = !rest.empty() && rest.size() < kLongestEscape &&
-                        std::string_view("\\%&").find(rest[0]) != kNone && rest.find_first_of(" ;") == kNone;
-    if (cut && at > 0 && (rest.empty() || escape)) return text.size();
-    const size_t length = LengthOf(character, rest);
+    const size_t length = LengthOf(character, text.substr(at));
     if (length == 0) return kNone;
     at += length;
   }
@@ -73,20 +66,13 @@ void Redaction::Hide(std::string_view secret) {
   std::sort(secrets_.begin(), secrets_.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
 }
 
-void Redaction::Replace(std::string& text, bool cut) const {
+void Redaction::Apply(std::string& text) const {
   for (const std::string& secret : secrets_) {
     const char starts[] = {secret.front(), '\\', '%', '&', '\0'};
     for (size_t at = text.find_first_of(starts); at != kNone; at = text.find_first_of(starts, at)) {
-      const size_t length = LengthOf(secret, std::string_view(text).substr(at), cut);
-      const bool ends = length != kNone && at + length == text.size();
-      if (length == kNone) {
-        ++at;
-      } else if (ends && cut && LengthOf(secret, std::string_view(text).substr(at), false) == kNone) {
-        text.resize(at);
-      } else {
-        text.replace(at, length, kMask);
-        at += kMask.size();
-      }
+      const size_t length = LengthOf(secret, std::string_view(text).substr(at));
+      if (length != kNone) text.replace(at, length, kMask);
+      at += length == kNone ? 1 : kMask.size();
     }
   }
 }

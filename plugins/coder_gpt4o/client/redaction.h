@@ -18,14 +18,9 @@ class Redaction {
 
   // Replaces every secret in `text` by "[hidden]". Each of its characters may be written plainly or escaped: by a
   // backslash, as \u003d, as %3D, or as an HTML entity.
-  void Apply(std::string& text) const { Replace(text, false); }
-
-  // The same for a text that was cut off: also drops an end that may be the beginning of a secret.
-  void ApplyToCut(std::string& text) const { Replace(text, true); }
+  void Apply(std::string& text) const;
 
  private:
-  void Replace(std::string& text, bool cut) const;
-
   std::vector<std::string> secrets_;  // longest first: one may contain another
 };
 

@@ -16,7 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kKeptOfStream = 600;
+constexpr size_t kKeptOfStream = 4000;
+constexpr size_t kLongestSecret = 2000;  // bytes, escaped
 constexpr size_t kSearchedOfError = 8000;
 constexpr uint64_t kMostTokens = 100000000;
 constexpr double kMostDollars = 10000;                  // of one answer
@@ -169,7 +170,10 @@ std::string ResponseReader::Quoted(std::string_view text) const {
 
 std::string ResponseReader::Beginning() const {
   std::string shown = body_;
-  secrets_.ApplyToCut(shown);
+  secrets_.Apply(shown);
+  // The end of a stream's kept part may be the beginning of a secret.
+  if (form_ == Form::kStream && body_.size() == kKeptOfStream)
+    shown.resize(shown.size() - std::min(shown.size(), kLongestSecret));
   return Excerpt(shown);
 }
 
