@@ -44,6 +44,16 @@ Found TooLong(const Parts& parts) {
             parts.given.text.size() > kMostAnswerBytes);
 }
 
+// NOT APPLICABLE outside of the blocks, in the words that were asked for: a kernel beside it is a draft.
+Found SaidBesideDraft(const Parts& parts) {
+  if (parts.candidates.empty()) return std::nullopt;
+  for (std::string_view line : Lines(parts.prose)) {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t*_#>\"'`"), line.size()));
+    if (line.starts_with("NOT APPLICABLE")) return As(KGRPO_CODER_NOT_APPLICABLE, OneLine(line));
+  }
+  return std::nullopt;
+}
+
 // The last complete one that is new and not called the old one.
 Found Kernel(const Parts& parts) {
   const std::string given = Essence(parts.wanted.current);
@@ -130,29 +140,31 @@ Found Unchanged(const Parts& parts) {
 
 // The same words in a sentence, of an answer without a kernel.
 Found SaidInASentence(const Parts& parts) {
-  const std::string lower = Lower(parts.text);
+  const std::string lower = Lower(parts.plain);
   const size_t not_applicable = FindAny(
       lower,
-      "not applicable|not_applicable|inapplicable|n't applicable|cannot be applied|can't be applied|"
-      "can\u2019t be applied|does not apply|doesn't apply|doesn\u2019t apply|already applied|already been applied|"
-      "already in place|already implemented|kernel already|already uses|no change is|no changes are|nothing to change");
+      "not applicable|not_applicable|inapplicable|n't applicable|cannot be applied|can't be applied|does not apply|"
+      "doesn't apply|already applied|already been applied|already been made|already in place|already implemented|"
+      "kernel already|already uses|no change is|no changes are|nothing to change|no modification is|"
+      "no modification needed|not make sense|not possible to apply");
   const size_t unclear = FindAny(lower, "is unclear|unclear what|unclear which|unclear:");
   const size_t first = std::min(not_applicable, unclear);
   if (first == std::string::npos) return std::nullopt;
-  const size_t line = parts.text.rfind('\n', first) + 1;  // npos + 1 is 0
+  const size_t line = lower.rfind('\n', first) + 1;  // npos + 1 is 0
   return As(unclear < not_applicable ? KGRPO_CODER_UNCLEAR : KGRPO_CODER_NOT_APPLICABLE,
-            OneLine(std::string_view(parts.text).substr(line, parts.text.find('\n', first) - line)));
+            OneLine(std::string_view(parts.plain).substr(line, lower.find('\n', first) - line)));
 }
 
 Found Declined(const Parts& parts) {
   return As(KGRPO_CODER_REFUSED, "the coder declined: " + InQuotes(parts.text),
-            StartsWithAny(Lower(Trimmed(parts.text).substr(0, 16)),
-                          "i'm sorry|i\u2019m sorry|i am sorry|sorry|i can't|i can\u2019t|i cannot|i'm unable|"
-                          "i\u2019m unable|i am unable") > 0);
+            parts.blocks.empty() && StartsWithAny(Lower(Trimmed(parts.plain).substr(0, 16)),
+                                                  "i'm sorry|i am sorry|sorry, |sorry but|i can't|i cannot|i'm unable|"
+                                                  "i am unable|i'm not able|i am not able|as an ai") > 0);
 }
 
 Found OtherLanguage(const Parts& parts) {
-  return As(KGRPO_CODER_NO_CODE, "the code is in " + parts.foreign + ", and no string in it defines " + parts.function,
+  return As(KGRPO_CODER_NO_CODE,
+            "the code is in " + parts.foreign + ", and no string in it is a whole definition of " + parts.function,
             !parts.foreign.empty());
 }
 
@@ -169,6 +181,7 @@ struct Form {
 };
 constexpr Form kForms[] = {{"refused", Refused},
                            {"too long", TooLong},
+                           {"said beside a draft", SaidBesideDraft},
                            {"kernel", Kernel},
                            {"patch", Patch},
                            {"said", Said},
@@ -191,7 +204,7 @@ bool IsCutOff(std::string_view finish_reason) {
 }
 
 ReadAnswer ReadKernel(const AnswerText& answer, const Wanted& wanted) {
-  Parts parts{answer, wanted, "", "", false, {}, {}, "", false, "", ""};
+  Parts parts{.given = answer, .wanted = wanted};
   if (answer.text.size() <= kMostAnswerBytes) TakeApart(&parts);
   for (const Form& form : kForms) {
     Found found = form.read(parts);

@@ -4,8 +4,9 @@
 #include "coder_shared/text.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
 #include <optional>
+#include <utility>
 
 namespace kgrpo::coder_shared {
 namespace {
@@ -53,8 +54,8 @@ bool IsCode(const std::string& info) {
 
 bool EndsCode(std::string_view line) {
   line = Trimmed(line);
-  return line.ends_with('}') || line.ends_with(';') || line.ends_with("*/") || line.starts_with("//") ||
-         line.starts_with("#endif");
+  return (line.ends_with('}') && !line.starts_with('\\')) || line.ends_with(';') || line.ends_with("*/") ||
+         line.starts_with("//") || line.starts_with("#endif");
 }
 
 // True if a line outside of braces is prose after the code.
@@ -96,6 +97,7 @@ class FenceReader {
           Open(*fence);
         } else if (!Trimmed(line).empty()) {
           heading_ = Trimmed(line);
+          prose_ += std::string(line) + '\n';
         }
       } else if (!fence || !TakeFence(*fence)) {
         Append(line);
@@ -111,6 +113,8 @@ class FenceReader {
     }
     return std::move(blocks_);
   }
+
+  const std::string& prose() const { return prose_; }
 
  private:
   struct Level {
@@ -201,13 +205,50 @@ class FenceReader {
   int64_t fences_ = 0;  // lines to come that are fences
   std::vector<Level> open_;
   std::vector<CodeBlock> blocks_;
-  std::string heading_;
+  std::string heading_, prose_;
 };
+
+// The character that four hexadecimal digits name; 0 if they are no such digits, or half a surrogate pair.
+long HexCode(std::string_view digits) {
+  long code = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
+  const bool whole = error == std::errc() && end == digits.data() + 4;
+  return whole && (code < 0xD800 || code > 0xDFFF) ? code : 0;
+}
+
+void AppendUtf8(long code, std::string* text) {
+  const auto add = [&](long bits) { *text += static_cast<char>(bits); };
+  if (code < 0x80) return add(code);
+  add(code < 0x800 ? 0xC0 | code >> 6 : 0xE0 | code >> 12);
+  if (code >= 0x800) add(0x80 | (code >> 6 & 0x3F));
+  add(0x80 | (code & 0x3F));
+}
 
 }  // namespace
 
-std::vector<CodeBlock> FencedBlocks(std::string_view answer) {
-  return FenceReader(answer).Run();
+std::vector<CodeBlock> FencedBlocks(std::string_view answer, std::string* prose) {
+  FenceReader reader(answer);
+  std::vector<CodeBlock> blocks = reader.Run();
+  if (prose != nullptr) *prose = reader.prose();
+  return blocks;
+}
+
+std::vector<CodeBlock> HereDocuments(std::string_view text) {
+  std::vector<CodeBlock> documents;
+  std::string end;
+  for (const std::string_view line : Lines(text)) {
+    if (!end.empty() && Trimmed(line) == end) {
+      documents.back().closed = true;
+      end.clear();
+    } else if (!end.empty()) {
+      documents.back().text += std::string(line) + '\n';
+    } else if (const size_t mark = line.find("<<"); mark < line.size() && FindAny(line, "cat |tee ") < line.size()) {
+      const size_t begin = std::min(line.find_first_not_of("<-'\" \\", mark), line.size());
+      end = line.substr(begin, line.find_first_of("'\" >|;&", begin) - begin);
+      if (!end.empty()) documents.push_back({"", false, "", std::string(line)});
+    }
+  }
+  return documents;
 }
 
 bool BeginsCode(std::string_view line) {
@@ -217,8 +258,19 @@ bool BeginsCode(std::string_view line) {
 }
 
 CodeBlock UnfencedCode(std::string_view answer) {
-  while (!answer.empty() && !BeginsCode(answer.substr(0, answer.find('\n'))))
+  while (!answer.empty()) {
+    std::string_view line = answer.substr(0, answer.find('\n'));
+    for (size_t tag = line.starts_with('<') ? line.find('>') : line.npos; tag < line.size();
+         tag = line.find('>', tag + 1)) {
+      if (BeginsCode(line.substr(tag + 1))) line.remove_prefix(std::exchange(tag, line.size()) + 1);
+    }
+    if (BeginsCode(line)) {
+      answer.remove_prefix(static_cast<size_t>(line.data() - answer.data()));
+      break;
+    }
     answer.remove_prefix(std::min(answer.find('\n'), answer.size() - 1) + 1);
+  }
+  if (const size_t tag = answer.find("}</"); tag < answer.size()) answer = answer.substr(0, tag + 1);
   return {std::string(answer.substr(0, EndOfCode(answer, /*whole=*/false))), false, "", ""};
 }
 
@@ -233,8 +285,8 @@ std::string Unescaped(std::string_view text) {
     } else if (escape < kEscapes.size()) {
       plain += kPlain[escape];
       ++i;
-    } else if (next == 'u' && text.substr(i + 2, 2) == "00" && i + 6 <= text.size()) {  // others may stay: C++ has them
-      plain += static_cast<char>(std::strtol(std::string(text.substr(i + 4, 2)).c_str(), nullptr, 16));
+    } else if (const long code = next == 'u' ? HexCode(text.substr(i + 2, 4)) : 0; code > 0) {
+      AppendUtf8(code, &plain);
       i += 5;
     } else {
       plain += text[i];
@@ -261,6 +313,7 @@ std::vector<CodeBlock> Literals(std::string_view text, bool json) {
     const bool raw = Lower(text.substr(prefix, at - prefix)).find('r') != std::string::npos;
     const bool triple = !json && text.substr(at, 3) == std::string(3, text[at]);
     const std::string quote(triple ? 3 : 1, text[at]);
+    const size_t quote_at = at;
     between = text.substr(after, prefix - after);
     const size_t begin = at + quote.size();
     size_t end = begin;
@@ -269,10 +322,14 @@ std::vector<CodeBlock> Literals(std::string_view text, bool json) {
     const bool closed = text.substr(end, quote.size()) == quote;
     at = after = std::min(closed ? end + quote.size() : end, text.size());
     if (!closed && !json && !triple) continue;  // an apostrophe
+    if (Lower(text.substr(prefix, quote_at - prefix)).find('f') != std::string::npos) continue;
     const std::string_view inside = text.substr(begin, end - begin);
     const std::string literal = raw ? std::string(inside) : Unescaped(inside);
-    if (!literals.empty() && between.find_first_not_of(" \t\r\n\\+") == std::string_view::npos) {
-      literals.back().text += literal;
+    const bool list = json && Trimmed(between) == "," && !Trimmed(text.substr(at, 16)).starts_with(':');
+    if (!literals.empty() && (list || between.find_first_not_of(" \t\r\n\\+") == std::string_view::npos)) {
+      std::string& whole = literals.back().text;
+      if (list && !whole.ends_with('\n')) whole += '\n';
+      whole += literal;
       literals.back().closed = closed;
     } else {
       literals.push_back({literal, closed, "", "", /*within=*/true});

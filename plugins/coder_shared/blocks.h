@@ -19,16 +19,20 @@ struct CodeBlock {
 // The fenced blocks of an answer, in order. A fence is three or more backticks or tildes; it opens a block at the start
 // or end of a line and closes one with at least as many. A fence with words after it never closes: it opens a block
 // within one of text (```markdown), and ends one of code. Fences within a comment of the code are part of it.
-std::vector<CodeBlock> FencedBlocks(std::string_view answer);
+// Sets *prose to the lines outside of them.
+std::vector<CodeBlock> FencedBlocks(std::string_view answer, std::string* prose = nullptr);
+
+// The files that a shell writes by here-documents, each with the command as its heading.
+std::vector<CodeBlock> HereDocuments(std::string_view text);
 
 // The code of an answer without fences: its first line of code to its last, without the prose around them.
 CodeBlock UnfencedCode(std::string_view answer);
 
 // The texts of the string literals of Python, or of a JSON text (closed as it is, or cut). Adjacent literals of Python
-// are one. Escapes are undone.
+// are one, as are the strings of a JSON array. Escapes are undone; f-strings are left out.
 std::vector<CodeBlock> Literals(std::string_view text, bool json);
 
-// The text with \n, \", \u003c and the like replaced by the ASCII characters that they stand for.
+// The text with \n, \", \u003c and the like replaced by the characters that they stand for.
 std::string Unescaped(std::string_view text);
 
 // True if code may begin at this line: CUDA lines outside functions begin like this.

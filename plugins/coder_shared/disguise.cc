@@ -5,6 +5,7 @@
 #include "evaluator_shared/source_lexer.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 #include <vector>
 
@@ -61,30 +62,63 @@ std::string EscapedLineEnds(std::string code) {
   return code;
 }
 
-// Neither "<" nor ">" is there but as an entity.
+// The length of the HTML entity at the text's beginning, 0 if there is none, and the character that it stands for.
+size_t EntityAt(std::string_view text, char* character) {
+  constexpr std::pair<std::string_view, char> kNames[] = {{"lt", '<'},   {"gt", '>'},    {"amp", '&'},
+                                                          {"quot", '"'}, {"apos", '\''}, {"nbsp", ' '}};
+  const size_t end = text.substr(0, 9).find(';');
+  if (!text.starts_with('&') || end == std::string_view::npos) return 0;
+  const std::string name = Lower(text.substr(1, end - 1));
+  for (const auto& [known, meant] : kNames) {
+    if (name == known) return *character = meant, end + 1;
+  }
+  const size_t digits = name.starts_with("#x") ? 2 : 1;
+  int code = 0;
+  const char* last = name.data() + name.size();
+  if (!name.starts_with('#') || name.size() == digits) return 0;
+  if (std::from_chars(name.data() + digits, last, code, digits == 2 ? 16 : 10).ptr != last) return 0;
+  if (code == 0xA0) code = ' ';
+  *character = static_cast<char>(code);
+  return code >= ' ' && code < 0x7F ? end + 1 : 0;
+}
+
+// Entities stand in the code itself, not only in its comments and literals.
 std::string Entities(std::string code) {
-  static const Pairs kEntities = {{"&lt;", "<"},   {"&gt;", ">"},   {"&quot;", "\""}, {"&#34;", "\""},
-                                  {"&apos;", "'"}, {"&#39;", "'"},  {"&#x27;", "'"},  {"&#60;", "<"},
-                                  {"&#62;", ">"},  {"&#x2F;", "/"}, {"&nbsp;", " "},  {"&#160;", " "},
-                                  {"&#x3C;", "<"}, {"&#x3E;", ">"}, {"&amp;", "&"},   {"&#38;", "&"}};
-  for (int escaped = 0; escaped < 2 && code.find('<') == std::string::npos; ++escaped) code = Replaced(code, kEntities);
+  char character = 0;
+  for (int escaped = 0; escaped < 2; ++escaped) {
+    const auto tokens = evaluator::Lex(code).tokens;
+    if (std::none_of(tokens.begin(), tokens.end(), [&](const evaluator::Token& token) {
+          const bool directive = token.kind == evaluator::Token::Kind::kDirective;
+          const size_t at = directive ? std::min(token.text.find('&'), token.text.size()) : 0;
+          return (directive || token.Is("&")) &&
+                 EntityAt(std::string_view(code).substr(token.begin + at), &character) > 0;
+        }))
+      break;
+    std::string plain;
+    for (size_t at = 0; at < code.size();) {
+      const size_t length = EntityAt(std::string_view(code).substr(at), &character);
+      plain += length > 0 ? character : code[at];
+      at += std::max<size_t>(length, 1);
+    }
+    code = std::move(plain);
+  }
   return code;
 }
 
-// "12 | ", "12: " or "12 " before every line, in rising order.
+// "12 | ", "12: ", "[12] " or "12 " before every line, in rising order.
 std::string LineNumbers(std::string code) {
   std::vector<std::string_view> lines = Lines(code);
   uint64_t number = 0, count = 0;
   const bool all = RemoveFromLines(&lines, [&](std::string_view line) -> size_t {
     size_t at = line.find_first_not_of(" \t");
-    const size_t first = at += line[at] == 'L' ? 1 : 0;
+    const size_t first = at += line[at] == 'L' || line[at] == '[' ? 1 : 0;
     uint64_t value = 0;
     while (at < line.size() && IsDigit(line[at]) && at < first + 9)
       value = value * 10 + static_cast<uint64_t>(line[at++] - '0');
     if (at == first || (count++ > 0 && value <= number)) return 0;
     number = value;
     size_t end = std::min(line.find_first_not_of(' ', at), line.size());
-    for (const std::string_view mark : {"|", ":", ".", ")", "\t", "\u2502"}) {
+    for (const std::string_view mark : {"|", ":", ".", ")", "]", "\t", "\u2502", "\u2192"}) {
       if (line.substr(end).starts_with(mark)) return end + mark.size();
     }
     return end == line.size() ? end : at < end ? at : 0;
@@ -100,9 +134,9 @@ std::string Typography(std::string code) {
       {"\ufeff", ""},   {"\u200b", ""},   {"\u200c", ""},   {"\u200d", ""},   {"\u2060", ""},   {"\u00ad", ""},
       {"\u200e", ""},   {"\u00a0", " "},  {"\u202f", " "},  {"\u2007", " "},  {"\u2009", " "},  {"\u2003", " "},
       {"\u3000", " "},  {"\u2028", "\n"}, {"\u201c", "\""}, {"\u201d", "\""}, {"\u201e", "\""}, {"\u00ab", "\""},
-      {"\u00bb", "\""}, {"\u2018", "'"},  {"\u2019", "'"},  {"\u2212", "-"},  {"\u2013", "-"},  {"\u2010", "-"},
-      {"\u2011", "-"},  {"\u2014", "--"}, {"\uff1b", ";"},  {"\uff0c", ","},  {"\uff08", "("},  {"\uff09", ")"},
-      {"\uff5b", "{"},  {"\uff5d", "}"},  {"\uff1a", ":"},  {"\uff1d", "="}};
+      {"\u00bb", "\""}, {"\u2033", "\""}, {"\u2018", "'"},  {"\u2019", "'"},  {"\u2212", "-"},  {"\u2013", "-"},
+      {"\u2010", "-"},  {"\u2011", "-"},  {"\u2014", "--"}, {"\uff1b", ";"},  {"\uff0c", ","},  {"\uff08", "("},
+      {"\uff09", ")"},  {"\uff5b", "{"},  {"\uff5d", "}"},  {"\uff1a", ":"},  {"\uff1d", "="}};
   for (const evaluator::Token& token : evaluator::Lex(code).tokens) {
     const bool literal =
         token.kind == evaluator::Token::Kind::kString || token.kind == evaluator::Token::Kind::kCharacter;
@@ -132,6 +166,10 @@ std::string WithLines(std::string answer) {
   std::string text = Replaced(answer, {{"\r\n", "\n"}, {"\r", "\n"}});
   if (text.starts_with("\ufeff")) text.erase(0, 3);
   return text.find_first_of("{[") == 0 ? text : EscapedLineEnds(std::move(text));
+}
+
+std::string WithPlainApostrophes(std::string_view text) {
+  return Replaced(text, {{"\u2019", "'"}});
 }
 
 }  // namespace kgrpo::coder_shared

@@ -3,6 +3,7 @@
 #define KGRPO_CODER_SHARED_DISGUISE_H
 
 #include <string>
+#include <string_view>
 
 namespace kgrpo::coder_shared {
 
@@ -12,6 +13,9 @@ std::string Undisguised(std::string code);
 
 // A whole answer without the disguises that hide its lines: carriage returns, escaped line ends, a byte order mark.
 std::string WithLines(std::string answer);
+
+// The text with ' for each typographic apostrophe.
+std::string WithPlainApostrophes(std::string_view text);
 
 }  // namespace kgrpo::coder_shared
 

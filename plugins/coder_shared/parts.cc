@@ -27,8 +27,7 @@ bool IsPython(const CodeBlock& block) {
 bool IsJson(std::string_view text) {
   text = Trimmed(text);
   const size_t inside = text.find_first_not_of("{[ \t\n");
-  return !text.empty() && Contains("{[\"", text.substr(0, 1)) && inside != std::string_view::npos &&
-         text[inside] == '"';
+  return !text.empty() && Contains("{[", text.substr(0, 1)) && inside != std::string_view::npos && text[inside] == '"';
 }
 
 // The JSON object within a text: a call of a tool, say. Empty if there is none.
@@ -58,11 +57,14 @@ void AddBlock(CodeBlock block, Parts* parts, int depth = 0) {
     parts->foreign = json ? "JSON" : "Python";
     return;
   }
-  if (StartsWithAny(block.info, "sh|bash|zsh|console") > 0 && defines(block)) {  // it may write a file
+  std::vector<CodeBlock> documents = HereDocuments(block.text);
+  if (std::any_of(documents.begin(), documents.end(), defines)) {
+    for (CodeBlock& document : documents) parts->blocks.push_back(std::move(document));
+  } else if (StartsWithAny(block.info, "sh|bash|zsh|console") > 0 && defines(block)) {
     parts->foreign = "a shell's commands";
-    return;
+  } else {
+    parts->blocks.push_back(std::move(block));
   }
-  parts->blocks.push_back(std::move(block));
 }
 
 // True if the words before a block, or its first line, say that its code is not the answer.
@@ -95,6 +97,19 @@ bool IsOnlyIncludes(const CodeBlock& block) {
          });
 }
 
+// The line, with its end, that defines the name in block `i` and in one of the others; empty if they differ.
+std::string SameDefinition(const std::vector<CodeBlock>& blocks, const std::vector<size_t>& others, size_t i,
+                           const std::string& name) {
+  for (const std::string_view line : Lines(blocks[i].text)) {
+    if (NamesOf(line).defined.count(name) == 0) continue;
+    const std::string whole = std::string(line) + '\n';
+    for (const size_t other : others) {
+      if (other != i && Contains("\n" + blocks[other].text, "\n" + whole)) return whole;
+    }
+  }
+  return "";
+}
+
 // The block at `at` with those that define what it uses, in order; a block that needs nothing of it goes before it.
 // `names`: of each block, empty if blocks are not to be joined.
 Candidate WithNeeded(const Parts& parts, const std::vector<Names>& names, size_t at) {
@@ -107,9 +122,13 @@ Candidate WithNeeded(const Parts& parts, const std::vector<Names>& names, size_t
     return !is_chosen(i) && !names[i].runs && names[i].defined.count("main") == 0 &&
            !Defines(blocks[i].text, parts.function);
   };
+  std::vector<std::string> again;  // lines that define a name once more, in the same way
   const auto take = [&](size_t i) {
     for (const std::string& name : names[i].defined) {
-      if (!defined.insert(name).second) candidate.left_out = "two of its blocks define " + name;
+      if (defined.insert(name).second) continue;
+      const std::string line = SameDefinition(blocks, chosen, i, name);
+      if (line.empty()) candidate.left_out = "two of its blocks define " + name;
+      again.push_back(line);
     }
     if (i != at) chosen.push_back(i);
   };
@@ -147,6 +166,11 @@ Candidate WithNeeded(const Parts& parts, const std::vector<Names>& names, size_t
     before.insert(before.end(), after.begin(), after.end());
     candidate.source.clear();
     for (const size_t i : before) candidate.source += Tidied(blocks[i].text) + (i == before.back() ? "" : "\n");
+    for (const std::string& line : again) {
+      const size_t first = line.empty() ? std::string::npos : candidate.source.find(line);
+      const size_t second = first == std::string::npos ? first : candidate.source.find(line, first + line.size());
+      if (second != std::string::npos) candidate.source.erase(second, line.size());
+    }
     for (const std::string& file : given) {
       const std::string line = "#include \"" + file + "\"\n";
       for (size_t place; (place = candidate.source.find(line)) != std::string::npos;)
@@ -170,8 +194,15 @@ bool IsKernel(const Parts& parts, const CodeBlock& block) {
 // Reads the patches among the blocks and takes them out.
 void TakePatches(Parts* parts) {
   std::string kernel(parts->wanted.current);
+  const std::string given = "\n" + kernel + "\n";
   std::erase_if(parts->blocks, [&](const CodeBlock& block) {
-    const std::vector<Hunk> hunks = ReadPatch(block.text, block.info);
+    // Lines of the kernel that are marked as removed make it a patch, whatever its tag says.
+    const std::vector<std::string_view> lines = Lines(block.text);
+    const bool marked = std::any_of(lines.begin(), lines.end(), [&](std::string_view line) {
+      return line.starts_with('-') && !Trimmed(line.substr(1)).empty() &&
+             Contains(given, "\n" + std::string(line.substr(1)) + "\n");
+    });
+    const std::vector<Hunk> hunks = ReadPatch(block.text, marked && block.info != "prose" ? "diff" : block.info);
     if (hunks.empty()) return false;
     parts->patch = true;
     if (parts->no_patch.empty() && !block.closed && IsCutOff(parts->given.finish_reason))
@@ -201,7 +232,8 @@ void TakeApart(Parts* parts) {
   parts->text = WithoutThoughts(WithLines(std::string(parts->given.text)), &parts->unfinished);
   parts->function = FunctionName(parts->wanted.signature);
   const std::string& text = parts->text;
-  std::vector<CodeBlock> blocks = FencedBlocks(text);
+  parts->plain = WithPlainApostrophes(text);
+  std::vector<CodeBlock> blocks = FencedBlocks(text, &parts->prose);
   const bool fenced = !blocks.empty();
   for (CodeBlock& block : blocks) AddBlock(std::move(block), parts);
   const auto found = [&] {
@@ -219,9 +251,7 @@ void TakeApart(Parts* parts) {
     }
   }
   TakePatches(parts);
-  if (!fenced && Contains(text, "</pre>")) {
-    parts->foreign = "HTML";
-  } else if (!parts->patch && parts->foreign != "Python" && !found()) {
+  if (!parts->patch && parts->foreign != "Python" && !found()) {
     CodeBlock code = UnfencedCode(Undisguised(text));
     // Fences are within comments of the code, or they end it.
     if (IsKernel(*parts, code.text) && StrayCharacter(code.text).empty()) AddBlock(std::move(code), parts);

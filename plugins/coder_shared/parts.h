@@ -24,13 +24,15 @@ struct Candidate {
 struct Parts {
   const AnswerText& given;
   const Wanted& wanted;
-  std::string function, text;  // the text without thoughts
-  bool unfinished = false;     // it ended within thoughts
-  std::vector<CodeBlock> blocks;
-  std::vector<Candidate> candidates;
-  std::string foreign;            // what the code is written in if it is not C++
-  bool patch = false;             // the answer is a patch
-  std::string patched, no_patch;  // the kernel after it, or the reason why it does not apply
+  std::string function = {}, text = {};  // the text without thoughts
+  std::string prose = {};                // its lines outside of fenced blocks
+  std::string plain = {};                // with plain apostrophes
+  bool unfinished = false;               // it ended within thoughts
+  std::vector<CodeBlock> blocks = {};
+  std::vector<Candidate> candidates = {};
+  std::string foreign = {};                 // what the code is written in if it is not C++
+  bool patch = false;                       // the answer is a patch
+  std::string patched = {}, no_patch = {};  // the kernel after it, or the reason why it does not apply
 };
 
 // Sets all but `given` and `wanted`, from these.

@@ -48,7 +48,8 @@ std::vector<Hunk> UnifiedDiff(std::vector<std::string_view> lines, bool told, bo
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::string_view line = lines[i];
     if (line.starts_with("\\ ")) continue;  // "\ No newline at end of file"
-    if (StartsWithAny(line, "diff --git|index |new file") > 0) {
+    // Headers, and the marks around a patch that is an e-mail.
+    if (StartsWithAny(line, "diff --git|index |new file") > 0 || (header && (line == "---" || line == "-- "))) {
       in_hunk = false;
     } else if (line.starts_with("*** ")) {  // of OpenAI's patches
       in_hunk = line.starts_with("*** Update") || line.starts_with("*** Add");
@@ -83,7 +84,7 @@ std::vector<Hunk> UnifiedDiff(std::vector<std::string_view> lines, bool told, bo
            hunk.new_lines.back().empty())
       hunk.old_lines.pop_back(), hunk.new_lines.pop_back();
   }
-  std::erase_if(hunks, [](const Hunk& hunk) { return hunk.old_lines.empty() && hunk.new_lines.empty(); });
+  std::erase_if(hunks, [](const Hunk& hunk) { return hunk.old_lines == hunk.new_lines; });  // text before the patch
   return changes && (header || told || adds) ? hunks : std::vector<Hunk>();
 }
 

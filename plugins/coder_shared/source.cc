@@ -85,8 +85,13 @@ std::vector<Comment> Comments(std::string_view source, const Tokens& tokens, boo
   return comments;
 }
 
-// How a comment, or a line of the code, reads: does it stand for code that is left out?
-enum class Sign { kNone, kLikely, kSure };
+// Does a comment, or a line of the code, stand for code that is left out?
+enum class Sign {
+  kNone,
+  kLikely,  // if a brace closes after it, or the text ends: a remark may read so
+  kInBody,  // within a function
+  kSure,
+};
 
 Sign SignIn(std::string_view comment) {
   std::string words = " ";
@@ -99,25 +104,38 @@ Sign SignIn(std::string_view comment) {
   comment = comment.substr(first, comment.find_last_not_of(kAround) + 1 - first);
   const bool begins = comment.starts_with("...") || comment.starts_with("\u2026");
   const bool ends = comment.ends_with("...") || comment.ends_with("\u2026");
+  const bool bare = comment.find_first_not_of(".\xe2\x80\xa6") == std::string_view::npos;
   const auto count = std::count(words.begin(), words.end(), ' ') - 1;
-  if (count == 0) return begins && comment.size() <= 4 ? Sign::kSure : Sign::kNone;
   const auto has = [&words](std::string_view phrases) { return FindAny(words, phrases) < words.size(); };
-  const bool elided =
-      has(" above | before | body | code | definitions | existing | function | functions | helper | helpers | here |"
-          " identical | implementation | includes | kernel | kernels | keep | logic | omitted | original | other | "
-          "previous |"
-          " remain | remaining | remains | rest | same | snip | unchanged | unmodified ");
-  if (elided && begins && (ends || count <= 8)) return Sign::kSure;
   const bool phrase = has(
       " rest of the code | rest of code | rest of the kernel | rest of kernel | rest of the function | rest of the "
-      "file |"
-      " rest of the implementation | rest unchanged | rest is | rest remains | rest as | rest stays | rest same |"
+      "file | rest of the implementation | rest unchanged | rest is | rest remains | rest as | rest stays | rest same |"
       " remaining code | existing | same as | same code | unchanged | unmodified | no change | no changes | omitted |"
-      " elided | snip | as before | as above | as in the original | previous code | original code | your code |"
-      " implementation here | goes here | code here | todo implement | todo add | todo fill | todo write |"
-      " todo complete | fill in | to be implemented | not implemented | placeholder | keep the rest ");
-  if ((phrase && ends && count <= 4) || has(" brevity ")) return Sign::kSure;
-  return phrase ? Sign::kLikely : Sign::kNone;
+      " elided | snip | as before | as above | as in the original | as they were | as given | identical to | previous "
+      "implementation | previous code | original code | your code | see above | implementation here | goes here |"
+      " code here | todo implement | todo add | todo fill | todo write | todo complete | fill in | to be implemented |"
+      " not implemented | placeholder | keep the rest ");
+  if ((begins && ends && !bare) || (phrase && ends && count <= 4)) return Sign::kSure;
+  if (begins && count <= 8 &&
+      has(" above | before | body | code | definitions | existing | function | functions | helper | helpers | here |"
+          " identical | implementation | includes | kernel | kernels | keep | logic | omitted | original | other |"
+          " previous | remain | remaining | remains | rest | same | snip | unchanged | unmodified "))
+    return Sign::kInBody;
+  const bool in_chinese = FindAny(comment, "\u4e0d\u53d8|\u7701\u7565|\u540c\u4e0a|\u5176\u4f59") < comment.size();
+  const bool short_words = count <= 8 && has(" same | identical | previous | original | kept | etc | your | brevity ");
+  return begins || phrase || in_chinese || short_words ? Sign::kLikely : Sign::kNone;
+}
+
+// True if the place is within a function or a type.
+bool IsInBody(const Tokens& tokens, size_t at) {
+  int depth = 0;
+  for (size_t i = 0; i < tokens.size() && tokens[i].begin < at; ++i) {
+    const bool scope = i > 0 && (tokens[i - 1].kind == Token::Kind::kString || Is(tokens, i - 1, "namespace") ||
+                                 (i > 1 && Is(tokens, i - 2, "namespace")));
+    if (tokens[i].Is("{") && (depth > 0 || !scope)) ++depth;
+    if (tokens[i].Is("}") && depth > 0) --depth;
+  }
+  return depth > 0;
 }
 
 // True if nothing but blanks, or a brace that opens, stands before `at` on its line.
@@ -197,6 +215,7 @@ std::string StrayCharacter(std::string_view source) {
 Names NamesOf(std::string_view source) {
   static const NameSet kFixed = {"const",   "constexpr", "__constant__", "__device__", "static", "inline", "extern",
                                  "typedef", "using",     "struct",       "class",      "enum",   "union"};
+  static const NameSet kBeforeUses = {"return", "else", "case", "throw", "new", "delete", "sizeof", "do"};
   static const NameSet kStatements = {"if", "for", "while", "switch", "do"};
   Names names;
   const Tokens tokens = Lex(source).tokens;
@@ -214,7 +233,13 @@ Names NamesOf(std::string_view source) {
       continue;
     }
     if (token.Is("<<<")) launched.push_back(LaunchedName(tokens, i));
-    if (IsName(tokens, i)) names.used.emplace(token.text), ++elsewhere[token.text];
+    if (IsName(tokens, i)) {
+      ++elsewhere[token.text];
+      const bool member = i > 0 && (Is(tokens, i - 1, ".") || Is(tokens, i - 1, "->") || Is(tokens, i - 1, "::"));
+      if (!member) names.used.emplace(token.text);
+      if (i > 0 && IsName(tokens, i - 1) && kBeforeUses.count(tokens[i - 1].text) == 0)
+        names.declared.emplace(token.text);
+    }
     if (i < body) continue;
     const bool scope = token.Is("{") && i > 0 &&
                        (tokens[i - 1].kind == Token::Kind::kString || Is(tokens, i - 1, "namespace") ||
@@ -246,6 +271,10 @@ Names NamesOf(std::string_view source) {
       for (size_t k = i + 2; macro && k < closes[i + 1]; ++k) {
         if (IsName(tokens, k)) names.defined.emplace(tokens[k].text);
       }
+      if (declared && !defined && Is(tokens, closes[i + 1] + 1, ";")) {
+        names.prototypes.emplace(token.text);
+        --elsewhere[token.text];
+      }
       names.runs = names.runs || (!declared && !defined && !macro && !token.Is("static_assert") && !token.Is("asm"));
     } else if (Is(tokens, i + 1, "=") || Is(tokens, i + 1, "[") || Is(tokens, i + 1, "{") || Is(tokens, i + 1, ":") ||
                (Is(tokens, i + 1, ";") && i > 0 && !Is(tokens, i - 1, "struct"))) {
@@ -263,31 +292,36 @@ Names NamesOf(std::string_view source) {
 
 std::string LeftOut(std::string_view source, std::string_view current) {
   const Tokens tokens = Lex(source).tokens;
-  const Names names = NamesOf(source);
-  // True if a name of the given kernel is used and not defined.
-  const auto misses = [&] {
-    const NameSet given = NamesOf(current).defined;
-    return std::any_of(given.begin(), given.end(), [&](const std::string& name) {
-      return names.used.count(name) > 0 && names.defined.count(name) == 0;
-    });
-  };
   bool open = false;
   for (const Comment& comment : Comments(source, tokens, &open)) {
     const std::string_view text = Trimmed(source.substr(comment.begin, comment.end - comment.begin));
     const Sign sign = SignIn(text);
     if (sign == Sign::kNone || !BeginsLine(source, comment.begin) || current.find(text) != std::string_view::npos)
       continue;
-    // "// The reduction (unchanged)" above a reduction leaves nothing out.
     const size_t next = std::min(source.find_first_not_of(" \t\r\n", comment.end), source.size());
-    if (sign == Sign::kSure || next == source.size() || source[next] == '}' || misses()) return OneLine(text);
+    if (sign == Sign::kSure || next == source.size() || source[next] == '}' ||
+        (sign == Sign::kInBody && IsInBody(tokens, comment.begin)))
+      return OneLine(text);
   }
+  static const NameSet kDirectives = {"include", "define", "undef", "if",     "ifdef", "ifndef", "elif",
+                                      "else",    "endif",  "error", "pragma", "line",  "warning"};
   for (size_t i = 0; i < tokens.size(); ++i) {
     const std::string_view line = source.substr(tokens[i].begin, source.find('\n', tokens[i].begin) - tokens[i].begin);
+    if (tokens[i].kind == Token::Kind::kDirective) {  // "# rest of the code"
+      const Tokens words = Lex(tokens[i].text.substr(1)).tokens;
+      if (IsName(words, 0) && kDirectives.count(words[0].text) == 0) return OneLine(line);
+    }
     if (!line.starts_with("...") && !line.starts_with("\u2026") && !line.starts_with("# ...")) continue;
     const bool instead = i > 0 && (Is(tokens, i - 1, "{") || Is(tokens, i - 1, ";") || Is(tokens, i - 1, "<<<"));
-    if (instead || (BeginsLine(source, tokens[i].begin) && SignIn(line) == Sign::kSure)) return OneLine(line);
+    if (instead || (BeginsLine(source, tokens[i].begin) && SignIn(line) >= Sign::kInBody)) return OneLine(line);
   }
+  const Names names = NamesOf(source);
   if (!names.only_launched.empty()) return "it launches " + *names.only_launched.begin() + ", which it does not define";
+  for (const std::string& name : NamesOf(current).defined) {
+    const bool declared = names.declared.count(name) > 0 && names.prototypes.count(name) == 0;
+    if (names.used.count(name) > 0 && names.defined.count(name) == 0 && !declared)
+      return "it uses " + name + ", which only the given kernel defines";
+  }
   return "";
 }
 

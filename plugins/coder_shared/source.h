@@ -30,7 +30,9 @@ using NameSet = std::set<std::string, std::less<>>;
 // Identifiers of a source.
 struct Names {
   NameSet defined;        // at namespace scope, with a body or a constant value; macros too
-  NameSet used;           // anywhere outside comments, literals and directives
+  NameSet used;           // outside comments, literals and directives, but as members
+  NameSet declared;       // by a type before them: variables, parameters, functions
+  NameSet prototypes;     // functions at namespace scope without a body
   bool runs = false;      // statements stand outside functions: it is an example, not a part of a file
   NameSet only_launched;  // kernels that are launched and occur nowhere else
 };
@@ -40,7 +42,8 @@ Names NamesOf(std::string_view source);
 std::string StrayCharacter(std::string_view source);
 
 // The sign that parts of the kernel are left out: a comment or line such as "// ... existing code ..." that `current`
-// does not have, or a launch of a kernel that is not defined. Empty if there is no sign.
+// does not have, a launch of a kernel that is not defined, or the use of a name that only `current` defines. Empty if
+// there is no sign.
 std::string LeftOut(std::string_view source, std::string_view current);
 
 }  // namespace kgrpo::coder_shared

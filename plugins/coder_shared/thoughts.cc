@@ -64,6 +64,10 @@ std::string WithoutThoughts(std::string answer, bool* unfinished) {
       close = lower.find(closing, at);
       if (open < at) open = lower.find(opening, at);
     }
+    // Without an end it is a thought only if it begins a line: code may have such a word in a comment.
+    if (open != std::string::npos &&
+        !Trimmed(answer.substr(answer.rfind('\n', open) + 1, open - answer.rfind('\n', open) - 1)).empty())
+      open = std::string::npos;
     *unfinished = *unfinished || open != std::string::npos;
     answer = kept + answer.substr(at, std::min(open, answer.size()) - at);
     lower = Lower(answer);
