@@ -265,7 +265,11 @@ std::string Coder::Keep(const Job& job, const RecordedCompletion& exchange, bool
 // Gives the job the result of an exchange, sent or recorded. Starts the next exchange unless the job is done or
 // cancelled.
 void Coder::Use(const JobPointer& job, const Completion& completion, double cost, bool reused) {
-  if (!job->Take(completion, cost, reused)) return;
+  try {
+    if (!job->Take(completion, cost, reused)) return;
+  } catch (const std::exception& error) {  // on the service's thread it would end the process
+    return job->Fail(KGRPO_ERROR_INTERNAL, std::string("the coder's answer cannot be read: ") + error.what());
+  }
   if (job->cancels() != cancels_) return job->End(KGRPO_CODER_FAILED, "cancelled");
   Ask(job);
 }

@@ -139,10 +139,16 @@ void Coder::Count(const Job& job, Completion& completion) {
   constexpr uint64_t kLongPrompt = 8000, kMostBytesPerToken = 6;  // code and English have 3 to 5 bytes per token
   const uint64_t prompt_bytes = job.request.body.size();
   if (!completion.usage_known) {
-    completion.prompt_tokens = TokensAtMost(prompt_bytes);
-    completion.completion_tokens = completion.finish_reason == "length"
-                                       ? options_.max_tokens  // the limit is what was used
-                                       : TokensAtMost(completion.text.size() + completion.reasoning_bytes);
+    if (completion.completion_tokens == 0) {
+      completion.completion_tokens = completion.finish_reason == "length"
+                                         ? options_.max_tokens  // the limit is what was used
+                                         : TokensAtMost(completion.text.size() + completion.reasoning_bytes);
+    }
+    if (completion.prompt_tokens == 0) {
+      completion.prompt_tokens = completion.total_tokens > completion.completion_tokens
+                                     ? completion.total_tokens - completion.completion_tokens
+                                     : TokensAtMost(prompt_bytes);
+    }
     WarnOnce(&warned_of_usage_,
              "the service does not say how many tokens it used: they and their cost are estimated by length");
     return;

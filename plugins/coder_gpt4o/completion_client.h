@@ -96,8 +96,9 @@ struct Answer {
   uint64_t prompt_tokens = 0;
   uint64_t cached_tokens = 0;      // of prompt_tokens, those read from the service's cache
   uint64_t completion_tokens = 0;  // reasoning included
-  bool usage_known = false;        // the service reported the token counts
-  std::optional<double> cost;      // US dollars, if the service stated it
+  uint64_t total_tokens = 0;
+  bool usage_known = false;    // the service reported both counts; else those that are 0 are unknown
+  std::optional<double> cost;  // US dollars, if the service stated it
 };
 
 // The outcome of a request.

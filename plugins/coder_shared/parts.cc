@@ -101,7 +101,7 @@ bool IsOnlyIncludes(const CodeBlock& block) {
 std::string SameDefinition(const std::vector<CodeBlock>& blocks, const std::vector<size_t>& others, size_t i,
                            const std::string& name) {
   for (const std::string_view line : Lines(blocks[i].text)) {
-    if (NamesOf(line).defined.count(name) == 0) continue;
+    if (!Contains(line, name) || NamesOf(line).defined.count(name) == 0) continue;
     const std::string whole = std::string(line) + '\n';
     for (const size_t other : others) {
       if (other != i && Contains("\n" + blocks[other].text, "\n" + whole)) return whole;
@@ -122,11 +122,12 @@ Candidate WithNeeded(const Parts& parts, const std::vector<Names>& names, size_t
     return !is_chosen(i) && !names[i].runs && names[i].defined.count("main") == 0 &&
            !Defines(blocks[i].text, parts.function);
   };
+  constexpr size_t kMostSame = 32;
   std::vector<std::string> again;  // lines that define a name once more, in the same way
   const auto take = [&](size_t i) {
     for (const std::string& name : names[i].defined) {
       if (defined.insert(name).second) continue;
-      const std::string line = SameDefinition(blocks, chosen, i, name);
+      const std::string line = again.size() < kMostSame ? SameDefinition(blocks, chosen, i, name) : "";
       if (line.empty()) candidate.left_out = "two of its blocks define " + name;
       again.push_back(line);
     }

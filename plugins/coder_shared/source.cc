@@ -50,6 +50,12 @@ bool HasBody(const Tokens& tokens, const std::vector<size_t>& closes, size_t ope
   return Is(tokens, Is(tokens, after, "noexcept") ? after + 1 : after, "{");
 }
 
+// True if the brace at `at` belongs to a namespace or extern "C".
+bool OpensScope(const Tokens& tokens, size_t at) {
+  return at > 0 && (tokens[at - 1].kind == Token::Kind::kString || Is(tokens, at - 1, "namespace") ||
+                    (at > 1 && Is(tokens, at - 2, "namespace")));
+}
+
 // The name of the kernel that "<<<" at `at` launches, which may have template arguments; `at` if there is none.
 size_t LaunchedName(const Tokens& tokens, size_t at) {
   constexpr size_t kMostTokens = 64;  // of the template's arguments
@@ -126,17 +132,24 @@ Sign SignIn(std::string_view comment) {
   return begins || phrase || in_chinese || short_words ? Sign::kLikely : Sign::kNone;
 }
 
-// True if the place is within a function or a type.
-bool IsInBody(const Tokens& tokens, size_t at) {
-  int depth = 0;
-  for (size_t i = 0; i < tokens.size() && tokens[i].begin < at; ++i) {
-    const bool scope = i > 0 && (tokens[i - 1].kind == Token::Kind::kString || Is(tokens, i - 1, "namespace") ||
-                                 (i > 1 && Is(tokens, i - 2, "namespace")));
-    if (tokens[i].Is("{") && (depth > 0 || !scope)) ++depth;
-    if (tokens[i].Is("}") && depth > 0) --depth;
+// Tells whether places, each after the last one, are within a function or a type.
+class Bodies {
+ public:
+  explicit Bodies(const Tokens& tokens) : tokens_(tokens) {}
+
+  bool Contain(size_t place) {
+    for (; next_ < tokens_.size() && tokens_[next_].begin < place; ++next_) {
+      if (tokens_[next_].Is("{") && (depth_ > 0 || !OpensScope(tokens_, next_))) ++depth_;
+      if (tokens_[next_].Is("}") && depth_ > 0) --depth_;
+    }
+    return depth_ > 0;
   }
-  return depth > 0;
-}
+
+ private:
+  const Tokens& tokens_;
+  size_t next_ = 0;
+  int depth_ = 0;
+};
 
 // True if nothing but blanks, or a brace that opens, stands before `at` on its line.
 bool BeginsLine(std::string_view source, size_t at) {
@@ -241,9 +254,7 @@ Names NamesOf(std::string_view source) {
         names.declared.emplace(token.text);
     }
     if (i < body) continue;
-    const bool scope = token.Is("{") && i > 0 &&
-                       (tokens[i - 1].kind == Token::Kind::kString || Is(tokens, i - 1, "namespace") ||
-                        (i > 1 && Is(tokens, i - 2, "namespace")));
+    const bool scope = token.Is("{") && OpensScope(tokens, i);
     if (token.Is("{") && !scope) body = closes[i];
     if (scope || token.Is(";") || token.Is("}")) named = fixed = false;
     if (token.Is("template") && Is(tokens, i + 1, "<")) {
@@ -292,15 +303,16 @@ Names NamesOf(std::string_view source) {
 
 std::string LeftOut(std::string_view source, std::string_view current) {
   const Tokens tokens = Lex(source).tokens;
+  Bodies bodies(tokens);
   bool open = false;
   for (const Comment& comment : Comments(source, tokens, &open)) {
+    const bool in_body = bodies.Contain(comment.begin);
     const std::string_view text = Trimmed(source.substr(comment.begin, comment.end - comment.begin));
     const Sign sign = SignIn(text);
     if (sign == Sign::kNone || !BeginsLine(source, comment.begin) || current.find(text) != std::string_view::npos)
       continue;
     const size_t next = std::min(source.find_first_not_of(" \t\r\n", comment.end), source.size());
-    if (sign == Sign::kSure || next == source.size() || source[next] == '}' ||
-        (sign == Sign::kInBody && IsInBody(tokens, comment.begin)))
+    if (sign == Sign::kSure || next == source.size() || source[next] == '}' || (sign == Sign::kInBody && in_body))
       return OneLine(text);
   }
   static const NameSet kDirectives = {"include", "define", "undef", "if",     "ifdef", "ifndef", "elif",

@@ -22,8 +22,10 @@ TEST(Failure, ReadsTheTimeOfAText) {
   EXPECT_DOUBLE_EQ(wait("please retry in 36.5s."), 36.5);
   EXPECT_DOUBLE_EQ(wait("please try again in 6m0s. visit"), 360);
   EXPECT_DOUBLE_EQ(wait("try again in 20ms"), 0.02);
-  for (const char* text : {"try again in 5 minutes", "try again in a while", "retry in ", ""})
-    EXPECT_EQ(wait(text), -1);
+  EXPECT_DOUBLE_EQ(wait("try again in 5 minutes"), 300);
+  EXPECT_DOUBLE_EQ(wait("please retry after 1 seconds."), 1);
+  EXPECT_DOUBLE_EQ(wait(R"({"retrydelay": "2s"})"), 2);
+  for (const char* text : {"try again in a while", "retry in ", "retrydelay", ""}) EXPECT_EQ(wait(text), -1);
 }
 
 TEST(Failure, TransfersHaveTheirRemedies) {

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <string>
+
 namespace kgrpo::coder_gpt4o {
 namespace {
 
@@ -38,6 +41,18 @@ TEST(Redaction, HidesTheLongerOfTwo) {
   redaction.Hide("12345678");
   redaction.Hide("1234567890");
   EXPECT_EQ(Redacted(redaction, "1234567890"), "[hidden]");
+}
+
+TEST(Redaction, LongTextsTakeLinearTime) {
+  Redaction redaction;
+  redaction.Hide("\\\\sk&secret%");
+  for (const char* piece : {"\\", "&#", "&amp;", "%25", "%", "\\u005c", "s"}) {
+    std::string text;
+    while (text.size() < (1 << 20)) text += piece;
+    const auto start = std::chrono::steady_clock::now();
+    redaction.Apply(text);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5)) << piece;
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
 
 #include "coder_gpt4o/client/excerpt.h"
 #include "coder_gpt4o/client/redaction.h"
@@ -96,18 +97,27 @@ TEST(ResponseReader, EmptyEventsAndBlanksAreNoHarm) {
 
 TEST(ResponseReader, CountsThatAreNoneAreUnknown) {
   const std::string answer = R"({"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":)";
-  for (const char* usage :
-       {R"({"prompt_tokens":0,"completion_tokens":0})", R"({"prompt_tokens":5})",
-        R"({"prompt_tokens":5,"completion_tokens":0})", R"({"completion_tokens":2})",
-        R"({"prompt_tokens":"5","completion_tokens":2})", R"({"prompt_tokens":5,"completion_tokens":-2})",
-        R"({"prompt_tokens":5,"completion_tokens":2.5})",
-        R"({"prompt_tokens":18446744073709551615,"completion_tokens":2})",
-        R"({"prompt_tokens":5,"completion_tokens":100000001})", "{}", "null", "7"}) {
+  const std::tuple<const char*, uint64_t, uint64_t> kUsages[] = {
+      {R"({"prompt_tokens":0,"completion_tokens":0})", 0, 0},
+      {R"({"prompt_tokens":5})", 5, 0},  // the part that is stated counts
+      {R"({"prompt_tokens":5,"completion_tokens":0})", 5, 0},
+      {R"({"completion_tokens":2})", 0, 2},
+      {R"({"prompt_tokens":"5","completion_tokens":2})", 0, 2},
+      {R"({"prompt_tokens":5,"completion_tokens":-2})", 5, 0},
+      {R"({"prompt_tokens":5,"completion_tokens":2.5})", 5, 0},
+      {R"({"prompt_tokens":18446744073709551615,"completion_tokens":2})", 0, 0},
+      {R"({"prompt_tokens":5,"completion_tokens":100000001})", 0, 0},
+      {"{}", 0, 0},
+      {"null", 0, 0},
+      {"7", 0, 0}};
+  for (const auto& [usage, prompt, completion] : kUsages) {
     const auto reader = Read(answer + usage + "}");
     ASSERT_TRUE(reader->Complete()) << usage;
     EXPECT_FALSE(reader->Result().usage_known) << usage;
-    EXPECT_EQ(reader->Result().prompt_tokens + reader->Result().completion_tokens, 0U) << usage;
+    EXPECT_EQ(reader->Result().prompt_tokens, prompt) << usage;
+    EXPECT_EQ(reader->Result().completion_tokens, completion) << usage;
   }
+  EXPECT_EQ(Read(answer + R"({"total_tokens":1500}})")->Result().total_tokens, 1500U);
   // No text takes no tokens; and counts may come before their text.
   EXPECT_TRUE(Read(R"({"choices":[{"message":{"content":""},"finish_reason":"length"}],)"
                    R"("usage":{"prompt_tokens":5,"completion_tokens":0}})")

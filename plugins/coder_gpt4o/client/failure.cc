@@ -4,6 +4,7 @@
 #include <charconv>
 #include <initializer_list>
 #include <string_view>
+#include <utility>
 
 #include "coder_gpt4o/client/ascii.h"
 #include "coder_gpt4o/client/excerpt.h"
@@ -160,12 +161,17 @@ std::string WhichLimit(const ResponseHeaders& headers, const ServiceError& error
   return "";
 }
 
-// Seconds of "Please retry in 36.5s" or "try again in 6m0s".
+// Seconds of "Please retry in 36.5s", "try again in 6m0s", "after 1 second" or Google's "retryDelay": "2s".
 std::optional<double> WaitNamed(std::string_view text) {
-  for (const std::string_view phrase : {"retry in ", "try again in "}) {
+  for (const std::string_view phrase : {"retry in ", "try again in ", "retry after ", "again after ", "retrydelay"}) {
     const size_t at = text.find(phrase);
     if (at == std::string_view::npos) continue;
     text.remove_prefix(at + phrase.size());
+    if (phrase == "retrydelay") text.remove_prefix(std::min(text.find_first_not_of("\": "), text.size()));
+    const std::string_view number = text.substr(0, text.find_first_not_of("0123456789."));
+    for (const auto& [unit, seconds] : {std::pair{" second", 1.0}, {" minute", 60.0}, {" hour", 3600.0}}) {
+      if (text.substr(number.size()).starts_with(unit)) return ParseDuration(number).value_or(0) * seconds;
+    }
     text = text.substr(0, text.find_first_not_of("0123456789.hms"));
     while (text.ends_with('.')) text.remove_suffix(1);
     return text.ends_with('s') || text.ends_with('m') || text.ends_with('h') ? ParseDuration(text) : std::nullopt;

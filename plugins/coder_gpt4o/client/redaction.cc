@@ -27,7 +27,9 @@ size_t LengthOf(char character, std::string_view text) {
   const auto wanted = static_cast<unsigned char>(character);
   size_t length = 0;
   if (text.starts_with('\\')) {
-    const size_t slashes = std::min(text.size(), text.find_first_not_of('\\'));
+    constexpr size_t kMostSlashes =
+        16;  // of JSON that is nested four times; a longer run would be read again and again
+    const size_t slashes = std::min(text.size(), text.substr(0, kMostSlashes).find_first_not_of('\\'));
     const std::string_view rest = text.substr(slashes);
     if (rest.starts_with(character)) return slashes + 1;
     if (rest.starts_with('u') && IsNumber(rest.substr(1), 16, 4, 0, wanted, length)) return slashes + 1 + length;

@@ -53,8 +53,12 @@ std::optional<std::string> Plain(const json* value) {
   return value->is_string() ? value->get<std::string>() : value->dump();
 }
 
+// A count, which some servers write as 12.0.
 uint64_t CountOr0(const json* value) {
-  return value != nullptr && value->is_number_unsigned() ? value->get<uint64_t>() : 0;
+  if (value == nullptr || !value->is_number()) return 0;
+  if (value->is_number_unsigned()) return value->get<uint64_t>();
+  const auto number = value->get<double>();
+  return number > 0 && number < kMostTokens && number == std::floor(number) ? static_cast<uint64_t>(number) : 0;
 }
 
 const json* Inner(const json& object, const char* outer, const char* inner) {
@@ -140,10 +144,7 @@ void ResponseReader::Finish() {
   if (complete_) NoteMissingText();
   // Text with a count of 0 means that the server does not count. Checked at the end, since a stream may send its counts
   // before its text.
-  if (answer_.completion_tokens == 0 && !(answer_.text.empty() && answer_.refusal.empty())) {
-    answer_.usage_known = false;
-    answer_.prompt_tokens = answer_.cached_tokens = 0;
-  }
+  if (answer_.completion_tokens == 0 && !(answer_.text.empty() && answer_.refusal.empty())) answer_.usage_known = false;
 }
 
 // An answer without text says why, for messages.
@@ -310,18 +311,23 @@ void ResponseReader::TakeFinishReason(std::string reason, std::string_view text)
 void ResponseReader::TakeUsage(const json& object) {
   const json* usage = Member(object, "usage");
   if (usage == nullptr || !usage->is_object()) return;
-  if (const std::optional<double> cost = StatedCost(*usage)) answer_.cost = cost;
-  const uint64_t prompt = CountOr0(Member(*usage, "prompt_tokens")), total = CountOr0(Member(*usage, "total_tokens"));
-  const json* counted = Member(*usage, "completion_tokens");
+  // A gateway that does not know a model's price states 0.
+  if (const std::optional<double> cost = StatedCost(*usage); cost.value_or(0) > 0) answer_.cost = cost;
+  const auto either = [&](const char* name, const char* of_anthropic) {
+    return Member(*usage, name) != nullptr ? Member(*usage, name) : Member(*usage, of_anthropic);
+  };
+  const json* counted = either("completion_tokens", "output_tokens");
+  const uint64_t prompt = CountOr0(either("prompt_tokens", "input_tokens"));
+  const uint64_t total = CountOr0(Member(*usage, "total_tokens"));
   uint64_t completion = CountOr0(counted);
   // xAI and Google count thoughts in the total only.
   if (const uint64_t thoughts = CountOr0(Inner(*usage, "completion_tokens_details", "reasoning_tokens"));
       total == 0 && thoughts > completion)
     completion += thoughts;
-  if (total > prompt) completion = std::max(completion, total - prompt);
-  // Servers that do not count report 0; a request always has a prompt.
-  const bool has_completion = completion > 0 || (counted != nullptr && counted->is_number_unsigned());
-  if (prompt == 0 || !has_completion || prompt > kMostTokens || completion > kMostTokens) return;
+  if (prompt > 0 && total > prompt) completion = std::max(completion, total - prompt);
+  const uint64_t largest = std::max({prompt, completion, total});
+  if (largest == 0 || largest > kMostTokens) return;
+  answer_.total_tokens = total;
   answer_.prompt_tokens = prompt;
   answer_.completion_tokens = completion;
   answer_.cached_tokens = 0;
@@ -329,7 +335,8 @@ void ResponseReader::TakeUsage(const json& object) {
        {Inner(*usage, "prompt_tokens_details", "cached_tokens"), Member(*usage, "prompt_cache_hit_tokens"),
         Member(*usage, "cache_read_input_tokens"), Member(*usage, "cached_tokens")})
     answer_.cached_tokens = std::min(prompt, std::max(answer_.cached_tokens, CountOr0(cached)));
-  answer_.usage_known = true;
+  // Servers that do not count report 0; a request always has a prompt.
+  answer_.usage_known = prompt > 0 && (completion > 0 || (counted != nullptr && counted->is_number_unsigned()));
 }
 
 // `text`: the JSON text that contains the object.
