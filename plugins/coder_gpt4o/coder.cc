@@ -148,8 +148,6 @@ void Coder::Cancel() {
     const std::scoped_lock lock(sending_, mutex_);
     ++cancels_;
     held.swap(held_);
-    for (auto& [digest, same] : asking_) held.insert(held.end(), same.waiting.begin(), same.waiting.end());
-    asking_.clear();
   }
   if (service_.cancel) service_.cancel();
   for (const JobPointer& job : held) job->End(KGRPO_CODER_FAILED, "cancelled");
@@ -167,78 +165,36 @@ void Coder::Ask(const JobPointer& job) {
                                              "kernel, the suggestion, the prompt or an option of the request (mode "
                                              "cache would ask the service)");
     }
-    if (options_.mode == Mode::kCache) {
-      if (WaitsForSame(job)) return;
-      // Another job may have recorded an answer since the last look.
-      if (UseRecorded(job, /*again=*/true)) return;
-    }
   } catch (const Error& error) {
-    return Fail(job, error.code(), error.what());
+    return job->Fail(error.code(), error.what());
   } catch (const std::exception& error) {
-    return Fail(job, KGRPO_ERROR_INTERNAL, error.what());
+    return job->Fail(KGRPO_ERROR_INTERNAL, error.what());
   }
   Hold(job);
 }
 
-// Mode cache pays for no question twice. Returns true if the job's question is being asked: it gets that answer.
-bool Coder::WaitsForSame(const JobPointer& job) {
-  const std::lock_guard lock(mutex_);
-  if (job->cancels() != cancels_) return false;  // will not be sent, so no job may wait for it
-  const auto [asked, is_first] = asking_.try_emplace(job->request.digest, SameContent{job, {}});
-  if (!is_first) asked->second.waiting.push_back(job);
-  return !is_first;
-}
-
-// Returns the jobs that wait for this job's answer, and ends its turn: later jobs find its result in the cache. Call
-// with mutex_ held.
-std::vector<Coder::JobPointer> Coder::StopWaitingFor(const JobPointer& asker) {
-  const auto asked = asking_.find(asker->request.digest);
-  if (asked == asking_.end() || asked->second.asker != asker) return {};
-  std::vector<JobPointer> waiting = std::move(asked->second.waiting);
-  asking_.erase(asked);
-  return waiting;
-}
-
 // Answers the job from a recording, if one has an answer. An answer that this run has paid for keeps its cost; one from
 // another recording costs nothing.
-bool Coder::UseRecorded(const JobPointer& job, bool again) {
-  const auto use = [&](const Completion& completion, double cost, bool reused) {
-    std::vector<JobPointer> waiting;
-    {
-      const std::lock_guard lock(mutex_);
-      waiting = StopWaitingFor(job);
-    }
-    Use(job, completion, cost, reused);
-    for (const JobPointer& other : waiting) Use(other, completion, 0, /*reused=*/true);
-    return true;
-  };
+bool Coder::UseRecorded(const JobPointer& job) {
   if (run_ != nullptr) {
-    if (const auto paid = run_->Find(job->request, Match::kSample))
-      return use(paid->completion, paid->cost, /*reused=*/!paid->paid);
+    if (const auto paid = run_->Find(job->request, Match::kSample)) {
+      Use(job, paid->completion, paid->cost, /*reused=*/!paid->paid);
+      return true;
+    }
   }
   if (source_ == nullptr) return false;
   const bool cache = options_.mode == Mode::kCache;  // does not reuse recorded failures
   const auto known = source_->Find(job->request, cache ? Match::kAnswered : Match::kContent);
   const bool answered = known && known->completion.outcome == Completion::Outcome::kAnswered;
-  if (reports_.metric && !again) reports_.metric("coder/recorded_rate", answered ? 1 : 0);
+  if (reports_.metric) reports_.metric("coder/recorded_rate", answered ? 1 : 0);
   if (!known) return false;
   if (cache) Keep(*job, {.completion = known->completion, .paid = false}, /*keep=*/true, /*paid=*/false);
-  return use(known->completion, 0, /*reused=*/true);
+  Use(job, known->completion, 0, /*reused=*/true);
+  return true;
 }
 
 void Coder::WarnOnce(std::atomic<bool>* told, const std::string& words) {
   if (reports_.warn && !told->exchange(true)) reports_.warn(words);
-}
-
-// Ends the job and the jobs that wait for its answer.
-void Coder::Fail(const JobPointer& job, kgrpo_error_code code, const std::string& message) {
-  std::vector<JobPointer> failed;
-  {
-    const std::lock_guard lock(mutex_);
-    failed = StopWaitingFor(job);
-  }
-  failed.push_back(job);
-  for (const JobPointer& one : failed) one->Fail(code, message);
 }
 
 // Records the exchange in the run's recording and the cache. Returns why the run's recording failed, or an empty text.

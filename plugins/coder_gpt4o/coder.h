@@ -15,7 +15,6 @@
 #include <atomic>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -80,10 +79,6 @@ class Coder {
 
  private:
   using JobPointer = std::shared_ptr<Job>;
-  struct SameContent {
-    JobPointer asker;
-    std::vector<JobPointer> waiting;
-  };
 
   const CoderPrompt& Prompt() const;
   void OpenRecordings();
@@ -91,9 +86,7 @@ class Coder {
   nlohmann::json Body(nlohmann::json messages, uint64_t sample) const;
   RecordedRequest RequestOf(const Job& job) const;
   void Ask(const JobPointer& job);
-  bool UseRecorded(const JobPointer& job, bool again = false);
-  bool WaitsForSame(const JobPointer& job);
-  std::vector<JobPointer> StopWaitingFor(const JobPointer& asker);
+  bool UseRecorded(const JobPointer& job);
   void Hold(const JobPointer& job);
   void SendHeld();
   bool Send(const JobPointer& job);
@@ -107,7 +100,6 @@ class Coder {
   double LostCost(const Job& job, const Losses& losses) const;
   void Count(const Job& job, Completion& completion);
   std::string Keep(const Job& job, const RecordedCompletion& exchange, bool keep, bool paid);
-  void Fail(const JobPointer& job, kgrpo_error_code code, const std::string& message);
   void Use(const JobPointer& job, const Completion& completion, double cost, bool reused);
 
   const CoderOptions options_;
@@ -131,9 +123,8 @@ class Coder {
   std::mutex sending_;
   mutable std::mutex mutex_;  // guards the members below; no callback runs under it
   Budget budget_;
-  double lost_cost_ = 0;                       // the part of the spending for attempts that gave no answer
-  std::deque<JobPointer> held_;                // to be sent once their cost fits the budget
-  std::map<std::string, SameContent> asking_;  // mode cache: questions being asked, by digest
+  double lost_cost_ = 0;         // the part of the spending for attempts that gave no answer
+  std::deque<JobPointer> held_;  // to be sent once their cost fits the budget
 };
 
 }  // namespace kgrpo::coder_gpt4o

@@ -75,9 +75,6 @@ void Coder::SendHeld() {
         refused.swap(held_);
       }
     }
-    for (size_t i = 0, held = refused.size(); i < held; ++i) {
-      for (const JobPointer& other : StopWaitingFor(refused[i])) refused.push_back(other);
-    }
   }
   bool again = false;  // a cancelled job freed budget, and no answer will trigger SendHeld
   for (const JobPointer& job : ready) {
@@ -192,12 +189,10 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
     WriteReservation(*job, 0);
   }
   job->lost_cost += lost;
-  std::vector<JobPointer> waiting;
   {
     const std::lock_guard lock(mutex_);
     budget_.Settle(job->reserved, cost);
     lost_cost_ += lost;
-    if (!no_budget || !unkept.empty()) waiting = StopWaitingFor(job);
   }
   if (answered && reports_.metric) {
     reports_.metric("coder/answer_seconds", completion.answer_seconds);
@@ -205,8 +200,7 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
   }
   if (reports_.metric && options_.price_known) reports_.metric("coder/lost_cost", lost);
   if (!unkept.empty() && options_.max_cost) {
-    waiting.push_back(job);
-    for (const JobPointer& one : waiting) one->Fail(KGRPO_ERROR_UNAVAILABLE, UnkeptMessage(unkept));
+    job->Fail(KGRPO_ERROR_UNAVAILABLE, UnkeptMessage(unkept));
     return SendHeld();
   }
   if (no_budget) {
@@ -214,7 +208,6 @@ void Coder::Receive(const JobPointer& job, Completion completion) {
     return Hold(job);
   }
   Use(job, completion, cost, /*reused=*/false);
-  for (const JobPointer& other : waiting) Use(other, completion, 0, /*reused=*/answered);
   SendHeld();
 }
 

@@ -35,7 +35,6 @@ struct ClientOptions {
 
   // --- concurrency and rate limits ---
   uint32_t max_concurrency = 32;
-  double requests_per_minute = 0;  // 0: only the limits in the service's headers
 
   // --- one attempt ---
   bool stream = true;                     // server-sent events, so that a stalled answer is noticed early

@@ -36,9 +36,8 @@ class Job {
   std::string unwritten;    // why the reservation could not be recorded, so that nothing was sent
   double lost_cost = 0;     // the part of the job's cost for attempts that gave no answer
 
-  // Takes the result and the cost of an exchange. `reused`: it came from a recording, or from another job that asked
-  // the same. Returns true if the answer was cut off; the messages then ask for the rest. Returns false once the host
-  // has its answer.
+  // Takes the result and the cost of an exchange. `reused`: it came from a recording. Returns true if the answer was
+  // cut off; the messages then ask for the rest. Returns false once the host has its answer.
   bool Take(const Completion& completion, double cost, bool reused);
 
   // Adds the cost of lost attempts of an exchange that will be repeated.
@@ -65,7 +64,7 @@ class Job {
   uint64_t prompt_tokens_ = 0, completion_tokens_ = 0;
   double cost_ = 0;
   uint32_t attempts_ = 0;
-  bool reused_ = false;      // a part came from a recording or another job
+  bool reused_ = false;      // a part came from a recording
   bool asked_anew_ = false;  // a part came from the service
   bool estimated_ = false;   // some token counts are unknown, or lost attempts may be billed
 };

@@ -18,8 +18,8 @@
 namespace kgrpo::coder_gpt4o {
 
 // from_json of the options that are read unchanged.
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClientOptions, base_url, allow_plain_http, api_key_header, max_concurrency,
-                                   requests_per_minute, stream, total_timeout_seconds, max_attempts, max_outage_seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClientOptions, base_url, allow_plain_http, api_key_header, max_concurrency, stream,
+                                   total_timeout_seconds, max_attempts, max_outage_seconds)
 
 namespace {
 
@@ -141,9 +141,7 @@ class OptionsReader {
     if (const Json& temperature = json_.at("temperature"); !temperature.is_null())
       options_.temperature = temperature.get<double>();
     options_.max_tokens = json_.at("max_tokens").get<uint64_t>();
-    options_.max_tokens_field = json_.at("max_tokens_field").get<std::string>();
-    if (options_.max_tokens_field == "auto")
-      options_.max_tokens_field = IsReasoningModel(options_.model) ? "max_completion_tokens" : "max_tokens";
+    options_.max_tokens_field = IsReasoningModel(options_.model) ? "max_completion_tokens" : "max_tokens";
     if (const Json& seed = json_.at("seed"); seed.is_number()) {
       options_.seed = seed.get<int64_t>();
     } else if (seed.is_string()) {
@@ -152,9 +150,16 @@ class OptionsReader {
     }
     options_.continuations = json_.at("continuations").get<uint32_t>();
     options_.extra_body = json_.at("extra_body");
-    constexpr std::array<std::string_view, 9> kOurs = {
-        "model", "messages", "temperature",    "max_tokens", "max_completion_tokens",
-        "seed",  "stream",   "stream_options", "n"};
+    // In place of max_tokens, for a reasoning model that has another name.
+    if (const auto most = options_.extra_body.find("max_completion_tokens"); most != options_.extra_body.end()) {
+      if (!most->is_number_unsigned() || *most == 0)
+        Refuse("extra_body", "max_completion_tokens: expected a number");
+      else
+        options_.max_tokens = most->get<uint64_t>();
+      options_.max_tokens_field = "max_completion_tokens";
+    }
+    constexpr std::array<std::string_view, 8> kOurs = {"model", "messages", "temperature",    "max_tokens",
+                                                       "seed",  "stream",   "stream_options", "n"};
     for (const auto& [key, value] : options_.extra_body.items()) {
       if (key == "n") {
         Refuse("extra_body", "n: one answer is read of each request; more would be paid for and thrown away");

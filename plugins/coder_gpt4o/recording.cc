@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kImpatience(10);  // the wait for the database after a failed change
 constexpr int kApplicationId = 0x6b677263;            // "kgrc"
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 
 constexpr const char* kTables = R"sql(
 CREATE TABLE exchanges(
@@ -25,17 +25,14 @@ CREATE TABLE exchanges(
   identity TEXT NOT NULL, answered INTEGER NOT NULL, text TEXT NOT NULL, refusal TEXT NOT NULL,
   finish_reason TEXT NOT NULL, model TEXT NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, usage_known INTEGER NOT NULL,
   cost REAL NOT NULL, answer_seconds REAL NOT NULL, attempts INTEGER NOT NULL, http_status INTEGER NOT NULL,
-  failure TEXT NOT NULL, message TEXT NOT NULL, recorded_at REAL NOT NULL) STRICT;
+  failure TEXT NOT NULL, message TEXT NOT NULL, recorded_at REAL NOT NULL, service TEXT NOT NULL,
+  paid INTEGER NOT NULL) STRICT;
 CREATE INDEX exchanges_by_digest ON exchanges(digest, sample);
 CREATE TABLE spending(
   only INTEGER PRIMARY KEY CHECK(only = 1), calls INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
-  completion_tokens INTEGER NOT NULL, cost REAL NOT NULL) STRICT;
-INSERT INTO spending VALUES(1, 0, 0, 0, 0);
-)sql";
-
-// Added later. It is created in every recording that is opened for writing, older ones included.
-constexpr const char* kAddedTable = R"sql(
-CREATE TABLE IF NOT EXISTS in_flight(
+  completion_tokens INTEGER NOT NULL, cost REAL NOT NULL, lost_cost REAL NOT NULL) STRICT;
+INSERT INTO spending VALUES(1, 0, 0, 0, 0, 0);
+CREATE TABLE in_flight(
   id INTEGER PRIMARY KEY, digest TEXT NOT NULL, sample TEXT NOT NULL, cost REAL NOT NULL,
   sent_at REAL NOT NULL) STRICT;
 )sql";
@@ -76,7 +73,7 @@ void RequireTables(Database& database, const fs::path& file) {
   }
 }
 
-// Creates the tables in a new file, and adds what an older recording lacks.
+// Creates the tables in a new file.
 void PrepareTables(Database& database, const fs::path& file, std::chrono::milliseconds patience) {
   const bool is_new =
       NumberOf(database, "PRAGMA application_id") == 0 && NumberOf(database, "SELECT count(*) FROM sqlite_schema") == 0;
@@ -92,18 +89,6 @@ void PrepareTables(Database& database, const fs::path& file, std::chrono::millis
     transaction.Commit();
   }
   RequireTables(database, file);
-  Transaction transaction(database);  // adds columns to older recordings; two processes may do this at once
-  const auto lacks = [&](const std::string& table, const std::string& column) {
-    const std::string sql = "SELECT count(*) = 0 FROM pragma_table_info('" + table + "') WHERE name = '" + column + "'";
-    return NumberOf(database, sql.c_str()) != 0;
-  };
-  if (lacks("exchanges", "service"))
-    database.Execute("ALTER TABLE exchanges ADD COLUMN service TEXT NOT NULL DEFAULT ''");
-  if (lacks("exchanges", "paid")) database.Execute("ALTER TABLE exchanges ADD COLUMN paid INTEGER NOT NULL DEFAULT 1");
-  if (lacks("spending", "lost_cost"))
-    database.Execute("ALTER TABLE spending ADD COLUMN lost_cost REAL NOT NULL DEFAULT 0");
-  database.Execute(kAddedTable);
-  transaction.Commit();
 }
 
 double UnixNow() {
@@ -131,13 +116,9 @@ RecordedCompletion Read(const Statement& row) {
   return recorded;
 }
 
-// A read-only file may be too old for the column `paid`, which a replay does not use.
-std::string Columns(Recording::Access access) {
-  return std::string(
-             "SELECT answered, text, refusal, finish_reason, model, prompt_tokens, completion_tokens, usage_known, "
-             "cost, answer_seconds, attempts, http_status, failure, message, ") +
-         (access == Recording::Access::kReadWrite ? "paid" : "1") + " FROM exchanges WHERE digest = ?";
-}
+constexpr const char* kColumns =
+    "SELECT answered, text, refusal, finish_reason, model, prompt_tokens, completion_tokens, usage_known, "
+    "cost, answer_seconds, attempts, http_status, failure, message, paid FROM exchanges WHERE digest = ?";
 
 }  // namespace
 
@@ -199,7 +180,7 @@ std::optional<RecordedCompletion> Recording::Find(const RecordedRequest& request
   // A replay accepts the answers of any service; otherwise only those of the request's own service count.
   const bool of_service = match != Match::kContent;
   const std::string same_service = of_service ? " AND service = ?" : "";
-  const std::string columns = Columns(access_) + same_service;
+  const std::string columns = kColumns + same_service;
   const std::lock_guard lock(mutex_);
   {
     // An answer is preferred to a failure, then the newest.

@@ -6,8 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <deque>
-
 namespace kgrpo::coder_gpt4o {
 namespace {
 
@@ -92,20 +90,6 @@ TEST(CoderTest, WhatACacheWasFilledForIsNoneOfItsCost) {
   EXPECT_EQ(same.Exchanges(), 2u);  // one a sample
 }
 
-TEST(CoderTest, ACacheLooksAgainBeforeItPays) {
-  const auto folder = TestFolder("looks_again");
-  const json options = {{"mode", "cache"}, {"prices", kPrices}};
-  Bench other(options, RecordedIn(folder / "one", folder / "cache.sqlite"));
-  Bench bench(options, RecordedIn(folder / "two", folder / "cache.sqlite"));
-  // The other one is answered right after this one's look into the cache.
-  bench.on_metric = [&] { Play(other, {"a"}); };
-  const std::vector<Answered> answered = Play(bench, {"a"});
-  EXPECT_EQ(other.service.sent, 1u);
-  EXPECT_EQ(bench.service.sent, 0u);
-  EXPECT_EQ(answered[0].calls, 1);
-  EXPECT_EQ(answered[0].outcome, KGRPO_CODER_OK);
-}
-
 TEST(CoderTest, ACacheDoesNotAskForAnAnswerBecauseAnotherFailed) {
   const auto folder = TestFolder("failure_in_cache");
   {
@@ -131,53 +115,22 @@ TEST(CoderTest, SpendingThatCannotBeKeptEndsARunWithALimit) {
     Bench bench(options, RecordedIn(folder, folder / "cache.sqlite"));
     Play(bench, {"a"});
     { Database(folder / kRecordingName).Execute("DROP TABLE spending"); }
-    std::deque<Asked> asked;
-    std::deque<Answered> answered(2);
-    for (uint64_t i = 0; i < 2; ++i) {
-      asked.emplace_back("b", i);
-      bench.Ask(asked[i], answered[i]);
-    }
+    Asked asked("b");
+    Answered answered;
+    bench.Ask(asked, answered);
     bench.service.Answer(AnswerOf(Fenced(kKernelC)));
     EXPECT_THAT(bench.warnings, testing::ElementsAre(HasSubstr("cannot be recorded")));
-    for (const Answered& one : answered) {
-      EXPECT_EQ(one.calls, 1);
-      if (!limited) {
-        EXPECT_EQ(one.source, kKernelC);
-        continue;
-      }
-      ASSERT_TRUE(one.error);
-      EXPECT_EQ(one.error->code(), KGRPO_ERROR_UNAVAILABLE);
-      EXPECT_THAT(one.error->what(), AllOf(HasSubstr("cannot be recorded in"), HasSubstr("no such table: spending")));
+    EXPECT_EQ(answered.calls, 1);
+    if (limited) {
+      ASSERT_TRUE(answered.error);
+      EXPECT_EQ(answered.error->code(), KGRPO_ERROR_UNAVAILABLE);
+      EXPECT_THAT(answered.error->what(),
+                  AllOf(HasSubstr("cannot be recorded in"), HasSubstr("no such table: spending")));
+    } else {
+      EXPECT_EQ(answered.source, kKernelC);
     }
     EXPECT_EQ(Recording(folder / "cache.sqlite", Recording::Access::kReadWrite).Exchanges(), 2u);  // the cache has it
   }
-}
-
-TEST(CoderTest, ACacheDoesNotAskTwiceAtOnce) {
-  const auto folder = TestFolder("at_once");
-  Bench bench({{"mode", "cache"}}, RecordedIn(folder, folder / "cache.sqlite"));
-  std::deque<Asked> asked;
-  std::deque<Answered> answered(3);
-  for (uint64_t i = 0; i < 3; ++i) {
-    asked.emplace_back("a", i);
-    bench.Ask(asked[i], answered[i]);
-  }
-  EXPECT_EQ(bench.service.sent, 1u);
-  bench.service.Answer(AnswerOf(Fenced(kKernelC)));
-  for (const Answered& one : answered) EXPECT_EQ(one.source, kKernelC);
-  EXPECT_FALSE(answered[0].reused);
-  EXPECT_TRUE(answered[1].reused);
-  EXPECT_TRUE(answered[2].reused);
-  // A failure is not kept: the next one asks again.
-  Asked other("b");
-  Answered failed, again;
-  bench.Ask(other, failed);
-  bench.service.Answer(Failed());
-  EXPECT_EQ(failed.outcome, KGRPO_CODER_FAILED);
-  bench.Ask(other, again);
-  EXPECT_EQ(bench.service.calls.size(), 1u);
-  bench.service.Answer(AnswerOf(Fenced(kKernelC)));
-  EXPECT_EQ(again.source, kKernelC);
 }
 
 // Half of it was paid for now: it is no recorded answer.

@@ -21,7 +21,7 @@ TEST(CoderTest, CancellingAnswersEverything) {
   std::deque<Answered> answered(4);
   for (const char* words : {"a", "a", "b", "b"}) asked.emplace_back(words, asked.size());
   for (size_t i = 0; i < 4; ++i) bench.Ask(asked[i], answered[i]);
-  EXPECT_EQ(bench.service.sent, 1u);  // one waits for it, one is held for its cost, one waits for that
+  EXPECT_EQ(bench.service.sent, 1u);  // the others are held for their cost
   bench.coder.Cancel();
   EXPECT_EQ(bench.service.cancels, 1u);
   for (const Answered& one : answered) {

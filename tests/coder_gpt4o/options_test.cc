@@ -50,8 +50,7 @@ TEST(OptionsTest, TheSchemaRefusesNumbersOutOfRange) {
     for (const double value : {0.0, -1.0, 1e300}) EXPECT_FALSE(takes(name, value)) << name << value;
     EXPECT_TRUE(takes(name, 1)) << name;
   }
-  for (const char* name : {"requests_per_minute", "max_outage_seconds", "continuations"})
-    EXPECT_FALSE(takes(name, -1)) << name;
+  for (const char* name : {"max_outage_seconds", "continuations"}) EXPECT_FALSE(takes(name, -1)) << name;
   EXPECT_LE(schema["properties"].size(), 25u) << "each option is a decision of the user";
 }
 
@@ -82,7 +81,10 @@ TEST(OptionsTest, ReasoningModelsGetTheirOwnKey) {
     EXPECT_EQ(OptionsWith({{"model", model}}).max_tokens_field, "max_completion_tokens") << model;
   for (const char* model : {"gpt-4o", "olmo", "llama"})
     EXPECT_EQ(OptionsWith({{"model", model}}).max_tokens_field, "max_tokens") << model;
-  EXPECT_EQ(OptionsWith({{"max_tokens_field", "max_completion_tokens"}}).max_tokens_field, "max_completion_tokens");
+  const CoderOptions named = OptionsWith({{"extra_body", {{"max_completion_tokens", 9000}}}});
+  EXPECT_EQ(named.max_tokens_field, "max_completion_tokens");
+  EXPECT_EQ(named.max_tokens, 9000u);
+  EXPECT_THAT(Refusal({{"extra_body", {{"max_completion_tokens", "many"}}}}), HasSubstr("max_completion_tokens"));
 }
 
 TEST(OptionsTest, Headers) {

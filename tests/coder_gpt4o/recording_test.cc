@@ -1,6 +1,7 @@
 // coder_gpt4o/recording.h: storing exchanges and finding them again.
 #include "coder_gpt4o/recording.h"
 
+#include "../cli/host_binary.h"  // Read
 #include "asked.h"
 #include "fixtures/virtual_sleep.h"
 
@@ -172,6 +173,23 @@ TEST(RecordingTest, WaitsForAWriterButNotOverAndOver) {
   EXPECT_NO_THROW(recording.Add(Request("{}", 4), Exchange("d"), true, true));
   EXPECT_TRUE(leaves.over());
   EXPECT_EQ(recording.Exchanges(), 2u);
+}
+
+TEST(RecordingTest, AnEarlierVersionIsRefusedAndStaysAsItIs) {
+  const fs::path file = TestFolder("earlier") / "r.sqlite";
+  const std::string sql = test::Read(fs::path(KGRPO_SOURCE_DIR) / "tests/coder_gpt4o/earlier/recording_2_service.sql");
+  Database(file).Execute(sql.c_str());
+  const std::string before = test::Read(file);
+  for (const Access access : {Access::kReplay, Access::kReadWrite}) {
+    try {
+      Recording recording(file, access);
+      ADD_FAILURE() << "it was opened";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), KGRPO_ERROR_UNSUPPORTED);
+      EXPECT_THAT(error.what(), HasSubstr("version 2, not 3"));
+    }
+  }
+  EXPECT_TRUE(test::Read(file) == before) << "it was written to";
 }
 
 }  // namespace

@@ -197,19 +197,5 @@ TEST(Many, TheClientsEndAnswersEverythingOnce) {
   EXPECT_EQ(again, 20);
 }
 
-// Counted by the bucket, not by the clock: what is not sent before the limit's time is not sent.
-TEST(Many, ARateLimitHoldsRequestsBack) {
-  const Server server([](const auto& request, auto& response, int) { AnswerRight(request, response, "right"); });
-  ClientOptions options = QuickOptions(server.Url());
-  options.requests_per_minute = 1;
-  CompletionClient client(options);
-  EXPECT_EQ(Ask(client, "first").outcome, Outcome::kAnswered);
-  std::promise<Completion> second;
-  client.Send(Prompt("second"), [&](Completion completion) { second.set_value(std::move(completion)); });
-  client.Cancel();
-  EXPECT_EQ(second.get_future().get().outcome, Outcome::kCancelled);
-  EXPECT_EQ(server.Count(), 1U);
-}
-
 }  // namespace
 }  // namespace kgrpo::coder_gpt4o

@@ -105,10 +105,6 @@ TEST(Options, HeadersThatWouldBeTwoAreRefused) {
   EXPECT_THAT(Complaint([](auto& options) { options.api_key_header = "A:"; }), HasSubstr("api_key_header"));
 }
 
-TEST(Options, MoreConnectionsThanOpenFilesAreRefused) {
-  EXPECT_THAT(Complaint([](auto& options) { options.max_concurrency = 2000000000; }), HasSubstr("ulimit -n"));
-}
-
 // A dump that is piped to a program has no limit, and /proc/PID/environ shows the variable with the key to others.
 TEST(Options, AKeyClosesTheProcessToOthers) {
   ASSERT_EQ(prctl(PR_SET_DUMPABLE, 1), 0);

@@ -4,38 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <deque>
 #include <set>
 #include <string>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-// How many requests of `tokens` go out between `begin` and `end`, each as soon as it may.
-int SendAll(RateLimits& limits, double begin, double end, uint64_t tokens, std::deque<double>* times = nullptr) {
-  int sent = 0;
-  for (double now = begin;; ++sent) {
-    now += limits.Wait(now, tokens);
-    if (now >= end) return sent;
-    limits.Take(now, tokens);
-    if (times != nullptr) times->push_back(now);
-  }
-}
-
-TEST(RateLimits, KeepsRequestsAMinuteInEveryMinute) {
-  RateLimits limits(120, 3600);
-  std::deque<double> times;
-  const int sent = SendAll(limits, 1000, 1600, 5000, &times);
-  EXPECT_NEAR(sent, 1200, 3);
-  for (size_t i = 0; i + 122 < times.size(); ++i) ASSERT_GE(times[i + 122] - times[i], 60 - 1e-6) << i;
-}
-
 LimitSnapshot Snapshot(double limit, double remaining, double reset) {
   return {limit, remaining, reset};
 }
 
 TEST(RateLimits, LearnsWhatTheServiceSays) {
-  RateLimits limits(0, 3600);
+  RateLimits limits(3600);
   ResponseHeaders headers;
   headers.requests = Snapshot(500, 2, 59.76);  // 500 a minute
   limits.Learn(10, headers);
@@ -47,7 +27,7 @@ TEST(RateLimits, LearnsWhatTheServiceSays) {
 }
 
 TEST(RateLimits, LearnsTokensOnTheirOwn) {
-  RateLimits limits(0, 3600);
+  RateLimits limits(3600);
   ResponseHeaders headers;
   headers.tokens = Snapshot(30000, 1000, 58);
   limits.Learn(0, headers);
@@ -74,7 +54,7 @@ TEST(RateLimits, OlderNewsDoesNotRaiseTheLevel) {
 
 // Such a limit is tested by sending: a real one is answered by 429 and how long to wait.
 TEST(RateLimits, AReportedLimitDoesNotHoldARequestForLongerThanAnOutageMayLast) {
-  RateLimits limits(0, 3600);
+  RateLimits limits(3600);
   ResponseHeaders headers;
   headers.requests = Snapshot(20, 0, 20 * 3599);
   limits.Learn(0, headers);

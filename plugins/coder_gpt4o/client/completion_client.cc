@@ -18,17 +18,6 @@
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-constexpr rlim_t kOtherFiles = 64;  // files that a process has open besides the connections, at least
-
-void CheckOpenFiles(const ClientOptions& options) {
-  rlimit limit = {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
-  if (options.max_concurrency + kOtherFiles <= limit.rlim_cur) return;
-  throw Error(KGRPO_ERROR_INVALID, "options.max_concurrency: " + std::to_string(options.max_concurrency) +
-                                       " needs as many connections, but this process may open " +
-                                       std::to_string(limit.rlim_cur) + " files: lower it, or raise ulimit -n");
-}
-
 // Forbids core dumps, which would hold the key. The limit alone does not stop a dump that the kernel pipes to a
 // program. A process that is not dumpable writes none, and other processes of the same user can read neither its memory
 // nor, in /proc, the variable that holds the key. Child processes are dumpable again but inherit the limit. Never
@@ -49,7 +38,7 @@ void CloseToOthers(const ClientOptions& options) {
 
 class CompletionClient::Impl {
  public:
-  explicit Impl(const ClientOptions& options) : dispatcher_((CheckOpenFiles(options), options)) {
+  explicit Impl(const ClientOptions& options) : dispatcher_(options) {
     CloseToOthers(options);
     // The thread inherits the mask, so that signals go to the host's own threads only.
     sigset_t all, before;

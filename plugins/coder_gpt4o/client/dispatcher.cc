@@ -49,7 +49,7 @@ Dispatcher::Dispatcher(const ClientOptions& options)
     : options_(options),
       endpoint_(options, [this] { resolved_ = true; }),
       multi_(NewMulti(options.max_concurrency)),
-      limits_(options.requests_per_minute, options.max_outage_seconds),
+      limits_(options.max_outage_seconds),
       concurrency_(options.max_concurrency, options.backoff_base_seconds, options.backoff_cap_seconds),
       // If there is no service, the breaker opens before any request uses up its attempts, so that none is given up.
       breaker_({options.breaker_failures, std::min(options.breaker_failures, options.max_attempts),

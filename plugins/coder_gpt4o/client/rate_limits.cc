@@ -7,17 +7,6 @@
 #include <kgrpo/support/sha256.h>
 
 namespace kgrpo::coder_gpt4o {
-namespace {
-
-// The bucket contains a second's requests: services also enforce a minute's limit over shorter times.
-TokenBucket PerMinute(double limit) {
-  if (limit <= 0) return {};
-  const double per_second = limit / 60;
-  return {std::max(1.0, per_second), per_second};
-}
-
-}  // namespace
-
 double TokenBucket::Level(double now) const {
   return std::min(capacity_, level_ + rate_ * std::max(0.0, now - at_));
 }
@@ -50,18 +39,14 @@ void TokenBucket::Learn(double now, const LimitSnapshot& snapshot) {
   limited_ = true;
 }
 
-RateLimits::RateLimits(double requests_per_minute, double longest_wait)
-    : own_requests_(PerMinute(requests_per_minute)), longest_wait_(longest_wait) {}
-
 double RateLimits::Wait(double now, uint64_t tokens) const {
   const auto amount = static_cast<double>(tokens);
   const double learnt = std::max(learnt_requests_.Wait(now, 1), learnt_tokens_.Wait(now, amount));
-  return std::max({paused_until_ - now, 0.0, own_requests_.Wait(now, 1), learnt > longest_wait_ ? 0 : learnt});
+  return std::max({paused_until_ - now, 0.0, learnt > longest_wait_ ? 0 : learnt});
 }
 
 void RateLimits::Take(double now, uint64_t tokens) {
   const auto amount = static_cast<double>(tokens);
-  own_requests_.Take(now, 1);
   learnt_requests_.Take(now, 1);
   learnt_tokens_.Take(now, amount);
 }

@@ -1,6 +1,5 @@
-// Limits how fast requests are sent: requests a minute as configured, requests and tokens as the service reports, and
-// pauses that the service asks for. Used by dispatcher.cc, on its thread. Times are seconds of one steady clock, given
-// by the caller.
+// Limits how fast requests are sent: requests and tokens a minute as the service reports them, and pauses that it asks
+// for. Used by dispatcher.cc, on its thread. Times are seconds of one steady clock, given by the caller.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_RATE_LIMITS_H
 #define KGRPO_CODER_GPT4O_CLIENT_RATE_LIMITS_H
 
@@ -15,10 +14,6 @@ namespace kgrpo::coder_gpt4o {
 // capacity.
 class TokenBucket {
  public:
-  TokenBucket() = default;
-  TokenBucket(double capacity, double per_second)
-      : limited_(true), capacity_(capacity), rate_(per_second), level_(capacity) {}
-
   // Seconds until `amount` is available. An amount above the capacity waits for a full bucket.
   double Wait(double now, double amount) const;
   void Take(double now, double amount);
@@ -40,9 +35,9 @@ class TokenBucket {
 
 class RateLimits {
  public:
-  // 0: no configured limit. `longest_wait`: seconds that a reported limit may hold a request back. A header that asks
+  // `longest_wait`: seconds that a reported limit may hold a request back. A header that asks
   // for more is tested by sending: if the limit is real, the service answers 429 and how long to wait.
-  RateLimits(double requests_per_minute, double longest_wait);
+  explicit RateLimits(double longest_wait) : longest_wait_(longest_wait) {}
 
   // Seconds until a request of `tokens` tokens may be sent; 0: now.
   double Wait(double now, uint64_t tokens) const;
@@ -54,7 +49,6 @@ class RateLimits {
   void Pause(double now, double seconds);
 
  private:
-  TokenBucket own_requests_;
   TokenBucket learnt_requests_;
   TokenBucket learnt_tokens_;
   double longest_wait_;
