@@ -161,7 +161,7 @@ Recording::Recording(const fs::path& file, Access access, std::chrono::milliseco
     }
   } catch (const Error& error) {
     if (error.code() != KGRPO_ERROR_UNAVAILABLE) throw;
-    if (std::string_view(error.what()).find("not a database") != std::string_view::npos) {
+    if (std::string_view(error.what()).find("is no SQLite database") != std::string_view::npos) {
       throw Error(KGRPO_ERROR_INVALID, file.string() +
                                            " is no recording of exchanges with a coder, nor any database (the one of a "
                                            "run is artifacts/coder/exchanges.sqlite in its folder)");

@@ -1,4 +1,4 @@
-// Finds the code of an answer: fenced blocks, the string literals of another language, and code without a fence.
+// Finds the code of an answer: fenced blocks, here-documents, and code without a fence.
 #ifndef KGRPO_CODER_SHARED_BLOCKS_H
 #define KGRPO_CODER_SHARED_BLOCKS_H
 
@@ -27,13 +27,6 @@ std::vector<CodeBlock> HereDocuments(std::string_view text);
 
 // The code of an answer without fences: its first line of code to its last, without the prose around them.
 CodeBlock UnfencedCode(std::string_view answer);
-
-// The texts of the string literals of Python, or of a JSON text (closed as it is, or cut). Adjacent literals of Python
-// are one, as are the strings of a JSON array. Escapes are undone; f-strings are left out.
-std::vector<CodeBlock> Literals(std::string_view text, bool json);
-
-// The text with \n, \", \u003c and the like replaced by the characters that they stand for.
-std::string Unescaped(std::string_view text);
 
 // True if code may begin at this line: CUDA lines outside functions begin like this.
 bool BeginsCode(std::string_view line);

@@ -1,6 +1,6 @@
 #include "coder_shared/disguise.h"
 
-#include "coder_shared/blocks.h"
+#include "coder_shared/literals.h"
 #include "coder_shared/text.h"
 #include "evaluator_shared/source_lexer.h"
 

@@ -1,6 +1,7 @@
 #include "coder_shared/parts.h"
 
 #include "coder_shared/disguise.h"
+#include "coder_shared/literals.h"
 #include "coder_shared/patch.h"
 #include "coder_shared/source.h"
 #include "coder_shared/text.h"

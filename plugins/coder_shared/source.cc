@@ -294,9 +294,9 @@ Names NamesOf(std::string_view source) {
     }
   }
   for (const size_t name : launched) --elsewhere[tokens[name].text];
+  if (source.find("##") != std::string_view::npos) return names;  // macros may make them
   for (const size_t name : launched) {
-    if (elsewhere[tokens[name].text] == 0 && source.find("##") == std::string_view::npos)
-      names.only_launched.emplace(tokens[name].text);
+    if (elsewhere[tokens[name].text] == 0) names.only_launched.emplace(tokens[name].text);
   }
   return names;
 }
@@ -315,10 +315,12 @@ std::string LeftOut(std::string_view source, std::string_view current) {
     if (sign == Sign::kSure || next == source.size() || source[next] == '}' || (sign == Sign::kInBody && in_body))
       return OneLine(text);
   }
+  constexpr size_t kMostLine = 400;  // bytes that each token looks at
   static const NameSet kDirectives = {"include", "define", "undef", "if",     "ifdef", "ifndef", "elif",
                                       "else",    "endif",  "error", "pragma", "line",  "warning"};
   for (size_t i = 0; i < tokens.size(); ++i) {
-    const std::string_view line = source.substr(tokens[i].begin, source.find('\n', tokens[i].begin) - tokens[i].begin);
+    std::string_view line = source.substr(tokens[i].begin, kMostLine);
+    line = line.substr(0, line.find('\n'));
     if (tokens[i].kind == Token::Kind::kDirective) {  // "# rest of the code"
       const Tokens words = Lex(tokens[i].text.substr(1)).tokens;
       if (IsName(words, 0) && kDirectives.count(words[0].text) == 0) return OneLine(line);

@@ -98,7 +98,14 @@ class LiteLlm : public testing::Test {
   }();
   const int port_ = ClosedPort();
   const Server upstream_{[](const auto& request, auto& response, int) {
-    if (request.body.find("poor") == std::string::npos) return AnswerRight(request, response, "hello");
+    if (request.body.find("poor") == std::string::npos) {
+      AnswerRight(request, response, "hello");
+      // LiteLLM takes the price of the model that the service names.
+      const std::string model = "model-1";
+      for (size_t at = 0; (at = response.body.find(model, at)) != std::string::npos;)
+        response.body.replace(at, model.size(), "gpt-4o");
+      return;
+    }
     AnswerError(response, 429,
                 ErrorBody("You exceeded your current quota, please check your plan and billing details.",
                           "insufficient_quota"));
@@ -114,8 +121,7 @@ TEST_F(LiteLlm, PassesAnswersCostsAndAnEmptyAccountOn) {
     ASSERT_EQ(completion.outcome, Outcome::kAnswered) << completion.message;
     EXPECT_EQ(completion.text, "hello");
     EXPECT_EQ(completion.completion_tokens, 7U);
-    // By LiteLLM's own price list. In a stream it goes by the model that the service names, which it does not know
-    // here.
+    // By LiteLLM's own price list. A stream has the cost only with include_cost_in_streaming_usage.
     if (!stream) {
       EXPECT_NEAR(completion.cost.value_or(0), 11 * 2.5e-6 + 7 * 10e-6, 1e-9);
     }

@@ -178,6 +178,8 @@ TEST(AnswersTest, WhatIsMadeToBeSlowIsNot) {
                                times(many, "<pre>"),
                                times(many, "> > > <<<"),
                                "```diff\n" + times(many / 2, "-a\n+b\n") + "```",
+                               "```cuda\nvoid launch() {" + times(many / 2, "f<1><<<1,1>>>();") + "}\n```",
+                               times(many / 4, "// ... same\nint a;\n") + "void launch() {}",
                                times(4 * many, "\n")};
   for (const std::string& text : texts) {
     const auto start = std::chrono::steady_clock::now();

@@ -1,0 +1,92 @@
+#include "coder_shared/literals.h"
+
+#include "coder_shared/text.h"
+
+#include <charconv>
+
+namespace kgrpo::coder_shared {
+namespace {
+
+// The character that four hexadecimal digits name; 0 if they are no such digits, or half a surrogate pair.
+long HexCode(std::string_view digits) {
+  long code = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
+  const bool whole = error == std::errc() && end == digits.data() + 4;
+  return whole && (code < 0xD800 || code > 0xDFFF) ? code : 0;
+}
+
+void AppendUtf8(long code, std::string* text) {
+  const auto add = [&](long bits) { *text += static_cast<char>(bits); };
+  if (code < 0x80) return add(code);
+  add(code < 0x800 ? 0xC0 | code >> 6 : 0xE0 | code >> 12);
+  if (code >= 0x800) add(0x80 | (code >> 6 & 0x3F));
+  add(0x80 | (code & 0x3F));
+}
+
+}  // namespace
+
+std::string Unescaped(std::string_view text) {
+  constexpr std::string_view kEscapes = "ntrbf\"'\\/", kPlain = "\n\t\r\b\f\"'\\/";
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char next = text[i] == '\\' && i + 1 < text.size() ? text[i + 1] : '\0';
+    const size_t escape = kEscapes.find(next);
+    if (next == '\n') {
+      ++i;  // continues the literal
+    } else if (escape < kEscapes.size()) {
+      plain += kPlain[escape];
+      ++i;
+    } else if (const long code = next == 'u' ? HexCode(text.substr(i + 2, 4)) : 0; code > 0) {
+      AppendUtf8(code, &plain);
+      i += 5;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+std::vector<CodeBlock> Literals(std::string_view text, bool json) {
+  std::vector<CodeBlock> literals;
+  std::string_view between;  // what stands between a literal and the last one
+  size_t after = 0;
+  for (size_t at = 0; at < text.size();) {
+    if (!json && text[at] == '#') {
+      at = std::min(text.find('\n', at), text.size());
+      continue;
+    }
+    if (text[at] != '"' && (json || text[at] != '\'')) {
+      ++at;
+      continue;
+    }
+    size_t prefix = at;
+    while (!json && prefix > after && at - prefix < 2 && IsLetter(text[prefix - 1])) --prefix;
+    const bool raw = Lower(text.substr(prefix, at - prefix)).find('r') != std::string::npos;
+    const bool triple = !json && text.substr(at, 3) == std::string(3, text[at]);
+    const std::string quote(triple ? 3 : 1, text[at]);
+    const size_t quote_at = at;
+    between = text.substr(after, prefix - after);
+    const size_t begin = at + quote.size();
+    size_t end = begin;
+    while (end < text.size() && text.substr(end, quote.size()) != quote && (json || triple || text[end] != '\n'))
+      end += text[end] == '\\' && end + 1 < text.size() ? 2 : 1;
+    const bool closed = text.substr(end, quote.size()) == quote;
+    at = after = std::min(closed ? end + quote.size() : end, text.size());
+    if (!closed && !json && !triple) continue;  // an apostrophe
+    if (Lower(text.substr(prefix, quote_at - prefix)).find('f') != std::string::npos) continue;
+    const std::string_view inside = text.substr(begin, end - begin);
+    const std::string literal = raw ? std::string(inside) : Unescaped(inside);
+    const bool list = json && Trimmed(between) == "," && !Trimmed(text.substr(at, 16)).starts_with(':');
+    if (!literals.empty() && (list || between.find_first_not_of(" \t\r\n\\+") == std::string_view::npos)) {
+      std::string& whole = literals.back().text;
+      if (list && !whole.ends_with('\n')) whole += '\n';
+      whole += literal;
+      literals.back().closed = closed;
+    } else {
+      literals.push_back({literal, closed, "", "", /*within=*/true});
+    }
+  }
+  return literals;
+}
+
+}  // namespace kgrpo::coder_shared

@@ -1,0 +1,22 @@
+// Reads the string literals of Python and JSON, in which an answer may give its code.
+#ifndef KGRPO_CODER_SHARED_LITERALS_H
+#define KGRPO_CODER_SHARED_LITERALS_H
+
+#include "coder_shared/blocks.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kgrpo::coder_shared {
+
+// The texts of the string literals of Python, or of a JSON text (closed as it is, or cut). Adjacent literals of Python
+// are one, as are the strings of a JSON array. Escapes are undone; f-strings are left out.
+std::vector<CodeBlock> Literals(std::string_view text, bool json);
+
+// The text with \n, \", \u003c and the like replaced by the characters that they stand for.
+std::string Unescaped(std::string_view text);
+
+}  // namespace kgrpo::coder_shared
+
+#endif
