@@ -225,7 +225,8 @@ std::vector<CodeBlock> HereDocuments(std::string_view text) {
       end.clear();
     } else if (!end.empty()) {
       documents.back().text += std::string(line) + '\n';
-    } else if (const size_t mark = line.find("<<"); mark < line.size() && FindAny(line, "cat |tee ") < line.size()) {
+    } else if (const size_t mark = line.find("<<");
+               mark < line.size() && StartsWithAny(line, "cat |tee |cd |sudo |mkdir ") > 0) {
       const size_t begin = std::min(line.find_first_not_of("<-'\" \\", mark), line.size());
       end = line.substr(begin, line.find_first_of("'\" >|;&", begin) - begin);
       if (!end.empty()) documents.push_back({"", false, "", std::string(line)});
