@@ -17,9 +17,10 @@ namespace kgrpo::coder_gpt4o {
 namespace {
 
 // Parses a finite number that is not negative; `rest` gets the text after it.
-std::optional<double> LeadingNumber(std::string_view text, std::string_view& rest) {
+std::optional<double> LeadingNumber(std::string_view text, std::string_view& rest,
+                                    std::chars_format format = std::chars_format::fixed) {
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, format);
   if (error != std::errc() || !std::isfinite(value) || value < 0) return std::nullopt;
   rest = text.substr(static_cast<size_t>(end - text.data()));
   return value;
@@ -27,7 +28,7 @@ std::optional<double> LeadingNumber(std::string_view text, std::string_view& res
 
 std::optional<double> Number(std::string_view text) {
   std::string_view rest;
-  const std::optional<double> value = LeadingNumber(text, rest);
+  const std::optional<double> value = LeadingNumber(text, rest, std::chars_format::general);  // LiteLLM: 9.75e-05
   return value && rest.empty() ? value : std::nullopt;
 }
 
