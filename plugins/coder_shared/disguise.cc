@@ -162,7 +162,7 @@ std::string Undisguised(std::string code) {
   return code;
 }
 
-std::string WithLines(std::string answer) {
+std::string WithLines(std::string_view answer) {
   std::string text = Replaced(answer, {{"\r\n", "\n"}, {"\r", "\n"}});
   if (text.starts_with("\ufeff")) text.erase(0, 3);
   return text.find_first_of("{[") == 0 ? text : EscapedLineEnds(std::move(text));

@@ -12,7 +12,7 @@ namespace kgrpo::coder_shared {
 std::string Undisguised(std::string code);
 
 // A whole answer without the disguises that hide its lines: carriage returns, escaped line ends, a byte order mark.
-std::string WithLines(std::string answer);
+std::string WithLines(std::string_view answer);
 
 // The text with ' for each typographic apostrophe.
 std::string WithPlainApostrophes(std::string_view text);

@@ -231,7 +231,7 @@ std::string Tidied(std::string_view code) {
 
 void TakeApart(Parts* parts) {
   constexpr size_t kMostBlocks = 64;  // that are compared with each other
-  parts->text = WithoutThoughts(WithLines(std::string(parts->given.text)), &parts->unfinished);
+  parts->text = WithoutThoughts(WithLines(parts->given.text), &parts->unfinished);
   parts->function = FunctionName(parts->wanted.signature);
   const std::string& text = parts->text;
   parts->plain = WithPlainApostrophes(text);
