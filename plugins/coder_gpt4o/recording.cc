@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -91,6 +92,16 @@ void PrepareTables(Database& database, const fs::path& file, std::chrono::millis
   RequireTables(database, file);
 }
 
+// Also true for a file that is empty, since SQLite writes its header later, or unreadable.
+bool LooksLikeADatabase(const fs::path& file) {
+  constexpr std::string_view kBeginning = "SQLite format 3";
+  std::ifstream stream(file, std::ios::binary);
+  std::string beginning(kBeginning.size(), '\0');
+  if (!stream) return true;  // unreadable, which is a different error
+  stream.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+  return stream.gcount() == 0 || beginning == kBeginning;
+}
+
 double UnixNow() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -161,7 +172,7 @@ Recording::Recording(const fs::path& file, Access access, std::chrono::milliseco
     }
   } catch (const Error& error) {
     if (error.code() != KGRPO_ERROR_UNAVAILABLE) throw;
-    if (std::string_view(error.what()).find("is no SQLite database") != std::string_view::npos) {
+    if (!LooksLikeADatabase(file)) {
       throw Error(KGRPO_ERROR_INVALID, file.string() +
                                            " is no recording of exchanges with a coder, nor any database (the one of a "
                                            "run is artifacts/coder/exchanges.sqlite in its folder)");
