@@ -44,7 +44,7 @@ TEST(OptionsTest, TheSchemaRefusesNumbersOutOfRange) {
   const auto takes = [&](const char* name, const json& value) {
     json options = DefaultOptions();
     options[name] = value;
-    return Satisfies(options, schema, nullptr, nullptr);
+    return Satisfies(options, schema);
   };
   for (const char* name : {"total_timeout_seconds", "max_concurrency", "max_attempts"}) {
     for (const double value : {0.0, -1.0, 1e300}) EXPECT_FALSE(takes(name, value)) << name << value;
