@@ -1,12 +1,10 @@
 // `kgrpo-host plugins list | describe NAME`
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/directories.h"
 #include "cli/command.h"
 #include "cli/print_json.h"
 #include "cli/session.h"
@@ -28,13 +26,7 @@ std::string Join(const std::vector<std::string>& words) {
 
 int List(const Globals& globals, bool json) {
   Session session(globals);
-  std::filesystem::path cache;
-  try {
-    cache = CacheRoot() / "plugins.json";
-  } catch (const Error&) {
-    // Without a home directory there is no cache: every plugin is loaded.
-  }
-  const std::vector<PluginSummary> plugins = ListPlugins(session.loader(), cache);
+  const std::vector<PluginSummary> plugins = ListPlugins(session.loader());
   if (json) {
     Json all = Json::array();
     for (const PluginSummary& plugin : plugins) {

@@ -19,10 +19,9 @@ struct PluginSummary {
   std::string error;               // why it cannot be used; empty when it can
 };
 
-// Returns every library in the loader's directories. A child process queries each, because loading a plugin may take a
-// second; the answer is cached in `cache_file` (JSON) until the library's file changes. A cache that cannot be read or
-// written is ignored; an empty path means no cache. [main thread, of a program with one thread]
-std::vector<PluginSummary> ListPlugins(const PluginLoader& loader, const std::filesystem::path& cache_file);
+// Returns every library in the loader's directories. A child process queries each, because a broken one may crash.
+// [main thread, of a program with one thread]
+std::vector<PluginSummary> ListPlugins(const PluginLoader& loader);
 
 }  // namespace kgrpo
 #endif

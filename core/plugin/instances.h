@@ -105,7 +105,6 @@ class Policy : public Instance<kgrpo_policy_interface, kgrpo_policy> {
                                       kgrpo_policy_copy copy = KGRPO_POLICY_CURRENT,
                                       std::vector<float>* entropies = nullptr);
 
-  std::span<const kgrpo_parameter_group* const> Parameters();
   void FreezeReference();
   void Save(kgrpo_policy_copy copy, const std::string& directory);
   void Load(kgrpo_policy_copy copy, const std::string& directory);

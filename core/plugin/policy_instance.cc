@@ -249,22 +249,6 @@ std::vector<float> Policy::LogProbabilities(std::span<const kgrpo_sequence> sequ
   return logprobs;
 }
 
-std::span<const kgrpo_parameter_group* const> Policy::Parameters() {
-  const kgrpo_parameter_group* const* groups = nullptr;
-  size_t count = 0;
-  const PluginCall call = Calling("parameters");
-  Check(api()->parameters(raw(), &groups, &count));
-  for (size_t i = 0; i < count; ++i) {
-    // NOLINTNEXTLINE(bugprone-sizeof-expression): of a member that is a pointer
-    RequireSize(groups[i]->struct_size, KGRPO_PARAMETER_GROUP_SIZE_1, "kgrpo_parameter_group");
-    for (size_t j = 0; j < groups[i]->parameter_count; ++j) {
-      // NOLINTNEXTLINE(bugprone-sizeof-expression): of a member that is a pointer
-      RequireSize(groups[i]->parameters[j]->struct_size, KGRPO_PARAMETER_SIZE_1, "kgrpo_parameter");
-    }
-  }
-  return {groups, count};
-}
-
 void Policy::FreezeReference() {
   const PluginCall call = Calling("freeze_reference");
   Check(trainer_api()->freeze_reference(raw()));

@@ -156,7 +156,7 @@ TEST(PluginLibrary, RefusesBrokenTables) {
 // ---- list ---------------------------------------------------------------------------------------
 
 TEST(ListPlugins, AsksEachAndSurvivesThoseThatCrash) {
-  const std::vector<PluginSummary> plugins = ListPlugins(PluginLoader({kGood, kBad}), "");
+  const std::vector<PluginSummary> plugins = ListPlugins(PluginLoader({kGood, kBad}));
   ASSERT_GE(plugins.size(), 14U);
   EXPECT_EQ(plugins[0].name, "fakes");
   EXPECT_EQ(plugins[0].roles,
@@ -171,26 +171,6 @@ TEST(ListPlugins, AsksEachAndSurvivesThoseThatCrash) {
   EXPECT_EQ(error_of("crashes_at_load"), "loading it crashed with signal 9 (Killed)");
   EXPECT_THAT(error_of("wrong_major"), HasSubstr("built for plugin ABI 2"));
   EXPECT_THAT(error_of("null_table"), HasSubstr("offers no interface"));
-}
-
-TEST(ListPlugins, KeepsAnswersUntilTheFileChanges) {
-  const TemporaryDirectory directory;
-  const fs::path library = directory.path() / "p" / "fakes.so", cache = directory.path() / "cache" / "plugins.json";
-  fs::create_directories(library.parent_path());
-  fs::copy_file(kGood / "fakes.so", library);
-  const PluginLoader loader({library.parent_path()});
-  EXPECT_EQ(ListPlugins(loader, cache).at(0).version, "1.2.3");
-  {  // an answer that only the cache can have given
-    std::ifstream in(cache);
-    std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-    text.replace(text.find("1.2.3"), 5, "9.9.9");
-    std::ofstream(cache) << text;
-  }
-  EXPECT_EQ(ListPlugins(loader, cache).at(0).version, "9.9.9");
-  fs::last_write_time(library, fs::last_write_time(library) + std::chrono::seconds(5));
-  EXPECT_EQ(ListPlugins(loader, cache).at(0).version, "1.2.3");
-  std::ofstream(cache) << "{\"" << library.string() << "\": 3, ";
-  EXPECT_EQ(ListPlugins(loader, cache).at(0).version, "1.2.3") << "a broken cache is done without";
 }
 
 }  // namespace
