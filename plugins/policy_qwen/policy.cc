@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "policy_qwen/device.h"
-#include "policy_qwen/model/files.h"
+#include "policy_qwen/files.h"
 #include "policy_qwen/model/tensors.h"
 
 namespace kgrpo::policy {

@@ -247,7 +247,7 @@ TEST(ConfigTest, RefusesWhatItCannotReproduce) {
   nameless.erase("architectures");
   nameless.erase("model_type");
   EXPECT_EQ(Message(nameless), "config.json: neither \"architectures\" nor \"model_type\" says what the model is");
-  EXPECT_EQ(Message(json::array()), "config.json: expected a JSON object");
+  EXPECT_EQ(Message(json::array()), "config.json: is a JSON array, must be an object");
   EXPECT_EQ(Message(Qwen2(), {{"eos_token_id", {-1}}}),
             "generation_config.json: \"eos_token_id\" holds -1: expected ids from 0 to 151935 (\"vocab_size\" - 1)");
 }

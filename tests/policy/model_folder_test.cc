@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "golden.h"
-#include "policy_qwen/model/files.h"
+#include "policy_qwen/files.h"
 #include "policy_qwen/model/safetensors.h"
 
 namespace kgrpo::policy {
@@ -116,14 +116,9 @@ TEST(ModelFolderTest, NoConfig) {
   EXPECT_EQ(folder.Message(), "DIR/config.json: cannot open: No such file or directory");
   folder.Write("config.json", "{\"hidden_size\": 32");
   EXPECT_EQ(folder.Message(),
-            "DIR/config.json: not valid JSON: [json.exception.parse_error.101] parse error at line 1, column 19: "
-            "syntax error while parsing object - unexpected end of input; expected '}'");
+            "DIR/config.json: is not JSON: stopped at byte 19 of 18; the file looks cut short: copy it again");
   folder.Write("config.json", "");
-  // Versions of the JSON library word the rest differently.
-  EXPECT_THAT(
-      folder.Message(),
-      testing::StartsWith(
-          "DIR/config.json: not valid JSON: [json.exception.parse_error.101] parse error at line 1, column 1: "));
+  EXPECT_EQ(folder.Message(), "DIR/config.json: is empty; copy the file again");
 }
 
 TEST(ModelFolderTest, SizesThatNoMemoryHolds) {
@@ -507,7 +502,7 @@ TEST(ModelFolderTest, HalfOfASurrogatePair) {
   folder.Write("tokenizer_config.json", "{\"chat_template\": \"\\ud83d\"}");
   EXPECT_EQ(
       folder.Message(),
-      "DIR/tokenizer_config.json: holds half of a surrogate pair (\\ud800 to \\udfff) at byte 26: in JSON these are "
+      "DIR/tokenizer_config.json: has half of a surrogate pair (\\ud800 to \\udfff) at byte 26: in JSON these are "
       "characters only in pairs");
 }
 

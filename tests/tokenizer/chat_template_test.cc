@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <map>
 
-#include "policy_qwen/tokenizer/json_reader.h"
 #include "test_files.h"
 
 namespace kgrpo::tokenizer {
@@ -20,7 +19,7 @@ using testing::IsEmpty;
 const Json kNone = Json::object();
 
 std::string TemplateText(const std::string& name) {
-  return ReadTextFile(GoldenFolder() / "templates" / (name + ".jinja"));
+  return policy::ReadFile(GoldenFolder() / "templates" / (name + ".jinja"));
 }
 
 Json User(const std::string& text) {
@@ -49,7 +48,7 @@ class ChatTemplateTest : public testing::Test {
 };
 
 TEST_F(ChatTemplateTest, RendersAsTransformersDoes) {
-  const Json golden = Json::parse(ReadTextFile(GoldenFolder() / "chat.json"));
+  const Json golden = Json::parse(policy::ReadFile(GoldenFolder() / "chat.json"));
   folder_.Write("tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": {"content": "</s>"}})");
   std::map<std::string, size_t> compared;
   size_t refused = 0;
@@ -131,7 +130,7 @@ TEST_F(ChatTemplateTest, BuiltInTemplates) {
   EXPECT_EQ(Render(messages, true, kNone, "chatml", {{"default_system", "You are a helpful assistant."}}),
             Render(messages));
   Write(TemplateText("qwen3"));
-  const Json golden = Json::parse(ReadTextFile(GoldenFolder() / "chat.json"));
+  const Json golden = Json::parse(policy::ReadFile(GoldenFolder() / "chat.json"));
   size_t compared = 0;
   for (const Json& chat : golden["conversations"]) {
     if (chat.dump().find("tool_calls") != std::string::npos || chat[0]["content"].is_array()) continue;
@@ -147,7 +146,7 @@ TEST_F(ChatTemplateTest, BuiltInTemplates) {
 TEST_F(ChatTemplateTest, AFileOfTheUsers) {
   folder_.Write("mine.jinja", "mine: {{ messages[0].content }}");
   EXPECT_EQ(Render(kAsk, true, kNone, (folder_.path() / "mine.jinja").string()), "mine: q");
-  EXPECT_EQ(ErrorOf(kAsk, kNone, "llama3"), "llama3: no such file");
+  EXPECT_EQ(ErrorOf(kAsk, kNone, "llama3"), "llama3: cannot open: No such file or directory");
 }
 
 TEST_F(ChatTemplateTest, WhatIsNotKnownIsRefusedAtItsLine) {

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <random>
 
-#include "policy_qwen/tokenizer/json_reader.h"
+#include "policy_qwen/files.h"
 #include "policy_qwen/tokenizer/unicode.h"
 #include "test_files.h"
 
@@ -27,7 +27,7 @@ std::time_t GoldenTime() {
 }
 
 Json Golden() {
-  return Json::parse(tokenizer::ReadTextFile(tokenizer::GoldenFolder() / "jinja.json"));
+  return Json::parse(policy::ReadFile(tokenizer::GoldenFolder() / "jinja.json"));
 }
 
 std::string Rendered(const std::string& text, const Json& variables = Json::object()) {
@@ -110,7 +110,7 @@ TEST(JinjaTest, DamagedTemplatesNeverCrash) {
   std::vector<std::string> sources;
   for (const Json& test : golden.at("cases")) sources.push_back(test[0]);
   for (const auto& file : std::filesystem::directory_iterator(tokenizer::GoldenFolder() / "templates")) {
-    sources.push_back(tokenizer::ReadTextFile(file.path()));
+    sources.push_back(policy::ReadFile(file.path()));
   }
   Json variables = golden["variables"];
   variables["messages"] = {{{"role", "user"}, {"content", "hi"}},

@@ -177,12 +177,12 @@ TEST(TokenizerErrorsTest, NamesTheBrokenFile) {
             "DIR/tokenizer.json: no such file; a model folder needs the tokenizer.json that AutoTokenizer's "
             "save_pretrained writes");
   std::filesystem::create_directory(folder.path() / "tokenizer.json");
-  EXPECT_EQ(message(), "DIR/tokenizer.json: is a folder, not a file");
+  EXPECT_EQ(message(), "DIR/tokenizer.json: not a file");
   std::filesystem::remove(folder.path() / "tokenizer.json");
   folder.Write("tokenizer.json", "");
   EXPECT_EQ(message(), "DIR/tokenizer.json: is empty; copy the file again");
   folder.Write("tokenizer.json", "[1]");
-  EXPECT_EQ(message(), "DIR/tokenizer.json: holds a JSON array where an object is needed");
+  EXPECT_EQ(message(), "DIR/tokenizer.json: is a JSON array, must be an object");
   folder.Write("tokenizer.json", "{\"a\": x}");
   EXPECT_EQ(message(), "DIR/tokenizer.json: is not JSON: stopped at byte 7 of 8; repair or copy the file again");
   folder.Write("tokenizer.json", "version https://git-lfs.github.com/spec/v1\n");

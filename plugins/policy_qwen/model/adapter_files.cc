@@ -10,7 +10,7 @@
 #include <span>
 
 #include "policy_qwen/model/adapter.h"
-#include "policy_qwen/model/files.h"
+#include "policy_qwen/files.h"
 #include "policy_qwen/model/safetensors.h"
 
 namespace kgrpo::policy {

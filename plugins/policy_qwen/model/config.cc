@@ -11,7 +11,7 @@
 #include <optional>
 #include <sstream>
 
-#include "policy_qwen/model/files.h"
+#include "policy_qwen/files.h"
 
 namespace kgrpo::policy {
 namespace {

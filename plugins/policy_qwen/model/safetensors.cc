@@ -191,15 +191,8 @@ void TensorFiles::Open(const std::string& path) {
 }
 
 void TensorFiles::OpenShards(const std::string& folder, const std::string& index_path) {
-  json index;
-  try {
-    index = json::parse(ReadFile(index_path));
-  } catch (const json::exception& error) {
-    Fail(index_path, std::string("not valid JSON: ") + error.what());
-  }
-  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
-    Fail(index_path, "no \"weight_map\"");
-  }
+  const json index = ReadJsonObject(index_path);
+  if (!index.contains("weight_map") || !index["weight_map"].is_object()) Fail(index_path, "no \"weight_map\"");
   std::set<std::string> shards;
   for (const auto& [name, file] : index["weight_map"].items()) {
     // A shard is a file of this folder: a path would read elsewhere.

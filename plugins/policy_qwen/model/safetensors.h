@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "policy_qwen/model/files.h"
+#include "policy_qwen/files.h"
 
 namespace kgrpo::policy {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "policy_qwen/tokenizer/json_reader.h"
+#include "policy_qwen/files.h"
 #include "policy_qwen/tokenizer/tokenizer_config.h"
 #include "policy_qwen/tokenizer/unicode.h"
 
@@ -81,7 +81,7 @@ std::optional<ChatTemplate> ChatTemplate::Load(const std::filesystem::path& fold
   } else if (choice == "chatml" || choice == "qwen3") {
     made.Add("default", choice == "chatml" ? kChatml : kQwen3, "the template " + choice);
   } else {
-    made.Add("default", ReplaceInvalidUtf8(ReadTextFile(choice)), choice);
+    made.Add("default", ReplaceInvalidUtf8(policy::ReadFile(choice)), choice);
   }
   made.own_ = choice == "auto" && arguments.empty();
   for (const auto& argument : arguments.items()) {

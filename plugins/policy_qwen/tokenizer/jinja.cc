@@ -82,16 +82,13 @@ class Interpreter : public ExpressionReader {
     const bool more = tag < source_.size();
     const char sign = tag + 2 < source_.size() ? source_[tag + 2] : ' ';
     const size_t line = text.rfind('\n') + 1;  // npos + 1 is 0
-    const bool blanks = more && source_[tag + 1] != '{' && sign != '-' && sign != '+' &&
-                        (line > 0 || at_ == 0 || source_[at_ - 1] == '\n');
-    size_t kept = text.size();
-    for (const size_t least = blanks ? line : 0; (blanks || (more && sign == '-')) && kept > least;) {
-      const tokenizer::CodePoint c = tokenizer::CodePointBefore(text, kept);
-      if (!IsSpace(static_cast<char32_t>(c.value))) break;
-      kept -= c.length;
-    }
+    const size_t kept = tokenizer::StartOfSpaceBefore(text, text.size(), 0);
+    const bool at_line = line > 0 || at_ == 0 || source_[at_ - 1] == '\n';
+    if (more && sign == '-') text = text.substr(0, kept);
+    if (more && source_[tag + 1] != '{' && sign != '+' && at_line && kept <= line)
+      text = text.substr(0, line);
     run_.Spend(1 + text.size() / 8);
-    if (live_) out_ += text.substr(0, blanks && kept > line ? text.size() : kept);
+    if (live_) out_ += text;
     at_ = std::min(tag, source_.size());
     return more;
   }

@@ -52,13 +52,7 @@ class ExpressionReader {
   static bool IsDigit(char c) { return c >= '0' && c <= '9'; }
   static bool IsNamed(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || (c & 0x80) != 0; }
 
-  void SkipSpace() {
-    while (at_ < source_.size()) {
-      const tokenizer::CodePoint c = tokenizer::CodePointAt(source_, at_);
-      if (!IsSpace(static_cast<char32_t>(c.value))) return;
-      at_ += c.length;
-    }
-  }
+  void SkipSpace() { at_ = tokenizer::EndOfSpaceAfter(source_, at_); }
   [[noreturn]] void FailHere(const std::string& expected) {
     SkipSpace();
     size_t size = 0;

@@ -2,60 +2,11 @@
 
 #include <kgrpo/sdk/error.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
-
 #include "policy_qwen/tokenizer/unicode.h"
 
 namespace kgrpo::tokenizer {
 
 using nlohmann::json;
-
-std::string ReadTextFile(const std::filesystem::path& file) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(file, ignored)) throw Error(KGRPO_ERROR_NOT_FOUND, file.string() + ": no such file");
-  if (std::filesystem::is_directory(file, ignored)) {
-    throw Error(KGRPO_ERROR_INVALID, file.string() + ": is a folder, not a file");
-  }
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw Error(KGRPO_ERROR_INVALID, file.string() + ": can't be opened: " + std::strerror(errno));
-  std::ostringstream text;
-  text << stream.rdbuf();
-  if (stream.bad()) throw Error(KGRPO_ERROR_INVALID, file.string() + ": can't be read: " + std::strerror(errno));
-  if (text.view().starts_with("version https://git-lfs")) {
-    throw Error(KGRPO_ERROR_INVALID, file.string() +
-                                         ": is a Git LFS pointer, and the file itself was not downloaded; run "
-                                         "`git lfs pull` in that folder");
-  }
-  return std::move(text).str();
-}
-
-json ReadJsonFile(const std::filesystem::path& file) {
-  const std::string text = ReadTextFile(file);
-  if (text.empty()) throw Error(KGRPO_ERROR_INVALID, file.string() + ": is empty; copy the file again");
-  json value;
-  try {
-    value = json::parse(text);
-  } catch (const json::parse_error& error) {
-    if (std::string_view(error.what()).find("surrogate") != std::string_view::npos) {
-      throw Error(KGRPO_ERROR_INVALID, file.string() +
-                                           ": holds half of a surrogate pair (\\ud800 to \\udfff) at byte " +
-                                           std::to_string(error.byte) + ": in JSON these are characters only in pairs");
-    }
-    const bool cut = error.byte >= text.size();
-    throw Error(KGRPO_ERROR_INVALID,
-                file.string() + ": is not JSON: stopped at byte " + std::to_string(error.byte) + " of " +
-                    std::to_string(text.size()) +
-                    (cut ? "; the file looks cut short: copy it again" : "; repair or copy the file again"));
-  }
-  if (!value.is_object()) {
-    throw Error(KGRPO_ERROR_INVALID,
-                file.string() + ": holds a JSON " + value.type_name() + " where an object is needed");
-  }
-  return value;
-}
 
 ObjectReader::ObjectReader(const std::string& file, std::string path, const json& value)
     : file_(file), path_(std::move(path)), value_(value) {

@@ -1,8 +1,7 @@
-// Reads the JSON files of a model folder so that every mistake names the file and the key. Used by the loaders of
-// tokenizer.json and tokenizer_config.json.
+// Reads the objects of a JSON file so that each error names the file and the key. Used by the loaders of tokenizer.json
+// and tokenizer_config.json.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_JSON_READER_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_JSON_READER_H_
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -10,13 +9,6 @@
 #include <vector>
 
 namespace kgrpo::tokenizer {
-
-// The text of a whole file. Throws Error, naming the file, if it can't be read.
-std::string ReadTextFile(const std::filesystem::path& file);
-
-// The JSON of a whole file; its top level must be an object. Throws Error naming the file, and the byte where parsing
-// stopped.
-nlohmann::json ReadJsonFile(const std::filesystem::path& file);
 
 // One object of a JSON file. It remembers which keys were asked for, so that RefuseOthers can name the others. Holds
 // references: the file name and the JSON must outlive it. Every failure throws Error: "FILE: KEY.PATH: what".

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 
+#include "policy_qwen/files.h"
 #include "policy_qwen/tokenizer/added_tokens.h"
 #include "policy_qwen/tokenizer/bpe.h"
 #include "policy_qwen/tokenizer/json_reader.h"
@@ -26,7 +27,6 @@ constexpr size_t kLongestKnownWord = 64;  // longer ones hardly come again
 }  // namespace
 
 struct Tokenizer::State {
-  // Moves `vocabulary_in` after reading it.
   State(const std::string& file, const json& root, Vocabulary vocabulary_in, Bpe bpe_in)
       : vocabulary(std::move(vocabulary_in)),
         bpe(std::move(bpe_in)),
@@ -140,7 +140,7 @@ Tokenizer Tokenizer::Load(const std::filesystem::path& folder) {
                 file + ": no such file; a model folder needs the tokenizer.json that AutoTokenizer's " +
                     "save_pretrained writes");
   }
-  json value = ReadJsonFile(path);
+  json value = policy::ReadJsonObject(file);
   const TokenizerConfig config = ReadTokenizerConfig(folder);
   ApplyTokenizerClass(config, value);
   ObjectReader root(file, "", value);
@@ -153,7 +153,7 @@ Tokenizer Tokenizer::Load(const std::filesystem::path& folder) {
   const json* processor = root.Find("post_processor");
   root.RefuseOthers();
 
-  auto state = std::make_unique<State>(file, value, std::move(vocabulary), std::move(bpe));
+  const auto state = std::make_shared<State>(file, value, std::move(vocabulary), std::move(bpe));
   const std::map<int32_t, AddedToken> added = AddTokens(of_file, file, config, state->vocabulary);
   if (processor != nullptr) state->prefix = ReadPostProcessor(file, *processor, state->vocabulary.tokens.size());
   std::set<std::string> special;
@@ -173,13 +173,8 @@ Tokenizer Tokenizer::Load(const std::filesystem::path& folder) {
   for (const auto& [key, token] : config.named_tokens) {
     if (key == "eos_token") state->eos_id = state->vocabulary.ids.find(token)->second;
   }
-  return Tokenizer(std::move(state));
+  return Tokenizer(state);
 }
-
-Tokenizer::Tokenizer(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
-Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
-Tokenizer::~Tokenizer() = default;
 
 void Tokenizer::State::EncodeWord(std::string_view word, bool use_known_words, std::vector<int32_t>& ids) const {
   if (!use_known_words || word.size() > kLongestKnownWord) return bpe.Encode(word, ids);

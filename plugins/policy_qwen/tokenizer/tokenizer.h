@@ -3,8 +3,8 @@
 // Tokenizer from its model folder, and a ChatTemplate (chat_template.h) beside it; `kgrpo-host tokenize` needs nothing
 // more.
 //
-// A text goes through: added_tokens.h (cuts out <|im_end|> and the like), normalizer.h, pre_tokenizer.h (words), bpe.h
-// (tokens). Tokens go through decoder.h.
+// A text goes through: added_tokens.h (cuts out <|im_end|> and the like), steps.h (normalizer, then words), bpe.h
+// (tokens). Tokens go through the decoder of steps.h.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_TOKENIZER_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_TOKENIZER_H_
 #include <cstdint>
@@ -17,17 +17,13 @@
 
 namespace kgrpo::tokenizer {
 
-// Threads: every const member may be called from any number of threads at once. Results depend on the arguments alone.
+// Cheap to copy. Threads: every const member may be called from any number of threads at once. Results depend on the arguments alone.
 class Tokenizer {
  public:
   // Reads tokenizer.json and the files beside it (tokenizer_config.h) from a model folder. Throws Error, naming file
   // and key, if a file is missing, cut short or wrong, or if tokenizer.json asks for anything that is not implemented
   // here. The file's `truncation` and `padding` are passed over.
   static Tokenizer Load(const std::filesystem::path& folder);
-
-  Tokenizer(Tokenizer&&) noexcept;
-  Tokenizer& operator=(Tokenizer&&) noexcept;
-  ~Tokenizer();
 
   // The tokens of `text`. Bytes that are no UTF-8 are read as U+FFFD. With parse_special false, special tokens spelled
   // out in the text are plain text (added tokens that are not special are found all the same).
@@ -51,8 +47,8 @@ class Tokenizer {
 
  private:
   struct State;
-  explicit Tokenizer(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit Tokenizer(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  std::shared_ptr<const State> state_;
 };
 
 }  // namespace kgrpo::tokenizer

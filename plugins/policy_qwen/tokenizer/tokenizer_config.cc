@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "policy_qwen/files.h"
 #include "policy_qwen/tokenizer/json_reader.h"
 #include "policy_qwen/tokenizer/unicode.h"
 
@@ -90,7 +91,7 @@ void ReadDecoderTokens(ObjectReader& reader, TokenizerConfig& config) {
 
 // added_tokens.json: ids by content.
 void ReadAddedTokensFile(const std::filesystem::path& path, TokenizerConfig& config) {
-  const json value = std::filesystem::exists(path) ? ReadJsonFile(path) : json::object();
+  const json value = std::filesystem::exists(path) ? policy::ReadJsonObject(path) : json::object();
   for (const auto& [content, id] : value.items()) {
     if (!id.is_number_unsigned())
       throw Error(KGRPO_ERROR_INVALID, path.string() + ": '" + content + "' is " + id.dump() + ", must be a token id");
@@ -121,7 +122,7 @@ void ReadChatTemplate(ObjectReader& reader, TokenizerConfig& config) {
 void ReadTemplateFiles(const std::filesystem::path& folder, TokenizerConfig& config) {
   std::map<std::string, TokenizerConfig::Template> found;
   const auto read = [&](const std::string& name, const std::filesystem::path& file) {
-    found[name] = {ReplaceInvalidUtf8(ReadTextFile(file)), file.string()};
+    found[name] = {ReplaceInvalidUtf8(policy::ReadFile(file)), file.string()};
   };
   if (std::filesystem::exists(folder / "chat_template.jinja")) read("default", folder / "chat_template.jinja");
   if (const auto others = folder / "additional_chat_templates"; std::filesystem::is_directory(others)) {
@@ -142,14 +143,14 @@ std::string ClassName(const json& object) {
 // The class that transformers' AutoTokenizer takes, as far as it concerns us: see TokenizerConfig::tokenizer_class.
 std::string ChooseClass(const std::filesystem::path& folder, const json& tokenizer_config) {
   const std::filesystem::path file = folder / "config.json";  // the model's reader reports what is wrong with it
-  const json model = std::filesystem::is_regular_file(file) ? json::parse(ReadTextFile(file), nullptr, false) : json();
+  const json model = std::filesystem::is_regular_file(file) ? json::parse(policy::ReadFile(file), nullptr, false) : json();
   const json type = model.is_object() ? model.value("model_type", json()) : json();
   const std::string model_type = type.is_string() ? type.get<std::string>() : "";
   std::string name = ClassName(tokenizer_config);
   if (name.empty()) name = ClassName(model);
   // Many Llama 3 folders name the class of Llama 2.
   if (name == "LlamaTokenizer" && model_type != "qwen2" && std::filesystem::exists(folder / "tokenizer.json") &&
-      ReadTextFile(folder / "tokenizer.json").find("\"ByteLevel\"") != std::string::npos)
+      policy::ReadFile(folder / "tokenizer.json").find("\"ByteLevel\"") != std::string::npos)
     return "";
   if (model_type == "qwen2" || (model_type == "qwen3" && name.empty())) return "Qwen2Tokenizer";
   const bool mistral = model_type == "mistral" || model_type == "mixtral";  // these always have tokenizer.json's
@@ -164,7 +165,7 @@ std::string ChooseClass(const std::filesystem::path& folder, const json& tokeniz
 TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder) {
   TokenizerConfig config;
   config.file = (folder / "tokenizer_config.json").string();
-  const json value = std::filesystem::exists(config.file) ? ReadJsonFile(config.file) : json::object();
+  const json value = std::filesystem::exists(config.file) ? policy::ReadJsonObject(config.file) : json::object();
   ObjectReader reader(config.file, "", value);
   if (reader.Bool("split_special_tokens", false))
     reader.Refuse("split_special_tokens", "is true, which would spell the chat template's markers; set it to false");
@@ -187,7 +188,7 @@ TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& folder) {
 
   config.has_added_tokens_decoder = reader.Find("added_tokens_decoder") != nullptr;
   const std::filesystem::path map = folder / "special_tokens_map.json";  // an old file, as is added_tokens.json
-  if (!config.has_added_tokens_decoder && std::filesystem::exists(map)) special.Read(map.string(), ReadJsonFile(map));
+  if (!config.has_added_tokens_decoder && std::filesystem::exists(map)) special.Read(map, policy::ReadJsonObject(map));
   for (auto& [key, token] : special.roles) {
     if (!token) continue;
     config.named_tokens.emplace_back(key, token->content);

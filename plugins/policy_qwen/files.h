@@ -1,6 +1,6 @@
 // The few file operations that reading and writing a model folder takes. Errors name the path and what the system said.
-#ifndef KGRPO_PLUGINS_POLICY_QWEN_MODEL_FILES_H_
-#define KGRPO_PLUGINS_POLICY_QWEN_MODEL_FILES_H_
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_FILES_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_FILES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,8 @@ std::string SnapshotOf(const std::string& folder);
 // The whole content of a file.
 std::string ReadFile(const std::string& path);
 
-// Reads a file that holds a JSON object. Throws KGRPO_ERROR_INVALID, naming the file, if it holds anything else.
+// Reads a file that contains a JSON object. Throws KGRPO_ERROR_INVALID, naming the file and the byte where reading
+// stopped, if it contains anything else.
 nlohmann::json ReadJsonObject(const std::string& path);
 
 // Writes pieces one after the other to a temporary file beside `path`, flushes it to the disk, and renames it to
@@ -45,4 +46,4 @@ class MappedFile {
 
 }  // namespace kgrpo::policy
 
-#endif  // KGRPO_PLUGINS_POLICY_QWEN_MODEL_FILES_H_
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_FILES_H_

@@ -1,4 +1,4 @@
-#include "policy_qwen/model/files.h"
+#include "policy_qwen/files.h"
 
 #include <fcntl.h>
 #include <kgrpo/sdk/error.h>
@@ -85,13 +85,21 @@ std::string ReadFile(const std::string& path) {
 }
 
 nlohmann::json ReadJsonObject(const std::string& path) {
+  const std::string text = ReadFile(path);
+  const auto fail = [&](const std::string& what) { throw Error(KGRPO_ERROR_INVALID, path + ": " + what); };
+  if (text.empty()) fail("is empty; copy the file again");
   nlohmann::json value;
   try {
-    value = nlohmann::json::parse(ReadFile(path));
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(KGRPO_ERROR_INVALID, path + ": not valid JSON: " + error.what());
+    value = nlohmann::json::parse(text);
+  } catch (const nlohmann::json::parse_error& error) {
+    const std::string byte = std::to_string(error.byte);
+    if (std::string_view(error.what()).find("surrogate") != std::string_view::npos)
+      fail("has half of a surrogate pair (\\ud800 to \\udfff) at byte " + byte +
+           ": in JSON these are characters only in pairs");
+    fail("is not JSON: stopped at byte " + byte + " of " + std::to_string(text.size()) +
+         (error.byte < text.size() ? "; repair or copy the file again" : "; the file looks cut short: copy it again"));
   }
-  if (!value.is_object()) throw Error(KGRPO_ERROR_INVALID, path + ": expected a JSON object");
+  if (!value.is_object()) fail(std::string("is a JSON ") + value.type_name() + ", must be an object");
   return value;
 }
 
