@@ -312,6 +312,11 @@ void Policy::Load(Copy copy, const std::string& directory) {
     adapter_->Load(copy == Copy::kReference, folder);
     return;
   }
+  if (config_.tied_head && HasOwnHead(IsAdapterFolder(folder) ? BaseOfAdapter(folder) : folder)) {
+    throw Error(KGRPO_ERROR_INVALID, folder +
+                                         ": \"lm_head.weight\" differs from the embedding, to which the policy's "
+                                         "model ties its head");
+  }
   ParameterSet loaded(config_, dtype_, device_);
   ReadWeights(folder, loaded);
   if (copy == Copy::kCurrent) {

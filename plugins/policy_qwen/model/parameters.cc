@@ -284,11 +284,6 @@ at::Tensor ToTensor(const StoredTensor& stored, const std::string& name) {
 }
 
 void ReadParameters(const std::string& folder, const ModelConfig& config, ParameterSet& set) {
-  if (config.tied_head && HasOwnHead(folder)) {
-    throw Error(KGRPO_ERROR_INVALID, folder +
-                                         ": \"lm_head.weight\" differs from the embedding, to which the policy's "
-                                         "model ties its head");
-  }
   const TensorFiles files(folder);
   std::map<std::string, StoredTensor> tensors = files.tensors();
   if (config.tied_head && !tensors.contains(kEmbeddingName) && tensors.contains(kHeadName))

@@ -101,7 +101,8 @@ bool HasOwnHead(const std::string& folder);
 
 // Fills `set` from the safetensors of `folder`, converted to its dtype. Every tensor of the architecture must be there
 // with its shape, no other may be, and all values must be finite; else throws kgrpo::Error naming file, tensor,
-// expected and found. Of a tied model either embedding or head may be missing. On failure `set` is partly written.
+// expected and found. Of a tied model either embedding or head may be missing; a head that differs (HasOwnHead) is not
+// read. On failure `set` is partly written.
 void ReadParameters(const std::string& folder, const ModelConfig& config, ParameterSet& set);
 
 // Random values: matrices normal with standard deviation config.initializer_range, biases 0, norms 1; a pure function

@@ -16,20 +16,19 @@ using Texts = std::vector<std::string>;
 // Names with their parameters.
 constexpr std::string_view kFilters =
     " abs capitalize count d(default_value boolean) default(default_value boolean) dictsort(case_sensitive by reverse)"
-    " first float(default) indent(width first blank) int(default base) items join(d attribute) last length list lower"
-    " map(filter first second attribute default) max(case_sensitive attribute) min(case_sensitive attribute)"
-    " reject(test argument) rejectattr(attribute test argument) replace(old new count) reverse"
-    " round(precision method) safe"
-    " select(test argument) selectattr(attribute test argument) sort(reverse case_sensitive attribute) string"
-    " sum(attribute start) title tojson(ensure_ascii indent) trim(chars) unique(case_sensitive attribute) upper ";
+    " first float(default) indent(width first blank) int(default) items join(d attribute) last length list lower"
+    " map(filter first second attribute default) reject(test argument) rejectattr(attribute test argument)"
+    " replace(old new count) reverse safe select(test argument) selectattr(attribute test argument)"
+    " sort(reverse case_sensitive attribute) string title tojson(ensure_ascii indent) trim(chars)"
+    " unique(case_sensitive attribute) upper ";
 constexpr std::string_view kTests =
     " boolean callable defined divisibleby(num) eq(other) equalto(other) even false float ge(other) gt(other) in(seq)"
     " integer iterable le(other) lt(other) mapping ne(other) none number odd sameas(other) sequence string true "
     "undefined ";
 constexpr std::string_view kTextMethods =
-    " capitalize count(sub) endswith(suffix) find(sub) isalpha isdigit isspace join(iterable) lower lstrip(chars)"
-    " removeprefix(prefix) removesuffix(suffix) replace(old new count) rfind(sub) rsplit(sep maxsplit) rstrip(chars)"
-    " split(sep maxsplit) splitlines startswith(prefix) strip(chars) title upper ";
+    " capitalize count(sub) endswith(suffix) find(sub) join(iterable) lower lstrip(chars) removeprefix(prefix)"
+    " removesuffix(suffix) replace(old new count) rfind(sub) rsplit(sep maxsplit) rstrip(chars) split(sep maxsplit)"
+    " splitlines startswith(prefix) strip(chars) title upper ";
 constexpr std::string_view kDictMethods = " get(key default) items keys values ";
 
 std::string_view ListOfNames(char kind, const Value& subject) {
@@ -54,16 +53,13 @@ Value Or(const Value& value, const Value& otherwise) {
 // l(ower), u(pper), c(apitalize), t(itle: the filter) or m (title: the method).
 std::string Cased(const std::string& text, char how) {
   std::u32string points = CodePoints(text);
-  bool start = true;
-  for (char32_t& c : points) {
-    const auto upper = static_cast<char32_t>(utf8proc_toupper(static_cast<int32_t>(c)));
-    const auto lower = static_cast<char32_t>(utf8proc_tolower(static_cast<int32_t>(c)));
-    const bool next =
-        how == 'm' ? upper == lower
-                   : how == 't' && (IsSpace(c) || (c < 128 && std::string_view("-({[<").find(static_cast<char>(c)) !=
-                                                                  std::string_view::npos));
-    c = how == 'u' || (how != 'l' && start) ? upper : lower;
-    start = next;
+  bool start = how != 'l';
+  for (char32_t& point : points) {
+    const int32_t upper = utf8proc_toupper(static_cast<int32_t>(point));
+    const int32_t lower = utf8proc_tolower(static_cast<int32_t>(point));
+    const bool ends_word = IsSpace(point) || std::u32string_view(U"-({[<").find(point) != std::u32string_view::npos;
+    point = static_cast<char32_t>(start ? upper : lower);
+    start = how == 'u' || (how == 'm' && upper == lower) || (how == 't' && ends_word);
   }
   return FromCodePoints(points);
 }
@@ -183,11 +179,10 @@ std::string Indent(Run& run, const std::string& text, const Values& a) {
 }
 
 // A number as int() or float() reads it; `otherwise` if it is none.
-Value Number(const Value& value, bool integer, const Value& otherwise, int64_t base) {
+Value Number(const Value& value, bool integer, const Value& otherwise) {
   if (value.number() && (integer ? value.integer() : value.real())) return integer ? Value(value.whole()) : value;
   char* end = nullptr;
   const std::string text = value.text() ? StripText(value.str(), Value(), true, true) : "";
-  if (base != 10) return static_cast<int64_t>(std::strtoll(text.c_str(), nullptr, static_cast<int>(base & 63)));
   const double number = value.number() ? value.real_value() : std::strtod(text.c_str(), &end);
   const bool good = value.number() || (!text.empty() && *end == '\0');
   if (!good || (integer && std::abs(number) > 9e15)) return otherwise;
@@ -215,7 +210,7 @@ Value Filter(Run& run, const std::string& name, const Value& v, const Values& a)
   if (name == "dictsort")
     return ListOf(Sorted(Pairs(v), Truth(a[2]), a[0], Truth(a[1]) && a[1].str() == "value" ? 1 : 0));
   if (name == "float" || name == "int")
-    return Number(v, name == "int", Or(a[0], name == "int" ? Value(0) : Value(0.0)), Or(a[1], 10).whole());
+    return Number(v, name == "int", Or(a[0], name == "int" ? Value(0) : Value(0.0)));
   if (name == "indent") return Indent(run, Str(v), a);
   if (name == "items") return ListOf(Pairs(v));
   if (name == "join") return Join(run, Elements(v), Str(a[0]), a[1]);
@@ -235,35 +230,23 @@ Value Filter(Run& run, const std::string& name, const Value& v, const Values& a)
     const std::string indent = Blanks(a[1].none() ? Value() : a[1], 0);
     return Dump(v.json(), false, a[1].undefined() || a[1].none() ? nullptr : &indent, Truth(a[0]));
   }
-  if (name == "round") {
-    if (v.integer() && a[1].undefined()) return v;
-    const double scale = std::pow(10, Or(a[0], 0).whole()), scaled = v.real_value() * scale;
-    const std::string method = Str(Or(a[1], "common"));
-    if (method != "common") return (method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale;
-    char text[400];
-    snprintf(text, sizeof(text), "%.*f", static_cast<int>(std::clamp<int64_t>(Or(a[0], 0).whole(), 0, 20)),
-             v.real_value());
-    return std::strtod(text, nullptr);
-  }
-  Values items = Elements(v), seen;
-  if (name == "sum" || name == "unique") {
-    Value sum = Or(a[1], 0);
+  Values items = Elements(v);
+  if (name == "unique") {
+    Values seen;
     for (const Value& item : items) {
-      if (name == "sum") sum = Operate("+", sum, Member(item, a[0]));
-      run.Spend(name == "sum" ? 1 : 1 + seen.size() * seen.size());
-      const auto known = [&](const Value& other) {
+      run.Spend(1 + seen.size() * seen.size());
+      const auto is_same = [&](const Value& other) {
         return Truth(Operate("==", Key(item, a[1], a[0]), Key(other, a[1], a[0])));
       };
-      if (name == "unique" && std::none_of(seen.begin(), seen.end(), known)) seen.push_back(item);
+      if (std::ranges::none_of(seen, is_same)) seen.push_back(item);
     }
-    return name == "sum" ? sum : Value(ListOf(seen));
+    return ListOf(seen);
   }
   if (name == "reverse") {
     std::reverse(items.begin(), items.end());
     return v.text() ? Value(Join(run, items, "", Value())) : Value(ListOf(items));
   }
   if (items.empty()) return Undefined("the sequence is empty, so it has no item");
-  if (name == "max" || name == "min") items = Sorted(items, name == "max", a[0], a[1]);
   return name == "last" ? items.back() : items.front();  // or first
 }
 
@@ -288,18 +271,10 @@ bool Test(const std::string& name, const Value& v, const Value& other) {
 
 Value TextMethod(Run& run, const std::string& name, const std::string& v, const Values& a) {
   const bool start = name == "startswith" || name == "removeprefix";
-  if (name == "capitalize" || name == "lower" || name == "upper" || name == "title")
-    return Cased(v, name == "title" ? 'm' : name[0]);
+  if (name == "capitalize" || name == "lower" || name == "upper") return Cased(v, name[0]);
+  if (name == "title") return Cased(v, 'm');
   if (name == "count") return Split(v, a[0], Value(), false).size() - 1;
   if (name == "endswith" || name == "startswith") return HasAffix(v, a[0], start);
-  if (name == "isalpha" || name == "isdigit" || name == "isspace") {
-    const std::u32string points = CodePoints(v);
-    return !points.empty() && std::all_of(points.begin(), points.end(), [&](char32_t c) {
-      const auto category = utf8proc_category(static_cast<int32_t>(c));
-      const bool letter = category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
-      return name[2] == 's' ? IsSpace(c) : name[2] == 'd' ? category == UTF8PROC_CATEGORY_ND : letter;
-    });
-  }
   if (name == "join") return Join(run, Elements(a[0]), v, Value());
   if (name == "lstrip" || name == "rstrip" || name == "strip")
     return StripText(v, a[0], name[0] != 'r', name[0] != 'l');

@@ -36,20 +36,17 @@ std::string FloatText(double value, bool python) {
 }
 
 void AppendText(const std::string& text, bool python, bool ascii, std::string& out) {
-  const char quote = python && (text.find('\'') == text.npos || text.find('"') != text.npos) ? '\'' : '"';
-  const std::string escaped = std::string("\\\n\r\t") + quote + (python ? "" : "\b\f");
+  if (!python) return static_cast<void>(out += Json(text).dump(-1, ' ', ascii));
+  const char quote = text.find('\'') == text.npos || text.find('"') != text.npos ? '\'' : '"';
+  const std::string escaped = std::string("\\\n\r\t") + quote, letters = std::string("\\nrt") + quote;
   out += quote;
   for (const char32_t c : CodePoints(text)) {
     const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
-    const bool hidden = python ? c != ' ' && (category == UTF8PROC_CATEGORY_CN || category >= UTF8PROC_CATEGORY_ZS)
-                               : c < 32 || (ascii && c >= 127);
+    const bool hidden = c != ' ' && (category == UTF8PROC_CATEGORY_CN || category >= UTF8PROC_CATEGORY_ZS);
     const size_t at = c < 0x80 ? escaped.find(static_cast<char>(c)) : escaped.npos;
-    char code[24];
-    snprintf(code, sizeof(code), python && c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x", unsigned{c});
-    if (!python && c > 0xFFFF)
-      snprintf(code, sizeof(code), "\\u%04x\\u%04x", 0xD7C0 + unsigned{c >> 10}, 0xDC00 + unsigned{c & 0x3FF});
-    if (at != escaped.npos) code[0] = '\\', code[1] = (std::string("\\nrt") + quote + "bf")[at], code[2] = '\0';
-    out += hidden || at != escaped.npos ? code : FromCodePoints({&c, 1});
+    char code[16];
+    snprintf(code, sizeof(code), c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x", unsigned{c});
+    out += at != escaped.npos ? std::string{'\\', letters[at]} : hidden ? code : FromCodePoints({&c, 1});
   }
   out += quote;
 }
@@ -292,18 +289,15 @@ Value Slice(const Value& value, const Values& bounds) {
   if (!value.list() && !value.text()) return Undefined("a " + TypeName(value) + " has no slices");
   const Values elements = Elements(value);
   const auto size = static_cast<int64_t>(elements.size());
-  const auto bound = [&](size_t i, int64_t otherwise) {
-    return bounds[i].none() ? otherwise : std::clamp<int64_t>(bounds[i].whole(), -size - 1, size + 1);
-  };
-  const int64_t step = bound(2, 1);
+  const int64_t step = bounds[2].none() ? 1 : std::clamp<int64_t>(bounds[2].whole(), -size - 1, size + 1);
   if (step == 0) Fail("slice step cannot be zero");
-  const auto place = [&](size_t i, int64_t otherwise) {
-    const int64_t at = bound(i, otherwise) + (!bounds[i].none() && bound(i, 0) < 0 ? size : 0);
-    return std::clamp<int64_t>(at, step > 0 ? 0 : -1, step > 0 ? size : size - 1);
+  const int64_t first = step > 0 ? 0 : size - 1, last = step > 0 ? size : -1;
+  const auto place = [&](const Value& bound, int64_t otherwise) {
+    const int64_t at = bound.none() ? otherwise : bound.whole() < 0 ? bound.whole() + size : bound.whole();
+    return bound.none() ? at : std::clamp(at, std::min(first, last), std::max(first, last));
   };
   Values taken;
-  const int64_t end = place(1, step > 0 ? size : -1);
-  for (int64_t i = place(0, step > 0 ? 0 : size); step > 0 ? i < end : i > end; i += step)
+  for (int64_t i = place(bounds[0], first), end = place(bounds[1], last); step > 0 ? i < end : i > end; i += step)
     taken.push_back(elements[static_cast<size_t>(i)]);
   std::string text;
   for (const Value& element : taken) text += value.text() ? element.str() : "";
