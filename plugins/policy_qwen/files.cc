@@ -84,10 +84,27 @@ std::string ReadFile(const std::string& path) {
   return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
 }
 
+bool IsDeepJson(std::string_view text) {
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size() && depth <= 200; ++i) {
+    if (text[i] == '"') quoted = !quoted;
+    if (quoted) {
+      i += text[i] == '\\' ? 1 : 0;
+    } else if (text[i] == '{' || text[i] == '[') {
+      ++depth;
+    } else if (text[i] == '}' || text[i] == ']') {
+      --depth;
+    }
+  }
+  return depth > 200;
+}
+
 nlohmann::json ReadJsonObject(const std::string& path) {
   const std::string text = ReadFile(path);
   const auto fail = [&](const std::string& what) { throw Error(KGRPO_ERROR_INVALID, path + ": " + what); };
   if (text.empty()) fail("is empty; copy the file again");
+  if (IsDeepJson(text)) fail("is nested more than 200 deep");
   nlohmann::json value;
   try {
     value = nlohmann::json::parse(text);

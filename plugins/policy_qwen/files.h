@@ -21,6 +21,9 @@ std::string SnapshotOf(const std::string& folder);
 // The whole content of a file.
 std::string ReadFile(const std::string& path);
 
+// True for JSON with more than 200 lists and objects in each other: what walks it needs as deep a stack.
+bool IsDeepJson(std::string_view text);
+
 // Reads a file that contains a JSON object. Throws KGRPO_ERROR_INVALID, naming the file and the byte where reading
 // stopped, if it contains anything else.
 nlohmann::json ReadJsonObject(const std::string& path);

@@ -13,6 +13,7 @@
 
 #include "policy_qwen/completion_writer.h"
 #include "policy_qwen/device.h"
+#include "policy_qwen/files.h"
 #include "policy_qwen/model/safetensors.h"
 #include "policy_qwen/options.h"
 #include "policy_qwen/parameter_views.h"
@@ -122,6 +123,8 @@ std::string Render(const kgrpo_policy& self, const kgrpo_message* messages, size
     chat.push_back({{"role", text(messages[i].role)}, {"content", text(messages[i].content)}});
   }
   if (KGRPO_HAS_MEMBER(&options, kgrpo_chat_options, arguments) && options.arguments.size > 0) {
+    if (kgrpo::policy::IsDeepJson(kgrpo::View(options.arguments)))
+      throw Error(KGRPO_ERROR_INVALID, "a message or an argument is nested more than 200 deep");
     const Json given = Json::parse(kgrpo::View(options.arguments), nullptr, false);
     if (!given.is_object()) throw Error(KGRPO_ERROR_INVALID, "the chat's arguments are not a JSON object");
     for (const auto& [key, value] : given.items()) (key == "messages" ? chat : arguments[key]) = value;

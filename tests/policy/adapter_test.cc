@@ -285,8 +285,11 @@ TEST(AdapterFolderTest, WrongOnesAreRefusedInASentence) {
   EXPECT_THAT(rewritten("use_dora", true), HasSubstr("\"use_dora\" is in use, which is not supported"));
   EXPECT_THAT(rewritten("peft_type", "IA3"), HasSubstr("\"peft_type\" is \"IA3\"; only LORA is supported"));
   EXPECT_THAT(rewritten("target_modules", {"q_proj", "lm_head"}), HasSubstr("\"target_modules\" selects lm_head"));
-  EXPECT_THAT(rewritten("target_modules", "(?P<name>q_proj)"),
-              HasSubstr("is not a regular expression that kgrpo reads"));
+  EXPECT_THAT(rewritten("target_modules", "(q_proj"),
+              HasSubstr("adapter_config.json: the pattern \\A(?:(q_proj)\\z is not a regular expression"));
+  // A text that no path ends by: the search ends, too.
+  EXPECT_THAT(rewritten("target_modules", "(([a-z._0-9]*)*)*X"), testing::Not(HasSubstr("accepted")));
+  EXPECT_THAT(rewritten("target_modules", std::string(60000, '(')), HasSubstr("is not a regular expression"));
   EXPECT_THAT(rewritten("target_modules", {"c_attn"}), HasSubstr("select none of the model's linear layers"));
   EXPECT_THAT(rewritten("rank_pattern", {{"q_proj", 0}}), HasSubstr("\"rank_pattern\": \"q_proj\" is 0"));
   EXPECT_THAT(rewritten("rank_pattern", "q_proj"),

@@ -119,6 +119,8 @@ TEST(ModelFolderTest, NoConfig) {
             "DIR/config.json: is not JSON: stopped at byte 19 of 18; the file looks cut short: copy it again");
   folder.Write("config.json", "");
   EXPECT_EQ(folder.Message(), "DIR/config.json: is empty; copy the file again");
+  folder.Write("config.json", "{\"x\": " + std::string(200000, '['));
+  EXPECT_EQ(folder.Message(), "DIR/config.json: is nested more than 200 deep");
 }
 
 TEST(ModelFolderTest, SizesThatNoMemoryHolds) {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "policy_qwen/files.h"
 #include "test_files.h"
 
 namespace kgrpo::tokenizer {
@@ -107,8 +108,14 @@ TEST_F(ChatTemplateTest, ChoosesAsTransformersDoes) {
   folder_.Write("additional_chat_templates/tool_use.jinja", "other {{ tools }}");
   EXPECT_EQ(Render(chat, true, tools), "other [1]");
   EXPECT_EQ(Render(chat), "file None");
+  folder_.Write("additional_chat_templates/rag.jinja", "{% include 'never taken' %}");
+  EXPECT_EQ(Render(chat), "file None");
   std::filesystem::remove(folder_.path() / "chat_template.jinja");
   EXPECT_EQ(ErrorOf(chat), "DIR: none of the chat templates is named default");
+  std::filesystem::remove_all(folder_.path() / "additional_chat_templates");
+  folder_.Write("tokenizer_config.json", R"({"chat_template": {"default": "by name", "tool_use": "{{ tools }}"}})");
+  EXPECT_EQ(Render(chat), "by name");
+  EXPECT_EQ(Render(chat, true, tools), "[1]");
 }
 
 TEST_F(ChatTemplateTest, TokensAndArgumentsAreVariables) {
@@ -160,8 +167,8 @@ TEST_F(ChatTemplateTest, WhatIsNotKnownIsRefusedAtItsLine) {
 TEST_F(ChatTemplateTest, NothingIsDropped) {
   Write(TemplateText("chatml"));
   EXPECT_EQ(ErrorOf(Json::array()), "a conversation needs at least one message");
-  EXPECT_EQ(ErrorOf({User("q"), {{"role", "User"}, {"content", "q"}}}),
-            "messages[1].role is 'User': must be system, user, assistant or tool, or named by the template");
+  const Json developer = {User("q"), {{"role", "developer"}, {"content", "be brief, developer"}}};
+  EXPECT_THAT(Render(developer), testing::HasSubstr("<|im_start|>developer\nbe brief"));
   EXPECT_EQ(ErrorOf(Json::array({{{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array({1})}}})),
             "messages[0].tool_calls: the chat template does not read it, so it would be dropped");
   EXPECT_EQ(ErrorOf(kAsk, {{"tools", Json::array({1})}}),
@@ -172,7 +179,15 @@ TEST_F(ChatTemplateTest, NothingIsDropped) {
   Write(
       "{% for m in messages %}{{ m.role }}{{ m.reasoning_content }}{% if m.role == 'ipython' %}!{% endif %}{% endfor "
       "%}");
+  EXPECT_EQ(Render(Json::array({{{"role", "other"}, {"content", "q"}}})), "other");
   EXPECT_EQ(Render(Json::array({{{"role", "ipython"}, {"content", "q"}, {"thinking", "t"}}})), "ipythont!");
+}
+
+TEST_F(ChatTemplateTest, ARoleThatNothingReadsIsRefused) {
+  Write("{% for m in messages %}{{ m.content if m.role != 'assistant' }}{% endfor %}");
+  EXPECT_EQ(
+      ErrorOf({User("q"), {{"role", "developer"}, {"content", "a developer"}}}),
+      "messages[1].role is \"developer\": must be system, user, assistant or tool, or one that the template reads");
 }
 
 TEST_F(ChatTemplateTest, FilesRenderAlike) {

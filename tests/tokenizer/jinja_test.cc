@@ -93,10 +93,37 @@ TEST(JinjaTest, TimeMemoryAndDepthAreBounded) {
   for (int i = 0; i < 50000; ++i) chain += " + 1", filters += " | trim";
   EXPECT_EQ(Rendered(chain + " }}"), "50001");
   EXPECT_EQ(Rendered(filters + " }}"), "x");
+  // An index, an element and a length take no time that grows with the list; splitting takes linear time.
+  EXPECT_EQ(Rendered("{% set r = range(99999) | list %}{% for i in r %}{% if r[i] != i or r | length < i %}x{% endif %}"
+                     "{% endfor %}"),
+            "");
+  const std::string spaced = [] {
+    std::string made;
+    for (int i = 0; i < 100000; ++i) made += "word ";
+    return made;
+  }();
+  EXPECT_EQ(Rendered("{{ x.split() | length }} {{ x.split(' ') | length }}", {{"x", spaced}}), "100000 100001");
+  EXPECT_THAT(ErrorOf("{% set r = range(99999) | list %}{% for i in r %}{% for j in r %}{% break %}{% endfor %}"
+                      "{% endfor %}"),
+              HasSubstr("runs for too long"));
+  EXPECT_THAT(ErrorOf("{% for i in range(999) %}{{ (range(20000) | list | sort(reverse=true))[0] }}{% endfor %}"),
+              HasSubstr("runs for too long"));
+  EXPECT_THAT(ErrorOf("{% set s = 'a' * 1000000 %}{{ ([s] * 60000) | length }}"), HasSubstr("too large"));
+  EXPECT_THAT(ErrorOf("{{ ('a' * 20000000) | list | length }}"), HasSubstr("too large"));
+  EXPECT_THAT(ErrorOf("{{ ('a\\n' * 100000) | indent('b' * 100000) | length }}"), HasSubstr("runs for too long"));
   Json nested = Json::array();
   for (int i = 0; i < 5000; ++i) nested = Json::array({std::move(nested)});
   EXPECT_THAT(ErrorOf("{{ x }}", {{"x", nested}}), HasSubstr("nested too deeply"));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(120));
+}
+
+TEST(JinjaTest, LongConversationsAreRendered) {
+  Json messages = Json::array();
+  for (int i = 0; i < 500; ++i) {
+    messages.push_back({{"role", i % 2 == 0 ? "user" : "assistant"}, {"content", std::string(8000, 'x')}});
+  }
+  const std::string text = policy::ReadFile(tokenizer::GoldenFolder() / "templates" / "qwen3.jinja");
+  EXPECT_GT(Rendered(text, {{"messages", messages}}).size(), 4000000U);
 }
 
 TEST(JinjaTest, LiteralsReadBack) {

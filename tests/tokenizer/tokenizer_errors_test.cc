@@ -48,6 +48,20 @@ json Template(const std::string& single) {
       {"special_tokens", json::object()}};
 }
 
+// transformers gives the steps of these classes in place of tokenizer.json's.
+TEST(TokenizerErrorsTest, ClassesWithStepsOfTheirOwn) {
+  EXPECT_EQ(MessageFor(RightFile(), R"({"tokenizer_class": "CodeLlamaTokenizerFast"})"),
+            "DIR/tokenizer_config.json: tokenizer_class: is CodeLlamaTokenizer, which makes steps of its own that are "
+            "not supported here; if tokenizer.json has the right steps, set it to \"PreTrainedTokenizerFast\"");
+  for (const char* name : {"GPTNeoXTokenizerFast", "GemmaTokenizer", "RobertaTokenizer", "XLNetTokenizerFast"}) {
+    EXPECT_THAT(MessageFor(RightFile(), json{{"tokenizer_class", name}}.dump().c_str()),
+                testing::HasSubstr("makes steps of its own"))
+        << name;
+  }
+  for (const char* name : {"PreTrainedTokenizerFast", "BloomTokenizerFast", "Qwen3Tokenizer", "NobodysTokenizer"})
+    EXPECT_EQ(MessageFor(RightFile(), json{{"tokenizer_class", name}}.dump().c_str()), "(no error)") << name;
+}
+
 // Each replaces one value of the right file.
 TEST(TokenizerErrorsTest, NamesTheWrongKey) {
   const std::string bpe =
@@ -181,6 +195,8 @@ TEST(TokenizerErrorsTest, NamesTheBrokenFile) {
   std::filesystem::remove(folder.path() / "tokenizer.json");
   folder.Write("tokenizer.json", "");
   EXPECT_EQ(message(), "DIR/tokenizer.json: is empty; copy the file again");
+  folder.Write("tokenizer.json", "{\"[\\\"[\": " + std::string(100000, '[') + std::string(100000, ']') + "}");
+  EXPECT_EQ(message(), "DIR/tokenizer.json: is nested more than 200 deep");
   folder.Write("tokenizer.json", "[1]");
   EXPECT_EQ(message(), "DIR/tokenizer.json: is a JSON array, must be an object");
   folder.Write("tokenizer.json", "{\"a\": x}");

@@ -5,13 +5,13 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 #include <span>
 
-#include "policy_qwen/model/adapter.h"
 #include "policy_qwen/files.h"
+#include "policy_qwen/model/adapter.h"
 #include "policy_qwen/model/safetensors.h"
+#include "policy_qwen/tokenizer/regex.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -66,23 +66,21 @@ OrderedJson ReadConfigFile(const std::string& path) {
   return OrderedJson::parse(ReadFile(path));
 }
 
-std::regex RegexOf(const std::string& text) {
+// Matches whole paths, as Python's re.fullmatch does.
+std::function<bool(const std::string&)> FullMatch(const std::string& expression) {
   try {
-    return std::regex(text, std::regex::ECMAScript | std::regex::optimize);
-  } catch (const std::regex_error&) {
+    return [regex = tokenizer::Regex("\\A(?:" + expression + ")\\z", tokenizer::Regex::Kind::kPython)](
+               const std::string& path) { return !regex.FindAll(path).empty(); };
+  } catch (const Error& error) {
     throw Error(KGRPO_ERROR_UNSUPPORTED,
-                "adapter_config.json: \"" + text +
-                    "\" is not a regular expression that kgrpo reads (ECMAScript's); list the layers' names instead");
+                std::string("adapter_config.json: ") + error.what() + "; list the layers' names instead");
   }
 }
 
 }  // namespace
 
 AdapterSelection::Test AdapterSelection::TestOf(const OrderedJson& names) {
-  if (names.is_string()) {
-    return
-        [regex = RegexOf(names.get<std::string>())](const std::string& path) { return std::regex_match(path, regex); };
-  }
+  if (names.is_string()) return FullMatch(names.get<std::string>());
   std::vector<std::string> list;
   for (const OrderedJson& name : names) list.push_back(name.get<std::string>());
   return [list](const std::string& path) {
@@ -112,7 +110,7 @@ AdapterSelection::AdapterSelection(const AdapterConfig& config) : config_(config
         return false;
       const std::string number = std::to_string(layer);
       return std::ranges::any_of(lists, [&](const std::string& list) {
-        return std::regex_match(path, RegexOf("(?:.*\\.)?(?:" + list + ")\\." + number + "\\..*"));
+        return FullMatch("(?:.*\\.)?(?:" + list + ")\\." + number + "\\..*")(path);
       });
     };
   }
@@ -176,8 +174,8 @@ AdapterConfig ReadAdapterConfig(const std::string& folder) {
       throw refuse(key + " is " + value.dump() + ": expected a positive number");
     return value;
   };
-  config.rank = positive("\"r\"", get("r"), true).get<int64_t>();
-  config.alpha = positive("\"lora_alpha\"", get("lora_alpha"), false).get<double>();
+  config.rank = positive("\"r\"", object.value("r", OrderedJson(8)), true).get<int64_t>();  // peft's defaults
+  config.alpha = positive("\"lora_alpha\"", object.value("lora_alpha", OrderedJson(8)), false).get<double>();
   config.rank_stabilized = !IsIdle(get("use_rslora"));
 
   const auto is_text = [](const OrderedJson& value) { return value.is_string(); };

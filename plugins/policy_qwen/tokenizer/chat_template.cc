@@ -3,6 +3,7 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "policy_qwen/files.h"
 #include "policy_qwen/tokenizer/tokenizer_config.h"
@@ -86,15 +87,18 @@ std::optional<ChatTemplate> ChatTemplate::Load(const std::filesystem::path& fold
   made.own_ = choice == "auto" && arguments.empty();
   for (const auto& argument : arguments.items()) {
     const std::string& key = argument.key();
-    const bool taken = std::any_of(made.templates_.begin(), made.templates_.end(),
-                                   [&](const auto& named) { return named.second.parsed.Mentions(key); });
+    const bool taken = std::any_of(made.templates_.begin(), made.templates_.end(), [&](const auto& named) {
+      return named.second.parsed && named.second.parsed->Mentions(key);
+    });
     if (!taken) Refuse("chat_template_arguments: the chat template of " + folder.string() + " takes no '" + key + "'");
   }
   return made;
 }
 
 void ChatTemplate::Add(const std::string& name, const std::string& jinja, const std::string& source) {
-  templates_.emplace(name, Named{jinja, jinja::Template(jinja, source)});
+  Named& named = templates_[name];
+  named.jinja = jinja;
+  if (name == "default" || name == "tool_use") named.parsed.emplace(jinja, source);
 }
 
 std::string ChatTemplate::Render(const Json& messages, bool add_generation_prompt, const Json& arguments) const {
@@ -102,7 +106,7 @@ std::string ChatTemplate::Render(const Json& messages, bool add_generation_promp
   const bool tools = arguments.contains("tools") && !arguments["tools"].is_null();
   auto chosen = templates_.find(tools && templates_.contains("tool_use") ? "tool_use" : "default");
   if (chosen == templates_.end()) Refuse(folder_.string() + ": none of the chat templates is named default");
-  const jinja::Template& parsed = chosen->second.parsed;
+  const jinja::Template& parsed = *chosen->second.parsed;
 
   Json variables = {{"messages", Json::array()}, {"tools", nullptr}, {"documents", nullptr}};
   variables["add_generation_prompt"] = add_generation_prompt;
@@ -114,15 +118,14 @@ std::string ChatTemplate::Render(const Json& messages, bool add_generation_promp
     if (!read) Refuse("the chat template does not read '" + key + "', which would be dropped");
   }
   Json list = Json::array();
+  std::vector<size_t> others;  // messages whose role the template does not name
   for (size_t i = 0; i < messages.size(); ++i) {
     const std::string where = "messages[" + std::to_string(i) + "]";
     if (!messages[i].is_object()) Refuse(where + " is not an object");
     list.push_back(Prepared(messages[i]));
     const std::string role = list[i].contains("role") && list[i]["role"].is_string() ? list[i]["role"] : Json("");
     const bool known = role == "system" || role == "user" || role == "assistant" || role == "tool";
-    if (!known && !parsed.Mentions(role)) {
-      Refuse(where + ".role is '" + role + "': must be system, user, assistant or tool, or named by the template");
-    }
+    if (!known && !parsed.Mentions(role)) others.push_back(i);
     const bool thoughts = parsed.Mentions("reasoning_content") || parsed.Mentions("thinking");
     for (const auto& [key, value] : messages[i].items()) {
       const bool thought = key == "reasoning_content" || key == "thinking" || key == "reasoning";
@@ -132,7 +135,14 @@ std::string ChatTemplate::Render(const Json& messages, bool add_generation_promp
     }
   }
   variables["messages"] = std::move(list);
-  return parsed.Render(variables, now_);
+  std::string text = parsed.Render(variables, now_);
+  for (const size_t i : others) {  // a template may write any role
+    const Json role = std::exchange(variables["messages"][i]["role"], "another");
+    if (role.is_string() && parsed.Render(variables, now_) != text) continue;
+    Refuse("messages[" + std::to_string(i) + "].role is " + role.dump() +
+           ": must be system, user, assistant or tool, or one that the template reads");
+  }
+  return text;
 }
 
 std::map<std::string, std::string> ChatTemplate::Files() const {

@@ -43,7 +43,7 @@ class ChatTemplate {
  private:
   struct Named {
     std::string jinja;
-    jinja::Template parsed;
+    std::optional<jinja::Template> parsed;  // of those that Render takes
   };
   ChatTemplate(const std::filesystem::path& folder, const Json& arguments) : folder_(folder), arguments_(arguments) {}
   void Add(const std::string& name, const std::string& jinja, const std::string& source);

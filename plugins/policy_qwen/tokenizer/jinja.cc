@@ -78,19 +78,22 @@ class Interpreter : public ExpressionReader {
     size_t tag = source_.find('{', at_);
     while (tag < source_.size() && std::string_view("{%#").find(tag + 1 < source_.size() ? source_[tag + 1] : ' ') > 2)
       tag = source_.find('{', tag + 1);
-    std::string_view text = source_.substr(at_, tag - at_);
-    const bool more = tag < source_.size();
-    const char sign = tag + 2 < source_.size() ? source_[tag + 2] : ' ';
-    const size_t line = text.rfind('\n') + 1;  // npos + 1 is 0
-    const size_t kept = tokenizer::StartOfSpaceBefore(text, text.size(), 0);
-    const bool at_line = line > 0 || at_ == 0 || source_[at_ - 1] == '\n';
-    if (more && sign == '-') text = text.substr(0, kept);
-    if (more && source_[tag + 1] != '{' && sign != '+' && at_line && kept <= line)
-      text = text.substr(0, line);
+    const std::string_view text = Trimmed(at_, tag);
     run_.Spend(1 + text.size() / 8);
     if (live_) out_ += text;
     at_ = std::min(tag, source_.size());
-    return more;
+    return tag < source_.size();
+  }
+  // The text between a place and the tag after it, without what that strips.
+  std::string_view Trimmed(size_t start, size_t tag) const {
+    const std::string_view text = source_.substr(start, tag - start);
+    if (tag >= source_.size()) return text;
+    const char sign = tag + 2 < source_.size() ? source_[tag + 2] : ' ';
+    const size_t line = text.rfind('\n') + 1;  // npos + 1 is 0
+    const size_t kept = tokenizer::StartOfSpaceBefore(text, text.size(), 0);
+    const bool at_line = line > 0 || start == 0 || source_[start - 1] == '\n';
+    if (sign == '-') return text.substr(0, kept);
+    return source_[tag + 1] != '{' && sign != '+' && at_line && kept <= line ? text.substr(0, line) : text;
   }
 
   // Reads the end of a tag. '-' strips all white space after it, a statement or comment without '+' the line feed.
@@ -113,8 +116,9 @@ class Interpreter : public ExpressionReader {
 
   void Write(const Value& value) {
     if (!live_) return;
-    run_.Charge(value);
-    out_ += Str(value);
+    const std::string text = Str(value);
+    run_.Spend(1 + text.size() / 8);
+    out_ += text;
   }
 
   // What a body writes, in a scope of its own.
@@ -142,6 +146,8 @@ class Interpreter : public ExpressionReader {
     if (name == "for") return For();
     if (name == "macro") return Macro();
     if (name == "filter") return Write(Filtered("endfilter"));
+    if (name == "raw") return Raw();
+    if (name == "with") return With();
     if (name == "generation") return Write(Capture("endgeneration"));  // transformers' tag around an assistant's text
     if (name == "set") {
       const Names names = Targets();
@@ -150,6 +156,34 @@ class Interpreter : public ExpressionReader {
     if ((name != "break" && name != "continue") || loops_ == 0) Fail("the statement '" + name + "' is not known here");
     if (live_) jump_ = name;
     live_ = false;
+  }
+
+  void Raw() {
+    Close("%}", SignOf("%}") == '-' ? '-' : '+');  // a line feed after it stays
+    const size_t start = at_;
+    for (std::string end; end != "endraw";) {
+      const size_t tag = source_.find("{%", at_);
+      if (tag == source_.npos) Fail("the template ends before its {% endraw %}");
+      at_ = tag + 2;
+      if (Peek() == '-' || Peek() == '+') ++at_;
+      SkipSpace();
+      if (!IsNext("endraw")) continue;
+      end = Name();
+      if (live_) out_ += Trimmed(start, tag);
+    }
+  }
+
+  void With() {
+    std::vector<std::pair<std::string, Value>> values;  // none sees the others
+    while (!IsNext("%}") && !IsNext("-%}") && !IsNext("+%}")) {
+      if (!values.empty()) Expect(",");
+      const std::string name = Name();
+      Expect("=");
+      values.emplace_back(name, Expression());
+    }
+    const Inner scope(*this, scope_);
+    for (const auto& [name, value] : values) scope_->names[name] = value;
+    Block({"endwith"});
   }
 
   void If() {
@@ -170,7 +204,7 @@ class Interpreter : public ExpressionReader {
     const Names names = Targets();
     Expect("in");
     const Value list = Tuple(false);
-    Values items = live_ ? Elements(list) : Values();
+    Values items = live_ ? run_.ElementsOf(list) : Values();
     const size_t test = Accept("if") ? at_ : 0;
     if (const Dead dead(*this); test != 0) Expression();
     const size_t body = at_;
@@ -184,16 +218,23 @@ class Interpreter : public ExpressionReader {
     Object& loop = run_.Make({"loop"});
     std::string end;
     ++loops_;
-    for (int64_t i = 0; i < std::max<int64_t>(size, 1) && jump_ != "break"; ++i) {
+    for (int64_t i = 0; i < std::max<int64_t>(size, 1) && (size == 0 || jump_ != "break"); ++i) {
       const Inner scope(*this, scope_);
       const Dead dead(*this, size == 0);
       const auto item = [&](int64_t at) {
         return at < 0 || at >= size ? Undefined("there is no such item in the loop") : items[static_cast<size_t>(at)];
       };
-      loop.members = {
-          {"index", i + 1},         {"index0", i},           {"revindex", size - i}, {"revindex0", size - i - 1},
-          {"first", i == 0},        {"last", i + 1 == size}, {"length", size},       {"previtem", item(i - 1)},
-          {"nextitem", item(i + 1)}};
+      loop.members = {{"index", i + 1},
+                      {"index0", i},
+                      {"revindex", size - i},
+                      {"revindex0", size - i - 1},
+                      {"first", i == 0},
+                      {"last", i + 1 == size},
+                      {"length", size},
+                      {"previtem", item(i - 1)},
+                      {"nextitem", item(i + 1)},
+                      {"depth", 1},
+                      {"depth0", 0}};
       scope_->names["loop"] = &loop;
       Assign(names, item(i));
       at_ = body;

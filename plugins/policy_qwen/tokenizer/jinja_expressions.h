@@ -97,9 +97,9 @@ class ExpressionReader {
     double real = 0;
     const char* stop = std::from_chars(start, end, whole).ptr;
     const bool fraction = stop + 1 < end && ((*stop == '.' && IsDigit(stop[1])) || *stop == 'e' || *stop == 'E');
-    if (fraction) stop = std::from_chars(start, end, real).ptr;
-    at_ += static_cast<size_t>(stop - start);
-    if (IsNamed(Peek()) || (whole == 0 && !fraction && *start != '0')) FailHere("a number that is known here");
+    const auto read = fraction ? std::from_chars(start, end, real) : std::from_chars(start, end, whole);
+    at_ += static_cast<size_t>(read.ptr - start);
+    if (IsNamed(Peek()) || read.ec != std::errc()) FailHere("a number that is known here");
     return fraction ? Value(real) : Value(whole);
   }
 
@@ -207,7 +207,8 @@ class ExpressionReader {
     return result;
   }
   Value Operated(const std::string& op, const Value& left, const Value& right) {
-    run_.Charge(left), run_.Charge(right);
+    const bool walks = std::string_view("=!<>in").find(op[0]) != std::string_view::npos;
+    run_.Touch(left, walks), run_.Touch(right, walks);
     return run_.Charge(Operate(op, left, right));
   }
 
@@ -216,7 +217,8 @@ class ExpressionReader {
     const bool minus = Accept("-");
     if (!minus && !Accept("+")) return Steps(Primary(), filters);
     const Value value = Unary(false);
-    return Steps(live_ ? Operate(minus ? "-" : "+", 0, value) : Value(), filters);
+    if (live_ && !value.number()) Fail("a sign is not for " + TypeName(value));
+    return Steps(live_ ? minus ? Operate("*", -1, value) : Operate("+", 0, value) : Value(), filters);
   }
 
   Value Primary() {
@@ -268,7 +270,7 @@ class ExpressionReader {
         }
         if (keys.empty() || keys.size() > (slice ? 3 : 1)) FailHere("a key");
         if (live_ && slice)
-          run_.Charge(value), (value.undefined() ? void(value.json()) : keys.resize(3, Value(nullptr)));
+          run_.Touch(value), (value.undefined() ? void(value.json()) : keys.resize(3, Value(nullptr)));
         value = !slice ? Attribute(value, keys[0], true) : live_ ? Slice(value, keys) : Value();
       } else if (IsNext("(")) {
         const Arguments given = Given();
@@ -289,7 +291,7 @@ class ExpressionReader {
 
   Value Attribute(const Value& value, const Value& key, bool item_first) {
     if (!live_) return Value();
-    run_.Spend(1 + (value.dict() ? value.data->size() : 0));
+    run_.Touch(value.list() ? Value() : value);
     if (value.undefined()) value.json();
     if (value.object != nullptr && key.text()) {
       const auto found = value.object->members.find(key.str());

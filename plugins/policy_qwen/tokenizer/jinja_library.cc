@@ -19,7 +19,7 @@ constexpr std::string_view kFilters =
     " first float(default) indent(width first blank) int(default) items join(d attribute) last length list lower"
     " map(filter first second attribute default) reject(test argument) rejectattr(attribute test argument)"
     " replace(old new count) reverse safe select(test argument) selectattr(attribute test argument)"
-    " sort(reverse case_sensitive attribute) string title tojson(ensure_ascii indent) trim(chars)"
+    " sort(reverse case_sensitive attribute) string title tojson(ensure_ascii indent separators sort_keys) trim(chars)"
     " unique(case_sensitive attribute) upper ";
 constexpr std::string_view kTests =
     " boolean callable defined divisibleby(num) eq(other) equalto(other) even false float ge(other) gt(other) in(seq)"
@@ -86,33 +86,53 @@ std::string ReplaceText(Run& run, const std::string& text, const std::string& wh
   return out.append(text, at);
 }
 
-Texts Split(std::string text, const Value& separator, const Value& limit, bool right) {
+Texts Split(std::string_view text, const std::string& separator, const Value& limit = Value(), bool right = false) {
   Texts parts;
-  int64_t left = Or(limit, -1).whole();
-  const bool spaces = separator.undefined() || separator.none();
-  if (spaces) text = StripText(text, Value(), true, true);  // and at each run of white space
-  if (spaces ? right : separator.str().empty()) Fail("the separator to split at is empty");
-  for (; left != 0; --left) {
-    const auto blank = [](char c) { return IsSpace(static_cast<unsigned char>(c)) && (c & 0x80) == 0; };
-    const size_t found = spaces  ? static_cast<size_t>(std::find_if(text.begin(), text.end(), blank) - text.begin())
-                         : right ? text.rfind(separator.str())
-                                 : text.find(separator.str());
-    if (found >= text.size()) break;
-    const size_t after = found + (spaces ? 1 : separator.str().size());
-    parts.push_back(right ? text.substr(after) : text.substr(0, found));
+  if (separator.empty()) Fail("the separator to split at is empty");
+  for (int64_t left = Or(limit, -1).whole(); left != 0; --left) {
+    const size_t found = right ? text.rfind(separator) : text.find(separator);
+    if (found == text.npos) break;
+    const size_t after = found + separator.size();
+    parts.emplace_back(right ? text.substr(after) : text.substr(0, found));
     text = right ? text.substr(0, found) : text.substr(after);
-    if (spaces) text = StripText(text, Value(), true, false);
   }
-  if (!spaces || !text.empty()) parts.push_back(std::move(text));
+  parts.emplace_back(text);
   if (right) std::reverse(parts.begin(), parts.end());
   return parts;
+}
+
+// At each run of white space.
+Texts SplitAtSpace(const std::string& text, const Value& limit) {
+  Texts parts;
+  const std::u32string points = CodePoints(text);
+  int64_t left = Or(limit, -1).whole();
+  for (auto at = points.begin();; --left) {
+    at = std::find_if_not(at, points.end(), IsSpace);
+    if (at == points.end()) return parts;
+    const auto end = left == 0 ? points.end() : std::find_if(at, points.end(), IsSpace);
+    parts.push_back(FromCodePoints({at, end}));
+    at = end;
+  }
+}
+
+// At the ends of lines that Python knows.
+Texts Lines(const std::string& text) {
+  static constexpr std::u32string_view kEnds = U"\n\r\v\f\x1C\x1D\x1E\x85\u2028\u2029";
+  Texts lines;
+  const std::u32string points = CodePoints(text);
+  for (size_t at = 0; at < points.size();) {
+    const size_t end = std::min(points.find_first_of(kEnds, at), points.size());
+    lines.push_back(FromCodePoints(std::u32string_view(points).substr(at, end - at)));
+    at = end + (points.substr(end, 2) == U"\r\n" ? 2 : 1);
+  }
+  return lines;
 }
 
 // a.b.c of an item, for the parameter `attribute`; the item itself without one.
 Value Member(const Value& item, const Value& attribute) {
   Value value = item;
   if (attribute.integer()) return Item(item, attribute);
-  for (const std::string& part : attribute.undefined() ? Texts() : Split(attribute.str(), ".", Value(), false)) {
+  for (const std::string& part : attribute.undefined() ? Texts() : Split(attribute.str(), ".")) {
     const bool number = part.find_first_not_of("0123456789") == part.npos;
     value = Item(value, number ? Value(std::strtoll(part.c_str(), nullptr, 10)) : Value(part));
   }
@@ -125,18 +145,22 @@ Value Key(const Value& item, const Value& attribute, const Value& case_sensitive
   return member.text() && !Truth(case_sensitive) ? Value(Cased(member.str(), 'l')) : member;
 }
 
-Values Sorted(Values items, bool down, const Value& case_sensitive, const Value& attribute) {
-  std::stable_sort(items.begin(), items.end(), [&](const Value& a, const Value& b) {
-    const Value x = Key(a, attribute, case_sensitive), y = Key(b, attribute, case_sensitive);
-    return Truth(down ? Operate("<", y, x) : Operate("<", x, y));
+Values Sorted(Run& run, const Values& items, bool down, const Value& case_sensitive, const Value& attribute) {
+  std::vector<std::pair<Value, Value>> keyed;
+  for (const Value& item : items) keyed.emplace_back(Key(item, attribute, case_sensitive), item);
+  std::ranges::stable_sort(keyed, [&](const auto& a, const auto& b) {
+    run.Touch(a.first, true);
+    return Truth(down ? Operate("<", b.first, a.first) : Operate("<", a.first, b.first));
   });
-  return items;
+  Values sorted;
+  for (const auto& [key, item] : keyed) sorted.push_back(item);
+  return sorted;
 }
 
 // The items whose `attribute` passes the test (their truth without one), or the others; what a filter makes of each.
 Values Select(Run& run, const Value& value, const Value& attribute, const Value& test, const Value& argument,
               bool keep) {
-  Values items = Truth(value) ? Elements(value) : Values();
+  Values items = Truth(value) ? run.ElementsOf(value) : Values();
   std::erase_if(items, [&](const Value& item) {
     const Value member = Member(item, attribute);
     const Arguments given{argument.undefined() ? Values() : Values{argument}, {}};
@@ -146,7 +170,7 @@ Values Select(Run& run, const Value& value, const Value& attribute, const Value&
 }
 
 Values Map(Run& run, const Value& value, const Values& a) {
-  Values items = Truth(value) ? Elements(value) : Values();
+  Values items = Truth(value) ? run.ElementsOf(value) : Values();
   const Arguments given{a[1].undefined() ? Values() : a[2].undefined() ? Values{a[1]} : Values{a[1], a[2]}, {}};
   for (Value& item : items)
     item = a[0].undefined() ? Or(Member(item, a[3]), a[4]) : Call(run, '|', a[0].str(), item, given);
@@ -170,22 +194,31 @@ std::string Blanks(const Value& width, int64_t otherwise) {
 }
 
 std::string Indent(Run& run, const std::string& text, const Values& a) {
-  Values lines;
-  for (std::string& line : Split(text, "\n", Value(), false)) {
-    const bool indented = lines.empty() ? Truth(a[1]) : Truth(a[2]) || !line.empty();
-    lines.push_back(indented ? Blanks(a[0], 4) + line : line);
+  std::string out;
+  const std::string blanks = Blanks(a[0], 4);
+  bool first = true;
+  for (const std::string& line : Lines(text + "\n")) {
+    const bool indented = first ? Truth(a[1]) : Truth(a[2]) || !line.empty();
+    run.Spend(1 + blanks.size() / 8);
+    out += (first ? "" : "\n") + (indented ? blanks : "") + line;
+    first = false;
   }
-  return Join(run, lines, "\n", Value());
+  return out;
 }
 
 // A number as int() or float() reads it; `otherwise` if it is none.
 Value Number(const Value& value, bool integer, const Value& otherwise) {
+  if (value.undefined()) value.json();
   if (value.number() && (integer ? value.integer() : value.real())) return integer ? Value(value.whole()) : value;
   char* end = nullptr;
-  const std::string text = value.text() ? StripText(value.str(), Value(), true, true) : "";
+  std::string text = value.text() ? StripText(value.str(), Value(), true, true) : "";
+  for (size_t i = 1; i + 1 < text.size(); ++i) {  // 1_000
+    if (text[i] == '_' && std::isdigit(text[i - 1]) && std::isdigit(text[i + 1])) text.erase(i, 1);
+  }
   const double number = value.number() ? value.real_value() : std::strtod(text.c_str(), &end);
-  const bool good = value.number() || (!text.empty() && *end == '\0');
-  if (!good || (integer && std::abs(number) > 9e15)) return otherwise;
+  const bool good = value.number() || (!text.empty() && *end == '\0' && text.find_first_of("xX(") == text.npos);
+  if (!good || (integer && !std::isfinite(number))) return otherwise;
+  if (integer && std::abs(number) > 9e15) Fail("an integer is too large");
   return integer ? Value(static_cast<int64_t>(number)) : Value(number);
 }
 
@@ -203,18 +236,20 @@ bool HasAffix(const std::string& text, const Value& affix, bool start) {
 }
 
 Value Filter(Run& run, const std::string& name, const Value& v, const Values& a) {
+  const auto is_absent = [](const Value& argument) { return argument.undefined() && argument.what.empty(); };
   if (name == "abs") return v.real() ? Value(std::abs(v.real_value())) : Value(std::abs(v.whole()));
   if (name == "capitalize" || name == "title" || name == "lower" || name == "upper") return Cased(Str(v), name[0]);
   if (name == "count" || name == "length") return Length(v);
-  if (name[0] == 'd' && name != "dictsort") return v.undefined() || (Truth(a[1]) && !Truth(v)) ? Or(a[0], "") : v;
+  if (name[0] == 'd' && name != "dictsort")
+    return v.undefined() || (Truth(a[1]) && !Truth(v)) ? is_absent(a[0]) ? "" : a[0] : v;
   if (name == "dictsort")
-    return ListOf(Sorted(Pairs(v), Truth(a[2]), a[0], Truth(a[1]) && a[1].str() == "value" ? 1 : 0));
+    return ListOf(Sorted(run, Pairs(v), Truth(a[2]), a[0], Truth(a[1]) && a[1].str() == "value" ? 1 : 0));
   if (name == "float" || name == "int")
     return Number(v, name == "int", Or(a[0], name == "int" ? Value(0) : Value(0.0)));
   if (name == "indent") return Indent(run, Str(v), a);
   if (name == "items") return ListOf(Pairs(v));
-  if (name == "join") return Join(run, Elements(v), Str(a[0]), a[1]);
-  if (name == "list") return ListOf(Elements(v));
+  if (name == "join") return Join(run, run.ElementsOf(v), Str(a[0]), a[1]);
+  if (name == "list") return ListOf(run.ElementsOf(v));
   if (name == "map") return ListOf(Map(run, v, a));
   if (name == "reject" || name == "select") return ListOf(Select(run, v, Value(), a[0], a[1], name == "select"));
   if (name == "rejectattr" || name == "selectattr") return ListOf(Select(run, v, a[0], a[1], a[2], name[0] == 's'));
@@ -224,13 +259,17 @@ Value Filter(Run& run, const std::string& name, const Value& v, const Values& a)
     text.safe = text.safe || name == "safe";
     return text;
   }
-  if (name == "sort") return ListOf(Sorted(Elements(v), Truth(a[0]), a[1], a[2]));
+  if (name == "sort") return ListOf(Sorted(run, run.ElementsOf(v), Truth(a[0]), a[1], a[2]));
   if (name == "trim") return StripText(Str(v), a[0], true, true);
   if (name == "tojson") {
-    const std::string indent = Blanks(a[1].none() ? Value() : a[1], 0);
-    return Dump(v.json(), false, a[1].undefined() || a[1].none() ? nullptr : &indent, Truth(a[0]));
+    DumpStyle style = {.python = false, .ascii = Truth(a[0]), .sorted = Truth(a[3])};
+    if (!a[1].undefined() && !a[1].none()) style.indent = Blanks(a[1], 0), style.comma = ",";
+    if (a[2].list()) style.comma = Item(a[2], 0).str(), style.colon = Item(a[2], 1).str();
+    return Dump(v.json(), style);
   }
-  Values items = Elements(v);
+  if (name == "first" && v.list() && !v.data->empty()) return Item(v, 0);
+  if (name == "last" && v.list() && !v.data->empty()) return Item(v, -1);
+  Values items = run.ElementsOf(v);
   if (name == "unique") {
     Values seen;
     for (const Value& item : items) {
@@ -273,14 +312,15 @@ Value TextMethod(Run& run, const std::string& name, const std::string& v, const 
   const bool start = name == "startswith" || name == "removeprefix";
   if (name == "capitalize" || name == "lower" || name == "upper") return Cased(v, name[0]);
   if (name == "title") return Cased(v, 'm');
-  if (name == "count") return Split(v, a[0], Value(), false).size() - 1;
+  if (name == "count") return Split(v, a[0].str()).size() - 1;
   if (name == "endswith" || name == "startswith") return HasAffix(v, a[0], start);
-  if (name == "join") return Join(run, Elements(a[0]), v, Value());
+  if (name == "join") return Join(run, run.ElementsOf(a[0]), v, Value());
   if (name == "lstrip" || name == "rstrip" || name == "strip")
     return StripText(v, a[0], name[0] != 'r', name[0] != 'l');
   if (name == "replace") return ReplaceText(run, v, a[0].str(), a[1].str(), a[2]);
-  if (name == "rsplit" || name == "split") return Split(v, a[0], a[1], name[0] == 'r');
-  if (name == "splitlines") return Split(v.ends_with('\n') ? v.substr(0, v.size() - 1) : v, "\n", Value(), false);
+  if (name == "split" && (a[0].undefined() || a[0].none())) return SplitAtSpace(v, a[1]);
+  if (name == "rsplit" || name == "split") return Split(v, a[0].str(), a[1], name[0] == 'r');
+  if (name == "splitlines") return Lines(v);
   if (name == "find" || name == "rfind") {
     const size_t at = name == "find" ? v.find(a[0].str()) : v.rfind(a[0].str());
     return at == v.npos ? Value(-1) : Value(Length(v.substr(0, at)));
@@ -301,8 +341,7 @@ Value Call(Run& run, char kind, const std::string& name, const Value& subject, c
   if (at == list.npos) Fail(std::string(kind == '|' ? "the filter '" : "the test '") + name + "' is not known here");
   Values bound = arguments.list;
   Texts parameters;
-  if (list[at] == '(')
-    parameters = Split(std::string(list.substr(at + 1, list.find(')', at) - at - 1)), " ", Value(), false);
+  if (list[at] == '(') parameters = Split(list.substr(at + 1, list.find(')', at) - at - 1), " ");
   for (const auto& [parameter, value] : arguments.named) {
     const size_t i =
         static_cast<size_t>(std::find(parameters.begin(), parameters.end(), parameter) - parameters.begin());
@@ -311,8 +350,8 @@ Value Call(Run& run, char kind, const std::string& name, const Value& subject, c
   }
   if (bound.size() > parameters.size()) Fail(name + ": there is no parameter for one of the arguments");
   bound.resize(5);
-  run.Charge(subject);
-  for (const Value& argument : bound) run.Charge(argument);
+  run.Touch(subject.list() || subject.dict() ? Value() : subject);
+  for (const Value& argument : bound) run.Touch(argument, kind == 'i');
   if (kind == 'i') return Test(name, subject, bound[0]);
   if (kind == '|') return run.Charge(Filter(run, name, subject, bound));
   if (subject.text()) return run.Charge(TextMethod(run, name, subject.str(), bound));

@@ -12,7 +12,8 @@
 namespace kgrpo::jinja {
 namespace {
 
-constexpr char kMark = '\1';  // before a key that is no text
+constexpr char kMark = '\1';                  // before a key that is no text
+constexpr size_t kLargest = size_t{1} << 22;  // weight of a value
 
 // Bytes / 8, about; fails if the value is nested too deeply to be walked.
 size_t Weigh(const Json& json, int depth) {
@@ -51,29 +52,33 @@ void AppendText(const std::string& text, bool python, bool ascii, std::string& o
   out += quote;
 }
 
-void Append(const Json& json, bool python, const std::string* indent, bool ascii, size_t level, std::string& out) {
+void Append(const Json& json, const DumpStyle& style, size_t level, std::string& out) {
+  const bool python = style.python;
   if (out.size() > size_t{1} << 27) Fail("a value is too large to be written");
   if (json.is_discarded() && !python) Fail("Object of type Undefined is not JSON serializable");
-  if (json.is_string()) return AppendText(json.get_ref<const std::string&>(), python, ascii, out);
+  if (json.is_string()) return AppendText(json.get_ref<const std::string&>(), python, style.ascii, out);
   if (json.is_number_float()) return (void)(out += FloatText(json.get<double>(), python));
   if (python && json.is_boolean()) return (void)(out += json.get<bool>() ? "True" : "False");
   if (python && (json.is_null() || json.is_discarded())) return (void)(out += json.is_null() ? "None" : "Undefined");
   if (!json.is_structured()) return (void)(out += json.dump());
   const auto new_line = [&](size_t depth) {
-    for (size_t i = 0; indent != nullptr && i <= depth; ++i) out += i == 0 ? "\n" : *indent;
+    for (size_t i = 0; style.indent && i <= depth; ++i) out += i == 0 ? "\n" : *style.indent;
   };
+  std::vector<std::pair<std::string, const Json*>> parts;
+  for (const auto& [key, value] : json.items()) parts.emplace_back(key, &value);
+  if (style.sorted && json.is_object()) std::ranges::sort(parts, {}, [](const auto& part) { return part.first; });
   out += json.is_array() ? '[' : '{';
-  bool first = true;
-  for (const auto& [key, value] : json.items()) {
-    if (!std::exchange(first, false)) out += indent == nullptr ? ", " : ",";
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto& [key, value] = parts[i];
+    if (i > 0) out += style.comma;
     new_line(level + 1);
     const bool marked = key.starts_with(kMark);
     if (json.is_object())
-      marked&& python ? void(out += key.substr(1)) : AppendText(key.substr(marked ? 1 : 0), python, ascii, out);
-    out += json.is_object() ? ": " : "";
-    Append(value, python, indent, ascii, level + 1, out);
+      marked&& python ? void(out += key.substr(1)) : AppendText(key.substr(marked ? 1 : 0), python, style.ascii, out);
+    out += json.is_object() ? style.colon : "";
+    Append(*value, style, level + 1, out);
   }
-  if (!first) new_line(level);
+  if (!parts.empty()) new_line(level);
   out += json.is_array() ? ']' : '}';
 }
 
@@ -81,6 +86,10 @@ bool Equal(const Value& a, const Value& b) {
   if (a.number() && b.number())
     return a.boolean() == b.boolean() ? *a.data == *b.data : a.real_value() == b.real_value();
   if (a.data == nullptr || b.data == nullptr) return a.undefined() == b.undefined() && a.object == b.object;
+  if (a.list() && b.list()) {
+    const Values x = Elements(a), y = Elements(b);
+    return std::ranges::equal(x, y, Equal);
+  }
   if (!a.dict() || !b.dict()) return *a.data == *b.data;
   const Values keys = Elements(a);  // in any order
   return a.data->size() == b.data->size() && std::all_of(keys.begin(), keys.end(), [&](const Value& key) {
@@ -114,8 +123,9 @@ std::string Escaped(const Value& value) {
 }
 
 Value Repeat(const Value& value, int64_t times) {
-  const size_t size = value.text() ? value.str().size() : value.data->size();
-  if (times > 0 && size > (size_t{1} << 26) / static_cast<size_t>(times)) Fail("a value is too large");
+  const double weight =
+      value.text() ? static_cast<double>(value.str().size()) / 8 : static_cast<double>(Weigh(*value.data, 0));
+  if (weight * static_cast<double>(times) > kLargest) Fail("a value is too large");
   std::string text;
   Json list = Json::array();
   for (int64_t i = 0; i < times; ++i) {
@@ -187,11 +197,30 @@ void Run::Spend(size_t steps) {
   steps_left -= steps;
 }
 
+void Run::Touch(const Value& value, bool deep) {
+  const bool structured = value.list() || value.dict();
+  Spend(structured && deep ? Weigh(*value.data, 0)
+                           : 1 + (structured     ? value.data->size()
+                                  : value.text() ? value.str().size() / 8
+                                                 : 0));
+}
+
 Value Run::Charge(Value value) {
-  const size_t weight = value.data == nullptr ? 1 : Weigh(*value.data, 0);
-  if (weight > size_t{1} << 22) Fail("a value is too large");
+  if (value.data == nullptr || value.data.use_count() > 1) {  // a part of another value
+    Spend(1);
+    return value;
+  }
+  const size_t weight = Weigh(*value.data, 0);
+  if (weight > kLargest) Fail("a value is too large");
   Spend(weight);
   return value;
+}
+
+Values Run::ElementsOf(const Value& value) {
+  const size_t size = value.text() ? value.str().size() : value.list() || value.dict() ? value.data->size() : 0;
+  if (size > kLargest / 4) Fail("a value is too large");
+  Spend(size);
+  return Elements(value);
 }
 
 Object& Run::Make(Object object) {
@@ -279,16 +308,18 @@ Value Item(const Value& value, const Value& key) {
   if (value.dict() && (key.text() || key.number())) {
     if (const auto found = value.data->find(MemberKey(key)); found != value.data->end()) return Value(value, *found);
   } else if (key.integer() && (value.list() || value.text())) {
-    const auto size = static_cast<int64_t>(Length(value)), at = key.whole() + (key.whole() < 0 ? size : 0);
-    if (at >= 0 && at < size) return Elements(value)[static_cast<size_t>(at)];
+    const std::u32string points = value.text() ? CodePoints(value.str()) : U"";
+    const size_t size = value.text() ? points.size() : value.data->size();
+    const size_t at = static_cast<size_t>(key.whole()) + (key.whole() < 0 ? size : 0);
+    if (at < size) return value.text() ? Value(FromCodePoints({&points[at], 1})) : Value(value, (*value.data)[at]);
   }
   return Undefined("'" + TypeName(value) + " object' has no attribute " + (key.data == nullptr ? "" : Dump(*key.data)));
 }
 
 Value Slice(const Value& value, const Values& bounds) {
   if (!value.list() && !value.text()) return Undefined("a " + TypeName(value) + " has no slices");
-  const Values elements = Elements(value);
-  const auto size = static_cast<int64_t>(elements.size());
+  const std::u32string points = value.text() ? CodePoints(value.str()) : U"";
+  const auto size = static_cast<int64_t>(value.text() ? points.size() : value.data->size());
   const int64_t step = bounds[2].none() ? 1 : std::clamp<int64_t>(bounds[2].whole(), -size - 1, size + 1);
   if (step == 0) Fail("slice step cannot be zero");
   const int64_t first = step > 0 ? 0 : size - 1, last = step > 0 ? size : -1;
@@ -296,21 +327,22 @@ Value Slice(const Value& value, const Values& bounds) {
     const int64_t at = bound.none() ? otherwise : bound.whole() < 0 ? bound.whole() + size : bound.whole();
     return bound.none() ? at : std::clamp(at, std::min(first, last), std::max(first, last));
   };
-  Values taken;
-  for (int64_t i = place(bounds[0], first), end = place(bounds[1], last); step > 0 ? i < end : i > end; i += step)
-    taken.push_back(elements[static_cast<size_t>(i)]);
-  std::string text;
-  for (const Value& element : taken) text += value.text() ? element.str() : "";
-  return value.text() ? Value(text) : Value(ListOf(taken));
+  std::u32string text;
+  Json list = Json::array();
+  for (int64_t i = place(bounds[0], first), end = place(bounds[1], last); step > 0 ? i < end : i > end; i += step) {
+    const auto at = static_cast<size_t>(i);
+    value.text() ? text.push_back(points[at]) : list.push_back((*value.data)[at]);
+  }
+  return value.text() ? Value(FromCodePoints(text)) : Value(std::move(list));
 }
 
 std::string Str(const Value& value) {
   return value.undefined() ? "" : value.text() ? value.str() : Dump(value.json());
 }
 
-std::string Dump(const Json& json, bool python, const std::string* indent, bool ascii) {
+std::string Dump(const Json& json, const DumpStyle& style) {
   std::string out;
-  Append(json, python, indent, ascii, 0, out);
+  Append(json, style, 0, out);
   return out;
 }
 

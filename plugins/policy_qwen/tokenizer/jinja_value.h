@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,8 +63,10 @@ struct Object {
 
 // The limits of one rendering, and what it owns.
 struct Run {
-  void Spend(size_t steps);   // fails when the template has run for too long
-  Value Charge(Value value);  // spends its size; fails if it is nested too deeply
+  void Spend(size_t steps);                           // fails when the template has run for too long
+  void Touch(const Value& value, bool deep = false);  // spends the size of a value, or of its first level
+  Value Charge(Value value);  // of a value that was made here: spends its size; fails if it is nested too deeply
+  Values ElementsOf(const Value& value);  // Elements, after spending their number
   Object& Make(Object object);
 
   size_t steps_left = size_t{1} << 24;
@@ -84,8 +87,13 @@ std::string MemberKey(const Value& value);  // of a dict's member: a key that is
 Value Item(const Value& value, const Value& key);
 Value Slice(const Value& value, const Values& bounds);  // start, stop and step; each may be none
 std::string Str(const Value& value);                    // str(value); "" if undefined
-// repr(value), or json.dumps(value), on several lines if there is an indentation.
-std::string Dump(const Json& json, bool python = true, const std::string* indent = nullptr, bool ascii = false);
+// repr(value) or, if not `python`, json.dumps(value), on several lines if there is an indentation.
+struct DumpStyle {
+  bool python = true, ascii = false, sorted = false;
+  std::optional<std::string> indent = {};
+  std::string comma = ", ", colon = ": ";
+};
+std::string Dump(const Json& json, const DumpStyle& style = {});
 std::u32string CodePoints(std::string_view text);
 std::string FromCodePoints(std::u32string_view code_points);
 bool IsSpace(char32_t code_point);  // str.isspace

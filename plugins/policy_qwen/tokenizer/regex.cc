@@ -89,7 +89,7 @@ std::string WithKnownProperties(const std::string& pattern) {
 
 }  // namespace
 
-Regex::Regex(const std::string& pattern, bool literal) {
+Regex::Regex(const std::string& pattern, Kind kind) {
   static std::mutex mutex;  // compiling is not safe from several threads
   const std::lock_guard<std::mutex> lock(mutex);
   static std::once_flag once;
@@ -98,11 +98,14 @@ Regex::Regex(const std::string& pattern, bool literal) {
     onig_initialize(&encoding, 1);
     DefineProperties();
   });
-  const std::string known = literal ? pattern : WithKnownProperties(pattern);
+  const std::string known = kind == Kind::kTokenizer ? WithKnownProperties(pattern) : pattern;
   regex_t* code = nullptr;
   OnigErrorInfo info{};
   const int result = onig_new(&code, Bytes(known), Bytes(known) + known.size(), ONIG_OPTION_NONE, ONIG_ENCODING_UTF8,
-                              literal ? ONIG_SYNTAX_ASIS : OnigDefaultSyntax, &info);
+                              kind == Kind::kLiteral  ? ONIG_SYNTAX_ASIS
+                              : kind == Kind::kPython ? ONIG_SYNTAX_PYTHON
+                                                      : OnigDefaultSyntax,
+                              &info);
   if (result != ONIG_NORMAL) {
     throw Error(KGRPO_ERROR_INVALID,
                 "the pattern " + pattern + " is not a regular expression: " + MessageOf(result, &info));
@@ -124,8 +127,7 @@ std::vector<Span> Regex::FindAll(std::string_view valid_text) const {
     const int found = onig_search(code_.get(), begin, limit, begin + position, limit, region.get(), ONIG_OPTION_NONE);
     if (found == ONIG_MISMATCH) break;
     if (found < 0) {
-      throw Error(KGRPO_ERROR_INVALID, "matching a pattern of tokenizer.json against a text of " +
-                                           std::to_string(valid_text.size()) +
+      throw Error(KGRPO_ERROR_INVALID, "matching a pattern against a text of " + std::to_string(valid_text.size()) +
                                            " bytes failed: " + MessageOf(found, nullptr));
     }
     const auto start = static_cast<size_t>(region->beg[0]), end = static_cast<size_t>(region->end[0]);
@@ -156,7 +158,7 @@ Regex ReadPattern(ObjectReader& step) {
   const std::string text = pattern.String(literal ? "String" : "Regex");
   pattern.RefuseOthers();
   try {
-    return Regex(text, literal);
+    return Regex(text, literal ? Regex::Kind::kLiteral : Regex::Kind::kTokenizer);
   } catch (const Error& error) {
     throw Error(error.code(), step.file() + ": " + pattern.PathOf("Regex") + ": " + error.what());
   }

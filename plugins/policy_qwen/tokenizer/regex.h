@@ -21,8 +21,9 @@ using Span = std::pair<size_t, size_t>;
 class Regex {
  public:
   // Throws Error that names the pattern if Oniguruma can't read it, or if our version of Oniguruma reads it otherwise
-  // than the reference's. With `literal`, it is the text itself.
-  explicit Regex(const std::string& pattern, bool literal = false);
+  // than the reference's. kLiteral: the pattern is the text itself; kPython: it is in Python's syntax.
+  enum class Kind { kTokenizer, kLiteral, kPython };
+  explicit Regex(const std::string& pattern, Kind kind = Kind::kTokenizer);
 
   // All matches in valid UTF-8 text, leftmost first, without overlap. An empty match right after a match is passed
   // over, as the reference's iterator does. Throws Error if Oniguruma gives up (its limit of retries).

@@ -17,7 +17,8 @@
 
 namespace kgrpo::tokenizer {
 
-// Cheap to copy. Threads: every const member may be called from any number of threads at once. Results depend on the arguments alone.
+// Cheap to copy. Threads: every const member may be called from any number of threads at once. Results depend on the
+// arguments alone.
 class Tokenizer {
  public:
   // Reads tokenizer.json and the files beside it (tokenizer_config.h) from a model folder. Throws Error, naming file

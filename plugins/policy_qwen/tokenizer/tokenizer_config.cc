@@ -20,6 +20,15 @@ constexpr const char* kQwen2Words =
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|"
     "\\s+(?!\\S)|\\s+";
 
+// Other classes of transformers that do not take tokenizer.json as it stands: NameTokenizer.
+constexpr std::string_view kOtherClasses =
+    " Albert Bart Barthez Bert BigBird BioGpt Blenderbot BlenderbotSmall CLIP CTRL Camembert CodeGen CodeLlama Cohere"
+    " ConvBert CpmAnt Deberta DebertaV2 DistilBert Esm Esmc FNet FSMT Flaubert Funnel GPTNeoX GPTNeoXJapanese GPTSw3"
+    " Gemma Herbert LED Lasr LayoutLMv2 LayoutLMv3 LayoutXLM Longformer Luke Lxmert M2M100 MBart MBart50 MLuke MPNet"
+    " Marian MarkupLM MobileBert Mvp Nllb Nougat OpenAIGPT PLBart Parakeet Pegasus Phobert ProphetNet Qwen3_5 Reformer"
+    " RemBert RoFormer Roberta SeamlessM4T Siglip Siglip2 Splinter SqueezeBert T5 Udop VideoPrism Whisper XGLM XLM"
+    " XLMRoberta XLNet ";
+
 // A token is written as a string, or as an object with its flags.
 std::optional<AddedToken> ReadToken(ObjectReader& reader, std::string_view key) {
   const json* value = reader.Find(key);
@@ -109,6 +118,12 @@ void ReadChatTemplate(ObjectReader& reader, TokenizerConfig& config) {
     config.chat_templates["default"] = {value->get<std::string>(), source};
     return;
   }
+  if (value->is_object()) {
+    ObjectReader named = reader.Object("chat_template");
+    for (const auto& [name, unused] : value->items())
+      config.chat_templates[name] = {named.String(name), source + "." + name};
+    return;
+  }
   if (!value->is_array()) {
     reader.Fail("chat_template",
                 std::string("is a JSON ") + value->type_name() + ", must be a string or an array of {name, template}");
@@ -143,7 +158,8 @@ std::string ClassName(const json& object) {
 // The class that transformers' AutoTokenizer takes, as far as it concerns us: see TokenizerConfig::tokenizer_class.
 std::string ChooseClass(const std::filesystem::path& folder, const json& tokenizer_config) {
   const std::filesystem::path file = folder / "config.json";  // the model's reader reports what is wrong with it
-  const json model = std::filesystem::is_regular_file(file) ? json::parse(policy::ReadFile(file), nullptr, false) : json();
+  const json model =
+      std::filesystem::is_regular_file(file) ? json::parse(policy::ReadFile(file), nullptr, false) : json();
   const json type = model.is_object() ? model.value("model_type", json()) : json();
   const std::string model_type = type.is_string() ? type.get<std::string>() : "";
   std::string name = ClassName(tokenizer_config);
@@ -154,8 +170,17 @@ std::string ChooseClass(const std::filesystem::path& folder, const json& tokeniz
     return "";
   if (model_type == "qwen2" || (model_type == "qwen3" && name.empty())) return "Qwen2Tokenizer";
   const bool mistral = model_type == "mistral" || model_type == "mixtral";  // these always have tokenizer.json's
+  if (name == "Phi3Tokenizer") name = "LlamaTokenizer";
   for (const char* known : {"Qwen2Tokenizer", "LlamaTokenizer", "GPT2Tokenizer"}) {
     if (name == known && !mistral) return name;
+  }
+  const bool named = name.ends_with("Tokenizer") && name.find(' ') == std::string::npos;
+  if (named && !mistral && kOtherClasses.find(" " + name.substr(0, name.size() - 9) + " ") != kOtherClasses.npos) {
+    throw Error(
+        KGRPO_ERROR_UNSUPPORTED,
+        (folder / "tokenizer_config.json").string() + ": tokenizer_class: is " + name +
+            ", which makes steps of its own that are not supported here; if tokenizer.json has the right steps, "
+            "set it to \"PreTrainedTokenizerFast\"");
   }
   return "";
 }
