@@ -263,6 +263,22 @@ TEST(AdapterFolderTest, FilesThatDoNotTellWhatIsMeant) {
       HasSubstr("adapter_model.bin: only adapter_model.safetensors is read; convert it in that folder: python"));
 }
 
+TEST(AdapterFolderTest, PeftsDefaultsAndExpressions) {
+  const TemporaryFolder folder;
+  Rewrite(AdapterFolder("qwen2"), folder.path(), "target_modules", R"(\A(?P<part>.*)[]_]proj\Z)");
+  nlohmann::json config = nlohmann::json::parse(std::ifstream(folder.path() + "/adapter_config.json"));
+  for (const char* key : {"r", "lora_alpha"}) config.erase(key);
+  config["rank_pattern"] = {{R"(q_proj\Z)", 3}};
+  std::ofstream(folder.path() + "/adapter_config.json") << config;
+  const AdapterConfig read = ReadAdapterConfig(folder.path());
+  EXPECT_EQ(read.rank, 8);
+  EXPECT_EQ(read.alpha, 8);
+  const AdapterSelection selection(read);
+  EXPECT_EQ(selection.Find("model.layers.0.self_attn.q_proj", 0).value().rank, 3);
+  EXPECT_EQ(selection.Find("model.layers.0.self_attn.k_proj", 0).value().rank, 8);
+  EXPECT_FALSE(selection.Find("model.layers.0.self_attn.k_norm", 0).has_value());
+}
+
 TEST(AdapterFolderTest, WrongOnesAreRefusedInASentence) {
   const c10::InferenceMode inference;
   const TemporaryFolder folder;
@@ -286,9 +302,9 @@ TEST(AdapterFolderTest, WrongOnesAreRefusedInASentence) {
   EXPECT_THAT(rewritten("peft_type", "IA3"), HasSubstr("\"peft_type\" is \"IA3\"; only LORA is supported"));
   EXPECT_THAT(rewritten("target_modules", {"q_proj", "lm_head"}), HasSubstr("\"target_modules\" selects lm_head"));
   EXPECT_THAT(rewritten("target_modules", "(q_proj"),
-              HasSubstr("adapter_config.json: the pattern \\A(?:(q_proj)\\z is not a regular expression"));
+              HasSubstr("adapter_config.json: \"(q_proj\" is not a regular expression that kgrpo reads"));
   // A text that no path ends by: the search ends, too.
-  EXPECT_THAT(rewritten("target_modules", "(([a-z._0-9]*)*)*X"), testing::Not(HasSubstr("accepted")));
+  EXPECT_THAT(rewritten("target_modules", "(([a-z._0-9]*)*)*X"), HasSubstr("select none of the model's linear layers"));
   EXPECT_THAT(rewritten("target_modules", std::string(60000, '(')), HasSubstr("is not a regular expression"));
   EXPECT_THAT(rewritten("target_modules", {"c_attn"}), HasSubstr("select none of the model's linear layers"));
   EXPECT_THAT(rewritten("rank_pattern", {{"q_proj", 0}}), HasSubstr("\"rank_pattern\": \"q_proj\" is 0"));

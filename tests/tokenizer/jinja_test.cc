@@ -76,6 +76,8 @@ TEST(JinjaTest, TimeMemoryAndDepthAreBounded) {
   const std::string loops = "{% for a in range(99999) %}{% for b in range(99999) %}{% for c in range(99999) %}x";
   EXPECT_THAT(ErrorOf(loops + "{% endfor %}{% endfor %}{% endfor %}"), HasSubstr("runs for too long"));
   const std::string text(100000, 'x');
+  EXPECT_THAT(ErrorOf("{% for a in range(99999) %}{% raw %}" + text + "{% endraw %}{% endfor %}"),
+              HasSubstr("runs for too long"));
   EXPECT_THAT(ErrorOf("{% for a in range(99999) %}" + text + "{% endfor %}"), HasSubstr("runs for too long"));
   EXPECT_THAT(ErrorOf("{{ 'x' * 999999999999 }}"), HasSubstr("too large"));
   EXPECT_THAT(ErrorOf("{% set s = 'x' * 9999999 %}{{ (s * 50) | replace('x', s) }}"), HasSubstr("too"));

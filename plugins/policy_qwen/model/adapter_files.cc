@@ -69,11 +69,12 @@ OrderedJson ReadConfigFile(const std::string& path) {
 // Matches whole paths, as Python's re.fullmatch does.
 std::function<bool(const std::string&)> FullMatch(const std::string& expression) {
   try {
-    return [regex = tokenizer::Regex("\\A(?:" + expression + ")\\z", tokenizer::Regex::Kind::kPython)](
+    return [regex = tokenizer::Regex("\\A(?:" + expression + ")\\Z", tokenizer::Regex::Kind::kPython)](
                const std::string& path) { return !regex.FindAll(path).empty(); };
-  } catch (const Error& error) {
-    throw Error(KGRPO_ERROR_UNSUPPORTED,
-                std::string("adapter_config.json: ") + error.what() + "; list the layers' names instead");
+  } catch (const Error&) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED, "adapter_config.json: \"" + expression +
+                                             "\" is not a regular expression that kgrpo reads; list the layers' names "
+                                             "instead");
   }
 }
 

@@ -78,9 +78,7 @@ class Interpreter : public ExpressionReader {
     size_t tag = source_.find('{', at_);
     while (tag < source_.size() && std::string_view("{%#").find(tag + 1 < source_.size() ? source_[tag + 1] : ' ') > 2)
       tag = source_.find('{', tag + 1);
-    const std::string_view text = Trimmed(at_, tag);
-    run_.Spend(1 + text.size() / 8);
-    if (live_) out_ += text;
+    WriteText(Trimmed(at_, tag));
     at_ = std::min(tag, source_.size());
     return tag < source_.size();
   }
@@ -114,12 +112,11 @@ class Interpreter : public ExpressionReader {
     return Body(ends);
   }
 
-  void Write(const Value& value) {
-    if (!live_) return;
-    const std::string text = Str(value);
+  void WriteText(std::string_view text) {
     run_.Spend(1 + text.size() / 8);
-    out_ += text;
+    if (live_) out_ += text;
   }
+  void Write(const Value& value) { live_ ? WriteText(Str(value)) : void(); }
 
   // What a body writes, in a scope of its own.
   std::string Capture(const std::string& end) {
@@ -169,7 +166,7 @@ class Interpreter : public ExpressionReader {
       SkipSpace();
       if (!IsNext("endraw")) continue;
       end = Name();
-      if (live_) out_ += Trimmed(start, tag);
+      WriteText(Trimmed(start, tag));
     }
   }
 

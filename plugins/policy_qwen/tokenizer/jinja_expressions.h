@@ -244,6 +244,7 @@ class ExpressionReader {
         if (*end == '}') {
           Expect(":");
           const Value value = Expression();
+          run_.Spend(1 + dict.size() / 16);
           if (live_) dict[MemberKey(items.back())] = JsonOf(value);
         }
         if (!IsNext(end)) Expect(",");

@@ -212,8 +212,9 @@ Value Number(const Value& value, bool integer, const Value& otherwise) {
   if (value.number() && (integer ? value.integer() : value.real())) return integer ? Value(value.whole()) : value;
   char* end = nullptr;
   std::string text = value.text() ? StripText(value.str(), Value(), true, true) : "";
+  const auto is_digit = [&](size_t i) { return text[i] >= '0' && text[i] <= '9'; };
   for (size_t i = 1; i + 1 < text.size(); ++i) {  // 1_000
-    if (text[i] == '_' && std::isdigit(text[i - 1]) && std::isdigit(text[i + 1])) text.erase(i, 1);
+    if (text[i] == '_' && is_digit(i - 1) && is_digit(i + 1)) text.erase(i, 1);
   }
   const double number = value.number() ? value.real_value() : std::strtod(text.c_str(), &end);
   const bool good = value.number() || (!text.empty() && *end == '\0' && text.find_first_of("xX(") == text.npos);
@@ -267,8 +268,7 @@ Value Filter(Run& run, const std::string& name, const Value& v, const Values& a)
     if (a[2].list()) style.comma = Item(a[2], 0).str(), style.colon = Item(a[2], 1).str();
     return Dump(v.json(), style);
   }
-  if (name == "first" && v.list() && !v.data->empty()) return Item(v, 0);
-  if (name == "last" && v.list() && !v.data->empty()) return Item(v, -1);
+  if ((name == "first" || name == "last") && v.list() && !v.data->empty()) return Item(v, name == "first" ? 0 : -1);
   Values items = run.ElementsOf(v);
   if (name == "unique") {
     Values seen;
