@@ -72,6 +72,12 @@ TEST_F(CliTest, HalfOfASurrogatePairIsNamed) {
       "error: <stdin>:1: half of a surrogate pair, at column 17: \\ud800 to \\udfff are characters only in pairs\n");
 }
 
+TEST_F(CliTest, DeepNestingIsNamed) {
+  const std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  EXPECT_EQ(Run("tokenize random --plugin fakes", R"({"messages": [{"role": "user", "content": )" + deep + "}]}\n").err,
+            "error: <stdin>:1: lists and objects are nested more than 200 deep\n");
+}
+
 TEST_F(CliTest, ScoreGivesALogProbabilityAToken) {
   const Result result =
       Run("score random --plugin fakes --dtype fp32",

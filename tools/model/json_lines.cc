@@ -68,6 +68,7 @@ nlohmann::ordered_json ParseObject(const std::string& text) {
   try {
     object = nlohmann::ordered_json::parse(
         text, [&](int depth, nlohmann::ordered_json::parse_event_t event, nlohmann::ordered_json& parsed) {
+          if (depth > 200) Fail("lists and objects are nested more than 200 deep");
           if (event == nlohmann::ordered_json::parse_event_t::key && depth == 1) {
             const auto& key = parsed.get_ref<const std::string&>();
             if (!keys.insert(key).second) twice = key;
