@@ -143,10 +143,9 @@ int Main(const std::vector<std::string>& given) {
       "  kgrpo-host plugins list                       what there is to choose from\n"
       "Exit codes: 0 fine, 1 the run failed, 2 wrong usage, 3 bad input, 4 something needed is missing, 130 "
       "interrupted.");
-  for (auto* add :
-       {AddRunCommand, AddResumeCommand, AddCheckCommand, AddCompareCommand, AddReportCommand, AddExportCommand,
-        AddCoderCheckCommand, AddEvalCommand, AddOptimizeCommand, AddPluginsCommand, AddProblemsCommand,
-        AddServeCommand}) {
+  for (auto* add : {AddRunCommand, AddResumeCommand, AddCheckCommand, AddCompareCommand, AddReportCommand,
+                    AddExportCommand, AddCoderCheckCommand, AddEvalCommand, AddOptimizeCommand, AddPluginsCommand,
+                    AddProblemsCommand, AddServeCommand}) {
     line.Add(add);
   }
   AddOtherPrograms(&line.app());

@@ -133,7 +133,6 @@ void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action) {
   describe->footer("Example:\n  kgrpo-host plugins describe reward_speedup");
   describe->callback(
       [=, &globals] { *action = [=, &globals] { return Describe(globals, options->name, options->json); }; });
-
 }
 
 }  // namespace kgrpo::cli

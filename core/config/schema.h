@@ -29,12 +29,12 @@ void FillDefaults(const Schema& schema, Node* node);
 // True if the value has no way in which it breaks the schema, which RequireUsableSchema accepts.
 bool Satisfies(const nlohmann::json& value, const Schema& schema);
 
-// Throws kgrpo::Error when options cannot be checked against the schema: it does not describe a mapping, or has a keyword
-// that is unknown or has an impossible value.
+// Throws kgrpo::Error when options cannot be checked against the schema: it does not describe a mapping, or has a
+// keyword that is unknown or has an impossible value.
 void RequireUsableSchema(const Schema& schema);
 
-// The mistakes in an options schema: those of RequireUsableSchema, an option without description, a default that its own
-// schema refuses, unknown options let through. Empty when it is fine.
+// The mistakes in an options schema: those of RequireUsableSchema, an option without description, a default that its
+// own schema refuses, unknown options let through. Empty when it is fine.
 std::vector<std::string> FindSchemaMistakes(const Schema& schema);
 
 // "an integer >= 1", `one of "a", "b"`, "a list or a mapping": what a schema wants.

@@ -134,8 +134,8 @@ std::vector<std::string> UnusableKeywords(const Schema& root) {
         std::vector<std::string> names;
         for (const Keyword& keyword : kKeywords) names.emplace_back(keyword.name);
         const std::string closest = Closest(name, names);
-        mistakes.push_back(
-            At(path, "unknown keyword \"" + name + "\"" + (closest.empty() ? "" : "; did you mean \"" + closest + "\"?")));
+        mistakes.push_back(At(
+            path, "unknown keyword \"" + name + "\"" + (closest.empty() ? "" : "; did you mean \"" + closest + "\"?")));
       } else if (!known->fits(value)) {
         mistakes.push_back(At(path, "\"" + name + "\" cannot be " + value.dump()));
       }
@@ -151,7 +151,8 @@ void RequireUsableSchema(const Schema& schema) {
   if (!schema.is_object() || schema.value("type", Schema()) != "object")
     throw Error(KGRPO_ERROR_INVALID, "it does not describe a mapping (\"type\": \"object\")");
   if (const std::vector<std::string> mistakes = UnusableKeywords(schema); !mistakes.empty())
-    throw Error(KGRPO_ERROR_INVALID, mistakes.front() + " (docs/plugins.md lists the keywords of JSON Schema that count)");
+    throw Error(KGRPO_ERROR_INVALID,
+                mistakes.front() + " (docs/plugins.md lists the keywords of JSON Schema that count)");
 }
 
 std::vector<std::string> FindSchemaMistakes(const Schema& root) {

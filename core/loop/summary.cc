@@ -258,8 +258,7 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
   const std::string kernels = best.empty() ? "" : "kernels/ (the best verified ones), ";
   const std::string model = learned ? "the trained model" : "a stage learned nothing, see above";
   console.Note(
-      "written to " + path + ": final/ (" + model + "), " + kernels + "run.sqlite" +
-      ObserversFiles(folder.path()) +
+      "written to " + path + ": final/ (" + model + "), " + kernels + "run.sqlite" + ObserversFiles(folder.path()) +
       (best.empty() ? "; kernels/ is empty: no candidate was both correct and faster than its reference" : ""));
   if (!learned) return;
   console.Note("next: kgrpo-host eval " + folder.resolved_yaml().string() + " --policy " +

@@ -54,8 +54,7 @@ std::string PlacesOf(size_t count) {
 // Rounds in which a trajectory was dropped are in a table like that of the others; all_rounds has both.
 std::string TablesOfRounds() {
   std::string sql = "CREATE TABLE trajectories(purpose TEXT NOT NULL, step INTEGER NOT NULL, " +
-                    TrajectoryColumns().Declared() +
-                    ", PRIMARY KEY(purpose, step, trajectory)) STRICT, WITHOUT ROWID;";
+                    TrajectoryColumns().Declared() + ", PRIMARY KEY(purpose, step, trajectory)) STRICT, WITHOUT ROWID;";
   for (const std::string table : {"rounds", "dropped_rounds"}) {
     sql += "CREATE TABLE " + table + "(purpose TEXT NOT NULL, step INTEGER NOT NULL, trajectory INTEGER NOT NULL, " +
            RoundColumns().Declared() + ", PRIMARY KEY(purpose, step, trajectory, round)) STRICT, WITHOUT ROWID;";

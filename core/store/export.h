@@ -19,8 +19,8 @@ struct ExportColumn {
   const char* type;
 };
 
-// The fields of records.h and the trajectory's, in the order of the rows' keys. Besides these, a row has `reward_parts`, a
-// struct of RunDatabase::RewardParts().
+// The fields of records.h and the trajectory's, in the order of the rows' keys. Besides these, a row has
+// `reward_parts`, a struct of RunDatabase::RewardParts().
 const std::vector<ExportColumn>& ExportColumns();
 
 // Hands every round of `purpose` to `write` as one line without its line break, in the order of step, trajectory and

@@ -1,5 +1,5 @@
-// The tables of run.sqlite. Used by store/database.cc, which adds those of trajectories and rounds: their columns are the
-// fields of store/records.h. A change that older readers would misread raises kSchemaVersion.
+// The tables of run.sqlite. Used by store/database.cc, which adds those of trajectories and rounds: their columns are
+// the fields of store/records.h. A change that older readers would misread raises kSchemaVersion.
 #ifndef KGRPO_STORE_SCHEMA_H
 #define KGRPO_STORE_SCHEMA_H
 

@@ -1,11 +1,11 @@
 // The parts of store/ on their own: the database returns each field that was written, an export's rows have the same
 // columns, and files and checkpoints are complete or absent.
+#include "filled_round.h"
 #include "store/checkpoints.h"
 #include "store/database.h"
 #include "store/export.h"
 #include "store/files.h"
 #include "store/kernels.h"
-#include "filled_round.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/keyed.h"
+#include "cli/session.h"
 #include "model/command.h"
 #include "model/model_input.h"
-#include "cli/session.h"
 
 namespace kgrpo::cli {
 namespace {

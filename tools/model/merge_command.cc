@@ -4,10 +4,10 @@
 #include <memory>
 #include <string>
 
-#include "model/command.h"
-#include "model/model_input.h"
 #include "cli/session.h"
 #include "loop/checkpoint.h"
+#include "model/command.h"
+#include "model/model_input.h"
 
 namespace kgrpo::cli {
 namespace {

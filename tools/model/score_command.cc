@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "cli/session.h"
 #include "model/command.h"
 #include "model/model_input.h"
-#include "cli/session.h"
 
 namespace kgrpo::cli {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/session.h"
 #include "model/command.h"
 #include "model/model_input.h"
-#include "cli/session.h"
 
 namespace kgrpo::cli {
 namespace {

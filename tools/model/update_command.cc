@@ -13,11 +13,11 @@
 #include <vector>
 
 #include <kgrpo/support/evaluation_json.h>
-#include "model/command.h"
-#include "model/recorded_samples.h"
 #include "cli/session.h"
 #include "loop/checkpoint.h"
 #include "loop/stage.h"
+#include "model/command.h"
+#include "model/recorded_samples.h"
 
 namespace kgrpo::cli {
 namespace {

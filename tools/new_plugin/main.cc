@@ -1,5 +1,5 @@
-// kgrpo-new-plugin, which `kgrpo-host plugins new KIND NAME [--lang c|c++|python]` runs: writes a project that builds, validates and passes its own
-// test: an example of examples/, renamed to NAME.
+// kgrpo-new-plugin, which `kgrpo-host plugins new KIND NAME [--lang c|c++|python]` runs: writes a project that builds,
+// validates and passes its own test: an example of examples/, renamed to NAME.
 #include <array>
 #include <cstdio>
 #include <filesystem>
