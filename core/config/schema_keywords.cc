@@ -46,7 +46,7 @@ bool IsList(const Schema& value) {
 bool IsTexts(const Schema& value) {
   return value.is_array() && std::ranges::all_of(value, IsText);
 }
-bool IsPattern(const Schema& value) {
+bool IsExpression(const Schema& value) {
   try {
     return IsText(value) && (std::regex(value.get<std::string>(), std::regex::ECMAScript), true);
   } catch (const std::regex_error&) {
@@ -84,7 +84,7 @@ constexpr Keyword kKeywords[] = {{"$schema", IsText},
                                  {"exclusiveMaximum", IsNumber},
                                  {"minLength", IsCount},
                                  {"maxLength", IsCount},
-                                 {"pattern", IsPattern},
+                                 {"pattern", IsExpression},
                                  {"items", IsItems},
                                  {"minItems", IsCount},
                                  {"maxItems", IsCount},
