@@ -101,11 +101,11 @@ std::string Text(bool value) {
 }
 
 std::string TorchEpilogue(const Problem& problem) {
-  static const std::map<DType, std::string> kTypes = {{DType::kFloat32, "Float"}, {DType::kFloat64, "Double"},
-                                                      {DType::kFloat16, "Half"},  {DType::kBfloat16, "BFloat16"},
-                                                      {DType::kInt32, "Int"},     {DType::kInt64, "Long"},
-                                                      {DType::kUint8, "Byte"},    {DType::kUint32, "UInt32"},
-                                                      {DType::kInt8, "Char"},     {DType::kBool, "Bool"}};
+  static const std::map<DType, std::string> kTypes = {
+      {DType::kFloat32, "Float"},     {DType::kFloat64, "Double"}, {DType::kFloat16, "Half"},
+      {DType::kBfloat16, "BFloat16"}, {DType::kInt32, "Int"},      {DType::kInt64, "Long"},
+      {DType::kUint8, "Byte"},        {DType::kUint32, "UInt32"},  {DType::kInt8, "Char"},
+      {DType::kBool, "Bool"},         {DType::kInt16, "Short"},    {DType::kUint16, "UInt16"}};
   std::string parameters, tensors, scalars;
   for (size_t i = 0; i < problem.parameters.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
@@ -136,11 +136,13 @@ std::string TvmFfiEpilogue(const Problem& problem, const std::string& source) {
   std::string parameters;
   for (const Parameter& parameter : problem.parameters) {
     const DTypeInfo& info = Info(parameter.dtype);
-    const char* const code = parameter.dtype == DType::kBool                                         ? "kDLBool"
-                             : parameter.dtype == DType::kBfloat16                                   ? "kDLBfloat"
-                             : info.is_floating                                                      ? "kDLFloat"
-                             : parameter.dtype == DType::kUint8 || parameter.dtype == DType::kUint32 ? "kDLUInt"
-                                                                                                     : "kDLInt";
+    const char* const code =
+        parameter.dtype == DType::kBool       ? "kDLBool"
+        : parameter.dtype == DType::kBfloat16 ? "kDLBfloat"
+        : info.is_floating                    ? "kDLFloat"
+        : parameter.dtype == DType::kUint8 || parameter.dtype == DType::kUint16 || parameter.dtype == DType::kUint32
+            ? "kDLUInt"
+            : "kDLInt";
     parameters += std::string(parameters.empty() ? "" : ", ") + "{" + code + ", " + std::to_string(8 * info.size) +
                   ", " + std::to_string(parameter.IsTensor() ? static_cast<int>(parameter.shape.size()) : -1) + "}";
   }

@@ -21,6 +21,8 @@ constexpr DTypeInfo kInfos[] = {
     {DType::kUint32, "uint32", "unsigned int", 4, false, 0, 0.0, 4294967295.0, 0, 0},
     {DType::kInt8, "int8", "signed char", 1, false, 0, -128.0, 127.0, 0, 0},
     {DType::kBool, "bool", "bool", 1, false, 0, 0.0, 1.0, 0, 0},
+    {DType::kInt16, "int16", "short", 2, false, 0, -32768.0, 32767.0, 0, 0},
+    {DType::kUint16, "uint16", "unsigned short", 2, false, 0, 0.0, 65535.0, 0, 0},
 };
 
 // Rounds a double straight into IEEE binary16 (going through float first would round twice).
@@ -128,6 +130,10 @@ void StoreDouble(DType dtype, double value, void* element) {
       return Store(element, Saturate<int8_t>(value));
     case DType::kBool:
       return Store(element, static_cast<uint8_t>(value != 0));
+    case DType::kInt16:
+      return Store(element, Saturate<int16_t>(value));
+    case DType::kUint16:
+      return Store(element, Saturate<uint16_t>(value));
   }
 }
 
@@ -145,6 +151,9 @@ void StoreInteger(DType dtype, int64_t value, void* element) {
       return Store(element, static_cast<int8_t>(value));
     case DType::kBool:
       return Store(element, static_cast<uint8_t>(value != 0));
+    case DType::kInt16:
+    case DType::kUint16:
+      return Store(element, static_cast<uint16_t>(value));
     default:
       return StoreDouble(dtype, static_cast<double>(value), element);
   }
@@ -179,6 +188,10 @@ int64_t LoadInteger(DType dtype, const void* element) {
       return Get<int8_t>(element);
     case DType::kBool:
       return Get<uint8_t>(element);
+    case DType::kInt16:
+      return Get<int16_t>(element);
+    case DType::kUint16:
+      return Get<uint16_t>(element);
     default:
       return static_cast<int64_t>(LoadDouble(dtype, element));
   }

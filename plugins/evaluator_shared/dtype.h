@@ -11,7 +11,20 @@
 
 namespace kgrpo::evaluator {
 
-enum class DType { kFloat32, kFloat64, kFloat16, kBfloat16, kInt32, kInt64, kUint8, kUint32, kInt8, kBool };
+enum class DType {
+  kFloat32,
+  kFloat64,
+  kFloat16,
+  kBfloat16,
+  kInt32,
+  kInt64,
+  kUint8,
+  kUint32,
+  kInt8,
+  kBool,
+  kInt16,
+  kUint16
+};
 
 struct DTypeInfo {
   DType dtype;

@@ -17,8 +17,9 @@ std::string EntryPrologue(const Problem& problem) {
 std::string EntryEpilogue(const Problem& problem) {
   // Undefines every word that follows: a macro of the source would see the arguments of calls to come.
   std::string text = "\n";
-  for (const char* word : {"kgrpo_call", "arguments", "extern", "__attribute__", "visibility", "default", "const",
-                           "void", "float", "double", "int", "long", "unsigned", "char", "__half", "__nv_bfloat16"}) {
+  for (const char* word :
+       {"kgrpo_call", "arguments", "extern", "__attribute__", "visibility", "default", "const", "void", "float",
+        "double", "int", "short", "long", "unsigned", "char", "__half", "__nv_bfloat16"}) {
     text += std::string("#undef ") + word + "\n";
   }
   for (size_t i = 0; i < problem.parameters.size(); i += problem.ListLength(i)) {

@@ -40,7 +40,7 @@ constexpr size_t kKeptModules = 16;
 const std::pair<const char*, at::ScalarType> kTypes[] = {
     {"float32", at::kFloat}, {"float64", at::kDouble}, {"float16", at::kHalf}, {"bfloat16", at::kBFloat16},
     {"int32", at::kInt},     {"int64", at::kLong},     {"uint8", at::kByte},   {"int8", at::kChar},
-    {"bool", at::kBool},     {"uint32", at::kUInt32}};
+    {"bool", at::kBool},     {"uint32", at::kUInt32},  {"int16", at::kShort},  {"uint16", at::kUInt16}};
 
 at::ScalarType TypeOf(const std::string& name) {
   for (const auto& [known, type] : kTypes) {

@@ -111,7 +111,8 @@ TEST_F(ProblemTest, EverySignatureType) {
             "extern \"C\" void launch(const float* float32_in, const double* float64_in, const __half* float16_in, "
             "const __nv_bfloat16* bfloat16_in, const int* int32_in, const long long* int64_in, const unsigned char* "
             "uint8_in, "
-            "const unsigned int* uint32_in, const signed char* int8_in, const bool* bool_in, float* out, int n)");
+            "const unsigned int* uint32_in, const signed char* int8_in, const bool* bool_in, "
+            "const short* int16_in, const unsigned short* uint16_in, float* out, int n)");
 }
 
 // x as a list of two, with whatever comes between and around them.
@@ -161,7 +162,7 @@ TEST_F(ProblemTest, ExactMessages) {
       {"dtype: float32, shape: [n], distribution", "dtype: flaot32, shape: [n], distribution",
        "problem.yaml:8:35: parameters[0].dtype: \"flaot32\" is not one of float32, float64, float16, bfloat16, int32, "
        "int64, uint8, "
-       "uint32, int8, bool; did you mean \"float32\"?"},
+       "uint32, int8, bool, int16, uint16; did you mean \"float32\"?"},
       {"shape: [n], distribution", "shape: [k], distribution",
        "problem.yaml:8:52: parameters[0].shape[0]: unknown symbol \"k\": the sizes do not bind it; did you mean "
        "\"n\"?"},

@@ -57,6 +57,11 @@ TEST(DType, IntegersSaturate) {
   EXPECT_EQ(byte, 0);
   StoreDouble(DType::kUint8, 2.5, &byte);
   EXPECT_EQ(byte, 2);  // to even
+  int16_t half = 0;
+  StoreDouble(DType::kInt16, -1e6, &half);
+  EXPECT_EQ(LoadInteger(DType::kInt16, &half), -32768);
+  StoreInteger(DType::kUint16, 65535, &half);
+  EXPECT_EQ(LoadInteger(DType::kUint16, &half), 65535);
 }
 
 Problem OneInput(DType dtype, Distribution distribution) {
