@@ -7,13 +7,15 @@
 #include "evaluator_shared/fast_compile.h"
 #include "evaluator_shared/fatbin.h"
 #include "evaluator_shared/nvcc_compile.h"
+#include "evaluator_shared/source_lexer.h"
 #include "evaluator_shared/source_policy.h"
 #include "source_digest.h"  // made by the build
 
 namespace kgrpo::evaluator {
 namespace {
 
-constexpr double kFormPatience = 3;  // PyTorch's headers take nvcc some twenty times as long as a kernel
+constexpr char kLaunch[] = "launch";  // accepted besides `entry`
+constexpr double kFormPatience = 3;   // PyTorch's headers take nvcc some twenty times as long as a kernel
 
 }  // namespace
 
@@ -39,6 +41,16 @@ Compiler::Compiler(CudaToolkit toolkit, const Sandbox& sandbox, std::string help
 Compiler::~Compiler() = default;
 
 CompileOutcome Compiler::Compile(const Problem& problem, const std::string& source, bool reference_route) {
+  if (const std::string whole = problem.WithLauncher(source); whole.size() > source.size()) {
+    CompileOutcome outcome = Compile(problem, whole, reference_route);
+    outcome.kernel.source = source;
+    return outcome;
+  }
+  if (problem.entry != kLaunch && DefinesFunction(source, kLaunch) && !DefinesFunction(source, problem.entry)) {
+    Problem launched = problem;
+    launched.entry = kLaunch;
+    return Compile(launched, source, reference_route);
+  }
   const auto begin = std::chrono::steady_clock::now();
   const CandidateForm form = FormOf(source);
   const auto timed = [begin, form, &problem, &source](CompileOutcome outcome) {
@@ -47,7 +59,8 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
       if (form == CandidateForm::kLaunch &&
           std::find(functions.begin(), functions.end(), problem.entry) == functions.end()) {
         outcome.verdict = "not_compiled";
-        outcome.diagnosis = "The source does not define " + problem.Signature() + ".";
+        outcome.diagnosis = "The source does not define " + problem.Signature() +
+                            (problem.own_entry.empty() ? "." : ", nor " + problem.own_entry + ".");
       } else {
         outcome.kernel.source = source;
         outcome.kernel.undefined = UndefinedSymbols(outcome.kernel.object);

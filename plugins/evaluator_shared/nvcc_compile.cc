@@ -35,6 +35,7 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
                   "-Xcompiler",
                   "-fPIC,-fno-diagnostics-show-caret",  // carets would quote whatever file a #line names
                   "-std=c++17",
+                  "-DNVTX_DISABLE",  // cub.cuh includes NVTX, which looks functions up by dlsym
                   "--cudart",
                   "none",
                   "-L" + library_directory,

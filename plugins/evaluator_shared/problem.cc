@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "evaluator_shared/source_lexer.h"
+
 namespace kgrpo::evaluator {
 namespace {
 
@@ -99,6 +101,11 @@ size_t Problem::ListLength(size_t first) const {
   return end - first;
 }
 
+std::string Problem::WithLauncher(const std::string& source) const {
+  if (own_entry.empty() || DefinesFunction(source, entry) || !DefinesFunction(source, own_entry)) return source;
+  return source + "\n#line 1 \"launcher.cu\"\n" + launcher;
+}
+
 std::string Problem::TaskText() const {
   std::ostringstream text;
   if (!refused.empty()) return "Refused: " + refused + ".\n";
@@ -106,9 +113,10 @@ std::string Problem::TaskText() const {
   if (description.empty() || description.back() != '\n') text << "\n";
   const bool lists =
       std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) { return !p.list.empty(); });
-  text << "Define " << Signature() << ". It launches on the default stream; every pointer"
-       << (lists ? " in an array too" : "") << " is a device pointer"
-       << (lists ? ", and the arrays are the host's.\n" : ".\n");
+  text << "Define " << Signature();
+  if (!own_entry.empty()) text << ", or " << own_entry << " as the reference declares it";
+  text << ". It launches on the default stream; every pointer" << (lists ? " in an array too" : "")
+       << " is a device pointer" << (lists ? ", and the arrays are the host's.\n" : ".\n");
   size_t place = 0;  // in a list
   for (const Parameter& parameter : parameters) {
     place = &parameter != parameters.data() && !parameter.list.empty() && (&parameter)[-1].list == parameter.list

@@ -105,7 +105,9 @@ struct Problem {
   std::string directory;  // absolute
   std::string name, title, family, split, description;
   std::vector<std::string> traits;
-  std::string entry = "launch";
+  std::string entry = "launch";  // the function with the problem's signature
+  std::string own_entry;         // of a problem with launcher.cu: the function that this calls, with its own signature
+  std::string launcher;          // the text of launcher.cu, which defines `entry`; "" without the file
   std::vector<Parameter> parameters;
   std::vector<Bindings> visible, hidden;
   Bindings timing;
@@ -137,6 +139,9 @@ struct Problem {
   std::string Signature() const;
   // Returns how many parameters from `first` on are one in the signature: 1, or those of its list.
   size_t ListLength(size_t first) const;
+
+  // The source with launcher.cu appended, if it defines `own_entry` and not `entry`.
+  std::string WithLauncher(const std::string& source) const;
 
   // The task text for prompts: description, signature, what each parameter is, the visible sizes.
   std::string TaskText() const;

@@ -11,6 +11,7 @@
 #include <kgrpo/support/sha256.h>
 #include "evaluator_shared/parameter_parser.h"
 #include "evaluator_shared/problem.h"
+#include "evaluator_shared/source_lexer.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -24,6 +25,15 @@ std::string ReadFile(const std::filesystem::path& path) {
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+// The name before the first "(" of a source; "" without one.
+std::string FirstFunction(const std::string& source) {
+  const LexedSource lexed = Lex(source);
+  for (size_t i = 1; i < lexed.tokens.size(); ++i) {
+    if (lexed.tokens[i].Is("(")) return std::string(lexed.tokens[i - 1].text);
+  }
+  return "";
 }
 
 class ProblemParser : public ParameterParser {
@@ -272,11 +282,11 @@ Problem LoadProblem(const std::string& directory) {
   Problem problem;
   problem.directory = folder.string();
   const fs::path yaml = folder / "problem.yaml", reference = folder / "reference.cu", oracle = folder / "oracle.cc",
-                 inputs = folder / "inputs.cc";
+                 inputs = folder / "inputs.cc", launcher = folder / "launcher.cu";
   ProblemParser parser(folder, yaml.string(), problem);
   std::string yaml_text;
-  for (const fs::path& file : {yaml, reference, oracle, inputs}) {
-    const bool optional = file == oracle || file == inputs || !problem.refused.empty();
+  for (const fs::path& file : {yaml, reference, oracle, inputs, launcher}) {
+    const bool optional = file == oracle || file == inputs || file == launcher || !problem.refused.empty();
     if (!fs::is_regular_file(file, code)) {
       if (!optional) parser.diagnostics().AddFile(file.string(), "there is no such file");
       continue;
@@ -293,6 +303,12 @@ Problem LoadProblem(const std::string& directory) {
       problem.reference_source = std::move(text);
     } else if (file == inputs) {
       problem.inputs_source = std::move(text);
+    } else if (file == launcher) {
+      problem.launcher = std::move(text);
+      problem.own_entry = problem.entry;
+      problem.entry = FirstFunction(problem.launcher);
+      if (problem.entry.empty() || problem.entry == problem.own_entry)
+        parser.diagnostics().AddFile(file.string(), "must define a function other than `entry` of problem.yaml");
     } else {
       problem.oracle_source = std::move(text);
       if (problem.oracle == OracleKind::kTorchScript) {
@@ -307,9 +323,9 @@ Problem LoadProblem(const std::string& directory) {
     parser.CheckInputsSource(inputs.string());
   }
   parser.diagnostics().ThrowIfAny();
-  problem.digest =
-      Sha256OfParts({yaml_text, problem.reference_source,
-                     problem.oracle_source.value_or("") + torch_files + problem.inputs_source.value_or("")});
+  problem.digest = Sha256OfParts(
+      {yaml_text, problem.reference_source,
+       problem.oracle_source.value_or("") + torch_files + problem.inputs_source.value_or("") + problem.launcher});
   return problem;
 }
 

@@ -26,8 +26,10 @@ class Lexer {
       } else if (std::isspace(static_cast<unsigned char>(c))) {
         ++at_;
       } else if (c == '\\' && IsSplice(at_)) {
-        result_.understood = false;
-        at_ = source_.find('\n', at_) + 1;
+        const size_t next = source_.find('\n', at_) + 1;
+        if (at_ > 0 && IsTight(source_[at_ - 1]) && next < source_.size() && IsTight(source_[next]))
+          result_.understood = false;  // it may splice one token
+        at_ = next;
       } else if (StartsWith("//")) {
         SkipLineComment();
       } else if (StartsWith("/*")) {
@@ -52,6 +54,8 @@ class Lexer {
     }
     return false;
   }
+
+  static bool IsTight(char c) { return std::isspace(static_cast<unsigned char>(c)) == 0; }
 
   void SkipLineComment() {
     while (at_ < source_.size() && source_[at_] != '\n') {
@@ -167,6 +171,21 @@ class Lexer {
 
 LexedSource Lex(std::string_view source) {
   return Lexer(source).Run();
+}
+
+bool DefinesFunction(std::string_view source, std::string_view name) {
+  const LexedSource lexed = Lex(source);
+  const auto is = [&](size_t i, std::string_view text) { return i < lexed.tokens.size() && lexed.tokens[i].Is(text); };
+  for (size_t i = 0; i < lexed.tokens.size(); ++i) {
+    if (!is(i, name) || !is(i + 1, "(")) continue;
+    size_t close = i + 1;
+    for (int depth = 0; close < lexed.tokens.size(); ++close) {
+      depth += is(close, "(") ? 1 : is(close, ")") ? -1 : 0;
+      if (depth == 0) break;
+    }
+    if (is(close + 1, "{")) return true;
+  }
+  return false;
 }
 
 std::string RemoveSplices(std::string_view source) {

@@ -29,11 +29,14 @@ struct Token {
 
 struct LexedSource {
   std::vector<Token> tokens;
-  bool understood = true;  // false: an unterminated comment or string, or a line spliced within code
+  bool understood = true;  // false: an unterminated comment or string, or a line spliced within a token
 };
 
 // The views refer to `source`, which must outlive them.
 LexedSource Lex(std::string_view source);
+
+// Returns whether the source has a function of this name with a body.
+bool DefinesFunction(std::string_view source, std::string_view name);
 
 // The source with every backslash-newline removed: what the compiler's preprocessor sees as lines.
 std::string RemoveSplices(std::string_view source);

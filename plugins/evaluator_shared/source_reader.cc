@@ -49,9 +49,15 @@ size_t SourceReader::SkipToSemicolon(size_t i, size_t end) const {
   return std::min(i + 1, end);
 }
 
+size_t SourceReader::SkipNamespaceHead(size_t i, size_t end) const {
+  while (i < end && !At(i).Is("{") && !At(i).Is(";")) ++i;
+  if (i >= end) Fail(end - 1, "a namespace without a body");
+  return i + 1;
+}
+
 Declaration SourceReader::ReadDeclaration(const size_t begin, size_t end) const {
   Declaration seen;
-  size_t i = begin;
+  size_t i = begin, named = 0;  // the token before template arguments
   while (i < end) {
     const Token& token = At(i);
     if (token.kind == Token::Kind::kDirective) {
@@ -62,7 +68,6 @@ Declaration SourceReader::ReadDeclaration(const size_t begin, size_t end) const 
         i = SkipAngles(i + 1, end);
         continue;
       }
-      Fail(i, "an explicit instantiation");
     } else if (token.Is("__global__")) {
       seen.global = true;
     } else if (token.Is("__device__")) {
@@ -92,21 +97,35 @@ Declaration SourceReader::ReadDeclaration(const size_t begin, size_t end) const 
         i = SkipGroup(i + 1, end);
         continue;
       }
-    } else if (token.Is("operator")) {
-      Fail(i, "an operator");
+    } else if (token.Is("operator") && seen.parameters == 0 && !seen.assigned) {
+      size_t open = i + 1;
+      if (open + 1 < end && At(open).Is("(") && At(open + 1).Is(")")) open += 2;
+      while (open < end && !At(open).Is("(") && !At(open).Is(";")) seen.name += At(open++).text;
+      if (open >= end || !At(open).Is("(")) Fail(i, "an operator");
+      seen.name = "operator" + seen.name;
+      seen.parameters = open;
+      i = SkipGroup(open, end);
+      continue;
     } else if (token.Is("=")) {
       seen.assigned = true;
     } else if (token.Is("(")) {
       if (seen.parameters == 0 && !seen.assigned && i > begin) {
         seen.parameters = i;
-        seen.name = std::string(At(i - 1).text);
+        seen.name = std::string(At(named != 0 && At(i - 1).Is(">") ? named : i - 1).text);
       }
       i = SkipGroup(i, end);
+      const bool macro = seen.parameters == begin + 1 && i < end && !At(i).Is("{") && !At(i).Is(";");
+      if (macro) {
+        seen.for_both = true;
+        seen.end = i;
+        return seen;
+      }
       continue;
     } else if (token.Is("[")) {
       i = SkipGroup(i, end);
       continue;
     } else if (token.Is("<") && !seen.assigned) {
+      named = i - 1;
       i = SkipAngles(i, end);
       continue;
     } else if (token.Is("{")) {

@@ -20,12 +20,12 @@ struct NotUnderstood {
 
 // One declaration at namespace scope.
 struct Declaration {
-  bool for_both = false;  // `using` or `static_assert`: nothing else is known of it
+  bool for_both = false;  // `using`, `static_assert` or a macro's call: nothing else is known of it
   bool global = false, device = false, host = false, constant = false, is_constexpr = false, type = false,
        is_typedef = false;
   bool is_template = false, assigned = false;
   size_t parameters = 0;  // token of the function's "(", 0 for none
-  std::string name;       // identifier before it
+  std::string name;       // before it: "k" of `k<float>(`, "operator+"
   std::vector<size_t> statics;
   size_t body = 0;  // token of the function's "{", 0 where there is none: a variable, type, prototype
   size_t end = 0;   // the token after it
@@ -35,11 +35,15 @@ class SourceReader {
  public:
   // `source` outlives this. Throws NotUnderstood where it has no tokens: a literal or comment does not end.
   explicit SourceReader(const std::string& source) : source_(source), lexed_(Lex(source)) {
-    if (!lexed_.understood) throw NotUnderstood{0, "a literal or comment that does not end, or a continued line"};
+    if (!lexed_.understood) throw NotUnderstood{0, "a literal, comment or spliced token that does not end"};
   }
 
   size_t size() const { return lexed_.tokens.size(); }
-  const Token& At(size_t i) const { return lexed_.tokens[i]; }
+  // An empty token past either end.
+  const Token& At(size_t i) const {
+    static constexpr Token kNone = {Token::Kind::kPunctuation, 0, 0, ""};
+    return i < size() ? lexed_.tokens[i] : kNone;
+  }
   [[noreturn]] void Fail(size_t token, const std::string& what) const;
 
   // The token after the one that closes what opens at `open`.
@@ -48,7 +52,10 @@ class SourceReader {
   size_t SkipAngles(size_t open, size_t end) const;
   size_t SkipToSemicolon(size_t i, size_t end) const;
 
-  // The declaration whose first token is `begin`; it ends before `end`.
+  // Past the head of a namespace or an alias of one: the token after its "{", or after the alias's ";".
+  size_t SkipNamespaceHead(size_t i, size_t end) const;
+
+  // The declaration whose first token is `begin`; it ends before `end`. A macro's call without a semicolon is one.
   Declaration ReadDeclaration(size_t begin, size_t end) const;
 
  private:

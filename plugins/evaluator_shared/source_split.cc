@@ -75,13 +75,8 @@ class Splitter {
   }
 
   size_t Namespace(size_t i, size_t end) {
-    size_t open = i;
-    while (open < end && !At(open).Is("{") && !At(open).Is(";") && !At(open).Is("=")) ++open;
-    if (open < end && At(open).Is("=")) {
-      while (open < end && !At(open).Is(";")) ++open;
-      return std::min(open + 1, end);
-    }
-    if (open >= end || !At(open).Is("{")) Fail(i, "a namespace without a body");
+    const size_t inside = reader_.SkipNamespaceHead(i, end), open = inside - 1;
+    if (At(open).Is(";")) return inside;
     if (open == i + 1) Fail(i, "an unnamed namespace");  // its kernels have no linker name
     const size_t close = reader_.SkipGroup(open, end);
     Declarations(open + 1, close - 1);

@@ -69,12 +69,13 @@ class BothRoutes : public testing::Test {
   }
   const Compiler& compiler() const { return *compiler_; }
 
+  std::unique_ptr<Compiler> compiler_;
+
  private:
   const std::string helpers_ = FindHelperDirectory();
   const CudaToolkit toolkit_ = CudaToolkit::Find("");
   const Sandbox sandbox_{SandboxMode::kAuto, helpers_, toolkit_.readable};
   const Problem problem_ = LoadProblem(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine");
-  std::unique_ptr<Compiler> compiler_;
 };
 
 constexpr char kAffine[] =
@@ -154,6 +155,40 @@ TEST_F(BothRoutes, SayWhatAKernelNeeds) {
   EXPECT_EQ(of_route[0], of_route[1]);
 }
 
+// A problem with launcher.cu takes sources that define the user's function; any problem takes those that define launch.
+TEST_F(BothRoutes, TakeTheUsersFunctionOrLaunch) {
+  Problem problem = LoadProblem(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine");
+  const std::string source = kAffine;
+  const std::string kernel = source.substr(0, source.find("extern"));
+  const std::string own = kernel +
+                          "cudaError_t affine(float* x, float* y, float* out, int n, cudaStream_t stream) {\n"
+                          "  K<<<(n + 127) / 128, 128, 0, stream>>>(x, y, out, n);\n  return cudaGetLastError();\n}\n";
+  problem.own_entry = "affine";
+  problem.launcher =
+      "extern \"C\" void launch(const float* x, const float* y, float* out, int n) {\n"
+      "  affine(const_cast<float*>(x), const_cast<float*>(y), out, n, 0);\n}\n";
+  for (const bool reference : {false, true}) {
+    const auto compile = [&](const std::string& text) { return compiler_->Compile(problem, text, reference); };
+    const CompileOutcome outcome = compile(own);
+    EXPECT_TRUE(outcome.Succeeded()) << outcome.diagnosis;
+    EXPECT_EQ(outcome.kernel.source, own);
+    EXPECT_EQ(outcome.kernel.route, reference ? "nvcc" : "fast");
+    EXPECT_TRUE(compile(source).Succeeded());
+    EXPECT_THAT(compile(kernel).diagnosis, HasSubstr("float* out, int n), nor affine."));
+  }
+  problem.own_entry = problem.launcher = "";
+  problem.entry = "affine";
+  EXPECT_TRUE(compiler_->Compile(problem, source, false).Succeeded());
+}
+
+// <cub/cub.cuh> includes NVTX, whose dlsym is not the kernel's.
+TEST_F(BothRoutes, TakeCubWhereItIsAllowed) {
+  Problem problem = LoadProblem(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine");
+  problem.allowed_libraries = {"cub"};
+  const CompileOutcome outcome = compiler_->Compile(problem, "#include <cub/cub.cuh>\n" + std::string(kAffine), false);
+  EXPECT_TRUE(outcome.Succeeded()) << outcome.diagnosis;
+}
+
 // Evaluators decide by these symbols: evaluator_cuda gives candidates with streams of their own other workers.
 TEST_F(BothRoutes, SayWhichSymbolsTheObjectLeavesToOthers) {
   const std::string source = std::string(kAffine) +
@@ -196,6 +231,20 @@ TEST(SourceSplit, KeepsLinesAndDividesCode) {
   EXPECT_EQ(std::count(split.host.begin(), split.host.end(), '\n'), 11);
 }
 
+TEST(SourceSplit, ReadsWhatPeopleWrite) {
+  const SplitSource split = Split(
+      "namespace cg = cooperative_groups;\n"
+      "struct V { float a; };\n__device__ V operator+(V p, V q) { return V{p.a + q.a}; }\n"
+      "template <typename T> __global__ void k(T* x) { *x = 1 + \\\n 1; }\n"
+      "template __global__ void k<float>(float*);\n"
+      "extern \"C\" void launch(float* x) { k<float><<<1, 1>>>(x); }\n");
+  ASSERT_TRUE(split.understood) << split.why_not;
+  EXPECT_THAT(split.device, HasSubstr("V operator+"));
+  EXPECT_THAT(split.host, Not(HasSubstr("V operator+")));
+  EXPECT_THAT(split.host, HasSubstr("template __global__ void k<float>(float*);"));
+  EXPECT_EQ(split.kernel_templates, std::vector<std::string>{"k"});
+}
+
 TEST(SourceSplit, LeavesLiteralsAndCommentsAlone) {
   const SplitSource split = Split(
       "extern \"C\" void launch(float* x, int n) { const char* s = \"k<<<1, 1>>>(\\\"x\\\")\"; /* k<<<1>>>() */ char c "
@@ -211,8 +260,8 @@ TEST(SourceSplit, SaysWhatItLeavesToNvcc) {
       {"#ifdef __CUDA_ARCH__\n#endif\n", "line 1: a directive that depends on the compiler"},
       {"\nnamespace {\n__global__ void k() {}\n}\n", "line 2: an unnamed namespace"},
       {"int f() { return 1; \n", "line 1: a bracket that does not close"},
-      {"/* never ends", "line 1: a literal or comment that does not end, or a continued line"},
-      {"int a = 1 \\\n + 2;", "line 1: a literal or comment that does not end, or a continued line"},
+      {"/* never ends", "line 1: a literal, comment or spliced token that does not end"},
+      {"int lo\\\nng;", "line 1: a literal, comment or spliced token that does not end"},
       {"#define GO(k) k<<<1, 1>>>()\n", "line 1: a macro that launches"},
       {"asm(\".incbin \\\"/etc/passwd\\\"\");\n", "line 1: assembly at namespace scope"},
   };
