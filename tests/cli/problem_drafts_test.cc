@@ -49,12 +49,15 @@ TEST_F(ProblemDraftsTest, ADraftedMapIsJudgedAsItStands) {
   EXPECT_EQ(drafted.code, 0) << drafted.err;
   EXPECT_THAT(drafted.out,
               HasSubstr("mine/blend: drafted from blend of blend.cu\n"
-                        "  entry    launch: blend is a kernel; judge copies of reference.cu, not blend.cu\n"));
+                        "  entry    blend: candidates define it, or what launcher.cu defines (blend is a kernel)\n"));
   EXPECT_THAT(drafted.out, HasSubstr("  guessed  accumulations: \"1\", the terms that one result sums"));
   EXPECT_THAT(drafted.out, HasSubstr("  guessed  needs.bytes: \"12*n\", each tensor once"));
   EXPECT_THAT(drafted.out, HasSubstr("  guessed  needs.flops: \"3*n\", as this kernel"));
   EXPECT_THAT(drafted.out, HasSubstr("  change   a wrong guess in mine/blend/problem.yaml"));
   EXPECT_EQ(Codes("mine/blend"), "0");
+  // The user's own file is a candidate.
+  const Result judged = Run("eval --kernel blend.cu --problem mine/blend --json");
+  EXPECT_EQ(json::parse(judged.out)["verdict"], "correct") << judged.out << judged.err;
   EXPECT_EQ(Run("problems new blend.cu --out mine/blend --size n=4194304 --value t=0.3").code, 3);
 
   Replace("mine/blend/problem.yaml", "accumulations", "tolerance: {relative: 0, absolute: 100}\naccumulations");
@@ -79,6 +82,11 @@ TEST_F(ProblemDraftsTest, ASkeletonIsRefusedUntilItIsWritten) {
   EXPECT_THAT(drafted.out, HasSubstr("  guessed  accumulations: \"cols\""));
   EXPECT_THAT(drafted.out, HasSubstr("  guessed  needs.flops: \"0\", not counted"));
   EXPECT_EQ(Codes("total"), "1 oracle_not_written");
+  EXPECT_THAT(drafted.out, HasSubstr("  oracle   to be written in oracle.cc"));
+  const Result only = Run("problems new total.cu --out only --size rows=2048 --size cols=512 --reference-only");
+  EXPECT_THAT(only.out, HasSubstr("  oracle   reference only: an error of the reference stays unseen"));
+  EXPECT_EQ(Codes("only"), "0");
+  EXPECT_EQ(Run("problems new total.cu --out two --torch t.py --reference-only").code, 2);
   Write("total/oracle.cc",
         "extern \"C\" void oracle(const double* x, double* out, int64_t rows, int64_t cols) {\n"
         "  for (int64_t r = 0; r < rows; ++r)\n"

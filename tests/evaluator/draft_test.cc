@@ -37,6 +37,8 @@ class DraftTest : public testing::Test {
     const fs::path folder = folder_ / draft.name;
     fs::create_directories(folder);
     std::ofstream(folder / "reference.cu") << ReferenceText(source, draft);
+    if (const std::string launcher = LauncherText(source, draft); !launcher.empty())
+      std::ofstream(folder / "launcher.cu") << launcher;
     std::ofstream(folder / "oracle.cc") << oracle.text;
     std::ofstream(folder / "problem.yaml") << ProblemText(source, draft, oracle);
     return LoadProblem(folder.string());
@@ -145,10 +147,20 @@ constexpr const char* kSaxpy =
 TEST_F(DraftTest, AKernelAloneGetsALauncher) {
   const CudaSource source("saxpy.cu", kSaxpy);
   const Draft draft = MakeDraft(source, "saxpy", {{"size", {{"n", "4096"}}}, {"value", {{"a", "2"}}}}, kNobody);
-  EXPECT_EQ(ReferenceText(source, draft), std::string(kSaxpy) +
-                                              "\nextern \"C\" void launch(int n, float a, const float* x, float* y) {\n"
-                                              "  saxpy<<<(n + 255) / 256, 256>>>(n, a, x, y);\n}\n");
+  EXPECT_EQ(ReferenceText(source, draft), kSaxpy);
+  EXPECT_EQ(LauncherText(source, draft),
+            "// Calls saxpy, which is a kernel. Appended to sources that define it.\n"
+            "extern \"C\" void launch(int n, float a, const float* x, float* y) {\n"
+            "  saxpy<<<(n + 255) / 256, 256>>>(n, a, x, y);\n}\n");
   const Problem problem = Written(source, draft);
+  EXPECT_EQ(problem.entry, "launch");
+  EXPECT_EQ(problem.own_entry, "saxpy");
+  EXPECT_THAT(problem.TaskText(), HasSubstr("float* y), or saxpy as the reference declares it. It"));
+  // A source that defines the user's function gets the launcher; one that defines launch needs none.
+  EXPECT_THAT(problem.WithLauncher(kSaxpy), HasSubstr("#line 1 \"launcher.cu\"\n// Calls saxpy"));
+  const std::string launches = std::string(kSaxpy) + "extern \"C\" void launch(int n, float a) {}\n";
+  EXPECT_EQ(problem.WithLauncher(launches), launches);
+  EXPECT_EQ(problem.WithLauncher("void saxpy(int n);"), "void saxpy(int n);");
   EXPECT_EQ(problem.parameters[3].role, Role::kInout);
   EXPECT_EQ(problem.needed_bytes.Evaluate(problem.timing), 12 * 4096);
   EXPECT_EQ(problem.needed_flops.Evaluate(problem.timing), 2 * 4096);
@@ -168,11 +180,11 @@ TEST_F(DraftTest, ALauncherOfOtherTypesIsWrapped) {
       "}\n"
       "int main() { return 0; }\n");
   const Draft draft = MakeDraft(source, "scale", {{"size", {{"count", "5000"}}}}, kNobody);
-  const std::string text = ReferenceText(source, draft);
-  EXPECT_THAT(text, HasSubstr("extern \"C\" void launch(const float* from, float* to, long long count) {\n"
-                              "  run(const_cast<float*>(from), to, static_cast<size_t>(count), 0);\n}\n"));
-  EXPECT_EQ(EntryText(source, draft, "k.cu"), "launch: run takes a stream; judge copies of reference.cu, not k.cu");
-  EXPECT_EQ(text.find("main"), std::string::npos);
+  EXPECT_THAT(LauncherText(source, draft),
+              HasSubstr("extern \"C\" void launch(const float* from, float* to, long long count) {\n"
+                        "  run(const_cast<float*>(from), to, static_cast<size_t>(count), 0);\n}\n"));
+  EXPECT_EQ(EntryText(source, draft), "run: candidates define it, or what launcher.cu defines (run takes a stream)");
+  EXPECT_EQ(ReferenceText(source, draft).find("main"), std::string::npos);
   EXPECT_THAT(MakeOracle(source, draft).text,
               HasSubstr("static double rsqrtf(double x) { return 1.0 / std::sqrt(x); }\n\n"
                         "extern \"C\" void oracle(const double* from, double* to, int64_t count) {\n"
@@ -200,6 +212,134 @@ TEST_F(DraftTest, WhatIsNoMapIsASkeleton) {
   EXPECT_EQ(why(index + "if (i < n) y[i] = x[i] * blockDim.x;\n"), "line 3: blockDim");
 }
 
+// What people write: each is drafted without editing, its output found, its launch derived.
+TEST_F(DraftTest, TheFormsOfPublicKernelsAreRead) {
+  const std::string index = "  int i = blockIdx.x * 256 + threadIdx.x;\n", guard = "  if (i < n) y[i] = 2 * x[i];\n}\n";
+  const std::string body = index + guard;
+  const std::string plain = "__global__ void k(const float* x, float* y, int n) {\n" + body;
+  struct Case {
+    std::string text;
+    DraftOptions options;
+    std::string launcher;  // a part of launcher.cu; "" for a problem without one
+    std::string output;    // dtype and elements of y
+  };
+  const std::string by_256 = "  k<<<(n + 255) / 256, 256>>>(x, y, n);";
+  const Case cases[] = {
+      {"#define FLOAT4(v) (reinterpret_cast<float4*>(&(v))[0])\n"
+       "__global__ void k(float* x, float* y, int n) {\n"
+       "  int i = 4 * (blockIdx.x * 256 + threadIdx.x);\n"
+       "  if ((i + 3) < n) { float4 v = FLOAT4(x[i]); v.x *= 2; FLOAT4(y[i]) = v; }\n}\n",
+       {},
+       "  k<<<(n + 1023) / 1024, 256>>>(const_cast<float*>(x), y, n);",
+       "float32 4096"},
+      {"template <int B> __global__ void k(const float* x, float* y, int n) {\n"
+       "  int i = blockIdx.x * B + threadIdx.x;\n" +
+           guard +
+           "template __global__ void k<256>(const float*, float*, int);\n"
+           "void go(const float* x, float* y, int n) { k<256><<<(n + 255) / 256, 256>>>(x, y, n); }\n",
+       {},
+       "",
+       "float32 4096"},
+      {"__global__ void k(const signed char* x, signed char* y, int n) {\n" + body, {}, by_256, "int8 4096"},
+      {"__global__ void k(const short* x, unsigned short* y, int n) {\n" + body, {}, by_256, "uint16 4096"},
+      {"__global__ void k(const uint* x, unsigned long long* y, int n) {\n" + body,
+       {},
+       "k<<<(n + 255) / 256, 256>>>(reinterpret_cast<const uint*>(x), reinterpret_cast<unsigned long long*>(y), n);",
+       "int64 4096"},
+      {"__global__ void k(const float4* x, half2* y, int n) {\n" + body,
+       {},
+       "k<<<(n + 255) / 256, 256>>>(reinterpret_cast<const float4*>(x), reinterpret_cast<half2*>(y), n);",
+       "float16 8192"},
+      {"namespace cg = cooperative_groups;\n" + plain, {}, by_256, "float32 4096"},
+      {"namespace mine {\n" + plain + "}\n", {}, "  mine::k<<<", "float32 4096"},
+      {"struct V { float a; };\n__device__ V operator+(V p, V q) { return V{p.a + q.a}; }\n" + plain,
+       {},
+       by_256,
+       "float32 4096"},
+      {"__global__ void k(const float* x, float* y, int n) {\n" + index + "  if (i < n) y[i] = 2 * \\\n x[i];\n}\n",
+       {},
+       by_256,
+       "float32 4096"},
+      {"__global__ void k(const float* x, float* y, int n) {\n"
+       "  int i = blockIdx.x * 1024 + threadIdx.x * 4;\n"
+       "  for (int e = 0; e < 4; ++e)\n    if (i + e < n) y[i + e] = x[i + e];\n}\n",
+       {},
+       "  k<<<(n + 1023) / 1024, 256>>>(x, y, n);",
+       "float32 4096"},
+      {"template <typename T, int B = 128> __global__ void __launch_bounds__(B) k(const T* x, T* y, int n) {\n"
+       "  int i = blockIdx.x * B + threadIdx.x;\n" +
+           guard,
+       {{"function", {{"", "k<double>"}}}},
+       "  k<double, 128><<<(n + 127) / 128, 128>>>(x, y, n);",
+       "float64 4096"},
+      {"template <int B> __global__ void k(const float* x, float* y, int n) {\n"
+       "  int i = blockIdx.x * B + threadIdx.x;\n" +
+           guard + "int main() { const int threads = 32 * 2; k<threads><<<7, threads>>>(0, 0, 0); }\n",
+       {},
+       "  k<64><<<(n + 63) / 64, 64>>>(x, y, n);",
+       "float32 4096"},
+      {plain,
+       {{"grid", {{"", "2*cdiv(n, 512),min(n, 4)"}}}, {"shape", {{"y", "cdiv(n, 2)*2"}}}},
+       "  k<<<dim3(2*(((n) + (512) - 1) / (512)),((n) < (4) ? (n) : (4))), 256>>>(x, y, n);",
+       "float32 4096"},
+      {"__global__ void k(const float* x, float* y, int n) {\n  auto grid = cg::this_grid();\n" + body,
+       {},
+       "  void* arguments[] = {&argument_x, &argument_y, &argument_n};\n"
+       "  cudaLaunchCooperativeKernel(reinterpret_cast<void*>(k), (n + 255) / 256, 256, arguments, 0, 0);\n",
+       "float32 4096"},
+      {plain + "void go(const float* x, float* y, int n) {\n  void* all[] = {(void*)&x, (void*)&y, (void*)&n};\n"
+               "  cudaLaunchCooperativeKernel((void*)k, dim3(8), dim3(256), all, 0, 0);\n}\n",
+       {},
+       "",
+       "float32 4096"},
+      {"#ifdef WIDE\ntypedef double real;\n#elif defined(NARROW) && N > 1\ntypedef half real;\n#else\n"
+       "typedef float real;\n#endif\n__global__ void k(const real* x, real* y, int n) {\n" +
+           body,
+       {},
+       "(x, y, n);",
+       "float32 4096"},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.text);
+    const CudaSource source("k.cu", one.text);
+    DraftOptions options = one.options;
+    options["size"] = {{"n", "4096"}};
+    const Draft draft = MakeDraft(source, "k", options, kNobody);
+    const std::string launcher = LauncherText(source, draft);
+    EXPECT_EQ(launcher.empty(), one.launcher.empty());
+    EXPECT_THAT(launcher, HasSubstr(one.launcher));
+    const Problem problem = Written(source, draft);
+    const Parameter& y = problem.parameters[1];
+    EXPECT_EQ(y.role, Role::kOutput);
+    EXPECT_EQ(Info(y.dtype).name + (" " + std::to_string(y.Elements(problem.timing))), one.output);
+    EXPECT_EQ(problem.parameters[0].role, Role::kInput);
+    fs::remove_all(folder_ / "k");
+  }
+}
+
+// reference.cu has what the kernel needs, of the file and of its own headers; errors name the header's line.
+TEST_F(DraftTest, OwnHeadersAreReadAndUnusedCodeIsLeftOut) {
+  std::ofstream(folder_ / "own.cuh") << "#pragma once\n#include <cublas_v2.h>\n#include <cstdio>\n"
+                                        "static cublasHandle_t handle;\n#define UNUSED handle\n"
+                                        "#define TWO 2\n__device__ float twice(float v) { return TWO * v; }\n";
+  const std::string kernel =
+      "__global__ void k(const float* x, float* y, int n) {\n"
+      "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) y[i] = twice(x[i]);\n}\n";
+  std::ofstream(folder_ / "k.cu") << "// Doubles.\n#include <torch/extension.h>\n#include \"own.cuh\"\n"
+                                  << kernel
+                                  << "BINDING(k, float)\ntorch::Tensor run(torch::Tensor x) { return handle; }\n"
+                                     "PYBIND11_MODULE(NAME, m) { m.def(\"run\", &run); }\n";
+  const std::string file = (folder_ / "k.cu").string();
+  const CudaSource source(file, ReadWithOwnHeaders(file, {}));
+  const Draft draft = MakeDraft(source, "k", {{"function", {{"", "k"}}}, {"size", {{"n", "4096"}}}}, kNobody);
+  EXPECT_EQ(ReferenceText(source, draft),
+            "// Doubles.\n\n#include <cstdio>\n#define TWO 2\n"
+            "__device__ float twice(float v) { return TWO * v; }\n" +
+                kernel);
+  EXPECT_EQ(source.PlaceOf(source.Find("twice")->begin), (folder_ / "own.cuh").string() + ":7");
+  EXPECT_EQ(source.PlaceOf(source.Find("k")->begin), file + ":4");
+}
+
 std::string ErrorOf(const std::string& text, const DraftOptions& options) {
   try {
     const CudaSource source("k.cu", text);
@@ -222,8 +362,8 @@ TEST_F(DraftTest, WhatIsMissingOrUnknownIsSaid) {
   EXPECT_EQ(ErrorOf("__global__ void a(float* x) {}\n__global__ void b(float* x) {}\n", {}),
             "k.cu:2: there are several kernels (a, b): choose one by --function NAME");
   EXPECT_EQ(ErrorOf("template <int N>\n__global__ void a(float* x) {}\n", {}),
-            "k.cu:1: a is a template: add a launcher that calls it with the types you want");
-  EXPECT_THAT(ErrorOf("__global__ void a(float4* x) {}\n", {}),
+            "k.cu:1: a is a template: choose its arguments by --function 'a<N>', with values in place of the names");
+  EXPECT_THAT(ErrorOf("__global__ void a(float4 x) {}\n", {}),
               HasSubstr("k.cu:1: a: the parameter x is of type float4, which problems do not have"));
   EXPECT_THAT(ErrorOf("__global__ void a(float* x) { /* never ends\n", {}), HasSubstr("k.cu:1: "));
 }

@@ -3,11 +3,16 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 #include <utility>
 
 namespace kgrpo::evaluator {
 namespace {
 
+namespace fs = std::filesystem;
 using Kind = Token::Kind;
 
 SourceReader ReaderOf(const std::string& file, const std::string& text) {
@@ -18,7 +23,70 @@ SourceReader ReaderOf(const std::string& file, const std::string& text) {
   }
 }
 
+// "include" of `#include <x.h>`, and the rest of the line.
+std::pair<std::string, std::string> WordOf(std::string_view directive) {
+  const size_t begin = std::min(directive.find_first_not_of(" \t", directive.find('#') + 1), directive.size());
+  size_t end = begin;
+  while (end < directive.size() && std::isalpha(static_cast<unsigned char>(directive[end])) != 0) ++end;
+  const size_t rest = std::min(directive.find_first_not_of(" \t", end), directive.size());
+  return {std::string(directive.substr(begin, end - begin)), std::string(directive.substr(rest))};
+}
+
+// The header's file, for those that are the user's own; "" for others.
+std::string OwnHeader(const std::string& line, const fs::path& beside, const std::vector<std::string>& folders) {
+  const size_t hash = line.find_first_not_of(" \t");
+  if (hash == std::string::npos || line[hash] != '#') return "";
+  const auto [word, rest] = WordOf(line);
+  if (word != "include" || rest.empty()) return "";
+  const size_t end = rest.find(rest[0] == '<' ? '>' : '"', 1);
+  if (end == std::string::npos) return "";
+  std::vector<fs::path> places(folders.begin(), folders.end());
+  if (rest[0] == '"') places.insert(places.begin(), beside);
+  std::error_code code;
+  for (const fs::path& place : places) {
+    const fs::path file = (place / rest.substr(1, end - 1)).lexically_normal();
+    if (fs::is_regular_file(file, code)) return file.string();
+  }
+  return "";
+}
+
+void AppendFile(const std::string& file, const std::vector<std::string>& folders, std::set<std::string>* seen,
+                std::string* text) {
+  std::ifstream stream(file, std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  if (!stream) throw Error(KGRPO_ERROR_NOT_FOUND, "cannot read the kernel " + file);
+  std::istringstream lines(whole);
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const std::string header = OwnHeader(line, fs::path(file).parent_path(), folders);
+    if (header.empty()) {
+      *text += line + "\n";
+    } else if (seen->insert(header).second) {
+      *text += "#line 1 \"" + header + "\"\n";
+      AppendFile(header, folders, seen, text);
+      *text += "#line " + std::to_string(number + 1) + " \"" + file + "\"\n";
+    } else {
+      *text += "\n";
+    }
+  }
+}
+
+void AddWords(std::string_view text, std::set<std::string>* words) {
+  const LexedSource lexed = Lex(text);
+  for (const Token& token : lexed.tokens) {
+    if (token.kind == Kind::kIdentifier) words->emplace(token.text);
+  }
+}
+
 }  // namespace
+
+std::string ReadWithOwnHeaders(const std::string& file, const std::vector<std::string>& folders) {
+  std::string text;
+  std::set<std::string> seen = {fs::path(file).lexically_normal().string()};
+  AppendFile(file, folders, &seen, &text);
+  return text;
+}
 
 int CudaFunction::IndexOf(const std::string& parameter) const {
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -30,14 +98,11 @@ int CudaFunction::IndexOf(const std::string& parameter) const {
 CudaSource::CudaSource(std::string file, std::string text)
     : file_(std::move(file)), text_(std::move(text)), reader_(ReaderOf(file_, text_)) {
   try {
-    ReadFunctions();
+    ReadItems();
   } catch (const NotUnderstood& not_understood) {
-    const auto line =
-        std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(not_understood.offset), '\n');
-    throw Error(KGRPO_ERROR_INVALID,
-                file_ + ":" + std::to_string(line + 1) + ": " + not_understood.what +
-                    ": not understood; move it to a header that reference.cu needs not, or write a "
-                    "plainer form");
+    size_t token = 0;
+    while (token < reader_.size() && reader_.At(token).end <= not_understood.offset) ++token;
+    Fail(token, not_understood.what + ": not understood; write a plainer form");
   }
 }
 
@@ -48,49 +113,250 @@ const CudaFunction* CudaSource::Find(const std::string& name) const {
   return nullptr;
 }
 
+std::string CudaSource::ValueOf(const std::string& name) const {
+  for (const auto* values : {&macros_, &values_}) {
+    if (const auto found = values->find(name); found != values->end()) return found->second;
+  }
+  return "";
+}
+
 std::string CudaSource::TextOf(size_t begin, size_t end) const {
   return begin >= end ? "" : text_.substr(reader_.At(begin).begin, reader_.At(end - 1).end - reader_.At(begin).begin);
 }
 
-int CudaSource::LineOf(size_t token) const {
+std::string CudaSource::PlaceOf(size_t token) const {
+  size_t from = 0;
+  long line = 1;
+  std::string file = file_;
+  for (size_t i = 0; i < std::min(token, reader_.size()); ++i) {
+    if (reader_.At(i).kind != Kind::kDirective) continue;
+    const auto [word, rest] = WordOf(reader_.At(i).text);
+    if (word != "line") continue;
+    const size_t open = rest.find('"');
+    if (open == std::string::npos) continue;
+    line = std::strtol(rest.c_str(), nullptr, 10);
+    file = rest.substr(open + 1, rest.rfind('"') - open - 1);
+    from = reader_.At(i).end + 1;
+  }
   const size_t offset = token < reader_.size() ? reader_.At(token).begin : text_.size();
-  return static_cast<int>(std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(offset), '\n')) + 1;
+  if (from < offset)
+    line += std::count(text_.begin() + static_cast<std::ptrdiff_t>(from),
+                       text_.begin() + static_cast<std::ptrdiff_t>(offset), '\n');
+  return file + ":" + std::to_string(line);
+}
+
+int CudaSource::LineOf(size_t token) const {
+  const std::string place = PlaceOf(token);
+  return std::atoi(place.c_str() + place.rfind(':') + 1);
 }
 
 void CudaSource::Fail(size_t token, const std::string& message) const {
-  throw Error(KGRPO_ERROR_INVALID, file_ + ":" + std::to_string(LineOf(token)) + ": " + message);
+  throw Error(KGRPO_ERROR_INVALID, PlaceOf(token) + ": " + message);
 }
 
-void CudaSource::ReadFunctions() {
+void CudaSource::ReadItems() {
+  std::vector<std::string> scopes = {""};
   for (size_t i = 0; i < reader_.size();) {
-    const bool opens_linkage = reader_.At(i).Is("extern") && i + 2 < reader_.size() &&
-                               reader_.At(i + 1).kind == Kind::kString && reader_.At(i + 2).Is("{");
-    if (opens_linkage) {
+    const Token& token = reader_.At(i);
+    const bool linkage = token.Is("extern") && i + 2 < reader_.size() && reader_.At(i + 1).kind == Kind::kString &&
+                         reader_.At(i + 2).Is("{");
+    const bool inline_namespace = token.Is("inline") && i + 1 < reader_.size() && reader_.At(i + 1).Is("namespace");
+    const bool dead = std::any_of(branches_.begin(), branches_.end(), [](char b) { return b == '0' || b == 'x'; });
+    if (token.kind == Kind::kDirective) {
+      ReadDirective(i++);
+    } else if (linkage) {
+      items_.push_back({i, i + 3, {}, true});
+      scopes.push_back(scopes.back());
       i += 3;
-    } else if (reader_.At(i).kind == Kind::kDirective || reader_.At(i).Is("}") || reader_.At(i).Is(";")) {
-      ++i;
-    } else if (reader_.At(i).Is("namespace")) {
-      while (i < reader_.size() && !reader_.At(i).Is("{")) ++i;
+    } else if (token.Is("namespace") || inline_namespace) {
+      const size_t inside = reader_.SkipNamespaceHead(i, reader_.size());
+      const bool alias = reader_.At(inside - 1).Is(";");
+      items_.push_back({i, inside, {}, !alias});
+      if (alias) items_.back().names.emplace(reader_.At(i + 1).text);
+      const std::string name = TextOf(i + (inline_namespace ? 2 : 1), inside - 1);
+      if (!alias) scopes.push_back(scopes.back() + (name.empty() ? "" : name + "::"));
+      i = inside;
+    } else if (token.Is("}") || token.Is(";")) {
+      items_.push_back({i, i + 1, {}, token.Is("}")});
+      if (token.Is("}") && scopes.size() > 1) scopes.pop_back();
       ++i;
     } else {
-      const Declaration declaration = reader_.ReadDeclaration(i, reader_.size());
-      if (declaration.body != 0 && declaration.parameters != 0) {
-        CudaFunction function;
-        function.name = declaration.name;
-        function.kernel = declaration.global;
-        function.device = declaration.device;
-        function.is_template = declaration.is_template;
-        function.extern_c = reader_.At(i).Is("extern") && reader_.At(i + 1).kind == Kind::kString;
-        function.returns_void = false;
-        for (size_t t = i; t < declaration.parameters; ++t)
-          function.returns_void = function.returns_void || reader_.At(t).Is("void");
-        function.parameters = ReadParameters(declaration.parameters);
-        function.begin = i;
-        function.body = declaration.body;
-        function.end = declaration.end;
-        functions_.push_back(std::move(function));
+      Declaration declaration;
+      try {
+        declaration = reader_.ReadDeclaration(i, reader_.size());
+      } catch (const NotUnderstood&) {  // kept as it is; a function in it cannot be drafted
+        declaration.for_both = true;
+        declaration.end = reader_.SkipToSemicolon(i, reader_.size());
       }
+      if (!dead) AddDeclaration(i, declaration, scopes.back());
+      if (dead) items_.push_back({i, declaration.end, {}, false});
       i = declaration.end;
+    }
+  }
+}
+
+void CudaSource::ReadDirective(size_t token) {
+  const auto [word, rest] = WordOf(reader_.At(token).text);
+  const LexedSource lexed = Lex(rest);
+  const auto first = [&](size_t i) { return i < lexed.tokens.size() ? std::string(lexed.tokens[i].text) : ""; };
+  const auto defined = [&](const std::string& name) {
+    if (macros_.contains(name)) return '1';
+    return name.rfind("__", 0) == 0 || name.rfind("CUDA", 0) == 0 ? '?' : '0';  // perhaps the compiler's own
+  };
+  const auto inverse = [](char known) { return known == '0' ? '1' : known == '1' ? '0' : '?'; };
+  const auto condition = [&] {
+    if (word == "ifdef") return defined(first(0));
+    if (word == "ifndef") return inverse(defined(first(0)));
+    const size_t at = first(0) == "!" ? 1 : 0, open = first(at + 1) == "(" ? 1 : 0, after = at + 2 + 2 * open;
+    if (first(at) == "defined" &&
+        (lexed.tokens.size() == after || (lexed.tokens.size() > after && first(after) == "&"))) {
+      const char known = at == 1 ? inverse(defined(first(at + 1 + open))) : defined(first(at + 1 + open));
+      return lexed.tokens.size() == after || known == '0' ? known : '?';  // of `&&` the first alone
+    }
+    return lexed.tokens.size() == 1 && (first(0) == "0" || first(0) == "1") ? first(0)[0] : '?';
+  };
+  const bool dead = std::any_of(branches_.begin(), branches_.end(), [](char b) { return b == '0' || b == 'x'; });
+  Item item = {token, token + 1, {}, true};
+  if (word.rfind("if", 0) == 0) {
+    branches_.push_back(condition());
+  } else if (word == "endif" && !branches_.empty()) {
+    branches_.pop_back();
+  } else if ((word == "else" || word.rfind("elif", 0) == 0) && !branches_.empty()) {
+    char& branch = branches_.back();
+    if (branch == '1' || branch == 'x') {
+      branch = 'x';
+    } else if (branch == '0') {
+      branch = word == "else" ? '1' : condition();
+    }
+  } else if (word == "define") {
+    item.always = false;
+    const bool call =
+        lexed.tokens.size() > 1 && lexed.tokens[1].Is("(") && lexed.tokens[1].begin == lexed.tokens[0].end;
+    const size_t from = call || lexed.tokens.size() < 2 ? rest.size() : lexed.tokens[1].begin;
+    if (!dead) macros_[first(0)] = rest.substr(from);
+    if (!dead) item.names.insert(first(0));
+  } else if (word == "line" || (word == "pragma" && first(0) == "once") || dead) {
+    item.always = false;
+  }
+  items_.push_back(std::move(item));
+}
+
+void CudaSource::AddDeclaration(size_t begin, const Declaration& declaration, const std::string& scope) {
+  items_.push_back({begin, declaration.end, NamesOf(begin, declaration), false});
+  if (declaration.body == 0 || declaration.parameters == 0) {
+    items_.back().always = reader_.At(begin).Is("using") && reader_.At(begin + 1).Is("namespace");
+    return AddValues(begin, declaration.end);
+  }
+  CudaFunction function;
+  function.name = declaration.name;
+  function.scope = scope;
+  function.kernel = declaration.global;
+  function.device = declaration.device;
+  function.is_template = declaration.is_template;
+  function.extern_c = reader_.At(begin).Is("extern") && reader_.At(begin + 1).kind == Kind::kString;
+  function.returns_void = false;
+  for (size_t t = begin; t < declaration.parameters; ++t)
+    function.returns_void = function.returns_void || reader_.At(t).Is("void");
+  function.parameters = ReadParameters(declaration.parameters);
+  function.begin = begin;
+  function.body = declaration.body;
+  function.end = declaration.end;
+  if (function.is_template) ReadTemplateParameters(&function);
+  items_.back().always = function.name.rfind("operator", 0) == 0 && function.device;
+  functions_.push_back(std::move(function));
+}
+
+void CudaSource::AddValues(size_t begin, size_t end) {
+  const auto name = [this](size_t i) { return std::string(reader_.At(i).text); };
+  bool constant = false;
+  if (reader_.At(begin).Is("typedef")) values_[name(end - 2)] = TextOf(begin + 1, end - 2);
+  for (size_t i = begin; i + 1 < end; ++i) {
+    constant = constant || reader_.At(i).Is("const") || reader_.At(i).Is("constexpr") || reader_.At(i).Is("using");
+    if (!constant || !reader_.At(i).Is("=") || i == begin) continue;
+    size_t last = i + 1;
+    while (last < end && !reader_.At(last).Is(";") && !reader_.At(last).Is(",")) ++last;
+    values_[name(i - 1)] = TextOf(i + 1, last);
+  }
+}
+
+std::set<std::string> CudaSource::NamesOf(size_t begin, const Declaration& declaration) const {
+  std::set<std::string> names;
+  if (declaration.parameters != 0 && !declaration.type && !declaration.is_typedef) {
+    if (!declaration.for_both) names.insert(declaration.name);
+    return names;
+  }
+  const auto at = [this](size_t i) -> const Token& { return reader_.At(i); };
+  for (size_t i = begin; i + 1 < declaration.end; ++i) {
+    const bool keyword = at(i).Is("struct") || at(i).Is("class") || at(i).Is("union") || at(i).Is("enum");
+    if (keyword || (at(i).Is("using") && i == begin)) {
+      size_t name = i + 1;
+      while (name + 1 < declaration.end && (at(name).Is("class") || at(name).Is("struct") || at(name).Is("alignas") ||
+                                            at(name).Is("__align__") || at(name).Is("(")))
+        name = at(name).Is("(") ? reader_.SkipGroup(name, declaration.end) : name + 1;
+      names.emplace(at(name).text);
+    }
+    if (at(i).Is("{") && at(begin).Is("enum")) AddWords(TextOf(i, declaration.end), &names);
+    const Token& next = at(i + 1);
+    const bool ends = next.Is("=") || next.Is(";") || next.Is("[") || next.Is(",") || next.Is("{");
+    if (at(i).kind == Kind::kIdentifier && ends) names.emplace(at(i).text);
+    if (at(i).Is("{") || at(i).Is("[") || at(i).Is("("))
+      i = reader_.SkipGroup(i, declaration.end) - 1;
+    else if (at(i).Is("template"))
+      i = reader_.SkipAngles(i + 1, declaration.end) - 1;
+  }
+  return names;
+}
+
+std::string CudaSource::NeededBy(const CudaFunction& function,
+                                 const std::function<bool(const std::string&)>& allowed) const {
+  std::vector<bool> kept(items_.size());
+  std::set<std::string> words = {function.name};
+  for (bool more = true; more;) {
+    more = false;
+    for (size_t i = 0; i < items_.size(); ++i) {
+      const Item& item = items_[i];
+      const bool used =
+          std::any_of(item.names.begin(), item.names.end(), [&](const auto& n) { return words.contains(n); });
+      if (kept[i] || !(item.always || used)) continue;
+      const std::string text = TextOf(item.begin, item.end);
+      if (reader_.At(item.begin).kind == Kind::kDirective) {
+        const auto [word, rest] = WordOf(text);
+        if (word == "include" && !allowed(text)) continue;
+        AddWords(rest, &words);
+      } else {
+        AddWords(text, &words);
+      }
+      kept[i] = more = true;
+    }
+  }
+  std::string text;
+  size_t from = 0;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const size_t begin = reader_.At(items_[i].begin).begin, end = reader_.At(items_[i].end - 1).end;
+    if (kept[i]) text += text_.substr(from, end - from);
+    if (!kept[i] && i == 0) text += text_.substr(0, begin);  // the file's heading
+    from = end;
+  }
+  text += text_.substr(from);
+  for (size_t at = 0; (at = text.find("\n\n\n", at)) != std::string::npos;) text.erase(at, 1);
+  return text;
+}
+
+void CudaSource::ReadTemplateParameters(CudaFunction* function) const {
+  const size_t open = function->begin + 1, close = reader_.SkipAngles(open, function->end) - 1;
+  size_t name = 0, value = 0;
+  for (size_t i = open + 1; i <= close; ++i) {
+    const Token& token = reader_.At(i);
+    if (i == close || token.Is(",")) {
+      if (name != 0)
+        function->template_parameters.emplace_back(reader_.At(name).text, value == 0 ? "" : TextOf(value, i));
+      name = value = 0;
+    } else if (token.Is("=") && value == 0) {
+      value = i + 1;
+    } else if (token.kind == Kind::kIdentifier && value == 0) {
+      name = i;
+    } else if (token.Is("(")) {
+      i = reader_.SkipGroup(i, close) - 1;
     }
   }
 }
@@ -106,11 +372,14 @@ std::vector<FunctionParameter> CudaSource::ReadParameters(size_t open) const {
       const Token& token = reader_.At(i);
       if (token.Is("=")) in_default = true;
       if (token.Is("(")) i = reader_.SkipGroup(i, close) - 1;
-      if (in_default || token.Is("__restrict__") || token.Is("__restrict") || token.Is("volatile")) continue;
+      if (in_default || token.Is("__restrict__") || token.Is("__restrict") || token.Is("volatile") ||
+          token.Is("__grid_constant__"))
+        continue;
+      if (parameter.pointer && token.Is("*")) words.insert(words.begin(), "*");  // a type that no problem has
       if (token.Is("*") || token.Is("[")) parameter.pointer = true;
       if (token.Is("[")) i = reader_.SkipGroup(i, close) - 1;
       if (token.Is("const") && !parameter.pointer) parameter.constant = true;
-      if (token.kind == Kind::kIdentifier && !token.Is("const")) {
+      if (token.kind == Kind::kIdentifier && !token.Is("const") && !token.Is("std")) {
         words.emplace_back(token.text);
       } else if (token.Is("&") || token.Is("<")) {
         words.insert(words.begin(), std::string(token.text));  // a type that no problem has

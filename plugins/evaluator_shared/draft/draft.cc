@@ -17,7 +17,13 @@ bool IsStream(const FunctionParameter& parameter) {
   return parameter.type == "cudaStream_t" || parameter.type == "struct CUstream_st";
 }
 
-std::optional<DType> DTypeOf(const std::string& type) {
+struct ElementType {
+  DType dtype;
+  int lanes;  // of a vector type
+};
+
+std::optional<ElementType> ElementTypeOf(std::string type) {
+  // Unsigned integers of 64 bits are the bits of int64, which the launcher casts.
   static const std::map<std::string, DType> kTypes = {{"float", DType::kFloat32},
                                                       {"double", DType::kFloat64},
                                                       {"__half", DType::kFloat16},
@@ -27,35 +33,63 @@ std::optional<DType> DTypeOf(const std::string& type) {
                                                       {"int", DType::kInt32},
                                                       {"int32_t", DType::kInt32},
                                                       {"unsigned", DType::kUint32},
-                                                      {"unsigned int", DType::kUint32},
+                                                      {"uint", DType::kUint32},
                                                       {"uint32_t", DType::kUint32},
                                                       {"long long", DType::kInt64},
+                                                      {"longlong", DType::kInt64},
                                                       {"long", DType::kInt64},
                                                       {"int64_t", DType::kInt64},
                                                       {"size_t", DType::kInt64},
+                                                      {"ptrdiff_t", DType::kInt64},
+                                                      {"unsigned long long", DType::kInt64},
+                                                      {"unsigned long", DType::kInt64},
+                                                      {"ulonglong", DType::kInt64},
+                                                      {"uint64_t", DType::kInt64},
                                                       {"unsigned char", DType::kUint8},
+                                                      {"uchar", DType::kUint8},
                                                       {"uint8_t", DType::kUint8},
                                                       {"int8_t", DType::kInt8},
+                                                      {"signed char", DType::kInt8},
+                                                      {"char", DType::kInt8},
+                                                      {"short", DType::kInt16},
+                                                      {"int16_t", DType::kInt16},
+                                                      {"unsigned short", DType::kUint16},
+                                                      {"ushort", DType::kUint16},
+                                                      {"uint16_t", DType::kUint16},
                                                       {"bool", DType::kBool}};
-  const auto found = kTypes.find(type.rfind("std::", 0) == 0 ? type.substr(5) : type);
-  if (found == kTypes.end()) return std::nullopt;
-  return found->second;
+  static const std::map<std::string, std::string> kPairs = {
+      {"cuComplex", "float2"}, {"cuFloatComplex", "float2"}, {"cuDoubleComplex", "double2"}};
+  if (const auto pair = kPairs.find(type); pair != kPairs.end()) type = pair->second;
+  if (type.ends_with(" int")) type.resize(type.size() - 4);  // `unsigned int`, `long long int`
+  if (const auto found = kTypes.find(type); found != kTypes.end()) return ElementType{found->second, 1};
+  const int lanes = type.empty() ? 0 : type.back() - '0';
+  if (lanes < 2 || lanes > 4) return std::nullopt;
+  const auto found = kTypes.find(type.substr(0, type.size() - 1));
+  return found == kTypes.end() ? std::nullopt : std::optional(ElementType{found->second, lanes});
 }
 
 bool IsFloating(DType dtype) {
   return Info(dtype).is_floating;
 }
 
+// At commas outside brackets, without spaces.
 std::vector<std::string> SplitCommas(const std::string& text) {
   std::vector<std::string> parts(1);
+  int depth = 0;
   for (const char c : text) {
-    if (c == ',') {
+    depth += c == '(' || c == '<' ? 1 : c == ')' || c == '>' ? -1 : 0;
+    if (c == ',' && depth == 0) {
       parts.emplace_back();
     } else if (c != ' ') {
       parts.back() += c;
     }
   }
   return parts;
+}
+
+// The name that expressions of problem.yaml have for this function.
+std::string_view FunctionNamed(std::string_view name) {
+  return name == "cdiv" ? "ceil_div" : name;
 }
 
 class Drafter {
@@ -66,10 +100,10 @@ class Drafter {
   Draft Run(const std::string& name) {
     draft_.name = name;
     draft_.function = &Choose();
-    if (draft_.function->is_template) {
-      source_.Fail(draft_.function->begin,
-                   draft_.function->name + " is a template: add a launcher that calls it with the types you want");
+    if (const auto allowed = options_.find("allow"); allowed != options_.end()) {
+      for (const auto& [library, none] : allowed->second) draft_.libraries.push_back(library);
     }
+    BindTemplate();
     RequireKnownNames();
     for (const FunctionParameter& parameter : draft_.function->parameters) {
       if (!IsStream(parameter)) draft_.parameters.push_back(Begin(parameter));
@@ -117,8 +151,78 @@ class Drafter {
     return answer;
   }
 
+  // Of `k<256>` the text between the brackets.
+  static std::string ArgumentsIn(const std::string& name) {
+    const size_t open = name.find('<');
+    return open == std::string::npos ? "" : name.substr(open + 1, name.rfind('>') - open - 1);
+  }
+
+  // Gives the function's template parameters the values of `--function k<float,256>`, of a launch `k<float, 256><<<` in
+  // the file, or their defaults.
+  void BindTemplate() {
+    const CudaFunction& function = *draft_.function;
+    std::vector<std::string> arguments = SplitCommas(ArgumentsIn(Given("function", "")));
+    if (arguments == std::vector<std::string>{""}) arguments = LaunchedArguments(function.name);
+    std::string names;
+    bool bound = true;
+    for (size_t i = 0; i < function.template_parameters.size(); ++i) {
+      const auto& [name, value] = function.template_parameters[i];
+      const std::string given = i < arguments.size() && !arguments[i].empty() ? arguments[i] : value;
+      draft_.bindings[name] = given;
+      names += (names.empty() ? "" : ",") + name;
+      bound = bound && !given.empty();
+    }
+    if (bound) return;
+    source_.Fail(function.begin, function.name + " is a template: choose its arguments by --function '" +
+                                     function.name + "<" + names + ">', with values in place of the names");
+  }
+
+  // The template arguments of the first launch of a kernel: types, and constants as numbers.
+  std::vector<std::string> LaunchedArguments(const std::string& kernel) const {
+    const SourceReader& tokens = source_.tokens();
+    std::vector<std::string> arguments;
+    for (size_t i = 0; i + 1 < tokens.size() && arguments.empty(); ++i) {
+      if (!tokens.At(i).Is(kernel) || !tokens.At(i + 1).Is("<")) continue;
+      const size_t end = tokens.SkipAngles(i + 1, tokens.size());
+      if (!tokens.At(end).Is("<<<")) continue;
+      for (std::string& argument : SplitCommas(source_.TextOf(i + 2, end - 1))) {
+        const std::string value = DefinitionOf(argument);
+        if (value == "true" || value == "false") argument = value;
+        if (!ElementTypeOf(argument) && !ElementTypeOf(source_.ValueOf(argument)) && argument != "true" &&
+            argument != "false") {
+          try {
+            argument = std::to_string(Expression::Parse(OverThreads(argument, "x", 4)).EvaluateInteger({}));
+          } catch (const std::invalid_argument&) {
+            return {};
+          }
+        }
+        arguments.push_back(argument);
+      }
+    }
+    return arguments;
+  }
+
+  // The value of a template parameter, a constant, an alias or a macro; "" for other names.
+  std::string ValueOf(const std::string& name) const {
+    const auto bound = draft_.bindings.find(name);
+    return bound != draft_.bindings.end() ? bound->second : source_.ValueOf(name);
+  }
+
+  // Returns whether problems have its parameters, one of them a tensor: test programs also launch kernels.
+  bool IsOfTensors(const CudaFunction& function) const {
+    bool tensors = false;
+    for (const FunctionParameter& parameter : function.parameters) {
+      std::string type = parameter.type;
+      for (int i = 0; i < 4 && !source_.ValueOf(type).empty(); ++i) type = source_.ValueOf(type);
+      if (!function.is_template && !IsStream(parameter) && !ElementTypeOf(type)) return false;
+      tensors = tensors || parameter.pointer;
+    }
+    return tensors && function.name.rfind("operator", 0) != 0;
+  }
+
   const CudaFunction& Choose() const {
-    if (const std::string wanted = Given("function", ""); !wanted.empty()) {
+    if (std::string wanted = Given("function", ""); !wanted.empty()) {
+      wanted = wanted.substr(0, wanted.find('<'));
       const CudaFunction* found = source_.Find(wanted);
       if (found == nullptr) source_.Fail(0, "there is no function " + wanted);
       return *found;
@@ -126,7 +230,7 @@ class Drafter {
     std::vector<const CudaFunction*> launchers, kernels;
     for (const CudaFunction& function : source_.functions()) {
       if (function.kernel) kernels.push_back(&function);
-      if (!function.kernel && !function.device && function.name != "main" && !LaunchesOf(source_, function).empty())
+      if (!function.kernel && !function.device && IsOfTensors(function) && !LaunchesOf(source_, function).empty())
         launchers.push_back(&function);
     }
     const std::vector<const CudaFunction*>& candidates = launchers.empty() ? kernels : launchers;
@@ -144,7 +248,8 @@ class Drafter {
 
   void RequireKnownNames() const {
     for (const auto& [option, values] : options_) {
-      if (option == "size" || option == "multiple") continue;  // ReadFurtherSizes
+      if (option == "allow" || option == "include" || option == "size" || option == "multiple")
+        continue;  // ReadFurtherSizes
       for (const auto& [name, value] : values) {
         if (!name.empty() && draft_.function->IndexOf(name) < 0) FailUnknown(option, name);
       }
@@ -156,15 +261,18 @@ class Drafter {
   }
 
   DraftParameter Begin(const FunctionParameter& parameter) const {
-    const std::optional<DType> dtype = DTypeOf(parameter.type);
-    if (!dtype) {
-      source_.Fail(draft_.function->begin,
-                   draft_.function->name + ": the parameter " + parameter.name + " is of type " + parameter.type +
-                       ", which problems do not have: write a launcher that takes pointers and numbers");
-    }
     DraftParameter begun;
     begun.source = parameter;
-    begun.dtype = *dtype;
+    std::string& type = begun.source.type;
+    for (int i = 0; i < 4 && !ValueOf(type).empty(); ++i) type = ValueOf(type);
+    const std::optional<ElementType> element = ElementTypeOf(type);
+    if (!element || (element->lanes > 1 && !parameter.pointer)) {
+      source_.Fail(draft_.function->begin,
+                   draft_.function->name + ": the parameter " + parameter.name + " is of type " + type +
+                       ", which problems do not have: write a launcher that takes pointers and numbers");
+    }
+    begun.dtype = element->dtype;
+    begun.lanes = element->lanes;
     return begun;
   }
 
@@ -200,6 +308,7 @@ class Drafter {
     for (const std::string& name : wanted) {
       if (known.insert(name).second) AddSize(name);
     }
+    if (draft_.sizes.empty() && missing_.empty()) draft_.sizes.emplace_back("fixed", 1);  // every shape is constant
     for (const char* option : {"size", "multiple"}) {
       const auto values = options_.find(option);
       if (values == options_.end()) continue;
@@ -209,12 +318,14 @@ class Drafter {
     }
   }
 
-  // An expression with the values of the parameters that are no sizes.
+  // An expression with the values of constants and of the parameters that are not sizes.
   std::string WithValues(const std::string& expression) const {
     std::string text;
     for (const Token& token : Lex(expression).tokens) {
-      const std::string value = Given("value", std::string(token.text));
-      text += value.empty() ? std::string(token.text) : value;
+      std::string value = Given("value", std::string(token.text));
+      if (const auto bound = draft_.bindings.find(std::string(token.text)); bound != draft_.bindings.end())
+        value = bound->second;
+      text += value.empty() ? std::string(FunctionNamed(token.text)) : value;
     }
     return text;
   }
@@ -285,44 +396,185 @@ class Drafter {
     } else {
       parameter->shape = SplitCommas(Need("shape", name, "D,D", "the dimensions of " + name + ", such as rows,cols"));
     }
+    if (parameter->lanes > 1) parameter->shape.push_back(std::to_string(parameter->lanes));
+  }
+
+  // An expression of the kernel's, with constants and local variables replaced, over B, T and D (block number, thread
+  // number and block size along an axis); "" if it has other names.
+  std::string OverThreads(const std::string& expression, const char* axis, int depth) const {
+    const LexedSource lexed = Lex(expression);
+    std::string text;
+    for (size_t i = 0; i < lexed.tokens.size(); ++i) {
+      const Token& token = lexed.tokens[i];
+      const auto next = [&](size_t by, std::string_view is) {
+        return i + by < lexed.tokens.size() && lexed.tokens[i + by].text == is;
+      };
+      if (token.Is("(") && next(2, ")") && ElementTypeOf(std::string(lexed.tokens[i + 1].text))) {
+        i += 2;  // a cast
+      } else if (token.kind == Token::Kind::kNumber) {
+        text += token.text.substr(0, token.text.find_first_of("uUlL"));
+      } else if (token.kind != Token::Kind::kIdentifier) {
+        text += token.text;
+      } else if (next(1, ".")) {
+        if (!next(2, axis)) return "";
+        const char letter = token.Is("blockIdx") ? 'B' : token.Is("threadIdx") ? 'T' : token.Is("blockDim") ? 'D' : 0;
+        if (letter == 0) return "";
+        text += letter;
+        i += 2;
+      } else {
+        std::string value = ValueOf(std::string(token.text));
+        if (value.empty()) value = DefinitionOf(std::string(token.text));
+        if (value.empty() || depth == 0) return "";
+        value = OverThreads(value, axis, depth - 1);
+        if (value.empty()) return "";
+        text += "(" + value + ")";
+      }
+    }
+    return text;
+  }
+
+  // The expression of `int name = ...;` in the kernel, else anywhere; "" without one.
+  std::string DefinitionOf(const std::string& name) const {
+    const SourceReader& tokens = source_.tokens();
+    const std::pair<size_t, size_t> places[] = {{draft_.function->body, draft_.function->end}, {0, tokens.size()}};
+    for (const auto& [begin, end] : places) {
+      for (size_t i = begin; i < end; ++i) {
+        const bool defined =
+            tokens.At(i).Is(name) && tokens.At(i + 1).Is("=") && tokens.At(i - 1).kind == Token::Kind::kIdentifier;
+        if (defined) return source_.TextOf(i + 2, tokens.SkipToSemicolon(i, end) - 1);
+      }
+    }
+    return "";
+  }
+
+  struct Step {
+    int64_t block, thread;  // elements from one block, and from one thread, to the next
+    bool by_size = false;   // it depends on the size of a block, for which `threads` was taken
+  };
+
+  // By the first index that block and thread number make along an axis: `(blockIdx.x * 256 + threadIdx.x) * 4`.
+  std::optional<Step> StepAlong(const char* axis, int64_t threads) const {
+    const SourceReader& tokens = source_.tokens();
+    for (size_t i = draft_.function->body; i < draft_.function->end; ++i) {
+      if (!tokens.At(i).Is("=")) continue;
+      const size_t end = tokens.SkipToSemicolon(i, draft_.function->end) - 1;
+      const std::string text = OverThreads(source_.TextOf(i + 1, end), axis, 4);
+      if (text.find('B') == std::string::npos || text.find('T') == std::string::npos) continue;
+      try {
+        const Expression index = Expression::Parse(text);
+        const auto at = [&](int64_t b, int64_t t) {
+          return index.EvaluateInteger({{"B", b}, {"T", t}, {"D", threads}});
+        };
+        const Step step = {at(2, 1) - at(1, 1), at(1, 2) - at(1, 1), text.find('D') != std::string::npos};
+        if (step.block > 0 && step.thread > 0 && step.block % step.thread == 0) return step;
+      } catch (const std::invalid_argument&) {
+        continue;
+      }
+    }
+    return std::nullopt;
   }
 
   // How a kernel without a launcher is to be launched.
   void ReadLaunch() {
     const SourceReader& tokens = source_.tokens();
     const CudaFunction& kernel = *draft_.function;
-    bool two_dimensions = false, by_threads = false, dynamic_shared = false;
+    bool deep = false, dynamic_shared = false;
     for (size_t i = kernel.body; i + 2 < kernel.end; ++i) {
       const bool index = tokens.At(i).Is("threadIdx") || tokens.At(i).Is("blockIdx");
-      if (index && tokens.At(i + 2).Is("y")) two_dimensions = true;
-      if (index && tokens.At(i + 2).Is("z")) NeedGrid();
-      if (tokens.At(i).Is("blockDim")) by_threads = true;
+      if (index && tokens.At(i + 2).Is("z")) deep = true;
       if (tokens.At(i).Is("extern") && tokens.At(i + 1).Is("__shared__")) dynamic_shared = true;
+      if (tokens.At(i).Is("this_grid") || tokens.At(i).Is("grid_group")) draft_.cooperative = true;
     }
-    draft_.block = Given("block", "");
-    if (draft_.block.empty()) draft_.block = two_dimensions ? "16,16" : "256";
-    draft_.grid = Given("grid", "");
-    if (draft_.grid.empty()) {
-      const auto output =
-          std::find_if(draft_.parameters.begin(), draft_.parameters.end(),
-                       [](const DraftParameter& one) { return one.role == Role::kOutput || one.role == Role::kInout; });
-      if (output != draft_.parameters.end() && by_threads && !two_dimensions && !output->shape.empty()) {
-        draft_.grid = "(" + Draft::Elements(*output) + " + 255) / 256";
-        if (draft_.block != "256") draft_.grid = "";
-        draft_.guesses.push_back("a thread for each element of " + output->source.name + " (--grid, --block)");
-      } else if (output != draft_.parameters.end() && two_dimensions && output->shape.size() == 2 &&
-                 draft_.block == "16,16") {
-        draft_.grid = "(" + output->shape[1] + " + 15) / 16,(" + output->shape[0] + " + 15) / 16";
-        draft_.guesses.push_back("a thread for each element of " + output->source.name +
-                                 ", x along its rows (--grid, --block)");
-      }
-      if (draft_.grid.empty()) NeedGrid();
-    }
+    std::vector<std::string> blocks;
+    if (!Given("block", "").empty()) blocks = SplitCommas(Given("block", ""));
+    draft_.grid = CText(Given("grid", ""));
+    if (!deep) GuessLaunch(&blocks);
+    if (blocks.empty()) blocks = {"256"};
+    for (const std::string& extent : blocks) draft_.block += (draft_.block.empty() ? "" : ",") + CText(extent);
+    if (draft_.grid.empty())
+      draft_.grid = CText(Need("grid", "", "X,Y,Z", "how many blocks, as expressions of the sizes"));
+    draft_.shared = Given("shared", "");
     if (dynamic_shared) draft_.shared = Need("shared", "", "BYTES", "the bytes of dynamic shared memory");
-    if (draft_.shared.empty()) draft_.shared = Given("shared", "");
   }
-  void NeedGrid() {
-    if (draft_.grid.empty()) draft_.grid = Need("grid", "", "X,Y,Z", "how many blocks, as expressions of the sizes");
+
+  // The threads of a block that __launch_bounds__ or an index without blockDim tells, and as many blocks as the output
+  // (a single number: the first input) has elements.
+  void GuessLaunch(std::vector<std::string>* blocks) {
+    const auto threads = [&](size_t axis, int64_t otherwise) {
+      const int64_t given = axis < blocks->size() ? std::atoll((*blocks)[axis].c_str()) : 0;
+      return given > 0 ? given : otherwise;
+    };
+    const bool two = StepAlong("y", 16).has_value();
+    std::vector<Step> steps;
+    std::vector<std::string> guessed;
+    for (size_t axis = 0; axis < (two ? 2 : 1); ++axis) {
+      const int64_t size = threads(axis, two ? 16 : Bounds());
+      const std::optional<Step> step = StepAlong(axis == 0 ? "x" : "y", size);
+      if (!step) return;
+      steps.push_back(*step);
+      guessed.push_back(std::to_string(step->by_size ? size : step->block / step->thread));
+    }
+    if (blocks->empty()) *blocks = guessed;
+    if (!draft_.grid.empty()) return;
+    const DraftParameter* whole = nullptr;
+    for (const DraftParameter& one : draft_.parameters) {
+      const bool written = one.role == Role::kOutput || one.role == Role::kInout;
+      if (written && (whole == nullptr || Draft::Elements(*whole) == "1")) whole = &one;
+    }
+    for (const DraftParameter& one : draft_.parameters) {
+      if (whole != nullptr && Draft::Elements(*whole) == "1" && one.role == Role::kInput) whole = &one;
+    }
+    if (whole == nullptr || whole->shape.empty()) return;
+    DraftParameter extents = *whole;
+    if (extents.lanes > 1) extents.shape.pop_back();
+    if (two && extents.shape.size() != 2) return;
+    for (size_t axis = 0; axis < steps.size(); ++axis) {
+      const std::string extent = two ? extents.shape[1 - axis] : Draft::Elements(extents);
+      draft_.grid += (axis == 0 ? "(" : ",(") + CText(extent) + " + " + std::to_string(steps[axis].block - 1) + ") / " +
+                     std::to_string(steps[axis].block);
+    }
+    const int64_t each = steps[0].thread * (two ? steps[1].thread : 1);
+    draft_.guesses.push_back("a thread for each " + (each == 1 ? "element" : std::to_string(each) + " elements") +
+                             " of " + whole->source.name + (two ? ", x along its rows" : "") + " (--grid, --block)");
+  }
+
+  // The threads of `__launch_bounds__(N)`, else 256.
+  int64_t Bounds() const {
+    const SourceReader& tokens = source_.tokens();
+    for (size_t i = draft_.function->begin; i < draft_.function->body; ++i) {
+      if (!tokens.At(i).Is("__launch_bounds__")) continue;
+      const std::string name(tokens.At(i + 2).text), value = ValueOf(name);
+      if (const int64_t bound = std::atoll((value.empty() ? name : value).c_str()); bound > 0) return bound;
+    }
+    return 256;
+  }
+
+  // Expressions of options in C++: ceil_div, cdiv, min and max, template parameters and values are replaced.
+  std::string CText(const std::string& expressions) const {
+    std::string text;
+    for (const std::string& part : SplitCommas(WithValues(expressions)))
+      text += (text.empty() ? "" : ",") + CPart(part);
+    return text;
+  }
+  static std::string CPart(std::string text) {
+    for (const std::string name : {"ceil_div(", "min(", "max("}) {
+      for (size_t at; (at = text.find(name)) != std::string::npos;) {
+        const size_t open = at + name.size();
+        size_t close = open;
+        for (int depth = 1; close < text.size(); ++close) {
+          depth += text[close] == '(' ? 1 : text[close] == ')' ? -1 : 0;
+          if (depth == 0) break;
+        }
+        const std::vector<std::string> two = SplitCommas(text.substr(open, close - open));
+        if (two.size() != 2 || close == text.size()) return text;
+        const std::string a = "(" + CPart(two[0]) + ")", b = "(" + CPart(two[1]) + ")";
+        const std::string value = name == "ceil_div("
+                                      ? "(" + a + " + " + b + " - 1) / " + b
+                                      : a + (name == "min(" ? " < " : " > ") + b + " ? " + a + " : " + b;
+        text = text.substr(0, at) + "(" + value + ")" + text.substr(close + 1);
+      }
+    }
+    return text;
   }
 
   const CudaSource& source_;

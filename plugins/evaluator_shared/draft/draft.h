@@ -16,22 +16,26 @@
 namespace kgrpo::evaluator {
 
 struct DraftParameter {
-  FunctionParameter source;  // as the file has it
+  FunctionParameter source;  // as the file has it, its type without aliases: "float4"
   Role role = Role::kScalar;
   DType dtype = DType::kFloat32;
-  std::vector<std::string> shape;  // of tensors: expressions
+  int lanes = 1;                   // elements of a vector type: 4 of float4
+  std::vector<std::string> shape;  // of tensors: expressions; the last is the lanes, if there are several
   std::string value;               // of scalars: a number, or a size's name
   std::string low, high;           // of integer inputs
 };
 
 struct Draft {
   std::string name;
-  const CudaFunction* function = nullptr;  // the launcher, or the kernel that gets one
+  const CudaFunction* function = nullptr;       // the launcher, or the kernel that gets one
+  std::map<std::string, std::string> bindings;  // of its template parameters
   // In the function's order; a stream is left out, and is 0.
   std::vector<DraftParameter> parameters;
   std::vector<std::pair<std::string, int64_t>> sizes;  // for timing
   std::map<std::string, int64_t> multiples;            // of sizes
-  std::string grid, block, shared;                     // of a kernel that gets a launcher
+  std::string grid, block, shared;                     // of a kernel that gets a launcher: C++ expressions
+  bool cooperative = false;                            // that kernel synchronises its grid
+  std::vector<std::string> libraries;                  // that kernels may include
   std::vector<std::string> guesses;                    // sentences on guesses that a person should check
 
   // The number of its elements: "rows*cols".

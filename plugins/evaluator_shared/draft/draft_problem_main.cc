@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,7 +17,6 @@
 #include "evaluator_shared/draft/draft.h"
 #include "evaluator_shared/draft/oracle_text.h"
 #include "evaluator_shared/draft/problem_text.h"
-#include "evaluator_shared/source_policy.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -29,7 +27,8 @@ constexpr int kUsage = 2, kBadInput = 3;
 
 // Of --out; a missing option's value is "".
 struct Words {
-  std::string file, out;
+  std::string file, out, torch, python;
+  bool reference_only = false;
   DraftOptions options;
 };
 
@@ -40,7 +39,8 @@ struct OptionRow {
 };
 using Form = OptionRow::Form;
 constexpr OptionRow kRows[] = {
-    {"function", "NAME", "The launcher or kernel, if the file has several", Form::kPlain},
+    {"function", "NAME", "The launcher or kernel, if the file has several; of a template: 'k<float,256>'",
+     Form::kPlain},
     {"size", "NAME=N", "A size and its value for timing: n=1048576", Form::kNameValue},
     {"multiple", "NAME=N", "Every size of NAME is a multiple of N", Form::kNameValue},
     {"shape", "NAME=D,D", "A tensor's dimensions: x=rows,cols", Form::kNameValue},
@@ -51,12 +51,23 @@ constexpr OptionRow kRows[] = {
     {"range", "NAME=LO,HI", "The bounds of an integer input, both included: index=0,rows-1", Form::kNameValue},
     {"grid", "X,Y,Z", "Blocks of a kernel without a launcher, as expressions: rows", Form::kPlain},
     {"block", "X,Y,Z", "Its threads a block (default: 256, or 16,16)", Form::kPlain},
-    {"shared", "BYTES", "Its dynamic shared memory", Form::kPlain}};
+    {"shared", "BYTES", "Its dynamic shared memory", Form::kPlain},
+    {"include", "DIR", "A folder of the file's own headers, besides the one it lies in", Form::kName},
+    {"allow", "LIB", "A library that kernels may include: cub, thrust", Form::kName}};
 
 void AddOptions(CLI::App& app, Words* words) {
   app.add_option("KERNEL.cu", words->file, "A CUDA file with a launcher, or with one __global__ kernel")->required();
   app.add_option("--out", words->out, "The folder to write (default: the file's name without .cu); must not exist")
       ->type_name("DIR");
+  CLI::Option* torch =
+      app.add_option("--torch", words->torch,
+                     "A PyTorch function of the inputs that returns the outputs: the oracle, in float64")
+          ->type_name("FILE.py[:NAME]");
+  app.add_option("--python", words->python, "The Python that has PyTorch (default: KGRPO_PYTHON, else python3)")
+      ->type_name("PATH");
+  app.add_flag("--reference-only", words->reference_only,
+               "No oracle: kernels are compared with the reference's own results")
+      ->excludes(torch);
   for (const OptionRow& row : kRows) {
     const auto take = [words, &row](const std::string& text) {
       std::map<std::string, std::string>& values = words->options[row.option];
@@ -84,7 +95,7 @@ void AddOptions(CLI::App& app, Words* words) {
       "Examples:\n"
       "  kgrpo-host problems new saxpy.cu --size n=4194304 --value a=2.5\n"
       "  kgrpo-host problems new softmax.cu --out mine/softmax --size rows=512 --size cols=4096 \\\n"
-      "    --shape x=rows,cols --shape out=rows,cols --grid rows --block 128");
+      "    --shape x=rows,cols --shape out=rows,cols --grid rows --block 128 --torch softmax.py");
 }
 
 std::string AskAtTerminal(const std::string& question, const std::string& option) {
@@ -111,42 +122,71 @@ void Write(const fs::path& file, const std::string& text) {
   if (!stream.flush()) throw Error(KGRPO_ERROR_UNAVAILABLE, file.string() + ": cannot be written");
 }
 
+std::string PythonOf(const Words& words) {
+  if (!words.python.empty()) return words.python;
+  const char* named = std::getenv("KGRPO_PYTHON");
+  return named != nullptr && *named != '\0' ? named : "python3";
+}
+
+// trace_function.py, where the build and an installation put it.
+std::string TraceProgram() {
+  std::error_code code;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", code).parent_path();
+  return (folder / "../import_kernelbench/trace_function.py").lexically_normal().string();
+}
+
 void Run(const Words& words) {
-  std::ifstream stream(words.file, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  if (!stream) throw Error(KGRPO_ERROR_NOT_FOUND, "cannot read the kernel " + words.file);
+  std::vector<std::string> folders;
+  if (const auto given = words.options.find("include"); given != words.options.end()) {
+    for (const auto& [folder, none] : given->second) folders.push_back(folder);
+  }
+  const CudaSource source(words.file, ReadWithOwnHeaders(words.file, folders));
   fs::path out = words.out.empty() ? fs::path(words.file).stem() : fs::path(words.out);
   if (!out.has_filename()) out = out.parent_path();
   if (fs::exists(out))
     throw Error(KGRPO_ERROR_INVALID, out.string() + " is there already: choose another folder by --out DIR");
-  if (const std::string refused = CheckIncludes(text, {}); !refused.empty())
-    throw Error(KGRPO_ERROR_INVALID, words.file + ": " + refused);
-
-  const CudaSource source(words.file, text);
   const Draft draft = MakeDraft(source, NameFrom(out), words.options, AskAtTerminal);
-  const OracleText oracle = MakeOracle(source, draft);
+  OracleText oracle;
+  if (words.torch.empty() && !words.reference_only) oracle = MakeOracle(source, draft);
+  if (words.reference_only)
+    oracle.yaml =
+        "flags: [\"reference only: an error of the reference stays unseen, since no oracle is independent of it\"]\n";
   fs::create_directories(out);
   try {
     Write(out / "reference.cu", ReferenceText(source, draft));
-    Write(out / "oracle.cc", oracle.text);
+    if (const std::string launcher = LauncherText(source, draft); !launcher.empty())
+      Write(out / "launcher.cu", launcher);
+    if (!oracle.text.empty()) Write(out / "oracle.cc", oracle.text);
     Write(out / "problem.yaml", ProblemText(source, draft, oracle));
-    LoadProblem(out.string());
+    const Problem problem = LoadProblem(out.string());
+    if (!words.torch.empty()) {
+      oracle.text = TraceOracle(problem, words.torch, PythonOf(words), TraceProgram());
+      oracle.yaml = "oracle: torchscript\n";
+      Write(out / "problem.yaml", ProblemText(source, draft, oracle));
+      LoadProblem(out.string());
+    }
   } catch (...) {
     fs::remove_all(out);
     throw;
   }
 
   std::cout << out.string() << ": drafted from " << draft.function->name << " of " << words.file << "\n";
-  std::cout << "  entry    " << EntryText(source, draft, fs::path(words.file).filename().string()) << "\n";
+  std::cout << "  entry    " << EntryText(source, draft) << "\n";
   for (const std::string& guess : draft.guesses) std::cout << "  guessed  " << guess << "\n";
   for (const std::string& guess : ValueGuesses(draft, oracle)) std::cout << "  guessed  " << guess << "\n";
   std::cout << "  change   a wrong guess in " << (out / "problem.yaml").string()
             << ", or draft again with options: kgrpo-host problems new --help\n";
-  if (oracle.translated) {
-    std::cout << "  oracle   translated from the kernel: read oracle.cc\n";
+  std::cout << "  oracle   ";
+  if (!words.torch.empty()) {
+    std::cout << oracle.text << " of " << words.torch << ", traced in float64\n";
+  } else if (words.reference_only) {
+    std::cout << "reference only: an error of the reference stays unseen; --torch FILE.py gives a PyTorch function\n";
+  } else if (oracle.translated) {
+    std::cout << "translated from the kernel: read oracle.cc\n";
   } else {
-    std::cout << "  oracle   to be written in oracle.cc: only elementwise kernels are translated (" << oracle.why_not
-              << ")\n";
+    std::cout
+        << "to be written in oracle.cc: only elementwise kernels are translated (" << oracle.why_not
+        << ")\n           or draft again with --torch FILE.py (a PyTorch function) or --reference-only (weaker)\n";
   }
   std::cout << "  next     kgrpo-host problems check " << out.string() << "\n";
 }

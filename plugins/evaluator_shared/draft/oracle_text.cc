@@ -1,12 +1,16 @@
 #include "evaluator_shared/draft/oracle_text.h"
 
+#include <kgrpo/sdk/error.h>
+
 #include <map>
 #include <set>
+#include <sstream>
 #include <vector>
 
 #include "evaluator_shared/draft/float64_words.h"
 #include "evaluator_shared/draft/uses.h"
 #include "evaluator_shared/problem_findings.h"  // kOracleToWrite
+#include "evaluator_shared/subprocess.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -48,7 +52,6 @@ class Translator {
     const std::vector<KernelLaunch> launches = LaunchesOf(source_, function);
     if (launches.size() != 1) throw NotAMap{function.begin, std::to_string(launches.size()) + " launches"};
     const CudaFunction& kernel = *launches[0].kernel;
-    if (kernel.is_template) throw NotAMap{kernel.begin, "a template"};
     for (size_t i = 0; i < kernel.parameters.size() && i < launches[0].arguments.size(); ++i) {
       const std::string& argument = launches[0].arguments[i];
       if (function.IndexOf(argument) < 0) throw NotAMap{function.body, "the argument " + argument};
@@ -320,6 +323,46 @@ std::string Skeleton(const Draft& draft) {
 }
 
 }  // namespace
+
+std::string TraceOracle(const Problem& problem, const std::string& function, const std::string& python,
+                        const std::string& script) {
+  constexpr double kSeconds = 600;
+  static const std::map<Role, std::string> kRoles = {
+      {Role::kInput, "input"}, {Role::kOutput, "output"}, {Role::kInout, "inout"}};
+  const size_t colon = function.rfind(".py:");
+  const std::string file = colon == std::string::npos ? function : function.substr(0, colon + 3);
+  const std::string name = colon == std::string::npos ? "" : function.substr(colon + 4);
+  Subprocess::Spec spec;
+  spec.argv = {python,
+               script,
+               file,
+               name,
+               problem.own_entry.empty() ? problem.entry : problem.own_entry,
+               problem.directory + "/oracle"};
+  for (const Parameter& parameter : problem.parameters) {
+    if (parameter.IsTensor())
+      spec.argv.push_back(parameter.name + ":" + kRoles.at(parameter.role) + ":" + Info(parameter.dtype).name);
+  }
+  for (const auto& [size_name, size] : problem.SizesByName()) {
+    spec.argv.push_back("@" + size_name);
+    for (const auto& [symbol, value] : *size) spec.argv.push_back(symbol + "=" + std::to_string(value));
+    for (const Parameter& parameter : problem.parameters) {
+      std::ostringstream value;
+      value.precision(17);
+      if (!parameter.IsTensor() && Info(parameter.dtype).is_floating) value << std::showpoint;
+      if (!parameter.IsTensor()) value << parameter.value.Evaluate(*size);
+      for (const int64_t extent : parameter.ShapeAt(*size)) value << (value.tellp() > 0 ? "," : "") << extent;
+      spec.argv.push_back(parameter.name + "=" + value.str());
+    }
+  }
+  const Subprocess::Result result = Subprocess::Run(spec, kSeconds);
+  std::string said = result.output;
+  while (!said.empty() && said.back() == '\n') said.pop_back();
+  if (!result.Succeeded())
+    throw Error(KGRPO_ERROR_INVALID,
+                "--torch " + function + ": " + (result.timed_out ? "no answer in 10 minutes" : said));
+  return said.substr(said.rfind('\n') + 1);
+}
 
 OracleText MakeOracle(const CudaSource& source, const Draft& draft) {
   const std::string heading = "// What the kernels of " + draft.name + " are compared with, in float64.\n";

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "evaluator_shared/expression.h"
+#include "evaluator_shared/source_policy.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -22,6 +23,8 @@ std::string DeclarationOf(const DraftParameter& parameter) {
 std::string WhyWrapped(const CudaSource& source, const Draft& draft) {
   const CudaFunction& function = *draft.function;
   if (function.kernel) return "is a kernel";
+  if (function.is_template) return "is a template";
+  if (!function.scope.empty()) return "is in the namespace " + function.scope.substr(0, function.scope.size() - 2);
   if (!function.returns_void) return "returns a value";
   if (function.parameters.size() != draft.parameters.size()) return "takes a stream";
   if (source.tokens().At(function.begin).Is("static")) return "is static";
@@ -53,22 +56,29 @@ std::string Dimensions(const std::string& text) {
   return text.find(',') == std::string::npos ? text : "dim3(" + text + ")";
 }
 
-std::string LauncherText(const CudaSource& source, const Draft& draft) {
-  std::string declarations, arguments;
-  for (const DraftParameter& parameter : draft.parameters)
-    declarations += (declarations.empty() ? "" : ", ") + DeclarationOf(parameter);
-  for (const FunctionParameter& parameter : draft.function->parameters) {
-    const auto drafted = std::find_if(draft.parameters.begin(), draft.parameters.end(),
-                                      [&](const DraftParameter& one) { return one.source.name == parameter.name; });
-    arguments += (arguments.empty() ? "" : ", ") + (drafted == draft.parameters.end() ? "0" : ArgumentOf(*drafted));
+// What the launch function of launcher.cu runs.
+std::string CallText(const Draft& draft, const std::string& arguments) {
+  std::string callee = draft.function->scope + draft.function->name, values;
+  for (const auto& [name, none] : draft.function->template_parameters)
+    values += (values.empty() ? "" : ", ") + draft.bindings.at(name);
+  if (draft.function->is_template) callee += "<" + values + ">";
+  if (!draft.function->kernel) return "  " + callee + "(" + arguments + ");\n";
+  const std::string grid = Dimensions(draft.grid), block = Dimensions(draft.block);
+  const std::string shared = draft.shared.empty() ? "0" : draft.shared;
+  std::string large;
+  if (!draft.shared.empty())
+    large = "  cudaFuncSetAttribute(" + callee + ", cudaFuncAttributeMaxDynamicSharedMemorySize, " + shared + ");\n";
+  if (!draft.cooperative)
+    return large + "  " + callee + "<<<" + grid + ", " + block + (draft.shared.empty() ? "" : ", " + shared) + ">>>(" +
+           arguments + ");\n";
+  std::string text = large, addresses;
+  for (const DraftParameter& parameter : draft.parameters) {
+    const std::string name = "argument_" + parameter.source.name;
+    text += "  auto " + name + " = " + ArgumentOf(parameter) + ";\n";
+    addresses += (addresses.empty() ? "&" : ", &") + name;
   }
-  std::string call = draft.function->name;
-  if (draft.function->kernel) {
-    call += "<<<" + Dimensions(draft.grid) + ", " + Dimensions(draft.block) +
-            (draft.shared.empty() ? "" : ", " + draft.shared) + ">>>";
-  }
-  return "\nextern \"C\" void " + EntryOf(source, draft) + "(" + declarations + ") {\n  " + call + "(" + arguments +
-         ");\n}\n";
+  return text + "  void* arguments[] = {" + addresses + "};\n  cudaLaunchCooperativeKernel(reinterpret_cast<void*>(" +
+         callee + "), " + grid + ", " + block + ", arguments, " + shared + ", 0);\n";
 }
 
 // The lines of comment that the file begins with.
@@ -154,7 +164,10 @@ std::string ParameterText(const DraftParameter& parameter) {
                      ", dtype: " + Info(parameter.dtype).name;
   if (!parameter.source.pointer) return text + ", value: " + parameter.value + "}\n";
   text += ", shape: [";
-  for (size_t i = 0; i < parameter.shape.size(); ++i) text += (i == 0 ? "" : ", ") + parameter.shape[i];
+  for (size_t i = 0; i < parameter.shape.size(); ++i) {
+    const bool quoted = parameter.shape[i].find(',') != std::string::npos;  // ceil_div(n, 4)
+    text += (i == 0 ? "" : ", ") + (quoted ? "\"" + parameter.shape[i] + "\"" : parameter.shape[i]);
+  }
   text += "]";
   if (parameter.role == Role::kInput || parameter.role == Role::kInout) {
     text += parameter.low.empty() ? ", distribution: normal"
@@ -223,24 +236,35 @@ std::vector<std::string> ValueGuesses(const Draft& draft, const OracleText& orac
   return guesses;
 }
 
-std::string EntryOf(const CudaSource& source, const Draft& draft) {
-  if (WhyWrapped(source, draft).empty()) return draft.function->name;
-  return source.Find("launch") == nullptr ? "launch" : "launch_problem";
+std::string LauncherText(const CudaSource& source, const Draft& draft) {
+  const std::string why = WhyWrapped(source, draft);
+  if (why.empty()) return "";
+  std::string declarations, arguments;
+  for (const DraftParameter& parameter : draft.parameters)
+    declarations += (declarations.empty() ? "" : ", ") + DeclarationOf(parameter);
+  for (const FunctionParameter& parameter : draft.function->parameters) {
+    const auto drafted = std::find_if(draft.parameters.begin(), draft.parameters.end(),
+                                      [&](const DraftParameter& one) { return one.source.name == parameter.name; });
+    arguments += (arguments.empty() ? "" : ", ") + (drafted == draft.parameters.end() ? "0" : ArgumentOf(*drafted));
+  }
+  return "// Calls " + draft.function->name + ", which " + why +
+         ". Appended to sources that define it.\nextern \"C\" void " +
+         (source.Find("launch") == nullptr ? "launch" : "launch_problem") + "(" + declarations + ") {\n" +
+         CallText(draft, arguments) + "}\n";
 }
 
-std::string EntryText(const CudaSource& source, const Draft& draft, const std::string& file) {
-  const std::string entry = EntryOf(source, draft), why = WhyWrapped(source, draft);
-  if (why.empty()) return entry + ": candidates define it";
-  return entry + ": " + draft.function->name + " " + why + "; judge copies of reference.cu, not " + file;
+std::string EntryText(const CudaSource& source, const Draft& draft) {
+  const std::string why = WhyWrapped(source, draft), &name = draft.function->name;
+  if (why.empty()) return name + ": candidates define it";
+  return name + ": candidates define it, or what launcher.cu defines (" + name + " " + why + ")";
 }
 
 std::string ReferenceText(const CudaSource& source, const Draft& draft) {
-  std::string text = source.text();
-  if (const CudaFunction* main = source.Find("main"))
-    text.erase(source.tokens().At(main->begin).begin,
-               source.tokens().At(main->end - 1).end - source.tokens().At(main->begin).begin);
+  std::string text = source.NeededBy(*draft.function, [&draft](const std::string& include) {
+    return CheckIncludes(include + "\n", draft.libraries).empty();
+  });
   if (!text.empty() && text.back() != '\n') text += '\n';
-  return WhyWrapped(source, draft).empty() ? text : text + LauncherText(source, draft);
+  return text;
 }
 
 std::string ProblemText(const CudaSource& source, const Draft& draft, const OracleText& oracle) {
@@ -252,11 +276,17 @@ std::string ProblemText(const CudaSource& source, const Draft& draft, const Orac
                      (oracle.translated ? "elementwise" : "drafted") + "]\ndescription: >\n  " +
                      (heading.empty() ? "What the function " + draft.function->name + " computes." : heading) + "\n";
   for (const std::string& guess : draft.guesses) text += "# Guessed: " + guess + ".\n";
-  if (const std::string entry = EntryOf(source, draft); entry != "launch") text += "entry: " + entry + "\n";
+  text += oracle.yaml;
+  if (draft.function->name != "launch") text += "entry: " + draft.function->name + "\n";
   text += "parameters:\n";
   for (const DraftParameter& parameter : draft.parameters) text += ParameterText(parameter);
   text += SizesText(draft);
   text += "accumulations: \"" + AccumulationsText(draft) + "\"  # the terms that one result sums\n";
+  if (!draft.libraries.empty()) {
+    std::string libraries;
+    for (const std::string& library : draft.libraries) libraries += (libraries.empty() ? "" : ", ") + library;
+    text += "allow: {libraries: [" + libraries + "]}\n";
+  }
   text +=
       "# Every tensor once; the operations of this kernel, 0 if they were not counted: lower them if fewer "
       "suffice.\n";

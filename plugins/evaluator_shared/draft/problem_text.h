@@ -1,4 +1,4 @@
-// problem.yaml and reference.cu of a drafted problem. Used by draft_problem_main.cc.
+// problem.yaml, reference.cu and launcher.cu of a drafted problem. Used by draft_problem_main.cc.
 #ifndef KGRPO_EVALUATOR_SHARED_DRAFT_PROBLEM_TEXT_H
 #define KGRPO_EVALUATOR_SHARED_DRAFT_PROBLEM_TEXT_H
 
@@ -10,14 +10,14 @@
 
 namespace kgrpo::evaluator {
 
-// The file, with a launch function of the problem's types where it has none.
+// reference.cu: what the launcher or kernel needs of the file.
 std::string ReferenceText(const CudaSource& source, const Draft& draft);
 
-// The launch function's name: the file's own, or one that is added.
-std::string EntryOf(const CudaSource& source, const Draft& draft);
+// launcher.cu: the launch function of the problem's types, which calls the file's; "" if the file's has them.
+std::string LauncherText(const CudaSource& source, const Draft& draft);
 
-// For a person: that function, and why it is one that was added to the kernel's `file`.
-std::string EntryText(const CudaSource& source, const Draft& draft, const std::string& file);
+// For a person: the function that candidates define, and why there is a launcher.cu.
+std::string EntryText(const CudaSource& source, const Draft& draft);
 
 // A sentence for each value of problem.yaml that the kernel does not state, beside draft.guesses. Each begins with its
 // key, or names it in brackets.

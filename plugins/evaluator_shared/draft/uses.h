@@ -24,15 +24,16 @@ struct Uses {
 Uses UsesOf(const CudaSource& source, const CudaFunction& function, const std::string& parameter,
             const std::string& grid);
 
-// One call of a kernel in a launcher: `k<<<grid, block>>>(a, b)`.
+// One call of a kernel in a launcher: `k<<<grid, block>>>(a, b)`, or a cooperative launch.
 struct KernelLaunch {
   const CudaFunction* kernel;
   std::vector<std::string> arguments;  // their texts
 };
 std::vector<KernelLaunch> LaunchesOf(const CudaSource& source, const CudaFunction& function);
 
-// The upper bound of a variable by a condition in the function, `i < n` or `i >= n`: "n"; "" where there is none.
-std::string BoundOf(const CudaSource& source, const CudaFunction& function, const std::string& variable);
+// The upper bound of an index by a condition in the function, `i < n`, `i + 3 < n` or `i >= n`: "n"; "" where there
+// is none.
+std::string BoundOf(const CudaSource& source, const CudaFunction& function, const std::string& index);
 
 }  // namespace kgrpo::evaluator
 
