@@ -1,10 +1,12 @@
-// `kgrpo-host eval`: judges one kernel (--kernel), a kernel for each problem of a suite (--suite; suite.cc), or a
-// policy on held-out problems (--policy).
+// `kgrpo-host eval`: judges kernels for one problem (--kernel), a kernel for each problem of a suite (--suite;
+// suite.cc), or a policy on held-out problems (--policy).
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -12,12 +14,15 @@
 #include <vector>
 
 #include <kgrpo/support/evaluation_text.h>
+#include <kgrpo/support/number_text.h>  // FormatSeconds
+#include "base/cancel.h"
 #include "base/default_plugins.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/eval_policy.h"
 #include "cli/kernel_text.h"
 #include "cli/output_file.h"
+#include "cli/parallel.h"
 #include "cli/print_json.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
@@ -34,7 +39,8 @@ constexpr const char* kHiddenSize = "a size that is not shown";
 
 struct EvalOptions {
   std::string file;
-  std::string kernel, problem, evaluator;
+  std::vector<std::string> kernels_of_problem;  // files and folders
+  std::string kernel, problem, evaluator;       // kernel: the one file, if it is one
   std::string report;
   std::string suite, kernels;
   uint64_t jobs = 0;
@@ -52,11 +58,26 @@ struct EvalOptions {
 
 // ---- one kernel ---------------------------------------------------------------------------------
 
-std::string ReadKernel(const std::string& file) {
-  if (std::filesystem::is_directory(file)) {
-    throw Error(KGRPO_ERROR_INVALID, "--kernel " + file + " is a folder: name a source file, such as " +
-                                         (std::filesystem::path(file) / "reference.cu").lexically_normal().string());
+// The files that --kernel names: a folder stands for its .cu files, in order of their names.
+std::vector<std::string> KernelFiles(const std::vector<std::string>& words) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files;
+  for (const std::string& word : words) {
+    if (!fs::is_directory(word)) {
+      files.push_back(word);
+      continue;
+    }
+    const size_t before = files.size();
+    for (const fs::directory_entry& entry : fs::directory_iterator(word)) {
+      if (entry.path().extension() == ".cu") files.push_back(entry.path().lexically_normal().string());
+    }
+    if (files.size() == before) throw Error(KGRPO_ERROR_INVALID, "--kernel " + word + ": the folder has no .cu file");
+    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
   }
+  return files;
+}
+
+std::string ReadKernel(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string source((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
   if (!stream) throw Error(KGRPO_ERROR_NOT_FOUND, "cannot read the kernel " + file);
@@ -188,6 +209,60 @@ int DisputeBound(const EvalOptions& options, const Asked& asked, const std::stri
   return kFine;
 }
 
+Json KernelToJson(const std::string& kernel, const Problem& problem, const Evaluation& candidate,
+                  const Evaluation& baseline, const EvalOptions& options, const std::string& evaluator) {
+  Json json = {{"problem", problem.name()}, {"kernel", kernel}};
+  json.update(EvaluationAsShown(candidate));
+  json["baseline"] = EvaluationAsShown(baseline);
+  if (candidate.correct) json["speedup"] = baseline.seconds / candidate.seconds;
+  json["thorough"] = !options.quick;
+  json["evaluator"] = evaluator;
+  return json;
+}
+
+// Judges the kernels by one evaluator, --jobs at once, and prints a line for each in their order.
+int EvaluateKernels(const Globals& globals, const EvalOptions& options, const std::vector<std::string>& files) {
+  std::vector<std::string> sources;
+  size_t width = 0;
+  for (const std::string& file : files) {
+    sources.push_back(ReadKernel(file));
+    width = std::max(width, file.size());
+  }
+  Session session(globals);
+  const auto& [evaluator, name, folder] = AskedOf(session, options);
+  const Problem problem = evaluator->OpenProblem(folder);
+  const Evaluation baseline = BaselineOf(*evaluator, problem, options);
+  std::vector<std::optional<Evaluation>> judged(files.size());
+  std::mutex mutex;
+  size_t next = 0;  // the first kernel without a line
+  const auto print = [&](size_t i) {
+    const Evaluation& candidate = *judged[i];
+    if (options.json) {
+      const Json json = KernelToJson(files[i], problem, candidate, baseline, options, evaluator->Describe());
+      std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    } else {
+      char speedup[32] = "-";
+      if (candidate.correct) std::snprintf(speedup, sizeof speedup, "%.3gx", baseline.seconds / candidate.seconds);
+      std::printf("%-*s  %-14s  %-8s  %-8s  %s\n", static_cast<int>(width), PrintableText(files[i]).c_str(),
+                  candidate.verdict.c_str(), candidate.correct ? FormatSeconds(candidate.seconds).c_str() : "-",
+                  speedup, PrintableText(candidate.diagnosis.substr(0, candidate.diagnosis.find('\n'))).c_str());
+    }
+    std::fflush(stdout);
+  };
+  ParallelFor(
+      files.size(),
+      [&](size_t i) {
+        if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted");
+        Evaluation one =
+            evaluator->Evaluate(problem, sources[i], options.seed.value_or(0), !options.quick, options.show_hidden);
+        const std::lock_guard<std::mutex> lock(mutex);
+        judged[i] = std::move(one);
+        while (next < files.size() && judged[next]) print(next++);
+      },
+      options.jobs);
+  return kFine;
+}
+
 int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
   const std::string source = ReadKernel(options.kernel);
   if (!options.report.empty()) RequireWritable("--report", options.report, "report.html");
@@ -213,18 +288,15 @@ int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
     if (!options.report.empty()) std::printf("\nreport     %s\n", PrintableText(options.report).c_str());
     return kFine;
   }
-  Json json = {{"problem", problem.name()}, {"kernel", options.kernel}};
-  json.update(EvaluationAsShown(candidate));
-  json["baseline"] = EvaluationAsShown(baseline);
-  if (candidate.correct) json["speedup"] = baseline.seconds / candidate.seconds;
-  json["thorough"] = !options.quick;
-  json["evaluator"] = evaluator->Describe();
-  PrintJson(json);
+  PrintJson(KernelToJson(options.kernel, problem, candidate, baseline, options, evaluator->Describe()));
   return kFine;
 }
 
-int Evaluate(const Globals& globals, const EvalOptions& options) {
-  const bool of_kernel = !options.kernel.empty();
+int Evaluate(const Globals& globals, EvalOptions options) {
+  const bool of_kernel = !options.kernels_of_problem.empty();
+  const std::vector<std::string> files = KernelFiles(options.kernels_of_problem);
+  const bool several = files.size() > 1;
+  if (files.size() == 1) options.kernel = files[0];
   const bool of_policy = !options.policies.policies.empty() || !options.policies.checkpoints.empty();
   const auto refuse = [](const char* message) {
     std::fprintf(stderr, "%s; see kgrpo-host eval --help\n", message);
@@ -250,8 +322,11 @@ int Evaluate(const Globals& globals, const EvalOptions& options) {
                                    .json = options.json,
                                    .markdown = options.markdown});
   }
-  if (options.kernelbench || !options.pytorch_times.empty() || options.jobs > 0 || options.markdown)
-    return refuse("--as-kernelbench, --pytorch-times, --jobs and --markdown go with --suite");
+  if (options.kernelbench || !options.pytorch_times.empty() || options.markdown)
+    return refuse("--as-kernelbench, --pytorch-times and --markdown go with --suite");
+  if (options.jobs > 0 && !several) return refuse("--jobs goes with --suite, or with several kernels");
+  if (several && (options.dispute_bound || !options.report.empty()))
+    return refuse("--report and --dispute-bound are about one kernel");
   if (of_kernel == of_policy) return refuse("eval takes either --kernel F.cu and --problem DIR, or FILE and --policy");
   if (options.dispute_bound && !options.report.empty())
     return refuse("--dispute-bound prints what was counted and writes no report: leave --report out");
@@ -271,6 +346,7 @@ int Evaluate(const Globals& globals, const EvalOptions& options) {
   if (of_policy && options.dispute_bound) return refuse("--dispute-bound goes with --kernel: it is about one kernel");
   if (of_kernel && options.policies.IsAskedFor())
     return refuse("--episodes, --repeat and --save-kernels go with --policy");
+  if (several) return EvaluateKernels(globals, options, files);
   return of_kernel ? EvaluateKernel(globals, options) : EvaluatePolicies(globals, options.policies);
 }
 
@@ -280,7 +356,10 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
   auto options = std::make_shared<EvalOptions>();
   CLI::App* command = app.add_subcommand("eval", "Judge one kernel, or play a policy on held-out problems");
   command->add_option("FILE", options->file, "A pipeline file; for --kernel, its evaluator is used");
-  command->add_option("--kernel", options->kernel, "The source to judge")->type_name("F.cu");
+  command
+      ->add_option("--kernel", options->kernels_of_problem,
+                   "The source to judge; several, or folders of them, get a line each")
+      ->type_name("F.cu|DIR...");
   command
       ->add_option("--problem", options->problem,
                    "The problem that it is to solve: a folder, or a name among FILE's problems or in problems/")
@@ -312,7 +391,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->type_name("DIR");
   command->add_option("--kernels", options->kernels, "With --suite: PROBLEM.cu of each; results.jsonl is kept there")
       ->type_name("FOLDER");
-  command->add_option("--jobs", options->jobs, "With --suite: kernels at once (default: as many as cores)")
+  command->add_option("--jobs", options->jobs, "Of several kernels: so many at once (default: as many as cores)")
       ->type_name("N");
   command->add_flag("--as-kernelbench", options->kernelbench,
                     "With --suite: count by KernelBench's rules too, and name each verdict that differs");
@@ -327,6 +406,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
       "Examples:\n"
       "  kgrpo-host eval --kernel mine.cu --problem softmax_long\n"
       "  kgrpo-host eval --kernel mine.cu --problem my_problem/ --seed 2 --show-hidden --json\n"
+      "  kgrpo-host eval --kernel a.cu b.cu variants/ --problem softmax_long --jobs 2\n"
       "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --report mine.html\n"
       "  kgrpo-host eval --kernel mine.cu --problem problems/softmax_long --evaluator evaluator_cuda --profile\n"
       "  kgrpo-host eval --kernel mine.cu --problem my_problem/ --dispute-bound\n"

@@ -1,4 +1,4 @@
-// A loop over independent items on several threads. Used by `check`, `problems` and `eval --suite`.
+// A loop over independent items on several threads. Used by `check`, `problems`, and `eval` of several kernels.
 #ifndef KGRPO_CLI_PARALLEL_H
 #define KGRPO_CLI_PARALLEL_H
 

@@ -53,6 +53,32 @@ class EvalKernelTest : public CliTest {
   }
 };
 
+// Several files and folders: one evaluator, a line each, in their order.
+TEST_F(EvalKernelTest, SeveralKernelsGetALineEach) {
+  Write("k.cu", "void launch() {} // asked\n");
+  Write("more/b.cu", "void launch() {} // broken\n");
+  Write("more/a.cu", "void launch() {} // asked\n");
+  Write("more/notes.txt", "");
+  const std::string eval = "eval --kernel k.cu more --problem one --evaluator fakes";
+  const Result result = Run(eval + " --json --jobs 2");
+  EXPECT_EQ(result.code, 0) << result.err;
+  std::istringstream lines(result.out);
+  std::vector<std::string> files;
+  for (std::string line; std::getline(lines, line);) {
+    const json one = json::parse(line);
+    files.push_back(one["kernel"]);
+    EXPECT_EQ(one["problem"], "one");
+    EXPECT_EQ(one["diagnosis"].get<std::string>().find("seed 0, thorough") == 0, files.back() != "more/b.cu") << line;
+  }
+  EXPECT_EQ(files, (std::vector<std::string>{"k.cu", "more/a.cu", "more/b.cu"}));
+  const std::string text = Run(eval).out;
+  EXPECT_THAT(text, HasSubstr("k.cu       correct "));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
+  EXPECT_EQ(Run(eval + " --report k.html").code, 2);
+  EXPECT_EQ(Run("eval --kernel k.cu --problem one --evaluator fakes --jobs 2").code, 2);
+  EXPECT_EQ(Run("eval --kernel k.cu none.cu --problem one --evaluator fakes").code, 3);
+}
+
 TEST_F(EvalKernelTest, IsThoroughUnlessItIsToBeQuick) {
   EXPECT_EQ(Asked(""), "seed 0, thorough");
   EXPECT_EQ(Asked("--thorough --seed 7"), "seed 7, thorough");

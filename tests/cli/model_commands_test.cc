@@ -116,7 +116,7 @@ TEST_F(CliTest, GenerateNamesTheLineThatIsAtFault) {
   EXPECT_THAT(outside.err, HasSubstr("<stdin>:2: request 0: token 1 is 900, outside the model's vocabulary of 300"));
   const Result folder = Run("eval --kernel . --problem .", "");
   EXPECT_EQ(folder.code, 3);
-  EXPECT_EQ(folder.err, "error: --kernel . is a folder: name a source file, such as reference.cu\n");
+  EXPECT_EQ(folder.err, "error: --kernel .: the folder has no .cu file\n");
 }
 
 // ---- update -------------------------------------------------------------------------------------

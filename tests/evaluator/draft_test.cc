@@ -333,7 +333,7 @@ TEST_F(DraftTest, OwnHeadersAreReadAndUnusedCodeIsLeftOut) {
   const CudaSource source(file, ReadWithOwnHeaders(file, {}));
   const Draft draft = MakeDraft(source, "k", {{"function", {{"", "k"}}}, {"size", {{"n", "4096"}}}}, kNobody);
   EXPECT_EQ(ReferenceText(source, draft),
-            "// Doubles.\n\n#include <cstdio>\n#define TWO 2\n"
+            "// Doubles.\n\n#include <cstdint>\n#include <cstdio>\n#define TWO 2\n"
             "__device__ float twice(float v) { return TWO * v; }\n" +
                 kernel);
   EXPECT_EQ(source.PlaceOf(source.Find("twice")->begin), (folder_ / "own.cuh").string() + ":7");

@@ -310,6 +310,7 @@ std::set<std::string> CudaSource::NamesOf(size_t begin, const Declaration& decla
 std::string CudaSource::NeededBy(const CudaFunction& function,
                                  const std::function<bool(const std::string&)>& allowed) const {
   std::vector<bool> kept(items_.size());
+  std::set<size_t> left_out;  // headers
   std::set<std::string> words = {function.name};
   for (bool more = true; more;) {
     more = false;
@@ -321,7 +322,10 @@ std::string CudaSource::NeededBy(const CudaFunction& function,
       const std::string text = TextOf(item.begin, item.end);
       if (reader_.At(item.begin).kind == Kind::kDirective) {
         const auto [word, rest] = WordOf(text);
-        if (word == "include" && !allowed(text)) continue;
+        if (word == "include" && !allowed(text)) {
+          left_out.insert(i);
+          continue;
+        }
         AddWords(rest, &words);
       } else {
         AddWords(text, &words);
@@ -334,7 +338,8 @@ std::string CudaSource::NeededBy(const CudaFunction& function,
   for (size_t i = 0; i < items_.size(); ++i) {
     const size_t begin = reader_.At(items_[i].begin).begin, end = reader_.At(items_[i].end - 1).end;
     if (kept[i]) text += text_.substr(from, end - from);
-    if (!kept[i] && i == 0) text += text_.substr(0, begin);  // the file's heading
+    if (!kept[i] && i == 0) text += text_.substr(0, begin);                           // the file's heading
+    if (!left_out.empty() && i == *left_out.begin()) text += "\n#include <cstdint>";  // what most headers include
     from = end;
   }
   text += text_.substr(from);

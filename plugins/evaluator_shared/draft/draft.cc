@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "evaluator_shared/draft/thread_index.h"
 #include "evaluator_shared/draft/uses.h"
 #include "evaluator_shared/expression.h"
 
@@ -15,57 +16,6 @@ namespace {
 
 bool IsStream(const FunctionParameter& parameter) {
   return parameter.type == "cudaStream_t" || parameter.type == "struct CUstream_st";
-}
-
-struct ElementType {
-  DType dtype;
-  int lanes;  // of a vector type
-};
-
-std::optional<ElementType> ElementTypeOf(std::string type) {
-  // Unsigned integers of 64 bits are the bits of int64, which the launcher casts.
-  static const std::map<std::string, DType> kTypes = {{"float", DType::kFloat32},
-                                                      {"double", DType::kFloat64},
-                                                      {"__half", DType::kFloat16},
-                                                      {"half", DType::kFloat16},
-                                                      {"__nv_bfloat16", DType::kBfloat16},
-                                                      {"nv_bfloat16", DType::kBfloat16},
-                                                      {"int", DType::kInt32},
-                                                      {"int32_t", DType::kInt32},
-                                                      {"unsigned", DType::kUint32},
-                                                      {"uint", DType::kUint32},
-                                                      {"uint32_t", DType::kUint32},
-                                                      {"long long", DType::kInt64},
-                                                      {"longlong", DType::kInt64},
-                                                      {"long", DType::kInt64},
-                                                      {"int64_t", DType::kInt64},
-                                                      {"size_t", DType::kInt64},
-                                                      {"ptrdiff_t", DType::kInt64},
-                                                      {"unsigned long long", DType::kInt64},
-                                                      {"unsigned long", DType::kInt64},
-                                                      {"ulonglong", DType::kInt64},
-                                                      {"uint64_t", DType::kInt64},
-                                                      {"unsigned char", DType::kUint8},
-                                                      {"uchar", DType::kUint8},
-                                                      {"uint8_t", DType::kUint8},
-                                                      {"int8_t", DType::kInt8},
-                                                      {"signed char", DType::kInt8},
-                                                      {"char", DType::kInt8},
-                                                      {"short", DType::kInt16},
-                                                      {"int16_t", DType::kInt16},
-                                                      {"unsigned short", DType::kUint16},
-                                                      {"ushort", DType::kUint16},
-                                                      {"uint16_t", DType::kUint16},
-                                                      {"bool", DType::kBool}};
-  static const std::map<std::string, std::string> kPairs = {
-      {"cuComplex", "float2"}, {"cuFloatComplex", "float2"}, {"cuDoubleComplex", "double2"}};
-  if (const auto pair = kPairs.find(type); pair != kPairs.end()) type = pair->second;
-  if (type.ends_with(" int")) type.resize(type.size() - 4);  // `unsigned int`, `long long int`
-  if (const auto found = kTypes.find(type); found != kTypes.end()) return ElementType{found->second, 1};
-  const int lanes = type.empty() ? 0 : type.back() - '0';
-  if (lanes < 2 || lanes > 4) return std::nullopt;
-  const auto found = kTypes.find(type.substr(0, type.size() - 1));
-  return found == kTypes.end() ? std::nullopt : std::optional(ElementType{found->second, lanes});
 }
 
 bool IsFloating(DType dtype) {
@@ -103,6 +53,7 @@ class Drafter {
     if (const auto allowed = options_.find("allow"); allowed != options_.end()) {
       for (const auto& [library, none] : allowed->second) draft_.libraries.push_back(library);
     }
+    index_.emplace(source_, *draft_.function, draft_.bindings);
     BindTemplate();
     RequireKnownNames();
     for (const FunctionParameter& parameter : draft_.function->parameters) {
@@ -186,26 +137,13 @@ class Drafter {
       const size_t end = tokens.SkipAngles(i + 1, tokens.size());
       if (!tokens.At(end).Is("<<<")) continue;
       for (std::string& argument : SplitCommas(source_.TextOf(i + 2, end - 1))) {
-        const std::string value = DefinitionOf(argument);
-        if (value == "true" || value == "false") argument = value;
-        if (!ElementTypeOf(argument) && !ElementTypeOf(source_.ValueOf(argument)) && argument != "true" &&
-            argument != "false") {
-          try {
-            argument = std::to_string(Expression::Parse(OverThreads(argument, "x", 4)).EvaluateInteger({}));
-          } catch (const std::invalid_argument&) {
-            return {};
-          }
-        }
+        if (!ElementTypeOf(argument) && !ElementTypeOf(source_.ValueOf(argument)))
+          argument = index_->ConstantOf(argument);
+        if (argument.empty()) return {};
         arguments.push_back(argument);
       }
     }
     return arguments;
-  }
-
-  // The value of a template parameter, a constant, an alias or a macro; "" for other names.
-  std::string ValueOf(const std::string& name) const {
-    const auto bound = draft_.bindings.find(name);
-    return bound != draft_.bindings.end() ? bound->second : source_.ValueOf(name);
   }
 
   // Returns whether problems have its parameters, one of them a tensor: test programs also launch kernels.
@@ -264,7 +202,7 @@ class Drafter {
     DraftParameter begun;
     begun.source = parameter;
     std::string& type = begun.source.type;
-    for (int i = 0; i < 4 && !ValueOf(type).empty(); ++i) type = ValueOf(type);
+    for (int i = 0; i < 4 && !index_->ValueOf(type).empty(); ++i) type = index_->ValueOf(type);
     const std::optional<ElementType> element = ElementTypeOf(type);
     if (!element || (element->lanes > 1 && !parameter.pointer)) {
       source_.Fail(draft_.function->begin,
@@ -399,81 +337,6 @@ class Drafter {
     if (parameter->lanes > 1) parameter->shape.push_back(std::to_string(parameter->lanes));
   }
 
-  // An expression of the kernel's, with constants and local variables replaced, over B, T and D (block number, thread
-  // number and block size along an axis); "" if it has other names.
-  std::string OverThreads(const std::string& expression, const char* axis, int depth) const {
-    const LexedSource lexed = Lex(expression);
-    std::string text;
-    for (size_t i = 0; i < lexed.tokens.size(); ++i) {
-      const Token& token = lexed.tokens[i];
-      const auto next = [&](size_t by, std::string_view is) {
-        return i + by < lexed.tokens.size() && lexed.tokens[i + by].text == is;
-      };
-      if (token.Is("(") && next(2, ")") && ElementTypeOf(std::string(lexed.tokens[i + 1].text))) {
-        i += 2;  // a cast
-      } else if (token.kind == Token::Kind::kNumber) {
-        text += token.text.substr(0, token.text.find_first_of("uUlL"));
-      } else if (token.kind != Token::Kind::kIdentifier) {
-        text += token.text;
-      } else if (next(1, ".")) {
-        if (!next(2, axis)) return "";
-        const char letter = token.Is("blockIdx") ? 'B' : token.Is("threadIdx") ? 'T' : token.Is("blockDim") ? 'D' : 0;
-        if (letter == 0) return "";
-        text += letter;
-        i += 2;
-      } else {
-        std::string value = ValueOf(std::string(token.text));
-        if (value.empty()) value = DefinitionOf(std::string(token.text));
-        if (value.empty() || depth == 0) return "";
-        value = OverThreads(value, axis, depth - 1);
-        if (value.empty()) return "";
-        text += "(" + value + ")";
-      }
-    }
-    return text;
-  }
-
-  // The expression of `int name = ...;` in the kernel, else anywhere; "" without one.
-  std::string DefinitionOf(const std::string& name) const {
-    const SourceReader& tokens = source_.tokens();
-    const std::pair<size_t, size_t> places[] = {{draft_.function->body, draft_.function->end}, {0, tokens.size()}};
-    for (const auto& [begin, end] : places) {
-      for (size_t i = begin; i < end; ++i) {
-        const bool defined =
-            tokens.At(i).Is(name) && tokens.At(i + 1).Is("=") && tokens.At(i - 1).kind == Token::Kind::kIdentifier;
-        if (defined) return source_.TextOf(i + 2, tokens.SkipToSemicolon(i, end) - 1);
-      }
-    }
-    return "";
-  }
-
-  struct Step {
-    int64_t block, thread;  // elements from one block, and from one thread, to the next
-    bool by_size = false;   // it depends on the size of a block, for which `threads` was taken
-  };
-
-  // By the first index that block and thread number make along an axis: `(blockIdx.x * 256 + threadIdx.x) * 4`.
-  std::optional<Step> StepAlong(const char* axis, int64_t threads) const {
-    const SourceReader& tokens = source_.tokens();
-    for (size_t i = draft_.function->body; i < draft_.function->end; ++i) {
-      if (!tokens.At(i).Is("=")) continue;
-      const size_t end = tokens.SkipToSemicolon(i, draft_.function->end) - 1;
-      const std::string text = OverThreads(source_.TextOf(i + 1, end), axis, 4);
-      if (text.find('B') == std::string::npos || text.find('T') == std::string::npos) continue;
-      try {
-        const Expression index = Expression::Parse(text);
-        const auto at = [&](int64_t b, int64_t t) {
-          return index.EvaluateInteger({{"B", b}, {"T", t}, {"D", threads}});
-        };
-        const Step step = {at(2, 1) - at(1, 1), at(1, 2) - at(1, 1), text.find('D') != std::string::npos};
-        if (step.block > 0 && step.thread > 0 && step.block % step.thread == 0) return step;
-      } catch (const std::invalid_argument&) {
-        continue;
-      }
-    }
-    return std::nullopt;
-  }
-
   // How a kernel without a launcher is to be launched.
   void ReadLaunch() {
     const SourceReader& tokens = source_.tokens();
@@ -504,12 +367,12 @@ class Drafter {
       const int64_t given = axis < blocks->size() ? std::atoll((*blocks)[axis].c_str()) : 0;
       return given > 0 ? given : otherwise;
     };
-    const bool two = StepAlong("y", 16).has_value();
-    std::vector<Step> steps;
+    const bool two = index_->StepAlong("y", 16).has_value();
+    std::vector<ThreadIndex::Step> steps;
     std::vector<std::string> guessed;
     for (size_t axis = 0; axis < (two ? 2 : 1); ++axis) {
-      const int64_t size = threads(axis, two ? 16 : Bounds());
-      const std::optional<Step> step = StepAlong(axis == 0 ? "x" : "y", size);
+      const int64_t size = threads(axis, two ? 16 : index_->Bounds());
+      const std::optional<ThreadIndex::Step> step = index_->StepAlong(axis == 0 ? "x" : "y", size);
       if (!step) return;
       steps.push_back(*step);
       guessed.push_back(std::to_string(step->by_size ? size : step->block / step->thread));
@@ -536,17 +399,6 @@ class Drafter {
     const int64_t each = steps[0].thread * (two ? steps[1].thread : 1);
     draft_.guesses.push_back("a thread for each " + (each == 1 ? "element" : std::to_string(each) + " elements") +
                              " of " + whole->source.name + (two ? ", x along its rows" : "") + " (--grid, --block)");
-  }
-
-  // The threads of `__launch_bounds__(N)`, else 256.
-  int64_t Bounds() const {
-    const SourceReader& tokens = source_.tokens();
-    for (size_t i = draft_.function->begin; i < draft_.function->body; ++i) {
-      if (!tokens.At(i).Is("__launch_bounds__")) continue;
-      const std::string name(tokens.At(i + 2).text), value = ValueOf(name);
-      if (const int64_t bound = std::atoll((value.empty() ? name : value).c_str()); bound > 0) return bound;
-    }
-    return 256;
   }
 
   // Expressions of options in C++: ceil_div, cdiv, min and max, template parameters and values are replaced.
@@ -581,6 +433,7 @@ class Drafter {
   const DraftOptions& options_;
   const Ask& ask_;
   Draft draft_;
+  std::optional<ThreadIndex> index_;                          // of draft_.function
   std::vector<std::pair<std::string, std::string>> missing_;  // question and option
 };
 
