@@ -193,6 +193,16 @@ TEST_F(DraftTest, ALauncherOfOtherTypesIsWrapped) {
   Written(source, draft);
 }
 
+TEST_F(DraftTest, TemplatesAndMacrosAreTranslated) {
+  const CudaSource source("k.cu",
+                          "#define ALPHA 0.5f\n"
+                          "template <int B> __global__ void k(const float* x, float* y, int n) {\n"
+                          "  int i = blockIdx.x * B + threadIdx.x;\n  if (i < n) y[i] = ALPHA * x[i];\n}\n"
+                          "void go(const float* x, float* y, int n) { k<256><<<(n + 255) / 256, 256>>>(x, y, n); }\n");
+  const Draft draft = MakeDraft(source, "k", {{"size", {{"n", "4096"}}}}, kNobody);
+  EXPECT_THAT(MakeOracle(source, draft).text, HasSubstr("    y[i] = 0.5 * x[i];\n"));
+}
+
 TEST_F(DraftTest, WhatIsNoMapIsASkeleton) {
   const auto why = [&](const std::string& body) {
     const CudaSource source("k.cu", "__global__ void k(const float* x, float* y, int n) {\n" + body + "}\n");

@@ -218,6 +218,9 @@ class Translator {
     }
     if (const auto known = known_.find(name); of_element && known != known_.end()) return known->second;
     if (AddConstant(name)) return name;
+    const std::string macro = source_.ValueOf(name);  // `#define ALPHA 0.5f`
+    if (const LexedSource value = Lex(macro); value.tokens.size() == 1 && value.tokens[0].kind == Kind::kNumber)
+      return Number(macro);
     throw NotAMap{*i, name};
   }
 
