@@ -229,16 +229,17 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
     width = std::max(width, file.size());
   }
   Session session(globals);
-  const auto& [evaluator, name, folder] = AskedOf(session, options);
-  const Problem problem = evaluator->OpenProblem(folder);
-  const Evaluation baseline = BaselineOf(*evaluator, problem, options);
+  const Asked asked = AskedOf(session, options);
+  Evaluator& evaluator = *asked.evaluator;
+  const Problem problem = evaluator.OpenProblem(asked.folder);
+  const Evaluation baseline = BaselineOf(evaluator, problem, options);
   std::vector<std::optional<Evaluation>> judged(files.size());
   std::mutex mutex;
   size_t next = 0;  // the first kernel without a line
   const auto print = [&](size_t i) {
     const Evaluation& candidate = *judged[i];
     if (options.json) {
-      const Json json = KernelToJson(files[i], problem, candidate, baseline, options, evaluator->Describe());
+      const Json json = KernelToJson(files[i], problem, candidate, baseline, options, evaluator.Describe());
       std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
     } else {
       char speedup[32] = "-";
@@ -254,7 +255,7 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
       [&](size_t i) {
         if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted");
         Evaluation one =
-            evaluator->Evaluate(problem, sources[i], options.seed.value_or(0), !options.quick, options.show_hidden);
+            evaluator.Evaluate(problem, sources[i], options.seed.value_or(0), !options.quick, options.show_hidden);
         const std::lock_guard<std::mutex> lock(mutex);
         judged[i] = std::move(one);
         while (next < files.size() && judged[next]) print(next++);
