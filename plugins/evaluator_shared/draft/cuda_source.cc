@@ -196,7 +196,8 @@ void CudaSource::ReadItems() {
 }
 
 void CudaSource::ReadDirective(size_t token) {
-  const auto [word, rest] = WordOf(reader_.At(token).text);
+  const auto directive = WordOf(reader_.At(token).text);
+  const std::string &word = directive.first, &rest = directive.second;
   const LexedSource lexed = Lex(rest);
   const auto first = [&](size_t i) { return i < lexed.tokens.size() ? std::string(lexed.tokens[i].text) : ""; };
   const auto defined = [&](const std::string& name) {
