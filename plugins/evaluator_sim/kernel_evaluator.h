@@ -86,7 +86,7 @@ class KernelEvaluator {
   Trouble StartAgain(Run& run);
   Trouble NotTimed(const std::string& why) const;
   Trouble CheckTimed(Run& run, const TimedCall& timed);
-  Trouble CheckSampledBlocks(Run& run, const TimedCall& timed, double* covered);
+  Trouble CheckSampledBlocks(Run& run, const TimedCall& timed, bool* covered);
   Trouble CheckAllBlocks(Run& run);
   std::shared_ptr<const TimingExpected> ExpectedAtTiming(const OpenProblem& open);
   std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, const evaluator::CorrectnessCase& one,

@@ -5,7 +5,6 @@
 
 #include "evaluator_shared/random.h"
 #include "evaluator_sim/kernel_evaluator_run.h"
-#include "interpreter/simt/traffic.h"
 
 namespace kgrpo::evaluator_sim {
 
@@ -14,10 +13,6 @@ using evaluator::Problem;
 using evaluator::Role;
 
 namespace {
-
-// The share of an output, extrapolated from the blocks that ran, below which all blocks run. Blocks at the edges may
-// write less.
-constexpr double kCovered = 0.95;
 
 // The name of an input that was changed, or "".
 std::string ModifiedInput(const Problem& problem, const TimingInputs& inputs, const Tensors& tensors,
@@ -54,7 +49,7 @@ Trouble KernelEvaluator::CheckAllBlocks(Run& run) {
   CallRecord record;
   const BlockChoice choice = {.warp_instructions = options_.timing_warp_instructions};
   if (Trouble trouble = run.session.Call(*run.worker, tensors.values(), simt::Mode::kPlain, choice, &record))
-    return record.out_of_budget ? NotTimed("the sampled blocks do not seem to write all of the outputs") : trouble;
+    return record.out_of_budget ? NotTimed("it is not known whether all blocks together write every element of the outputs") : trouble;
   if (const std::string name = ModifiedInput(problem, *inputs, tensors, run.session.memory()); !name.empty())
     return {"input_modified", "the input " + name + " was overwritten."};
   const std::shared_ptr<const TimingExpected> expected = ExpectedAtTiming(run.open);
@@ -66,45 +61,46 @@ Trouble KernelEvaluator::CheckAllBlocks(Run& run) {
   return {};
 }
 
-// Estimates the bytes of an output that all blocks of the only launch write, from the counted blocks weighted by the
-// number of blocks that each represents.
-double StoredBytes(const simt::Counts& counts, const std::string& output) {
-  double bytes = 0;
-  for (const simt::ArrayTraffic& array : counts.arrays) {
-    if (array.name == output)
-      bytes += simt::kSectorBytes * std::min(array.store_ideal_sectors, array.unique_store_sectors);
+// The elements of a parameter that the launch's blocks together do not store, from the addresses of their stores.
+uint64_t NotStored(const Parameter& parameter, const evaluator::Rows& rows, uint64_t address,
+                   const std::vector<simt::StoredRange>& stored) {
+  const uint64_t size = evaluator::Info(parameter.dtype).size;
+  uint64_t missing = 0;
+  for (int64_t row = 0; row < rows.count; ++row) {
+    const uint64_t begin = address + static_cast<uint64_t>(row * rows.pitch) * size,
+                   end = begin + static_cast<uint64_t>(rows.elements) * size;
+    uint64_t at = begin;
+    auto range = std::upper_bound(stored.begin(), stored.end(), begin,
+                                  [](uint64_t value, const simt::StoredRange& one) { return value < one.end; });
+    for (; at < end && range != stored.end(); ++range) {
+      if (range->begin > at) missing += (std::min(range->begin, end) - at + size - 1) / size;
+      at = std::max(at, range->end);
+    }
+    if (at < end) missing += (end - at + size - 1) / size;
   }
-  return bytes * static_cast<double>(counts.grid_blocks) /
-         static_cast<double>(std::max<uint64_t>(1, counts.sampled_blocks));
+  return missing;
 }
 
-// Compares outputs after a call in which some blocks ran: outputs of independent blocks are final. `covered`: the
-// smallest share of an output that all blocks seem to write, over the outputs.
-Trouble KernelEvaluator::CheckSampledBlocks(Run& run, const TimedCall& timed, double* covered) {
+// Compares outputs after a call in which some blocks ran: outputs of independent blocks are final. `covered`: all blocks
+// together are known to write every element.
+Trouble KernelEvaluator::CheckSampledBlocks(Run& run, const TimedCall& timed, bool* covered) {
   const Problem& problem = run.open.problem();
   const bool all = timed.record.blocks_run == timed.record.blocks;
   const std::shared_ptr<const TimingExpected> expected = ExpectedAtTiming(run.open);
-  const double scale = static_cast<double>(timed.record.blocks) / static_cast<double>(timed.record.blocks_run);
+  *covered = all || timed.record.stored.has_value();
   for (size_t i = 0; i < problem.parameters.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
     if (!parameter.IsWritten()) continue;
-    const simt::Allocation* memory = run.session.memory().Find(timed.tensors->values()[i]);
+    const uint64_t address = timed.tensors->values()[i];
+    const simt::Allocation* memory = run.session.memory().Find(address);
     if (expected != nullptr) {
       if (Trouble trouble = expected->Compare(i, *memory, timed.inputs->files[i].get(), all, &run.worst))
         return trouble;
     }
-    const auto bytes = static_cast<double>(parameter.Elements(problem.timing)) *
-                       static_cast<double>(evaluator::Info(parameter.dtype).size);
-    if (parameter.role != Role::kOutput) continue;
-    double written = static_cast<double>(memory->WrittenBytes()) * scale;
-    if (!all && timed.record.launches == 1) {
-      // Strata are sampled at different rates, so only the weighted counts represent the grid. The counts say nothing
-      // about stores if the blocks are so long that only their beginning was counted.
-      const simt::Counts& counts = timed.record.counts.front();
-      const double stored = StoredBytes(counts, parameter.name);
-      if (counts.sampled_blocks == counts.grid_blocks && stored > 0) written = stored;
-    }
-    *covered = std::min(*covered, written / bytes);
+    if (all || parameter.role != Role::kOutput || !timed.record.stored) continue;
+    const uint64_t missing = NotStored(parameter, parameter.RowsAt(problem.timing), address, *timed.record.stored);
+    if (missing > 0)
+      return evaluator_sim::NeverWritten(parameter, missing, static_cast<uint64_t>(parameter.Elements(problem.timing)));
   }
   return {};
 }
@@ -126,10 +122,9 @@ Trouble KernelEvaluator::CheckTimed(Run& run, const TimedCall& timed) {
     const std::string name = ModifiedInput(problem, *timed.inputs, *timed.tensors, run.session.memory());
     if (!name.empty()) return {"input_modified", "the input " + name + " was overwritten."};
   }
-  const bool all = record.blocks_run == record.blocks;
-  double covered = 1;
+  bool covered = false;
   if (Trouble trouble = CheckSampledBlocks(run, timed, &covered)) return trouble;
-  if (all || (covered >= kCovered && !record.further_failed)) return {};
+  if (covered && !record.further_failed) return {};
   return CheckAllBlocks(run);
 }
 

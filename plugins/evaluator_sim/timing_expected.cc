@@ -56,6 +56,11 @@ void WriteElements(const Parameter& parameter, const evaluator::Expected& expect
 
 }  // namespace
 
+Trouble NeverWritten(const Parameter& parameter, uint64_t missing, uint64_t elements) {
+  return {"wrong", std::to_string(missing) + " of " + std::to_string(elements) + " elements of " + parameter.name +
+                       " were never written."};
+}
+
 void TimingExpected::Write(const evaluator::Problem& problem, const std::vector<evaluator::Expected>& expected,
                            double slack, const evaluator::KeptFiles::Append& append) {
   const double accumulations = problem.accumulations.Evaluate(problem.timing);
@@ -182,10 +187,7 @@ Trouble TimingExpected::Compare(size_t index, const simt::Allocation& memory, in
                          name(tally.worst) + "."};
   }
   if (worst != nullptr) worst->Add(index, tally.largest);
-  if (all && tally.compared < elements) {
-    return {"wrong", std::to_string(elements - tally.compared) + " of " + std::to_string(elements) + " elements of " +
-                         parameter.name + " were never written."};
-  }
+  if (all && tally.compared < elements) return NeverWritten(parameter, elements - tally.compared, elements);
   return {};
 }
 

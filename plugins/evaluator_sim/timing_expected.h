@@ -16,6 +16,9 @@
 
 namespace kgrpo::evaluator_sim {
 
+// The trouble of an output of `elements` elements, `missing` of which were never written.
+evaluator::Trouble NeverWritten(const evaluator::Parameter& parameter, uint64_t missing, uint64_t elements);
+
 // [any thread]
 class TimingExpected {
  public:

@@ -35,6 +35,8 @@ struct CallRecord {
   bool host_timed_out = false;                   // host code sent no request within host_seconds of wall clock
   bool further_failed = false;                   // of any launch
   uint64_t blocks_run = 0, blocks = 0;           // when counted
+  std::optional<std::vector<simt::StoredRange>> stored;  // of the only launch, when counted
+  std::vector<simt::RacingReads> racing_reads;           // by launch, when checked
   std::vector<std::vector<uint64_t>> work;       // by launch and block, when counted and all blocks ran
   double copy_seconds = 0;                       // modelled time of copies, memsets and allocations
   double interpreting_seconds = 0;               // CPU time that the launches took here
@@ -56,6 +58,7 @@ struct BlockChoice {
   const std::vector<std::vector<uint64_t>>* known_work = nullptr;  // CallRecord::work of an earlier call
   bool last_block_first = false;
   std::optional<uint8_t> unwritten_shared = {};
+  const std::vector<simt::RacingReads>* racing_reads = nullptr;  // by launch: of earlier calls like this one
 };
 
 class DeviceSession {

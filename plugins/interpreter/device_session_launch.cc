@@ -104,12 +104,15 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   config.further_blocks = block_choice_.further_blocks;
   config.further_seed = block_choice_.further_seed;
   config.whole = block_choice_.whole;
+  config.find_stored = record_->launches == 0;
   if (block_choice_.known_work != nullptr && record_->launches < block_choice_.known_work->size()) {
     const std::vector<uint64_t>& work = (*block_choice_.known_work)[record_->launches];
     if (work.size() == config.grid.Count()) config.known_work = work;
   }
   config.last_block_first = block_choice_.last_block_first;
   config.unwritten_shared = block_choice_.unwritten_shared;
+  if (block_choice_.racing_reads != nullptr && record_->launches < block_choice_.racing_reads->size())
+    config.racing_reads = &(*block_choice_.racing_reads)[record_->launches];
   config.latencies = device_.latencies;
   config.cooperative = launch.cooperative != 0;
 
@@ -154,6 +157,7 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   simt::LaunchResult result = simt::Launch(instance_, kernel, config);
   record_->interpreting_seconds += ThreadSeconds() - start;
   ++record_->launches;
+  record_->racing_reads.push_back(std::move(result.racing_reads));
   record_->independent = record_->independent && result.independent;
   record_->warp_instructions += result.warp_instructions;
   instructions_left_ -= std::min(instructions_left_, result.warp_instructions);
@@ -163,6 +167,7 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
     record_->must_run_whole = record_->must_run_whole || result.must_run_whole;
     record_->sample_stands = record_->sample_stands && result.sample_stands;
     record_->further_failed = record_->further_failed || result.further_failed;
+    record_->stored = std::move(result.stored);
     record_->blocks_run += result.blocks_run;
     record_->blocks += blocks;
     record_->work.push_back(std::move(result.work));

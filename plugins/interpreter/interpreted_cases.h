@@ -60,6 +60,7 @@ class InterpretedCases {
   // more.
   enum class Pass { kChecked, kOtherOrder, kOtherOrderChecked, kRepeat };
   Trouble RunCase(size_t i, Pass pass);
+  Trouble CallCase(size_t i, Pass pass, CallRecord* record);
   Trouble RunAll();
   Trouble RunOverOthers(const Trouble& found);
 
@@ -70,6 +71,7 @@ class InterpretedCases {
   bool values_decide_;
   std::optional<uint8_t> unwritten_shared_;          // simt::LaunchConfig's
   bool may_be_unused_ = false;                       // simt::Finding's, of the last case's trouble
+  std::vector<simt::RacingReads> racing_reads_;      // by launch of the case's call
   std::vector<std::vector<uint8_t>> first_outputs_;  // of the first case, for the repetition
   evaluator::WorstErrors worst_;
   std::vector<std::string> notes_;

@@ -121,6 +121,58 @@ TEST(Uneven, ResidentBlocksTakeTurnsAtTickets) {
   EXPECT_TRUE(result.sample_stands);
 }
 
+// All that a grid stores is known from the addresses of its stores, though few of its blocks run.
+TEST(StoredByGrid, IsExact) {
+  // Bodies set %rd3, where a float is stored, from %r1 (thread), %r2 (block), %r3 (number in the grid), %rd1 (out).
+  const std::string whole = "mul.wide.u32 %rd2, %r3, 4;\nadd.s64 %rd3, %rd1, %rd2;\n";
+  const std::string guarded = "setp.ge.u32 %p1, %r3, 100000;\n@%p1 bra $end;\n" + whole;
+  const std::string hole = "setp.eq.u32 %p1, %r2, 777;\n@%p1 bra $end;\n" + whole;
+  const std::string quotient = "div.u32 %r4, %r3, 1000;\nrem.u32 %r5, %r3, 1000;\nmad.lo.u32 %r3, %r4, 1000, %r5;\n" + whole;
+  const std::string wraps = "mul.lo.u32 %r3, %r3, 134217728;\nshr.u32 %r3, %r3, 20;\n" + whole;
+  const std::string backwards = "sub.u32 %r3, 131071, %r3;\n" + whole;
+  const std::string apart = "mul.lo.u32 %r3, %r3, 2;\n" + whole;
+  const std::string by_data = "ld.global.u32 %r3, [%rd1];\nand.b32 %r3, %r3, 0;\n" + whole;
+  const auto run = [](const std::string& body, uint32_t blocks, std::vector<std::pair<uint64_t, uint64_t>>* stored) {
+    Bench bench(
+        PtxText{".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
+                ".reg .b32 %r<10>;\n.reg .b64 %rd<10>;\n.reg .f32 %f<10>;\n.reg .pred %p<10>;\n"
+                "ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\n"
+                "mad.lo.u32 %r3, %r2, 64, %r1;\nmov.f32 %f1, 0f3F800000;\n" +
+                body + "st.global.f32 [%rd3], %f1;\n$end:\nret;\n}\n"});
+    LaunchConfig config = Config({blocks}, {64}, Mode::kCounted);
+    config.find_stored = true;
+    const DeviceAddress out = bench.Reserve<float>(1 << 18, "out");
+    bench.memory.Memset(out, 0, 4 << 18);
+    const LaunchResult result = bench.Run("k", config, out);
+    EXPECT_CLEAN(result);
+    EXPECT_LT(result.blocks_run, 100u);
+    stored->clear();
+    if (result.stored)
+      for (const StoredRange& one : *result.stored) stored->emplace_back(one.begin - out, one.end - out);
+    return result.stored.has_value();
+  };
+  std::vector<std::pair<uint64_t, uint64_t>> stored;
+  const auto expect = [&](const std::string& body, std::vector<std::pair<uint64_t, uint64_t>> wanted) {
+    EXPECT_TRUE(run(body, 2048, &stored)) << body;
+    EXPECT_EQ(stored, wanted) << body;
+  };
+  constexpr uint64_t kBytes = 2048 * 64 * 4;
+  expect(whole, {{0, kBytes}});
+  expect(guarded, {{0, 400000}});
+  expect(hole, {{0, 777 * 256}, {778 * 256, kBytes}});
+  expect(quotient, {{0, kBytes}});
+  expect(backwards, {{0, kBytes}});
+  expect(wraps, {{0, 4}, {512, 516}, {1024, 1028}, {1536, 1540}, {2048, 2052}, {2560, 2564}, {3072, 3076}, {3584, 3588},
+                 {4096, 4100}, {4608, 4612}, {5120, 5124}, {5632, 5636}, {6144, 6148}, {6656, 6660}, {7168, 7172},
+                 {7680, 7684}, {8192, 8196}, {8704, 8708}, {9216, 9220}, {9728, 9732}, {10240, 10244}, {10752, 10756},
+                 {11264, 11268}, {11776, 11780}, {12288, 12292}, {12800, 12804}, {13312, 13316}, {13824, 13828},
+                 {14336, 14340}, {14848, 14852}, {15360, 15364}, {15872, 15876}});
+  ASSERT_TRUE(run(apart, 1024, &stored));
+  EXPECT_EQ(stored.size(), 65536u);
+  EXPECT_EQ(stored.back(), std::pair(uint64_t{8 * 65535}, uint64_t{8 * 65535 + 4}));
+  EXPECT_FALSE(run(by_data, 2048, &stored));
+}
+
 TEST(BusiestBlocks, IsTheMakespanOverTheMean) {
   EXPECT_EQ(BusiestBlocks(std::vector<uint64_t>(1000, 7), 132), 0);
   std::vector<uint64_t> work(132, 1);

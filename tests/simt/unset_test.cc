@@ -137,12 +137,40 @@ TEST(Unset, WhoReadsWhatWasNotSetThroughMemoryIsFound) {
   const std::string shared =
       "shl.b32 %r3, %r1, 2;\nmov.u32 %r4, s;\nadd.s32 %r3, %r3, %r4;\nst.shared.f32 [%r3], %f9;\n";
   EXPECT_EQ(Found(shared), "");
-  EXPECT_NE(Found(shared + "ld.shared.f32 %f2, [%r3];").find("that no thread of the block has written yet"),
-            std::string::npos);
+  const std::string load = shared + "ld.shared.f32 %f2, [%r3];\n", store = "st.global.f32 [%rd2], %f2;";
+  EXPECT_EQ(Found(load), "") << "nobody uses it";
+  EXPECT_NE(Found(load + store).find("that no thread of the block has written yet"), std::string::npos);
   EXPECT_EQ(Found(shared + "st.shared.f32 [%r3], %f1;\nld.shared.f32 %f2, [%r3];"), "") << "written since";
   EXPECT_EQ(Found("st.local.f32 [l], %f9;"), "");
-  EXPECT_NE(Found("st.local.f32 [l], %f9;\nld.local.f32 %f2, [l];").find("that the thread has not written"),
+  EXPECT_NE(Found("st.local.f32 [l], %f9;\nld.local.f32 %f2, [l];\n" + store).find("that the thread has not written"),
             std::string::npos);
+}
+
+// A load of what nobody has written is a fault if its value is used, and is named then, wherever that is.
+TEST(Unset, LoadsOfWhatNobodyWrote) {
+  const std::string place = "shl.b32 %r3, %r1, 2;\nmov.u32 %r4, s;\nadd.s32 %r3, %r3, %r4;\n";
+  const std::string load = place + "ld.shared.f32 %f2, [%r3];\n", store = "st.global.f32 [%rd2], %f3;";
+  const auto found = [](const std::string& body) {
+    return Found(body).find("reads 4 bytes that no thread of the block has written yet") != std::string::npos;
+  };
+  const std::string select = "selp.f32 %f3, %f2, %f1, %p1;\n", low = "setp.lt.u32 %p1, %r1, 8;\n",
+                    none = "setp.gt.u32 %p1, %r1, 99;\n";
+  EXPECT_EQ(Found(load + none + select + store), "") << "loaded ahead of a guard";
+  EXPECT_TRUE(found(load + low + select + store));
+  EXPECT_TRUE(found(load + "add.f32 %f3, %f2, %f1;\n" + store));
+  EXPECT_EQ(Found(load + "add.f32 %f3, %f2, %f1;\n" + none + "@%p1 " + store), "");
+  EXPECT_TRUE(found(load + "add.f32 %f3, %f2, %f1;\n" + low + "@%p1 " + store));
+  EXPECT_TRUE(found(load + "setp.gt.f32 %p1, %f2, %f1;\n@%p1 bra $over;\n" + "st.global.f32 [%rd2], %f1;\n$over:"));
+  EXPECT_TRUE(found(load + "red.global.add.f32 [%rd1], %f2;"));
+  EXPECT_TRUE(found(load + "mov.b32 %r5, %f2;\ncvt.u64.u32 %rd3, %r5;\nadd.s64 %rd3, %rd1, %rd3;\nld.global.u8 %r6, [%rd3];"));
+  EXPECT_TRUE(found(load + "mov.b32 %r5, %f2;\nor.b32 %r5, %r5, %r2;\nst.global.u32 [%rd2], %r5;")) << "some of its bits";
+  EXPECT_TRUE(found(load + "st.shared.f32 [%r3+128], %f2;\nld.shared.f32 %f3, [%r3+128];\n" + store)) << "by a detour";
+  EXPECT_TRUE(found(load + "mov.b32 %r5, %f2;\nshfl.sync.idx.b32 %r6, %r5, 3, 31, -1;\nst.global.u32 [%rd2], %r6;"));
+  // Elements of vectors by themselves.
+  const std::string pair = "mul.lo.u32 %r3, %r1, 8;\nmov.u32 %r4, s;\nadd.s32 %r3, %r3, %r4;\nst.shared.f32 [%r3], %f1;\n"
+                           "ld.shared.v2.f32 {%f2, %f3}, [%r3];\n";
+  EXPECT_EQ(Found(pair + "st.global.f32 [%rd2], %f2;"), "");
+  EXPECT_TRUE(found(pair + store));
 }
 
 TEST(Unset, AMatrixProductDependsOnItsAddendElementByElement) {

@@ -61,9 +61,12 @@ inline constexpr uint64_t kGenericWindow = 0xFFF0'0000'0000'0000;
 std::string ByteCount(uint32_t bytes);
 
 // initialised.cc
-// Checked mode: reports reads of bytes that nobody wrote. `of_several`: of a vector or matrix, see
-// LaunchConfig::unwritten_shared.
-void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, bool of_several = false);
+// Checked mode: reads of bytes that nobody wrote are reported; or, of a load of registers (`elements` of each lane), the
+// values become suspects. `of_matrix`: see LaunchConfig::unwritten_shared.
+void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, uint32_t elements = 0,
+                      bool of_matrix = false);
+// "reads 4 bytes that no thread of the block has written yet, at byte 4 of shared array 's' (32 bytes)"
+std::string UnwrittenText(const Grid& grid, Space space, uint64_t address, uint32_t bytes);
 // Marks bytes as written.
 void MarkWritten(Warp& warp, uint32_t mask, const Access& access);
 // Checked mode: marks the bytes of `mask`'s lanes in shared or local memory as unwritten, because the stored values
@@ -71,8 +74,26 @@ void MarkWritten(Warp& warp, uint32_t mask, const Access& access);
 void MarkUnwritten(Warp& warp, uint32_t mask, const Access& access);
 
 // race.cc, race_together.cc
-// Checked mode: race detection for the loads of a warp.
-void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
+// Checked mode: race detection for the loads of a warp; `elements` as above.
+void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, uint32_t elements = 0);
+// The finding of an access of a thread of the warp's block that races with the earlier one.
+Finding RaceOf(const Warp& warp, uint32_t pc, uint32_t thread, Space space, uint64_t address, uint32_t bytes,
+               const char* now, AccessCell earlier, const char* then);
+
+// unset_uses.cc
+// Checked mode: the value that `lane` loads (and all lanes of `mask` that load it from there) is a suspect in the elements
+// with a bit in `elements`. The address, bytes and cause of `what` must be set.
+void AddSuspect(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, int lane, uint32_t elements,
+                Suspect what);
+// Marks the registers that the load `in` sets as suspects; call it once they have been added.
+void SetSuspects(Warp& warp, const Instruction& in, uint32_t mask);
+// The key of Block::stored_suspects for a byte of shared or local memory.
+inline uint64_t StoredKey(Space space, uint64_t offset) {
+  return uint64_t{space == Space::kLocal} << 63 | offset / 4;
+}
+// Starts to watch the instructions that use registers which may be unset: from the start of a launch those that were
+// never set, with `loads` all.
+void Watch(Grid& grid, bool loads);
 // The same for one lane's store or atomic, before its bytes are written; `changes` says whether they differ from what
 // is there.
 void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& access, AccessKind kind, bool changes);

@@ -42,5 +42,11 @@ std::vector<uint64_t> WorkByBlock(const Grid& grid, const std::vector<BlockClass
 // By block: the index of its class.
 std::vector<uint32_t> ClassByBlock(const Grid& grid, const std::vector<BlockClass>& classes);
 
+// What all blocks of the launch store to global memory together: by the addresses of their stores, which are evaluated
+// without the values. If the addresses are affine in the block's number, so are the places that a range of blocks with
+// the same decisions stores to: its corners are evaluated. Else every block is. Nothing if an address depends on data,
+// or if it would take too long. `grid` is not changed, nor is memory.
+std::optional<std::vector<StoredRange>> StoredByGrid(const Grid& grid);
+
 }  // namespace kgrpo::simt
 #endif  // KGRPO_INTERPRETER_SIMT_BLOCK_CENSUS_H_

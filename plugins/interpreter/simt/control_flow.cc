@@ -5,6 +5,7 @@
 
 #include "interpreter/simt/cost.h"
 #include "interpreter/simt/handlers.h"
+#include "interpreter/simt/integer_meaning.h"
 #include "interpreter/simt/lowering.h"
 
 namespace kgrpo::simt {
@@ -133,12 +134,14 @@ struct Graph {
 class Analysis {
  public:
   Analysis(const Kernel& kernel, std::vector<Origin> starts, const std::vector<uint8_t>& gives_data,
-           const std::vector<uint8_t>& arithmetic)
+           const std::vector<uint8_t>& arithmetic, const std::vector<uint8_t>& stores)
       : kernel_(kernel),
         graph_(kernel),
         origin_(std::move(starts)),
+        place_(origin_),
         gives_data_(gives_data),
         arithmetic_(arithmetic),
+        stores_(stores),
         guard_(kernel.blocks.size(), Origin::kThread),
         decided_by_(kernel.blocks.size(), Origin::kThread) {}
 
@@ -154,8 +157,10 @@ class Analysis {
       flow_.data_branches.clear();
       FindTickets();
     } else {
-      flow_.differences = Plan(false);
-      flow_.all = Plan(true);
+      flow_.differences = Plan(Wanted::kDifferences);
+      flow_.all = Plan(Wanted::kAll);
+      SpreadPlaces();
+      if (flow_.stored_at != Origin::kData) flow_.stores = Plan(Wanted::kStores);
     }
     return std::move(flow_);
   }
@@ -202,6 +207,68 @@ class Analysis {
     }
   }
 
+  // The operands that decide where a store stores.
+  template <typename Each>
+  static void PlacesOf(const Instruction& in, Each each) {
+    for (const Operand operand : {in.a, in.b, in.c})
+      if (operand >= 0 && operand != kNoOperand) each(static_cast<size_t>(operand));
+  }
+
+  // Returns true if the instruction's result is affine in the block's number if its sources are.
+  bool IsLinear(const Instruction& in) const {
+    const IntegerMeaning* meaning = MeaningOf(in.run);
+    if (meaning == nullptr) return false;
+    const auto varies = [&](Operand operand) {
+      return operand >= 0 && operand != kNoOperand && place_[static_cast<size_t>(operand)] != Origin::kThread;
+    };
+    switch (meaning->operation) {
+      case Operation::kCopy:
+      case Operation::kAdd:
+      case Operation::kSub:
+      case Operation::kNeg:
+      case Operation::kNot:
+      case Operation::kConvert:
+        return true;
+      case Operation::kMulLo:
+      case Operation::kMulWide:
+      case Operation::kMadLo:
+      case Operation::kMadWide:
+        return !varies(in.a) || !varies(in.b);
+      case Operation::kShl:
+        return !varies(in.b);
+      case Operation::kSelect:
+        return !varies(in.c);
+      default:
+        return false;
+    }
+  }
+
+  // Finds what the addresses of stores depend on, among blocks that take the same decisions: those that depend on the
+  // block's number do not matter, but a result that is not affine in it does.
+  void SpreadPlaces() {
+    for (Origin& place : place_) place = place == Origin::kBlock ? Origin::kAffine : place;
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (uint32_t pc = 0; pc < kernel_.code.size(); ++pc) {
+        const Instruction& in = kernel_.code[pc];
+        Origin place = Origin::kThread;
+        Registers(pc, false, [&](uint32_t reg) { place = std::max(place, place_[reg]); });
+        const bool by_predicate = in.predicate >= 0 && place_[static_cast<size_t>(in.predicate)] != Origin::kThread;
+        if (place == Origin::kAffine && (by_predicate || !IsLinear(in))) place = Origin::kBlock;
+        if (gives_data_[pc] != 0 || guard_[graph_.block_at[pc]] == Origin::kData) place = Origin::kData;
+        Registers(pc, true, [&](uint32_t reg) {
+          changed |= place > place_[reg];
+          place_[reg] = std::max(place, place_[reg]);
+        });
+      }
+    }
+    flow_.stored_at = Origin::kThread;
+    for (uint32_t pc = 0; pc < kernel_.code.size(); ++pc) {
+      if (stores_[pc] != 0)
+        PlacesOf(kernel_.code[pc], [&](size_t reg) { flow_.stored_at = std::max(flow_.stored_at, place_[reg]); });
+    }
+  }
+
   void Decision(uint32_t pc) {
     const Origin origin = Sources(pc);
     if (origin != Origin::kData) return Note(origin);
@@ -231,9 +298,12 @@ class Analysis {
     }
   }
 
-  // Returns the plan with all that decisions depend on, found backwards from them. Without `every`, it takes decisions
-  // that depend on the block's number, and those that control an instruction which such decisions depend on.
-  CensusPlan Plan(bool every) const {
+  // Returns the plan with all that decisions (kStores: addresses of stores) depend on, found backwards from them.
+  // kDifferences takes decisions that depend on the block's number, and those that control an instruction which such
+  // decisions depend on; kStores takes those that control a store or an instruction which its address depends on.
+  enum class Wanted { kDifferences, kAll, kStores };
+  CensusPlan Plan(Wanted wanted_steps) const {
+    const bool every = wanted_steps == Wanted::kAll, stores = wanted_steps == Wanted::kStores;
     const auto count = static_cast<uint32_t>(kernel_.code.size());
     CensusPlan plan{std::vector<CensusStep>(count, CensusStep::kSkip), std::vector<uint32_t>(count, 0)};
     std::vector<bool> needed(origin_.size(), false);
@@ -248,12 +318,17 @@ class Analysis {
                                       [pc](const ControlFlow::DataBranch& branch) { return branch.pc == pc; });
         const uint32_t join = graph_.joins[graph_.block_at[pc]];
         if (data) continue;
-        if (every || !Decides(in) || join == kEnd || Sources(pc) != Origin::kThread) {
+        if (every || !Decides(in) || join == kEnd || (!stores && Sources(pc) != Origin::kThread)) {
           take(pc, CensusStep::kBranch);
         } else {
           plan.steps[pc] = CensusStep::kJoin;
           plan.joins[pc] = kernel_.blocks[join].first;
         }
+      } else if (stores) {
+        if (stores_[pc] == 0) continue;
+        plan.steps[pc] = CensusStep::kStore;
+        PlacesOf(in, [&](size_t reg) { needed[reg] = true; });
+        if (in.predicate >= 0) needed[static_cast<size_t>(in.predicate)] = true;
       } else if (in.predicate >= 0 && arithmetic_[pc] == 0 && (every || OriginOf(in.predicate) != Origin::kThread)) {
         plan.steps[pc] = CensusStep::kGuarded;
         needed[static_cast<size_t>(in.predicate)] = true;
@@ -290,8 +365,8 @@ class Analysis {
 
   const Kernel& kernel_;
   const Graph graph_;
-  std::vector<Origin> origin_;  // by register
-  const std::vector<uint8_t>&gives_data_, &arithmetic_;
+  std::vector<Origin> origin_, place_;  // by register
+  const std::vector<uint8_t>&gives_data_, &arithmetic_, &stores_;
   std::vector<Origin> guard_;       // by block: of the decisions that control it
   std::vector<Origin> decided_by_;  // by block: of the decision at its end
   ControlFlow flow_;
@@ -300,8 +375,8 @@ class Analysis {
 }  // namespace
 
 ControlFlow AnalyseControl(const Kernel& kernel, std::vector<Origin> starts, const std::vector<uint8_t>& gives_data,
-                           const std::vector<uint8_t>& arithmetic) {
-  return Analysis(kernel, std::move(starts), gives_data, arithmetic).Run();
+                           const std::vector<uint8_t>& arithmetic, const std::vector<uint8_t>& stores) {
+  return Analysis(kernel, std::move(starts), gives_data, arithmetic, stores).Run();
 }
 
 }  // namespace kgrpo::simt

@@ -127,33 +127,48 @@ void NoteFact(Grid& grid, const std::string& fact, const std::string& more) {
   if (std::none_of(notes.begin(), notes.end(), known)) notes.push_back(fact + more);
 }
 
-void Report(Warp& warp, uint32_t pc, int lane, FindingCode code, bool fatal, DeviceAddress address, std::string array,
-            const std::string& text, const ThreadId* other, int other_line) {
-  Grid& grid = *warp.grid;
+Finding MakeFinding(const Grid& grid, uint32_t pc, const ThreadId& thread, FindingCode code, DeviceAddress address,
+                    std::string array, const std::string& text) {
   const SourceLine line = grid.kernel->lines[pc];
-  std::vector<Finding>& findings = grid.result->findings;
-  for (Finding& known : findings) {
-    if (known.code == code && known.line == line.line && !fatal) {
-      ++known.times;
-      return;
-    }
-  }
   Finding finding;
   finding.code = code;
-  finding.fatal = fatal;
   finding.kernel = KernelName(grid.kernel->name);
   if (line.line > 0 && line.file < grid.program->files.size()) finding.file = grid.program->files[line.file];
   finding.line = line.line;
-  finding.thread = IdOf(warp, lane);
-  finding.has_other = other != nullptr;
-  if (other != nullptr) finding.other = *other;
-  finding.other_line = other_line;
+  finding.thread = thread;
   finding.address = address;
   finding.array = std::move(array);
   finding.message = "kernel '" + finding.kernel + "'" + (line.line > 0 ? ", line " + std::to_string(line.line) : "") +
                     ": " + NameThread(finding.thread) + " " + text;
+  return finding;
+}
+
+void AddFinding(Grid& grid, Finding finding) {
+  std::vector<Finding>& findings = grid.result->findings;
+  for (Finding& known : findings) {
+    if (known.code != finding.code || known.line != finding.line || finding.fatal) continue;
+    ++known.times;
+    known.may_be_unused = known.may_be_unused && finding.may_be_unused;
+    return;
+  }
   findings.push_back(std::move(finding));
   if (findings.size() >= grid.config->max_findings) throw Fault{};
+}
+
+void Report(Warp& warp, uint32_t pc, int lane, FindingCode code, bool fatal, DeviceAddress address, std::string array,
+            const std::string& text, const ThreadId* other, int other_line) {
+  Grid& grid = *warp.grid;
+  for (Finding& known : grid.result->findings) {  // counted without building the text
+    if (known.code != code || known.line != LineAt(grid, pc) || fatal) continue;
+    ++known.times;
+    return;
+  }
+  Finding finding = MakeFinding(grid, pc, IdOf(warp, lane), code, address, std::move(array), text);
+  finding.fatal = fatal;
+  finding.has_other = other != nullptr;
+  if (other != nullptr) finding.other = *other;
+  finding.other_line = other_line;
+  AddFinding(grid, std::move(finding));
 }
 
 }  // namespace kgrpo::simt

@@ -4,6 +4,7 @@
 #define KGRPO_INTERPRETER_SIMT_HANDLERS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "interpreter/simt/opcode.h"
@@ -100,6 +101,8 @@ void ElectOne(Warp&, const Instruction&, uint32_t);    // d|e, b = mask
 Handler FindLdMatrix(const Opcode& opcode, Instruction& instruction);  // operands = destinations; a = address
 Handler FindMma(const Opcode& opcode, Instruction& instruction);       // operands = d, a, b, c in order
 Handler FindWmma(const Opcode& opcode, Instruction& instruction);      // load, store, mma
+// Calls each(address, bytes) for what a wmma.store will store; false for any other instruction.
+bool ForWmmaStored(const Warp&, const Instruction&, const std::function<void(uint64_t, uint32_t)>& each);
 // mma_formats.cc
 Handler FindMmaOfFormat(const Opcode& opcode, Instruction& instruction);  // types not in FindMma; the same operands
 Handler FindStMatrix(const Opcode& opcode, Instruction& instruction);     // operands = sources; a = address

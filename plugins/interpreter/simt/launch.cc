@@ -3,6 +3,7 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include "interpreter/simt/access.h"
 #include "interpreter/simt/machine.h"
 #include "interpreter/simt/run_grid.h"
 
@@ -67,7 +68,12 @@ LaunchResult Launch(ModuleInstance& instance, int kernel_index, const LaunchConf
   grid.config = &config;
   grid.result = &result;
   grid.checked = config.mode == Mode::kChecked;
-  grid.code = grid.checked && !kernel.watched_code.empty() ? kernel.watched_code.data() : kernel.code.data();
+  grid.code = kernel.code.data();
+  if (grid.checked && !kernel.unset_uses.empty()) {
+    grid.watched_code = kernel.code;
+    grid.code = grid.watched_code.data();
+    Watch(grid, false);
+  }
   result.data_decides = kernel.control.by_data;
   result.reads_clock = kernel.control.reads_clock;
   result.independent = !MayPoll(kernel) && !kernel.global_atomics;
@@ -98,6 +104,8 @@ LaunchResult Launch(ModuleInstance& instance, int kernel_index, const LaunchConf
   } catch (const Fault&) {
     result.status = LaunchStatus::kFault;
   }
+  if (result.findings.empty() && !result.racing_reads.empty())
+    result.findings.push_back(result.racing_reads.races.front());
   if (workspace != 0) grid.memory->Free(workspace);
   run.Finish();
   return result;

@@ -6,6 +6,7 @@
 #include <cstdint>  // counts
 #include <optional>
 #include <string>  // findings
+#include <unordered_map>
 #include <vector>  // parameters
 
 #include "interpreter/simt/counts.h"
@@ -24,6 +25,8 @@ enum class Mode {
   kCounted,  // bounds and alignment; only a sample of the blocks runs, and LaunchResult::counts is filled
 };
 
+struct RacingReads;  // below
+
 struct LaunchConfig {
   Dim3 grid;
   Dim3 block;
@@ -39,6 +42,7 @@ struct LaunchConfig {
   uint32_t further_blocks = 0;  // kCounted: up to this many other blocks run too, counted into LaunchResult::further
   uint64_t further_seed = 0;    // chooses the further blocks
   bool whole = false;           // kCounted: all blocks run, the others uncounted
+  bool find_stored = false;     // kCounted: LaunchResult::stored is wanted
   // kCounted and `whole`: warp instructions by block, from an earlier launch like this one. Used to choose the counted
   // blocks. Empty: not known.
   std::vector<uint64_t> known_work;
@@ -49,6 +53,8 @@ struct LaunchConfig {
   // The initial byte of shared memory. If given, vector and matrix loads of unwritten bytes are no findings (kChecked):
   // a comparison of launches with several such bytes shows if these values matter.
   std::optional<uint8_t> unwritten_shared;
+  // kChecked: of earlier launches like this one. Their values are unset.
+  const RacingReads* racing_reads = nullptr;
   bool last_block_first = false;           // among the blocks that can be resident at once; else the first
   bool cooperative = false;                // cudaLaunchCooperativeKernel: grid.sync() works
   uint32_t max_shared_bytes = 227 * 1024;  // static + dynamic, a block
@@ -88,8 +94,19 @@ struct Finding {
   DeviceAddress address = 0;
   std::string array;           // "shared array 'tile'", "'x' (4096 bytes)"
   std::string message;         // one whole sentence that says all of this
-  bool may_be_unused = false;  // kUninitialised: part of a vector or matrix in shared memory that the kernel may ignore
+  // A further launch decides if the kernel uses the value: kUninitialised with LaunchConfig::unwritten_shared, kRace with
+  // LaunchConfig::racing_reads.
+  bool may_be_unused = false;
   uint64_t times = 1;          // how often this code was seen at this line
+};
+
+// Loads of values that another thread overwrites, with no order between the two. At the store it is not known if the
+// loaded value is used.
+struct RacingReads {
+  std::vector<Finding> races;                    // one for each pair of instructions
+  std::unordered_map<uint64_t, uint32_t> reads;  // index in `races`, by RacingKey (race_order.h)
+  bool empty() const { return reads.empty(); }
+  void Add(const RacingReads& others);
 };
 
 enum class LaunchStatus {
@@ -98,11 +115,17 @@ enum class LaunchStatus {
   kBudgetExceeded,  // instruction budget used up: a time-out
 };
 
+// Addresses [begin, end).
+struct StoredRange {
+  DeviceAddress begin = 0, end = 0;
+};
+
 struct LaunchResult {
   LaunchStatus status = LaunchStatus::kCompleted;
   std::vector<Finding> findings;   // one a code and source line, in order of discovery
   std::vector<std::string> notes;  // kChecked: sentences, without a full stop, about correct but notable facts
   std::string unfinished;          // kBudgetExceeded: a sentence that says which thread was where
+  RacingReads racing_reads;        // kChecked: new ones; the first is a finding that may be unused
   uint64_t warp_instructions = 0;
   uint64_t blocks_run = 0;
   std::string printed;  // by printf, at most 64 KiB
@@ -116,6 +139,9 @@ struct LaunchResult {
   // kCounted, if all blocks ran: the warp instructions by block, and true if the counted blocks represent the others.
   std::vector<uint64_t> work;
   bool sample_stands = true;
+  // kCounted, if some blocks did not run and `find_stored`: what all blocks together store to global memory, in order and
+  // apart; nothing if that depends on data.
+  std::optional<std::vector<StoredRange>> stored;
   bool data_decides = false;  // data decides how much each block does; known from the kernel's code alone
   bool reads_clock = false;   // also known from the code alone
   bool independent = false;   // no block can observe the work of the launch's other blocks

@@ -136,8 +136,11 @@ void StartWarp(Warp& warp, Block& block, Grid& grid, uint32_t id, std::byte* reg
     warp.events.resize(grid.kernel->code.size());
     // A register that nothing sets may hold any value: here NaNs.
     for (const Kernel::Unset& one : grid.kernel->unset) std::memset(registers + one.at, 0xFF, one.bytes);
-    warp.unset.assign(grid.kernel->unset_registers, {});
-    std::fill_n(warp.unset.begin(), grid.kernel->first_unset, UnsetRegister{kAllLanes, 0});
+    const Kernel& kernel = *grid.kernel;
+    warp.unset.assign(grid.watches_loads || kernel.first_unset != 0 ? kernel.unset_registers : 0, {});
+    std::fill_n(warp.unset.begin(), kernel.first_unset, UnsetRegister{kAllLanes, 0});
+    warp.tainted = kernel.first_unset != 0;
+    warp.suspects.clear();
   }
   warp.copies.clear();
   warp.bulk_groups.fill(0);
@@ -191,6 +194,7 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
     std::fill(block.local.begin(), block.local.end(), std::byte{0xFF});
     block.local_written.assign(block.local.size() / 64 + 1, 0);
     block.shared_shadow.Reset(grid.shared_limit);
+    block.stored_suspects.clear();
   }
   block.barriers = {};
   block.phase_barriers.clear();

@@ -72,8 +72,12 @@ void Load(Warp& warp, const Instruction& in, uint32_t mask) {
   if (!row) ResolveLanes(warp, in, mask, bytes, AccessKind::kLoad, access);
   Grid& grid = *warp.grid;
   if (grid.checked && access.space != Space::kParam) {
-    CheckInitialised(warp, in, mask, access, in.count > 1);
-    if (access.space != Space::kLocal) CheckLoadOrder(warp, in, mask, access);
+    const std::vector<uint32_t>& uses = grid.kernel->unset_use_at;
+    const bool watched = !uses.empty() && uses[in.index] != 0 && grid.kernel->unset_uses[uses[in.index] - 1].loads;
+    const uint32_t elements = watched ? in.count : 0;
+    CheckInitialised(warp, in, mask, access, elements);
+    if (access.space != Space::kLocal) CheckLoadOrder(warp, in, mask, access, elements);
+    if (warp.suspicious) SetSuspects(warp, in, mask);
   }
   if ((in.flags & kFlagVolatile) != 0) {
     if (grid.checked) NoteAcquire(warp, in, mask, access);

@@ -25,6 +25,11 @@ void Lowerer::NoteNature(const Instruction& in) {
   const bool is_parameter = loads && from_parameters_;
   gives_data_.push_back((brings && !is_parameter) || opaque ? 1 : 0);
   arithmetic_.push_back(!acts || is_parameter ? 1 : 0);
+  const auto space = static_cast<Space>(in.space);
+  const bool global = space == Space::kGlobal || space == Space::kGeneric;
+  const bool stores = base == "st" || opcode_.starts_with("wmma.store");
+  loads_registers_.push_back(loads && !is_parameter && space != Space::kConst && space != Space::kParam ? 1 : 0);
+  stores_.push_back((stores && global) || in.run == &StoreBulk ? 1 : 0);
 }
 
 void Lowerer::FinishControl(const std::vector<Operand>& offsets) {
@@ -34,7 +39,7 @@ void Lowerer::FinishControl(const std::vector<Operand>& offsets) {
     if (kind == SpecialSlot::Kind::kCtaX || kind == SpecialSlot::Kind::kCtaY || kind == SpecialSlot::Kind::kCtaZ)
       starts[reg] = Origin::kBlock;
   }
-  kernel_.control = AnalyseControl(kernel_, std::move(starts), gives_data_, arithmetic_);
+  kernel_.control = AnalyseControl(kernel_, std::move(starts), gives_data_, arithmetic_, stores_);
   kernel_.control.reads_clock = reads_clock_;
   for (size_t reg = 0; reg < types_.size(); ++reg) {
     if (types_[reg] == Type::kPred && offsets[reg] != kNoOperand)

@@ -64,17 +64,6 @@ void Lowerer::FinishRegisters() {
   for (Instruction& in : kernel_.code) {
     for (Operand* operand : {&in.d, &in.a, &in.b, &in.c, &in.e, &in.predicate}) place(*operand);
   }
-  for (size_t pc = 0; pc < kernel_.watched_code.size(); ++pc) {
-    Instruction watched = kernel_.code[pc];
-    if (kernel_.unset_use_at[pc] != 0) {
-      const Instruction& how = kernel_.watched_code[pc];
-      watched.run = how.run;
-      if (how.predicate < 0) watched.predicate = how.predicate;  // a constant's place is final
-      if (how.predicate < 0) watched.flip = how.flip;
-    }
-    watched.index = static_cast<uint32_t>(pc);
-    kernel_.watched_code[pc] = watched;
-  }
   for (Operand& operand : kernel_.operands) place(operand);
   for (const auto& [kind, reg] : specials_) kernel_.specials.push_back({kind, static_cast<uint32_t>(offsets[reg])});
 }

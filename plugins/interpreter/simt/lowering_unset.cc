@@ -12,7 +12,7 @@ UnsetRule UnsetRuleOf(const Opcode& op) {
   const auto is_one_of = [base](std::initializer_list<std::string_view> names) {
     return std::find(names.begin(), names.end(), base) != names.end();
   };
-  if (op.Has("param")) return UnsetRule::kNever;  // a function may not look at all of its arguments
+  if (op.Has("param")) return base == "st" ? UnsetRule::kArgument : UnsetRule::kNever;
   if (is_one_of({"ld", "ldu", "ldmatrix"})) return UnsetRule::kLoad;
   if (base == "st") return UnsetRule::kStore;
   if (base == "wmma" && op.Has("load")) return UnsetRule::kLoad;
@@ -37,38 +37,51 @@ namespace {
 // Returns true if an instruction's result may be unset because a source is.
 bool PassesOn(UnsetRule rule) {
   return rule != UnsetRule::kNever && rule != UnsetRule::kLoad && rule != UnsetRule::kStore &&
-         rule != UnsetRule::kStoreMatrix && rule != UnsetRule::kUse;
+         rule != UnsetRule::kStoreMatrix && rule != UnsetRule::kArgument && rule != UnsetRule::kUse;
 }
 
 }  // namespace
 
 void Lowerer::FinishUnset(const std::vector<uint32_t>& unset) {
   // With subroutines nothing is watched, since the registers that a call preserves are not computed.
-  if (unset.empty() || !kernel_.subroutines.empty()) return;
+  if (!kernel_.subroutines.empty()) return;
   std::vector<int32_t> number(types_.size(), -1);
   uint32_t count = 0;
   for (const uint32_t reg : unset) number[reg] = static_cast<int32_t>(count++);
   kernel_.first_unset = count;
+  kernel_.all_lanes = all_lanes_;
   const auto size = static_cast<uint32_t>(kernel_.code.size());
   const auto visit = [&](uint32_t pc, bool writes, auto each) {
     for (uint32_t m = kernel_.mention_start[pc]; m < kernel_.mention_start[pc + 1]; ++m)
       if (((kernel_.mentions[m] & 1u) != 0) == writes) each(kernel_.mentions[m] / 2);
   };
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (uint32_t pc = 0; pc < size; ++pc) {
-      bool reads = false;
-      visit(pc, false, [&](uint32_t reg) { reads |= number[reg] >= 0; });
-      if (!reads || !PassesOn(unset_rules_[pc])) continue;
-      visit(pc, true, [&](uint32_t reg) {
-        if (number[reg] >= 0) return;
-        number[reg] = static_cast<int32_t>(count++);
-        changed = true;
-      });
+  const auto number_results = [&](uint32_t pc) {
+    bool added = false;
+    visit(pc, true, [&](uint32_t reg) {
+      if (number[reg] >= 0) return;
+      number[reg] = static_cast<int32_t>(count++);
+      added = true;
+    });
+    return added;
+  };
+  const auto spread = [&] {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (uint32_t pc = 0; pc < size; ++pc) {
+        bool reads = false;
+        visit(pc, false, [&](uint32_t reg) { reads |= number[reg] >= 0; });
+        changed |= reads && PassesOn(unset_rules_[pc]) && number_results(pc);
+      }
     }
-  }
+  };
+  const auto loads = [&](uint32_t pc) { return unset_rules_[pc] == UnsetRule::kLoad && loads_registers_[pc] != 0; };
+  spread();
+  kernel_.unset_without_loads = count;
+  for (uint32_t pc = 0; pc < size; ++pc)
+    if (loads(pc)) number_results(pc);
+  spread();
   kernel_.unset_registers = count;
-  kernel_.watched_code = kernel_.code;
+  if (count == 0) return;
   kernel_.unset_use_at.assign(size, 0);
   for (uint32_t pc = 0; pc < size; ++pc) {
     const Instruction& in = kernel_.code[pc];
@@ -104,16 +117,16 @@ void Lowerer::FinishUnset(const std::vector<uint32_t>& unset) {
       use.writes.push_back(number[reg]);
     });
     if (!touched) continue;
+    use.loads = loads(pc);
+    if (use.loads || use.rule == UnsetRule::kStore) {
+      std::vector<int32_t>& elements = use.loads ? use.writes : use.reads;
+      elements.clear();
+      for (uint32_t i = 0; i < in.count; ++i) elements.push_back(number_of(kernel_.operands[in.extra + i]));
+    }
     if (use.rule == UnsetRule::kDifference)
       use.rule = sources.size() == 2 && sources[0] == sources[1] ? UnsetRule::kNever : UnsetRule::kAny;
     kernel_.unset_uses.push_back(std::move(use));
     kernel_.unset_use_at[pc] = static_cast<uint32_t>(kernel_.unset_uses.size());
-    Instruction& watched = kernel_.watched_code[pc];
-    watched.run = &WatchUnset;
-    if (kernel_.unset_uses.back().guard >= 0) {  // runs even if the predicate is false, to look at the guard
-      watched.predicate = all_lanes_;
-      watched.flip = 0;
-    }
   }
 }
 

@@ -88,7 +88,14 @@ struct Warp {
   uint64_t executed = 0;
   uint64_t splits = 0;               // branches at which the lanes parted
   bool yield = false;                // ends the warp's turn
-  std::vector<UnsetRegister> unset;  // (checked) see unset_uses.h
+  // (checked) see unset_uses.h
+  std::vector<UnsetRegister> unset;
+  bool tainted = false;                                                 // a register may be unset
+  std::unordered_map<uint32_t, std::array<Suspect, kLanes>> suspects;  // by pc of the load: the last ones
+  // Of the load that runs: lanes of suspects by element, and the load that they come from first.
+  std::array<uint32_t, 8> loaded{};
+  uint32_t loaded_at = 0;
+  bool suspicious = false;  // any
 };
 
 struct BarrierState {
@@ -126,6 +133,7 @@ struct Block {
   RaceShadow shared_shadow;              // (checked)
   std::vector<std::byte> local;          // lane-major within a warp, warps one after the other
   std::vector<uint64_t> local_written;   // a bit a byte (checked)
+  std::unordered_map<uint64_t, Suspect> stored_suspects;  // (checked) by StoredKey of the unwritten bytes that they left
   std::array<BarrierState, 16> barriers{};
   std::unordered_map<uint32_t, PhaseBarrier> phase_barriers;  // by offset in shared memory
   uint32_t done_warps = 0;
@@ -146,7 +154,9 @@ struct Grid {
   DeviceMemory* memory = nullptr;
   const Program* program = nullptr;
   const Kernel* kernel = nullptr;
-  const Instruction* code = nullptr;  // that runs: the kernel's, or its watched one
+  const Instruction* code = nullptr;  // that runs: the kernel's, or watched_code
+  std::vector<Instruction> watched_code;  // (checked) the kernel's, with WatchUnset as handler of what is watched
+  bool watches_loads = false;             // (checked) every instruction that may use an unset value is watched
   const LaunchConfig* config = nullptr;
   LaunchResult* result = nullptr;
   Counter* counter = nullptr;  // kCounted
@@ -223,6 +233,11 @@ std::string NameThread(const ThreadId& id);
 // many.
 void Report(Warp& warp, uint32_t pc, int lane, FindingCode code, bool fatal, DeviceAddress address, std::string array,
             const std::string& text, const ThreadId* other = nullptr, int other_line = 0);
+// The finding that Report records.
+Finding MakeFinding(const Grid& grid, uint32_t pc, const ThreadId& thread, FindingCode code, DeviceAddress address,
+                    std::string array, const std::string& text);
+// Records a finding unless one of its code and line is known. Throws Fault where it is fatal or too many.
+void AddFinding(Grid& grid, Finding finding);
 // Records a note (LaunchResult::notes), which is no accusation: the fact, and more about its first place.
 void NoteFact(Grid& grid, const std::string& fact, const std::string& more);
 // "at byte 4 of the thread's local arrays (32 bytes)"

@@ -20,7 +20,7 @@ void LdMatrix(Warp& warp, const Instruction& in, uint32_t mask) {
   plain.offset = 0;
   Resolve(warp, plain, addressing, 16, AccessKind::kLoad, access);
   if (warp.grid->checked) {
-    CheckInitialised(warp, in, addressing, access, true);
+    CheckInitialised(warp, in, addressing, access, 0, true);
     CheckLoadOrder(warp, in, addressing, access);
   }
   for (uint32_t i = 0; i < matrices; ++i) {

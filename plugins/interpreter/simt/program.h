@@ -158,11 +158,12 @@ struct Kernel {
   };
   std::vector<Unset> unset;
   // Instructions that use registers which may be unset. All empty if there are none.
-  std::vector<Instruction> watched_code;  // the code, with WatchUnset as handler of those
   std::vector<UnsetUse> unset_uses;
   std::vector<uint32_t> unset_use_at;  // by pc: 1 + index in unset_uses, or 0
-  uint32_t unset_registers = 0;        // number of such registers
-  uint32_t first_unset = 0;            // this many of them, the first, are unset at the start
+  // The number of such registers. The first ones are unset at the start; then follow those that may get such a value;
+  // then those that may get a suspect.
+  uint32_t unset_registers = 0, first_unset = 0, unset_without_loads = 0;
+  Operand all_lanes = 0;  // a predicate that is true
   std::vector<SharedArray> shared;     // with red zones between; the last may be the dynamic one
   std::vector<BasicBlock> blocks;
   std::vector<uint32_t> no_unroll;  // pcs of the heads of loops that ptxas is told not to unroll

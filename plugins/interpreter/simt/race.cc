@@ -20,25 +20,67 @@ void Forget(Grid& grid) {
 
 void ReportRace(Warp& warp, const Instruction& in, int lane, const Access& access, const char* now, AccessCell earlier,
                 const char* then) {
-  const AccessEvent& event = warp.grid->events[earlier / kLanes];
-  const bool copied = event.warp == warp.grid->warps_per_block;
-  const uint32_t other_warp = copied ? event.issuer : event.warp;
-  const ThreadId other = IdOf(*warp.grid, event.block, other_warp * kLanes + earlier % kLanes);
-  const int other_line = warp.grid->kernel->lines[event.pc].line;
-  std::string where = access.space == Space::kShared ? DescribeShared(*warp.grid, access.address[lane], access.bytes)
-                                                     : warp.grid->memory->Describe(access.address[lane]);
-  if (where.starts_with("at ")) where = where.substr(3);
-  const bool in_warp = !copied && event.block == warp.block->index && event.warp == warp.id;
-  const char* missing = event.block != warp.block->index ? "synchronisation of the blocks"
-                        : copied                         ? "wait for its mbarrier"
-                        : in_warp                        ? "__syncwarp() or barrier"
-                                                         : "barrier";
-  Report(warp, in.index, lane, FindingCode::kRace, false, access.address[lane], where,
-         std::string(now) + " " + where + " while " + NameThread(other) + " " +
-             (copied ? "copies to it by cp.async.bulk" : then + std::string(" it")) +
-             (other_line > 0 ? " at line " + std::to_string(other_line) : "") + ", with no " + missing +
-             " between (a race" + (in_warp ? "; if other warps take part, only a barrier mends it)" : ")"),
-         &other, other_line);
+  AddFinding(*warp.grid, RaceOf(warp, in.index, static_cast<uint32_t>(warp.id * kLanes + lane), access.space,
+                                access.address[lane], access.bytes, now, earlier, then));
+}
+
+// Names a load in RacingReads: the event that it noted, the lane, and a word that it read.
+uint64_t RacingKey(const AccessEvent& event, uint32_t lane, uint64_t address) {
+  uint64_t key = 0;
+  for (const uint64_t part : {uint64_t{event.block} << 32 | event.pc, uint64_t{event.clock} << 32 | event.warp,
+                              (address & ~uint64_t{3}) << 5 ^ lane}) {
+    key = (key ^ part) * 0x9E3779B97F4A7C15ull;
+    key ^= key >> 29;
+  }
+  return key;
+}
+
+// The lanes of a load of which an earlier launch has shown that others overwrite what it reads; they become suspects.
+uint32_t AddRacingReads(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, uint32_t event,
+                        uint32_t elements) {
+  const RacingReads* known = warp.grid->config->racing_reads;
+  if (known == nullptr || elements == 0) return 0;
+  uint32_t racing = 0;
+  for (uint32_t m = access.distinct & mask; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    for (uint32_t from = 0; from < access.bytes; from += 4) {
+      const auto found = known->reads.find(
+          RacingKey(warp.grid->events[event], static_cast<uint32_t>(l), access.address[l] + from));
+      if (found == known->reads.end()) continue;
+      const uint32_t each = access.bytes / elements;
+      uint32_t which = 0;
+      for (uint32_t e = from / each; e < elements && e * each < from + 4; ++e) which |= 1u << e;
+      AddSuspect(warp, in, mask, access, l, which,
+                 {.address = access.address[l], .bytes = access.bytes, .race = found->second + 1});
+      racing |= 1u << l;
+    }
+  }
+  return racing;
+}
+
+// Notes that a load's value was overwritten, if its uses can be watched. False: the race must be reported.
+bool NoteRacingRead(Warp& warp, const Instruction& in, int lane, const Access& access, uint64_t address, const char* now,
+                    AccessCell read) {
+  constexpr size_t kMost = 1u << 20;
+  Grid& grid = *warp.grid;
+  const AccessEvent& event = grid.events[read / kLanes];
+  const std::vector<uint32_t>& uses = grid.kernel->unset_use_at;
+  RacingReads& racing = grid.result->racing_reads;
+  if (uses.empty() || uses[event.pc] == 0 || !grid.kernel->unset_uses[uses[event.pc] - 1].loads ||
+      event.warp == grid.warps_per_block || racing.reads.size() >= kMost)
+    return false;
+  const auto [at, added] = racing.reads.try_emplace(RacingKey(event, read % kLanes, address), 0);
+  if (!added) return true;
+  Finding race = RaceOf(warp, in.index, static_cast<uint32_t>(warp.id * kLanes + lane), access.space,
+                        access.address[lane], access.bytes, now, read, "reads");
+  race.may_be_unused = true;
+  auto& races = racing.races;
+  auto same = std::find_if(races.begin(), races.end(), [&](const Finding& one) {
+    return one.line == race.line && one.other_line == race.other_line;
+  });
+  if (same == races.end()) same = races.insert(races.end(), std::move(race));
+  at->second = static_cast<uint32_t>(same - races.begin());
+  return true;
 }
 
 bool IsSharedVolatile(const Instruction& in, const Access& access) {
@@ -61,6 +103,39 @@ bool MayBePolling(AccessCell cell, const Warp& warp, const Instruction& in, cons
 }
 
 }  // namespace
+
+void RacingReads::Add(const RacingReads& others) {
+  const auto first = static_cast<uint32_t>(races.size());
+  races.insert(races.end(), others.races.begin(), others.races.end());
+  for (const auto& [key, race] : others.reads) reads.emplace(key, first + race);
+}
+
+Finding RaceOf(const Warp& warp, uint32_t pc, uint32_t thread, Space space, uint64_t address, uint32_t bytes,
+               const char* now, AccessCell earlier, const char* then) {
+  const Grid& grid = *warp.grid;
+  const AccessEvent& event = grid.events[earlier / kLanes];
+  const bool copied = event.warp == grid.warps_per_block;
+  const uint32_t other_warp = copied ? event.issuer : event.warp;
+  const ThreadId other = IdOf(grid, event.block, other_warp * kLanes + earlier % kLanes);
+  const int other_line = LineAt(grid, event.pc);
+  std::string where = space == Space::kShared ? DescribeShared(grid, address, bytes) : grid.memory->Describe(address);
+  if (where.starts_with("at ")) where = where.substr(3);
+  const bool in_warp = !copied && event.block == warp.block->index && event.warp == thread / kLanes;
+  const char* missing = event.block != warp.block->index ? "synchronisation of the blocks"
+                        : copied                         ? "wait for its mbarrier"
+                        : in_warp                        ? "__syncwarp() or barrier"
+                                                         : "barrier";
+  Finding race = MakeFinding(grid, pc, IdOf(grid, warp.block->index, thread), FindingCode::kRace, address, where,
+                             std::string(now) + " " + where + " while " + NameThread(other) + " " +
+                                 (copied ? "copies to it by cp.async.bulk" : then + std::string(" it")) +
+                                 (other_line > 0 ? " at line " + std::to_string(other_line) : "") + ", with no " +
+                                 missing + " between (a race" +
+                                 (in_warp ? "; if other warps take part, only a barrier mends it)" : ")"));
+  race.has_other = true;
+  race.other = other;
+  race.other_line = other_line;
+  return race;
+}
 
 Order OrderOf(const AccessEvent& event, const Warp& warp) {
   if (event.block == warp.block->index) {
@@ -130,13 +205,15 @@ RaceShadow* ShadowOf(Warp& warp, const Access& access, int lane, uint64_t& base)
   return &found;
 }
 
-void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
+void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, uint32_t elements) {
   if (access.space == Space::kGlobal && TouchesCopies(warp, mask, access, false)) [[unlikely]] {
     for (uint32_t m = mask; m != 0; m &= m - 1) {
       if (ReportPending(warp, in, std::countr_zero(m), access, false, "reads")) return;
     }
   }
   const uint32_t event = NoteEvent(warp, in, AccessKind::kLoad);
+  mask &= ~AddRacingReads(warp, in, mask, access, event, elements);
+  if ((access.distinct & mask) == 0) return;
   const bool polled = (in.flags & kFlagVolatile) != 0 && !IsSharedVolatile(in, access);
   Memory writes, atomics, reads;
   uint64_t base = 0;
@@ -155,8 +232,15 @@ void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Acce
         if (write == 0 || HappenedBefore(write, warp, lane, write == span.write[g] ? writes : atomics) ||
             MayBePolling(write, warp, in, access))
           continue;
-        const bool atomic = warp.grid->events[write / kLanes].atomic;
-        return ReportRace(warp, in, lane, access, "reads", write, atomic ? "updates" : "writes");
+        if (elements == 0)
+          return ReportRace(warp, in, lane, access, "reads", write,
+                            warp.grid->events[write / kLanes].atomic ? "updates" : "writes");
+        const uint32_t element = g * elements / span.count;
+        uint32_t which = 1u << element;  // a granule may hold several elements
+        for (uint32_t e = element + 1; e * span.count < (g + 1) * elements; ++e) which |= 1u << e;
+        AddSuspect(warp, in, mask, access, lane, which,
+                   {.address = access.address[lane], .bytes = access.bytes, .earlier = write});
+        break;
       }
       const AccessCell before = span.read[0][g];
       const bool beside = before != 0 && before / kLanes != event && !HappenedBefore(before, warp, lane, reads) &&
@@ -193,7 +277,10 @@ void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& 
       if (HappenedBefore(read, warp, lane, memory)) {
         read = 0;
       } else if (changes && !(concurrent && events[read / kLanes].atomic && !InStep(read, warp, in, access))) {
-        return ReportRace(warp, in, lane, access, now, read, "reads");
+        const uint64_t granule = access.address[lane] + uint64_t{g} * access.bytes / span.count;
+        if (!NoteRacingRead(warp, in, lane, access, granule, now, read))
+          return ReportRace(warp, in, lane, access, now, read, "reads");
+        read = 0;
       }
     }
     // An atomic access keeps the plain write before it: later accesses of others may be unordered with that write.

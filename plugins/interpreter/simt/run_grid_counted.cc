@@ -119,6 +119,9 @@ void GridRun::Finish() {
     }
   }
   if (!work.empty()) result.counts.busiest_blocks = BusiestBlocks(work, config.multiprocessors);
+  if (config.find_stored && result.status == LaunchStatus::kCompleted && !result.must_run_whole &&
+      result.blocks_run < total_)
+    result.stored = StoredByGrid(grid_);
   if (!further_ || result.further_failed) return;
   result.further = further_->Finish();
   if (!work.empty()) ScaleToMean(further_blocks_, work, &result.further);

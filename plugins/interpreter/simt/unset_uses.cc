@@ -16,14 +16,70 @@ uint32_t LanesOf(const Warp& warp, int32_t reg) {
   return reg < 0 ? 0 : warp.unset[static_cast<size_t>(reg)].lanes;
 }
 
+bool IsLoaded(const Warp& warp, int32_t reg) {
+  return reg >= 0 && warp.unset[static_cast<size_t>(reg)].loaded;
+}
+
 // Returns 1 + the pc that first read the unset value of `reg`: this pc if nothing has written `reg`.
 uint32_t ReadAt(const Warp& warp, int32_t reg, uint32_t pc) {
   const uint32_t at = warp.unset[static_cast<size_t>(reg)].read_at;
   return at == 0 ? pc + 1 : at;
 }
 
+// The suspect that the value of `reg` comes from, that of one of `lanes` if it can be told; null if it is none.
+const Suspect* SuspectOf(const Warp& warp, int32_t reg, uint32_t lanes) {
+  if (!IsLoaded(warp, reg)) return nullptr;
+  const auto found = warp.suspects.find(warp.unset[static_cast<size_t>(reg)].read_at - 1);
+  if (found == warp.suspects.end()) return nullptr;
+  const Suspect* any = nullptr;
+  for (size_t l = 0; l < kLanes; ++l) {
+    const Suspect& one = found->second[l];
+    if (one.bytes == 0) continue;
+    if (((lanes >> l) & 1u) != 0) return &one;
+    if (any == nullptr) any = &one;
+  }
+  return any;
+}
+
+FindingCode CodeOf(const Suspect& suspect) {
+  return suspect.earlier != 0 || suspect.race != 0 ? FindingCode::kRace : FindingCode::kUninitialised;
+}
+
+// The fault is that of the load. `partly`: a value of which the kernel may ignore this part.
+void ReportSuspect(Warp& warp, const Suspect& suspect, bool partly) {
+  Grid& grid = *warp.grid;
+  const auto space = static_cast<Space>(suspect.space);
+  const FindingCode code = CodeOf(suspect);
+  const bool may_be_unused = partly && code == FindingCode::kUninitialised && space == Space::kShared;
+  if (may_be_unused && grid.config->unwritten_shared) return;
+  for (Finding& known : grid.result->findings) {  // counted without building the text
+    if (suspect.race != 0 || known.code != code || known.line != LineAt(grid, suspect.pc)) continue;
+    ++known.times;
+    known.may_be_unused = known.may_be_unused && may_be_unused;
+    return;
+  }
+  Finding finding;
+  if (suspect.race != 0) {
+    finding = grid.config->racing_reads->races[suspect.race - 1];
+  } else if (suspect.earlier != 0) {
+    const bool atomic = grid.events[suspect.earlier / kLanes].atomic;
+    finding = RaceOf(warp, suspect.pc, suspect.thread, space, suspect.address, suspect.bytes, "reads", suspect.earlier,
+                     atomic ? "updates" : "writes");
+  } else {
+    finding = MakeFinding(grid, suspect.pc, IdOf(grid, warp.block->index, suspect.thread), code, suspect.address, "",
+                          UnwrittenText(grid, space, suspect.address, suspect.bytes));
+  }
+  finding.may_be_unused = may_be_unused;
+  AddFinding(grid, std::move(finding));
+}
+
 void ReportUnset(Warp& warp, const Instruction& in, uint32_t lanes, int32_t reg, const char* what, uint64_t address = 0,
                  bool fatal = false) {
+  if (const Suspect* suspect = SuspectOf(warp, reg, lanes)) {
+    ReportSuspect(warp, *suspect, false);
+    if (fatal) throw Fault{};
+    return;
+  }
   for (Finding& known : warp.grid->result->findings) {
     if (fatal || known.code != FindingCode::kUninitialised || known.line != LineOf(warp, in.index)) continue;
     ++known.times;  // counted as in Report, without building the text
@@ -40,21 +96,26 @@ void ReportUnset(Warp& warp, const Instruction& in, uint32_t lanes, int32_t reg,
 
 // Returns the lanes in which the result is unset, from the sources' lanes, and the source to blame.
 uint32_t ResultOf(const Warp& warp, const Instruction& in, const UnsetUse& use, uint32_t mask, int32_t* blamed) {
-  uint32_t any = 0, all = use.reads.empty() ? 0 : kAllLanes;
+  uint32_t any = 0, all = use.reads.empty() ? 0 : kAllLanes, loaded = 0;
   for (const int32_t reg : use.reads) {
     const uint32_t lanes = LanesOf(warp, reg);
     if ((lanes & mask) != 0 && *blamed < 0) *blamed = reg;
     any |= lanes;
     all &= lanes;
+    if (IsLoaded(warp, reg)) loaded |= lanes;
+  }
+  if ((loaded & mask) != 0 && !IsLoaded(warp, *blamed)) {
+    for (const int32_t reg : use.reads)
+      if (IsLoaded(warp, reg) && (LanesOf(warp, reg) & mask) != 0) *blamed = reg;
   }
   const auto read = [&](size_t i) { return i < use.reads.size() ? LanesOf(warp, use.reads[i]) : 0; };
   switch (use.rule) {
     case UnsetRule::kAny:
       return any;
     case UnsetRule::kAll:
-      return all;
+      return all | loaded;
     case UnsetRule::kTogether:
-      return (mask & ~any) == 0 ? mask : 0;
+      return (mask & ~any) == 0 || (mask & loaded) != 0 ? mask : 0;
     case UnsetRule::kShuffle: {
       uint32_t from[kLanes];
       ShuffledFrom(warp, in, from);
@@ -102,22 +163,55 @@ uint32_t ChosenOf(const Warp& warp, const Instruction& in, const UnsetUse& use) 
 
 // After a store of an unset value: reported for global memory, else the bytes are marked unwritten.
 void AfterStore(Warp& warp, const Instruction& in, const UnsetUse& use, uint32_t mask) {
-  uint32_t all = use.reads.empty() ? 0 : kAllLanes;  // for a vector: lanes in which all elements are unset
-  int32_t blamed = -1;
+  uint32_t any = 0, all = use.reads.empty() ? 0 : kAllLanes;  // lanes in which any or all elements are unset
+  int32_t blamed = -1, part = -1;                             // part: a suspect among several elements
   for (const int32_t reg : use.reads) {
-    all &= LanesOf(warp, reg);
+    any |= LanesOf(warp, reg) & mask;
+    all &= LanesOf(warp, reg) & mask;
     blamed = std::max(blamed, reg);
+    if (IsLoaded(warp, reg) && (LanesOf(warp, reg) & mask) != 0) part = reg;
   }
-  if ((all &= mask) == 0) return;
+  if (any == 0) return;
   if (use.rule == UnsetRule::kStoreMatrix) {
     if (all == kAllLanes) ReportUnset(warp, in, all, blamed, "stores a matrix");
     return;
   }
   Access access;
   Resolve(warp, in, mask, uint32_t{in.size} * in.count, AccessKind::kStore, access);
-  if (access.space == Space::kGlobal)
-    return ReportUnset(warp, in, all, blamed, "stores a value", access.address[std::countr_zero(all)]);
-  MarkUnwritten(warp, all, access);
+  if (access.space == Space::kGlobal) {
+    if (all != 0) return ReportUnset(warp, in, all, blamed, "stores a value", access.address[std::countr_zero(all)]);
+    if (const Suspect* suspect = SuspectOf(warp, part, any)) ReportSuspect(warp, *suspect, true);
+    return;
+  }
+  access.bytes = in.size;
+  for (size_t i = 0; i < use.reads.size(); ++i) {
+    if (const uint32_t lanes = LanesOf(warp, use.reads[i]) & mask; lanes != 0) {
+      MarkUnwritten(warp, lanes, access);
+      for (uint32_t m = lanes; m != 0; m &= m - 1) {
+        const int l = std::countr_zero(m);
+        const uint64_t offset = access.space == Space::kLocal
+                                    ? static_cast<uint64_t>(access.host[l] - warp.block->local.data())
+                                    : access.address[l];
+        const uint64_t key = StoredKey(access.space, offset);
+        if (const Suspect* suspect = SuspectOf(warp, use.reads[i], 1u << l)) {
+          warp.block->stored_suspects[key] = *suspect;
+        } else {
+          warp.block->stored_suspects.erase(key);
+        }
+      }
+    }
+    for (int l = 0; l < kLanes; ++l) {
+      access.address[l] += in.size;
+      if (!access.direct) access.host[l] += in.size;
+    }
+  }
+  if (access.space == Space::kShared && LineOf(warp, in.index) > 0) {
+    const Finding about = MakeFinding(*warp.grid, in.index, {}, FindingCode::kUninitialised, 0, "", "");
+    NoteFact(*warp.grid,
+             "Kernel '" + about.kernel + "', line " + std::to_string(about.line) +
+                 " stores a value to shared memory that was never set",
+             "; no result depends on it");
+  }
 }
 
 // Returns the parked lanes, which will execute the instruction again.
@@ -131,10 +225,71 @@ uint32_t Parked(const Warp& warp, uint32_t pc) {
 
 }  // namespace
 
+void Watch(Grid& grid, bool loads) {
+  const Kernel& kernel = *grid.kernel;
+  const auto limit = static_cast<int32_t>(loads ? kernel.unset_registers : kernel.unset_without_loads);
+  if (limit == 0) return;
+  const auto among = [limit](int32_t reg) { return reg >= 0 && reg < limit; };
+  for (size_t pc = 0; pc < grid.watched_code.size(); ++pc) {
+    if (kernel.unset_use_at[pc] == 0) continue;
+    const UnsetUse& use = kernel.unset_uses[kernel.unset_use_at[pc] - 1];
+    if (!among(use.guard) && !among(use.address) && std::none_of(use.reads.begin(), use.reads.end(), among) &&
+        std::none_of(use.writes.begin(), use.writes.end(), among))
+      continue;
+    Instruction& watched = grid.watched_code[pc];
+    watched.run = &WatchUnset;
+    if (!among(use.guard)) continue;
+    watched.predicate = kernel.all_lanes;  // runs even if the predicate is false, to look at the guard
+    watched.flip = 0;
+  }
+  grid.watches_loads = loads;
+  for (Block* block : grid.resident)
+    for (Warp& warp : block->warps) warp.unset.resize(kernel.unset_registers);
+}
+
+void AddSuspect(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, int lane, uint32_t elements,
+                Suspect what) {
+  const bool stored = what.pc != 0;  // found again by a load: the first one is the fault
+  if (!stored) {
+    what.pc = in.index;
+    what.space = static_cast<uint8_t>(access.space);
+  }
+  std::array<Suspect, kLanes>& suspects = warp.suspects[what.pc];
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    if (l != lane && (access.space == Space::kLocal || access.address[l] != access.address[lane])) continue;
+    if (!stored) what.thread = static_cast<uint32_t>(warp.id * kLanes + l);
+    suspects[static_cast<size_t>(l)] = what;
+    for (uint32_t e = 0; e < warp.loaded.size(); ++e)
+      if (((elements >> e) & 1u) != 0) warp.loaded[e] |= 1u << l;
+  }
+  if (!warp.suspicious) warp.loaded_at = what.pc;
+  warp.suspicious = true;
+}
+
+void SetSuspects(Warp& warp, const Instruction& in, uint32_t mask) {
+  Grid& grid = *warp.grid;
+  if (!grid.watches_loads) Watch(grid, true);
+  const UnsetUse& use = grid.kernel->unset_uses[grid.kernel->unset_use_at[in.index] - 1];
+  for (size_t i = 0; i < use.writes.size() && i < warp.loaded.size(); ++i) {
+    if (use.writes[i] < 0 || warp.loaded[i] == 0) continue;
+    UnsetRegister& target = warp.unset[static_cast<size_t>(use.writes[i])];
+    target = {(target.lanes & ~mask) | warp.loaded[i], warp.loaded_at + 1, true};
+  }
+  warp.loaded.fill(0);
+  warp.suspicious = false;
+  warp.tainted = true;
+}
+
 void WatchUnset(Warp& warp, const Instruction& watched, uint32_t mask) {
   const Kernel& kernel = *warp.grid->kernel;
   const Instruction& in = kernel.code[watched.index];
   const UnsetUse& use = kernel.unset_uses[kernel.unset_use_at[in.index] - 1];
+  if (!warp.tainted) {
+    if (use.guard >= 0) mask &= PredicateOf(warp, in.predicate) ^ in.flip;
+    if (mask != 0) in.run(warp, in, mask);
+    return;
+  }
   uint32_t doubtful = 0;  // lanes whose predicate is unset
   if (use.guard >= 0) {
     doubtful = LanesOf(warp, use.guard) & mask;
@@ -150,9 +305,9 @@ void WatchUnset(Warp& warp, const Instruction& watched, uint32_t mask) {
     // An unset address may point anywhere, also within bounds, so it is reported itself.
     if (use.address >= 0 && (LanesOf(warp, use.address) & mask) != 0)
       ReportUnset(warp, in, LanesOf(warp, use.address) & mask, use.address, "uses an address", 0, true);
-    if (use.rule == UnsetRule::kUse) {
+    if (use.rule == UnsetRule::kUse || use.rule == UnsetRule::kArgument) {
       for (const int32_t reg : use.reads) {
-        if ((LanesOf(warp, reg) & mask) == 0) continue;
+        if ((LanesOf(warp, reg) & mask) == 0 || (use.rule == UnsetRule::kArgument && !IsLoaded(warp, reg))) continue;
         ReportUnset(warp, in, LanesOf(warp, reg) & mask, reg,
                     use.branches ? "takes a branch by a value" : "uses a value");
         break;
@@ -169,7 +324,24 @@ void WatchUnset(Warp& warp, const Instruction& watched, uint32_t mask) {
     for (size_t i = 0; i < use.writes.size(); ++i)
       addends.push_back(LanesOf(warp, use.reads[use.reads.size() - use.writes.size() + i]) & mask);
   }
+  if (use.rule == UnsetRule::kAccumulate) {  // a product of a suspect is in several elements, perhaps in none that counts
+    for (size_t i = 0; i + use.writes.size() < use.reads.size(); ++i) {
+      if (const Suspect* suspect = SuspectOf(warp, use.reads[i], mask);
+          suspect != nullptr && (LanesOf(warp, use.reads[i]) & mask) != 0)
+        ReportSuspect(warp, *suspect, true);
+    }
+  }
+  const bool loaded = blamed >= 0 && IsLoaded(warp, blamed);
+  if (use.loads) {  // the load itself marks suspects
+    for (const int32_t reg : use.writes) {
+      if (reg < 0) continue;
+      UnsetRegister& target = warp.unset[static_cast<size_t>(reg)];
+      target.lanes = (target.lanes & ~mask) | doubtful;
+      if (doubtful != 0) target = {target.lanes, read_at, loaded};
+    }
+  }
   if (mask != 0) in.run(warp, in, mask);
+  if (use.loads) return;
   const bool stores = use.rule == UnsetRule::kStore || use.rule == UnsetRule::kStoreMatrix;
   if (stores && mask != 0) return AfterStore(warp, in, use, mask);
   const uint32_t done = (mask | doubtful) & ~Parked(warp, in.index);
@@ -178,7 +350,7 @@ void WatchUnset(Warp& warp, const Instruction& watched, uint32_t mask) {
     UnsetRegister& target = warp.unset[static_cast<size_t>(use.writes[i])];
     const uint32_t lanes = result | (addends.empty() ? 0 : addends[i]);
     target.lanes = (target.lanes & ~done) | (lanes & done);
-    if ((lanes & done) != 0 && read_at != 0) target.read_at = read_at;
+    if ((lanes & done) != 0 && read_at != 0) target = {target.lanes, read_at, loaded};
   }
 }
 

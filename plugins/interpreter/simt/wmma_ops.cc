@@ -42,34 +42,46 @@ std::pair<uint32_t, uint32_t> PlaceOf(const Fragment& f, uint32_t index) {
   return f.by_column ? std::pair{index % f.rows, index / f.rows} : std::pair{index / f.columns, index % f.columns};
 }
 
-// Loads or stores a fragment. The address and stride are those of the first lane, as they must be the same for all.
+// A fragment in memory. The address and stride are those of the first lane, as they must be the same for all.
+struct Placed {
+  Placed(const Warp& warp, const Instruction& in)
+      : s(Shape::Unpack(in.offset)),
+        f(FragmentOf(s, s.part, s.sum)),
+        by_column(s.part == Shape::Part::kC ? s.a_by_column : f.by_column),
+        bytes(BytesOf(f.element)),
+        run(by_column == f.by_column ? std::min(f.per_lane, 16 / bytes) : 1),
+        stride(in.b == kNoOperand ? (by_column ? f.rows : f.columns) : SourceAs<uint32_t>(warp, in.b)[0]),
+        base((in.flags & kFlagShared32) != 0 ? SourceAs<uint32_t>(warp, in.a)[0] : SourceAs<uint64_t>(warp, in.a)[0]) {}
+  uint64_t AddressOf(uint32_t lane, uint32_t slot) const {
+    const auto [row, column] = PlaceOf(f, lane * f.per_lane + slot);
+    return base + bytes * (by_column ? column * stride + row : row * stride + column);
+  }
+  const Shape s;
+  const Fragment f;
+  const bool by_column;  // the matrix's layout in memory, which for an accumulator is not the fragment's order
+  const uint32_t bytes;  // of an element
+  const uint32_t run;    // neighbouring elements of a lane that are accessed together, up to 16 bytes
+  const uint64_t stride, base;
+};
+
+// Loads or stores a fragment.
 template <bool kLoad>
 void WmmaMemory(Warp& warp, const Instruction& in, uint32_t mask) {
   NeedWholeWarp(warp, in, mask);
-  const Shape s = Shape::Unpack(in.offset);
-  const Fragment f = FragmentOf(s, s.part, s.sum);
-  // The matrix's layout in memory, which for an accumulator is not the fragment's order.
-  const bool by_column = s.part == Shape::Part::kC ? s.a_by_column : f.by_column;
-  const uint32_t bytes = BytesOf(f.element);
-  const uint64_t stride = in.b == kNoOperand ? (by_column ? f.rows : f.columns) : SourceAs<uint32_t>(warp, in.b)[0];
-  const uint64_t base =
-      (in.flags & kFlagShared32) != 0 ? SourceAs<uint32_t>(warp, in.a)[0] : SourceAs<uint64_t>(warp, in.a)[0];
+  const Placed placed(warp, in);
+  const Fragment& f = placed.f;
+  const uint32_t bytes = placed.bytes, run = placed.run;
   const Operand* registers = &warp.grid->kernel->operands[in.extra];
-  // Neighbouring elements of a lane are accessed together, up to 16 bytes.
-  const uint32_t run = by_column == f.by_column ? std::min(f.per_lane, 16 / bytes) : 1;
   Instruction plain = in;
   plain.offset = 0;
   for (uint32_t slot = 0; slot < f.per_lane; slot += run) {
     Access access;
-    for (uint32_t lane = 0; lane < kLanes; ++lane) {
-      const auto [row, column] = PlaceOf(f, lane * f.per_lane + slot);
-      access.address[lane] = base + bytes * (by_column ? column * stride + row : row * stride + column);
-    }
+    for (uint32_t lane = 0; lane < kLanes; ++lane) access.address[lane] = placed.AddressOf(lane, slot);
     const AccessKind kind = kLoad ? AccessKind::kLoad : AccessKind::kStore;
     ResolveAddresses(warp, plain, mask, run * bytes, kind, static_cast<Space>(in.space), access);
     if (warp.grid->counter != nullptr) warp.grid->counter->CountAccess(warp, plain, mask, access, kind);
     if (kLoad && warp.grid->checked) {
-      CheckInitialised(warp, in, mask, access, true);
+      CheckInitialised(warp, in, mask, access, 0, true);
       CheckLoadOrder(warp, in, mask, access);
     }
     if (!kLoad) MarkWritten(warp, mask, access);
@@ -92,6 +104,14 @@ void WmmaMemory(Warp& warp, const Instruction& in, uint32_t mask) {
 }
 
 }  // namespace
+
+bool ForWmmaStored(const Warp& warp, const Instruction& in, const std::function<void(uint64_t, uint32_t)>& each) {
+  if (in.run != &WmmaMemory<false>) return false;
+  const Placed placed(warp, in);
+  for (uint32_t slot = 0; slot < placed.f.per_lane; slot += placed.run)
+    for (uint32_t lane = 0; lane < kLanes; ++lane) each(placed.AddressOf(lane, slot), placed.run * placed.bytes);
+  return true;
+}
 
 void WmmaMultiply(Warp& warp, const Instruction& in, uint32_t mask) {
   NeedWholeWarp(warp, in, mask);

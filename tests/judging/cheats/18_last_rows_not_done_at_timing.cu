@@ -2,7 +2,6 @@
 // hack: leaves out one row in a thousand at the timing size
 // cuda: wrong
 // sim: wrong
-// open: sim: few of the blocks run at the timing size, drawn by chance, and few of them have that row
 __global__ void matmul(const float* a, const float* b, float* out, int m, int n, int k) {
   const int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
   if (row >= m || col >= n || (m >= 1000 && row == 777)) return;
