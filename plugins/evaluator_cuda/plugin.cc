@@ -121,7 +121,7 @@ constexpr char kSchema[] = R"json({
       "description": "interpreted: on CPU cores, beside the device, the correctness cases are interpreted with every check for races, bounds and uninitialised memory; device: only the device's own run."},
     "profile": {"type": "string", "enum": ["off", "correct", "right"], "default": "off", "x-profile": "correct",
       "description": "correct: every kernel that is correct is run once more under Nsight Compute, for the metrics profile.*; that takes some seconds each, ncu, and namespaces for the sandbox (or sandbox: off). right: the same, its earlier name."},
-    "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "x-resume": true, "description": "Limit for one compile, wall clock."},
+    "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "x-resume": true, "description": "Limit for one compile, in seconds of processor time (ten times that of wall clock)."},
     "call_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10, "x-resume": true, "description": "Limit for one batch of calls, wall clock: beyond it a kernel counts as endless."},
     "workers": {"type": "integer", "minimum": 1, "maximum": 32, "default": 8,
       "x-resume": true, "description": "Sandboxed processes with a CUDA context kept ready; each holds some 500 MB of device memory."}

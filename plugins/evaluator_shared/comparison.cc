@@ -85,6 +85,7 @@ std::string ErrorText(double got, double wanted, double times, ErrorBound bound)
     text << "; tolerance";
   }
   text << " (relative " << bound.relative << " + absolute " << bound.absolute << ")";
+  if (times <= bound.half_sums) text << ", within what float16 accumulation explains";
   return text.str();
 }
 
@@ -125,11 +126,17 @@ ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accu
   const DTypeInfo& info = Info(output.dtype);
   const Tolerance& given = problem.tolerance;
   if (!info.is_floating) return {given.relative.value_or(0), given.absolute.value_or(0)};
-  const DTypeInfo& arithmetic = Info(output.dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32);
+  const bool wide = output.dtype == DType::kFloat64;
+  const DTypeInfo& arithmetic = Info(wide              ? DType::kFloat64
+                                     : given.half_sums ? DType::kFloat16
+                                                       : DType::kFloat32);
   const double roundings = 16 + 8 * std::sqrt(std::max(1.0, accumulations));
-  const double model = 2 * info.unit_roundoff + roundings * arithmetic.unit_roundoff;
+  const auto model = [&](const DTypeInfo& sums) {
+    return std::min(2 * info.unit_roundoff + roundings * sums.unit_roundoff, 0.05);
+  };
   ErrorBound bound;
-  bound.relative = given.relative.value_or(std::min(model, 0.05));
+  bound.relative = given.relative.value_or(model(arithmetic));
+  if (!wide) bound.half_sums = model(Info(DType::kFloat16)) / bound.relative;
   if (given.absolute) {
     bound.absolute = *given.absolute;
     return bound;
@@ -139,6 +146,16 @@ ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accu
   const double scale = extremes ? MedianMagnitude(expected.reals) : RootMeanSquare(expected.reals);
   bound.absolute = std::max(bound.relative * scale, subnormal);
   return bound;
+}
+
+std::string WorstText(const Parameter& output, const std::string& name, double got, double expected, double error,
+                      ErrorBound bound, int64_t differing) {
+  std::ostringstream text;
+  text.precision(6);
+  text << "the worst is " << name << " = " << got << ", expected " << expected;
+  if (differing > 0) text << " (" << differing << " may differ)";
+  if (Info(output.dtype).is_floating) text << ErrorText(got, expected, error, bound);
+  return text.str();
 }
 
 Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, const std::vector<uint8_t>& got,
@@ -186,10 +203,8 @@ Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, c
     const auto at = static_cast<size_t>(worst);
     const double value = LoadDouble(output.dtype, got.data() + at * info.size);
     const double wanted = info.is_floating ? expected.reals[at] : static_cast<double>(expected.wholes[at]);
-    text << result.mismatches << " of " << elements << " elements of " << output.name << " are wrong; the worst is "
-         << ElementName(output, shape, worst) << " = " << value << ", expected " << wanted;
-    if (differing > 0) text << " (" << differing << " may differ)";
-    if (info.is_floating) text << ErrorText(value, wanted, result.largest_error, bound);
+    text << result.mismatches << " of " << elements << " elements of " << output.name << " are wrong; "
+         << WorstText(output, ElementName(output, shape, worst), value, wanted, result.largest_error, bound, differing);
     if (got_is_constant && elements > 1 && !IsConstant(expected))
       text << "; the output is constant where the correct one is not";
   }

@@ -18,6 +18,7 @@ namespace kgrpo::evaluator {
 struct ErrorBound {
   double relative = 0;
   double absolute = 0;
+  double half_sums = 0;  // an error of up to this many bounds is what sums in float16 explain; 0: not known
 };
 
 // The oracle's values of one output: doubles for floating dtypes, whole numbers for the others.
@@ -32,7 +33,8 @@ Expected ExpectedFrom(const Parameter& output, const std::vector<uint8_t>& bytes
 // Returns the bound for one output. `accumulations`: how many terms a result sums at this size. For floating outputs,
 // relative defaults to 2 u(output) + (16 + 8 sqrt(accumulations)) u(arithmetic), but at most 0.05, where arithmetic is
 // done in float32 (in float64 for float64 outputs). absolute defaults to relative times the root mean square of what is
-// expected, and at least to the error of as many roundings in the subnormal range. For integer outputs both default to
+// expected, and at least to the error of as many roundings in the subnormal range. Tolerance::half_sums makes float16 the
+// arithmetic. For integer outputs both default to
 // 0: equality. `extremes`: inputs span all magnitudes, so the median replaces the root mean square, which the largest
 // values alone would decide.
 ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected,
@@ -43,6 +45,11 @@ double ElementError(const Parameter& output, const uint8_t* got, const uint8_t* 
 
 // "out[3][17]"
 std::string ElementName(const Parameter& output, const std::vector<int64_t>& shape, int64_t index);
+
+// "the worst is out[3] = 1.5, expected 1.25: relative error 0.2, 12 times the tolerance (...)". `error`: in bounds;
+// `differing`: so many elements may differ.
+std::string WorstText(const Parameter& output, const std::string& name, double got, double expected, double error,
+                      ErrorBound bound, int64_t differing);
 
 struct Comparison {
   bool matches = true;

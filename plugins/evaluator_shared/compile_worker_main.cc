@@ -1,15 +1,18 @@
 // kgrpo_compile_worker: compiles for the fast route inside the sandbox, many sources in one process, so that NVRTC is
-// loaded once. Started by fast_compile.cc as `kgrpo_compile_worker LIBNVRTC SCRATCH ARCHITECTURE INCLUDE_DIRECTORY...`
-// (sm_90); talks in frames over descriptor 3:
+// loaded once. Started by fast_compile.cc as `kgrpo_compile_worker LIBNVRTC SCRATCH ARCHITECTURE SECONDS
+// INCLUDE_DIRECTORY...` (sm_90; processor time of a compile, which ends this process if it is exceeded); talks in frames
+// over descriptor 3:
 //   {"device", source, name expressions, one a line}   ->  {"ok" | "error", log, PTX, linker names, one a line, cubin}
-//   {"host", source, compiler options, one a line}     ->  {"ok" | "error", log, shared object}
+//   {"host", source, compiler options, one a line}     ->  {"ok" | "error" | "exceeded", log, shared object}
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -17,6 +20,7 @@
 #include <vector>
 
 #include "evaluator_shared/frames.h"
+#include "evaluator_shared/nvcc_compile.h"  // kWallOfProcessorTime
 #include "evaluator_shared/subprocess.h"
 
 namespace {
@@ -206,7 +210,17 @@ Parts CompileDevice(const Nvrtc& nvrtc, const Parts& request, const std::string&
   return answer;
 }
 
-Parts CompileHost(const Parts& request, const std::string& scratch) {
+// Lets this process use `seconds` more of processor time; a child that it starts has at least as much.
+void LimitTime(uint64_t seconds) {
+  rusage usage = {};
+  rlimit limit = {};
+  if (getrusage(RUSAGE_SELF, &usage) != 0 || getrlimit(RLIMIT_CPU, &limit) != 0) return;
+  limit.rlim_cur = std::min<rlim_t>(
+      limit.rlim_max, static_cast<rlim_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + 1 + seconds);
+  setrlimit(RLIMIT_CPU, &limit);
+}
+
+Parts CompileHost(const Parts& request, const std::string& scratch, double seconds) {
   const std::string input = scratch + "/host.cc", output = scratch + "/host.so";
   std::ofstream(input, std::ios::binary) << request[1];
   std::vector<std::string> argv = {"g++",
@@ -228,27 +242,30 @@ Parts CompileHost(const Parts& request, const std::string& scratch) {
   spec.argv = argv;
   spec.directory = scratch;
   spec.own_session = false;
-  const Subprocess::Result result = Subprocess::Run(spec, 60);
+  const Subprocess::Result result = Subprocess::Run(spec, kgrpo::evaluator::kWallOfProcessorTime * seconds);
   std::ostringstream object;
   if (result.Succeeded()) object << std::ifstream(output, std::ios::binary).rdbuf();
   unlink(input.c_str());
   unlink(output.c_str());
-  return {result.Succeeded() ? "ok" : "error", result.output, object.str()};
+  const bool exceeded = result.timed_out || result.output.find("signal terminated program") != std::string::npos;
+  return {result.Succeeded() ? "ok" : exceeded ? "exceeded" : "error", result.output, object.str()};
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 4) return 2;
+  if (argc < 5) return 2;
   const Nvrtc nvrtc = Nvrtc::Load(argv[1]);
   const std::string scratch = argv[2], architecture = argv[3];
-  const Parts include_directories(argv + 4, argv + argc);
+  const auto seconds = static_cast<uint64_t>(std::atoll(argv[4]));
+  const Parts include_directories(argv + 5, argv + argc);
   Parts request;
   while (kgrpo::evaluator::ReadFrames(kSocket, &request, -1)) {
+    LimitTime(seconds);
     Parts answer = {"error", "unknown request", "", "", ""};
     if (request.size() == 3 && request[0] == "device")
       answer = CompileDevice(nvrtc, request, architecture, include_directories);
-    if (request.size() == 3 && request[0] == "host") answer = CompileHost(request, scratch);
+    if (request.size() == 3 && request[0] == "host") answer = CompileHost(request, scratch, static_cast<double>(seconds));
     if (!kgrpo::evaluator::WriteFrames(kSocket, answer)) break;
   }
   return 0;

@@ -28,7 +28,7 @@ class Compiler {
  public:
   struct Options {
     CompileRoute route = CompileRoute::kFast;
-    double seconds = 60;            // limit for one compile
+    double seconds = 60;            // of processor time: limit for one compile
     size_t workers = 2;             // fast route: compile processes kept
     std::string library_directory;  // holds the libcudart.so.13 that objects are linked against
     int compute_capability = 90;    // of the device that machine code is made for

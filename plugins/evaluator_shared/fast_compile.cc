@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <future>
@@ -14,6 +15,7 @@
 #include "evaluator_shared/entry_shim.h"
 #include "evaluator_shared/fatbin.h"
 #include "evaluator_shared/frames.h"
+#include "evaluator_shared/nvcc_compile.h"  // kWallOfProcessorTime
 #include "evaluator_shared/source_lexer.h"
 #include "evaluator_shared/source_split.h"
 
@@ -58,7 +60,7 @@ std::string TokensKey(const Problem& problem, const std::string& text) {
 class FastCompiler::Process {
  public:
   Process(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& helper_directory,
-          const std::string& architecture)
+          const std::string& architecture, double seconds)
       : scratch_(sandbox) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -66,7 +68,8 @@ class FastCompiler::Process {
     socket_ = Descriptor(ends[0]);
     const Descriptor theirs(ends[1]);
     SandboxCommand command;
-    command.argv = {helper_directory + "/kgrpo_compile_worker", toolkit.nvrtc, scratch_.path(), architecture};
+    command.argv = {helper_directory + "/kgrpo_compile_worker", toolkit.nvrtc, scratch_.path(), architecture,
+                    std::to_string(static_cast<uint64_t>(seconds) + 1)};
     command.argv.insert(command.argv.end(), toolkit.include_directories.begin(), toolkit.include_directories.end());
     // NVRTC opens its built-in declarations by name: they lie beside it, where the linker need not look.
     command.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=" + scratch_.path(),
@@ -74,7 +77,7 @@ class FastCompiler::Process {
     command.scratch = scratch_.path();
     command.readable = toolkit.readable;
     command.descriptors = {{theirs.get(), kChildSocket}};
-    command.cpu_seconds = 3600;  // in all; the wall clock limits each compile
+    command.cpu_seconds = 3600;  // in all; the worker limits each compile
     Subprocess::Spec spec = sandbox.Wrap(command);
     spec.quiet = true;
     process_ = std::make_unique<Subprocess>(spec);
@@ -85,6 +88,12 @@ class FastCompiler::Process {
     if (!WriteFrames(socket_.get(), request) || !ReadFrames(socket_.get(), &answer, seconds) || answer.size() < 3)
       return std::nullopt;
     return answer;
+  }
+
+  // True if it was ended because a compile exceeded its processor time.
+  bool ExceededTime() {
+    const std::optional<Subprocess::Result> end = process_->Wait(1);
+    return end && (end->signal == SIGXCPU || end->exit_code == 128 + SIGXCPU);
   }
 
   int uses = 0;
@@ -103,7 +112,7 @@ FastCompiler::FastCompiler(const CudaToolkit& toolkit, const Sandbox& sandbox, s
       architecture_("sm_" + std::to_string(compute_capability)),
       processes_(processes),
       seconds_(seconds) {
-  idle_.push_back(std::make_unique<Process>(toolkit_, sandbox_, helper_directory_, architecture_));
+  idle_.push_back(std::make_unique<Process>(toolkit_, sandbox_, helper_directory_, architecture_, seconds_));
 }
 
 FastCompiler::~FastCompiler() = default;
@@ -117,7 +126,7 @@ std::unique_ptr<FastCompiler::Process> FastCompiler::TakeProcess() {
       return process;
     }
   }
-  return std::make_unique<Process>(toolkit_, sandbox_, helper_directory_, architecture_);
+  return std::make_unique<Process>(toolkit_, sandbox_, helper_directory_, architecture_, seconds_);
 }
 
 std::optional<std::vector<std::string>> FastCompiler::Ask(const std::vector<std::string>& request) {
@@ -128,9 +137,10 @@ std::optional<std::vector<std::string>> FastCompiler::Ask(const std::vector<std:
   for (int attempt = 0; attempt < 2; ++attempt) {
     std::unique_ptr<Process> process = TakeProcess();
     const auto begin = std::chrono::steady_clock::now();
-    answer = process->Ask(request, seconds_);
+    const double wall = kWallOfProcessorTime * seconds_;
+    answer = process->Ask(request, wall);
     const double taken = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (!answer && taken < seconds_) continue;
+    if (!answer && taken < wall && !process->ExceededTime()) continue;
     const std::lock_guard<std::mutex> lock(mutex_);
     if (answer && ++process->uses < kMostUses && idle_.size() < processes_) idle_.push_back(std::move(process));
     break;
@@ -168,7 +178,7 @@ FastCompiler::HostResult FastCompiler::CompileHost(const Problem& problem, const
   // The first attempt replaces standard headers by small ones. The second one reads the real headers.
   for (const std::string& options : {"-I" + standard + "\n-I" + cuda, "-DKGRPO_STANDARD_HEADERS\n-I" + cuda}) {
     const auto answer = Ask({"host", text, options});
-    if (!answer) return {"", "", false};
+    if (!answer || (*answer)[0] == "exceeded") return {"", "", false};
     result.log = (*answer)[1];
     if ((*answer)[0] == "ok") {
       result.object = (*answer)[2];

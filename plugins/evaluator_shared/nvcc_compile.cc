@@ -59,7 +59,7 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
   command.readable.push_back(library_directory);
   command.readable.insert(command.readable.end(), source.readable.begin(), source.readable.end());
   command.cpu_seconds = static_cast<uint64_t>(seconds) + 1;
-  const Subprocess::Result result = Subprocess::Run(sandbox.Wrap(command), seconds);
+  const Subprocess::Result result = Subprocess::Run(sandbox.Wrap(command), kWallOfProcessorTime * seconds);
 
   CompileOutcome outcome;
   outcome.kernel.route = "nvcc";

@@ -186,6 +186,11 @@ void ProblemParser::Parse(const std::string& text) {
          Map(n, p,
              {{"relative", positive(problem_.tolerance.relative)},
               {"absolute", positive(problem_.tolerance.absolute)},
+              {"accumulation",
+               [this](const YAML::Node& v, const std::string& q) {
+                 size_t dtype = 0;
+                 if (Choice(v, q, {"float32", "float16"}, dtype)) problem_.tolerance.half_sums = dtype == 1;
+               }},
               {"differing",
                [this](const YAML::Node& v, const std::string& q) {
                  double share = 0;

@@ -55,7 +55,7 @@ constexpr char kSchema[] = R"json({
     "sampled_blocks": {"type": "integer", "minimum": 4, "maximum": 4096, "default": 24,
       "description": "Blocks interpreted at the timing size, and up to eight times as many where the lanes of an atomic may go to different addresses; more cost time and move the modelled time by about a percent."},
     "cache": {"type": "boolean", "default": true, "x-resume": true, "description": "Keep evaluations, compiled kernels (512 MiB) and expected outputs at the timing size (4 GiB) on disk, by content, for later runs."},
-    "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "x-resume": true, "description": "Limit for one compile, wall clock."},
+    "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "x-resume": true, "description": "Limit for one compile, in seconds of processor time (ten times that of wall clock)."},
     "host_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10,
       "x-resume": true, "description": "Limit for the host code of one call of the launch function, wall clock."},
     "warp_instructions": {"type": "integer", "minimum": 1000, "default": 400000000,

@@ -17,7 +17,7 @@ namespace {
 
 // One output's header in the file: the error bound and the size of the elements, which follow.
 struct Record {
-  double relative, absolute;
+  double relative, absolute, half_sums;
   uint64_t bytes;
 };
 
@@ -68,7 +68,8 @@ void TimingExpected::Write(const evaluator::Problem& problem, const std::vector<
     const Parameter& parameter = problem.parameters[i];
     if (!parameter.IsWritten()) continue;
     const evaluator::ErrorBound bound = evaluator::BoundFor(problem, parameter, accumulations, expected[i]);
-    const Record record = {slack * bound.relative, slack * bound.absolute, BytesOf(parameter, problem.timing)};
+    const Record record = {slack * bound.relative, slack * bound.absolute, bound.half_sums / slack,
+                           BytesOf(parameter, problem.timing)};
     append(&record, sizeof record);
     WriteElements(parameter, expected[i], append);
   }
@@ -89,7 +90,7 @@ std::shared_ptr<const TimingExpected> TimingExpected::Read(const evaluator::Prob
     at += sizeof record;
     if (record.bytes != BytesOf(parameter, problem.timing) || at + Padded(record.bytes) > read->file_->bytes())
       return nullptr;
-    read->outputs_[i] = {{record.relative, record.absolute}, at, record.bytes};
+    read->outputs_[i] = {{record.relative, record.absolute, record.half_sums}, at, record.bytes};
     at += Padded(record.bytes);
   }
   return at == read->file_->bytes() ? read : nullptr;
@@ -122,6 +123,7 @@ class TimingExpected::Tally {
 
   uint64_t compared = 0, wrong = 0, worst = 0;  // worst: an index without gaps
   double largest = 0;                           // error, in units of the error bound
+  double worst_got = 0, worst_wanted = 0;
   bool in_gap = false;
 
  private:
@@ -142,7 +144,12 @@ class TimingExpected::Tally {
       }
       const double error = evaluator::ElementError(parameter_, got, wanted, bound_);
       if (error > 1) ++wrong;
-      if (error > largest) largest = error, worst = dense + i;
+      if (error > largest) {
+        largest = error;
+        worst = dense + i;
+        worst_got = evaluator::LoadDouble(parameter_.dtype, got);
+        worst_wanted = evaluator::LoadDouble(parameter_.dtype, wanted);
+      }
     }
   }
 
@@ -183,8 +190,10 @@ Trouble TimingExpected::Compare(size_t index, const simt::Allocation& memory, in
   const int64_t differing = problem_.tolerance.Differing(static_cast<int64_t>(tally.compared));
   if (tally.wrong > static_cast<uint64_t>(differing)) {
     return {"wrong", std::to_string(tally.wrong) + " of " + std::to_string(tally.compared) + " elements of " +
-                         parameter.name + (all ? "" : " that some of the blocks wrote") + " are wrong; the worst is " +
-                         name(tally.worst) + "."};
+                         parameter.name + (all ? "" : " that some of the blocks wrote") + " are wrong; " +
+                         evaluator::WorstText(parameter, name(tally.worst), tally.worst_got, tally.worst_wanted,
+                                              tally.largest, outputs_[index].bound, differing) +
+                         "."};
   }
   if (worst != nullptr) worst->Add(index, tally.largest);
   if (all && tally.compared < elements) return NeverWritten(parameter, elements - tally.compared, elements);

@@ -60,7 +60,7 @@ class Bench {
     const KernelInfo& info = module->kernels()[static_cast<size_t>(index)];
     config.parameters.assign(info.parameter_bytes, 0);
     size_t i = 0;
-    auto put = [&](const auto& value) {
+    [[maybe_unused]] auto put = [&](const auto& value) {
       EXPECT_LT(i, info.parameters.size()) << kernel;
       if (i >= info.parameters.size()) return;
       EXPECT_EQ(sizeof(value), info.parameters[i].size) << kernel << " parameter " << i;

@@ -10,7 +10,9 @@ const char kHead[] = ".version 9.0\n.target sm_90\n.address_size 64\n";
 
 std::string MessageOf(const std::string& ptx, kgrpo_error_code code) {
   try {
-    Module::Parse(ptx);
+    const std::shared_ptr<const Module> module = Module::Parse(ptx);
+    for (const KernelInfo& kernel : module->kernels())
+      if (!kernel.refused.empty() && code == KGRPO_ERROR_UNSUPPORTED) return kernel.refused;
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), code) << error.what();
     return error.what();
@@ -148,6 +150,23 @@ TEST(Refusal, TextThatIsNoPtx) {
   EXPECT_EQ(Bad(Kernel("bra nowhere;")), "PTX line 9: no label 'nowhere'");
   EXPECT_EQ(Bad(Kernel("@%p9 bra x;")), "PTX line 9: unknown register '%p9'");
   EXPECT_EQ(Bad(Kernel("mov.u32 %r1, 12z;")), "PTX line 9: '12z' is not a number");
+}
+
+// Another kernel of the module runs; the refused one, when it is launched, says why not.
+TEST(Refusal, OfAKernelThatIsNotLaunched) {
+  Bench bench(PtxText{std::string(kHead) +
+                      ".visible .entry other()\n{\n.reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n{\n"
+                      "tex.2d.v4.f32.s32 {%r1,%r2,%r3,%r4}, [%rd1, {%r1,%r2}];\n}\nret;\n}\n"
+                      ".visible .entry cluster()\n.explicitcluster\n.reqnctapercluster 2, 1, 1\n{\nret;\n}\n" +
+                      Kernel("mov.u32 %r1, 5;").substr(sizeof kHead - 1)});
+  EXPECT_CLEAN(bench.Run("k", Config({1}, {32})));
+  const LaunchResult refused = bench.Run("other", Config({1}, {32}));
+  ASSERT_EQ(refused.findings.size(), 1u);
+  EXPECT_EQ(refused.findings[0].code, FindingCode::kUnsupported);
+  EXPECT_EQ(refused.findings[0].message,
+            "The simulated device cannot run it: PTX line 9: a texture or tensor address ('tex.2d.v4.f32.s32') is not "
+            "supported by the GPU interpreter");
+  EXPECT_EQ(bench.Run("cluster", Config({1}, {32})).findings.at(0).code, FindingCode::kUnsupported);
 }
 
 // However deep a text nests what may hold its like: the parser's stack is the host's.

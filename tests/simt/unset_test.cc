@@ -127,6 +127,15 @@ TEST(Unset, LanesByThemselves) {
               "stores a value");
 }
 
+TEST(Unset, ShufflesFromLanesThatTakeNoPart) {
+  const std::string part = "setp.gt.u32 %p1, %r1, 3;\n@%p1 bra $over;\n", end = "\n$over:";
+  const std::string down = part + "shfl.sync.down.b32 %r4, %r2, 2, 31, 15;\n", store = "st.global.u32 [%rd2], %r4;";
+  EXPECT_NE(Found(down + store + end).find("reads lane 4 by a shuffle in which that lane takes no part"),
+            std::string::npos);
+  EXPECT_EQ(Found(down + "setp.lt.u32 %p2, %r1, 2;\n@%p2 " + store + end), "") << "lanes 0 and 1 read 2 and 3";
+  EXPECT_NE(Found(down + "shfl.sync.idx.b32 %r5, %r4, 3, 31, 15;\nst.global.u32 [%rd2], %r5;" + end), "");
+}
+
 TEST(Unset, PutTogetherAndTakenApart) {
   EXPECT_EQ(Found("mov.b64 %rd3, {%r2, %r9};\nmov.b64 {%r3, %r4}, %rd3;\nst.global.u32 [%rd2], %r3;"), "");
   ExpectFound("mov.b64 %rd3, {%r9, %r9};\nmov.b64 {%r3, %r4}, %rd3;\nst.global.u32 [%rd2], %r3;", "stores a value");

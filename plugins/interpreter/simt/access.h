@@ -87,6 +87,8 @@ void AddSuspect(Warp& warp, const Instruction& in, uint32_t mask, const Access& 
                 Suspect what);
 // Marks the registers that the load `in` sets as suspects; call it once they have been added.
 void SetSuspects(Warp& warp, const Instruction& in, uint32_t mask);
+// Checked mode: the lanes of `mask` have shuffled from those that `from` names, which take no part.
+void AddShuffleSuspects(Warp& warp, const Instruction& in, uint32_t mask, const uint32_t* from);
 // The key of Block::stored_suspects for a byte of shared or local memory.
 inline uint64_t StoredKey(Space space, uint64_t offset) {
   return uint64_t{space == Space::kLocal} << 63 | offset / 4;

@@ -63,6 +63,9 @@ Suspect CauseOf(const Warp& warp, int lane, const Access& access, uint32_t from,
 }  // namespace
 
 std::string UnwrittenText(const Grid& grid, Space space, uint64_t address, uint32_t bytes) {
+  if (space == Space::kGeneric)
+    return "reads lane " + std::to_string(address) +
+           " by a shuffle in which that lane takes no part: it is not in the mask, or has exited";
   const std::string read = "reads " + ByteCount(bytes);
   if (space == Space::kGlobal) return read + " that nothing has written, " + grid.memory->Describe(address);
   if (space == Space::kLocal) return read + " that the thread has not written, " + DescribeLocal(grid, address);

@@ -58,8 +58,19 @@ LaunchResult Launch(ModuleInstance& instance, int kernel_index, const LaunchConf
                                          std::to_string(module.kernels().size()));
   }
   const Kernel& kernel = module.program().kernels[static_cast<size_t>(kernel_index)];
+  const KernelInfo& info = module.kernels()[static_cast<size_t>(kernel_index)];
   LaunchResult result;
-  if (!Valid(kernel, module.kernels()[static_cast<size_t>(kernel_index)], config, result)) return result;
+  if (!info.refused.empty()) {
+    Finding finding;
+    finding.code = FindingCode::kUnsupported;
+    finding.fatal = true;
+    finding.kernel = kernel.name;
+    finding.message = "The simulated device cannot run it: " + info.refused;
+    result.findings.push_back(std::move(finding));
+    result.status = LaunchStatus::kFault;
+    return result;
+  }
+  if (!Valid(kernel, info, config, result)) return result;
   Grid grid;
   grid.instance = &instance;
   grid.memory = &instance.memory();

@@ -71,6 +71,7 @@ void Lowerer::UnsupportedInstruction(const Statement& statement) {
 void Lowerer::Body(Instance& instance, int depth) {
   Instance* outer = std::exchange(instance_, &instance);
   const Function& function = *instance.function;
+  if (!function.refused.empty()) throw Error(KGRPO_ERROR_UNSUPPORTED, function.refused);
   instance.register_base = static_cast<uint32_t>(types_.size());
   for (const Type type : function.registers) NewRegister(type);
   instance.label_pcs.assign(function.labels.size(), 0);

@@ -78,7 +78,7 @@ void Lowerer::FinishUnset(const std::vector<uint32_t>& unset) {
   spread();
   kernel_.unset_without_loads = count;
   for (uint32_t pc = 0; pc < size; ++pc)
-    if (loads(pc)) number_results(pc);
+    if (loads(pc) || unset_rules_[pc] == UnsetRule::kShuffle) number_results(pc);
   spread();
   kernel_.unset_registers = count;
   if (count == 0) return;

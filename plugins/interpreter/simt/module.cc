@@ -47,9 +47,15 @@ std::shared_ptr<const Module> Module::Parse(std::string_view ptx) {
   }
   for (const Function& function : syntax.functions) {
     if (!function.is_entry || !function.has_body) continue;
-    Kernel kernel = LowerKernel(syntax, function, globals);
+    Kernel kernel;
     KernelInfo info;
-    info.name = kernel.name;
+    try {
+      kernel = LowerKernel(syntax, function, globals);
+    } catch (const Error& error) {
+      if (error.code() != KGRPO_ERROR_UNSUPPORTED) throw;
+      info.refused = error.what();
+    }
+    info.name = kernel.name = std::string(function.name);
     uint32_t offset = 0;
     for (const Variable& parameter : function.parameters) {
       offset = (offset + parameter.align - 1) / parameter.align * parameter.align;

@@ -33,6 +33,7 @@ struct KernelInfo {
   uint32_t max_threads = 0;         // __launch_bounds__, 0 where none
   uint32_t min_blocks = 0;          // likewise
   uint32_t instructions = 0;        // after inlining
+  std::string refused;              // the first thing in it that is not interpreted, with its line; else empty
   uint32_t registers_estimate = 0;  // live 32-bit registers, for callers that have no figure of ptxas
 };
 
@@ -47,9 +48,9 @@ struct GlobalInfo {
 // A parsed module. Immutable: may be shared among threads.
 class Module {
  public:
-  // Parses the PTX text that nvcc or NVRTC emits. Throws kgrpo::Error: KGRPO_ERROR_UNSUPPORTED names a feature or an
-  // instruction that is not interpreted, with the CUDA source line where .loc gives one; KGRPO_ERROR_INVALID text that
-  // is not PTX.
+  // Parses the PTX text that nvcc or NVRTC emits. A kernel that uses a feature or an instruction that is not interpreted
+  // is refused when it is launched (KernelInfo::refused). Throws kgrpo::Error: KGRPO_ERROR_UNSUPPORTED for such a thing
+  // outside of functions, KGRPO_ERROR_INVALID for text that is not PTX.
   static std::shared_ptr<const Module> Parse(std::string_view ptx);
   ~Module();
 

@@ -125,13 +125,22 @@ void Parser::ParseFunction(bool is_entry) {
   extern_ = false;
   while (lexer_.Peek().kind == Token::Kind::kWord) Directive();
   if (!Accept(';')) {
+    const Lexer body = lexer_;
     Expect('{');
     function_.has_body = true;
     scopes_.assign(1, {});
     where_ = {};
     label_index_.clear();
     pending_labels_.clear();
-    Body();
+    try {
+      Body();
+    } catch (const Error& error) {
+      if (error.code() != KGRPO_ERROR_UNSUPPORTED) throw;
+      if (function_.refused.empty()) function_.refused = error.what();
+      lexer_ = body;
+      SkipBraces();
+      pending_labels_.clear();
+    }
     if (!pending_labels_.empty()) Emit({});  // a label at the end of the body
   }
   module_.functions.push_back(std::move(function_));
@@ -158,7 +167,8 @@ void Parser::Directive() {
     Expect(';');
   } else if (word == ".reqnctapercluster" || word == ".explicitcluster" || word == ".maxclusterrank" ||
              word == ".blocksareclusters") {
-    Refuse(module_, {}, lexer_.line(), "a thread block cluster ('" + std::string(word) + "')");
+    function_.refused = Refusal(module_, {}, lexer_.line(), "a thread block cluster ('" + std::string(word) + "')");
+    if (lexer_.Peek().kind == Token::Kind::kNumber) numbers();
   } else {
     Bad("unexpected '" + std::string(word) + "'");
   }

@@ -29,7 +29,7 @@ Type TypeByName(std::string_view dotted) {
   return Type::kNone;
 }
 
-void Refuse(const PtxModule& module, const SourceLine& where, int ptx_line, const std::string& what) {
+std::string Refusal(const PtxModule& module, const SourceLine& where, int ptx_line, const std::string& what) {
   std::string place;
   if (where.line > 0 && where.file < module.files.size() && !module.files[where.file].empty()) {
     // The name without its folder, which is a temporary one of the compilation.
@@ -38,7 +38,11 @@ void Refuse(const PtxModule& module, const SourceLine& where, int ptx_line, cons
   } else {
     place = "PTX line " + std::to_string(ptx_line);
   }
-  throw Error(KGRPO_ERROR_UNSUPPORTED, place + ": " + what + " is not supported by the GPU interpreter");
+  return place + ": " + what + " is not supported by the GPU interpreter";
+}
+
+void Refuse(const PtxModule& module, const SourceLine& where, int ptx_line, const std::string& what) {
+  throw Error(KGRPO_ERROR_UNSUPPORTED, Refusal(module, where, ptx_line, what));
 }
 
 }  // namespace kgrpo::simt

@@ -113,6 +113,7 @@ struct Function {
   std::vector<Statement> body;
   uint32_t max_threads = 0, min_blocks = 0;
   int ptx_line = 0;
+  std::string refused;  // the first thing in it that is not interpreted, as Refusal has it; then the body is not parsed
 };
 
 struct PtxModule {
@@ -124,7 +125,9 @@ struct PtxModule {
 // Parses PTX. Throws kgrpo::Error (see Module::Parse). The views of the result point into `text`.
 PtxModule ParsePtx(std::string_view text);
 
-// Throws the error for something that is not interpreted: "FILE:LINE: WHAT is not supported by the interpreter".
+// The message for something that is not interpreted: "FILE:LINE: WHAT is not supported by the GPU interpreter".
+std::string Refusal(const PtxModule& module, const SourceLine& where, int ptx_line, const std::string& what);
+// Throws that error.
 [[noreturn]] void Refuse(const PtxModule& module, const SourceLine& where, int ptx_line, const std::string& what);
 
 }  // namespace kgrpo::simt

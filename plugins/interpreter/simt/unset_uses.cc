@@ -161,8 +161,9 @@ uint32_t ChosenOf(const Warp& warp, const Instruction& in, const UnsetUse& use) 
   return (unset.a & (unset.b | ~b)) | (unset.b & (unset.a | ~a));
 }
 
-// After a store of an unset value: reported for global memory, else the bytes are marked unwritten.
-void AfterStore(Warp& warp, const Instruction& in, const UnsetUse& use, uint32_t mask) {
+// Called before and after a store of an unset value: reported for global memory before it, so that it comes before a
+// race of the store; else the bytes are marked unwritten after it.
+void AroundStore(Warp& warp, const Instruction& in, const UnsetUse& use, uint32_t mask, bool before) {
   uint32_t any = 0, all = use.reads.empty() ? 0 : kAllLanes;  // lanes in which any or all elements are unset
   int32_t blamed = -1, part = -1;                             // part: a suspect among several elements
   for (const int32_t reg : use.reads) {
@@ -173,12 +174,13 @@ void AfterStore(Warp& warp, const Instruction& in, const UnsetUse& use, uint32_t
   }
   if (any == 0) return;
   if (use.rule == UnsetRule::kStoreMatrix) {
-    if (all == kAllLanes) ReportUnset(warp, in, all, blamed, "stores a matrix");
+    if (before && all == kAllLanes) ReportUnset(warp, in, all, blamed, "stores a matrix");
     return;
   }
   Access access;
   Resolve(warp, in, mask, uint32_t{in.size} * in.count, AccessKind::kStore, access);
-  if (access.space == Space::kGlobal) {
+  if (before != (access.space == Space::kGlobal)) return;
+  if (before) {
     if (all != 0) return ReportUnset(warp, in, all, blamed, "stores a value", access.address[std::countr_zero(all)]);
     if (const Suspect* suspect = SuspectOf(warp, part, any)) ReportSuspect(warp, *suspect, true);
     return;
@@ -267,6 +269,24 @@ void AddSuspect(Warp& warp, const Instruction& in, uint32_t mask, const Access& 
   warp.suspicious = true;
 }
 
+void AddShuffleSuspects(Warp& warp, const Instruction& in, uint32_t mask, const uint32_t* from) {
+  if (warp.grid->watched_code.empty()) return;
+  std::array<Suspect, kLanes>& suspects = warp.suspects[in.index];
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    suspects[static_cast<size_t>(l)] = {.address = from[l],
+                                        .pc = in.index,
+                                        .thread = static_cast<uint32_t>(warp.id * kLanes + l),
+                                        .bytes = 4,
+                                        .space = static_cast<uint8_t>(Space::kGeneric)};
+  }
+  warp.loaded[0] |= mask;
+  warp.loaded_at = in.index;
+  warp.suspicious = true;
+  // If the shuffle is being watched, its result is marked after that.
+  if (!warp.tainted || warp.grid->watched_code[in.index].run != &WatchUnset) SetSuspects(warp, in, mask);
+}
+
 void SetSuspects(Warp& warp, const Instruction& in, uint32_t mask) {
   Grid& grid = *warp.grid;
   if (!grid.watches_loads) Watch(grid, true);
@@ -340,10 +360,11 @@ void WatchUnset(Warp& warp, const Instruction& watched, uint32_t mask) {
       if (doubtful != 0) target = {target.lanes, read_at, loaded};
     }
   }
+  const bool stores = (use.rule == UnsetRule::kStore || use.rule == UnsetRule::kStoreMatrix) && mask != 0;
+  if (stores) AroundStore(warp, in, use, mask, true);
   if (mask != 0) in.run(warp, in, mask);
-  if (use.loads) return;
-  const bool stores = use.rule == UnsetRule::kStore || use.rule == UnsetRule::kStoreMatrix;
-  if (stores && mask != 0) return AfterStore(warp, in, use, mask);
+  if (stores) AroundStore(warp, in, use, mask, false);
+  if (use.loads || stores) return;
   const uint32_t done = (mask | doubtful) & ~Parked(warp, in.index);
   for (size_t i = 0; i < use.writes.size(); ++i) {
     if (use.writes[i] < 0) continue;
@@ -352,6 +373,7 @@ void WatchUnset(Warp& warp, const Instruction& watched, uint32_t mask) {
     target.lanes = (target.lanes & ~done) | (lanes & done);
     if ((lanes & done) != 0 && read_at != 0) target = {target.lanes, read_at, loaded};
   }
+  if (warp.suspicious) SetSuspects(warp, in, warp.loaded[0]);
 }
 
 }  // namespace kgrpo::simt

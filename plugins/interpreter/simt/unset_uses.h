@@ -1,5 +1,6 @@
 // Finds uses of unset values: of registers that were never set, which the compiler leaves for variables that are read
-// before they are written, and of loaded values that nobody has written or that race (suspects). Compilers load ahead of
+// before they are written, and of suspects: loaded values that nobody has written or that race, and what a shuffle reads
+// from a lane that takes no part. Compilers load ahead of
 // a guard and drop the value, so such a load is a fault only where its value is used.
 //
 // Lowering finds the registers that may be unset and the instructions that use them (lowering_unset.cc). A checked
@@ -23,7 +24,7 @@ enum class UnsetRule : uint8_t {
   kSelect,       // selp: unset if the chosen source or the predicate is
   kAnd,          // of predicates: an unset source counts unless another source is false
   kOr,           // the same, unless another source is true
-  kShuffle,      // unset if the lane that is read is
+  kShuffle,      // unset if the lane that is read is; a suspect if that takes no part
   kTogether,     // votes and the like: unset if the value is in all lanes (or a suspect in any)
   kAccumulate,   // matrix products: unset if the same element of the addend is; suspects in the factors are used
   kLoad,         // the address must be set; the result is set, or a suspect
@@ -38,7 +39,7 @@ enum class UnsetRule : uint8_t {
 struct UnsetUse {
   UnsetRule rule = UnsetRule::kAny;
   bool branches = false;  // a branch: its predicate must be set too
-  bool loads = false;     // a load of registers: its values may be suspects
+  bool loads = false;     // a load of registers: its values may be suspects (those of a shuffle, too)
   int32_t guard = -1;     // its predicate
   int32_t address = -1;   // of loads and stores
   std::vector<int32_t> reads, writes;  // of a load or store by element, -1 where that is none
@@ -59,7 +60,7 @@ struct Suspect {
   uint32_t bytes = 0;   // 0: not a suspect
   uint32_t earlier = 0;  // the unordered write (an AccessCell); 0: nobody has written it
   uint32_t race = 0;     // 1 + index in LaunchConfig::racing_reads, or 0
-  uint8_t space = 0;     // a Space
+  uint8_t space = 0;     // a Space; kGeneric: a shuffle from lane `address`, which takes no part
 };
 
 }  // namespace kgrpo::simt

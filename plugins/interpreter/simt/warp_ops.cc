@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstring>
 
+#include "interpreter/simt/access.h"
 #include "interpreter/simt/handlers.h"
 #include "interpreter/simt/vector_clones.h"
 #include "interpreter/simt/warp_sync.h"
@@ -149,10 +150,14 @@ void Shuffle(Warp& warp, const Instruction& in, uint32_t mask) {
     if (lanes == kAllLanes) {
       std::memcpy(d, result, sizeof result);
     } else {
+      uint32_t undefined = 0;
       for (uint32_t m = lanes; m != 0; m &= m - 1) {
         const int l = std::countr_zero(m);
-        d[l] = ((lanes >> from[l]) & 1u) != 0 ? result[l] : kUndefined;
+        const bool takes_part = ((lanes >> from[l]) & 1u) != 0;
+        d[l] = takes_part ? result[l] : kUndefined;
+        undefined |= (takes_part ? 0u : 1u) << l;
       }
+      if (undefined != 0 && warp.grid->checked) AddShuffleSuspects(warp, in, undefined, from);
     }
     if (in.e != kNoOperand) SetPredicate(warp, in.e, lanes, valid);
   });

@@ -1,6 +1,6 @@
 // problem: problems/row_peaks
 // bug: the last vector of a row is read whole; what lies behind its end counts, though zeros and NaNs would not show
-// finding: uninitialised in Peaks: reads 16 bytes that no thread of the block has written yet, shared array 'tile' (2048 bytes)
+// finding: uninitialised in Peaks: reads 4 bytes that no thread of the block has written yet, shared array 'tile' (2048 bytes)
 __global__ void Peaks(const float* x, float* out, int cols) {
   __shared__ alignas(16) float tile[512];
   __shared__ float peaks[128];

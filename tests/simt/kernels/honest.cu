@@ -207,6 +207,7 @@ extern "C" __global__ void PartialWarpShuffle(const float* x, float* y, int n) {
   float v = x[i];
   if (threadIdx.x < 8) {
     for (int d = 4; d > 0; d /= 2) v += __shfl_down_sync(0xffu, v, d);
+    if (threadIdx.x != 0) v = x[i];  // what lanes 4 to 7 read is undefined
   }
   y[i] = v;
 }
