@@ -127,9 +127,7 @@ ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accu
   const Tolerance& given = problem.tolerance;
   if (!info.is_floating) return {given.relative.value_or(0), given.absolute.value_or(0)};
   const bool wide = output.dtype == DType::kFloat64;
-  const DTypeInfo& arithmetic = Info(wide              ? DType::kFloat64
-                                     : given.half_sums ? DType::kFloat16
-                                                       : DType::kFloat32);
+  const DTypeInfo& arithmetic = Info(wide ? DType::kFloat64 : given.half_sums ? DType::kFloat16 : DType::kFloat32);
   const double roundings = 16 + 8 * std::sqrt(std::max(1.0, accumulations));
   const auto model = [&](const DTypeInfo& sums) {
     return std::min(2 * info.unit_roundoff + roundings * sums.unit_roundoff, 0.05);

@@ -33,10 +33,9 @@ Expected ExpectedFrom(const Parameter& output, const std::vector<uint8_t>& bytes
 // Returns the bound for one output. `accumulations`: how many terms a result sums at this size. For floating outputs,
 // relative defaults to 2 u(output) + (16 + 8 sqrt(accumulations)) u(arithmetic), but at most 0.05, where arithmetic is
 // done in float32 (in float64 for float64 outputs). absolute defaults to relative times the root mean square of what is
-// expected, and at least to the error of as many roundings in the subnormal range. Tolerance::half_sums makes float16 the
-// arithmetic. For integer outputs both default to
-// 0: equality. `extremes`: inputs span all magnitudes, so the median replaces the root mean square, which the largest
-// values alone would decide.
+// expected, and at least to the error of as many roundings in the subnormal range. Tolerance::half_sums makes float16
+// the arithmetic. For integer outputs both default to 0: equality. `extremes`: inputs span all magnitudes, so the
+// median replaces the root mean square, which the largest values alone would decide.
 ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected,
                     bool extremes = false);
 

@@ -1,7 +1,7 @@
 // kgrpo_compile_worker: compiles for the fast route inside the sandbox, many sources in one process, so that NVRTC is
 // loaded once. Started by fast_compile.cc as `kgrpo_compile_worker LIBNVRTC SCRATCH ARCHITECTURE SECONDS
-// INCLUDE_DIRECTORY...` (sm_90; processor time of a compile, which ends this process if it is exceeded); talks in frames
-// over descriptor 3:
+// INCLUDE_DIRECTORY...` (sm_90; processor time of a compile, which ends this process if it is exceeded); talks in
+// frames over descriptor 3:
 //   {"device", source, name expressions, one a line}   ->  {"ok" | "error", log, PTX, linker names, one a line, cubin}
 //   {"host", source, compiler options, one a line}     ->  {"ok" | "error" | "exceeded", log, shared object}
 #include <dlfcn.h>
@@ -215,8 +215,8 @@ void LimitTime(uint64_t seconds) {
   rusage usage = {};
   rlimit limit = {};
   if (getrusage(RUSAGE_SELF, &usage) != 0 || getrlimit(RLIMIT_CPU, &limit) != 0) return;
-  limit.rlim_cur = std::min<rlim_t>(
-      limit.rlim_max, static_cast<rlim_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + 1 + seconds);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max,
+                                    static_cast<rlim_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + 1 + seconds);
   setrlimit(RLIMIT_CPU, &limit);
 }
 
@@ -265,7 +265,8 @@ int main(int argc, char** argv) {
     Parts answer = {"error", "unknown request", "", "", ""};
     if (request.size() == 3 && request[0] == "device")
       answer = CompileDevice(nvrtc, request, architecture, include_directories);
-    if (request.size() == 3 && request[0] == "host") answer = CompileHost(request, scratch, static_cast<double>(seconds));
+    if (request.size() == 3 && request[0] == "host")
+      answer = CompileHost(request, scratch, static_cast<double>(seconds));
     if (!kgrpo::evaluator::WriteFrames(kSocket, answer)) break;
   }
   return 0;

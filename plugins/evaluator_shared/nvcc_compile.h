@@ -11,8 +11,8 @@
 
 namespace kgrpo::evaluator {
 
-// A compile has a limit of processor time, so that a busy machine changes no verdict; and, against one that sleeps, this
-// many times that of wall clock.
+// A compile has a limit of processor time, so that a busy machine changes no verdict; and, against one that sleeps,
+// this many times that of wall clock.
 inline constexpr double kWallOfProcessorTime = 10;
 
 // A candidate's source and what is put around it.
@@ -24,7 +24,8 @@ struct NvccSource {
 
 // Compiles a candidate, which has passed CheckIncludes. `library_directory` holds the libcudart.so that the object is
 // linked against; `compute_capability` is 90 for 9.0. `as_nvrtc`: the machine code is that of the fast route; otherwise
-// what nvcc makes by itself. `seconds`: processor time of each program that nvcc runs. Throws Error only where nvcc itself cannot be run. [any thread]
+// what nvcc makes by itself. `seconds`: processor time of each program that nvcc runs. Throws Error only where nvcc
+// itself cannot be run. [any thread]
 CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
                                int compute_capability, const NvccSource& source, double seconds, bool as_nvrtc);
 

@@ -49,7 +49,9 @@ Trouble KernelEvaluator::CheckAllBlocks(Run& run) {
   CallRecord record;
   const BlockChoice choice = {.warp_instructions = options_.timing_warp_instructions};
   if (Trouble trouble = run.session.Call(*run.worker, tensors.values(), simt::Mode::kPlain, choice, &record))
-    return record.out_of_budget ? NotTimed("it is not known whether all blocks together write every element of the outputs") : trouble;
+    return record.out_of_budget
+               ? NotTimed("it is not known whether all blocks together write every element of the outputs")
+               : trouble;
   if (const std::string name = ModifiedInput(problem, *inputs, tensors, run.session.memory()); !name.empty())
     return {"input_modified", "the input " + name + " was overwritten."};
   const std::shared_ptr<const TimingExpected> expected = ExpectedAtTiming(run.open);
@@ -81,8 +83,8 @@ uint64_t NotStored(const Parameter& parameter, const evaluator::Rows& rows, uint
   return missing;
 }
 
-// Compares outputs after a call in which some blocks ran: outputs of independent blocks are final. `covered`: all blocks
-// together are known to write every element.
+// Compares outputs after a call in which some blocks ran: outputs of independent blocks are final. `covered`: all
+// blocks together are known to write every element.
 Trouble KernelEvaluator::CheckSampledBlocks(Run& run, const TimedCall& timed, bool* covered) {
   const Problem& problem = run.open.problem();
   const bool all = timed.record.blocks_run == timed.record.blocks;

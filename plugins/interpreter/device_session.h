@@ -23,27 +23,27 @@ using evaluator::Trouble;
 struct CallRecord {
   uint64_t launches = 0;
   uint64_t warp_instructions = 0;
-  bool reads_back = false;                       // host code copied device data to the host
-  bool out_of_budget = false;                    // ended by Limits::warp_instructions
-  bool data_decides = false;                     // of any launch
-  bool reads_clock = false;                      // of any launch
-  bool must_run_whole = false;                   // of any launch; when counted
-  bool sample_stands = true;                     // of every launch; when counted
-  bool independent = true;                       // of every launch
-  bool host_writes = false;                      // host code wrote to device memory, or copied within it
-  bool may_be_unused = false;                    // simt::Finding's, of the one that ended the call
-  bool host_timed_out = false;                   // host code sent no request within host_seconds of wall clock
-  bool further_failed = false;                   // of any launch
-  uint64_t blocks_run = 0, blocks = 0;           // when counted
+  bool reads_back = false;                               // host code copied device data to the host
+  bool out_of_budget = false;                            // ended by Limits::warp_instructions
+  bool data_decides = false;                             // of any launch
+  bool reads_clock = false;                              // of any launch
+  bool must_run_whole = false;                           // of any launch; when counted
+  bool sample_stands = true;                             // of every launch; when counted
+  bool independent = true;                               // of every launch
+  bool host_writes = false;                              // host code wrote to device memory, or copied within it
+  bool may_be_unused = false;                            // simt::Finding's, of the one that ended the call
+  bool host_timed_out = false;                           // host code sent no request within host_seconds of wall clock
+  bool further_failed = false;                           // of any launch
+  uint64_t blocks_run = 0, blocks = 0;                   // when counted
   std::optional<std::vector<simt::StoredRange>> stored;  // of the only launch, when counted
   std::vector<simt::RacingReads> racing_reads;           // by launch, when checked
-  std::vector<std::vector<uint64_t>> work;       // by launch and block, when counted and all blocks ran
-  double copy_seconds = 0;                       // modelled time of copies, memsets and allocations
-  double interpreting_seconds = 0;               // CPU time that the launches took here
-  std::vector<std::string> notes;                // of every launch, without duplicates
-  std::vector<simt::Counts> counts;              // by launch, when counted
-  std::vector<simt::TimeEstimate> estimates;     // by launch, when counted
-  std::vector<simt::KernelResources> resources;  // by launch, when counted
+  std::vector<std::vector<uint64_t>> work;               // by launch and block, when counted and all blocks ran
+  double copy_seconds = 0;                               // modelled time of copies, memsets and allocations
+  double interpreting_seconds = 0;                       // CPU time that the launches took here
+  std::vector<std::string> notes;                        // of every launch, without duplicates
+  std::vector<simt::Counts> counts;                      // by launch, when counted
+  std::vector<simt::TimeEstimate> estimates;             // by launch, when counted
+  std::vector<simt::KernelResources> resources;          // by launch, when counted
 };
 
 // The choice of blocks and checks of a call's launches: counted and further blocks, order, unwritten bytes. See

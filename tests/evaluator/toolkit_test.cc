@@ -5,6 +5,8 @@
 
 #include "evaluator_shared/compiler.h"
 #include "evaluator_shared/cuda_toolkit.h"
+#include "evaluator_shared/nvcc_compile.h"
+#include "evaluator_shared/sandbox.h"
 #include "fake_toolkit.h"
 #include "kgrpo/sdk/error.h"
 
@@ -54,6 +56,18 @@ TEST(Toolkit, NvccThatDoesNotRun) {
   EXPECT_THAT(FindError(fake.home()), HasSubstr("bin/nvcc --version does not run"));
   std::ofstream(fake.home() / "bin/nvcc") << "\177ELF of another machine";
   EXPECT_THAT(FindError(fake.home()), HasSubstr("bin/nvcc --version does not run"));
+}
+
+// A compiler that waits, as on a busy machine, is not at its limit; one that computes is.
+TEST(Toolkit, CompilersAreLimitedByProcessorTime) {
+  const Sandbox sandbox(SandboxMode::kAuto, FindHelperDirectory(), {});
+  const auto compile = [&](const std::string& commands) {
+    FakeToolkit fake;
+    fake.Nvcc("13.0, V13.0.88", "compute_90", commands);
+    return CompileWithNvcc(CudaToolkit::Find(fake.home().string()), sandbox, "/", 90, {}, 0.5, false).diagnosis;
+  };
+  EXPECT_THAT(compile("sleep 2; echo 'it ended'; exit 1"), HasSubstr("it ended"));
+  EXPECT_THAT(compile("while :; do :; done"), HasSubstr("limits of time and memory"));
 }
 
 TEST(Toolkit, OfAnotherMajorVersion) {

@@ -186,6 +186,25 @@ TEST(Comparison, NamesWhatWasNotWritten) {
 }
 
 // The default bound lets an honest float32 sum pass, in any order, and not one of half precision.
+TEST(Comparison, NamesWhatSumsInFloat16Explain) {
+  Problem problem;
+  Parameter out;
+  out.name = "out";
+  const Expected expected = {{1, 1, 1, 1}, {}};
+  const auto sentence = [&](float off) {
+    const std::vector<float> got = {1, 1 + off, 1, 1};
+    std::vector<uint8_t> bytes(sizeof(float) * got.size());
+    std::memcpy(bytes.data(), got.data(), bytes.size());
+    return Compare(out, {4}, bytes, expected, 0xA5, BoundFor(problem, out, 4, expected)).sentence;
+  };
+  const std::string explained = ", within what float16 accumulation explains";
+  EXPECT_THAT(sentence(0.01f), testing::EndsWith(explained));
+  EXPECT_THAT(sentence(0.5f), testing::Not(testing::HasSubstr(explained)));
+  problem.tolerance.half_sums = true;
+  EXPECT_EQ(sentence(0.01f), "");
+  EXPECT_THAT(sentence(0.5f), testing::HasSubstr("out[1] = 1.5, expected 1: relative error 0.5"));
+}
+
 TEST(Comparison, DefaultBoundFitsSums) {
   Problem problem;
   Parameter out;

@@ -171,13 +171,16 @@ TEST(Unset, LoadsOfWhatNobodyWrote) {
   EXPECT_TRUE(found(load + "add.f32 %f3, %f2, %f1;\n" + low + "@%p1 " + store));
   EXPECT_TRUE(found(load + "setp.gt.f32 %p1, %f2, %f1;\n@%p1 bra $over;\n" + "st.global.f32 [%rd2], %f1;\n$over:"));
   EXPECT_TRUE(found(load + "red.global.add.f32 [%rd1], %f2;"));
-  EXPECT_TRUE(found(load + "mov.b32 %r5, %f2;\ncvt.u64.u32 %rd3, %r5;\nadd.s64 %rd3, %rd1, %rd3;\nld.global.u8 %r6, [%rd3];"));
-  EXPECT_TRUE(found(load + "mov.b32 %r5, %f2;\nor.b32 %r5, %r5, %r2;\nst.global.u32 [%rd2], %r5;")) << "some of its bits";
+  EXPECT_TRUE(
+      found(load + "mov.b32 %r5, %f2;\ncvt.u64.u32 %rd3, %r5;\nadd.s64 %rd3, %rd1, %rd3;\nld.global.u8 %r6, [%rd3];"));
+  EXPECT_TRUE(found(load + "mov.b32 %r5, %f2;\nor.b32 %r5, %r5, %r2;\nst.global.u32 [%rd2], %r5;"))
+      << "some of its bits";
   EXPECT_TRUE(found(load + "st.shared.f32 [%r3+128], %f2;\nld.shared.f32 %f3, [%r3+128];\n" + store)) << "by a detour";
   EXPECT_TRUE(found(load + "mov.b32 %r5, %f2;\nshfl.sync.idx.b32 %r6, %r5, 3, 31, -1;\nst.global.u32 [%rd2], %r6;"));
   // Elements of vectors by themselves.
-  const std::string pair = "mul.lo.u32 %r3, %r1, 8;\nmov.u32 %r4, s;\nadd.s32 %r3, %r3, %r4;\nst.shared.f32 [%r3], %f1;\n"
-                           "ld.shared.v2.f32 {%f2, %f3}, [%r3];\n";
+  const std::string pair =
+      "mul.lo.u32 %r3, %r1, 8;\nmov.u32 %r4, s;\nadd.s32 %r3, %r3, %r4;\nst.shared.f32 [%r3], %f1;\n"
+      "ld.shared.v2.f32 {%f2, %f3}, [%r3];\n";
   EXPECT_EQ(Found(pair + "st.global.f32 [%rd2], %f2;"), "");
   EXPECT_TRUE(found(pair + store));
 }

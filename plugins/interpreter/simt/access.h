@@ -61,8 +61,8 @@ inline constexpr uint64_t kGenericWindow = 0xFFF0'0000'0000'0000;
 std::string ByteCount(uint32_t bytes);
 
 // initialised.cc
-// Checked mode: reads of bytes that nobody wrote are reported; or, of a load of registers (`elements` of each lane), the
-// values become suspects. `of_matrix`: see LaunchConfig::unwritten_shared.
+// Checked mode: reads of bytes that nobody wrote are reported; or, of a load of registers (`elements` of each lane),
+// the values become suspects. `of_matrix`: see LaunchConfig::unwritten_shared.
 void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, uint32_t elements = 0,
                       bool of_matrix = false);
 // "reads 4 bytes that no thread of the block has written yet, at byte 4 of shared array 's' (32 bytes)"
@@ -81,8 +81,8 @@ Finding RaceOf(const Warp& warp, uint32_t pc, uint32_t thread, Space space, uint
                const char* now, AccessCell earlier, const char* then);
 
 // unset_uses.cc
-// Checked mode: the value that `lane` loads (and all lanes of `mask` that load it from there) is a suspect in the elements
-// with a bit in `elements`. The address, bytes and cause of `what` must be set.
+// Checked mode: the value that `lane` loads (and all lanes of `mask` that load it from there) is a suspect in the
+// elements with a bit in `elements`. The address, bytes and cause of `what` must be set.
 void AddSuspect(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, int lane, uint32_t elements,
                 Suspect what);
 // Marks the registers that the load `in` sets as suspects; call it once they have been added.

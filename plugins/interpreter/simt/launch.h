@@ -92,12 +92,12 @@ struct Finding {
   ThreadId other;      // the other thread (races)
   int other_line = 0;  // the other's source line, 0 where unknown
   DeviceAddress address = 0;
-  std::string array;           // "shared array 'tile'", "'x' (4096 bytes)"
-  std::string message;         // one whole sentence that says all of this
-  // A further launch decides if the kernel uses the value: kUninitialised with LaunchConfig::unwritten_shared, kRace with
-  // LaunchConfig::racing_reads.
+  std::string array;    // "shared array 'tile'", "'x' (4096 bytes)"
+  std::string message;  // one whole sentence that says all of this
+  // A further launch decides if the kernel uses the value: kUninitialised with LaunchConfig::unwritten_shared, kRace
+  // with LaunchConfig::racing_reads.
   bool may_be_unused = false;
-  uint64_t times = 1;          // how often this code was seen at this line
+  uint64_t times = 1;  // how often this code was seen at this line
 };
 
 // Loads of values that another thread overwrites, with no order between the two. At the store it is not known if the
@@ -139,8 +139,8 @@ struct LaunchResult {
   // kCounted, if all blocks ran: the warp instructions by block, and true if the counted blocks represent the others.
   std::vector<uint64_t> work;
   bool sample_stands = true;
-  // kCounted, if some blocks did not run and `find_stored`: what all blocks together store to global memory, in order and
-  // apart; nothing if that depends on data.
+  // kCounted, if some blocks did not run and `find_stored`: what all blocks together store to global memory, in order
+  // and apart; nothing if that depends on data.
   std::optional<std::vector<StoredRange>> stored;
   bool data_decides = false;  // data decides how much each block does; known from the kernel's code alone
   bool reads_clock = false;   // also known from the code alone

@@ -86,11 +86,11 @@ struct Warp {
   std::array<uint32_t, kLanes> bulk_groups{};  // by lane: groups of bulk copies that it has committed
   std::vector<std::vector<uint64_t>> calls;    // by lane: saved state that returns restore (call_ops.cc)
   uint64_t executed = 0;
-  uint64_t splits = 0;               // branches at which the lanes parted
-  bool yield = false;                // ends the warp's turn
+  uint64_t splits = 0;  // branches at which the lanes parted
+  bool yield = false;   // ends the warp's turn
   // (checked) see unset_uses.h
   std::vector<UnsetRegister> unset;
-  bool tainted = false;                                                 // a register may be unset
+  bool tainted = false;                                                // a register may be unset
   std::unordered_map<uint32_t, std::array<Suspect, kLanes>> suspects;  // by pc of the load: the last ones
   // Of the load that runs: lanes of suspects by element, and the load that they come from first.
   std::array<uint32_t, 8> loaded{};
@@ -133,7 +133,8 @@ struct Block {
   RaceShadow shared_shadow;              // (checked)
   std::vector<std::byte> local;          // lane-major within a warp, warps one after the other
   std::vector<uint64_t> local_written;   // a bit a byte (checked)
-  std::unordered_map<uint64_t, Suspect> stored_suspects;  // (checked) by StoredKey of the unwritten bytes that they left
+  std::unordered_map<uint64_t, Suspect>
+      stored_suspects;  // (checked) by StoredKey of the unwritten bytes that they left
   std::array<BarrierState, 16> barriers{};
   std::unordered_map<uint32_t, PhaseBarrier> phase_barriers;  // by offset in shared memory
   uint32_t done_warps = 0;
@@ -154,7 +155,7 @@ struct Grid {
   DeviceMemory* memory = nullptr;
   const Program* program = nullptr;
   const Kernel* kernel = nullptr;
-  const Instruction* code = nullptr;  // that runs: the kernel's, or watched_code
+  const Instruction* code = nullptr;      // that runs: the kernel's, or watched_code
   std::vector<Instruction> watched_code;  // (checked) the kernel's, with WatchUnset as handler of what is watched
   bool watches_loads = false;             // (checked) every instruction that may use an unset value is watched
   const LaunchConfig* config = nullptr;

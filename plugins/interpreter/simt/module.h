@@ -48,9 +48,9 @@ struct GlobalInfo {
 // A parsed module. Immutable: may be shared among threads.
 class Module {
  public:
-  // Parses the PTX text that nvcc or NVRTC emits. A kernel that uses a feature or an instruction that is not interpreted
-  // is refused when it is launched (KernelInfo::refused). Throws kgrpo::Error: KGRPO_ERROR_UNSUPPORTED for such a thing
-  // outside of functions, KGRPO_ERROR_INVALID for text that is not PTX.
+  // Parses the PTX text that nvcc or NVRTC emits. A kernel that uses a feature or an instruction that is not
+  // interpreted is refused when it is launched (KernelInfo::refused). Throws kgrpo::Error: KGRPO_ERROR_UNSUPPORTED for
+  // such a thing outside of functions, KGRPO_ERROR_INVALID for text that is not PTX.
   static std::shared_ptr<const Module> Parse(std::string_view ptx);
   ~Module();
 

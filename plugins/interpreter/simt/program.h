@@ -163,8 +163,8 @@ struct Kernel {
   // The number of such registers. The first ones are unset at the start; then follow those that may get such a value;
   // then those that may get a suspect.
   uint32_t unset_registers = 0, first_unset = 0, unset_without_loads = 0;
-  Operand all_lanes = 0;  // a predicate that is true
-  std::vector<SharedArray> shared;     // with red zones between; the last may be the dynamic one
+  Operand all_lanes = 0;            // a predicate that is true
+  std::vector<SharedArray> shared;  // with red zones between; the last may be the dynamic one
   std::vector<BasicBlock> blocks;
   std::vector<uint32_t> no_unroll;  // pcs of the heads of loops that ptxas is told not to unroll
   // Virtual registers that each instruction reads and writes, before they share slots: for the latency model.

@@ -44,8 +44,8 @@ uint32_t AddRacingReads(Warp& warp, const Instruction& in, uint32_t mask, const 
   for (uint32_t m = access.distinct & mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     for (uint32_t from = 0; from < access.bytes; from += 4) {
-      const auto found = known->reads.find(
-          RacingKey(warp.grid->events[event], static_cast<uint32_t>(l), access.address[l] + from));
+      const auto found =
+          known->reads.find(RacingKey(warp.grid->events[event], static_cast<uint32_t>(l), access.address[l] + from));
       if (found == known->reads.end()) continue;
       const uint32_t each = access.bytes / elements;
       uint32_t which = 0;
@@ -59,8 +59,8 @@ uint32_t AddRacingReads(Warp& warp, const Instruction& in, uint32_t mask, const 
 }
 
 // Notes that a load's value was overwritten, if its uses can be watched. False: the race must be reported.
-bool NoteRacingRead(Warp& warp, const Instruction& in, int lane, const Access& access, uint64_t address, const char* now,
-                    AccessCell read) {
+bool NoteRacingRead(Warp& warp, const Instruction& in, int lane, const Access& access, uint64_t address,
+                    const char* now, AccessCell read) {
   constexpr size_t kMost = 1u << 20;
   Grid& grid = *warp.grid;
   const AccessEvent& event = grid.events[read / kLanes];
@@ -125,12 +125,12 @@ Finding RaceOf(const Warp& warp, uint32_t pc, uint32_t thread, Space space, uint
                         : copied                         ? "wait for its mbarrier"
                         : in_warp                        ? "__syncwarp() or barrier"
                                                          : "barrier";
-  Finding race = MakeFinding(grid, pc, IdOf(grid, warp.block->index, thread), FindingCode::kRace, address, where,
-                             std::string(now) + " " + where + " while " + NameThread(other) + " " +
-                                 (copied ? "copies to it by cp.async.bulk" : then + std::string(" it")) +
-                                 (other_line > 0 ? " at line " + std::to_string(other_line) : "") + ", with no " +
-                                 missing + " between (a race" +
-                                 (in_warp ? "; if other warps take part, only a barrier mends it)" : ")"));
+  Finding race =
+      MakeFinding(grid, pc, IdOf(grid, warp.block->index, thread), FindingCode::kRace, address, where,
+                  std::string(now) + " " + where + " while " + NameThread(other) + " " +
+                      (copied ? "copies to it by cp.async.bulk" : then + std::string(" it")) +
+                      (other_line > 0 ? " at line " + std::to_string(other_line) : "") + ", with no " + missing +
+                      " between (a race" + (in_warp ? "; if other warps take part, only a barrier mends it)" : ")"));
   race.has_other = true;
   race.other = other;
   race.other_line = other_line;

@@ -344,7 +344,8 @@ void WatchUnset(Warp& warp, const Instruction& watched, uint32_t mask) {
     for (size_t i = 0; i < use.writes.size(); ++i)
       addends.push_back(LanesOf(warp, use.reads[use.reads.size() - use.writes.size() + i]) & mask);
   }
-  if (use.rule == UnsetRule::kAccumulate) {  // a product of a suspect is in several elements, perhaps in none that counts
+  if (use.rule ==
+      UnsetRule::kAccumulate) {  // a product of a suspect is in several elements, perhaps in none that counts
     for (size_t i = 0; i + use.writes.size() < use.reads.size(); ++i) {
       if (const Suspect* suspect = SuspectOf(warp, use.reads[i], mask);
           suspect != nullptr && (LanesOf(warp, use.reads[i]) & mask) != 0)

@@ -1,7 +1,7 @@
 // Finds uses of unset values: of registers that were never set, which the compiler leaves for variables that are read
-// before they are written, and of suspects: loaded values that nobody has written or that race, and what a shuffle reads
-// from a lane that takes no part. Compilers load ahead of
-// a guard and drop the value, so such a load is a fault only where its value is used.
+// before they are written, and of suspects: loaded values that nobody has written or that race, and what a shuffle
+// reads from a lane that takes no part. Compilers load ahead of a guard and drop the value, so such a load is a fault
+// only where its value is used.
 //
 // Lowering finds the registers that may be unset and the instructions that use them (lowering_unset.cc). A checked
 // launch watches those instructions (unset_uses.cc): from the start what uses registers that were never set, from the
@@ -38,10 +38,10 @@ enum class UnsetRule : uint8_t {
 // one that is always set.
 struct UnsetUse {
   UnsetRule rule = UnsetRule::kAny;
-  bool branches = false;  // a branch: its predicate must be set too
-  bool loads = false;     // a load of registers: its values may be suspects (those of a shuffle, too)
-  int32_t guard = -1;     // its predicate
-  int32_t address = -1;   // of loads and stores
+  bool branches = false;               // a branch: its predicate must be set too
+  bool loads = false;                  // a load of registers: its values may be suspects (those of a shuffle, too)
+  int32_t guard = -1;                  // its predicate
+  int32_t address = -1;                // of loads and stores
   std::vector<int32_t> reads, writes;  // of a load or store by element, -1 where that is none
 };
 
@@ -56,8 +56,8 @@ struct UnsetRegister {
 struct Suspect {
   uint64_t address = 0;
   uint32_t pc = 0;
-  uint32_t thread = 0;  // of the block
-  uint32_t bytes = 0;   // 0: not a suspect
+  uint32_t thread = 0;   // of the block
+  uint32_t bytes = 0;    // 0: not a suspect
   uint32_t earlier = 0;  // the unordered write (an AccessCell); 0: nobody has written it
   uint32_t race = 0;     // 1 + index in LaunchConfig::racing_reads, or 0
   uint8_t space = 0;     // a Space; kGeneric: a shuffle from lane `address`, which takes no part
