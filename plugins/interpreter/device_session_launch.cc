@@ -113,7 +113,6 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   config.unwritten_shared = block_choice_.unwritten_shared;
   if (block_choice_.racing_reads != nullptr && record_->launches < block_choice_.racing_reads->size())
     config.racing_reads = &(*block_choice_.racing_reads)[record_->launches];
-  config.latencies = device_.latencies;
   config.cooperative = launch.cooperative != 0;
 
   const std::string name = evaluator::KernelName(info.name);
@@ -152,6 +151,7 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
 
   config.multiprocessors = static_cast<uint32_t>(device_.multiprocessors);
   config.resident_blocks = static_cast<uint32_t>(occupancy.blocks_per_multiprocessor * device_.multiprocessors);
+  config.latencies = simt::LatenciesOf(device_, occupancy, static_cast<uint32_t>((threads + 31) / 32), blocks);
   config.l1_share = simt::L1Share(device_, resources, static_cast<uint32_t>(threads), blocks);
   const double start = ThreadSeconds();
   simt::LaunchResult result = simt::Launch(instance_, kernel, config);

@@ -30,6 +30,25 @@ TEST(Counter, CountsTheSectorsThatAStoreFillsInPart) {
   EXPECT_EQ(partial("StoreWhole"), 0);
 }
 
+// A 16 x 16 fragment of halves from global memory takes four loads of 4 bytes a lane, each of 8 lines, and one of floats
+// four whole stores of 8 bytes a lane, as in sm_90's machine code.
+TEST(Counter, CountsFragmentsAsMachineCodeLoadsThem) {
+  Bench bench("pipelined");
+  const DeviceAddress a = bench.Reserve<uint16_t>(16 * 64, "a"), b = bench.Reserve<uint16_t>(16 * 64, "b"),
+                      c = bench.Reserve<float>(16 * 32, "c");
+  bench.memory.Poison(a, 0);
+  bench.memory.Poison(b, 0);
+  const LaunchResult result = bench.Run("FragmentsFromGlobal", Counted(32), a, b, c);
+  EXPECT_CLEAN(result);
+  EXPECT_EQ(result.counts.l1_wavefronts, 2 * 4 * 8 + 4 * 2 * 4);
+  for (const ArrayTraffic& array : result.counts.arrays) {
+    EXPECT_EQ(array.load_sectors, array.name == "c" ? 0 : 32) << array.name;
+    EXPECT_EQ(array.store_sectors, array.name == "c" ? 32 : 0) << array.name;
+    EXPECT_EQ(array.store_partial_sectors, 0) << array.name;
+  }
+  EXPECT_EQ(result.counts.pipe[static_cast<size_t>(Pipe::kTensor)], 2);
+}
+
 // The turns of the L2's unit: lanes at one address need one each, and floats wait 2.39 times as long for one another;
 // the addresses of a sector share one. As measured on an H200: 45.7, 109.4, 4.9 and 3.5 cycles, at 1.43 a turn.
 TEST(Counter, CountsTheTurnsOfAtomics) {

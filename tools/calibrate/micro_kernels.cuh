@@ -174,15 +174,18 @@ __global__ void TensorKernel(int rounds, float* sink) {
   wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> a;
   wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::col_major> b;
   wmma::fragment<wmma::accumulator, 16, 16, 16, float> sums[kChains];
-  wmma::fill_fragment(a, __float2half(0.01f * static_cast<float>(threadIdx.x % 7)));
-  wmma::fill_fragment(b, __float2half(0.02f));
-  for (auto& sum : sums) wmma::fill_fragment(sum, 0.0f);
+  // All differ, or the compiler multiplies equal halves of the operands once.
+  for (int i = 0; i < a.num_elements; ++i) a.x[i] = __float2half(0.01f * static_cast<float>((threadIdx.x + 3 * i) % 7));
+  for (int i = 0; i < b.num_elements; ++i) b.x[i] = __float2half(0.02f * static_cast<float>((threadIdx.x + 5 * i) % 11));
+  for (int c = 0; c < kChains; ++c) wmma::fill_fragment(sums[c], static_cast<float>(c));
   for (int r = 0; r < rounds; ++r) {
 #pragma unroll
     for (auto& sum : sums) wmma::mma_sync(sum, a, b, sum);
   }
   float total = 0;
-  for (auto& sum : sums) total += sum.x[0];
+  for (auto& sum : sums) {
+    for (int i = 0; i < sum.num_elements; ++i) total += sum.x[i];
+  }
   if (total == -1.0f) *sink = total;
 }
 

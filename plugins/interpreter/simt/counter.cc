@@ -96,7 +96,9 @@ void Counter::FinishBlock(Block& block, uint64_t counted) {
     if (trace.entries[w].empty()) continue;
     std::fill(chain_.begin(), chain_.end(), 0);
     BlockLatency time = scoreboard_.Time(trace.entries[w], trace.copies[w], &chain_);
-    const double scale = static_cast<double>(block.warps[w].executed) / static_cast<double>(trace.entries[w].size());
+    const auto traced = static_cast<double>(trace.entries[w].size());
+    const double scale =
+        trace.entries[w].size() < most_traced_ ? 1 : static_cast<double>(block.warps[w].executed) / traced;
     for (size_t pc = 0; pc < chain_.size(); ++pc) demands_[pc].chain += chain_[pc] * scale;
     for (LatencyPath* path : {&time.hit, &time.miss}) {
       path->issue *= scale;

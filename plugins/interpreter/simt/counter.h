@@ -40,11 +40,15 @@ class Counter {
   // Each memory access, once resolved.
   void CountAccess(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
 
-  // counter_bulk.cc. CountBulk: a bulk copy (`another`: of a further lane of the instruction). CountArrival: all bulk
-  // loads of an mbarrier so far have arrived. CountWait: a warp has waited for them.
+  // counter_bulk.cc. CountBulk: a bulk copy (`another`: of a further lane of the instruction). CountAsyncArrival: an
+  // arrival after the warp's earlier cp.async. CountArrival: all bulk loads of an mbarrier so far have arrived.
+  // CountWait: a warp has waited for them.
+  void CountAsyncArrival(const Instruction& in, uint32_t barrier);
   void CountBulk(Warp& warp, const Instruction& in, const BulkCopy& copy, bool another);
   void CountArrival(uint32_t barrier);
   void CountWait(const Warp& warp, const Instruction& in, uint32_t barrier);
+  // A GPU's warp sleeps until the mbarrier's phase is complete: a wait that failed is not counted.
+  void ForgetPoll(const Warp& warp, const Instruction& in, uint32_t mask);
 
   // Makes `block` the current block of the counts.
   void Switch(const Block& block) { trace_ = &traces_[block.index]; }
@@ -87,6 +91,7 @@ class Counter {
     double issued_before = 0;
   };
 
+  void TraceCopies(uint32_t pc);
   double IssuedSoFar() const;
   std::vector<size_t> TypicalWarps(const Block& block) const;
 

@@ -49,16 +49,35 @@ void Counter::CountBulk(Warp& warp, const Instruction& in, const BulkCopy& copy,
     *figure += static_cast<double>(rows);
   if (!copy.loads) return;
   BlockTrace& trace = *trace_;
-  for (size_t i = 0; i < trace.copies.size() && trace.copies[i].size() < most_traced_; ++i) {
-    if (!another) trace.copies[i].push_back({static_cast<uint32_t>(trace.entries[i].size()), in.index, false});
-    trace.copies[i].back().first |= first;
+  if (!another) TraceCopies(in.index);
+  for (std::vector<TraceCopy>& copies : trace.copies) {
+    copies.back().first |= first;
+    copies.back().sectors += static_cast<float>(sectors) / static_cast<float>(trace.copies.size());
   }
   trace.awaited[copy.barrier].issued = static_cast<uint32_t>(trace.copies.front().size());
+}
+
+void Counter::TraceCopies(uint32_t pc) {
+  for (size_t i = 0; i < trace_->copies.size() && trace_->copies[i].size() < most_traced_; ++i)
+    trace_->copies[i].push_back({static_cast<uint32_t>(trace_->entries[i].size()), pc, false, 0});
+}
+
+void Counter::CountAsyncArrival(const Instruction& in, uint32_t barrier) {
+  TraceCopies(in.index);
+  Awaited& awaited = trace_->awaited[barrier];
+  awaited.issued = awaited.arrived = static_cast<uint32_t>(trace_->copies.front().size());
 }
 
 void Counter::CountArrival(uint32_t barrier) {
   Awaited& awaited = trace_->awaited[barrier];
   awaited.arrived = awaited.issued;
+}
+
+void Counter::ForgetPoll(const Warp& warp, const Instruction& in, uint32_t mask) {
+  --executed_[in.index];
+  lanes_[in.index] -= static_cast<uint32_t>(std::popcount(mask));
+  std::vector<TraceEntry>& entries = trace_->entries[static_cast<size_t>(warp.id)];
+  if (!entries.empty() && entries.back().pc == in.index) entries.pop_back();
 }
 
 void Counter::CountWait(const Warp& warp, const Instruction& in, uint32_t barrier) {

@@ -69,6 +69,7 @@ enum class LatencyTerm {
   kDram,
   kAtomic,
   kBarrier,
+  kTransfer,  // of each sector that the warp moves ahead, while all warps of its multiprocessor do the same
   kCount
 };
 inline constexpr auto kLatencyTerms = static_cast<size_t>(LatencyTerm::kCount);
@@ -77,8 +78,9 @@ inline constexpr auto kLatencyTerms = static_cast<size_t>(LatencyTerm::kCount);
 struct Latencies {
   double alu = 4, fp64 = 8, special = 18, tensor = 33, shared = 29, shuffle = 24, constant = 8, l1 = 39, l2 = 270,
          dram = 620, atomic = 330, barrier = 25;
+  double transfer = 0;  // of a launch: see LatenciesOf in time_model.h
   std::array<double, kLatencyTerms> ByTerm() const {
-    return {alu, fp64, special, tensor, shared, shuffle, constant, l1, l2, dram, atomic, barrier};
+    return {alu, fp64, special, tensor, shared, shuffle, constant, l1, l2, dram, atomic, barrier, transfer};
   }
 };
 
@@ -108,6 +110,9 @@ struct BlockLatency {
   LatencyPath hit;          // from start to end, every L1 miss served by the L2
   LatencyPath miss;         // every L1 miss served by DRAM
   double instructions = 0;  // issued by the warp
+  // The part of what the warp loads beyond the L1 that it asks for ahead: by asynchronous copies, or by loads that are
+  // stored to shared memory only after an earlier tile was read. Less if there are few such tiles.
+  double ahead = 0;
   double weight = 1;        // blocks of the launch that it stands for, relative to the others'
   // Adds `times` such chains, in which DRAM serves the fraction `from_dram` of the L1 misses.
   void AddTo(LatencyPath* sum, double times, double from_dram) const {

@@ -48,7 +48,7 @@ struct LaunchConfig {
   std::vector<uint64_t> known_work;
   uint32_t multiprocessors = 132;  // kCounted: they share the blocks
   uint32_t resident_blocks = 264;  // kCounted: the blocks that run at once
-  Latencies latencies;             // kCounted; Device::latencies
+  Latencies latencies;             // kCounted; see LatenciesOf in time_model.h
   uint32_t l1_share = 32 * 1024;   // kCounted; see L1Share in time_model.h
   // The initial byte of shared memory. If given, vector and matrix loads of unwritten bytes are no findings (kChecked):
   // a comparison of launches with several such bytes shows if these values matter.

@@ -1,4 +1,6 @@
 // Tensor core instructions.
+#include <algorithm>
+
 #include "interpreter/simt/cost.h"
 #include "interpreter/simt/handlers.h"
 #include "interpreter/simt/lowerer.h"
@@ -68,6 +70,10 @@ void Lowerer::Matrix(const Statement& statement, const Opcode& op, Instruction& 
     cost.latency = static_cast<uint8_t>(static_cast<Space>(in.space) == Space::kShared ? LatencyClass::kShared
                                                                                        : LatencyClass::kGlobal);
   if (op.base == "wmma" && (load || store)) cost.pipe = Pipe::kMemory;
+  // wmma is several instructions: m16n8k16, or from and to global memory one access for every 4 or 8 bytes of a lane.
+  if (op.base == "wmma" && !load && !store) cost.issue = cost.pipe_use = std::max(1.0f, tensor_flops_ / 4096);
+  if (op.base == "wmma" && (load || store) && static_cast<Space>(in.space) != Space::kShared)
+    cost.issue = cost.pipe_use = static_cast<float>(FragmentAccesses(in));
   if (store) cost.latency = static_cast<uint8_t>(LatencyClass::kNone);
   Emit(in, cost);
 }

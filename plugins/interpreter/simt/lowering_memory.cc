@@ -218,6 +218,7 @@ void Lowerer::AsyncCopy(const Statement& statement, const Opcode& op, Instructio
   if (!op.Has("async")) UnsupportedInstruction(statement);
   if (op.Has("commit_group")) {
     in.run = &CommitCopies;
+    in.space = static_cast<uint8_t>(Space::kShared);  // ordered as the copies are
     Emit(in, {Pipe::kControl, 0, 1, 1});
     return;
   }

@@ -50,6 +50,8 @@ struct Shape {
 bool ReadShape(const Opcode& op, Shape& shape);
 // False: `type` is no element of a matrix.
 bool ElementOf(Type type, Element& element);
+// Loads or stores of a lane that a fragment in global memory takes on a GPU.
+uint32_t FragmentAccesses(const Instruction& in);
 // Reports a matrix operation of a part of a warp; throws Fault.
 void NeedWholeWarp(Warp& warp, const Instruction& in, uint32_t mask);
 

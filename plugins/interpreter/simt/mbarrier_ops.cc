@@ -24,6 +24,11 @@ void Merge(std::vector<uint32_t>& into, const std::vector<uint32_t>& from) {
   for (size_t w = 0; w < from.size(); ++w) into[w] = std::max(into[w], from[w]);
 }
 
+bool IsAfterCopies(const Instruction& in) {
+  const auto kind = static_cast<ArrivalKind>(in.size);
+  return kind == ArrivalKind::kAfterCopies || kind == ArrivalKind::kAfterCopiesCounted;
+}
+
 void CompleteIfDone(PhaseBarrier& barrier) {
   if (barrier.pending > 0 || barrier.bytes != 0) return;
   ++barrier.phase;
@@ -96,7 +101,7 @@ void MbarrierInit(Warp& warp, const Instruction& in, uint32_t mask) {
 
 void MbarrierArrive(Warp& warp, const Instruction& in, uint32_t mask) {
   const auto kind = static_cast<ArrivalKind>(in.size);
-  if (kind == ArrivalKind::kAfterCopies || kind == ArrivalKind::kAfterCopiesCounted) {
+  if (IsAfterCopies(in)) {
     // The copies complete already here, since the arrival is visible only to lanes that wait for it.
     Instruction all;
     all.size = 1;
@@ -105,6 +110,8 @@ void MbarrierArrive(Warp& warp, const Instruction& in, uint32_t mask) {
   }
   Access access;
   ResolveBarrier(warp, in, mask, access);
+  if (warp.grid->counter != nullptr && IsAfterCopies(in))
+    warp.grid->counter->CountAsyncArrival(in, static_cast<uint32_t>(access.address[std::countr_zero(mask)]));
   ++warp.block->polls;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
@@ -166,6 +173,7 @@ void MbarrierWait(Warp& warp, const Instruction& in, uint32_t mask) {
   }
   SetPredicate(warp, in.e, mask, complete);
   if (complete != mask) {  // other warps' turn
+    if (warp.grid->counter != nullptr && complete == 0) warp.grid->counter->ForgetPoll(warp, in, mask);
     ++warp.block->polls;
     warp.yield = true;
     warp.limit = 0;

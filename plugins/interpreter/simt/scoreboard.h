@@ -41,6 +41,10 @@ class Scoreboard {
   struct Value {
     double ready = 0;
     int32_t step = -1;
+    // Of a load beyond the L1: the step that is its transfer, when that arrives, and the loads of shared memory before.
+    int32_t transfer = -1;
+    double transferred = 0;
+    uint32_t tile_reads = 0;
   };
   Region Schedule(const std::vector<uint32_t>& pcs);
   // Latency terms that its result waits for, and how often; kCount if the result is available at once.
@@ -57,6 +61,8 @@ class Scoreboard {
   struct Run;
   void Issue(Run& run, const Region& region, uint32_t i, const TraceEntry& entry, std::vector<Value>& done) const;
   void IssueCopy(Run& run, const TraceCopy& copy) const;
+  Value Transfer(Run& run, uint32_t pc, bool dram, double now, double sectors) const;
+  Value AwaitedGroups(Run& run, const Instruction& wait) const;
   LatencyPath Follow(const Run& run, std::vector<double>* chain) const;
 
   const Kernel& kernel_;

@@ -10,8 +10,9 @@ namespace kgrpo::simt {
 namespace {
 
 bool IsStore(const Kernel& kernel, uint32_t pc) {
-  return kernel.costs[pc].pipe == Pipe::kMemory &&
-         static_cast<LatencyClass>(kernel.costs[pc].latency) == LatencyClass::kNone;
+  return kernel.code[pc].run == &CommitCopies ||
+         (kernel.costs[pc].pipe == Pipe::kMemory &&
+          static_cast<LatencyClass>(kernel.costs[pc].latency) == LatencyClass::kNone);
 }
 bool IsLoad(const Kernel& kernel, uint32_t pc) {
   const auto latency = static_cast<LatencyClass>(kernel.costs[pc].latency);
@@ -35,7 +36,8 @@ bool IsBarrierInstruction(const Kernel& kernel, uint32_t pc) {
 }
 bool IsFixed(const Kernel& kernel, uint32_t pc) {  // nothing moves across these
   return static_cast<LatencyClass>(kernel.costs[pc].latency) == LatencyClass::kAtomic ||
-         kernel.code[pc].run == &Fence || kernel.code[pc].run == &LoadBulk;
+         kernel.code[pc].run == &Fence || kernel.code[pc].run == &LoadBulk ||
+         kernel.code[pc].run == &MbarrierArrive;
 }
 
 }  // namespace
@@ -118,6 +120,8 @@ Scoreboard::Region Scoreboard::Schedule(const std::vector<uint32_t>& pcs) {
   std::vector<uint32_t> held;  // loads that are ready, but for registers
   std::vector<double> height(n, 0);
   for (uint32_t i = n; i-- > 0;) {
+    // What a later region uses is loaded early too.
+    if (loading[i] > 0 && wanted[i] == 0) height[i] = Cycles(WaitOf(pcs[i], true, false));
     for (const Edge& e : successors[i]) height[i] = std::max(height[i], height[e.to] + e.latency + 1);
   }
   struct Ready {

@@ -13,11 +13,26 @@
 
 namespace kgrpo::simt {
 
+namespace {
+
+// The blocks that run at once on a multiprocessor.
+double ResidentBlocks(const Device& device, const Occupancy& occupancy, uint64_t blocks) {
+  return std::max(1.0, std::min<double>(occupancy.blocks_per_multiprocessor,
+                                        std::ceil(static_cast<double>(blocks) / device.multiprocessors)));
+}
+
+}  // namespace
+
+Latencies LatenciesOf(const Device& device, const Occupancy& occupancy, uint32_t warps_per_block, uint64_t blocks) {
+  Latencies latencies = device.latencies;
+  latencies.transfer = ResidentBlocks(device, occupancy, blocks) * warps_per_block * device.multiprocessors /
+                       device.l2_sectors_per_cycle;
+  return latencies;
+}
+
 uint32_t L1Share(const Device& device, const KernelResources& resources, uint32_t threads_per_block, uint64_t blocks) {
-  const Occupancy occupancy = ComputeOccupancy(device, resources, threads_per_block);
   const double resident =
-      std::max(1.0, std::min<double>(occupancy.blocks_per_multiprocessor,
-                                     std::ceil(static_cast<double>(blocks) / device.multiprocessors)));
+      ResidentBlocks(device, ComputeOccupancy(device, resources, threads_per_block), blocks);
   const double shared = resources.static_shared_bytes + resources.dynamic_shared_bytes;
   const double left = device.l1_bytes - resident * (shared > 0 ? shared + device.shared_reserved_per_block : 0);
   return static_cast<uint32_t>(std::max(1024.0, left / resident));
@@ -47,8 +62,7 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   }
   const auto sampled = static_cast<double>(counts.sampled_blocks), blocks = static_cast<double>(counts.grid_blocks);
   const double scale = blocks / sampled;
-  const double resident =
-      std::min<double>(estimate.occupancy.blocks_per_multiprocessor, std::ceil(blocks / device.multiprocessors));
+  const double resident = ResidentBlocks(device, estimate.occupancy, counts.grid_blocks);
   // The multiprocessor with the most to do decides when the kernel ends.
   const double most_blocks = std::ceil(blocks / device.multiprocessors);
   const double busiest = counts.busiest_blocks > 0 ? counts.busiest_blocks : most_blocks;
@@ -114,7 +128,15 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   // Blocks of one generation load, compute and store at about the same times, so that the device waits for one resource
   // after the other; those of many generations are at different places of the kernel.
   const double generations = most_blocks / resident;
-  estimate.norm = 1 + (device.norm - 1) * generations / (generations + 1);
+  double weights = 0, ahead = 0;
+  for (const BlockLatency& latency : counts.latency) {
+    weights += latency.weight;
+    ahead += latency.weight * latency.ahead;
+  }
+  ahead /= std::max(weights, 1e-9);
+  // Nor do those that load ahead, at whatever place they are.
+  const double mixed = generations / (generations + 1);
+  estimate.norm = 1 + (device.norm - 1) * (mixed + (1 - mixed) * ahead);
   double sum = 0, data = 0;
   for (const TimeTerm& term : estimate.terms) {
     if (term.name == "l1" || term.name == "shared") {
@@ -132,10 +154,8 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   const double rounds = std::max(1.0, 0.5 * (generations + std::ceil(generations)));
   const double from_dram = std::min(1.0, traffic.dram_read / kSectorBytes / std::max(1.0, traffic.first_sectors));
   const double not_kept = 1 - traffic.kept_read / std::max(1.0, traffic.kept_read + traffic.dram_read);
-  Latencies latencies = device.latencies;
+  Latencies latencies = LatenciesOf(device, estimate.occupancy, counts.warps_per_block, counts.grid_blocks);
   latencies.barrier += device.barrier_warp_cycles * counts.warps_per_block;
-  double weights = 0;
-  for (const BlockLatency& latency : counts.latency) weights += latency.weight;
   LatencyPath chain;  // of all rounds together, as the sum below
   const BlockLatency* longest_block = nullptr;
   const double own_from_dram = counts.busiest_blocks > 0 ? not_kept : 0;
@@ -168,7 +188,9 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   const double hiding = warps / (warps + device.overlap_warps);
   // Warps of a block that meet at barriers wait for one another: only other blocks go on.
   const double parties = counts.barriers > 0 ? resident / (resident + device.overlap_blocks) : 1;
-  const double norm = estimate.latency_norm = 1 + (device.latency_norm - 1) * hiding * hiding * parties;
+  // The chain of a warp that loads ahead includes the transfers: it is a lower bound of the time as the other terms are.
+  double& norm = estimate.latency_norm = 1 + (device.latency_norm - 1) * hiding * hiding * parties;
+  norm += std::max(0.0, device.norm - norm) * ahead;
   estimate.seconds = estimate.launch_seconds + std::pow(std::pow(busy, norm) + std::pow(waited, norm), 1 / norm);
   add("launch", estimate.launch_seconds, [] { return std::string(); });
   if (!explain) return estimate;

@@ -94,6 +94,10 @@ struct TimeEstimate {
   std::string sentence;  // the bound and its cause, for a prompt
 };
 
+// The device's latencies for a launch: `transfer` is the cycles that the multiprocessor's port to the L2 needs for a
+// sector of each of its resident warps.
+Latencies LatenciesOf(const Device& device, const Occupancy& occupancy, uint32_t warps_per_block, uint64_t blocks);
+
 // The bytes of L1 that a block has while as many as fit run together: LaunchConfig::l1_share.
 uint32_t L1Share(const Device& device, const KernelResources& resources, uint32_t threads_per_block, uint64_t blocks);
 

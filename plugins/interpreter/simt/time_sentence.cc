@@ -39,6 +39,8 @@ const char* WaitText(LatencyTerm term) {
       return "waiting for atomics or fences";
     case LatencyTerm::kBarrier:
       return "at barriers";
+    case LatencyTerm::kTransfer:
+      return "waiting for transfers from the L2";
     case LatencyTerm::kCount:
       break;
   }

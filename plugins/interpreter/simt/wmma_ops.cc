@@ -64,7 +64,37 @@ struct Placed {
   const uint64_t stride, base;
 };
 
-// Loads or stores a fragment.
+// Bytes of a lane's access when a GPU loads or stores a fragment in global memory.
+uint32_t AccessBytes(const Fragment& f, const Shape& s) {
+  const uint32_t bytes = BytesOf(f.element);
+  if (s.part != Shape::Part::kC) return 4;
+  return s.a_by_column ? bytes : 2 * bytes;
+}
+
+// Counts the accesses of a GPU, each to 8 lines of 4 lanes (as sm_90's machine code), or of an accumulator by columns
+// to 4 columns of 8 lanes.
+void CountFragment(Warp& warp, const Instruction& in, uint32_t mask, uint64_t base, uint64_t stride, AccessKind kind) {
+  const Shape s = Shape::Unpack(in.offset);
+  const Fragment f = FragmentOf(s, s.part, s.sum);
+  const uint32_t bytes = BytesOf(f.element), size = AccessBytes(f, s), each = size / bytes;
+  const bool columns = s.part == Shape::Part::kC && s.a_by_column;
+  const uint32_t tiles = columns ? f.rows / 8 : (f.by_column ? f.rows : f.columns) / (4 * each);
+  Instruction plain = in;
+  plain.offset = 0;
+  for (uint32_t i = 0; i < FragmentAccesses(in); ++i) {
+    Access access;
+    for (uint32_t lane = 0; lane < kLanes; ++lane) {
+      const uint32_t tile = columns ? i / 2 : i;
+      const uint32_t line = tile / tiles * 8 + (columns ? lane % 4 * 2 + i % 2 : lane / 4);
+      const uint32_t at = columns ? tile % tiles * 8 + lane / 4 : (tile % tiles * 4 + lane % 4) * each;
+      access.address[lane] = base + bytes * (line * stride + at);
+    }
+    ResolveAddresses(warp, plain, mask, size, kind, static_cast<Space>(in.space), access);
+    warp.grid->counter->CountAccess(warp, plain, mask, access, kind);
+  }
+}
+
+// Loads or stores a fragment. The address and stride are those of the first lane, as they must be the same for all.
 template <bool kLoad>
 void WmmaMemory(Warp& warp, const Instruction& in, uint32_t mask) {
   NeedWholeWarp(warp, in, mask);
@@ -79,7 +109,11 @@ void WmmaMemory(Warp& warp, const Instruction& in, uint32_t mask) {
     for (uint32_t lane = 0; lane < kLanes; ++lane) access.address[lane] = placed.AddressOf(lane, slot);
     const AccessKind kind = kLoad ? AccessKind::kLoad : AccessKind::kStore;
     ResolveAddresses(warp, plain, mask, run * bytes, kind, static_cast<Space>(in.space), access);
-    if (warp.grid->counter != nullptr) warp.grid->counter->CountAccess(warp, plain, mask, access, kind);
+    if (warp.grid->counter != nullptr && access.space != Space::kGlobal) {
+      warp.grid->counter->CountAccess(warp, plain, mask, access, kind);
+    } else if (warp.grid->counter != nullptr && slot == 0) {
+      CountFragment(warp, in, mask, placed.base, placed.stride, kind);
+    }
     if (kLoad && warp.grid->checked) {
       CheckInitialised(warp, in, mask, access, 0, true);
       CheckLoadOrder(warp, in, mask, access);
@@ -111,6 +145,12 @@ bool ForWmmaStored(const Warp& warp, const Instruction& in, const std::function<
   for (uint32_t slot = 0; slot < placed.f.per_lane; slot += placed.run)
     for (uint32_t lane = 0; lane < kLanes; ++lane) each(placed.AddressOf(lane, slot), placed.run * placed.bytes);
   return true;
+}
+
+uint32_t FragmentAccesses(const Instruction& in) {
+  const Shape s = Shape::Unpack(in.offset);
+  const Fragment f = FragmentOf(s, s.part, s.sum);
+  return f.per_lane * BytesOf(f.element) / AccessBytes(f, s);
 }
 
 void WmmaMultiply(Warp& warp, const Instruction& in, uint32_t mask) {
