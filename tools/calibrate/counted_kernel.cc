@@ -18,7 +18,7 @@
 namespace kgrpo::simt {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LatencyPath, issue, steps)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BlockLatency, hit, miss, instructions, ahead, weight)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BlockLatency, hit, miss, fetched, instructions, ahead, weight)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelResources, registers_per_thread, static_shared_bytes, dynamic_shared_bytes,
                                    spill_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ArrayTraffic, name, address, bytes, load_requests, load_sectors, load_ideal_sectors,

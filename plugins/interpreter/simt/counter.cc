@@ -100,7 +100,7 @@ void Counter::FinishBlock(Block& block, uint64_t counted) {
     const double scale =
         trace.entries[w].size() < most_traced_ ? 1 : static_cast<double>(block.warps[w].executed) / traced;
     for (size_t pc = 0; pc < chain_.size(); ++pc) demands_[pc].chain += chain_[pc] * scale;
-    for (LatencyPath* path : {&time.hit, &time.miss}) {
+    for (LatencyPath* path : {&time.hit, &time.miss, &time.fetched}) {
       path->issue *= scale;
       for (double& steps : path->steps) steps *= scale;
     }

@@ -109,6 +109,7 @@ inline constexpr std::array<double, 3> kL1Shares = {0.5, 1, 2};
 struct BlockLatency {
   LatencyPath hit;          // from start to end, every L1 miss served by the L2
   LatencyPath miss;         // every L1 miss served by DRAM
+  LatencyPath fetched;      // as `hit`, if all that the warp loads ahead had arrived already
   double instructions = 0;  // issued by the warp
   // The part of what the warp loads beyond the L1 that it asks for ahead: by asynchronous copies, or by loads that are
   // stored to shared memory only after an earlier tile was read. Less if there are few such tiles.

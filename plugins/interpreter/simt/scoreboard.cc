@@ -76,8 +76,11 @@ struct Scoreboard::Run {
     double sectors = 0;  // of a transfer of what the instruction loads, which is a step beside its issue
     bool counted = false;  // the transfer, in `ahead`
   };
-  Run(size_t registers, bool misses) : dram(misses), values(registers) { pipe_step.fill(-1); }
-  const bool dram;
+  Run(size_t registers, bool misses, bool all_fetched = false)
+      : dram(misses), fetched(all_fetched), values(registers) {
+    pipe_step.fill(-1);
+  }
+  const bool dram, fetched;  // fetched: see BlockLatency
   double now = 0, end = 0;
   int32_t last = -1, end_step = -1;  // the step that `now` and `end` are due to
   bool last_result = false;          // `now` waits for the result of `last`, a barrier
@@ -158,6 +161,7 @@ void Scoreboard::Issue(Run& run, const Region& region, uint32_t i, const TraceEn
     step.why = Run::Why::kResult;
   };
   const auto wait_for_tile = [&](const Value& arrival) {
+    if (run.fetched) return;
     run.tiles_awaited += arrival.step >= 0 ? 1 : 0;
     wait_for(arrival.ready, arrival.step);
   };
@@ -168,10 +172,12 @@ void Scoreboard::Issue(Run& run, const Region& region, uint32_t i, const TraceEn
     const int32_t operand = region.operands[o];
     const int32_t outside = ~operand;  // a value from before the region
     const Value& value = operand >= 0 ? done[static_cast<size_t>(operand)] : run.values[static_cast<size_t>(outside)];
-    wait_for(value.ready, value.step);
     if (costs_[pc].issue == 0 && value.transfer >= 0) moved = value;
-    if (!fills_tile || value.transfer < 0 || value.tile_reads == run.tile_reads) continue;
-    // The warp read an earlier tile after it issued the load.
+    // The warp may have read an earlier tile after it issued the load.
+    const bool ahead = fills_tile && value.transfer >= 0 && value.tile_reads != run.tile_reads;
+    if (ahead && run.fetched) continue;
+    wait_for(value.ready, value.step);
+    if (!ahead) continue;
     Run::Step& transfer = run.steps[static_cast<size_t>(value.transfer)];
     wait_for(value.transferred, value.transfer);
     run.ahead += std::exchange(transfer.counted, true) ? 0 : transfer.sectors;
@@ -269,10 +275,9 @@ LatencyPath Scoreboard::Follow(const Run& run, std::vector<double>* chain) const
   return path;
 }
 
-BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace, const std::vector<TraceCopy>& copies,
-                              std::vector<double>* chain) {
-  BlockLatency latency;
-  Run hit(kernel_.virtual_registers, false), miss(kernel_.virtual_registers, true);
+// Runs through the trace.
+void Scoreboard::Play(const std::vector<TraceEntry>& trace, const std::vector<TraceCopy>& copies,
+                      std::vector<Run*> runs) {
   std::vector<uint32_t> key, pcs;
   std::vector<Value> done;
   for (size_t at = 0; at < trace.size();) {
@@ -289,7 +294,7 @@ BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace, const std::v
       fresh = Schedule(pcs);
       if (whole) region = &(orders_[key] = std::move(fresh));
     }
-    for (Run* run : {&hit, &miss}) {
+    for (Run* run : runs) {
       done.assign(stop - at, Value());
       for (const uint32_t i : region->order) {
         while (run->arrivals.size() < copies.size() && copies[run->arrivals.size()].position <= at + i)
@@ -298,12 +303,23 @@ BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace, const std::v
       }
       for (const auto& [reg, writer] : region->left) run->values[reg] = done[writer];
     }
-    for (size_t i = at; i < stop; ++i) latency.instructions += static_cast<double>(costs_[trace[i].pc].issue);
     at = stop;
   }
-  if (miss.tiles_awaited > 1) latency.ahead = miss.ahead / miss.loaded * (1 - 1 / miss.tiles_awaited);
+}
+
+BlockLatency Scoreboard::Time(const std::vector<TraceEntry>& trace, const std::vector<TraceCopy>& copies,
+                              std::vector<double>* chain) {
+  BlockLatency latency;
+  Run hit(kernel_.virtual_registers, false), miss(kernel_.virtual_registers, true);
+  Play(trace, copies, {&hit, &miss});
+  for (const TraceEntry& entry : trace) latency.instructions += static_cast<double>(costs_[entry.pc].issue);
   latency.hit = Follow(hit, nullptr);
   latency.miss = Follow(miss, chain);
+  if (miss.tiles_awaited <= 1 || miss.ahead <= 0) return latency;
+  latency.ahead = miss.ahead / miss.loaded * (1 - 1 / miss.tiles_awaited);
+  Run fetched(kernel_.virtual_registers, false, true);
+  Play(trace, copies, {&fetched});
+  latency.fetched = Follow(fetched, nullptr);
   return latency;
 }
 

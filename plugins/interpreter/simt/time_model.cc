@@ -128,34 +128,31 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   // Blocks of one generation load, compute and store at about the same times, so that the device waits for one resource
   // after the other; those of many generations are at different places of the kernel.
   const double generations = most_blocks / resident;
-  double weights = 0, ahead = 0;
-  for (const BlockLatency& latency : counts.latency) {
-    weights += latency.weight;
-    ahead += latency.weight * latency.ahead;
-  }
-  ahead /= std::max(weights, 1e-9);
-  // Nor do those that load ahead, at whatever place they are.
-  const double mixed = generations / (generations + 1);
-  estimate.norm = 1 + (device.norm - 1) * (mixed + (1 - mixed) * ahead);
-  double sum = 0, data = 0;
-  for (const TimeTerm& term : estimate.terms) {
-    if (term.name == "l1" || term.name == "shared") {
-      data += term.seconds;
-    } else {
-      sum += std::pow(term.seconds, estimate.norm);
+  estimate.norm = 1 + (device.norm - 1) * generations / (generations + 1);
+  // The terms' p-norm; `memory`: with those beyond the multiprocessor.
+  const auto busy_for = [&](double norm, bool memory) {
+    double sum = 0, data = 0;
+    for (const TimeTerm& term : estimate.terms) {
+      if (term.name == "l1" || term.name == "shared") {
+        data += term.seconds;
+      } else if (memory || (term.name != "dram" && term.name != "l2")) {
+        sum += std::pow(term.seconds, norm);
+      }
     }
-  }
-  sum += std::pow(data, estimate.norm);
-  const double busy = std::pow(sum, 1 / estimate.norm);
+    return std::pow(sum + std::pow(data, norm), 1 / norm);
+  };
+  const double busy = busy_for(estimate.norm, true);
 
   // Latency: generations of resident blocks, one after the other. The first runs in step and finds nothing in the L2
   // but what earlier launches left; later ones find what earlier ones fetched.
-  double first = 0, later = 0, longest = 0, mean = 0;
+  double first = 0, later = 0, longest = 0, mean = 0, fetched = 0, ahead = 0;
   const double rounds = std::max(1.0, 0.5 * (generations + std::ceil(generations)));
   const double from_dram = std::min(1.0, traffic.dram_read / kSectorBytes / std::max(1.0, traffic.first_sectors));
   const double not_kept = 1 - traffic.kept_read / std::max(1.0, traffic.kept_read + traffic.dram_read);
   Latencies latencies = LatenciesOf(device, estimate.occupancy, counts.warps_per_block, counts.grid_blocks);
   latencies.barrier += device.barrier_warp_cycles * counts.warps_per_block;
+  double weights = 0;
+  for (const BlockLatency& latency : counts.latency) weights += latency.weight;
   LatencyPath chain;  // of all rounds together, as the sum below
   const BlockLatency* longest_block = nullptr;
   const double own_from_dram = counts.busiest_blocks > 0 ? not_kept : 0;
@@ -167,6 +164,8 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
     // If blocks differ, the slowest one shares little of the data that it loads, and waits for DRAM.
     const double own = hit + (miss - hit) * own_from_dram;
     mean += own * share;
+    ahead += latency.ahead * share;
+    fetched += (latency.ahead > 0 ? latency.fetched.Cycles(latencies) : own) * share;
     if (own > longest) {
       longest = own;
       longest_block = &latency;
@@ -177,8 +176,8 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
     latency.AddTo(&chain, -share, own_from_dram);
   }
   if (longest_block != nullptr) longest_block->AddTo(&chain, 1, own_from_dram);
-  const double latency_total =
-      first + (rounds - 1) * later + (longest - mean) + rounds * device.warp_start_cycles * counts.warps_per_block;
+  const double starting = rounds * device.warp_start_cycles * counts.warps_per_block;
+  const double latency_total = first + (rounds - 1) * later + (longest - mean) + starting;
   const double latency_cycles = latency_total / rounds, waited = latency_total / device.clock_hz;
   add("latency", waited, [&] { return Print("%.0f cycles a warp, %.1f rounds", latency_cycles, rounds); });
 
@@ -188,10 +187,23 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   const double hiding = warps / (warps + device.overlap_warps);
   // Warps of a block that meet at barriers wait for one another: only other blocks go on.
   const double parties = counts.barriers > 0 ? resident / (resident + device.overlap_blocks) : 1;
-  // The chain of a warp that loads ahead includes the transfers: it is a lower bound of the time as the other terms are.
-  double& norm = estimate.latency_norm = 1 + (device.latency_norm - 1) * hiding * hiding * parties;
-  norm += std::max(0.0, device.norm - norm) * ahead;
-  estimate.seconds = estimate.launch_seconds + std::pow(std::pow(busy, norm) + std::pow(waited, norm), 1 / norm);
+  const auto join = [](double a, double b, double norm) {
+    return std::pow(std::pow(a, norm) + std::pow(b, norm), 1 / norm);
+  };
+  const double norm = estimate.latency_norm = 1 + (device.latency_norm - 1) * hiding * hiding * parties;
+  double seconds = join(busy, waited, norm);
+  if (ahead > 0) {
+    // What is loaded ahead moves while the warps compute. They wait less for one another, and the longest of computing,
+    // moving and a single warp's chain, which includes its transfers, decides.
+    const double computing = join(busy_for(device.norm, false), (rounds * fetched + starting) / device.clock_hz,
+                                  1 + (device.latency_norm - 1) * hiding * hiding);
+    double both = join(computing, waited, device.norm);
+    for (const TimeTerm& term : estimate.terms) {
+      if (term.name == "dram" || term.name == "l2") both = join(both, term.seconds, device.norm);
+    }
+    seconds += ahead * (both - seconds);
+  }
+  estimate.seconds = estimate.launch_seconds + seconds;
   add("launch", estimate.launch_seconds, [] { return std::string(); });
   if (!explain) return estimate;
   std::stable_sort(estimate.terms.begin(), estimate.terms.end(),
