@@ -30,8 +30,8 @@ TEST(Counter, CountsTheSectorsThatAStoreFillsInPart) {
   EXPECT_EQ(partial("StoreWhole"), 0);
 }
 
-// A 16 x 16 fragment of halves from global memory takes four loads of 4 bytes a lane, each of 8 lines, and one of floats
-// four whole stores of 8 bytes a lane, as in sm_90's machine code.
+// A 16 x 16 fragment of halves from global memory takes four loads of 4 bytes a lane, each of 8 lines, and one of
+// floats four whole stores of 8 bytes a lane, as in sm_90's machine code.
 TEST(Counter, CountsFragmentsAsMachineCodeLoadsThem) {
   Bench bench("pipelined");
   const DeviceAddress a = bench.Reserve<uint16_t>(16 * 64, "a"), b = bench.Reserve<uint16_t>(16 * 64, "b"),

@@ -114,7 +114,7 @@ struct BlockLatency {
   // The part of what the warp loads beyond the L1 that it asks for ahead: by asynchronous copies, or by loads that are
   // stored to shared memory only after an earlier tile was read. Less if there are few such tiles.
   double ahead = 0;
-  double weight = 1;        // blocks of the launch that it stands for, relative to the others'
+  double weight = 1;  // blocks of the launch that it stands for, relative to the others'
   // Adds `times` such chains, in which DRAM serves the fraction `from_dram` of the L1 misses.
   void AddTo(LatencyPath* sum, double times, double from_dram) const {
     sum->Add(hit, times * (1 - from_dram));

@@ -22,8 +22,8 @@ struct TraceEntry {
   uint32_t awaits = 0;  // a wait for an mbarrier: 1 + index of the last TraceCopy that must have arrived, or 0
 };
 
-// A bulk load that some warp of the block issued before the traced warp's entry `position`, or an arrival at an mbarrier
-// that follows the warp's earlier cp.async (cp.async.mbarrier.arrive).
+// A bulk load that some warp of the block issued before the traced warp's entry `position`, or an arrival at an
+// mbarrier that follows the warp's earlier cp.async (cp.async.mbarrier.arrive).
 struct TraceCopy {
   uint32_t position;
   uint32_t pc;

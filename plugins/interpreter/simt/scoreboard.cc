@@ -71,13 +71,12 @@ struct Scoreboard::Run {
   struct Step {
     uint32_t pc;
     bool beyond_l1, dram;
-    Why why;             // it waited for `after`
-    int32_t after;       // index of a step, or -1
-    double sectors = 0;  // of a transfer of what the instruction loads, which is a step beside its issue
+    Why why;               // it waited for `after`
+    int32_t after;         // index of a step, or -1
+    double sectors = 0;    // of a transfer of what the instruction loads, which is a step beside its issue
     bool counted = false;  // the transfer, in `ahead`
   };
-  Run(size_t registers, bool misses, bool all_fetched = false)
-      : dram(misses), fetched(all_fetched), values(registers) {
+  Run(size_t registers, bool misses, bool all_fetched = false) : dram(misses), fetched(all_fetched), values(registers) {
     pipe_step.fill(-1);
   }
   const bool dram, fetched;  // fetched: see BlockLatency
@@ -93,9 +92,9 @@ struct Scoreboard::Run {
   Value open, copied;           // the same of the group that is not committed, and of all
   double port_free = 0;
   int32_t port_step = -1;
-  uint32_t tile_reads = 0;          // loads of shared memory so far
-  uint32_t stored_after = 0;        // of these, at the last store of what was loaded ahead
-  double loaded = 0, ahead = 0;     // sectors; ahead: see BlockLatency
+  uint32_t tile_reads = 0;       // loads of shared memory so far
+  uint32_t stored_after = 0;     // of these, at the last store of what was loaded ahead
+  double loaded = 0, ahead = 0;  // sectors; ahead: see BlockLatency
   double tiles_awaited = 0;
 };
 

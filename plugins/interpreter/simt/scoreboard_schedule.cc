@@ -36,8 +36,7 @@ bool IsBarrierInstruction(const Kernel& kernel, uint32_t pc) {
 }
 bool IsFixed(const Kernel& kernel, uint32_t pc) {  // nothing moves across these
   return static_cast<LatencyClass>(kernel.costs[pc].latency) == LatencyClass::kAtomic ||
-         kernel.code[pc].run == &Fence || kernel.code[pc].run == &LoadBulk ||
-         kernel.code[pc].run == &MbarrierArrive;
+         kernel.code[pc].run == &Fence || kernel.code[pc].run == &LoadBulk || kernel.code[pc].run == &MbarrierArrive;
 }
 
 }  // namespace

@@ -31,8 +31,7 @@ Latencies LatenciesOf(const Device& device, const Occupancy& occupancy, uint32_t
 }
 
 uint32_t L1Share(const Device& device, const KernelResources& resources, uint32_t threads_per_block, uint64_t blocks) {
-  const double resident =
-      ResidentBlocks(device, ComputeOccupancy(device, resources, threads_per_block), blocks);
+  const double resident = ResidentBlocks(device, ComputeOccupancy(device, resources, threads_per_block), blocks);
   const double shared = resources.static_shared_bytes + resources.dynamic_shared_bytes;
   const double left = device.l1_bytes - resident * (shared > 0 ? shared + device.shared_reserved_per_block : 0);
   return static_cast<uint32_t>(std::max(1024.0, left / resident));
@@ -141,7 +140,7 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
     }
     return std::pow(sum + std::pow(data, norm), 1 / norm);
   };
-  const double busy = busy_for(estimate.norm, true);
+  const double busy = busy_for(estimate.norm, true), pipes = busy_for(device.norm, false);
 
   // Latency: generations of resident blocks, one after the other. The first runs in step and finds nothing in the L2
   // but what earlier launches left; later ones find what earlier ones fetched.
@@ -193,11 +192,12 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   const double norm = estimate.latency_norm = 1 + (device.latency_norm - 1) * hiding * hiding * parties;
   double seconds = join(busy, waited, norm);
   if (ahead > 0) {
-    // What is loaded ahead moves while the warps compute. They wait less for one another, and the longest of computing,
-    // moving and a single warp's chain, which includes its transfers, decides.
-    const double computing = join(busy_for(device.norm, false), (rounds * fetched + starting) / device.clock_hz,
-                                  1 + (device.latency_norm - 1) * hiding * hiding);
-    double both = join(computing, waited, device.norm);
+    // What is loaded ahead moves while the warps compute, and they do not wait for it together: the first block that
+    // needs data from DRAM fetches it for the others. The longest of computing, of a single warp's chain, which
+    // includes its transfers, and of the traffic decides.
+    const double computing =
+        join(pipes, (rounds * fetched + starting) / device.clock_hz, 1 + (device.latency_norm - 1) * hiding);
+    double both = std::max(computing, (rounds * later + starting) / device.clock_hz);
     for (const TimeTerm& term : estimate.terms) {
       if (term.name == "dram" || term.name == "l2") both = join(both, term.seconds, device.norm);
     }

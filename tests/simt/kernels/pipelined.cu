@@ -64,19 +64,17 @@ extern "C" __global__ void TilesOneStage(const float* x, float* y, int tiles) { 
 extern "C" __global__ void TilesTwoStages(const float* x, float* y, int tiles) { Tiles<2>(x, y, tiles); }
 extern "C" __global__ void TilesThreeStages(const float* x, float* y, int tiles) { Tiles<3>(x, y, tiles); }
 
-extern "C" __global__ void TilesByRegisters(const float* __restrict__ x, float* y, int tiles) {
+extern "C" __global__ void TilesByRegisters(const float* __restrict__ x, float* __restrict__ y, int tiles) {
   extern __shared__ __align__(16) float memory[];
-  float4* tile = reinterpret_cast<float4*>(memory);
-  const float4* from = reinterpret_cast<const float4*>(x) + threadIdx.x;
   float sum = 0;
   float4 ahead[4];
-  for (int i = 0; i < 4; ++i) ahead[i] = from[kThreads * i];
+  for (int i = 0; i < 4; ++i) ahead[i] = *reinterpret_cast<const float4*>(x + 4 * (threadIdx.x + kThreads * i));
   for (int t = 0; t < tiles; ++t) {
-    for (int i = 0; i < 4; ++i) tile[threadIdx.x + kThreads * i] = ahead[i];
+    for (int i = 0; i < 4; ++i) *reinterpret_cast<float4*>(memory + 4 * (threadIdx.x + kThreads * i)) = ahead[i];
     __syncthreads();
-    from += kTile / 4;
     if (t + 1 < tiles) {
-      for (int i = 0; i < 4; ++i) ahead[i] = from[kThreads * i];
+      for (int i = 0; i < 4; ++i)
+        ahead[i] = *reinterpret_cast<const float4*>(x + (t + 1) * kTile + 4 * (threadIdx.x + kThreads * i));
     }
     sum += Use(memory);
     __syncthreads();
