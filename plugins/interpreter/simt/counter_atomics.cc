@@ -14,9 +14,6 @@ namespace {
 // H100; the last one on an H200: 3.42 and 1.43 cycles.
 constexpr double kFloatAtomicRound = 3.3, kFloatAtomicContended = 11.7, kFloatAtomicTurns = 2.39;
 
-// Cycles of shared memory that a warp's operation on an mbarrier takes: 2.2 and 7.8 on an H100 with 32 warps.
-constexpr double kMbarrierArrival = 2.2, kMbarrierWait = 7.8;
-
 // Returns the turns of an L2 unit for `sectors` sectors and `floats_at_one` consecutive floats at one address.
 double AtomicTurns(double sectors, double floats_at_one) {
   return std::max(sectors, kFloatAtomicTurns * floats_at_one);

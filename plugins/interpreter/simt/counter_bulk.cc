@@ -75,6 +75,10 @@ void Counter::CountArrival(uint32_t barrier) {
 
 void Counter::ForgetPoll(const Warp& warp, const Instruction& in, uint32_t mask) {
   --executed_[in.index];
+  for (double* requests : {&counts_.shared_requests, &demands_[in.index].shared_requests}) *requests -= 1;
+  for (double* wavefronts : {&counts_.shared_wavefronts, &counts_.shared_ideal_wavefronts,
+                             &demands_[in.index].shared_wavefronts, &demands_[in.index].shared_ideal_wavefronts})
+    *wavefronts -= kMbarrierWait;
   lanes_[in.index] -= static_cast<uint32_t>(std::popcount(mask));
   std::vector<TraceEntry>& entries = trace_->entries[static_cast<size_t>(warp.id)];
   if (!entries.empty() && entries.back().pc == in.index) entries.pop_back();

@@ -21,7 +21,14 @@ Scoreboard::Scoreboard(const Kernel& kernel, const std::vector<Cost>& costs, con
       costs_(costs),
       latencies_(latencies.ByTerm()),
       regions_(kernel),
-      writer_(kernel.virtual_registers, -1) {}
+      writer_(kernel.virtual_registers, -1) {
+  for (uint32_t pc = 0; pc < kernel.code.size(); ++pc) fills_tiles_ |= FillsTile(pc);
+}
+
+bool Scoreboard::FillsTile(uint32_t pc) const {
+  return costs_[pc].pipe == Pipe::kMemory && static_cast<LatencyClass>(costs_[pc].latency) == LatencyClass::kNone &&
+         kernel_.code[pc].space == static_cast<uint8_t>(Space::kShared) && kernel_.code[pc].run != &CopyAsync;
+}
 
 Scoreboard::Wait Scoreboard::WaitOf(uint32_t pc, bool beyond_l1, bool dram) const {
   const auto issue = static_cast<double>(costs_[pc].issue);
@@ -165,8 +172,7 @@ void Scoreboard::Issue(Run& run, const Region& region, uint32_t i, const TraceEn
     wait_for(arrival.ready, arrival.step);
   };
   Value moved;  // the operand of an instruction that only names it again
-  const bool fills_tile = costs_[pc].pipe == Pipe::kMemory && latency == LatencyClass::kNone &&
-                          in.space == static_cast<uint8_t>(Space::kShared) && in.run != &CopyAsync;
+  const bool fills_tile = FillsTile(pc);
   for (uint32_t o = i == 0 ? 0 : region.operands_end[i - 1]; o < region.operands_end[i]; ++o) {
     const int32_t operand = region.operands[o];
     const int32_t outside = ~operand;  // a value from before the region

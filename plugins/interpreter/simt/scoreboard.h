@@ -55,6 +55,7 @@ class Scoreboard {
   Wait WaitOf(uint32_t pc, bool beyond_l1, bool dram) const;
   double Cycles(const Wait& wait) const;
   double Occupies(uint32_t pc) const;
+  bool FillsTile(uint32_t pc) const;  // a store to shared memory
 
   // One run through the trace, with the L2 or DRAM behind the L1: when everything is ready, and for each instruction
   // issued what it waited for.
@@ -72,6 +73,7 @@ class Scoreboard {
   const Regions regions_;
   std::map<std::vector<uint32_t>, Region> orders_;  // by a region's blocks
   std::vector<int32_t> writer_;                     // scratch of Schedule
+  bool fills_tiles_ = false;                        // some instruction does
 };
 
 }  // namespace kgrpo::simt

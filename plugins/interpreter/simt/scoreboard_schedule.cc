@@ -119,8 +119,8 @@ Scoreboard::Region Scoreboard::Schedule(const std::vector<uint32_t>& pcs) {
   std::vector<uint32_t> held;  // loads that are ready, but for registers
   std::vector<double> height(n, 0);
   for (uint32_t i = n; i-- > 0;) {
-    // What a later region uses is loaded early too.
-    if (loading[i] > 0 && wanted[i] == 0) height[i] = Cycles(WaitOf(pcs[i], true, false));
+    // What a later region may store to shared memory is loaded early too.
+    if (fills_tiles_ && loading[i] > 0 && wanted[i] == 0) height[i] = Cycles(WaitOf(pcs[i], true, false));
     for (const Edge& e : successors[i]) height[i] = std::max(height[i], height[e.to] + e.latency + 1);
   }
   struct Ready {
