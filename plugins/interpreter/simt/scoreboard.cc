@@ -282,7 +282,7 @@ LatencyPath Scoreboard::Follow(const Run& run, std::vector<double>* chain) const
 
 // Runs through the trace.
 void Scoreboard::Play(const std::vector<TraceEntry>& trace, const std::vector<TraceCopy>& copies,
-                      std::vector<Run*> runs) {
+                      const std::vector<Run*>& runs) {
   std::vector<uint32_t> key, pcs;
   std::vector<Value> done;
   for (size_t at = 0; at < trace.size();) {

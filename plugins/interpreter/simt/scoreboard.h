@@ -60,7 +60,7 @@ class Scoreboard {
   // One run through the trace, with the L2 or DRAM behind the L1: when everything is ready, and for each instruction
   // issued what it waited for.
   struct Run;
-  void Play(const std::vector<TraceEntry>& trace, const std::vector<TraceCopy>& copies, std::vector<Run*> runs);
+  void Play(const std::vector<TraceEntry>& trace, const std::vector<TraceCopy>& copies, const std::vector<Run*>& runs);
   void Issue(Run& run, const Region& region, uint32_t i, const TraceEntry& entry, std::vector<Value>& done) const;
   void IssueCopy(Run& run, const TraceCopy& copy) const;
   Value Transfer(Run& run, uint32_t pc, bool dram, double now, double sectors) const;
