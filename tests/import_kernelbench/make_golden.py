@@ -26,7 +26,7 @@ def main():
     shutil.rmtree(golden, ignore_errors=True)
     os.makedirs(golden)
     with tempfile.TemporaryDirectory() as out:
-        subprocess.run([sys.executable, SCRIPT, os.path.join(HERE, "problems"), "--out", out, "--sizes", "small"], check=True)
+        subprocess.run([sys.executable, SCRIPT, "kernelbench", os.path.join(HERE, "problems"), "--out", out, "--sizes", "small"], check=True)
         for name in KEPT:
             shutil.copytree(os.path.join(out, name), os.path.join(golden, name))
         os.makedirs(os.path.join(golden, "offline_style"))

@@ -50,7 +50,7 @@ def main():
             (row,) = json.load(open(compiled, encoding="utf-8"))["level1"].values()
             expect(row["mode"] == "compile" and row["mean"] > 0, f"compile: {row}")
         suite = os.path.join(out, "suite")
-        done = run(sys.executable, os.path.join(HERE, "../../scripts/import_kernelbench/import_kernelbench.py"), problems, "--out",
+        done = run(sys.executable, os.path.join(HERE, "../../scripts/import_kernelbench/import_kernelbench.py"), "kernelbench", problems, "--out",
                    suite, "--only", "21", "--sizes", "small")
         kernels = os.path.join(out, "kernels")
         os.makedirs(kernels)

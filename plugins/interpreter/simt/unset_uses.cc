@@ -257,6 +257,11 @@ void AddSuspect(Warp& warp, const Instruction& in, uint32_t mask, const Access& 
     what.space = static_cast<uint8_t>(access.space);
   }
   std::array<Suspect, kLanes>& suspects = warp.suspects[what.pc];
+  if (what.earlier != 0) {
+    const AccessEvent& earlier = warp.grid->events[what.earlier / kLanes];
+    if (earlier.warp == warp.id && earlier.block == warp.block->index)
+      mask &= ~(1u << what.earlier % kLanes);  // a lane reads its own write in order
+  }
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     if (l != lane && (access.space == Space::kLocal || access.address[l] != access.address[lane])) continue;
