@@ -85,17 +85,18 @@ bool NamesSubcommand(const CLI::App& app, const std::vector<std::string>& argume
 struct OtherProgram {
   std::string_view command, subcommand;
   const char *program, *description;
+  bool takes_globals = false;  // -q, -v and --plugin-path
 };
 constexpr OtherProgram kOtherPrograms[] = {
-    {"plugins", "validate", "kgrpo-validate", "Check that a plugin obeys the ABI"},
+    {"plugins", "validate", "kgrpo-validate", "Check that a plugin obeys the ABI", true},
     {"plugins", "new", "kgrpo-new-plugin", "Create a plugin project: it builds, validates and has a test"},
     {"problems", "new", "../lib/kgrpo/evaluator/kgrpo_draft_problem", "Draft a problem folder from a kernel"},
     {"problems", "import", "../lib/kgrpo/import_kernelbench/import_kernelbench.py", "Import a data set of problems"},
-    {"tokenize", "", "kgrpo-model", "Text and chats to token ids (the tokenizer's files suffice)"},
-    {"score", "", "kgrpo-model", "Log-probabilities of completions"},
-    {"generate", "", "kgrpo-model", "Completions of prompts"},
-    {"merge", "", "kgrpo-model", "An adapter and its base as one whole model"},
-    {"update", "", "kgrpo-model", "An update of a pipeline's policy from recorded samples"}};
+    {"tokenize", "", "kgrpo-model", "Text and chats to token ids (the tokenizer's files suffice)", true},
+    {"score", "", "kgrpo-model", "Log-probabilities of completions", true},
+    {"generate", "", "kgrpo-model", "Completions of prompts", true},
+    {"merge", "", "kgrpo-model", "An adapter and its base as one whole model", true},
+    {"update", "", "kgrpo-model", "An update of a pipeline's policy from recorded samples", true}};
 
 // Adds the commands, so that help lists them and a misspelt one is told the closest.
 void AddOtherPrograms(CLI::App* app) {
@@ -126,7 +127,12 @@ void RunOtherProgram(const std::vector<std::string>& arguments) {
       advice = "set KGRPO_PYTHON to a Python that has PyTorch";
     }
     for (size_t i = 0; i < arguments.size(); ++i) {
-      if (!has_subcommand || (i != words[0] && i != words[1])) line.push_back(arguments[i]);
+      const std::string& argument = arguments[i];
+      if (!other.takes_globals && i < words.back()) {  // those of kgrpo-host stand before the command's own
+        if (argument == "--plugin-path") ++i;
+        if (argument.starts_with("-")) continue;
+      }
+      if (!has_subcommand || (i != words[0] && i != words[1])) line.push_back(argument);
     }
     BecomeProgram(std::move(line), advice);
   }

@@ -4,11 +4,16 @@
 namespace kgrpo {
 
 CoderTotals RunDatabase::ReadCoderTotals(uint64_t up_to_step) {
-  // Demonstrations are stored under the first step of their stage, but are collected before it.
-  Statement select(database_,
-                   "SELECT count(*), total(coder_outcome > 2), total(coder_prompt_tokens + coder_completion_tokens), "
-                   "total(coder_cost), total(coder_reused) FROM all_rounds "
-                   "WHERE step <= ?1 OR (purpose = 'demonstration' AND step <= ?1 + 1)");
+  // Demonstrations are stored under the first step of their stage, but are collected before it. The view all_rounds
+  // would read every column of every round.
+  Statement select(
+      database_,
+      "SELECT count(*), total(coder_outcome > 2), total(coder_prompt_tokens + coder_completion_tokens), "
+      "total(coder_cost), total(coder_reused) FROM ("
+      "SELECT purpose, step, coder_outcome, coder_prompt_tokens, coder_completion_tokens, coder_cost, "
+      "coder_reused FROM rounds UNION ALL "
+      "SELECT purpose, step, coder_outcome, coder_prompt_tokens, coder_completion_tokens, coder_cost, "
+      "coder_reused FROM dropped_rounds) WHERE step <= ?1 OR (purpose = 'demonstration' AND step <= ?1 + 1)");
   select << up_to_step;
   CoderTotals totals;
   if (!select.Step()) return totals;
@@ -24,8 +29,10 @@ static_assert(KGRPO_CODER_UNCLEAR == 2 && KGRPO_CODER_REFUSED == 3, "the outcome
 
 std::vector<RoundFaultCount> RunDatabase::ReadRoundFaults() {
   Statement select(database_,
-                   "SELECT 'coder' AS part, coder_outcome AS kind, coder_message AS message, count(*) FROM all_rounds "
-                   "WHERE coder_outcome > 2 GROUP BY kind, message UNION ALL "
+                   "SELECT 'coder' AS part, coder_outcome AS kind, coder_message AS message, count(*) FROM ("
+                   "SELECT coder_outcome, coder_message FROM rounds UNION ALL "
+                   "SELECT coder_outcome, coder_message FROM dropped_rounds) WHERE coder_outcome > 2 GROUP BY kind, "
+                   "message UNION ALL "
                    "SELECT failed_part, 0, failed_message, count(*) FROM dropped_rounds WHERE failed_part IS NOT NULL "
                    "GROUP BY failed_part, failed_message");
   std::vector<RoundFaultCount> faults;

@@ -98,7 +98,8 @@ uint64_t ExportRounds(RunDatabase& database, Purpose purpose, const std::set<std
       for (const RoundRecord& round : trajectory.rounds_done) {
         Json row;
         for (Cell& cell : CellsOf(step, trajectory, round)) row[cell.column.name] = std::move(cell.value);
-        if (!row["correct"].get<bool>()) row["seconds"] = nullptr;  // the time of a kernel that does not count
+        for (const char* time : {"seconds", "seconds_low", "seconds_high"})
+          if (!row["correct"].get<bool>()) row[time] = nullptr;  // the time of a kernel that does not count
         Json& found = row["reward_parts"] = Json::object();
         for (const std::string& part : parts) found[part] = nullptr;
         for (const Metric& part : round.reward_parts) found[part.name] = Finite(part.value);

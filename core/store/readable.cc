@@ -1,6 +1,7 @@
 #include "store/readable.h"
 
 #include "store/database.h"
+#include "store/schema.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -37,8 +38,10 @@ std::string WhyNoRecord(const fs::path& folder) {
   const RunProgress progress = ReadProgress(file);
   if (progress.is_foreign) {
     return file.string() +
-           " was not written by this version of kgrpo-host, but by another program or another version: use that one, "
-           "or put back a copy of the file";
+           " was written by another version of kgrpo-host, or by another program: use the version that wrote it (this "
+           "one "
+           "reads tables of version " +
+           std::to_string(kSchemaVersion) + "; sqlite3 FILE 'PRAGMA user_version' prints those of the file)";
   }
   if (!progress.is_empty) return "";
   if (!HoldsCheckpoints(folder)) {

@@ -199,6 +199,13 @@ TEST_F(CliTest, PluginsListDescribeValidate) {
   EXPECT_THAT(bad.out, HasSubstr("FAILED   reward: create with defaults works or says why not: crashed with signal 6"));
 }
 
+TEST_F(CliTest, OtherProgramsAreGivenNoGlobalOptionsThatTheyLack) {
+  EXPECT_EQ(Run("-q --plugin-path /none plugins new reward mine --lang c").code, 0);
+  EXPECT_TRUE(fs::exists(directory_.path() / "mine/mine.c"));
+  EXPECT_THAT(Run("-q --plugin-path /none problems new --help").out, HasSubstr("problems new"));
+  EXPECT_EQ(Run("-q tokenize --help").code, 0);
+}
+
 TEST_F(CliTest, AnUnknownSubcommandIsNamedWithThoseThereAre) {
   const Result draft = Run("problems draft mine.cu");
   EXPECT_EQ(draft.code, 2);

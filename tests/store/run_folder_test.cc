@@ -183,7 +183,7 @@ TEST_F(RunFolderTest, ADatabaseOfAnotherProgramIsNotContinued) {
   other.Execute("CREATE TABLE races(winner TEXT)");
   for (const char* version : {"PRAGMA user_version = 0", "PRAGMA user_version = 2"}) {
     other.Execute(version);
-    EXPECT_THAT(WhyNoRecord(folder_), HasSubstr("was not written by this version of kgrpo-host")) << version;
+    EXPECT_THAT(WhyNoRecord(folder_), HasSubstr("was written by another version of kgrpo-host")) << version;
     EXPECT_THROW(RunFolder::Open(folder_), Error) << version;
   }
 }

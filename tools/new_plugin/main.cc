@@ -117,6 +117,9 @@ int Main(int argc, char** argv) {
   } catch (const Error& error) {
     PrintError(error.what());
     return ExitCodeOf(error.code());
+  } catch (const std::exception& error) {
+    PrintError(error.what());
+    return kFailed;
   }
 }
 
