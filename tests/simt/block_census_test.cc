@@ -153,7 +153,7 @@ TEST(StoredByGrid, IsExact) {
     return result.stored.has_value();
   };
   std::vector<std::pair<uint64_t, uint64_t>> stored;
-  const auto expect = [&](const std::string& body, std::vector<std::pair<uint64_t, uint64_t>> wanted) {
+  const auto expect = [&](const std::string& body, const std::vector<std::pair<uint64_t, uint64_t>>& wanted) {
     EXPECT_TRUE(run(body, 2048, &stored)) << body;
     EXPECT_EQ(stored, wanted) << body;
   };

@@ -92,6 +92,7 @@ TEST(Refusal, NamesInstructionAndLineOfEach) {
         "mbarrier.try_wait.shared::cluster.b64 %p1, [%r1], %rd1;",
         "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2}], [%r3];",
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%rd1], [%r1], %r2;",
+        // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one instruction
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd1], %r2, "
         "[%r3], %rs1;",
         "cp.async.bulk.prefetch.tensor.1d.L2.global [%rd1, {%r1}];",
