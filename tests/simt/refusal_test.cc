@@ -81,14 +81,10 @@ TEST(Refusal, NamesTheSourceLine) {
 // All that docs/interpreter.md lists as refused.
 TEST(Refusal, NamesInstructionAndLineOfEach) {
   for (const std::string body :
-       {"mov.u32 %r1, %clusterid.x;",
-        "mov.u32 %r1, %cluster_ctarank;",
-        "isspacep.shared::cluster %p1, %rd1;",
-        "mapa.shared::cluster.u32 %r1, %r2, %r3;",
-        "ld.shared::cluster.u32 %r1, [%r2];",
+       {"mov.u32 %r1, %clusterid.x;", "mov.u32 %r1, %cluster_ctarank;", "isspacep.shared::cluster %p1, %rd1;",
+        "mapa.shared::cluster.u32 %r1, %r2, %r3;", "ld.shared::cluster.u32 %r1, [%r2];",
         "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r2, [%r3];",
-        "getctarank.shared::cluster.u32 %r1, %r2;",
-        "barrier.cluster.wait.aligned;",
+        "getctarank.shared::cluster.u32 %r1, %r2;", "barrier.cluster.wait.aligned;",
         "mbarrier.try_wait.shared::cluster.b64 %p1, [%r1], %rd1;",
         "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2}], [%r3];",
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%rd1], [%r1], %r2;",
@@ -98,26 +94,17 @@ TEST(Refusal, NamesInstructionAndLineOfEach) {
         "cp.async.bulk.prefetch.tensor.1d.L2.global [%rd1, {%r1}];",
         "tensormap.replace.tile.rank.global.b1024.b32 [%rd1], 3;",
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r1,%r2,%r3,%r4}, %rd1, %rd2, 1, 1, 1, 0, 0;",
-        "wgmma.wait_group.sync.aligned 0;",
-        "setmaxnreg.inc.sync.aligned.u32 240;",
-        "tld4.r.2d.v4.f32.f32 {%r1,%r2,%r3,%r4}, [%rd1, {%r1,%r2}];",
-        "suld.b.1d.b32.trap {%r1}, [%rd1, {%r2}];",
-        "sust.b.2d.b32.trap [%rd1, {%r1,%r2}], {%r3};",
-        "txq.width.b32 %r1, [%rd1];",
-        "suq.width.b32 %r1, [%rd1];",
-        "alloca.u64 %rd1, %rd2, 8;",
-        "stacksave.u64 %rd1;",
-        "atom.global.exch.b128 %rd1, [%rd2], %rd3;",
+        "wgmma.wait_group.sync.aligned 0;", "setmaxnreg.inc.sync.aligned.u32 240;",
+        "tld4.r.2d.v4.f32.f32 {%r1,%r2,%r3,%r4}, [%rd1, {%r1,%r2}];", "suld.b.1d.b32.trap {%r1}, [%rd1, {%r2}];",
+        "sust.b.2d.b32.trap [%rd1, {%r1,%r2}], {%r3};", "txq.width.b32 %r1, [%rd1];", "suq.width.b32 %r1, [%rd1];",
+        "alloca.u64 %rd1, %rd2, 8;", "stacksave.u64 %rd1;", "atom.global.exch.b128 %rd1, [%rd2], %rd3;",
         "ld.global.b128 %rd1, [%rd2];",
         "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4},{%r1,%r2},"
         "{%r1,%r2},{%r1,%r2,%r3,%r4}, %r5, 0;",
         "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32 {%r1,%r2},{%r1},{%r1},{%r1,%r2};",
         "wmma.load.a.sync.aligned.row.m8n8k4.global.f64 {%rd1}, [%rd2], %r1;",
-        "vadd.u32.u32.u32.sat %r1.b0, %r2, %r3, %r4;",
-        "multimem.ld_reduce.global.add.f32 %r1, [%rd1];",
-        "vote.ballot.b32 %r1, %p1;",
-        "shfl.up.b32 %r1, %r2, 1, 0;",
-        "tcgen05.fence::before_thread_sync;"}) {
+        "vadd.u32.u32.u32.sat %r1.b0, %r2, %r3, %r4;", "multimem.ld_reduce.global.add.f32 %r1, [%rd1];",
+        "vote.ballot.b32 %r1, %p1;", "shfl.up.b32 %r1, %r2, 1, 0;", "tcgen05.fence::before_thread_sync;"}) {
     const std::string opcode = body.substr(0, body.find_first_of(" ;"));
     const std::string said =
         MessageOf(Kernel(".loc 1 42 3\n" + body) + ".file 1 \"/tmp/kernel.cu\"\n", KGRPO_ERROR_UNSUPPORTED);
