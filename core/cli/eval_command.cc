@@ -28,6 +28,7 @@
 #include "cli/session.h"
 #include "cli/suite.h"
 #include "store/files.h"  // WriteFileAtomically
+#include "store/json.h"   // DumpJson
 
 namespace kgrpo::cli {
 namespace {
@@ -240,7 +241,7 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
     const Evaluation& candidate = *judged[i];
     if (options.json) {
       const Json json = KernelToJson(files[i], problem, candidate, baseline, options, evaluator.Describe());
-      std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+      std::printf("%s\n", DumpJson(json).c_str());
     } else {
       char speedup[32] = "-";
       if (candidate.correct) std::snprintf(speedup, sizeof speedup, "%.3gx", baseline.seconds / candidate.seconds);

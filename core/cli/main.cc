@@ -44,26 +44,34 @@ bool InsertRun(const std::vector<std::string>& commands, std::vector<std::string
   return true;
 }
 
+// Returns the places of the command and its subcommand, as far as they are given.
+std::vector<size_t> WordPlaces(const std::vector<std::string>& arguments) {
+  std::vector<size_t> words;
+  for (size_t i = 0; i < arguments.size() && words.size() < 2; ++i) {
+    if (arguments[i] == "--plugin-path") {
+      ++i;  // its value
+    } else if (!arguments[i].starts_with("-")) {
+      words.push_back(i);
+    }
+  }
+  return words;
+}
+
 // Returns false, after a message, if a command with subcommands is not followed by one of them. True for all other
 // commands and for help.
 bool NamesSubcommand(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const std::vector<size_t> words = WordPlaces(arguments);
+  if (words.empty()) return true;
+  const auto end = arguments.begin() + static_cast<std::ptrdiff_t>(words.size() < 2 ? arguments.size() : words[1]);
+  for (const char* help : {"-h", "--help", "--version"}) {
+    if (std::find(arguments.begin(), end, help) != end) return true;
+  }
   const CLI::App* command = nullptr;
-  std::string word;
-  for (size_t i = 0; i < arguments.size() && word.empty(); ++i) {
-    const std::string& argument = arguments[i];
-    if (argument == "-h" || argument == "--help" || argument == "--version") return true;
-    if (argument == "--plugin-path") ++i;  // its value
-    if (argument.starts_with("-")) continue;
-    if (command != nullptr) {
-      word = argument;
-      continue;
-    }
-    for (const CLI::App* known : app.get_subcommands({})) {
-      if (known->get_name() == argument) command = known;
-    }
-    if (command == nullptr) return true;
+  for (const CLI::App* known : app.get_subcommands({})) {
+    if (known->get_name() == arguments[words[0]]) command = known;
   }
   if (command == nullptr) return true;
+  const std::string word = words.size() < 2 ? "" : arguments[words[1]];
   const std::vector<const CLI::App*> own = command->get_subcommands({});
   std::vector<std::string> names;
   names.reserve(own.size());
@@ -108,13 +116,7 @@ void AddOtherPrograms(CLI::App* app) {
 
 // Runs the program of such a command in place of this process, with all other arguments. Returns for other commands.
 void RunOtherProgram(const std::vector<std::string>& arguments) {
-  std::vector<size_t> words;  // places of the command and its subcommand
-  for (size_t i = 0; i < arguments.size() && words.size() < 2; ++i) {
-    if (arguments[i] == "--plugin-path")
-      ++i;  // its value
-    else if (!arguments[i].starts_with("-"))
-      words.push_back(i);
-  }
+  const std::vector<size_t> words = WordPlaces(arguments);
   for (const OtherProgram& other : kOtherPrograms) {
     const bool has_subcommand = !other.subcommand.empty();
     if (words.size() < (has_subcommand ? 2 : 1) || arguments[words[0]] != other.command) continue;

@@ -1,4 +1,4 @@
-// Part of schema.h: the keywords of an options schema, and mistakes in a schema.
+// Part of schema.h: the keywords of an options schema, and errors in a schema.
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/support/closest.h>
 
@@ -123,7 +123,7 @@ std::string At(const std::string& path, const std::string& message) {
   return path.empty() ? message : path + ": " + message;
 }
 
-// Keywords that are unknown, or whose value is none that they may have.
+// Returns a message for each keyword that is unknown or has an impossible value.
 std::vector<std::string> UnusableKeywords(const Schema& root) {
   std::vector<std::string> mistakes;
   Walk(root, "", [&](const Schema& schema, const std::string& path) {

@@ -123,7 +123,7 @@ Suggester Stage::MakeSuggester() const {
 
 void Stage::GetDemonstrations() {
   const uint64_t episodes = config_.stages[index_].episodes;
-  std::vector<TrajectoryRecord> trajectories = database_.ReadDemonstrations(first_step_);
+  std::vector<TrajectoryRecord> trajectories = database_.ReadStep(Purpose::kDemonstration, first_step_);
   if (trajectories.empty()) {
     RolloutRequest request;
     request.purpose = Purpose::kDemonstration;

@@ -96,8 +96,6 @@ class RunDatabase {
   void WriteJudged(uint64_t step, const JudgedKernels& judged);
   // Replaces the demonstrations of the stage that begins with that step.
   void WriteDemonstrations(uint64_t first_step, const std::vector<TrajectoryRecord>& trajectories);
-  // Those demonstrations, as far as updates need them: ids, reward, place. Empty when none were written.
-  std::vector<TrajectoryRecord> ReadDemonstrations(uint64_t first_step);
 
   // The best kernel of each problem, by its name, as judged up to the end of that step.
   std::map<std::string, BestKernel> ReadBest(uint64_t up_to_step);
@@ -138,7 +136,7 @@ class RunDatabase {
 
   void InsertJudged(uint64_t step, const JudgedKernels& judged);
   void WriteTrajectories(Purpose purpose, uint64_t step, const std::vector<TrajectoryRecord>& trajectories);
-  std::vector<RoundRecord> ReadRounds(const char* table, Purpose purpose, uint64_t step, uint64_t trajectory);
+  std::map<uint64_t, std::vector<RoundRecord>> ReadRounds(const char* table, Purpose purpose, uint64_t step);
   std::string WriteSource(const std::string& text);  // its hash; "" for an empty one
 
   Database database_;

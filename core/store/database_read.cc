@@ -37,10 +37,6 @@ RunDatabase RunDatabase::ToRead(const std::filesystem::path& path) {
   return RunDatabase(path, ReadOnly());
 }
 
-std::vector<TrajectoryRecord> RunDatabase::ReadDemonstrations(uint64_t first_step) {
-  return ReadStep(Purpose::kDemonstration, first_step);
-}
-
 std::vector<uint64_t> RunDatabase::StepsWithRounds(Purpose purpose) {
   std::vector<uint64_t> steps;
   Statement select(database_, "SELECT DISTINCT step FROM rounds WHERE purpose = ? ORDER BY step");
@@ -51,13 +47,14 @@ std::vector<uint64_t> RunDatabase::StepsWithRounds(Purpose purpose) {
 
 std::set<std::string> RunDatabase::RewardParts() {
   std::set<std::string> parts;
-  // A reward has a handful of forms, rounds are many.
   Statement select(database_, "SELECT DISTINCT value.key FROM rounds, json_each(reward_parts) AS value");
   while (select.Step()) parts.insert(select.Text(0));
   return parts;
 }
 
 std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t step) {
+  std::map<uint64_t, std::vector<RoundRecord>> rounds = ReadRounds("rounds", purpose, step),
+                                               dropped = ReadRounds("dropped_rounds", purpose, step);
   std::vector<TrajectoryRecord> trajectories;
   Statement select(database_, "SELECT " + TrajectoryColumns().Selected() +
                                   " FROM trajectories WHERE purpose = ? AND step = ? ORDER BY trajectory");
@@ -66,22 +63,22 @@ std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t st
     TrajectoryRecord& trajectory = trajectories.emplace_back();
     FieldReader fields(select, 0);
     VisitTrajectoryFields(trajectory, fields);
-    trajectory.rounds_done = ReadRounds("rounds", purpose, step, trajectory.trajectory);
-    for (RoundRecord& round : ReadRounds("dropped_rounds", purpose, step, trajectory.trajectory))
-      trajectory.failed_round = std::move(round);
+    trajectory.rounds_done = std::move(rounds[trajectory.trajectory]);
+    for (RoundRecord& round : dropped[trajectory.trajectory]) trajectory.failed_round = std::move(round);
   }
   return trajectories;
 }
 
-std::vector<RoundRecord> RunDatabase::ReadRounds(const char* table, Purpose purpose, uint64_t step,
-                                                 uint64_t trajectory) {
-  Statement select(database_, "SELECT " + RoundColumns().Selected() + " FROM " + table +
-                                  " WHERE purpose = ? AND step = ? AND trajectory = ? ORDER BY round");
-  select << PurposeName(purpose) << step << trajectory;
-  std::vector<RoundRecord> rounds;
+// By trajectory.
+std::map<uint64_t, std::vector<RoundRecord>> RunDatabase::ReadRounds(const char* table, Purpose purpose,
+                                                                     uint64_t step) {
+  Statement select(database_, "SELECT trajectory, " + RoundColumns().Selected() + " FROM " + table +
+                                  " WHERE purpose = ? AND step = ? ORDER BY trajectory, round");
+  select << PurposeName(purpose) << step;
+  std::map<uint64_t, std::vector<RoundRecord>> rounds;
   while (select.Step()) {
-    FieldReader fields(select, 0);
-    VisitFields(rounds.emplace_back(), fields);
+    FieldReader fields(select, 1);
+    VisitFields(rounds[static_cast<uint64_t>(select.Integer(0))].emplace_back(), fields);
   }
   return rounds;
 }

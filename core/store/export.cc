@@ -44,10 +44,9 @@ class Cells {
   }
   void operator()(KernelText field, const std::string& text) { (*this)(field.name, text); }
   void operator()(Digits field, uint64_t value) { (*this)(field.name, std::to_string(value)); }
-  // Left out: lists of another form in each row (reward_parts is added later), and what is nobody's data.
+  // Left out: lists of another form in each row. reward_parts is added later.
   void operator()(const char*, const std::vector<Metric>&) {}
   void operator()(const char*, const std::vector<Remark>&) {}
-  void operator()(Unrecorded, const std::string&) {}
   void Group(const std::optional<RoundFailure>&, const auto&) {}  // a failed round is not exported
   template <typename T>
   void Group(const std::optional<T>& group, const auto& fields) {

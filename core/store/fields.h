@@ -32,7 +32,6 @@ class ColumnList {
   }
   void operator()(KernelText field, const std::string&) { columns_.push_back({field.name, "TEXT", nullable_, true}); }
   void operator()(Digits field, uint64_t) { columns_.push_back({field.name, "TEXT", nullable_, false}); }
-  void operator()(Unrecorded, const std::string&) {}
   template <typename T, typename Fields>
   void Group(const std::optional<T>&, const Fields& fields) {
     nullable_ = true;
@@ -78,9 +77,8 @@ class FieldWriter {
       Bind(value);
     }
   }
-  void operator()(KernelText, const std::string& text) { row_ << source_(text); }
-  void operator()(Digits, uint64_t value) { row_ << std::to_string(value); }
-  void operator()(Unrecorded, const std::string&) {}
+  void operator()(KernelText field, const std::string& text) { (*this)(field.name, absent_ ? text : source_(text)); }
+  void operator()(Digits field, uint64_t value) { (*this)(field.name, std::to_string(value)); }
   template <typename T, typename Fields>
   void Group(const std::optional<T>& group, const Fields& fields) {
     absent_ = !group;
@@ -118,8 +116,10 @@ class FieldReader {
     ++next_;
   }
   void operator()(KernelText, std::string& text) { text = row_.Text(next_++); }
-  void operator()(Digits, uint64_t& value) { value = std::stoull(row_.Text(next_++)); }
-  void operator()(Unrecorded, std::string&) {}
+  void operator()(Digits, uint64_t& value) {
+    if (!absent_) value = std::stoull(row_.Text(next_));
+    ++next_;
+  }
   template <typename T, typename Fields>
   void Group(std::optional<T>& group, const Fields& fields) {
     absent_ = row_.IsNull(next_);

@@ -80,13 +80,11 @@ struct KernelText {
 struct Digits {
   const char* name;  // uses all 64 bits, which SQLite's integers would show as negative
 };
-struct Unrecorded {
-  const char* name;  // sent between ranks only
-};
 
-// Calls visit(NAME, member) for each field of a round, and visit.Group(optional, FIELDS) for fields that are present
-// together or not at all. The order is that of run.sqlite's columns: large ones last, so that a query of small ones
-// reads little. Tables, exports and messages between ranks are made from this list; a new field is one line here.
+// Calls visit(NAME, member) for each field of a round (without answer.text, which no record keeps), and
+// visit.Group(optional, FIELDS) for fields that are present together or not at all. The order is that of run.sqlite's
+// columns: large ones last, so that a query of small ones reads little. Tables, exports and messages between ranks are
+// made from this list; a new field is one line here.
 template <typename Round, typename Visitor>
 void VisitFields(Round& round, Visitor& visit) {
   visit("round", round.round);
@@ -138,7 +136,6 @@ void VisitFields(Round& round, Visitor& visit) {
   visit("suggestion", round.suggestion);
   visit("coder_summary", round.answer.summary);
   visit("coder_message", round.answer.message);
-  visit(Unrecorded{"coder_text"}, round.answer.text);
   visit("completion_ids", round.completion_ids);
   visit("logprobs", round.logprobs);
   visit("prompt_ids", round.prompt_ids);

@@ -585,7 +585,8 @@ TEST_F(RoundFailureTest, AWarmStartKeepsItsOtherRounds) {
   EXPECT_EQ(fakes::RunIn(config).status, RunOutcome::Status::kFinished);
   RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
   size_t cut = 0;
-  for (const TrajectoryRecord& trajectory : database.ReadDemonstrations(1)) cut += trajectory.failed_round ? 1 : 0;
+  for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kDemonstration, 1))
+    cut += trajectory.failed_round ? 1 : 0;
   EXPECT_GT(cut, 0u);
 }
 

@@ -57,7 +57,7 @@ TEST_F(RunTest, LeavesEverythingBehind) {
   ASSERT_EQ(trajectories.size(), 8u);
   for (const TrajectoryRecord& trajectory : trajectories) EXPECT_EQ(trajectory.rounds_done.size(), 3u);
   EXPECT_EQ(database.ReadStep(Purpose::kHeldout, 8).size(), 6u);
-  EXPECT_EQ(database.ReadDemonstrations(1).size(), 6u);
+  EXPECT_EQ(database.ReadStep(Purpose::kDemonstration, 1).size(), 6u);
   std::map<std::string, double> metrics;
   for (const Metric& metric : database.Metrics(8)) metrics[metric.name] = metric.value;
   for (const char* name : {"reward", "reward_std", "rewards/speedup/mean", "kernel/correct_rate", "kernel/fast_1",

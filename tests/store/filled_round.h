@@ -48,16 +48,12 @@ class Shower {
   void operator()(const Name&, const T& value) {
     Show(value);
   }
-  void operator()(Unrecorded, const std::string& value) {
-    if (with_unrecorded) Show(value);
-  }
   template <typename T>
   void Group(const std::optional<T>& group, const auto& fields) {
     if (group) fields(*group);
     text += group ? "" : "absent\n";
   }
 
-  bool with_unrecorded = false;
   std::string text;
 
  private:
@@ -82,9 +78,8 @@ inline TrajectoryRecord FilledTrajectory() {
   return trajectory;
 }
 
-inline std::string Shown(const TrajectoryRecord& trajectory, bool with_unrecorded) {
+inline std::string Shown(const TrajectoryRecord& trajectory) {
   Shower show;
-  show.with_unrecorded = with_unrecorded;
   VisitTrajectoryFields(trajectory, show);
   for (const RoundRecord& round : trajectory.rounds_done) VisitFields(round, show);
   if (trajectory.failed_round) VisitFields(*trajectory.failed_round, show);

@@ -110,7 +110,7 @@ TEST(DatabaseTest, EveryFieldOfARoundIsRead) {
   const std::vector<TrajectoryRecord> read = database.ReadStep(Purpose::kTrain, 4);
   ASSERT_EQ(read.size(), 1U);
   step.trajectories[0].rounds_done[0].messages[1].content = "kernel \"x\"\n\xEF\xBF\xBD";
-  EXPECT_EQ(test::Shown(read[0], false), test::Shown(step.trajectories[0], false));
+  EXPECT_EQ(test::Shown(read[0]), test::Shown(step.trajectories[0]));
   EXPECT_FALSE(read[0].rounds_done[1].evaluation);
   EXPECT_TRUE(database.ReadStep(Purpose::kHeldout, 4).empty());
 }
