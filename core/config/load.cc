@@ -14,7 +14,7 @@
 #include "config/pipeline_schema.h"
 #include "config/problem_lists.h"
 #include "config/read.h"
-#include "config/verbatim.h"
+#include "config/places.h"
 #include "prompt/template.h"
 
 namespace kgrpo {

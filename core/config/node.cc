@@ -1,12 +1,9 @@
 #include "config/node.h"
 
-#include <yaml-cpp/yaml.h>
+#include <kgrpo/support/yaml.h>
 
-#include "config/brackets.h"
 #include "config/hidden_keys.h"
-#include "config/quotes.h"
-#include "config/verbatim.h"
-#include "config/yaml_words.h"
+#include "config/places.h"
 
 #include <charconv>
 #include <cmath>
@@ -17,10 +14,6 @@
 
 namespace kgrpo {
 namespace {
-
-// Limits against aliases, which can make a short file large or endless. No real pipeline reaches them.
-constexpr int kMaxDepth = 64;
-constexpr size_t kMaxNodes = 100'000;
 
 // The number that a plain scalar means under YAML's core schema; nothing when it is text.
 std::optional<nlohmann::json> ParseNumber(const std::string& text) {
@@ -50,104 +43,88 @@ std::optional<nlohmann::json> ParseNumber(const std::string& text) {
 
 class Converter {
  public:
-  Converter(const std::string& text, const std::string& file, int rank, std::vector<Diagnostic>* diagnostics)
-      : lines_(LinesOf(text)), file_(file), rank_(rank), diagnostics_(diagnostics) {}
+  Converter(const std::string& file, int rank, std::vector<Diagnostic>* diagnostics)
+      : file_(file), rank_(rank), diagnostics_(diagnostics) {}
 
-  Position At(const YAML::Mark& mark) const {
-    return mark.is_null() ? Position{file_, 1, 1, rank_} : Position{file_, mark.line + 1, mark.column + 1, rank_};
+  Position At(const YamlPlace& place) const { return {file_, place.line, place.column, rank_}; }
+
+  void Report(const YamlPlace& at, std::string path, std::string message) {
+    diagnostics_->push_back({At(at), std::move(path), std::move(message), ""});
   }
 
-  void Report(Position at, std::string path, std::string message) {
-    diagnostics_->push_back({std::move(at), std::move(path), std::move(message), ""});
-  }
-
-  Node Convert(const YAML::Node& yaml, const std::string& path, int depth) {
+  Node Convert(const YamlNode& yaml, const std::string& path) {
     Node node;
-    node.at = At(yaml.Mark());
-    if (depth > kMaxDepth || ++nodes_ > kMaxNodes) {
-      if (!too_large_) Report(node.at, "", "the file is nested too deeply or too large (an alias within itself?)");
-      too_large_ = true;
-      return node;
-    }
-    if (yaml.IsMap()) {
-      ConvertMapping(yaml, path, depth, &node);
-    } else if (yaml.IsSequence()) {
+    node.at = At(yaml.at);
+    if (yaml.kind == YamlNode::Kind::kMapping) {
+      ConvertMapping(yaml, path, &node);
+    } else if (yaml.kind == YamlNode::Kind::kList) {
       node.kind = Node::Kind::kList;
-      for (const YAML::Node& item : yaml) {
-        node.items.push_back(Convert(item, path + "[" + std::to_string(node.items.size()) + "]", depth + 1));
-        if (too_large_) break;
-      }
-    } else if (yaml.IsScalar()) {
+      for (const YamlNode& item : yaml.values)
+        node.items.push_back(Convert(item, path + "[" + std::to_string(node.items.size()) + "]"));
+    } else {
       ConvertScalar(yaml, path, &node);
-      if (node.IsString()) node.text = FindVerbatim(lines_, yaml.Scalar(), node.at).value_or(Position());
+      if (node.IsString() && yaml.text.line > 0) node.text = At(yaml.text);
     }
     return node;
   }
 
  private:
-  void ConvertMapping(const YAML::Node& yaml, const std::string& path, int depth, Node* node) {
+  void ConvertMapping(const YamlNode& yaml, const std::string& path, Node* node) {
     node->kind = Node::Kind::kMapping;
-    for (const auto& pair : yaml) {
-      const Position at = At(pair.first.Mark());
-      if (!pair.first.IsScalar()) {
-        Report(at, path, "a key must be a word, found " + Describe(Convert(pair.first, path, depth + 1)));
+    for (size_t i = 0; i < yaml.keys.size(); ++i) {
+      const YamlNode& written = yaml.keys[i];
+      if (written.kind != YamlNode::Kind::kScalar) {
+        Report(written.at, path, "a key must be a word, found " + Describe(Convert(written, path)));
         continue;
       }
-      const std::string& key = pair.first.Scalar();
+      const std::string& key = written.value;
       const std::string inner = path.empty() ? key : path + "." + key;
-      Node value = Convert(pair.second, inner, depth + 1);
-      if (value.IsScalar() && value.scalar.is_null()) value.at = at;  // nothing was written: point at its key
+      Node value = Convert(yaml.values[i], inner);
       if (const Node::Member* first = node->Find(key)) {
-        Report(at, inner, "the key is written twice; first on line " + std::to_string(first->at.line));
+        Report(written.at, inner, "the key is written twice; first on line " + std::to_string(first->at.line));
         continue;
       }
-      node->members.push_back({key, at, std::move(value)});
-      if (too_large_) break;
+      node->members.push_back({key, At(written.at), std::move(value)});
     }
   }
 
-  void ConvertScalar(const YAML::Node& yaml, const std::string& path, Node* node) {
-    const std::string& text = yaml.Scalar();
-    const std::string& tag = yaml.Tag();
-    if (tag == "!" || tag == "tag:yaml.org,2002:str") {
-      node->scalar = text;
-      return;
-    }
-    if (tag != "?" && !tag.empty()) {
-      Report(node->at, path, "the YAML tag \"" + tag + "\" is not known here: write the value without it");
-      return;
-    }
+  void ConvertScalar(const YamlNode& yaml, const std::string& path, Node* node) {
+    static const std::set<std::string> kNull = {"", "~", "null", "Null", "NULL"};
     static const std::set<std::string> kTrue = {"true", "True", "TRUE"}, kFalse = {"false", "False", "FALSE"};
     static const std::set<std::string> kNotFinite = {".inf",  ".Inf",  ".INF",  "+.inf", "+.Inf", "+.INF",
                                                      "-.inf", "-.Inf", "-.INF", ".nan",  ".NaN",  ".NAN"};
-    if (kTrue.contains(text)) {
+    const std::string& text = yaml.value;
+    if (yaml.tag == "!" || yaml.tag == "tag:yaml.org,2002:str" || (yaml.tag.empty() && !yaml.plain)) {
+      node->scalar = text;
+    } else if (!yaml.tag.empty()) {
+      Report(yaml.at, path, "the YAML tag \"" + yaml.tag + "\" is not known here: write the value without it");
+    } else if (kNull.contains(text)) {
+      node->scalar = nullptr;
+    } else if (kTrue.contains(text)) {
       node->scalar = true;
     } else if (kFalse.contains(text)) {
       node->scalar = false;
     } else if (std::optional<nlohmann::json> number = ParseNumber(text)) {
       node->scalar = *number;
       if (number->is_number_float() && !std::isfinite(number->get<double>())) {
-        Report(node->at, path, "the number " + text + " is too large");
+        Report(yaml.at, path, "the number " + text + " is too large");
         node->scalar = nullptr;
       }
     } else if (kNotFinite.contains(text)) {
-      Report(node->at, path, "expected a finite number, found " + text);
+      Report(yaml.at, path, "expected a finite number, found " + text);
     } else {
       node->scalar = text;
     }
   }
 
-  const std::vector<std::string_view> lines_;
   std::string file_;
   int rank_;
   std::vector<Diagnostic>* diagnostics_;
-  size_t nodes_ = 0;
-  bool too_large_ = false;
 };
 
 // The place of the first byte that is not UTF-8 text, or is NUL.
-std::optional<Position> FindBadByte(const std::string& text) {
-  Position at{"", 1, 1};
+std::optional<YamlPlace> FindBadByte(const std::string& text) {
+  YamlPlace at{1, 1};
   for (size_t i = 0; i < text.size();) {
     const auto lead = static_cast<unsigned char>(text[i]);
     const size_t length = lead < 0x80                   ? 1
@@ -237,48 +214,23 @@ nlohmann::ordered_json Node::ToJson() const {
 }
 
 Node ParseYaml(const std::string& text, const std::string& file, int rank, std::vector<Diagnostic>* diagnostics) {
-  Converter converter(text, file, rank, diagnostics);
-  const Position start{file, 1, 1, rank};
-  if (std::optional<Position> bad = FindBadByte(text)) {
-    converter.Report({file, bad->line, bad->column, rank}, "", "the file is not UTF-8 text");
-    return Node::Scalar(nullptr, start);
+  Converter converter(file, rank, diagnostics);
+  constexpr YamlPlace kStart{1, 1};
+  const Node nothing = Node::Scalar(nullptr, converter.At(kStart));
+  if (std::optional<YamlPlace> bad = FindBadByte(text)) {
+    converter.Report(*bad, "", "the file is not UTF-8 text");
+    return nothing;
   }
-  const std::optional<QuotedText> quoted = LastQuotedText(text);
-  if (quoted && !quoted->closed) {
-    converter.Report({file, quoted->line, quoted->column, rank}, "",
-                     "not valid YAML: this quote is never closed: all that follows is taken for text" +
-                         ShowPlace(text, quoted->line, quoted->column));
-    return Node::Scalar(nullptr, start);
-  }
-  try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.empty()) return Node::Scalar(nullptr, start);
-    if (documents.size() > 1) {
-      converter.Report(converter.At(documents[1].Mark()), "",
-                       "a second YAML document begins here: one file is one pipeline");
-    }
-    Node node = converter.Convert(documents[0], "", 0);
-    if (node.IsScalar() && node.scalar.is_null()) node.at = start;
-    return node;
-  } catch (const YAML::Exception& error) {
-    Position at = converter.At(error.mark);
-    std::string message = YamlMistake(error.msg, text, at.line, at.column);
-    const bool lacks_end = error.msg == YAML::ErrorMsg::END_OF_MAP_FLOW || error.msg == YAML::ErrorMsg::END_OF_SEQ_FLOW;
-    const std::optional<YAML::Mark> opened = lacks_end ? OpenBracket(text) : std::nullopt;
-    if (opened && opened->line < error.mark.line) {  // yaml-cpp's own position would mislead
-      const std::string bracket(1, text[static_cast<size_t>(opened->pos)]);
-      const bool ends = text.find_first_not_of(" \t\r\n", static_cast<size_t>(error.mark.pos)) == std::string::npos;
-      message = ends ? "this '" + bracket + "' is never closed"
-                     : "this '" + bracket + "' is not closed, or a ',' is missing, before line " +
-                           std::to_string(at.line) + ", column " + std::to_string(at.column);
-      at = converter.At(*opened);
-    }
-    if (quoted && quoted->line < quoted->last_line && quoted->last_line == at.line)
-      message += "; the text in quotes that ends on this line begins on line " + std::to_string(quoted->line) +
-                 ": was a quote forgotten there?";
+  const YamlFile yaml = ReadYaml(text);
+  if (yaml.error) {
+    const auto& [at, message] = *yaml.error;
     converter.Report(at, "", "not valid YAML: " + message + ShowPlace(text, at.line, at.column));
-    return Node::Scalar(nullptr, start);
+    return nothing;
   }
+  if (yaml.documents.empty()) return nothing;
+  if (yaml.documents.size() > 1)
+    converter.Report(yaml.documents[1].at, "", "a second YAML document begins here: one file is one pipeline");
+  return converter.Convert(yaml.documents[0], "");
 }
 
 std::string Describe(const Node& node) {

@@ -19,8 +19,9 @@ struct Node {
 
   Kind kind = Kind::kScalar;
   Position at;
-  nlohmann::json scalar;        // of a kScalar: null, a boolean, a number or a string
-  Position text;                // of a string: verbatim.h's place of its first character; line 0 where it has none
+  nlohmann::json scalar;  // of a kScalar: null, a boolean, a number or a string
+  Position text;  // of a string: of its first character, without quotes; line 0 if the file has it in another form
+                  // (escapes, folding)
   std::vector<Node> items;      // of a kList
   std::vector<Member> members;  // of a kMapping, in the order written
 

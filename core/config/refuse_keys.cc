@@ -5,7 +5,7 @@
 
 #include "config/hidden_keys.h"
 #include "config/schema.h"  // JoinPath
-#include "config/verbatim.h"
+#include "config/places.h"
 
 namespace kgrpo {
 namespace {

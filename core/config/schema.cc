@@ -8,7 +8,7 @@
 
 #include <kgrpo/support/closest.h>
 #include "config/schema_internal.h"
-#include "config/verbatim.h"  // CountCharacters
+#include "config/places.h"
 
 namespace kgrpo {
 namespace {

@@ -311,7 +311,7 @@ TEST_F(LoadTest, SettingAPluginDropsTheFormerOptionsWhateverTheOrder) {
 TEST_F(LoadTest, MistakesInSettingsAreReportedWithTheRest) {
   EXPECT_EQ(MessageOf("base.yaml",
                       {"loop.rouds=1", "seed=[", "novalue", "a..b=1", "trainer.0.x=1", "loop.rounds.x=1", "name=x/y"}),
-            "--set: seed: not valid YAML: the list that '[' begins lacks a ',' here or its ']'\n"
+            "--set: seed: not valid YAML: this bracket is never closed\n"
             "    [\n"
             "    ^\n"
             "--set: expected KEY.KEY=VALUE, found \"novalue\"\n"
@@ -326,10 +326,10 @@ TEST_F(LoadTest, MistakesInSettingsAreReportedWithTheRest) {
 TEST_F(LoadTest, TextWithAColonInSetIsShownWithItsPlace) {
   EXPECT_EQ(
       MessageOf("base.yaml", {"reward.options={score: a ? b : c}"}),
-      "--set: reward.options: not valid YAML: the mapping that '{' begins lacks a ',' here or its '}'; quote text "
-      "that contains ': ' or '? '\n"
+      "--set: reward.options: not valid YAML: a ',' is missing here, or a key or text that contains '[', '{', ': ' or "
+      "'? ' needs quotes\n"
       "    {score: a ? b : c}\n"
-      "              ^");
+      "                  ^");
 }
 
 // A key that is a path changes that value alone, wherever the others come from.

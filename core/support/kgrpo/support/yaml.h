@@ -1,0 +1,45 @@
+// A YAML file as a tree of texts with their places, parsed by libfyaml. Used by core/config and by the plugins that
+// read YAML files; both decide for themselves which type a text has.
+#ifndef KGRPO_SUPPORT_YAML_H
+#define KGRPO_SUPPORT_YAML_H
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+// Line and column in characters, both from 1; line 0: not in the file.
+struct YamlPlace {
+  int line = 0;
+  int column = 0;
+};
+
+struct YamlNode {
+  enum class Kind { kScalar, kList, kMapping };
+
+  Kind kind = Kind::kScalar;
+  YamlPlace at;     // of the first character; of a value that is not written: its key's
+  YamlPlace text;   // of a scalar's first character, without quotes, if the file has the text as it is in `value`
+  std::string tag;  // "" or the whole tag, such as "tag:yaml.org,2002:str"
+  std::string value;
+  bool plain = false;            // a scalar without quotes that is not a block ('|', '>')
+  std::vector<YamlNode> keys;    // of a mapping
+  std::vector<YamlNode> values;  // of a list; of a mapping: one for each key
+};
+
+struct YamlError {
+  YamlPlace at;
+  std::string message;  // without a full stop
+};
+
+struct YamlFile {
+  std::vector<YamlNode> documents;  // those before the error; aliases are replaced by copies
+  std::optional<YamlError> error;   // syntax, an unknown alias, nesting beyond 64, or more than 100,000 nodes
+};
+
+// Reads UTF-8 text as YAML 1.2. Does not throw but std::bad_alloc; any number of threads may call it.
+YamlFile ReadYaml(const std::string& text);
+
+}  // namespace kgrpo
+#endif
