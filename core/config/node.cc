@@ -5,41 +5,13 @@
 #include "config/hidden_keys.h"
 #include "config/places.h"
 
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <set>
-#include <system_error>
 #include <utility>
 
 namespace kgrpo {
 namespace {
-
-// The number that a plain scalar means under YAML's core schema; nothing when it is text.
-std::optional<nlohmann::json> ParseNumber(const std::string& text) {
-  std::string_view digits = text;
-  const bool negative = digits.starts_with('-');
-  if (negative || digits.starts_with('+')) digits.remove_prefix(1);
-  int base = 10;
-  if (digits.starts_with("0x")) base = 16;
-  if (digits.starts_with("0o")) base = 8;
-  if (base != 10) digits.remove_prefix(2);
-  const char* const end = digits.data() + digits.size();
-
-  uint64_t integer = 0;
-  auto [stop, error] = std::from_chars(digits.data(), end, integer, base);
-  if (!digits.empty() && stop == end && error == std::errc()) {
-    if (!negative) return nlohmann::json(integer);
-    if (integer <= uint64_t{1} << 63) return nlohmann::json(static_cast<int64_t>(-integer));
-  }
-  // from_chars also takes "inf" and "nan", which are words here (YAML writes .inf).
-  if (base != 10 || digits.empty() || digits.find_first_not_of("0123456789.eE+-") != std::string_view::npos) return {};
-  double real = 0;
-  auto [real_stop, real_error] = std::from_chars(digits.data(), end, real);
-  if (real_stop != end || real_error == std::errc::invalid_argument) return {};
-  if (real_error == std::errc::result_out_of_range) real = HUGE_VAL;
-  return nlohmann::json(negative ? -real : real);
-}
 
 class Converter {
  public:
@@ -104,12 +76,16 @@ class Converter {
       node->scalar = true;
     } else if (kFalse.contains(text)) {
       node->scalar = false;
-    } else if (std::optional<nlohmann::json> number = ParseNumber(text)) {
-      node->scalar = *number;
-      if (number->is_number_float() && !std::isfinite(number->get<double>())) {
-        Report(yaml.at, path, "the number " + text + " is too large");
-        node->scalar = nullptr;
-      }
+    } else if (const std::optional<YamlNumber> number = ReadNumber(yaml)) {
+      if (!std::isfinite(number->real)) Report(yaml.at, path, "the number " + text + " is too large");
+      if (number->integer && *number->integer >= 0)
+        node->scalar = static_cast<uint64_t>(*number->integer);  // as nlohmann::json reads them
+      else if (number->integer)
+        node->scalar = *number->integer;
+      else if (number->large)
+        node->scalar = *number->large;
+      else if (std::isfinite(number->real))
+        node->scalar = number->real;
     } else if (kNotFinite.contains(text)) {
       Report(yaml.at, path, "expected a finite number, found " + text);
     } else {

@@ -28,7 +28,7 @@ bool IsIdentifier(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
 }
 
-bool ExpressionReader::Identifier(const YAML::Node& node, const std::string& path, std::string& out) {
+bool ExpressionReader::Identifier(const YamlNode& node, const std::string& path, std::string& out) {
   std::string text;
   if (!Text(node, path, text)) return false;
   if (!IsIdentifier(text) || IsReserved(text)) {
@@ -39,7 +39,7 @@ bool ExpressionReader::Identifier(const YAML::Node& node, const std::string& pat
   return true;
 }
 
-bool ExpressionReader::ParseExpression(const YAML::Node& node, const std::string& path, Expression& out) {
+bool ExpressionReader::ParseExpression(const YamlNode& node, const std::string& path, Expression& out) {
   std::string text;
   if (!Text(node, path, text)) return false;
   try {
@@ -51,7 +51,7 @@ bool ExpressionReader::ParseExpression(const YAML::Node& node, const std::string
   }
 }
 
-void ExpressionReader::CheckLater(const YAML::Node& node, const std::string& path, const Expression& expression,
+void ExpressionReader::CheckLater(const YamlNode& node, const std::string& path, const Expression& expression,
                                   bool whole, Check check) {
   pending_.push_back({node, path, expression, whole, std::move(check)});
 }

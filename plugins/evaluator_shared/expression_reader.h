@@ -21,11 +21,11 @@ class ExpressionReader : public YamlReader {
   // Says what is wrong with an expression's value, or "".
   using Check = std::function<std::string(int64_t)>;
 
-  bool Identifier(const YAML::Node& node, const std::string& path, std::string& out);
-  bool ParseExpression(const YAML::Node& node, const std::string& path, Expression& out);
+  bool Identifier(const YamlNode& node, const std::string& path, std::string& out);
+  bool ParseExpression(const YamlNode& node, const std::string& path, Expression& out);
 
   // Has the expression evaluated at every size later: as a whole number that passes `check`, or as a finite real.
-  void CheckLater(const YAML::Node& node, const std::string& path, const Expression& expression, bool whole,
+  void CheckLater(const YamlNode& node, const std::string& path, const Expression& expression, bool whole,
                   Check check = nullptr);
   void CheckExpressions();
 
@@ -36,7 +36,7 @@ class ExpressionReader : public YamlReader {
 
  private:
   struct Pending {
-    YAML::Node node;
+    YamlNode node;
     std::string path;
     Expression expression;
     bool whole;

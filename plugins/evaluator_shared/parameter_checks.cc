@@ -16,7 +16,7 @@ constexpr double kLargestTensor = 2.0 * (1 << 30), kLargestTimedTensor = 64.0 * 
 void ParameterParser::CheckAlias(size_t output) {
   const Parameter& written = problem_.parameters[output];
   const Parameter& read = problem_.parameters[*written.may_alias];
-  const YAML::Node node = list_[output]["may_alias"];
+  const YamlNode node = *list_.values[output].Get("may_alias");
   const std::string path = "parameters[" + std::to_string(output) + "].may_alias";
   if (written.dtype != read.dtype)
     return Add(node, path, read.name + " is " + Info(read.dtype).name + ", " + written.name + " is not");
@@ -42,7 +42,7 @@ void ParameterParser::CheckPitchIsPassed(size_t tensor) {
     });
     if (passes) return;
   }
-  Add(list_[tensor]["pitch"], "parameters[" + std::to_string(tensor) + "].pitch",
+  Add(*list_.values[tensor].Get("pitch"), "parameters[" + std::to_string(tensor) + "].pitch",
       "no scalar passes it to the kernel: add one of an integer dtype with `value: " + parameter.pitch->text() + "`");
 }
 
@@ -56,7 +56,7 @@ void ParameterParser::CheckBytes(size_t tensor) {
     }
     const bool timed = name.starts_with("sizes.timing");
     if (bytes <= (timed ? kLargestTimedTensor : kLargestTensor)) continue;
-    return Add(list_[tensor], "parameters[" + std::to_string(tensor) + "]",
+    return Add(list_.values[tensor], "parameters[" + std::to_string(tensor) + "]",
                timed ? "the tensor is larger than 64 GiB at the timing size"
                      : "the tensor is larger than 2 GiB at one of the sizes");
   }
@@ -67,7 +67,7 @@ void ParameterParser::CheckList(size_t tensor) {
   const std::vector<Parameter>& all = problem_.parameters;
   const Parameter& parameter = all[tensor];
   const auto add = [&](const std::string& what) {
-    Add(list_[tensor]["list"], "parameters[" + std::to_string(tensor) + "].list", what);
+    Add(*list_.values[tensor].Get("list"), "parameters[" + std::to_string(tensor) + "].list", what);
   };
   if (tensor > 0 && all[tensor - 1].list == parameter.list) {
     const Parameter& before = all[tensor - 1];

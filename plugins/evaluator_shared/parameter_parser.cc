@@ -37,11 +37,11 @@ const std::string& DistributionName(const Distribution& distribution) {
 }
 
 struct ParameterParser::Reading {
-  const YAML::Node& node;
+  const YamlNode& node;
   const std::string& path;
   Parameter parameter;
   std::set<std::string> given;
-  std::map<std::string, YAML::Node> nodes;  // of keys that are read later than the others
+  std::map<std::string, YamlNode> nodes;  // of keys that are read later than the others
   bool dtype_known = false;
 
   bool Drawn() const { return parameter.role == Role::kInput || parameter.role == Role::kInout; }
@@ -50,7 +50,7 @@ struct ParameterParser::Reading {
 // The settings of a distribution, and its name.
 ParameterParser::Fields ParameterParser::DistributionFields(Distribution& distribution, size_t& kind) {
   const auto expression = [&](std::optional<Expression>& out) {
-    return [this, &out](const YAML::Node& n, const std::string& p) {
+    return [this, &out](const YamlNode& n, const std::string& p) {
       Expression parsed;
       if (!ParseExpression(n, p, parsed)) return;
       out = parsed;
@@ -58,13 +58,13 @@ ParameterParser::Fields ParameterParser::DistributionFields(Distribution& distri
     };
   };
   const auto decimal = [&](auto& out) {
-    return [this, &out](const YAML::Node& n, const std::string& p) {
+    return [this, &out](const YamlNode& n, const std::string& p) {
       if (Number(n, p, number_)) out = number_;
     };
   };
   return {
       {"distribution",
-       [this, &distribution, &kind](const YAML::Node& n, const std::string& p) {
+       [this, &distribution, &kind](const YamlNode& n, const std::string& p) {
          Choice(n, p, kDistributionNames, kind);
          distribution.kind = static_cast<Kind>(kind);
        }},
@@ -76,13 +76,13 @@ ParameterParser::Fields ParameterParser::DistributionFields(Distribution& distri
       {"density", decimal(distribution.density)},
       {"ordinary", decimal(distribution.ordinary)},
       {"infinities",
-       [this, &distribution](const YAML::Node& n, const std::string& p) { Boolean(n, p, distribution.infinities); }},
-      {"nans", [this, &distribution](const YAML::Node& n, const std::string& p) { Boolean(n, p, distribution.nans); }},
+       [this, &distribution](const YamlNode& n, const std::string& p) { Boolean(n, p, distribution.infinities); }},
+      {"nans", [this, &distribution](const YamlNode& n, const std::string& p) { Boolean(n, p, distribution.nans); }},
   };
 }
 
 // Checks that the settings suit the distribution, and the distribution the dtype.
-void ParameterParser::CheckDistribution(const Reading& reading, const YAML::Node& node, const std::string& path,
+void ParameterParser::CheckDistribution(const Reading& reading, const YamlNode& node, const std::string& path,
                                         const std::set<std::string>& given, const Distribution& distribution) {
   const Kind kind = distribution.kind;
   const std::string& name = DistributionName(distribution);
@@ -126,14 +126,14 @@ void ParameterParser::ParseShape(Reading& reading) {
   const std::string path = reading.path + ".shape";
   if (!reading.given.count("shape"))
     return Add(reading.node, path, "is missing: a tensor needs its shape, a list of expressions");
-  const YAML::Node shape = reading.nodes["shape"];
-  if (!shape.IsSequence() || shape.size() == 0) return Add(shape, path, "expected a list of at least one dimension");
-  for (size_t i = 0; i < shape.size(); ++i) {
+  const YamlNode shape = reading.nodes["shape"];
+  if (!shape.IsList() || shape.values.size() == 0) return Add(shape, path, "expected a list of at least one dimension");
+  for (size_t i = 0; i < shape.values.size(); ++i) {
     const std::string dimension_path = path + "[" + std::to_string(i) + "]";
     Expression parsed;
-    if (!ParseExpression(shape[i], dimension_path, parsed)) continue;
+    if (!ParseExpression(shape.values[i], dimension_path, parsed)) continue;
     reading.parameter.shape.push_back(parsed);
-    CheckLater(shape[i], dimension_path, parsed, true, [](int64_t value) {
+    CheckLater(shape.values[i], dimension_path, parsed, true, [](int64_t value) {
       return value >= 1 ? std::string() : "a dimension must be at least 1, not " + std::to_string(value);
     });
   }
@@ -141,14 +141,14 @@ void ParameterParser::ParseShape(Reading& reading) {
 
 void ParameterParser::ParsePitch(Reading& reading) {
   const std::string path = reading.path + ".pitch";
-  const YAML::Node node = reading.nodes["pitch"];
+  const YamlNode node = reading.nodes["pitch"];
   Parameter& parameter = reading.parameter;
   Expression pitch;
   if (!ParseExpression(node, path, pitch)) return;
-  if (reading.nodes["shape"].size() < 2)
+  if (reading.nodes["shape"].values.size() < 2)
     return Add(node, path, "needs a shape of at least two dimensions: it is the distance between rows");
   parameter.pitch = pitch;
-  if (parameter.shape.size() != reading.nodes["shape"].size()) return;  // reported already
+  if (parameter.shape.size() != reading.nodes["shape"].values.size()) return;  // reported already
   const std::string row = parameter.shape.back().text();
   const Expression room = Expression::Parse("(" + pitch.text() + ") - (" + row + ")");
   CheckLater(node, path, room, true, [row](int64_t value) {
@@ -158,29 +158,28 @@ void ParameterParser::ParsePitch(Reading& reading) {
 
 // A list of names, or of mappings of a distribution and its settings.
 void ParameterParser::ParseAlso(Reading& reading) {
-  const YAML::Node list = reading.nodes["also"];
+  const YamlNode list = reading.nodes["also"];
   const std::string path = reading.path + ".also";
   if (!reading.Drawn()) return Add(list, path, "has no meaning for this role: only inputs and inouts are drawn");
-  if (!list.IsSequence() || list.size() == 0) return Add(list, path, "expected a list of at least one distribution");
-  for (size_t i = 0; i < list.size(); ++i) {
-    const YAML::Node item = list[i];
+  if (!list.IsList() || list.values.size() == 0) return Add(list, path, "expected a list of at least one distribution");
+  for (size_t i = 0; i < list.values.size(); ++i) {
+    const YamlNode item = list.values[i];
     const std::string item_path = path + "[" + std::to_string(i) + "]";
     Distribution distribution;
     size_t kind = 0;
     std::set<std::string> given;
     Fields fields = DistributionFields(distribution, kind);
-    fields["value"] = [&](const YAML::Node& n, const std::string& p) {
-      if (distribution.kind == Kind::kConstant || !item["distribution"].IsDefined()) {
+    fields["value"] = [&](const YamlNode& n, const std::string& p) {
+      if (distribution.kind == Kind::kConstant || item.Get("distribution") == nullptr) {
         Number(n, p, distribution.value);
       } else {
         Add(n, p, "has no meaning for the distribution " + DistributionName(distribution));
       }
     };
-    if (item.IsMap()) {
+    if (item.IsMapping()) {
       // Its name first: what `value` means depends on it.
-      if (const YAML::Node name = item["distribution"]; name.IsDefined())
-        fields["distribution"](name, item_path + ".distribution");
-      fields["distribution"] = [](const YAML::Node&, const std::string&) {};
+      if (const YamlNode* name = item.Get("distribution")) fields["distribution"](*name, item_path + ".distribution");
+      fields["distribution"] = [](const YamlNode&, const std::string&) {};
       if (!Map(item, item_path, fields, {"distribution"}, &given)) continue;
     } else if (!Choice(item, item_path, kDistributionNames, kind)) {
       continue;
@@ -193,23 +192,23 @@ void ParameterParser::ParseAlso(Reading& reading) {
   }
 }
 
-void ParameterParser::ParseParameter(const YAML::Node& node, const std::string& path) {
+void ParameterParser::ParseParameter(const YamlNode& node, const std::string& path) {
   Reading reading{node, path, Parameter(), {}, {}, false};
   Parameter& parameter = reading.parameter;
   size_t role = 0, kind = 0;
   Fields fields = DistributionFields(parameter.distribution, kind);
-  fields["name"] = [&](const YAML::Node& n, const std::string& p) { Identifier(n, p, parameter.name); };
-  fields["list"] = [&](const YAML::Node& n, const std::string& p) { Identifier(n, p, parameter.list); };
-  fields["role"] = [&](const YAML::Node& n, const std::string& p) {
+  fields["name"] = [&](const YamlNode& n, const std::string& p) { Identifier(n, p, parameter.name); };
+  fields["list"] = [&](const YamlNode& n, const std::string& p) { Identifier(n, p, parameter.list); };
+  fields["role"] = [&](const YamlNode& n, const std::string& p) {
     Choice(n, p, {"input", "output", "inout", "scalar"}, role);
   };
-  fields["dtype"] = [&](const YAML::Node& n, const std::string& p) {
+  fields["dtype"] = [&](const YamlNode& n, const std::string& p) {
     size_t index = 0;
     reading.dtype_known = Choice(n, p, DTypeNames(), index);
     if (reading.dtype_known) parameter.dtype = static_cast<DType>(index);
   };
   for (const char* key : {"shape", "value", "pitch", "may_alias", "also"})
-    fields[key] = [&reading, key](const YAML::Node& n, const std::string&) { reading.nodes[key] = n; };
+    fields[key] = [&reading, key](const YamlNode& n, const std::string&) { reading.nodes[key] = n; };
   if (!Map(node, path, fields, {"name", "role", "dtype"}, &reading.given)) {
     problem_.parameters.push_back(parameter);
     return;
@@ -242,29 +241,28 @@ void ParameterParser::ParseParameter(const YAML::Node& node, const std::string& 
   problem_.parameters.push_back(std::move(parameter));
 }
 
-void ParameterParser::ParseParameters(const YAML::Node& node, const std::string& path) {
-  if (!node.IsSequence() || node.size() == 0) return Add(node, path, "expected a list of at least one parameter");
-  list_.reset(node);
+void ParameterParser::ParseParameters(const YamlNode& node, const std::string& path) {
+  if (!node.IsList() || node.values.size() == 0) return Add(node, path, "expected a list of at least one parameter");
+  list_ = node;
   std::set<std::string> names;
   bool writes = false;
-  for (size_t i = 0; i < node.size(); ++i) {
+  for (size_t i = 0; i < node.values.size(); ++i) {
     const std::string item = path + "[" + std::to_string(i) + "]";
-    ParseParameter(node[i], item);
+    ParseParameter(node.values[i], item);
     const Parameter& parameter = problem_.parameters.back();
     if (!parameter.name.empty() && !names.insert(parameter.name).second) {
-      Add(node[i], item + ".name", "the name \"" + parameter.name + "\" is used twice");
+      Add(node.values[i], item + ".name", "the name \"" + parameter.name + "\" is used twice");
     }
     writes = writes || parameter.IsWritten();
   }
   if (!writes) Add(node, path, "no parameter is an output or inout, so there is nothing to judge");
   // An output may come before the input whose memory it may have.
-  for (size_t i = 0; i < node.size(); ++i) {
-    if (!node[i].IsMap()) continue;
-    const YAML::Node name = node[i]["may_alias"];
-    if (!name.IsDefined() || problem_.parameters[i].role != Role::kOutput) continue;
+  for (size_t i = 0; i < node.values.size(); ++i) {
+    const YamlNode* name = node.values[i].Get("may_alias");
+    if (name == nullptr || problem_.parameters[i].role != Role::kOutput) continue;
     const std::string name_path = path + "[" + std::to_string(i) + "].may_alias";
     std::string text;
-    if (!Text(name, name_path, text)) continue;
+    if (!Text(*name, name_path, text)) continue;
     std::vector<std::string> inputs;
     for (size_t k = 0; k < problem_.parameters.size(); ++k) {
       if (problem_.parameters[k].role != Role::kInput) continue;
@@ -272,7 +270,7 @@ void ParameterParser::ParseParameters(const YAML::Node& node, const std::string&
       if (inputs.back() == text) problem_.parameters[i].may_alias = k;
     }
     if (!problem_.parameters[i].may_alias)
-      Add(name, name_path, "\"" + text + "\" is not the name of an input" + DidYouMean(text, inputs));
+      Add(*name, name_path, "\"" + text + "\" is not the name of an input" + DidYouMean(text, inputs));
   }
 }
 

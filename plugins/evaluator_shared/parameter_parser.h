@@ -16,7 +16,7 @@ class ParameterParser : public ExpressionReader {
   using ExpressionReader::ExpressionReader;
 
  protected:
-  void ParseParameters(const YAML::Node& node, const std::string& path);
+  void ParseParameters(const YamlNode& node, const std::string& path);
 
   // Checks that need all parameters together, at sizes that were read without a mistake.
   void CheckParameters();
@@ -25,20 +25,20 @@ class ParameterParser : public ExpressionReader {
   // A parameter while it is read: `given` are its keys.
   struct Reading;
 
-  void ParseParameter(const YAML::Node& node, const std::string& path);
+  void ParseParameter(const YamlNode& node, const std::string& path);
   void ParseValue(Reading& reading);
   void ParseShape(Reading& reading);
   void ParsePitch(Reading& reading);
   void ParseAlso(Reading& reading);
   Fields DistributionFields(Distribution& distribution, size_t& kind);
-  void CheckDistribution(const Reading& reading, const YAML::Node& node, const std::string& path,
+  void CheckDistribution(const Reading& reading, const YamlNode& node, const std::string& path,
                          const std::set<std::string>& given, const Distribution& distribution);
   void CheckAlias(size_t output);
   void CheckList(size_t tensor);
   void CheckPitchIsPassed(size_t tensor);
   void CheckBytes(size_t tensor);
 
-  YAML::Node list_;
+  YamlNode list_;
   double number_ = 0;
 };
 

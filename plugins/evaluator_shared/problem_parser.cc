@@ -1,7 +1,7 @@
 // LoadProblem: problem.yaml, reference.cu, oracle.cc and inputs.cc into a Problem. Every mistake is collected with its
 // position before any is thrown; unknown and repeated keys are mistakes.
 #include <kgrpo/sdk/error.h>
-#include <yaml-cpp/yaml.h>
+#include <kgrpo/support/yaml.h>
 
 #include <filesystem>
 #include <fstream>
@@ -50,44 +50,45 @@ class ProblemParser : public ParameterParser {
   void CheckInputsSource(const std::string& file);
 
  private:
-  void ParseSize(const YAML::Node& node, const std::string& path, Bindings& out);
-  void ParseSizeList(const YAML::Node& node, const std::string& path, std::vector<Bindings>& out);
-  void ParseTiming(const YAML::Node& node, const std::string& path);
-  void ParseSizes(const YAML::Node& node, const std::string& path);
+  void ParseSize(const YamlNode& node, const std::string& path, Bindings& out);
+  void ParseSizeList(const YamlNode& node, const std::string& path, std::vector<Bindings>& out);
+  void ParseTiming(const YamlNode& node, const std::string& path);
+  void ParseSizes(const YamlNode& node, const std::string& path);
 
   std::filesystem::path directory_;
-  std::vector<std::pair<YAML::Node, std::string>> sizes_seen_;
+  std::vector<std::pair<YamlNode, std::string>> sizes_seen_;
 };
 
-void ProblemParser::ParseSize(const YAML::Node& node, const std::string& path, Bindings& out) {
-  if (!node.IsMap() || node.size() == 0)
+void ProblemParser::ParseSize(const YamlNode& node, const std::string& path, Bindings& out) {
+  if (!node.IsMapping() || node.values.size() == 0)
     return Add(node, path, "expected symbols with their values, such as {n: 1000}");
-  for (const auto& entry : node) {
-    const std::string symbol = entry.first.IsScalar() ? entry.first.Scalar() : "";
+  for (size_t i = 0; i < node.keys.size(); ++i) {
+    const YamlNode& key = node.keys[i];
+    const std::string symbol = key.value;
     const std::string symbol_path = path + "." + symbol;
-    int64_t value = 0;
+    const int64_t value = ReadNumber(node.values[i]).value_or(YamlNumber()).integer.value_or(0);
     if (!IsIdentifier(symbol)) {
-      Add(entry.first, symbol_path, "a symbol must be an identifier");
-    } else if (!entry.second.IsScalar() || !YAML::convert<int64_t>::decode(entry.second, value) || value < 1) {
-      Add(entry.second, symbol_path, "expected a whole number of at least 1");
+      Add(key, symbol_path, "a symbol must be an identifier");
+    } else if (value < 1) {
+      Add(node.values[i], symbol_path, "expected a whole number of at least 1");
     } else if (!out.emplace(symbol, value).second) {
-      Add(entry.first, symbol_path, "the key is given twice");
+      Add(key, symbol_path, "the key is given twice");
     }
   }
   sizes_seen_.emplace_back(node, path);
 }
 
-void ProblemParser::ParseSizeList(const YAML::Node& node, const std::string& path, std::vector<Bindings>& out) {
-  if (!node.IsSequence() || node.size() == 0) return Add(node, path, "expected a list of at least one size");
-  for (size_t i = 0; i < node.size(); ++i) {
+void ProblemParser::ParseSizeList(const YamlNode& node, const std::string& path, std::vector<Bindings>& out) {
+  if (!node.IsList() || node.values.size() == 0) return Add(node, path, "expected a list of at least one size");
+  for (size_t i = 0; i < node.values.size(); ++i) {
     out.emplace_back();
-    ParseSize(node[i], path + "[" + std::to_string(i) + "]", out.back());
+    ParseSize(node.values[i], path + "[" + std::to_string(i) + "]", out.back());
   }
 }
 
 // One size, or a list of them.
-void ProblemParser::ParseTiming(const YAML::Node& node, const std::string& path) {
-  if (!node.IsSequence()) return ParseSize(node, path, problem_.timing);
+void ProblemParser::ParseTiming(const YamlNode& node, const std::string& path) {
+  if (!node.IsList()) return ParseSize(node, path, problem_.timing);
   std::vector<Bindings> sizes;
   ParseSizeList(node, path, sizes);
   if (sizes.empty()) return;
@@ -95,20 +96,18 @@ void ProblemParser::ParseTiming(const YAML::Node& node, const std::string& path)
   problem_.further_timing.assign(sizes.begin() + 1, sizes.end());
 }
 
-void ProblemParser::ParseSizes(const YAML::Node& node, const std::string& path) {
+void ProblemParser::ParseSizes(const YamlNode& node, const std::string& path) {
   Map(node, path,
-      {{"visible", [this](const YAML::Node& n, const std::string& p) { ParseSizeList(n, p, problem_.visible); }},
-       {"hidden", [this](const YAML::Node& n, const std::string& p) { ParseSizeList(n, p, problem_.hidden); }},
-       {"timing", [this](const YAML::Node& n, const std::string& p) { ParseTiming(n, p); }}},
+      {{"visible", [this](const YamlNode& n, const std::string& p) { ParseSizeList(n, p, problem_.visible); }},
+       {"hidden", [this](const YamlNode& n, const std::string& p) { ParseSizeList(n, p, problem_.hidden); }},
+       {"timing", [this](const YamlNode& n, const std::string& p) { ParseTiming(n, p); }}},
       {"visible", "hidden", "timing"});
   // Every size binds the same symbols; the timing size is the one the others are held against.
   if (problem_.timing.empty()) return;
   for (const auto& [size_node, size_path] : sizes_seen_) {
-    if (!size_node.IsMap()) continue;
+    if (!size_node.IsMapping()) continue;
     std::set<std::string> bound;
-    for (const auto& entry : size_node) {
-      if (entry.first.IsScalar()) bound.insert(entry.first.Scalar());
-    }
+    for (const YamlNode& key : size_node.keys) bound.insert(key.value);
     for (const auto& [symbol, value] : problem_.timing) {
       if (bound.count(symbol) == 0)
         Add(size_node, size_path, "binds no value to \"" + symbol + "\", which sizes.timing does");
@@ -121,16 +120,13 @@ void ProblemParser::ParseSizes(const YAML::Node& node, const std::string& path) 
 }
 
 void ProblemParser::Parse(const std::string& text) {
-  YAML::Node root;
-  try {
-    root = YAML::Load(text);
-  } catch (const YAML::ParserException& error) {
-    diagnostics().Add(error.mark.line + 1, error.mark.column + 1, "", "not YAML: " + error.msg);
-    return;
-  }
+  const YamlFile file = ReadYaml(text);
+  if (file.error)
+    return diagnostics().Add(file.error->at.line, file.error->at.column, "", "not YAML: " + file.error->message);
+  const YamlNode root = file.documents.empty() ? YamlNode() : file.documents[0];
   size_t split = 0;
   const auto expression = [this](Expression& out, bool whole) {
-    return [this, &out, whole](const YAML::Node& n, const std::string& p) {
+    return [this, &out, whole](const YamlNode& n, const std::string& p) {
       if (ParseExpression(n, p, out)) {
         CheckLater(n, p, out, whole,
                    [](int64_t v) { return v >= 1 ? std::string() : std::string("must be at least 1"); });
@@ -138,7 +134,7 @@ void ProblemParser::Parse(const std::string& text) {
     };
   };
   const auto positive = [this](std::optional<double>& out) {
-    return [this, &out](const YAML::Node& n, const std::string& p) {
+    return [this, &out](const YamlNode& n, const std::string& p) {
       double value = 0;
       if (!Number(n, p, value)) return;
       if (value < 0) return Add(n, p, "must not be negative");
@@ -147,52 +143,52 @@ void ProblemParser::Parse(const std::string& text) {
   };
   const Fields fields = {
       {"name",
-       [this](const YAML::Node& n, const std::string& p) {
+       [this](const YamlNode& n, const std::string& p) {
          const std::string folder = directory_.filename().string();
          if (Text(n, p, problem_.name) && problem_.name != folder) {
            Add(n, p, "\"" + problem_.name + "\" is not the folder's name, \"" + folder + "\"");
          }
        }},
-      {"title", [this](const YAML::Node& n, const std::string& p) { Text(n, p, problem_.title); }},
-      {"family", [this](const YAML::Node& n, const std::string& p) { Text(n, p, problem_.family); }},
-      {"refused", [this](const YAML::Node& n, const std::string& p) { Text(n, p, problem_.refused); }},
-      {"flags", [this](const YAML::Node& n, const std::string& p) { TextList(n, p, problem_.flags); }},
+      {"title", [this](const YamlNode& n, const std::string& p) { Text(n, p, problem_.title); }},
+      {"family", [this](const YamlNode& n, const std::string& p) { Text(n, p, problem_.family); }},
+      {"refused", [this](const YamlNode& n, const std::string& p) { Text(n, p, problem_.refused); }},
+      {"flags", [this](const YamlNode& n, const std::string& p) { TextList(n, p, problem_.flags); }},
       {"oracle",
-       [this](const YAML::Node& n, const std::string& p) {
+       [this](const YamlNode& n, const std::string& p) {
          size_t kind = 0;
          if (Choice(n, p, {"torchscript"}, kind)) problem_.oracle = OracleKind::kTorchScript;
        }},
       {"oracle_dtype",
-       [this](const YAML::Node& n, const std::string& p) {
+       [this](const YamlNode& n, const std::string& p) {
          size_t kind = 0;
          if (Choice(n, p, {"float64", "float32"}, kind) && kind == 1) problem_.oracle_dtype = DType::kFloat32;
        }},
       {"reference",
-       [this](const YAML::Node& n, const std::string& p) {
+       [this](const YamlNode& n, const std::string& p) {
          size_t kind = 0;
          if (Choice(n, p, {"none"}, kind)) problem_.has_reference = false;
        }},
       {"split",
-       [&, this](const YAML::Node& n, const std::string& p) {
+       [&, this](const YamlNode& n, const std::string& p) {
          Choice(n, p, {"train", "heldout"}, split);
        }},
-      {"traits", [this](const YAML::Node& n, const std::string& p) { TextList(n, p, problem_.traits); }},
-      {"description", [this](const YAML::Node& n, const std::string& p) { Text(n, p, problem_.description); }},
-      {"entry", [this](const YAML::Node& n, const std::string& p) { Identifier(n, p, problem_.entry); }},
-      {"parameters", [this](const YAML::Node& n, const std::string& p) { ParseParameters(n, p); }},
-      {"sizes", [this](const YAML::Node& n, const std::string& p) { ParseSizes(n, p); }},
+      {"traits", [this](const YamlNode& n, const std::string& p) { TextList(n, p, problem_.traits); }},
+      {"description", [this](const YamlNode& n, const std::string& p) { Text(n, p, problem_.description); }},
+      {"entry", [this](const YamlNode& n, const std::string& p) { Identifier(n, p, problem_.entry); }},
+      {"parameters", [this](const YamlNode& n, const std::string& p) { ParseParameters(n, p); }},
+      {"sizes", [this](const YamlNode& n, const std::string& p) { ParseSizes(n, p); }},
       {"tolerance",
-       [&, this](const YAML::Node& n, const std::string& p) {
+       [&, this](const YamlNode& n, const std::string& p) {
          Map(n, p,
              {{"relative", positive(problem_.tolerance.relative)},
               {"absolute", positive(problem_.tolerance.absolute)},
               {"accumulation",
-               [this](const YAML::Node& v, const std::string& q) {
+               [this](const YamlNode& v, const std::string& q) {
                  size_t dtype = 0;
                  if (Choice(v, q, {"float32", "float16"}, dtype)) problem_.tolerance.half_sums = dtype == 1;
                }},
               {"differing",
-               [this](const YAML::Node& v, const std::string& q) {
+               [this](const YamlNode& v, const std::string& q) {
                  double share = 0;
                  if (!Number(v, q, share)) return;
                  if (share < 0 || share > kMostDiffering) return Add(v, q, "must be a share from 0 to 0.1");
@@ -202,25 +198,25 @@ void ProblemParser::Parse(const std::string& text) {
        }},
       {"accumulations", expression(problem_.accumulations, true)},
       {"needs",
-       [&, this](const YAML::Node& n, const std::string& p) {
+       [&, this](const YamlNode& n, const std::string& p) {
          Map(n, p,
              {{"bytes", expression(problem_.needed_bytes, false)}, {"flops", expression(problem_.needed_flops, false)}},
              {"bytes", "flops"});
        }},
       {"allow",
-       [&, this](const YAML::Node& n, const std::string& p) {
+       [&, this](const YamlNode& n, const std::string& p) {
          Map(n, p,
              {{"device_malloc",
-               [this](const YAML::Node& v, const std::string& q) { Boolean(v, q, problem_.allow_device_malloc); }},
+               [this](const YamlNode& v, const std::string& q) { Boolean(v, q, problem_.allow_device_malloc); }},
               {"libraries",
-               [this](const YAML::Node& v, const std::string& q) { TextList(v, q, problem_.allowed_libraries); }}},
+               [this](const YamlNode& v, const std::string& q) { TextList(v, q, problem_.allowed_libraries); }}},
              {});
        }},
   };
   std::vector<std::string> required = {"name", "title", "family", "split", "traits", "description"};
-  if (!root.IsMap() || !root["refused"].IsDefined()) required.insert(required.end(), {"parameters", "sizes", "needs"});
+  if (root.Get("refused") == nullptr) required.insert(required.end(), {"parameters", "sizes", "needs"});
   if (!Map(root, "", fields, required)) {
-    if (!root.IsMap()) return;
+    if (!root.IsMapping()) return;
   }
   problem_.split = split == 0 ? "train" : "heldout";
   if (problem_.timing.empty()) return;  // already reported; nothing can be evaluated

@@ -6,38 +6,38 @@
 
 namespace kgrpo::evaluator {
 
-void YamlReader::Add(const YAML::Node& node, const std::string& path, const std::string& message) {
-  const YAML::Mark mark = node.Mark();
-  diagnostics_.Add(mark.line + 1, mark.column + 1, path, message);
+void YamlReader::Add(const YamlNode& node, const std::string& path, const std::string& message) {
+  diagnostics_.Add(node.at.line, node.at.column, path, message);
 }
 
-bool YamlReader::Map(const YAML::Node& node, const std::string& path, const Fields& fields,
+bool YamlReader::Map(const YamlNode& node, const std::string& path, const Fields& fields,
                      const std::vector<std::string>& required, std::set<std::string>* present) {
-  if (!node.IsMap()) {
+  if (!node.IsMapping()) {
     Add(node, path, "expected a mapping of keys to values");
     return false;
   }
   std::set<std::string> seen;
   bool good = true;
-  for (const auto& entry : node) {
-    if (!entry.first.IsScalar()) {
-      Add(entry.first, path, "a key must be plain text");
+  for (size_t i = 0; i < node.keys.size(); ++i) {
+    const YamlNode& written = node.keys[i];
+    if (!written.IsScalar()) {
+      Add(written, path, "a key must be plain text");
       good = false;
       continue;
     }
-    const std::string key = entry.first.Scalar();
+    const std::string key = written.value;
     const std::string key_path = path.empty() ? key : path + "." + key;
     const auto field = fields.find(key);
     if (field == fields.end()) {
       std::vector<std::string> known;
       for (const auto& [name, parse] : fields) known.push_back(name);
-      Add(entry.first, key_path, "unknown key" + DidYouMean(key, known));
+      Add(written, key_path, "unknown key" + DidYouMean(key, known));
       good = false;
     } else if (!seen.insert(key).second) {
-      Add(entry.first, key_path, "the key is given twice");
+      Add(written, key_path, "the key is given twice");
       good = false;
     } else {
-      field->second(entry.second, key_path);
+      field->second(node.values[i], key_path);
     }
   }
   for (const std::string& key : required) {
@@ -50,16 +50,17 @@ bool YamlReader::Map(const YAML::Node& node, const std::string& path, const Fiel
   return good;
 }
 
-bool YamlReader::Text(const YAML::Node& node, const std::string& path, std::string& out) {
-  if (!node.IsScalar() || node.Scalar().empty()) {
+bool YamlReader::Text(const YamlNode& node, const std::string& path, std::string& out) {
+  const bool null = node.plain && (node.value.empty() || node.value == "~" || node.value == "null");
+  if (!node.IsScalar() || null) {
     Add(node, path, "expected text");
     return false;
   }
-  out = node.Scalar();
+  out = node.value;
   return true;
 }
 
-bool YamlReader::Choice(const YAML::Node& node, const std::string& path, const std::vector<std::string>& choices,
+bool YamlReader::Choice(const YamlNode& node, const std::string& path, const std::vector<std::string>& choices,
                         size_t& out) {
   std::string text;
   if (!Text(node, path, text)) return false;
@@ -74,29 +75,31 @@ bool YamlReader::Choice(const YAML::Node& node, const std::string& path, const s
   return true;
 }
 
-bool YamlReader::Number(const YAML::Node& node, const std::string& path, double& out) {
-  double value = 0;
-  if (!node.IsScalar() || !YAML::convert<double>::decode(node, value) || !std::isfinite(value)) {
-    Add(node, path, "expected a finite number" + (node.IsScalar() ? ", not \"" + node.Scalar() + "\"" : std::string()));
+bool YamlReader::Number(const YamlNode& node, const std::string& path, double& out) {
+  const std::optional<YamlNumber> number = ReadNumber(node);
+  if (!number || !std::isfinite(number->real)) {
+    Add(node, path, "expected a finite number" + (node.IsScalar() ? ", not \"" + node.value + "\"" : std::string()));
     return false;
   }
-  out = value;
+  out = number->real;
   return true;
 }
 
-bool YamlReader::Boolean(const YAML::Node& node, const std::string& path, bool& out) {
-  if (!node.IsScalar() || !YAML::convert<bool>::decode(node, out)) {
+bool YamlReader::Boolean(const YamlNode& node, const std::string& path, bool& out) {
+  const bool is_true = node.value == "true", is_false = node.value == "false";
+  if (!node.IsScalar() || !node.plain || (!is_true && !is_false)) {
     Add(node, path, "expected true or false");
     return false;
   }
+  out = is_true;
   return true;
 }
 
-void YamlReader::TextList(const YAML::Node& node, const std::string& path, std::vector<std::string>& out) {
-  if (!node.IsSequence()) return Add(node, path, "expected a list");
-  for (size_t i = 0; i < node.size(); ++i) {
+void YamlReader::TextList(const YamlNode& node, const std::string& path, std::vector<std::string>& out) {
+  if (!node.IsList()) return Add(node, path, "expected a list");
+  for (size_t i = 0; i < node.values.size(); ++i) {
     std::string text;
-    if (Text(node[i], path + "[" + std::to_string(i) + "]", text)) out.push_back(text);
+    if (Text(node.values[i], path + "[" + std::to_string(i) + "]", text)) out.push_back(text);
   }
 }
 

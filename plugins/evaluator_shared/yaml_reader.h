@@ -3,7 +3,7 @@
 #ifndef KGRPO_EVALUATOR_SHARED_YAML_READER_H
 #define KGRPO_EVALUATOR_SHARED_YAML_READER_H
 
-#include <yaml-cpp/yaml.h>
+#include <kgrpo/support/yaml.h>
 
 #include <functional>
 #include <map>
@@ -23,19 +23,19 @@ class YamlReader {
   Diagnostics& diagnostics() { return diagnostics_; }
 
  protected:
-  using Fields = std::map<std::string, std::function<void(const YAML::Node&, const std::string& path)>>;
+  using Fields = std::map<std::string, std::function<void(const YamlNode&, const std::string& path)>>;
 
-  void Add(const YAML::Node& node, const std::string& path, const std::string& message);
+  void Add(const YamlNode& node, const std::string& path, const std::string& message);
 
   // Calls the field of each key. Unknown, repeated and missing keys are mistakes; `present`: the keys that are there.
-  bool Map(const YAML::Node& node, const std::string& path, const Fields& fields,
+  bool Map(const YamlNode& node, const std::string& path, const Fields& fields,
            const std::vector<std::string>& required, std::set<std::string>* present = nullptr);
-  bool Text(const YAML::Node& node, const std::string& path, std::string& out);
-  void TextList(const YAML::Node& node, const std::string& path, std::vector<std::string>& out);
+  bool Text(const YamlNode& node, const std::string& path, std::string& out);
+  void TextList(const YamlNode& node, const std::string& path, std::vector<std::string>& out);
   // `out`: the index of the choice.
-  bool Choice(const YAML::Node& node, const std::string& path, const std::vector<std::string>& choices, size_t& out);
-  bool Number(const YAML::Node& node, const std::string& path, double& out);  // finite
-  bool Boolean(const YAML::Node& node, const std::string& path, bool& out);
+  bool Choice(const YamlNode& node, const std::string& path, const std::vector<std::string>& choices, size_t& out);
+  bool Number(const YamlNode& node, const std::string& path, double& out);  // finite
+  bool Boolean(const YamlNode& node, const std::string& path, bool& out);
 
  private:
   Diagnostics diagnostics_;

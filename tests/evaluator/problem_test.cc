@@ -240,7 +240,8 @@ TEST_F(ProblemTest, ExactMessages) {
       {"needs: {bytes: \"8*n\", flops: 0}", "needs: {bytes: \"8*n\"}", "problem.yaml:15:8: needs.flops: is missing"},
       {"traits: [streaming]", "traits: streaming", "problem.yaml:5:9: traits: expected a list"},
       {"needs:", "tolerance: {relative: -1}\nneeds:", "problem.yaml:15:23: tolerance.relative: must not be negative"},
-      {"sizes:", "sizes: [", "problem.yaml:13:3: not YAML: end of sequence flow not found"},
+      {"sizes:", "sizes: [",
+       "problem.yaml:11:8: not YAML: this bracket is not closed, or a ',' is missing, before line 13, column 3"},
   };
   for (const Mistake& mistake : kMistakes)
     EXPECT_EQ(Errors(With(mistake.from, mistake.to)), mistake.message) << mistake.to;

@@ -1,10 +1,12 @@
 // Reads a device file and computes occupancy.
 #include <kgrpo/sdk/error.h>
-#include <yaml-cpp/yaml.h>
+#include <kgrpo/support/yaml.h>
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "interpreter/simt/time_model.h"
 
@@ -14,57 +16,50 @@ namespace {
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path) {
-    try {
-      root_ = YAML::LoadFile(path);
-    } catch (const YAML::BadFile&) {
+    std::ifstream stream(path);
+    std::ostringstream text;
+    text << stream.rdbuf();
+    if (!stream)
       throw Error(KGRPO_ERROR_NOT_FOUND,
                   path + ": cannot be read; a device is described by a YAML file such as devices/h100.yaml");
-    } catch (const YAML::Exception& error) {
-      throw Error(KGRPO_ERROR_INVALID, path + ":" + std::to_string(error.mark.line + 1) + ": " + error.msg);
-    }
-    if (!root_.IsMap()) throw Error(KGRPO_ERROR_INVALID, path + ":1: expected a mapping of fields");
+    const YamlFile file = ReadYaml(text.str());
+    if (file.error) Fail(file.error->at, file.error->message);
+    if (!file.documents.empty()) root_ = file.documents[0];
+    if (!root_.IsMapping()) Fail({1, 1}, "expected a mapping of fields");
   }
 
-  YAML::Node Field(const std::string& name) {
+  const YamlNode& Field(const std::string& name) {
     known_.insert(name);
-    const YAML::Node node = root_[name];
-    if (!node) throw Error(KGRPO_ERROR_INVALID, path_ + ":1: field '" + name + "' is missing");
-    return node;
+    const YamlNode* node = root_.Get(name);
+    if (node == nullptr) Fail({1, 1}, "field '" + name + "' is missing");
+    return *node;
   }
-  void Get(const std::string& name, std::string& value) { value = Field(name).as<std::string>(); }
+  void Get(const std::string& name, std::string& value) { value = Field(name).value; }
   void Get(const std::string& name, double& value) {
-    const YAML::Node node = Field(name);
-    try {
-      value = node.as<double>();
-    } catch (const YAML::Exception&) {
-      value = -1;
-    }
-    if (!(value > 0) || !std::isfinite(value)) Bad(node, name, "a positive number");
+    const YamlNode& node = Field(name);
+    value = ReadNumber(node).value_or(YamlNumber()).real;
+    if (!(value > 0) || !std::isfinite(value)) Fail(node.at, "field '" + name + "' must be a positive number");
   }
   template <typename T>
   void GetInteger(const std::string& name, T& value) {
     double number = 0;
     Get(name, number);
-    if (number != std::floor(number) || number > 2e9) Bad(root_[name], name, "a whole number");
+    if (number != std::floor(number) || number > 2e9)
+      Fail(Field(name).at, "field '" + name + "' must be a whole number");
     value = static_cast<T>(number);
   }
   void Finish() {
-    for (const auto& entry : root_) {
-      const auto name = entry.first.as<std::string>();
-      if (!known_.contains(name)) {
-        throw Error(KGRPO_ERROR_INVALID,
-                    path_ + ":" + std::to_string(entry.first.Mark().line + 1) + ": unknown field '" + name + "'");
-      }
+    for (const YamlNode& key : root_.keys) {
+      if (!known_.contains(key.value)) Fail(key.at, "unknown field '" + key.value + "'");
     }
   }
 
  private:
-  [[noreturn]] void Bad(const YAML::Node& node, const std::string& name, const std::string& wanted) {
-    throw Error(KGRPO_ERROR_INVALID,
-                path_ + ":" + std::to_string(node.Mark().line + 1) + ": field '" + name + "' must be " + wanted);
+  [[noreturn]] void Fail(const YamlPlace& at, const std::string& message) {
+    throw Error(KGRPO_ERROR_INVALID, path_ + ":" + std::to_string(at.line) + ": " + message);
   }
   std::string path_;
-  YAML::Node root_;
+  YamlNode root_;
   std::set<std::string> known_;
 };
 

@@ -3,10 +3,13 @@
 #include <libfyaml.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <new>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace kgrpo {
@@ -249,6 +252,43 @@ class Reader {
 };
 
 }  // namespace
+
+const YamlNode* YamlNode::Get(std::string_view key) const {
+  const auto found = std::ranges::find(keys, key, &YamlNode::value);
+  return found == keys.end() ? nullptr : &values[static_cast<size_t>(found - keys.begin())];
+}
+
+std::optional<YamlNumber> ReadNumber(const YamlNode& node) {
+  if (!node.IsScalar() || !node.plain) return {};
+  std::string_view digits = node.value;
+  const bool negative = digits.starts_with('-');
+  if (negative || digits.starts_with('+')) digits.remove_prefix(1);
+  const int base = digits.starts_with("0x") ? 16 : digits.starts_with("0o") ? 8 : 10;
+  if (base != 10) digits.remove_prefix(2);
+  const char* const end = digits.data() + digits.size();
+  if (digits.empty()) return {};
+
+  YamlNumber number;
+  uint64_t magnitude = 0;
+  if (const auto [stop, error] = std::from_chars(digits.data(), end, magnitude, base);
+      stop == end && error == std::errc()) {
+    number.real = negative ? -static_cast<double>(magnitude) : static_cast<double>(magnitude);
+    constexpr uint64_t kLimit = uint64_t{1} << 63;
+    if (magnitude < kLimit || (negative && magnitude == kLimit))
+      number.integer = static_cast<int64_t>(negative ? -magnitude : magnitude);
+    else if (!negative)
+      number.large = magnitude;
+    return number;
+  }
+  // from_chars also takes "inf" and "nan", which are words here.
+  if (base != 10 || digits.find_first_not_of("0123456789.eE+-") != std::string_view::npos) return {};
+  double real = 0;
+  const auto [stop, error] = std::from_chars(digits.data(), end, real);
+  if (stop != end || error == std::errc::invalid_argument) return {};
+  if (error == std::errc::result_out_of_range) real = HUGE_VAL;
+  number.real = negative ? -real : real;
+  return number;
+}
 
 YamlFile ReadYaml(const std::string& text) {
   return Reader(text).Read();

@@ -3,8 +3,10 @@
 #ifndef KGRPO_SUPPORT_YAML_H
 #define KGRPO_SUPPORT_YAML_H
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kgrpo {
@@ -26,7 +28,24 @@ struct YamlNode {
   bool plain = false;            // a scalar without quotes that is not a block ('|', '>')
   std::vector<YamlNode> keys;    // of a mapping
   std::vector<YamlNode> values;  // of a list; of a mapping: one for each key
+
+  bool IsScalar() const { return kind == Kind::kScalar; }
+  bool IsList() const { return kind == Kind::kList; }
+  bool IsMapping() const { return kind == Kind::kMapping; }
+
+  // The first value of a key; NULL if there is none, or this is not a mapping.
+  const YamlNode* Get(std::string_view key) const;
 };
+
+struct YamlNumber {
+  std::optional<int64_t> integer;  // a whole number without a point or exponent that fits
+  std::optional<uint64_t> large;   // one of 2^63 or more
+  double real = 0;                 // the number in any case; infinite if it is too large
+};
+
+// The number that a plain scalar is under YAML's core schema (12, -0x1F, 0o17, 1e-3; not .inf); nothing for other
+// nodes.
+std::optional<YamlNumber> ReadNumber(const YamlNode& node);
 
 struct YamlError {
   YamlPlace at;
