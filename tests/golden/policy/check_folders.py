@@ -7,7 +7,7 @@
 
 Makes a tiny random folder for each row of docs/models.md (architecture, rotary positions, head, window, adapter,
 damage, tokenizer, chat template) in a temporary folder. If it should work, 40 greedy tokens are transformers', and
-log-probabilities within 1e-4; for tokenizers and templates also the ids and texts of 201 strings and of up to 120 chats.
+log-probabilities within 1e-4; for tokenizers and templates also the ids and texts of 201 strings and up to 120 chats.
 If not, kgrpo-host fails, and its message contains the words of the row. NAME: only rows whose name contains it.
 
 Tokenizers are those of tests/golden/tokenizer, with the other files as released folders have them. Chat templates are
