@@ -370,7 +370,7 @@ model_row(
     "empty rope_scaling beside rope_parameters",
     {**NO_THETA, "rope_scaling": {}, "rope_parameters": {"rope_type": "default", "rope_theta": 1e6}},
 )
-for kind in ("dynamic", "longrope", "su", "mrope"):
+for kind in ("dynamic", "longrope", "su", "mrope", "proportional"):
     model_row(kind, {**QWEN2, "rope_scaling": {"type": kind, "factor": 2.0}}, f'the rotary scaling "{kind}"', of=QWEN2)
 model_row("partial rotation", {**QWEN2, "partial_rotary_factor": 0.5}, '"partial_rotary_factor"')
 model_row(
