@@ -141,7 +141,7 @@ CompileKey Compiler::KeyOf(const Problem& problem, const std::string& source, Ca
   key.route = fast ? "fast" : "nvcc";
   key.flags = fast_ ? "as NVRTC" : "";
   key.compiler = toolkit_.Identity() + "; " + host_compiler_;
-  key.architecture = "sm_" + std::to_string(options_.compute_capability);
+  key.architecture = "sm_" + ArchitectureName(options_.compute_capability);
   key.policy = IncludePolicy(problem.allowed_libraries);
   key.evaluator = KGRPO_SOURCE_DIGEST;
   return key;

@@ -28,13 +28,14 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
   const std::string input = scratch.path() + "/kernel.cu", output = scratch.path() + "/kernel.so";
   std::ofstream(input, std::ios::binary) << source.prologue << source.text << source.epilogue;
 
-  const std::string architecture = std::to_string(compute_capability);
+  const std::string architecture = ArchitectureName(compute_capability);
   SandboxCommand command;
   command.argv = {toolkit.nvcc,
                   "-shared",
                   "-Xcompiler",
                   "-fPIC,-fno-diagnostics-show-caret",  // carets would quote whatever file a #line names
                   "-std=c++17",
+                  "--expt-relaxed-constexpr",
                   "-DNVTX_DISABLE",  // cub.cuh includes NVTX, which looks functions up by dlsym
                   "--cudart",
                   "none",

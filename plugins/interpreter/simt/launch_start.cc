@@ -36,6 +36,8 @@ uint64_t ValueOf(const ConstantPatch& patch, const Grid& grid) {
       return config.dynamic_shared_bytes;
     case ConstantPatch::Kind::kTotalShared:
       return config.dynamic_shared_bytes + grid.kernel->static_shared_bytes;
+    case ConstantPatch::Kind::kReservedShared:
+      return grid.shared_arrays.back().offset;
     case ConstantPatch::Kind::kWarps:
       return grid.warps_per_block;
     case ConstantPatch::Kind::kGridWorkspaceLow:
