@@ -282,8 +282,7 @@ int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
   const Evaluation candidate =
       evaluator->Evaluate(problem, source, options.seed.value_or(0), !options.quick, options.show_hidden);
   if (!options.report.empty()) {
-    WriteFileAtomically(options.report,
-                        evaluator->Report(problem, shown, options.kernel, candidate, baseline).value());
+    WriteFileAtomically(options.report, evaluator->Report(problem, shown, options.kernel, candidate, baseline).value());
   }
   if (!options.json) {
     PrintKernelText(candidate, baseline, problem.name(), shown, evaluator->Describe(), !options.quick,
@@ -366,9 +365,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->add_option("--kernel", options->kernels_of_problem,
                    "The source to judge; several, or folders of them, get a line each")
       ->type_name("F.cu|DIR...");
-  command
-      ->add_option("--include", options->include,
-                   "A folder of the kernel's own headers, besides the one it lies in")
+  command->add_option("--include", options->include, "A folder of the kernel's own headers, besides the one it lies in")
       ->type_name("DIR")
       ->expected(1)
       ->take_all();

@@ -262,10 +262,9 @@ kgrpo_error* Report(const kgrpo_evaluator* self, const kgrpo_problem* problem, c
 kgrpo_error* CheckProblem(kgrpo_evaluator* self, const kgrpo_problem* problem, kgrpo_problem_finding_sink sink) {
   return Guard([&] {
     const auto judge = [&](uint64_t seed) {
-      return seed == 0
-                 ? ReferenceOf(*self, *problem)
-                 : self->Evaluate(problem->open, problem->open.problem.reference_source, seed, /*thorough=*/true,
-                                  /*show_hidden=*/true);
+      return seed == 0 ? ReferenceOf(*self, *problem)
+                       : self->Evaluate(problem->open, problem->open.problem.reference_source, seed, /*thorough=*/true,
+                                        /*show_hidden=*/true);
     };
     kgrpo::evaluator::PutFindings(kgrpo::evaluator::FindOfReference(problem->open.problem, judge), sink);
   });

@@ -88,8 +88,7 @@ std::string ErrorText(const Parameter& output, double got, double wanted, double
     text << "; tolerance";
   }
   text << " (relative " << bound.relative << " + absolute " << bound.absolute << ")";
-  if (times <= bound.low_sums)
-    text << ", within what " << Info(LowPrecision(output)).name << " accumulation explains";
+  if (times <= bound.low_sums) text << ", within what " << Info(LowPrecision(output)).name << " accumulation explains";
   return text.str();
 }
 

@@ -19,7 +19,8 @@ namespace kgrpo::evaluator {
 struct ErrorBound {
   double relative = 0;
   double absolute = 0;
-  double low_sums = 0;  // an error of up to this many bounds is what sums in LowPrecision() explain; 0: none is possible
+  double low_sums =
+      0;  // an error of up to this many bounds is what sums in LowPrecision() explain; 0: none is possible
 };
 
 // The oracle's values of one output: doubles for floating dtypes, whole numbers for the others.
@@ -36,10 +37,11 @@ DType LowPrecision(const Parameter& output);
 
 // Returns the bound for one output. `accumulations`: how many terms a result sums at this size. For floating outputs,
 // relative defaults to 2 u(output) + (16 + 8 sqrt(accumulations)) u(arithmetic), but at most 0.05, where arithmetic is
-// done in Tolerance::accumulation, else in float32 (in float64 for float64 outputs). absolute defaults to relative times the root mean square of what is
-// expected, and at least to the error of as many roundings in the subnormal range. For integer outputs both default to 0: equality. `extremes`: inputs span all magnitudes, so the
-// median replaces the root mean square, which the largest values alone would decide. low_sums is known if the problem
-// has a tensor of 16 bits.
+// done in Tolerance::accumulation, else in float32 (in float64 for float64 outputs). absolute defaults to relative
+// times the root mean square of what is expected, and at least to the error of as many roundings in the subnormal
+// range. For integer outputs both default to 0: equality. `extremes`: inputs span all magnitudes, so the median
+// replaces the root mean square, which the largest values alone would decide. low_sums is known if the problem has a
+// tensor of 16 bits.
 ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected,
                     bool extremes = false);
 

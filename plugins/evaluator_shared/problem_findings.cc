@@ -289,10 +289,10 @@ std::vector<ProblemFinding> FindOfReference(const Problem& problem, const JudgeR
                         WiderTolerance(problem, *nearest, largest)});
   }
   if (seconds < kShortSeconds) {
-    findings.push_back({"too_short",
-                        "The reference takes " + FormatSeconds(seconds) +
-                            ": much of that is the launch, which no kernel avoids.",
-                        "Raise sizes.timing until the reference takes 20 us or more."});
+    findings.push_back(
+        {"too_short",
+         "The reference takes " + FormatSeconds(seconds) + ": much of that is the launch, which no kernel avoids.",
+         "Raise sizes.timing until the reference takes 20 us or more."});
   }
   return findings;
 }

@@ -120,13 +120,8 @@ constexpr char kTensorMapEncoder[] = "cuTensorMapEncodeTiled";
 
 std::string CheckSymbols(const std::vector<std::string>& undefined) {
   // Functions that look up others: calls of those could not be counted or refused by name.
-  static const std::set<std::string> kForbidden = {"dlopen",
-                                                   "dlmopen",
-                                                   "dlsym",
-                                                   "dlvsym",
-                                                   "dl_iterate_phdr",
-                                                   "syscall",
-                                                   "cudaGetExportTable"};
+  static const std::set<std::string> kForbidden = {"dlopen",  "dlmopen",           "dlsym", "dlvsym", "dl_iterate_phdr",
+                                                   "syscall", "cudaGetExportTable"};
   for (const std::string& symbol : undefined) {
     const std::string name = symbol.substr(0, symbol.find('@'));
     const bool driver = name.size() > 2 && name.compare(0, 2, "cu") == 0 && name[2] >= 'A' && name[2] <= 'Z';

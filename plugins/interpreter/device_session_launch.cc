@@ -18,7 +18,8 @@ std::string DimText(const simt::Dim3& dim) {
   return "(" + std::to_string(dim.x) + ", " + std::to_string(dim.y) + ", " + std::to_string(dim.z) + ")";
 }
 
-// Returns ": \"out[i] = x[i];\"", the source line of a finding. Empty if the line is unknown or in no file of the source.
+// Returns ": \"out[i] = x[i];\"", the source line of a finding. Empty if the line is unknown or in no file of the
+// source.
 std::string QuotedLine(const std::string& source, const simt::Finding& finding) {
   constexpr size_t kLongest = 100;
   const std::vector<SourcePlace> places = PlacesOfLines(source, "kernel.cu");

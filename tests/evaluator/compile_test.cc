@@ -230,8 +230,8 @@ TEST_F(BothRoutes, TakeHoppersInstructionsAndTensorMaps) {
     EXPECT_THAT(outcome.kernel.undefined, testing::Contains("cuTensorMapEncodeTiled"));
     EXPECT_EQ(UsageMetrics(outcome.kernel.usage).empty(), false);
   }
-  const std::string other = "extern \"C\" int cuInit(unsigned);\nint Start() { return cuInit(0); }\n" +
-                            std::string(kAffine);
+  const std::string other =
+      "extern \"C\" int cuInit(unsigned);\nint Start() { return cuInit(0); }\n" + std::string(kAffine);
   EXPECT_EQ(Compile(other, true).verdict, "forbidden");
 }
 

@@ -140,10 +140,11 @@ TEST_F(KernelEvaluatorTest, HostileHostCode) {
        "unsupported", "wgmma.fence"},
       {"a tensor map",
        "#include <cuda.h>\n" +
-           WithBody("CUtensorMap map; cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 0, nullptr, nullptr, "
-                    "nullptr, nullptr, nullptr, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, "
-                    "CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE); " +
-                    kHonest),
+           WithBody(
+               "CUtensorMap map; cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 0, nullptr, nullptr, "
+               "nullptr, nullptr, nullptr, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, "
+               "CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE); " +
+               kHonest),
        "unsupported", "cuTensorMapEncodeTiled"},
       {"an API that is not offered",
        "extern \"C\" int cudaMallocManaged(void**, unsigned long, unsigned);\n" +

@@ -1,6 +1,7 @@
 // FindDegenerate: each way in which a problem is degenerate, by an oracle of that kind, and none for a sound problem.
 #include "evaluator_shared/problem_findings.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -158,8 +159,9 @@ TEST(ProblemFindings, AReferenceNearItsToleranceIsReported) {
       KernelEvaluation reference;
       reference.correct = errors[seed] <= 1;
       reference.verdict = reference.correct ? "correct" : "wrong";
-      reference.diagnosis = "At n=64: 1 of 9 elements of out are wrong; the worst is out[3] = 1, expected 2: relative "
-                            "error 0.5, 2 times the tolerance (relative 1e-06 + absolute 1e-06).";
+      reference.diagnosis =
+          "At n=64: 1 of 9 elements of out are wrong; the worst is out[3] = 1, expected 2: relative "
+          "error 0.5, 2 times the tolerance (relative 1e-06 + absolute 1e-06).";
       reference.seconds = 1;
       reference.metrics = {{"worst_error/out", errors[seed]}};
       return reference;
@@ -170,7 +172,7 @@ TEST(ProblemFindings, AReferenceNearItsToleranceIsReported) {
   errors[3] = 0.9;
   std::vector<ProblemFinding> found = find();
   EXPECT_EQ(CodesOf(found), "near_tolerance");
-  EXPECT_THAT(found[0].sentence, HasSubstr("comes to 0.9 times the tolerance of out with 5 seeds"));
+  EXPECT_THAT(found[0].sentence, testing::HasSubstr("comes to 0.9 times the tolerance of out with 5 seeds"));
   // 3.6 (2 u + (16 + 8 sqrt(64)) u) = 2 u + (16 + 8 sqrt(19 * 64)) u, rounded up.
   EXPECT_EQ(found[0].advice,
             "If rounding explains that, set accumulations: \"19*(n)\", so that it comes to 0.25 times.");
@@ -181,8 +183,8 @@ TEST(ProblemFindings, AReferenceNearItsToleranceIsReported) {
   found = find();
   EXPECT_EQ(seeds.size(), 3u);
   EXPECT_EQ(CodesOf(found), "reference_wrong");
-  EXPECT_THAT(found[0].sentence, HasSubstr("Seeds below 2 passed."));
-  EXPECT_THAT(found[0].advice, HasSubstr("set accumulations: \""));
+  EXPECT_THAT(found[0].sentence, testing::HasSubstr("Seeds below 2 passed."));
+  EXPECT_THAT(found[0].advice, testing::HasSubstr("set accumulations: \""));
 }
 
 }  // namespace

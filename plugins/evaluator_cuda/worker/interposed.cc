@@ -232,9 +232,8 @@ VISIBLE CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType ty
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
   RUNTIME(cudaGetDriverEntryPointByVersion)(kTensorMapEncoder, &function, kVersion, cudaEnableDefault, &found);
   if (function == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-  return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function)(map, type, rank, address, sizes, strides, box,
-                                                                       element_strides, interleave, swizzle, promotion,
-                                                                       fill);
+  return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function)(
+      map, type, rank, address, sizes, strides, box, element_strides, interleave, swizzle, promotion, fill);
 }
 
 // Functions that name a kernel or variable by its host symbol: they get the device's object in its place.

@@ -220,7 +220,8 @@ std::string OperationsText(const Draft& draft, const OracleText& oracle) {
 std::vector<std::string> ValueGuesses(const CudaSource& source, const Draft& draft, const OracleText& oracle) {
   const std::string operations = OperationsText(draft, oracle);
   std::vector<std::string> guesses = {
-      "accumulations: \"" + AccumulationsText(source, draft, oracle) + "\", the terms that one result sums: more widen the tolerance",
+      "accumulations: \"" + AccumulationsText(source, draft, oracle) +
+          "\", the terms that one result sums: more widen the tolerance",
       "needs.bytes: \"" + BytesText(draft) +
           "\", each tensor once: a kernel that seems to move less is judged implausible",
       "needs.flops: \"" + operations + "\", " +

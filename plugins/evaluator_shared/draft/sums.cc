@@ -13,13 +13,18 @@ namespace {
 
 using Kind = Token::Kind;
 
-constexpr std::string_view kHalfTypes[] = {"half", "__half", "half2", "__half2", "__nv_bfloat16", "__nv_bfloat162",
-                                           "nv_bfloat16"};
+constexpr std::string_view kHalfTypes[] = {"half",          "__half",         "half2",      "__half2",
+                                           "__nv_bfloat16", "__nv_bfloat162", "nv_bfloat16"};
 constexpr std::string_view kHalfArithmetic[] = {"__hadd", "__hsub", "__hmul", "__hfma", "__hdiv"};
 
 bool IsHalfType(std::string_view word) {
   return std::find(std::begin(kHalfTypes), std::end(kHalfTypes), word) != std::end(kHalfTypes);
 }
+
+// A floating-point variable or array.
+struct Variable {
+  bool half = false, pointer = false;
+};
 
 // What a source says of its arithmetic, word by word; macros are read too.
 struct Arithmetic {
@@ -30,7 +35,7 @@ struct Arithmetic {
 
   void Read(std::string_view code) {
     const LexedSource lexed = Lex(code);
-    std::set<std::string_view> halves, floats;  // variables
+    std::map<std::string_view, Variable> variables;
     for (size_t i = 0; i < lexed.tokens.size(); ++i) {
       const Token& token = lexed.tokens[i];
       const auto at = [&](size_t next) { return i + next < lexed.tokens.size() ? lexed.tokens[i + next] : Token(); };
@@ -44,7 +49,9 @@ struct Arithmetic {
       const std::string_view type = bound == bindings.end() ? token.text : std::string_view(bound->second);
       const bool half = IsHalfType(type);
       if (half || type == "float" || type == "double" || type == "floatX") {
-        if (at(1).kind == Kind::kIdentifier) (half ? halves : floats).insert(at(1).text);
+        const bool pointer = at(1).Is("*");
+        const size_t name = at(pointer ? 2 : 1).Is("__restrict__") ? 3 : pointer ? 2 : 1;
+        if (at(name).kind == Kind::kIdentifier) variables[at(name).text] = {half, pointer};
         continue;
       }
       if (token.text == "accumulator") {  // wmma::fragment<wmma::accumulator, 16, 16, 16, half>
@@ -52,7 +59,8 @@ struct Arithmetic {
         while (next < 12 && !at(next).Is(">")) ++next;
         in_half = in_half || IsHalfType(at(next - 1).text);
       }
-      if (!halves.contains(token.text) && !floats.contains(token.text)) continue;
+      const auto variable = variables.find(token.text);
+      if (variable == variables.end()) continue;
       size_t next = 1;
       while (at(next).Is("[")) {  // sums[i][j]
         for (int depth = 0; i + next < lexed.tokens.size(); ++next) {
@@ -61,9 +69,10 @@ struct Arithmetic {
         }
         ++next;
       }
-      if (!at(next).Is("+") || !at(next + 1).Is("=")) continue;
+      const bool moves = variable->second.pointer && next == 1;  // `a += 16` of a pointer
+      if (moves || !at(next).Is("+") || !at(next + 1).Is("=")) continue;
       accumulates = true;
-      in_half = in_half || halves.contains(token.text);
+      in_half = in_half || variable->second.half;
     }
   }
 };

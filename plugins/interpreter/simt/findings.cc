@@ -146,7 +146,8 @@ Finding MakeFinding(const Grid& grid, uint32_t pc, const ThreadId& thread, Findi
   finding.thread = thread;
   finding.address = address;
   finding.array = std::move(array);
-  finding.message = "kernel '" + finding.kernel + "'" + PlaceText(finding) + ": " + NameThread(finding.thread) + " " + text;
+  finding.message =
+      "kernel '" + finding.kernel + "'" + PlaceText(finding) + ": " + NameThread(finding.thread) + " " + text;
   return finding;
 }
 
