@@ -386,7 +386,9 @@ TEST_F(DraftTest, GuessesHowManyTermsASumHasAndInWhichPrecision) {
     const Draft draft = MakeDraft(source, "k", options, kNobody);
     EXPECT_EQ(TermsOf(draft, source.text()), one.terms);
     EXPECT_EQ(LowPrecisionOf(draft, source.text()), one.precision);
-    if (one.precision) EXPECT_EQ(Written(source, draft).tolerance.accumulation, one.precision);
+    if (one.precision) {
+      EXPECT_EQ(Written(source, draft).tolerance.accumulation, one.precision);
+    }
     fs::remove_all(folder_ / "k");
   }
 }

@@ -10,8 +10,6 @@
 namespace kgrpo::simt {
 namespace {
 
-constexpr uint32_t kReservedSharedBytes = 288;  // what cooperative groups count on
-
 void AddInvalid(LaunchResult& result, const Kernel& kernel, const std::string& text) {
   Finding finding;
   finding.code = FindingCode::kInvalidLaunch;
@@ -100,11 +98,6 @@ LaunchResult Launch(ModuleInstance& instance, int kernel_index, const LaunchConf
     const uint32_t base = (kernel.shared_layout_bytes + 127) / 128 * 128;
     grid.shared_arrays.push_back({"(dynamic)", base, config.dynamic_shared_bytes});
     grid.shared_limit = base + config.dynamic_shared_bytes;
-  }
-  if (kernel.reserved_shared) {
-    const uint32_t base = (grid.shared_limit + 127) / 128 * 128;
-    grid.shared_arrays.push_back({"(reserved for cooperative groups)", base, kReservedSharedBytes});
-    grid.shared_limit = base + kReservedSharedBytes;
   }
   DeviceAddress workspace = 0;
   if (kernel.uses_grid_sync && config.cooperative) {

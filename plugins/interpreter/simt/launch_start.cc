@@ -36,8 +36,6 @@ uint64_t ValueOf(const ConstantPatch& patch, const Grid& grid) {
       return config.dynamic_shared_bytes;
     case ConstantPatch::Kind::kTotalShared:
       return config.dynamic_shared_bytes + grid.kernel->static_shared_bytes;
-    case ConstantPatch::Kind::kReservedShared:
-      return grid.shared_arrays.back().offset;
     case ConstantPatch::Kind::kWarps:
       return grid.warps_per_block;
     case ConstantPatch::Kind::kGridWorkspaceLow:
@@ -189,10 +187,6 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
   if (grid.shared_limit != 0) std::memset(block.shared, config.unwritten_shared.value_or(0xFF), grid.shared_limit);
   if (grid.checked) {
     block.shared_written.assign(grid.shared_limit / 64 + 1, 0);
-    if (kernel.reserved_shared) {  // cooperative groups clear single bits of what is there
-      const SharedArray& reserved = grid.shared_arrays.back();
-      std::fill_n(block.shared_written.begin() + reserved.offset / 64, (reserved.bytes + 63) / 64, ~uint64_t{0});
-    }
     block.shared_pending.assign(grid.shared_limit / 64 + 1, 0);
     block.shared_sources.assign(kernel.bulk_copies ? grid.shared_limit / 16 + 1 : 0, 0);
     block.copies_pending = 0;

@@ -133,7 +133,6 @@ Operand Lowerer::Special(std::string_view name, uint32_t width) {
       {"%ntid.z", ConstantPatch::Kind::kBlockZ},
       {"%dynamic_smem_size", ConstantPatch::Kind::kDynamicShared},
       {"%total_smem_size", ConstantPatch::Kind::kTotalShared},
-      {"%reserved_smem_offset_1", ConstantPatch::Kind::kReservedShared},
       {"%nwarpid", ConstantPatch::Kind::kWarps},
       {"%envreg1", ConstantPatch::Kind::kGridWorkspaceHigh},
       {"%envreg2", ConstantPatch::Kind::kGridWorkspaceLow}};
@@ -156,7 +155,6 @@ Operand Lowerer::Special(std::string_view name, uint32_t width) {
   if (name == "%gridid") return Constant(width, 0);
   if (width != 4) Unsupported("special register " + std::string(name) + " in 64 bits");
   if (const auto it = kUniform.find(name); it != kUniform.end()) {
-    kernel_.reserved_shared |= it->second == ConstantPatch::Kind::kReservedShared;
     kernel_.uses_grid_sync |= it->second == ConstantPatch::Kind::kGridWorkspaceLow;
     ConstantPatch patch;
     patch.kind = it->second;

@@ -81,7 +81,6 @@ struct ConstantPatch {
     kBlockZ,
     kDynamicShared,
     kTotalShared,
-    kReservedShared,
     kWarps,
     kGridWorkspaceLow,
     kGridWorkspaceHigh
@@ -186,7 +185,6 @@ struct Kernel {
   Operand stack_register = kNoOperand, frame_register = kNoOperand;  // where there are any: local addresses, 64 bits
   ControlFlow control;
   bool uses_grid_sync = false;
-  bool reserved_shared = false;   // uses the shared memory that is reserved for cooperative groups
   bool scatters_atomics = false;  // to global memory, at addresses that may differ within a warp
   bool global_atomics = false;    // or generic ones
   bool bulk_copies = false;       // cp.async.bulk
