@@ -20,7 +20,7 @@ struct CompileKey {
   std::string route;         // "fast", "nvcc"
   std::string flags;         // of the compilers, as far as they are not in `evaluator`
   std::string compiler;      // versions of nvcc, NVRTC and g++
-  std::string architecture;  // "sm_90a"
+  std::string architecture;  // "sm_90"
   std::string policy;        // what may be included
   std::string evaluator;     // digest of our sources: flags, headers of ours, how a source is split
 

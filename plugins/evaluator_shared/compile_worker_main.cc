@@ -1,6 +1,6 @@
 // kgrpo_compile_worker: compiles for the fast route inside the sandbox, many sources in one process, so that NVRTC is
 // loaded once. Started by fast_compile.cc as `kgrpo_compile_worker LIBNVRTC SCRATCH ARCHITECTURE SECONDS
-// INCLUDE_DIRECTORY...` (sm_90a; processor time of a compile, which ends this process if it is exceeded); talks in
+// INCLUDE_DIRECTORY...` (sm_90; processor time of a compile, which ends this process if it is exceeded); talks in
 // frames over descriptor 3:
 //   {"device", source, name expressions, one a line}   ->  {"ok" | "error", log, PTX, linker names, one a line, cubin}
 //   {"host", source, compiler options, one a line}     ->  {"ok" | "error" | "exceeded", log, shared object}

@@ -126,7 +126,10 @@ CompileOutcome Compiler::CompileAnew(const Problem& problem, const std::string& 
   };
   if (!fast) return by_nvcc();
   std::string why;
-  if (std::optional<CompileOutcome> outcome = fast_->Compile(problem, source, &why)) return std::move(*outcome);
+  if (std::optional<CompileOutcome> outcome = fast_->Compile(problem, source, &why)) {
+    if (!NeedsArchitectureVariant(*outcome, options_.compute_capability)) return std::move(*outcome);
+    why = "its instructions are those of a variant of the architecture";
+  }
   CompileOutcome outcome = by_nvcc();
   // If nvcc refuses the source as well, the source is to blame and there is no fallback to report.
   if (outcome.Succeeded() && options_.on_fallback) std::call_once(fallback_told_, options_.on_fallback, why);
@@ -141,7 +144,7 @@ CompileKey Compiler::KeyOf(const Problem& problem, const std::string& source, Ca
   key.route = fast ? "fast" : "nvcc";
   key.flags = fast_ ? "as NVRTC" : "";
   key.compiler = toolkit_.Identity() + "; " + host_compiler_;
-  key.architecture = "sm_" + ArchitectureName(options_.compute_capability);
+  key.architecture = "sm_" + std::to_string(options_.compute_capability);
   key.policy = IncludePolicy(problem.allowed_libraries);
   key.evaluator = KGRPO_SOURCE_DIGEST;
   return key;

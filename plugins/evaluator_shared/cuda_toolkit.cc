@@ -156,10 +156,6 @@ std::string Examine(const std::string& home, CudaToolkit& toolkit) {
 
 }  // namespace
 
-std::string ArchitectureName(int compute_capability) {
-  return std::to_string(compute_capability) + (compute_capability == 90 ? "a" : "");
-}
-
 CudaToolkit CudaToolkit::Find(const std::string& configured) {
   const std::vector<ToolkitPlace> places =
       configured.empty() ? PlacesToLook() : std::vector<ToolkitPlace>{{"cuda_home", configured}};

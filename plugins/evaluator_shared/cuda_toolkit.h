@@ -34,11 +34,6 @@ struct CudaToolkit {
   std::string Identity() const;
 };
 
-// "90a" of 90, "80" of 80: what follows "sm_" and "compute_" in the compilers' options. Hopper's tensor-core
-// instructions (wgmma) exist in the variant with the letter only; its code runs on that device alone, which is the one
-// evaluated on.
-std::string ArchitectureName(int compute_capability);
-
 // PATH of the compilers, beside the toolkit's own programs.
 inline constexpr char kSystemPath[] = "/usr/local/bin:/usr/bin:/bin";
 

@@ -109,7 +109,7 @@ FastCompiler::FastCompiler(const CudaToolkit& toolkit, const Sandbox& sandbox, s
     : toolkit_(toolkit),
       sandbox_(sandbox),
       helper_directory_(std::move(helper_directory)),
-      architecture_("sm_" + ArchitectureName(compute_capability)),
+      architecture_("sm_" + std::to_string(compute_capability)),
       processes_(processes),
       seconds_(seconds) {
   idle_.push_back(std::make_unique<Process>(toolkit_, sandbox_, helper_directory_, architecture_, seconds_));

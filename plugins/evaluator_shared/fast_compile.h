@@ -50,7 +50,7 @@ class FastCompiler {
   const CudaToolkit& toolkit_;
   const Sandbox& sandbox_;
   const std::string helper_directory_;
-  const std::string architecture_;  // "sm_90a"
+  const std::string architecture_;  // "sm_90"
   const size_t processes_;
   const double seconds_;
   std::mutex mutex_;

@@ -230,6 +230,7 @@ TEST_F(BothRoutes, TakeHoppersInstructionsAndTensorMaps) {
     EXPECT_THAT(outcome.kernel.undefined, testing::Contains("cuTensorMapEncodeTiled"));
     EXPECT_EQ(UsageMetrics(outcome.kernel.usage).empty(), false);
   }
+  EXPECT_THAT(Compile(kAffine, true).kernel.ptx, Not(HasSubstr("sm_90a")));
   const std::string other =
       "extern \"C\" int cuInit(unsigned);\nint Start() { return cuInit(0); }\n" + std::string(kAffine);
   EXPECT_EQ(Compile(other, true).verdict, "forbidden");
