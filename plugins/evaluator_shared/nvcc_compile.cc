@@ -22,6 +22,8 @@ std::string ReadWhole(const std::string& path) {
 // optimisers then choose other induction variables and address arithmetic. With this, machine code is the same.
 constexpr char kAsNvrtc[] = "--sharedmem32=0";
 
+constexpr int kPtxasRefuses = 255;  // nvcc's exit code; above 128 it is a signal otherwise
+
 CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
                            const std::string& architecture, const NvccSource& source, double seconds, bool as_nvrtc) {
   ScratchFolder scratch(sandbox);
@@ -78,7 +80,7 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
     throw Error(KGRPO_ERROR_UNAVAILABLE, "nvcc cannot be run in the sandbox: " + result.output);
   }
   outcome.verdict = "not_compiled";
-  if (result.timed_out || result.signal != 0 || result.exit_code > 128) {
+  if (result.timed_out || result.signal != 0 || (result.exit_code > 128 && result.exit_code != kPtxasRefuses)) {
     outcome.transient = true;
     outcome.diagnosis = "The compiler did not finish within its limits of time and memory.";
   } else {
