@@ -15,6 +15,7 @@
 
 #include <kgrpo/support/evaluation_text.h>
 #include <kgrpo/support/number_text.h>  // FormatSeconds
+#include <kgrpo/support/own_headers.h>
 #include "base/cancel.h"
 #include "base/default_plugins.h"
 #include "base/log.h"
@@ -47,7 +48,7 @@ struct EvalOptions {
   uint64_t jobs = 0;
   bool thorough = false, markdown = false, kernelbench = false;
   std::string pytorch_times;
-  std::vector<std::string> settings;
+  std::vector<std::string> settings, include;
   std::optional<uint64_t> seed;
   PolicyEvalOptions policies;
   bool quick = false;
@@ -78,6 +79,7 @@ std::vector<std::string> KernelFiles(const std::vector<std::string>& words) {
   return files;
 }
 
+// The file alone, whose lines are shown; the evaluator gets it with its own headers.
 std::string ReadKernel(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string source((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
@@ -226,7 +228,7 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
   std::vector<std::string> sources;
   size_t width = 0;
   for (const std::string& file : files) {
-    sources.push_back(ReadKernel(file));
+    sources.push_back(ReadKernelWithOwnHeaders(file, options.include));
     width = std::max(width, file.size());
   }
   Session session(globals);
@@ -266,7 +268,8 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
 }
 
 int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
-  const std::string source = ReadKernel(options.kernel);
+  const std::string shown = ReadKernel(options.kernel),
+                    source = ReadKernelWithOwnHeaders(options.kernel, options.include);
   if (!options.report.empty()) RequireWritable("--report", options.report, "report.html");
   Session session(globals);
   const Asked asked = AskedOf(session, options);
@@ -279,11 +282,10 @@ int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
   const Evaluation candidate =
       evaluator->Evaluate(problem, source, options.seed.value_or(0), !options.quick, options.show_hidden);
   if (!options.report.empty()) {
-    WriteFileAtomically(options.report,
-                        evaluator->Report(problem, source, options.kernel, candidate, baseline).value());
+    WriteFileAtomically(options.report, evaluator->Report(problem, shown, options.kernel, candidate, baseline).value());
   }
   if (!options.json) {
-    PrintKernelText(candidate, baseline, problem.name(), source, evaluator->Describe(), !options.quick,
+    PrintKernelText(candidate, baseline, problem.name(), shown, evaluator->Describe(), !options.quick,
                     session.metrics());
     if (!options.show_hidden && candidate.diagnosis.find(kHiddenSize) != std::string::npos)
       std::printf("\nhint       --show-hidden names the size that is not shown\n");
@@ -332,6 +334,7 @@ int Evaluate(const Globals& globals, EvalOptions options) {
   if (of_kernel == of_policy) return refuse("eval takes either --kernel F.cu and --problem DIR, or FILE and --policy");
   if (options.dispute_bound && !options.report.empty())
     return refuse("--dispute-bound prints what was counted and writes no report: leave --report out");
+  if (!of_kernel && !options.include.empty()) return refuse("--include goes with --kernel");
   if (of_kernel && options.problem.empty())
     return refuse("--kernel needs --problem DIR: what the kernel is to compute");
   if (of_policy && options.file.empty())
@@ -362,6 +365,10 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->add_option("--kernel", options->kernels_of_problem,
                    "The source to judge; several, or folders of them, get a line each")
       ->type_name("F.cu|DIR...");
+  command->add_option("--include", options->include, "A folder of the kernel's own headers, besides the one it lies in")
+      ->type_name("DIR")
+      ->expected(1)
+      ->take_all();
   command
       ->add_option("--problem", options->problem,
                    "The problem that it is to solve: a folder, or a name among FILE's problems or in problems/")

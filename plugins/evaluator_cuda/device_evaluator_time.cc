@@ -48,7 +48,7 @@ std::vector<evaluator::ErrorBound> BoundsOf(const Problem& problem, const std::v
     if (!parameter.IsWritten()) continue;
     const evaluator::ErrorBound bound = evaluator::BoundFor(
         problem, parameter, accumulations, expected.empty() ? evaluator::Expected() : expected[i], extremes);
-    bounds.push_back({times * bound.relative, times * bound.absolute});
+    bounds.push_back({times * bound.relative, times * bound.absolute, bound.low_sums / times});
   }
   return bounds;
 }

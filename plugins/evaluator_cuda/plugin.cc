@@ -261,8 +261,12 @@ kgrpo_error* Report(const kgrpo_evaluator* self, const kgrpo_problem* problem, c
 // evaluator_sim has them.
 kgrpo_error* CheckProblem(kgrpo_evaluator* self, const kgrpo_problem* problem, kgrpo_problem_finding_sink sink) {
   return Guard([&] {
-    kgrpo::evaluator::PutFindings(
-        kgrpo::evaluator::FindOfReference(problem->open.problem, ReferenceOf(*self, *problem)), sink);
+    const auto judge = [&](uint64_t seed) {
+      return seed == 0 ? ReferenceOf(*self, *problem)
+                       : self->Evaluate(problem->open, problem->open.problem.reference_source, seed, /*thorough=*/true,
+                                        /*show_hidden=*/true);
+    };
+    kgrpo::evaluator::PutFindings(kgrpo::evaluator::FindOfReference(problem->open.problem, judge), sink);
   });
 }
 

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <sstream>
 
 namespace kgrpo::evaluator {
 namespace {
+
+constexpr char kTimesTolerance[] = " times the tolerance";
 
 bool IsConstant(const Expected& expected) {
   for (double value : expected.reals) {
@@ -74,22 +77,32 @@ double ErrorInBounds(double got, double expected, double highest, ErrorBound bou
 }
 
 // ": relative error 0.01, 1.1 times the tolerance (relative 0.005 + absolute 0.016)"
-std::string ErrorText(double got, double wanted, double times, ErrorBound bound) {
+std::string ErrorText(const Parameter& output, double got, double wanted, double times, ErrorBound bound) {
   std::ostringstream text;
   text.precision(3);
   const double error = std::fabs(got - wanted);
   if (std::isfinite(times)) {
     text << (wanted != 0 ? ": relative error " : ": error ") << (wanted != 0 ? error / std::fabs(wanted) : error)
-         << ", " << times << " times the tolerance";
+         << ", " << times << kTimesTolerance;
   } else {
     text << "; tolerance";
   }
   text << " (relative " << bound.relative << " + absolute " << bound.absolute << ")";
-  if (times <= bound.half_sums) text << ", within what float16 accumulation explains";
+  if (times <= bound.low_sums) text << ", within what " << Info(LowPrecision(output)).name << " accumulation explains";
   return text.str();
 }
 
+bool HasLowPrecision(const Problem& problem) {
+  return std::any_of(problem.parameters.begin(), problem.parameters.end(), [](const Parameter& parameter) {
+    return parameter.IsTensor() && (parameter.dtype == DType::kFloat16 || parameter.dtype == DType::kBfloat16);
+  });
+}
+
 }  // namespace
+
+DType LowPrecision(const Parameter& output) {
+  return output.dtype == DType::kBfloat16 ? DType::kBfloat16 : DType::kFloat16;
+}
 
 double ElementError(const Parameter& output, const uint8_t* got, const uint8_t* expected, ErrorBound bound) {
   const DTypeInfo& info = Info(output.dtype);
@@ -127,14 +140,14 @@ ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accu
   const Tolerance& given = problem.tolerance;
   if (!info.is_floating) return {given.relative.value_or(0), given.absolute.value_or(0)};
   const bool wide = output.dtype == DType::kFloat64;
-  const DTypeInfo& arithmetic = Info(wide ? DType::kFloat64 : given.half_sums ? DType::kFloat16 : DType::kFloat32);
+  const DTypeInfo& arithmetic = Info(given.accumulation.value_or(wide ? DType::kFloat64 : DType::kFloat32));
   const double roundings = 16 + 8 * std::sqrt(std::max(1.0, accumulations));
   const auto model = [&](const DTypeInfo& sums) {
     return std::min(2 * info.unit_roundoff + roundings * sums.unit_roundoff, 0.05);
   };
   ErrorBound bound;
   bound.relative = given.relative.value_or(model(arithmetic));
-  if (!wide) bound.half_sums = model(Info(DType::kFloat16)) / bound.relative;
+  if (HasLowPrecision(problem)) bound.low_sums = model(Info(LowPrecision(output))) / bound.relative;
   if (given.absolute) {
     bound.absolute = *given.absolute;
     return bound;
@@ -146,13 +159,19 @@ ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accu
   return bound;
 }
 
+std::optional<double> TimesTolerance(const std::string& sentence) {
+  const size_t end = sentence.find(kTimesTolerance), comma = sentence.rfind(", ", end);
+  if (end == std::string::npos || comma == std::string::npos) return std::nullopt;
+  return std::strtod(sentence.c_str() + comma + 2, nullptr);
+}
+
 std::string WorstText(const Parameter& output, const std::string& name, double got, double expected, double error,
                       ErrorBound bound, int64_t differing) {
   std::ostringstream text;
   text.precision(6);
   text << "the worst is " << name << " = " << got << ", expected " << expected;
   if (differing > 0) text << " (" << differing << " may differ)";
-  if (Info(output.dtype).is_floating) text << ErrorText(got, expected, error, bound);
+  if (Info(output.dtype).is_floating) text << ErrorText(output, got, expected, error, bound);
   return text.str();
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +19,8 @@ namespace kgrpo::evaluator {
 struct ErrorBound {
   double relative = 0;
   double absolute = 0;
-  double half_sums = 0;  // an error of up to this many bounds is what sums in float16 explain; 0: not known
+  double low_sums =
+      0;  // an error of up to this many bounds is what sums in LowPrecision() explain; 0: none is possible
 };
 
 // The oracle's values of one output: doubles for floating dtypes, whole numbers for the others.
@@ -30,12 +32,16 @@ struct Expected {
 // Returns an output's bytes as the expected values for another output.
 Expected ExpectedFrom(const Parameter& output, const std::vector<uint8_t>& bytes);
 
+// The 16-bit dtype that kernels may sum this output in: bfloat16 for bfloat16 outputs, else float16.
+DType LowPrecision(const Parameter& output);
+
 // Returns the bound for one output. `accumulations`: how many terms a result sums at this size. For floating outputs,
 // relative defaults to 2 u(output) + (16 + 8 sqrt(accumulations)) u(arithmetic), but at most 0.05, where arithmetic is
-// done in float32 (in float64 for float64 outputs). absolute defaults to relative times the root mean square of what is
-// expected, and at least to the error of as many roundings in the subnormal range. Tolerance::half_sums makes float16
-// the arithmetic. For integer outputs both default to 0: equality. `extremes`: inputs span all magnitudes, so the
-// median replaces the root mean square, which the largest values alone would decide.
+// done in Tolerance::accumulation, else in float32 (in float64 for float64 outputs). absolute defaults to relative
+// times the root mean square of what is expected, and at least to the error of as many roundings in the subnormal
+// range. For integer outputs both default to 0: equality. `extremes`: inputs span all magnitudes, so the median
+// replaces the root mean square, which the largest values alone would decide. low_sums is known if the problem has a
+// tensor of 16 bits.
 ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected,
                     bool extremes = false);
 
@@ -49,6 +55,9 @@ std::string ElementName(const Parameter& output, const std::vector<int64_t>& sha
 // `differing`: so many elements may differ.
 std::string WorstText(const Parameter& output, const std::string& name, double got, double expected, double error,
                       ErrorBound bound, int64_t differing);
+
+// The "12" of such a sentence; nothing without it.
+std::optional<double> TimesTolerance(const std::string& sentence);
 
 struct Comparison {
   bool matches = true;

@@ -126,7 +126,10 @@ CompileOutcome Compiler::CompileAnew(const Problem& problem, const std::string& 
   };
   if (!fast) return by_nvcc();
   std::string why;
-  if (std::optional<CompileOutcome> outcome = fast_->Compile(problem, source, &why)) return std::move(*outcome);
+  if (std::optional<CompileOutcome> outcome = fast_->Compile(problem, source, &why)) {
+    if (!NeedsArchitectureVariant(*outcome, options_.compute_capability)) return std::move(*outcome);
+    why = "its instructions are those of a variant of the architecture";
+  }
   CompileOutcome outcome = by_nvcc();
   // If nvcc refuses the source as well, the source is to blame and there is no fallback to report.
   if (outcome.Succeeded() && options_.on_fallback) std::call_once(fallback_told_, options_.on_fallback, why);

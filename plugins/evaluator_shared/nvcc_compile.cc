@@ -22,19 +22,21 @@ std::string ReadWhole(const std::string& path) {
 // optimisers then choose other induction variables and address arithmetic. With this, machine code is the same.
 constexpr char kAsNvrtc[] = "--sharedmem32=0";
 
+constexpr int kPtxasRefuses = 255;  // nvcc's exit code; above 128 it is a signal otherwise
+
 CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
-                           int compute_capability, const NvccSource& source, double seconds, bool as_nvrtc) {
+                           const std::string& architecture, const NvccSource& source, double seconds, bool as_nvrtc) {
   ScratchFolder scratch(sandbox);
   const std::string input = scratch.path() + "/kernel.cu", output = scratch.path() + "/kernel.so";
   std::ofstream(input, std::ios::binary) << source.prologue << source.text << source.epilogue;
 
-  const std::string architecture = std::to_string(compute_capability);
   SandboxCommand command;
   command.argv = {toolkit.nvcc,
                   "-shared",
                   "-Xcompiler",
                   "-fPIC,-fno-diagnostics-show-caret",  // carets would quote whatever file a #line names
                   "-std=c++17",
+                  "--expt-relaxed-constexpr",
                   "-DNVTX_DISABLE",  // cub.cuh includes NVTX, which looks functions up by dlsym
                   "--cudart",
                   "none",
@@ -78,7 +80,7 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
     throw Error(KGRPO_ERROR_UNAVAILABLE, "nvcc cannot be run in the sandbox: " + result.output);
   }
   outcome.verdict = "not_compiled";
-  if (result.timed_out || result.signal != 0 || result.exit_code > 128) {
+  if (result.timed_out || result.signal != 0 || (result.exit_code > 128 && result.exit_code != kPtxasRefuses)) {
     outcome.transient = true;
     outcome.diagnosis = "The compiler did not finish within its limits of time and memory.";
   } else {
@@ -90,14 +92,28 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
 
 }  // namespace
 
+bool NeedsArchitectureVariant(const CompileOutcome& outcome, int compute_capability) {
+  const std::string refusal = "not supported on .target 'sm_" + std::to_string(compute_capability) + "'";
+  return compute_capability >= 90 && outcome.diagnosis.find(refusal) != std::string::npos;
+}
+
 CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
                                int compute_capability, const NvccSource& source, double seconds, bool as_nvrtc) {
-  CompileOutcome outcome =
-      CompileOnce(toolkit, sandbox, library_directory, compute_capability, source, seconds, as_nvrtc);
+  std::string architecture = std::to_string(compute_capability);
+  const auto compile = [&] {
+    return CompileOnce(toolkit, sandbox, library_directory, architecture, source, seconds, as_nvrtc);
+  };
+  CompileOutcome outcome = compile();
   // The option is not documented: a toolkit may not have it.
-  const bool unknown = outcome.diagnosis.find("invalid option: --sharedmem32") != std::string::npos;
-  if (!as_nvrtc || !unknown) return outcome;
-  return CompileOnce(toolkit, sandbox, library_directory, compute_capability, source, seconds, false);
+  if (as_nvrtc && outcome.diagnosis.find("invalid option: --sharedmem32") != std::string::npos) {
+    as_nvrtc = false;
+    outcome = compile();
+  }
+  if (NeedsArchitectureVariant(outcome, compute_capability)) {
+    architecture += "a";
+    outcome = compile();
+  }
+  return outcome;
 }
 
 }  // namespace kgrpo::evaluator

@@ -88,8 +88,8 @@ std::string SizeText(const Bindings& size);
 
 struct Tolerance {
   std::optional<double> relative, absolute;
-  double differing = 0;    // this share of an output's elements may be off by more
-  bool half_sums = false;  // sums may be accumulated in float16
+  double differing = 0;               // this share of an output's elements may be off by more
+  std::optional<DType> accumulation;  // of sums: the arithmetic of the error model
 
   // Returns how many of `elements` may be off by more.
   int64_t Differing(int64_t elements) const { return static_cast<int64_t>(differing * static_cast<double>(elements)); }

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
+#include <kgrpo/evaluator.h>            // KGRPO_METRIC_WORST_ERROR
 #include <kgrpo/support/number_text.h>  // FormatSeconds
 #include "evaluator_shared/dtype.h"
 #include "evaluator_shared/random.h"
@@ -19,12 +21,64 @@ constexpr int kRedraws = 2;  // of one input, in each case
 // A reference this fast leaves little to gain: a launch alone takes some 2 to 3 us of it.
 constexpr double kShortSeconds = 10e-6;
 
+// Of the tolerance. A reference beyond kNear over a few seeds exceeds it with others; kRoom is asked of a wider one. A
+// wrong value further off than kRounding is taken for a fault, not for rounding.
+constexpr double kNear = 0.5, kRoom = 0.25, kRounding = 1000;
+
 // One case with its expected outputs.
 struct Tried {
   const CorrectnessCase* one;
   std::vector<Argument> arguments;
   std::vector<Expected> expected;
 };
+
+std::string NumberText(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+// Returns what to write in problem.yaml so that an error of `times` the tolerance becomes kRoom of it.
+std::string WiderTolerance(const Problem& problem, const Parameter& output, double times) {
+  const double terms = std::max(1.0, problem.accumulations.Evaluate(problem.timing));
+  const ErrorBound bound = BoundFor(problem, output, terms, {});
+  if (times <= bound.low_sums && !problem.tolerance.accumulation) {
+    const std::string name = Info(LowPrecision(output)).name;
+    return "If kernels may sum in " + name + ", set tolerance: {accumulation: " + name + "}.";
+  }
+  const double relative = times / kRoom * bound.relative;
+  // Of relative = 2 u(output) + (16 + 8 sqrt(accumulations)) u(arithmetic).
+  const double arithmetic = Info(output.dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32).unit_roundoff;
+  const double root = ((relative - 2 * Info(output.dtype).unit_roundoff) / arithmetic - 16) / 8;
+  const bool by_terms = !problem.tolerance.relative && !problem.tolerance.absolute && !problem.tolerance.accumulation &&
+                        Info(output.dtype).is_floating && relative < 0.05;
+  if (!by_terms)
+    return "If rounding explains that, raise the tolerance: now it is relative " + NumberText(bound.relative) + ".";
+  const std::string factor = NumberText(std::ceil(root * root / terms));
+  return "If rounding explains that, set accumulations: \"" + factor + "*(" + problem.accumulations.text() +
+         ")\", so that it comes to " + NumberText(kRoom) + " times.";
+}
+
+ProblemFinding FindingOnIncorrect(const Problem& problem, const KernelEvaluation& reference, uint64_t seed) {
+  std::string trouble = ReferenceTrouble(reference, problem);
+  if (reference.verdict == "implausible") {
+    return {"bound_beaten", trouble,
+            "eval --kernel reference.cu --problem DIR --dispute-bound shows what was counted; lower needs in "
+            "problem.yaml, or correct the kernel."};
+  }
+  if (!trouble.ends_with('.')) trouble += ".";
+  if (seed > 0) trouble += " Seeds below " + std::to_string(seed) + " passed.";
+  std::string advice = "Correct reference.cu; or problem.yaml, if its sizes or input ranges lead there.";
+  if (reference.verdict == "wrong") {
+    advice = "Correct reference.cu or the oracle: their results differ.";
+    const std::optional<double> times = TimesTolerance(reference.diagnosis);
+    for (const Parameter& parameter : problem.parameters) {
+      const bool named = reference.diagnosis.find("the worst is " + parameter.name + "[") != std::string::npos;
+      if (named && times && *times < kRounding) advice += " " + WiderTolerance(problem, parameter, *times);
+    }
+  }
+  return {"reference_wrong", trouble, advice};
+}
 
 class Search {
  public:
@@ -191,12 +245,6 @@ class Search {
     return stored;
   }
 
-  static std::string NumberText(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.6g", value);
-    return text;
-  }
-
   const Problem& problem_;
   const ExpectedOf& expected_;
   std::vector<Tried> tried_;
@@ -219,24 +267,34 @@ bool IsDraft(const Problem& problem) {
   return problem.oracle_source && problem.oracle_source->find(kOracleToWrite) != std::string::npos;
 }
 
-std::vector<ProblemFinding> FindOfReference(const Problem& problem, const KernelEvaluation& reference) {
-  if (reference.correct && reference.seconds >= kShortSeconds) return {};
-  if (reference.correct) {
-    return {{"too_short",
-             "The reference takes " + FormatSeconds(reference.seconds) +
-                 ": much of that is the launch, which no kernel avoids.",
-             "Raise sizes.timing until the reference takes 20 us or more."}};
+std::vector<ProblemFinding> FindOfReference(const Problem& problem, const JudgeReference& judge) {
+  std::vector<ProblemFinding> findings;
+  const Parameter* nearest = nullptr;
+  double largest = 0, seconds = 0;
+  for (uint64_t seed = 0; seed < kReferenceSeeds; ++seed) {
+    const KernelEvaluation reference = judge(seed);
+    if (!reference.correct) return {FindingOnIncorrect(problem, reference, seed)};
+    seconds = reference.seconds;
+    for (const Parameter& parameter : problem.parameters) {
+      for (const auto& [name, error] : reference.metrics) {
+        if (name == KGRPO_METRIC_WORST_ERROR + parameter.name && error > largest) nearest = &parameter, largest = error;
+      }
+    }
   }
-  const std::string trouble = ReferenceTrouble(reference, problem);
-  if (reference.verdict == "implausible") {
-    return {{"bound_beaten", trouble,
-             "eval --kernel reference.cu --problem DIR --dispute-bound shows what was counted; lower needs in "
-             "problem.yaml, or correct the kernel."}};
+  if (largest > kNear) {
+    findings.push_back({"near_tolerance",
+                        "The reference comes to " + NumberText(largest) + " times the tolerance of " + nearest->name +
+                            " with " + std::to_string(kReferenceSeeds) +
+                            " seeds: correct kernels that round otherwise will be wrong.",
+                        WiderTolerance(problem, *nearest, largest)});
   }
-  return {{"reference_wrong", trouble.ends_with('.') ? trouble : trouble + ".",
-           reference.verdict == "wrong"
-               ? "Correct reference.cu or the oracle: their results differ."
-               : "Correct reference.cu; or problem.yaml, if its sizes or input ranges lead there."}};
+  if (seconds < kShortSeconds) {
+    findings.push_back(
+        {"too_short",
+         "The reference takes " + FormatSeconds(seconds) + ": much of that is the launch, which no kernel avoids.",
+         "Raise sizes.timing until the reference takes 20 us or more."});
+  }
+  return findings;
 }
 
 }  // namespace kgrpo::evaluator

@@ -4,6 +4,7 @@
 #ifndef KGRPO_EVALUATOR_SHARED_PROBLEM_FINDINGS_H
 #define KGRPO_EVALUATOR_SHARED_PROBLEM_FINDINGS_H
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -35,9 +36,16 @@ std::vector<ProblemFinding> FindDegenerate(const Problem& problem, const Expecte
 // Returns whether the oracle is still a draft, which cannot judge anything.
 bool IsDraft(const Problem& problem);
 
-// Returns the findings on the reference kernel, by its evaluation: it is not correct, faster than `needs` allows, or
-// too short to time.
-std::vector<ProblemFinding> FindOfReference(const Problem& problem, const KernelEvaluation& reference);
+// Evaluates the reference kernel thoroughly, as candidates are, with inputs of this seed. The diagnosis of an incorrect
+// one names hidden sizes, since only the problem's author reads it.
+using JudgeReference = std::function<KernelEvaluation(uint64_t seed)>;
+
+inline constexpr uint64_t kReferenceSeeds = 5;
+
+// Returns the findings on the reference kernel over kReferenceSeeds evaluations, which end at the first incorrect one:
+// it is not correct, faster than `needs` allows, so near to its tolerance that correct kernels exceed it, or too short
+// to time. Throws what `judge` throws.
+std::vector<ProblemFinding> FindOfReference(const Problem& problem, const JudgeReference& judge);
 
 }  // namespace kgrpo::evaluator
 

@@ -184,8 +184,9 @@ void ProblemParser::Parse(const std::string& text) {
               {"absolute", positive(problem_.tolerance.absolute)},
               {"accumulation",
                [this](const YamlNode& v, const std::string& q) {
-                 size_t dtype = 0;
-                 if (Choice(v, q, {"float32", "float16"}, dtype)) problem_.tolerance.half_sums = dtype == 1;
+                 static const std::vector<std::string> kDTypes = {"float16", "bfloat16", "float32", "float64"};
+                 size_t chosen = 0;
+                 if (Choice(v, q, kDTypes, chosen)) problem_.tolerance.accumulation = DTypeFromName(kDTypes[chosen]);
                }},
               {"differing",
                [this](const YamlNode& v, const std::string& q) {

@@ -25,7 +25,7 @@ Problem UnderRules(Problem problem, Rules rules) {
     half = half || (parameter.IsWritten() && Info(parameter.dtype).is_floating && Info(parameter.dtype).size == 2);
   }
   const double tolerance = half ? 1e-2 : 1e-4;
-  problem.tolerance = {tolerance, tolerance};
+  problem.tolerance = {.relative = tolerance, .absolute = tolerance, .differing = 0, .accumulation = {}};
   problem.needed_bytes = problem.needed_flops = Expression(0);
   // Without a file for the timing size the reference kernel says what is expected there, and no other size is asked
   // for.

@@ -19,7 +19,8 @@ std::string CheckIncludes(const std::string& source, const std::vector<std::stri
 std::string IncludePolicy(const std::vector<std::string>& allowed_libraries);
 
 // Returns why a compiled source's undefined symbols are refused, or "": looking functions up by name, raw system calls
-// and the CUDA driver's interface are not allowed. Checked on the object, since a source may hide names in macros.
+// and the CUDA driver's interface are not allowed, except for encoding tensor maps. Checked on the object, since a
+// source may hide names in macros.
 std::string CheckSymbols(const std::vector<std::string>& undefined);
 
 }  // namespace kgrpo::evaluator

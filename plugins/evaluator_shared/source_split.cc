@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "evaluator_shared/source_reader.h"
 
@@ -112,7 +113,10 @@ class Splitter {
     } else if (seen.device && !seen.host) {
       Blank(host_, from, to);
     } else if (seen.device || seen.is_constexpr) {
-      // Both sides keep it.
+      // Both sides keep it. NVRTC lacks nvcc's --expt-relaxed-constexpr: the function becomes one of both sides.
+      for (size_t i = begin; !seen.device && i < body; ++i) {
+        if (At(i).Is("constexpr")) device_edits_.push_back({BeginOf(i), 0, "__host__ __device__ "});
+      }
     } else {
       Blank(device_, from, to);
       Launches(body, close);
@@ -210,14 +214,16 @@ class Splitter {
   void Edit(size_t offset, size_t length, const std::string& text) { edits_.push_back({offset, length, text}); }
 
   void ApplyEdits() {
-    std::stable_sort(edits_.begin(), edits_.end(),
-                     [](const Replacement& a, const Replacement& b) { return a.offset < b.offset; });
-    for (size_t i = edits_.size(); i-- > 0;) host_.replace(edits_[i].offset, edits_[i].length, edits_[i].text);
+    for (auto [edits, text] : {std::pair(&edits_, &host_), std::pair(&device_edits_, &device_)}) {
+      std::stable_sort(edits->begin(), edits->end(),
+                       [](const Replacement& a, const Replacement& b) { return a.offset < b.offset; });
+      for (size_t i = edits->size(); i-- > 0;) text->replace((*edits)[i].offset, (*edits)[i].length, (*edits)[i].text);
+    }
   }
 
   const SourceReader reader_;
   std::string device_, host_;
-  std::vector<Replacement> edits_;
+  std::vector<Replacement> edits_, device_edits_;  // of the host's and the device's text
   std::vector<std::string> kernel_templates_;
 };
 

@@ -58,7 +58,14 @@ std::vector<evaluator::ProblemFinding> Evaluator::Check(const OpenProblem& open)
         return kernel_evaluator_.ExpectedOf(open, one, arguments);
       });
   if (!open.problem().refused.empty() || evaluator::IsDraft(open.problem())) return findings;
-  for (evaluator::ProblemFinding& finding : evaluator::FindOfReference(open.problem(), Reference(open)))
+  evaluator::RequireReference(open.problem());
+  const auto judge = [&](uint64_t seed) {
+    KernelEvaluation evaluation =
+        Evaluate(open, open.problem().reference_source, {.seed = seed, .thorough = true, .show_hidden = false});
+    if (evaluation.correct) return evaluation;
+    return Evaluate(open, open.problem().reference_source, {.seed = seed, .thorough = true, .show_hidden = true});
+  };
+  for (evaluator::ProblemFinding& finding : evaluator::FindOfReference(open.problem(), judge))
     findings.push_back(std::move(finding));
   return findings;
 }

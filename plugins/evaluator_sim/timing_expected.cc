@@ -17,7 +17,7 @@ namespace {
 
 // One output's header in the file: the error bound and the size of the elements, which follow.
 struct Record {
-  double relative, absolute, half_sums;
+  double relative, absolute, low_sums;
   uint64_t bytes;
 };
 
@@ -68,7 +68,7 @@ void TimingExpected::Write(const evaluator::Problem& problem, const std::vector<
     const Parameter& parameter = problem.parameters[i];
     if (!parameter.IsWritten()) continue;
     const evaluator::ErrorBound bound = evaluator::BoundFor(problem, parameter, accumulations, expected[i]);
-    const Record record = {slack * bound.relative, slack * bound.absolute, bound.half_sums / slack,
+    const Record record = {slack * bound.relative, slack * bound.absolute, bound.low_sums / slack,
                            BytesOf(parameter, problem.timing)};
     append(&record, sizeof record);
     WriteElements(parameter, expected[i], append);
@@ -90,7 +90,7 @@ std::shared_ptr<const TimingExpected> TimingExpected::Read(const evaluator::Prob
     at += sizeof record;
     if (record.bytes != BytesOf(parameter, problem.timing) || at + Padded(record.bytes) > read->file_->bytes())
       return nullptr;
-    read->outputs_[i] = {{record.relative, record.absolute, record.half_sums}, at, record.bytes};
+    read->outputs_[i] = {{record.relative, record.absolute, record.low_sums}, at, record.bytes};
     at += Padded(record.bytes);
   }
   return at == read->file_->bytes() ? read : nullptr;

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstring>
 #include <sstream>
+#include <vector>
 
+#include <kgrpo/support/own_headers.h>
 #include "evaluator_shared/compiled_kernel.h"  // KernelName
 #include "interpreter/client/cuda_types.h"
 #include "interpreter/device_session.h"
@@ -16,15 +18,18 @@ std::string DimText(const simt::Dim3& dim) {
   return "(" + std::to_string(dim.x) + ", " + std::to_string(dim.y) + ", " + std::to_string(dim.z) + ")";
 }
 
-// Returns ": \"out[i] = x[i];\"", the source line of a finding. Empty if the line is unknown or in another file.
+// Returns ": \"out[i] = x[i];\"", the source line of a finding. Empty if the line is unknown or in no file of the
+// source.
 std::string QuotedLine(const std::string& source, const simt::Finding& finding) {
   constexpr size_t kLongest = 100;
-  if (finding.line <= 0 || !finding.file.ends_with("kernel.cu")) return "";
+  const std::vector<SourcePlace> places = PlacesOfLines(source, "kernel.cu");
+  const auto place = std::find_if(places.begin(), places.end(), [&](const SourcePlace& one) {
+    return one.line == finding.line && finding.file.ends_with(one.file);
+  });
+  if (finding.line <= 0 || place == places.end()) return "";
   std::istringstream lines(source);
   std::string line;
-  for (int i = 0; i < finding.line; ++i) {
-    if (!std::getline(lines, line)) return "";
-  }
+  for (auto at = places.begin(); at <= place; ++at) std::getline(lines, line);
   const size_t first = line.find_first_not_of(" \t\r"), last = line.find_last_not_of(" \t\r");
   if (first == std::string::npos) return "";
   line = line.substr(first, last - first + 1);

@@ -79,6 +79,44 @@ TEST_F(EvalKernelTest, SeveralKernelsGetALineEach) {
   EXPECT_EQ(Run("eval --kernel k.cu none.cu --problem one --evaluator fakes").code, 3);
 }
 
+// A kernel's own headers, beside it or in a folder of --include; messages name their lines, and the kernel's own.
+TEST_F(EvalKernelTest, ReadsTheHeadersBesideAKernel) {
+  const auto judged = [&](const std::string& header, const std::string& flags, const std::string& body = "") {
+    Write("more/own.cuh", "#pragma once\n" + header);
+    Write("more/mine.cu",
+          "#include \"own.cuh\"\n__global__ void k(const float* x, const float* y, float* out, int n) {\n"
+          "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n" +
+              body +
+              "  if (i < n) Put(out, i, Twice(x[i]) + y[i]);\n}\n"
+              "void launch(const float* x, const float* y, float* out, int n) {\n"
+              "  k<<<(n + 255) / 256, 256>>>(x, y, out, n);\n}\n");
+    const Result result = Run("eval --kernel more/mine.cu --problem " KGRPO_SOURCE_DIR
+                              "/tests/evaluator/problems/affine --quick --json " +
+                              flags);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return json::parse(result.out);
+  };
+  const std::string put = "__device__ __noinline__ void Put(float* out, int i, float v) { out[i] = v; }\n";
+  const std::string twice = "__device__ float Twice(float v) { return 2 * v; }\n";
+  EXPECT_EQ(judged(put + twice, "")["verdict"], "correct");
+  const json missing = judged(put, "");
+  EXPECT_EQ(missing["verdict"], "not_compiled");
+  EXPECT_THAT(missing["diagnosis"].get<std::string>(), HasSubstr("kernel.cu(4)"));
+  const json broken = judged(put + "__device__ float Twice(float v) { return 2 * w; }\n", "");
+  EXPECT_THAT(broken["diagnosis"].get<std::string>(), HasSubstr("own.cuh(3)"));
+  const json outside =
+      judged("__device__ __noinline__ void Put(float* out, int i, float v) { out[i + 1] = v; }\n" + twice, "");
+  EXPECT_EQ(outside["verdict"], "out_of_bounds");
+  EXPECT_THAT(outside["diagnosis"].get<std::string>(), HasSubstr("kernel 'k', own.cuh:2: "));
+  EXPECT_THAT(outside["diagnosis"].get<std::string>(), HasSubstr("out[i + 1] = v"));
+  const json kernel = judged(put + twice, "", "  if (i == n) out[i] = 0;\n");
+  EXPECT_THAT(kernel["diagnosis"].get<std::string>(), HasSubstr("line 4: "));
+  EXPECT_THAT(kernel["diagnosis"].get<std::string>(), HasSubstr("if (i == n) out[i] = 0;"));
+  Write("parts.cuh", twice);
+  EXPECT_EQ(judged("#include \"../parts.cuh\"\n" + put, "")["verdict"], "forbidden");
+  EXPECT_EQ(judged("#include \"parts.cuh\"\n" + put, "--include .")["verdict"], "correct");
+}
+
 TEST_F(EvalKernelTest, IsThoroughUnlessItIsToBeQuick) {
   EXPECT_EQ(Asked(""), "seed 0, thorough");
   EXPECT_EQ(Asked("--thorough --seed 7"), "seed 7, thorough");

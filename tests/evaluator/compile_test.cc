@@ -189,6 +189,53 @@ TEST_F(BothRoutes, TakeCubWhereItIsAllowed) {
   EXPECT_TRUE(outcome.Succeeded()) << outcome.diagnosis;
 }
 
+// As with nvcc's --expt-relaxed-constexpr; a member takes nvcc.
+TEST_F(BothRoutes, TakeConstexprFunctionsInDeviceCode) {
+  const std::string affine = kAffine;
+  const auto with = [&](const std::string& before, const std::string& factor) {
+    std::string source = affine;
+    return before + source.replace(source.find("2.0f"), 4, factor);
+  };
+  const std::pair<std::string, std::string> kCases[] = {
+      {"fast", with("template <typename T>\nstatic constexpr T Twice(T v) { return 2 * v; }\n", "Twice(1.0f)")},
+      {"nvcc", with("struct Two { static constexpr float Of(float v) { return 2 * v; } };\n", "Two::Of(1.0f)")}};
+  for (const auto& [route, source] : kCases) {
+    for (const bool reference : {false, true}) {
+      const CompileOutcome outcome = Compile(source, reference);
+      EXPECT_TRUE(outcome.Succeeded()) << outcome.diagnosis;
+      EXPECT_EQ(outcome.kernel.route, reference ? "nvcc" : route);
+    }
+  }
+}
+
+// Hopper's own instructions, and the driver's function for tensor maps, of which an evaluator decides.
+TEST_F(BothRoutes, TakeHoppersInstructionsAndTensorMaps) {
+  const std::string source =
+      "#include <cuda.h>\n#include <cudaTypedefs.h>\n"
+      "__global__ void W(const __grid_constant__ CUtensorMap map) {\n"
+      "  asm volatile(\"wgmma.fence.sync.aligned;\");\n}\n"
+      "void Map(CUtensorMap* map, void* x) {\n  cuuint64_t size = 64;\n  cuuint32_t box = 64, one = 1;\n"
+      "  cuTensorMapEncodeTiled(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 1, x, &size, &size, &box, &one,\n"
+      "      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,\n"
+      "      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);\n}\n"
+      "void* Find() {\n  void* f = nullptr;\n  cudaDriverEntryPointQueryResult r;\n"
+      "  cudaGetDriverEntryPointByVersion(\"cuTensorMapEncodeTiled\", &f, 12000, cudaEnableDefault, &r);\n"
+      "  return f;\n}\n" +
+      std::string(kAffine);
+  for (const bool reference : {false, true}) {
+    const CompileOutcome outcome = Compile(source, reference);
+    ASSERT_TRUE(outcome.Succeeded()) << outcome.diagnosis;
+    EXPECT_THAT(outcome.kernel.ptx, HasSubstr(".target sm_90a"));
+    EXPECT_THAT(outcome.kernel.ptx, HasSubstr("wgmma.fence"));
+    EXPECT_THAT(outcome.kernel.undefined, testing::Contains("cuTensorMapEncodeTiled"));
+    EXPECT_EQ(UsageMetrics(outcome.kernel.usage).empty(), false);
+  }
+  EXPECT_THAT(Compile(kAffine, true).kernel.ptx, Not(HasSubstr("sm_90a")));
+  const std::string other =
+      "extern \"C\" int cuInit(unsigned);\nint Start() { return cuInit(0); }\n" + std::string(kAffine);
+  EXPECT_EQ(Compile(other, true).verdict, "forbidden");
+}
+
 // Evaluators decide by these symbols: evaluator_cuda gives candidates with streams of their own other workers.
 TEST_F(BothRoutes, SayWhichSymbolsTheObjectLeavesToOthers) {
   const std::string source = std::string(kAffine) +

@@ -7,14 +7,19 @@
 #include <kgrpo/sdk/error.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 
+#include <kgrpo/support/own_headers.h>
 #include "evaluator_shared/draft/oracle_text.h"
 #include "evaluator_shared/draft/problem_text.h"
+#include "evaluator_shared/draft/sums.h"
 #include "evaluator_shared/inputs.h"
 #include "evaluator_shared/oracle.h"
+#include "evaluator_shared/source_policy.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -327,6 +332,92 @@ TEST_F(DraftTest, TheFormsOfPublicKernelsAreRead) {
   }
 }
 
+// The dimensions of an input that are reduced away, not those that only some input has; and what the code computes in.
+TEST_F(DraftTest, GuessesHowManyTermsASumHasAndInWhichPrecision) {
+  struct Case {
+    std::string parameters, body;
+    DraftOptions options;
+    std::string terms;
+    std::optional<DType> precision;
+  };
+  const DraftOptions matrix = {{"shape", {{"a", "m,k"}, {"b", "k,n"}, {"c", "m,n"}}},
+                               {"size", {{"m", "64"}, {"n", "32"}, {"k", "128"}}}};
+  const std::string of_matrix = "const half* a, const half* b, half* c, int m, int n, int k";
+  const Case cases[] = {
+      {of_matrix, "c[0] = a[0] + b[0];", matrix, "k", std::nullopt},
+      {of_matrix, "half sum = 0; sum += a[1]; c[0] = sum + b[0];", matrix, "k", DType::kFloat16},
+      {of_matrix, "float sum = 0; sum += b[1]; c[0] = a[0];", matrix, "k", std::nullopt},
+      {of_matrix, "c[0] = __hfma(a[0], b[0], c[0]);", matrix, "k", DType::kFloat16},
+      {of_matrix, "wmma::fragment<wmma::accumulator, 16, 16, 16, half> f; c[0] = a[0] + b[0];", matrix, "k",
+       DType::kFloat16},
+      {of_matrix, "asm(\"mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {};\"); c[0] = a[0] + b[0];", matrix, "k",
+       DType::kFloat16},
+      {of_matrix,
+       "c[0] = a[0] + b[0];",
+       {{"shape", {{"a", "m*k"}, {"b", "k*n"}, {"c", "m*n"}}}, {"size", matrix.at("size")}},
+       "k",
+       std::nullopt},
+      // Sparse rows: the columns are gathered, the values are summed by rows.
+      {"const int* at, const float* v, const float* x, float* y, int rows, int cols, int values",
+       "y[0] = v[0] * x[at[0]];",
+       {{"shape", {{"at", "values"}, {"v", "values"}, {"x", "cols"}, {"y", "rows"}}},
+        {"size", {{"rows", "64"}, {"cols", "1000"}, {"values", "640"}}},
+        {"range", {{"at", "0,cols-1"}}}},
+       "ceil_div(values, rows)",
+       std::nullopt},
+      {"const int* at, const float* w, float* y, int n, int d, int rows",
+       "y[0] = w[at[0]];",
+       {{"shape", {{"at", "n"}, {"w", "rows,d"}, {"y", "n,d"}}},
+        {"size", {{"n", "64"}, {"d", "16"}, {"rows", "999"}}},
+        {"range", {{"at", "0,rows-1"}}}},
+       "1",
+       std::nullopt},
+      {"const float* x, float* y, int n, int d",
+       "float s = x[0]; s += __shfl_xor_sync(~0u, s, 1); y[0] = s;",
+       {{"shape", {{"x", "n,d"}, {"y", "n,d"}}}, {"size", {{"n", "64"}, {"d", "16"}}}},
+       "d",
+       std::nullopt},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.body);
+    const CudaSource source("k.cu", "__global__ void k(" + one.parameters + ") {\n" + one.body + "\n}\n");
+    DraftOptions options = one.options;
+    options["grid"] = {{"", "1"}};
+    const Draft draft = MakeDraft(source, "k", options, kNobody);
+    EXPECT_EQ(TermsOf(draft, source.text()), one.terms);
+    EXPECT_EQ(LowPrecisionOf(draft, source.text()), one.precision);
+    if (one.precision) {
+      EXPECT_EQ(Written(source, draft).tolerance.accumulation, one.precision);
+    }
+    fs::remove_all(folder_ / "k");
+  }
+}
+
+// A kernel to evaluate takes headers of its own folder, not those outside of it; places are those of the files.
+TEST_F(DraftTest, KernelsAreReadWithTheHeadersOfTheirFolder) {
+  fs::create_directories(folder_ / "mine/parts");
+  std::ofstream(folder_ / "secret.h") << "int secret;\n";
+  std::ofstream(folder_ / "mine/own.cuh") << "#pragma once\n#include \"parts/deep.h\"\n";
+  std::ofstream(folder_ / "mine/parts/deep.h") << "#include \"../own.cuh\"\n#include \"../../secret.h\"\nint deep;";
+  fs::create_symlink(folder_ / "secret.h", folder_ / "mine/link.h");
+  std::ofstream(folder_ / "mine/k.cu") << "#include <cstdint>\n#include \"own.cuh\"\n#include \"link.h\"\nint last;\n";
+  const std::string text = ReadKernelWithOwnHeaders((folder_ / "mine/k.cu").string(), {});
+  EXPECT_EQ(text,
+            "#include <cstdint>\n#line 1 \"own.cuh\"\n#pragma once\n#line 1 \"parts/deep.h\"\n\n"
+            "#include \"../../secret.h\"\nint deep;\n#line 3 \"own.cuh\"\n#line 3 \"kernel.cu\"\n"
+            "#include \"link.h\"\nint last;\n");
+  const auto place = [&](const std::string& words) {
+    const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(text.find(words)), '\n');
+    const SourcePlace found = PlacesOfLines(text, "kernel.cu")[static_cast<size_t>(line)];
+    return found.file + ":" + std::to_string(found.line);
+  };
+  EXPECT_EQ(place("int last"), "kernel.cu:4");
+  EXPECT_EQ(place("int deep"), "parts/deep.h:3");
+  EXPECT_EQ(place("#include <cstdint>"), "kernel.cu:1");
+  EXPECT_THAT(CheckIncludes(text, {}), testing::StartsWith("parts/deep.h:2: #include of \"../../secret.h\""));
+  EXPECT_THAT(ReadKernelWithOwnHeaders((folder_ / "mine/k.cu").string(), {folder_.string()}), HasSubstr("int secret;"));
+}
+
 // reference.cu has what the kernel needs, of the file and of its own headers; errors name the header's line.
 TEST_F(DraftTest, OwnHeadersAreReadAndUnusedCodeIsLeftOut) {
   std::ofstream(folder_ / "own.cuh") << "#pragma once\n#include <cublas_v2.h>\n#include <cstdio>\n"
@@ -340,7 +431,7 @@ TEST_F(DraftTest, OwnHeadersAreReadAndUnusedCodeIsLeftOut) {
                                   << "BINDING(k, float)\ntorch::Tensor run(torch::Tensor x) { return handle; }\n"
                                      "PYBIND11_MODULE(NAME, m) { m.def(\"run\", &run); }\n";
   const std::string file = (folder_ / "k.cu").string();
-  const CudaSource source(file, ReadWithOwnHeaders(file, {}));
+  const CudaSource source(file, kgrpo::ReadWithOwnHeaders(file, {}));
   const Draft draft = MakeDraft(source, "k", {{"function", {{"", "k"}}}, {"size", {{"n", "4096"}}}}, kNobody);
   EXPECT_EQ(ReferenceText(source, draft),
             "// Doubles.\n\n#include <cstdint>\n#include <cstdio>\n#define TWO 2\n"

@@ -134,6 +134,18 @@ TEST_F(KernelEvaluatorTest, HostileHostCode) {
       {"empty grid", WithBody("k<<<0, 256>>>(x, y, out, n);"), "invalid_launch", "0"},
       {"too much dynamic shared memory", WithBody("k<<<(n + 255) / 256, 256, 64 * 1024>>>(x, y, out, n);"),
        "invalid_launch", "cudaFuncSetAttribute"},
+      {"Hopper's own instruction",
+       "#include <cstdint>\n__global__ void w() { asm volatile(\"wgmma.fence.sync.aligned;\"); }\n" +
+           WithBody("w<<<1, 128>>>(); " + kHonest),
+       "unsupported", "wgmma.fence"},
+      {"a tensor map",
+       "#include <cuda.h>\n" +
+           WithBody(
+               "CUtensorMap map; cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 0, nullptr, nullptr, "
+               "nullptr, nullptr, nullptr, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, "
+               "CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE); " +
+               kHonest),
+       "unsupported", "cuTensorMapEncodeTiled"},
       {"an API that is not offered",
        "extern \"C\" int cudaMallocManaged(void**, unsigned long, unsigned);\n" +
            WithBody("void* p; cudaMallocManaged(&p, 4, 1); " + kHonest),

@@ -1,6 +1,7 @@
 // FindDegenerate: each way in which a problem is degenerate, by an oracle of that kind, and none for a sound problem.
 #include "evaluator_shared/problem_findings.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -132,7 +133,7 @@ TEST(ProblemFindings, TheAdviceOnAReferenceFollowsItsVerdict) {
     reference.diagnosis = "Found at n=40";
     Problem problem = Elementwise(1e-5, 1e-6);
     problem.directory = "sample";
-    const ProblemFinding finding = FindOfReference(problem, reference)[0];
+    const ProblemFinding finding = FindOfReference(problem, [&](uint64_t) { return reference; })[0];
     return finding.sentence + " " + finding.advice;
   };
   EXPECT_EQ(found("wrong"),
@@ -141,6 +142,49 @@ TEST(ProblemFindings, TheAdviceOnAReferenceFollowsItsVerdict) {
   EXPECT_EQ(found("race"),
             "sample/reference.cu: the reference kernel is not correct (race): Found at n=40. "
             "Correct reference.cu; or problem.yaml, if its sizes or input ranges lead there.");
+}
+
+// Five seeds are evaluated; each finding names the widest error and a tolerance that leaves room.
+TEST(ProblemFindings, AReferenceNearItsToleranceIsReported) {
+  std::vector<double> errors = {0.1, 0.2, 0.15, 0.3, 0.2};
+  Problem problem = Elementwise(0, 0);
+  problem.tolerance = {};
+  problem.accumulations = Expression::Parse("n");
+  problem.timing = {{"n", 64}};
+  std::vector<uint64_t> seeds;
+  const auto find = [&] {
+    seeds.clear();
+    return FindOfReference(problem, [&](uint64_t seed) {
+      seeds.push_back(seed);
+      KernelEvaluation reference;
+      reference.correct = errors[seed] <= 1;
+      reference.verdict = reference.correct ? "correct" : "wrong";
+      reference.diagnosis =
+          "At n=64: 1 of 9 elements of out are wrong; the worst is out[3] = 1, expected 2: relative "
+          "error 0.5, 2 times the tolerance (relative 1e-06 + absolute 1e-06).";
+      reference.seconds = 1;
+      reference.metrics = {{"worst_error/out", errors[seed]}};
+      return reference;
+    });
+  };
+  EXPECT_EQ(CodesOf(find()), "");
+  EXPECT_EQ(seeds, (std::vector<uint64_t>{0, 1, 2, 3, 4}));
+  errors[3] = 0.9;
+  std::vector<ProblemFinding> found = find();
+  EXPECT_EQ(CodesOf(found), "near_tolerance");
+  EXPECT_THAT(found[0].sentence, testing::HasSubstr("comes to 0.9 times the tolerance of out with 5 seeds"));
+  // 3.6 (2 u + (16 + 8 sqrt(64)) u) = 2 u + (16 + 8 sqrt(19 * 64)) u, rounded up.
+  EXPECT_EQ(found[0].advice,
+            "If rounding explains that, set accumulations: \"19*(n)\", so that it comes to 0.25 times.");
+  problem.parameters[0].dtype = DType::kFloat16;
+  EXPECT_EQ(find()[0].advice, "If kernels may sum in float16, set tolerance: {accumulation: float16}.");
+  problem.parameters[0].dtype = DType::kFloat32;
+  errors[2] = 2;
+  found = find();
+  EXPECT_EQ(seeds.size(), 3u);
+  EXPECT_EQ(CodesOf(found), "reference_wrong");
+  EXPECT_THAT(found[0].sentence, testing::HasSubstr("Seeds below 2 passed."));
+  EXPECT_THAT(found[0].advice, testing::HasSubstr("set accumulations: \""));
 }
 
 }  // namespace

@@ -188,7 +188,7 @@ TEST(Comparison, NamesWhatWasNotWritten) {
 // The default bound lets an honest float32 sum pass, in any order, and not one of half precision.
 TEST(Comparison, NamesWhatSumsInFloat16Explain) {
   Problem problem;
-  Parameter out;
+  Parameter out, in;
   out.name = "out";
   const Expected expected = {{1, 1, 1, 1}, {}};
   const auto sentence = [&](float off) {
@@ -198,11 +198,19 @@ TEST(Comparison, NamesWhatSumsInFloat16Explain) {
     return Compare(out, {4}, bytes, expected, 0xA5, BoundFor(problem, out, 4, expected)).sentence;
   };
   const std::string explained = ", within what float16 accumulation explains";
+  EXPECT_THAT(sentence(0.01f), testing::Not(testing::HasSubstr(explained))) << "no tensor is of 16 bits";
+  in.role = Role::kInput;
+  in.dtype = DType::kFloat16;
+  problem.parameters = {in, out};
   EXPECT_THAT(sentence(0.01f), testing::EndsWith(explained));
+  EXPECT_NEAR(TimesTolerance(sentence(0.01f)).value(), 0.01 / (34 * std::ldexp(1, -24)) / 2, 20);
   EXPECT_THAT(sentence(0.5f), testing::Not(testing::HasSubstr(explained)));
-  problem.tolerance.half_sums = true;
+  problem.tolerance.accumulation = DType::kFloat16;
   EXPECT_EQ(sentence(0.01f), "");
   EXPECT_THAT(sentence(0.5f), testing::HasSubstr("out[1] = 1.5, expected 1: relative error 0.5"));
+  problem.tolerance.accumulation = DType::kFloat64;
+  EXPECT_NE(sentence(1e-6f), "");
+  EXPECT_FALSE(TimesTolerance("").has_value());
 }
 
 TEST(Comparison, DefaultBoundFitsSums) {

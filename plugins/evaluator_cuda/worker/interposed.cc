@@ -1,12 +1,14 @@
 // Replacements for functions of the CUDA runtime, which candidates find before the real ones. They count kernel
 // launches and allocations, and refuse what would change the device for others. A candidate can get around them; what
 // it gains by that is caught elsewhere (docs/evaluator_cuda.md).
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 #include <vector>
 
 #include "evaluator_cuda/worker/fast_kernels.h"
@@ -75,6 +77,8 @@ using kgrpo::evaluator_cuda::VariableOf;
   return real(__VA_ARGS__)
 
 namespace {
+
+constexpr char kTensorMapEncoder[] = "cuTensorMapEncodeTiled";
 
 // Returns whether it is the call's first launch in the stream.
 bool NoteLaunch(const void* kernel, dim3 grid, dim3 block, size_t shared, cudaStream_t stream) {
@@ -202,6 +206,34 @@ VISIBLE cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
     return cudaErrorNotSupported;
   }
   FORWARD(cudaDeviceSetLimit, limit, value);
+}
+
+// Of the driver's functions candidates get the one that writes a tensor map, a struct of the host.
+VISIBLE cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
+                                                     unsigned long long flags,
+                                                     cudaDriverEntryPointQueryResult* status) {
+  if (std::string_view(symbol) != kTensorMapEncoder) {
+    COUNT(refused);
+    return cudaErrorNotSupported;
+  }
+  FORWARD(cudaGetDriverEntryPointByVersion, symbol, function, version, flags, status);
+}
+VISIBLE cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
+                                            cudaDriverEntryPointQueryResult* status) {
+  return cudaGetDriverEntryPointByVersion(symbol, function, CUDART_VERSION, flags, status);
+}
+VISIBLE CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                                        const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box,
+                                        const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
+                                        CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+                                        CUtensorMapFloatOOBfill fill) {
+  constexpr unsigned kVersion = 12000;
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+  RUNTIME(cudaGetDriverEntryPointByVersion)(kTensorMapEncoder, &function, kVersion, cudaEnableDefault, &found);
+  if (function == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function)(
+      map, type, rank, address, sizes, strides, box, element_strides, interleave, swizzle, promotion, fill);
 }
 
 // Functions that name a kernel or variable by its host symbol: they get the device's object in its place.

@@ -3,16 +3,11 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <sstream>
 #include <utility>
 
 namespace kgrpo::evaluator {
 namespace {
 
-namespace fs = std::filesystem;
 using Kind = Token::Kind;
 
 SourceReader ReaderOf(const std::string& file, const std::string& text) {
@@ -32,46 +27,6 @@ std::pair<std::string, std::string> WordOf(std::string_view directive) {
   return {std::string(directive.substr(begin, end - begin)), std::string(directive.substr(rest))};
 }
 
-// The header's file, for those that are the user's own; "" for others.
-std::string OwnHeader(const std::string& line, const fs::path& beside, const std::vector<std::string>& folders) {
-  const size_t hash = line.find_first_not_of(" \t");
-  if (hash == std::string::npos || line[hash] != '#') return "";
-  const auto [word, rest] = WordOf(line);
-  if (word != "include" || rest.empty()) return "";
-  const size_t end = rest.find(rest[0] == '<' ? '>' : '"', 1);
-  if (end == std::string::npos) return "";
-  std::vector<fs::path> places(folders.begin(), folders.end());
-  if (rest[0] == '"') places.insert(places.begin(), beside);
-  std::error_code code;
-  for (const fs::path& place : places) {
-    const fs::path file = (place / rest.substr(1, end - 1)).lexically_normal();
-    if (fs::is_regular_file(file, code)) return file.string();
-  }
-  return "";
-}
-
-void AppendFile(const std::string& file, const std::vector<std::string>& folders, std::set<std::string>* seen,
-                std::string* text) {
-  std::ifstream stream(file, std::ios::binary);
-  const std::string whole((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  if (!stream) throw Error(KGRPO_ERROR_NOT_FOUND, "cannot read the kernel " + file);
-  std::istringstream lines(whole);
-  int number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    const std::string header = OwnHeader(line, fs::path(file).parent_path(), folders);
-    if (header.empty()) {
-      *text += line + "\n";
-    } else if (seen->insert(header).second) {
-      *text += "#line 1 \"" + header + "\"\n";
-      AppendFile(header, folders, seen, text);
-      *text += "#line " + std::to_string(number + 1) + " \"" + file + "\"\n";
-    } else {
-      *text += "\n";
-    }
-  }
-}
-
 void AddWords(std::string_view text, std::set<std::string>* words) {
   const LexedSource lexed = Lex(text);
   for (const Token& token : lexed.tokens) {
@@ -80,13 +35,6 @@ void AddWords(std::string_view text, std::set<std::string>* words) {
 }
 
 }  // namespace
-
-std::string ReadWithOwnHeaders(const std::string& file, const std::vector<std::string>& folders) {
-  std::string text;
-  std::set<std::string> seen = {fs::path(file).lexically_normal().string()};
-  AppendFile(file, folders, &seen, &text);
-  return text;
-}
 
 int CudaFunction::IndexOf(const std::string& parameter) const {
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -125,29 +73,18 @@ std::string CudaSource::TextOf(size_t begin, size_t end) const {
 }
 
 std::string CudaSource::PlaceOf(size_t token) const {
-  size_t from = 0;
-  long line = 1;
-  std::string file = file_;
-  for (size_t i = 0; i < std::min(token, reader_.size()); ++i) {
-    if (reader_.At(i).kind != Kind::kDirective) continue;
-    const auto [word, rest] = WordOf(reader_.At(i).text);
-    if (word != "line") continue;
-    const size_t open = rest.find('"');
-    if (open == std::string::npos) continue;
-    line = std::strtol(rest.c_str(), nullptr, 10);
-    file = rest.substr(open + 1, rest.rfind('"') - open - 1);
-    from = reader_.At(i).end + 1;
-  }
-  const size_t offset = token < reader_.size() ? reader_.At(token).begin : text_.size();
-  if (from < offset)
-    line += std::count(text_.begin() + static_cast<std::ptrdiff_t>(from),
-                       text_.begin() + static_cast<std::ptrdiff_t>(offset), '\n');
-  return file + ":" + std::to_string(line);
+  const SourcePlace place = FilePlaceOf(token);
+  return place.file + ":" + std::to_string(place.line);
 }
 
 int CudaSource::LineOf(size_t token) const {
-  const std::string place = PlaceOf(token);
-  return std::atoi(place.c_str() + place.rfind(':') + 1);
+  return FilePlaceOf(token).line;
+}
+
+SourcePlace CudaSource::FilePlaceOf(size_t token) const {
+  const size_t offset = token < reader_.size() ? reader_.At(token).begin : text_.size();
+  const auto line = std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(offset), '\n');
+  return PlacesOfLines(text_, file_)[static_cast<size_t>(line)];
 }
 
 void CudaSource::Fail(size_t token, const std::string& message) const {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <kgrpo/support/own_headers.h>  // SourcePlace
 #include "evaluator_shared/source_reader.h"
 
 namespace kgrpo::evaluator {
@@ -34,10 +35,6 @@ struct CudaFunction {
   // -1 where it has no parameter of that name.
   int IndexOf(const std::string& parameter) const;
 };
-
-// The text of a file, with the headers that it includes by quotes and that lie beside it (or in one of `folders`) in
-// place of the #include lines, each once, between #line directives. Throws Error(KGRPO_ERROR_NOT_FOUND).
-std::string ReadWithOwnHeaders(const std::string& file, const std::vector<std::string>& folders);
 
 class CudaSource {
  public:
@@ -75,6 +72,7 @@ class CudaSource {
     bool always;                  // kept without a use
   };
 
+  SourcePlace FilePlaceOf(size_t token) const;
   void ReadItems();
   void ReadDirective(size_t token);
   void AddDeclaration(size_t begin, const Declaration& declaration, const std::string& scope);

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include <kgrpo/support/own_headers.h>
 #include "evaluator_shared/draft/draft.h"
 #include "evaluator_shared/draft/oracle_text.h"
 #include "evaluator_shared/draft/problem_text.h"
@@ -173,7 +174,7 @@ void Run(const Words& words) {
   std::cout << out.string() << ": drafted from " << draft.function->name << " of " << words.file << "\n";
   std::cout << "  entry    " << EntryText(source, draft) << "\n";
   for (const std::string& guess : draft.guesses) std::cout << "  guessed  " << guess << "\n";
-  for (const std::string& guess : ValueGuesses(draft, oracle)) std::cout << "  guessed  " << guess << "\n";
+  for (const std::string& guess : ValueGuesses(source, draft, oracle)) std::cout << "  guessed  " << guess << "\n";
   std::cout << "  change   a wrong guess in " << (out / "problem.yaml").string()
             << ", or draft again with options: kgrpo-host problems new --help\n";
   std::cout << "  oracle   ";

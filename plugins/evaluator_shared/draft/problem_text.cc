@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
+#include "evaluator_shared/draft/sums.h"
 #include "evaluator_shared/expression.h"
 #include "evaluator_shared/source_policy.h"
 
@@ -192,20 +194,15 @@ std::string BytesText(const Draft& draft) {
   return text;
 }
 
-// Sizes that inputs have and no output has: a result sums over them.
-std::string AccumulationsText(const Draft& draft) {
-  std::string outputs, text;
-  for (const DraftParameter& parameter : draft.parameters) {
-    if (parameter.role == Role::kOutput || parameter.role == Role::kInout) outputs += Draft::Elements(parameter) + "*";
-  }
-  for (const auto& [size, value] : draft.sizes) {
-    const bool used = std::any_of(draft.parameters.begin(), draft.parameters.end(), [&, name = size](const auto& one) {
-      return std::find(one.shape.begin(), one.shape.end(), name) != one.shape.end();
-    });
-    const bool in_outputs = ("*" + outputs).find("*" + size + "*") != std::string::npos;
-    if (used && !in_outputs) text += (text.empty() ? "" : "*") + size;
-  }
-  return text.empty() ? "1" : text;
+// Of a translated map each result is computed of one element.
+std::string AccumulationsText(const CudaSource& source, const Draft& draft, const OracleText& oracle) {
+  return oracle.translated ? "1" : TermsOf(draft, ReferenceText(source, draft));
+}
+
+// "float16" if the kernel computes in it; else "".
+std::string PrecisionText(const CudaSource& source, const Draft& draft) {
+  const std::optional<DType> low = LowPrecisionOf(draft, ReferenceText(source, draft));
+  return low ? Info(*low).name : "";
 }
 
 // Those of the kernel where its oracle is translated from it; "0" where they were not counted.
@@ -220,15 +217,19 @@ std::string OperationsText(const Draft& draft, const OracleText& oracle) {
 
 }  // namespace
 
-std::vector<std::string> ValueGuesses(const Draft& draft, const OracleText& oracle) {
+std::vector<std::string> ValueGuesses(const CudaSource& source, const Draft& draft, const OracleText& oracle) {
   const std::string operations = OperationsText(draft, oracle);
   std::vector<std::string> guesses = {
-      "accumulations: \"" + AccumulationsText(draft) + "\", the terms that one result sums: more widen the tolerance",
+      "accumulations: \"" + AccumulationsText(source, draft, oracle) +
+          "\", the terms that one result sums: more widen the tolerance",
       "needs.bytes: \"" + BytesText(draft) +
           "\", each tensor once: a kernel that seems to move less is judged implausible",
       "needs.flops: \"" + operations + "\", " +
           (operations == "0" ? "not counted: write the fewest that any kernel needs"
                              : "as this kernel: lower it if fewer suffice")};
+  if (const std::string precision = PrecisionText(source, draft); !precision.empty())
+    guesses.push_back("tolerance: {accumulation: " + precision +
+                      "}, since this kernel computes in it: leave it out if kernels must sum in float32");
   for (const DraftParameter& parameter : draft.parameters) {
     if (parameter.source.pointer && parameter.role != Role::kOutput && parameter.low.empty())
       guesses.push_back(parameter.source.name + " holds normally distributed numbers (parameters, distribution)");
@@ -281,7 +282,9 @@ std::string ProblemText(const CudaSource& source, const Draft& draft, const Orac
   text += "parameters:\n";
   for (const DraftParameter& parameter : draft.parameters) text += ParameterText(parameter);
   text += SizesText(draft);
-  text += "accumulations: \"" + AccumulationsText(draft) + "\"  # the terms that one result sums\n";
+  text += "accumulations: \"" + AccumulationsText(source, draft, oracle) + "\"  # the terms that one result sums\n";
+  if (const std::string precision = PrecisionText(source, draft); !precision.empty())
+    text += "tolerance: {accumulation: " + precision + "}  # as this kernel sums\n";
   if (!draft.libraries.empty()) {
     std::string libraries;
     for (const std::string& library : draft.libraries) libraries += (libraries.empty() ? "" : ", ") + library;

@@ -21,7 +21,7 @@ std::string EntryText(const CudaSource& source, const Draft& draft);
 
 // A sentence for each value of problem.yaml that the kernel does not state, beside draft.guesses. Each begins with its
 // key, or names it in brackets.
-std::vector<std::string> ValueGuesses(const Draft& draft, const OracleText& oracle);
+std::vector<std::string> ValueGuesses(const CudaSource& source, const Draft& draft, const OracleText& oracle);
 
 std::string ProblemText(const CudaSource& source, const Draft& draft, const OracleText& oracle);
 

@@ -127,6 +127,14 @@ void NoteFact(Grid& grid, const std::string& fact, const std::string& more) {
   if (std::none_of(notes.begin(), notes.end(), known)) notes.push_back(fact + more);
 }
 
+// ", line 3", or ", own.cuh:3" of a header; "" if the line is not known.
+std::string PlaceText(const Finding& finding) {
+  if (finding.line <= 0) return "";
+  const bool header = finding.file.ends_with(".h") || finding.file.ends_with(".hpp") || finding.file.ends_with(".cuh");
+  return header ? ", " + finding.file.substr(finding.file.rfind('/') + 1) + ":" + std::to_string(finding.line)
+                : ", line " + std::to_string(finding.line);
+}
+
 Finding MakeFinding(const Grid& grid, uint32_t pc, const ThreadId& thread, FindingCode code, DeviceAddress address,
                     std::string array, const std::string& text) {
   const SourceLine line = grid.kernel->lines[pc];
@@ -138,8 +146,8 @@ Finding MakeFinding(const Grid& grid, uint32_t pc, const ThreadId& thread, Findi
   finding.thread = thread;
   finding.address = address;
   finding.array = std::move(array);
-  finding.message = "kernel '" + finding.kernel + "'" + (line.line > 0 ? ", line " + std::to_string(line.line) : "") +
-                    ": " + NameThread(finding.thread) + " " + text;
+  finding.message =
+      "kernel '" + finding.kernel + "'" + PlaceText(finding) + ": " + NameThread(finding.thread) + " " + text;
   return finding;
 }
 
