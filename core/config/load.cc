@@ -12,9 +12,9 @@
 #include "config/merge.h"
 #include "config/node.h"
 #include "config/pipeline_schema.h"
+#include "config/places.h"
 #include "config/problem_lists.h"
 #include "config/read.h"
-#include "config/places.h"
 #include "prompt/template.h"
 
 namespace kgrpo {

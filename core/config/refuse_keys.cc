@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "config/hidden_keys.h"
-#include "config/schema.h"  // JoinPath
 #include "config/places.h"
+#include "config/schema.h"  // JoinPath
 
 namespace kgrpo {
 namespace {

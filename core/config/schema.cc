@@ -7,8 +7,8 @@
 #include <utility>
 
 #include <kgrpo/support/closest.h>
-#include "config/schema_internal.h"
 #include "config/places.h"
+#include "config/schema_internal.h"
 
 namespace kgrpo {
 namespace {
