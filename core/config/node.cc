@@ -66,12 +66,12 @@ class Converter {
     static const std::set<std::string> kNotFinite = {".inf",  ".Inf",  ".INF",  "+.inf", "+.Inf", "+.INF",
                                                      "-.inf", "-.Inf", "-.INF", ".nan",  ".NaN",  ".NAN"};
     const std::string& text = yaml.value;
-    if (yaml.tag == "!" || yaml.tag == "tag:yaml.org,2002:str" || (yaml.tag.empty() && !yaml.plain)) {
+    const bool is_text = yaml.tag == "!" || yaml.tag == "tag:yaml.org,2002:str" || (yaml.tag.empty() && !yaml.plain);
+    node->scalar = nullptr;
+    if (is_text) {
       node->scalar = text;
     } else if (!yaml.tag.empty()) {
       Report(yaml.at, path, "the YAML tag \"" + yaml.tag + "\" is not known here: write the value without it");
-    } else if (kNull.contains(text)) {
-      node->scalar = nullptr;
     } else if (kTrue.contains(text)) {
       node->scalar = true;
     } else if (kFalse.contains(text)) {
@@ -86,9 +86,8 @@ class Converter {
         node->scalar = *number->large;
       else if (std::isfinite(number->real))
         node->scalar = number->real;
-    } else if (kNotFinite.contains(text)) {
-      Report(yaml.at, path, "expected a finite number, found " + text);
-    } else {
+    } else if (!kNull.contains(text)) {
+      if (kNotFinite.contains(text)) Report(yaml.at, path, "expected a finite number, found " + text);
       node->scalar = text;
     }
   }

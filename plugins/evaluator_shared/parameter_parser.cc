@@ -127,7 +127,7 @@ void ParameterParser::ParseShape(Reading& reading) {
   if (!reading.given.count("shape"))
     return Add(reading.node, path, "is missing: a tensor needs its shape, a list of expressions");
   const YamlNode shape = reading.nodes["shape"];
-  if (!shape.IsList() || shape.values.size() == 0) return Add(shape, path, "expected a list of at least one dimension");
+  if (!shape.IsList() || shape.values.empty()) return Add(shape, path, "expected a list of at least one dimension");
   for (size_t i = 0; i < shape.values.size(); ++i) {
     const std::string dimension_path = path + "[" + std::to_string(i) + "]";
     Expression parsed;
@@ -161,7 +161,7 @@ void ParameterParser::ParseAlso(Reading& reading) {
   const YamlNode list = reading.nodes["also"];
   const std::string path = reading.path + ".also";
   if (!reading.Drawn()) return Add(list, path, "has no meaning for this role: only inputs and inouts are drawn");
-  if (!list.IsList() || list.values.size() == 0) return Add(list, path, "expected a list of at least one distribution");
+  if (!list.IsList() || list.values.empty()) return Add(list, path, "expected a list of at least one distribution");
   for (size_t i = 0; i < list.values.size(); ++i) {
     const YamlNode item = list.values[i];
     const std::string item_path = path + "[" + std::to_string(i) + "]";
@@ -242,7 +242,7 @@ void ParameterParser::ParseParameter(const YamlNode& node, const std::string& pa
 }
 
 void ParameterParser::ParseParameters(const YamlNode& node, const std::string& path) {
-  if (!node.IsList() || node.values.size() == 0) return Add(node, path, "expected a list of at least one parameter");
+  if (!node.IsList() || node.values.empty()) return Add(node, path, "expected a list of at least one parameter");
   list_ = node;
   std::set<std::string> names;
   bool writes = false;

@@ -60,7 +60,7 @@ class ProblemParser : public ParameterParser {
 };
 
 void ProblemParser::ParseSize(const YamlNode& node, const std::string& path, Bindings& out) {
-  if (!node.IsMapping() || node.values.size() == 0)
+  if (!node.IsMapping() || node.values.empty())
     return Add(node, path, "expected symbols with their values, such as {n: 1000}");
   for (size_t i = 0; i < node.keys.size(); ++i) {
     const YamlNode& key = node.keys[i];
@@ -79,7 +79,7 @@ void ProblemParser::ParseSize(const YamlNode& node, const std::string& path, Bin
 }
 
 void ProblemParser::ParseSizeList(const YamlNode& node, const std::string& path, std::vector<Bindings>& out) {
-  if (!node.IsList() || node.values.size() == 0) return Add(node, path, "expected a list of at least one size");
+  if (!node.IsList() || node.values.empty()) return Add(node, path, "expected a list of at least one size");
   for (size_t i = 0; i < node.values.size(); ++i) {
     out.emplace_back();
     ParseSize(node.values[i], path + "[" + std::to_string(i) + "]", out.back());
