@@ -79,7 +79,7 @@ std::vector<std::string> KernelFiles(const std::vector<std::string>& words) {
   return files;
 }
 
-// The file alone, whose lines are shown; the evaluator gets it with its own headers.
+// Returns the text of the file without its headers, for reports.
 std::string ReadKernel(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string source((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());

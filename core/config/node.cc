@@ -27,9 +27,9 @@ class Converter {
   Node Convert(const YamlNode& yaml, const std::string& path) {
     Node node;
     node.at = At(yaml.at);
-    if (yaml.kind == YamlNode::Kind::kMapping) {
+    if (yaml.IsMapping()) {
       ConvertMapping(yaml, path, &node);
-    } else if (yaml.kind == YamlNode::Kind::kList) {
+    } else if (yaml.IsList()) {
       node.kind = Node::Kind::kList;
       for (const YamlNode& item : yaml.values)
         node.items.push_back(Convert(item, path + "[" + std::to_string(node.items.size()) + "]"));
@@ -45,7 +45,7 @@ class Converter {
     node->kind = Node::Kind::kMapping;
     for (size_t i = 0; i < yaml.keys.size(); ++i) {
       const YamlNode& written = yaml.keys[i];
-      if (written.kind != YamlNode::Kind::kScalar) {
+      if (!written.IsScalar()) {
         Report(written.at, path, "a key must be a word, found " + Describe(Convert(written, path)));
         continue;
       }

@@ -42,7 +42,7 @@ std::string ShowPlace(std::string_view text, int line, int column) {
   std::string place = "\n    " + shown;
   const size_t characters = CountCharacters(shown);
   if (shown == before && column >= 1 && static_cast<size_t>(column) <= characters + 1) {
-    std::string under;  // under a tab a tab, so that the caret stands where the terminal shows the column
+    std::string under;  // keeps tabs, so that a terminal shows the caret under its column
     for (const char c : shown) {
       if (under.size() + 1 == static_cast<size_t>(column)) break;
       if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) under += c == '\t' ? '\t' : ' ';

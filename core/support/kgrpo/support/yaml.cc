@@ -35,7 +35,6 @@ constexpr std::pair<std::string_view, const char*> kCauses[] = {
      "a ',' is missing here, or a key or text that contains '[', '{', ': ' or '? ' needs quotes"},
     {"wrong indendation", "the keys of a mapping, and the items of a list, begin in one column"},
     {"plain scalar cannot start", "text cannot begin with this character: put it in quotes"},
-    {"invalid alias", "'*' refers to a name that no '&' gives before it; as text it needs quotes"},
 };
 
 std::string TextOf(fy_token* token) {
@@ -109,7 +108,7 @@ class Reader {
       if (theirs.ends_with("without closing")) --error.at.column;  // theirs is behind the quote
       error.message = cause;
     }
-    // The parser stops at the last place where the bracket could close, which can be far below.
+    // The parser stops at the last place where the bracket could close, many lines later in a long file.
     const bool in_quotes = error.message == kUnclosedQuote;
     if (!in_quotes && !open_brackets_.empty() && open_brackets_.back().line < error.at.line) {
       const auto lines = std::count(text_.begin(), text_.end(), '\n') + !text_.ends_with('\n');

@@ -33,7 +33,7 @@ struct YamlNode {
   bool IsList() const { return kind == Kind::kList; }
   bool IsMapping() const { return kind == Kind::kMapping; }
 
-  // The first value of a key; NULL if there is none, or this is not a mapping.
+  // The first value of a key; NULL if the key is missing or this is not a mapping.
   const YamlNode* Get(std::string_view key) const;
 };
 
