@@ -78,7 +78,8 @@ bool YamlReader::Choice(const YamlNode& node, const std::string& path, const std
 bool YamlReader::Number(const YamlNode& node, const std::string& path, double& out) {
   const std::optional<YamlNumber> number = ReadNumber(node);
   if (!number || !std::isfinite(number->real)) {
-    Add(node, path, "expected a finite number" + (node.IsScalar() ? ", not \"" + node.value + "\"" : std::string()));
+    const std::string found = node.plain ? "" : "the string ";
+    Add(node, path, "expected a finite number" + (node.IsScalar() ? ", not " + found + "\"" + node.value + "\"" : ""));
     return false;
   }
   out = number->real;

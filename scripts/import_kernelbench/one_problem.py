@@ -253,9 +253,9 @@ class Importer:
             return {"distribution": drawn[0][0], "low": self._bound([d[1] for d in drawn]),
                     "high": self._bound([d[2] for d in drawn])}
         if kinds == {"normal"}:
-            return {"distribution": "normal", "mean": repr(drawn[-1][1]), "deviation": repr(drawn[-1][2])}
+            return {"distribution": "normal", "mean": float(drawn[-1][1]), "deviation": float(drawn[-1][2])}
         if kinds == {"constant"}:
-            return {"distribution": "constant", "value": repr(drawn[-1][1])}
+            return {"distribution": "constant", "value": float(drawn[-1][1])}
         return {"distribution": "torchscript"}
 
     def _bound(self, numbers):
