@@ -24,8 +24,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelResources, registers_per_thread, static
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ArrayTraffic, name, address, bytes, load_requests, load_sectors, load_ideal_sectors,
                                    l1_miss_sectors, store_requests, store_sectors, store_ideal_sectors,
                                    store_partial_sectors, store_partial_lines, atomic_requests, atomic_sectors,
-                                   unique_load_sectors, unique_store_sectors, unique_load_pairs, load_again,
-                                   store_again, all_load_sectors, all_store_sectors)
+                                   unique_load_sectors, unique_store_sectors, unique_store_bytes, whole_store_sectors,
+                                   unique_load_pairs, load_again, store_again, all_load_sectors, all_store_sectors)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counts, kernel, grid_blocks, sampled_blocks, busiest_blocks, threads_per_block,
                                    warps_per_block, issued, thread_instructions, pipe, tensor_flops, arrays, l1_share,
                                    l1_wavefronts, local_sectors, shared_requests, shared_wavefronts,

@@ -32,6 +32,7 @@ Counter::~Counter() {
   for (auto& [address, array] : arrays_) {
     if (array.loaded_by != nullptr) munmap(array.loaded_by, array.sectors * 4);
     if (array.stored_by != nullptr) munmap(array.stored_by, array.sectors * 4);
+    if (array.stored_bytes != nullptr) munmap(array.stored_bytes, array.sectors * 4);
     if (array.last_touch != nullptr) munmap(array.last_touch, (array.sectors + 2) * 4);
   }
 }
@@ -50,6 +51,7 @@ void Counter::StartBlock(Block& block) {
   }
   trace.copies.resize(block.warps.size());
   for (const double share : kL1Shares) trace.caches.emplace_back(static_cast<uint32_t>(share * grid_.config->l1_share));
+  trace.stored.resize(kCombinedLines * block.warps.size());
   trace.issued_before = IssuedSoFar();
   trace_ = &trace;
 }
@@ -89,6 +91,7 @@ double Counter::DataSlack() const {
 
 void Counter::FinishBlock(Block& block, uint64_t counted) {
   BlockTrace& trace = *trace_;
+  for (const Stored& stored : trace.stored) Send(stored);
   const Latencies& latencies = grid_.config->latencies;
   BlockLatency longest;
   double longest_cycles = 0;

@@ -64,6 +64,8 @@ class Counter {
   static constexpr size_t kMostTraced = 1 << 16, kMostTracedOfBlock = 1 << 19;  // instructions
   static constexpr uint32_t kRegistersToYield = 16;  // loaded registers per turn; as in scoreboard_schedule.cc
 
+  static constexpr uint32_t kCombinedLines = 4;  // for each warp of a block: lines that combine stores
+
   // Cycles of shared memory that a warp's operation on an mbarrier takes: measured on an H100 with 32 warps.
   static constexpr double kMbarrierArrival = 2.2, kMbarrierWait = 7.8;
 
@@ -74,6 +76,7 @@ class Counter {
     // By sector: 1 + number of the block that touched it last.
     uint32_t* loaded_by = nullptr;
     uint32_t* stored_by = nullptr;
+    uint32_t* stored_bytes = nullptr;  // those that block stored_by has written: a bit each
     // By 64 bytes, two words each: 1 + number of the block that fetched or wrote them last, and when.
     uint32_t* last_touch = nullptr;
   };
@@ -81,6 +84,12 @@ class Counter {
   // has arrived was issued.
   struct Awaited {
     uint32_t issued = 0, arrived = 0;
+  };
+  // A line whose stores the L1 combines before it sends them to the L2: the bytes written, a bit each.
+  struct Stored {
+    ArrayTraffic* traffic = nullptr;  // null: none
+    uint64_t line = 0;
+    std::array<uint32_t, 4> bytes{};  // by sector
   };
   struct BlockTrace {
     std::vector<std::vector<TraceEntry>> entries;   // by warp
@@ -91,6 +100,8 @@ class Counter {
     bool unordered = true;       // true if a store needs to wait for none of these
     uint32_t touched_lines = 0;  // touched beyond the L1 so far
     std::vector<SectorCache> caches;
+    std::vector<Stored> stored;  // a ring of lines
+    size_t next_stored = 0;      // the oldest
     double issued_before = 0;
   };
 
@@ -113,7 +124,8 @@ class Counter {
   // counter_memory.cc
   void CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
   bool TouchSectors(Array& array, DeviceAddress start, uint64_t line, uint32_t sectors, bool load);
-  void CountPartialSectors(Array& array, DeviceAddress start, uint32_t mask, const Access& access);
+  uint32_t CountStored(Array& array, DeviceAddress start, uint32_t mask, const Access& access);
+  uint32_t Send(const Stored& stored);
   void CountShared(const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
   void AddSharedWavefronts(const Instruction& in, const Access& access, uint32_t mask, uint32_t bytes, bool load);
   bool CountMergedLoad(const Instruction& in, uint32_t mask, const Access& access);

@@ -37,6 +37,8 @@ void Counter::CountBulk(Warp& warp, const Instruction& in, const BulkCopy& copy,
     const double partial = (copy.global % kSector != 0 ? 1 : 0) + (end % kSector != 0 ? 1 : 0);
     traffic.store_partial_sectors += partial;
     traffic.store_partial_lines += partial;
+    traffic.unique_store_bytes += copy.bytes;
+    traffic.whole_store_sectors += sectors - partial;
   }
   const uint64_t rows = (copy.bytes + kLine - 1) / kLine;  // of shared memory's banks
   Demand& own = demands_[in.index];

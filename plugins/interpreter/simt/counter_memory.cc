@@ -80,6 +80,7 @@ Counter::Array& Counter::ArrayOf(const Warp& warp, uint64_t address, const Acces
     array.sectors = allocation->bytes() / kSector + 1;
     array.loaded_by = MapWords(array.sectors);
     array.stored_by = MapWords(array.sectors);
+    array.stored_bytes = MapWords(array.sectors);
     array.last_touch = MapWords(array.sectors + 2);
   }
   return array;
@@ -198,13 +199,13 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
   counts_.l1_wavefronts += wavefronts;
   const bool load = kind == AccessKind::kLoad;
   (load ? traffic.load_requests : traffic.store_requests) += 1;
-  (load ? traffic.load_sectors : traffic.store_sectors) += sectors;
+  if (load) traffic.load_sectors += sectors;
   (load ? traffic.load_ideal_sectors : traffic.store_ideal_sectors) += ideal;
   own.l1_wavefronts += wavefronts;
   own.requests += 1;
   own.sectors += sectors;
   own.ideal_sectors += ideal;
-  if (!load) own.l2_sectors += sectors;
+  if (!load) own.l2_sectors += CountStored(array, start, mask, access);
   const bool bypass = (in.flags & kFlagBypassL1) != 0;
   bool beyond = false, first = false;
   for (uint32_t i = 0; i < lines; ++i) {
@@ -226,7 +227,6 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
     first |= TouchSectors(array, start, touched[i].line, touched[i].sectors, load);
   }
   if (!load) {
-    CountPartialSectors(array, start, mask, access);
     // The warp has waited for what it stores, and what it loads next cannot pass the store.
     if (!trace.unordered) ChangeWarps(warp);
     return;

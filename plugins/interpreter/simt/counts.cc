@@ -7,11 +7,12 @@ namespace kgrpo::simt {
 namespace {
 
 constexpr double ArrayTraffic::*kTraffic[] = {
-    &ArrayTraffic::load_requests,         &ArrayTraffic::load_sectors,        &ArrayTraffic::load_ideal_sectors,
-    &ArrayTraffic::store_requests,        &ArrayTraffic::store_sectors,       &ArrayTraffic::store_ideal_sectors,
-    &ArrayTraffic::store_partial_sectors, &ArrayTraffic::store_partial_lines, &ArrayTraffic::atomic_requests,
-    &ArrayTraffic::atomic_sectors,        &ArrayTraffic::unique_load_sectors, &ArrayTraffic::unique_store_sectors,
-    &ArrayTraffic::unique_load_pairs,     &ArrayTraffic::all_load_sectors,    &ArrayTraffic::all_store_sectors};
+    &ArrayTraffic::load_requests,         &ArrayTraffic::load_sectors,         &ArrayTraffic::load_ideal_sectors,
+    &ArrayTraffic::store_requests,        &ArrayTraffic::store_sectors,        &ArrayTraffic::store_ideal_sectors,
+    &ArrayTraffic::store_partial_sectors, &ArrayTraffic::store_partial_lines,  &ArrayTraffic::unique_store_bytes,
+    &ArrayTraffic::whole_store_sectors,   &ArrayTraffic::atomic_requests,      &ArrayTraffic::atomic_sectors,
+    &ArrayTraffic::unique_load_sectors,   &ArrayTraffic::unique_store_sectors, &ArrayTraffic::unique_load_pairs,
+    &ArrayTraffic::all_load_sectors,      &ArrayTraffic::all_store_sectors};
 constexpr double Counts::*kSums[] = {&Counts::issued,
                                      &Counts::thread_instructions,
                                      &Counts::tensor_flops,

@@ -40,14 +40,16 @@ struct ArrayTraffic {
   // The part of load_sectors that an L1 of kL1Shares[i] times Counts::l1_share bytes per block passes on to the L2.
   std::array<double, 3> l1_miss_sectors{};
   double store_requests = 0;
-  double store_sectors = 0;
+  double store_sectors = 0;  // sent to the L2, after the L1 has combined stores that follow one another
   double store_ideal_sectors = 0;
-  double store_partial_sectors = 0;  // of store_sectors, those that their instruction fills only in part
-  double store_partial_lines = 0;    // 128-byte lines with such a sector, per instruction
+  double store_partial_sectors = 0;  // of store_sectors, those that arrive filled only in part
+  double store_partial_lines = 0;    // 128-byte lines with such a sector, as often as they are sent
   double atomic_requests = 0;
   double atomic_sectors = 0;
   double unique_load_sectors = 0;   // sum over blocks of the distinct sectors a block loads
   double unique_store_sectors = 0;  // sum over blocks of the distinct sectors a block writes
+  double unique_store_bytes = 0;    // the same in bytes
+  double whole_store_sectors = 0;   // of unique_store_sectors, those that the block fills
   double unique_load_pairs = 0;     // the same in 64 bytes, which the L2 fetches together
   ByDistance load_again{};          // repeated fetches of such a unit by a block, after the L1 has lost it
   ByDistance store_again{};         // repeated writes to one by a block

@@ -69,6 +69,10 @@ Traffic SumTraffic(const Counts& counts, const Device& device, double scale, dou
     sum.dram_read += again * kSectorBytes + std::max(0.0, once * kSectorBytes - kept);
     const double stored = std::min(whole, array.unique_store_sectors * scale) * kSectorBytes;
     sum.dram_written += std::max(0.0, stored - kept);
+    // Sectors that the whole launch leaves partly written are read from DRAM before they are written there.
+    const double gaps = 1 - std::min(1.0, array.unique_store_bytes * scale / std::max(1.0, stored));
+    const double left = 1 - array.whole_store_sectors / std::max(1.0, array.unique_store_sectors);
+    sum.dram_read += std::max(0.0, stored - kept) * left * std::min(1.0, 2 * gaps);
     const auto lost = [&](const ByDistance& returns) {
       return scale * LostReturns(returns, kLineBytes * blocks_at_once, footprint, device.l2_bytes);
     };
