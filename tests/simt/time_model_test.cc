@@ -250,6 +250,35 @@ Counts Bare() {
   return counts;
 }
 
+// A sector that a launch leaves partly written is read from DRAM before it is written there; one that it fills is not.
+TEST(TimeModel, FillsPartlyWrittenSectorsFromDram) {
+  Bench bench("counted");
+  const DeviceAddress out = bench.Reserve<float>(256, "out");
+  const Device device = Device::Load(DeviceFile());
+  const auto moved = [&](const char* kernel) {
+    LaunchConfig config = Config({1}, {32}, Mode::kCounted);
+    config.l1_share = 1 << 16;
+    const LaunchResult result = bench.Run(kernel, config, out);
+    EXPECT_CLEAN(result);
+    return EstimateTime(result.counts, {32}, device).dram_bytes;
+  };
+  EXPECT_EQ(moved("StoreEight"), 1024);
+  EXPECT_EQ(moved("StoreEighths"), 2 * 1024);
+}
+
+// Blocks that meet at many barriers drift apart, so that one computes while another waits.
+TEST(TimeModel, ManyBarriersMixTheResources) {
+  Counts counts = Bare();
+  counts.issued = counts.shared_wavefronts = counts.shared_ideal_wavefronts = 1e9;
+  counts.barriers = static_cast<double>(counts.sampled_blocks * counts.warps_per_block);
+  const Device device = Device::Load(DeviceFile());
+  const TimeEstimate few = EstimateTime(counts, {32}, device);
+  counts.barriers *= 512;
+  const TimeEstimate many = EstimateTime(counts, {32}, device);
+  EXPECT_GT(many.norm, few.norm);
+  EXPECT_LT(many.seconds, few.seconds);
+}
+
 // A kernel that does little but shuffle is told so.
 TEST(TimeModel, NamesShufflesThatBindIt) {
   Counts counts = Bare();

@@ -125,9 +125,12 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
       [&] { return Print("%.3g warp instructions", counts.issued * scale); });
   // L1 and shared memory are the same memory and take turns (H100 white paper: unified data cache).
   // Blocks of one generation load, compute and store at about the same times, so that the device waits for one resource
-  // after the other; those of many generations are at different places of the kernel.
+  // after the other; those of many generations are at different places of the kernel. So are those that have met at
+  // many barriers: they drift apart (kernels of tiles on an H100 with 16 to 512 barriers).
+  constexpr double kBarriersToDrift = 150;
   const double generations = most_blocks / resident;
-  estimate.norm = 1 + (device.norm - 1) * generations / (generations + 1);
+  const double drift = 1 + counts.barriers / (sampled * counts.warps_per_block * kBarriersToDrift);
+  estimate.norm = 1 + (device.norm - 1) * generations * drift / (generations * drift + 1);
   // The terms' p-norm; `memory`: with those beyond the multiprocessor.
   const auto busy_for = [&](double norm, bool memory) {
     double sum = 0, data = 0;
@@ -185,7 +188,8 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
   const double warps = at_once * counts.warps_per_block / device.multiprocessors;
   const double hiding = warps / (warps + device.overlap_warps);
   // Warps of a block that meet at barriers wait for one another: only other blocks go on.
-  const double parties = counts.barriers > 0 ? resident / (resident + device.overlap_blocks) : 1;
+  const double apart = device.overlap_blocks / (resident > 1 ? drift : 1);
+  const double parties = counts.barriers > 0 ? resident / (resident + apart) : 1;
   const auto join = [](double a, double b, double norm) {
     return std::pow(std::pow(a, norm) + std::pow(b, norm), 1 / norm);
   };

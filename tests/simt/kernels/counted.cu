@@ -8,6 +8,13 @@ extern "C" __global__ void StoreEighths(float* out) {
 extern "C" __global__ void StoreHalves(float4* out) {
   out[threadIdx.x * 2] = make_float4(1, 2, 3, 4);
 }
+// Neighbours that each thread stores one after the other.
+extern "C" __global__ void StoreFour(float* out) {
+  for (int j = 0; j < 4; ++j) out[threadIdx.x * 4 + j] = j;
+}
+extern "C" __global__ void StoreEight(float* out) {
+  for (int j = 0; j < 8; ++j) out[threadIdx.x * 8 + j] = j;
+}
 extern "C" __global__ void StoreWhole(float* out) {
   out[threadIdx.x] = 1;
 }
