@@ -199,13 +199,14 @@ void Counter::CountGlobal(Warp& warp, const Instruction& in, uint32_t mask, cons
   counts_.l1_wavefronts += wavefronts;
   const bool load = kind == AccessKind::kLoad;
   (load ? traffic.load_requests : traffic.store_requests) += 1;
-  if (load) traffic.load_sectors += sectors;
+  const uint32_t sent = load ? sectors : CountStored(array, start, mask, access);
+  if (load) traffic.load_sectors += sent;
   (load ? traffic.load_ideal_sectors : traffic.store_ideal_sectors) += ideal;
   own.l1_wavefronts += wavefronts;
   own.requests += 1;
-  own.sectors += sectors;
+  own.sectors += sent;
   own.ideal_sectors += ideal;
-  if (!load) own.l2_sectors += CountStored(array, start, mask, access);
+  if (!load) own.l2_sectors += sent;
   const bool bypass = (in.flags & kFlagBypassL1) != 0;
   bool beyond = false, first = false;
   for (uint32_t i = 0; i < lines; ++i) {
