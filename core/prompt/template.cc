@@ -34,7 +34,6 @@ mustache::data Round(const PromptRound& round) {
   data.set("outcome", TextData(round.outcome));
   const bool correct = round.outcome == KGRPO_VERDICT_CORRECT;
   data.set("correct", mustache::data(correct));
-  data.set("right", mustache::data(correct));
   data.set("applied", mustache::data(round.applied));
   data.set("speedup", Speedup(round.speedup));
   data.set("diagnosis", TextData(round.diagnosis));
@@ -55,7 +54,6 @@ mustache::data Root(const PromptState& state) {
   current.set("diagnosis", TextData(state.current.diagnosis));
   current.set("verdict", TextData(state.current.verdict));
   current.set("correct", mustache::data(state.current.correct));
-  current.set("right", mustache::data(state.current.correct));
   current.set("metrics", MetricsData(state.current.metrics, state.metrics));
   current.set("evidence", TextData(EvidenceText(state.current, state.metrics)));
 

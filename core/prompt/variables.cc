@@ -17,8 +17,7 @@ const Variable& PromptVariables() {
                                 {"correct", kFlag},
                                 {"applied", kFlag},
                                 {"speedup", kText},
-                                {"diagnosis", kText},
-                                {"right", kFlag, true}}};
+                                {"diagnosis", kText}}};
   static const Variable kRoot{Kind::kRecord,
                               {{"problem", ProblemVariable()},
                                {"code_a", kText},
@@ -41,8 +40,7 @@ const Variable& PromptVariables() {
                                   {"verdict", kText},
                                   {"correct", kFlag},
                                   {"metrics", {Kind::kNamed, {}}},
-                                  {"evidence", kText},
-                                  {"right", kFlag, true}}}}}};
+                                  {"evidence", kText}}}}}};
   return kRoot;
 }
 

@@ -34,8 +34,7 @@ const Variable& Variables() {
                                   {"diagnosis", kText},
                                   {"quoted", kText},
                                   {"metrics", {Kind::kNamed, {}}},
-                                  {"evidence", kText},
-                                  {"right", kFlag, true}}}}}};
+                                  {"evidence", kText}}}}}};
   return kRoot;
 }
 
@@ -75,7 +74,6 @@ mustache::data Current(const kgrpo_evaluation* found, size_t diagnosis_bytes, co
   mustache::data current;
   current.set("verdict", TextData(verdict));
   current.set("correct", mustache::data(correct));
-  current.set("right", mustache::data(correct));
   current.set("time", TextData(evaluation.correct ? FormatSeconds(evaluation.seconds) : ""));
   current.set("diagnosis", TextData(diagnosis));
   current.set("quoted", TextData(Quoted(diagnosis)));

@@ -83,7 +83,6 @@ TEST(PromptTemplateTest, RendersEveryVariable) {
   EXPECT_EQ(Render("{{#current.correct}}ok{{/current.correct}}{{#first_round}}1{{/first_round}}{{^last_round}}more{{/"
                    "last_round}}"),
             "okmore");
-  EXPECT_EQ(Render("{{#current.right}}the earlier name{{/current.right}}"), "the earlier name");
 }
 
 TEST(PromptTemplateTest, SaysWhatWasMeasured) {

@@ -126,11 +126,9 @@ class Checker {
   std::vector<std::string> Known() const {
     std::vector<std::string> names;
     for (size_t i = scopes_.size(); i-- > 0;) {
-      for (const auto& [name, variable, earlier] : scopes_[i]->members) {
-        if (earlier) continue;
+      for (const auto& [name, variable] : scopes_[i]->members) {
         if (variable.kind == Kind::kRecord) {
           for (const auto& member : variable.members) {
-            if (member.earlier) continue;
             names.push_back(name + "." + member.name + (member.variable.kind == Kind::kNamed ? ".NAME" : ""));
           }
         } else {

@@ -30,7 +30,6 @@ struct Variable {
 struct NamedVariable {
   std::string name;
   Variable variable;
-  bool earlier = false;  // an old name of another member: templates may still use it, messages do not list it
 };
 
 inline const Variable* Variable::Find(const std::string& name) const {
