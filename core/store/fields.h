@@ -8,6 +8,7 @@
 
 #include <concepts>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -112,29 +113,44 @@ class FieldReader {
 
   template <typename T>
   void operator()(const char*, T& value) {
-    if (!absent_) Take(value);
+    if (!Skips()) Take(value);
     ++next_;
   }
-  void operator()(KernelText, std::string& text) { text = row_.Text(next_++); }
+  void operator()(KernelText, std::string& text) {
+    if (!Skips()) text = row_.Text(next_);
+    ++next_;
+  }
   void operator()(Digits, uint64_t& value) {
-    if (!absent_) value = std::stoull(row_.Text(next_));
+    if (!Skips()) value = std::stoull(row_.Text(next_));
     ++next_;
   }
   template <typename T, typename Fields>
   void Group(std::optional<T>& group, const Fields& fields) {
-    absent_ = row_.IsNull(next_);
+    // A member that is not a number is NULL too, so the group is absent only if all of its columns are NULL.
+    const int first = next_;
     T read{};
+    looks_ = true;
+    any_ = false;
     fields(read);
-    if (!absent_) group = std::move(read);
-    absent_ = false;
+    looks_ = false;
+    if (!any_) return;
+    next_ = first;
+    fields(read);
+    group = std::move(read);
   }
 
  private:
+  // True while a group's columns are only looked at.
+  bool Skips() {
+    any_ = any_ || !row_.IsNull(next_);
+    return looks_;
+  }
+
   template <std::integral T>
   void Take(T& value) {
     value = static_cast<T>(row_.Integer(next_));
   }
-  void Take(double& value) { value = row_.Real(next_); }
+  void Take(double& value) { value = row_.IsNull(next_) ? std::numeric_limits<double>::quiet_NaN() : row_.Real(next_); }
   void Take(std::string& text) { text = row_.Text(next_); }
   template <typename T>
   void TakeValues(std::vector<T>& values) {
@@ -151,7 +167,7 @@ class FieldReader {
 
   const Statement& row_;
   int next_;
-  bool absent_ = false;
+  bool looks_ = false, any_ = false;  // any_: a column of the group is not NULL
 };
 
 }  // namespace kgrpo

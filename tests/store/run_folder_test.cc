@@ -17,6 +17,7 @@ namespace kgrpo {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -150,12 +151,14 @@ TEST_F(RunFolderTest, ADatabaseOfAnotherProgramIsNoRunAndStaysAsItIs) {
     Database other(folder_ / "run.sqlite");
     other.Execute("CREATE TABLE races(winner TEXT)");
   }
-  EXPECT_THAT(Refusal(), HasSubstr("of another program, or of another version of this one"));
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("of another program, or of another version of this one"),
+                               HasSubstr("or delete it with --overwrite")));
   {
     Database other(folder_ / "run.sqlite");
     other.Execute("PRAGMA user_version = 77");
   }
-  EXPECT_THAT(Refusal(), HasSubstr("of another program, or of another version of this one"));
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("of another program, or of another version of this one"),
+                               HasSubstr("or delete it with --overwrite")));
 }
 
 // A copy that failed, a full disk: the file is there, and nothing in it.

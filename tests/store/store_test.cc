@@ -207,6 +207,19 @@ TEST(DatabaseTest, RefusesWhatItCannotRead) {
   }
 }
 
+// A member that is not a number is NULL in its column, and the others are there.
+TEST(DatabaseTest, AGroupIsPresentIfAnyOfItsColumnsIs) {
+  RunDatabase database(Folder("not_a_number") / "run.sqlite");
+  StepRecord record = Step(1);
+  record.trajectories[0].rounds_done[0].outcome = {std::nan(""), 0.5};
+  database.WriteStep(record, {});
+  const std::vector<RoundRecord> rounds = database.ReadStep(Purpose::kTrain, 1)[0].rounds_done;
+  ASSERT_TRUE(rounds[0].outcome);
+  EXPECT_TRUE(std::isnan(rounds[0].outcome->returned));
+  EXPECT_EQ(rounds[0].outcome->advantage, 0.5);
+  EXPECT_FALSE(rounds[1].outcome);
+}
+
 TEST(ExportTest, RowsHaveTheSameColumnsAndTypes) {
   RunDatabase database(Folder("export") / "run.sqlite");
   StepRecord record = Step(12);

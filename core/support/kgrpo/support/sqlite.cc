@@ -61,11 +61,14 @@ void Database::Fail(const std::string& what) const {
 }
 
 void Database::FailAsDamaged() const {
+  std::string quoted = "'";  // for a shell
+  for (const char c : path_) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  quoted += "'";
   // sqlite3's .recover is not in every build. A dump of a damaged database ends with ROLLBACK, and has no user_version.
   throw Error(
       KGRPO_ERROR_UNAVAILABLE,
       path_ + " is damaged: parts of it cannot be read. Put back a copy of it, or save what can be read: (sqlite3 " +
-          path_ + " .dump | sed 's/^ROLLBACK;.*/COMMIT;/'; sqlite3 " + path_ +
+          quoted + " .dump | sed 's/^ROLLBACK;.*/COMMIT;/'; sqlite3 " + quoted +
           " \"SELECT 'PRAGMA user_version=' || user_version || ';' FROM pragma_user_version\") | sqlite3 "
           "recovered.sqlite");
 }
