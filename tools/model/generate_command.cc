@@ -10,6 +10,7 @@
 
 #include "base/keyed.h"
 #include "cli/session.h"
+#include "loop/rounds_in_flight.h"  // SamplingOf
 #include "model/command.h"
 #include "model/model_input.h"
 
@@ -17,11 +18,7 @@ namespace kgrpo::cli {
 namespace {
 
 struct SamplingOptions {
-  uint32_t max_new_tokens = 256;
-  double temperature = 1.0;
-  uint32_t top_k = 0;
-  double top_p = 1.0;
-  double min_p = 0.0;
+  SamplingConfig sampling;
   uint64_t seed = 0;
   size_t batch = 64;
 };
@@ -51,13 +48,7 @@ int Generate(const Globals& globals, const ModelOptions& options, const Sampling
   Session session(globals);
   session.StartServices(sampling_options.seed);
   const std::unique_ptr<Policy> policy = session.MakePolicy(options.plugin, PluginOptions(options));
-  kgrpo_sampling sampling{};
-  sampling.struct_size = sizeof(sampling);
-  sampling.max_new_tokens = sampling_options.max_new_tokens;
-  sampling.temperature = sampling_options.temperature;
-  sampling.top_k = sampling_options.top_k;
-  sampling.top_p = sampling_options.top_p;
-  sampling.min_p = sampling_options.min_p;
+  kgrpo_sampling sampling = SamplingOf(sampling_options.sampling);
 
   for (Item& item : items) {
     ForLine(options.input, item.line, [&] {
@@ -106,17 +97,17 @@ void AddGenerateCommand(CLI::App& app, const Globals& globals, Action* action) {
   auto sampling = std::make_shared<SamplingOptions>();
   CLI::App* command = app.add_subcommand("generate", "Completions of prompts");
   AddModelOptions(command, options.get(), true);
-  command->add_option("--max-new-tokens", sampling->max_new_tokens, "Tokens at most")
+  command->add_option("--max-new-tokens", sampling->sampling.max_new_tokens, "Tokens at most")
       ->capture_default_str()
       ->check(CLI::Range(1, 1'048'576));
-  command->add_option("--temperature", sampling->temperature, "0 takes the likeliest token always")
+  command->add_option("--temperature", sampling->sampling.temperature, "0 takes the likeliest token always")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 100.0));
-  command->add_option("--top-k", sampling->top_k, "Only the k likeliest; 0: all")->capture_default_str();
-  command->add_option("--top-p", sampling->top_p, "Only the likeliest that reach this probability")
+  command->add_option("--top-k", sampling->sampling.top_k, "Only the k likeliest; 0: all")->capture_default_str();
+  command->add_option("--top-p", sampling->sampling.top_p, "Only the likeliest that reach this probability")
       ->capture_default_str()
       ->check(CLI::Range(1e-9, 1.0));
-  command->add_option("--min-p", sampling->min_p, "Only those this likely relative to the likeliest")
+  command->add_option("--min-p", sampling->sampling.min_p, "Only those this likely relative to the likeliest")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
   command->add_option("--seed", sampling->seed, "Every line draws from its own stream of it")->capture_default_str();
