@@ -4,35 +4,42 @@
     scripts/optimize_curve.py configs/quickstart.yaml --out build/curve --evaluations 32 \
         --problems softmax_temperature swiglu row_peaks --policy "trained, seed 1=runs/quickstart" --policy uniform=uniform
 
-With --screen LABEL=PLUGIN the searches of that label are screened, all others judge every kernel. --jobs N searches run at
-once. Searches that are in --out already are not repeated. Writes curve.svg there and prints a Markdown table: the geometric mean
+--jobs N searches run at once. Searches that are in --out already are not repeated. Writes curve.svg there and prints a Markdown table: the geometric mean
 over problems of the best speedup over the reference that a search had found after so many evaluations, and its 95%
 interval (bootstrap over problems). docs/optimize.md ("Policy or uniform?") has what it found.
 """
 import argparse
 import concurrent.futures
+import contextlib
 import json
 import math
 import pathlib
 import random
+import sqlite3
 import subprocess
 import sys
 
 COLOURS = ["#0969da", "#8250df", "#1a7f37", "#cf222e", "#9a6700", "#57606a"]
 
 
-def search(host, pipeline, policy, screen, problem, evaluations, folder):
+def search(host, pipeline, policy, problem, evaluations, folder):
     if not (folder / "evidence.json").exists():
-        command = [host, "optimize", problem, "--policy", policy, "--pipeline", pipeline, "--screen", screen,
+        command = [host, "optimize", problem, "--policy", policy, "--pipeline", pipeline,
                    "--evaluations", str(evaluations), "--out", str(folder), "--quiet", "--json"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
     best = [1.0] * (evaluations + 1)  # by the number of evaluations; the reference has speedup 1
-    with open(folder / "candidates.jsonl") as lines:
-        for candidate in map(json.loads, lines):
-            for i in range(candidate["evaluations"], evaluations + 1):
-                best[i] = max(best[i], candidate["best_speedup"])
+    seen = set()
+    with contextlib.closing(sqlite3.connect(folder / "run.sqlite")) as record:
+        rows = record.execute("SELECT code_b, code_c, speedup FROM all_rounds WHERE verdict IS NOT NULL "
+                              "ORDER BY step, trajectory").fetchall()
+    start = rows[0][0] if rows else ""
+    for _, kernel, speedup in rows:
+        if kernel != start:
+            seen.add(kernel)
+        for i in range(len(seen), evaluations + 1):
+            best[i] = max(best[i], speedup)
     return best
 
 
@@ -75,7 +82,6 @@ def main():
     parser.add_argument("pipeline")
     parser.add_argument("--problems", nargs="+", required=True, metavar="PROBLEM")
     parser.add_argument("--policy", action="append", required=True, metavar="LABEL=POLICY")
-    parser.add_argument("--screen", action="append", default=[], metavar="LABEL=PLUGIN")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--evaluations", type=int, default=32)
     parser.add_argument("--out", type=pathlib.Path, required=True)
@@ -84,13 +90,10 @@ def main():
     policies = dict(given.split("=", 1) for given in arguments.policy)
     if len(policies) < len(arguments.policy):
         parser.error("--policy: two have the same label")
-    screens = dict(given.rsplit("=", 1) for given in arguments.screen)
-    if unknown := screens.keys() - policies.keys():
-        parser.error(f"--screen: no --policy is labelled {sorted(unknown)[0]}")
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         searches = {
-            label: [pool.submit(search, arguments.host, arguments.pipeline, policy, screens.get(label, "none"), problem,
-                                arguments.evaluations, arguments.out / str(number) / pathlib.Path(problem).name)
+            label: [pool.submit(search, arguments.host, arguments.pipeline, policy, problem, arguments.evaluations,
+                                arguments.out / str(number) / pathlib.Path(problem).name)
                     for problem in arguments.problems] for number, (label, policy) in enumerate(policies.items(), 1)
         }
         try:

@@ -238,7 +238,6 @@ Findings CheckFile(Session& session, const CheckOptionsGiven& given) {
   LoadRequest request;
   request.file = given.file;
   request.settings = given.settings;
-  request.uses_screen = true;
   Experiment experiment;
   LookAtExperiment(session, given, &request, &experiment, &findings);
   if (!findings.mistakes.empty()) return findings;
@@ -251,7 +250,6 @@ Findings CheckFile(Session& session, const CheckOptionsGiven& given) {
     findings.exit_code = kBadInput;
     // If only other parts are wrong, the problems can still be checked.
     request.roles = {Role::kEvaluator};
-    request.uses_screen = false;
     try {
       evaluator_alone = session.Load(request);
     } catch (const ConfigError&) {

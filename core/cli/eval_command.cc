@@ -312,9 +312,8 @@ int Evaluate(const Globals& globals, EvalOptions options) {
     if (!options.problem.empty() || !options.report.empty() || options.seed || options.quick || options.show_hidden ||
         options.profile || options.policies.IsAskedFor())
       return refuse(
-          "--problem, --report, --seed, --quick, --show-hidden and --profile go with --kernel, --episodes, --repeat "
-          "and "
-          "--save-kernels with --policy; --suite has none of them");
+          "--problem, --report, --seed, --quick, --show-hidden and --profile go with --kernel, --episodes, --repeat, "
+          "--save-kernels and --out with --policy; --suite has none of them");
     return EvaluateSuite(globals, {.suite = options.suite,
                                    .kernels = options.kernels,
                                    .evaluator = options.evaluator.empty() ? KGRPO_DEFAULT_EVALUATOR : options.evaluator,
@@ -350,7 +349,7 @@ int Evaluate(const Globals& globals, EvalOptions options) {
     return refuse("--problem goes with --kernel; choose problems with --set problems.heldout=[DIR]");
   if (of_policy && options.dispute_bound) return refuse("--dispute-bound goes with --kernel: it is about one kernel");
   if (of_kernel && options.policies.IsAskedFor())
-    return refuse("--episodes, --repeat and --save-kernels go with --policy");
+    return refuse("--episodes, --repeat, --save-kernels and --out go with --policy");
   if (several) return EvaluateKernels(globals, options, files);
   return of_kernel ? EvaluateKernel(globals, options) : EvaluatePolicies(globals, options.policies);
 }

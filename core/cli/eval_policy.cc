@@ -1,17 +1,23 @@
 #include "cli/eval_policy.h"
 
 #include <algorithm>
-#include <charconv>
+#include <cctype>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <utility>
 
+#include <kgrpo/support/number_text.h>  // FormatDollars
 #include "base/console.h"
+#include "cli/output_file.h"
 #include "cli/print_json.h"
 #include "cli/session.h"
+#include "compare/compare.h"
+#include "compare/comparison_json.h"
+#include "compare/evaluation.h"
 #include "loop/coder_cost.h"
-#include "loop/compare_policies.h"
 #include "loop/evaluate_policy.h"
+#include "loop/report_text.h"
 #include "loop/run_config.h"
 
 namespace kgrpo::cli {
@@ -19,51 +25,122 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The policies of a run's checkpoints, by step. Their labels are "step 100".
-std::vector<PolicyChoice> CheckpointsOf(const std::string& run) {
-  std::vector<std::pair<uint64_t, fs::path>> found;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(run) / "checkpoints", error)) {
-    const std::string name = entry.path().filename().string(), prefix = "step-";
-    uint64_t step = 0;
-    if (!name.starts_with(prefix)) continue;
-    const auto [end, wrong] = std::from_chars(name.data() + prefix.size(), name.data() + name.size(), step);
-    if (wrong != std::errc() || end != name.data() + name.size() || !fs::is_directory(entry.path() / "policy"))
-      continue;
-    found.emplace_back(step, entry.path() / "policy");
-  }
-  if (found.empty()) {
-    throw Error(KGRPO_ERROR_NOT_FOUND,
-                "--checkpoints " + run + ": there are no checkpoints; a run's folder holds them in checkpoints/step-N");
-  }
-  std::ranges::sort(found);
-  std::vector<PolicyChoice> choices;
-  for (const auto& [step, folder] : found) {
-    choices.push_back(ParsePolicyChoice(folder.string()));
-    choices.back().label = "step " + std::to_string(step);
-  }
-  return choices;
-}
-
 std::vector<PolicyChoice> ChoicesOf(const PolicyEvalOptions& options) {
   std::vector<PolicyChoice> choices;
   for (const std::string& policy : options.policies) {
     choices.push_back(ParsePolicyChoice(policy));
-    const auto same = std::ranges::count(options.policies, policy);
-    if (same > 1)
-      throw Error(KGRPO_ERROR_INVALID, "--policy " + policy + " is there twice: it would be compared with itself");
+    if (std::ranges::count(options.policies, policy) > 1)
+      throw Error(KGRPO_ERROR_INVALID, "--policy " + policy + " is given twice");
   }
   if (options.checkpoints.empty()) return choices;
-  for (PolicyChoice& choice : CheckpointsOf(options.checkpoints)) choices.push_back(std::move(choice));
+  for (PolicyChoice& choice : CheckpointChoices(options.checkpoints)) choices.push_back(std::move(choice));
   return choices;
 }
 
-// The folder for a policy's kernels. With several policies each has a subfolder, named after the policy.
-fs::path KernelsOf(const PolicyEvalOptions& options, const PolicyChoice& choice, size_t index, bool alone) {
-  if (options.kernels.empty() || alone) return options.kernels;
+// The folder of the evaluations: --out, or evaluated/NAME-N with the first N that is free.
+fs::path OutOf(const PolicyEvalOptions& options, const std::string& name) {
+  std::error_code code;
+  if (!options.out.empty()) {
+    RequireEmpty("--out", options.out);
+    return options.out;
+  }
+  for (uint64_t number = 1;; ++number) {
+    const fs::path folder = fs::path("evaluated") / (name + "-" + std::to_string(number));
+    if (!fs::exists(folder, code)) return folder;
+  }
+}
+
+// Of several policies each has a folder of its own, named after it: "2-uniform".
+fs::path FolderOf(const fs::path& all, const PolicyChoice& choice, size_t index, bool alone) {
+  if (all.empty() || alone) return all;
   std::string name = std::to_string(index + 1) + "-";
   for (const char c : choice.label) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-  return fs::path(options.kernels) / name;
+  return all / name;
+}
+
+std::string IntervalText(const Interval& interval, const char* unit) {
+  if (std::isnan(interval.low)) return Format("%.2f%s", interval.value, unit);  // one episode a problem
+  return Format("%.2f%s [%.2f, %.2f]", interval.value, unit, interval.low, interval.high);
+}
+
+void ShowPolicy(Console& console, const std::string& label, const RunMeasures& run, const EvaluationFigures& figures) {
+  const auto metric = [&](const char* name) {
+    const auto found = figures.metrics.find(name);
+    return found == figures.metrics.end() ? 0.0 : found->second;
+  };
+  std::string fast, best, rounds;
+  for (const auto& [p, share] : figures.fast_p)
+    fast += Format("%sfast_%g %.0f%%", fast.empty() ? "" : "  ", p, 100 * share);
+  for (const auto& [k, speedup] : figures.best_of)
+    best += Format("%s%llu: %.2fx", best.empty() ? "" : "  ", static_cast<unsigned long long>(k), speedup);
+  for (const auto& [text, name] : {std::pair("correct", "kernel/correct_rate"),
+                                   {"failed", "kernel/failed_rate"},
+                                   {"not applicable", "coder/not_applicable_rate"},
+                                   {"unclear", "coder/unclear_rate"},
+                                   {"coder errors", "coder/error_rate"},
+                                   {"evaluator errors", "evaluator/error_rate"},
+                                   {"reward errors", "reward/error_rate"}})
+    rounds += Format("%s%s %.0f%%", rounds.empty() ? "" : "  ", text, 100 * metric(name));
+  const double entropy = metric("policy/token_entropy");
+  const CoderTotals& coder = figures.coder;
+  const std::string reused = ReusedText({coder.answers, coder.reused});
+  std::vector<std::pair<std::string, std::string>> lines = {
+      {"episodes", Format("%llu, seed %llu", static_cast<unsigned long long>(figures.episodes),
+                          static_cast<unsigned long long>(run.seed))},
+      {"times", run.times},
+      {"reward", IntervalText(figures.reward, "")},
+      {"best speedup", IntervalText(figures.best_speedup, "x") + "  (geometric mean over episodes; " +
+                           (std::isnan(figures.best_speedup.low) ? "intervals need two a problem)" : "95% intervals)")},
+      {"fast_p", fast},
+      {"best of k", best},
+      {"rounds", rounds},
+      {"suggestions", Format("share of the favourite %.0f%%  distinct %.0f", 100 * metric("policy/favourite_share"),
+                             metric("policy/distinct_suggestions")) +
+                          (entropy > 0 ? Format("  entropy %.3f nats a token", entropy) : "")}};
+  if (const std::string refused = RefusedText(figures.refusals, coder.answers); !refused.empty())
+    lines.emplace_back("no kernel", refused);
+  std::string cost = coder.cost > 0 ? FormatDollars(coder.cost) +
+                                          Format(", %llu tokens", static_cast<unsigned long long>(coder.tokens))
+                                    : "";
+  if (!reused.empty()) cost += (cost.empty() ? "" : "; ") + reused;
+  if (!cost.empty()) lines.emplace_back("coder", cost);
+  lines.emplace_back("written to", run.folder.string());
+  console.Header("policy: " + label, lines);
+  std::vector<std::vector<std::string>> rows;
+  for (const EvaluationFigures::OfProblem& problem : figures.problems) {
+    if (problem.episodes == 0) {  // all were dropped: there is no figure
+      rows.push_back({problem.problem, "-", "-", "-", "-", "-", "-"});
+      continue;
+    }
+    const std::string favourite = problem.suggested.favourite();
+    const size_t times = problem.suggested.count(favourite);
+    rows.push_back({problem.problem, IntervalText(problem.reward, ""), IntervalText(problem.best_speedup, "x"),
+                    Format("%.0f%%", 100 * problem.correct_rate), ShownSuggestion(favourite, 40),
+                    Format("%.0f%%", 100 * problem.suggested.favourite_share()),
+                    Format("%.0f%%", 100.0 * static_cast<double>(problem.applied.count(favourite)) /
+                                         static_cast<double>(std::max<size_t>(1, times)))});
+  }
+  console.Table("", {"problem", "reward", "best speedup", "correct", "favourite suggestion", "share", "applied"}, rows);
+}
+
+void ShowAll(Console& console, const std::vector<RunGroup>& groups, const std::vector<Comparison>& comparisons) {
+  std::vector<std::vector<std::string>> rows;
+  std::vector<double> rewards;
+  for (const RunGroup& group : groups) {
+    const RunMeasures& run = group.runs.front();
+    const auto value = [&](const char* name) {
+      const auto found = run.values.find(name);
+      return found == run.values.end() ? 0.0 : found->second;
+    };
+    rewards.push_back(value("heldout_reward"));
+    rows.push_back({group.label, std::to_string(run.episodes.size()), Format("%.3f", rewards.back()),
+                    Format("%.2fx", value("heldout_speedup")), Format("%.0f%%", 100 * value("heldout_fast_1")),
+                    Format("%.0f%%", 100 * value("heldout_correct"))});
+  }
+  console.Table("", {"policy", "episodes", "reward", "best speedup", "fast_1", "correct"}, rows);
+  if (groups.size() > 2) console.Note("reward in this order: " + Sparkline(rewards, 60));
+  for (const std::string& words : WordsOf(groups, comparisons)) console.Note(words);
+  for (const std::string& note : NotesOf(groups, {})) console.Note("note: " + note);
 }
 
 }  // namespace
@@ -89,6 +166,11 @@ void AddPolicyEvalOptions(CLI::App* command, PolicyEvalOptions* options) {
       ->add_option("--save-kernels", options->kernels,
                    "Keep the best kernel of each problem that a thorough evaluation confirms, with its evidence")
       ->type_name("DIR");
+  command
+      ->add_option("--out", options->out,
+                   "With --policy: the run's folder, or of several policies that of their runs (default: "
+                   "evaluated/NAME-N)")
+      ->type_name("DIR");
 }
 
 int EvaluatePolicies(const Globals& globals, const PolicyEvalOptions& options) {
@@ -102,8 +184,11 @@ int EvaluatePolicies(const Globals& globals, const PolicyEvalOptions& options) {
   request.needs_train_problems = false;
   request.needs_heldout_problems = true;
   const PipelineConfig config = session.Load(request);
-  const uint64_t episodes = options.episodes > 0 ? options.episodes : config.evaluation.episodes;
-  if (const std::string mistake = RoundsMistake("an eval", {{"episodes", episodes},
+  EpisodePlan plan;
+  plan.episodes = options.episodes > 0 ? options.episodes : config.evaluation.episodes;
+  plan.repeats = options.repeats;
+  plan.overrides = options.settings;
+  if (const std::string mistake = RoundsMistake("an eval", {{"episodes", plan.episodes},
                                                             {"held-out problems", config.heldout_problems.size()},
                                                             {"loop.rounds", config.loop.rounds},
                                                             {"repeats", options.repeats}});
@@ -111,17 +196,18 @@ int EvaluatePolicies(const Globals& globals, const PolicyEvalOptions& options) {
     throw Error(KGRPO_ERROR_INVALID, mistake);
   }
   session.StartServices(config.seed);
-  PipelineParts parts = session.MakeParts(config, request.roles);
-  EpisodePlan plan;
-  plan.episodes = episodes;
-  plan.repeats = options.repeats;
+  PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
   const bool alone = choices.size() == 1;
+  const fs::path out = OutOf(options, config.name);
   Console console = StandardConsole();
-  std::vector<PolicyReport> reports;
+  std::vector<RunMeasures> runs;
+  nlohmann::ordered_json policies = nlohmann::ordered_json::array();
+  bool complete = true;
   for (const PolicyChoice& choice : choices) {
-    plan.kernels = KernelsOf(options, choice, reports.size(), alone);
+    const fs::path folder = FolderOf(out, choice, runs.size(), alone);
+    plan.kernels = FolderOf(options.kernels, choice, runs.size(), alone);
     try {
-      reports.push_back(EvaluatePolicy(config, parts, choice, plan));
+      complete = EvaluatePolicy(config, parts, choice, plan, folder);
     } catch (const Error& error) {
       // The message of a coder's own limit includes the cost.
       if (error.code() == KGRPO_ERROR_BUDGET)
@@ -132,22 +218,36 @@ int EvaluatePolicies(const Globals& globals, const PolicyEvalOptions& options) {
       TakeSpending(*parts.coder, &spending);
       throw Error(error.code(), error.what() + CostSoFarText(spending));
     }
-    if (!options.json && (alone || options.checkpoints.empty())) reports.back().Show(console);
-    if (!options.json && !plan.kernels.empty()) {
-      console.Note(std::to_string(reports.back().kernels.size()) +
-                   " kernels that a thorough evaluation confirmed are in " + plan.kernels.string());
+    runs.push_back(ReadMeasures(folder, ""));
+    const EvaluationFigures figures = ReadEvaluation(runs.back());
+    if (options.json) {
+      policies.push_back({{"policy", choice.label}});
+      policies.back().update(FiguresToJson(figures, runs.back()));
+    } else {
+      if (alone || options.checkpoints.empty()) ShowPolicy(console, choice.label, runs.back(), figures);
+      if (!plan.kernels.empty())
+        console.Note(std::to_string(figures.kernels.size()) + " kernels that a thorough evaluation confirmed are in " +
+                     plan.kernels.string());
     }
-    if (reports.back().interrupted) {
-      std::fprintf(stderr, "interrupted: not all of the fastest kernels were judged thoroughly\n");
-      break;
-    }
+    if (complete) continue;
+    std::fprintf(stderr, "interrupted: not all of the fastest kernels were judged thoroughly\n");
+    break;
   }
-  if (options.json) {
-    PrintJson(alone ? reports.front().ToJson() : PoliciesToJson(reports));
+  std::vector<RunGroup> groups;  // in the order of the choices: their configurations differ in the policy
+  for (RunMeasures& run : runs) groups.push_back({choices[groups.size()].label, {std::move(run)}});
+  const std::vector<Comparison> comparisons = Compare(groups);
+  if (options.json && alone) {
+    PrintJson(policies[0]);
+  } else if (options.json) {
+    PrintJson({{"policies", policies}, {"comparison", ComparisonToJson(groups, comparisons, {})}});
   } else if (!alone) {
-    ShowPolicies(console, reports);
+    ShowAll(console, groups, comparisons);
   }
-  return reports.back().interrupted ? kInterrupted : kFine;
+  if (!options.json) {
+    console.Note((alone ? "kgrpo-host report " + out.string() : "kgrpo-host compare " + out.string() + "/*") +
+                 " shows this again; report shows each round");
+  }
+  return complete ? kFine : kInterrupted;
 }
 
 }  // namespace kgrpo::cli

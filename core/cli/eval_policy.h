@@ -18,11 +18,11 @@ struct PolicyEvalOptions {
   std::string checkpoints;            // a run's folder; every checkpoint is a policy
   uint64_t episodes = 0;              // 0: evaluation.episodes of the file
   uint64_t repeats = 1;
-  std::string kernels;
+  std::string kernels, out;
   bool json = false;
 
   // True if an option is given that applies to policies only.
-  bool IsAskedFor() const { return episodes > 0 || repeats > 1 || !kernels.empty(); }
+  bool IsAskedFor() const { return episodes > 0 || repeats > 1 || !kernels.empty() || !out.empty(); }
 };
 
 void AddPolicyEvalOptions(CLI::App* command, PolicyEvalOptions* options);

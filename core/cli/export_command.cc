@@ -91,6 +91,12 @@ int BecomeConverter(const fs::path& lines, const fs::path& output, const std::se
   }
 }
 
+std::vector<std::string> PurposeNames() {
+  std::vector<std::string> names;
+  for (const Purpose purpose : kPurposes) names.emplace_back(PurposeName(purpose));
+  return names;
+}
+
 Purpose PurposeOf(const std::string& name) {
   return *std::ranges::find(kPurposes, name, PurposeName);
 }
@@ -156,7 +162,7 @@ void AddExportCommand(CLI::App& app, const Globals&, Action* action) {
   command
       ->add_option("--purpose", options->purpose,
                    "With jsonl and parquet: rounds of training, held-out episodes, or demonstrations")
-      ->check(CLI::IsMember({"train", "heldout", "demonstration"}))
+      ->check(CLI::IsMember(PurposeNames()))
       ->capture_default_str();
   command->add_option("-o,--output", options->output,
                       "jsonl: a file (default: standard output); datasets: a folder (default: RUN/dataset); "

@@ -1,27 +1,28 @@
 // `kgrpo-host optimize`: searches for a faster kernel of one problem with a policy's suggestions (loop/optimize.h).
 #include <cstdio>
 #include <filesystem>
-#include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <kgrpo/support/sha256.h>
 #include "base/console.h"
-#include "base/log.h"
 #include "cli/command.h"
-#include "cli/optimize_result.h"
+#include "cli/output_file.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
 #include "config/problems.h"  // HoldsProblemYaml
-#include "loop/candidate_lines.h"
-#include "loop/candidate_table.h"
+#include "loop/confirm.h"
 #include "loop/evaluate_policy.h"
+#include "loop/identity.h"
 #include "loop/optimize.h"
-#include "loop/optimize_training.h"
+#include "loop/report_text.h"       // RefusedText
 #include "loop/rounds_in_flight.h"  // SharedInputsSeed
-#include "loop/screen.h"
+#include "loop/stopwatch.h"
+#include "store/database.h"
 #include "store/files.h"
 #include "store/json.h"
 #include "store/run_folder.h"
@@ -32,7 +33,14 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kNoScreen = "none";  // --screen
+struct OptimizeOptions {
+  std::string target, problem, policy, pipeline, out, budget;
+  std::vector<std::string> settings;
+  std::optional<uint64_t> seed;
+  uint32_t rounds = 0;  // 0: the pipeline's
+  SearchPlan plan;
+  bool json = false;
+};
 
 // "90", "90s", "2m", "1h" in seconds.
 double SecondsOf(const std::string& text) {
@@ -114,6 +122,13 @@ Target TargetOf(const OptimizeOptions& options) {
   return target;
 }
 
+// The result, written to files and shown at the end.
+struct Outcome {
+  ConfirmedKernel kernel;
+  bool thorough = true;  // false: stopped by the user, and the best has only the evaluation of the search
+  double speedup() const { return kernel.start.seconds / kernel.evaluation.seconds; }
+};
+
 Outcome BestOf(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem, const std::string& start,
                const Evaluation& start_evaluation, SearchResult* result) {
   Outcome outcome;
@@ -130,13 +145,51 @@ Outcome BestOf(const PipelineConfig& config, PipelineParts& parts, const OpenPro
   outcome.kernel.source = start;
   outcome.kernel.start = outcome.kernel.evaluation = start_evaluation;
   for (const SearchCandidate& candidate : result->candidates) {
-    if (candidate.speedup == 0 || candidate.evaluation->seconds >= outcome.kernel.evaluation.seconds) continue;
-    outcome.kernel.source = candidate.source;
-    outcome.kernel.evaluation = *candidate.evaluation;
+    const RoundRecord& round = candidate.round;
+    if (round.speedup == 0 || round.evaluation->seconds >= outcome.kernel.evaluation.seconds) continue;
+    outcome.kernel.source = round.answer.source;
+    outcome.kernel.evaluation = *round.evaluation;
     outcome.kernel.suggestions = candidate.suggestions;
-    outcome.kernel.seed = candidate.evaluation_seed;
+    outcome.kernel.seed = round.evaluation_seed;
   }
   return outcome;
+}
+
+Json EvidenceOf(const OptimizeOptions& options, const PipelineConfig& config, const PipelineParts& parts,
+                const OpenProblem& problem, const SearchResult& result, const Outcome& outcome) {
+  return {{"problem", problem.name},
+          {"speedup", outcome.speedup()},
+          {"speedup_is_over", "the start"},
+          {"thorough", outcome.thorough},
+          {"modelled", outcome.kernel.evaluation.modelled},
+          {"suggestions", outcome.kernel.suggestions},
+          {"source_sha256", Sha256(outcome.kernel.source)},
+          {"evaluation", EvaluationToJson(outcome.kernel.evaluation)},
+          {"start", EvaluationToJson(outcome.kernel.start)},
+          {"input_seed", outcome.kernel.seed},
+          {"refuted", outcome.kernel.refuted},
+          {"policy", options.policy},
+          {"seed", config.seed},
+          {"rounds", config.loop.rounds},
+          {"beam", options.plan.beam},
+          {"samples", options.plan.samples},
+          {"evaluations", result.evaluations},
+          {"candidates", result.candidates.size()},
+          {"cost", result.cost},
+          {"ended", result.ended},
+          {"evaluator", parts.evaluator->Describe()}};
+}
+
+// Writes every file of the result, evidence.json last.
+void WriteResult(const fs::path& folder, const OpenProblem& problem, const std::string& start, PipelineParts& parts,
+                 const Outcome& outcome, const Json& evidence) {
+  WriteFileAtomically(folder / "start.cu", start);
+  WriteFileAtomically(folder / "best.cu", outcome.kernel.source);
+  const auto page = outcome.thorough ? parts.evaluator->Report(problem.problem, outcome.kernel.source, "best.cu",
+                                                               outcome.kernel.evaluation, outcome.kernel.start)
+                                     : std::nullopt;
+  if (page) WriteFileAtomically(folder / "best.html", *page);
+  WriteFileAtomically(folder / "evidence.json", DumpJson(evidence, 2) + "\n");
 }
 
 std::string Times(double factor) {
@@ -145,58 +198,58 @@ std::string Times(double factor) {
   return text;
 }
 
-// Folder of the training run of --train.
-fs::path TrainedIn(const fs::path& out) {
-  return out / "run";
-}
+// Shows the candidates: a line for each new kernel, and for each other result the first time. On a terminal only for
+// each faster kernel, and one line about the rounds in progress.
+class Progress {
+ public:
+  Progress(Console& console, uint64_t evaluations, double start_speedup)
+      : console_(console), evaluations_(evaluations), start_speedup_(start_speedup), best_(start_speedup) {}
 
-fs::path OutOf(const OptimizeOptions& options, const std::string& problem_folder) {
-  const fs::path out =
-      options.out.empty() ? fs::path("optimized") / fs::path(problem_folder).filename() : fs::path(options.out);
-  std::error_code code;
-  if (fs::exists(out / "evidence.json", code))
-    throw Error(KGRPO_ERROR_INVALID, out.string() +
-                                         " holds the result of an earlier search: name another --out, or "
-                                         "delete it");
-  if (options.train && fs::exists(TrainedIn(out), code))
-    throw Error(KGRPO_ERROR_INVALID, TrainedIn(out).string() +
-                                         " holds the run of an earlier --train that did not end: name another --out, "
-                                         "or delete it");
-  fs::create_directories(out, code);
-  if (code) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot make the folder " + out.string() + ": " + code.message());
-  return out;
-}
-
-void RefuseTraining(const PolicySource& policy, const Target& target) {
-  const auto refuse = [](const std::string& why) { throw Error(KGRPO_ERROR_INVALID, "--train " + why); };
-  if (policy.choice.model.empty()) refuse("needs a policy that can learn: --policy RUN");
-  if (target.start)
-    refuse("starts from the problem's reference, as training does: name the problem instead of a kernel");
-}
-
-// Configures the training run of --train: the pipeline on this problem alone, in a folder inside --out, with its last
-// trainer for as many updates as --evaluations allows.
-void PlanTraining(Session& session, const OptimizeOptions& options, const std::string& problem, const fs::path& out,
-                  LoadRequest* request) {
-  request->roles = {kRoles.begin(), kRoles.end()};
-  request->needs_train_problems = true;
-  request->ignore_problems = false;
-  request->settings.push_back("problems.train=" + nlohmann::json({fs::absolute(problem).string()}).dump());
-  request->settings.emplace_back("problems.heldout=[]");
-  request->settings.emplace_back("evaluation.every=0");
-  request->settings.push_back("output_dir=" + nlohmann::json(TrainedIn(out).string()).dump());
-  const PipelineConfig config = session.Load(*request);
-  if (config.stages.back().suggestions != SuggestionSource::kPolicy) {
-    throw Error(KGRPO_ERROR_INVALID,
-                "--train goes on with the last trainer of the run, and " + config.stages.back().trainer.plugin +
-                    " there imitates suggestions that are drawn uniformly: name one that learns from rewards, as by "
-                    "--set 'trainer={plugin: trainer_grpo, options: {learning_rate: 1.0e-3}}'");
+  void Add(const SearchCandidate& candidate) {
+    ++answers_;
+    const RoundRecord& round = candidate.round;
+    if (round.answer.outcome != KGRPO_CODER_OK) refusals_.Add(round.answer.message);
+    if (candidate.from_list && !std::exchange(from_list_, true))
+      console_.Note("the policy suggests nothing new: now suggestions of the coder's list");
+    std::string line = round.suggestion + ": " + candidate.outcome() + ReasonOf(round);
+    if (round.speedup > 0) line += " " + Times(round.speedup / start_speedup_);
+    if (candidate.repeated) line += " (judged before)";
+    const bool is_new = shown_.insert(line).second || (round.evaluation && !candidate.repeated);
+    const bool faster = candidate.best_speedup > best_;
+    best_ = candidate.best_speedup;
+    status_ = std::to_string(candidate.evaluations) + "/" + std::to_string(evaluations_);
+    if (console_.moves() ? faster : is_new)
+      console_.Note(status_ + "  round " + std::to_string(round.round + 1) + "  " + line + "  best " +
+                    Times(best_ / start_speedup_));
   }
-  const PluginChoice& trainer = config.stages.back().trainer;
-  const nlohmann::json stage = {
-      {"plugin", trainer.plugin}, {"options", trainer.options}, {"steps", UpdatesOf(config, options.plan.evaluations)}};
-  request->settings.push_back("trainer=" + stage.dump());
-}
+
+  void UnderWay(const RoundsUnderWay& rounds) {
+    console_.UnderWay(status_ + " kernels  best " + Times(best_ / start_speedup_) + "  " + UnderWayText(rounds));
+  }
+
+  std::string Refused() const { return RefusedText(refusals_, answers_); }
+
+ private:
+  // Why there is no evaluation, as one short line.
+  static std::string ReasonOf(const RoundRecord& round) {
+    constexpr size_t kMost = 160;
+    if (round.evaluation) return "";
+    const std::string& message = round.failure ? round.failure->message : round.answer.message;
+    std::string line = message.substr(0, message.find('\n'));
+    if (const std::string known = "not applicable: "; line.starts_with(known)) line.erase(0, known.size());
+    if (line.size() > kMost) line = line.substr(0, kMost) + "...";
+    return line.empty() ? "" : " (" + line + ")";
+  }
+
+  Console& console_;
+  uint64_t evaluations_;
+  double start_speedup_, best_;
+  std::set<std::string> shown_;
+  std::string status_ = "0";
+  Tally refusals_;  // the coder's messages in answers without a kernel
+  uint64_t answers_ = 0;
+  bool from_list_ = false;
+};
 
 int RunOptimize(const Globals& globals, OptimizeOptions options) {
   if (!options.budget.empty()) options.plan.seconds = SecondsOf(options.budget);
@@ -213,120 +266,88 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
     throw Error(KGRPO_ERROR_INVALID, "--policy " + options.policy +
                                          " names no coder and no evaluator: name a pipeline "
                                          "by --pipeline FILE");
-  // Set before --set, which may set options of this screen. Replaces the file's screen with its options, which belong
-  // to another plugin.
-  if (!options.screen.empty() && options.screen != kNoScreen)
-    request.settings.push_back("screen=" + nlohmann::json({{"plugin", options.screen}}).dump());
-  request.settings.insert(request.settings.end(), options.settings.begin(), options.settings.end());
+  const fs::path out =
+      options.out.empty() ? fs::path("optimized") / fs::path(target.folder).filename() : fs::path(options.out);
+  RequireEmpty("--out", out);
+  request.settings = options.settings;
   if (options.seed) request.settings.push_back("seed=" + std::to_string(*options.seed));
   if (options.rounds > 0) request.settings.push_back("loop.rounds=" + std::to_string(options.rounds));
+  request.settings.push_back("problems.train=" + DumpJson({fs::absolute(target.folder).string()}));
+  request.settings.push_back("output_dir=" + DumpJson(out.string()));
   request.roles = {Role::kCoder, Role::kEvaluator, Role::kReward};
   if (policy.choice.needs_policy()) request.roles.insert(Role::kPolicy);
   request.needs_train_problems = false;
   request.ignore_problems = true;
-  request.uses_screen = !options.train && options.screen != kNoScreen;
-  if (options.train) RefuseTraining(policy, target);
-  const fs::path out = OutOf(options, target.folder);
-  if (options.train) PlanTraining(session, options, target.folder, out, &request);
   const PipelineConfig config = session.Load(request);
-  session.StartServices(config.seed, options.train ? TrainedIn(out) / "artifacts" : fs::path());
-  std::unique_ptr<Evaluator> screening_evaluator;
-  if (request.uses_screen && config.screen) screening_evaluator = session.MakeScreen(config);
-  PipelineParts parts = session.MakeParts(config, request.roles);
+  session.StartServices(config.seed);
+  PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
   RequireListed(policy.choice.suggester.sequence, *parts.coder, config.coder.plugin);
   if (!policy.choice.model.empty()) parts.policy->Load(KGRPO_POLICY_CURRENT, policy.choice.model);
 
-  std::unique_ptr<RunProblems> trained;
-  std::optional<WorkerPool> pool;
-  std::optional<ProblemSet> searched;
-  if (options.train) {
-    trained = std::make_unique<RunProblems>(config, parts);
-    Session::CheckPlans(config, parts, trained->train.size());
-  } else {
-    searched.emplace(*parts.evaluator, std::vector<std::string>{target.folder}, pool.emplace(config.loop.workers),
-                     /*skip_unusable=*/false);
-  }
-  const OpenProblem& problem = trained ? trained->train[0] : (*searched)[0];
+  WorkerPool pool(config.loop.workers);
+  const ProblemSet problems(*parts.evaluator, {target.folder}, pool, /*skip_unusable=*/false);
+  const OpenProblem& problem = problems[0];
   const std::string start = target.start.value_or(problem.source);
-  const uint64_t inputs_seed = SharedInputsSeed(config.seed, problem.name);
   const Evaluation start_evaluation =
-      start == problem.source ? problem.baseline : parts.evaluator->Evaluate(problem.problem, start, inputs_seed);
-  std::optional<Screen> screen;
-  if (screening_evaluator && start_evaluation.correct) {
-    options.plan.screen = &screen.emplace(std::move(screening_evaluator), config.screen->plugin, target.folder, start,
-                                          start_evaluation, inputs_seed);
-  }
+      start == problem.source
+          ? problem.baseline
+          : parts.evaluator->Evaluate(problem.problem, start, SharedInputsSeed(config.seed, problem.name));
+  const RunFolder folder = RunFolder::Create(out, config.resolved_yaml, /*overwrite=*/false);
+  RunDatabase database(folder.database());
+  BeginRecord(Purpose::kSearch, problems,
+              {{"--policy", options.policy},
+               {"--beam", options.plan.beam},
+               {"--samples", options.plan.samples},
+               {"start", Sha256(start)}},
+              database);
+  WriteIdentity(config, parts, 0, options.settings, std::nullopt, folder, database);
+
   Console console = StandardConsole();
   const bool talks = !options.json && !globals.quiet;
-  const double start_speedup = start_evaluation.correct ? problem.baseline.seconds / start_evaluation.seconds : 1;
-  const bool moves = talks && console.moves();
-  CandidateTable table(options.plan.evaluations, start_speedup);
-  CandidateLines lines(start_speedup);
-  bool from_list = false;
-  const auto tell = [&](const SearchCandidate& candidate) {
-    const bool is_new = lines.Add(candidate);
-    if (!talks) return;
-    const std::string said = lines.Said(candidate);
-    if (moves) {
-      table.Add(candidate, said);
-      console.Redraw(table.Lines());
-      return;
-    }
-    if (candidate.from_list && !std::exchange(from_list, true))
-      console.Note("the policy suggests nothing new: now the suggestions of the coder's list");
-    if (!is_new) return;
-    console.Note(std::to_string(candidate.evaluations) + "/" + std::to_string(options.plan.evaluations) +
-                 (options.train ? "  update " + std::to_string(candidate.updates + 1) : "") + "  round " +
-                 std::to_string(candidate.round + 1) + "  " + said + "  best " +
-                 Times(candidate.best_speedup / start_speedup));
-  };
-  if (moves) {
-    options.plan.under_way = [&](const RoundsUnderWay& rounds) {
-      table.SetUnderWay(rounds);
-      console.Redraw(table.Lines());
-    };
-  }
-  SearchResult result =
-      trained ? SearchByTraining(config, parts, *trained,
-                                 RunFolder::Create(config.output_dir, config.resolved_yaml, false, nullptr),
-                                 options.plan, tell)
-              : Search(config, parts, problem, start, start_evaluation, *pool, options.plan, tell);
-  if (moves) {
-    table.SetUnderWay({});
-    console.Redraw(table.Lines());
-  }
-  console.Finish();  // the table stays
-  if (talks && !moves) {
-    for (const std::string& line : lines.Repeats()) console.Note(line);
-  }
+  Progress progress(console, options.plan.evaluations,
+                    start_evaluation.correct ? problem.baseline.seconds / start_evaluation.seconds : 1);
+  SearchListener listener;
+  listener.wave = [&](const StepRecord& wave) { database.WriteStep(wave, {}); };
+  if (talks) listener.candidate = [&](const SearchCandidate& candidate) { progress.Add(candidate); };
+  if (talks && console.moves())
+    options.plan.under_way = [&](const RoundsUnderWay& rounds) { progress.UnderWay(rounds); };
+  SearchResult result = Search(config, parts, problem, start, start_evaluation, pool, options.plan, listener);
+  console.Finish();
   const Outcome outcome = BestOf(config, parts, problem, start, start_evaluation, &result);
+  if (outcome.thorough && outcome.kernel.source != start) {
+    BestKernel best{.problem = problem.name,
+                    .source = outcome.kernel.source,
+                    .step = result.waves,
+                    .evaluation = outcome.kernel.evaluation,
+                    .baseline = outcome.kernel.start,
+                    .speedup = outcome.speedup(),
+                    .suggestions = outcome.kernel.suggestions};
+    database.WriteJudged(result.waves, {.complete = true, .best = {best}});
+  }
+  database.SetFinished(SecondsSince1970());
   const Json evidence = EvidenceOf(options, config, parts, problem, result, outcome);
-  WriteResult(out, options, problem, start, parts, result, outcome, evidence);
+  WriteResult(out, problem, start, parts, outcome, evidence);
   if (options.json) {
     std::printf("%s\n", DumpJson(evidence, 2).c_str());
-  } else {
-    const bool faster = outcome.kernel.source != start && outcome.speedup() >= 1.005;  // else printed as 1.00x
-    std::string path;
-    for (const std::string& suggestion : outcome.kernel.suggestions) path += (path.empty() ? "" : ", ") + suggestion;
-    std::vector<std::pair<std::string, std::string>> summary = {
-        {"best", !faster ? "no faster kernel was found"
-                         : Times(outcome.speedup()) + " as fast as the start" +
-                               (outcome.kernel.evaluation.modelled ? ", by modelled times" : "") +
-                               (outcome.thorough ? "; by a thorough evaluation (the search uses quick ones)"
-                                                 : "; not confirmed by a thorough evaluation")},
-        {"suggestions", !faster || path.empty() ? "none" : path},
-        {"searched", std::to_string(result.evaluations) + " kernels in " + FormatDuration(result.seconds) +
-                         "; ended by: " + result.ended}};
-    if (screen)
-      summary.emplace_back("screened out", std::to_string(result.screened_slow) + " kernels as too slow and " +
-                                               std::to_string(result.screened_wrong) + " as not correct, by " +
-                                               screen->name());
-    if (lines.refusals().without_kernel() > 0)
-      summary.emplace_back("no kernel", lines.refusals().Text() + "; see docs/optimize.md");
-    summary.emplace_back("written to", out.string());
-    console.Header(problem.name, summary);
+    return result.stopped ? kInterrupted : kFine;
   }
-  return result.stopped ? kInterrupted : result.diverged ? kFailed : kFine;
+  const bool faster = outcome.kernel.source != start && outcome.speedup() >= 1.005;  // else printed as 1.00x
+  std::string path;
+  for (const std::string& suggestion : outcome.kernel.suggestions) path += (path.empty() ? "" : ", ") + suggestion;
+  std::vector<std::pair<std::string, std::string>> summary = {
+      {"best", !faster ? "no faster kernel was found"
+                       : Times(outcome.speedup()) + " as fast as the start" +
+                             (outcome.kernel.evaluation.modelled ? ", by modelled times" : "") +
+                             (outcome.thorough ? "; by a thorough evaluation (the search uses quick ones)"
+                                               : "; not confirmed by a thorough evaluation")},
+      {"suggestions", !faster || path.empty() ? "none" : path},
+      {"searched", std::to_string(result.evaluations) + " kernels in " + FormatDuration(result.seconds) +
+                       "; ended by: " + result.ended}};
+  if (const std::string refused = progress.Refused(); !refused.empty())
+    summary.emplace_back("no kernel", refused + "; see docs/optimize.md");
+  summary.emplace_back("written to", out.string() + "; kgrpo-host report " + out.string() + " shows each suggestion");
+  console.Header(problem.name, summary);
+  return result.stopped ? kInterrupted : kFine;
 }
 
 }  // namespace
@@ -345,11 +366,6 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->type_name("POLICY");
   command->add_option("--pipeline", options->pipeline, "Coder, evaluator and prompt (default: the run's resolved.yaml)")
       ->type_name("FILE");
-  command
-      ->add_option("--screen", options->screen,
-                   "An evaluator that judges new kernels first, so that the pipeline's gets only promising ones; none: "
-                   "without (default: the pipeline's screen). Its options: --set screen.options.KEY=VALUE")
-      ->type_name("PLUGIN");
   command->add_option("--evaluations", options->plan.evaluations, "Kernels to judge at most")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000))
@@ -370,12 +386,6 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_option("--rounds", options->rounds, "Rounds before the search restarts (default: the pipeline's)")
       ->type_name("N")
       ->check(CLI::Range(1, 1000));
-  command
-      ->add_flag("--train", options->train,
-                 "Train a copy of the policy on this problem with the run's trainer; its samples are the kernels")
-      ->excludes("--beam")
-      ->excludes("--screen")
-      ->excludes("--samples");
   command->add_option("--seed", options->seed, "The search's seed (default: the pipeline's)")->type_name("N");
   command->add_option("--out", options->out, "Where the result goes (default: optimized/PROBLEM)")->type_name("DIR");
   AddSetOption(command, &options->settings, "Changes one key of the pipeline");
@@ -384,12 +394,10 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
       "Examples:\n"
       "  kgrpo-host optimize softmax_long --policy runs/quickstart --evaluations 100\n"
       "  kgrpo-host optimize mine.cu --problem my_problem/ --policy runs/quickstart --budget 2m --out faster\n"
-      "  kgrpo-host optimize softmax_long --policy runs/quickstart --train --evaluations 640\n"
       "  kgrpo-host optimize softmax_long --policy uniform --pipeline configs/quickstart.yaml\n"
-      "  kgrpo-host optimize softmax_long --policy uniform --pipeline configs/quickstart_cuda.yaml --screen "
-      "evaluator_sim\n"
-      "Writes best.cu, best.diff, evidence.json, candidates.jsonl, and report.html if the evaluator writes "
-      "reports.");
+      "Writes start.cu, best.cu, evidence.json, best.html if the evaluator writes reports, and the run's record, "
+      "which\n"
+      "report, compare and export read.");
   command->callback([=, &globals] { *action = [=, &globals] { return RunOptimize(globals, *options); }; });
 }
 

@@ -17,4 +17,10 @@ void RequireWritable(const std::string& option, const std::string& file, const s
                 option + " " + file + ": there is no folder " + folder.string() + "; make it first");
 }
 
+void RequireEmpty(const std::string& option, const std::filesystem::path& folder) {
+  std::error_code code;
+  if (std::filesystem::exists(folder, code) && !std::filesystem::is_empty(folder, code))
+    throw Error(KGRPO_ERROR_INVALID, folder.string() + " is not empty: choose another " + option + ", or delete it");
+}
+
 }  // namespace kgrpo::cli

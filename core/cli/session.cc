@@ -155,13 +155,6 @@ void Session::CheckPlans(const PipelineConfig& config, const PipelineParts& part
   if (!mistakes.empty()) throw PartError(KGRPO_ERROR_INVALID, std::move(mistakes));
 }
 
-std::unique_ptr<Evaluator> Session::MakeScreen(const PipelineConfig& config) {
-  const PluginLibrary& library = loader_.Load(config.screen->plugin);
-  return Make<Evaluator, kgrpo_evaluator_interface>(library, Role::kEvaluator, "screen",
-                                                    services_->ForInstance("screen", library.name()),
-                                                    config.screen->options, config.option_places);
-}
-
 nlohmann::json Session::Checked(Role role, const std::string& plugin, const nlohmann::ordered_json& options) {
   return CheckOptions(options, loader_.Load(plugin).OptionsSchema(role), "", "--set");
 }

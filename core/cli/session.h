@@ -62,10 +62,6 @@ class Session {
   // refuse.
   static void CheckPlans(const PipelineConfig& config, const PipelineParts& parts, size_t problems, uint64_t done = 0);
 
-  // Makes the pipeline's `screen`, which must be set. Call it before MakeParts: if both declare a metric, the
-  // evaluator's declaration then replaces the screen's.
-  std::unique_ptr<Evaluator> MakeScreen(const PipelineConfig& config);
-
   // Makes an instance of one plugin, with options from --set. Messages name them "options".
   std::unique_ptr<Policy> MakePolicy(const std::string& plugin, const nlohmann::ordered_json& options);
   std::unique_ptr<Evaluator> MakeEvaluator(const std::string& plugin, const nlohmann::ordered_json& options);

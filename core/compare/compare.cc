@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <optional>
 #include <set>
+#include <span>
+#include <tuple>
 #include <utility>
 
 #include "base/keyed.h"
@@ -15,6 +17,8 @@ namespace kgrpo {
 namespace {
 
 constexpr double kError = 0.05;  // of all statements about one measure together
+
+constexpr size_t kResamples = 4000;
 
 double VarianceOf(const std::vector<double>& values) {
   const double mean = Mean(values);
@@ -55,7 +59,6 @@ Estimate WelchInterval(const std::vector<double>& first, const std::vector<doubl
 
 // The percentile bootstrap over problems of their mean difference.
 Estimate BootstrapInterval(const std::vector<double>& differences, double error) {
-  constexpr size_t kResamples = 4000;
   std::vector<double> means;
   for (size_t sample = 0; sample < kResamples; ++sample) {
     double sum = 0;
@@ -115,6 +118,33 @@ std::vector<double> ByProblem(const RunMeasures& first, const RunMeasures& other
   return differences;
 }
 
+// The episode's value of a measure that is a mean over episodes (a logarithm for ratios); nothing for other measures.
+std::optional<double> ValueOf(const Episode& episode, const Measure& measure) {
+  if (measure.name == "heldout_reward") return episode.reward;
+  if (measure.name == "heldout_speedup") return std::log(episode.best_speedup());
+  if (measure.name == "heldout_correct") return episode.correct;
+  if (measure.name == "heldout_fast_1") return episode.best_speedup() > 1 ? 1 : 0;
+  return std::nullopt;
+}
+
+// Differences of the episodes that both played to their end with the same inputs and random numbers, by problem.
+std::map<std::string, std::vector<double>> ByEpisode(const RunMeasures& first, const RunMeasures& other,
+                                                     const Measure& measure) {
+  using Key = std::tuple<std::string, uint64_t, uint64_t>;
+  std::map<Key, double> values;
+  std::map<std::string, std::vector<double>> differences;
+  for (const Episode& episode : first.episodes) {
+    const auto value = ValueOf(episode, measure);
+    if (value && episode.complete) values[{episode.problem_name, episode.step, episode.number}] = *value;
+  }
+  for (const Episode& episode : other.episodes) {
+    const auto pair = values.find({episode.problem_name, episode.step, episode.number});
+    if (pair != values.end() && episode.complete)
+      differences[episode.problem_name].push_back(*ValueOf(episode, measure) - pair->second);
+  }
+  return differences;
+}
+
 // `a` and `b` have one entry a seed.
 std::optional<Comparison> CompareOne(const std::vector<RunMeasures>& a, const std::vector<RunMeasures>& b,
                                      const Measure& measure, bool paired, double error) {
@@ -145,6 +175,17 @@ std::optional<Comparison> CompareOne(const std::vector<RunMeasures>& a, const st
     estimate = WelchInterval(first, second, error);
     result.basis = Basis::kSeeds;
     result.seeds = std::min(first.size(), second.size());
+  } else if (const auto episodes =
+                 one == nullptr ? std::map<std::string, std::vector<double>>() : ByEpisode(*one, *its_pair, measure);
+             !episodes.empty()) {
+    std::vector<std::vector<double>> groups;
+    for (const auto& [problem, values] : episodes) groups.push_back(values), result.episodes += values.size();
+    const Interval interval = Bootstrap(
+        groups, one->seed, "policies", [](std::span<const double> values) { return Mean(values); }, kResamples, error);
+    estimate = {interval.value, interval.low, interval.high};
+    result.basis = Basis::kEpisodes;
+    result.seeds = 1;
+    if (std::isnan(interval.low)) estimate.low = estimate.high = estimate.value, result.basis = Basis::kNone;
   } else if (one != nullptr) {
     const std::vector<double> by_problem = ByProblem(*one, *its_pair, measure);
     result.common_problems = by_problem.size();
@@ -283,6 +324,7 @@ std::string InWords(const Comparison& comparison, const std::vector<RunGroup>& g
   const std::string effect = comparison.measure->label + ": " + other + " vs " + first + " " +
                              number(ratio ? "x%.2f" : "%+.3g", comparison.effect);
   if (comparison.basis == Basis::kNone) {
+    if (comparison.episodes > 0) return effect + "; no interval: it takes two episodes of each problem";
     return effect + "; no interval: it takes two " + (comparison.paired ? "common seeds" : "seeds of each") +
            (comparison.common_problems == 0
                 ? ""
@@ -292,13 +334,15 @@ std::string InWords(const Comparison& comparison, const std::vector<RunGroup>& g
   const std::string interval = " [" + number(format, comparison.low) + ", " + number(format, comparison.high) + "], ";
   const bool above = comparison.effect > (ratio ? 1 : 0);
   const std::string &better = above ? other : first, &worse = above ? first : other;
+  const std::string verdict = comparison.differs() ? better + " beats " + worse : "no difference seen";
+  if (comparison.basis == Basis::kEpisodes)
+    return effect + interval + "over " + std::to_string(comparison.episodes) + " pairs of episodes: " + verdict;
   if (comparison.basis == Basis::kProblems) {  // says nothing of other seeds, so nothing of the configurations
     return effect + interval + "one seed, over " + std::to_string(comparison.common_problems) +
            " problems: " + (comparison.differs() ? better + " is better on them" : "no difference seen");
   }
   return effect + interval + (comparison.basis == Basis::kPairedSeeds ? "paired over " : "not paired, ") +
-         std::to_string(comparison.seeds) +
-         " seeds: " + (comparison.differs() ? better + " beats " + worse : "no difference seen");
+         std::to_string(comparison.seeds) + " seeds: " + verdict;
 }
 
 }  // namespace kgrpo

@@ -37,6 +37,8 @@ std::map<std::string, std::vector<std::string>> Differences(const std::vector<Ru
 enum class Basis {
   kPairedSeeds,  // differences of runs with equal seeds, which drew the same problems: Student's t over seeds
   kSeeds,        // runs that drew different problems: Welch's t over seeds
+  kEpisodes,     // evaluations with one seed: bootstrap of paired episodes, resampled within their problem; covers
+                 // other episodes on these problems, not other problems
   kProblems,     // one seed: bootstrap of differences by problem; does not cover other seeds
   kNone,         // no interval: too few common seeds, and too few problems of one
 };
@@ -49,6 +51,7 @@ struct Comparison {
   double low = 0, high = 0;  // the interval; equal to effect for kNone
   Basis basis = Basis::kNone;
   size_t seeds = 0;            // that the interval is based on
+  size_t episodes = 0;         // that both sides played, of evaluations with a common seed
   bool paired = false;         // runs of one seed drew the same problems, so common seeds count
   size_t common_problems = 0;  // that both sides measured with their common seed; set for kProblems and kNone
 

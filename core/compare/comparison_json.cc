@@ -18,6 +18,8 @@ const char* NameOf(Basis basis) {
       return "paired seeds";
     case Basis::kSeeds:
       return "seeds";
+    case Basis::kEpisodes:
+      return "episodes";
     case Basis::kProblems:
       return "problems";
     case Basis::kNone:
@@ -103,7 +105,9 @@ std::vector<std::string> NotesOf(const std::vector<RunGroup>& groups, const std:
         "The rewards are on different scales and are not compared; `compare` scores all runs by each reward that "
         "loads.");
   }
-  if (fewest == 1) {
+  if (std::ranges::all_of(groups, [](const RunGroup& group) { return !group.runs.front().episodes.empty(); })) {
+    notes.push_back("intervals are over pairs of episodes on these problems; other problems may come out otherwise");
+  } else if (fewest == 1) {
     notes.push_back("one seed: other seeds may come out otherwise; an interval, where there is one, is over problems");
   } else if (fewest < 5) {
     notes.push_back("With " + std::to_string(fewest) +
@@ -157,6 +161,7 @@ Json ComparisonToJson(const std::vector<RunGroup>& groups, const std::vector<Com
                                    {"high", comparison.high},
                                    {"basis", NameOf(comparison.basis)},
                                    {"seeds", comparison.seeds},
+                                   {"episodes", comparison.episodes},
                                    {"differs", comparison.differs()}});
   }
   json["words"] = WordsOf(groups, comparisons);

@@ -95,10 +95,11 @@ void Rescore(const Reward& reward, const std::string& label, RunMeasures* run) {
   for (size_t i = steps.size() - std::min(steps.size(), TenthOf(steps.size())); i < steps.size(); ++i)
     ScoreStep(reward, always, database.ReadStep(Purpose::kTrain, steps[i]), &all, &by_problem);
   Keep("reward_by/" + label, all, by_problem, run);
-  if (run->heldout_step == 0) return;
+  if (run->heldout_steps.empty()) return;
   all = {};
   by_problem.clear();
-  ScoreStep(reward, always, database.ReadStep(Purpose::kHeldout, run->heldout_step), &all, &by_problem);
+  for (const uint64_t step : run->heldout_steps)
+    ScoreStep(reward, always, database.ReadStep(run->heldout_purpose(), step), &all, &by_problem);
   Keep("heldout_reward_by/" + label, all, by_problem, run);
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "config/node.h"
@@ -21,26 +22,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Figures of one trajectory.
-struct Episode {
-  uint64_t step = 0;
-  std::string problem;
-  double reward = 0;        // mean over its rounds
-  double best_speedup = 1;  // at least 1: the reference itself counts
-  double correct = 0;       // share of its rounds
-};
-
 // Reads episodes of the steps from `first` on only, since rounds are most of a long run's database.
 std::vector<Episode> ReadEpisodes(Database& database, const char* purpose, uint64_t first) {
   Statement select(database,
-                   "SELECT step, problem_name, avg(reward), max(speedup), avg(coalesce(correct, 0)) "
-                   "FROM rounds JOIN trajectories USING(purpose, step, trajectory) "
-                   "WHERE purpose = ? AND step >= ? GROUP BY step, trajectory ORDER BY step, trajectory");
+                   "SELECT step, number, problem, problem_name, avg(reward), max(speedup), avg(coalesce(correct, 0)), "
+                   "dropped = '' FROM rounds JOIN (SELECT *, row_number() OVER (PARTITION BY purpose, step, problem "
+                   "ORDER BY trajectory) - 1 AS number FROM trajectories WHERE purpose = ?1 AND step >= ?2) "
+                   "USING(purpose, step, trajectory) GROUP BY step, trajectory ORDER BY step, trajectory");
   select << purpose << first;
   std::vector<Episode> episodes;
   while (select.Step()) {
-    episodes.push_back({static_cast<uint64_t>(select.Integer(0)), select.Text(1), select.Real(2),
-                        std::max(select.Real(3), 1.0), select.Real(4)});
+    episodes.push_back({static_cast<uint64_t>(select.Integer(0)), static_cast<uint64_t>(select.Integer(1)),
+                        static_cast<uint64_t>(select.Integer(2)), select.Text(3), select.Real(4), select.Real(5),
+                        select.Real(6), select.Integer(7) != 0});
   }
   return episodes;
 }
@@ -65,7 +59,7 @@ void Summarise(const std::vector<Episode>& episodes, const std::string& prefix, 
     for (const Episode& episode : episodes) {
       const double one = geometric ? std::log(value(episode)) : value(episode);
       all.push_back(one);
-      by_problem[episode.problem].push_back(one);
+      by_problem[episode.problem_name].push_back(one);
     }
     const auto mean = [geometric](const std::vector<double>& of) { return geometric ? std::exp(Mean(of)) : Mean(of); };
     run->values[prefix + name] = mean(all);
@@ -74,25 +68,27 @@ void Summarise(const std::vector<Episode>& episodes, const std::string& prefix, 
   add(
       "reward", [](const Episode& e) { return e.reward; }, false);
   add(
-      "speedup", [](const Episode& e) { return e.best_speedup; }, true);
+      "speedup", [](const Episode& e) { return e.best_speedup(); }, true);
   add(
       "correct", [](const Episode& e) { return e.correct; }, false);
   add(
-      "fast_1", [](const Episode& e) { return e.best_speedup > 1 ? 1.0 : 0.0; }, false);
+      "fast_1", [](const Episode& e) { return e.best_speedup() > 1 ? 1.0 : 0.0; }, false);
 }
 
-void ReadTraining(Database& database, RunMeasures* run) {
+// `purpose`: "train", or "search": its rounds have the same measures.
+void ReadTraining(Database& database, const char* purpose, RunMeasures* run) {
   std::vector<uint64_t> steps;
   Statement select(database,
-                   "SELECT step, reward_mean FROM steps s WHERE EXISTS(SELECT 1 FROM rounds r WHERE purpose = 'train' "
+                   "SELECT step, reward_mean FROM steps s WHERE EXISTS(SELECT 1 FROM rounds r WHERE purpose = ? "
                    "AND r.step = s.step) ORDER BY step");
+  select << purpose;
   while (select.Step()) {
     steps.push_back(static_cast<uint64_t>(select.Integer(0)));
     run->rewards.push_back(select.Real(1));
   }
   if (steps.empty()) return;
   const size_t tenth = TenthOf(steps.size());
-  Summarise(ReadEpisodes(database, "train", steps[steps.size() - tenth]), "", run);
+  Summarise(ReadEpisodes(database, purpose, steps[steps.size() - tenth]), "", run);
   const auto window = [&](size_t begin) { return Mean(std::span(run->rewards).subspan(begin, tenth)); };
   double best = window(0);
   for (size_t begin = 1; begin + tenth <= run->rewards.size(); ++begin) best = std::max(best, window(begin));
@@ -101,22 +97,28 @@ void ReadTraining(Database& database, RunMeasures* run) {
   run->values["reward_area"] = Mean(run->rewards);
   // Runs that draw different problems differ from the first steps on, so the first trajectories suffice.
   Statement drawn(database,
-                  "SELECT problem_name FROM trajectories WHERE purpose = 'train' ORDER BY step, trajectory LIMIT 256");
+                  "SELECT problem_name FROM trajectories WHERE purpose = ? ORDER BY step, trajectory LIMIT 256");
+  drawn << purpose;
   while (drawn.Step()) run->drawn.push_back(drawn.Text(0));
 }
 
-void ReadHeldout(Database& database, RunMeasures* run) {
-  Statement last(database, "SELECT max(step) FROM trajectories WHERE purpose = 'heldout'");
-  if (!last.Step() || last.IsNull(0)) return;
-  run->heldout_step = static_cast<uint64_t>(last.Integer(0));
-  const std::vector<Episode> episodes = ReadEpisodes(database, "heldout", run->heldout_step);
+// `purpose`: "heldout", or "evaluation", of which every step counts.
+void ReadHeldout(Database& database, const char* purpose, RunMeasures* run) {
+  Statement steps(database, "SELECT DISTINCT step FROM trajectories WHERE purpose = ? ORDER BY step");
+  steps << purpose;
+  while (steps.Step()) run->heldout_steps.push_back(static_cast<uint64_t>(steps.Integer(0)));
+  if (run->heldout_steps.empty()) return;
+  const bool evaluation = purpose == std::string_view(PurposeName(Purpose::kEvaluation));
+  if (!evaluation) run->heldout_steps = {run->heldout_steps.back()};
+  std::vector<Episode> episodes = ReadEpisodes(database, purpose, run->heldout_steps.front());
   Summarise(episodes, "heldout_", run);
   std::map<std::string, double> best;
   for (const Episode& episode : episodes) {
-    double& known = best.try_emplace(episode.problem, 1).first->second;
-    known = std::max(known, episode.best_speedup);
+    double& known = best.try_emplace(episode.problem_name, 1).first->second;
+    known = std::max(known, episode.best_speedup());
   }
   KeepBest("heldout_best", best, run);
+  if (evaluation) run->episodes = std::move(episodes);
 }
 
 // Reads the kernels that thorough evaluations confirmed; a problem without one counts with its reference. Stores
@@ -126,7 +128,7 @@ void ReadVerified(Database& database, RunMeasures* run) {
   if (!any.Step() || any.Integer(0) == 0) return;
   Statement select(database,
                    "SELECT name, max(1, coalesce(max(best_kernels.speedup), 1)) FROM problems LEFT JOIN best_kernels "
-                   "ON best_kernels.problem = name WHERE purpose = 'train' GROUP BY name");
+                   "ON best_kernels.problem = name WHERE " KGRPO_OWN_ROUNDS " GROUP BY name");
   std::map<std::string, double> best;
   while (select.Step()) best[select.Text(0)] = select.Real(1);
   KeepBest("verified_best", best, run);
@@ -183,10 +185,16 @@ void ReadDatabase(const fs::path& file, RunMeasures* run) {
   run->finished = progress.finished;
   run->steps = progress.steps;
   Database database(file, Database::ToRead(file));
-  ReadTraining(database, run);
-  ReadHeldout(database, run);
+  const bool evaluation = progress.purpose == PurposeName(Purpose::kEvaluation);
+  if (!evaluation) ReadTraining(database, progress.purpose.c_str(), run);
+  ReadHeldout(database, PurposeName(evaluation ? Purpose::kEvaluation : Purpose::kHeldout), run);
   ReadVerified(database, run);
-  run->changes = RunDatabase::ToRead(file).ReadChanges();
+  Statement times(database, "SELECT modelled, time_source FROM problems ORDER BY purpose, problem LIMIT 1");
+  if (times.Step()) run->times = (times.Integer(0) != 0 ? "MODELLED, no device ran: " : "measured: ") + times.Text(1);
+  RunDatabase record = RunDatabase::ToRead(file);
+  run->changes = record.ReadChanges();
+  if (const auto options = record.Get("options"))
+    Flatten(nlohmann::ordered_json::parse(*options), "", &run->configuration);
   std::erase_if(run->changes, [](const SettingChange& change) { return change.after_step == 0; });
   if (progress.coder_cost > 0) run->values["cost"] = progress.coder_cost;
   if (const auto seconds =

@@ -3,6 +3,7 @@
 #ifndef KGRPO_COMPARE_RUN_MEASURES_H
 #define KGRPO_COMPARE_RUN_MEASURES_H
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -30,13 +31,30 @@ const std::vector<Measure>& Measures();
 // A tenth of a run's steps with rollouts, at least one.
 size_t TenthOf(size_t steps);
 
+// One trajectory's figures.
+struct Episode {
+  uint64_t step = 0;
+  uint64_t number = 0;   // among the step's episodes on this problem, from 0
+  uint64_t problem = 0;  // index into the run's problems
+  std::string problem_name;
+  double reward = 0;        // mean over its rounds
+  double best_correct = 0;  // speedup of the best correct kernel; 0 without one
+  double correct = 0;       // share of its rounds
+  bool complete = true;     // false: it was dropped after some rounds
+
+  double best_speedup() const { return std::max(best_correct, 1.0); }  // the reference itself counts
+};
+
 struct RunMeasures {
   std::filesystem::path folder;
   std::string variant;  // of an experiment; empty for any other run
   uint64_t seed = 0;
   bool finished = false;
-  uint64_t steps = 0;                                // done
-  uint64_t heldout_step = 0;                         // of the last held-out measurement; 0: none
+  std::string times;   // the source of its kernels' times: "MODELLED, no device ran: ..." or "measured: ..."
+  uint64_t steps = 0;  // done
+  std::vector<uint64_t> heldout_steps;  // of the last held-out measurement: one, or each repeat of an evaluation
+  // Of an evaluation (`eval --policy`), in order; empty for other runs.
+  std::vector<Episode> episodes;
   std::map<std::string, std::string> configuration;  // "loop.rounds" -> "4"; without seed, name and output_dir
   std::vector<SettingChange> changes;                // by `resume`, on the way: `configuration` is the last one
   std::map<std::string, double> values;              // by measure; absent where there is nothing to measure
@@ -44,6 +62,7 @@ struct RunMeasures {
   std::vector<double> rewards;                                      // of each step with rollouts
   std::vector<std::string> drawn;  // problems of the first steps' trajectories, in order
 
+  Purpose heldout_purpose() const { return episodes.empty() ? Purpose::kHeldout : Purpose::kEvaluation; }
   std::filesystem::path database() const { return folder / "run.sqlite"; }
   // True if its recorded rewards are on several scales.
   bool changed_its_reward() const { return RewardChangedAfter(changes) > 0; }

@@ -22,8 +22,6 @@ namespace {
 
 constexpr const char* kUnknownKey = "unknown key";  // schema.cc's words
 
-constexpr const char* kScreen = "screen";  // a part that is no role; its plugin is an evaluator
-
 const Position kDefault{"default", 0, 0, 0};
 
 // The pipeline's schema with the keys that are read and left out before, so that messages about unknown keys name them.
@@ -66,8 +64,6 @@ class Loader {
     FillNames();
     for (Role role : request_.roles)
       ForEachChoice(role, [&](Node* choice, const std::string& path) { CheckChoice(role, choice, path); });
-    if (Node* screen = root_.Get(kScreen); screen != nullptr && request_.uses_screen)
-      CheckChoice(Role::kEvaluator, screen, kScreen);
     CheckLoop();
     CheckStages();
     CheckMaxSteps();
@@ -121,7 +117,6 @@ class Loader {
         add(choice, path, role == Role::kTrainer && !path.ends_with(']') ? path + "[0]" : path);
       });
     }
-    if (const Node* screen = root_.Get(kScreen)) add(screen, kScreen, kScreen);
     return places;
   }
 

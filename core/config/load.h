@@ -28,7 +28,6 @@ struct LoadRequest {
   // The parts that will be used: they must be present and their options valid. Others may be absent; where they are
   // written, only their shape is checked.
   std::set<Role> roles = {kRoles.begin(), kRoles.end()};
-  bool uses_screen = false;  // `screen` is checked like a part that is used, where it is written
   bool needs_train_problems = true;
   bool needs_heldout_problems = false;
   bool of_experiment = false;    // one run of a file that describes several: its keys for that are left out

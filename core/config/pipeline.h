@@ -104,7 +104,6 @@ struct PipelineConfig {
   PluginChoice policy;
   PluginChoice coder;
   PluginChoice evaluator;
-  std::optional<PluginChoice> screen;  // an evaluator too: judges a search's kernels first (loop/screen.h)
   PluginChoice reward;
   std::vector<StageConfig> stages;          // `trainer:`
   std::vector<std::string> train_problems;  // folders, globs expanded, sorted, no duplicates

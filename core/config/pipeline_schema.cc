@@ -42,7 +42,7 @@ constexpr const char kSchema[] = R"json({
   "policy": {"$ref": "#/definitions/choice", "description": "The language model that learns to suggest."},
   "coder": {"$ref": "#/definitions/choice", "description": "Writes the kernel that a suggestion describes."},
   "evaluator": {"$ref": "#/definitions/choice", "description": "Compiles, checks and times kernels."},
-  "screen": {"$ref": "#/definitions/choice", "description": "A cheap evaluator that judges the new kernels of `optimize` first: the evaluator gets only those that may be fast enough."},
+  "screen": {"$ref": "#/definitions/choice", "description": "Has no effect. Files of earlier versions have it."},
   "reward": {"$ref": "#/definitions/choice", "description": "Turns a judged kernel into a number."},
   "trainer": {
     "description": "Updates the policy: one trainer, or a list of stages that follow each other.",

@@ -31,14 +31,15 @@ ConfirmedKernel Confirm(const PipelineConfig& config, PipelineParts& parts, cons
   confirmed.evaluation = confirmed.start;
   std::vector<const SearchCandidate*> order;
   for (const SearchCandidate& candidate : candidates) {
-    if (candidate.speedup > 0 && !candidate.repeated) order.push_back(&candidate);
+    if (candidate.round.speedup > 0 && !candidate.repeated) order.push_back(&candidate);
   }
-  std::ranges::stable_sort(order, std::ranges::greater(), &SearchCandidate::speedup);
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [](const SearchCandidate* candidate) { return candidate->round.speedup; });
   if (order.size() > kConfirmations) order.resize(kConfirmations);
   for (const SearchCandidate* candidate : order) {
-    Evaluation evaluation = evaluate(candidate->source);
+    Evaluation evaluation = evaluate(candidate->round.answer.source);
     if (evaluation.correct && evaluation.seconds < confirmed.start.seconds) {
-      confirmed.source = candidate->source;
+      confirmed.source = candidate->round.answer.source;
       confirmed.evaluation = std::move(evaluation);
       confirmed.suggestions = candidate->suggestions;
       break;

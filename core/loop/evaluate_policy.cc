@@ -2,20 +2,26 @@
 
 #include <kgrpo/support/closest.h>
 #include "loop/best_kernels.h"
+#include "loop/coder_cost.h"
 #include "loop/heldout.h"
+#include "loop/identity.h"
+#include "loop/metrics.h"
 #include "loop/round_faults.h"
-#include "loop/trajectory.h"
+#include "loop/stopwatch.h"
+#include "store/database.h"
 #include "store/kernels.h"
 #include "store/readable.h"
+#include "store/run_folder.h"
 
 #include <kgrpo/sdk/error.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <filesystem>
 #include <map>
+#include <optional>
+#include <span>
+#include <utility>
 
 namespace kgrpo {
 namespace {
@@ -65,30 +71,33 @@ void RequireListed(const std::vector<std::string>& techniques, const Coder& code
 
 namespace {
 
-// Returns the folder of a run's trained model, or of its last checkpoint's model where the run has not ended.
-std::string PolicyOfRun(const std::filesystem::path& run) {
+// The models in a run's checkpoints, by step: checkpoints/step-N/policy. Leaves out unfinished ones ("step-4.partial").
+std::map<uint64_t, std::string> CheckpointsOf(const std::filesystem::path& run) {
   namespace fs = std::filesystem;
+  std::map<uint64_t, std::string> found;
   std::error_code code;
-  if (fs::is_directory(run / "final", code)) return (run / "final").string();
-  std::string newest;
-  uint64_t last = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(run / "checkpoints", code)) {
-    const std::string name = entry.path().filename().string();
+    const std::string name = entry.path().filename().string(), prefix = "step-";
     uint64_t step = 0;
-    const std::string prefix = "step-";
     if (!name.starts_with(prefix)) continue;
     const auto [end, error] = std::from_chars(name.data() + prefix.size(), name.data() + name.size(), step);
-    if (error != std::errc() || end != name.data() + name.size() || step < last) continue;  // "step-4.partial"
-    if (!fs::is_directory(entry.path() / "policy", code)) continue;
-    last = step;
-    newest = (entry.path() / "policy").string();
+    if (error != std::errc() || end != name.data() + name.size()) continue;
+    if (fs::is_directory(entry.path() / "policy", code)) found[step] = (entry.path() / "policy").string();
   }
-  if (newest.empty()) {
+  return found;
+}
+
+// Returns the folder of a run's trained model, or of its last checkpoint's model where the run has not ended.
+std::string PolicyOfRun(const std::filesystem::path& run) {
+  std::error_code code;
+  if (std::filesystem::is_directory(run / "final", code)) return (run / "final").string();
+  const std::map<uint64_t, std::string> checkpoints = CheckpointsOf(run);
+  if (checkpoints.empty()) {
     throw Error(KGRPO_ERROR_INVALID, "--policy " + run.string() +
                                          " is a run without final/ and without a checkpoint: it holds no model yet");
   }
-  spdlog::warn("{} has not ended: its policy after step {} is taken", run.string(), last);
-  return newest;
+  spdlog::warn("{} has not ended: its policy after step {} is taken", run.string(), checkpoints.rbegin()->first);
+  return checkpoints.rbegin()->second;
 }
 
 }  // namespace
@@ -130,67 +139,26 @@ PolicyChoice ParsePolicyChoice(const std::string& text) {
   return choice;
 }
 
-namespace {
-
-// The expected largest of k values drawn without replacement: in ascending order, the i-th (from 0) is the largest in
-// C(i, k - 1) of the C(n, k) draws.
-double ExpectedLargest(std::vector<double> values, uint64_t k) {
-  std::ranges::sort(values);
-  const double n = static_cast<double>(values.size()), count = static_cast<double>(k);
-  double weight = count / n, sum = 0;  // of the last one: C(n - 1, k - 1) / C(n, k)
-  for (size_t i = values.size(); i-- > 0;) {
-    sum += weight * values[i];
-    const double at = static_cast<double>(i);
-    if (i > 0) weight *= std::max(0.0, at - count + 1) / at;
+std::vector<PolicyChoice> CheckpointChoices(const std::filesystem::path& run) {
+  std::vector<PolicyChoice> choices;
+  for (const auto& [step, folder] : CheckpointsOf(run)) {
+    choices.push_back(ParsePolicyChoice(folder));
+    choices.back().label = "step " + std::to_string(step);
   }
-  return sum;
+  if (choices.empty()) {
+    throw Error(KGRPO_ERROR_NOT_FOUND, "--checkpoints " + run.string() +
+                                           ": there are no checkpoints; a run's folder holds them in "
+                                           "checkpoints/step-N");
+  }
+  return choices;
 }
 
-// `speedups`: best speedups of each problem's episodes.
-std::vector<std::pair<uint64_t, double>> BestOf(const std::vector<std::vector<double>>& speedups) {
-  size_t fewest = ~size_t{0};
-  for (const std::vector<double>& of_problem : speedups) {
-    if (!of_problem.empty()) fewest = std::min(fewest, of_problem.size());
-  }
-  std::vector<std::pair<uint64_t, double>> best_of;
-  for (uint64_t k = 1; fewest != ~size_t{0} && k <= fewest; k *= 2) {
-    std::vector<double> logarithms;
-    for (const std::vector<double>& of_problem : speedups) {
-      std::vector<double> values;
-      values.reserve(of_problem.size());
-      for (const double speedup : of_problem) values.push_back(std::log(speedup));
-      if (!values.empty()) logarithms.push_back(ExpectedLargest(std::move(values), k));
-    }
-    best_of.emplace_back(k, std::exp(Mean(logarithms)));
-  }
-  return best_of;
-}
-
-// Judges the fastest kernels thoroughly and writes the confirmed ones. Fills the report's `kernels` and `interrupted`.
-void KeepKernels(const std::filesystem::path& folder, uint64_t seed, const ProblemSet& problems, PipelineParts& parts,
-                 WorkerPool& pool, const std::vector<TrajectoryRecord>& trajectories, PolicyReport* report) {
-  BestKernels best(problems, parts, pool, seed, {}, {});
-  best.Add(0, trajectories);
-  best.Start();
-  const JudgedKernels judged = best.Finish();
-  if (!judged.failed.empty())
-    throw Error(KGRPO_ERROR_UNAVAILABLE, "the fastest kernels cannot be evaluated again: " + judged.failed);
-  report->interrupted = !judged.complete;
-  for (const BestKernel& kernel : judged.best) {
-    WriteBestKernel(folder, kernel);
-    report->kernels.emplace_back(kernel.problem, kernel.speedup);
-  }
-}
-
-}  // namespace
-
-PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, const PolicyChoice& choice,
-                            const EpisodePlan& plan) {
-  const uint64_t episodes = plan.episodes;
+bool EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, const PolicyChoice& choice,
+                    const EpisodePlan& plan, const std::filesystem::path& folder) {
   if (config.heldout_problems.empty()) {
     throw Error(KGRPO_ERROR_INVALID, "problems.heldout names no problem: there is nothing to evaluate on");
   }
-  if (episodes == 0) throw Error(KGRPO_ERROR_INVALID, "the number of episodes must be at least 1");
+  if (plan.episodes == 0) throw Error(KGRPO_ERROR_INVALID, "the number of episodes must be at least 1");
   if (choice.needs_policy() && parts.policy == nullptr) {
     throw Error(KGRPO_ERROR_INTERNAL, "no policy was loaded for --policy " + choice.label);
   }
@@ -199,109 +167,49 @@ PolicyReport EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, 
   WorkerPool pool(config.loop.workers);
   const ProblemSet problems(*parts.evaluator, config.heldout_problems, pool, config.skip_unusable);
   for (const std::string& why : problems.skipped()) spdlog::warn("left out (problems.skip_unusable): {}", why);
-  PolicyReport report;
-  std::vector<TrajectoryRecord> trajectories;
+  const RunFolder run = RunFolder::Create(folder, config.resolved_yaml, /*overwrite=*/false);
+  RunDatabase database(run.database());
+  BeginRecord(Purpose::kEvaluation, problems, {{"--policy", choice.label}, {"--episodes", plan.episodes}}, database);
+  WriteIdentity(config, parts, plan.repeats, plan.overrides, std::nullopt, run, database);
+  BestKernels best(problems, parts, pool, config.seed, {}, {});
+  double cost = 0;
   for (uint64_t repeat = 0; repeat < plan.repeats; ++repeat) {
     PipelineConfig own = config;
     own.seed += repeat;
     Rollout rollout(own, parts, problems, pool);
     // Step 0 is no step of a training run: the evaluation does not reuse random streams that the policy may have been
     // trained with.
-    RolloutRequest request = HeldoutRequest(own, problems.families(), 0, episodes, choice.suggester);
+    RolloutRequest request = HeldoutRequest(own, problems.families(), 0, plan.episodes, choice.suggester);
     request.most_faults = std::min(kMostFaults, request.assignments.size());
-    std::vector<double> rewards, speedups;
-    for (TrajectoryRecord& trajectory : rollout.Collect(request).trajectories) {
-      EpisodeFigures& figures = report.all_episodes.emplace_back();
-      figures.problem = trajectory.problem_name;
-      figures.repeat = repeat;
-      figures.episode = trajectory.trajectory % episodes;
-      figures.dropped = trajectory.dropped;
-      std::vector<double> of_rounds;
-      size_t correct = 0;
-      for (const RoundRecord& round : trajectory.rounds_done) {
-        of_rounds.push_back(round.reward);
-        if (round.speedup > 0) ++correct;
-      }
-      trajectory.trajectory += repeat * problems.size() * episodes;
-      if (!of_rounds.empty()) {
-        figures.reward = Mean(of_rounds);
-        figures.best_speedup = BestSpeedup(trajectory);
-        figures.correct_rate = static_cast<double>(correct) / static_cast<double>(of_rounds.size());
-        rewards.push_back(figures.reward);
-        speedups.push_back(figures.best_speedup);
-      }
-      trajectories.push_back(std::move(trajectory));
-    }
-    report.repeats.emplace_back(Mean(rewards), speedups.empty() ? 1 : GeometricMean(speedups));
+    RolloutResult played = rollout.Collect(request);
+    StepRecord step;
+    step.step = repeat + 1;
+    step.purpose = Purpose::kEvaluation;
+    step.stage_name = PurposeName(step.purpose);
+    step.has_rollouts = true;
+    step.trajectories = std::move(played.trajectories);
+    step.reward_mean = MeanReward(step.trajectories);
+    step.finished_at = SecondsSince1970();
+    MetricMap metrics = RolloutMetrics(step.trajectories);
+    metrics["time/rollout"] = played.seconds;
+    metrics[kCostMetric] = cost += CoderCost(step.trajectories);
+    if (choice.needs_policy())
+      metrics["policy/token_entropy"] = TokenEntropy(*parts.policy, step.trajectories, own.loop.sampling.temperature);
+    for (const auto& [name, value] : metrics) step.metrics.push_back({name, value});
+    database.WriteStep(step, {});
+    if (!plan.kernels.empty()) best.Add(step.step, step.trajectories);
   }
-  if (!plan.kernels.empty()) KeepKernels(plan.kernels, config.seed, problems, parts, pool, trajectories, &report);
-  report.policy = choice.label;
-  report.seed = config.seed;
-  report.rounds = config.loop.rounds;
-  report.modelled = problems[0].baseline.modelled;
-  report.time_source = problems[0].baseline.time_source;
-  report.coder = CountAnswers(trajectories);
-  ForEachAnswer(trajectories, [&](const CoderAnswer& answer) {
-    if (answer.outcome == KGRPO_CODER_OK) {
-      report.refusals.AddKernel();
-    } else {
-      report.refusals.Add(answer.message);
-    }
-  });
-  report.metrics = RolloutMetrics(trajectories);
-  std::vector<std::vector<double>> rewards(problems.size()), speedups(problems.size());
-  std::vector<double> correct_speedups;  // an episode's best correct kernel; 0 where there was none
-  report.problems.resize(problems.size());
-  std::vector<Tally> suggested(problems.size()), applied(problems.size());
-  std::vector<size_t> rounds(problems.size()), correct(problems.size());
-  for (const TrajectoryRecord& trajectory : trajectories) {
-    if (trajectory.rounds_done.empty()) continue;  // dropped in its first round: no episode
-    const size_t p = trajectory.problem;
-    std::vector<double> of_episode;
-    double best = 0;
-    for (const RoundRecord& round : trajectory.rounds_done) {
-      of_episode.push_back(round.reward);
-      best = std::max(best, round.speedup);
-      const std::string text = SuggestionText(round.suggestion);
-      suggested[p].Add(text);
-      if (round.answer.outcome == KGRPO_CODER_OK) applied[p].Add(text);
-      ++rounds[p];
-      if (round.speedup > 0) ++correct[p];
-      if (report.problems[p].episodes == 0) report.problems[p].samples.push_back(round.suggestion);
-    }
-    rewards[p].push_back(Mean(of_episode));
-    speedups[p].push_back(BestSpeedup(trajectory));
-    correct_speedups.push_back(best);
-    ++report.problems[p].episodes;
-    ++report.episodes;
+  JudgedKernels judged;
+  if (!plan.kernels.empty()) {
+    best.Start();
+    judged = best.Finish();
+    if (!judged.failed.empty())
+      throw Error(KGRPO_ERROR_UNAVAILABLE, "the fastest kernels cannot be evaluated again: " + judged.failed);
+    database.WriteJudged(plan.repeats, judged);
+    for (const BestKernel& kernel : judged.best) WriteBestKernel(plan.kernels, kernel);
   }
-  const auto mean = [](std::span<const double> values) { return Mean(values); };
-  const auto geometric = [](std::span<const double> values) { return GeometricMean(values); };
-  for (size_t p = 0; p < problems.size(); ++p) {
-    ProblemFigures& figures = report.problems[p];
-    figures.problem = problems[p].name;
-    figures.family = problems[p].family;
-    figures.reward = Bootstrap({rewards[p]}, config.seed, "bootstrap", mean);
-    figures.best_speedup = Bootstrap({speedups[p]}, config.seed, "bootstrap", geometric);
-    figures.correct_rate = rounds[p] == 0 ? 0 : static_cast<double>(correct[p]) / static_cast<double>(rounds[p]);
-    figures.favourite = suggested[p].favourite();
-    figures.favourite_share = suggested[p].favourite_share();
-    if (const size_t times = suggested[p].count(figures.favourite); times > 0) {
-      figures.favourite_applied = static_cast<double>(applied[p].count(figures.favourite)) / static_cast<double>(times);
-    }
-  }
-  report.reward = Bootstrap(rewards, config.seed, "bootstrap", mean);
-  report.best_speedup = Bootstrap(speedups, config.seed, "bootstrap", geometric);
-  report.best_of = BestOf(speedups);
-  for (const double p : {0.0, 0.5, 0.8, 1.0, 1.5, 2.0, 4.0}) {
-    const auto over = std::count_if(correct_speedups.begin(), correct_speedups.end(), [p](double s) { return s > p; });
-    report.fast_p.emplace_back(
-        p, correct_speedups.empty() ? 0 : static_cast<double>(over) / static_cast<double>(correct_speedups.size()));
-  }
-  if (choice.needs_policy()) {
-    report.token_entropy = TokenEntropy(*parts.policy, trajectories, config.loop.sampling.temperature);
-  }
-  return report;
+  database.SetFinished(SecondsSince1970());
+  return plan.kernels.empty() || judged.complete;
 }
 
 }  // namespace kgrpo

@@ -102,4 +102,10 @@ bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uin
   return !before || Influential(Json::parse(*before), reward_changed) == Influential(plugins, reward_changed);
 }
 
+void BeginRecord(Purpose purpose, const ProblemSet& problems, const Json& options, RunDatabase& database) {
+  database.Set("purpose", PurposeName(purpose));
+  database.Set("options", DumpJson(options));
+  database.WriteProblems(purpose, problems.Records());
+}
+
 }  // namespace kgrpo

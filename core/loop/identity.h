@@ -1,10 +1,11 @@
 // The origin of a run's folder: its plugins, seed, command line. Written to run.json and to the database when a run
-// begins and when it is resumed. Used by loop/run.cc.
+// begins and when it is resumed. Used by loop/run.cc, loop/evaluate_policy.cc and the command optimize.
 #ifndef KGRPO_LOOP_IDENTITY_H
 #define KGRPO_LOOP_IDENTITY_H
 
 #include "config/pipeline.h"
 #include "loop/parts.h"
+#include "loop/problem_set.h"
 #include "store/database.h"
 #include "store/run_folder.h"
 
@@ -12,6 +13,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 namespace kgrpo {
 
@@ -22,6 +25,11 @@ namespace kgrpo {
 bool WriteIdentity(const PipelineConfig& config, const PipelineParts& parts, uint64_t steps,
                    const std::vector<std::string>& overrides, std::optional<uint64_t> resumed_after,
                    const RunFolder& folder, RunDatabase& database);
+
+// Begins the record of a run that does not train: its purpose, its problems, and the options of its command, which
+// comparisons take for a part of its configuration.
+void BeginRecord(Purpose purpose, const ProblemSet& problems, const nlohmann::ordered_json& options,
+                 RunDatabase& database);
 
 }  // namespace kgrpo
 #endif

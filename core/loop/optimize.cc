@@ -1,18 +1,16 @@
 #include "loop/optimize.h"
 
 #include "base/keyed.h"
-#include "loop/candidates.h"
+#include "loop/coder_cost.h"
+#include "loop/metrics.h"
 #include "loop/round_faults.h"
 #include "loop/rounds_in_flight.h"
-#include "loop/screen.h"
 #include "loop/stopwatch.h"
-#include "loop/untried.h"
 
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
 #include <deque>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -20,64 +18,48 @@ namespace kgrpo {
 namespace {
 
 constexpr uint64_t kIdleStarts = 8;  // passes from the start without a new kernel, after which the search ends
-constexpr const char* kNothingNew = "nothing new";
 
 class Searching {
  public:
   Searching(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem, const std::string& start,
             const Evaluation& start_evaluation, WorkerPool& pool, const SearchPlan& plan,
-            const std::function<void(const SearchCandidate&)>& tell)
+            const SearchListener& listener)
       : config_(config),
         parts_(parts),
         pool_(pool),
         plan_(plan),
+        listener_(listener),
         system_(config.prompt.system, "prompt.system"),
         user_(config.prompt.user, "prompt.user"),
         known_suggestions_(parts.coder->Suggestions()),
+        suggester_(plan.suggester.kind),
         start_(0, 0, problem, config_.loop),
-        log_(problem, start, start_evaluation, tell, &result_) {
+        seen_{start, problem.source},
+        best_speedup_(problem.baseline.seconds / start_evaluation.seconds) {
     start_.StartFrom(start, start_evaluation);
-    if (plan.suggester.kind == Suggester::Kind::kPolicy && !known_suggestions_.empty())
-      untried_.emplace(known_suggestions_, start_);
   }
 
   SearchResult Run() {
-    SearchFromStart();
-    if (untried_ && result_.ended == kNothingNew) TryTheList();
-    result_.seconds = watch_.seconds();
-    return std::move(result_);
-  }
-
- private:
-  using Slot = RoundsInFlight::Slot;
-
-  void SearchFromStart() {
     uint64_t idle = 0;
     while (!Over()) {
       const uint64_t before = result_.evaluations;
       std::vector<Trajectory> beam = {start_};
       while (!beam.empty() && !beam.front().done() && !Over()) beam = Wave(beam);
       idle = result_.evaluations > before ? 0 : idle + 1;
-      if (idle == kIdleStarts && result_.ended.empty()) result_.ended = kNothingNew;
-    }
-  }
-
-  // Continues with the coder's list once the policy suggests nothing new.
-  void TryTheList() {
-    result_.ended.clear();
-    from_list_ = true;
-    while (!Over()) {
-      std::deque<Slot> slots;
-      for (const Untried::Choice& choice :
-           untried_->Next(MostSuggestions(plan_.beam), plan_.beam, plan_.samples, config_.seed, result_.waves))
-        Open(slots, *choice.from).round.suggestion = choice.suggestion;
-      if (slots.empty()) {
-        result_.ended = "all suggestions of the coder's list were tried";
+      if (idle < kIdleStarts || !result_.ended.empty()) continue;
+      if (suggester_ == Suggester::Kind::kPolicy && !known_suggestions_.empty()) {
+        suggester_ = Suggester::Kind::kUniform;
+        idle = 0;
       } else {
-        Land(slots);
+        result_.ended = "nothing new";
       }
     }
+    result_.seconds = watch_.seconds();
+    return std::move(result_);
   }
+
+ private:
+  using Slot = RoundsInFlight::Slot;
 
   bool Over() {
     if (!result_.ended.empty()) return true;
@@ -96,185 +78,134 @@ class Searching {
 
   // One round from each kernel of the beam; returns the next beam.
   std::vector<Trajectory> Wave(const std::vector<Trajectory>& beam) {
-    const uint64_t most = MostSuggestions(beam.size());
+    const Stopwatch watch;
+    // Each suggestion may give a new kernel, which takes an evaluation.
+    const uint64_t most = std::min(plan_.samples * beam.size(), plan_.evaluations - result_.evaluations);
     std::deque<Slot> slots;  // a deque: addresses of slots in flight stay valid
     // In turns, so that a small wave serves the whole beam.
-    for (uint64_t i = 0; i < most; ++i) Open(slots, beam[i % beam.size()]);
-    Suggest(slots, beam.size());
-    Land(slots);
+    for (uint64_t i = 0; i < most; ++i) Open(slots.emplace_back(beam[i % beam.size()].Fork(i)), i, beam.size());
+    Play(slots);
+    Record(slots, watch.seconds());
     return Fastest(slots);
   }
 
-  // Each may be a new kernel, which takes an evaluation; with a screen only the promising ones do.
-  uint64_t MostSuggestions(uint64_t kernels) const {
-    const uint64_t all = plan_.samples * kernels;
-    return plan_.screen == nullptr ? std::min(all, plan_.evaluations - result_.evaluations) : all;
-  }
-
-  // A round from that kernel, without a suggestion yet.
-  Slot& Open(std::deque<Slot>& slots, const Trajectory& from) {
-    Slot& slot = slots.emplace_back(from.Fork(slots.size()));
-    slot.round.round = slot.trajectory.round();
-    slot.round.code_a = slot.trajectory.code_a();
-    slot.round.code_b = slot.trajectory.code_b();
-    slot.round.messages = PromptMessages(system_, user_, slot.trajectory.Prompt(parts_.metrics));
-    return slot;
-  }
-
-  void Land(std::deque<Slot>& slots) {
-    Play(slots);
-    ++result_.waves;
-    for (const Slot& slot : slots) Count(slot);
-  }
-
-  void Suggest(std::deque<Slot>& slots, size_t parents) {
-    const Suggester& suggester = plan_.suggester;
-    if (suggester.kind == Suggester::Kind::kPolicy) return SuggestByPolicy(slots);
-    for (size_t i = 0; i < slots.size(); ++i) {
-      Slot& slot = slots[i];
-      if (suggester.kind == Suggester::Kind::kFixed) {
-        slot.round.suggestion = suggester.sequence[std::min<size_t>(slot.round.round, suggester.sequence.size() - 1)];
-        continue;
-      }
-      // Suggestions for one parent differ: they are taken from one random permutation.
-      std::vector<std::string> unused;
-      for (const std::string& suggestion : known_suggestions_) {
-        if (!slot.trajectory.Suggested(suggestion)) unused.push_back(suggestion);
-      }
-      if (unused.empty()) unused = known_suggestions_;
-      KeyedStream random(config_.seed, "optimize uniform", {result_.waves, i % parents});
-      slot.round.suggestion = unused[random.Permutation(unused.size())[(i / parents) % unused.size()]];
+  // Begins the round of the wave's slot `i`, with its prompt, and with a suggestion that needs no policy.
+  void Open(Slot& slot, uint64_t i, size_t parents) {
+    RoundRecord& round = slot.round;
+    round.round = slot.trajectory.round();
+    round.code_a = slot.trajectory.code_a();
+    round.code_b = slot.trajectory.code_b();
+    round.messages = PromptMessages(system_, user_, slot.trajectory.Prompt(parts_.metrics));
+    if (suggester_ == Suggester::Kind::kPolicy) {
+      round.prompt_ids = parts_.policy->EncodeChat(round.messages, {.enable_thinking = config_.prompt.enable_thinking});
+      slot.suggestion_seed = Keyed(config_.seed, "optimize", {result_.waves, i}, 0);
+      return;
     }
+    if (suggester_ == Suggester::Kind::kFixed) {
+      const std::vector<std::string>& sequence = plan_.suggester.sequence;
+      round.suggestion = sequence[std::min<size_t>(round.round, sequence.size() - 1)];
+      return;
+    }
+    // Suggestions for one parent differ: they are taken from one random permutation.
+    std::vector<std::string> unused;
+    for (const std::string& suggestion : known_suggestions_) {
+      if (!slot.trajectory.Suggested(suggestion)) unused.push_back(suggestion);
+    }
+    if (unused.empty()) unused = known_suggestions_;
+    KeyedStream random(config_.seed, "optimize uniform", {result_.waves, i % parents});
+    round.suggestion = unused[random.Permutation(unused.size())[(i / parents) % unused.size()]];
   }
 
-  void SuggestByPolicy(std::deque<Slot>& slots) {
-    const kgrpo_sampling sampling = SamplingOf(config_.loop.sampling);
-    ChatOptions chat;
-    chat.enable_thinking = config_.prompt.enable_thinking;
-    std::vector<Policy::GenerateRequest> requests;
-    for (size_t i = 0; i < slots.size(); ++i) {
-      slots[i].round.prompt_ids = parts_.policy->EncodeChat(slots[i].round.messages, chat);
-      requests.push_back({slots[i].round.prompt_ids, Keyed(config_.seed, "optimize", {result_.waves, i}, 0)});
-    }
-    const size_t batch = config_.loop.generation_batch == 0 ? requests.size() : config_.loop.generation_batch;
-    for (size_t first = 0; first < requests.size(); first += batch) {
-      const auto chunk = std::span(requests).subspan(first, std::min(batch, requests.size() - first));
-      std::vector<Completion> completions = parts_.policy->Generate(chunk, sampling);
-      for (size_t i = 0; i < chunk.size(); ++i) {
-        RoundRecord& round = slots[first + i].round;
-        round.completion_ids = std::move(completions[i].ids);
-        round.suggestion = std::move(completions[i].text);
-        round.truncated = completions[i].finish_reason == KGRPO_FINISH_LENGTH;
-      }
-    }
-  }
-
-  // Has the coder write all kernels and judges them. After a stop, only the rounds that have landed have an outcome.
+  // Plays the rounds. After a stop, or at a limit of the coder's or the evaluator's own, only those that have landed
+  // have an outcome.
   void Play(std::deque<Slot>& slots) {
-    std::vector<Slot*> all(slots.size());
-    std::ranges::transform(slots, all.begin(), [](Slot& slot) { return &slot; });
-    if (SendAndAwait(all, &RoundsInFlight::Implement) && plan_.screen != nullptr) EvaluatePromising(slots);
-  }
-
-  // Sends the rounds and waits; finishes those that land with an outcome. Returns false after a stop, and where the
-  // evaluator's own limit left rounds unevaluated.
-  bool SendAndAwait(const std::vector<Slot*>& slots, void (RoundsInFlight::*send)(Slot&)) {
     RolloutRequest request;
     request.purpose = Purpose::kHeldout;
     request.step = result_.waves;
     // After one evaluation failures are chance.
     request.most_faults = result_.evaluations > 0 ? 0 : std::min<size_t>(kMostFaults, slots.size());
     request.under_way = plan_.under_way;
-    if (send == &RoundsInFlight::Implement) request.screen = plan_.screen;
-    PipelineParts& parts = parts_;
-    const std::function<bool()> user = parts.cancelled;
-    parts.cancelled = [this, &user] { return user() || watch_.seconds() >= plan_.seconds; };
+    const std::function<bool()> user = parts_.cancelled;
+    parts_.cancelled = [this, &user] { return user() || watch_.seconds() >= plan_.seconds; };
     RoundsInFlight flight(config_, parts_, pool_, request);
     try {
-      for (Slot* slot : slots) (flight.*send)(*slot);
-      for (size_t under_way = slots.size(); under_way > 0;) {
+      std::vector<Slot*> all;
+      for (Slot& slot : slots) all.push_back(&slot);
+      if (suggester_ == Suggester::Kind::kPolicy) {
+        flight.Suggest(all);
+      } else {
+        for (Slot* slot : all) flight.Implement(*slot);
+      }
+      for (size_t under_way = all.size(); under_way > 0;) {
         const std::vector<Slot*> landed = flight.Landed();
         under_way -= landed.size();
         for (Slot* slot : landed) {
-          if (slot->round.evaluation) slot->round.failure.reset();  // the reward's: the search looks at times alone
-          if (slot->round.evaluation || slot->round.failure || !slot->screening) slot->trajectory.Finish(slot->round);
+          if (slot->round.evaluation) slot->round.failure.reset();  // the reward's: the search looks at times only
+          slot->trajectory.Finish(slot->round);
         }
       }
-      parts.cancelled = user;
-    } catch (const Error& error) {
-      flight.Abandon();
-      parts.cancelled = user;
-      if (error.code() == KGRPO_ERROR_CANCELLED) return false;
-      // The results so far were paid for: keep them.
-      if (error.code() != KGRPO_ERROR_BUDGET) throw;
-      const bool coding = send == &RoundsInFlight::Implement;
-      result_.ended = coding ? "the coder's own limit" : "the evaluator's own limit";
-      return coding;
+      parts_.cancelled = user;
     } catch (...) {
       flight.Abandon();
-      parts.cancelled = user;
-      throw;
-    }
-    return true;
-  }
-
-  // Evaluates the screened kernels of a wave that may enter the beam, plan_.beam at a time. Ends the rounds of the
-  // others without an evaluation.
-  void EvaluatePromising(std::deque<Slot>& slots) {
-    Screen& screen = *plan_.screen;
-    std::vector<Slot*> waiting;
-    std::set<std::string> rivals;  // for the beam
-    for (Slot& slot : slots) {
-      rivals.insert(slot.round.code_b);
-      if (slot.screening) waiting.push_back(&slot);
-    }
-    // A kernel that was evaluated before keeps that evaluation: another one would only take time.
-    const auto take_known = [&](Slot* slot) {
-      const Evaluation* known = screen.Measured(slot->round.answer.source);
-      if (known == nullptr) return false;
-      slot->round.evaluation = *known;
-      slot->trajectory.Finish(slot->round);  // without a score: the search looks at times alone
-      rivals.insert(slot->round.answer.source);
-      return true;
-    };
-    for (uint64_t left = plan_.evaluations - result_.evaluations;;) {
-      std::erase_if(waiting, take_known);
-      std::vector<Screen::Kernel> kernels(waiting.size());
-      std::ranges::transform(waiting, kernels.begin(), [](const Slot* slot) -> Screen::Kernel {
-        return {slot->round.answer.source, slot->round.code_b};
-      });
-      const std::vector<size_t> promising = screen.Promising(kernels, rivals, plan_.beam);
-      std::vector<Slot*> next(promising.size());
-      std::ranges::transform(promising, next.begin(), [&](size_t i) { return waiting[i]; });
-      if (next.empty()) break;
-      if (left == 0) {
-        // The limit on evaluations stops these kernels, not the screen: their rounds have no outcome.
-        std::set<std::string> left_over;
-        for (const Slot* slot : next) left_over.insert(slot->round.answer.source);
-        std::erase_if(waiting, [&](const Slot* slot) { return left_over.contains(slot->round.answer.source); });
-        break;
-      }
-      next.resize(std::min({next.size(), plan_.beam, left}));
-      if (!SendAndAwait(next, &RoundsInFlight::Evaluate)) return;
-      for (Slot* slot : next) {
-        std::erase(waiting, slot);
-        if (!slot->round.evaluation) continue;  // the evaluator failed
-        --left;
-        screen.Learn(slot->round.answer.source, slot->round.code_b, *slot->round.evaluation);
-        rivals.insert(slot->round.answer.source);
+      parts_.cancelled = user;
+      try {
+        throw;
+      } catch (const Error& error) {
+        if (error.code() != KGRPO_ERROR_BUDGET && error.code() != KGRPO_ERROR_CANCELLED) throw;
+        // The results so far were paid for: keep them.
+        if (error.code() == KGRPO_ERROR_BUDGET) result_.ended = "the coder's or the evaluator's own limit";
       }
     }
-    for (Slot* slot : waiting) slot->trajectory.Finish(slot->round);
   }
 
-  void Count(const Slot& slot) {
-    const RoundRecord& round = slot.round;
-    const TrajectoryRecord& record = slot.trajectory.record();
-    result_.cost += round.answer.cost;
-    // The round did not land: the search was stopped.
-    if (!record.failed_round && record.rounds_done.size() == round.round) return;
-    log_.Add(record, round, result_.waves - 1, 0, from_list_, slot.screening, plan_.screen);
-    if (untried_) untried_->Add(round, slot.trajectory);
+  void Record(const std::deque<Slot>& slots, double seconds) {
+    StepRecord wave;
+    wave.step = ++result_.waves;
+    wave.purpose = Purpose::kSearch;
+    wave.stage_name = PurposeName(wave.purpose);
+    wave.has_rollouts = true;
+    for (const Slot& slot : slots) {
+      result_.cost += slot.round.answer.cost;
+      const TrajectoryRecord& played = slot.trajectory.record();
+      if (!played.failed_round && played.rounds_done.size() == slot.round.round) continue;  // it did not land
+      Count(played);
+      TrajectoryRecord& record = wave.trajectories.emplace_back(played);
+      if (record.failed_round) {
+        record.rounds_done.clear();
+      } else {
+        record.rounds_done.erase(record.rounds_done.begin(), record.rounds_done.end() - 1);  // rounds of earlier waves
+      }
+    }
+    if (!listener_.wave || wave.trajectories.empty()) return;
+    wave.reward_mean = MeanReward(wave.trajectories);
+    wave.finished_at = SecondsSince1970();
+    MetricMap metrics = RolloutMetrics(wave.trajectories);
+    metrics["time/rollout"] = seconds;
+    metrics[kCostMetric] = result_.cost;
+    for (const auto& [name, value] : metrics) wave.metrics.push_back({name, value});
+    listener_.wave(wave);
+  }
+
+  void Count(const TrajectoryRecord& trajectory) {
+    SearchCandidate candidate;
+    candidate.round = trajectory.failed_round ? *trajectory.failed_round : trajectory.rounds_done.back();
+    candidate.from_list = suggester_ != plan_.suggester.kind;
+    for (const RoundRecord& round : trajectory.rounds_done) {
+      if (round.applied) candidate.suggestions.push_back(round.suggestion);
+    }
+    if (candidate.round.evaluation) {
+      candidate.repeated = !seen_.insert(candidate.round.answer.source).second;
+      if (!candidate.repeated) ++result_.evaluations;
+    }
+    best_speedup_ = std::max(best_speedup_, candidate.round.speedup);
+    candidate.evaluations = result_.evaluations;
+    candidate.best_speedup = best_speedup_;
+    if (listener_.candidate) listener_.candidate(candidate);
+    // Only the record of the wave needs them, and they are large.
+    candidate.round.messages.clear();
+    candidate.round.code_a.clear();
+    candidate.round.code_b.clear();
+    result_.candidates.push_back(std::move(candidate));
   }
 
   std::vector<Trajectory> Fastest(const std::deque<Slot>& slots) const {
@@ -296,35 +227,37 @@ class Searching {
   PipelineParts& parts_;
   WorkerPool& pool_;
   const SearchPlan& plan_;
+  const SearchListener& listener_;
   PromptTemplate system_, user_;
   std::vector<std::string> known_suggestions_;
+  Suggester::Kind suggester_;  // the plan's; the coder's list once a policy suggests nothing new
   Trajectory start_;
-  std::optional<Untried> untried_;  // of a policy
-  bool from_list_ = false;          // the policy suggests nothing new
+  std::set<std::string> seen_;  // kernels that were judged
+  double best_speedup_;
   Stopwatch watch_;
   SearchResult result_;
-  CandidateLog log_;  // writes to result_
 };
 
 }  // namespace
 
+std::string SearchCandidate::outcome() const {
+  if (round.evaluation) return round.evaluation->verdict;
+  return round.failure ? "evaluator_failed" : CoderOutcomeName(round.answer.outcome);
+}
+
 SearchResult Search(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem,
                     const std::string& start, const Evaluation& start_evaluation, WorkerPool& pool,
-                    const SearchPlan& plan, const std::function<void(const SearchCandidate&)>& tell) {
+                    const SearchPlan& plan, const SearchListener& listener) {
   if (plan.beam == 0 || plan.samples == 0 || plan.evaluations == 0)
     throw Error(KGRPO_ERROR_INVALID, "beam, samples and evaluations must be at least 1");
   if (!start_evaluation.correct)
     throw Error(KGRPO_ERROR_INVALID, "the kernel to begin with is not correct (" + start_evaluation.verdict +
                                          "): " + start_evaluation.diagnosis);
-  if (plan.suggester.kind == Suggester::Kind::kPolicy && parts.policy == nullptr)
-    throw Error(KGRPO_ERROR_INVALID, "this search needs a policy, and the pipeline has none");
-  if (plan.suggester.kind == Suggester::Kind::kUniform && parts.coder->Suggestions().empty())
-    throw Error(KGRPO_ERROR_UNSUPPORTED,
-                "this coder has no list of suggestions (it takes any text), so they cannot be drawn uniformly from it");
+  RequireSuggester(plan.suggester, parts);
   PipelineConfig own = config;
   own.loop.advance = Advance::kCorrect;  // the search never continues from an incorrect kernel
   own.loop.fresh_inputs = false;         // kernels are compared on the same inputs
-  return Searching(own, parts, problem, start, start_evaluation, pool, plan, tell).Run();
+  return Searching(own, parts, problem, start, start_evaluation, pool, plan, listener).Run();
 }
 
 }  // namespace kgrpo

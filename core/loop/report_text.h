@@ -1,4 +1,5 @@
-// Formats figures of policies, as text and as JSON. Used by policy_report.cc and compare_policies.cc.
+// Formats figures of policies, as text and as JSON. Used by compare/evaluation.cc, cli/eval_policy.cc and
+// cli/optimize_command.cc.
 #ifndef KGRPO_LOOP_REPORT_TEXT_H
 #define KGRPO_LOOP_REPORT_TEXT_H
 
@@ -15,6 +16,15 @@ std::string Format(const char* format, auto... arguments) {
   char text[256];
   std::snprintf(text, sizeof text, format, arguments...);
   return text;
+}
+
+// "56 of 128 answers; the most frequent reason, 40 times: it has no loop"; empty if every answer was a kernel.
+// `refusals`: the coder's messages in answers without one.
+inline std::string RefusedText(const Tally& refusals, uint64_t answers) {
+  if (refusals.total() == 0) return "";
+  const std::string commonest = refusals.favourite();
+  return std::to_string(refusals.total()) + " of " + std::to_string(answers) + " answers; the most frequent reason, " +
+         std::to_string(refusals.count(commonest)) + " times: " + commonest;
 }
 
 inline nlohmann::ordered_json IntervalJson(const Interval& interval) {

@@ -21,7 +21,6 @@ std::string UnderWayText(const RoundsUnderWay& rounds) {
   };
   add("policy", rounds.policy);
   add("coder", rounds.coder);
-  add("screen", rounds.screen);
   add("evaluator", rounds.evaluator);
   return text;
 }
@@ -44,6 +43,19 @@ std::vector<ChatMessage> PromptMessages(const PromptTemplate& system, const Prom
   if (!text.empty()) messages.push_back({"system", std::move(text)});
   messages.push_back({"user", user.Render(state)});
   return messages;
+}
+
+void RequireSuggester(const Suggester& suggester, const PipelineParts& parts) {
+  if (suggester.kind == Suggester::Kind::kPolicy && parts.policy == nullptr) {
+    throw Error(KGRPO_ERROR_INVALID, "these suggestions need a policy, and the pipeline has none");
+  }
+  if (suggester.kind == Suggester::Kind::kUniform && parts.coder->Suggestions().empty()) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED,
+                "this coder has no list of suggestions (it takes any text), so they cannot be drawn uniformly from it");
+  }
+  if (suggester.kind == Suggester::Kind::kFixed && suggester.sequence.empty()) {
+    throw Error(KGRPO_ERROR_INVALID, "a fixed sequence of suggestions is empty");
+  }
 }
 
 // The state of one call of Collect.
@@ -132,6 +144,10 @@ class Rollout::Session {
       ChatOptions options;
       options.enable_thinking = rollout_.config_.prompt.enable_thinking;
       slot.round.prompt_ids = rollout_.parts_.policy->EncodeChat(slot.round.messages, options);
+      slot.suggestion_seed = Keyed(
+          rollout_.config_.seed, "generate",
+          {static_cast<uint64_t>(request_.purpose), request_.step, trajectory.record().trajectory, trajectory.round()},
+          0);
     }
   }
 
@@ -183,17 +199,8 @@ Rollout::Rollout(const PipelineConfig& config, PipelineParts& parts, const Probl
       known_suggestions_(parts.coder->Suggestions()) {}
 
 RolloutResult Rollout::Collect(const RolloutRequest& request) {
-  const Suggester& suggester = request.suggester;
-  if ((suggester.kind == Suggester::Kind::kPolicy || request.encode) && parts_.policy == nullptr) {
-    throw Error(KGRPO_ERROR_INVALID, "these trajectories need a policy, and the pipeline has none");
-  }
-  if (suggester.kind == Suggester::Kind::kUniform && known_suggestions_.empty()) {
-    throw Error(KGRPO_ERROR_UNSUPPORTED,
-                "this coder has no list of suggestions (it takes any text), so they cannot be drawn uniformly from it");
-  }
-  if (suggester.kind == Suggester::Kind::kFixed && suggester.sequence.empty()) {
-    throw Error(KGRPO_ERROR_INVALID, "a fixed sequence of suggestions is empty");
-  }
+  RequireSuggester(request.suggester, parts_);
+  if (request.encode) RequireSuggester(Suggester(), parts_);
   if (parts_.ranks == nullptr) return Session(*this, request, 0, request.assignments.size()).Run();
   parts_.ranks->Order(CollectOrder(request));
   return CollectShare(request, *parts_.ranks);

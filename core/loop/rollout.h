@@ -23,8 +23,6 @@
 
 namespace kgrpo {
 
-class Screen;
-
 // The source of suggestions.
 struct Suggester {
   enum class Kind {
@@ -36,6 +34,9 @@ struct Suggester {
   std::vector<std::string> sequence;
 };
 
+// Throws if the parts cannot give such suggestions.
+void RequireSuggester(const Suggester& suggester, const PipelineParts& parts);
+
 // The problem that a trajectory works on.
 struct Assignment {
   uint32_t problem = 0;    // index into the problem set
@@ -43,9 +44,9 @@ struct Assignment {
 };
 
 // Number of rounds in each stage at a moment: at the policy (writing a suggestion), at the coder, at evaluator and
-// reward, or at the screen (loop/screen.h).
+// reward.
 struct RoundsUnderWay {
-  size_t policy = 0, coder = 0, evaluator = 0, screen = 0;
+  size_t policy = 0, coder = 0, evaluator = 0;
   bool operator==(const RoundsUnderWay&) const = default;
 };
 
@@ -61,8 +62,6 @@ struct RolloutRequest {
   // Collect throws KGRPO_ERROR_UNAVAILABLE once the first most_faults answers of the coder, the evaluator or the reward
   // all failed, to avoid paying for more useless answers. 0: no limit.
   size_t most_faults = 0;
-  // Judges new kernels in place of the evaluator; their rounds land without evaluation and score. Null: no screen.
-  Screen* screen = nullptr;
   // Receives the number of finished trajectories, and the total, of this rank; on the collecting thread. May be empty.
   std::function<void(size_t done, size_t total)> progress;
   // Receives the rounds under way after each change, at most every 100 ms; on the collecting thread. May be empty.

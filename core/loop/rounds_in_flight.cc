@@ -1,7 +1,6 @@
 #include "loop/rounds_in_flight.h"
 
 #include "base/keyed.h"
-#include "loop/screen.h"
 
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
@@ -67,14 +66,6 @@ void RoundsInFlight::Implement(Slot& slot) {
   SendToCoder(slot);
 }
 
-void RoundsInFlight::Evaluate(Slot& slot) {
-  {
-    const std::lock_guard lock(mutex_);
-    ++in_flight_;
-  }
-  EvaluateKernel(slot);
-}
-
 std::vector<RoundsInFlight::Slot*> RoundsInFlight::Landed() {
   std::optional<PluginCall> generation;  // lets loop/hang.h find a policy that never answers
   size_t awaited = 0;
@@ -97,9 +88,7 @@ std::vector<RoundsInFlight::Slot*> RoundsInFlight::Landed() {
 void RoundsInFlight::TellUnderWay(std::unique_lock<std::mutex>& lock) {
   if (!request_.under_way) return;
   const size_t policy = generating_ + waiting_.size();
-  const size_t judging = in_flight_ - policy - coding_;
-  const RoundsUnderWay now = {policy, coding_, request_.screen == nullptr ? judging : 0,
-                              request_.screen == nullptr ? 0 : judging};
+  const RoundsUnderWay now = {policy, coding_, in_flight_ - policy - coding_};
   const auto time = std::chrono::steady_clock::now();
   if (now == told_ || time - told_at_ < std::chrono::milliseconds(100)) return;
   told_ = now;
@@ -133,13 +122,7 @@ void RoundsInFlight::Abandon() {
 void RoundsInFlight::Submit(const std::vector<Slot*>& slots) {
   if (slots.empty()) return;
   std::vector<Policy::GenerateRequest> requests;
-  for (const Slot* slot : slots) {
-    const uint64_t seed = Keyed(config_.seed, "generate",
-                                {static_cast<uint64_t>(request_.purpose), request_.step,
-                                 slot->trajectory.record().trajectory, slot->round.round},
-                                0);
-    requests.push_back({slot->round.prompt_ids, seed});
-  }
+  for (const Slot* slot : slots) requests.push_back({slot->round.prompt_ids, slot->suggestion_seed});
   try {
     parts_.policy->Submit(
         requests, sampling_,
@@ -296,13 +279,6 @@ void RoundsInFlight::Judge(Slot& slot) {
     round.evaluation = slot.trajectory.current();
     return Score(slot);
   }
-  if (request_.screen == nullptr) return EvaluateKernel(slot);
-  OnWorker(slot, [this, &slot] {
-    slot.screening = request_.screen->Judge(slot.round.answer.source, slot.round.evaluation_seed);
-  });
-}
-
-void RoundsInFlight::EvaluateKernel(Slot& slot) {
   OnWorker(slot, [this, &slot] {
     Ask(RoundPart::kEvaluator, slot.round, [&] {
       const CallTime time(parts_);

@@ -40,8 +40,8 @@ class RoundsInFlight {
   struct Slot {
     explicit Slot(Trajectory t) : trajectory(std::move(t)) {}
     Trajectory trajectory;
-    RoundRecord round;                    // the one under way
-    std::optional<Evaluation> screening;  // of a new kernel, by RolloutRequest::screen
+    RoundRecord round;             // the one under way
+    uint64_t suggestion_seed = 0;  // for Suggest
     // Borrowed by the coder's request while it is in flight.
     EvaluationView current = Evaluation().ToC();
     kgrpo_coder_request request{};
@@ -55,8 +55,6 @@ class RoundsInFlight {
   void Suggest(const std::vector<Slot*>& slots);
   // Sends a round that has a suggestion to the coder, and then through the other stages.
   void Implement(Slot& slot);
-  // Sends a round that landed with a screening to the evaluator and the reward.
-  void Evaluate(Slot& slot);
 
   // Waits until rounds have landed, and returns them, with answer, evaluation and score, or with the failure of a part.
   // Throws a plugin's error that ends the run (FailsOneRound), or KGRPO_ERROR_CANCELLED once the user asked to stop.
@@ -80,7 +78,6 @@ class RoundsInFlight {
   void Ask(RoundPart part, RoundRecord& round, Call call);
   void AskReward(Slot& slot);
   void Judge(Slot& slot);
-  void EvaluateKernel(Slot& slot);
   void Score(Slot& slot);
   template <typename Work>
   void OnWorker(Slot& slot, Work work);

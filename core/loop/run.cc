@@ -35,10 +35,6 @@ constexpr const char* kNoCheckpoint = "no checkpoint was written yet";
 // The metric that a step has once its held-out episodes were played.
 constexpr const char* kHeldoutTime = "time/heldout";
 
-double Now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 // The state of one call of Run.
 class Runner {
  public:
@@ -208,7 +204,7 @@ class Runner {
     metrics["step_time"] = watch.seconds();
     // Taken from the records: a trainer may report a metric of the same name.
     record.reward_mean = MeanReward(record.trajectories);
-    record.finished_at = Now();
+    record.finished_at = SecondsSince1970();
     for (const auto& [name, value] : metrics) record.metrics.push_back({name, value});
 
     const Stopwatch recording;
@@ -378,7 +374,7 @@ class Runner {
 
   void Finish() {
     models_.WriteFinal();
-    database_.SetFinished(Now());
+    database_.SetFinished(SecondsSince1970());
     if (options_.console == nullptr) return;
     options_.console->Finish();
     ShowSummary(*options_.console, database_, problems_, folder_);

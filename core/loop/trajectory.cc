@@ -15,7 +15,6 @@ std::string OutcomeWords(const RoundRecord& round) {
   if (round.evaluation) return round.evaluation->verdict;
   if (round.answer.outcome == KGRPO_CODER_NOT_APPLICABLE) return "not applicable";
   if (round.answer.outcome == KGRPO_CODER_UNCLEAR) return "unclear";
-  if (round.answer.outcome == KGRPO_CODER_OK) return "not measured";  // screened out (loop/screen.h)
   return "coder failed";
 }
 
@@ -79,14 +78,6 @@ PromptState Trajectory::Prompt(const MetricRegistry* metrics) const {
   if (current_.correct) state.current_speedup = problem_->baseline.seconds / current_.seconds;
   state.metrics = metrics;
   return state;
-}
-
-Trajectory Trajectory::AppliedAlone() const {
-  Trajectory copy = *this;
-  std::vector<RoundRecord>& rounds = copy.record_.rounds_done;
-  std::erase_if(rounds, [](const RoundRecord& round) { return !round.applied; });
-  for (size_t i = 0; i < rounds.size(); ++i) rounds[i].round = static_cast<uint32_t>(i);
-  return copy;
 }
 
 bool Trajectory::Drops(const RoundRecord& round) const {

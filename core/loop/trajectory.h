@@ -37,10 +37,6 @@ class Trajectory {
   void StartFrom(const std::string& source, const Evaluation& evaluation);
   // Returns an independent copy under another number.
   Trajectory Fork(uint64_t number) const;
-  // Returns a copy with only the applied rounds, renumbered, so that rounds without effect do not count towards its
-  // limit.
-  Trajectory AppliedAlone() const;
-
   // Records that this trajectory gets the prompts of one on that other problem.
   void SetPromptedAs(const std::string& problem) { record_.prompted_as = problem; }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "loop/metrics.h"  // SuggestionText
+#include "store/records.h"
 
 namespace kgrpo {
 namespace {
@@ -48,15 +49,17 @@ Json ReadStages(Database& database) {
   return stages;
 }
 
-// Counts the outcomes of training rounds by step, in the order of the chart from the bottom.
+// Counts the outcomes of the rounds by step, in the order of the chart from the bottom.
 Json ReadOutcomes(Database& database) {
   Statement select(database,
                    "SELECT step, CASE WHEN correct = 1 AND speedup > 1 THEN 0 WHEN correct = 1 THEN 1 "
                    "WHEN compiled = 0 THEN 4 WHEN verdict IN ('" KGRPO_VERDICT_CRASH "', '" KGRPO_VERDICT_TIMEOUT
                    "') THEN 3 WHEN compiled = 1 THEN 2 "
                    "WHEN coder_outcome = 1 THEN 5 WHEN coder_outcome = 2 THEN 6 ELSE 7 END AS kind, count(*) "
-                   "FROM rounds WHERE purpose = 'train' GROUP BY step, kind UNION ALL "
-                   "SELECT step, 7 AS kind, count(*) FROM dropped_rounds WHERE purpose = 'train' GROUP BY step "
+                   "FROM rounds WHERE " KGRPO_OWN_ROUNDS
+                   " GROUP BY step, kind UNION ALL "
+                   "SELECT step, 7 AS kind, count(*) FROM dropped_rounds WHERE " KGRPO_OWN_ROUNDS
+                   " GROUP BY step "
                    "ORDER BY 1");
   const Json kinds = {"correct and faster",   "correct, not faster",    "wrong",
                       "crash or timeout",     "does not compile",       "not applicable",
@@ -87,7 +90,7 @@ void ReadSuggestions(Database& database, Json* figures) {
   while (select_steps.Step()) steps.push_back(select_steps.Integer(0));
   Statement select(database,
                    "SELECT step, coder_summary, suggestion, reward, coalesce(correct, 0), speedup, coder_outcome, "
-                   "advantage FROM rounds WHERE purpose = 'train'");
+                   "advantage FROM rounds WHERE " KGRPO_OWN_ROUNDS);
   std::map<std::string, LabelFigures> labels;
   std::vector<int64_t> totals(kWindows);
   while (select.Step()) {
@@ -162,8 +165,8 @@ Json ReadProblems(Database& database, TrajectoryParts* parts) {
     best[select_best.Text(0)] = std::move(kernel);  // later rows are better kernels
   }
   Statement select(database,
-                   "SELECT name, title, family, baseline_seconds, modelled, time_source, source FROM problems WHERE "
-                   "purpose = 'train' ORDER BY name");
+                   "SELECT name, title, family, baseline_seconds, modelled, time_source, source FROM problems "
+                   "WHERE " KGRPO_OWN_ROUNDS " ORDER BY name");
   Json problems = Json::array();
   while (select.Step()) {
     Json problem;
@@ -192,7 +195,8 @@ Json ReadTimes(Database& database) {
 // Returns the figures of the first and the last held-out measurement, by problem.
 Json ReadHeldout(Database& database) {
   Statement range(database,
-                  "SELECT min(step), max(step), count(DISTINCT step) FROM trajectories WHERE purpose = 'heldout'");
+                  "SELECT min(step), max(step), count(DISTINCT step) FROM trajectories WHERE purpose IN "
+                  "('heldout', 'evaluation')");
   if (!range.Step() || range.IsNull(0)) return nullptr;
   const int64_t first = range.Integer(0), last = range.Integer(1);
   Json heldout = {{"first", first}, {"last", last}, {"measurements", range.Integer(2)}, {"problems", Json::array()}};
@@ -200,7 +204,7 @@ Json ReadHeldout(Database& database) {
       database,
       "SELECT problem_name, step, count(*), avg(reward), avg(best), avg(correct) FROM (SELECT problem_name, "
       "step, avg(reward) AS reward, ln(max(1, max(speedup))) AS best, avg(coalesce(correct, 0)) AS correct "
-      "FROM rounds JOIN trajectories USING(purpose, step, trajectory) WHERE purpose = 'heldout' AND "
+      "FROM rounds JOIN trajectories USING(purpose, step, trajectory) WHERE purpose IN ('heldout', 'evaluation') AND "
       "(step = ?1 OR step = ?2) GROUP BY step, trajectory) GROUP BY problem_name, step "
       "ORDER BY problem_name, step");
   select << first << last;

@@ -20,6 +20,10 @@ const char* PurposeName(Purpose purpose) {
       return "demonstration";
     case Purpose::kHeldout:
       return "heldout";
+    case Purpose::kEvaluation:
+      return "evaluation";
+    case Purpose::kSearch:
+      return "search";
   }
   return "unknown";
 }
@@ -208,7 +212,7 @@ void RunDatabase::WriteStep(const StepRecord& step, const JudgedKernels& judged)
       (insert_row << step.step << static_cast<uint64_t>(row) << metric.name << metric.value).Run();
     }
   }
-  WriteTrajectories(Purpose::kTrain, step.step, step.trajectories);
+  WriteTrajectories(step.purpose, step.step, step.trajectories);
   Pass(faults_, "database: inside the transaction");
   WriteTrajectories(Purpose::kHeldout, step.step, step.heldout);
   InsertJudged(step.step, judged);

@@ -53,6 +53,7 @@ struct RoundFaultCount {
 struct RunProgress {
   bool is_foreign = false;  // the file is of another program or another version; the rest is unknown
   bool is_empty = false;    // it has no tables: a run that was killed before it made them, or a file that was emptied
+  std::string purpose = PurposeName(Purpose::kTrain);  // of the whole run; else "evaluation" or "search"
   uint64_t steps = 0;
   bool finished = false;
   double coder_cost = 0;  // US dollars; for a killed run only of those steps; 0 if unknown
@@ -67,14 +68,15 @@ class RunDatabase {
   // Opens the file, and makes it and its tables where it is new. A file of another schema is KGRPO_ERROR_UNSUPPORTED.
   explicit RunDatabase(const std::filesystem::path& path, FaultPoints faults = {});
 
-  // Opens an existing file of this version (ReadProgress) for reading only.
+  // Opens an existing file of this version (ReadProgress) for reading only: its state at the first read.
   static RunDatabase ToRead(const std::filesystem::path& path);
 
   // Records that the run finished at `time` (seconds since 1970) and leaves one plain file, which can be read where
   // nothing can be written.
   void SetFinished(double time);
   void SetUnfinished();  // a finished run gets more steps
-  // Named texts about the run: "resolved_yaml", "evaluator", "finished", "coder_cost".
+  // Named texts about the run: "resolved_yaml", "evaluator", "finished", "coder_cost";
+  // of a run that does not train "purpose" and "options" (loop/identity.h, BeginRecord).
   void Set(const std::string& key, const std::string& value);
   std::optional<std::string> Get(const std::string& key);
 

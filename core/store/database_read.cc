@@ -26,12 +26,16 @@ RunProgress ReadProgress(const std::filesystem::path& path) {
   Statement cost(database,
                  "SELECT max(coalesce((SELECT max(value) FROM metrics WHERE name = 'coder/cost_total'), 0), "
                  "coalesce((SELECT CAST(value AS REAL) FROM run WHERE key = 'coder_cost'), 0))");
-  return {.steps = static_cast<uint64_t>(number("SELECT count(*) FROM steps")),
+  Statement purpose(database, "SELECT value FROM run WHERE key = 'purpose'");
+  return {.purpose = purpose.Step() ? purpose.Text(0) : PurposeName(Purpose::kTrain),
+          .steps = static_cast<uint64_t>(number("SELECT count(*) FROM steps")),
           .finished = number("SELECT count(*) FROM run WHERE key = 'finished'") != 0,
           .coder_cost = cost.Step() ? cost.Real(0) : 0};
 }
 
-RunDatabase::RunDatabase(const std::filesystem::path& path, ReadOnly) : database_(path, Database::ToRead(path)) {}
+RunDatabase::RunDatabase(const std::filesystem::path& path, ReadOnly) : database_(path, Database::ToRead(path)) {
+  database_.Execute("BEGIN");  // all that is read is of one moment, though a run may be writing
+}
 
 RunDatabase RunDatabase::ToRead(const std::filesystem::path& path) {
   return RunDatabase(path, ReadOnly());
@@ -124,7 +128,8 @@ std::vector<StepSummary> RunDatabase::Steps() {
   std::vector<StepSummary> steps;
   Statement select(database_,
                    "SELECT step, stage, stage_name, has_rollouts, reward_mean, "
-                   "EXISTS(SELECT 1 FROM rounds r WHERE purpose = 'train' AND r.step = s.step) FROM steps s "
+                   "EXISTS(SELECT 1 FROM rounds r WHERE " KGRPO_OWN_ROUNDS
+                   " AND r.step = s.step) FROM steps s "
                    "ORDER BY step");
   while (select.Step()) {
     StepSummary& step = steps.emplace_back();

@@ -20,9 +20,15 @@ enum class Purpose {
   kTrain,          // the samples of a step
   kDemonstration,  // collected once at a stage's start, to be imitated
   kHeldout,        // measured only
+  kEvaluation,     // of `eval --policy`: each repeat is a step
+  kSearch,         // of `optimize`: each wave is a step
 };
-inline constexpr std::array kPurposes = {Purpose::kTrain, Purpose::kHeldout, Purpose::kDemonstration};
-const char* PurposeName(Purpose purpose);  // "train", "demonstration", "heldout"
+inline constexpr std::array kPurposes = {Purpose::kTrain, Purpose::kHeldout, Purpose::kDemonstration,
+                                         Purpose::kEvaluation, Purpose::kSearch};
+const char* PurposeName(Purpose purpose);  // "train", "demonstration", "heldout", "evaluation", "search"
+
+// Of rounds in SQL: those of a run's own steps, whatever the run is for.
+#define KGRPO_OWN_ROUNDS "purpose IN ('train', 'evaluation', 'search')"
 
 // The parts whose failure leaves a round without a score.
 enum class RoundPart { kCoder, kEvaluator, kReward };
@@ -156,10 +162,11 @@ void VisitTrajectoryFields(Trajectory& trajectory, Visitor& visit) {
 }
 
 struct StepRecord {
-  uint64_t step = 0;       // of the whole run, from 1
-  uint64_t stage = 0;      // index into the pipeline's stages
-  std::string stage_name;  // the trainer's plugin
-  double reward_mean = 0;  // of the step's samples; 0 where there are none
+  uint64_t step = 0;                  // of the whole run, from 1
+  Purpose purpose = Purpose::kTrain;  // of `trajectories`
+  uint64_t stage = 0;                 // index into the pipeline's stages
+  std::string stage_name;             // the trainer's plugin
+  double reward_mean = 0;             // of the step's samples; 0 where there are none
   bool has_rollouts = false;
   double finished_at = 0;  // seconds since 1970
   std::vector<TrajectoryRecord> trajectories;

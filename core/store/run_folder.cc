@@ -168,7 +168,7 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
   if (progress.is_foreign) {
     return there +
            "holds a run.sqlite that is of another program, or of another version of this one: name another "
-           "folder (--set output_dir=...)";
+           "folder (--set output_dir=...), or delete it with --overwrite";
   }
   if (progress.steps == 0 && !HoldsCheckpoints(path)) return "";
   if (progress.is_empty) return there + "holds a run that cannot be read: " + WhyNoRecord(path);
@@ -182,6 +182,8 @@ std::string RunFolder::Refusal(const fs::path& path, const std::string& resolved
     return of_steps && change.value && (!change.before || *change.value > *change.before);
   };
   // A finished run continues only with more steps.
+  if (progress.purpose != PurposeName(Purpose::kTrain))
+    return there + "holds a run of another kind (" + progress.purpose + "): " + choices;
   if (progress.finished && (settings.empty() || std::ranges::none_of(*changes, sets_steps)))
     return there + "holds a finished run: " + choices;
   if (!changes) return there + "holds an unfinished run of another configuration: " + choices;
@@ -290,7 +292,13 @@ RunFolder RunFolder::Open(const fs::path& path) {
     throw Error(KGRPO_ERROR_NOT_FOUND, WhyNoRun(path));
   }
   // A run that was killed before it made its tables has lost nothing.
-  if (ReadProgress(path / "run.sqlite").is_foreign || HoldsCheckpoints(path)) RequireRecord(path);
+  const RunProgress progress = ReadProgress(path / "run.sqlite");
+  if (progress.is_foreign || HoldsCheckpoints(path)) RequireRecord(path);
+  if (progress.purpose != PurposeName(Purpose::kTrain))
+    throw Error(KGRPO_ERROR_INVALID,
+                path.string() + " is the record of " +
+                    (progress.purpose == PurposeName(Purpose::kSearch) ? "a search" : "an evaluation") +
+                    ", which cannot be resumed: run it again into another folder");
   RunFolder folder(path);
   folder.lock_ = LockFolder(path);
   PutBackEarlierArtifacts(path);

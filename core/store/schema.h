@@ -7,7 +7,7 @@ namespace kgrpo {
 
 inline constexpr int kSchemaVersion = 3;
 
-// `purpose` is "train", "demonstration" or "heldout"; trajectories and rounds count from 0, steps from 1. Kernels are
+// `purpose` is PurposeName (store/records.h); trajectories and rounds count from 0, steps from 1. Kernels are
 // hashes in `sources`. `changes` has the settings that `resume` changed, as JSON.
 inline constexpr const char* kSchema = R"sql(
 CREATE TABLE run(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;

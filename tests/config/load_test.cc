@@ -125,7 +125,7 @@ TEST_F(LoadTest, ReadsEveryKey) {
       "all.yaml",
       "name: all-keys_1.0\nseed: 18446744073709551615\n"
       "policy: {plugin: fake_policy, options: {model: m}}\ncoder: {plugin: fake_coder}\n"
-      "evaluator: {plugin: fake_evaluator}\nscreen: {plugin: fake_evaluator}\nreward: {plugin: fake_reward}\n"
+      "evaluator: {plugin: fake_evaluator}\nscreen: {plugin: gone}\nreward: {plugin: fake_reward}\n"
       "trainer:\n"
       "  - {plugin: fake_trainer, steps: 5, suggestions: uniform, episodes: 9, demonstrations_per_step: 11}\n"
       "  - {plugin: fake_trainer, options: {loss: dapo}}\n"
@@ -180,39 +180,6 @@ TEST_F(LoadTest, ReadsEveryKey) {
   EXPECT_EQ(config.observers[0].plugin, "observer_metrics");
   EXPECT_EQ(config.observers[0].options["rounds"], true);
   EXPECT_EQ(config.output_dir, "out/x");
-}
-
-// A search's alone: elsewhere the plugin may be missing.
-TEST_F(LoadTest, AScreenIsAnEvaluatorThatIsCheckedWhereItIsUsed) {
-  EXPECT_EQ(Load("base.yaml").screen, std::nullopt);
-  Write("screened.yaml", "extends: base.yaml\nscreen: {plugin: fake_evaluator}\n");
-  const PipelineConfig config = Load("screened.yaml");
-  ASSERT_TRUE(config.screen);
-  EXPECT_EQ(config.screen->plugin, "fake_evaluator");
-  EXPECT_EQ(config.screen->options, nlohmann::json::object());
-  EXPECT_THAT(config.resolved_yaml, HasSubstr("screen:\n  plugin: fake_evaluator\n"));
-
-  LoadRequest request;
-  request.file = "screened.yaml";
-  const auto refusal = [&](const std::string& setting) {
-    request.settings = {setting};
-    try {
-      LoadPipeline(request, test::FakeSchema);
-    } catch (const ConfigError& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
-  };
-  for (const bool uses : {false, true}) {
-    request.uses_screen = uses;
-    EXPECT_EQ(refusal("screen.plugin=nosuch"),
-              uses ? "--set: screen.plugin: there is no plugin \"nosuch\"" : "accepted");
-    EXPECT_EQ(refusal("screen.plugin=fake_reward"),
-              uses ? "--set: screen.plugin: plugin \"fake_reward\" is no evaluator" : "accepted");
-    EXPECT_EQ(refusal("screen.options.depth=3"),
-              uses ? "--set: screen.options.depth: unknown key: there are none here" : "accepted");
-    EXPECT_EQ(refusal("screen=[]"), "--set: screen: expected a mapping, found a list");
-  }
 }
 
 // Run from another folder than the project's, all lists are empty for one reason.

@@ -1,9 +1,11 @@
-// loop/evaluate_policy.h: policies compared on held-out problems.
+// loop/evaluate_policy.h and compare/evaluation.h: policies compared on held-out problems.
 #include "loop/evaluate_policy.h"
 
+#include "compare/compare.h"
+#include "compare/evaluation.h"
 #include "fakes.h"
-#include "loop/compare_policies.h"
 #include "store/database.h"
+#include "store/run_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,17 +15,30 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <sstream>
 
 namespace kgrpo {
 namespace {
 
 using ::testing::HasSubstr;
 
-PolicyReport Evaluate(const std::string& policy, uint64_t episodes = 6) {
+struct Played {
+  RunMeasures run;
+  EvaluationFigures figures;
+};
+
+Played Play(const PipelineConfig& config, PipelineParts& parts, const PolicyChoice& choice, const EpisodePlan& plan) {
+  const std::string folder = fakes::Folder("evaluated");
+  std::filesystem::remove_all(folder);
+  EvaluatePolicy(config, parts, choice, plan, folder);
+  Played played{ReadMeasures(folder, ""), {}};
+  played.figures = ReadEvaluation(played.run);
+  return played;
+}
+
+EvaluationFigures Evaluate(const std::string& policy, uint64_t episodes = 6) {
   const PipelineConfig config = fakes::Config("");
   PipelineParts parts = fakes::Parts(config);
-  return EvaluatePolicy(config, parts, ParsePolicyChoice(policy), {episodes});
+  return Play(config, parts, ParsePolicyChoice(policy), {episodes}).figures;
 }
 
 // A folder that is no run's: a model's, as far as a choice looks.
@@ -48,7 +63,7 @@ TEST(ParsePolicyChoiceTest, ReadsTheThreeForms) {
 TEST(EvaluatePolicyTest, AFixedTechniqueIsMeasuredExactly) {
   fakes::Reset();
   // "overflow" never compiles, and is there already from the second round on: -1, 0, 0.
-  const PolicyReport report = Evaluate("fixed:overflow");
+  const EvaluationFigures report = Evaluate("fixed:overflow");
   EXPECT_DOUBLE_EQ(report.reward.value, -1.0 / 3);
   EXPECT_DOUBLE_EQ(report.reward.low, -1.0 / 3);
   EXPECT_DOUBLE_EQ(report.best_speedup.value, 1);
@@ -60,20 +75,22 @@ TEST(EvaluatePolicyTest, AFixedTechniqueIsMeasuredExactly) {
 
 TEST(EvaluatePolicyTest, FixedSequencesGoThroughTheRounds) {
   fakes::Reset();
-  const PolicyReport report = Evaluate("fixed:tile,pad", 1);
-  EXPECT_EQ(report.problems[0].samples, (std::vector<std::string>{"tile", "pad", "pad"}));
+  const EvaluationFigures report = Evaluate("fixed:tile,pad", 1);
+  EXPECT_EQ(report.problems[0].suggested.count("tile"), 1U);
+  EXPECT_EQ(report.problems[0].suggested.count("pad"), 2U);
+  EXPECT_EQ(report.problems[0].suggested.favourite(), "pad");
 }
 
 TEST(EvaluatePolicyTest, UniformDoesNotRepeatItself) {
   fakes::Reset();
-  const PolicyReport report = Evaluate("uniform", 20);
+  const EvaluationFigures report = Evaluate("uniform", 20);
   EXPECT_EQ(report.metrics.at("coder/not_applicable_rate"), 0);
   EXPECT_LT(report.reward.low, report.reward.value);
   EXPECT_GT(report.reward.high, report.reward.value);
   EXPECT_EQ(report.metrics.at("policy/distinct_suggestions"), 6);
-  EXPECT_EQ(report.token_entropy, 0);
-  const auto without_times = [](const PolicyReport& of) {
-    nlohmann::ordered_json json = of.ToJson();
+  EXPECT_FALSE(report.metrics.contains("policy/token_entropy"));
+  const auto without_times = [](const EvaluationFigures& of) {
+    nlohmann::ordered_json json = FiguresToJson(of, {});
     for (const char* name : {"time/evaluate", "time/implement"}) json["metrics"].erase(name);
     return json;
   };
@@ -88,16 +105,26 @@ TEST(EvaluatePolicyTest, ATrainedPolicyBeatsTheUntrained) {
   PipelineParts parts = fakes::Parts(config);
   PolicyChoice untrained;
   untrained.label = "untrained";
-  const PolicyReport before = EvaluatePolicy(config, parts, untrained, {10});
-  const PolicyReport after = EvaluatePolicy(config, parts, ParsePolicyChoice(config.output_dir + "/final"), {10});
-  EXPECT_GT(after.reward.low, before.reward.high);
-  EXPECT_LT(after.token_entropy, before.token_entropy);
-  EXPECT_NEAR(before.token_entropy, std::log(6) / 2, 1e-5);  // a technique of six, and the certain end
-  std::ostringstream out;
-  Console console(out, false);
-  after.Show(console);
-  EXPECT_THAT(out.str(), HasSubstr("MODELLED, no device ran: table"));
-  EXPECT_THAT(out.str(), HasSubstr("matmul_c"));
+  const Played before = Play(config, parts, untrained, {10});
+  const Played after = Play(config, parts, ParsePolicyChoice(config.output_dir + "/final"), {10});
+  EXPECT_GT(after.figures.reward.low, before.figures.reward.high);
+  const auto entropy = [](const Played& of) { return of.figures.metrics.at("policy/token_entropy"); };
+  EXPECT_LT(entropy(after), entropy(before));
+  EXPECT_NEAR(entropy(before), std::log(6) / 2, 1e-5);  // a technique of six, and the certain end
+  EXPECT_EQ(after.run.times, "MODELLED, no device ran: table");
+  EXPECT_TRUE(after.run.finished);
+  EXPECT_DOUBLE_EQ(after.run.values.at("heldout_reward"), after.figures.reward.value);
+  // The same engine as that of runs, by paired episodes.
+  const std::vector<RunGroup> groups = GroupRuns({before.run, after.run});
+  ASSERT_EQ(groups.size(), 2U) << "the policy is part of the configuration";
+  const std::vector<Comparison> comparisons = Compare(groups);
+  ASSERT_FALSE(comparisons.empty());
+  EXPECT_EQ(comparisons[0].basis, Basis::kEpisodes);
+  EXPECT_EQ(comparisons[0].episodes, 30U);
+  EXPECT_NEAR(comparisons[0].effect, after.figures.reward.value - before.figures.reward.value, 1e-12);
+  EXPECT_THAT(InWords(comparisons[0], groups), HasSubstr("over 30 pairs of episodes: "));
+  // A record of another kind is not resumed.
+  EXPECT_THROW(RunFolder::Open(after.run.folder), Error);
 }
 
 // It would pay for nothing to its end, and have no figure to tell.
@@ -115,7 +142,7 @@ TEST(EvaluatePolicyTest, APartThatOnlyFailsEndsIt) {
     const PipelineConfig config = fakes::Config("");
     PipelineParts parts = fakes::Parts(config);
     try {
-      EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), {episodes});
+      Play(config, parts, ParsePolicyChoice("uniform"), {episodes});
       ADD_FAILURE() << "it went on";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
@@ -132,10 +159,12 @@ TEST(EvaluatePolicyTest, APartThatOnlyFailsEndsIt) {
 TEST(EvaluatePolicyTest, EpisodesEndWhereTheEvaluatorFails) {
   fakes::Reset();
   fakes::knobs().evaluator_fails_every = 5;
-  const PolicyReport report = Evaluate("uniform", 20);
-  const auto dropped = std::ranges::count_if(report.all_episodes, [](const EpisodeFigures& episode) {
-    return episode.dropped.find(": the evaluator failed: no server answers") != std::string::npos;
-  });
+  const EvaluationFigures report = Evaluate("uniform", 20);
+  RunDatabase database = RunDatabase::ToRead(fakes::Folder("evaluated") / "run.sqlite");
+  const auto dropped =
+      std::ranges::count_if(database.ReadStep(Purpose::kEvaluation, 1), [](const TrajectoryRecord& trajectory) {
+        return trajectory.dropped.find(": the evaluator failed: no server answers") != std::string::npos;
+      });
   EXPECT_GT(dropped, 0);
   EXPECT_EQ(report.metrics.at("evaluator/dropped_trajectories"), static_cast<double>(dropped));
   EXPECT_GT(report.metrics.at("evaluator/error_rate"), 0);
@@ -147,11 +176,11 @@ TEST(EvaluatePolicyTest, RefusesWhatItCannotDo) {
   PipelineConfig config = fakes::Config("");
   PipelineParts parts = fakes::Parts(config);
   parts.policy.reset();
-  EXPECT_NO_THROW(EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), {1}));  // needs none
-  EXPECT_THROW(EvaluatePolicy(config, parts, ParsePolicyChoice(ModelFolder()), {1}), Error);
-  EXPECT_THROW(EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), {0}), Error);
+  EXPECT_NO_THROW(Play(config, parts, ParsePolicyChoice("uniform"), {1}));  // needs none
+  EXPECT_THROW(Play(config, parts, ParsePolicyChoice(ModelFolder()), {1}), Error);
+  EXPECT_THROW(Play(config, parts, ParsePolicyChoice("uniform"), {0}), Error);
   config.heldout_problems.clear();
-  EXPECT_THROW(EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), {1}), Error);
+  EXPECT_THROW(Play(config, parts, ParsePolicyChoice("uniform"), {1}), Error);
 }
 
 // The mean over all subsets of k episodes of the best among them, counted out.
@@ -172,9 +201,12 @@ double BestOfCountedOut(const std::vector<double>& speedups, size_t k) {
 
 TEST(EvaluatePolicyTest, BestOfKIsTheMeanOverAllChoicesOfKEpisodes) {
   fakes::Reset();
-  const PolicyReport report = Evaluate("uniform", 8);
+  const PipelineConfig config = fakes::Config("");
+  PipelineParts parts = fakes::Parts(config);
+  const Played played = Play(config, parts, ParsePolicyChoice("uniform"), {8});
+  const EvaluationFigures& report = played.figures;
   std::map<std::string, std::vector<double>> by_problem;
-  for (const EpisodeFigures& episode : report.all_episodes) by_problem[episode.problem].push_back(episode.best_speedup);
+  for (const Episode& episode : played.run.episodes) by_problem[episode.problem_name].push_back(episode.best_speedup());
   ASSERT_EQ(report.best_of.size(), 4U);  // 1, 2, 4, 8
   for (const auto& [k, speedup] : report.best_of) {
     double sum = 0;
@@ -188,16 +220,22 @@ TEST(EvaluatePolicyTest, RepeatsAreOtherEpisodesAndAllOfThemCount) {
   fakes::Reset();
   const PipelineConfig config = fakes::Config("");
   PipelineParts parts = fakes::Parts(config);
-  const PolicyReport twice = EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), {3, 2});
-  const PolicyReport once = EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), {3});
-  ASSERT_EQ(twice.repeats.size(), 2U);
-  EXPECT_EQ(twice.repeats[0], once.repeats[0]);
-  EXPECT_NE(twice.repeats[1], once.repeats[0]);
-  EXPECT_EQ(twice.episodes, 2 * once.episodes);
-  EXPECT_EQ(twice.all_episodes.back().repeat, 1U);
+  const auto rewards = [](const Played& of, uint64_t repeat) {
+    std::vector<double> values;
+    for (const Episode& episode : of.run.episodes) {
+      if (episode.step == repeat) values.push_back(episode.reward);
+    }
+    return values;
+  };
+  const Played twice = Play(config, parts, ParsePolicyChoice("uniform"), {3, 2});
+  const Played once = Play(config, parts, ParsePolicyChoice("uniform"), {3});
+  EXPECT_EQ(twice.run.steps, 2U);
+  EXPECT_EQ(rewards(twice, 1), rewards(once, 1));
+  EXPECT_NE(rewards(twice, 2), rewards(once, 1));
+  EXPECT_EQ(twice.figures.episodes, 2 * once.figures.episodes);
   PipelineConfig next = config;
   ++next.seed;
-  EXPECT_EQ(EvaluatePolicy(next, parts, ParsePolicyChoice("uniform"), {3}).repeats[0], twice.repeats[1]);
+  EXPECT_EQ(rewards(Play(next, parts, ParsePolicyChoice("uniform"), {3}), 1), rewards(twice, 2));
 }
 
 TEST(EvaluatePolicyTest, KeepsTheKernelsThatAThoroughEvaluationConfirms) {
@@ -205,7 +243,7 @@ TEST(EvaluatePolicyTest, KeepsTheKernelsThatAThoroughEvaluationConfirms) {
   const PipelineConfig config = fakes::Config("");
   PipelineParts parts = fakes::Parts(config);
   const std::filesystem::path folder = fakes::Folder("kept_kernels");
-  const PolicyReport report = EvaluatePolicy(config, parts, ParsePolicyChoice("uniform"), {6, 1, folder});
+  const EvaluationFigures report = Play(config, parts, ParsePolicyChoice("uniform"), {6, 1, folder}).figures;
   ASSERT_FALSE(report.kernels.empty());
   for (const auto& [problem, speedup] : report.kernels) {
     EXPECT_GT(speedup, 1);
@@ -214,17 +252,23 @@ TEST(EvaluatePolicyTest, KeepsTheKernelsThatAThoroughEvaluationConfirms) {
   }
 }
 
-PolicyReport Report(const std::string& name, const std::vector<double>& rewards) {
-  PolicyReport report;
-  report.policy = name;
+RunMeasures Report(const std::string& name, const std::vector<double>& rewards) {
+  RunMeasures report;
+  report.folder = name;
+  report.seed = 42;
+  report.configuration["evaluation.policy"] = name;
   for (size_t i = 0; i < rewards.size(); ++i) {
-    EpisodeFigures episode;
-    episode.problem = i % 2 == 0 ? "one" : "two";
-    episode.episode = i / 2;
+    Episode episode;
+    episode.step = 1;
+    episode.problem = i % 2;
+    episode.problem_name = i % 2 == 0 ? "one" : "two";
+    episode.number = i / 2;
     episode.reward = rewards[i];
-    episode.best_speedup = std::exp(rewards[i]);
-    report.all_episodes.push_back(episode);
+    episode.best_correct = std::exp(rewards[i]);
+    report.episodes.push_back(episode);
   }
+  report.values["heldout_reward"] = 1;
+  report.values["heldout_speedup"] = 1;
   return report;
 }
 
@@ -236,23 +280,22 @@ TEST(ComparePoliciesTest, PairsEpisodesSoThatASmallDifferenceIsSeen) {
     second.push_back(shared + 0.1 + 0.001 * (i % 5));
     third.push_back(shared + (i % 4 < 2 ? 0.2 : -0.2));
   }
-  std::vector<PolicyReport> reports = {Report("a", first), Report("b", second), Report("c", third)};
-  const std::vector<PolicyDifference> differences = ComparePolicies(reports);
-  ASSERT_EQ(differences.size(), 2U);
+  std::vector<RunGroup> groups = GroupRuns({Report("a", first), Report("b", second), Report("c", third)});
+  const std::vector<Comparison> differences = Compare(groups);  // reward and speedup of b, then of c
+  ASSERT_EQ(differences.size(), 4U);
+  EXPECT_EQ(differences[0].basis, Basis::kEpisodes);
   EXPECT_EQ(differences[0].episodes, 24U);
-  EXPECT_NEAR(differences[0].reward.value, 0.102, 1e-3);
-  EXPECT_GT(differences[0].reward.low, 0.1);
-  EXPECT_NEAR(std::log(differences[0].speedup.value), differences[0].reward.value, 1e-12);
-  EXPECT_LT(differences[1].reward.low, 0);
-  EXPECT_GT(differences[1].reward.high, 0);
-  std::ostringstream out;
-  Console console(out, false);
-  ShowPolicies(console, reports);
-  EXPECT_THAT(out.str(), HasSubstr("b beats a in reward by 0.102 [0.10"));
-  EXPECT_THAT(out.str(), HasSubstr("no difference seen in reward between c and a"));
+  EXPECT_NEAR(differences[0].effect, 0.102, 1e-3);
+  EXPECT_GT(differences[0].low, 0.1);
+  EXPECT_NEAR(std::log(differences[1].effect), 0.102, 1e-3);
+  EXPECT_LT(differences[2].low, 0);
+  EXPECT_GT(differences[2].high, 0);
+  EXPECT_THAT(InWords(differences[0], groups), HasSubstr("b vs a +0.102 [0.10"));
+  EXPECT_THAT(InWords(differences[0], groups), HasSubstr("over 24 pairs of episodes: b beats a"));
+  EXPECT_THAT(InWords(differences[2], groups), HasSubstr("no difference seen"));
   // A dropped episode has no pair.
-  reports[1].all_episodes[0].dropped = "the coder failed";
-  EXPECT_EQ(ComparePolicies(reports)[0].episodes, 23U);
+  groups[1].runs[0].episodes[0].complete = false;
+  EXPECT_EQ(Compare(groups)[0].episodes, 23U);
 }
 
 }  // namespace

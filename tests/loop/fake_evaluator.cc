@@ -15,9 +15,7 @@ struct kgrpo_problem {
   kgrpo_str traits[2];
   kgrpo_problem_info info{};
 };
-struct kgrpo_evaluator {
-  std::string screen;  // of one to screen with: its kind
-};
+struct kgrpo_evaluator {};
 
 namespace kgrpo::fakes {
 namespace {
@@ -77,38 +75,10 @@ Evaluation Judge(const kgrpo_problem& problem, const std::string& source) {
   return evaluation;
 }
 
-// What an evaluator to screen with makes of it.
-Evaluation Screened(const std::string& kind, const kgrpo_problem& problem, const std::string& source) {
-  Evaluation evaluation = Judge(problem, source);
-  const bool tile = source.find("// tile") != std::string::npos;
-  if (tile && kind == "error") throw Error(KGRPO_ERROR_UNAVAILABLE, "the screen is broken");
-  if (tile && (kind == "timeout" || kind == "strict")) {
-    evaluation.correct = false;
-    evaluation.verdict = kind == "strict" ? "wrong" : kind;
-    evaluation.seconds = 0;
-  } else if (evaluation.correct && kind == "biased") {
-    evaluation.seconds *= 2;
-  } else if (evaluation.correct && kind == "constant") {
-    evaluation.seconds = 1;
-  } else if (evaluation.correct && kind == "random") {
-    evaluation.seconds = 0.1 + Unit(Hash(source, 77));
-  }
-  evaluation.seconds_low = evaluation.seconds_high = evaluation.seconds;
-  return evaluation;
-}
-
-kgrpo_error* EvaluateSource(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
+kgrpo_error* EvaluateSource(kgrpo_evaluator*, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                             kgrpo_evaluation_sink sink) {
   return Guard([&] {
     const std::string source = Copy(request->source);
-    if (!self->screen.empty()) {
-      Delay(problem->name + source + "screen");
-      if (++knobs().screenings == knobs().cancel_after_screenings) knobs().cancelled = true;
-      const Evaluation evaluation = Screened(self->screen, *problem, source);
-      const EvaluationView view = evaluation.ToC();
-      sink.put(sink.context, view.c());
-      return;
-    }
     const int before = (request->thorough ? knobs().thorough : knobs().evaluations)++;
     if (!request->thorough && knobs().budget_after_evaluations > 0 && before >= knobs().budget_after_evaluations)
       throw Error(KGRPO_ERROR_BUDGET, "no evaluation is left");
@@ -138,8 +108,8 @@ kgrpo_error* EvaluateSource(kgrpo_evaluator* self, kgrpo_problem* problem, const
 const kgrpo_evaluator_interface kEvaluator = {
     sizeof(kgrpo_evaluator_interface),
     Schema,
-    [](const kgrpo_host*, kgrpo_str options, kgrpo_evaluator** out) -> kgrpo_error* {
-      return Guard([&] { *out = new kgrpo_evaluator{nlohmann::json::parse(View(options)).value("screen", "")}; });
+    [](const kgrpo_host*, kgrpo_str, kgrpo_evaluator** out) -> kgrpo_error* {
+      return Guard([&] { *out = new kgrpo_evaluator; });
     },
     [](kgrpo_evaluator* self) { delete self; },
     OpenProblem,

@@ -34,7 +34,7 @@ void Reset() {
   k.policy_has_no_end = false;
   k.reward_gives = 0;
   k.fault_code = KGRPO_ERROR_UNAVAILABLE;
-  k.screenings = k.cancel_after_screenings = k.budget_after_evaluations = 0;
+  k.budget_after_evaluations = 0;
 }
 
 uint64_t Mix(uint64_t value) {
@@ -127,10 +127,6 @@ PipelineParts Parts(const PipelineConfig& config) {
   parts.cancelled = [] { return knobs().cancelled.load(); };
   parts.take_metrics = [] { return std::map<std::string, double>{{"fake/metric", 2.5}}; };
   return parts;
-}
-
-std::unique_ptr<Evaluator> ScreenEvaluator(const std::string& kind) {
-  return std::make_unique<Evaluator>(&kEvaluator, &kHost, nlohmann::json{{"screen", kind}});
 }
 
 std::filesystem::path Folder(const std::string& name) {

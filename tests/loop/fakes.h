@@ -53,8 +53,6 @@ struct Knobs {
   std::atomic<int> coder_calls{0};
   std::atomic<int> evaluations{0};
   std::atomic<int> thorough{0};
-  std::atomic<int> screenings{0};
-  std::atomic<int> cancel_after_screenings{0};   // sets `cancelled` after so many screenings
   std::atomic<int> budget_after_evaluations{0};  // the evaluator's budget, in evaluations; 0: no limit
   std::atomic<int> updates{0};
   // One evaluation in so many fails, chosen by its content, of problems whose name contains the text; 0: none.
@@ -73,11 +71,6 @@ PipelineConfig Config(const std::filesystem::path& output, uint64_t demonstratio
 
 // Instances for that configuration.
 PipelineParts Parts(const PipelineConfig& config);
-
-// An evaluator for screening. `kind`, by which it judges the table's kernels: "exact"; "biased", half as fast;
-// "constant", all equally fast; "random"; "timeout" and "error", for kernels with "tile", otherwise exact; "strict",
-// kernels with "tile" are wrong.
-std::unique_ptr<Evaluator> ScreenEvaluator(const std::string& kind);
 
 // An empty folder for a test, below the build folder.
 std::filesystem::path Folder(const std::string& name);

@@ -1,0 +1,97 @@
+// `kgrpo-host optimize` and `eval --policy` write runs that report, compare and export read.
+#include "commands.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace kgrpo {
+namespace {
+
+using nlohmann::json;
+using test::Result;
+using testing::HasSubstr;
+
+class RecordsTest : public CliTest {
+ protected:
+  Result Optimize(const std::string& arguments) {
+    return Run("optimize problems/one --policy uniform --pipeline p.yaml " + arguments);
+  }
+  std::filesystem::path Path(const std::string& file) const { return directory_.path() / file; }
+};
+
+TEST_F(RecordsTest, ASearchIsARunThatReportCompareAndExportRead) {
+  const Result result = Optimize("--evaluations 6 --out a --json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json evidence = json::parse(result.out);
+  EXPECT_EQ(evidence, json::parse(test::Read(Path("a/evidence.json"))));
+  EXPECT_EQ(test::Read(Path("a/start.cu")), test::Read(Path("problems/one/reference.cu")));
+  EXPECT_NE(test::Read(Path("a/best.cu")), "");
+  // Each candidate is a row.
+  const auto rows = Lines(Run("export a --purpose search").out);
+  EXPECT_EQ(rows.size(), evidence["candidates"]);
+  std::set<std::string> kernels;
+  for (const json& row : rows) {
+    if (row["verdict"] != "") kernels.insert(row["code_c"].get<std::string>());
+  }
+  kernels.erase(test::Read(Path("problems/one/reference.cu")));
+  EXPECT_EQ(kernels.size(), evidence["evaluations"]);
+  EXPECT_EQ(Run("report a").code, 0);
+  EXPECT_THAT(test::Read(Path("a/report.html")), HasSubstr("\"search\""));
+  EXPECT_THAT(Run("resume a").err, HasSubstr("is the record of a search, which cannot be resumed"));
+  EXPECT_THAT(Optimize("--out a").err, HasSubstr("a is not empty: choose another --out"));
+  // Equal searches are one configuration, and another beam is another.
+  ASSERT_EQ(Optimize("--evaluations 6 --out b --json").code, 0);
+  ASSERT_EQ(Optimize("--evaluations 6 --beam 1 --out c --json").code, 0);
+  const json compared = json::parse(Run("compare a b c --json").out);
+  ASSERT_EQ(compared["groups"].size(), 2U) << compared;
+  EXPECT_EQ(compared["differences"], json::parse(R"({"--beam": ["4", "1"]})"));
+  EXPECT_EQ(compared["groups"][0]["runs"][0]["measures"]["reward"],
+            compared["groups"][0]["runs"][1]["measures"]["reward"]);
+}
+
+TEST_F(RecordsTest, AnAnswerWithoutAKernelIsShownOnce) {
+  const Result result = Optimize("--evaluations 6 --out a");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("  round 1  "));
+  EXPECT_THAT(result.out, HasSubstr("kgrpo-host report a shows each suggestion"));
+  EXPECT_EQ(Optimize("--train --out b").code, 2);
+}
+
+TEST_F(RecordsTest, AnEvaluationIsARunThatCompareAndReportRead) {
+  const Result both = Run("eval p.yaml --policy uniform --policy fixed:tile --episodes 4 --repeat 2 --out e --json");
+  ASSERT_EQ(both.code, 0) << both.err;
+  const json played = json::parse(both.out);
+  ASSERT_EQ(played["policies"].size(), 2U);
+  EXPECT_EQ(played["policies"][0]["folder"], "e/1-uniform");
+  EXPECT_EQ(played["policies"][0]["episodes"], 8);
+  const json compared = json::parse(Run("compare e/1-uniform e/2-fixed_tile --json").out);
+  EXPECT_EQ(compared["differences"], json::parse(R"({"--policy": ["\"uniform\"", "\"fixed:tile\""]})"));
+  ASSERT_EQ(compared["comparisons"].size(), played["comparison"]["comparisons"].size());
+  for (size_t i = 0; i < compared["comparisons"].size(); ++i) {
+    for (const char* key : {"measure", "effect", "low", "high", "basis", "episodes"})
+      EXPECT_EQ(compared["comparisons"][i][key], played["comparison"]["comparisons"][i][key]);
+  }
+  EXPECT_EQ(compared["comparisons"][0]["basis"], "episodes");
+  EXPECT_EQ(compared["comparisons"][0]["episodes"], 8);
+  EXPECT_EQ(Run("report e/1-uniform").code, 0);
+  EXPECT_THAT(test::Read(Path("e/1-uniform/report.html")), HasSubstr("\"evaluation\""));
+  EXPECT_EQ(Lines(Run("export e/2-fixed_tile --purpose evaluation").out).size(), 16U) << "8 episodes of 2 rounds";
+  EXPECT_THAT(Run("resume e/1-uniform").err, HasSubstr("is the record of an evaluation"));
+  EXPECT_THAT(Run("eval p.yaml --policy uniform --out e").err, HasSubstr("e is not empty"));
+  // Without --out each evaluation has the next folder.
+  const Result text = Run("eval p.yaml --policy uniform --episodes 2");
+  EXPECT_THAT(text.out, HasSubstr("fast_p"));
+  ASSERT_EQ(Run("eval p.yaml --policy uniform --episodes 2").code, 0);
+  size_t folders = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(Path("evaluated"))) ++folders;
+  EXPECT_EQ(folders, 2U);
+}
+
+}  // namespace
+}  // namespace kgrpo
