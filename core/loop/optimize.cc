@@ -97,7 +97,9 @@ class Searching {
     round.code_b = slot.trajectory.code_b();
     round.messages = PromptMessages(system_, user_, slot.trajectory.Prompt(parts_.metrics));
     if (suggester_ == Suggester::Kind::kPolicy) {
-      round.prompt_ids = parts_.policy->EncodeChat(round.messages, {.enable_thinking = config_.prompt.enable_thinking});
+      ChatOptions chat;
+      chat.enable_thinking = config_.prompt.enable_thinking;
+      round.prompt_ids = parts_.policy->EncodeChat(round.messages, chat);
       slot.suggestion_seed = Keyed(config_.seed, "optimize", {result_.waves, i}, 0);
       return;
     }

@@ -241,7 +241,7 @@ TEST(CompareFoldersTest, ADamagedRunIsLeftOutWithTheCommandThatSavesTheRest) {
   EXPECT_EQ(ReadRuns({good.string(), damaged.string()}, &left_out).size(), 1U);
   ASSERT_EQ(left_out.size(), 1U);
   EXPECT_THAT(left_out[0], HasSubstr("run.sqlite is damaged: parts of it cannot be read. "));
-  EXPECT_THAT(left_out[0], HasSubstr("run.sqlite .dump | sed"));
+  EXPECT_THAT(left_out[0], HasSubstr("run.sqlite' .dump | sed"));
 }
 
 TEST(CompareFoldersTest, Fast1IsTheShareOfEpisodesThatBeatTheReference) {

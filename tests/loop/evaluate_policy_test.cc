@@ -159,8 +159,11 @@ TEST(EvaluatePolicyTest, APartThatOnlyFailsEndsIt) {
 TEST(EvaluatePolicyTest, EpisodesEndWhereTheEvaluatorFails) {
   fakes::Reset();
   fakes::knobs().evaluator_fails_every = 5;
-  const EvaluationFigures report = Evaluate("uniform", 20);
-  RunDatabase database = RunDatabase::ToRead(fakes::Folder("evaluated") / "run.sqlite");
+  const PipelineConfig config = fakes::Config("");
+  PipelineParts parts = fakes::Parts(config);
+  const Played played = Play(config, parts, ParsePolicyChoice("uniform"), {20});
+  const EvaluationFigures& report = played.figures;
+  RunDatabase database = RunDatabase::ToRead(played.run.database());
   const auto dropped =
       std::ranges::count_if(database.ReadStep(Purpose::kEvaluation, 1), [](const TrajectoryRecord& trajectory) {
         return trajectory.dropped.find(": the evaluator failed: no server answers") != std::string::npos;
