@@ -99,7 +99,12 @@ class Round(Record):
     @property
     def coder_error(self):
         """No kernel, because the coder refused, was cut off, wrote no code or failed."""
-        return self.answer is not None and self.answer.outcome not in ("ok", "not_applicable", "unclear")
+        return self.answer is not None and self.answer.outcome in ("refused", "truncated", "no_code", "failed")
+
+    @property
+    def policy_error(self):
+        """No kernel, because the policy writes the kernels and its completion contains none."""
+        return self.answer is not None and self.answer.outcome == "no_kernel"
 
     def speedup_of(self, evaluation):
         """Of any evaluation, or None: 0.0 unless it is correct."""

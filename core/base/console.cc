@@ -23,11 +23,10 @@ std::string Format(const char* format, Arguments... arguments) {
   return text;
 }
 
-// "  coder errors 25%  reward errors 1%".
-std::string ErrorRates(const StepLine& line) {
+// "  no kernel 3%  coder errors 25%".
+std::string FurtherRates(const StepLine& line) {
   std::string text;
-  for (const auto& [part, rate] : line.error_rates)
-    text += "  " + part + Format(" errors %.0f%%", std::ceil(100 * rate));
+  for (const auto& [name, rate] : line.further_rates) text += "  " + name + Format(" %.0f%%", std::ceil(100 * rate));
   return text;
 }
 
@@ -45,7 +44,7 @@ std::string StepText(const StepLine& line, const std::string& time_left) {
     text += line.speedup > 0 ? Format("  speedup %5.2fx%s", line.speedup, line.modelled ? " (modelled)" : "")
                              : "  speedup   none";
     text += Format("  favourite %2.0f%%  entropy %.1f", 100 * line.favourite_share, line.entropy);
-    text += ErrorRates(line);
+    text += FurtherRates(line);
   }
   if (line.cost > 0) text += "  " + FormatDollars(line.cost);
   if (line.has_loss && !line.has_rollouts) text += Format("  loss %.4f", line.loss);
@@ -116,7 +115,7 @@ std::vector<std::string> BlockLines(const StepLine& line, const std::vector<doub
       Format("  correct %.0f%%  failed %.0f%%  n/a %.0f%%  unclear %.0f%%  ", 100 * line.correct_rate,
              100 * line.failed_rate, 100 * line.not_applicable_rate, 100 * line.unclear_rate) +
       (line.speedup > 0 ? Format("%.2fx%s", line.speedup, line.modelled ? " modelled" : "") : "no speedup") +
-      ErrorRates(line);
+      FurtherRates(line);
   const size_t used = 10 + Columns(shares) + 1;
   lines[2] = "  rounds  " + (columns > used + 4 ? RoundsBar(line, std::min<size_t>(20, columns - used)) : "") + shares;
   return lines;

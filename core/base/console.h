@@ -28,7 +28,8 @@ struct StepLine {
   // apply; it was not understood.
   double correct_rate = 0, failed_rate = 0, not_applicable_rate = 0, unclear_rate = 0;
   double speedup = 0;  // geometric mean over correct kernels; 0 where there is none
-  std::vector<std::pair<std::string, double>> error_rates;  // shares of the answers that failed: ("coder", 0.25)
+  // Shares that are shown where above 0: of answers that failed ("coder errors", 0.25), of rounds without a kernel.
+  std::vector<std::pair<std::string, double>> further_rates;
   double cost = 0;  // of the coder in the run so far, US dollars; shown if above 0
   double favourite_share = 0;
   double entropy = 0;  // of the suggestions, in nats

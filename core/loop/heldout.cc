@@ -33,9 +33,10 @@ RolloutRequest HeldoutRequest(const PipelineConfig& config, std::span<const std:
 MetricMap HeldoutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
   const MetricMap all = RolloutMetrics(trajectories);
   MetricMap metrics;
-  for (const char* name : {"reward", "kernel/correct_rate", "kernel/failed_rate", "kernel/fast_1",
-                           "coder/not_applicable_rate", "coder/unclear_rate", "coder/error_rate",
-                           "evaluator/error_rate", "reward/error_rate", "coder/cost", "policy/favourite_share"}) {
+  for (const char* name :
+       {"reward", "kernel/correct_rate", "kernel/failed_rate", "kernel/fast_1", "coder/not_applicable_rate",
+        "coder/unclear_rate", "coder/error_rate", "evaluator/error_rate", "reward/error_rate", "coder/cost",
+        "policy/favourite_share", "policy/no_kernel_rate"}) {
     const auto found = all.find(name);
     if (found != all.end()) metrics["heldout/" + found->first] = found->second;
   }

@@ -92,7 +92,7 @@ double BestSpeedup(const TrajectoryRecord& trajectory) {
 
 MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
   MetricMap metrics;
-  Counter compiled, correct, faster, timeout, crash, failed, not_applicable, unclear, unchanged;
+  Counter compiled, correct, faster, timeout, crash, failed, not_applicable, unclear, no_kernel, unchanged;
   CoderFigures coder;
   std::vector<double> rewards, speedups;
   std::map<std::string, std::vector<double>> parts, by_problem;
@@ -119,6 +119,7 @@ MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
       coder.Add(round.answer);
       if (round.answer.outcome == KGRPO_CODER_NOT_APPLICABLE) ++not_applicable.count;
       if (round.answer.outcome == KGRPO_CODER_UNCLEAR) ++unclear.count;
+      if (round.answer.outcome == KGRPO_CODER_NO_KERNEL) ++no_kernel.count;
       if (round.unchanged) ++unchanged.count;
       if (!round.evaluation) continue;
       const Evaluation& evaluation = *round.evaluation;
@@ -160,6 +161,7 @@ MetricMap RolloutMetrics(const std::vector<TrajectoryRecord>& trajectories) {
   }
   metrics["coder/not_applicable_rate"] = not_applicable.Share(rounds);
   metrics["coder/unclear_rate"] = unclear.Share(rounds);
+  metrics["policy/no_kernel_rate"] = no_kernel.Share(rounds);
   coder.Show(metrics);
   const auto counts = CountParts(trajectories);
   for (const RoundPart part : kRoundParts) {

@@ -156,8 +156,8 @@ std::string RoundFaults::Add(const std::vector<TrajectoryRecord>& trajectories, 
     faults_[i] = PartFaults(part);
     if (part == RoundPart::kCoder && kernels == 0 && !told_of_kernels) {
       tell("none of the coder's " + std::to_string(asked) +
-           " answers was a new kernel: the suggestions did not apply, or were not understood. If that lasts, nothing "
-           "is learned");
+           " answers was a new kernel: the suggestions did not apply, were not understood, or contained none. If that "
+           "lasts, nothing is learned");
     } else if (part != RoundPart::kCoder && failed > 0 && !told_before) {
       tell(std::to_string(failed) + " of the " + RoundPartName(part) + "'s " + std::to_string(asked) +
            " answers failed, and their trajectories end there; " + First(trajectories, part));

@@ -188,6 +188,7 @@ void RoundsInFlight::SendToCoder(Slot& slot) {
   slot.request.seed = Keyed(
       config_.seed, "coder",
       {static_cast<uint64_t>(request_.purpose), request_.step, trajectory.record().trajectory, slot.round.round}, 0);
+  slot.request.truncated = slot.round.truncated ? 1 : 0;
   {
     const std::lock_guard lock(mutex_);
     ++coding_;

@@ -159,9 +159,11 @@ void ShowStep(Console& console, const StepRecord& record, const MetricMap& metri
   line.failed_rate = value("kernel/failed_rate");
   line.not_applicable_rate = value("coder/not_applicable_rate");
   line.unclear_rate = value("coder/unclear_rate");
+  if (const double rate = value("policy/no_kernel_rate"); rate > 0) line.further_rates.emplace_back("no kernel", rate);
   for (const RoundPart part : kRoundParts) {
     const std::string name = RoundPartName(part);
-    if (const double rate = value((name + "/error_rate").c_str()); rate > 0) line.error_rates.emplace_back(name, rate);
+    if (const double rate = value((name + "/error_rate").c_str()); rate > 0)
+      line.further_rates.emplace_back(name + " errors", rate);
   }
   line.cost = value(kCostMetric);
   line.favourite_share = value("policy/favourite_share");

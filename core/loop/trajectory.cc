@@ -15,14 +15,14 @@ std::string OutcomeWords(const RoundRecord& round) {
   if (round.evaluation) return round.evaluation->verdict;
   if (round.answer.outcome == KGRPO_CODER_NOT_APPLICABLE) return "not applicable";
   if (round.answer.outcome == KGRPO_CODER_UNCLEAR) return "unclear";
+  if (round.answer.outcome == KGRPO_CODER_NO_KERNEL) return "no kernel";
   return "coder failed";
 }
 
 }  // namespace
 
 bool CoderFailed(const CoderAnswer& answer) {
-  return answer.outcome != KGRPO_CODER_OK && answer.outcome != KGRPO_CODER_NOT_APPLICABLE &&
-         answer.outcome != KGRPO_CODER_UNCLEAR;
+  return answer.outcome >= KGRPO_CODER_REFUSED && answer.outcome <= KGRPO_CODER_FAILED;
 }
 
 Trajectory::Trajectory(uint64_t number, uint32_t problem_index, const OpenProblem& problem, const LoopConfig& loop)
@@ -59,6 +59,7 @@ bool Trajectory::Suggested(const std::string& suggestion) const {
 PromptState Trajectory::Prompt(const MetricRegistry* metrics) const {
   PromptState state;
   state.problem = problem_->prompt;
+  state.reference = problem_->source;
   state.code_a = code_a_;
   state.code_b = code_b_;
   state.last_suggestion = last_suggestion_;
@@ -73,6 +74,8 @@ PromptState Trajectory::Prompt(const MetricRegistry* metrics) const {
     past.applied = round.applied;
     past.speedup = round.speedup;
     past.diagnosis = round.evaluation ? round.evaluation->diagnosis : round.answer.message;
+    past.kernel = round.answer.source;
+    if (round.evaluation) past.evaluation = *round.evaluation;
   }
   state.current = current_;
   if (current_.correct) state.current_speedup = problem_->baseline.seconds / current_.seconds;

@@ -55,15 +55,22 @@ Json ReadOutcomes(Database& database) {
                    "SELECT step, CASE WHEN correct = 1 AND speedup > 1 THEN 0 WHEN correct = 1 THEN 1 "
                    "WHEN compiled = 0 THEN 4 WHEN verdict IN ('" KGRPO_VERDICT_CRASH "', '" KGRPO_VERDICT_TIMEOUT
                    "') THEN 3 WHEN compiled = 1 THEN 2 "
-                   "WHEN coder_outcome = 1 THEN 5 WHEN coder_outcome = 2 THEN 6 ELSE 7 END AS kind, count(*) "
+                   "WHEN coder_outcome = 1 THEN 5 WHEN coder_outcome = 2 THEN 6 WHEN coder_outcome = 7 THEN 7 "
+                   "ELSE 8 END AS kind, count(*) "
                    "FROM rounds WHERE " KGRPO_OWN_ROUNDS
                    " GROUP BY step, kind UNION ALL "
-                   "SELECT step, 7 AS kind, count(*) FROM dropped_rounds WHERE " KGRPO_OWN_ROUNDS
+                   "SELECT step, 8 AS kind, count(*) FROM dropped_rounds WHERE " KGRPO_OWN_ROUNDS
                    " GROUP BY step "
                    "ORDER BY 1");
-  const Json kinds = {"correct and faster",   "correct, not faster",    "wrong",
-                      "crash or timeout",     "does not compile",       "not applicable",
-                      "unclear to the coder", "no score: a part failed"};
+  const Json kinds = {"correct and faster",
+                      "correct, not faster",
+                      "wrong",
+                      "crash or timeout",
+                      "does not compile",
+                      "not applicable",
+                      "unclear to the coder",
+                      "no kernel in the completion",
+                      "no score: a part failed"};
   Json steps = Json::array();
   while (select.Step()) {
     if (steps.empty() || steps.back()[0] != select.Integer(0)) {

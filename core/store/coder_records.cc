@@ -8,7 +8,7 @@ CoderTotals RunDatabase::ReadCoderTotals(uint64_t up_to_step) {
   // would read every column of every round.
   Statement select(
       database_,
-      "SELECT count(*), total(coder_outcome > 2), total(coder_prompt_tokens + coder_completion_tokens), "
+      "SELECT count(*), total(coder_outcome BETWEEN 3 AND 6), total(coder_prompt_tokens + coder_completion_tokens), "
       "total(coder_cost), total(coder_reused) FROM ("
       "SELECT purpose, step, coder_outcome, coder_prompt_tokens, coder_completion_tokens, coder_cost, "
       "coder_reused FROM rounds UNION ALL "
@@ -25,14 +25,14 @@ CoderTotals RunDatabase::ReadCoderTotals(uint64_t up_to_step) {
   return totals;
 }
 
-static_assert(KGRPO_CODER_UNCLEAR == 2 && KGRPO_CODER_REFUSED == 3, "the outcomes above 2 are the coder's own faults");
+static_assert(KGRPO_CODER_REFUSED == 3 && KGRPO_CODER_FAILED == 6, "the coder's own faults are the outcomes 3 to 6");
 
 std::vector<RoundFaultCount> RunDatabase::ReadRoundFaults() {
   Statement select(database_,
                    "SELECT 'coder' AS part, coder_outcome AS kind, coder_message AS message, count(*) FROM ("
                    "SELECT coder_outcome, coder_message FROM rounds UNION ALL "
-                   "SELECT coder_outcome, coder_message FROM dropped_rounds) WHERE coder_outcome > 2 GROUP BY kind, "
-                   "message UNION ALL "
+                   "SELECT coder_outcome, coder_message FROM dropped_rounds) WHERE coder_outcome BETWEEN 3 AND 6 "
+                   "GROUP BY kind, message UNION ALL "
                    "SELECT failed_part, 0, failed_message, count(*) FROM dropped_rounds WHERE failed_part IS NOT NULL "
                    "GROUP BY failed_part, failed_message");
   std::vector<RoundFaultCount> faults;

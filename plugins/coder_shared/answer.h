@@ -30,6 +30,9 @@ struct ReadAnswer {
   const char* form = "none";  // the row of the table that applied; static
 };
 
+// The form of an answer that repeats the given kernel.
+inline constexpr const char* kUnchanged = "unchanged";
+
 // True if the model stopped at the limit of its tokens.
 bool IsCutOff(std::string_view finish_reason);
 

@@ -79,7 +79,7 @@ uint64_t CountOf(const json& object, const char* key, uint64_t otherwise) {
 
 kgrpo_coder_outcome OutcomeNamed(const std::string& name) {
   std::string known;
-  for (int i = KGRPO_CODER_OK; i <= KGRPO_CODER_FAILED; ++i) {
+  for (int i = KGRPO_CODER_OK; i <= KGRPO_CODER_NO_KERNEL; ++i) {
     const auto outcome = static_cast<kgrpo_coder_outcome>(i);
     if (name == CoderOutcomeName(outcome)) return outcome;
     known += (known.empty() ? "" : ", ") + std::string(CoderOutcomeName(outcome));
@@ -135,7 +135,8 @@ ordered_json CoderParams(const kgrpo_coder_request& request) {
           {"last_suggestion", View(request.last_suggestion)},
           {"suggestion", View(request.suggestion)},
           {"current", EvaluationJson(request.current)},
-          {"seed", WireSeed(request.seed)}};
+          {"seed", WireSeed(request.seed)},
+          {"truncated", KGRPO_HAS_MEMBER(&request, kgrpo_coder_request, truncated) && request.truncated != 0}};
 }
 
 CoderAnswer ReadCoderAnswer(const json& result) {

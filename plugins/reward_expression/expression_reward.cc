@@ -54,7 +54,8 @@ constexpr std::array kVariables = {
     Named{"rounds", "how many the trajectory has"},
     Named{"not_applicable", "1: no kernel, since the suggestion does not apply to this one"},
     Named{"unclear", "1: no kernel, since the suggestion names nothing that can be done"},
-    Named{"coder_error", "1: no kernel, since the coder refused, was cut off, wrote no code or failed"}};
+    Named{"coder_error", "1: no kernel, since the coder refused, was cut off, wrote no code or failed"},
+    Named{"policy_error", "1: no kernel, since the policy writes the kernels and its completion contains none"}};
 
 // The functions of expressions. muParser's own set has more, such as an ambiguous `log`.
 constexpr std::array kFunctions = {
@@ -153,6 +154,7 @@ Values ValuesOf(const kgrpo_reward_request& request, const kgrpo_evaluation* ker
   for (uint32_t i = 0; i < request.round; ++i) best = std::max(best, SpeedupOf(request.baseline, request.history[i]));
   const uint32_t outcome = request.answer == nullptr ? uint32_t{KGRPO_CODER_OK} : request.answer->outcome;
   const bool not_applicable = outcome == KGRPO_CODER_NOT_APPLICABLE, unclear = outcome == KGRPO_CODER_UNCLEAR;
+  const bool policy_error = outcome == KGRPO_CODER_NO_KERNEL;
   return {kernel != nullptr && kernel->compiled != 0 ? 1.0 : 0.0,
           kernel != nullptr && kernel->correct != 0 ? 1.0 : 0.0,
           SpeedupOf(request.baseline, kernel),
@@ -165,7 +167,8 @@ Values ValuesOf(const kgrpo_reward_request& request, const kgrpo_evaluation* ker
           static_cast<double>(request.rounds),
           not_applicable ? 1.0 : 0.0,
           unclear ? 1.0 : 0.0,
-          outcome != KGRPO_CODER_OK && !not_applicable && !unclear ? 1.0 : 0.0};
+          outcome != KGRPO_CODER_OK && !not_applicable && !unclear && !policy_error ? 1.0 : 0.0,
+          policy_error ? 1.0 : 0.0};
 }
 
 }  // namespace

@@ -36,7 +36,9 @@ constexpr std::string_view kSchema = R"json({
     "unclear": {"title": "Unclear", "type": "number", "default": -0.5,
       "description": "Paid when the suggestion names nothing that can be done. Must be less than an honest attempt is worth, or vagueness pays."},
     "coder_error": {"title": "No kernel from the coder", "type": "number", "default": -0.5,
-      "description": "Paid when the coder refused, was cut off, wrote no code or failed."}
+      "description": "Paid when the coder refused, was cut off, wrote no code or failed."},
+    "no_kernel": {"title": "No kernel from the policy", "type": "number", "default": -1.0,
+      "description": "Paid when the policy writes the kernels (coder_direct) and its completion contains no whole kernel."}
   }
 })json";
 
@@ -101,6 +103,7 @@ SpeedupRewardOptions ReadSpeedupRewardOptions(std::string_view text) {
   options.not_applicable = json.at("not_applicable").get<double>();
   options.unclear = json.at("unclear").get<double>();
   options.coder_error = json.at("coder_error").get<double>();
+  options.no_kernel = json.at("no_kernel").get<double>();
   return options;
 }
 
@@ -113,6 +116,8 @@ RewardParts Score(const SpeedupRewardOptions& options, const kgrpo_reward_reques
         return Outcome(options.not_applicable);
       case KGRPO_CODER_UNCLEAR:
         return Outcome(options.unclear);
+      case KGRPO_CODER_NO_KERNEL:
+        return Outcome(options.no_kernel);
       default:
         return Outcome(options.coder_error);
     }

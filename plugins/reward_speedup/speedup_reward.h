@@ -21,6 +21,7 @@ struct SpeedupRewardOptions {
   double not_applicable = 0.0;
   double unclear = -0.5;
   double coder_error = -0.5;
+  double no_kernel = -1.0;
 };
 
 // A reward by its summands.

@@ -110,9 +110,9 @@ TEST(ConsoleTest, MoneyAndErrorsAreShownWhereThereAreSome) {
   Console console(out, false);
   StepLine line = Line(7, 1.25);
   line.cost = 12.345;
-  line.error_rates = {{"coder", 0.001}};
+  line.further_rates = {{"no kernel", 0.03}, {"coder errors", 0.001}};
   console.Step(line);
-  EXPECT_THAT(out.str(), HasSubstr("  entropy 3.1  coder errors 1%  $12.35  2.0 s\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  entropy 3.1  no kernel 3%  coder errors 1%  $12.35  2.0 s\n"));
 }
 
 // The lines of what is on the screen after these bytes, as far as the console uses it.

@@ -50,7 +50,7 @@ void Answer(const kgrpo_coder_request& request, kgrpo_coder_done done) {
   if (fails_every > 0 && Hash(code + suggestion, request.seed) % static_cast<uint64_t>(fails_every) == 0) {
     constexpr kgrpo_coder_outcome kFaults[] = {KGRPO_CODER_REFUSED, KGRPO_CODER_TRUNCATED, KGRPO_CODER_NO_CODE,
                                                KGRPO_CODER_FAILED};
-    answer.outcome = kFaults[Hash(suggestion) % 4];
+    answer.outcome = knobs().policy_fails ? KGRPO_CODER_NO_KERNEL : kFaults[Hash(suggestion) % 4];
     answer.message = "the line was cut";
   } else if (!known) {
     answer.outcome = KGRPO_CODER_UNCLEAR;

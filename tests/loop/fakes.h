@@ -31,6 +31,7 @@ struct Knobs {
   std::atomic<uint64_t> delay_seed{0};  // 0: no delays; else delays of up to `delay_microseconds` drawn from it
   std::atomic<int> delay_microseconds{2000};
   std::atomic<int> coder_fails_every{0};        // one request in so many fails, chosen by its content; 0: none
+  std::atomic<bool> policy_fails{false};        // those failures are the policy's: it writes the kernels
   std::atomic<double> coder_cost{0};            // US dollars of each answer, which has 1000 tokens per dollar
   std::atomic<double> coder_spent{0};           // the spending that the coder reports, US dollars; 0: it reports none
   std::atomic<double> coder_lost{0};            // the part for attempts without an answer

@@ -201,6 +201,40 @@ TEST_F(RoundFailureTest, PunishedRoundsStayAndCount) {
   EXPECT_DOUBLE_EQ(Metrics(database, 2)["coder/error_rate"], static_cast<double>(failed) / 24);
 }
 
+// A policy that writes the kernels learns from a completion without one, whatever happens to failures of the coder.
+TEST_F(RoundFailureTest, ACompletionWithoutAKernelIsThePolicysFailure) {
+  knobs().policy_fails = true;
+  PipelineConfig config = fakes::Config(fakes::Folder("policy_failures"), 0, 2);
+  config.prompt.user = "{{problem.family}} {{#last}}{{outcome}}: {{diagnosis}}{{/last}}";
+  std::ostringstream out;
+  Console console(out, false);
+  fakes::RunIn(config, false, {}, &console);
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  size_t failed = 0, prompted = 0;
+  for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kTrain, 2)) {
+    EXPECT_FALSE(trajectory.failed_round);
+    ASSERT_EQ(trajectory.rounds_done.size(), 3u);
+    for (const RoundRecord& round : trajectory.rounds_done) {
+      if (round.round > 0 && trajectory.rounds_done[round.round - 1].answer.outcome == KGRPO_CODER_NO_KERNEL) {
+        EXPECT_THAT(round.messages.back().content, HasSubstr("no kernel: the line was cut"));
+        EXPECT_EQ(round.code_b, trajectory.rounds_done[round.round - 1].code_b) << "the state stays";
+        ++prompted;
+      }
+      if (round.answer.outcome != KGRPO_CODER_NO_KERNEL) continue;
+      EXPECT_TRUE(round.outcome.has_value()) << "the trainer was not given it";
+      ++failed;
+    }
+  }
+  EXPECT_GT(failed, 0u);
+  EXPECT_GT(prompted, 0u);
+  std::map<std::string, double> metrics = Metrics(database, 2);
+  EXPECT_DOUBLE_EQ(metrics.at("policy/no_kernel_rate"), static_cast<double>(failed) / 24);
+  EXPECT_EQ(metrics.at("coder/error_rate"), 0);
+  EXPECT_EQ(database.ReadCoderTotals(2).errors, 0u);
+  EXPECT_TRUE(database.ReadRoundFaults().empty());
+  EXPECT_THAT(out.str(), testing::ContainsRegex("step 2/2 .*  no kernel [0-9]+%"));
+}
+
 // The steps after the checkpoint are done again. Failures are among what is recorded of them: nobody is asked again,
 // though the coder would know an answer by now.
 TEST_F(RoundFailureTest, AResumedRunRepeatsFailures) {

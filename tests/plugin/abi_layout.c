@@ -60,6 +60,7 @@ AT(kgrpo_coder_request, last_suggestion, 48, 16);
 AT(kgrpo_coder_request, suggestion, 64, 16);
 AT(kgrpo_coder_request, current, 80, 8);
 AT(kgrpo_coder_request, seed, 88, 8);
+AT(kgrpo_coder_request, truncated, 96, 4);
 
 AT(kgrpo_coder_answer, struct_size, 0, 4);
 AT(kgrpo_coder_answer, outcome, 4, 4);

@@ -42,9 +42,10 @@ class Names(unittest.TestCase):
     def test_the_names_of_expressions(self):
         self.assertTrue(kit.example_round(outcome="not_applicable").not_applicable)
         self.assertTrue(kit.example_round(outcome="unclear").unclear)
-        outcomes = ("ok", "not_applicable", "unclear", "refused", "truncated", "no_code", "failed")
+        outcomes = ("ok", "not_applicable", "unclear", "refused", "truncated", "no_code", "failed", "no_kernel")
         errors = [outcome for outcome in outcomes if kit.example_round(outcome=outcome).coder_error]
         self.assertEqual(errors, ["refused", "truncated", "no_code", "failed"])
+        self.assertTrue(kit.example_round(outcome="no_kernel").policy_error)
 
     def test_the_best_of_earlier_rounds(self):
         round = kit.example_round(speedup=4.0)

@@ -95,7 +95,7 @@ TEST(RewardExpression, PaysTheOriginalsTable) {
 TEST(RewardExpression, ARoundWithoutAKernelHasItsOwn) {
   Round round;
   round.has_candidate = false;
-  const std::string own = "1 * not_applicable + 2 * unclear + 4 * coder_error";
+  const std::string own = "1 * not_applicable + 2 * unclear + 4 * coder_error + 8 * policy_error";
   round.answer.outcome = KGRPO_CODER_NOT_APPLICABLE;
   EXPECT_DOUBLE_EQ(round.Score("7", own), 1);
   EXPECT_DOUBLE_EQ(round.Score("7"), 0);
@@ -103,6 +103,8 @@ TEST(RewardExpression, ARoundWithoutAKernelHasItsOwn) {
   EXPECT_DOUBLE_EQ(round.Score("7", own), 2);
   round.answer.outcome = KGRPO_CODER_REFUSED;
   EXPECT_DOUBLE_EQ(round.Score("7", own), 4);
+  round.answer.outcome = KGRPO_CODER_NO_KERNEL;
+  EXPECT_DOUBLE_EQ(round.Score("7", own), 8);
   // Given back as it was, and not evaluated again: it is the kernel that the round started from.
   round.answer.outcome = KGRPO_CODER_OK;
   round.unchanged = true;

@@ -103,6 +103,9 @@ TEST(RewardSpeedup, PaysTheCodersOutcomes) {
     EXPECT_EQ(round.Score(), -0.5);
     EXPECT_EQ(round.Score({{"coder_error", -0.7}}), -0.7);
   }
+  round.answer.outcome = KGRPO_CODER_NO_KERNEL;
+  EXPECT_EQ(round.Score({{"coder_error", -0.7}}), -1.0);
+  EXPECT_EQ(round.Score({{"no_kernel", -0.2}}), -0.2);
 }
 
 TEST(RewardSpeedup, EveryConstantIsAnOption) {

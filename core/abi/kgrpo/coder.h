@@ -27,6 +27,7 @@ typedef struct kgrpo_coder_request {
   kgrpo_str suggestion;            /* what to do now: the policy's words */
   const kgrpo_evaluation* current; /* the evaluation of code_b */
   uint64_t seed;                   /* for coders that sample */
+  int32_t truncated; /* nonzero: the suggestion was cut off at its maximum length. Added in revision 1.1. */
 } kgrpo_coder_request;
 
 #define KGRPO_CODER_REQUEST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_coder_request, seed)
@@ -39,7 +40,9 @@ typedef enum kgrpo_coder_outcome {
   KGRPO_CODER_REFUSED = 3,        /* the service declined to answer, or its filter did */
   KGRPO_CODER_TRUNCATED = 4,      /* the answer was cut off */
   KGRPO_CODER_NO_CODE = 5,        /* an answer without a kernel in it */
-  KGRPO_CODER_FAILED = 6          /* no answer: network, service, retries used up */
+  KGRPO_CODER_FAILED = 6,         /* no answer: network, service, retries used up */
+  KGRPO_CODER_NO_KERNEL = 7       /* the suggestion must contain the kernel and does not: a failure of the policy,
+                                     which the reward scores, not of the coder. Added in revision 1.1. */
 } kgrpo_coder_outcome;
 
 /* An answer. Owned by the plugin and valid during the callback only. */

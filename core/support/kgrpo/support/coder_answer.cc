@@ -7,7 +7,7 @@ namespace kgrpo {
 
 CoderAnswer CoderAnswer::FromC(const kgrpo_coder_answer& c) {
   RequireSize(c.struct_size, KGRPO_CODER_ANSWER_SIZE_1, "kgrpo_coder_answer");
-  if (c.outcome > KGRPO_CODER_FAILED) {
+  if (c.outcome > KGRPO_CODER_NO_KERNEL) {
     throw Error(KGRPO_ERROR_INTERNAL, "the coder delivered the unknown outcome " + std::to_string(c.outcome));
   }
   CoderAnswer answer;
@@ -66,6 +66,8 @@ const char* CoderOutcomeName(kgrpo_coder_outcome outcome) {
       return "no_code";
     case KGRPO_CODER_FAILED:
       return "failed";
+    case KGRPO_CODER_NO_KERNEL:
+      return "no_kernel";
   }
   return "unknown";
 }

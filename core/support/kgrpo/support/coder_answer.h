@@ -30,8 +30,8 @@ struct CoderAnswer {
   kgrpo_coder_answer ToC() const;  // borrows from this
 };
 
-// "ok", "not_applicable", "unclear", "refused", "truncated", "no_code", "failed": as logs, stores and reports name
-// them.
+// "ok", "not_applicable", "unclear", "refused", "truncated", "no_code", "failed", "no_kernel": as logs, stores and
+// reports name them.
 const char* CoderOutcomeName(kgrpo_coder_outcome outcome);
 
 }  // namespace kgrpo
