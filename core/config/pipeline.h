@@ -78,6 +78,8 @@ struct PromptConfig {
   std::string system;  // empty: no system message of ours (the chat template may have its own)
   std::string user;
   std::optional<bool> enable_thinking;  // unset: as the template has it
+  uint64_t max_tokens = 0;              // of a prompt; 0: what the context leaves beside a completion
+  uint32_t best_rounds = 3;             // in the variable `best`
 };
 
 struct CheckpointConfig {

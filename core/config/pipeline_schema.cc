@@ -98,7 +98,9 @@ constexpr const char kSchema[] = R"json({
     "properties": {
       "system": {"type": "string", "default": "", "description": "The system message; empty: none is sent (the model's chat template may have its own)."},
       "user": {"type": "string", "minLength": 1, "description": "The user message.", "default": "Suggest the one change that would make this CUDA kernel fastest. Answer with the change alone, in one or two sentences, without code.\n\nTask: {{problem.task}}\n\nPrevious kernel:\n```cuda\n{{code_a}}\n```\n\nCurrent kernel:\n```cuda\n{{code_b}}\n```\n{{#last_suggestion}}\nThe last suggestion was: {{last_suggestion}}\n{{/last_suggestion}}{{#current.diagnosis}}\nWhat was found about the current kernel: {{current.diagnosis}}\n{{/current.diagnosis}}"},
-      "enable_thinking": {"type": ["boolean", "null"], "default": null, "description": "The thinking switch of chat templates that have one; unset: as the template has it."}
+      "enable_thinking": {"type": ["boolean", "null"], "default": null, "description": "The thinking switch of chat templates that have one; unset: as the template has it."},
+      "max_tokens": {"type": "integer", "minimum": 0, "maximum": 10000000, "default": 0, "description": "Tokens of a prompt, at most: the oldest rounds of `history` are left out until it fits, then the slowest of `best`. 0: what the policy's context leaves beside sampling.max_new_tokens."},
+      "best_rounds": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 3, "description": "Rounds in the variable `best`: those with the fastest correct kernels."}
     }
   },
   "checkpoint": {

@@ -58,6 +58,8 @@ PipelineConfig ReadPipeline(const Node& root) {
   config.prompt.system = prompt.at("system");
   config.prompt.user = prompt.at("user");
   if (!prompt.at("enable_thinking").is_null()) config.prompt.enable_thinking = prompt.at("enable_thinking").get<bool>();
+  config.prompt.max_tokens = prompt.at("max_tokens");
+  config.prompt.best_rounds = prompt.at("best_rounds");
   const Json& checkpoint = json.at("checkpoint");
   config.checkpoint = {checkpoint.at("every"), checkpoint.at("keep_last"), checkpoint.at("keep_best")};
   config.evaluation = {json.at("evaluation").at("every"), json.at("evaluation").at("episodes")};

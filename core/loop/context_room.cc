@@ -38,6 +38,11 @@ ContextRoom RoomInContext(const PipelineConfig& config, Policy& policy, std::spa
   const std::string found = "the first prompt of problem " + of + " has at least " + std::to_string(longest) +
                             " tokens, and the policy's context holds " + std::to_string(context);
   const std::string advice = ": shorten prompt.user, leave the problem out, or take a model with a longer context";
+  if (config.prompt.max_tokens > 0 && config.prompt.max_tokens + wanted > context)
+    room.warning += (room.warning.empty() ? "" : "; ") + std::string("prompt.max_tokens (") +
+                    std::to_string(config.prompt.max_tokens) + ") and loop.sampling.max_new_tokens (" +
+                    std::to_string(wanted) + ") together exceed the policy's context (" + std::to_string(context) +
+                    "): later rounds may have no room for a completion";
   if (longest >= context) return {found + ", so there is no room for a completion" + advice, ""};
   if (context - longest >= wanted) return room;
   room.warning += (room.warning.empty() ? "" : "; ") + found + ", which leaves " + std::to_string(context - longest) +
@@ -49,7 +54,7 @@ ContextRoom RoomInContext(const PipelineConfig& config, Policy& policy, std::spa
 PromptState FirstRound(const kgrpo_problem_info& problem, const LoopConfig& loop) {
   PromptState state;
   state.problem = MakePromptProblem(problem);
-  state.code_a = state.code_b = Copy(problem.source);
+  state.reference = state.code_a = state.code_b = Copy(problem.source);
   state.rounds = loop.rounds;
   return state;
 }

@@ -6,6 +6,7 @@
 #include "loop/wire.h"
 
 #include <kgrpo/sdk/error.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <deque>
@@ -58,6 +59,12 @@ void RequireSuggester(const Suggester& suggester, const PipelineParts& parts) {
   }
 }
 
+size_t PromptRoom(const PipelineConfig& config, const Policy& policy) {
+  if (config.prompt.max_tokens > 0) return config.prompt.max_tokens;
+  const size_t context = policy.info().context_length, completion = config.loop.sampling.max_new_tokens;
+  return context > completion ? context - completion : context;
+}
+
 // The state of one call of Collect.
 class Rollout::Session {
  public:
@@ -96,6 +103,11 @@ class Rollout::Session {
     } catch (...) {
       flight_.Abandon();
       throw;
+    }
+    if (shortened_ > 0) {
+      spdlog::info("step {}, {}: {} of {} prompts left out earlier rounds to have at most {} tokens{}", request_.step,
+                   PurposeName(request_.purpose), shortened_, prompts_, room_,
+                   too_long_ > 0 ? "; " + std::to_string(too_long_) + " are longer all the same" : "");
     }
     RolloutResult result;
     result.seconds = watch.seconds();
@@ -137,18 +149,27 @@ class Rollout::Session {
     slot.round.round = trajectory.round();
     slot.round.code_a = trajectory.code_a();
     slot.round.code_b = trajectory.code_b();
-    const PromptState state =
+    PromptState state =
         Of(request_.assignments[trajectory.record().trajectory].prompt_of).Prompt(rollout_.parts_.metrics);
+    state.best_rounds = rollout_.config_.prompt.best_rounds;
     slot.round.messages = PromptMessages(rollout_.system_, rollout_.user_, state);
-    if (request_.suggester.kind == Suggester::Kind::kPolicy || request_.encode) {
-      ChatOptions options;
-      options.enable_thinking = rollout_.config_.prompt.enable_thinking;
+    if (request_.suggester.kind != Suggester::Kind::kPolicy && !request_.encode) return;
+    ++prompts_;
+    ChatOptions options;
+    options.enable_thinking = rollout_.config_.prompt.enable_thinking;
+    const std::vector<int32_t>& ids = slot.round.prompt_ids;
+    size_t whole = 0;
+    for (;;) {
       slot.round.prompt_ids = rollout_.parts_.policy->EncodeChat(slot.round.messages, options);
-      slot.suggestion_seed = Keyed(
-          rollout_.config_.seed, "generate",
-          {static_cast<uint64_t>(request_.purpose), request_.step, trajectory.record().trajectory, trajectory.round()},
-          0);
+      whole = std::max(whole, ids.size());
+      if (ids.size() <= room_ || !ShortenHistory(&state)) break;
+      slot.round.messages = PromptMessages(rollout_.system_, rollout_.user_, state);
     }
+    slot.suggestion_seed = Keyed(
+        rollout_.config_.seed, "generate",
+        {static_cast<uint64_t>(request_.purpose), request_.step, trajectory.record().trajectory, trajectory.round()}, 0);
+    shortened_ += ids.size() < whole ? 1 : 0;
+    too_long_ += ids.size() > room_ ? 1 : 0;
   }
 
   // Gives the slot a suggestion that needs no policy, and sends it to the coder.
@@ -181,8 +202,10 @@ class Rollout::Session {
   Rollout& rollout_;
   const RolloutRequest& request_;
   const size_t begin_;
-  size_t done_ = 0;         // trajectories
-  std::deque<Slot> slots_;  // a deque: addresses of slots in flight stay valid
+  const size_t room_ = rollout_.parts_.policy == nullptr ? 0 : PromptRoom(rollout_.config_, *rollout_.parts_.policy);
+  size_t prompts_ = 0, shortened_ = 0, too_long_ = 0;  // encoded; without some rounds; longer than room_
+  size_t done_ = 0;                                    // trajectories
+  std::deque<Slot> slots_;                             // a deque: addresses of slots in flight stay valid
   // Under the shuffle_prompts control a round begins when all trajectories have ended theirs, so that the other
   // trajectory's prompt is of the same round. For a dropped trajectory it is of the last round that it reached.
   bool lock_step_ = false;

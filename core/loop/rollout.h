@@ -86,6 +86,9 @@ struct RolloutResult {
 std::vector<ChatMessage> PromptMessages(const PromptTemplate& system, const PromptTemplate& user,
                                         const PromptState& state);
 
+// Tokens that a prompt may have: prompt.max_tokens, or what the context leaves beside a completion.
+size_t PromptRoom(const PipelineConfig& config, const Policy& policy);
+
 class Rollout {
  public:
   // All of it outlives this.

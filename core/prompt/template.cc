@@ -5,6 +5,7 @@
 #include <kgrpo/support/number_text.h>
 #include <kgrpo/support/template_data.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <kainjow/mustache.hpp>
 
@@ -26,7 +27,7 @@ mustache::data Speedup(double speedup) {
   return mustache::data(std::string(text));
 }
 
-mustache::data Round(const PromptRound& round) {
+mustache::data Round(const PromptRound& round, const MetricRegistry* metrics) {
   mustache::data data;
   data.set("round", Number(round.round));
   data.set("suggestion", TextData(round.suggestion));
@@ -37,16 +38,35 @@ mustache::data Round(const PromptRound& round) {
   data.set("applied", mustache::data(round.applied));
   data.set("speedup", Speedup(round.speedup));
   data.set("diagnosis", TextData(round.diagnosis));
+  data.set("kernel", TextData(round.kernel));
+  data.set("time", TextData(correct ? FormatSeconds(round.evaluation.seconds) : ""));
+  data.set("metrics", MetricsData(round.evaluation.metrics, metrics));
+  data.set("evidence", TextData(EvidenceText(round.evaluation, metrics)));
   return data;
+}
+
+// The rounds with the fastest correct kernels, fastest first; of equal speedups the later is first.
+std::vector<const PromptRound*> BestRounds(const PromptState& state) {
+  std::vector<const PromptRound*> best;
+  for (auto round = state.history.rbegin(); round != state.history.rend(); ++round) {
+    if (round->speedup > 0 && !round->kernel.empty()) best.push_back(&*round);
+  }
+  std::ranges::stable_sort(best, [](const auto* a, const auto* b) { return a->speedup > b->speedup; });
+  best.resize(std::min(best.size(), state.best_rounds));
+  return best;
 }
 
 mustache::data Root(const PromptState& state) {
   std::vector<std::string> applied;
   mustache::data history(mustache::data::type::list);
-  for (const PromptRound& round : state.history) {
-    history.push_back(Round(round));
+  for (size_t i = 0; i < state.history.size(); ++i) {
+    const PromptRound& round = state.history[i];
+    if (i >= state.history_from) history.push_back(Round(round, state.metrics));
     if (round.applied) applied.push_back(round.summary.empty() ? round.suggestion : round.summary);
   }
+
+  mustache::data best(mustache::data::type::list);
+  for (const PromptRound* round : BestRounds(state)) best.push_back(Round(*round, state.metrics));
 
   mustache::data current;
   current.set("speedup", Speedup(state.current_speedup));
@@ -59,6 +79,7 @@ mustache::data Root(const PromptState& state) {
 
   mustache::data root;
   root.set("problem", ProblemData(state.problem));
+  root.set("reference", TextData(state.reference));
   root.set("code_a", TextData(state.code_a));
   root.set("code_b", TextData(state.code_b));
   root.set("last_suggestion", TextData(state.last_suggestion));
@@ -68,9 +89,12 @@ mustache::data Root(const PromptState& state) {
   root.set("first_round", mustache::data(state.round == 1));
   root.set("last_round", mustache::data(state.round == state.rounds));
   root.set("history", history);
+  root.set("history_left_out",
+           state.history_from > 0 ? Number(static_cast<uint32_t>(state.history_from)) : mustache::data(false));
+  root.set("best", best);
   root.set("applied", TextsData(applied));
   root.set("applied_joined", TextData(JoinedText(applied)));
-  root.set("last", state.history.empty() ? mustache::data(false) : Round(state.history.back()));
+  root.set("last", state.history.empty() ? mustache::data(false) : Round(state.history.back(), state.metrics));
   root.set("current", current);
   return root;
 }
@@ -101,6 +125,17 @@ PromptTemplate::PromptTemplate(const std::string& text, const std::string& what)
 PromptTemplate::~PromptTemplate() = default;
 PromptTemplate::PromptTemplate(PromptTemplate&&) noexcept = default;
 PromptTemplate& PromptTemplate::operator=(PromptTemplate&&) noexcept = default;
+
+bool ShortenHistory(PromptState* state) {
+  if (state->history_from < state->history.size()) {
+    ++state->history_from;
+    return true;
+  }
+  state->best_rounds = std::min(state->best_rounds, BestRounds(*state).size());
+  if (state->best_rounds == 0) return false;
+  --state->best_rounds;
+  return true;
+}
 
 std::string PromptTemplate::Render(const PromptState& state) const {
   return compiled_->mustache.render(Root(state));

@@ -16,6 +16,10 @@ namespace kgrpo {
 // Returns every mistake of a template over a prompt's variables, in order of place. Any thread.
 std::vector<TemplateMistake> CheckTemplate(const std::string& text);
 
+// Makes the prompts of a state shorter: leaves out the oldest round of `history`, or the slowest of `best` once no
+// round of `history` is left. Returns false if nothing is left.
+bool ShortenHistory(PromptState* state);
+
 // A checked template. Rendering is for one thread at a time; instances are independent.
 class PromptTemplate {
  public:

@@ -105,6 +105,8 @@ TEST_F(LoadTest, DefaultsAreThoseOfTheStructs) {
   EXPECT_EQ(config.controls.shuffle_prompts, ControlsConfig().shuffle_prompts);
   EXPECT_EQ(config.controls.shuffle_rewards, ControlsConfig().shuffle_rewards);
   EXPECT_EQ(config.prompt.enable_thinking, std::nullopt);
+  EXPECT_EQ(config.prompt.max_tokens, PromptConfig().max_tokens);
+  EXPECT_EQ(config.prompt.best_rounds, PromptConfig().best_rounds);
   ASSERT_EQ(config.stages.size(), 1U);
   const StageConfig stage;
   EXPECT_EQ(config.stages[0].steps, loop.max_steps);
@@ -133,7 +135,8 @@ TEST_F(LoadTest, ReadsEveryKey) {
       "loop: {max_steps: 21, batch_size: 12, rounds: 6, trajectories_per_problem: 4, generation_batch: 0, workers: 3,\n"
       "       sampling: {max_new_tokens: 17, temperature: 0.7, top_k: 8, top_p: 0.9, min_p: 0.05}, on_coder_failure: "
       "punish, advance: correct, fresh_inputs: true, hang_seconds: 90}\n"
-      "prompt: {system: be brief, user: 'do {{code_b}}', enable_thinking: false}\n"
+      "prompt: {system: be brief, user: 'do {{code_b}}', enable_thinking: false, max_tokens: 9000, "
+      "best_rounds: 5}\n"
       "checkpoint: {every: 2, keep_last: 3, keep_best: 0}\nevaluation: {every: 4, episodes: 5}\n"
       "controls: {shuffle_prompts: true, shuffle_rewards: true}\noutput_dir: out/x\n"
       "observers: [{plugin: observer_metrics, options: {rounds: true}}]\n");
@@ -169,6 +172,8 @@ TEST_F(LoadTest, ReadsEveryKey) {
   EXPECT_EQ(config.prompt.system, "be brief");
   EXPECT_EQ(config.prompt.user, "do {{code_b}}");
   EXPECT_EQ(config.prompt.enable_thinking, false);
+  EXPECT_EQ(config.prompt.max_tokens, 9000U);
+  EXPECT_EQ(config.prompt.best_rounds, 5U);
   EXPECT_EQ(config.checkpoint.every, 2U);
   EXPECT_EQ(config.checkpoint.keep_last, 3U);
   EXPECT_EQ(config.checkpoint.keep_best, 0U);

@@ -85,6 +85,41 @@ TEST(PromptTemplateTest, RendersEveryVariable) {
             "okmore");
 }
 
+// Three rounds of a policy that writes kernels: a kernel that does not compile, a fast one, a slower one.
+PromptState WrittenKernels() {
+  PromptState state = State();
+  state.reference = "R";
+  state.history = {{1, "", "", "not_compiled", false, 0, "error: f", "K1", {}},
+                   {2, "", "fused", "correct", true, 3, "", "K2", {}},
+                   {3, "", "", "correct", false, 2, "", "K3", {}},
+                   {4, "", "", "no kernel", false, 0, "the answer is empty", "", {}}};
+  state.history[1].evaluation.seconds = 4e-6;
+  state.history[2].evaluation.seconds = 8e-6;
+  state.history[1].evaluation.metrics = {{"registers", 40}};
+  state.best_rounds = 2;
+  return state;
+}
+
+TEST(PromptTemplateTest, ShowsEachRoundsKernelAndWhatBecameOfIt) {
+  EXPECT_EQ(Render("{{reference}} {{#history}}{{round}} {{kernel}}{{^kernel}}{{diagnosis}}{{/kernel}} {{time}} "
+                   "{{metrics.registers}} {{evidence}};{{/history}}",
+                   WrittenKernels()),
+            "R 1 K1   ;2 K2 4 us 40 Machine code: registers a thread 40;3 K3 8 us  ;4 the answer is empty   ;");
+  EXPECT_EQ(Render("{{#best}}{{kernel}} {{speedup}}x;{{/best}}", WrittenKernels()), "K2 3.00x;K3 2.00x;");
+}
+
+TEST(PromptTemplateTest, AShorterHistoryLosesItsOldestRoundsThenTheSlowestOfTheBest) {
+  PromptState state = WrittenKernels();
+  std::string shown;
+  do {
+    shown += Render(
+        "{{#history}}{{round}}{{/history}}/{{#best}}{{round}}{{/best}}/{{history_left_out}}/"
+        "{{last.round}}{{applied_joined}} ",
+        state);
+  } while (ShortenHistory(&state));
+  EXPECT_EQ(shown, "1234/23//4fused 234/23/1/4fused 34/23/2/4fused 4/23/3/4fused /23/4/4fused /2/4/4fused //4/4fused ");
+}
+
 TEST(PromptTemplateTest, SaysWhatWasMeasured) {
   EXPECT_EQ(Render("{{current.metrics.registers}} {{current.metrics.occupancy}} {{current.metrics.warmth}}"),
             "30 50% 36.6");
