@@ -84,6 +84,25 @@ def train_tokenizer(lines):
     return tokenizer
 
 
+def write_model(folder, tokenizer, config):
+    """A Hugging Face folder without weights."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    files = {
+        "config.json": config,
+        "generation_config.json": {"eos_token_id": [2, 0], "pad_token_id": 0},
+        "tokenizer_config.json": {
+            "tokenizer_class": "Qwen2Tokenizer",
+            "eos_token": "<|im_end|>",
+            "pad_token": "<|endoftext|>",
+            "chat_template": CHATML,
+            "clean_up_tokenization_spaces": False,
+        },
+    }
+    for name, content in files.items():
+        (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True, help="the folder to write")
@@ -100,21 +119,7 @@ def main():
     if tokenizer.get_vocab_size() > VOCABULARY:
         raise SystemExit(f"the tokenizer has {tokenizer.get_vocab_size()} tokens, the model {VOCABULARY}")
 
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(str(arguments.out / "tokenizer.json"))
-    files = {
-        "config.json": CONFIG,
-        "generation_config.json": {"eos_token_id": [2, 0], "pad_token_id": 0},
-        "tokenizer_config.json": {
-            "tokenizer_class": "Qwen2Tokenizer",
-            "eos_token": "<|im_end|>",
-            "pad_token": "<|endoftext|>",
-            "chat_template": CHATML,
-            "clean_up_tokenization_spaces": False,
-        },
-    }
-    for name, content in files.items():
-        (arguments.out / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_model(arguments.out, tokenizer, CONFIG)
 
 
 if __name__ == "__main__":

@@ -285,6 +285,34 @@ TEST_F(CliTest, TheKernelBenchConfigurationsPassOnAnImportedSuite) {
               HasSubstr(std::to_string(count - 13 - kLeftOut) + " training and 13 held-out problems, 100 steps"));
 }
 
+// Their prompts, at their own sizes, with a tiny model whose context is made as long as those of the models that they
+// name.
+TEST_F(CliTest, TheWriterConfigurationsPass) {
+  const std::string source = KGRPO_SOURCE_DIR "/";
+  const fs::path model = directory_.path() / "long";
+  fs::copy(KGRPO_BINARY_DIR "/models/tiny", model);
+  json config = json::parse(test::Read(model / "config.json"));
+  config["max_position_embeddings"] = 131072;
+  fs::remove(model / "config.json");
+  test::Write(model / "config.json", config.dump());
+  for (const std::string name : {"writer", "writer_looo"}) {
+    Write("stand_ins.yaml", "extends: " + source + "configs/" + name + ".yaml\nevaluator: {plugin: evaluator_sim}\n" +
+                                "policy: {options: {model: " + model.string() +
+                                ", init: random, adapter: null, dtype: float32, device: cpu}}\n" +
+                                "problems: {train: ['" + source + "problems/*'], heldout: [" + source +
+                                "problems/swiglu]}\n");
+    const Result result = Run("check stand_ins.yaml");
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.err, Not(HasSubstr("context"))) << "prompt.max_tokens and max_new_tokens fit in it";
+  }
+  const std::string tiny = KGRPO_BINARY_DIR "/models/tiny_writer/";
+  const Result quickstart =
+      Run("check " + source + "configs/quickstart_writer.yaml --set policy.options.model=" + tiny +
+          "model --set coder.options.examples=" + tiny + "examples --set problems.train=[" + tiny + "problems/*]");
+  EXPECT_EQ(quickstart.code, 0) << quickstart.err;
+  EXPECT_THAT(quickstart.out, HasSubstr("8 training and 0 held-out problems, 300 steps in 2 stages"));
+}
+
 TEST_F(CliTest, AFileThatIsNotThere) {
   const Result result = Run("nothing.yaml");
   EXPECT_EQ(result.code, 3);
