@@ -1,5 +1,6 @@
-// Milliseconds of a decode step and of reading prompts, with random weights; bench/policy.py alternates it with
-// transformers. --check compares the engine's tokens with libtorch's and its bits alone and together instead.
+// Milliseconds of a decode step and of reading prompts, with random weights, and how far the completions'
+// log-probabilities are from those that training computes; bench/policy.py alternates it with transformers. --check
+// compares the engine's tokens with libtorch's and its bits alone and together instead.
 //   build/bin/policy --device cuda --dtype bfloat16 --generation engine --batch 16
 #include <kgrpo/sdk/error.h>
 
@@ -9,6 +10,8 @@
 #include <cstdio>
 #include <string>
 #include <vector>
+
+#include <ATen/ops/from_blob.h>
 
 #include "common/figures.h"
 #include "model_folder.h"
@@ -54,6 +57,28 @@ double Time(Policy& policy, const std::vector<GenerationRequest>& requests, cons
   Generate(policy, requests, sampling);
   kgrpo::policy::WaitForDevice(policy.device());
   return 1e3 * kgrpo::bench::SecondsSince(start);
+}
+
+// The difference per token between the recorded log-probabilities and the policy's own scores of the completions.
+void PrintDifference(Policy& policy, const std::vector<GenerationRequest>& requests, const SamplingOptions& sampling) {
+  const std::vector<Completion> completions = Generate(policy, requests, sampling);
+  std::vector<kgrpo::policy::ScoredSequence> sequences;
+  std::vector<float> recorded;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    sequences.push_back({requests[i].prompt, completions[i].ids});
+    recorded.insert(recorded.end(), completions[i].logprobs.begin(), completions[i].logprobs.end());
+  }
+  std::vector<float> scores(recorded.size());
+  policy.Forward(sequences, kgrpo::policy::Copy::kCurrent, sampling.temperature, false,
+                 at::from_blob(scores.data(), {static_cast<int64_t>(scores.size())}, at::dtype(at::kFloat)), {});
+  double sum = 0, greatest = 0;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(scores[i]) - static_cast<double>(recorded[i]));
+    sum += difference;
+    greatest = std::max(greatest, difference);
+  }
+  std::printf("log-probabilities against training's: |difference| mean %.3e, greatest %.3e of %zu tokens\n",
+              sum / static_cast<double>(scores.size()), greatest, scores.size());
 }
 
 void Check(const kgrpo::policy::PolicyOptions& options, size_t batch, size_t prompt_tokens, SamplingOptions sampling) {
@@ -105,6 +130,7 @@ int main(int argc, char** argv) {
   app.add_option("--prompt-tokens", prompt_tokens, "of each")->capture_default_str();
   app.add_option("--new-tokens", sampling.max_new_tokens, "of each")->capture_default_str();
   app.add_option("--top-p", sampling.top_p, "nucleus")->capture_default_str();
+  app.add_option("--top-k", sampling.top_k, "most likely tokens to sample from; 0: all")->capture_default_str();
   app.add_option("--dtype", dtype, "float32 or bfloat16")->capture_default_str();
   app.add_option("--device", device, "cpu or cuda:N")->capture_default_str();
   app.add_option("--rounds", rounds, "timed repetitions")->capture_default_str();
@@ -137,6 +163,8 @@ int main(int argc, char** argv) {
     std::printf("%s %s %s batch %zu: decode %.3f ms a step (%.3f to %.3f), prompts of %zu %.2f ms (%.2f to %.2f)\n",
                 shape.c_str(), dtype.c_str(), generation.c_str(), batch, Median(steps), Quantile(steps, 0),
                 Quantile(steps, 1), prompt_tokens, Median(reads), Quantile(reads, 0), Quantile(reads, 1));
+    PrintDifference(policy, requests, sampling);
+    if (const std::string note = policy.PromptNote(); !note.empty()) std::printf("%s\n", note.c_str());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "policy: %s\n", error.what());
     return 1;

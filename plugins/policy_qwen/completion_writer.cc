@@ -89,7 +89,9 @@ void CompletionWriter::WriteAlike(std::vector<PendingCompletion>& batch, const s
 // Requests that arrive meanwhile join at once. Between turns of the scheduler nothing is queued on the device.
 void CompletionWriter::WriteByEngine(std::vector<PendingCompletion>& batch) {
   DeviceTurn turn = take_device_();
+  const bool is_first = policy_.PromptNote().empty();
   GenerationScheduler& scheduler = policy_.Engine();
+  if (is_first) host_.Info("policy on " + policy_.device().str() + ": " + policy_.PromptNote());
   size_t submitted = 0;
   std::vector<Completion> finished;
   try {

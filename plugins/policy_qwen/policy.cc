@@ -252,6 +252,10 @@ GenerationScheduler& Policy::Engine() {
   return engine_->scheduler();
 }
 
+std::string Policy::PromptNote() const {
+  return engine_ == nullptr ? "" : engine_->prompt_note();
+}
+
 const ParameterSet& Policy::gradients() {
   RequireWeights();
   if (adapter_) throw Error(KGRPO_ERROR_INVALID, "the weights are frozen: the adapter trains");

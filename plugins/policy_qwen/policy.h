@@ -106,6 +106,8 @@ class Policy {
   // RequireWeights before, hold the device, one thread at a time.
   bool has_engine() const { return engine_choice_.ours; }
   GenerationScheduler& Engine();
+  // How the engine computes prompts, for the log; empty before its first use.
+  std::string PromptNote() const;
 
   // Writes the log-probabilities of all completions' tokens under logits / temperature, sequence after sequence, to the
   // caller's float32 [tokens] on the CPU or the policy's device. Also writes entropies if that tensor is defined. With

@@ -72,13 +72,13 @@ constexpr const char* kSchemaHead = R"json({
     "ppo_epochs": {"title": "Epochs", "type": "integer", "minimum": 1, "default": 2,
       "description": "Passes over the samples of an update (TRL: num_iterations)."},
     "mini_batch_size": {"title": "Mini-batch size", "type": "integer", "minimum": 1, "default": 4,
-      "description": "Samples in one forward and backward pass."},
+      "description": "Samples of a mini-batch; mini_batch_size x gradient_accumulation_steps samples make one optimiser step."},
     "gradient_accumulation_steps": {"title": "Accumulation steps", "type": "integer", "minimum": 1, "default": 2,
       "description": "Mini-batches whose gradients make one optimiser step; the last step of an epoch takes what is left."},
     "shuffle": {"title": "Shuffle", "type": "boolean", "default": false,
       "description": "Visit the samples in a new random order each epoch (from the run's seed) instead of in the order of the rollout."},
-    "max_tokens_per_forward": {"title": "Tokens a forward pass", "type": "integer", "minimum": 0, "default": 0,
-      "x-resume": true, "description": "Cut mini-batches into pieces of at most this many tokens, prompts included, to bound memory; gradients stay the same. 0 does not cut."},
+    "max_tokens_per_forward": {"title": "Tokens per forward pass", "type": "integer", "minimum": 0, "default": 16384,
+      "x-resume": true, "description": "The samples of an optimiser step go through the policy in pieces of at most this many tokens, prompts included, to bound memory; gradients stay the same. 0 does not cut."},
     )json";
 constexpr const char* kSchemaTail = R"json(
   }

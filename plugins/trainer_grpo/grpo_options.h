@@ -38,7 +38,7 @@ struct GrpoOptions {
   uint32_t mini_batch_size = 4;
   uint32_t gradient_accumulation_steps = 2;
   bool shuffle = false;
-  uint32_t max_tokens_per_forward = 0;
+  uint32_t max_tokens_per_forward = 16384;
   trainer::OptimizerOptions optimizer;
 
   bool needs_reference() const { return loss.beta != 0 || report_kl; }

@@ -110,27 +110,23 @@ void GrpoTrainer::ForEachScored(std::vector<TrainingSample>& samples, kgrpo_poli
   }
   std::vector<double> logprobs(tokens, 0.0);
   const std::vector<size_t> share = trainer::ShareOf(ranks_, costs);
-  for (size_t begin = 0; begin < share.size(); begin += options_.mini_batch_size) {
-    const auto mini_batch =
-        std::span(share).subspan(begin, std::min<size_t>(options_.mini_batch_size, share.size() - begin));
-    // No parameter has changed yet, so a cancellation here loses only this update. Several ranks decide together after
-    // the loop.
-    if (ranks_.alone()) Host(host_).ThrowIfCancelled();
-    std::vector<const TrainingSample*> constant;
-    for (size_t index : mini_batch) constant.push_back(wanted[index]);
-    auto index = mini_batch.begin();
-    ForEachPiece(std::span<const TrainingSample* const>(constant), options_.max_tokens_per_forward,
-                 [&](std::span<const TrainingSample* const> piece) {
-                   const TokenScores scores = stage().policy.Score(SequencesOf(piece), copy, stage().plan.temperature);
-                   auto token = scores.logprobs.begin();
-                   for (const TrainingSample* sample : piece) {
-                     const auto end = token + static_cast<std::ptrdiff_t>(sample->completion_size());
-                     std::copy(token, end, logprobs.begin() + static_cast<std::ptrdiff_t>(first[*index++]));
-                     token = end;
-                   }
-                   return true;
-                 });
-  }
+  std::vector<const TrainingSample*> own;
+  for (const size_t index : share) own.push_back(wanted[index]);
+  auto index = share.begin();
+  ForEachPiece(std::span<const TrainingSample* const>(own), options_.max_tokens_per_forward,
+               [&](std::span<const TrainingSample* const> piece) {
+                 // No parameter has changed yet, so a cancellation here loses only this update. Several ranks decide
+                 // together after the loop.
+                 if (ranks_.alone()) Host(host_).ThrowIfCancelled();
+                 const TokenScores scores = stage().policy.Score(SequencesOf(piece), copy, stage().plan.temperature);
+                 auto token = scores.logprobs.begin();
+                 for (const TrainingSample* sample : piece) {
+                   const auto end = token + static_cast<std::ptrdiff_t>(sample->completion_size());
+                   std::copy(token, end, logprobs.begin() + static_cast<std::ptrdiff_t>(first[*index++]));
+                   token = end;
+                 }
+                 return true;
+               });
   if (!ranks_.alone() && ranks_.MaxOf(Host(host_).Cancelled() ? 1 : 0) > 0)
     throw Error(KGRPO_ERROR_CANCELLED, "cancelled");
   ranks_.Sum(logprobs);  // each rank filled its own share, the rest is zero
@@ -209,19 +205,17 @@ WindowFigures GrpoTrainer::AccumulateWindow(std::span<const TrainingSample> samp
   // A masked sequence has no gradient; it counts in the sizes only.
   for (size_t index : window) costs.push_back(samples[index].masked ? 0 : samples[index].tokens());
   const std::vector<size_t> share = trainer::ShareOf(ranks_, costs);
-  std::vector<std::vector<const TrainingSample*>> pieces;
-  for (size_t begin = 0; begin < share.size(); begin += options_.mini_batch_size) {
-    std::vector<const TrainingSample*> mini_batch;
-    for (size_t i = begin; i < std::min<size_t>(begin + options_.mini_batch_size, share.size()); ++i) {
-      const TrainingSample& sample = samples[window[share[i]]];
-      if (!sample.masked) mini_batch.push_back(&sample);
-    }
-    ForEachPiece(std::span<const TrainingSample* const>(mini_batch), options_.max_tokens_per_forward,
-                 [&](std::span<const TrainingSample* const> piece) {
-                   pieces.emplace_back(piece.begin(), piece.end());
-                   return true;
-                 });
+  std::vector<const TrainingSample*> own;
+  for (const size_t index : share) {
+    const TrainingSample& sample = samples[window[index]];
+    if (!sample.masked) own.push_back(&sample);
   }
+  std::vector<std::span<const TrainingSample* const>> pieces;
+  ForEachPiece(std::span<const TrainingSample* const>(own), options_.max_tokens_per_forward,
+               [&](std::span<const TrainingSample* const> piece) {
+                 pieces.push_back(piece);
+                 return true;
+               });
   WindowFigures figures;
   // Stops at a loss that is not finite: the step will be skipped, so the rest of the window would be wasted work.
   stage().optimizer.Accumulate(pieces.size(), [&](size_t i, const kgrpo_gradient_sink* final) {

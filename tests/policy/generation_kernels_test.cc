@@ -287,6 +287,28 @@ TEST_P(GenerationKernelsTest, AttentionOverRaggedPagedPositions) {
       const int64_t page = pages[static_cast<size_t>(place.slot * kPagesASlot + position / kPageSize)];
       return ((page * c.kv_heads + kv_head) * kPageSize + position % kPageSize) * size;
     };
+    // The keys and values of slots side by side: a whole number of pages, and one position more.
+    const GpuArray<int32_t> slots(on_.gpu, {3, 1, 0}), ends(on_.gpu, {0, 33, 49, 50});
+    const ElementArray side_keys = OnGpu(50 * c.kv_heads * size), side_values = OnGpu(50 * c.kv_heads * size);
+    EXPECT_EQ(on_.kernels.gather(type(), cache, slots.data(), ends.data(), 3, 33, shape, side_keys.data(),
+                                 side_values.data(), kStream),
+              nullptr);
+    EXPECT_TRUE(side_keys.AllWritten());
+    EXPECT_TRUE(side_values.AllWritten());
+    const std::vector<float> gathered = side_keys.Read(), gathered_values = side_values.Read();
+    for (int64_t i = 0; i < 50 * c.kv_heads * size; ++i) {
+      const int64_t at = i / (c.kv_heads * size),
+                    slot = at < 33   ? 3
+                           : at < 49 ? 1
+                                     : 0,
+                    first = at < 33   ? 0
+                            : at < 49 ? 33
+                                      : 49;
+      const Place place = {static_cast<int32_t>(slot), 0};
+      const auto from = static_cast<size_t>(place_in_cache(place, i / size % c.kv_heads, at - first) + i % size);
+      ASSERT_EQ(gathered[static_cast<size_t>(i)], keys_after[from]) << i;
+      ASSERT_EQ(gathered_values[static_cast<size_t>(i)], values_after[from]) << i;
+    }
     for (int64_t row = 0; row < rows; ++row) {
       const Place place = places[static_cast<size_t>(row)];
       for (int64_t head = 0; head < c.heads; ++head) {

@@ -58,6 +58,7 @@ class FakeDevice final : public GenerationDevice {
   void ReadPrompts(std::span<const StepRow> rows, std::span<const int32_t> sampled) override {
     EXPECT_LE(static_cast<int32_t>(rows.size()), limits_.rows_a_read);
     for (const StepRow& row : rows) At(row.slot, row.position) = row.token;
+    prompt_rows.insert(prompt_rows.end(), rows.begin(), rows.end());
     for (const int32_t row : sampled) {
       const StepRow& last = rows[static_cast<size_t>(row)];
       Sample(last.slot, last.position);
@@ -69,12 +70,14 @@ class FakeDevice final : public GenerationDevice {
         const Slot& state = slots_[static_cast<size_t>(slot)];
         if (state.end != SlotEnd::kNone) continue;
         ASSERT_LT(state.position, positions);
+        decoded.push_back({slot, state.position, state.token});
         At(slot, state.position) = state.token;
         Sample(slot, state.position);
       }
     }
   }
   std::vector<Slot> ReadSlots() override { return slots_; }
+  std::vector<StepRow> prompt_rows, decoded;  // so far
   void Fetch(int32_t slot, Completion& completion) override {
     const Completion& output = outputs_[static_cast<size_t>(slot)];
     ASSERT_EQ(completion.ids.size(), output.ids.size());
@@ -186,6 +189,24 @@ TEST(GenerationScheduler, PromptsThatBeginAlikeAreReadOnce) {
   scheduler.Submit(0, {prompt, 1}, options);
   while (!scheduler.idle()) scheduler.Turn([](const Completion&) {});
   EXPECT_EQ(scheduler.rows_read(), 100 + 15 * 4 + 100);
+}
+
+// gpu_model.h: a token's role does not depend on sharing. The last token of a prompt is read as a prompt row although
+// all of its pages are there, and sampled tokens are never prompt rows.
+TEST(GenerationScheduler, PromptTokensArePromptRowsAndSampledTokensAreNot) {
+  const SchedulerLimits limits = {.slots = 4, .pages = 40, .context_length = kContext, .rows_a_read = 20};
+  FakeDevice device(limits);
+  GenerationScheduler scheduler(device, limits);
+  SamplingOptions options;
+  options.max_new_tokens = 30;
+  const std::vector<int32_t> prompt(2 * kPageSize, 3);
+  for (size_t i = 0; i < 9; ++i) scheduler.Submit(i, {prompt, i}, options);
+  while (!scheduler.idle()) scheduler.Turn([](const Completion&) {});
+  EXPECT_EQ(std::ranges::count(device.prompt_rows, 2 * kPageSize - 1, &StepRow::position), 9);
+  EXPECT_EQ(scheduler.rows_read(), 2 * kPageSize + 8 * kPageSize);  // the last page is never shared
+  for (const StepRow& row : device.prompt_rows) EXPECT_LT(row.position, 2 * kPageSize);
+  EXPECT_FALSE(device.decoded.empty());
+  for (const StepRow& row : device.decoded) EXPECT_GE(row.position, 2 * kPageSize);
 }
 
 TEST(GenerationScheduler, RequestsThatNeverFitAreRefused) {

@@ -6,6 +6,8 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <memory>
 
 #include "gpu_elements.h"
@@ -40,11 +42,6 @@ const GpuRuntime kRuntime = {
           EXPECT_EQ(device, kDevice);
           g_gpu->memory().Free(reinterpret_cast<simt::DeviceAddress>(memory));
         },
-    .create_stream = [](int32_t device, GpuStream* stream) -> const char* {
-      *stream = {device, nullptr};
-      return nullptr;
-    },
-    .destroy_stream = [](GpuStream) {},
     .upload = [](void* to, const void* from, uint64_t bytes, GpuStream stream) -> const char* {
       EXPECT_EQ(stream.device, kDevice);
       g_gpu->memory().Write(reinterpret_cast<simt::DeviceAddress>(to), from, bytes);
@@ -70,6 +67,114 @@ const GpuRuntime kRuntime = {
       return nullptr;
     },
     .destroy_graph = [](int32_t, void* graph) { delete static_cast<InterpretedGpu::Graph*>(graph); },
+};
+
+// PromptOps by plain loops on the host over the interpreter's memory, bfloat16. Checks what it is given.
+class HostPromptOps final : public PromptOps {
+ public:
+  explicit HostPromptOps(const ModelConfig& config) : config_(config) {}
+  ~HostPromptOps() override {
+    if (attended_ != 0) g_gpu->memory().Free(attended_);
+  }
+
+  void Product(PromptProduct which, const void* x, const void* weight, const void* bias, int64_t rows,
+               void* y) override {
+    const int64_t hidden = config_.hidden_size, intermediate = config_.intermediate_size;
+    const std::pair<int64_t, int64_t> shapes[] = {{hidden, config_.query_size() + 2 * config_.kv_size()},
+                                                  {config_.query_size(), hidden},
+                                                  {hidden, 2 * intermediate},
+                                                  {intermediate, hidden}};
+    const auto [inputs, outputs] = shapes[static_cast<size_t>(which)];
+    const bool adds = which == PromptProduct::kOutput || which == PromptProduct::kDown;
+    const auto in = Read(x, rows * inputs), w = Read(weight, outputs * inputs);
+    const auto b = bias == nullptr ? std::vector<float>(static_cast<size_t>(outputs)) : Read(bias, outputs);
+    auto out = adds ? Read(y, rows * outputs) : std::vector<float>(static_cast<size_t>(rows * outputs));
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t output = 0; output < outputs; ++output) {
+        float sum = b[static_cast<size_t>(output)];
+        for (int64_t i = 0; i < inputs; ++i) sum += At(in, row * inputs + i) * At(w, output * inputs + i);
+        out[static_cast<size_t>(row * outputs + output)] += sum;
+      }
+    }
+    if (which == PromptProduct::kQueryKeyValue) {
+      g_gpu->memory().Write(reinterpret_cast<simt::DeviceAddress>(y), out.data(), out.size() * sizeof(float));
+    } else {
+      Write(y, out);
+    }
+  }
+
+  void SwiGlu(const void* gate_up, int64_t rows, void* y) override {
+    const int64_t columns = config_.intermediate_size;
+    const auto in = Read(gate_up, rows * 2 * columns);
+    std::vector<float> out;
+    for (int64_t i = 0; i < rows * columns; ++i) {
+      const float gate = At(in, i / columns * 2 * columns + i % columns);
+      out.push_back(gate / (1 + std::exp(-gate)) * At(in, (i / columns * 2 + 1) * columns + i % columns));
+    }
+    Write(y, out);
+  }
+
+  const void* Attention(const PromptGroup& group, const void* query, const void* keys, const void* values) override {
+    const int64_t size = config_.head_size, heads = config_.head_count, kv_heads = config_.kv_head_count;
+    const auto q = Read(query, group.rows * heads * size), k = Read(keys, group.positions * kv_heads * size);
+    const auto v = Read(values, group.positions * kv_heads * size);
+    const auto row_ends = Ends(group.row_ends, group.sequences), ends = Ends(group.position_ends, group.sequences);
+    EXPECT_EQ(row_ends.back(), group.rows);
+    EXPECT_EQ(ends.back(), group.positions);
+    std::vector<float> out(q.size());
+    for (size_t s = 0; s + 1 < ends.size(); ++s) {
+      const int64_t rows = row_ends[s + 1] - row_ends[s], positions = ends[s + 1] - ends[s];
+      EXPECT_LE(rows, group.longest_rows);
+      EXPECT_LE(positions, group.longest);
+      for (int64_t item = 0; item < rows * heads; ++item) {
+        const int64_t head = item % heads, seen = positions - rows + item / heads + 1;
+        const int64_t q_at = (row_ends[s] + item / heads) * heads * size + head * size;
+        const auto kv_at = [&](int64_t j) { return ((ends[s] + j) * kv_heads + head / (heads / kv_heads)) * size; };
+        std::vector<float> weights;
+        float total = 0;
+        for (int64_t j = 0; j < seen; ++j) {
+          float score = 0;
+          for (int64_t d = 0; d < size; ++d) score += At(q, q_at + d) * At(k, kv_at(j) + d);
+          weights.push_back(std::exp(score / std::sqrt(static_cast<float>(size))));
+          total += weights.back();
+        }
+        for (int64_t d = 0; d < size; ++d) {
+          float sum = 0;
+          for (int64_t j = 0; j < seen; ++j) sum += weights[static_cast<size_t>(j)] * At(v, kv_at(j) + d);
+          out[static_cast<size_t>(q_at + d)] = sum / total;
+        }
+      }
+    }
+    if (attended_ != 0) g_gpu->memory().Free(attended_);
+    attended_ = g_gpu->memory().Allocate(out.size() * 2, "attended");
+    Write(reinterpret_cast<void*>(attended_), out);
+    return reinterpret_cast<void*>(attended_);
+  }
+
+ private:
+  static float At(const std::vector<float>& values, int64_t index) { return values[static_cast<size_t>(index)]; }
+  static std::vector<int32_t> Ends(const int32_t* at, int64_t sequences) {
+    std::vector<int32_t> ends(static_cast<size_t>(sequences + 1));
+    g_gpu->memory().Read(reinterpret_cast<simt::DeviceAddress>(at), ends.data(), ends.size() * sizeof(int32_t));
+    return ends;
+  }
+  static std::vector<float> Read(const void* from, int64_t count) {
+    std::vector<uint16_t> halves(static_cast<size_t>(count));
+    g_gpu->memory().Read(reinterpret_cast<simt::DeviceAddress>(from), halves.data(), halves.size() * 2);
+    std::vector<float> values;
+    for (const uint16_t half : halves) values.push_back(std::bit_cast<float>(uint32_t{half} << 16));
+    return values;
+  }
+  static void Write(void* to, const std::vector<float>& values) {
+    std::vector<uint16_t> halves;
+    for (const float value : values) {
+      halves.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(RoundTo(Element::kBfloat16, value)) >> 16));
+    }
+    g_gpu->memory().Write(reinterpret_cast<simt::DeviceAddress>(to), halves.data(), halves.size() * 2);
+  }
+
+  const ModelConfig& config_;
+  simt::DeviceAddress attended_ = 0;
 };
 
 ModelConfig SmallModel(Architecture architecture, int64_t head_size) {
@@ -131,8 +236,9 @@ class GpuModelTest : public ::testing::Test {
   }
 
   std::vector<Completion> Run(const std::vector<GenerationRequest>& requests, const SamplingOptions& options,
-                              const SchedulerLimits& limits) {
-    GpuModel model(config_, type_, kDevice, weights_, limits, on_.kernels, kRuntime);
+                              const SchedulerLimits& limits, bool prompt_ops = false) {
+    GpuModel model(config_, type_, kStream, weights_, limits, on_.kernels, kRuntime,
+                   prompt_ops ? std::make_unique<HostPromptOps>(config_) : nullptr);
     GenerationScheduler scheduler(model, limits);
     std::vector<Completion> completions(requests.size());
     for (size_t i = 0; i < requests.size(); ++i) scheduler.Submit(i, requests[i], options);
@@ -213,7 +319,7 @@ TEST_F(GpuModelTest, RefusedLaunchIsAnErrorAndLeavesTheModelUsable) {
   broken.attention_of_new = [](auto... arguments) -> const char* {
     return fails ? "attention_of_new: invalid configuration argument" : good(arguments...);
   };
-  GpuModel model(config_, type_, kDevice, weights_, limits, broken, kRuntime);
+  GpuModel model(config_, type_, kStream, weights_, limits, broken, kRuntime);
   GenerationScheduler scheduler(model, limits);
   std::vector<Completion> found(requests.size());
   const auto run = [&] {
@@ -250,10 +356,36 @@ TEST_F(GpuModelTest, ManyRowsAtATimeChangeNoBits) {
   }
 }
 
+// Prompts by other operators than decode steps: the log-probabilities stay close, and how prompts are cut into chunks
+// and groups changes no bit, with pages shared or not.
+TEST_F(GpuModelTest, PromptOpsGiveTheSameBitsInAnyChunks) {
+  for (const auto& [architecture, head_size] :
+       {std::pair{Architecture::kQwen2, 64}, {Architecture::kQwen3, 128}, {Architecture::kLlama, 64}}) {
+    Make(SmallModel(architecture, head_size), Element::kBfloat16);
+    const std::vector<GenerationRequest> requests = Requests(10);
+    const SamplingOptions options = {4, 1.0, 0, 0.95, 0.0};
+    const SchedulerLimits many = {.slots = 10, .pages = 130, .context_length = 200, .rows_a_read = 400};
+    const auto whole = Run(requests, options, many, true), ours = Run(requests, options, many);
+    for (const SchedulerLimits& limits :
+         {SchedulerLimits{
+              .slots = 10, .pages = 130, .context_length = 200, .rows_a_read = 50},  // groups of 200 positions
+          SchedulerLimits{.slots = 1, .pages = 13, .context_length = 200, .rows_a_read = 9}}) {
+      const auto found = Run(requests, options, limits, true);
+      for (size_t i = 0; i < requests.size(); ++i) {
+        EXPECT_EQ(found[i].ids, whole[i].ids) << i;
+        EXPECT_EQ(found[i].logprobs, whole[i].logprobs) << i;
+      }
+    }
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (whole[i].ids[0] == ours[i].ids[0]) EXPECT_NEAR(whole[i].logprobs[0], ours[i].logprobs[0], 0.1) << i;
+    }
+  }
+}
+
 TEST_F(GpuModelTest, TooLittleMemoryIsNamed) {
   Make(SmallModel(Architecture::kQwen2, 64), Element::kFloat32);
   try {
-    const GpuModel model(config_, type_, kDevice, weights_, {.slots = 1, .pages = 1 << 30, .context_length = 200},
+    const GpuModel model(config_, type_, kStream, weights_, {.slots = 1, .pages = 1 << 30, .context_length = 200},
                          on_.kernels, kRuntime);
     FAIL();
   } catch (const Error& error) {

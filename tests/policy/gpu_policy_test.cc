@@ -10,10 +10,13 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
+#include <span>
 #include <thread>
+#include <tuple>
 
 #include "golden.h"
 #include "policy_qwen/device.h"
+#include "policy_qwen/gpu_generation/generation_engine.h"
 #include "policy_qwen/gpu_training/gpu_ops.h"
 #include "policy_qwen/model/random.h"
 
@@ -143,6 +146,59 @@ TEST_P(GpuPolicyTest, EveryGpuGivesTheSameBits) {
   }
   EXPECT_EQ(found.logprobs, expected.logprobs);
   EXPECT_EQ(found.gradients, expected.gradients);
+}
+
+// Prompts in bfloat16 by pinned products and flash attention: whole or in chunks, alone or among others, with shared
+// pages or without. A chunk of one row is the shortest, one of 8,192 takes all.
+TEST_P(GpuPolicyTest, PromptsHaveTheSameBitsInAnyChunks) {
+  const DeviceScope scope(OpenDevice(device()));
+  const at::Device gpu = OpenDevice(device());
+  for (const auto& [head_size, heads, kv_heads] : {std::tuple{64, 14, 2}, {128, 8, 8}}) {
+    ModelConfig config;
+    config.architecture = Architecture::kQwen2;
+    config.vocabulary_size = 768;
+    config.hidden_size = 896;
+    config.intermediate_size = 4864;
+    config.layer_count = 3;
+    config.head_count = heads;
+    config.kv_head_count = kv_heads;
+    config.head_size = head_size;
+    config.context_length = 2048;
+    config.initializer_range = 0.05;
+    config.attention_input_bias = true;
+    ParameterSet parameters(config, at::kBFloat16, gpu);
+    InitializeParameters(config, 3, parameters);
+    RotaryTable rotary(config, at::kBFloat16, gpu);
+    std::vector<GenerationRequest> requests;
+    for (const size_t length : {1, 2, 15, 16, 17, 33, 127, 128, 129, 200, 512, 513, 700, 1150, 1500, 1500, 1500}) {
+      std::vector<int32_t> prompt(length);
+      // The last three begin with the same 1,400 tokens.
+      const uint64_t key = length == 1500 ? 99 : requests.size();
+      for (size_t j = 0; j < length; ++j) {
+        prompt[j] = static_cast<int32_t>(RandomBits(j < 1400 ? key : requests.size(), j) % 700);
+      }
+      requests.push_back({std::move(prompt), requests.size()});
+    }
+    const auto run = [&](int32_t slots, int32_t rows, std::span<const GenerationRequest> which) {
+      GenerationEngine engine(config, parameters.weights(), rotary, gpu,
+                              {.max_sequences = slots, .memory_mib = 2048, .rows_a_read = rows});
+      EXPECT_THAT(engine.prompt_note(), ::testing::StartsWith("prompts by FlashAttention-2 and 896 x "));
+      std::vector<Completion> completions(which.size());
+      for (size_t i = 0; i < which.size(); ++i) engine.scheduler().Submit(i, which[i], {4, 1.0, 0, 1.0, 0.0});
+      while (!engine.scheduler().idle()) {
+        engine.scheduler().Turn([&](const Completion& done) { completions[done.request] = done; });
+      }
+      return completions;
+    };
+    const std::vector<Completion> whole = run(32, 8192, requests);
+    for (const auto& [slots, rows] : {std::pair{32, 1000}, {32, 129}, {7, 64}, {1, 8192}, {1, 77}, {2, 1}}) {
+      const std::vector<Completion> found = run(slots, rows, requests);
+      for (size_t i = 0; i < requests.size(); ++i) {
+        EXPECT_EQ(found[i].ids, whole[i].ids) << slots << " slots, " << rows << " rows, request " << i;
+        EXPECT_EQ(found[i].logprobs, whole[i].logprobs) << slots << " slots, " << rows << " rows, request " << i;
+      }
+    }
+  }
 }
 
 // More rows than a grid's y may count: the derivative replaces the logits in all of them.

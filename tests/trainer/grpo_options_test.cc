@@ -22,6 +22,7 @@ TEST(GrpoOptions, DefaultsAreTheDocumentedOnes) {
   EXPECT_EQ(options.ppo_epochs, 2u);
   EXPECT_EQ(options.mini_batch_size, 4u);
   EXPECT_EQ(options.gradient_accumulation_steps, 2u);
+  EXPECT_EQ(options.max_tokens_per_forward, 16384u);
   EXPECT_EQ(options.optimizer.schedule.learning_rate, 1e-5);
   EXPECT_EQ(options.advantage.gamma, 0.4);
   EXPECT_EQ(options.loss.epsilon_high, 0.2);

@@ -17,6 +17,7 @@ using kgrpo::testing::OptionsJson;
 using nlohmann::json;
 using ::testing::Contains;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::Key;
 using ::testing::Le;
 using ::testing::Not;
@@ -45,6 +46,13 @@ TEST(TrainerGrpo, CuttingAWindowInAnyWayGivesTheSameUpdate) {
     EXPECT_LE(LargestDifference(run(8, 2, 12), whole), 1e-5);
     EXPECT_GE(LargestDifference(run(8, 4, 0), whole), 1e-3) << "a window of 32 is another update";
   }
+}
+
+TEST(TrainerGrpo, ForwardPassesTakeAWholeOptimiserStep) {
+  Bench bench({{"beta", 0.0}, {"mini_batch_size", 4}, {"gradient_accumulation_steps", 2}});
+  const Batch batch(bench.policy, 1, 7);  // 28 samples
+  bench.Update(batch);
+  EXPECT_THAT(bench.policy.forward_sizes, ElementsAre(8, 8, 8, 4, 8, 8, 8, 4));
 }
 
 TEST(TrainerGrpo, ForwardPassesKeepToTheTokenLimit) {

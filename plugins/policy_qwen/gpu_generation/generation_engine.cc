@@ -1,5 +1,6 @@
 #include "policy_qwen/gpu_generation/generation_engine.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
@@ -7,10 +8,19 @@
 #include <string>
 #include <vector>
 
+#include "policy_qwen/device.h"
+#include "policy_qwen/gpu_generation/prompt_ops.h"
 #include "policy_qwen/gpu_library.h"
 #include "policy_qwen/model/tensors.h"
 
 namespace kgrpo::policy {
+namespace {
+
+// Prompt rows of a step: large products run at the card's speed.
+constexpr int32_t kRowsAReadWithPromptOps = 8192;
+
+}  // namespace
+
 void RequireEngine(const ModelConfig& config, at::Device device) {
   GpuModel::CheckShape(config);
   const auto& kernels = OpenGpuTable<GenerationKernels>(kGenerationLibrary, kGenerationKernelsEntry);
@@ -51,12 +61,26 @@ GenerationEngine::GenerationEngine(const ModelConfig& config, const Weights& wei
   angles_ = rotary.At(IndexTensor(positions, device), config.context_length);
 
   const Element type = weights.embedding.scalar_type() == at::kBFloat16 ? Element::kBfloat16 : Element::kFloat32;
+  const GpuWeights places =
+      PlacesOf(weights, angles_, [](const at::Tensor& tensor) { return tensor.const_data_ptr(); });
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
+  PromptOpsChoice prompts;
+  if (type == Element::kBfloat16) {
+    WaitForDevice(device);  // the weights were written on other streams
+    prompts = ChoosePromptOps(config, places, stream);
+  } else {
+    prompts.note = "prompts by the kernels of decoding, as dtype is float32";
+  }
+  prompt_note_ = prompts.note;
   SchedulerLimits limits;
+  if (prompts.ops) limits.rows_a_read = kRowsAReadWithPromptOps;
+  if (options.rows_a_read > 0) limits.rows_a_read = options.rows_a_read;
   limits.slots = options.max_sequences;
   limits.context_length = static_cast<int32_t>(config.context_length);
   uint64_t free = 0;
   CheckGpu("generation", runtime.free_bytes(device.index(), &free));
-  const uint64_t page = GpuModel::PageBytes(config, type), others = GpuModel::BufferBytes(config, type, limits);
+  const uint64_t page = GpuModel::PageBytes(config, type),
+                 others = GpuModel::BufferBytes(config, type, limits, prompts.ops != nullptr);
   const uint64_t wanted = options.memory_mib ? static_cast<uint64_t>(*options.memory_mib) << 20 : free / 4;
   const auto pages_a_slot = (config.context_length + kPageSize - 1) / kPageSize;
   limits.pages =
@@ -71,9 +95,9 @@ GenerationEngine::GenerationEngine(const ModelConfig& config, const Weights& wei
                     (limits.pages == 0 ? "raise generation_memory_mib or lower max_sequences"
                                        : "lower generation_memory_mib or max_sequences"));
   }
-  model_.emplace(config, type, device.index(),
-                 PlacesOf(weights, angles_, [](const at::Tensor& tensor) { return tensor.const_data_ptr(); }), limits,
-                 OpenGpuTable<GenerationKernels>(kGenerationLibrary, kGenerationKernelsEntry), runtime);
+  model_.emplace(config, type, GpuStream{device.index(), stream.native_handle()}, places, limits,
+                 OpenGpuTable<GenerationKernels>(kGenerationLibrary, kGenerationKernelsEntry), runtime,
+                 std::move(prompts.ops));
   scheduler_.emplace(*model_, limits);
 }
 

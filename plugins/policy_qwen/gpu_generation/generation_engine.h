@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "policy_qwen/gpu_generation/generation_scheduler.h"
 #include "policy_qwen/gpu_generation/gpu_model.h"
@@ -27,6 +28,7 @@ void RequireEngine(const ModelConfig& config, at::Device device);
 struct EngineOptions {
   int32_t max_sequences = 256;
   std::optional<int64_t> memory_mib;  // of the cache; unset: a quarter of what is free
+  int32_t rows_a_read = 0;            // of prompts; 0: as many as run at the card's speed
 };
 
 // One thread at a time.
@@ -37,9 +39,12 @@ class GenerationEngine {
                    const EngineOptions& options);
 
   GenerationScheduler& scheduler() { return *scheduler_; }
+  // How prompts are computed: the pinned algorithms, or why there are none.
+  const std::string& prompt_note() const { return prompt_note_; }
 
  private:
   RotaryAngles angles_;  // of all positions
+  std::string prompt_note_;
   std::optional<GpuModel> model_;
   std::optional<GenerationScheduler> scheduler_;
 };

@@ -27,8 +27,24 @@ int64_t PartialElements(const ModelConfig& config) {  // of a row
   return kMaxSplits * std::max(Width(config), config.hidden_size);
 }
 
+int64_t DecodeRows(const SchedulerLimits& limits) {
+  return std::bit_ceil(static_cast<uint32_t>(limits.slots));
+}
+
 int64_t StepRows(const SchedulerLimits& limits) {
-  return std::max<int64_t>(std::bit_ceil(static_cast<uint32_t>(limits.slots)), limits.rows_a_read);
+  return std::max<int64_t>(DecodeRows(limits), limits.rows_a_read);
+}
+
+uint64_t PartialBytes(const ModelConfig& config, const SchedulerLimits& limits, bool has_prompt_ops) {
+  const int64_t elements =
+      has_prompt_ops ? std::max(DecodeRows(limits) * PartialElements(config), StepRows(limits) * Width(config))
+                     : StepRows(limits) * PartialElements(config);
+  return static_cast<uint64_t>(elements) * sizeof(float);
+}
+
+// Positions whose keys and values a group of prompts gathers at most. A single sequence always fits.
+int64_t GroupPositions(const SchedulerLimits& limits) {
+  return std::max<int64_t>(2 * StepRows(limits), limits.context_length);
 }
 
 std::string MibRoundedUp(uint64_t bytes) {
@@ -77,28 +93,30 @@ uint64_t GpuModel::PageBytes(const ModelConfig& config, Element type) {
   return static_cast<uint64_t>(2 * config.layer_count * config.kv_size() * kPageSize) * ElementBytes(type);
 }
 
-uint64_t GpuModel::BufferBytes(const ModelConfig& config, Element type, const SchedulerLimits& limits) {
-  const int64_t elements = 2 * config.hidden_size + 2 * config.query_size() + config.intermediate_size;
-  const auto rows = static_cast<uint64_t>(StepRows(limits));
-  const auto sampled = std::bit_ceil(static_cast<uint64_t>(limits.slots));
-  return rows * (static_cast<uint64_t>(elements) * ElementBytes(type) +
-                 static_cast<uint64_t>(PartialElements(config)) * sizeof(float)) +
-         sampled * static_cast<uint64_t>(config.vocabulary_size) * ElementBytes(type);
+uint64_t GpuModel::BufferBytes(const ModelConfig& config, Element type, const SchedulerLimits& limits,
+                               bool has_prompt_ops) {
+  int64_t row = 2 * config.hidden_size + 2 * config.query_size() + config.intermediate_size;
+  if (has_prompt_ops) row += 2 * config.intermediate_size;
+  int64_t elements = StepRows(limits) * row + DecodeRows(limits) * config.vocabulary_size;
+  if (has_prompt_ops) elements += 2 * GroupPositions(limits) * config.kv_size();
+  return static_cast<uint64_t>(elements) * ElementBytes(type) + PartialBytes(config, limits, has_prompt_ops);
 }
 
-GpuModel::GpuModel(const ModelConfig& config, Element type, int32_t device, GpuWeights weights,
-                   const SchedulerLimits& limits, const GenerationKernels& kernels, const GpuRuntime& runtime)
+GpuModel::GpuModel(const ModelConfig& config, Element type, GpuStream stream, GpuWeights weights,
+                   const SchedulerLimits& limits, const GenerationKernels& kernels, const GpuRuntime& runtime,
+                   std::unique_ptr<PromptOps> prompt_ops)
     : config_(config),
       type_(type),
       weights_(std::move(weights)),
       limits_(limits),
       kernels_(kernels),
       runtime_(runtime),
+      prompt_ops_(std::move(prompt_ops)),
       rows_(StepRows(limits)),
-      attention_rows_(
-          std::min<int64_t>(rows_, std::max<int64_t>(512, std::bit_ceil(static_cast<uint32_t>(limits.slots))))),
+      attention_rows_(prompt_ops_ ? DecodeRows(limits)
+                                  : std::min<int64_t>(rows_, std::max<int64_t>(512, DecodeRows(limits)))),
       pages_per_slot_((limits.context_length + kPageSize - 1) / kPageSize),
-      stream_{device, nullptr} {
+      stream_(stream) {
   CheckShape(config);
   const auto slots = static_cast<uint64_t>(limits.slots), rows = static_cast<uint64_t>(rows_);
   const auto take = [&](uint64_t bytes, const char* what) { return GpuMemory(runtime_, stream_.device, bytes, what); };
@@ -113,17 +131,22 @@ GpuModel::GpuModel(const ModelConfig& config, Element type, int32_t device, GpuW
   places_ = take(rows * sizeof(Place), "a step's rows");
   x_ = elements(rows, config.hidden_size);
   normed_ = elements(rows, config.hidden_size);
-  partial_ = take(rows * static_cast<uint64_t>(PartialElements(config)) * sizeof(float), "a step's rows");
+  partial_ = take(PartialBytes(config, limits, prompt_ops_ != nullptr), "a step's rows");
   query_ = elements(rows, config.query_size());
   attended_ = elements(rows, config.query_size());
   gated_ = elements(rows, config.intermediate_size);
+  if (prompt_ops_) {
+    prompt_index_ = take(5 * rows * sizeof(int32_t), "prompts");  // of UploadGroups
+    prompt_keys_ = elements(static_cast<uint64_t>(GroupPositions(limits)), config.kv_size());
+    prompt_values_ = elements(static_cast<uint64_t>(GroupPositions(limits)), config.kv_size());
+    gate_up_ = elements(rows, 2 * config.intermediate_size);
+  }
   logits_ = take(std::bit_ceil(slots) * static_cast<uint64_t>(config.vocabulary_size) * ElementBytes(type_), "logits");
   const auto segments = static_cast<uint64_t>((config.vocabulary_size + kSampleSegment - 1) / kSampleSegment);
   sample_parts_ = take(std::bit_ceil(slots) * segments * sizeof(SamplePart), "logits");
   const uint64_t cache = static_cast<uint64_t>(limits.pages) * PageBytes(config, type_) / 2;
   keys_ = take(cache, "the cache's keys");
   values_ = take(cache, "the cache's values");
-  CheckGeneration(runtime_.create_stream(device, &stream_));
   Upload(slots_, 0, std::span<const Slot>(std::vector<Slot>(slots)));  // ReadSlots copies the unused ones too
   Upload(end_ids_, 0, std::span<const int32_t>(config.end_ids));
   const std::vector<int32_t> none(static_cast<size_t>(attention_rows_ * config.kv_head_count));
@@ -133,7 +156,6 @@ GpuModel::GpuModel(const ModelConfig& config, Element type, int32_t device, GpuW
 
 GpuModel::~GpuModel() {
   DropGraphs();
-  runtime_.destroy_stream(stream_);
 }
 
 template <typename T>
@@ -196,33 +218,45 @@ void GpuModel::Admit(int32_t slot, const Slot& start, std::span<const int32_t> p
   Upload(pages_, static_cast<size_t>(slot) * static_cast<size_t>(pages_per_slot_), pages);
 }
 
-void GpuModel::QueueStep(int64_t rows, int64_t position_splits, const int32_t* sampled, int64_t sampled_count) {
-  const HeadShape shape = {static_cast<int32_t>(config_.head_count), static_cast<int32_t>(config_.kv_head_count),
-                           static_cast<int32_t>(config_.head_size)};
+LayerCache GpuModel::CacheOf(size_t layer) const {
+  const uint64_t offset = layer * (keys_.bytes() / static_cast<uint64_t>(config_.layer_count));
+  return {keys_.As<char>() + offset, values_.As<char>() + offset, pages_.As<int32_t>(), pages_per_slot_};
+}
+
+HeadShape GpuModel::Heads() const {
+  return {static_cast<int32_t>(config_.head_count), static_cast<int32_t>(config_.kv_head_count),
+          static_cast<int32_t>(config_.head_size)};
+}
+
+void GpuModel::QueueEmbedding(int64_t rows) {
+  CheckGeneration(kernels_.embed(type_, step_rows_.As<StepRow>(), slots_.As<Slot>(), weights_.embedding, rows,
+                                 config_.hidden_size, x_.As<void>(), places_.As<Place>(), stream_));
+}
+
+void GpuModel::QueueNorm(const Pending& pending, const void* weight, int64_t rows, const int32_t* gather,
+                         int64_t out_rows) {
+  CheckGeneration(kernels_.add_norm(type_, pending.sums, pending.splits, pending.bias, x_.As<void>(), weight,
+                                    static_cast<float>(config_.norm_epsilon), rows, config_.hidden_size, gather,
+                                    out_rows, normed_.As<void>(), stream_));
+}
+
+GpuModel::Pending GpuModel::QueueLayers(int64_t rows, int64_t position_splits, bool decodes) {
+  const HeadShape shape = Heads();
   const int64_t hidden = config_.hidden_size, width = Width(config_), query = config_.query_size();
   const int64_t intermediate = config_.intermediate_size;
   const auto epsilon = static_cast<float>(config_.norm_epsilon);
   auto* const places = places_.As<Place>();
   auto* const partial = partial_.As<float>();
-  void* const x = x_.As<void>();
   void* const normed = normed_.As<void>();
-  const uint64_t layer_bytes = keys_.bytes() / static_cast<uint64_t>(config_.layer_count);
-
-  CheckGeneration(kernels_.embed(type_, step_rows_.As<StepRow>(), slots_.As<Slot>(), weights_.embedding, rows, hidden,
-                                 x, places, stream_));
-  const float* to_add = nullptr;  // sums of the previous product, for the residual stream
-  const void* bias = nullptr;
-  int64_t splits = 1;
+  Pending pending;
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
     const GpuLayerWeights& w = weights_.layers[i];
-    const LayerCache cache = {keys_.As<char>() + i * layer_bytes, values_.As<char>() + i * layer_bytes,
-                              pages_.As<int32_t>(), pages_per_slot_};
-    CheckGeneration(kernels_.add_norm(type_, to_add, splits, bias, x, w.attention_norm, epsilon, rows, hidden, nullptr,
-                                      rows, normed, stream_));
+    const LayerCache cache = CacheOf(i);
+    QueueNorm(pending, w.attention_norm, rows, nullptr, rows);
     CheckGeneration(kernels_.product(type_, ProductMode::kPartial, normed, w.query_key_value, nullptr, rows, hidden,
                                      width, partial, stream_));
     const int64_t width_splits = kernels_.product_splits(hidden, width);
-    if (sampled == nullptr) {  // one row for each slot
+    if (decodes) {
       CheckGeneration(kernels_.attention_of_new(
           type_, partial, width_splits, w.query_key_value_bias, w.query_norm, w.key_norm, epsilon, weights_.cos,
           weights_.sin, cache, places, rows, shape, position_splits, attention_sums_.As<float>(),
@@ -241,23 +275,53 @@ void GpuModel::QueueStep(int64_t rows, int64_t position_splits, const int32_t* s
     }
     CheckGeneration(kernels_.product(type_, ProductMode::kPartial, attended_.As<void>(), w.output, nullptr, rows, query,
                                      hidden, partial, stream_));
-    CheckGeneration(kernels_.add_norm(type_, partial, kernels_.product_splits(query, hidden), w.output_bias, x,
-                                      w.mlp_norm, epsilon, rows, hidden, nullptr, rows, normed, stream_));
+    QueueNorm({partial, kernels_.product_splits(query, hidden), w.output_bias}, w.mlp_norm, rows, nullptr, rows);
     CheckGeneration(kernels_.product(type_, ProductMode::kSwiGlu, normed, w.gate_up, w.gate_up_bias, rows, hidden,
                                      2 * intermediate, gated_.As<void>(), stream_));
     CheckGeneration(kernels_.product(type_, ProductMode::kPartial, gated_.As<void>(), w.down, nullptr, rows,
                                      intermediate, hidden, partial, stream_));
-    to_add = partial;
-    bias = w.down_bias;
-    splits = kernels_.product_splits(intermediate, hidden);
+    pending = {partial, kernels_.product_splits(intermediate, hidden), w.down_bias};
   }
-  if (sampled_count == 0) return;  // a prompt's middle: only its keys and values were wanted
-  CheckGeneration(kernels_.add_norm(type_, to_add, splits, bias, x, weights_.final_norm, epsilon, rows, hidden, sampled,
-                                    sampled_count, normed, stream_));
-  CheckGeneration(kernels_.product(type_, ProductMode::kPlain, normed, weights_.head, nullptr, sampled_count, hidden,
-                                   config_.vocabulary_size, logits_.As<void>(), stream_));
-  CheckGeneration(kernels_.sample(type_, logits_.As<void>(), sampled_count, config_.vocabulary_size, sampled, places,
-                                  slots_.As<Slot>(), end_ids_.As<int32_t>(),
+  return pending;
+}
+
+void GpuModel::QueuePromptLayers(int64_t rows, const std::vector<PromptGroup>& groups) {
+  const auto epsilon = static_cast<float>(config_.norm_epsilon);
+  const auto row = [&](const GpuMemory& memory, int64_t index, int64_t width) {
+    return memory.As<char>() + static_cast<uint64_t>(index * width) * ElementBytes(type_);
+  };
+  for (size_t i = 0; i < weights_.layers.size(); ++i) {
+    const GpuLayerWeights& w = weights_.layers[i];
+    const LayerCache cache = CacheOf(i);
+    QueueNorm({}, w.attention_norm, rows, nullptr, rows);
+    prompt_ops_->Product(PromptProduct::kQueryKeyValue, normed_.As<void>(), w.query_key_value, nullptr, rows,
+                         partial_.As<void>());
+    CheckGeneration(kernels_.finish_query_key_value(
+        type_, partial_.As<float>(), 1, w.query_key_value_bias, w.query_norm, w.key_norm, epsilon, weights_.cos,
+        weights_.sin, places_.As<Place>(), rows, Heads(), cache, query_.As<void>(), stream_));
+    for (const PromptGroup& group : groups) {
+      CheckGeneration(kernels_.gather(type_, cache, group.slots, group.position_ends, group.sequences, group.longest,
+                                      Heads(), prompt_keys_.As<void>(), prompt_values_.As<void>(), stream_));
+      const void* const attended = prompt_ops_->Attention(group, row(query_, group.first_row, config_.query_size()),
+                                                          prompt_keys_.As<void>(), prompt_values_.As<void>());
+      prompt_ops_->Product(PromptProduct::kOutput, attended, w.output, w.output_bias, group.rows,
+                           row(x_, group.first_row, config_.hidden_size));
+    }
+    QueueNorm({}, w.mlp_norm, rows, nullptr, rows);
+    prompt_ops_->Product(PromptProduct::kGateUp, normed_.As<void>(), w.gate_up, w.gate_up_bias, rows,
+                         gate_up_.As<void>());
+    prompt_ops_->SwiGlu(gate_up_.As<void>(), rows, gated_.As<void>());
+    prompt_ops_->Product(PromptProduct::kDown, gated_.As<void>(), w.down, w.down_bias, rows, x_.As<void>());
+  }
+}
+
+void GpuModel::QueueSampling(const Pending& pending, int64_t rows, const int32_t* sampled, int64_t count) {
+  if (count == 0) return;  // a prompt's middle: only its keys and values were wanted
+  QueueNorm(pending, weights_.final_norm, rows, sampled, count);
+  CheckGeneration(kernels_.product(type_, ProductMode::kPlain, normed_.As<void>(), weights_.head, nullptr, count,
+                                   config_.hidden_size, config_.vocabulary_size, logits_.As<void>(), stream_));
+  CheckGeneration(kernels_.sample(type_, logits_.As<void>(), count, config_.vocabulary_size, sampled,
+                                  places_.As<Place>(), slots_.As<Slot>(), end_ids_.As<int32_t>(),
                                   static_cast<int32_t>(config_.end_ids.size()), sample_parts_.As<SamplePart>(),
                                   ids_.As<int32_t>(), logprobs_.As<float>(), new_tokens_, stream_));
 }
@@ -269,7 +333,8 @@ void* GpuModel::DecodeGraph(int64_t rows, int64_t position_splits) {
   void* graph = nullptr;
   CheckGeneration(runtime_.begin_graph(stream_));
   try {
-    QueueStep(rows, position_splits, nullptr, rows);
+    QueueEmbedding(rows);
+    QueueSampling(QueueLayers(rows, position_splits, true), rows, nullptr, rows);
   } catch (...) {  // of a launch, which the graph then lacks
     if (runtime_.end_graph(stream_, &graph) == nullptr) runtime_.destroy_graph(stream_.device, graph);
     throw;
@@ -279,13 +344,58 @@ void* GpuModel::DecodeGraph(int64_t rows, int64_t position_splits) {
   return graph;
 }
 
+// Cuts the rows into sequences, and those into groups within GroupPositions.
+std::vector<PromptGroup> GpuModel::UploadGroups(std::span<const StepRow> rows) {
+  struct Ends {
+    std::vector<int32_t> rows = {0}, positions = {0}, slots;
+  };
+  std::vector<PromptGroup> groups;
+  std::vector<Ends> ends;
+  for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
+    while (end < rows.size() && rows[end].slot == rows[begin].slot) ++end;
+    const auto count = static_cast<int64_t>(end - begin), positions = int64_t{rows[end - 1].position} + 1;
+    if (groups.empty() || groups.back().positions + positions > GroupPositions(limits_)) {
+      groups.push_back({.first_row = static_cast<int64_t>(begin)});
+      ends.emplace_back();
+    }
+    PromptGroup& group = groups.back();
+    group.rows += count;
+    group.sequences += 1;
+    group.positions += positions;
+    group.longest_rows = std::max(group.longest_rows, count);
+    group.longest = std::max(group.longest, positions);
+    ends.back().rows.push_back(static_cast<int32_t>(group.rows));
+    ends.back().positions.push_back(static_cast<int32_t>(group.positions));
+    ends.back().slots.push_back(rows[begin].slot);
+  }
+  std::vector<int32_t> index;
+  const auto add = [&](const std::vector<int32_t>& values) {
+    const auto* const at = prompt_index_.As<int32_t>() + index.size();
+    index.insert(index.end(), values.begin(), values.end());
+    return at;
+  };
+  for (size_t i = 0; i < groups.size(); ++i) {
+    groups[i].row_ends = add(ends[i].rows);
+    groups[i].position_ends = add(ends[i].positions);
+    groups[i].slots = add(ends[i].slots);
+  }
+  Upload(prompt_index_, 0, std::span<const int32_t>(index));
+  return groups;
+}
+
 void GpuModel::ReadPrompts(std::span<const StepRow> rows, std::span<const int32_t> sampled) {
-  int32_t last = 0;
-  for (const StepRow& row : rows) last = std::max(last, row.position);
+  const auto count = static_cast<int64_t>(rows.size()), sampled_count = static_cast<int64_t>(sampled.size());
   Upload(step_rows_, 0, rows);
   Upload(sampled_rows_, 0, sampled);
-  QueueStep(static_cast<int64_t>(rows.size()), last / kAttentionSplit + 1, sampled_rows_.As<int32_t>(),
-            static_cast<int64_t>(sampled.size()));
+  QueueEmbedding(count);
+  Pending pending;
+  if (prompt_ops_) {
+    QueuePromptLayers(count, UploadGroups(rows));
+  } else {
+    const int32_t last = std::ranges::max(rows, {}, &StepRow::position).position;
+    pending = QueueLayers(count, last / kAttentionSplit + 1, false);
+  }
+  QueueSampling(pending, count, sampled_rows_.As<int32_t>(), sampled_count);
 }
 
 void GpuModel::Decode(std::span<const int32_t> slots, int32_t positions, int32_t steps) {

@@ -23,17 +23,6 @@ const GpuRuntime kRuntime = {
                    void** memory) { return OnDevice("allocation", device, [&] { return cudaMalloc(memory, bytes); }); },
     .release = [](int32_t device,
                   void* memory) { static_cast<void>(OnDevice("release", device, [&] { return cudaFree(memory); })); },
-    .create_stream =
-        [](int32_t device, GpuStream* stream) {
-          *stream = {device, nullptr};
-          return OnDevice("stream", device, [&] {
-            return cudaStreamCreateWithFlags(reinterpret_cast<cudaStream_t*>(&stream->handle), cudaStreamNonBlocking);
-          });
-        },
-    .destroy_stream =
-        [](GpuStream stream) {
-          static_cast<void>(OnDevice("stream", stream.device, [&] { return cudaStreamDestroy(StreamOf(stream)); }));
-        },
     .upload =
         [](void* to, const void* from, uint64_t bytes, GpuStream stream) {
           return OnDevice("copy to the device", stream.device,

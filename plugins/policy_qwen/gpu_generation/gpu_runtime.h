@@ -1,4 +1,4 @@
-// The engine's part of the CUDA runtime besides kernels: memory, copies, a stream, graphs. A second table of the
+// The engine's part of the CUDA runtime besides kernels: memory, copies, graphs. A second table of the
 // library of kernels.h, so that neither the policy nor its tests need a header or library of CUDA. Used by
 // gpu_model.cc; tests replace it.
 //
@@ -20,8 +20,6 @@ struct GpuRuntime {
   const char* (*allocate)(int32_t device, uint64_t bytes, void** memory);
   void (*release)(int32_t device, void* memory);  // waits for the device
 
-  const char* (*create_stream)(int32_t device, GpuStream* stream);
-  void (*destroy_stream)(GpuStream stream);
   // Queued on the stream; host memory may be pageable and is free again on return.
   const char* (*upload)(void* to, const void* from, uint64_t bytes, GpuStream stream);
   // Waits for all that is queued on the stream.

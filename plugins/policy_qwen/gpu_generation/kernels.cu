@@ -16,6 +16,7 @@ kgrpo_policy_generation_kernels() {
       .product = [](auto... arguments) { return Launch("product", Product, arguments...); },
       .finish_query_key_value =
           [](auto... arguments) { return Launch("finish_query_key_value", FinishQueryKeyValue, arguments...); },
+      .gather = [](auto... arguments) { return Launch("gather", Gather, arguments...); },
       .attention = [](auto... arguments) { return Launch("attention", Attention, arguments...); },
       .attention_of_new = [](auto... arguments) { return Launch("attention_of_new", AttentionOfNew, arguments...); },
       .sample = [](auto... arguments) { return Launch("sample", Sample, arguments...); },

@@ -5,7 +5,8 @@
 // A step computes `rows` rows. A row is one token of one slot at one position: the last sampled token of a slot that
 // decodes, or a token of a prompt. Each row's results depend, bit for bit, only on its own inputs: how a sum is split
 // depends on the model's shape and the row's position, never on the number of rows, and the tiles chosen by the number
-// of rows add in the same order. Results of a row of slot -1, or of a slot that has ended, are unused.
+// of rows add in the same order. (Prompt rows may be computed by prompt_ops.h instead, whose order is another:
+// gpu_model.h names the roles.) Results of a row of slot -1, or of a slot that has ended, are unused.
 //
 // A kernel may begin before the one before it on the stream has ended (overlap.cuh): weights are read early, so code
 // that changes weights must wait for the device before the next step. attention_of_new also reads places, the table of
@@ -116,6 +117,12 @@ struct GenerationKernels {
                                         const void* query_norm, const void* key_norm, float epsilon, const void* cos,
                                         const void* sin, const Place* places, int64_t row_count, HeadShape shape,
                                         LayerCache cache, void* query, GpuStream stream);
+
+  // Copies the first positions of some slots side by side: keys and values [positions, kv heads, size] receive those of
+  // slots[i] from row ends[i] on, ends[i + 1] - ends[i] of them. ends: [sequences + 1]; longest: the most of a
+  // sequence.
+  const char* (*gather)(Element type, LayerCache cache, const int32_t* slots, const int32_t* ends, int64_t sequences,
+                        int64_t longest, HeadShape shape, void* keys, void* values, GpuStream stream);
 
   // y [rows, heads size] = attention of each row over positions 0 to its own. position_splits: enough for the greatest,
   // ceil((position + 1) / kAttentionSplit). sums: float32 [rows, heads, position_splits, size], bounds: [.., 2].

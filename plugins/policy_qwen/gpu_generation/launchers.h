@@ -18,6 +18,8 @@ void AddNorm(Element type, const float* partial, int64_t splits, const void* bia
 void FinishQueryKeyValue(Element type, const float* partial, int64_t splits, const void* bias, const void* query_norm,
                          const void* key_norm, float epsilon, const void* cos, const void* sin, const Place* places,
                          int64_t row_count, HeadShape shape, LayerCache cache, void* query, GpuStream stream);
+void Gather(Element type, LayerCache cache, const int32_t* slots, const int32_t* ends, int64_t sequences,
+            int64_t longest, HeadShape shape, void* keys, void* values, GpuStream stream);
 
 // product.cu
 int64_t ProductSplits(int64_t inputs, int64_t outputs);

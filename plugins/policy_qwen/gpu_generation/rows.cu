@@ -127,6 +127,29 @@ __global__ void __launch_bounds__(128)
   }
 }
 
+// A block copies a page of a sequence, 16 bytes (`parts` a head) at a time.
+__global__ void __launch_bounds__(kThreads)
+    GatherKernel(LayerCache cache, const int32_t* __restrict__ slots, const int32_t* __restrict__ ends, int kv_heads,
+                 int parts, uint4* keys, uint4* values) {
+  LetNextBegin();
+  const int first = static_cast<int>(blockIdx.x) * kPageSize, begin = ends[blockIdx.y];
+  const int count = min(ends[blockIdx.y + 1] - begin - first, kPageSize);
+  if (count <= 0) {
+    WaitForPrevious();
+    return;
+  }
+  const int64_t page = cache.pages[static_cast<int64_t>(slots[blockIdx.y]) * cache.pages_per_slot + blockIdx.x];
+  const int width = kv_heads * parts;
+  WaitForPrevious();
+  for (int item = static_cast<int>(threadIdx.x); item < count * width; item += kThreads) {
+    const int position = item / width, head = item % width / parts, part = item % parts;
+    const int64_t from = ((page * kv_heads + head) * kPageSize + position) * parts + part;
+    const int64_t to = static_cast<int64_t>(begin + first) * width + item;
+    keys[to] = static_cast<const uint4*>(cache.keys)[from];
+    values[to] = static_cast<const uint4*>(cache.values)[from];
+  }
+}
+
 template <typename Body>
 void ForElement(Element type, Body&& body) {
   if (type == Element::kBfloat16) {
@@ -184,6 +207,13 @@ void FinishQueryKeyValue(Element type, const float* partial, int64_t splits, con
       launch(FinishQueryKeyValueKernel<T, 128>);
     }
   });
+}
+
+void Gather(Element type, LayerCache cache, const int32_t* slots, const int32_t* ends, int64_t sequences,
+            int64_t longest, HeadShape shape, void* keys, void* values, GpuStream stream) {
+  const int parts = shape.size * (type == Element::kBfloat16 ? 2 : 4) / 16;
+  LaunchOverlapping(GatherKernel, dim3(Blocks(longest, kPageSize), Blocks(sequences, 1)), kThreads, StreamOf(stream),
+                    cache, slots, ends, shape.kv_heads, parts, static_cast<uint4*>(keys), static_cast<uint4*>(values));
 }
 
 }  // namespace kgrpo::policy

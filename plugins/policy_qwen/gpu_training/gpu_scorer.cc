@@ -34,7 +34,7 @@ GpuScorer::GpuScorer(const ModelConfig& config, at::ScalarType dtype, at::Device
       free_bytes_(std::move(free_bytes)),
       ops_(kernels, device),
       transformer_(config, ops_),
-      rotary_(config, at::kFloat, device) {}
+      rotary_(config, dtype, device) {}
 
 int64_t FreeBytesOf(at::Device device) {
   c10::DeviceAllocator& allocator = *c10::getDeviceAllocator(device.type());

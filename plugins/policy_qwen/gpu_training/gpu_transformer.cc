@@ -18,9 +18,11 @@ namespace {
 
 constexpr float kForth = 1.0f, kBack = -1.0f;  // Rotate's directions
 
+// The table's values, which generation and transformers round to the model's dtype, in float32.
 GpuAngles AnglesAt(RotaryTable& rotary, const std::vector<int64_t>& positions, int64_t limit, at::Device device) {
   const RotaryAngles angles = rotary.At(IndexTensor(positions, device), limit);
-  return {angles.cos.squeeze(1).narrow(1, 0, angles.sin.size(2)).contiguous(), angles.sin.squeeze(1).contiguous()};
+  return {angles.cos.squeeze(1).narrow(1, 0, angles.sin.size(2)).to(at::kFloat).contiguous(),
+          angles.sin.squeeze(1).to(at::kFloat).contiguous()};
 }
 
 // libtorch sums flash attention's derivatives by atomics unless told to be deterministic, which is a setting of the
