@@ -81,6 +81,29 @@ void PrintDifference(Policy& policy, const std::vector<GenerationRequest>& reque
               sum / static_cast<double>(scores.size()), greatest, scores.size());
 }
 
+void Measure(Policy& policy, const std::string& name, size_t batch, size_t prompt_tokens, size_t rounds,
+             const SamplingOptions& sampling) {
+  using kgrpo::bench::Median;
+  using kgrpo::bench::Quantile;
+  const std::vector<GenerationRequest> requests = MakeRequests(batch, prompt_tokens);
+  SamplingOptions first_only = sampling;
+  first_only.max_new_tokens = 1;
+  std::vector<double> reads, steps, alls;
+  for (size_t round = 0; round <= rounds; ++round) {
+    const double read = Time(policy, requests, first_only), all = Time(policy, requests, sampling);
+    if (round == 0) continue;  // warms up
+    reads.push_back(read);
+    alls.push_back(all);
+    steps.push_back((all - read) / static_cast<double>(sampling.max_new_tokens - 1));
+  }
+  std::printf(
+      "%s batch %zu: decode %.3f ms a step (%.3f to %.3f), prompts of %zu %.2f ms (%.2f to %.2f), all %.1f ms (%.1f to "
+      "%.1f)\n",
+      name.c_str(), batch, Median(steps), Quantile(steps, 0), Quantile(steps, 1), prompt_tokens, Median(reads),
+      Quantile(reads, 0), Quantile(reads, 1), Median(alls), Quantile(alls, 0), Quantile(alls, 1));
+  PrintDifference(policy, requests, sampling);
+}
+
 void Check(const kgrpo::policy::PolicyOptions& options, size_t batch, size_t prompt_tokens, SamplingOptions sampling) {
   kgrpo::policy::PolicyOptions plain = options, engine = options;
   plain.engine_generation = false;
@@ -118,7 +141,9 @@ void Check(const kgrpo::policy::PolicyOptions& options, size_t batch, size_t pro
 int main(int argc, char** argv) {
   CLI::App app("milliseconds of a decode step and of reading prompts, by rounds");
   std::string shape = "qwen2-0.5b", dtype = "bfloat16", device = "cuda", generation = "engine";
-  size_t batch = 16, prompt_tokens = 512, rounds = 5;
+  std::string model;
+  std::vector<size_t> batches = {16};
+  size_t prompt_tokens = 512, rounds = 5;
   bool check = false;
   kgrpo::policy::PolicyOptions options;
   SamplingOptions sampling;
@@ -126,7 +151,8 @@ int main(int argc, char** argv) {
   app.add_option("--shape", shape, "tiny, small-64, 135m or qwen2-0.5b")
       ->check(CLI::IsMember(kgrpo::bench::ModelShapes()));
   app.add_option("--generation", generation, "libtorch or engine")->capture_default_str();
-  app.add_option("--batch", batch, "completions at a time")->capture_default_str();
+  app.add_option("--model", model, "a model's folder, in place of random weights of --shape");
+  app.add_option("--batch", batches, "completions at a time: a measurement for each")->capture_default_str();
   app.add_option("--prompt-tokens", prompt_tokens, "of each")->capture_default_str();
   app.add_option("--new-tokens", sampling.max_new_tokens, "of each")->capture_default_str();
   app.add_option("--top-p", sampling.top_p, "nucleus")->capture_default_str();
@@ -138,32 +164,18 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     const kgrpo::bench::ModelFolder folder(shape);
-    options.model = folder.path();
-    options.random_weights = true;
+    options.model = model.empty() ? folder.path() : model;
+    options.random_weights = model.empty();
     options.bfloat16 = dtype == "bfloat16";
     options.device = device;
     options.engine_generation = generation == "engine";
     if (check) {
-      Check(options, batch, prompt_tokens, sampling);
+      for (const size_t batch : batches) Check(options, batch, prompt_tokens, sampling);
       return 0;
     }
+    const std::string name = (model.empty() ? shape : model) + " " + dtype + " " + generation;
     Policy policy(options, 1);
-    const std::vector<GenerationRequest> requests = MakeRequests(batch, prompt_tokens);
-    SamplingOptions first_only = sampling;
-    first_only.max_new_tokens = 1;
-    std::vector<double> reads, steps;
-    for (size_t round = 0; round <= rounds; ++round) {
-      const double read = Time(policy, requests, first_only), all = Time(policy, requests, sampling);
-      if (round == 0) continue;  // warms up
-      reads.push_back(read);
-      steps.push_back((all - read) / static_cast<double>(sampling.max_new_tokens - 1));
-    }
-    using kgrpo::bench::Median;
-    using kgrpo::bench::Quantile;
-    std::printf("%s %s %s batch %zu: decode %.3f ms a step (%.3f to %.3f), prompts of %zu %.2f ms (%.2f to %.2f)\n",
-                shape.c_str(), dtype.c_str(), generation.c_str(), batch, Median(steps), Quantile(steps, 0),
-                Quantile(steps, 1), prompt_tokens, Median(reads), Quantile(reads, 0), Quantile(reads, 1));
-    PrintDifference(policy, requests, sampling);
+    for (const size_t batch : batches) Measure(policy, name, batch, prompt_tokens, rounds, sampling);
     if (const std::string note = policy.PromptNote(); !note.empty()) std::printf("%s\n", note.c_str());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "policy: %s\n", error.what());

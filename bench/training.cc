@@ -29,12 +29,12 @@ using kgrpo::policy::Copy;
 using kgrpo::policy::Policy;
 using kgrpo::policy::PolicyOptions;
 
-// A policy of random weights; an adapter refuses those, so it gets them as a model's file in options->model.
+// The policy; an adapter refuses random weights, so it gets them as a model's file in options->model.
 std::unique_ptr<Policy> MakePolicy(PolicyOptions* options, int64_t adapter_rank) {
-  options->random_weights = true;
-  auto made = std::make_unique<Policy>(*options, 1);
+  std::unique_ptr<Policy> made;
+  if (options->random_weights || adapter_rank == 0) made = std::make_unique<Policy>(*options, 1);
   if (adapter_rank == 0) return made;
-  made->Save(Copy::kCurrent, options->model);
+  if (options->random_weights) made->Save(Copy::kCurrent, options->model);
   made.reset();
   options->random_weights = false;
   options->adapter = kgrpo::policy::AdapterOptions{.rank = adapter_rank};
@@ -51,7 +51,9 @@ int main(int argc, char** argv) {
   size_t count = 16, prompt_tokens = 512, completion_tokens = 128, rounds = 7;
   std::string training = "libtorch";
   int64_t adapter_rank = 0;
+  std::string model;
   app.add_option("--shape", shape, "of the random weights")->check(CLI::IsMember(kgrpo::bench::ModelShapes()));
+  app.add_option("--model", model, "a model's folder, in place of random weights of --shape");
   app.add_option("--sequences", count, "of a step")->capture_default_str();
   app.add_option("--prompt-tokens", prompt_tokens, "a sequence")->capture_default_str();
   app.add_option("--completion-tokens", completion_tokens, "a sequence")->capture_default_str();
@@ -66,7 +68,8 @@ int main(int argc, char** argv) {
   try {
     const c10::InferenceMode inference;
     const kgrpo::bench::ModelFolder folder(shape);
-    options.model = folder.path();
+    options.model = model.empty() ? folder.path() : model;
+    options.random_weights = model.empty();
     options.bfloat16 = dtype == "bfloat16";
     options.device = device;
     options.fused_training = training == "fused";

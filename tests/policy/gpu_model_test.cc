@@ -114,11 +114,23 @@ class HostPromptOps final : public PromptOps {
     Write(y, out);
   }
 
+  void TakeRows(const void* x, int64_t rows, const int32_t* which, int64_t count, void* y) override {
+    const int64_t hidden = config_.hidden_size;
+    const auto in = Read(x, rows * hidden);
+    std::vector<float> out;
+    for (const int32_t row : Ints(which, count)) {
+      EXPECT_LT(row, rows);
+      out.insert(out.end(), in.begin() + row * hidden, in.begin() + (row + 1) * hidden);
+    }
+    Write(y, out);
+  }
+
   const void* Attention(const PromptGroup& group, const void* query, const void* keys, const void* values) override {
     const int64_t size = config_.head_size, heads = config_.head_count, kv_heads = config_.kv_head_count;
     const auto q = Read(query, group.rows * heads * size), k = Read(keys, group.positions * kv_heads * size);
     const auto v = Read(values, group.positions * kv_heads * size);
-    const auto row_ends = Ends(group.row_ends, group.sequences), ends = Ends(group.position_ends, group.sequences);
+    const auto row_ends = Ints(group.row_ends, group.sequences + 1),
+               ends = Ints(group.position_ends, group.sequences + 1);
     EXPECT_EQ(row_ends.back(), group.rows);
     EXPECT_EQ(ends.back(), group.positions);
     std::vector<float> out(q.size());
@@ -153,10 +165,10 @@ class HostPromptOps final : public PromptOps {
 
  private:
   static float At(const std::vector<float>& values, int64_t index) { return values[static_cast<size_t>(index)]; }
-  static std::vector<int32_t> Ends(const int32_t* at, int64_t sequences) {
-    std::vector<int32_t> ends(static_cast<size_t>(sequences + 1));
-    g_gpu->memory().Read(reinterpret_cast<simt::DeviceAddress>(at), ends.data(), ends.size() * sizeof(int32_t));
-    return ends;
+  static std::vector<int32_t> Ints(const int32_t* at, int64_t count) {
+    std::vector<int32_t> values(static_cast<size_t>(count));
+    g_gpu->memory().Read(reinterpret_cast<simt::DeviceAddress>(at), values.data(), values.size() * sizeof(int32_t));
+    return values;
   }
   static std::vector<float> Read(const void* from, int64_t count) {
     std::vector<uint16_t> halves(static_cast<size_t>(count));

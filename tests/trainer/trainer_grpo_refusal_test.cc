@@ -19,12 +19,12 @@ using ::testing::HasSubstr;
 TEST(TrainerGrpo, ANonFiniteStepIsSkippedAndCounted) {
   for (bool in_gradient : {false, true}) {
     SCOPED_TRACE(in_gradient);
-    Bench bench({{"learning_rate", 1e-2}, {"ppo_epochs", 1}, {"beta", 0.0}});  // three windows of two mini-batches
+    Bench bench({{"learning_rate", 1e-2}, {"ppo_epochs", 1}, {"beta", 0.0}});  // three windows
     const Batch batch(bench.policy, 10, 6);
     if (in_gradient) {
-      bench.policy.poison_gradient = 2;  // in the second window
+      bench.policy.poison_gradient = 1;  // in the second window
     } else {
-      bench.policy.poison_forwards = {2};
+      bench.policy.poison_forwards = {1};
     }
     bench.Update(batch);
     ASSERT_EQ(bench.sink.rows.size(), 3u);
@@ -62,7 +62,7 @@ TEST(TrainerGrpo, SkippedStepsThatDoNotFollowEachOtherDoNotStopTheRun) {
 TEST(TrainerGrpo, AFailureOfThePolicyIsHandedOnAndLeaksNothing) {
   Bench bench;
   const Batch batch(bench.policy, 12, 4);
-  bench.policy.fail_forward = 6;
+  bench.policy.fail_forward = 3;  // after the reference and two steps
   EXPECT_EQ(ErrorOf([&] { bench.Update(batch); }, KGRPO_ERROR_UNAVAILABLE), "the device fell off the bus");
   EXPECT_EQ(bench.policy.live_contexts, 0);
   bench.policy.fail_forward = -1;

@@ -30,7 +30,7 @@ void GenerationScheduler::Turn(const std::function<void(const Completion&)>& sin
   ReadChunk();
   DecodeSteps();
   HandOver(sink);
-  if (idle()) pool_.Clear();
+  if (idle()) pool_.Forget();
 }
 
 void GenerationScheduler::Admit() {

@@ -233,9 +233,9 @@ void GpuModel::QueueEmbedding(int64_t rows) {
                                  config_.hidden_size, x_.As<void>(), places_.As<Place>(), stream_));
 }
 
-void GpuModel::QueueNorm(const Pending& pending, const void* weight, int64_t rows, const int32_t* gather,
+void GpuModel::QueueNorm(void* x, const Pending& pending, const void* weight, int64_t rows, const int32_t* gather,
                          int64_t out_rows) {
-  CheckGeneration(kernels_.add_norm(type_, pending.sums, pending.splits, pending.bias, x_.As<void>(), weight,
+  CheckGeneration(kernels_.add_norm(type_, pending.sums, pending.splits, pending.bias, x, weight,
                                     static_cast<float>(config_.norm_epsilon), rows, config_.hidden_size, gather,
                                     out_rows, normed_.As<void>(), stream_));
 }
@@ -252,7 +252,7 @@ GpuModel::Pending GpuModel::QueueLayers(int64_t rows, int64_t position_splits, b
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
     const GpuLayerWeights& w = weights_.layers[i];
     const LayerCache cache = CacheOf(i);
-    QueueNorm(pending, w.attention_norm, rows, nullptr, rows);
+    QueueNorm(x_.As<void>(), pending, w.attention_norm, rows, nullptr, rows);
     CheckGeneration(kernels_.product(type_, ProductMode::kPartial, normed, w.query_key_value, nullptr, rows, hidden,
                                      width, partial, stream_));
     const int64_t width_splits = kernels_.product_splits(hidden, width);
@@ -275,7 +275,8 @@ GpuModel::Pending GpuModel::QueueLayers(int64_t rows, int64_t position_splits, b
     }
     CheckGeneration(kernels_.product(type_, ProductMode::kPartial, attended_.As<void>(), w.output, nullptr, rows, query,
                                      hidden, partial, stream_));
-    QueueNorm({partial, kernels_.product_splits(query, hidden), w.output_bias}, w.mlp_norm, rows, nullptr, rows);
+    QueueNorm(x_.As<void>(), {partial, kernels_.product_splits(query, hidden), w.output_bias}, w.mlp_norm, rows,
+              nullptr, rows);
     CheckGeneration(kernels_.product(type_, ProductMode::kSwiGlu, normed, w.gate_up, w.gate_up_bias, rows, hidden,
                                      2 * intermediate, gated_.As<void>(), stream_));
     CheckGeneration(kernels_.product(type_, ProductMode::kPartial, gated_.As<void>(), w.down, nullptr, rows,
@@ -285,7 +286,9 @@ GpuModel::Pending GpuModel::QueueLayers(int64_t rows, int64_t position_splits, b
   return pending;
 }
 
-void GpuModel::QueuePromptLayers(int64_t rows, const std::vector<PromptGroup>& groups) {
+void* GpuModel::QueuePromptLayers(int64_t rows, const std::vector<PromptGroup>& groups, const int32_t* sampled,
+                                  int64_t count) {
+  void* x = x_.As<void>();
   const auto epsilon = static_cast<float>(config_.norm_epsilon);
   const auto row = [&](const GpuMemory& memory, int64_t index, int64_t width) {
     return memory.As<char>() + static_cast<uint64_t>(index * width) * ElementBytes(type_);
@@ -293,7 +296,7 @@ void GpuModel::QueuePromptLayers(int64_t rows, const std::vector<PromptGroup>& g
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
     const GpuLayerWeights& w = weights_.layers[i];
     const LayerCache cache = CacheOf(i);
-    QueueNorm({}, w.attention_norm, rows, nullptr, rows);
+    QueueNorm(x_.As<void>(), {}, w.attention_norm, rows, nullptr, rows);
     prompt_ops_->Product(PromptProduct::kQueryKeyValue, normed_.As<void>(), w.query_key_value, nullptr, rows,
                          partial_.As<void>());
     CheckGeneration(kernels_.finish_query_key_value(
@@ -307,17 +310,25 @@ void GpuModel::QueuePromptLayers(int64_t rows, const std::vector<PromptGroup>& g
       prompt_ops_->Product(PromptProduct::kOutput, attended, w.output, w.output_bias, group.rows,
                            row(x_, group.first_row, config_.hidden_size));
     }
-    QueueNorm({}, w.mlp_norm, rows, nullptr, rows);
+    if (i + 1 == weights_.layers.size()) {
+      if (count == 0) break;
+      prompt_ops_->TakeRows(x, rows, sampled, count, partial_.As<void>());
+      x = partial_.As<void>();
+      rows = count;
+    }
+    QueueNorm(x, {}, w.mlp_norm, rows, nullptr, rows);
     prompt_ops_->Product(PromptProduct::kGateUp, normed_.As<void>(), w.gate_up, w.gate_up_bias, rows,
                          gate_up_.As<void>());
     prompt_ops_->SwiGlu(gate_up_.As<void>(), rows, gated_.As<void>());
-    prompt_ops_->Product(PromptProduct::kDown, gated_.As<void>(), w.down, w.down_bias, rows, x_.As<void>());
+    prompt_ops_->Product(PromptProduct::kDown, gated_.As<void>(), w.down, w.down_bias, rows, x);
   }
+  return x;
 }
 
-void GpuModel::QueueSampling(const Pending& pending, int64_t rows, const int32_t* sampled, int64_t count) {
+void GpuModel::QueueSampling(void* x, const Pending& pending, int64_t rows, const int32_t* gather,
+                             const int32_t* sampled, int64_t count) {
   if (count == 0) return;  // a prompt's middle: only its keys and values were wanted
-  QueueNorm(pending, weights_.final_norm, rows, sampled, count);
+  QueueNorm(x, pending, weights_.final_norm, rows, gather, count);
   CheckGeneration(kernels_.product(type_, ProductMode::kPlain, normed_.As<void>(), weights_.head, nullptr, count,
                                    config_.hidden_size, config_.vocabulary_size, logits_.As<void>(), stream_));
   CheckGeneration(kernels_.sample(type_, logits_.As<void>(), count, config_.vocabulary_size, sampled,
@@ -334,7 +345,7 @@ void* GpuModel::DecodeGraph(int64_t rows, int64_t position_splits) {
   CheckGeneration(runtime_.begin_graph(stream_));
   try {
     QueueEmbedding(rows);
-    QueueSampling(QueueLayers(rows, position_splits, true), rows, nullptr, rows);
+    QueueSampling(x_.As<void>(), QueueLayers(rows, position_splits, true), rows, nullptr, nullptr, rows);
   } catch (...) {  // of a launch, which the graph then lacks
     if (runtime_.end_graph(stream_, &graph) == nullptr) runtime_.destroy_graph(stream_.device, graph);
     throw;
@@ -388,14 +399,15 @@ void GpuModel::ReadPrompts(std::span<const StepRow> rows, std::span<const int32_
   Upload(step_rows_, 0, rows);
   Upload(sampled_rows_, 0, sampled);
   QueueEmbedding(count);
-  Pending pending;
+  const int32_t* const which = sampled_rows_.As<int32_t>();
   if (prompt_ops_) {
-    QueuePromptLayers(count, UploadGroups(rows));
+    void* const x = QueuePromptLayers(count, UploadGroups(rows), which, sampled_count);
+    QueueSampling(x, {}, sampled_count, nullptr, which, sampled_count);
   } else {
     const int32_t last = std::ranges::max(rows, {}, &StepRow::position).position;
-    pending = QueueLayers(count, last / kAttentionSplit + 1, false);
+    const Pending pending = QueueLayers(count, last / kAttentionSplit + 1, false);
+    QueueSampling(x_.As<void>(), pending, count, which, which, sampled_count);
   }
-  QueueSampling(pending, count, sampled_rows_.As<int32_t>(), sampled_count);
 }
 
 void GpuModel::Decode(std::span<const int32_t> slots, int32_t positions, int32_t steps) {

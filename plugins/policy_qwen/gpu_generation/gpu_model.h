@@ -78,6 +78,8 @@ class PromptOps {
                        void* y) = 0;
   // y [rows, intermediate] = silu(gate) up, of gate_up [rows, gate and up].
   virtual void SwiGlu(const void* gate_up, int64_t rows, void* y) = 0;
+  // y [count, hidden] = the rows of x [rows, hidden] that `which` (on the device) names.
+  virtual void TakeRows(const void* x, int64_t rows, const int32_t* which, int64_t count, void* y) = 0;
   // Causal attention of query [group.rows, heads, size] over keys and values [group.positions, kv heads, size]; returns
   // [group.rows, heads, size], valid for work on the stream until the next call.
   virtual const void* Attention(const PromptGroup& group, const void* query, const void* keys, const void* values) = 0;
@@ -123,11 +125,15 @@ class GpuModel final : public GenerationDevice {
   HeadShape Heads() const;
   // These queue a step's parts, on the step's rows. `decodes`: each slot has one row at most.
   void QueueEmbedding(int64_t rows);
-  void QueueNorm(const Pending& pending, const void* weight, int64_t rows, const int32_t* gather, int64_t out_rows);
+  void QueueNorm(void* x, const Pending& pending, const void* weight, int64_t rows, const int32_t* gather,
+                 int64_t out_rows);
   Pending QueueLayers(int64_t rows, int64_t position_splits, bool decodes);
-  void QueuePromptLayers(int64_t rows, const std::vector<PromptGroup>& groups);
-  // With `sampled` null every row is sampled, else `count` of them.
-  void QueueSampling(const Pending& pending, int64_t rows, const int32_t* sampled, int64_t count);
+  // Returns the residual stream of the `count` sampled rows. Only these go through the last layer's MLP.
+  void* QueuePromptLayers(int64_t rows, const std::vector<PromptGroup>& groups, const int32_t* sampled, int64_t count);
+  // x: the residual stream of `rows` rows, of which `gather` names those to sample; null: all of them. They are the
+  // rows `sampled` of the step, null likewise.
+  void QueueSampling(void* x, const Pending& pending, int64_t rows, const int32_t* gather, const int32_t* sampled,
+                     int64_t count);
   std::vector<PromptGroup> UploadGroups(std::span<const StepRow> rows);
 
   const ModelConfig& config_;

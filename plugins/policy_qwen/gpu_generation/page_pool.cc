@@ -55,6 +55,11 @@ void PagePool::Release(std::span<const int32_t> pages) {
   }
 }
 
+void PagePool::Forget() {
+  for (const auto& [content, page] : shared_) At(page).number = 0;
+  shared_.clear();
+}
+
 void PagePool::Clear() {
   shared_.clear();
   unused_.clear();

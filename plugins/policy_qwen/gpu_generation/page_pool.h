@@ -24,6 +24,8 @@ class PagePool {
                                            int32_t& shared);
   // Gives pages back. Their content may still be shared until Take reuses them.
   void Release(std::span<const int32_t> pages);
+  // Nothing is shared any longer with later prompts. Takes time for what is shared, not for all pages.
+  void Forget();
   // All pages are free, and hold nothing.
   void Clear();
 

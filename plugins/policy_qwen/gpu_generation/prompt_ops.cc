@@ -4,6 +4,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/StreamGuard.h>
 #include <kgrpo/sdk/error.h>
@@ -65,26 +66,34 @@ class LibraryPromptOps final : public PromptOps {
              training_.swiglu(Element::kBfloat16, gate_up, rows, config_.intermediate_size, y, gpu_stream_));
   }
 
+  void TakeRows(const void* x, int64_t rows, const int32_t* which, int64_t count, void* y) override {
+    const DeviceScope scope(stream_.device());
+    const c10::StreamGuard on(stream_);
+    at::Tensor out = View(y, {count, config_.hidden_size}, at::kBFloat16);
+    at::index_select_out(out, View(x, {rows, config_.hidden_size}, at::kBFloat16), 0, View(which, {count}, at::kInt));
+  }
+
   const void* Attention(const PromptGroup& group, const void* query, const void* keys, const void* values) override {
     const DeviceScope scope(stream_.device());
     const c10::StreamGuard on(stream_);
-    const auto view = [&](const void* data, at::IntArrayRef sizes, at::ScalarType type) {
-      return at::from_blob(const_cast<void*>(data), sizes, at::device(stream_.device()).dtype(type));
-    };
     const int64_t size = config_.head_size, kv_heads = config_.kv_head_count;
     // A longest query of one row would choose another kernel, with another order of sums.
     attended_ = std::get<0>(at::_flash_attention_forward(
-        view(query, {group.rows, config_.head_count, size}, at::kBFloat16),
-        view(keys, {group.positions, kv_heads, size}, at::kBFloat16),
-        view(values, {group.positions, kv_heads, size}, at::kBFloat16),
-        view(group.row_ends, {group.sequences + 1}, at::kInt),
-        view(group.position_ends, {group.sequences + 1}, at::kInt), std::max<int64_t>(group.longest_rows, 2),
+        View(query, {group.rows, config_.head_count, size}, at::kBFloat16),
+        View(keys, {group.positions, kv_heads, size}, at::kBFloat16),
+        View(values, {group.positions, kv_heads, size}, at::kBFloat16),
+        View(group.row_ends, {group.sequences + 1}, at::kInt),
+        View(group.position_ends, {group.sequences + 1}, at::kInt), std::max<int64_t>(group.longest_rows, 2),
         group.longest, /*dropout_p=*/0.0, /*is_causal=*/true, /*return_debug_mask=*/false,
         1.0 / std::sqrt(static_cast<double>(size))));
     return attended_.const_data_ptr();
   }
 
  private:
+  at::Tensor View(const void* data, at::IntArrayRef sizes, at::ScalarType type) const {
+    return at::from_blob(const_cast<void*>(data), sizes, at::device(stream_.device()).dtype(type));
+  }
+
   // Whether other numbers of rows, and other places of a row, give the same bits.
   bool HasOneOrder(PromptProduct which, const PinnedShape& shape, const void* weight, const void* bias) {
     constexpr int64_t kRows = 2200;
