@@ -78,7 +78,7 @@ void ShowPolicy(Console& console, const std::string& label, const RunMeasures& r
                                    {"not applicable", "coder/not_applicable_rate"},
                                    {"unclear", "coder/unclear_rate"},
                                    {"no kernel", "policy/no_kernel_rate"},
-                                  {"coder errors", "coder/error_rate"},
+                                   {"coder errors", "coder/error_rate"},
                                    {"evaluator errors", "evaluator/error_rate"},
                                    {"reward errors", "reward/error_rate"}})
     rounds += Format("%s%s %.0f%%", rounds.empty() ? "" : "  ", text, 100 * metric(name));

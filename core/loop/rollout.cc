@@ -167,7 +167,8 @@ class Rollout::Session {
     }
     slot.suggestion_seed = Keyed(
         rollout_.config_.seed, "generate",
-        {static_cast<uint64_t>(request_.purpose), request_.step, trajectory.record().trajectory, trajectory.round()}, 0);
+        {static_cast<uint64_t>(request_.purpose), request_.step, trajectory.record().trajectory, trajectory.round()},
+        0);
     shortened_ += ids.size() < whole ? 1 : 0;
     too_long_ += ids.size() > room_ ? 1 : 0;
   }

@@ -121,6 +121,7 @@ struct Appended {
 
 const std::vector<Appended> kAppended = {
     KGRPO_APPENDED(kgrpo_evaluator_interface, explain_bound, 96),
+    KGRPO_APPENDED(kgrpo_coder_request, truncated, 96),
     KGRPO_APPENDED(kgrpo_policy_info, prefix_ids, 80),
     KGRPO_APPENDED(kgrpo_policy_info, prefix_id_count, 88),
     KGRPO_APPENDED(kgrpo_policy_info, reads_chat_arguments, 96),
