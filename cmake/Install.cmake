@@ -25,10 +25,6 @@ foreach(helper sandbox_launcher kgrpo_compile_worker kgrpo_draft_problem kgrpo_t
   endif()
 endforeach()
 install(TARGETS kgrpo_sim_cudart LIBRARY DESTINATION lib/kgrpo/evaluator COMPONENT runtime)
-if(TARGET kgrpo_torch_form)
-  set_target_properties(kgrpo_torch_form PROPERTIES INSTALL_RPATH "$ORIGIN/../libtorch/lib;${KGRPO_LIBTORCH}/lib")
-  install(TARGETS kgrpo_torch_form LIBRARY DESTINATION lib/kgrpo/evaluator COMPONENT runtime)
-endif()
 install(DIRECTORY plugins/evaluator_shared/form_include plugins/evaluator_shared/host_include plugins/evaluator_shared/host_include_std plugins/interpreter/devices
   DESTINATION lib/kgrpo/evaluator COMPONENT runtime)
 install(DIRECTORY scripts/import_kernelbench DESTINATION lib/kgrpo COMPONENT runtime PATTERN __pycache__ EXCLUDE)

@@ -51,7 +51,7 @@ DeviceEvaluator::DeviceEvaluator(const Options& options)
     : options_(options),
       helper_directory_(options.helper_directory.empty() ? evaluator::FindHelperDirectory() : options.helper_directory),
       toolkit_(evaluator::CudaToolkit::Find(options.cuda_home)),
-      forms_(evaluator::FormLibraries::Find(options.libtorch, options.tvm_ffi, helper_directory_)),
+      tvm_ffi_(evaluator::TvmFfi::Find(options.tvm_ffi)),
       sandbox_(options.sandbox, helper_directory_, toolkit_.readable),
       worker_sandbox_(sandbox_),
       device_(options.device),
@@ -65,7 +65,7 @@ DeviceEvaluator::DeviceEvaluator(const Options& options)
                  .library_directory = helper_directory_,
                  .compute_capability = device_.compute_capability(),
                  .cache_file = options.compile_cache,
-                 .forms = forms_,
+                 .tvm_ffi = tvm_ffi_,
                  .on_fallback = options.on_compile_fallback}),
       candidate_memory_(device_),
       reference_memory_(device_),
@@ -73,7 +73,7 @@ DeviceEvaluator::DeviceEvaluator(const Options& options)
   Worker::Options worker;
   worker.helper_directory = helper_directory_;
   worker.runtime_library = FindRuntime(toolkit_);
-  worker.readable = forms_.Readable();
+  worker.readable = tvm_ffi_.Readable();
   worker.device_uuid = device_.uuid();
   worker.device_node = device_.node();
   worker.call_seconds = options.call_seconds;
@@ -265,7 +265,7 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
   const Clock::time_point begin = Clock::now();
   std::optional<LargeMemory> large_memory(std::in_place, *this);
   ReserveFor(open.problem, cases);
-  if (!open.oracle) {
+  if (!open.oracle && !open.checker) {
     for (Case& one : cases) one.expected = ReferenceOutputs(open, one, thorough);
   }
   device_.Fill(candidate_memory_.data(), kUnused,
@@ -350,7 +350,7 @@ std::string DeviceEvaluator::Version() const {
   text << "evaluator " << SourceDigest() << "; " << compiler_.Version() << "; " << device_.uuid() << "; "
        << device_.driver() << "; " << options_.seeds << "; " << options_.timing.precision.relative_error << "; "
        << options_.timing.precision.clear_share << "; " << options_.timing.budget_seconds << "; "
-       << options_.timing.memory_bytes << "; " << forms_.torch << "; " << forms_.tvm_ffi
+       << options_.timing.memory_bytes << "; " << tvm_ffi_.folder
        << (no_gates_.empty() ? "" : "; no gates") << (interpreted_checks_ ? "; interpreted" : "")
        << (profiler_ ? "; " + profiler_->Describe() : "");
   return text.str();

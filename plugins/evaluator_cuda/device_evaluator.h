@@ -39,7 +39,7 @@ class DeviceEvaluator {
     evaluator::SandboxMode sandbox = evaluator::SandboxMode::kAuto;
     std::string cuda_home;          // "" to search
     std::string helper_directory;   // "" to search
-    std::string libtorch, tvm_ffi;  // evaluator::FormLibraries::Find
+    std::string tvm_ffi;  // evaluator::TvmFfi::Find
     std::string compile_cache;      // evaluator::Compiler::Options::cache_file
     evaluator::CompileRoute route = evaluator::CompileRoute::kFast;
     size_t compilers = 2;  // compile processes kept ready
@@ -146,7 +146,7 @@ class DeviceEvaluator {
   const Options options_;
   const std::string helper_directory_;
   const evaluator::CudaToolkit toolkit_;
-  const evaluator::FormLibraries forms_;
+  const evaluator::TvmFfi tvm_ffi_;
   const evaluator::Sandbox sandbox_;   // of compilers
   std::string no_gates_;               // why workers cannot use gates; "": they can
   evaluator::Sandbox worker_sandbox_;  // for workers: weaker than sandbox_ if CUDA does not work inside that one

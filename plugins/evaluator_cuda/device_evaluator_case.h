@@ -22,6 +22,7 @@ struct DeviceEvaluator::Case : evaluator::CorrectnessCase {
   std::vector<evaluator::Argument> arguments;
   std::vector<evaluator::Expected>
       expected;  // by parameter; empty where the reference kernel is the oracle, until it has run
+  const evaluator::Checker* checker = nullptr;  // decides in place of expected values
   double accumulations = 1;
   uint8_t guard = 0, poison = 0;
   bool extremes = false;  // a parameter is drawn from `extremes`

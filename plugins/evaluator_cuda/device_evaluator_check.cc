@@ -34,6 +34,7 @@ std::vector<DeviceEvaluator::Case> DeviceEvaluator::DrawCases(const OpenProblem&
     static_cast<evaluator::CorrectnessCase&>(one) = std::move(planned);
     one.arguments = evaluator::DrawArguments(problem, one);
     if (open.oracle) one.expected = open.oracle->Run(problem, *one.size, one.arguments);
+    one.checker = open.checker.get();
     one.accumulations = problem.accumulations.Evaluate(*one.size);
     // The guards of the first seed read as NaN. Those of later seeds do not, so that a kernel that writes NaN there is
     // found too.
@@ -132,11 +133,21 @@ Trouble DeviceEvaluator::RunCase(Worker& worker, const LentMemory& memory, const
       early = parameter.name;
     outputs->push_back(evaluator::GatherRows(parameter.RowsAt(*one.size), parameter.dtype, std::move(memory)));
   }
-  if (one.expected.empty()) return {};
+  if (one.checker != nullptr) {
+    std::vector<std::vector<uint8_t>> written(problem.parameters.size());
+    size_t next = 0;
+    for (const Layout::Tensor& tensor : layout.tensors()) {
+      if (problem.parameters[tensor.parameter].IsWritten()) written[tensor.parameter] = (*outputs)[next++];
+    }
+    const evaluator::Checker::Result result = one.checker->Check(problem, one.arguments, written);
+    if (!result.right) return {"wrong", result.sentence + "."};
+  } else if (one.expected.empty()) {
+    return {};
+  }
   size_t output = 0;
   for (const Layout::Tensor& tensor : layout.tensors()) {
     const Parameter& parameter = problem.parameters[tensor.parameter];
-    if (!parameter.IsWritten()) continue;
+    if (!parameter.IsWritten() || one.checker != nullptr) continue;
     const Expected& expected = one.expected[tensor.parameter];
     const evaluator::ErrorBound bound =
         evaluator::BoundFor(problem, parameter, one.accumulations, expected, one.extremes);

@@ -94,6 +94,7 @@ Trouble DeviceEvaluator::Time(const OpenProblem& open, const evaluator::Compiled
                               const std::vector<Case>& cases, const Look& look, KernelEvaluation* evaluation) {
   const Problem& problem = open.problem;
   TimingOptions options = options_.timing;
+  options.checker = open.checker.get();
   if (look.thorough) options.precision = {options.precision.relative_error / 2, 0}, options.budget_seconds *= 4;
   // A second pair of processes takes longer to start than a short kernel takes to measure.
   if (!look.thorough && !look.suspected) options.most_pairs = 1;

@@ -23,13 +23,15 @@ struct OpenProblem {
   OpenProblem(const evaluator::Problem& loaded, const std::string& cache_directory, evaluator::Rules rules)
       : problem(evaluator::WithSourceInputs(evaluator::UnderRules(loaded, rules), cache_directory)),
         oracle(evaluator::Oracle::Load(problem, cache_directory)),
-        by_trials(rules == evaluator::Rules::kKernelBench && !oracle) {
+        checker(evaluator::Checker::Load(problem, cache_directory)),
+        by_trials(rules == evaluator::Rules::kKernelBench && !oracle && !checker) {
     for (const evaluator::Problem& one : evaluator::FurtherTimingProblems(loaded))
       further.push_back(std::make_unique<const OpenProblem>(one, cache_directory, rules));
   }
 
   const evaluator::Problem problem;
-  const std::shared_ptr<const evaluator::Oracle> oracle;  // null: the reference kernel is the oracle
+  const std::shared_ptr<const evaluator::Oracle> oracle;    // null: the reference kernel, or a checker
+  const std::shared_ptr<const evaluator::Checker> checker;  // null without checker.cc
   // There are no correctness cases: outputs are compared at the timing size alone, for some inputs, on the device.
   const bool by_trials;
   std::vector<std::unique_ptr<const OpenProblem>> further;  // one for each timing size but the first

@@ -97,8 +97,6 @@ constexpr char kSchema[] = R"json({
     "compilers": {"type": "integer", "minimum": 1, "maximum": 256, "default": 4, "x-resume": true, "description": "Compile processes kept ready, and kernels interpreted at once; about the number of CPU cores."},
     "cuda_home": {"type": "string", "default": "",
       "description": "The folder that holds bin/nvcc; empty: KGRPO_CUDA_HOME, CUDA_HOME, PATH and the usual places are searched."},
-    "libtorch": {"type": "string", "default": "",
-      "description": "For candidates in PyTorch's form: the folder that holds include/ and lib/ of libtorch (site-packages/torch); empty: KGRPO_LIBTORCH, else the libtorch of the build."},
     "tvm_ffi": {"type": "string", "default": "",
       "description": "For candidates in TVM-FFI's form: the folder that holds include/ and lib/ of apache-tvm-ffi (site-packages/tvm_ffi); empty: KGRPO_TVM_FFI."},
     "rules": {"type": "string", "enum": ["ours", "kernelbench"], "default": "ours",
@@ -153,7 +151,6 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
       services.Warn(kgrpo::evaluator::FallbackNotice(why));
     };
     options.cuda_home = json.value("cuda_home", "");
-    options.libtorch = json.value("libtorch", "");
     options.tvm_ffi = json.value("tvm_ffi", "");
     options.seeds = json.value("seeds", 2);
     options.timing.precision = {json.value("relative_error", 0.02), json.value("clear_share", 0.1)};

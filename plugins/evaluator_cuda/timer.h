@@ -25,6 +25,8 @@
 #include "evaluator_cuda/timing_inputs.h"
 #include "evaluator_cuda/worker.h"
 #include "evaluator_shared/comparison.h"  // ErrorBound
+#include "evaluator_shared/inputs.h"      // Argument
+#include "evaluator_shared/oracle.h"      // Checker
 
 namespace kgrpo::evaluator_cuda {
 
@@ -53,6 +55,7 @@ struct TimingOptions {
   uint64_t fewest_rounds = 12;
   uint64_t memory_bytes = 0;  // for the sets of each side
   size_t most_pairs = 3;      // of processes that take turns, where launches take much of a call
+  const evaluator::Checker* checker = nullptr;  // decides whether outputs are right, in place of the reference's
 };
 
 struct Timing {
@@ -160,6 +163,7 @@ class Timer {
   Trouble CheckNothingIsEarly(Side* candidate, const Side& check, const std::vector<uint64_t>& sets, Timing* timing);
   void ComputeElsewhere(const Side& check, const std::vector<uint64_t>& sets, bool changed);
   Trouble CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, bool inputs_too);
+  Trouble CheckByChecker(const Side& candidate, const Side& check, uint64_t set);
   Trouble Summarise(const std::vector<Sample>& samples, uint64_t fewest_rounds, bool allocated, Timing* timing) const;
   std::vector<Place> PlacesIn(const Side& side, const std::vector<uint64_t>& sets, std::vector<uint64_t>* poisoned);
   std::vector<uint64_t> LookedAt(const std::vector<uint64_t>& sets, const std::vector<uint8_t>& early);

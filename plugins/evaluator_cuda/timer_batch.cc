@@ -89,16 +89,40 @@ void Timer::ComputeElsewhere(const Side& check, const std::vector<uint64_t>& set
   ThrowOfReference(check.worker.Run(&done));
 }
 
+// Gives a call's outputs to checker.cc, with the inputs in `check`, where the candidate cannot change them.
+Trouble Timer::CheckByChecker(const Side& candidate, const Side& check, uint64_t set) {
+  std::vector<evaluator::Argument> arguments(problem_.parameters.size());
+  std::vector<std::vector<uint8_t>> outputs(arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!problem_.parameters[i].IsTensor())
+      arguments[i] = evaluator::ScalarArgument(problem_.parameters[i], problem_.timing);
+  }
+  for (const Layout::Tensor& tensor : inputs_.tensors()) {
+    const Parameter& parameter = problem_.parameters[tensor.parameter];
+    const uint8_t* const memory = (parameter.IsWritten() ? candidate : check).memory.data();
+    std::vector<uint8_t> bytes(tensor.bytes);
+    device_.Read(bytes.data(), memory + inputs_.Offset(round_, set, tensor), bytes.size());
+    bytes = evaluator::GatherRows(parameter.RowsAt(problem_.timing), parameter.dtype, std::move(bytes));
+    arguments[tensor.parameter].elements = parameter.Elements(problem_.timing);
+    (parameter.IsWritten() ? outputs[tensor.parameter] : arguments[tensor.parameter].bytes) = std::move(bytes);
+  }
+  const evaluator::Checker::Result result = options_.checker->Check(problem_, arguments, outputs);
+  return result.right ? Trouble{} : Trouble{"wrong", "At the timing size: " + result.sentence + "."};
+}
+
 // Compares the candidate's outputs, and with `inputs_too` its inputs, with the memory of `check`.
 Trouble Timer::CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets,
                             bool inputs_too) {
   for (const uint64_t set : sets) {
+    if (options_.checker != nullptr) {
+      if (Trouble trouble = CheckByChecker(candidate, check, set)) return trouble;
+    }
     size_t output = 0;
     for (const Layout::Tensor& tensor : inputs_.tensors()) {
       const Parameter& parameter = problem_.parameters[tensor.parameter];
       const uint64_t offset = inputs_.Offset(round_, set, tensor);
       const evaluator::ErrorBound bound = parameter.IsWritten() ? bounds_[output++] : evaluator::ErrorBound{};
-      if (!parameter.IsWritten() && !inputs_too) continue;
+      if (parameter.IsWritten() ? options_.checker != nullptr : !inputs_too) continue;
       const uint64_t wrong =
           device_.Mismatches(parameter.dtype, candidate.memory.data() + offset, check.memory.data() + offset,
                              tensor.elements, bound.relative, bound.absolute);

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
+#include <regex>
 #include <set>
+#include <utility>
 
 #include "evaluator_shared/dtype.h"
 #include "evaluator_shared/source_lexer.h"
@@ -16,43 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kExport[] = "TVM_FFI_DLL_EXPORT_TYPED_FUNC", kSymbol[] = "__tvm_ffi_";
-
-// The operators of PyTorch that a candidate may call: they allocate memory or make views of it. Any other one would
-// compute in the candidate's place.
-const std::set<std::string>& AllowedOperators() {
-  static const std::set<std::string> kAllowed = {"empty_memory_format",
-                                                 "empty_like",
-                                                 "empty_strided",
-                                                 "new_empty",
-                                                 "new_empty_strided",
-                                                 "new_zeros",
-                                                 "zeros",
-                                                 "zeros_like",
-                                                 "zero_",
-                                                 "view",
-                                                 "view_as",
-                                                 "reshape",
-                                                 "contiguous",
-                                                 "is_contiguous",
-                                                 "as_strided",
-                                                 "transpose_int",
-                                                 "permute",
-                                                 "t",
-                                                 "squeeze",
-                                                 "squeeze_dim",
-                                                 "unsqueeze",
-                                                 "expand",
-                                                 "flatten_using_ints",
-                                                 "narrow",
-                                                 "select_int",
-                                                 "slice_Tensor",
-                                                 "size_int",
-                                                 "stride_int",
-                                                 "detach",
-                                                 "to_dtype",
-                                                 "to_dtype_layout"};
-  return kAllowed;
-}
 
 // The names of the functions that a source exports to TVM-FFI, in order.
 std::vector<std::string> ExportedFunctions(const std::string& source) {
@@ -68,21 +33,79 @@ std::vector<std::string> ExportedFunctions(const std::string& source) {
   return names;
 }
 
-bool Holds(const std::string& folder, const std::string& file) {
-  std::error_code code;
-  return !folder.empty() && fs::exists(fs::path(folder) / file, code);
+// A host function that takes or returns PyTorch's tensors.
+struct TensorFunction {
+  std::string name;
+  bool called = false;  // by the source's other functions
+};
+
+// Returns whether PyTorch's tensor type is named between two tokens.
+bool NamesTensor(const std::vector<Token>& tokens, size_t begin, size_t end) {
+  return std::any_of(tokens.begin() + static_cast<ptrdiff_t>(begin), tokens.begin() + static_cast<ptrdiff_t>(end),
+                     [](const Token& token) { return token.Is("Tensor"); });
 }
 
-std::string FirstThatHolds(const std::vector<std::string>& folders, const std::string& file) {
-  for (const std::string& folder : folders) {
-    if (Holds(folder, file)) return fs::weakly_canonical(folder).string();
+std::vector<TensorFunction> TensorFunctions(const std::vector<Token>& tokens) {
+  std::vector<TensorFunction> functions;
+  std::vector<std::string> calls;
+  for (size_t i = 1; i + 1 < tokens.size(); ++i) {
+    if (tokens[i].kind != Token::Kind::kIdentifier || !tokens[i + 1].Is("(")) continue;
+    size_t close = i + 1;
+    for (int depth = 0; close < tokens.size(); ++close) {
+      depth += tokens[close].Is("(") ? 1 : tokens[close].Is(")") ? -1 : 0;
+      if (depth == 0) break;
+    }
+    size_t begin = i;  // of the declaration
+    const auto ends = [](const Token& token) {
+      return token.Is(";") || token.Is("{") || token.Is("}") || token.kind == Token::Kind::kDirective;
+    };
+    while (begin > 0 && !ends(tokens[begin - 1])) --begin;
+    const auto has = [&](std::string_view word) {
+      return std::any_of(tokens.begin() + static_cast<ptrdiff_t>(begin), tokens.begin() + static_cast<ptrdiff_t>(i),
+                         [&](const Token& token) { return token.Is(word); });
+    };
+    const bool keyword = tokens[i].Is("if") || tokens[i].Is("for") || tokens[i].Is("while") || tokens[i].Is("switch");
+    const bool body = close + 1 < tokens.size() && tokens[close + 1].Is("{");
+    const Token& before = tokens[i - 1];
+    if (body && !keyword && !has("=") && !has("__global__") && !has("__device__") && NamesTensor(tokens, begin, close)) {
+      functions.push_back({std::string(tokens[i].text)});
+    } else if (before.Is("return") || (before.kind == Token::Kind::kPunctuation && !before.Is(">") && !before.Is("*") &&
+                                       !before.Is("&") && !before.Is("."))) {
+      calls.emplace_back(tokens[i].text);
+    }
   }
-  return "";
+  for (TensorFunction& function : functions)
+    function.called = std::find(calls.begin(), calls.end(), function.name) != calls.end();
+  return functions;
 }
 
-std::string Variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
+// What PYBIND11_MODULE binds: `m.def("forward", &run` gives ("forward", "run").
+std::vector<std::pair<std::string, std::string>> BoundFunctions(const std::vector<Token>& tokens) {
+  std::vector<std::pair<std::string, std::string>> bindings;
+  for (size_t i = 0; i + 4 < tokens.size(); ++i) {
+    if (!tokens[i].Is("def") || !tokens[i + 1].Is("(") || tokens[i + 2].kind != Token::Kind::kString) continue;
+    const size_t at = tokens[i + 4].Is("&") ? i + 5 : i + 4;
+    const std::string_view name = tokens[i + 2].text;
+    if (at < tokens.size() && tokens[at].kind == Token::Kind::kIdentifier && name.size() >= 2)
+      bindings.emplace_back(name.substr(1, name.size() - 2), tokens[at].text);
+  }
+  return bindings;
+}
+
+constexpr auto kTorchFolders = {"torch/", "ATen/", "c10/", "pybind11/"};
+
+bool StartsWithOneOf(const std::string& text, std::initializer_list<const char*> starts) {
+  return std::any_of(starts.begin(), starts.end(), [&text](const char* start) { return text.rfind(start, 0) == 0; });
+}
+
+// The header that a directive includes, or "".
+std::string IncludedHeader(const Token& token) {
+  const size_t include = token.kind == Token::Kind::kDirective ? token.text.find("include") : std::string_view::npos;
+  if (include == std::string_view::npos) return "";
+  const size_t begin = token.text.find_first_of("<\"", include), end = token.text.find_first_of(">\"", begin + 1);
+  return begin == std::string_view::npos || end == std::string_view::npos
+             ? ""
+             : std::string(token.text.substr(begin + 1, end - begin - 1));
 }
 
 // Undefines every word of the text before it, so that no macro of the source can change the text.
@@ -100,32 +123,48 @@ std::string Text(bool value) {
   return value ? "true" : "false";
 }
 
-std::string TorchEpilogue(const Problem& problem) {
+std::string TorchEpilogue(const Problem& problem, const std::string& source) {
   static const std::map<DType, std::string> kTypes = {
       {DType::kFloat32, "Float"},     {DType::kFloat64, "Double"}, {DType::kFloat16, "Half"},
       {DType::kBfloat16, "BFloat16"}, {DType::kInt32, "Int"},      {DType::kInt64, "Long"},
       {DType::kUint8, "Byte"},        {DType::kUint32, "UInt32"},  {DType::kInt8, "Char"},
       {DType::kBool, "Bool"},         {DType::kInt16, "Short"},    {DType::kUint16, "UInt16"}};
-  std::string parameters, tensors, scalars;
-  for (size_t i = 0; i < problem.parameters.size(); ++i) {
-    const Parameter& parameter = problem.parameters[i];
-    const int rank = parameter.IsTensor() ? static_cast<int>(parameter.shape.size()) : -1;
-    const auto add = [](std::string* list, const std::string& item) { *list += (list->empty() ? "" : ", ") + item; };
-    add(&parameters, "{" + Text(parameter.role == Role::kOutput) + ", at::ScalarType::" + kTypes.at(parameter.dtype) +
-                         ", " + std::to_string(rank) + "}");
-    if (parameter.role == Role::kScalar) {
-      add(&scalars, std::string("call.Scalar<") + Info(parameter.dtype).c_type + ">(" + std::to_string(i) + ")");
-    } else if (parameter.role != Role::kOutput) {
-      add(&tensors, "call.Tensor(" + std::to_string(i) + ")");
+  const std::string function = TensorFunctionOf(source, problem);
+  std::string parameters;
+  // Arguments by what they contain: the outputs or not; scalars in the problem's order, after the tensors, only the
+  // floating ones, none. The function gets the first that it takes.
+  std::string calls;
+  const auto add = [](std::string* list, const std::string& item) { *list += (list->empty() ? "" : ", ") + item; };
+  for (const bool outputs : {false, true}) {
+    std::string in_order, tensors, scalars, reals;
+    for (size_t i = 0; i < problem.parameters.size(); ++i) {
+      const Parameter& parameter = problem.parameters[i];
+      const bool scalar = parameter.role == Role::kScalar;
+      if (parameter.role == Role::kOutput && !outputs) continue;
+      const std::string value =
+          (scalar ? std::string("call.Scalar<") + Info(parameter.dtype).c_type + ">(" : "call.Tensor(") +
+          std::to_string(i) + ")";
+      add(&in_order, value);
+      add(scalar ? &scalars : &tensors, value);
+      if (scalar && Info(parameter.dtype).is_floating) add(&reals, value);
+    }
+    std::set<std::string> seen;
+    for (const std::string& list : {in_order, tensors + (scalars.empty() ? "" : ", ") + scalars,
+                                    tensors + (reals.empty() ? "" : ", ") + reals, tensors}) {
+      if (seen.insert(list).second)
+        calls += std::string(",\n    kgrpo_torch_form::With<") + Text(outputs) + ">(" + list + ")";
     }
   }
-  return AfterUndefining(
-      "#line 1 \"call of forward\"\nextern \"C\" __attribute__((visibility(\"default\"))) void kgrpo_call(void** "
-      "arguments) {\n  kgrpo_torch_form::Call call(arguments, {" +
-      parameters +
-      "});\n  kgrpo_torch_form::Run(call, [](auto&... each) -> decltype(forward(each...)) { return forward(each...); "
-      "},\n    std::make_tuple(" +
-      tensors + "), std::make_tuple(" + scalars + "));\n}\n");
+  for (const Parameter& parameter : problem.parameters) {
+    add(&parameters, "{" + Text(parameter.role == Role::kOutput) + ", at::ScalarType::" + kTypes.at(parameter.dtype) +
+                         ", " + std::to_string(parameter.IsTensor() ? static_cast<int>(parameter.shape.size()) : -1) +
+                         "}");
+  }
+  return AfterUndefining("#line 1 \"call of " + function +
+                         "\"\nextern \"C\" __attribute__((visibility(\"default\"))) void kgrpo_call(void** "
+                         "arguments) {\n  kgrpo_torch_form::Call call(arguments, {" +
+                         parameters + "});\n  kgrpo_torch_form::Run(call, [](auto&... each) -> decltype(" + function +
+                         "(each...)) { return " + function + "(each...); }" + calls + ");\n}\n");
 }
 
 std::string TvmFfiEpilogue(const Problem& problem, const std::string& source) {
@@ -153,152 +192,151 @@ std::string TvmFfiEpilogue(const Problem& problem, const std::string& source) {
                          function + ", arguments, {" + parameters + "});\n}\n");
 }
 
-bool StartsWithOneOf(const std::string& text, std::initializer_list<const char*> starts) {
-  return std::any_of(starts.begin(), starts.end(), [&text](const char* start) { return text.rfind(start, 0) == 0; });
-}
-
 }  // namespace
 
-CandidateForm FormOf(const std::string& source) {
+std::string TensorFunctionOf(const std::string& source, const Problem& problem) {
+  const std::string text = RemoveSplices(source);
+  const std::vector<Token> tokens = Lex(text).tokens;
+  const std::vector<TensorFunction> functions = TensorFunctions(tokens);
+  const auto defined = [&](const std::string& name) {
+    return std::any_of(functions.begin(), functions.end(), [&](const auto& function) { return function.name == name; });
+  };
+  const auto bindings = BoundFunctions(tokens);
+  const std::string own = problem.own_entry.empty() ? problem.entry : problem.own_entry;
+  for (const std::string& name : {own, std::string("forward")}) {
+    for (const auto& [bound, function] : bindings) {
+      if (bound == name) return function;
+    }
+    if (defined(name)) return name;
+  }
+  if (bindings.size() == 1) return bindings[0].second;
+  std::string only;
+  for (const TensorFunction& function : functions) {
+    if (function.called || function.name == only) continue;
+    if (!only.empty()) return own;
+    only = function.name;
+  }
+  return only.empty() ? own : only;
+}
+
+CandidateForm FormOf(const std::string& source, const std::string& entry) {
   if (!ExportedFunctions(source).empty()) return CandidateForm::kTvmFfi;
   const std::string text = RemoveSplices(source);
   const std::vector<Token> tokens = Lex(text).tokens;
-  for (size_t i = 0; i + 1 < tokens.size(); ++i) {
-    if (!tokens[i].Is("forward") || !tokens[i + 1].Is("(")) continue;
-    // `torch::Tensor forward(`, `std::vector<at::Tensor> forward(`: PyTorch is named in its type.
-    for (size_t back = 1; back <= 16 && back <= i; ++back) {
-      const Token& token = tokens[i - back];
-      if (token.Is(";") || token.Is("}") || token.Is("{") || token.kind == Token::Kind::kDirective) break;
-      if (token.Is("torch") || token.Is("at")) return CandidateForm::kTorch;
-    }
-  }
-  return CandidateForm::kLaunch;
+  const std::vector<TensorFunction> functions = TensorFunctions(tokens);
+  const bool names_torch =
+      std::any_of(tokens.begin(), tokens.end(), [](const Token& token) { return token.Is("torch") || token.Is("at"); });
+  const bool includes = std::any_of(tokens.begin(), tokens.end(), [](const Token& token) {
+    return StartsWithOneOf(IncludedHeader(token), kTorchFolders);
+  });
+  const bool takes_tensors = names_torch && !functions.empty();
+  const bool entry_takes_tensors = std::any_of(functions.begin(), functions.end(),
+                                               [&](const TensorFunction& function) { return function.name == entry; });
+  if (DefinesFunction(text, entry) && !entry_takes_tensors) return CandidateForm::kLaunch;
+  return takes_tensors || includes ? CandidateForm::kTorch : CandidateForm::kLaunch;
 }
 
-FormLibraries FormLibraries::Find(const std::string& torch, const std::string& tvm_ffi, const std::string& helpers) {
-  FormLibraries found;
-  found.helpers = helpers;
-  const std::string set = Variable("KGRPO_LIBTORCH");
-  found.torch =
-      FirstThatHolds(!torch.empty() ? std::vector<std::string>{torch}
-                     : !set.empty() ? std::vector<std::string>{set}
-                                    : std::vector<std::string>{helpers + "/../libtorch", KGRPO_LIBTORCH_OF_BUILD},
-                     "lib/libc10_cuda.so");
-  if (!Holds(helpers, "libkgrpo_torch_form.so")) found.torch.clear();
-  found.tvm_ffi = FirstThatHolds({!tvm_ffi.empty() ? tvm_ffi : Variable("KGRPO_TVM_FFI")}, "lib/libtvm_ffi.so");
-  return found;
-}
-
-std::vector<std::string> FormLibraries::Readable() const {
-  std::vector<std::string> folders;
-  const auto add = [&folders](const fs::path& folder) {
-    std::error_code code;
-    if (fs::is_directory(folder, code)) folders.push_back(fs::weakly_canonical(folder).string());
-  };
-  if (!torch.empty()) {
-    add(fs::path(torch) / "include");
-    add(fs::path(torch) / "lib");
-    add(fs::path(torch) / "../nvidia");  // what a wheel's libraries need beside them
-  }
-  if (!tvm_ffi.empty()) {
-    add(fs::path(tvm_ffi) / "include");
-    add(fs::path(tvm_ffi) / "lib");
-  }
-  return folders;
-}
-
-std::vector<std::string> FormLibraries::CompilerArguments(CandidateForm form) const {
-  const auto linked = [](const std::string& folder) {
-    return std::vector<std::string>{"-L" + folder, "-Xlinker", "-rpath=" + folder};
-  };
-  std::vector<std::string> arguments = {"-I" + helpers + "/form_include"};
-  const auto add = [&arguments](const std::vector<std::string>& more) {
-    arguments.insert(arguments.end(), more.begin(), more.end());
-  };
-  if (form == CandidateForm::kTorch) {
-    add({"-isystem", torch + "/include", "-isystem", torch + "/include/torch/csrc/api/include",
-         "--expt-relaxed-constexpr", "-Xlinker", "--no-as-needed"});
-    add(linked(torch + "/lib"));
-    add(linked(helpers));
-    add({"-lkgrpo_torch_form", "-ltorch_cpu", "-lc10", "-lc10_cuda"});
-  } else if (form == CandidateForm::kTvmFfi) {
-    add({"-isystem", tvm_ffi + "/include"});
-    add(linked(tvm_ffi + "/lib"));
-    add({"-ltvm_ffi"});
-  }
-  return arguments;
-}
-
-std::string FormLibraries::Version(CandidateForm form) const {
-  const std::string& folder = form == CandidateForm::kTorch ? torch : tvm_ffi;
+TvmFfi TvmFfi::Find(const std::string& configured) {
+  const char* const set = std::getenv("KGRPO_TVM_FFI");
+  const fs::path folder = !configured.empty() ? configured : set != nullptr ? set : "";
   std::error_code code;
-  const auto bytes =
-      fs::file_size(folder + (form == CandidateForm::kTorch ? "/lib/libtorch_cpu.so" : "/lib/libtvm_ffi.so"), code);
+  if (folder.empty() || !fs::exists(folder / "lib/libtvm_ffi.so", code)) return {};
+  return {fs::weakly_canonical(folder).string()};
+}
+
+std::vector<std::string> TvmFfi::Readable() const {
+  if (folder.empty()) return {};
+  return {folder + "/include", folder + "/lib"};
+}
+
+std::string TvmFfi::Version() const {
+  std::error_code code;
+  const auto bytes = fs::file_size(folder + "/lib/libtvm_ffi.so", code);
   return folder + "; " + std::to_string(code ? 0 : bytes);
 }
 
-std::string FormLibraries::WhyNot(CandidateForm form, const Problem& problem) const {
-  if (form == CandidateForm::kTorch && torch.empty()) {
-    return "A candidate in PyTorch's form needs libtorch with libc10_cuda.so: name its folder, the one that holds "
-           "include/ "
-           "and lib/, by the evaluator's option libtorch or by KGRPO_LIBTORCH";
+std::string WhyNotForm(CandidateForm form, const Problem& problem, const std::optional<TvmFfi>& tvm_ffi) {
+  if (form == CandidateForm::kTvmFfi && !tvm_ffi) {
+    return "A candidate in TVM-FFI's form (__tvm_ffi_NAME) is judged on a GPU, by evaluator_cuda. For this evaluator "
+           "define the launch function";
   }
-  if (form == CandidateForm::kTvmFfi && tvm_ffi.empty()) {
-    return "A candidate in TVM-FFI's form needs the package apache-tvm-ffi: name the folder that holds its include/ "
-           "and lib/ "
-           "(site-packages/tvm_ffi) by the evaluator's option tvm_ffi or by KGRPO_TVM_FFI";
+  if (form == CandidateForm::kTvmFfi && tvm_ffi->folder.empty()) {
+    return "A candidate in TVM-FFI's form needs the package apache-tvm-ffi: name the folder that contains its include/ "
+           "and lib/ (site-packages/tvm_ffi) by the evaluator's option tvm_ffi or by KGRPO_TVM_FFI";
   }
   for (const Parameter& parameter : problem.parameters) {
     if (form != CandidateForm::kLaunch && parameter.pitch) {
       return "The problem's tensor " + parameter.name +
-             " has gaps between its rows, which only candidates that define launch can be given";
+             " has gaps between its rows, so candidates must define the launch function";
     }
   }
   return "";
 }
 
-std::string NeedsGpu(CandidateForm form) {
-  return std::string("A candidate in ") +
-         (form == CandidateForm::kTorch ? "PyTorch's form (torch::Tensor forward)"
-                                        : "TVM-FFI's form (__tvm_ffi_NAME)") +
-         " is judged on a GPU alone, by evaluator_cuda. For this evaluator define the launch function";
+std::vector<std::string> FormArguments(CandidateForm form, const std::string& helpers,
+                                       const std::optional<TvmFfi>& tvm_ffi) {
+  std::vector<std::string> arguments = {"-I" + helpers + "/form_include"};
+  if (form == CandidateForm::kTorch) {
+    arguments.emplace_back("--expt-relaxed-constexpr");
+  } else {
+    arguments.insert(arguments.end(), {"-isystem", tvm_ffi->folder + "/include", "-L" + tvm_ffi->folder + "/lib",
+                                       "-Xlinker", "-rpath=" + tvm_ffi->folder + "/lib", "-ltvm_ffi"});
+  }
+  return arguments;
 }
 
-std::string FormPrologue(CandidateForm form) {
-  return std::string("#include <kgrpo/") + (form == CandidateForm::kTorch ? "torch" : "tvm_ffi") +
+std::string WithoutTorchHeaders(const std::string& source) {
+  std::string text = source;
+  for (const Token& token : Lex(source).tokens) {
+    if (!StartsWithOneOf(IncludedHeader(token), kTorchFolders)) continue;
+    for (size_t i = token.begin; i < token.end; ++i) text[i] = text[i] == '\n' ? '\n' : ' ';
+  }
+  return text;
+}
+
+std::string MissingOfTorch(const std::string& diagnosis) {
+  // In the compiler's words: `namespace "torch" has no member "matmul"`, `class "at::Tensor" has no member "mean"`,
+  // `identifier "AT_DISPATCH_X" is undefined`.
+  static const std::regex kMember("(?:namespace|class) \"((?:torch|at|c10|caffe2|pybind11)\\b[^\"]*)\" has no member "
+                                  "\"([^\"]+)\"");
+  static const std::regex kMacro("identifier \"((?:AT|TORCH|C10)_[^\"]+)\" is undefined");
+  const size_t first = diagnosis.find("error");
+  const std::string line = first == std::string::npos ? "" : diagnosis.substr(first, diagnosis.find('\n', first) - first);
+  std::smatch match;
+  std::string name;
+  if (std::regex_search(line, match, kMember)) name = match[1].str() + "::" + match[2].str();
+  if (std::regex_search(line, match, kMacro)) name = match[1];
+  if (name.empty()) return "";
+  return "The source uses PyTorch's " + name.substr(0, 120) +
+         ", which candidates cannot use: write the kernel itself. Of PyTorch they may use tensors, their views, "
+         "allocation, dispatch over dtypes, checks and the current stream.";
+}
+
+std::string FormPrologue(CandidateForm form, const std::string& source) {
+  // PyTorch's headers include it; it takes a compiler half a second.
+  const bool prints = form == CandidateForm::kTorch &&
+                      (source.find("std::cout") != std::string::npos || source.find("std::cerr") != std::string::npos);
+  return std::string(prints ? "#include <iostream>\n" : "") + "#include <kgrpo/" + (form == CandidateForm::kTorch ? "torch" : "tvm_ffi") +
          "_form.h>\n#line 1 \"kernel.cu\"\n";
 }
 
 std::string FormEpilogue(CandidateForm form, const Problem& problem, const std::string& source) {
-  return form == CandidateForm::kTorch ? TorchEpilogue(problem) : TvmFfiEpilogue(problem, source);
+  return form == CandidateForm::kTorch ? TorchEpilogue(problem, source) : TvmFfiEpilogue(problem, source);
 }
 
 bool FormAllowsHeader(CandidateForm form, const std::string& header) {
   if (header.find("..") != std::string::npos) return false;
-  if (form == CandidateForm::kTorch) return StartsWithOneOf(header, {"torch/", "ATen/", "c10/"});
+  if (form == CandidateForm::kTorch) return StartsWithOneOf(header, kTorchFolders);
   return form == CandidateForm::kTvmFfi && StartsWithOneOf(header, {"tvm/ffi/", "dlpack/"});
 }
 
 std::string CheckFormSymbols(const std::vector<std::string>& undefined) {
-  constexpr char kOperators[] = "_ZN2at4_ops";
-  // Access by name to libraries, their functions, PyTorch's operators and TVM-FFI's functions; and device profilers.
-  static const char* const kForbidden[] = {
-      "DynamicLibrary", "10Dispatcher", "14OperatorHandle",        "5torch3jit",  "5torch9inductor",
-      "aoti_torch",     "cupti",        "TVMFFIFunctionGetGlobal", "TVMFFIEnvMod"};
+  // Access by name to TVM-FFI's functions; and device profilers.
+  static const char* const kForbidden[] = {"cupti", "TVMFFIFunctionGetGlobal", "TVMFFIEnvMod"};
   for (const std::string& symbol : undefined) {
     for (const char* word : kForbidden) {
       if (symbol.find(word) != std::string::npos)
         return "The host code uses " + symbol.substr(0, 120) + ", which is not allowed";
-    }
-    if (symbol.rfind(kOperators, 0) != 0) continue;
-    const char* at = symbol.c_str() + sizeof kOperators - 1;
-    char* name = nullptr;
-    const unsigned long length = std::strtoul(at, &name, 10);
-    const std::string word(name, std::min<size_t>(length, symbol.c_str() + symbol.size() - name));
-    if (AllowedOperators().count(word) == 0) {
-      return "The host code calls PyTorch's operator " + word.substr(0, 80) +
-             ", which is not allowed: write the kernel itself. Of PyTorch's operators a candidate may use those that "
-             "allocate (empty, zeros) and that make views";
     }
   }
   return "";
@@ -306,31 +344,35 @@ std::string CheckFormSymbols(const std::vector<std::string>& undefined) {
 
 bool UsesFormLibraries(const CompiledKernel& kernel) {
   return std::any_of(kernel.undefined.begin(), kernel.undefined.end(), [](const std::string& symbol) {
-    return symbol.find("kgrpo_torch_form") != std::string::npos || symbol.rfind("TVMFFI", 0) == 0;
+    return symbol.rfind("TVMFFI", 0) == 0;
   });
 }
 
 Trouble FormBroken(int exit_code) {
-  // The codes of form_include/kgrpo/torch_form.h and tvm_ffi_form.h.
+  // The codes of form_include/kgrpo/tensor.h and tvm_ffi_form.h.
   switch (exit_code) {
     case 90:
-      return {"wrong", "forward returned a tensor of another shape than the output's."};
+      return {"wrong", "It returned a tensor of another shape than the output's."};
     case 91:
-      return {"wrong", "forward returned a tensor of another dtype than the output's."};
+      return {"wrong", "It returned a tensor of another dtype than the output's."};
     case 92:
-      return {"wrong", "forward returned a tensor that is not on the GPU."};
+      return {"unsupported",
+              "The host code makes a tensor on the CPU; candidates have tensors on the GPU only: pass x.options()."};
     case 93:
-      return {"wrong", "forward returned a tensor that is transposed or has gaps: return a contiguous one."};
+      return {"wrong", "It returned a tensor that is transposed or has gaps: return a contiguous one."};
     case 94:
-      return {"crash",
-              "forward threw an exception. Only PyTorch's operators that allocate memory or make views are available."};
+      return {"crash", "The host code threw an exception, perhaps by TORCH_CHECK or data_ptr of another dtype."};
     case 95:
-      return {"wrong", "forward returned another number of tensors than the problem has outputs."};
+      return {"wrong", "It returned another number of tensors than the problem has outputs."};
     case 96:
       return {
           "crash",
           "The TVM-FFI function returned an error, called with all of the problem's parameters in order, and with its "
           "tensors alone."};
+    case 97:
+      return {"unsupported",
+              "The host code asks PyTorch to copy or convert a tensor (contiguous or view of a transposed one, to another "
+              "dtype or place), which candidates cannot use: write the kernel itself."};
     default:
       return {};
   }

@@ -15,7 +15,7 @@ namespace kgrpo::evaluator {
 namespace {
 
 constexpr char kLaunch[] = "launch";  // accepted besides `entry`
-constexpr double kFormPatience = 3;   // PyTorch's headers take nvcc some twenty times as long as a kernel
+constexpr double kTvmFfiPatience = 3;
 
 }  // namespace
 
@@ -41,7 +41,9 @@ Compiler::Compiler(CudaToolkit toolkit, const Sandbox& sandbox, std::string help
 Compiler::~Compiler() = default;
 
 CompileOutcome Compiler::Compile(const Problem& problem, const std::string& source, bool reference_route) {
-  if (const std::string whole = problem.WithLauncher(source); whole.size() > source.size()) {
+  const CandidateForm form = FormOf(source, problem.entry);
+  if (const std::string whole = problem.WithLauncher(source);
+      form != CandidateForm::kTorch && whole.size() > source.size()) {
     CompileOutcome outcome = Compile(problem, whole, reference_route);
     outcome.kernel.source = source;
     return outcome;
@@ -52,7 +54,6 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
     return Compile(launched, source, reference_route);
   }
   const auto begin = std::chrono::steady_clock::now();
-  const CandidateForm form = FormOf(source);
   const auto timed = [begin, form, &problem, &source](CompileOutcome outcome) {
     if (outcome.Succeeded()) {
       const std::vector<std::string> functions = DefinedFunctions(outcome.kernel.object);
@@ -88,7 +89,7 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
     refused.diagnosis = "The source holds a zero byte.";
     return timed(refused);
   }
-  if (const std::string why = WhyNot(form, problem); !why.empty()) {
+  if (const std::string why = WhyNotForm(form, problem, options_.tvm_ffi); !why.empty()) {
     refused.verdict = "unsupported";
     refused.diagnosis = why + ".";
     return timed(refused);
@@ -107,22 +108,26 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
   return timed(std::move(outcome));
 }
 
-std::string Compiler::WhyNot(CandidateForm form, const Problem& problem) const {
-  if (form == CandidateForm::kLaunch) return "";
-  return options_.forms ? options_.forms->WhyNot(form, problem) : NeedsGpu(form);
-}
-
 CompileOutcome Compiler::CompileAnew(const Problem& problem, const std::string& source, CandidateForm form, bool fast) {
   const auto by_nvcc = [&] {
     NvccSource text = {EntryPrologue(problem), source, EntryEpilogue(problem), {}, {}};
     double seconds = options_.seconds;
     if (form != CandidateForm::kLaunch) {
-      text = {FormPrologue(form), source, FormEpilogue(form, problem, source), options_.forms->CompilerArguments(form),
-              options_.forms->Readable()};
-      seconds *= kFormPatience;
+      text = {FormPrologue(form, source), form == CandidateForm::kTorch ? WithoutTorchHeaders(source) : source,
+              FormEpilogue(form, problem, source),
+              FormArguments(form, options_.library_directory, options_.tvm_ffi), {}};
     }
-    return CompileWithNvcc(toolkit_, sandbox_, options_.library_directory, options_.compute_capability, text, seconds,
-                           fast_ != nullptr);
+    if (form == CandidateForm::kTvmFfi) {
+      text.readable = options_.tvm_ffi->Readable();
+      seconds *= kTvmFfiPatience;
+    }
+    CompileOutcome outcome = CompileWithNvcc(toolkit_, sandbox_, options_.library_directory,
+                                             options_.compute_capability, text, seconds, fast_ != nullptr);
+    if (const std::string why = MissingOfTorch(outcome.diagnosis); form == CandidateForm::kTorch && !why.empty()) {
+      outcome.verdict = "unsupported";
+      outcome.diagnosis = why;
+    }
+    return outcome;
   };
   if (!fast) return by_nvcc();
   std::string why;
@@ -140,7 +145,7 @@ CompileKey Compiler::KeyOf(const Problem& problem, const std::string& source, Ca
   CompileKey key;
   key.source = source;
   key.entry = form == CandidateForm::kLaunch ? EntryPrologue(problem) + EntryEpilogue(problem)
-                                             : options_.forms->Version(form) + FormEpilogue(form, problem, source);
+                                             : (options_.tvm_ffi ? options_.tvm_ffi->Version() : "") + FormEpilogue(form, problem, source);
   key.route = fast ? "fast" : "nvcc";
   key.flags = fast_ ? "as NVRTC" : "";
   key.compiler = toolkit_.Identity() + "; " + host_compiler_;

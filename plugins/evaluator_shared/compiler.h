@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "evaluator_shared/candidate_form.h"   // CandidateForm, FormLibraries
+#include "evaluator_shared/candidate_form.h"   // CandidateForm, TvmFfi
 #include "evaluator_shared/compile_cache.h"    // CompileCache, CompileKey
 #include "evaluator_shared/compiled_kernel.h"  // CompileOutcome
 #include "evaluator_shared/cuda_toolkit.h"     // CudaToolkit
@@ -33,8 +33,7 @@ class Compiler {
     std::string library_directory;  // holds the libcudart.so.13 that objects are linked against
     int compute_capability = 90;    // of the device that machine code is made for
     std::string cache_file = {};    // keeps outcomes; "" for no cache
-    // For candidates in PyTorch's and TVM-FFI's forms; nothing where the evaluator runs none.
-    std::optional<FormLibraries> forms = {};
+    std::optional<TvmFfi> tvm_ffi = {};  // absent if the evaluator runs no candidates in TVM-FFI's form
     // Called once, with the reason why the fast route left a source to nvcc: a run with many such sources is slow. [any
     // thread]
     std::function<void(const std::string& why)> on_fallback = {};
@@ -60,7 +59,6 @@ class Compiler {
  private:
   CompileKey KeyOf(const Problem& problem, const std::string& source, CandidateForm form, bool fast) const;
   CompileOutcome CompileAnew(const Problem& problem, const std::string& source, CandidateForm form, bool fast);
-  std::string WhyNot(CandidateForm form, const Problem& problem) const;
 
   const CudaToolkit toolkit_;
   const Sandbox& sandbox_;

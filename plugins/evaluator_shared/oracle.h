@@ -20,7 +20,7 @@ namespace kgrpo::evaluator {
 // [any thread, if oracle.cc keeps no state]
 class Oracle {
  public:
-  // Null where the reference kernel is the oracle. Of oracle.cc it compiles the source, or loads what an earlier call
+  // Null where the reference kernel is the oracle, and where there is a checker. Of oracle.cc it compiles the source, or loads what an earlier call
   // left in `cache_directory`. Throws Error(KGRPO_ERROR_INVALID) with the compiler's words where it does not compile,
   // Error(KGRPO_ERROR_UNAVAILABLE) where there is no g++ (or the compiler that CXX names).
   static std::shared_ptr<const Oracle> Load(const Problem& problem, const std::string& cache_directory);
@@ -41,6 +41,38 @@ class Oracle {
 
  private:
   const std::string build_;
+};
+
+class TrustedLibrary;
+
+// checker.cc, in place of an oracle: decides whether outputs are right, where several are (order, random numbers). Trusted
+// code, but it reads what a candidate computed: it runs in a copy of this process, whose end by a signal is a result.
+// [any thread]
+class Checker {
+ public:
+  struct Result {
+    bool right = false;
+    bool failed = false;   // the checker crashed, threw or did not finish
+    std::string sentence;  // why the outputs are not right
+  };
+
+  // Null without checker.cc. Throws as Oracle::Load does.
+  static std::shared_ptr<const Checker> Load(const Problem& problem, const std::string& cache_directory);
+  ~Checker();
+  Checker(const Checker&) = delete;
+  Checker& operator=(const Checker&) = delete;
+
+  // `outputs`: the bytes of each output, by parameter. Throws Error if no process can be made.
+  Result Check(const Problem& problem, const std::vector<Argument>& arguments,
+               const std::vector<std::vector<uint8_t>>& outputs) const;
+
+ private:
+  using Call = void (*)(void** tensors, const double* reals, const int64_t* wholes,
+                        void (*say)(const char*, unsigned long));
+  explicit Checker(std::unique_ptr<const TrustedLibrary> library);
+
+  const std::unique_ptr<const TrustedLibrary> library_;
+  const Call call_;
 };
 
 // The oracle of a problem with oracle.cc, of one with `oracle: torchscript`. Used by Load.

@@ -100,6 +100,7 @@ enum class OracleKind {
   kReference,    // the reference kernel itself
   kSource,       // oracle.cc
   kTorchScript,  // oracle/*.pt, a file a size
+  kChecker,      // none: checker.cc decides whether outputs are right
 };
 
 struct Problem {
@@ -126,6 +127,7 @@ struct Problem {
   std::string reference_source;  // the text of reference.cu
   OracleKind oracle = OracleKind::kReference;
   std::optional<std::string> oracle_source;                    // the text of oracle.cc, where there is one
+  std::optional<std::string> checker_source;                   // the text of checker.cc, where there is one
   std::vector<std::pair<Bindings, std::string>> oracle_files;  // of kTorchScript: a size's file, absolute
   std::optional<std::string> inputs_source;                    // the text of inputs.cc, where there is one
   DType oracle_dtype = DType::kFloat64;                        // what kTorchScript computes in

@@ -82,7 +82,8 @@ ProblemFinding FindingOnIncorrect(const Problem& problem, const KernelEvaluation
 
 class Search {
  public:
-  Search(const Problem& problem, const ExpectedOf& expected) : problem_(problem), expected_(expected) {}
+  Search(const Problem& problem, const ExpectedOf& expected, const Checker* checker)
+      : problem_(problem), expected_(expected), checker_(checker) {}
 
   std::vector<ProblemFinding> Run() {
     const std::vector<CorrectnessCase> cases = CorrectnessCases(problem_, KeyFromText(problem_.digest), kSeeds, true);
@@ -99,6 +100,8 @@ class Search {
       const Role role = problem_.parameters[p].role;
       if (role == Role::kInput || role == Role::kInout) LookAtInput(p);
     }
+    if (!checker_failed_.empty())
+      Add("checker_fails", checker_failed_ + ".", "Check indices and sizes in checker.cc before it uses them.");
     return std::move(findings_);
   }
 
@@ -111,6 +114,16 @@ class Search {
   bool Passes(const Tried& tried, size_t p, const std::vector<uint8_t>& bytes) const {
     const Parameter& output = problem_.parameters[p];
     const Bindings& size = *tried.one->size;
+    if (checker_ != nullptr) {
+      std::vector<std::vector<uint8_t>> outputs(problem_.parameters.size());
+      for (size_t o = 0; o < outputs.size(); ++o) {
+        if (problem_.parameters[o].IsWritten())
+          outputs[o] = o == p ? bytes : BytesOf(problem_.parameters[o], tried.expected[o]);
+      }
+      const Checker::Result result = checker_->Check(problem_, tried.arguments, outputs);
+      if (result.failed) checker_failed_ = result.sentence;
+      return result.right;
+    }
     const ErrorBound bound = BoundFor(problem_, output, problem_.accumulations.Evaluate(size), tried.expected[p]);
     const uint8_t poison = PoisonByte(output, ~tried.one->key);
     const Comparison comparison = Compare(output, output.ShapeAt(size), bytes, tried.expected[p], poison, bound,
@@ -165,6 +178,33 @@ class Search {
     }
     LookForEqualElements(p);
     LookForCopies(p);
+    if (checker_ != nullptr) LookForPlanted(p);
+  }
+
+  // What a checker may forget: outputs that nobody wrote, and one of several outputs in another order.
+  void LookForPlanted(size_t p) {
+    const Parameter& output = problem_.parameters[p];
+    const auto outputs = std::count_if(problem_.parameters.begin(), problem_.parameters.end(),
+                                       [](const Parameter& parameter) { return parameter.IsWritten(); });
+    if (InAll([&](const Tried& tried) {
+          const auto bytes = static_cast<size_t>(output.Elements(*tried.one->size)) * Info(output.dtype).size;
+          return Passes(tried, p, std::vector<uint8_t>(bytes, PoisonByte(output, tried.one->key)));
+        })) {
+      Add("poison_passes", "checker.cc accepts a kernel that never writes " + output.name + ".",
+          "Compare its elements with the inputs.");
+    }
+    bool any = false;
+    const bool rotated = InAll([&](const Tried& tried) {
+      std::vector<uint8_t> bytes = BytesOf(output, tried.expected[p]);
+      std::rotate(bytes.begin(), bytes.begin() + std::min(bytes.size(), Info(output.dtype).size), bytes.end());
+      if (bytes == BytesOf(output, tried.expected[p])) return true;
+      any = true;
+      return Passes(tried, p, bytes);
+    });
+    if (rotated && any && outputs > 1) {
+      Add("permuted_passes", "checker.cc accepts " + output.name + " in another order than the other outputs.",
+          "Check that its elements belong to those of the other outputs, as indices do to values.");
+    }
   }
 
   // A result of one element is exempt.
@@ -247,20 +287,22 @@ class Search {
 
   const Problem& problem_;
   const ExpectedOf& expected_;
+  const Checker* const checker_;
+  mutable std::string checker_failed_;  // by outputs that were tried
   std::vector<Tried> tried_;
   std::vector<ProblemFinding> findings_;
 };
 
 }  // namespace
 
-std::vector<ProblemFinding> FindDegenerate(const Problem& problem, const ExpectedOf& expected) {
+std::vector<ProblemFinding> FindDegenerate(const Problem& problem, const ExpectedOf& expected, const Checker* checker) {
   if (!problem.refused.empty()) return {};
   if (IsDraft(problem)) {
     return {
         {"oracle_not_written", "oracle.cc is a draft: its body is still to be written.",
          "Write what the kernel computes, in double, and delete the line \"" + std::string(kOracleToWrite) + "\"."}};
   }
-  return Search(problem, expected).Run();
+  return Search(problem, expected, checker).Run();
 }
 
 bool IsDraft(const Problem& problem) {

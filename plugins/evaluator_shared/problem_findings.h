@@ -13,6 +13,7 @@
 #include "evaluator_shared/comparison.h"  // Expected
 #include "evaluator_shared/inputs.h"      // Argument
 #include "evaluator_shared/kernel_evaluation.h"
+#include "evaluator_shared/oracle.h"   // Checker
 #include "evaluator_shared/problem.h"  // Problem
 
 namespace kgrpo::evaluator {
@@ -31,7 +32,9 @@ using ExpectedOf = std::function<std::vector<Expected>(const CorrectnessCase&, c
 
 // Tries the correctness sizes with inputs of its own, the same each time. Empty for a sound problem, and for one that
 // an import refused. Throws what `expected` throws. [any thread, if `expected` allows it]
-std::vector<ProblemFinding> FindDegenerate(const Problem& problem, const ExpectedOf& expected);
+// With `checker` the outputs of `expected` are the reference's, and the checker decides whether others are right.
+std::vector<ProblemFinding> FindDegenerate(const Problem& problem, const ExpectedOf& expected,
+                                           const Checker* checker = nullptr);
 
 // Returns whether the oracle is still a draft, which cannot judge anything.
 bool IsDraft(const Problem& problem);

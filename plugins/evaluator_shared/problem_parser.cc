@@ -284,11 +284,11 @@ Problem LoadProblem(const std::string& directory) {
   Problem problem;
   problem.directory = folder.string();
   const fs::path yaml = folder / "problem.yaml", reference = folder / "reference.cu", oracle = folder / "oracle.cc",
-                 inputs = folder / "inputs.cc", launcher = folder / "launcher.cu";
+                 checker = folder / "checker.cc", inputs = folder / "inputs.cc", launcher = folder / "launcher.cu";
   ProblemParser parser(folder, yaml.string(), problem);
   std::string yaml_text;
-  for (const fs::path& file : {yaml, reference, oracle, inputs, launcher}) {
-    const bool optional = file == oracle || file == inputs || file == launcher || !problem.refused.empty();
+  for (const fs::path& file : {yaml, reference, oracle, checker, inputs, launcher}) {
+    const bool optional = (file != yaml && file != reference) || !problem.refused.empty();
     if (!fs::is_regular_file(file, code)) {
       if (!optional) parser.diagnostics().AddFile(file.string(), "there is no such file");
       continue;
@@ -312,22 +312,30 @@ Problem LoadProblem(const std::string& directory) {
       if (problem.entry.empty() || problem.entry == problem.own_entry)
         parser.diagnostics().AddFile(file.string(), "must define a function other than `entry` of problem.yaml");
     } else {
-      problem.oracle_source = std::move(text);
       if (problem.oracle == OracleKind::kTorchScript) {
         parser.diagnostics().AddFile(file.string(), "problem.yaml says `oracle: torchscript`: remove one of them");
+      } else if (problem.oracle_source) {
+        parser.diagnostics().AddFile(file.string(), "oracle.cc is there, too: remove one of them");
       }
-      problem.oracle = OracleKind::kSource;
+      (file == oracle ? problem.oracle_source : problem.checker_source) = std::move(text);
+      problem.oracle = file == oracle ? OracleKind::kSource : OracleKind::kChecker;
     }
   }
   std::string torch_files;  // their digests
   if (parser.diagnostics().empty() && problem.refused.empty()) {
     torch_files = parser.FindTorchFiles();
     parser.CheckInputsSource(inputs.string());
+    for (const Parameter& parameter : problem.parameters) {
+      if (problem.checker_source && (parameter.role == Role::kInout || parameter.may_alias))
+        parser.diagnostics().AddFile(checker.string(), "cannot check " + parameter.name +
+                                                           ", which changes an input in place: make it an output");
+    }
   }
   parser.diagnostics().ThrowIfAny();
   problem.digest = Sha256OfParts(
       {yaml_text, problem.reference_source,
-       problem.oracle_source.value_or("") + torch_files + problem.inputs_source.value_or("") + problem.launcher});
+       problem.oracle_source.value_or("") + torch_files + problem.inputs_source.value_or("") + problem.launcher +
+           problem.checker_source.value_or("")});
   return problem;
 }
 

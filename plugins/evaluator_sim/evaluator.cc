@@ -54,9 +54,11 @@ KernelEvaluation Evaluator::EvaluateOne(const OpenProblem& open, const std::stri
 
 std::vector<evaluator::ProblemFinding> Evaluator::Check(const OpenProblem& open) {
   std::vector<evaluator::ProblemFinding> findings = evaluator::FindDegenerate(
-      open.problem(), [&](const evaluator::CorrectnessCase& one, const std::vector<evaluator::Argument>& arguments) {
+      open.problem(),
+      [&](const evaluator::CorrectnessCase& one, const std::vector<evaluator::Argument>& arguments) {
         return kernel_evaluator_.ExpectedOf(open, one, arguments);
-      });
+      },
+      open.checker());
   if (!open.problem().refused.empty() || evaluator::IsDraft(open.problem())) return findings;
   evaluator::RequireReference(open.problem());
   const auto judge = [&](uint64_t seed) {

@@ -101,11 +101,15 @@ KernelEvaluation KernelEvaluator::Evaluate(const OpenProblem& open, const std::s
   const Problem& problem = open.problem();
   const std::vector<CorrectnessCase> cases =
       evaluator::CorrectnessCases(problem, key, options_.seeds * (thorough ? 2 : 1), show_hidden);
-  interpreter::InterpretedCases interpreted(
-      *run, problem, cases,
-      {.expected = [&](size_t i,
-                       const std::vector<Argument>& arguments) { return ExpectedOf(open, cases[i], arguments); },
-       .before_each = [this] { ThrowIfCancelled(); }});
+  interpreter::InterpretedCases::Options how = {.before_each = [this] { ThrowIfCancelled(); }};
+  if (open.checker() != nullptr) {
+    how.check = [&](const auto& arguments, const auto& outputs) {
+      return open.checker()->Check(problem, arguments, outputs);
+    };
+  } else {
+    how.expected = [&](size_t i, const auto& arguments) { return ExpectedOf(open, cases[i], arguments); };
+  }
+  interpreter::InterpretedCases interpreted(*run, problem, cases, how);
   const Clock::time_point start = Clock::now();
   Trouble trouble = options_.timing_size_only ? Trouble{} : interpreted.Run();
   evaluation.oracle_seconds = interpreted.oracle_seconds();

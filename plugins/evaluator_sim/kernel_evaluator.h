@@ -88,6 +88,7 @@ class KernelEvaluator {
   Trouble CheckTimed(Run& run, const TimedCall& timed);
   Trouble CheckSampledBlocks(Run& run, const TimedCall& timed, bool* covered);
   Trouble CheckAllBlocks(Run& run);
+  Trouble CheckByChecker(Run& run, const interpreter::Tensors& tensors);
   std::shared_ptr<const TimingExpected> ExpectedAtTiming(const OpenProblem& open);
   std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, const evaluator::CorrectnessCase& one,
                                                     const std::vector<evaluator::Argument>& arguments);

@@ -56,6 +56,7 @@ OpenProblem::OpenProblem(const evaluator::Problem& problem, const std::string& c
       slack_(rules == evaluator::Rules::kOurs ? kSlack : 1),
       kept_(cache_directory + "/expected", kKeptExpectedBytes, keep) {
   oracle_ = evaluator::Oracle::Load(problem_, cache_directory);
+  checker_ = evaluator::Checker::Load(problem_, cache_directory);
   for (const evaluator::Problem& one : evaluator::FurtherTimingProblems(problem))
     further_.push_back(std::make_unique<OpenProblem>(one, cache_directory, keep, rules));
 }
@@ -82,8 +83,7 @@ std::shared_ptr<const TimingExpected> OpenProblem::ExpectedAtTiming(const Refere
     // The oracle works in doubles, so memory suffices for one problem at a time.
     static std::mutex one_at_a_time;
     const std::lock_guard<std::mutex> lock(one_at_a_time);
-    const std::vector<evaluator::Argument> arguments =
-        evaluator::DrawArguments(problem_, problem_.timing, TimingKey(), 0);
+    const std::vector<evaluator::Argument> arguments = TimingArguments();
     std::vector<evaluator::Expected> expected;
     try {
       expected = oracle_ ? oracle_->Run(problem_, problem_.timing, arguments) : reference(arguments);
@@ -98,11 +98,15 @@ std::shared_ptr<const TimingExpected> OpenProblem::ExpectedAtTiming(const Refere
   return expected_;
 }
 
+std::vector<evaluator::Argument> OpenProblem::TimingArguments() const {
+  return evaluator::DrawArguments(problem_, problem_.timing, TimingKey(), 0);
+}
+
 std::shared_ptr<const TimingInputs> OpenProblem::Timing() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (timing_) return timing_;
   auto inputs = std::make_shared<TimingInputs>();
-  inputs->arguments = evaluator::DrawArguments(problem_, problem_.timing, TimingKey(), 0);
+  inputs->arguments = TimingArguments();
   inputs->bytes.resize(inputs->arguments.size());
   inputs->files.resize(inputs->arguments.size());
   uint64_t total = 0;

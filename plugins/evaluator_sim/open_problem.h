@@ -12,7 +12,7 @@
 
 #include "evaluator_shared/inputs.h"      // Argument
 #include "evaluator_shared/kept_files.h"  // KeptFiles
-#include "evaluator_shared/oracle.h"      // Oracle
+#include "evaluator_shared/oracle.h"      // Oracle, Checker
 #include "evaluator_shared/problem.h"     // Problem
 #include "evaluator_shared/rules.h"       // Rules
 #include "evaluator_sim/timing_expected.h"
@@ -37,13 +37,16 @@ class OpenProblem {
   OpenProblem& operator=(const OpenProblem&) = delete;
 
   const evaluator::Problem& problem() const { return problem_; }
-  const evaluator::Oracle* oracle() const { return oracle_.get(); }  // null: the reference kernel is the oracle
+  const evaluator::Oracle* oracle() const { return oracle_.get(); }  // null: the reference kernel, or a checker
+  const evaluator::Checker* checker() const { return checker_.get(); }
   // One for each timing size but the first.
   const std::vector<std::unique_ptr<OpenProblem>>& further() const { return further_; }
 
   // The inputs at the timing size: the same for every candidate, so kept as long as those of all problems together stay
   // within a gigabyte.
   std::shared_ptr<const TimingInputs> Timing() const;
+  // Likewise, drawn again: tensors with their bytes.
+  std::vector<evaluator::Argument> TimingArguments() const;
 
   // Returns the expected outputs at the timing size. They are read from the cache directory, or else computed by the
   // first caller, with the oracle or, without one, with `reference`. Null if that throws.
@@ -57,6 +60,7 @@ class OpenProblem {
   const evaluator::Problem problem_;
   const double slack_;
   std::shared_ptr<const evaluator::Oracle> oracle_;
+  std::shared_ptr<const evaluator::Checker> checker_;
   std::vector<std::unique_ptr<OpenProblem>> further_;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const TimingInputs> timing_;

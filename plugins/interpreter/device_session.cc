@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "evaluator_shared/candidate_form.h"
 #include "evaluator_shared/fatbin.h"
 #include "evaluator_shared/seccomp_filter.h"
 #include "interpreter/client/cuda_types.h"
@@ -80,6 +81,7 @@ Trouble DeviceSession::EndOf(Worker& worker, Worker::Event event) {
   }
   if (end.signal == SIGSYS) return {"forbidden", "The host code made a system call that is not allowed."};
   if (end.signal != 0) return {"crash", "The host code crashed: " + SignalText(end.signal) + "."};
+  if (Trouble broken = evaluator::FormBroken(end.exit_code)) return broken;
   return {"crash", "The host code ended its process (exit code " + std::to_string(end.exit_code) +
                        ") before the launch function returned."};
 }

@@ -86,6 +86,13 @@ Trouble InterpretedCases::CallCase(size_t i, Pass pass, CallRecord* record_of) {
   const std::string modified = tensors.ModifiedInput();
   if (first_outputs_.empty()) first_outputs_ = outputs;
   if (!modified.empty()) return {"input_modified", "At " + where + ": the input " + modified + " was overwritten."};
+  if (options_.check) {
+    const Clock::time_point asked = Clock::now();
+    const evaluator::Checker::Result result = options_.check(arguments, outputs);
+    oracle_seconds_ += std::chrono::duration<double>(Clock::now() - asked).count();
+    if (!result.right) return {"wrong", "At " + where + ": " + result.sentence + "."};
+    return {};
+  }
   if (pass == Pass::kRepeat) {
     for (size_t p = 0; p < arguments.size(); ++p) {
       if (outputs[p] != first_outputs_[p]) {
@@ -118,7 +125,7 @@ Trouble InterpretedCases::RunAll() {
   const auto ends = [&](const Trouble& trouble) { return trouble && (values_decide_ || !IsOfValues(trouble)); };
   for (size_t i = 0; i < cases_.size(); ++i) {
     // Without expected values no wrong value shows where to look, so the checks run in every case.
-    const Pass other = options_.expected ? Pass::kOtherOrder : Pass::kOtherOrderChecked;
+    const Pass other = DecidesValues() ? Pass::kOtherOrder : Pass::kOtherOrderChecked;
     Trouble trouble = RunCase(i, cases_[i].variant == 0 ? Pass::kChecked : other);
     if (trouble.code == "wrong" && cases_[i].variant != 0) {
       if (const Trouble found = RunCase(i, Pass::kOtherOrderChecked); found) trouble = found;
@@ -146,7 +153,7 @@ Trouble InterpretedCases::RunOverOthers(const Trouble& found) {
     worst_ = {};
     if (const Trouble trouble = RunAll()) return IsOfValues(trouble) ? found : trouble;
     // Without expected values the outputs must at least be the same.
-    if (options_.expected) continue;
+    if (DecidesValues()) continue;
     if (of_first.empty()) of_first = first_outputs_;
     if (first_outputs_ != of_first) return found;
   }

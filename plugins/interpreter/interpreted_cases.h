@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "evaluator_shared/comparison.h"  // WorstErrors
+#include "evaluator_shared/oracle.h"      // Checker
 #include "interpreter/loaded_kernel.h"
 
 namespace kgrpo::interpreter {
@@ -23,6 +24,10 @@ class InterpretedCases {
     // Returns the expected outputs of case `i`, by parameter. Called after the case has run, on the same thread. Null:
     // no expected outputs exist.
     std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>&)> expected;
+    // In place of `expected`, for outputs that are not unique: decides on their bytes, by parameter.
+    std::function<evaluator::Checker::Result(const std::vector<evaluator::Argument>&,
+                                             const std::vector<std::vector<uint8_t>>& outputs)>
+        check = {};
     // Called before each run of a case; may throw to end it all.
     std::function<void()> before_each;
     // True if unexpected values, values that differ from a first call's, or changed inputs are a trouble. Else they
@@ -43,7 +48,7 @@ class InterpretedCases {
 
   // Of all calls so far.
   uint64_t warp_instructions() const { return warp_instructions_; }
-  // Wall-clock time spent in `expected`.
+  // Wall-clock time spent in `expected` and `check`.
   double oracle_seconds() const { return oracle_seconds_; }
   // Worst errors over all correct outputs.
   const evaluator::WorstErrors& worst() const { return worst_; }
@@ -55,6 +60,7 @@ class InterpretedCases {
   bool host_timed_out() const { return host_timed_out_; }
 
  private:
+  bool DecidesValues() const { return options_.expected || options_.check; }
   // The reason for a run of a case. Blocks may run in any order. The first data set runs with every check; the others
   // run with the last block first. If that gives wrong values, the case runs again with the checks, whose findings say
   // more.

@@ -26,6 +26,13 @@ void FillGaps(simt::Allocation* allocation, const evaluator::Rows& rows, evaluat
 
 }  // namespace
 
+void Tensors::AppendExtents() {
+  for (const Parameter& parameter : problem_.parameters) {
+    if (!parameter.IsTensor()) continue;
+    for (const int64_t extent : parameter.ShapeAt(size_)) values_.push_back(static_cast<uint64_t>(extent));
+  }
+}
+
 Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const evaluator::CorrectnessCase& one,
                  const std::vector<Argument>& arguments)
     : memory_(memory),
@@ -60,6 +67,7 @@ Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const evalu
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (SharesMemory(i)) values_[i] = values_[*problem.parameters[i].may_alias];
   }
+  AppendExtents();
 }
 
 Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const MappedArguments& inputs, uint64_t key)
@@ -78,10 +86,11 @@ Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const Mappe
       throw Error(KGRPO_ERROR_INVALID, "the problem's tensors do not fit the device memory limit");
     values_.push_back(value);
   }
+  AppendExtents();
 }
 
 Tensors::~Tensors() {
-  for (size_t i = 0; i < values_.size(); ++i) {
+  for (size_t i = 0; i < arguments_.size(); ++i) {
     if (problem_.parameters[i].IsTensor() && !SharesMemory(i)) memory_.Free(values_[i]);
   }
 }
@@ -102,11 +111,11 @@ std::vector<uint8_t> Tensors::Read(size_t i) const {
 }
 
 std::string Tensors::ModifiedInput() const {
-  for (size_t i = 0; i < values_.size(); ++i) {
+  for (size_t i = 0; i < arguments_.size(); ++i) {
     const Parameter& parameter = problem_.parameters[i];
     if (parameter.role != Role::kInput) continue;
     bool shared = false;
-    for (size_t output = 0; output < values_.size(); ++output)
+    for (size_t output = 0; output < arguments_.size(); ++output)
       shared = shared || (SharesMemory(output) && problem_.parameters[output].may_alias == i);
     if (!shared && Read(i) != arguments_[i].bytes) return parameter.name;
   }
@@ -114,7 +123,7 @@ std::string Tensors::ModifiedInput() const {
 }
 
 std::string Tensors::WrittenBetweenRows() const {
-  for (size_t i = 0; i < values_.size(); ++i) {
+  for (size_t i = 0; i < arguments_.size(); ++i) {
     const Parameter& parameter = problem_.parameters[i];
     if (!parameter.pitch || SharesMemory(i)) continue;
     if (!evaluator::GapsHold(parameter.RowsAt(size_), parameter.dtype, Memory(i), gaps_[i])) return parameter.name;

@@ -35,7 +35,8 @@ class Tensors {
   Tensors(const Tensors&) = delete;
   Tensors& operator=(const Tensors&) = delete;
 
-  // By parameter: a tensor's device address, a scalar's bytes.
+  // By parameter: a tensor's device address, a scalar's bytes. Then each tensor's extents, for candidates that take
+  // tensors (evaluator_shared/candidate_form.h).
   const std::vector<uint64_t>& values() const { return values_; }
   // The byte that output `i` was filled with.
   uint8_t Poison(size_t i) const;
@@ -49,6 +50,7 @@ class Tensors {
  private:
   bool SharesMemory(size_t output) const { return aliased_ && problem_.parameters[output].may_alias.has_value(); }
   std::vector<uint8_t> Memory(size_t i) const;
+  void AppendExtents();
 
   simt::DeviceMemory& memory_;
   const evaluator::Problem& problem_;

@@ -1,23 +1,35 @@
 // Included before a candidate in PyTorch's form (evaluator_shared/candidate_form.cc): makes tensors of a call's
-// pointers, calls forward, and puts the results into the outputs. The candidate's macros come later and cannot change
-// it. Code that does not depend on forward's type is in libkgrpo_torch_form.so (evaluator_cuda/torch_form).
+// pointers, calls the candidate's function, and puts the results into the outputs. The candidate's macros come later
+// and cannot change it.
 #pragma once
 
-#include <torch/types.h>
+#include <kgrpo/tensor.h>
 
-#include <cstdint>
 #include <initializer_list>
-#include <tuple>
-#include <type_traits>
-#include <vector>
 
 namespace kgrpo_torch_form {
 
-// Exit codes of a process whose candidate broke the form; FormBroken (candidate_form.cc) has a sentence for each.
-constexpr int kOtherShape = 90, kOtherType = 91, kOtherPlace = 92, kGaps = 93, kThrew = 94, kOtherCount = 95;
+// Memory of an output, lent to the first allocation of exactly its size.
+struct Lent {
+  void* data;
+  size_t bytes;
+};
+static std::vector<Lent> lent_outputs;  // a worker calls from one thread; each loaded copy has its own
+
+inline std::shared_ptr<void> Allocate(size_t bytes) {
+  for (size_t i = 0; i < lent_outputs.size(); ++i) {
+    if (lent_outputs[i].bytes != bytes) continue;
+    void* const data = lent_outputs[i].data;
+    lent_outputs.erase(lent_outputs.begin() + static_cast<int64_t>(i));
+    return {data, [](void*) {}};
+  }
+  void* data = nullptr;
+  if (bytes > 0 && cudaMallocAsync(&data, bytes, nullptr) != cudaSuccess) at::detail::Fail("out of device memory");
+  return {data, [](void* memory) { cudaFreeAsync(memory, nullptr); }};
+}
 
 struct Parameter {
-  bool output;  // written by what forward returns; an inout is none
+  bool output;
   at::ScalarType type;
   int rank;  // -1: a scalar
 };
@@ -25,40 +37,69 @@ struct Parameter {
 // One call. `arguments`: pointers to each parameter's value, and then to the extents of each tensor in order.
 class Call {
  public:
-  Call(void** arguments, std::initializer_list<Parameter> parameters);
-  ~Call();
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
+  Call(void** arguments, std::initializer_list<Parameter> parameters) : arguments_(arguments), parameters_(parameters) {
+    size_t next = parameters_.size();
+    for (const Parameter& parameter : parameters_) {
+      shapes_.emplace_back();
+      for (int d = 0; d < parameter.rank; ++d) shapes_.back().push_back(*static_cast<const int64_t*>(arguments[next++]));
+    }
+  }
 
-  // The tensor of parameter i, which is no output.
-  at::Tensor Tensor(size_t i) const;
-
+  at::Tensor Tensor(size_t i) const {
+    return {std::shared_ptr<void>(*static_cast<void**>(arguments_[i]), [](void*) {}), parameters_[i].type, shapes_[i]};
+  }
   template <class T>
   T Scalar(size_t i) const {
     return *static_cast<const T*>(arguments_[i]);
   }
 
-  // Puts the results of forward into the outputs. Ends the process where they do not suit.
-  void Return(const std::vector<at::Tensor>& results);
-
-  // Runs `body`; ends the process where it throws.
-  template <class Body>
-  void Guarded(Body body) {
-    try {
-      body();
-    } catch (...) {
-      End(kThrew);
+  void LendOutputs() const {
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (parameters_[i].output) lent_outputs.push_back({Tensor(i).data_ptr(), Tensor(i).nbytes()});
     }
   }
 
- private:
-  [[noreturn]] static void End(int code);
+  // Puts the results into the outputs. Ends the process if they do not suit.
+  void Return(const std::vector<at::Tensor>& results) const {
+    struct Copy {
+      at::Tensor to;
+      at::Tensor from;
+      std::shared_ptr<void> aside;
+    };
+    std::vector<Copy> copies;
+    size_t next = 0;
+    lent_outputs.clear();
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (!parameters_[i].output) continue;
+      if (next == results.size()) End(kOtherCount);
+      const at::Tensor& result = results[next++];
+      const at::Tensor output = Tensor(i);
+      if (!result.defined()) End(kOtherShape);
+      if (result.scalar_type() != output.scalar_type()) End(kOtherType);
+      // PyTorch knows the shapes {} and {1} of a result of one element.
+      const bool single = result.numel() == 1 && output.dim() == 1 && output.numel() == 1;
+      if (!single && result.sizes() != output.sizes()) End(kOtherShape);
+      if (!result.is_contiguous()) End(kGaps);
+      if (result.data_ptr() != output.data_ptr()) copies.push_back({output, result, nullptr});
+    }
+    if (next != results.size()) End(kOtherCount);
+    const auto copy = [](void* to, const void* from, const at::Tensor& tensor) {
+      cudaMemcpyAsync(to, from, tensor.nbytes(), cudaMemcpyDeviceToDevice, nullptr);
+    };
+    // A result may be in another output's memory, and that output's copy would overwrite it: several results are
+    // copied aside first.
+    for (Copy& one : copies) {
+      if (copies.size() < 2) break;
+      one.aside = Allocate(one.from.nbytes());
+      copy(one.aside.get(), one.from.data_ptr(), one.from);
+    }
+    for (const Copy& one : copies) copy(one.to.data_ptr(), one.aside ? one.aside.get() : one.from.data_ptr(), one.to);
+  }
 
-  struct Inside;
+ private:
   void** arguments_;
   std::vector<Parameter> parameters_;
   std::vector<std::vector<int64_t>> shapes_;
-  Inside* inside_;
 };
 
 inline std::vector<at::Tensor> Results(const at::Tensor& tensor) {
@@ -67,41 +108,55 @@ inline std::vector<at::Tensor> Results(const at::Tensor& tensor) {
 inline std::vector<at::Tensor> Results(const std::vector<at::Tensor>& tensors) {
   return tensors;
 }
+template <size_t N>
+std::vector<at::Tensor> Results(const std::array<at::Tensor, N>& tensors) {
+  return {tensors.begin(), tensors.end()};
+}
 template <class... T>
 std::vector<at::Tensor> Results(const std::tuple<T...>& tensors) {
   return std::apply([](const auto&... each) { return std::vector<at::Tensor>{each...}; }, tensors);
 }
 
+// Arguments that the candidate's function may take; `outputs`: they contain the outputs, which it then writes.
+template <bool outputs, class... T>
+struct Arguments {
+  static constexpr bool kOutputs = outputs;
+  std::tuple<T...> values;
+};
+template <bool outputs, class... T>
+Arguments<outputs, T...> With(T... values) {
+  return {std::make_tuple(values...)};
+}
+
 template <class T>
 constexpr bool kNever = false;
-
-template <class Forward, class Arguments>
+template <class Function, class Arguments>
 struct Takes;
-template <class Forward, class... T>
-struct Takes<Forward, std::tuple<T...>> : std::is_invocable<Forward, T&...> {};
+template <class Function, bool outputs, class... T>
+struct Takes<Function, Arguments<outputs, T...>> : std::is_invocable<Function, T&...> {};
 
-// `forward` with the tensors and the scalars, or with the tensors alone, whichever it takes.
-template <class Forward, class Tensors, class Scalars>
-void Run(Call& call, Forward forward, Tensors tensors, const Scalars& scalars) {
-  auto both = std::tuple_cat(tensors, scalars);
-  const auto run = [&](auto& arguments) {
-    call.Guarded([&] {
-      using Result = decltype(std::apply(forward, arguments));
-      if constexpr (std::is_void_v<Result>) {
-        std::apply(forward, arguments);
-        call.Return({});
+// Calls `function` with the first arguments that it takes.
+template <class Function, class First, class... More>
+void Run(const Call& call, Function function, First first, More... more) {
+  if constexpr (Takes<Function, First>::value) {
+    using Result = decltype(std::apply(function, first.values));
+    if (!First::kOutputs) call.LendOutputs();
+    try {
+      if constexpr (First::kOutputs || std::is_void_v<Result>) {
+        std::apply(function, first.values);
+        if (!First::kOutputs) call.Return({});
       } else {
-        call.Return(Results(std::apply(forward, arguments)));
+        call.Return(Results(std::apply(function, first.values)));
       }
-    });
-  };
-  if constexpr (Takes<Forward, decltype(both)>::value) {
-    run(both);
-  } else if constexpr (Takes<Forward, Tensors>::value) {
-    run(tensors);
+    } catch (...) {
+      End(kThrew);
+    }
+  } else if constexpr (sizeof...(More) > 0) {
+    Run(call, function, more...);
   } else {
-    static_assert(kNever<Forward>,
-                  "forward takes neither the problem's input tensors in order, nor those and its scalars");
+    static_assert(kNever<Function>,
+                  "the function takes neither the problem's input tensors in order (with or without its scalars after "
+                  "them), nor all of its tensors");
   }
 }
 

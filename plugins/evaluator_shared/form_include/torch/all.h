@@ -1,3 +1,0 @@
-// See torch/extension.h beside this file.
-#pragma once
-#include <torch/extension.h>

@@ -1,0 +1,138 @@
+// checker.cc in place of an oracle: right outputs in another order, wrong ones, and checkers that crash or forget.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "evaluator_sim/evaluator.h"
+
+namespace kgrpo::evaluator_sim {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Contains;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  EXPECT_NE(text.find(from), std::string::npos) << from;
+  return text.replace(text.find(from), from.size(), to);
+}
+
+// The problem top_two: the two largest elements of each row with their columns, in any order.
+class CheckerTest : public testing::Test {
+ protected:
+  CheckerTest()
+      : root_(fs::path(testing::TempDir()) / ("checker_test_" + std::to_string(getpid()))), folder_(root_ / "top_two") {
+    fs::create_directories(root_);
+    fs::copy(fs::path(KGRPO_SOURCE_DIR) / "tests/evaluator/problems/top_two", folder_);
+    Evaluator::Options options;
+    options.cache_directory = (root_ / "cache").string();
+    fs::create_directories(options.cache_directory);
+    evaluator_ = std::make_unique<Evaluator>(options);
+  }
+  ~CheckerTest() override { fs::remove_all(root_); }
+
+  static std::string Read(const fs::path& file) {
+    std::ifstream stream(file);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+  void Write(const std::string& file, const std::string& text) const { std::ofstream(folder_ / file) << text; }
+  OpenProblem Open() const { return OpenProblem(folder_.string(), (root_ / "cache").string()); }
+
+  KernelEvaluation Judge(const std::string& source) {
+    const OpenProblem open = Open();
+    return evaluator_->Evaluate(open, source, {});
+  }
+  std::vector<evaluator::ProblemFinding> Check() {
+    const OpenProblem open = Open();
+    return evaluator_->Check(open);
+  }
+  std::string Reference() const { return Read(folder_ / "reference.cu"); }
+  std::string Checker() const { return Read(folder_ / "checker.cc"); }
+
+  fs::path root_, folder_;
+  std::unique_ptr<Evaluator> evaluator_;
+};
+
+// The other order.
+std::string Swapped(const std::string& source) {
+  return Replaced(Replaced(Replaced(Replaced(source, "values[2 * row] = mine[first]", "values[2 * row + 1] = mine[first]"),
+                                    "values[2 * row + 1] = mine[second]", "values[2 * row] = mine[second]"),
+                           "columns[2 * row] = first", "columns[2 * row + 1] = first"),
+                  "columns[2 * row + 1] = second", "columns[2 * row] = second");
+}
+
+TEST_F(CheckerTest, AcceptsAnyOrder) {
+  for (const std::string& source : {Reference(), Swapped(Reference())}) {
+    const KernelEvaluation evaluation = Judge(source);
+    EXPECT_EQ(evaluation.verdict, "correct") << evaluation.diagnosis;
+    EXPECT_GT(evaluation.seconds, 0);
+  }
+  EXPECT_THAT(Check(), IsEmpty());
+}
+
+TEST_F(CheckerTest, ItsSentenceIsTheVerdicts) {
+  const KernelEvaluation wrong = Judge(Replaced(Reference(), "columns[2 * row] = first", "columns[2 * row] = second"));
+  EXPECT_EQ(wrong.verdict, "wrong");
+  EXPECT_THAT(wrong.diagnosis, HasSubstr("checker.cc: row 0: no two columns."));
+  // Wrong at the timing size only, in the last row.
+  const KernelEvaluation large =
+      Judge(Replaced(Reference(), "columns[2 * row] = first", "columns[2 * row] = row == 65535 ? second : first"));
+  EXPECT_EQ(large.verdict, "wrong") << large.diagnosis;
+  EXPECT_THAT(large.diagnosis, HasSubstr("checker.cc: row 65535: no two columns"));
+  const KernelEvaluation short_grid = Judge(Replaced(Reference(), "(rows + 127) / 128", "rows == 65536 ? 511 : rows"));
+  EXPECT_EQ(short_grid.verdict, "wrong") << short_grid.diagnosis;
+}
+
+TEST_F(CheckerTest, ThatCrashesMakesTheKernelWrong) {
+  Write("checker.cc", Replaced(Checker(), "  for (int64_t r", "  if (columns[0] != 1000000000) return std::string(1, "
+                                          "x[columns[0] * 1000000000000]);\n  for (int64_t r"));
+  const KernelEvaluation crashed =
+      Judge(Replaced(Reference(), "columns[2 * row] = first", "columns[2 * row] = 999999999"));
+  EXPECT_EQ(crashed.verdict, "wrong");
+  EXPECT_THAT(crashed.diagnosis, HasSubstr("checker.cc crashed (Segmentation fault) on these outputs"));
+  Write("checker.cc", Replaced(Checker(), "return std::string(1, x[columns[0] * 1000000000000]);", "throw 1;"));
+  EXPECT_THAT(Judge(Reference()).diagnosis, HasSubstr("checker.cc threw an exception"));
+}
+
+TEST_F(CheckerTest, ThatForgetsIsFound) {
+  const auto found = [](const std::string& code) { return Contains(Field(&evaluator::ProblemFinding::code, code)); };
+  Write("checker.cc", Replaced(Checker(), "  for (int64_t r", "  return \"\";\n  for (int64_t r"));
+  EXPECT_THAT(Check(), found("zeros_pass"));
+  // The columns are checked, but not that the values are theirs.
+  const fs::path original = fs::path(KGRPO_SOURCE_DIR) / "tests/evaluator/problems/top_two/checker.cc";
+  Write("checker.cc", Replaced(Read(original), "values[2 * r] != row[a] || values[2 * r + 1] != row[b]",
+                               "values[2 * r] == 0 && values[2 * r + 1] == 0"));
+  EXPECT_THAT(Check(), found("permuted_passes"));
+  EXPECT_THAT(Check(), found("poison_passes"));
+  Write("checker.cc", Replaced(Read(original), "a < 0 || a >= cols || b < 0 || b >= cols || ", ""));
+  Write("checker.cc", Replaced(Checker(), "const double* row = x + r * cols;",
+                               "const double* row = x + r * cols;\n    if (columns[0] == 0 && columns[1] == 0) abort();"));
+  EXPECT_THAT(Check(), found("checker_fails"));
+}
+
+TEST_F(CheckerTest, NeedsItsFunctionAndNoOracle) {
+  Write("checker.cc", "int check() { return 0; }\n");
+  try {
+    Open();
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
+    EXPECT_THAT(error.what(), HasSubstr("checker.cc: does not compile; it must define std::string check(const double* x, "
+                                        "const double* values, const int64_t* columns, int64_t rows, int64_t cols)"));
+  }
+  Write("oracle.cc", "");
+  EXPECT_THROW(Open(), Error);
+}
+
+}  // namespace
+}  // namespace kgrpo::evaluator_sim
