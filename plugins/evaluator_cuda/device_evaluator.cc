@@ -350,9 +350,8 @@ std::string DeviceEvaluator::Version() const {
   text << "evaluator " << SourceDigest() << "; " << compiler_.Version() << "; " << device_.uuid() << "; "
        << device_.driver() << "; " << options_.seeds << "; " << options_.timing.precision.relative_error << "; "
        << options_.timing.precision.clear_share << "; " << options_.timing.budget_seconds << "; "
-       << options_.timing.memory_bytes << "; " << tvm_ffi_.folder
-       << (no_gates_.empty() ? "" : "; no gates") << (interpreted_checks_ ? "; interpreted" : "")
-       << (profiler_ ? "; " + profiler_->Describe() : "");
+       << options_.timing.memory_bytes << "; " << tvm_ffi_.folder << (no_gates_.empty() ? "" : "; no gates")
+       << (interpreted_checks_ ? "; interpreted" : "") << (profiler_ ? "; " + profiler_->Describe() : "");
   return text.str();
 }
 

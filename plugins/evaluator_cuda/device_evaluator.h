@@ -37,10 +37,10 @@ class DeviceEvaluator {
   struct Options {
     int device = 0;
     evaluator::SandboxMode sandbox = evaluator::SandboxMode::kAuto;
-    std::string cuda_home;          // "" to search
-    std::string helper_directory;   // "" to search
-    std::string tvm_ffi;  // evaluator::TvmFfi::Find
-    std::string compile_cache;      // evaluator::Compiler::Options::cache_file
+    std::string cuda_home;         // "" to search
+    std::string helper_directory;  // "" to search
+    std::string tvm_ffi;           // evaluator::TvmFfi::Find
+    std::string compile_cache;     // evaluator::Compiler::Options::cache_file
     evaluator::CompileRoute route = evaluator::CompileRoute::kFast;
     size_t compilers = 2;  // compile processes kept ready
     int seeds = 2;         // a size

@@ -53,8 +53,8 @@ struct TimingOptions {
   // In any case: the interval of fewer is too often narrow by chance. Half as many for slow calls and a quarter for
   // very slow ones (kSlowSeconds, kVerySlowSeconds), beside which disturbances are small.
   uint64_t fewest_rounds = 12;
-  uint64_t memory_bytes = 0;  // for the sets of each side
-  size_t most_pairs = 3;      // of processes that take turns, where launches take much of a call
+  uint64_t memory_bytes = 0;                    // for the sets of each side
+  size_t most_pairs = 3;                        // of processes that take turns, where launches take much of a call
   const evaluator::Checker* checker = nullptr;  // decides whether outputs are right, in place of the reference's
 };
 

@@ -67,7 +67,8 @@ std::vector<TensorFunction> TensorFunctions(const std::vector<Token>& tokens) {
     const bool keyword = tokens[i].Is("if") || tokens[i].Is("for") || tokens[i].Is("while") || tokens[i].Is("switch");
     const bool body = close + 1 < tokens.size() && tokens[close + 1].Is("{");
     const Token& before = tokens[i - 1];
-    if (body && !keyword && !has("=") && !has("__global__") && !has("__device__") && NamesTensor(tokens, begin, close)) {
+    if (body && !keyword && !has("=") && !has("__global__") && !has("__device__") &&
+        NamesTensor(tokens, begin, close)) {
       functions.push_back({std::string(tokens[i].text)});
     } else if (before.Is("return") || (before.kind == Token::Kind::kPunctuation && !before.Is(">") && !before.Is("*") &&
                                        !before.Is("&") && !before.Is("."))) {
@@ -297,11 +298,13 @@ std::string WithoutTorchHeaders(const std::string& source) {
 std::string MissingOfTorch(const std::string& diagnosis) {
   // In the compiler's words: `namespace "torch" has no member "matmul"`, `class "at::Tensor" has no member "mean"`,
   // `identifier "AT_DISPATCH_X" is undefined`.
-  static const std::regex kMember("(?:namespace|class) \"((?:torch|at|c10|caffe2|pybind11)\\b[^\"]*)\" has no member "
-                                  "\"([^\"]+)\"");
+  static const std::regex kMember(
+      "(?:namespace|class) \"((?:torch|at|c10|caffe2|pybind11)\\b[^\"]*)\" has no member "
+      "\"([^\"]+)\"");
   static const std::regex kMacro("identifier \"((?:AT|TORCH|C10)_[^\"]+)\" is undefined");
   const size_t first = diagnosis.find("error");
-  const std::string line = first == std::string::npos ? "" : diagnosis.substr(first, diagnosis.find('\n', first) - first);
+  const std::string line =
+      first == std::string::npos ? "" : diagnosis.substr(first, diagnosis.find('\n', first) - first);
   std::smatch match;
   std::string name;
   if (std::regex_search(line, match, kMember)) name = match[1].str() + "::" + match[2].str();
@@ -316,8 +319,8 @@ std::string FormPrologue(CandidateForm form, const std::string& source) {
   // PyTorch's headers include it; it takes a compiler half a second.
   const bool prints = form == CandidateForm::kTorch &&
                       (source.find("std::cout") != std::string::npos || source.find("std::cerr") != std::string::npos);
-  return std::string(prints ? "#include <iostream>\n" : "") + "#include <kgrpo/" + (form == CandidateForm::kTorch ? "torch" : "tvm_ffi") +
-         "_form.h>\n#line 1 \"kernel.cu\"\n";
+  return std::string(prints ? "#include <iostream>\n" : "") + "#include <kgrpo/" +
+         (form == CandidateForm::kTorch ? "torch" : "tvm_ffi") + "_form.h>\n#line 1 \"kernel.cu\"\n";
 }
 
 std::string FormEpilogue(CandidateForm form, const Problem& problem, const std::string& source) {
@@ -343,9 +346,8 @@ std::string CheckFormSymbols(const std::vector<std::string>& undefined) {
 }
 
 bool UsesFormLibraries(const CompiledKernel& kernel) {
-  return std::any_of(kernel.undefined.begin(), kernel.undefined.end(), [](const std::string& symbol) {
-    return symbol.rfind("TVMFFI", 0) == 0;
-  });
+  return std::any_of(kernel.undefined.begin(), kernel.undefined.end(),
+                     [](const std::string& symbol) { return symbol.rfind("TVMFFI", 0) == 0; });
 }
 
 Trouble FormBroken(int exit_code) {
@@ -370,9 +372,10 @@ Trouble FormBroken(int exit_code) {
           "The TVM-FFI function returned an error, called with all of the problem's parameters in order, and with its "
           "tensors alone."};
     case 97:
-      return {"unsupported",
-              "The host code asks PyTorch to copy or convert a tensor (contiguous or view of a transposed one, to another "
-              "dtype or place), which candidates cannot use: write the kernel itself."};
+      return {
+          "unsupported",
+          "The host code asks PyTorch to copy or convert a tensor (contiguous or view of a transposed one, to another "
+          "dtype or place), which candidates cannot use: write the kernel itself."};
     default:
       return {};
   }

@@ -113,9 +113,11 @@ CompileOutcome Compiler::CompileAnew(const Problem& problem, const std::string& 
     NvccSource text = {EntryPrologue(problem), source, EntryEpilogue(problem), {}, {}};
     double seconds = options_.seconds;
     if (form != CandidateForm::kLaunch) {
-      text = {FormPrologue(form, source), form == CandidateForm::kTorch ? WithoutTorchHeaders(source) : source,
+      text = {FormPrologue(form, source),
+              form == CandidateForm::kTorch ? WithoutTorchHeaders(source) : source,
               FormEpilogue(form, problem, source),
-              FormArguments(form, options_.library_directory, options_.tvm_ffi), {}};
+              FormArguments(form, options_.library_directory, options_.tvm_ffi),
+              {}};
     }
     if (form == CandidateForm::kTvmFfi) {
       text.readable = options_.tvm_ffi->Readable();
@@ -144,8 +146,9 @@ CompileOutcome Compiler::CompileAnew(const Problem& problem, const std::string& 
 CompileKey Compiler::KeyOf(const Problem& problem, const std::string& source, CandidateForm form, bool fast) const {
   CompileKey key;
   key.source = source;
-  key.entry = form == CandidateForm::kLaunch ? EntryPrologue(problem) + EntryEpilogue(problem)
-                                             : (options_.tvm_ffi ? options_.tvm_ffi->Version() : "") + FormEpilogue(form, problem, source);
+  key.entry = form == CandidateForm::kLaunch
+                  ? EntryPrologue(problem) + EntryEpilogue(problem)
+                  : (options_.tvm_ffi ? options_.tvm_ffi->Version() : "") + FormEpilogue(form, problem, source);
   key.route = fast ? "fast" : "nvcc";
   key.flags = fast_ ? "as NVRTC" : "";
   key.compiler = toolkit_.Identity() + "; " + host_compiler_;

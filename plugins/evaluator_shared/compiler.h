@@ -28,11 +28,11 @@ class Compiler {
  public:
   struct Options {
     CompileRoute route = CompileRoute::kFast;
-    double seconds = 60;            // of processor time: limit for one compile
-    size_t workers = 2;             // fast route: compile processes kept
-    std::string library_directory;  // holds the libcudart.so.13 that objects are linked against
-    int compute_capability = 90;    // of the device that machine code is made for
-    std::string cache_file = {};    // keeps outcomes; "" for no cache
+    double seconds = 60;                 // of processor time: limit for one compile
+    size_t workers = 2;                  // fast route: compile processes kept
+    std::string library_directory;       // holds the libcudart.so.13 that objects are linked against
+    int compute_capability = 90;         // of the device that machine code is made for
+    std::string cache_file = {};         // keeps outcomes; "" for no cache
     std::optional<TvmFfi> tvm_ffi = {};  // absent if the evaluator runs no candidates in TVM-FFI's form
     // Called once, with the reason why the fast route left a source to nvcc: a run with many such sources is slow. [any
     // thread]

@@ -20,9 +20,10 @@ namespace kgrpo::evaluator {
 // [any thread, if oracle.cc keeps no state]
 class Oracle {
  public:
-  // Null where the reference kernel is the oracle, and where there is a checker. Of oracle.cc it compiles the source, or loads what an earlier call
-  // left in `cache_directory`. Throws Error(KGRPO_ERROR_INVALID) with the compiler's words where it does not compile,
-  // Error(KGRPO_ERROR_UNAVAILABLE) where there is no g++ (or the compiler that CXX names).
+  // Null where the reference kernel is the oracle, and where there is a checker. Of oracle.cc it compiles the source,
+  // or loads what an earlier call left in `cache_directory`. Throws Error(KGRPO_ERROR_INVALID) with the compiler's
+  // words where it does not compile, Error(KGRPO_ERROR_UNAVAILABLE) where there is no g++ (or the compiler that CXX
+  // names).
   static std::shared_ptr<const Oracle> Load(const Problem& problem, const std::string& cache_directory);
   virtual ~Oracle() = default;
   Oracle(const Oracle&) = delete;
@@ -45,9 +46,9 @@ class Oracle {
 
 class TrustedLibrary;
 
-// checker.cc, in place of an oracle: decides whether outputs are right, where several are (order, random numbers). Trusted
-// code, but it reads what a candidate computed: it runs in a copy of this process, whose end by a signal is a result.
-// [any thread]
+// checker.cc, in place of an oracle: decides whether outputs are right, where several are (order, random numbers).
+// Trusted code, but it reads what a candidate computed: it runs in a copy of this process, whose end by a signal is a
+// result. [any thread]
 class Checker {
  public:
   struct Result {

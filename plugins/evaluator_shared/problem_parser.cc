@@ -332,10 +332,10 @@ Problem LoadProblem(const std::string& directory) {
     }
   }
   parser.diagnostics().ThrowIfAny();
-  problem.digest = Sha256OfParts(
-      {yaml_text, problem.reference_source,
-       problem.oracle_source.value_or("") + torch_files + problem.inputs_source.value_or("") + problem.launcher +
-           problem.checker_source.value_or("")});
+  problem.digest =
+      Sha256OfParts({yaml_text, problem.reference_source,
+                     problem.oracle_source.value_or("") + torch_files + problem.inputs_source.value_or("") +
+                         problem.launcher + problem.checker_source.value_or("")});
   return problem;
 }
 

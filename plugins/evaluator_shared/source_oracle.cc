@@ -1,5 +1,5 @@
-// The oracle of a problem with oracle.cc, compiled and run in this process; and checker.cc, which runs in a copy of this
-// process, since it reads what a candidate computed.
+// The oracle of a problem with oracle.cc, compiled and run in this process; and checker.cc, which runs in a copy of
+// this process, since it reads what a candidate computed.
 #include <kgrpo/sdk/error.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -28,8 +28,8 @@ std::string CallArguments(const Problem& problem, bool checks) {
     if (parameter.role == Role::kScalar) {
       text << (real ? "reals[" : "wholes[") << i << "]";
     } else {
-      text << "static_cast<" << (parameter.role == Role::kInput || checks ? "const " : "") << (real ? "double*" : "int64_t*")
-           << ">(tensors[" << i << "])";
+      text << "static_cast<" << (parameter.role == Role::kInput || checks ? "const " : "")
+           << (real ? "double*" : "int64_t*") << ">(tensors[" << i << "])";
     }
   }
   return text.str();
@@ -57,7 +57,7 @@ std::string Signature(const Problem& problem, bool checks = false) {
   for (size_t i = 0; i < problem.parameters.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
     const std::string type = Info(parameter.dtype).is_floating ? "double" : "int64_t";
-    text += (i > 0 ? ", " : "") + 
+    text += (i > 0 ? ", " : "") +
             std::string(parameter.role == Role::kInput || (checks && parameter.IsTensor()) ? "const " : "") + type +
             (parameter.role == Role::kScalar ? " " : "* ") + parameter.name;
   }
@@ -131,9 +131,9 @@ void Say(const char* words, unsigned long bytes) {
     bytes -= static_cast<unsigned long>(count);
 }
 
-constexpr int kSaid = 0, kThrew = 1;        // exit codes of the copy
-constexpr int kCheckerSeconds = 60;         // of processor time
-constexpr double kCheckerWall = 5;  // on a busy machine
+constexpr int kSaid = 0, kThrew = 1;  // exit codes of the copy
+constexpr int kCheckerSeconds = 60;   // of processor time
+constexpr double kCheckerWall = 5;    // on a busy machine
 constexpr size_t kMostWords = 1000;
 
 }  // namespace
@@ -151,11 +151,12 @@ std::vector<Expected> SourceOracle::Run(const Problem& problem, const Bindings&,
 std::shared_ptr<const Checker> Checker::Load(const Problem& problem, const std::string& cache_directory) {
   if (problem.oracle != OracleKind::kChecker) return nullptr;
   const std::string file = problem.directory + "/checker.cc";
-  const std::string text = "#include <algorithm>\n#include <cmath>\n#include <cstdint>\n#include <string>\n#include "
-                           "<vector>\n#line 1 \"" +
-                           file + "\"\n" + *problem.checker_source + CheckShim(problem);
-  return std::shared_ptr<const Checker>(new Checker(std::make_unique<TrustedLibrary>(
-      TrustedSource{file, text, Signature(problem, true), cache_directory})));
+  const std::string text =
+      "#include <algorithm>\n#include <cmath>\n#include <cstdint>\n#include <string>\n#include "
+      "<vector>\n#line 1 \"" +
+      file + "\"\n" + *problem.checker_source + CheckShim(problem);
+  return std::shared_ptr<const Checker>(new Checker(
+      std::make_unique<TrustedLibrary>(TrustedSource{file, text, Signature(problem, true), cache_directory})));
 }
 
 Checker::Checker(std::unique_ptr<const TrustedLibrary> library)
@@ -192,7 +193,8 @@ Checker::Result Checker::Check(const Problem& problem, const std::vector<Argumen
   std::string words;
   bool late = false;
   for (char part[512];;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     struct pollfd wait = {ends[0], POLLIN, 0};
     const int ready = left.count() <= 0 ? 0 : poll(&wait, 1, static_cast<int>(left.count()));
     if (ready < 0 && errno == EINTR) continue;

@@ -101,7 +101,8 @@ KernelEvaluation KernelEvaluator::Evaluate(const OpenProblem& open, const std::s
   const Problem& problem = open.problem();
   const std::vector<CorrectnessCase> cases =
       evaluator::CorrectnessCases(problem, key, options_.seeds * (thorough ? 2 : 1), show_hidden);
-  interpreter::InterpretedCases::Options how = {.before_each = [this] { ThrowIfCancelled(); }};
+  interpreter::InterpretedCases::Options how;
+  how.before_each = [this] { ThrowIfCancelled(); };
   if (open.checker() != nullptr) {
     how.check = [&](const auto& arguments, const auto& outputs) {
       return open.checker()->Check(problem, arguments, outputs);

@@ -69,7 +69,8 @@ TEST(CandidateForm, NamesWhatTorchLacks) {
 TEST(CandidateForm, FindsTheFunctionOfTensors) {
   Problem problem;
   const std::string two =
-      "torch::Tensor helper(torch::Tensor x) { return x; }\ntorch::Tensor outer(torch::Tensor x) { return helper(x); }\n";
+      "torch::Tensor helper(torch::Tensor x) { return x; }\ntorch::Tensor outer(torch::Tensor x) { return helper(x); "
+      "}\n";
   EXPECT_EQ(TensorFunctionOf(two, problem), "outer");
   EXPECT_EQ(TensorFunctionOf(two + "PYBIND11_MODULE(n, m) { m.def(\"forward\", &helper, \"\"); }", problem), "helper");
   EXPECT_EQ(TensorFunctionOf(two + "at::Tensor forward(at::Tensor x) { return x; }", problem), "forward");

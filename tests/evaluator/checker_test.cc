@@ -65,10 +65,11 @@ class CheckerTest : public testing::Test {
 
 // The other order.
 std::string Swapped(const std::string& source) {
-  return Replaced(Replaced(Replaced(Replaced(source, "values[2 * row] = mine[first]", "values[2 * row + 1] = mine[first]"),
-                                    "values[2 * row + 1] = mine[second]", "values[2 * row] = mine[second]"),
-                           "columns[2 * row] = first", "columns[2 * row + 1] = first"),
-                  "columns[2 * row + 1] = second", "columns[2 * row] = second");
+  return Replaced(
+      Replaced(Replaced(Replaced(source, "values[2 * row] = mine[first]", "values[2 * row + 1] = mine[first]"),
+                        "values[2 * row + 1] = mine[second]", "values[2 * row] = mine[second]"),
+               "columns[2 * row] = first", "columns[2 * row + 1] = first"),
+      "columns[2 * row + 1] = second", "columns[2 * row] = second");
 }
 
 TEST_F(CheckerTest, AcceptsAnyOrder) {
@@ -94,8 +95,9 @@ TEST_F(CheckerTest, ItsSentenceIsTheVerdicts) {
 }
 
 TEST_F(CheckerTest, ThatCrashesMakesTheKernelWrong) {
-  Write("checker.cc", Replaced(Checker(), "  for (int64_t r", "  if (columns[0] != 1000000000) return std::string(1, "
-                                          "x[columns[0] * 1000000000000]);\n  for (int64_t r"));
+  Write("checker.cc", Replaced(Checker(), "  for (int64_t r",
+                               "  if (columns[0] != 1000000000) return std::string(1, "
+                               "x[columns[0] * 1000000000000]);\n  for (int64_t r"));
   const KernelEvaluation crashed =
       Judge(Replaced(Reference(), "columns[2 * row] = first", "columns[2 * row] = 999999999"));
   EXPECT_EQ(crashed.verdict, "wrong");
@@ -115,8 +117,9 @@ TEST_F(CheckerTest, ThatForgetsIsFound) {
   EXPECT_THAT(Check(), found("permuted_passes"));
   EXPECT_THAT(Check(), found("poison_passes"));
   Write("checker.cc", Replaced(Read(original), "a < 0 || a >= cols || b < 0 || b >= cols || ", ""));
-  Write("checker.cc", Replaced(Checker(), "const double* row = x + r * cols;",
-                               "const double* row = x + r * cols;\n    if (columns[0] == 0 && columns[1] == 0) abort();"));
+  Write("checker.cc",
+        Replaced(Checker(), "const double* row = x + r * cols;",
+                 "const double* row = x + r * cols;\n    if (columns[0] == 0 && columns[1] == 0) abort();"));
   EXPECT_THAT(Check(), found("checker_fails"));
 }
 
@@ -127,8 +130,9 @@ TEST_F(CheckerTest, NeedsItsFunctionAndNoOracle) {
     ADD_FAILURE() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
-    EXPECT_THAT(error.what(), HasSubstr("checker.cc: does not compile; it must define std::string check(const double* x, "
-                                        "const double* values, const int64_t* columns, int64_t rows, int64_t cols)"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("checker.cc: does not compile; it must define std::string check(const double* x, "
+                          "const double* values, const int64_t* columns, int64_t rows, int64_t cols)"));
   }
   Write("oracle.cc", "");
   EXPECT_THROW(Open(), Error);

@@ -122,63 +122,64 @@ Stream& operator<<(Stream& out, IntArrayRef list) {
 
 // --- 16-bit floating types: every operation is the float's, rounded ---
 
-#define KGRPO_OPERATOR(Type, op)                                                                              \
-  __host__ __device__ inline Type operator op(Type a, Type b) {                                               \
-    return static_cast<float>(a) op static_cast<float>(b);                                                    \
-  }                                                                                                           \
-  template <class U, std::enable_if_t<std::is_arithmetic_v<U>, int> = 0>                                      \
-  __host__ __device__ inline std::conditional_t<std::is_integral_v<U>, Type, U> operator op(Type a, U b) {    \
-    return static_cast<std::conditional_t<std::is_integral_v<U>, Type, U>>(                                   \
-        static_cast<float>(a) op static_cast<std::conditional_t<std::is_integral_v<U>, float, U>>(b));        \
-  }                                                                                                           \
-  template <class U, std::enable_if_t<std::is_arithmetic_v<U>, int> = 0>                                      \
-  __host__ __device__ inline std::conditional_t<std::is_integral_v<U>, Type, U> operator op(U a, Type b) {    \
-    return static_cast<std::conditional_t<std::is_integral_v<U>, Type, U>>(                                   \
-        static_cast<std::conditional_t<std::is_integral_v<U>, float, U>>(a) op static_cast<float>(b));        \
-  }                                                                                                           \
-  template <class U>                                                                                          \
-  __host__ __device__ inline Type& operator op##=(Type& a, const U& b) {                                      \
-    return a = static_cast<Type>(static_cast<float>(a) op static_cast<float>(b));                             \
+#define KGRPO_OPERATOR(Type, op)                                                                           \
+  __host__ __device__ inline Type operator op(Type a, Type b) {                                            \
+    return static_cast<float>(a) op static_cast<float>(b);                                                 \
+  }                                                                                                        \
+  template <class U, std::enable_if_t<std::is_arithmetic_v<U>, int> = 0>                                   \
+  __host__ __device__ inline std::conditional_t<std::is_integral_v<U>, Type, U> operator op(Type a, U b) { \
+    return static_cast<std::conditional_t<std::is_integral_v<U>, Type, U>>(                                \
+        static_cast<float>(a) op static_cast<std::conditional_t<std::is_integral_v<U>, float, U>>(b));     \
+  }                                                                                                        \
+  template <class U, std::enable_if_t<std::is_arithmetic_v<U>, int> = 0>                                   \
+  __host__ __device__ inline std::conditional_t<std::is_integral_v<U>, Type, U> operator op(U a, Type b) { \
+    return static_cast<std::conditional_t<std::is_integral_v<U>, Type, U>>(                                \
+        static_cast<std::conditional_t<std::is_integral_v<U>, float, U>>(a) op static_cast<float>(b));     \
+  }                                                                                                        \
+  template <class U>                                                                                       \
+  __host__ __device__ inline Type& operator op##=(Type& a, const U& b) {                                   \
+    return a = static_cast<Type>(static_cast<float>(a) op static_cast<float>(b));                          \
   }
-#define KGRPO_COMPARISON(Type, op)                                                \
-  __host__ __device__ inline bool operator op(Type a, Type b) {                   \
-    return static_cast<float>(a) op static_cast<float>(b);                        \
-  }                                                                               \
-  template <class U, std::enable_if_t<std::is_arithmetic_v<U>, int> = 0>          \
-  __host__ __device__ inline bool operator op(Type a, U b) {                      \
-    return static_cast<float>(a) op b;                                            \
-  }                                                                               \
-  template <class U, std::enable_if_t<std::is_arithmetic_v<U>, int> = 0>          \
-  __host__ __device__ inline bool operator op(U a, Type b) {                      \
-    return a op static_cast<float>(b);                                            \
+#define KGRPO_COMPARISON(Type, op)                                       \
+  __host__ __device__ inline bool operator op(Type a, Type b) {          \
+    return static_cast<float>(a) op static_cast<float>(b);               \
+  }                                                                      \
+  template <class U, std::enable_if_t<std::is_arithmetic_v<U>, int> = 0> \
+  __host__ __device__ inline bool operator op(Type a, U b) {             \
+    return static_cast<float>(a) op b;                                   \
+  }                                                                      \
+  template <class U, std::enable_if_t<std::is_arithmetic_v<U>, int> = 0> \
+  __host__ __device__ inline bool operator op(U a, Type b) {             \
+    return a op static_cast<float>(b);                                   \
   }
-#define KGRPO_FLOAT16(Type, Native, to_bits, from_bits, to_float, from_float)                  \
-  struct alignas(2) Type {                                                                     \
-    unsigned short x;                                                                          \
-    Type() = default;                                                                          \
-    __host__ __device__ Type(float value) : x(to_bits(from_float(value))) {}                   \
-    __host__ __device__ Type(const Native& value) : x(to_bits(value)) {}                       \
-    __host__ __device__ operator float() const { return to_float(from_bits(x)); }              \
-    __host__ __device__ operator Native() const { return from_bits(x); }                       \
-  };                                                                                           \
-  KGRPO_OPERATOR(Type, +)                                                                      \
-  KGRPO_OPERATOR(Type, -)                                                                      \
-  KGRPO_OPERATOR(Type, *)                                                                      \
-  KGRPO_OPERATOR(Type, /)                                                                      \
-  KGRPO_COMPARISON(Type, <)                                                                    \
-  KGRPO_COMPARISON(Type, >)                                                                    \
-  KGRPO_COMPARISON(Type, <=)                                                                   \
-  KGRPO_COMPARISON(Type, >=)                                                                   \
-  KGRPO_COMPARISON(Type, ==)                                                                   \
-  KGRPO_COMPARISON(Type, !=)                                                                   \
-  __host__ __device__ inline Type operator-(Type a) {                                          \
-    return -static_cast<float>(a);                                                             \
-  }                                                                                            \
-  __device__ inline Type __ldg(const Type* at) {                                               \
-    return ::__ldg(reinterpret_cast<const Native*>(at));                                       \
+#define KGRPO_FLOAT16(Type, Native, to_bits, from_bits, to_float, from_float)     \
+  struct alignas(2) Type {                                                        \
+    unsigned short x;                                                             \
+    Type() = default;                                                             \
+    __host__ __device__ Type(float value) : x(to_bits(from_float(value))) {}      \
+    __host__ __device__ Type(const Native& value) : x(to_bits(value)) {}          \
+    __host__ __device__ operator float() const { return to_float(from_bits(x)); } \
+    __host__ __device__ operator Native() const { return from_bits(x); }          \
+  };                                                                              \
+  KGRPO_OPERATOR(Type, +)                                                         \
+  KGRPO_OPERATOR(Type, -)                                                         \
+  KGRPO_OPERATOR(Type, *)                                                         \
+  KGRPO_OPERATOR(Type, /)                                                         \
+  KGRPO_COMPARISON(Type, <)                                                       \
+  KGRPO_COMPARISON(Type, >)                                                       \
+  KGRPO_COMPARISON(Type, <=)                                                      \
+  KGRPO_COMPARISON(Type, >=)                                                      \
+  KGRPO_COMPARISON(Type, ==)                                                      \
+  KGRPO_COMPARISON(Type, !=)                                                      \
+  __host__ __device__ inline Type operator-(Type a) {                             \
+    return -static_cast<float>(a);                                                \
+  }                                                                               \
+  __device__ inline Type __ldg(const Type* at) {                                  \
+    return ::__ldg(reinterpret_cast<const Native*>(at));                          \
   }
 KGRPO_FLOAT16(Half, __half, __half_as_ushort, __ushort_as_half, __half2float, __float2half_rn)
-KGRPO_FLOAT16(BFloat16, __nv_bfloat16, __bfloat16_as_ushort, __ushort_as_bfloat16, __bfloat162float, __float2bfloat16_rn)
+KGRPO_FLOAT16(BFloat16, __nv_bfloat16, __bfloat16_as_ushort, __ushort_as_bfloat16, __bfloat162float,
+              __float2bfloat16_rn)
 #undef KGRPO_FLOAT16
 #undef KGRPO_COMPARISON
 #undef KGRPO_OPERATOR
@@ -191,8 +192,7 @@ struct AccumulateType {
 template <class T, bool is_cuda = true>
 using acc_type = typename AccumulateType<T, is_cuda>::type;
 template <class T>
-using opmath_type =
-    std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
+using opmath_type = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 
 // --- dtypes, devices, options ---
 
@@ -215,22 +215,22 @@ enum class ScalarType : int8_t {
   Undefined = 47,
 };
 
-#define KGRPO_DTYPES(each)                                                                                         \
-  each(Byte, uint8_t) each(Char, int8_t) each(Short, int16_t) each(Int, int32_t) each(Long, int64_t)               \
-  each(Half, at::Half) each(Float, float) each(Double, double) each(Bool, bool) each(BFloat16, at::BFloat16)       \
-  each(UInt16, uint16_t) each(UInt32, uint32_t) each(UInt64, uint64_t)
+#define KGRPO_DTYPES(each)                                                                                       \
+  each(Byte, uint8_t) each(Char, int8_t) each(Short, int16_t) each(Int, int32_t) each(Long, int64_t)             \
+      each(Half, at::Half) each(Float, float) each(Double, double) each(Bool, bool) each(BFloat16, at::BFloat16) \
+          each(UInt16, uint16_t) each(UInt32, uint32_t) each(UInt64, uint64_t)
 
 template <class T>
 struct CppTypeToScalarType {};
 template <ScalarType type>
 struct ScalarTypeToCPPType {};
-#define KGRPO_EACH(name, c_type)                                                                                  \
-  constexpr ScalarType k##name = ScalarType::name;                                                                \
-  template <>                                                                                                     \
-  struct CppTypeToScalarType<c_type> : std::integral_constant<ScalarType, ScalarType::name> {};                   \
-  template <>                                                                                                     \
-  struct ScalarTypeToCPPType<ScalarType::name> {                                                                  \
-    using type = c_type;                                                                                          \
+#define KGRPO_EACH(name, c_type)                                                                \
+  constexpr ScalarType k##name = ScalarType::name;                                              \
+  template <>                                                                                   \
+  struct CppTypeToScalarType<c_type> : std::integral_constant<ScalarType, ScalarType::name> {}; \
+  template <>                                                                                   \
+  struct ScalarTypeToCPPType<ScalarType::name> {                                                \
+    using type = c_type;                                                                        \
   };
 KGRPO_DTYPES(KGRPO_EACH)
 #undef KGRPO_EACH
@@ -448,8 +448,12 @@ class Tensor {
   Tensor() = default;
   // A contiguous tensor.
   Tensor(std::shared_ptr<void> storage, ScalarType type, IntArrayRef sizes)
-      : storage_(std::move(storage)), data_(static_cast<char*>(storage_.get())), type_(type), sizes_(sizes.vec()),
-        strides_(sizes.size(), 1), defined_(true) {
+      : storage_(std::move(storage)),
+        data_(static_cast<char*>(storage_.get())),
+        type_(type),
+        sizes_(sizes.vec()),
+        strides_(sizes.size(), 1),
+        defined_(true) {
     for (size_t d = sizes_.size(); d-- > 1;) strides_[d - 1] = strides_[d] * std::max<int64_t>(sizes_[d], 1);
   }
 
@@ -590,7 +594,8 @@ class Tensor {
     Tensor view = *this;
     const auto axis = static_cast<int64_t>(d < 0 ? d + dim() + 1 : d);
     view.sizes_.insert(view.sizes_.begin() + axis, 1);
-    view.strides_.insert(view.strides_.begin() + axis, axis < dim() ? sizes_[static_cast<size_t>(axis)] * strides_[static_cast<size_t>(axis)] : 1);
+    view.strides_.insert(view.strides_.begin() + axis,
+                         axis < dim() ? sizes_[static_cast<size_t>(axis)] * strides_[static_cast<size_t>(axis)] : 1);
     return view;
   }
   Tensor expand(IntArrayRef sizes, bool = false) const {
@@ -834,42 +839,43 @@ namespace py = pybind11;
 
 // --- dispatch over dtypes ---
 
-#define AT_PRIVATE_CASE_TYPE_USING_HINT(enum_type, hint, ...)     \
-  case enum_type: {                                               \
+#define AT_PRIVATE_CASE_TYPE_USING_HINT(enum_type, hint, ...)            \
+  case enum_type: {                                                      \
     using hint [[maybe_unused]] = ::at::ScalarTypeToCPPTypeT<enum_type>; \
-    return __VA_ARGS__();                                         \
+    return __VA_ARGS__();                                                \
   }
 #define AT_DISPATCH_CASE(enum_type, ...) AT_PRIVATE_CASE_TYPE_USING_HINT(enum_type, scalar_t, __VA_ARGS__)
-#define AT_DISPATCH_SWITCH(TYPE, NAME, ...)                                                       \
-  [&] {                                                                                           \
-    switch (static_cast<::at::ScalarType>(TYPE)) {                                                \
-      __VA_ARGS__ default : ::at::detail::Fail(NAME ": not implemented for this dtype");           \
-    }                                                                                             \
+#define AT_DISPATCH_SWITCH(TYPE, NAME, ...)                                              \
+  [&] {                                                                                  \
+    switch (static_cast<::at::ScalarType>(TYPE)) {                                       \
+      __VA_ARGS__ default : ::at::detail::Fail(NAME ": not implemented for this dtype"); \
+    }                                                                                    \
   }()
 #define AT_DISPATCH_CASE_FLOATING_TYPES(...) \
   AT_DISPATCH_CASE(::at::ScalarType::Double, __VA_ARGS__) AT_DISPATCH_CASE(::at::ScalarType::Float, __VA_ARGS__)
 #define AT_DISPATCH_CASE_REDUCED_FLOATING_TYPES(...) \
   AT_DISPATCH_CASE(::at::ScalarType::Half, __VA_ARGS__) AT_DISPATCH_CASE(::at::ScalarType::BFloat16, __VA_ARGS__)
-#define AT_DISPATCH_CASE_INTEGRAL_TYPES(...)             \
-  AT_DISPATCH_CASE(::at::ScalarType::Byte, __VA_ARGS__)  \
-  AT_DISPATCH_CASE(::at::ScalarType::Char, __VA_ARGS__)  \
-  AT_DISPATCH_CASE(::at::ScalarType::Int, __VA_ARGS__)   \
-  AT_DISPATCH_CASE(::at::ScalarType::Long, __VA_ARGS__)  \
+#define AT_DISPATCH_CASE_INTEGRAL_TYPES(...)            \
+  AT_DISPATCH_CASE(::at::ScalarType::Byte, __VA_ARGS__) \
+  AT_DISPATCH_CASE(::at::ScalarType::Char, __VA_ARGS__) \
+  AT_DISPATCH_CASE(::at::ScalarType::Int, __VA_ARGS__)  \
+  AT_DISPATCH_CASE(::at::ScalarType::Long, __VA_ARGS__) \
   AT_DISPATCH_CASE(::at::ScalarType::Short, __VA_ARGS__)
 #define AT_DISPATCH_CASE_ALL_TYPES(...) \
   AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__) AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)
 #define KGRPO_DISPATCH(KIND, TYPE, NAME, ...) AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_##KIND(__VA_ARGS__))
 #define KGRPO_DISPATCH_AND(KIND, T1, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_##KIND(__VA_ARGS__) AT_DISPATCH_CASE(T1, __VA_ARGS__))
-#define KGRPO_DISPATCH_AND2(KIND, T1, T2, TYPE, NAME, ...)                                                   \
-  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_##KIND(__VA_ARGS__) AT_DISPATCH_CASE(T1, __VA_ARGS__)      \
-                                     AT_DISPATCH_CASE(T2, __VA_ARGS__))
-#define KGRPO_DISPATCH_AND3(KIND, T1, T2, T3, TYPE, NAME, ...)                                               \
-  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_##KIND(__VA_ARGS__) AT_DISPATCH_CASE(T1, __VA_ARGS__)      \
-                                     AT_DISPATCH_CASE(T2, __VA_ARGS__) AT_DISPATCH_CASE(T3, __VA_ARGS__))
+#define KGRPO_DISPATCH_AND2(KIND, T1, T2, TYPE, NAME, ...)                                  \
+  AT_DISPATCH_SWITCH(TYPE, NAME,                                                            \
+                     AT_DISPATCH_CASE_##KIND(__VA_ARGS__) AT_DISPATCH_CASE(T1, __VA_ARGS__) \
+                         AT_DISPATCH_CASE(T2, __VA_ARGS__))
+#define KGRPO_DISPATCH_AND3(KIND, T1, T2, T3, TYPE, NAME, ...)                              \
+  AT_DISPATCH_SWITCH(TYPE, NAME,                                                            \
+                     AT_DISPATCH_CASE_##KIND(__VA_ARGS__) AT_DISPATCH_CASE(T1, __VA_ARGS__) \
+                         AT_DISPATCH_CASE(T2, __VA_ARGS__) AT_DISPATCH_CASE(T3, __VA_ARGS__))
 #define AT_DISPATCH_FLOATING_TYPES(...) KGRPO_DISPATCH(FLOATING_TYPES, __VA_ARGS__)
-#define AT_DISPATCH_FLOATING_TYPES_AND_HALF(...) \
-  KGRPO_DISPATCH_AND(FLOATING_TYPES, ::at::ScalarType::Half, __VA_ARGS__)
+#define AT_DISPATCH_FLOATING_TYPES_AND_HALF(...) KGRPO_DISPATCH_AND(FLOATING_TYPES, ::at::ScalarType::Half, __VA_ARGS__)
 #define AT_DISPATCH_FLOATING_TYPES_AND(...) KGRPO_DISPATCH_AND(FLOATING_TYPES, __VA_ARGS__)
 #define AT_DISPATCH_FLOATING_TYPES_AND2(...) KGRPO_DISPATCH_AND2(FLOATING_TYPES, __VA_ARGS__)
 #define AT_DISPATCH_FLOATING_TYPES_AND3(...) KGRPO_DISPATCH_AND3(FLOATING_TYPES, __VA_ARGS__)
@@ -880,7 +886,7 @@ namespace py = pybind11;
 #define AT_DISPATCH_ALL_TYPES_AND(...) KGRPO_DISPATCH_AND(ALL_TYPES, __VA_ARGS__)
 #define AT_DISPATCH_ALL_TYPES_AND2(...) KGRPO_DISPATCH_AND2(ALL_TYPES, __VA_ARGS__)
 #define AT_DISPATCH_ALL_TYPES_AND3(...) KGRPO_DISPATCH_AND3(ALL_TYPES, __VA_ARGS__)
-#define AT_DISPATCH_INDEX_TYPES(TYPE, NAME, ...)                                                 \
-  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                 \
+#define AT_DISPATCH_INDEX_TYPES(TYPE, NAME, ...)                                                  \
+  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                  \
                      AT_PRIVATE_CASE_TYPE_USING_HINT(::at::ScalarType::Int, index_t, __VA_ARGS__) \
                          AT_PRIVATE_CASE_TYPE_USING_HINT(::at::ScalarType::Long, index_t, __VA_ARGS__))

@@ -41,7 +41,8 @@ class Call {
     size_t next = parameters_.size();
     for (const Parameter& parameter : parameters_) {
       shapes_.emplace_back();
-      for (int d = 0; d < parameter.rank; ++d) shapes_.back().push_back(*static_cast<const int64_t*>(arguments[next++]));
+      for (int d = 0; d < parameter.rank; ++d)
+        shapes_.back().push_back(*static_cast<const int64_t*>(arguments[next++]));
     }
   }
 

@@ -7,7 +7,8 @@ std::string check(const double* x, const double* values, const int64_t* columns,
     if (a < 0 || a >= cols || b < 0 || b >= cols || a == b) return where + "no two columns";
     if (values[2 * r] != row[a] || values[2 * r + 1] != row[b]) return where + "values are not those of the columns";
     for (int64_t c = 0; c < cols; ++c) {
-      if (c != a && c != b && row[c] > std::min(row[a], row[b])) return where + "column " + std::to_string(c) + " is larger";
+      if (c != a && c != b && row[c] > std::min(row[a], row[b]))
+        return where + "column " + std::to_string(c) + " is larger";
     }
   }
   return "";
