@@ -302,13 +302,16 @@ std::string MissingOfTorch(const std::string& diagnosis) {
       "(?:namespace|class) \"((?:torch|at|c10|caffe2|pybind11)\\b[^\"]*)\" has no member "
       "\"([^\"]+)\"");
   static const std::regex kMacro("identifier \"((?:AT|TORCH|C10)_[^\"]+)\" is undefined");
-  const size_t first = diagnosis.find("error");
-  const std::string line =
-      first == std::string::npos ? "" : diagnosis.substr(first, diagnosis.find('\n', first) - first);
+  static const std::regex kOperator(
+      "no operator \"([^\"]+)\" matches these operands[ |\n]*operand types are: [^|\n]*at::Tensor");
+  const size_t first = diagnosis.find("error:");
+  if (first == std::string::npos) return "";
+  const std::string error = diagnosis.substr(first, diagnosis.find("error:", first + 1) - first);
   std::smatch match;
   std::string name;
-  if (std::regex_search(line, match, kMember)) name = match[1].str() + "::" + match[2].str();
-  if (std::regex_search(line, match, kMacro)) name = match[1];
+  if (std::regex_search(error, match, kMember)) name = match[1].str() + "::" + match[2].str();
+  if (std::regex_search(error, match, kMacro)) name = match[1];
+  if (std::regex_search(error, match, kOperator)) name = "operator " + match[1].str() + " of tensors";
   if (name.empty()) return "";
   return "The source uses PyTorch's " + name.substr(0, 120) +
          ", which candidates cannot use: write the kernel itself. Of PyTorch they may use tensors, their views, "

@@ -60,6 +60,13 @@ TEST(CandidateForm, NamesWhatTorchLacks) {
   EXPECT_THAT(MissingOfTorch("kernel.cu(3): error: class \"at::Tensor\" has no member \"mean\""),
               HasSubstr("PyTorch's at::Tensor::mean,"));
   EXPECT_EQ(MissingOfTorch("kernel.cu(3): error: identifier \"y\" is undefined"), "");
+  EXPECT_THAT(
+      MissingOfTorch("| kernel.cu(7): error: no operator \"/\" matches these operands\n|             operand types "
+                     "are: at::Tensor / int64_t\n|     return y / n;"),
+      HasSubstr("PyTorch's operator / of tensors,"));
+  EXPECT_EQ(
+      MissingOfTorch("| kernel.cu(7): error: no operator \"/\" matches these operands\n| operand types are: S / int"),
+      "");
   // Only the first error counts.
   EXPECT_EQ(MissingOfTorch("kernel.cu(3): error: expected a \";\"\nkernel.cu(9): error: namespace \"torch\" has no "
                            "member \"matmul\""),
