@@ -322,7 +322,7 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
                     .baseline = outcome.kernel.start,
                     .speedup = outcome.speedup(),
                     .suggestions = outcome.kernel.suggestions};
-    database.WriteJudged(result.waves, {.complete = true, .best = {best}});
+    database.WriteJudged(result.waves, {.complete = true, .best = {best}, .refuted = {}, .failed = {}});
   }
   database.SetFinished(SecondsSince1970());
   const Json evidence = EvidenceOf(options, config, parts, problem, result, outcome);

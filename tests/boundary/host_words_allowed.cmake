@@ -13,5 +13,5 @@ set(allowed
   "cli/main.cc cuda" "config/pipeline_schema.cc cuda" "serve/openapi.cc cuda"
   # Examples in --help and in messages, to be copied.
   "cli/coder_check_command.cc evaluator_sim" "cli/eval_command.cc cuda" "cli/eval_command.cc evaluator_cuda"
-  "cli/optimize_command.cc cuda" "cli/optimize_command.cc evaluator_sim" "cli/optimize_command.cc trainer_grpo" "cli/plugins_command.cc reward_speedup" "cli/serve_command.cc cuda"
+  "cli/plugins_command.cc reward_speedup" "cli/serve_command.cc cuda"
   "serve/openapi.cc h100" "serve/requests.cc h100")

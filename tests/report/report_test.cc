@@ -213,7 +213,7 @@ TEST(ReportTest, ASuggestionIsOneRowWhetherItAppliedOrNot) {
 TEST(ReportTest, FiguresAreThoseOfTheDatabase) {
   const json figures = DataOf(Page({WriteRun("figures", 1)}))["runs"][0]["figures"];
   EXPECT_EQ(figures["curves"]["reward"], json({{1, 1.0}, {2, 2.0}, {3, 3.0}}));
-  EXPECT_EQ(figures["outcomes"]["steps"][0], json({1, 1, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(figures["outcomes"]["steps"][0], json({1, 1, 0, 0, 0, 0, 0, 0, 0, 0}));
   EXPECT_EQ(figures["times"]["time/train"], 6.0);
   EXPECT_EQ(figures["suggestions"][0]["label"], "</script><script>alert(1)</script><!-- \"quoted\" & \u00e9 \\");
   EXPECT_EQ(figures["suggestions"][0]["summary"], "unroll");

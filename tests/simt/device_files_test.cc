@@ -106,7 +106,8 @@ TEST(TimeEstimate, FurtherLaunchesOfACallCostLess) {
   EXPECT_EQ(EstimateTime(counts, {16, 0, 0, 0}, device, &nothing).launch_seconds, device.next_launch_seconds);
 }
 
-// Warps that meet at barriers wait together: the fewer blocks, the less hides it.
+// Warps that meet at barriers wait together: the fewer blocks, the less hides it. Blocks that meet at more barriers drift
+// apart, and hide more.
 TEST(TimeEstimate, OtherBlocksHideWhatBarriersWaitFor) {
   const Device device = Device::Load(Folder() + "/h100.yaml");
   Counts counts = CountAdd(device, 1 << 20);
@@ -115,11 +116,15 @@ TEST(TimeEstimate, OtherBlocksHideWhatBarriersWaitFor) {
     return EstimateTime(counts, {16, shared_bytes, 0, 0}, device, nullptr, false);
   };
   // The exponent's distance from 1, as a share of the distance without barriers.
-  const auto left = [&](uint32_t shared_bytes) {
-    return (estimate(1, shared_bytes).latency_norm - 1) / (estimate(0, shared_bytes).latency_norm - 1);
+  const auto left = [&](double barriers, uint32_t shared_bytes) {
+    return (estimate(barriers, shared_bytes).latency_norm - 1) / (estimate(0, shared_bytes).latency_norm - 1);
   };
-  EXPECT_NEAR(left(0), 8 / (8 + device.overlap_blocks), 1e-9);  // blocks that a multiprocessor holds
-  EXPECT_NEAR(left(100000), 2 / (2 + device.overlap_blocks), 1e-9);
+  const double warps = static_cast<double>(counts.sampled_blocks) * counts.warps_per_block;
+  for (const double barriers_a_warp : {1 / warps, 150.0}) {
+    const double apart = device.overlap_blocks / (1 + barriers_a_warp / 150);
+    EXPECT_NEAR(left(barriers_a_warp * warps, 0), 8 / (8 + apart), 1e-9);  // blocks that a multiprocessor holds
+    EXPECT_NEAR(left(barriers_a_warp * warps, 100000), 2 / (2 + apart), 1e-9);
+  }
   EXPECT_GT(estimate(1, 0).seconds, estimate(0, 0).seconds);
 }
 
