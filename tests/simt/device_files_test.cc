@@ -106,8 +106,8 @@ TEST(TimeEstimate, FurtherLaunchesOfACallCostLess) {
   EXPECT_EQ(EstimateTime(counts, {16, 0, 0, 0}, device, &nothing).launch_seconds, device.next_launch_seconds);
 }
 
-// Warps that meet at barriers wait together: the fewer blocks, the less hides it. Blocks that meet at more barriers drift
-// apart, and hide more.
+// Warps that meet at barriers wait together: the fewer blocks, the less hides it. Blocks that meet at more barriers
+// drift apart, and hide more.
 TEST(TimeEstimate, OtherBlocksHideWhatBarriersWaitFor) {
   const Device device = Device::Load(Folder() + "/h100.yaml");
   Counts counts = CountAdd(device, 1 << 20);
