@@ -37,7 +37,6 @@ void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddReportCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddExportCommand(CLI::App& app, const Globals& globals, Action* action);
-void AddServeCommand(CLI::App& app, const Globals& globals, Action* action);
 
 // `--set KEY=VALUE`, any number of times. Each takes one value, so that it does not consume the arguments after it.
 inline CLI::Option* AddSetOption(CLI::App* command, std::vector<std::string>* settings, const std::string& what) {

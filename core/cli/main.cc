@@ -100,6 +100,7 @@ constexpr OtherProgram kOtherPrograms[] = {
     {"plugins", "new", "kgrpo-new-plugin", "Create a plugin project: it builds, validates and has a test"},
     {"problems", "new", "../lib/kgrpo/evaluator/kgrpo_draft_problem", "Draft a problem folder from a kernel"},
     {"problems", "import", "../lib/kgrpo/import_kernelbench/import_kernelbench.py", "Import a data set of problems"},
+    {"serve", "", "kgrpo-serve", "Judge kernels for other programs and machines, over HTTP", true},
     {"tokenize", "", "kgrpo-model", "Text and chats to token ids (the tokenizer's files suffice)", true},
     {"score", "", "kgrpo-model", "Log-probabilities of completions", true},
     {"generate", "", "kgrpo-model", "Completions of prompts", true},
@@ -153,7 +154,7 @@ int Main(const std::vector<std::string>& given) {
       "interrupted.");
   for (auto* add : {AddRunCommand, AddResumeCommand, AddCheckCommand, AddCompareCommand, AddReportCommand,
                     AddExportCommand, AddCoderCheckCommand, AddEvalCommand, AddOptimizeCommand, AddPluginsCommand,
-                    AddProblemsCommand, AddServeCommand}) {
+                    AddProblemsCommand}) {
     line.Add(add);
   }
   AddOtherPrograms(&line.app());

@@ -1,4 +1,4 @@
-// `kgrpo-host serve`: the evaluator for other programs and machines, over HTTP.
+// kgrpo-serve, which `kgrpo-host serve` runs: the evaluator for other programs and machines, over HTTP.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +14,7 @@
 #include "base/cancel.h"
 #include "base/default_plugins.h"
 #include "base/directories.h"  // ShippedProblems
-#include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/session.h"
 #include "config/problems.h"  // ExpandFolders, ProblemFolders
 #include "serve/service.h"
@@ -212,8 +212,6 @@ int Serve(const Globals& globals, const ServeOptions& options) {
   return kFine;
 }
 
-}  // namespace
-
 void AddServeCommand(CLI::App& app, const Globals& globals, Action* action) {
   auto options = std::make_shared<ServeOptions>();
   CLI::App* command = app.add_subcommand("serve", "Judge kernels for other programs and machines, over HTTP");
@@ -274,4 +272,11 @@ void AddServeCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->callback([=, &globals] { *action = [=, &globals] { return Serve(globals, *options); }; });
 }
 
+}  // namespace
 }  // namespace kgrpo::cli
+
+int main(int argc, char** argv) {
+  kgrpo::cli::CommandLine line("The evaluator for other programs and machines, over HTTP.");
+  line.Add(kgrpo::cli::AddServeCommand);
+  return line.Run({argv + 1, argv + argc});
+}
