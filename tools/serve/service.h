@@ -1,5 +1,5 @@
 // The evaluator as a service: HTTP and JSON over the instances of an evaluator plugin. docs/service.md is its page for
-// users, openapi.cc its description for programs. Made by `kgrpo-host serve` (cli/serve_command.cc) and by tests.
+// users, openapi.cc its description for programs. Made by `kgrpo-host serve` (main.cc) and by tests.
 #ifndef KGRPO_SERVE_SERVICE_H
 #define KGRPO_SERVE_SERVICE_H
 

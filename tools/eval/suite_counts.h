@@ -1,6 +1,6 @@
 // Summarises a suite's results: fast_p with intervals, geometric mean of the speedups. Used by suite.cc.
-#ifndef KGRPO_CLI_SUITE_COUNTS_H
-#define KGRPO_CLI_SUITE_COUNTS_H
+#ifndef KGRPO_EVAL_SUITE_COUNTS_H
+#define KGRPO_EVAL_SUITE_COUNTS_H
 
 #include <array>
 #include <cstddef>

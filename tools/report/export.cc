@@ -1,4 +1,4 @@
-#include "store/export.h"
+#include "report/export.h"
 
 #include <cmath>
 #include <concepts>

@@ -1,4 +1,4 @@
-// The texts of the page, which the build takes from the files beside this one (core/report/CMakeLists.txt).
+// The texts of the page, which the build takes from the files beside this one (tools/report/CMakeLists.txt).
 #ifndef KGRPO_REPORT_PAGE_H
 #define KGRPO_REPORT_PAGE_H
 

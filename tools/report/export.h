@@ -1,7 +1,7 @@
 // The samples of a run as rows for other tools: one JSON object a round, every column in every row and of one type.
 // Called by `kgrpo-host export`.
-#ifndef KGRPO_STORE_EXPORT_H
-#define KGRPO_STORE_EXPORT_H
+#ifndef KGRPO_REPORT_EXPORT_H
+#define KGRPO_REPORT_EXPORT_H
 
 #include <cstdint>
 #include <functional>
@@ -34,4 +34,4 @@ std::string DatasetCard(const std::string& run, const std::vector<std::string>& 
 
 }  // namespace kgrpo
 
-#endif  // KGRPO_STORE_EXPORT_H
+#endif  // KGRPO_REPORT_EXPORT_H

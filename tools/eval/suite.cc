@@ -1,4 +1,4 @@
-#include "cli/suite.h"
+#include "eval/suite.h"
 
 #include <unistd.h>
 
@@ -19,12 +19,12 @@
 #include <kgrpo/support/sha256.h>
 #include "base/cancel.h"
 #include "base/log.h"
-#include "cli/kernelbench_rules.h"
 #include "cli/parallel.h"
 #include "cli/session.h"
-#include "cli/suite_report.h"
 #include "config/problems.h"  // ProblemFolders
-#include "store/files.h"      // ReadFile
+#include "eval/kernelbench_rules.h"
+#include "eval/suite_report.h"
+#include "store/files.h"  // ReadFile
 
 namespace kgrpo::cli {
 namespace {

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.h"
 #include "cli/print_json.h"
 #include "cli/session.h"
 #include "cli/table.h"
@@ -18,6 +17,7 @@
 #include "compare/comparison_json.h"
 #include "compare/rescore.h"
 #include "loop/statistics.h"  // Mean, GeometricMean
+#include "report/command.h"
 
 namespace kgrpo::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/kernel_text.h"
+#include "eval/kernel_text.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "cli/suite_report.h"
+#include "eval/suite_report.h"
 
 #include <algorithm>
 #include <cstdio>

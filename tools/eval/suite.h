@@ -1,7 +1,7 @@
 // `kgrpo-host eval --suite DIR --kernels FOLDER`: judges a kernel for each problem of a folder, and counts results as
-// papers do (fast_p). Called by eval_command.cc.
-#ifndef KGRPO_CLI_SUITE_H
-#define KGRPO_CLI_SUITE_H
+// papers do (fast_p). Called by main.cc.
+#ifndef KGRPO_EVAL_SUITE_H
+#define KGRPO_EVAL_SUITE_H
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
-// The output of `kgrpo-host eval --kernel` on a terminal. Used by eval_command.cc.
-#ifndef KGRPO_CLI_KERNEL_TEXT_H
-#define KGRPO_CLI_KERNEL_TEXT_H
+// The output of `kgrpo-host eval --kernel` on a terminal. Used by kernel_eval.cc.
+#ifndef KGRPO_EVAL_KERNEL_TEXT_H
+#define KGRPO_EVAL_KERNEL_TEXT_H
 
 #include <string>
 

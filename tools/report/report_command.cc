@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.h"
 #include "cli/output_file.h"
+#include "report/command.h"
 #include "report/report.h"
 #include "store/files.h"
 

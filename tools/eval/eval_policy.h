@@ -1,7 +1,7 @@
 // `kgrpo-host eval FILE --policy ...`: plays policies on held-out problems and compares them. Used by
-// eval_command.cc.
-#ifndef KGRPO_CLI_EVAL_POLICY_H
-#define KGRPO_CLI_EVAL_POLICY_H
+// main.cc.
+#ifndef KGRPO_EVAL_EVAL_POLICY_H
+#define KGRPO_EVAL_EVAL_POLICY_H
 
 #include <cstdint>
 #include <string>

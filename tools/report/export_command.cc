@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "cli/become_program.h"
-#include "cli/command.h"
 #include "cli/output_file.h"
+#include "report/command.h"
+#include "report/export.h"
 #include "store/database.h"
-#include "store/export.h"
 #include "store/files.h"
 #include "store/readable.h"
 

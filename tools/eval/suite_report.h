@@ -1,6 +1,6 @@
 // The table of eval --suite, and its results as JSON. Used by suite.cc.
-#ifndef KGRPO_CLI_SUITE_REPORT_H
-#define KGRPO_CLI_SUITE_REPORT_H
+#ifndef KGRPO_EVAL_SUITE_REPORT_H
+#define KGRPO_EVAL_SUITE_REPORT_H
 
 #include <cstddef>
 #include <nlohmann/json.hpp>
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/suite.h"         // SuiteOptions
-#include "cli/suite_counts.h"  // SuiteResult
+#include "eval/suite.h"         // SuiteOptions
+#include "eval/suite_counts.h"  // SuiteResult
 
 namespace kgrpo::cli {
 

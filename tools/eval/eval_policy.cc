@@ -1,4 +1,4 @@
-#include "cli/eval_policy.h"
+#include "eval/eval_policy.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "cli/kernelbench_rules.h"
+#include "eval/kernelbench_rules.h"
 
 #include <kgrpo/sdk/error.h>
 

@@ -1,4 +1,4 @@
-#include "cli/suite_counts.h"
+#include "eval/suite_counts.h"
 
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
