@@ -97,30 +97,6 @@ class Converter {
   std::vector<Diagnostic>* diagnostics_;
 };
 
-// The place of the first byte that is not UTF-8 text, or is NUL.
-std::optional<YamlPlace> FindBadByte(const std::string& text) {
-  YamlPlace at{1, 1};
-  for (size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const size_t length = lead < 0x80                   ? 1
-                          : lead >= 0xC2 && lead < 0xE0 ? 2
-                          : lead >= 0xE0 && lead < 0xF0 ? 3
-                          : lead >= 0xF0 && lead < 0xF5 ? 4
-                                                        : 0;
-    if (length == 0 || lead == 0 || i + length > text.size()) return at;
-    for (size_t j = 1; j < length; ++j) {
-      if ((static_cast<unsigned char>(text[i + j]) & 0xC0) != 0x80) return at;
-    }
-    i += length;
-    ++at.column;
-    if (lead == '\n') {
-      ++at.line;
-      at.column = 1;
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 Node Node::Scalar(nlohmann::json value, Position at) {
@@ -192,14 +168,10 @@ Node ParseYaml(const std::string& text, const std::string& file, int rank, std::
   Converter converter(file, rank, diagnostics);
   constexpr YamlPlace kStart{1, 1};
   const Node nothing = Node::Scalar(nullptr, converter.At(kStart));
-  if (std::optional<YamlPlace> bad = FindBadByte(text)) {
-    converter.Report(*bad, "", "the file is not UTF-8 text");
-    return nothing;
-  }
   const YamlFile yaml = ReadYaml(text);
   if (yaml.error) {
-    const auto& [at, message] = *yaml.error;
-    converter.Report(at, "", "not valid YAML: " + message + ShowPlace(text, at.line, at.column));
+    const auto& [at, message, is_text] = *yaml.error;
+    converter.Report(at, "", is_text ? "not valid YAML: " + message + ShowPlace(text, at.line, at.column) : message);
     return nothing;
   }
   if (yaml.documents.empty()) return nothing;
