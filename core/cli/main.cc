@@ -100,6 +100,7 @@ constexpr OtherProgram kOtherPrograms[] = {
     {"plugins", "new", "kgrpo-new-plugin", "Create a plugin project: it builds, validates and has a test"},
     {"problems", "new", "../lib/kgrpo/evaluator/kgrpo_draft_problem", "Draft a problem folder from a kernel"},
     {"problems", "import", "../lib/kgrpo/import_kernelbench/import_kernelbench.py", "Import a data set of problems"},
+    {"optimize", "", "kgrpo-optimize", "Search for a faster kernel of one problem", true},
     {"compare", "", "kgrpo-report", "Is one configuration better than another?", true},
     {"report", "", "kgrpo-report", "One page that shows runs, every sample included", true},
     {"export", "", "kgrpo-report", "Samples of a run as files that other tools open", true},
@@ -156,8 +157,8 @@ int Main(const std::vector<std::string>& given) {
       "  kgrpo-host plugins list                       what there is to choose from\n"
       "Exit codes: 0 fine, 1 the run failed, 2 wrong usage, 3 bad input, 4 something needed is missing, 130 "
       "interrupted.");
-  for (auto* add : {AddRunCommand, AddResumeCommand, AddCheckCommand, AddCoderCheckCommand, AddOptimizeCommand,
-                    AddPluginsCommand, AddProblemsCommand}) {
+  for (auto* add : {AddRunCommand, AddResumeCommand, AddCheckCommand, AddCoderCheckCommand, AddPluginsCommand,
+                    AddProblemsCommand}) {
     line.Add(add);
   }
   AddOtherPrograms(&line.app());

@@ -22,7 +22,7 @@ endforeach()
 include("${EXCEPTIONS}")
 
 file(GLOB_RECURSE files RELATIVE "${CORE}" "${CORE}/*.cc" "${CORE}/*.h" "${CORE}/*.js" "${CORE}/*.html" "${CORE}/*.css")
-foreach(program compare eval report serve)
+foreach(program compare eval optimize report serve)
   file(GLOB_RECURSE more RELATIVE "${CORE}" "${CORE}/../tools/${program}/*.cc" "${CORE}/../tools/${program}/*.h")
   list(APPEND files ${more})
 endforeach()

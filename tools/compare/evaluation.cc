@@ -5,7 +5,7 @@
 #include <map>
 #include <span>
 
-#include "loop/report_text.h"
+#include "compare/report_text.h"
 #include "loop/trajectory.h"  // ForEachAnswer
 
 namespace kgrpo {

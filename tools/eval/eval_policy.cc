@@ -15,9 +15,9 @@
 #include "compare/compare.h"
 #include "compare/comparison_json.h"
 #include "compare/evaluation.h"
+#include "compare/report_text.h"
+#include "eval/evaluate_policy.h"
 #include "loop/coder_cost.h"
-#include "loop/evaluate_policy.h"
-#include "loop/report_text.h"
 #include "loop/run_config.h"
 
 namespace kgrpo::cli {

@@ -1,7 +1,7 @@
 // Formats figures of policies, as text and as JSON. Used by compare/evaluation.cc, cli/eval_policy.cc and
 // cli/optimize_command.cc.
-#ifndef KGRPO_LOOP_REPORT_TEXT_H
-#define KGRPO_LOOP_REPORT_TEXT_H
+#ifndef KGRPO_COMPARE_REPORT_TEXT_H
+#define KGRPO_COMPARE_REPORT_TEXT_H
 
 #include <cstdio>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "loop/confirm.h"
+#include "optimize/confirm.h"
 
 #include "base/keyed.h"
 #include "loop/round_faults.h"

@@ -4,8 +4,8 @@
 // correct kernels that differ are the next beam. After loop.rounds waves the search begins at the start again, with
 // other random numbers. Only kernels judged correct enter the beam. Once a policy suggests nothing new, suggestions are
 // drawn from the coder's list.
-#ifndef KGRPO_LOOP_OPTIMIZE_H
-#define KGRPO_LOOP_OPTIMIZE_H
+#ifndef KGRPO_OPTIMIZE_OPTIMIZE_H
+#define KGRPO_OPTIMIZE_OPTIMIZE_H
 
 #include "config/pipeline.h"
 #include "loop/parts.h"

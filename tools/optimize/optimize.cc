@@ -1,4 +1,4 @@
-#include "loop/optimize.h"
+#include "optimize/optimize.h"
 
 #include "base/keyed.h"
 #include "loop/coder_cost.h"

@@ -1,4 +1,5 @@
-// `kgrpo-host optimize`: searches for a faster kernel of one problem with a policy's suggestions (loop/optimize.h).
+// kgrpo-optimize, which `kgrpo-host optimize` runs: searches for a faster kernel of one problem with a policy's
+// suggestions (optimize.h).
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -10,18 +11,18 @@
 
 #include <kgrpo/support/sha256.h>
 #include "base/console.h"
-#include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/output_file.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
-#include "config/problems.h"  // HoldsProblemYaml
-#include "loop/confirm.h"
-#include "loop/evaluate_policy.h"
+#include "compare/report_text.h"  // RefusedText
+#include "config/problems.h"      // HoldsProblemYaml
+#include "eval/evaluate_policy.h"
 #include "loop/identity.h"
-#include "loop/optimize.h"
-#include "loop/report_text.h"       // RefusedText
 #include "loop/rounds_in_flight.h"  // SharedInputsSeed
 #include "loop/stopwatch.h"
+#include "optimize/confirm.h"
+#include "optimize/optimize.h"
 #include "store/database.h"
 #include "store/files.h"
 #include "store/json.h"
@@ -350,8 +351,6 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   return result.stopped ? kInterrupted : kFine;
 }
 
-}  // namespace
-
 void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
   auto options = std::make_shared<OptimizeOptions>();
   CLI::App* command = app.add_subcommand("optimize", "Search for a faster kernel of one problem");
@@ -401,4 +400,11 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->callback([=, &globals] { *action = [=, &globals] { return RunOptimize(globals, *options); }; });
 }
 
+}  // namespace
 }  // namespace kgrpo::cli
+
+int main(int argc, char** argv) {
+  kgrpo::cli::CommandLine line("Searches for a faster kernel of one problem.");
+  line.Add(kgrpo::cli::AddOptimizeCommand);
+  return line.Run({argv + 1, argv + argc});
+}

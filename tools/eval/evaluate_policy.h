@@ -1,7 +1,7 @@
 // Plays a policy on held-out problems, without training, and records that as a run: `kgrpo-host eval FILE --policy
 // ...`. All policies use the same random streams. compare/evaluation.h has the figures.
-#ifndef KGRPO_LOOP_EVALUATE_POLICY_H
-#define KGRPO_LOOP_EVALUATE_POLICY_H
+#ifndef KGRPO_EVAL_EVALUATE_POLICY_H
+#define KGRPO_EVAL_EVALUATE_POLICY_H
 
 #include "config/pipeline.h"
 #include "loop/parts.h"

@@ -1,12 +1,12 @@
 // The end of a search: judges the fastest candidates thoroughly until one is confirmed. Used by
 // cli/optimize_command.cc.
-#ifndef KGRPO_LOOP_CONFIRM_H
-#define KGRPO_LOOP_CONFIRM_H
+#ifndef KGRPO_OPTIMIZE_CONFIRM_H
+#define KGRPO_OPTIMIZE_CONFIRM_H
 
 #include "config/pipeline.h"
-#include "loop/optimize.h"
 #include "loop/parts.h"
 #include "loop/problem_set.h"
+#include "optimize/optimize.h"
 
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-#include "loop/evaluate_policy.h"
+#include "eval/evaluate_policy.h"
 
 #include <kgrpo/support/closest.h>
 #include "loop/best_kernels.h"
