@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -62,7 +63,7 @@ std::optional<std::pair<std::string, Json>> MarkedOption(Session& session, const
 }
 
 // Returns evaluator options that the command line sets.
-Json DecidedOptions(Session& session, const std::string& plugin, const KernelEvalOptions& options) {
+Json DecidedOptions(Session& session, const std::string& plugin, const EvalOptions& options) {
   Json decided = Json::object();
   if (options.profile) {
     const auto profile = MarkedOption(session, plugin, "x-profile");
@@ -87,7 +88,7 @@ struct Asked {
   std::string folder;
 };
 
-Asked AskedOf(Session& session, const KernelEvalOptions& options) {
+Asked AskedOf(Session& session, const EvalOptions& options) {
   if (options.file.empty()) {
     const std::string folder = ShippedProblem(options.problem, ProblemArgument::kOption);
     const std::string plugin = options.evaluator.empty() ? KGRPO_DEFAULT_EVALUATOR : options.evaluator;
@@ -114,7 +115,7 @@ Asked AskedOf(Session& session, const KernelEvalOptions& options) {
 
 // The baseline of the comparison. A modelled time depends a little on the compiler and on the number of sampled blocks,
 // so the reference is judged in the same way as the kernel. Evaluators that measure already do so.
-Evaluation BaselineOf(Evaluator& evaluator, const Problem& problem, const KernelEvalOptions& options) {
+Evaluation BaselineOf(Evaluator& evaluator, const Problem& problem, const EvalOptions& options) {
   Evaluation baseline = evaluator.Baseline(problem);
   if (options.quick || !baseline.modelled) return baseline;
   baseline =
@@ -129,7 +130,7 @@ Evaluation BaselineOf(Evaluator& evaluator, const Problem& problem, const Kernel
 
 // Compares the work that the problem declares with the work counted of the kernel, in the evaluator's words. Uses no
 // baseline: if the bound is too high, the reference exceeds it too.
-int DisputeBound(const KernelEvalOptions& options, const Asked& asked, const std::string& source) {
+int DisputeBound(const EvalOptions& options, const Asked& asked, const std::string& source) {
   if (!asked.evaluator->CountsWork()) {
     throw Error(KGRPO_ERROR_UNSUPPORTED, "--dispute-bound: the evaluator " + asked.name +
                                              " does not count what a kernel does; choose one that does by --evaluator "
@@ -159,7 +160,7 @@ int DisputeBound(const KernelEvalOptions& options, const Asked& asked, const std
 }
 
 Json KernelToJson(const std::string& kernel, const Problem& problem, const Evaluation& candidate,
-                  const Evaluation& baseline, const KernelEvalOptions& options, const std::string& evaluator) {
+                  const Evaluation& baseline, const EvalOptions& options, const std::string& evaluator) {
   Json json = {{"problem", problem.name()}, {"kernel", kernel}};
   json.update(EvaluationAsShown(candidate));
   json["baseline"] = EvaluationAsShown(baseline);
@@ -171,7 +172,25 @@ Json KernelToJson(const std::string& kernel, const Problem& problem, const Evalu
 
 }  // namespace
 
-int EvaluateKernels(const Globals& globals, const KernelEvalOptions& options, const std::vector<std::string>& files) {
+std::vector<std::string> KernelFiles(const std::vector<std::string>& words) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files;
+  for (const std::string& word : words) {
+    if (!fs::is_directory(word)) {
+      files.push_back(word);
+      continue;
+    }
+    const size_t before = files.size();
+    for (const fs::directory_entry& entry : fs::directory_iterator(word)) {
+      if (entry.path().extension() == ".cu") files.push_back(entry.path().lexically_normal().string());
+    }
+    if (files.size() == before) throw Error(KGRPO_ERROR_INVALID, "--kernel " + word + ": the folder has no .cu file");
+    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
+  }
+  return files;
+}
+
+int EvaluateKernels(const Globals& globals, const EvalOptions& options, const std::vector<std::string>& files) {
   std::vector<std::string> sources;
   size_t width = 0;
   for (const std::string& file : files) {
@@ -214,7 +233,7 @@ int EvaluateKernels(const Globals& globals, const KernelEvalOptions& options, co
   return kFine;
 }
 
-int EvaluateKernel(const Globals& globals, const KernelEvalOptions& options) {
+int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
   const std::string source = ReadKernelWithOwnHeaders(options.kernel, options.include);
   const std::string shown = ReadFile(options.kernel);  // its lines are the author's
   if (!options.report.empty()) RequireWritable("--report", options.report, "report.html");

@@ -11,7 +11,7 @@
 
 namespace kgrpo::cli {
 
-struct KernelEvalOptions {
+struct EvalOptions {
   std::string file;       // a pipeline, whose evaluator is used; or ""
   std::string kernel;     // of EvaluateKernel
   std::string problem;    // a folder or a name
@@ -23,11 +23,15 @@ struct KernelEvalOptions {
   bool quick = false, show_hidden = false, profile = false, dispute_bound = false, json = false;
 };
 
+// The files that --kernel names: a folder stands for its .cu files, in order of their names. Throws
+// KGRPO_ERROR_INVALID for a folder without one.
+std::vector<std::string> KernelFiles(const std::vector<std::string>& words);
+
 // Evaluates one kernel and prints the whole evidence. Returns the exit code.
-int EvaluateKernel(const Globals& globals, const KernelEvalOptions& options);
+int EvaluateKernel(const Globals& globals, const EvalOptions& options);
 
 // Evaluates the files by one evaluator, several at once, and prints a line for each in their order.
-int EvaluateKernels(const Globals& globals, const KernelEvalOptions& options, const std::vector<std::string>& files);
+int EvaluateKernels(const Globals& globals, const EvalOptions& options, const std::vector<std::string>& files);
 
 }  // namespace kgrpo::cli
 #endif

@@ -1,8 +1,6 @@
 // kgrpo-eval, which `kgrpo-host eval` runs: evaluates kernels for one problem (--kernel), a kernel for each problem of
 // a suite (--suite), or a policy on held-out problems (--policy).
-#include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,33 +14,14 @@
 namespace kgrpo::cli {
 namespace {
 
-struct EvalOptions : KernelEvalOptions {
+struct Options : EvalOptions {
   std::vector<std::string> kernels_of_problem;  // files and folders
   std::string suite, kernels, pytorch_times;
   bool thorough = false, markdown = false, kernelbench = false;
   PolicyEvalOptions policies;
 };
 
-// The files that --kernel names: a folder stands for its .cu files, in order of their names.
-std::vector<std::string> KernelFiles(const std::vector<std::string>& words) {
-  namespace fs = std::filesystem;
-  std::vector<std::string> files;
-  for (const std::string& word : words) {
-    if (!fs::is_directory(word)) {
-      files.push_back(word);
-      continue;
-    }
-    const size_t before = files.size();
-    for (const fs::directory_entry& entry : fs::directory_iterator(word)) {
-      if (entry.path().extension() == ".cu") files.push_back(entry.path().lexically_normal().string());
-    }
-    if (files.size() == before) throw Error(KGRPO_ERROR_INVALID, "--kernel " + word + ": the folder has no .cu file");
-    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
-  }
-  return files;
-}
-
-int Evaluate(const Globals& globals, EvalOptions options) {
+int Evaluate(const Globals& globals, Options options) {
   const bool of_kernel = !options.kernels_of_problem.empty();
   const std::vector<std::string> files = KernelFiles(options.kernels_of_problem);
   const bool several = files.size() > 1;
@@ -101,7 +80,7 @@ int Evaluate(const Globals& globals, EvalOptions options) {
 }
 
 void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
-  auto options = std::make_shared<EvalOptions>();
+  auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("eval", "Judge one kernel, or play a policy on held-out problems");
   command->add_option("FILE", options->file, "A pipeline file; for --kernel, its evaluator is used");
   command
