@@ -164,15 +164,12 @@ int Main(const std::vector<std::string>& given) {
   AddOtherPrograms(&line.app());
   std::vector<std::string> commands;
   for (const CLI::App* command : line.app().get_subcommands({})) commands.push_back(command->get_name());
-  try {
+  return ReportErrors([&] {
     RunOtherProgram(given);
-  } catch (const Error& error) {
-    PrintError(error.what());
-    return ExitCodeOf(error.code());
-  }
-  std::vector<std::string> arguments = given;
-  if (!InsertRun(commands, &arguments) || !NamesSubcommand(line.app(), arguments)) return kUsage;
-  return line.Run(std::move(arguments));
+    std::vector<std::string> arguments = given;
+    if (!InsertRun(commands, &arguments) || !NamesSubcommand(line.app(), arguments)) return static_cast<int>(kUsage);
+    return line.Run(std::move(arguments));
+  });
 }
 
 }  // namespace
