@@ -18,11 +18,11 @@
 #include "base/default_plugins.h"
 #include "base/log.h"
 #include "cli/output_file.h"
-#include "cli/parallel.h"
 #include "cli/print_json.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
 #include "eval/kernel_text.h"
+#include "loop/worker_pool.h"
 #include "store/files.h"  // WriteFileAtomically
 #include "store/json.h"   // DumpJson
 
@@ -219,17 +219,15 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
     }
     std::fflush(stdout);
   };
-  ParallelFor(
-      files.size(),
-      [&](size_t i) {
-        if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted");
-        Evaluation one =
-            evaluator.Evaluate(problem, sources[i], options.seed.value_or(0), !options.quick, options.show_hidden);
-        const std::lock_guard<std::mutex> lock(mutex);
-        judged[i] = std::move(one);
-        while (next < files.size() && judged[next]) print(next++);
-      },
-      options.jobs);
+  const auto jobs = static_cast<unsigned>(std::min<uint64_t>(options.jobs, files.size()));
+  WorkerPool(jobs).ForEach(files.size(), [&](size_t i) {
+    if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted");
+    Evaluation one =
+        evaluator.Evaluate(problem, sources[i], options.seed.value_or(0), !options.quick, options.show_hidden);
+    const std::lock_guard<std::mutex> lock(mutex);
+    judged[i] = std::move(one);
+    while (next < files.size() && judged[next]) print(next++);
+  });
   return kFine;
 }
 

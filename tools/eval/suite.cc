@@ -19,11 +19,11 @@
 #include <kgrpo/support/sha256.h>
 #include "base/cancel.h"
 #include "base/log.h"
-#include "cli/parallel.h"
 #include "cli/session.h"
 #include "config/problems.h"  // ProblemFolders
 #include "eval/kernelbench_rules.h"
 #include "eval/suite_report.h"
+#include "loop/worker_pool.h"
 #include "store/files.h"  // ReadFile
 
 namespace kgrpo::cli {
@@ -202,29 +202,27 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
   const KnownResults known = ReadResults(results_file);
 
   std::vector<Entry> entries(folders.size());
-  ParallelFor(
-      folders.size(),
-      [&](size_t i) {
-        Entry& entry = entries[i];
-        entry.folder = folders[i];
-        entry.problem = std::make_unique<Problem>(evaluator->OpenProblem(folders[i]));
-        const kgrpo_problem_info& info = entry.problem->info();
-        entry.result.problem = Copy(info.name);
-        entry.result.group = GroupOf(info);
-        entry.result.verdict = kNoKernel;
-        entry.kernel_file = (kernels / (entry.result.problem + ".cu")).string();
-        if (!fs::exists(entry.kernel_file) || IsRefused(info)) return;
-        entry.source = ReadFile(entry.kernel_file);
-        entry.key = Sha256OfParts({entry.source, DigestOfFolder(folders[i]), evaluator->Describe(), settings,
-                                   options.thorough ? "thorough" : "quick", options.kernelbench ? "kernelbench" : "",
-                                   kResultFormat, pytorch_text})
-                        .substr(0, 32);
-        if (const auto found = known.find(entry.key); found != known.end()) {
-          std::tie(entry.result, entry.published) = found->second;
-          entry.known = true;
-        }
-      },
-      options.jobs);
+  WorkerPool pool(static_cast<unsigned>(std::min<uint64_t>(options.jobs, folders.size())));
+  pool.ForEach(folders.size(), [&](size_t i) {
+    Entry& entry = entries[i];
+    entry.folder = folders[i];
+    entry.problem = std::make_unique<Problem>(evaluator->OpenProblem(folders[i]));
+    const kgrpo_problem_info& info = entry.problem->info();
+    entry.result.problem = Copy(info.name);
+    entry.result.group = GroupOf(info);
+    entry.result.verdict = kNoKernel;
+    entry.kernel_file = (kernels / (entry.result.problem + ".cu")).string();
+    if (!fs::exists(entry.kernel_file) || IsRefused(info)) return;
+    entry.source = ReadFile(entry.kernel_file);
+    entry.key = Sha256OfParts({entry.source, DigestOfFolder(folders[i]), evaluator->Describe(), settings,
+                               options.thorough ? "thorough" : "quick", options.kernelbench ? "kernelbench" : "",
+                               kResultFormat, pytorch_text})
+                    .substr(0, 32);
+    if (const auto found = known.find(entry.key); found != known.end()) {
+      std::tie(entry.result, entry.published) = found->second;
+      entry.known = true;
+    }
+  });
   WarnOfOtherKernels(kernels, entries);
   const size_t before = entries.size();
   std::erase_if(entries, [](const Entry& entry) { return IsRefused(entry.problem->info()); });
@@ -243,24 +241,21 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
   };
   require_written();
   if (EndsWithinALine(results_file)) file << '\n';  // a killed process's: the next result gets a line of its own
-  ParallelFor(
-      open.size(),
-      [&](size_t i) {
-        if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted; the same command continues from here");
-        Entry& entry = entries[open[i]];
-        if (as_kernelbench) {
-          SuiteResult& published = entry.published.emplace(entry.result);
-          Problem problem = as_kernelbench->OpenProblem(entry.folder);
-          Judge(*as_kernelbench, problem, entry.source, false, &pytorch, published);
-          published.correct = CountsAsCorrect(published.verdict);
-        }
-        Judge(*evaluator, *entry.problem, entry.source, options.thorough, nullptr, entry.result);
-        const std::lock_guard<std::mutex> lock(mutex);
-        file << SuiteEntryToJson(entry).dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
-        require_written();
-        if (terminal) std::fprintf(stderr, "\r%zu/%zu %-60.60s", ++done, open.size(), entry.result.problem.c_str());
-      },
-      options.jobs);
+  pool.ForEach(open.size(), [&](size_t i) {
+    if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted; the same command continues from here");
+    Entry& entry = entries[open[i]];
+    if (as_kernelbench) {
+      SuiteResult& published = entry.published.emplace(entry.result);
+      Problem problem = as_kernelbench->OpenProblem(entry.folder);
+      Judge(*as_kernelbench, problem, entry.source, false, &pytorch, published);
+      published.correct = CountsAsCorrect(published.verdict);
+    }
+    Judge(*evaluator, *entry.problem, entry.source, options.thorough, nullptr, entry.result);
+    const std::lock_guard<std::mutex> lock(mutex);
+    file << SuiteEntryToJson(entry).dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+    require_written();
+    if (terminal) std::fprintf(stderr, "\r%zu/%zu %-60.60s", ++done, open.size(), entry.result.problem.c_str());
+  });
   if (terminal && !open.empty()) std::fprintf(stderr, "\r%-80s\r", "");
   PrintSuite(options, {entries.begin(), entries.end()}, refused, evaluator->Describe(), pytorch.hardware());
   return kFine;
