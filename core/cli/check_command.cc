@@ -13,7 +13,6 @@
 #include "base/console.h"
 #include "cli/command.h"
 #include "cli/experiment.h"
-#include "cli/parallel.h"
 #include "cli/print_json.h"
 #include "cli/session.h"
 #include "cli/variant_check.h"
@@ -22,6 +21,7 @@
 #include "loop/context_room.h"
 #include "loop/problem_set.h"
 #include "loop/run_config.h"
+#include "loop/worker_pool.h"
 #include "store/run_folder.h"
 
 namespace kgrpo::cli {
@@ -70,7 +70,7 @@ std::vector<std::optional<PromptState>> FirstPrompts(Evaluator& evaluator, const
   std::mutex telling;
   size_t measured = 0;
   ProgressLine progress(std::cerr, /*terminal=*/true);
-  ParallelFor(folders.size(), [&](size_t i) {
+  WorkerPool(0).ForEach(folders.size(), [&](size_t i) {
     try {
       const Problem problem = evaluator.OpenProblem(folders[i]);
       const std::string refused = Copy(problem.info().refused);

@@ -43,20 +43,24 @@ int CommandLine::Run(std::vector<std::string> arguments) {
   InitLog(globals_.verbose ? LogLevel::kDebug : globals_.quiet ? LogLevel::kWarning : LogLevel::kInfo);
   HandleSignals();
   ExplainFaults();
-  int code = kFailed;
-  try {
-    code = action_();
-  } catch (const ConfigError& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    code = kBadInput;
-  } catch (const Error& error) {
-    PrintError(error.what());
-    code = ExitCodeOf(error.code());
-  } catch (const std::exception& error) {
-    PrintError(error.what());
-  }
+  const int code = ReportErrors(action_);
   ExpectExit();
   return code;
+}
+
+int ReportErrors(const std::function<int()>& work) {
+  try {
+    return work();
+  } catch (const ConfigError& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return kBadInput;
+  } catch (const Error& error) {
+    PrintError(error.what());
+    return ExitCodeOf(error.code());
+  } catch (const std::exception& error) {
+    PrintError(error.what());
+    return kFailed;
+  }
 }
 
 void PrintError(std::string message) {

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ class CommandLine {
   Globals globals_;
   Action action_;
 };
+
+// Runs `work`. Prints what it throws on standard error, and returns its exit code.
+int ReportErrors(const std::function<int()>& work);
 
 // Prints "error: MESSAGE" without keys of services: the user may have written one at a wrong place, such as a folder's
 // name.

@@ -100,6 +100,12 @@ constexpr OtherProgram kOtherPrograms[] = {
     {"plugins", "new", "kgrpo-new-plugin", "Create a plugin project: it builds, validates and has a test"},
     {"problems", "new", "../lib/kgrpo/evaluator/kgrpo_draft_problem", "Draft a problem folder from a kernel"},
     {"problems", "import", "../lib/kgrpo/import_kernelbench/import_kernelbench.py", "Import a data set of problems"},
+    {"optimize", "", "kgrpo-optimize", "Search for a faster kernel of one problem", true},
+    {"compare", "", "kgrpo-report", "Is one configuration better than another?", true},
+    {"report", "", "kgrpo-report", "One page that shows runs, every sample included", true},
+    {"export", "", "kgrpo-report", "Samples of a run as files that other tools open", true},
+    {"eval", "", "kgrpo-eval", "Judge one kernel, or play a policy on held-out problems", true},
+    {"serve", "", "kgrpo-serve", "Judge kernels for other programs and machines, over HTTP", true},
     {"tokenize", "", "kgrpo-model", "Text and chats to token ids (the tokenizer's files suffice)", true},
     {"score", "", "kgrpo-model", "Log-probabilities of completions", true},
     {"generate", "", "kgrpo-model", "Completions of prompts", true},
@@ -151,23 +157,19 @@ int Main(const std::vector<std::string>& given) {
       "  kgrpo-host plugins list                       what there is to choose from\n"
       "Exit codes: 0 fine, 1 the run failed, 2 wrong usage, 3 bad input, 4 something needed is missing, 130 "
       "interrupted.");
-  for (auto* add : {AddRunCommand, AddResumeCommand, AddCheckCommand, AddCompareCommand, AddReportCommand,
-                    AddExportCommand, AddCoderCheckCommand, AddEvalCommand, AddOptimizeCommand, AddPluginsCommand,
-                    AddProblemsCommand, AddServeCommand}) {
+  for (auto* add : {AddRunCommand, AddResumeCommand, AddCheckCommand, AddCoderCheckCommand, AddPluginsCommand,
+                    AddProblemsCommand}) {
     line.Add(add);
   }
   AddOtherPrograms(&line.app());
   std::vector<std::string> commands;
   for (const CLI::App* command : line.app().get_subcommands({})) commands.push_back(command->get_name());
-  try {
+  return ReportErrors([&] {
     RunOtherProgram(given);
-  } catch (const Error& error) {
-    PrintError(error.what());
-    return ExitCodeOf(error.code());
-  }
-  std::vector<std::string> arguments = given;
-  if (!InsertRun(commands, &arguments) || !NamesSubcommand(line.app(), arguments)) return kUsage;
-  return line.Run(std::move(arguments));
+    std::vector<std::string> arguments = given;
+    if (!InsertRun(commands, &arguments) || !NamesSubcommand(line.app(), arguments)) return static_cast<int>(kUsage);
+    return line.Run(std::move(arguments));
+  });
 }
 
 }  // namespace

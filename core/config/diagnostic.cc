@@ -39,7 +39,7 @@ std::string Position::ToString() const {
 }
 
 std::string Diagnostic::ToString() const {
-  std::string text = at.ToString() + ": ";
+  std::string text = at.file.empty() ? "" : at.ToString() + ": ";
   if (!path.empty()) text += path + ": ";
   text += message;
   if (!suggestion.empty()) text += "; did you mean \"" + suggestion + "\"?";

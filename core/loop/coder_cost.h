@@ -1,5 +1,5 @@
 // Messages on the coder's answers and their cost: how many were paid for, and what has been spent when a run ends
-// early. Used by loop/summary.cc, loop/run.cc, loop/evaluate_policy.cc and the command eval.
+// early. Used by loop/summary.cc, loop/run.cc, tools/eval.
 #ifndef KGRPO_LOOP_CODER_COST_H
 #define KGRPO_LOOP_CODER_COST_H
 

@@ -1,5 +1,5 @@
 // The origin of a run's folder: its plugins, seed, command line. Written to run.json and to the database when a run
-// begins and when it is resumed. Used by loop/run.cc, loop/evaluate_policy.cc and the command optimize.
+// begins and when it is resumed. Used by loop/run.cc, tools/eval and tools/optimize.
 #ifndef KGRPO_LOOP_IDENTITY_H
 #define KGRPO_LOOP_IDENTITY_H
 

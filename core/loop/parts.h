@@ -1,5 +1,5 @@
 // The plugin instances of a pipeline and the host's services for the loop, which a command passes to loop/run.h and
-// loop/evaluate_policy.h. Tests make it from tables within the process.
+// eval/evaluate_policy.h. Tests make it from tables within the process.
 #ifndef KGRPO_LOOP_PARTS_H
 #define KGRPO_LOOP_PARTS_H
 

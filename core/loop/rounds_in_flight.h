@@ -1,6 +1,6 @@
 // Rounds under way: the policy writes the suggestion, the coder the kernel, the evaluator judges it, the reward scores
-// it. Each round passes through these stages independently of the others. Used by loop/rollout.cc and loop/optimize.cc,
-// from one thread.
+// it. Each round passes through these stages independently of the others. Used by loop/rollout.cc and
+// optimize/optimize.cc, from one thread.
 //
 // The calling thread owns the slots. A slot in flight belongs to the thread that works on it (the policy's or the
 // coder's callback, then a worker), and goes back to the calling thread under the mutex.

@@ -154,7 +154,7 @@ Trouble DeviceEvaluator::RunCase(Worker& worker, const LentMemory& memory, const
     const evaluator::Comparison comparison =
         evaluator::Compare(parameter, parameter.ShapeAt(*one.size), (*outputs)[output++], expected, one.poison, bound,
                            problem.tolerance.Differing(parameter.Elements(*one.size)));
-    if (!comparison.matches) return {"wrong", comparison.sentence + "."};
+    if (!comparison.matches) return {"wrong", comparison.sentence + ".", comparison.wrong};
     if (worst != nullptr) worst->Add(tensor.parameter, comparison.largest_error);
   }
   if (!early.empty()) {
@@ -174,7 +174,7 @@ Trouble DeviceEvaluator::Check(const OpenProblem& open, Worker& worker, const st
   for (const Case& one : cases) {
     ThrowIfCancelled();
     if (Trouble trouble = RunCase(worker, candidate_memory_, open.problem, one, &outputs, false, &worst))
-      return {trouble.code, "At " + one.where + ": " + trouble.sentence};
+      return {trouble.code, "At " + one.where + ": " + trouble.sentence, trouble.wrong};
     if (first.empty()) first = outputs;
   }
   // Once more with the first case's inputs: state kept between calls shows here, and so does a race that may go either

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <sstream>
 
 namespace kgrpo::evaluator {
 namespace {
-
-constexpr char kTimesTolerance[] = " times the tolerance";
 
 bool IsConstant(const Expected& expected) {
   for (double value : expected.reals) {
@@ -83,7 +80,7 @@ std::string ErrorText(const Parameter& output, double got, double wanted, double
   const double error = std::fabs(got - wanted);
   if (std::isfinite(times)) {
     text << (wanted != 0 ? ": relative error " : ": error ") << (wanted != 0 ? error / std::fabs(wanted) : error)
-         << ", " << times << kTimesTolerance;
+         << ", " << times << " times the tolerance";
   } else {
     text << "; tolerance";
   }
@@ -159,12 +156,6 @@ ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accu
   return bound;
 }
 
-std::optional<double> TimesTolerance(const std::string& sentence) {
-  const size_t end = sentence.find(kTimesTolerance), comma = sentence.rfind(", ", end);
-  if (end == std::string::npos || comma == std::string::npos) return std::nullopt;
-  return std::strtod(sentence.c_str() + comma + 2, nullptr);
-}
-
 std::string WorstText(const Parameter& output, const std::string& name, double got, double expected, double error,
                       ErrorBound bound, int64_t differing) {
   std::ostringstream text;
@@ -220,6 +211,7 @@ Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, c
     const auto at = static_cast<size_t>(worst);
     const double value = LoadDouble(output.dtype, got.data() + at * info.size);
     const double wanted = info.is_floating ? expected.reals[at] : static_cast<double>(expected.wholes[at]);
+    if (info.is_floating) result.wrong = {output.name, result.largest_error};
     text << result.mismatches << " of " << elements << " elements of " << output.name << " are wrong; "
          << WorstText(output, ElementName(output, shape, worst), value, wanted, result.largest_error, bound, differing);
     if (got_is_constant && elements > 1 && !IsConstant(expected))

@@ -6,12 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "evaluator_shared/problem.h"  // Parameter, Tolerance
+#include "evaluator_shared/kernel_evaluation.h"  // WrongOutput
+#include "evaluator_shared/problem.h"            // Parameter, Tolerance
 
 namespace kgrpo::evaluator {
 
@@ -56,15 +56,13 @@ std::string ElementName(const Parameter& output, const std::vector<int64_t>& sha
 std::string WorstText(const Parameter& output, const std::string& name, double got, double expected, double error,
                       ErrorBound bound, int64_t differing);
 
-// The "12" of such a sentence; nothing without it.
-std::optional<double> TimesTolerance(const std::string& sentence);
-
 struct Comparison {
   bool matches = true;
   int64_t mismatches = 0;
   int64_t unwritten = 0;     // elements that still hold the poison, counted among the mismatches
   double largest_error = 0;  // max of |got - expected| / bound over all elements
   std::string sentence;      // says what differs, where and by how much; empty when it matches
+  WrongOutput wrong;         // if it does not match, is floating and was written
 };
 
 // Compares `got` (bytes of `output`'s dtype) with `expected`; `poison` is the byte that filled the output before the

@@ -14,6 +14,7 @@ void KernelEvaluation::Conclude(const Trouble& trouble) {
   verdict = correct ? KGRPO_VERDICT_CORRECT : trouble.code;
   if (correct) return;
   diagnosis = trouble.sentence;
+  wrong = trouble.wrong;
   seconds = seconds_low = seconds_high = 0;
 }
 
@@ -38,6 +39,7 @@ std::string KernelEvaluation::ToJson() const {
   json["verdict"] = verdict;
   json["seconds"] = {seconds, seconds_low, seconds_high};
   json["diagnosis"] = diagnosis;
+  if (!wrong.name.empty()) json["wrong"] = {wrong.name, wrong.error};
   json["metrics"] = nlohmann::json::array();
   for (const auto& [name, value] : metrics) json["metrics"].push_back({name, value});
   // Text of a candidate may not be UTF-8.
@@ -55,6 +57,8 @@ KernelEvaluation KernelEvaluation::FromJson(const std::string& text) {
   evaluation.seconds_low = seconds.at(1).get<double>();
   evaluation.seconds_high = seconds.at(2).get<double>();
   evaluation.diagnosis = json.at("diagnosis").get<std::string>();
+  if (json.contains("wrong") && json["wrong"].at(1).is_number())  // an infinite error was written as null
+    evaluation.wrong = {json["wrong"].at(0).get<std::string>(), json["wrong"].at(1).get<double>()};
   for (const nlohmann::json& metric : json.at("metrics")) {
     evaluation.metrics.emplace_back(metric.at(0).get<std::string>(), metric.at(1).get<double>());
   }

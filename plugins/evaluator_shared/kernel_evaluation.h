@@ -10,9 +10,16 @@
 
 namespace kgrpo::evaluator {
 
+// A floating output whose values are wrong, and the largest |got - expected| in units of what is allowed there.
+struct WrongOutput {
+  std::string name;
+  double error = 0;
+};
+
 // The reason why a candidate fails: a verdict and a sentence; none when `code` is empty.
 struct Trouble {
   std::string code, sentence;
+  WrongOutput wrong = {};
   explicit operator bool() const { return !code.empty(); }
 };
 
@@ -23,6 +30,7 @@ struct KernelEvaluation {
   double seconds = 0;                        // measured or modelled, at the timing size; 0 unless correct
   double seconds_low = 0, seconds_high = 0;  // 95% confidence interval of it; equal to it where it is modelled
   std::string diagnosis;                     // one or two sentences; compiler output quoted below
+  WrongOutput wrong;                         // of a wrong kernel, if known
   std::vector<std::pair<std::string, double>> metrics;
   bool transient = false;       // may be the fault of a busy machine: not to be kept
   double compile_seconds = 0;   // wall clock, of this evaluation: not kept

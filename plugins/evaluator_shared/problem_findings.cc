@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <optional>
 #include <utility>
 
 #include <kgrpo/evaluator.h>            // KGRPO_METRIC_WORST_ERROR
@@ -71,10 +70,10 @@ ProblemFinding FindingOnIncorrect(const Problem& problem, const KernelEvaluation
   std::string advice = "Correct reference.cu; or problem.yaml, if its sizes or input ranges lead there.";
   if (reference.verdict == "wrong") {
     advice = "Correct reference.cu or the oracle: their results differ.";
-    const std::optional<double> times = TimesTolerance(reference.diagnosis);
+    const WrongOutput& wrong = reference.wrong;
     for (const Parameter& parameter : problem.parameters) {
-      const bool named = reference.diagnosis.find("the worst is " + parameter.name + "[") != std::string::npos;
-      if (named && times && *times < kRounding) advice += " " + WiderTolerance(problem, parameter, *times);
+      if (parameter.name == wrong.name && wrong.error < kRounding)
+        advice += " " + WiderTolerance(problem, parameter, wrong.error);
     }
   }
   return {"reference_wrong", trouble, advice};

@@ -70,8 +70,7 @@ std::unique_ptr<KernelEvaluator::Run> KernelEvaluator::Prepare(const OpenProblem
     trouble = run->Start();
   }
   if (!trouble) return run;
-  evaluation->verdict = trouble.code;
-  evaluation->diagnosis = trouble.sentence;
+  evaluation->Conclude(trouble);
   return nullptr;
 }
 

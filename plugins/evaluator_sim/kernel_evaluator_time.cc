@@ -142,7 +142,7 @@ Trouble KernelEvaluator::Time(Run& run, KernelEvaluation* evaluation) {
   }
   if (Trouble trouble = CheckTimed(run, timed)) {
     if (trouble.code == "not_timed") return trouble;
-    return {trouble.code, "At the timing size: " + trouble.sentence};
+    return {trouble.code, "At the timing size: " + trouble.sentence, trouble.wrong};
   }
   const double floor = RooflineSeconds(problem, device_);
   evaluation->metrics.emplace_back("roofline_seconds", floor);

@@ -189,11 +189,14 @@ Trouble TimingExpected::Compare(size_t index, const simt::Allocation& memory, in
   // The tolerated number of differing elements shrinks with the share that was compared.
   const int64_t differing = problem_.tolerance.Differing(static_cast<int64_t>(tally.compared));
   if (tally.wrong > static_cast<uint64_t>(differing)) {
-    return {"wrong", std::to_string(tally.wrong) + " of " + std::to_string(tally.compared) + " elements of " +
-                         parameter.name + (all ? "" : " that some of the blocks wrote") + " are wrong; " +
-                         evaluator::WorstText(parameter, name(tally.worst), tally.worst_got, tally.worst_wanted,
-                                              tally.largest, outputs_[index].bound, differing) +
-                         "."};
+    const bool floating = evaluator::Info(parameter.dtype).is_floating;
+    return {"wrong",
+            std::to_string(tally.wrong) + " of " + std::to_string(tally.compared) + " elements of " + parameter.name +
+                (all ? "" : " that some of the blocks wrote") + " are wrong; " +
+                evaluator::WorstText(parameter, name(tally.worst), tally.worst_got, tally.worst_wanted, tally.largest,
+                                     outputs_[index].bound, differing) +
+                ".",
+            floating ? evaluator::WrongOutput{parameter.name, tally.largest} : evaluator::WrongOutput()};
   }
   if (worst != nullptr) worst->Add(index, tally.largest);
   if (all && tally.compared < elements) return NeverWritten(parameter, elements - tally.compared, elements);

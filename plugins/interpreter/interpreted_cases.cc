@@ -115,7 +115,7 @@ Trouble InterpretedCases::CallCase(size_t i, Pass pass, CallRecord* record_of) {
     const evaluator::Comparison comparison =
         evaluator::Compare(parameter, parameter.ShapeAt(*one.size), outputs[p], expected[p], tensors.Poison(p), bound,
                            problem_.tolerance.Differing(parameter.Elements(*one.size)));
-    if (!comparison.matches) return {"wrong", "At " + where + ": " + comparison.sentence + "."};
+    if (!comparison.matches) return {"wrong", "At " + where + ": " + comparison.sentence + ".", comparison.wrong};
     worst_.Add(p, comparison.largest_error);
   }
   return {};

@@ -1,15 +1,10 @@
-#define VALIJSON_USE_EXCEPTIONS 1  // without it valijson ends the process at a malformed schema
 #include "program_shared/options.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/json_schema.h>
 
 #include <algorithm>
 #include <array>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validation_results.hpp>
-#include <valijson/validator.hpp>
 
 namespace kgrpo::program {
 namespace {
@@ -39,21 +34,6 @@ constexpr const char* kSchema = R"json({
 std::string TextOr(const json& object, const char* key, const std::string& otherwise) {
   const json value = object.value(key, json());
   return value.is_string() ? value.get<std::string>() : otherwise;
-}
-
-void FillDefaults(const json& schema, json* value) {
-  if (!schema.is_object() || !schema.contains("properties") || !value->is_object()) return;
-  for (const auto& [key, property] : schema["properties"].items()) {
-    if (!property.is_object()) continue;
-    if (!value->contains(key) && property.contains("default")) (*value)[key] = property["default"];
-    if (value->contains(key)) FillDefaults(property, &(*value)[key]);
-  }
-}
-
-std::string PathOf(const std::vector<std::string>& context) {
-  std::string path = "options.options";
-  for (size_t i = 1; i < context.size(); ++i) path += "." + context[i].substr(1, context[i].size() - 2);  // "[cap]"
-  return path;
 }
 
 }  // namespace
@@ -113,58 +93,13 @@ Hello ReadHello(const json& said, std::string_view role) {
   return hello;
 }
 
-namespace {
-
-bool IsOf(const json& value, const json& type) {
-  if (type == "integer") return value.is_number_integer();
-  return type == "number" ? value.is_number() : !type.is_string() || value.type_name() == type;
-}
-
-// Throws with a line for each option that the program does not have, naming those it has, and for each of another type.
-// The validator's messages speak of constraints instead.
-void RefuseUnknownOrOtherType(const json& given, const json& schema) {
-  const bool closed = schema.value("additionalProperties", json(true)) == json(false);
-  const json properties = schema.value("properties", json::object());
-  std::string known, mistakes;
-  for (const auto& [key, value] : properties.items()) known += (known.empty() ? "" : ", ") + key;
-  const auto add = [&mistakes](const std::string& key, const std::string& what) {
-    mistakes += (mistakes.empty() ? "" : "\n") + std::string("options.options.") + key + ": " + what;
-  };
-  for (const auto& [key, value] : given.items()) {
-    if (!properties.contains(key)) {
-      if (closed) add(key, "the program has no such option; " + (known.empty() ? "it has none" : "it has " + known));
-    } else if (properties[key].is_object() && !IsOf(value, properties[key].value("type", json()))) {
-      add(key, "expected " + properties[key]["type"].get<std::string>() + ", found " + value.dump().substr(0, 80));
-    }
-  }
-  if (!mistakes.empty()) throw Error(KGRPO_ERROR_INVALID, mistakes);
-}
-
-}  // namespace
-
 json CheckProgramOptions(const json& given, const json& schema) {
   if (schema.is_null()) return given;
   if (!schema.is_object())
     throw Error(KGRPO_ERROR_INVALID, "the program's options_schema is no JSON object: " + Excerpt(schema.dump()));
-  RefuseUnknownOrOtherType(given, schema);
   json options = given;
-  FillDefaults(schema, &options);
-  std::string mistakes;
-  try {
-    valijson::Schema compiled;
-    valijson::SchemaParser(valijson::SchemaParser::kDraft7)
-        .populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), compiled);
-    valijson::ValidationResults results;
-    valijson::Validator validator;
-    if (validator.validate(compiled, valijson::adapters::NlohmannJsonAdapter(options), &results)) return options;
-    for (valijson::ValidationResults::Error error; results.popError(error);) {
-      if (error.description.starts_with("Failed to validate against schema associated with property")) continue;
-      mistakes += (mistakes.empty() ? "" : "\n") + PathOf(error.context) + ": " + error.description;
-    }
-  } catch (const std::exception& error) {
-    throw Error(KGRPO_ERROR_INVALID, std::string("the program's options_schema is no JSON Schema: ") + error.what());
-  }
-  throw Error(KGRPO_ERROR_INVALID, mistakes);
+  FillDefaultsAndCheck(schema, "options.options", &options);
+  return options;
 }
 
 void DeclareMetrics(const Host& host, const json& metrics) {

@@ -1,6 +1,6 @@
-# The host knows no plugin and no word of CUDA: its sources (core/ but for abi/ and sdk/, which plugins are written against) name none
-# of plugins/ and none of the words below. What an evaluator measures reaches the host as declared metrics, remarks, diagnosis and
-# reports; which option a command sets, as a mark in the options' schema.
+# The host knows no plugin and no word of CUDA: its sources (core/ but for abi/ and sdk/, which plugins are written against, and the
+# programs of its commands in tools/) name none of plugins/ and none of the words below. What an evaluator measures reaches the host as
+# declared metrics, remarks, diagnosis and reports; which option a command sets, as a mark in the options' schema.
 #   cmake -D CORE=core -D PLUGINS=plugins [-D EXCEPTIONS=FILE.cmake] -P host_words.cmake
 cmake_minimum_required(VERSION 3.20)
 
@@ -22,6 +22,10 @@ endforeach()
 include("${EXCEPTIONS}")
 
 file(GLOB_RECURSE files RELATIVE "${CORE}" "${CORE}/*.cc" "${CORE}/*.h" "${CORE}/*.js" "${CORE}/*.html" "${CORE}/*.css")
+foreach(program compare eval optimize report serve)
+  file(GLOB_RECURSE more RELATIVE "${CORE}" "${CORE}/../tools/${program}/*.cc" "${CORE}/../tools/${program}/*.h")
+  list(APPEND files ${more})
+endforeach()
 list(FILTER files EXCLUDE REGEX "^(abi|sdk)/")
 if(NOT files)
   message(FATAL_ERROR "${CORE}: no sources")

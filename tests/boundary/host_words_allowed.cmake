@@ -9,9 +9,10 @@ set(allowed
   # `run --jobs` gives each run of an experiment a GPU of its own, before any plugin is loaded.
   "base/visible_gpus.cc gpu" "base/visible_gpus.cc nvidia" "base/visible_gpus.h cuda" "base/visible_gpus.h gpu" "base/visible_gpus.h nvidia"
   "cli/experiment.cc gpu" "cli/experiment.h gpu"
-  # What kgrpo is for, in its help, its default prompt and the description of its service: kernels in CUDA C++.
-  "cli/main.cc cuda" "config/pipeline_schema.cc cuda" "serve/openapi.cc cuda"
+  # What kgrpo is for, in its help and its default prompt: kernels in CUDA C++.
+  "cli/main.cc cuda" "config/pipeline_schema.cc cuda"
   # Examples in --help and in messages, to be copied.
-  "cli/coder_check_command.cc evaluator_sim" "cli/eval_command.cc cuda" "cli/eval_command.cc evaluator_cuda"
-  "cli/plugins_command.cc reward_speedup" "cli/serve_command.cc cuda"
-  "serve/openapi.cc h100" "serve/requests.cc h100")
+  "cli/coder_check_command.cc evaluator_sim" "cli/plugins_command.cc reward_speedup"
+  # The same of kgrpo-eval and kgrpo-serve.
+  "../tools/eval/main.cc cuda" "../tools/eval/main.cc evaluator_cuda"
+  "../tools/serve/main.cc cuda" "../tools/serve/openapi.cc cuda" "../tools/serve/openapi.cc h100" "../tools/serve/requests.cc h100")

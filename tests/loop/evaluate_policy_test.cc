@@ -1,5 +1,5 @@
-// loop/evaluate_policy.h and compare/evaluation.h: policies compared on held-out problems.
-#include "loop/evaluate_policy.h"
+// eval/evaluate_policy.h and compare/evaluation.h: policies compared on held-out problems.
+#include "eval/evaluate_policy.h"
 
 #include "compare/compare.h"
 #include "compare/evaluation.h"

@@ -1,8 +1,8 @@
-// loop/optimize.h: the search for one problem's fastest kernel.
-#include "loop/optimize.h"
+// optimize/optimize.h: the search for one problem's fastest kernel.
+#include "optimize/optimize.h"
 
 #include "fakes.h"
-#include "loop/confirm.h"
+#include "optimize/confirm.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -103,9 +103,16 @@ TEST_F(Faults, AStartThatFailsSaysWhy) {
 TEST_F(Faults, OptionsAreHeldAgainstTheSchemaOfTheProgram) {
   PoolOptions options = Faulty("echo");
   options.options = {{"cap", "eight"}};
-  EXPECT_THAT(Starting(options), HasSubstr("options.options.cap: expected number, found \"eight\""));
+  EXPECT_THAT(Starting(options), HasSubstr("options.options.cap: expected a number, found \"eight\""));
   options.options = {{"cop", 8}};
-  EXPECT_THAT(Starting(options), HasSubstr("options.options.cop: the program has no such option; it has cap"));
+  EXPECT_THAT(Starting(options), HasSubstr("options.options.cop: unknown key; did you mean \"cap\"?"));
+}
+
+// A program's schema has the keywords that a plugin's has.
+TEST_F(Faults, ASchemaThatCannotBeCheckedIsRefused) {
+  EXPECT_THAT(
+      Starting(Faulty("odd_schema")),
+      HasSubstr("cap: unknown keyword \"formt\" (docs/plugins.md lists the keywords of JSON Schema that count)"));
 }
 
 TEST_F(Faults, ARequestOf100MegabytesIsRefusedBeforeItIsSent) {

@@ -46,6 +46,8 @@ for line in sys.stdin:
             result(request, {"protocol": 1, "roles": ["reward"]})
             continue
         schema = {"type": "object", "additionalProperties": False, "properties": {"cap": {"type": "number", "default": 8}}}
+        if how == "odd_schema":
+            schema["properties"]["cap"]["formt"] = "money"
         result(request, {"protocol": 2 if how == "other_protocol" else 1, "roles": ["coder" if how == "other_role" else "reward"],
                          "name": how, "concurrency": 4 if how in ("unordered", "dies_with_four") else 1,
                          "options_schema": schema})

@@ -3,7 +3,7 @@
 #include "filled_round.h"
 #include "store/checkpoints.h"
 #include "store/database.h"
-#include "store/export.h"
+#include "report/export.h"
 #include "store/files.h"
 #include "store/kernels.h"
 

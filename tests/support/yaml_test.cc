@@ -55,6 +55,13 @@ TEST(ReadYaml, CopiesAliases) {
   EXPECT_EQ(OutlineOf("--- {a: &x 1}\n--- [*x]"), "error 2:6");  // names end with their document
 }
 
+TEST(ReadYaml, RefusesBytesThatAreNoText) {
+  EXPECT_EQ(OutlineOf("a: 1\nü: \xE9"), "error 2:4");
+  EXPECT_EQ(OutlineOf(std::string("a: 1\n\0b: 2\n", 11)), "error 2:1");  // libfyaml would end here without an error
+  EXPECT_FALSE(ReadYaml("\xC3").error->is_text);
+  EXPECT_TRUE(ReadYaml("[").error->is_text);
+}
+
 TEST(ReadYaml, CountsDocuments) {
   EXPECT_EQ(OutlineOf(""), "0 documents");
   EXPECT_EQ(OutlineOf("# nothing"), "0 documents");

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "model/json_lines.h"
-#include "store/export.h"
+#include "report/export.h"
 
 namespace kgrpo::cli {
 namespace {

@@ -111,16 +111,10 @@ int Main(int argc, char** argv) {
       "  kgrpo-host plugins new trainer my_trainer");
   try {
     app.parse(argc, argv);
-    return NewPlugin(kind, name, language);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kFine : kUsage;  // help is not an error
-  } catch (const Error& error) {
-    PrintError(error.what());
-    return ExitCodeOf(error.code());
-  } catch (const std::exception& error) {
-    PrintError(error.what());
-    return kFailed;
   }
+  return ReportErrors([&] { return NewPlugin(kind, name, language); });
 }
 
 }  // namespace

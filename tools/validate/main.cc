@@ -1,8 +1,4 @@
 // kgrpo-validate: checks that plugins obey the ABI. `kgrpo-host plugins validate` runs it.
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
-
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -12,8 +8,8 @@
 #include <vector>
 
 #include <kgrpo/sdk/error.h>
-#include "base/exit_code.h"
 #include "base/log.h"
+#include "cli/command_line.h"
 #include "plugin/loader.h"
 #include "validate/validate.h"
 
@@ -22,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct CommandLine {
+struct Arguments {
   std::vector<std::string> plugins, plugin_path;
   std::string options_file;
   ValidateOptions options;
@@ -84,7 +80,7 @@ Json ToJson(const std::filesystem::path& path, const std::vector<ContractCheck>&
   return {{"path", path.string()}, {"passed", failed == 0}, {"warnings", warnings}, {"checks", rows}};
 }
 
-ExitCode Validate(const CommandLine& line) {
+ExitCode Validate(const Arguments& line) {
   const PluginLoader loader(PluginDirectories(line.plugin_path));
   std::vector<std::filesystem::path> paths;  // resolves all names first: a misspelt one ends the program at once
   paths.reserve(line.plugins.size());
@@ -105,7 +101,7 @@ ExitCode Validate(const CommandLine& line) {
 
 int Main(int argc, char** argv) {
   std::signal(SIGCHLD, SIG_DFL);  // a parent that ignores it would hide how children end
-  CommandLine line;
+  Arguments line;
   CLI::App app("Checks that a plugin obeys the ABI: calls every function of every interface with synthetic requests.",
                "kgrpo-host plugins validate");
   app.add_option("PLUGIN", line.plugins, "Names or paths")->required();
@@ -134,12 +130,7 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? kFine : kUsage;  // help is no error
   }
   InitLog(line.verbose ? LogLevel::kDebug : line.quiet ? LogLevel::kWarning : LogLevel::kInfo);
-  try {
-    return Validate(line);
-  } catch (const Error& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return ExitCodeOf(error.code());
-  }
+  return cli::ReportErrors([&] { return static_cast<int>(Validate(line)); });
 }
 
 }  // namespace

@@ -43,6 +43,30 @@ std::string TextOf(fy_token* token) {
   return text == nullptr ? std::string() : std::string(text, size);
 }
 
+// The place of the first byte that is not UTF-8 text, or is NUL.
+std::optional<YamlPlace> FindBadByte(const std::string& text) {
+  YamlPlace at{1, 1};
+  for (size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const size_t length = lead < 0x80                   ? 1
+                          : lead >= 0xC2 && lead < 0xE0 ? 2
+                          : lead >= 0xE0 && lead < 0xF0 ? 3
+                          : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                        : 0;
+    if (length == 0 || lead == 0 || i + length > text.size()) return at;
+    for (size_t j = 1; j < length; ++j) {
+      if ((static_cast<unsigned char>(text[i + j]) & 0xC0) != 0x80) return at;
+    }
+    i += length;
+    ++at.column;
+    if (lead == '\n') {
+      ++at.line;
+      at.column = 1;
+    }
+  }
+  return {};
+}
+
 YamlPlace PlaceOf(fy_token* token) {
   const fy_mark* mark = token == nullptr ? nullptr : fy_token_start_mark(token);
   return mark == nullptr ? YamlPlace() : YamlPlace{mark->line + 1, mark->column + 1};
@@ -290,6 +314,9 @@ std::optional<YamlNumber> ReadNumber(const YamlNode& node) {
 }
 
 YamlFile ReadYaml(const std::string& text) {
+  // libfyaml ends a text at a NUL byte without an error.
+  if (const std::optional<YamlPlace> bad = FindBadByte(text))
+    return {{}, YamlError{*bad, "the file is not UTF-8 text", false}};
   return Reader(text).Read();
 }
 

@@ -50,14 +50,16 @@ std::optional<YamlNumber> ReadNumber(const YamlNode& node);
 struct YamlError {
   YamlPlace at;
   std::string message;  // without a full stop
+  bool is_text = true;  // false: the file is not UTF-8 text, or has a NUL byte
 };
 
 struct YamlFile {
   std::vector<YamlNode> documents;  // those before the error; aliases are replaced by copies
-  std::optional<YamlError> error;   // syntax, an unknown alias, nesting beyond 64, or more than 100,000 nodes
+  // Bytes that are not UTF-8 text, syntax, an unknown alias, nesting beyond 64, or more than 100,000 nodes.
+  std::optional<YamlError> error;
 };
 
-// Reads UTF-8 text as YAML 1.2. Does not throw but std::bad_alloc; any number of threads may call it.
+// Reads a text as YAML 1.2. Does not throw but std::bad_alloc; any number of threads may call it.
 YamlFile ReadYaml(const std::string& text);
 
 }  // namespace kgrpo

@@ -1,0 +1,263 @@
+#include "eval/kernel_eval.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kgrpo/support/evaluation_text.h>
+#include <kgrpo/support/number_text.h>  // FormatSeconds
+#include <kgrpo/support/own_headers.h>
+#include "base/cancel.h"
+#include "base/default_plugins.h"
+#include "base/log.h"
+#include "cli/output_file.h"
+#include "cli/print_json.h"
+#include "cli/problem_choice.h"
+#include "cli/session.h"
+#include "eval/kernel_text.h"
+#include "loop/worker_pool.h"
+#include "store/files.h"  // WriteFileAtomically
+#include "store/json.h"   // DumpJson
+
+namespace kgrpo::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Words of an evaluator's sentence about a size that the problem hides (docs/judging.md).
+constexpr const char* kHiddenSize = "a size that is not shown";
+
+Json EvaluationAsShown(const Evaluation& evaluation) {
+  Json json = {{"compiled", evaluation.compiled}, {"correct", evaluation.correct}, {"verdict", evaluation.verdict}};
+  if (evaluation.correct) {
+    json["seconds"] = evaluation.seconds;
+    json["seconds_low"] = evaluation.seconds_low;
+    json["seconds_high"] = evaluation.seconds_high;
+    json["modelled"] = evaluation.modelled;
+    json["time_source"] = evaluation.time_source;
+    if (const std::optional<WorstError> error = WorstErrorOf(evaluation))
+      json["worst_error"] = {{"output", error->output}, {"of_tolerance", error->ratio}};
+  }
+  json["diagnosis"] = evaluation.diagnosis;
+  json["metrics"] = Json::object();
+  for (const Metric& metric : evaluation.metrics) json["metrics"][metric.name] = metric.value;
+  return json;
+}
+
+// The option of the evaluator whose schema has the keyword ("x-seed"), and the keyword's value; docs/plugins.md.
+std::optional<std::pair<std::string, Json>> MarkedOption(Session& session, const std::string& plugin,
+                                                         const char* keyword) {
+  const auto schema = session.loader().Load(plugin).OptionsSchema(Role::kEvaluator);
+  const Json properties = schema.value("properties", Json::object());
+  for (const auto& [name, option] : properties.items()) {
+    if (option.contains(keyword)) return std::pair(name, option[keyword]);
+  }
+  return std::nullopt;
+}
+
+// Returns evaluator options that the command line sets.
+Json DecidedOptions(Session& session, const std::string& plugin, const EvalOptions& options) {
+  Json decided = Json::object();
+  if (options.profile) {
+    const auto profile = MarkedOption(session, plugin, "x-profile");
+    if (!profile) {
+      throw Error(KGRPO_ERROR_INVALID, "--profile: the evaluator " + plugin +
+                                           " does not profile (none of its options is marked x-profile). "
+                                           "Choose one that does by --evaluator PLUGIN");
+    }
+    decided[profile->first] = profile->second;
+  }
+  // A quick evaluation may be one that is kept, with inputs that depend on the evaluator's own seed option.
+  if (options.quick && options.seed) {
+    if (const auto seed = MarkedOption(session, plugin, "x-seed")) decided[seed->first] = *options.seed;
+  }
+  return decided;
+}
+
+// An evaluator and the folder of the problem that is asked about.
+struct Asked {
+  std::unique_ptr<Evaluator> evaluator;
+  std::string name;  // of the evaluator's plugin
+  std::string folder;
+};
+
+Asked AskedOf(Session& session, const EvalOptions& options) {
+  if (options.file.empty()) {
+    const std::string folder = ShippedProblem(options.problem, ProblemArgument::kOption);
+    const std::string plugin = options.evaluator.empty() ? KGRPO_DEFAULT_EVALUATOR : options.evaluator;
+    Json evaluator_options = OptionsFromSettings(options.settings);
+    evaluator_options.update(DecidedOptions(session, plugin, options));
+    session.StartServices(options.seed.value_or(0));
+    return {session.MakeEvaluator(plugin, evaluator_options), plugin, folder};
+  }
+  LoadRequest request;
+  request.file = options.file;
+  request.settings = options.settings;
+  if (!options.evaluator.empty()) request.settings.push_back("evaluator.plugin=" + options.evaluator);
+  request.roles = {Role::kEvaluator};
+  request.needs_train_problems = false;
+  request.ignore_problems = NamesFolder(options.problem);
+  PipelineConfig config = session.Load(request);
+  config.evaluator.options.update(DecidedOptions(session, config.evaluator.plugin, options));
+  std::vector<std::string> folders = config.train_problems;
+  folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
+  const std::string folder = ProblemFolder(options.problem, folders, options.file, ProblemArgument::kOption);
+  session.StartServices(config.seed);
+  return {std::move(session.MakeParts(config, request.roles).evaluator), config.evaluator.plugin, folder};
+}
+
+// The baseline of the comparison. A modelled time depends a little on the compiler and on the number of sampled blocks,
+// so the reference is judged in the same way as the kernel. Evaluators that measure already do so.
+Evaluation BaselineOf(Evaluator& evaluator, const Problem& problem, const EvalOptions& options) {
+  Evaluation baseline = evaluator.Baseline(problem);
+  if (options.quick || !baseline.modelled) return baseline;
+  baseline =
+      evaluator.Evaluate(problem, Copy(problem.info().source), options.seed.value_or(0), true, options.show_hidden);
+  if (!baseline.correct) {
+    throw Error(KGRPO_ERROR_INVALID, "the reference kernel of " + problem.name() +
+                                         " is not correct when it is judged " + "thoroughly (" + baseline.verdict +
+                                         "): " + baseline.diagnosis);
+  }
+  return baseline;
+}
+
+// Compares the work that the problem declares with the work counted of the kernel, in the evaluator's words. Uses no
+// baseline: if the bound is too high, the reference exceeds it too.
+int DisputeBound(const EvalOptions& options, const Asked& asked, const std::string& source) {
+  if (!asked.evaluator->CountsWork()) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED, "--dispute-bound: the evaluator " + asked.name +
+                                             " does not count what a kernel does; choose one that does by --evaluator "
+                                             "PLUGIN");
+  }
+  const Problem problem = asked.evaluator->OpenProblem(asked.folder);
+  const Evaluation candidate =
+      asked.evaluator->Evaluate(problem, source, options.seed.value_or(0), !options.quick, options.show_hidden);
+  const auto bound = asked.evaluator->ExplainBound(problem, candidate);
+  if (options.json) {
+    Json json = {{"problem", problem.name()}, {"kernel", options.kernel}};
+    json.update(EvaluationAsShown(candidate));
+    if (bound) json["bound"] = Json::parse(bound->json);
+    PrintJson(json);
+    return kFine;
+  }
+  std::printf("problem    %s\nverdict    %s\n", problem.name().c_str(), candidate.verdict.c_str());
+  if (!candidate.diagnosis.empty()) std::printf("found      %s\n", PrintableText(candidate.diagnosis).c_str());
+  if (bound) {
+    std::printf("\n");
+    std::istringstream lines(bound->text);
+    for (std::string line; std::getline(lines, line);) std::printf("%s\n", PrintableText(line).c_str());
+  } else {
+    std::printf("\nThe bound is asked of kernels that pass every other check.\n");
+  }
+  return kFine;
+}
+
+Json KernelToJson(const std::string& kernel, const Problem& problem, const Evaluation& candidate,
+                  const Evaluation& baseline, const EvalOptions& options, const std::string& evaluator) {
+  Json json = {{"problem", problem.name()}, {"kernel", kernel}};
+  json.update(EvaluationAsShown(candidate));
+  json["baseline"] = EvaluationAsShown(baseline);
+  if (candidate.correct) json["speedup"] = baseline.seconds / candidate.seconds;
+  json["thorough"] = !options.quick;
+  json["evaluator"] = evaluator;
+  return json;
+}
+
+}  // namespace
+
+std::vector<std::string> KernelFiles(const std::vector<std::string>& words) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files;
+  for (const std::string& word : words) {
+    if (!fs::is_directory(word)) {
+      files.push_back(word);
+      continue;
+    }
+    const size_t before = files.size();
+    for (const fs::directory_entry& entry : fs::directory_iterator(word)) {
+      if (entry.path().extension() == ".cu") files.push_back(entry.path().lexically_normal().string());
+    }
+    if (files.size() == before) throw Error(KGRPO_ERROR_INVALID, "--kernel " + word + ": the folder has no .cu file");
+    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
+  }
+  return files;
+}
+
+int EvaluateKernels(const Globals& globals, const EvalOptions& options, const std::vector<std::string>& files) {
+  std::vector<std::string> sources;
+  size_t width = 0;
+  for (const std::string& file : files) {
+    sources.push_back(ReadKernelWithOwnHeaders(file, options.include));
+    width = std::max(width, file.size());
+  }
+  Session session(globals);
+  const Asked asked = AskedOf(session, options);
+  Evaluator& evaluator = *asked.evaluator;
+  const Problem problem = evaluator.OpenProblem(asked.folder);
+  const Evaluation baseline = BaselineOf(evaluator, problem, options);
+  std::vector<std::optional<Evaluation>> judged(files.size());
+  std::mutex mutex;
+  size_t next = 0;  // the first kernel without a line
+  const auto print = [&](size_t i) {
+    const Evaluation& candidate = *judged[i];
+    if (options.json) {
+      const Json json = KernelToJson(files[i], problem, candidate, baseline, options, evaluator.Describe());
+      std::printf("%s\n", DumpJson(json).c_str());
+    } else {
+      char speedup[32] = "-";
+      if (candidate.correct) std::snprintf(speedup, sizeof speedup, "%.3gx", baseline.seconds / candidate.seconds);
+      std::printf("%-*s  %-14s  %-8s  %-8s  %s\n", static_cast<int>(width), PrintableText(files[i]).c_str(),
+                  candidate.verdict.c_str(), candidate.correct ? FormatSeconds(candidate.seconds).c_str() : "-",
+                  speedup, PrintableText(candidate.diagnosis.substr(0, candidate.diagnosis.find('\n'))).c_str());
+    }
+    std::fflush(stdout);
+  };
+  const auto jobs = static_cast<unsigned>(std::min<uint64_t>(options.jobs, files.size()));
+  WorkerPool(jobs).ForEach(files.size(), [&](size_t i) {
+    if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted");
+    Evaluation one =
+        evaluator.Evaluate(problem, sources[i], options.seed.value_or(0), !options.quick, options.show_hidden);
+    const std::lock_guard<std::mutex> lock(mutex);
+    judged[i] = std::move(one);
+    while (next < files.size() && judged[next]) print(next++);
+  });
+  return kFine;
+}
+
+int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
+  const std::string source = ReadKernelWithOwnHeaders(options.kernel, options.include);
+  const std::string shown = ReadFile(options.kernel);  // its lines are the author's
+  if (!options.report.empty()) RequireWritable("--report", options.report, "report.html");
+  Session session(globals);
+  const Asked asked = AskedOf(session, options);
+  if (options.dispute_bound) return DisputeBound(options, asked, source);
+  const auto& [evaluator, name, folder] = asked;
+  if (!options.report.empty() && evaluator->api()->report == nullptr)
+    throw Error(KGRPO_ERROR_UNSUPPORTED, "--report: the evaluator " + name + " writes no reports");
+  const Problem problem = evaluator->OpenProblem(folder);
+  const Evaluation baseline = BaselineOf(*evaluator, problem, options);
+  const Evaluation candidate =
+      evaluator->Evaluate(problem, source, options.seed.value_or(0), !options.quick, options.show_hidden);
+  if (!options.report.empty()) {
+    WriteFileAtomically(options.report, evaluator->Report(problem, shown, options.kernel, candidate, baseline).value());
+  }
+  if (!options.json) {
+    PrintKernelText(candidate, baseline, problem.name(), shown, evaluator->Describe(), !options.quick,
+                    session.metrics());
+    if (!options.show_hidden && candidate.diagnosis.find(kHiddenSize) != std::string::npos)
+      std::printf("\nhint       --show-hidden names the size that is not shown\n");
+    if (!options.report.empty()) std::printf("\nreport     %s\n", PrintableText(options.report).c_str());
+    return kFine;
+  }
+  PrintJson(KernelToJson(options.kernel, problem, candidate, baseline, options, evaluator->Describe()));
+  return kFine;
+}
+
+}  // namespace kgrpo::cli
