@@ -1,5 +1,5 @@
-// evaluator_cuda/worker/interposed.cc before a runtime of ours (fake_runtime.c): which functions count as allocations of
-// device memory, what is refused, and that the rest is forwarded.
+// evaluator_cuda/worker/interposed.cc before a runtime of ours (fake_runtime.c): which functions count as allocations
+// of device memory, what is refused, and that the rest is forwarded.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -41,8 +41,7 @@ TEST_F(InterposedTest, EveryWayToDeviceMemoryCounts) {
       {"cudaMallocArray", [&] { return cudaMallocArray(&array, &format, 1, 1, 0); }},
       {"cudaMalloc3DArray", [&] { return cudaMalloc3DArray(&array, &format, extent, 0); }},
       {"cudaMallocMipmappedArray", [&] { return cudaMallocMipmappedArray(&levels, &format, extent, 1, 0); }},
-      {"cudaGraphAddMemAllocNode",
-       [&] { return cudaGraphAddMemAllocNode(&node, nullptr, nullptr, 0, &parameters); }},
+      {"cudaGraphAddMemAllocNode", [&] { return cudaGraphAddMemAllocNode(&node, nullptr, nullptr, 0, &parameters); }},
   };
   int runtimes = 11;  // in the order of fake_runtime.c
   uint64_t count = 0;

@@ -103,12 +103,14 @@ TEST_P(GenerationKernelsTest, ProductsAreRightAndTheirBitsAreTheRowsOwn) {
   }
 }
 
-// Blocks of five, three and one tiles: what fits in the shared memory of an H100, an A100 and an L4, of 144, 112 and 80 KiB.
+// Blocks of five, three and one tiles: what fits in the shared memory of an H100, an A100 and an L4, of 144, 112 and 80
+// KiB.
 TEST(GenerationTiles, FitEachCardAndChangeNoBits) {
   GenerationGpu on;
   const Element type = Element::kBfloat16;
   const int64_t inputs = 40, outputs = 4010;
-  const ElementArray x(on.gpu, type, on.Normal(type, 200 * inputs)), weight(on.gpu, type, on.Normal(type, inputs * outputs));
+  const ElementArray x(on.gpu, type, on.Normal(type, 200 * inputs)),
+      weight(on.gpu, type, on.Normal(type, inputs * outputs));
   struct Call {
     ProductMode mode;
     int64_t rows;
@@ -121,8 +123,9 @@ TEST(GenerationTiles, FitEachCardAndChangeNoBits) {
       on.gpu.BeCard(card);
       const Element written = mode == ProductMode::kPartial ? Element::kFloat32 : type;
       const ElementArray y(on.gpu, written, static_cast<size_t>(rows * outputs));
-      EXPECT_EQ(on.kernels.product(type, mode, x.data(), weight.data(), nullptr, rows, inputs, outputs, y.data(), kStream),
-                nullptr);
+      EXPECT_EQ(
+          on.kernels.product(type, mode, x.data(), weight.data(), nullptr, rows, inputs, outputs, y.data(), kStream),
+          nullptr);
       EXPECT_EQ(on.gpu.TakeMostShared() >> 10, card.shared_bytes >= large_kib << 10 ? large_kib : 80) << card.minor;
       ASSERT_TRUE(y.AllWritten());
       if (known.empty()) known = y.Read();

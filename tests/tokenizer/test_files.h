@@ -16,9 +16,13 @@
 
 namespace kgrpo::tokenizer {
 
-inline std::filesystem::path GoldenFolder() { return KGRPO_BINARY_DIR "/test_data/tokenizer"; }
+inline std::filesystem::path GoldenFolder() {
+  return KGRPO_BINARY_DIR "/test_data/tokenizer";
+}
 
-inline std::filesystem::path TemplatesFolder() { return KGRPO_SOURCE_DIR "/tests/golden/tokenizer/templates"; }
+inline std::filesystem::path TemplatesFolder() {
+  return KGRPO_SOURCE_DIR "/tests/golden/tokenizer/templates";
+}
 
 inline std::vector<std::string> ReadLines(const std::filesystem::path& file) {
   std::ifstream stream(file);
