@@ -143,6 +143,23 @@ function(kgrpo_test name)
   set_tests_properties(${name} PROPERTIES TIMEOUT 600)
 endfunction()
 
+# kgrpo_test_data(NAME TEST...): tests/golden/NAME.tar.xz, unpacked into build/test_data/NAME before the tests are built. Look into it there;
+# tests/golden/pack.py and the make_*.py in tests/golden/NAME change it.
+function(kgrpo_test_data name)
+  set(packed "${PROJECT_SOURCE_DIR}/tests/golden/${name}.tar.xz")
+  set(folder "${CMAKE_BINARY_DIR}/test_data")
+  file(MAKE_DIRECTORY "${folder}")
+  add_custom_command(OUTPUT "${folder}/${name}.unpacked"
+    COMMAND "${CMAKE_COMMAND}" -E rm -rf "${name}"
+    COMMAND "${CMAKE_COMMAND}" -E tar xf "${packed}" --touch
+    COMMAND "${CMAKE_COMMAND}" -E touch "${name}.unpacked"
+    DEPENDS "${packed}" WORKING_DIRECTORY "${folder}" VERBATIM)
+  add_custom_target(test_data_${name} DEPENDS "${folder}/${name}.unpacked")
+  foreach(test IN LISTS ARGN)
+    add_dependencies(${test} test_data_${name})
+  endforeach()
+endfunction()
+
 # kgrpo_source_digest(TARGET FOLDER...): source_digest.h for the target, which defines KGRPO_SOURCE_DIGEST, the SHA-256 of all
 # sources below the folders, but for those in folders named report: how an evaluation is shown is no part of it.
 function(kgrpo_source_digest target)

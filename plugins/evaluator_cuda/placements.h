@@ -1,6 +1,6 @@
 // The placement of a call's tensors decides how long atomics at few addresses take: 1 KiB of counters is served by one
 // slice of an H200's L2 where it begins at a multiple of 1 KiB, and by two slices 512 bytes further on, in half the
-// time (docs/log.md). cudaMalloc gives a program either place. So the timer puts every tensor at both, equally often.
+// time (notes/). cudaMalloc gives a program either place. So the timer puts every tensor at both, equally often.
 // This file decides which sets a batch takes, and computes the time by placement from the rounds. Used by the timer.
 #ifndef KGRPO_EVALUATOR_CUDA_PLACEMENTS_H
 #define KGRPO_EVALUATOR_CUDA_PLACEMENTS_H

@@ -125,7 +125,7 @@ Trouble Timer::DecideGates(Side* candidate, const Rough& of_candidate, Side* ref
 }
 
 // The launches of one process cost the device up to 3% more or less than those of another, for its whole life. It
-// depends on where the driver placed its data (docs/log.md). If launches are a large part of a call, several processes
+// depends on where the driver placed its data (notes/). If launches are a large part of a call, several processes
 // of either side take turns: as many as there is room for, gated as the first pair.
 Trouble Timer::AddPairs(const Rough& of_candidate, const Rough& of_reference, const AddPair& add_pair,
                         std::vector<Pair>* pairs) {

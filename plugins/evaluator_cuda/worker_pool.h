@@ -1,5 +1,5 @@
 // Keeps workers with a live CUDA context ready, so that a candidate does not wait for a fresh process. A thread
-// replaces taken workers, also while a kernel is timed, which was measured not to matter (docs/log.md). Used by the
+// replaces taken workers, also while a kernel is timed, which was measured not to matter (notes/). Used by the
 // evaluator.
 #ifndef KGRPO_EVALUATOR_CUDA_WORKER_POOL_H
 #define KGRPO_EVALUATOR_CUDA_WORKER_POOL_H

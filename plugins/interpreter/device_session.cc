@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kMostKeptBytes = uint64_t{32} << 20;  // of a candidate's own device memory
 constexpr uint32_t kDefaultSharedBytes = 48 * 1024;
 // Times that host code waits for beside kernels, measured on an H200: between two events around a kernel, the call and
-// another kernel, less the same without the call (docs/log.md). A copy to the host and cudaFree wait for the device.
+// another kernel, less the same without the call (notes/). A copy to the host and cudaFree wait for the device.
 constexpr double kPageableBytesPerSecond = 12e9;
 constexpr double kCopyToHostSeconds = 12.4e-6, kCopyToDeviceSeconds = 7.8e-6, kCopyWithinSeconds = 8e-6,
                  kMemsetSeconds = 3.2e-6;

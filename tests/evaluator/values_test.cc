@@ -17,7 +17,7 @@ namespace kgrpo::evaluator {
 namespace {
 
 TEST(DType, RoundsAsNumpyAndTorchDo) {
-  std::ifstream golden(std::string(KGRPO_SOURCE_DIR) + "/tests/golden/evaluator/dtypes.txt");
+  std::ifstream golden(KGRPO_BINARY_DIR "/test_data/evaluator/dtypes.txt");
   std::string value, half, single, brain;
   int lines = 0;
   while (golden >> value >> half >> single >> brain) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Compares the types of the plugin ABI, function signatures included, with abi_released.abi by abidiff (abigail-tools).
-#   abidiff_test.sh            fails if they differ; exit code 77 if abidiff is not installed
+# Compares the types of the plugin ABI, function signatures included, with the released ones by abidiff (abigail-tools).
+#   abidiff_test.sh RELEASED   fails if they differ from the file RELEASED (abi_released.abi in tests/golden/abi.tar.xz); exit
+#                              code 77 if abidiff is not installed
 #   abidiff_test.sh --write    records the headers' types as released: after a struct was extended at its end, or added
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,11 +18,12 @@ trap 'rm -rf "$work"' EXIT
 (cd "$work" && ${CC:-cc} -std=c11 -g -O0 -fPIC -shared -I "$abi" types.c -o types.so)
 
 if [ "${1:-}" = --write ]; then
-  abidw --no-architecture --no-corpus-path --no-comp-dir-path --no-elf-needed --no-show-locs --out-file "$here/abi_released.abi" "$work/types.so"
+  abidw --no-architecture --no-corpus-path --no-comp-dir-path --no-elf-needed --no-show-locs --out-file "$work/abi_released.abi" "$work/types.so"
+  "$here/../golden/pack.py" abi "$work/abi_released.abi"
   exit
 fi
 code=0
-abidiff --no-architecture --no-show-locs "$here/abi_released.abi" "$work/types.so" || code=$?
+abidiff --no-architecture --no-show-locs "$1" "$work/types.so" || code=$?
 if [ "$code" != 0 ]; then
   echo "the ABI differs from abi_released.abi. Only where structs have grown at their end, or are new: $0 --write"
   exit 1

@@ -103,6 +103,38 @@ TEST_P(GenerationKernelsTest, ProductsAreRightAndTheirBitsAreTheRowsOwn) {
   }
 }
 
+// Blocks of five, three and one tiles: what fits in the shared memory of an H100, an A100 and an L4, of 144, 112 and 80
+// KiB.
+TEST(GenerationTiles, FitEachCardAndChangeNoBits) {
+  GenerationGpu on;
+  const Element type = Element::kBfloat16;
+  const int64_t inputs = 40, outputs = 4010;
+  const ElementArray x(on.gpu, type, on.Normal(type, 200 * inputs)),
+      weight(on.gpu, type, on.Normal(type, inputs * outputs));
+  struct Call {
+    ProductMode mode;
+    int64_t rows;
+    uint64_t large_kib;  // of the block where the card has room
+  };
+  for (const auto& [mode, rows, large_kib] : {Call{ProductMode::kPlain, 70, 144}, {ProductMode::kPartial, 200, 112}}) {
+    ASSERT_EQ(on.kernels.product_splits(inputs, outputs), 1);
+    std::vector<float> known;
+    for (const InterpretedGpu::Card& card : {InterpretedGpu::Card{9, 0}, {8, 0, 0, 163 << 10}, {8, 9, 0, 99 << 10}}) {
+      on.gpu.BeCard(card);
+      const Element written = mode == ProductMode::kPartial ? Element::kFloat32 : type;
+      const ElementArray y(on.gpu, written, static_cast<size_t>(rows * outputs));
+      EXPECT_EQ(
+          on.kernels.product(type, mode, x.data(), weight.data(), nullptr, rows, inputs, outputs, y.data(), kStream),
+          nullptr);
+      EXPECT_EQ(on.gpu.TakeMostShared() >> 10, card.shared_bytes >= large_kib << 10 ? large_kib : 80) << card.minor;
+      ASSERT_TRUE(y.AllWritten());
+      if (known.empty()) known = y.Read();
+      EXPECT_EQ(y.Read(), known) << card.major << "." << card.minor;
+    }
+  }
+  EXPECT_EQ(on.gpu.TakeFindings(), "");
+}
+
 TEST_P(GenerationKernelsTest, EmbedTakesTokensOfRowsOrSlots) {
   const int64_t hidden = 70, vocabulary = 11;
   const std::vector<float> table = Normal(vocabulary * hidden);

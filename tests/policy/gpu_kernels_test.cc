@@ -308,10 +308,10 @@ TEST_P(GpuKernelsTest, RefusedLaunchIsReportedOnceWithItsName) {
 TEST_P(GpuKernelsTest, CardIsAskedForItsCode) {
   gpu_.BeginGraph();
   EXPECT_EQ(kernels_.check_card(1), nullptr);
-  gpu_.BeCard(7, 5, 209);
+  gpu_.BeCard({7, 5, 209});
   EXPECT_STREQ(kernels_.check_card(1),
                "compute capability 7.5: no kernel image is available for execution on the device");
-  gpu_.BeCard(12, 0, 0);  // newer than the machine code: the driver compiles the PTX
+  gpu_.BeCard({12, 0});  // newer than the machine code: the driver compiles the PTX
   EXPECT_EQ(kernels_.check_card(1), nullptr);
   EXPECT_EQ(kernels_.swiglu(type(), OnGpu(1).data(), 1, 1, OnGpu(1).data(), kStream), nullptr);
   static_cast<void>(gpu_.EndGraph());

@@ -20,7 +20,7 @@ using testing::IsEmpty;
 const Json kNone = Json::object();
 
 std::string TemplateText(const std::string& name) {
-  return policy::ReadFile(GoldenFolder() / "templates" / (name + ".jinja"));
+  return policy::ReadFile(TemplatesFolder() / (name + ".jinja"));
 }
 
 Json User(const std::string& text) {

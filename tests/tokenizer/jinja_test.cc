@@ -124,7 +124,7 @@ TEST(JinjaTest, LongConversationsAreRendered) {
   for (int i = 0; i < 500; ++i) {
     messages.push_back({{"role", i % 2 == 0 ? "user" : "assistant"}, {"content", std::string(8000, 'x')}});
   }
-  const std::string text = policy::ReadFile(tokenizer::GoldenFolder() / "templates" / "qwen3.jinja");
+  const std::string text = policy::ReadFile(tokenizer::TemplatesFolder() / "qwen3.jinja");
   EXPECT_GT(Rendered(text, {{"messages", messages}}).size(), 4000000U);
 }
 
@@ -138,7 +138,7 @@ TEST(JinjaTest, DamagedTemplatesNeverCrash) {
   const Json golden = Golden();
   std::vector<std::string> sources;
   for (const Json& test : golden.at("cases")) sources.push_back(test[0]);
-  for (const auto& file : std::filesystem::directory_iterator(tokenizer::GoldenFolder() / "templates")) {
+  for (const auto& file : std::filesystem::directory_iterator(tokenizer::TemplatesFolder())) {
     sources.push_back(policy::ReadFile(file.path()));
   }
   Json variables = golden["variables"];

@@ -17,7 +17,11 @@
 namespace kgrpo::tokenizer {
 
 inline std::filesystem::path GoldenFolder() {
-  return std::filesystem::path(KGRPO_SOURCE_DIR) / "tests" / "golden" / "tokenizer";
+  return KGRPO_BINARY_DIR "/test_data/tokenizer";
+}
+
+inline std::filesystem::path TemplatesFolder() {
+  return KGRPO_SOURCE_DIR "/tests/golden/tokenizer/templates";
 }
 
 inline std::vector<std::string> ReadLines(const std::filesystem::path& file) {

@@ -31,7 +31,7 @@ std::vector<RoundOutcome> RandomBatch(uint64_t seed, size_t trajectories, uint32
 }
 
 TEST(Advantage, EqualsTrl) {
-  const json golden = json::parse(std::ifstream(KGRPO_SOURCE_DIR "/tests/golden/trainer/losses.json"));
+  const json golden = json::parse(std::ifstream(KGRPO_BINARY_DIR "/test_data/trainer/losses.json"));
   const auto rewards = golden.at("rewards").get<std::vector<double>>();
   std::vector<RoundOutcome> batch;
   for (size_t i = 0; i < rewards.size(); ++i) batch.push_back({rewards[i], 0, i, 0, 1, static_cast<uint32_t>(i / 3)});

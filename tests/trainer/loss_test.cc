@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 const json& Golden() {
-  static const json golden = json::parse(std::ifstream(KGRPO_SOURCE_DIR "/tests/golden/trainer/losses.json"));
+  static const json golden = json::parse(std::ifstream(KGRPO_BINARY_DIR "/test_data/trainer/losses.json"));
   return golden;
 }
 

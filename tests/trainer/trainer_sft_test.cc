@@ -77,7 +77,7 @@ struct Bench {
 };
 
 TEST(TrainerSft, EqualsPyTorch) {
-  const json golden = json::parse(std::ifstream(KGRPO_SOURCE_DIR "/tests/golden/trainer/sft.json"));
+  const json golden = json::parse(std::ifstream(KGRPO_BINARY_DIR "/test_data/trainer/sft.json"));
   const size_t batch_size = golden.at("batch_size"), steps = golden.at("steps");
   for (uint32_t max_tokens : {0u, 9u}) {
     Bench bench({{"batch_size", batch_size},

@@ -121,7 +121,7 @@ TEST(CpuTensorMath, SmallChangesAccumulateInTheMaster) {
 }
 
 TEST(AdamW, AThousandTinyStepsOfABfloat16PolicyAreThoseOfPyTorchsMasters) {
-  const auto golden = nlohmann::json::parse(std::ifstream(KGRPO_SOURCE_DIR "/tests/golden/trainer/small_steps.json"));
+  const auto golden = nlohmann::json::parse(std::ifstream(KGRPO_BINARY_DIR "/test_data/trainer/small_steps.json"));
   const auto floats = [&](const char* name) { return golden.at(name).get<std::vector<float>>(); };
   ASSERT_EQ(floats("without_masters"), floats("before")) << "each step alone is lost in the rounding";
   std::vector<float> gradient = floats("gradient"), summed(gradient.size());

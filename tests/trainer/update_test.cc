@@ -25,7 +25,7 @@ using nlohmann::json;
 constexpr size_t kVocabulary = 13;
 
 const json& Golden() {
-  static const json golden = json::parse(std::ifstream(KGRPO_SOURCE_DIR "/tests/golden/trainer/updates.json"));
+  static const json golden = json::parse(std::ifstream(KGRPO_BINARY_DIR "/test_data/trainer/updates.json"));
   return golden;
 }
 

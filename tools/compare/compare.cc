@@ -36,7 +36,7 @@ struct Estimate {
 };
 
 // Student's t interval of the mean of paired differences; exact for any number of normally distributed differences. A
-// percentile bootstrap over three seeds would exclude a true zero in a third of all cases (docs/log.md).
+// percentile bootstrap over three seeds would exclude a true zero in a third of all cases (notes/).
 Estimate PairedInterval(const std::vector<double>& differences, double error) {
   const double n = static_cast<double>(differences.size());
   const double mean = Mean(differences);

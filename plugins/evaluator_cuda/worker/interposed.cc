@@ -181,6 +181,31 @@ VISIBLE cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width,
   COUNT(allocations);
   FORWARD(cudaMallocPitch, pointer, pitch, width, height);
 }
+VISIBLE cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
+  COUNT(allocations);
+  FORWARD(cudaMalloc3D, pointer, extent);
+}
+VISIBLE cudaError_t cudaMallocArray(cudaArray_t* array, const cudaChannelFormatDesc* format, size_t width,
+                                    size_t height, unsigned flags) {
+  COUNT(allocations);
+  FORWARD(cudaMallocArray, array, format, width, height, flags);
+}
+VISIBLE cudaError_t cudaMalloc3DArray(cudaArray_t* array, const cudaChannelFormatDesc* format, cudaExtent extent,
+                                      unsigned flags) {
+  COUNT(allocations);
+  FORWARD(cudaMalloc3DArray, array, format, extent, flags);
+}
+VISIBLE cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t* array, const cudaChannelFormatDesc* format,
+                                             cudaExtent extent, unsigned levels, unsigned flags) {
+  COUNT(allocations);
+  FORWARD(cudaMallocMipmappedArray, array, format, extent, levels, flags);
+}
+VISIBLE cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                             const cudaGraphNode_t* dependencies, size_t count,
+                                             cudaMemAllocNodeParams* parameters) {
+  COUNT(allocations);
+  FORWARD(cudaGraphAddMemAllocNode, node, graph, dependencies, count, parameters);
+}
 VISIBLE cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
   const cudaError_t status = RUNTIME(cudaMemPoolCreate)(pool, properties);
   return status == cudaSuccess ? kgrpo::evaluator_cuda::KeepMemory(*pool) : status;

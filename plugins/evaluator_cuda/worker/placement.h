@@ -1,6 +1,6 @@
 // Placement of a candidate's own device variables. For any one multiprocessor, half of an H100's L2 cache is far: near
 // and far memory alternate in pieces of 4 KiB. A kernel that ends in a single block walking a small variable takes up
-// to 6% longer if the variable lies far (docs/log.md). The driver's choice differs from process to process, so
+// to 6% longer if the variable lies far (notes/). The driver's choice differs from process to process, so
 // candidate and reference would differ by chance: each gets the nearest of several places. Used by the worker.
 #ifndef KGRPO_EVALUATOR_CUDA_WORKER_PLACEMENT_H
 #define KGRPO_EVALUATOR_CUDA_WORKER_PLACEMENT_H

@@ -4,9 +4,13 @@ Run with any Python that has numpy and torch: python make_dtypes.py
 """
 import pathlib
 import struct
+import sys
 
 import numpy
 import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from pack import packed  # noqa: E402
 
 random = numpy.random.default_rng(7)
 values = [0.0, -0.0, 1.0, -1.0, 65504.0, 65519.99, 65520.0, -65520.0, 1e30, 2.0**-24, 2.0**-25, 1.5 * 2.0**-25, 2.0**-14,
@@ -21,4 +25,5 @@ for value in values:
     bits = struct.unpack("<Q", struct.pack("<d", value))[0]
     single_bits = struct.unpack("<I", struct.pack("<f", single))[0]
     lines.append(f"{bits:016x} {half:04x} {single_bits:08x} {brain:04x}")
-pathlib.Path(__file__).with_name("dtypes.txt").write_text("\n".join(lines) + "\n")
+with packed("evaluator") as folder:
+    (folder / "dtypes.txt").write_text("\n".join(lines) + "\n")

@@ -34,6 +34,9 @@ from safetensors.torch import load_file, save_file
 TOKENIZERS = pathlib.Path(__file__).resolve().parent.parent / "tokenizer"
 sys.path.insert(0, str(TOKENIZERS))
 from make_chat_golden import TOOLS, conversations  # noqa: E402
+from pack import unpacked  # noqa: E402
+
+TOKENIZER_DATA = []  # the folder of ../tokenizer.tar.xz, unpacked
 
 TOKENS, TOLERANCE = 40, 1e-4
 QWEN2 = dict(
@@ -166,7 +169,7 @@ def tokenize(host, folder, lines):
 
 
 def compare_texts(host, folder):
-    with open(TOKENIZERS / "released/strings.jsonl") as file:
+    with open(TOKENIZER_DATA[0] / "released/strings.jsonl") as file:
         strings = [json.loads(line) for line in file]
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     given = tokenize(host, folder, [{"text": string} for string in strings])
@@ -655,10 +658,10 @@ def write_form(path, form, config=None, edit=None, template=None, inline=False, 
     """A folder with a tokenizer of FORMS. `edit` changes tokenizer.json, `traits` tokenizer_config.json. The marks that
     `template` writes become tokens (unless `markers` is false); `inline`: it stands in tokenizer_config.json."""
     source, own, family = FORMS[form]
-    with open(TOKENIZERS / source / "tokenizer.json") as file:
+    with open(TOKENIZER_DATA[0] / source / "tokenizer.json") as file:
         tokenizer = json.load(file)
     if own is None:
-        with open(TOKENIZERS / source / "tokenizer_config.json") as file:
+        with open(TOKENIZER_DATA[0] / source / "tokenizer_config.json") as file:
             own = json.load(file)
     own = {**own, **traits} if "added_tokens_decoder" in own else {**own, **TRAITS, **traits}
     ids = {**tokenizer["model"]["vocab"], **{token["content"]: token["id"] for token in tokenizer["added_tokens"]}}
@@ -934,7 +937,8 @@ def main():
     transformers.logging.disable_progress_bar()
     torch.set_num_threads(1)
     rows = [row for row in ROWS if not options.names or any(name in row[0] for name in options.names)]
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, unpacked("tokenizer") as data:
+        TOKENIZER_DATA.append(data)
         failed, not_tried = check(os.path.abspath(options.host), rows, directory)
     print(f"{len(rows) - failed - not_tried} of {len(rows)} rows as expected, {failed} wrong, {not_tried} not tried")
     sys.exit(failed > 0)

@@ -114,7 +114,8 @@ def save_tokenizer(tokenizer, folder):
         content = json.load(file)
     content["post_processor"] = None  # PreTrainedTokenizerFast puts a template there that adds nothing
     with open(path, "w") as file:
-        json.dump(content, file, ensure_ascii=False, indent=1)
+        json.dump(content, file, ensure_ascii=False, separators=(",", ":"))
+        file.write("\n")
 
 
 def token_logprobs(model, prompt, completion):

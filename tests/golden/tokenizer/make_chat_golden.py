@@ -5,6 +5,7 @@
     scripts/setup_test_vocabularies
     tests/golden/tokenizer/make_chat_golden.py build/test_vocabularies
 
+Both are in ../tokenizer.tar.xz.
 chat.json: templates/ over conversations of many shapes. Qwen's templates are in TRL (Apache-2.0), SmolLM2's is in its
 tokenizer_config.json (Apache-2.0); these are copied. Those whose names begin with own_ are ours. {"conversations": [...],
 "tools": [...], "cases": [[template, conversation, with tools, enable_thinking, text with the generation prompt, text without it, or the
@@ -20,6 +21,9 @@ import sys
 
 import transformers.utils.chat_template_utils as chat_utils
 from transformers.utils.chat_template_utils import _compile_jinja_template, _normalize_chat_messages, render_jinja_template
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from pack import packed  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
@@ -259,8 +263,9 @@ def main():
 
 
 def write(name, value):
-    packed = json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace('],["', '],\n["')
-    (HERE / name).write_text(packed + "\n", encoding="utf-8")
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace('],["', '],\n["')
+    with packed("tokenizer") as folder:
+        (folder / name).write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
     pip install transformers==5.24.0 tokenizers==0.23.3
     tests/golden/tokenizer/make_released_golden.py
 
-Written to released/:
+Written to released/ of ../tokenizer.tar.xz:
     strings.jsonl             the strings, one JSON string a line: some of make_tokenizer_golden.py's, and the ones below
     FORM/                     tokenizer.json and the files beside it, as the model's folder has them
     FORM/golden.ids           for each string: its ids; where they differ, " | " and the ids without parsing special tokens
@@ -16,7 +16,7 @@ import json
 import os
 import random
 
-from make_tokenizer_golden import HERE, LLAMA3, QWEN, byte_level, hostile_strings, record, split
+from make_tokenizer_golden import LLAMA3, QWEN, byte_level, hostile_strings, packed, record, split
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -119,7 +119,11 @@ def make(name, corpus, folder):
 def main():
     strings = hostile_strings()
     chosen = HARD + strings[:70] + random.Random(3).sample(strings[70:700], 120)
-    released = HERE / "released"
+    with packed("tokenizer") as data:
+        write_forms(data / "released", strings, chosen)
+
+
+def write_forms(released, strings, chosen):
     for name in FORMS:
         make(name, strings[:1400] + HARD, released / name)
         tokenizer = AutoTokenizer.from_pretrained(released / name)

@@ -5,7 +5,7 @@
     scripts/setup_test_vocabularies
     tests/golden/tokenizer/make_tokenizer_golden.py build/test_vocabularies
 
-Written beside this script:
+Written to ../tokenizer.tar.xz:
     strings.jsonl             the strings, one JSON string a line
     VOCABULARY.ids            for each string: its ids; where they differ, " | " and the ids without parsing special tokens
     VOCABULARY.decode.jsonl   [ids, text, text without special tokens]: of strings that decode to another text, and of random ids
@@ -22,7 +22,9 @@ import unicodedata
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from pack import packed  # noqa: E402
+
 COUNT = 3200
 COUNT_TINY = 700
 
@@ -173,7 +175,7 @@ STYLES = {
 LACKS_BYTES = ("unknown", "unknown_fused", "dropped")
 
 
-def train(style, strings):
+def train(style, strings, folder):
     normalizer, steps, options, added = STYLES[style]
     tokenizer = Tokenizer(models.BPE(**options))
     if normalizer:
@@ -192,7 +194,6 @@ def train(style, strings):
     value = json.loads(tokenizer.to_str())
     if style in ("gpt2", "merged"):  # as older files have them
         value["model"]["merges"] = [" ".join(merge) for merge in value["model"]["merges"]]
-    folder = HERE / "tiny" / style
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "tokenizer.json").write_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
     return Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -222,14 +223,16 @@ def record(tokenizer, strings, out):
 
 def main():
     strings = hostile_strings()
-    with open(HERE / "strings.jsonl", "w", encoding="utf-8") as file:
-        for string in strings:
-            print(json.dumps(string), file=file)
-    for style in STYLES:
-        record(train(style, strings[: 2 * COUNT_TINY]), strings[:COUNT_TINY], HERE / "tiny" / style / "golden")
-    for name in ("qwen", "smollm2"):
-        tokenizer = Tokenizer.from_file(str(pathlib.Path(sys.argv[1]) / name / "tokenizer.json"))
-        record(tokenizer, strings, HERE / name)
+    with packed("tokenizer") as data:
+        with open(data / "strings.jsonl", "w", encoding="utf-8") as file:
+            for string in strings:
+                print(json.dumps(string), file=file)
+        for style in STYLES:
+            folder = data / "tiny" / style
+            record(train(style, strings[: 2 * COUNT_TINY], folder), strings[:COUNT_TINY], folder / "golden")
+        for name in ("qwen", "smollm2"):
+            tokenizer = Tokenizer.from_file(str(pathlib.Path(sys.argv[1]) / name / "tokenizer.json"))
+            record(tokenizer, strings, data / name)
 
 
 if __name__ == "__main__":

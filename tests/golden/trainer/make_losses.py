@@ -14,11 +14,15 @@ import itertools
 import json
 import math
 import pathlib
+import sys
 from types import SimpleNamespace
 
 import torch
 import trl
 from trl import GRPOTrainer
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from pack import packed  # noqa: E402
 
 torch.set_default_dtype(torch.float64)
 SEQUENCES, TOKENS, GENERATIONS = 6, 7, 3
@@ -201,7 +205,8 @@ def main():
     # One record a line keeps differences readable.
     head = {key: value for key, value in document.items() if key != "cases"}
     text = json.dumps(head)[:-1] + ', "cases": [\n' + ",\n".join(json.dumps(case) for case in document["cases"]) + "\n]}\n"
-    pathlib.Path(__file__).with_name("losses.json").write_text(text)
+    with packed("trainer") as folder:
+        (folder / "losses.json").write_text(text)
     print(f"{len(document['cases'])} cases, {len(text)} bytes")
 
 

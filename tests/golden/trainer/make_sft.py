@@ -9,8 +9,12 @@ warm-up, clipping. Batches are consecutive pairs, the file starting again at its
 import json
 import math
 import pathlib
+import sys
 
 import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from pack import packed  # noqa: E402
 
 torch.set_default_dtype(torch.float64)
 VOCABULARY, PAIRS, BATCH, STEPS, PEAK, WARMUP = 13, 10, 4, 7, 3e-2, 2
@@ -50,7 +54,8 @@ def main():
     document = dict(batch_size=BATCH, steps=STEPS, learning_rate=PEAK, warmup_steps=WARMUP, samples=samples, rows=rows,
                     before=[value.flatten().tolist() for value in before],
                     after=[value.detach().flatten().tolist() for value in (table, bias)])
-    pathlib.Path(__file__).with_name("sft.json").write_text(json.dumps(document) + "\n")
+    with packed("trainer") as folder:
+        (folder / "sft.json").write_text(json.dumps(document) + "\n")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,12 @@ run that rounds them to bfloat16 after each step: those never move. Read by test
 
 import json
 import pathlib
+import sys
 
 import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from pack import packed  # noqa: E402
 
 STEPS, RATE, DECAY = 1000, 1e-5, 0.01
 
@@ -43,7 +47,8 @@ def main():
         "rounded": after.bfloat16().float().tolist(),
         "without_masters": train(start, gradient, False).tolist(),
     }
-    pathlib.Path(__file__).with_name("small_steps.json").write_text(json.dumps(result) + "\n")
+    with packed("trainer") as folder:
+        (folder / "small_steps.json").write_text(json.dumps(result) + "\n")
 
 
 if __name__ == "__main__":

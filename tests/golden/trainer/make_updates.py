@@ -10,10 +10,9 @@ masters). The same policy stands in tests/trainer/bigram_policy.cc.
 
 import json
 import math
-import pathlib
 
 import torch
-from make_losses import stub
+from make_losses import packed, stub
 from trl import GRPOTrainer
 
 torch.set_default_dtype(torch.float64)
@@ -216,7 +215,8 @@ def main():
         run("bfloat16_masters", generator, dtype="bfloat16", learning_rate=2e-3, updates=8),
     ]
     text = "[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n"
-    pathlib.Path(__file__).with_name("updates.json").write_text(text)
+    with packed("trainer") as folder:
+        (folder / "updates.json").write_text(text)
     print(f"{len(cases)} cases, {len(text)} bytes")
 
 
