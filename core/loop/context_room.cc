@@ -1,7 +1,7 @@
 #include "loop/context_room.h"
 
 #include "loop/problem_set.h"
-#include "loop/rollout.h"
+#include "loop/prompter.h"
 
 #include <kgrpo/sdk/text.h>
 
@@ -22,13 +22,13 @@ ContextRoom RoomInContext(const PipelineConfig& config, Policy& policy, std::spa
         ": give its model one, \"eos_token_id\" in generation_config.json";
     if (needed) return room;
   }
-  const PromptTemplate system(config.prompt.system, "prompt.system"), user(config.prompt.user, "prompt.user");
+  const Prompter prompter(config, &policy);
   ChatOptions options;
   options.enable_thinking = config.prompt.enable_thinking;
   size_t longest = 0;
   std::string of;
   for (const PromptState& state : first_rounds) {
-    const size_t tokens = policy.EncodeChat(PromptMessages(system, user, state), options).size();
+    const size_t tokens = policy.EncodeChat(prompter.Messages(state), options).size();
     if (tokens <= longest) continue;
     longest = tokens;
     of = state.problem.name;

@@ -1,6 +1,7 @@
 #include "loop/rollout.h"
 
 #include "base/keyed.h"
+#include "loop/prompter.h"
 #include "loop/rounds_in_flight.h"
 #include "loop/stopwatch.h"
 #include "loop/wire.h"
@@ -37,15 +38,6 @@ void ShowUnderWay(Console* console, const std::string& what, RolloutRequest* req
   };
 }
 
-std::vector<ChatMessage> PromptMessages(const PromptTemplate& system, const PromptTemplate& user,
-                                        const PromptState& state) {
-  std::vector<ChatMessage> messages;
-  std::string text = system.Render(state);
-  if (!text.empty()) messages.push_back({"system", std::move(text)});
-  messages.push_back({"user", user.Render(state)});
-  return messages;
-}
-
 void RequireSuggester(const Suggester& suggester, const PipelineParts& parts) {
   if (suggester.kind == Suggester::Kind::kPolicy && parts.policy == nullptr) {
     throw Error(KGRPO_ERROR_INVALID, "these suggestions need a policy, and the pipeline has none");
@@ -57,12 +49,6 @@ void RequireSuggester(const Suggester& suggester, const PipelineParts& parts) {
   if (suggester.kind == Suggester::Kind::kFixed && suggester.sequence.empty()) {
     throw Error(KGRPO_ERROR_INVALID, "a fixed sequence of suggestions is empty");
   }
-}
-
-size_t PromptRoom(const PipelineConfig& config, const Policy& policy) {
-  if (config.prompt.max_tokens > 0) return config.prompt.max_tokens;
-  const size_t context = policy.info().context_length, completion = config.loop.sampling.max_new_tokens;
-  return context > completion ? context - completion : context;
 }
 
 // The state of one call of Collect.
@@ -104,11 +90,8 @@ class Rollout::Session {
       flight_.Abandon();
       throw;
     }
-    if (shortened_ > 0) {
-      spdlog::info("step {}, {}: {} of {} prompts left out earlier rounds to have at most {} tokens{}", request_.step,
-                   PurposeName(request_.purpose), shortened_, prompts_, room_,
-                   too_long_ > 0 ? "; " + std::to_string(too_long_) + " are longer all the same" : "");
-    }
+    if (const std::string shortened = prompter_.Shortened(); !shortened.empty())
+      spdlog::info("step {}, {}: {}", request_.step, PurposeName(request_.purpose), shortened);
     RolloutResult result;
     result.seconds = watch.seconds();
     result.generate_seconds = flight_.generate_seconds();
@@ -145,32 +128,13 @@ class Rollout::Session {
 
   void BeginRound(Slot& slot) {
     const Trajectory& trajectory = slot.trajectory;
-    slot.round = RoundRecord();
-    slot.round.round = trajectory.round();
-    slot.round.code_a = trajectory.code_a();
-    slot.round.code_b = trajectory.code_b();
-    PromptState state =
-        Of(request_.assignments[trajectory.record().trajectory].prompt_of).Prompt(rollout_.parts_.metrics);
-    state.best_rounds = rollout_.config_.prompt.best_rounds;
-    slot.round.messages = PromptMessages(rollout_.system_, rollout_.user_, state);
-    if (request_.suggester.kind != Suggester::Kind::kPolicy && !request_.encode) return;
-    ++prompts_;
-    ChatOptions options;
-    options.enable_thinking = rollout_.config_.prompt.enable_thinking;
-    const std::vector<int32_t>& ids = slot.round.prompt_ids;
-    size_t whole = 0;
-    for (;;) {
-      slot.round.prompt_ids = rollout_.parts_.policy->EncodeChat(slot.round.messages, options);
-      whole = std::max(whole, ids.size());
-      if (ids.size() <= room_ || !ShortenHistory(&state)) break;
-      slot.round.messages = PromptMessages(rollout_.system_, rollout_.user_, state);
-    }
+    const bool encode = request_.suggester.kind == Suggester::Kind::kPolicy || request_.encode;
+    prompter_.Begin(trajectory, Of(request_.assignments[trajectory.record().trajectory].prompt_of),
+                    rollout_.parts_.metrics, encode, &slot.round);
     slot.suggestion_seed = Keyed(
         rollout_.config_.seed, "generate",
         {static_cast<uint64_t>(request_.purpose), request_.step, trajectory.record().trajectory, trajectory.round()},
         0);
-    shortened_ += ids.size() < whole ? 1 : 0;
-    too_long_ += ids.size() > room_ ? 1 : 0;
   }
 
   // Gives the slot a suggestion that needs no policy, and sends it to the coder.
@@ -189,11 +153,7 @@ class Rollout::Session {
     if (suggester.kind == Suggester::Kind::kFixed) {
       return suggester.sequence[std::min<size_t>(trajectory.round(), suggester.sequence.size() - 1)];
     }
-    std::vector<std::string> unused;
-    for (const std::string& suggestion : rollout_.known_suggestions_) {
-      if (!trajectory.Suggested(suggestion)) unused.push_back(suggestion);
-    }
-    if (unused.empty()) unused = rollout_.known_suggestions_;
+    const std::vector<std::string> unused = trajectory.Unused(rollout_.known_suggestions_);
     KeyedStream random(
         rollout_.config_.seed, "uniform suggestion",
         {static_cast<uint64_t>(request_.purpose), request_.step, trajectory.record().trajectory, trajectory.round()});
@@ -203,10 +163,9 @@ class Rollout::Session {
   Rollout& rollout_;
   const RolloutRequest& request_;
   const size_t begin_;
-  const size_t room_ = rollout_.parts_.policy == nullptr ? 0 : PromptRoom(rollout_.config_, *rollout_.parts_.policy);
-  size_t prompts_ = 0, shortened_ = 0, too_long_ = 0;  // encoded; without some rounds; longer than room_
-  size_t done_ = 0;                                    // trajectories
-  std::deque<Slot> slots_;                             // a deque: addresses of slots in flight stay valid
+  Prompter prompter_{rollout_.config_, rollout_.parts_.policy.get()};
+  size_t done_ = 0;         // trajectories
+  std::deque<Slot> slots_;  // a deque: addresses of slots in flight stay valid
   // Under the shuffle_prompts control a round begins when all trajectories have ended theirs, so that the other
   // trajectory's prompt is of the same round. For a dropped trajectory it is of the last round that it reached.
   bool lock_step_ = false;
@@ -218,8 +177,6 @@ Rollout::Rollout(const PipelineConfig& config, PipelineParts& parts, const Probl
       parts_(parts),
       problems_(problems),
       pool_(pool),
-      system_(config.prompt.system, "prompt.system"),
-      user_(config.prompt.user, "prompt.user"),
       known_suggestions_(parts.coder->Suggestions()) {}
 
 RolloutResult Rollout::Collect(const RolloutRequest& request) {

@@ -12,7 +12,6 @@
 #include "loop/problem_set.h"
 #include "loop/ranks.h"
 #include "loop/worker_pool.h"
-#include "prompt/template.h"
 #include "store/records.h"
 
 #include <cstddef>
@@ -82,13 +81,6 @@ struct RolloutResult {
   double wait_seconds = 0;                     // waiting for devices, summed over all threads
 };
 
-// The policy's prompt in that state; no system message if its template renders to nothing.
-std::vector<ChatMessage> PromptMessages(const PromptTemplate& system, const PromptTemplate& user,
-                                        const PromptState& state);
-
-// Tokens that a prompt may have: prompt.max_tokens, or what the context leaves beside a completion.
-size_t PromptRoom(const PipelineConfig& config, const Policy& policy);
-
 class Rollout {
  public:
   // All of it outlives this.
@@ -108,8 +100,6 @@ class Rollout {
   PipelineParts& parts_;
   const ProblemSet& problems_;
   WorkerPool& pool_;
-  PromptTemplate system_;
-  PromptTemplate user_;
   std::vector<std::string> known_suggestions_;  // the coder's
 };
 

@@ -5,6 +5,7 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace kgrpo {
@@ -51,9 +52,12 @@ Trajectory Trajectory::Fork(uint64_t number) const {
   return fork;
 }
 
-bool Trajectory::Suggested(const std::string& suggestion) const {
-  return std::any_of(record_.rounds_done.begin(), record_.rounds_done.end(),
-                     [&](const RoundRecord& round) { return round.suggestion == suggestion; });
+std::vector<std::string> Trajectory::Unused(const std::vector<std::string>& suggestions) const {
+  std::vector<std::string> unused;
+  std::ranges::copy_if(suggestions, std::back_inserter(unused), [&](const std::string& suggestion) {
+    return std::ranges::find(record_.rounds_done, suggestion, &RoundRecord::suggestion) == record_.rounds_done.end();
+  });
+  return unused.empty() ? suggestions : unused;
 }
 
 PromptState Trajectory::Prompt(const MetricRegistry* metrics) const {

@@ -30,7 +30,8 @@ class Trajectory {
   const std::string& code_b() const { return code_b_; }
   const std::string& last_suggestion() const { return last_suggestion_; }
   const TrajectoryRecord& record() const { return record_; }
-  bool Suggested(const std::string& suggestion) const;  // in an earlier round
+  // Those of the suggestions that no earlier round had; all if each was had.
+  std::vector<std::string> Unused(const std::vector<std::string>& suggestions) const;
 
   PromptState Prompt(const MetricRegistry* metrics) const;
   // Call before the first round: starts from another correct kernel than the reference.

@@ -33,7 +33,7 @@ TEST_F(RecordsTest, ASearchIsARunThatReportCompareAndExportRead) {
   EXPECT_EQ(test::Read(Path("a/start.cu")), test::Read(Path("problems/one/reference.cu")));
   EXPECT_NE(test::Read(Path("a/best.cu")), "");
   // Each candidate is a row.
-  const auto rows = Lines(Run("export a --purpose search").out);
+  const auto rows = Lines(Run("export a").out);
   EXPECT_EQ(rows.size(), evidence["candidates"]);
   std::set<std::string> kernels;
   for (const json& row : rows) {
@@ -51,8 +51,18 @@ TEST_F(RecordsTest, ASearchIsARunThatReportCompareAndExportRead) {
   const json compared = json::parse(Run("compare a b c --json").out);
   ASSERT_EQ(compared["groups"].size(), 2U) << compared;
   EXPECT_EQ(compared["differences"], json::parse(R"({"--beam": ["4", "1"]})"));
+  ASSERT_EQ(Optimize("--evaluations 5 --out d --json").code, 0);
+  EXPECT_EQ(json::parse(Run("compare a d --json").out)["differences"], json::parse(R"({"--evaluations": ["6", "5"]})"));
   EXPECT_EQ(compared["groups"][0]["runs"][0]["measures"]["reward"],
             compared["groups"][0]["runs"][1]["measures"]["reward"]);
+}
+
+TEST_F(RecordsTest, ARefusedStartLeavesNoFolder) {
+  test::Write(Path("start.cu"), "wrong");
+  const Result result = Run("optimize start.cu --problem problems/one --policy uniform --pipeline p.yaml --out a");
+  EXPECT_EQ(result.code, 3);
+  EXPECT_THAT(result.err, HasSubstr("the kernel to begin with is not correct"));
+  EXPECT_FALSE(std::filesystem::exists(Path("a")));
 }
 
 TEST_F(RecordsTest, AnAnswerWithoutAKernelIsShownOnce) {
@@ -81,7 +91,7 @@ TEST_F(RecordsTest, AnEvaluationIsARunThatCompareAndReportRead) {
   EXPECT_EQ(compared["comparisons"][0]["episodes"], 8);
   EXPECT_EQ(Run("report e/1-uniform").code, 0);
   EXPECT_THAT(test::Read(Path("e/1-uniform/report.html")), HasSubstr("\"evaluation\""));
-  EXPECT_EQ(Lines(Run("export e/2-fixed_tile --purpose evaluation").out).size(), 16U) << "8 episodes of 2 rounds";
+  EXPECT_EQ(Lines(Run("export e/2-fixed_tile").out).size(), 16U) << "8 episodes of 2 rounds";
   EXPECT_THAT(Run("resume e/1-uniform").err, HasSubstr("is the record of an evaluation"));
   EXPECT_THAT(Run("eval p.yaml --policy uniform --out e").err, HasSubstr("e is not empty"));
   // Without --out each evaluation has the next folder.

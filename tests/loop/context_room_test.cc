@@ -3,7 +3,7 @@
 #include "loop/context_room.h"
 
 #include "fakes.h"
-#include "loop/rollout.h"
+#include "loop/prompter.h"
 #include "loop/run.h"
 
 #include <gmock/gmock.h>
@@ -76,12 +76,12 @@ TEST_F(ContextRoomTest, TheLimitsOfPromptsAndCompletionsMustFitTogether) {
   config_.prompt.max_tokens = 4000;
   config_.loop.sampling.max_new_tokens = 97;
   PipelineParts parts = fakes::Parts(config_);
-  EXPECT_EQ(PromptRoom(config_, *parts.policy), 4000u);
+  EXPECT_EQ(Prompter(config_, parts.policy.get()).room(), 4000u);
   const RunProblems problems(config_, parts);
   EXPECT_THAT(problems.notes, ElementsAre(HasSubstr("prompt.max_tokens (4000) and loop.sampling.max_new_tokens (97) "
                                                     "together exceed the policy's context (4096)")));
   config_.prompt.max_tokens = 0;
-  EXPECT_EQ(PromptRoom(config_, *parts.policy), 4096u - 97);
+  EXPECT_EQ(Prompter(config_, parts.policy.get()).room(), 4096u - 97);
 }
 
 // The fake coder adds a line to the kernel in each round.

@@ -204,6 +204,29 @@ TEST_F(OptimizeTest, EndsAtTheCost) {
   EXPECT_DOUBLE_EQ(result.cost, 1.5);
 }
 
+// Prompts are those of training: with the fastest rounds, and cut to prompt.max_tokens.
+TEST_F(OptimizeTest, PromptsAreThoseOfTraining) {
+  config_.prompt.user = "{{#history}}round {{suggestion}} {{/history}}{{#best}}best {{suggestion}}{{/best}}.";
+  plan_.suggester.kind = Suggester::Kind::kPolicy;
+  Search();
+  size_t with_best = 0, longest = 0;
+  for (const StepRecord& wave : waves_) {
+    for (const TrajectoryRecord& trajectory : wave.trajectories) {
+      const RoundRecord& round = trajectory.rounds_done[0];
+      with_best += round.messages.back().content.find("best ") != std::string::npos ? 1 : 0;
+      longest = std::max(longest, round.prompt_ids.size());
+    }
+  }
+  EXPECT_GT(with_best, 0U);
+  config_.prompt.max_tokens = static_cast<uint32_t>(longest - 1);
+  waves_.clear();
+  Search();
+  for (const StepRecord& wave : waves_) {
+    for (const TrajectoryRecord& trajectory : wave.trajectories)
+      EXPECT_LT(trajectory.rounds_done[0].prompt_ids.size(), longest);
+  }
+}
+
 TEST_F(OptimizeTest, RefusesAStartThatIsNotCorrect) {
   Evaluation wrong = problems_[0].baseline;
   wrong.correct = false;

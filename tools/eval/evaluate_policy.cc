@@ -169,7 +169,10 @@ bool EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, const Po
   for (const std::string& why : problems.skipped()) spdlog::warn("left out (problems.skip_unusable): {}", why);
   const RunFolder run = RunFolder::Create(folder, config.resolved_yaml, /*overwrite=*/false);
   RunDatabase database(run.database());
-  BeginRecord(Purpose::kEvaluation, problems, {{"--policy", choice.label}, {"--episodes", plan.episodes}}, database);
+  // The label of a checkpoint, "step 100", does not tell whose it is.
+  BeginRecord(Purpose::kEvaluation, problems,
+              {{"--policy", choice.model.empty() ? choice.label : choice.model}, {"--episodes", plan.episodes}},
+              database);
   WriteIdentity(config, parts, plan.repeats, plan.overrides, std::nullopt, run, database);
   BestKernels best(problems, parts, pool, config.seed, {}, {});
   double cost = 0;

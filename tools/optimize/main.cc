@@ -1,5 +1,6 @@
 // kgrpo-optimize, which `kgrpo-host optimize` runs: searches for a faster kernel of one problem with a policy's
 // suggestions (optimize.h).
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -131,7 +132,7 @@ struct Outcome {
 };
 
 Outcome BestOf(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem, const std::string& start,
-               const Evaluation& start_evaluation, SearchResult* result) {
+               const Evaluation& start_evaluation, uint64_t start_seed, SearchResult* result) {
   Outcome outcome;
   if (!result->stopped) {
     try {
@@ -144,6 +145,7 @@ Outcome BestOf(const PipelineConfig& config, PipelineParts& parts, const OpenPro
   }
   outcome.thorough = false;
   outcome.kernel.source = start;
+  outcome.kernel.seed = start_seed;
   outcome.kernel.start = outcome.kernel.evaluation = start_evaluation;
   for (const SearchCandidate& candidate : result->candidates) {
     const RoundRecord& round = candidate.round;
@@ -289,18 +291,20 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   const ProblemSet problems(*parts.evaluator, {target.folder}, pool, /*skip_unusable=*/false);
   const OpenProblem& problem = problems[0];
   const std::string start = target.start.value_or(problem.source);
+  const uint64_t start_seed = start == problem.source ? 0 : SharedInputsSeed(config.seed, problem.name);
   const Evaluation start_evaluation =
-      start == problem.source
-          ? problem.baseline
-          : parts.evaluator->Evaluate(problem.problem, start, SharedInputsSeed(config.seed, problem.name));
+      start == problem.source ? problem.baseline : parts.evaluator->Evaluate(problem.problem, start, start_seed);
+  RequireSearchable(options.plan, start_evaluation, parts);
   const RunFolder folder = RunFolder::Create(out, config.resolved_yaml, /*overwrite=*/false);
   RunDatabase database(folder.database());
-  BeginRecord(Purpose::kSearch, problems,
-              {{"--policy", options.policy},
-               {"--beam", options.plan.beam},
-               {"--samples", options.plan.samples},
-               {"start", Sha256(start)}},
-              database);
+  Json recorded = {{"--policy", options.policy},
+                   {"--beam", options.plan.beam},
+                   {"--samples", options.plan.samples},
+                   {"--evaluations", options.plan.evaluations},
+                   {"start", Sha256(start)}};
+  if (std::isfinite(options.plan.seconds)) recorded["--budget"] = options.plan.seconds;
+  if (std::isfinite(options.plan.max_cost)) recorded["--max-cost"] = options.plan.max_cost;
+  BeginRecord(Purpose::kSearch, problems, recorded, database);
   WriteIdentity(config, parts, 0, options.settings, std::nullopt, folder, database);
 
   Console console = StandardConsole();
@@ -314,7 +318,7 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
     options.plan.under_way = [&](const RoundsUnderWay& rounds) { progress.UnderWay(rounds); };
   SearchResult result = Search(config, parts, problem, start, start_evaluation, pool, options.plan, listener);
   console.Finish();
-  const Outcome outcome = BestOf(config, parts, problem, start, start_evaluation, &result);
+  const Outcome outcome = BestOf(config, parts, problem, start, start_evaluation, start_seed, &result);
   if (outcome.thorough && outcome.kernel.source != start) {
     BestKernel best{.problem = problem.name,
                     .source = outcome.kernel.source,

@@ -3,11 +3,13 @@
 #include "base/keyed.h"
 #include "loop/coder_cost.h"
 #include "loop/metrics.h"
+#include "loop/prompter.h"
 #include "loop/round_faults.h"
 #include "loop/rounds_in_flight.h"
 #include "loop/stopwatch.h"
 
 #include <kgrpo/sdk/error.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <deque>
@@ -29,8 +31,7 @@ class Searching {
         pool_(pool),
         plan_(plan),
         listener_(listener),
-        system_(config.prompt.system, "prompt.system"),
-        user_(config.prompt.user, "prompt.user"),
+        prompter_(config, parts.policy.get()),
         known_suggestions_(parts.coder->Suggestions()),
         suggester_(plan.suggester.kind),
         start_(0, 0, problem, config_.loop),
@@ -54,6 +55,7 @@ class Searching {
         result_.ended = "nothing new";
       }
     }
+    if (const std::string shortened = prompter_.Shortened(); !shortened.empty()) spdlog::info("{}", shortened);
     result_.seconds = watch_.seconds();
     return std::move(result_);
   }
@@ -92,28 +94,17 @@ class Searching {
   // Begins the round of the wave's slot `i`, with its prompt, and with a suggestion that needs no policy.
   void Open(Slot& slot, uint64_t i, size_t parents) {
     RoundRecord& round = slot.round;
-    round.round = slot.trajectory.round();
-    round.code_a = slot.trajectory.code_a();
-    round.code_b = slot.trajectory.code_b();
-    round.messages = PromptMessages(system_, user_, slot.trajectory.Prompt(parts_.metrics));
-    if (suggester_ == Suggester::Kind::kPolicy) {
-      ChatOptions chat;
-      chat.enable_thinking = config_.prompt.enable_thinking;
-      round.prompt_ids = parts_.policy->EncodeChat(round.messages, chat);
-      slot.suggestion_seed = Keyed(config_.seed, "optimize", {result_.waves, i}, 0);
-      return;
-    }
+    const bool from_policy = suggester_ == Suggester::Kind::kPolicy;
+    prompter_.Begin(slot.trajectory, slot.trajectory, parts_.metrics, from_policy, &round);
+    slot.suggestion_seed = Keyed(config_.seed, "optimize", {result_.waves, i}, 0);
+    if (from_policy) return;
     if (suggester_ == Suggester::Kind::kFixed) {
       const std::vector<std::string>& sequence = plan_.suggester.sequence;
       round.suggestion = sequence[std::min<size_t>(round.round, sequence.size() - 1)];
       return;
     }
     // Suggestions for one parent differ: they are taken from one random permutation.
-    std::vector<std::string> unused;
-    for (const std::string& suggestion : known_suggestions_) {
-      if (!slot.trajectory.Suggested(suggestion)) unused.push_back(suggestion);
-    }
-    if (unused.empty()) unused = known_suggestions_;
+    const std::vector<std::string> unused = slot.trajectory.Unused(known_suggestions_);
     KeyedStream random(config_.seed, "optimize uniform", {result_.waves, i % parents});
     round.suggestion = unused[random.Permutation(unused.size())[(i / parents) % unused.size()]];
   }
@@ -230,7 +221,7 @@ class Searching {
   WorkerPool& pool_;
   const SearchPlan& plan_;
   const SearchListener& listener_;
-  PromptTemplate system_, user_;
+  Prompter prompter_;
   std::vector<std::string> known_suggestions_;
   Suggester::Kind suggester_;  // the plan's; the coder's list once a policy suggests nothing new
   Trajectory start_;
@@ -247,15 +238,19 @@ std::string SearchCandidate::outcome() const {
   return round.failure ? "evaluator_failed" : CoderOutcomeName(round.answer.outcome);
 }
 
+void RequireSearchable(const SearchPlan& plan, const Evaluation& start, const PipelineParts& parts) {
+  if (plan.beam == 0 || plan.samples == 0 || plan.evaluations == 0)
+    throw Error(KGRPO_ERROR_INVALID, "beam, samples and evaluations must be at least 1");
+  if (!start.correct)
+    throw Error(KGRPO_ERROR_INVALID,
+                "the kernel to begin with is not correct (" + start.verdict + "): " + start.diagnosis);
+  RequireSuggester(plan.suggester, parts);
+}
+
 SearchResult Search(const PipelineConfig& config, PipelineParts& parts, const OpenProblem& problem,
                     const std::string& start, const Evaluation& start_evaluation, WorkerPool& pool,
                     const SearchPlan& plan, const SearchListener& listener) {
-  if (plan.beam == 0 || plan.samples == 0 || plan.evaluations == 0)
-    throw Error(KGRPO_ERROR_INVALID, "beam, samples and evaluations must be at least 1");
-  if (!start_evaluation.correct)
-    throw Error(KGRPO_ERROR_INVALID, "the kernel to begin with is not correct (" + start_evaluation.verdict +
-                                         "): " + start_evaluation.diagnosis);
-  RequireSuggester(plan.suggester, parts);
+  RequireSearchable(plan, start_evaluation, parts);
   PipelineConfig own = config;
   own.loop.advance = Advance::kCorrect;  // the search never continues from an incorrect kernel
   own.loop.fresh_inputs = false;         // kernels are compared on the same inputs

@@ -61,6 +61,9 @@ struct SearchListener {
   std::function<void(const StepRecord&)> wave;  // each, for the record: its rounds are of the purpose "search"
 };
 
+// Throws KGRPO_ERROR_INVALID or _UNSUPPORTED if Search cannot begin: `start` is the evaluation of its first kernel.
+void RequireSearchable(const SearchPlan& plan, const Evaluation& start, const PipelineParts& parts);
+
 // Searches from `start`, a correct kernel of the problem whose evaluation is given. `config.seed` keys all randomness:
 // equal inputs give equal candidates, unless time ends the search. The listener is called on this thread. A stop by the
 // user ends the search and is no error. Throws the error of a plugin that failed.

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ExportOptions {
-  std::string run, output, format = "jsonl", purpose = "train";
+  std::string run, output, format = "jsonl", purpose;
 };
 
 // Writes one purpose's rounds to a file, atomically. Returns their number.
@@ -101,15 +101,16 @@ Purpose PurposeOf(const std::string& name) {
   return *std::ranges::find(kPurposes, name, PurposeName);
 }
 
-int RunExport(const ExportOptions& options) {
+int RunExport(ExportOptions options) {
   const fs::path folder = options.run, file = folder / "run.sqlite";
   if (fs::exists(folder / "experiment.json"))
     throw Error(KGRPO_ERROR_INVALID, options.run + " holds the runs of an experiment: name one of them");
   if (!fs::exists(file)) throw Error(KGRPO_ERROR_NOT_FOUND, WhyNoRun(folder));
-  if (!options.output.empty() && options.output != "-" && options.format != "datasets")
-    RequireWritable("-o", options.output, options.purpose + "." + options.format);
   RequireRecord(folder);
   RunDatabase database = RunDatabase::ToRead(file);
+  if (options.purpose.empty()) options.purpose = database.Get("purpose").value_or(PurposeName(Purpose::kTrain));
+  if (!options.output.empty() && options.output != "-" && options.format != "datasets")
+    RequireWritable("-o", options.output, options.purpose + "." + options.format);
   const std::set<std::string> parts = database.RewardParts();
   const Purpose purpose = PurposeOf(options.purpose);
   if (options.format != "datasets" && database.StepsWithRounds(purpose).empty())
@@ -161,9 +162,9 @@ void AddExportCommand(CLI::App& app, const Globals&, Action* action) {
       ->capture_default_str();
   command
       ->add_option("--purpose", options->purpose,
-                   "With jsonl and parquet: rounds of training, held-out episodes, or demonstrations")
-      ->check(CLI::IsMember(PurposeNames()))
-      ->capture_default_str();
+                   "With jsonl and parquet: rounds of this purpose (default: the run's own, which is training, an "
+                   "evaluation, or a search)")
+      ->check(CLI::IsMember(PurposeNames()));
   command->add_option("-o,--output", options->output,
                       "jsonl: a file (default: standard output); datasets: a folder (default: RUN/dataset); "
                       "parquet: a file (default: RUN/PURPOSE.parquet)");
