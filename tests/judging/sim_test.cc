@@ -1,5 +1,5 @@
-// Judges every kernel of the catalogue, and every bug, by the evaluator without a GPU. Two threads judge ahead of the
-// tests, since much of an evaluation is waiting for compilers and time limits.
+// Judges every kernel of the catalogue, and every bug, by the evaluator without a GPU. Threads judge ahead of the
+// tests, since most of an evaluation is waiting for processes and time limits.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -24,6 +24,7 @@ using evaluator::KernelEvaluation;
 using evaluator_sim::KernelEvaluator;
 using evaluator_sim::OpenProblem;
 
+constexpr size_t kAhead = 4;                   // evaluations at a time: two use 1.2 of two cores
 constexpr uint64_t kKey = 0x6a3f8d21c4b57e09;  // of the inputs: nothing that a kernel would guess
 
 // The catalogue and the bugs: one suite, which shares one evaluator.
@@ -45,7 +46,7 @@ class JudgingSimTest : public testing::TestWithParam<Entry> {
     options.host_seconds = 2;
     options.warp_instructions = 30'000'000;
     options.compile_seconds = 20;
-    options.concurrency = 3;  // those below and the references
+    options.concurrency = kAhead + 1;  // those below and the references
     evaluator_ = new KernelEvaluator(options);
     std::set<std::string> wanted;
     const testing::UnitTest& all = *testing::UnitTest::GetInstance();
@@ -62,7 +63,7 @@ class JudgingSimTest : public testing::TestWithParam<Entry> {
       tasks_.emplace_back([&entry, &problem] { return evaluator_->Evaluate(problem, entry.source, kKey, false); });
       evaluations_[entry.name] = tasks_.back().get_future();
     }
-    for (int i = 0; i < 2; ++i) {
+    for (size_t i = 0; i < kAhead; ++i) {
       threads_.emplace_back([] {
         for (size_t next = next_task_++; next < tasks_.size(); next = next_task_++) tasks_[next]();
       });
