@@ -31,7 +31,7 @@ install(DIRECTORY scripts/import_kernelbench DESTINATION lib/kgrpo COMPONENT run
 install(DIRECTORY python DESTINATION share/kgrpo COMPONENT runtime PATTERN __pycache__ EXCLUDE)
 
 install(DIRECTORY problems configs DESTINATION share/kgrpo COMPONENT runtime)
-install(DIRECTORY docs DESTINATION share/doc/kgrpo COMPONENT runtime)
+install(DIRECTORY docs notes DESTINATION share/doc/kgrpo COMPONENT runtime)
 install(FILES README.md LICENSE NOTICE DESTINATION share/doc/kgrpo COMPONENT runtime)
 
 install(DIRECTORY core/abi/kgrpo core/sdk/kgrpo core/support/kgrpo DESTINATION include COMPONENT development FILES_MATCHING PATTERN "*.h")

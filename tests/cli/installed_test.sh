@@ -27,6 +27,11 @@ done < <(find "$here/bin" "$here/lib" -type f -perm -u+x -o -name '*.so')
 "$here/bin/kgrpo-host" plugins list > "$work/list" || fail "plugins list: $(cat "$work/list")"
 grep -q reward_speedup "$work/list" || fail "its plugins are not found: $(cat "$work/list")"
 
+# Links of the pages to each other and to the notes.
+while IFS=: read -r page link; do
+  [ -e "$(dirname "$page")/$link" ] || fail "$page links to $link, which is not installed"
+done < <(grep -roE '\]\((\.\./notes/)?[a-z_0-9]+\.md' "$here/share/doc/kgrpo/docs" | sed 's/\](//')
+
 # The man page is the help, and troff understands it.
 page=$here/share/man/man1/kgrpo-host.1
 sed 's/\\//g' "$page" > "$work/page"

@@ -1,4 +1,4 @@
-// prompt/template.h and prompt/metrics.h: rendering of templates, mistakes found in them, and the display of metrics
+// prompt/template.h and kgrpo/support/metrics.h: rendering of templates, mistakes found in them, and the display of metrics
 // and remarks.
 #include "prompt/template.h"
 

@@ -1,5 +1,5 @@
-// Formats figures of policies, as text and as JSON. Used by compare/evaluation.cc, cli/eval_policy.cc and
-// cli/optimize_command.cc.
+// Formats figures of policies, as text and as JSON. Used by evaluation.cc, eval/eval_policy.cc and
+// optimize/main.cc.
 #ifndef KGRPO_COMPARE_REPORT_TEXT_H
 #define KGRPO_COMPARE_REPORT_TEXT_H
 

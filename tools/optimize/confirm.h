@@ -1,5 +1,4 @@
-// The end of a search: judges the fastest candidates thoroughly until one is confirmed. Used by
-// cli/optimize_command.cc.
+// The end of a search: judges the fastest candidates thoroughly until one is confirmed. Used by main.cc.
 #ifndef KGRPO_OPTIMIZE_CONFIRM_H
 #define KGRPO_OPTIMIZE_CONFIRM_H
 

@@ -1,4 +1,4 @@
-// A search at inference time for one problem's fastest kernel: `kgrpo-host optimize` (cli/optimize_command.cc).
+// A search at inference time for one problem's fastest kernel: `kgrpo-host optimize` (main.cc).
 //
 // A beam over kernels. A wave plays one round from each kernel of the beam with several suggestions; the fastest
 // correct kernels that differ are the next beam. After loop.rounds waves the search begins at the start again, with

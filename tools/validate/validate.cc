@@ -1,5 +1,5 @@
-// The order of the checks, and those of the library itself: bootstrap, tables, schemas. Creation is
-// validate_create.cc's, the calls of each role validate_<role>.cc's.
+// The order of the checks, and those of the library itself: bootstrap, tables, schemas. create.cc creates
+// instances; the role's own file (coder.cc, ...) calls each role.
 #include "validate/validate.h"
 
 #include <kgrpo/collective.h>

@@ -1,5 +1,5 @@
 // ASCII case and blanks, independent of the locale, for the text of headers, hosts, options and answers.
-// Used throughout the client and by the plugin's secrets.cc.
+// Used throughout the client and by the plugin's options.cc.
 #ifndef KGRPO_CODER_GPT4O_CLIENT_ASCII_H
 #define KGRPO_CODER_GPT4O_CLIENT_ASCII_H
 

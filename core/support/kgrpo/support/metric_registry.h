@@ -1,5 +1,5 @@
 // The metrics that plugins declared: kgrpo_host_interface.declare_metric. Filled by base/services.cc;
-// read wherever metrics are combined (HostServices::TakeMetrics) or shown (prompt/metrics.h).
+// read wherever metrics are combined (HostServices::TakeMetrics) or shown (metrics.h).
 #ifndef KGRPO_SUPPORT_METRIC_REGISTRY_H
 #define KGRPO_SUPPORT_METRIC_REGISTRY_H
 
