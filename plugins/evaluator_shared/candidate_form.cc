@@ -109,6 +109,47 @@ std::string IncludedHeader(const Token& token) {
              : std::string(token.text.substr(begin + 1, end - begin - 1));
 }
 
+// Includes of the standard headers that PyTorch's bring and the source uses, by names of theirs. All of them would take
+// a compiler SECONDS s; kgrpo/tensor.h has the cheap ones.
+std::string StandardIncludes(const std::string& source) {
+  static constexpr std::pair<const char*, std::string_view> kHeaders[] = {
+      {"bitset", " bitset "},
+      {"chrono", " chrono "},
+      {"complex", " complex "},
+      {"deque", " deque "},
+      {"functional", " function greater hash less multiplies plus ref "},
+      {"iomanip", " setfill setprecision setw "},
+      {"iostream", " cerr clog cout endl "},
+      {"list", " list "},
+      {"map", " map multimap "},
+      {"mutex", " call_once lock_guard mutex once_flag unique_lock "},
+      {"queue", " priority_queue queue "},
+      {"random", " default_random_engine mt19937 mt19937_64 random_device "},
+      {"set", " multiset set "},
+      {"sstream", " istringstream ostringstream stringstream "},
+      {"stack", " stack "},
+      {"unordered_map", " unordered_map "},
+      {"unordered_set", " unordered_set "},
+      {"variant", " variant visit "}};
+  std::string text = RemoveSplices(source);
+  std::replace(text.begin(), text.end(), '#', ' ');  // macros' words count, too
+  const std::vector<Token> tokens = Lex(text).tokens;
+  std::set<std::string> names;
+  bool opened = false;  // `using namespace std`
+  for (size_t i = 2; i < tokens.size(); ++i) {
+    opened = opened || (tokens[i - 2].Is("using") && tokens[i - 1].Is("namespace") && tokens[i].Is("std"));
+    if (opened || (tokens[i - 2].Is("std") && tokens[i - 1].Is("::")))
+      names.insert(" " + std::string(tokens[i].text) + " ");
+  }
+  std::string includes;
+  for (const auto& [header, words] : kHeaders) {
+    if (std::any_of(names.begin(), names.end(),
+                    [&words = words](const std::string& name) { return words.find(name) != std::string_view::npos; }))
+      includes += std::string("#include <") + header + ">\n";
+  }
+  return includes;
+}
+
 // Undefines every word of the text before it, so that no macro of the source can change the text.
 std::string AfterUndefining(const std::string& text) {
   std::set<std::string> words;
@@ -319,10 +360,7 @@ std::string MissingOfTorch(const std::string& diagnosis) {
 }
 
 std::string FormPrologue(CandidateForm form, const std::string& source) {
-  // PyTorch's headers include it; it takes a compiler half a second.
-  const bool prints = form == CandidateForm::kTorch &&
-                      (source.find("std::cout") != std::string::npos || source.find("std::cerr") != std::string::npos);
-  return std::string(prints ? "#include <iostream>\n" : "") + "#include <kgrpo/" +
+  return (form == CandidateForm::kTorch ? StandardIncludes(source) : "") + "#include <kgrpo/" +
          (form == CandidateForm::kTorch ? "torch" : "tvm_ffi") + "_form.h>\n#line 1 \"kernel.cu\"\n";
 }
 
@@ -377,8 +415,8 @@ Trouble FormBroken(int exit_code) {
     case 97:
       return {
           "unsupported",
-          "The host code asks PyTorch to copy or convert a tensor (contiguous or view of a transposed one, to another "
-          "dtype or place), which candidates cannot use: write the kernel itself."};
+          "The host code copies or converts a tensor by PyTorch (contiguous or view of a transposed one, to another "
+          "dtype or place), which candidates cannot do: write the kernel itself."};
     default:
       return {};
   }

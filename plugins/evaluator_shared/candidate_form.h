@@ -50,8 +50,8 @@ std::vector<std::string> FormArguments(CandidateForm form, const std::string& he
 // The source with blanks in place of its includes of PyTorch's headers, whose place FormPrologue takes.
 std::string WithoutTorchHeaders(const std::string& source);
 
-// Returns a sentence that names what of PyTorch a source in its form uses and kgrpo/tensor.h lacks, or "": read from
-// the compiler's first error.
+// Returns a sentence that names the first function, member or macro of PyTorch that kgrpo/tensor.h lacks, by the
+// compiler's first error, or "".
 std::string MissingOfTorch(const std::string& diagnosis);
 
 // The text before and after a source of this form. It defines kgrpo_call, which takes pointers to the parameters'

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "evaluator_shared/oracle.h"
+#include "evaluator_shared/subprocess.h"  // MakePipe
 #include "evaluator_shared/trusted_source.h"
 
 namespace kgrpo::evaluator {
@@ -124,10 +125,10 @@ Values ValuesOf(const Problem& problem, const std::vector<Argument>& arguments,
   return values;
 }
 
-int g_words = -1;  // in the copy: where its words go
+constexpr int kWords = 3;  // the copy's only descriptor after standard error: where its words go
 
 void Say(const char* words, unsigned long bytes) {
-  for (ssize_t count = 0; bytes > 0 && (count = write(g_words, words, bytes)) > 0; words += count)
+  for (ssize_t count = 0; bytes > 0 && (count = write(kWords, words, bytes)) > 0; words += count)
     bytes -= static_cast<unsigned long>(count);
 }
 
@@ -167,18 +168,17 @@ Checker::~Checker() = default;
 Checker::Result Checker::Check(const Problem& problem, const std::vector<Argument>& arguments,
                                const std::vector<std::vector<uint8_t>>& outputs) const {
   Values values = ValuesOf(problem, arguments, &outputs);
-  int ends[2];
-  if (pipe(ends) != 0) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot make a pipe for checker.cc");
+  auto [reader, writer] = MakePipe();
   const pid_t copy = fork();
-  if (copy < 0) {
-    close(ends[0]);
-    close(ends[1]);
+  if (copy < 0)
     throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("cannot make a process for checker.cc: ") + std::strerror(errno));
-  }
   if (copy == 0) {
-    g_words = ends[1];
+    // Keeps no other descriptor: a copy of another thread's pipe would delay that pipe's end.
+    dup2(writer.get(), kWords);
+    closefrom(kWords + 1);
     for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGXCPU, SIGTERM}) std::signal(signal, SIG_DFL);
-    const struct rlimit seconds = {kCheckerSeconds, kCheckerSeconds}, none = {0, 0};
+    // SIGXCPU comes at the first limit, SIGKILL at the second.
+    const struct rlimit seconds = {kCheckerSeconds, kCheckerSeconds + 1}, none = {0, 0};
     setrlimit(RLIMIT_CPU, &seconds);
     setrlimit(RLIMIT_CORE, &none);
     try {
@@ -188,23 +188,23 @@ Checker::Result Checker::Check(const Problem& problem, const std::vector<Argumen
     }
     _exit(kSaid);
   }
-  close(ends[1]);
+  writer.Close();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kCheckerSeconds) * kCheckerWall;
   std::string words;
   bool late = false;
   for (char part[512];;) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    struct pollfd wait = {ends[0], POLLIN, 0};
+    struct pollfd wait = {reader.get(), POLLIN, 0};
     const int ready = left.count() <= 0 ? 0 : poll(&wait, 1, static_cast<int>(left.count()));
     if (ready < 0 && errno == EINTR) continue;
     late = ready <= 0;
-    const ssize_t count = late ? 0 : read(ends[0], part, sizeof part);
+    const ssize_t count = late ? 0 : read(reader.get(), part, sizeof part);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
     words.append(part, static_cast<size_t>(count));
   }
-  close(ends[0]);
+  reader.Close();
   if (late) kill(copy, SIGKILL);
   int status = 0;
   while (waitpid(copy, &status, 0) < 0 && errno == EINTR) {

@@ -77,6 +77,36 @@ TEST_F(TorchFormTest, HasTheFunctionThatTheSourceBinds) {
       "correct");
 }
 
+TEST_F(TorchFormTest, ExtensionsCompileAsWithTorch) {
+  const std::string body = "  auto out = torch::empty_like(x);\n  Launch(x, y, out);\n";
+  // Several bindings.
+  ExpectVerdict(Torch(body + "  return out;\n") +
+                    "TORCH_LIBRARY(own, m) { m.def(\"affine(Tensor x, Tensor y) -> Tensor\"); }\n"
+                    "TORCH_LIBRARY_IMPL(own, CUDA, m) { m.impl(\"affine\", &forward); }\n"
+                    "TORCH_LIBRARY_IMPL(own, Meta, m) { m.impl(\"affine\", TORCH_FN(forward)); }\n"
+                    "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"forward\", &forward); }\n",
+                "correct");
+  // A dispatch whose name is a variable.
+  ExpectVerdict(Torch("  auto out = torch::empty_like(x);\n  const char* const name = __func__;\n"
+                      "  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), name, [&] {\n"
+                      "    affine<scalar_t><<<(x.numel() + 255) / 256, 256>>>(x.data_ptr<scalar_t>(),\n"
+                      "        y.data_ptr<scalar_t>(), out.data_ptr<scalar_t>(), x.numel());\n  });\n"
+                      "  return out;\n"),
+                "correct");
+  // The standard headers that PyTorch's include.
+  ExpectVerdict(Torch("  std::vector<int> order(3);\n  std::iota(order.begin(), order.end(), 0);\n"
+                      "  std::sort(order.begin(), order.end(), std::greater<int>());\n"
+                      "  const std::function<int(int)> twice = [](int v) { return 2 * v; };\n"
+                      "  std::map<int, int> a;\n  std::set<int> b;\n  std::unordered_map<std::string, int> c;\n"
+                      "  std::unordered_set<int> d(order.begin(), order.end());\n  std::deque<int> e;\n"
+                      "  std::ostringstream text;\n  text << std::setw(2) << twice(order[0]) << x.sizes();\n"
+                      "  const auto now = std::chrono::steady_clock::now();\n"
+                      "  static std::mutex mutex;\n  const std::lock_guard<std::mutex> lock(mutex);\n"
+                      "  assert(order[0] == 2);\n  if (d.size() != 3) throw std::runtime_error(text.str());\n" +
+                      body + "  return out;\n"),
+                "correct");
+}
+
 TEST_F(TorchFormTest, MustReturnWhatTheOutputIs) {
   const std::string out = "  auto out = torch::empty_like(x);\n  Launch(x, y, out);\n";
   ExpectVerdict(Torch(out + "  return out.unsqueeze(0);\n"), "wrong", "another shape");

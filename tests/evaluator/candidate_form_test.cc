@@ -88,6 +88,14 @@ TEST(CandidateForm, FindsTheFunctionOfTensors) {
             "                            \n#include <vector>\n");
 }
 
+TEST(CandidateForm, IncludesTheStandardHeadersItUses) {
+  const std::string form = "#include <kgrpo/torch_form.h>\n#line 1 \"kernel.cu\"\n";
+  EXPECT_EQ(FormPrologue(CandidateForm::kTorch, "int map; // std::set\nstd::vector<int> set;"), form);
+  EXPECT_EQ(FormPrologue(CandidateForm::kTorch, "std::map<int, int> a;\n#define PRINT std::cout"),
+            "#include <iostream>\n#include <map>\n" + form);
+  EXPECT_EQ(FormPrologue(CandidateForm::kTorch, "using namespace std;\nset<int> a;"), "#include <set>\n" + form);
+}
+
 // Compiles candidates for the problem affine: out[i] = 2 x[i] + y[i].
 class CompiledForm : public testing::Test {
  protected:

@@ -2,13 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 
+#include "evaluator_shared/subprocess.h"  // MakePipe
 #include "evaluator_sim/evaluator.h"
 
 namespace kgrpo::evaluator_sim {
@@ -104,6 +108,35 @@ TEST_F(CheckerTest, ThatCrashesMakesTheKernelWrong) {
   EXPECT_THAT(crashed.diagnosis, HasSubstr("checker.cc crashed (Segmentation fault) on these outputs"));
   Write("checker.cc", Replaced(Checker(), "return std::string(1, x[columns[0] * 1000000000000]);", "throw 1;"));
   EXPECT_THAT(Judge(Reference()).diagnosis, HasSubstr("checker.cc threw an exception"));
+}
+
+TEST_F(CheckerTest, ThatExceedsItsProcessorTimeDidNotFinish) {
+  // Brings its limit forward to a second and keeps the distance of the two.
+  Write("checker.cc", "#include <sys/resource.h>\n" +
+                          Replaced(Checker(), "  for (int64_t r",
+                                   "  struct rlimit time;\n  getrlimit(RLIMIT_CPU, &time);\n"
+                                   "  time.rlim_max -= time.rlim_cur - 1;\n  time.rlim_cur = 1;\n"
+                                   "  setrlimit(RLIMIT_CPU, &time);\n  for (volatile bool on = true; on;) {\n  }\n"
+                                   "  for (int64_t r"));
+  const KernelEvaluation late = Judge(Reference());
+  EXPECT_EQ(late.verdict, "wrong");
+  EXPECT_THAT(late.diagnosis, HasSubstr("checker.cc did not finish on these outputs"));
+}
+
+TEST_F(CheckerTest, KeepsNoDescriptorOfOtherThreads) {
+  const std::string begun = (root_ / "begun").string();
+  Write("checker.cc", "#include <cstdio>\n#include <unistd.h>\n" +
+                          Replaced(Checker(), "  for (int64_t r",
+                                   "  if (std::FILE* once = std::fopen(\"" + begun +
+                                       "\", \"wx\")) std::fclose(once), sleep(3);\n  for (int64_t r"));
+  auto [reader, writer] = evaluator::MakePipe();  // as another thread's, open while the checker starts
+  std::thread judge([&] { EXPECT_EQ(Judge(Reference()).verdict, "correct"); });
+  for (int i = 0; i < 6000 && !fs::exists(begun); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(fs::exists(begun));
+  writer.Close();
+  struct pollfd end = {reader.get(), POLLIN, 0};
+  EXPECT_EQ(poll(&end, 1, 1000), 1) << "the checker's process holds the pipe";
+  judge.join();
 }
 
 TEST_F(CheckerTest, ThatForgetsIsFound) {

@@ -2,7 +2,7 @@
 // allocation, dispatch over dtypes, checks, streams. It stands in for libtorch, whose headers take nvcc half a minute.
 // Nothing here computes: what is missing does not compile, and is reported as `unsupported` by name
 // (candidate_form.cc). Included before a candidate in PyTorch's form by kgrpo/torch_form.h; names and behaviour are
-// PyTorch's, so they are not documented again.
+// PyTorch's, so they are not documented again. Its cheap standard headers are here, the others in FormPrologue.
 #pragma once
 
 #include <cuda.h>
@@ -11,15 +11,21 @@
 #include <cuda_runtime.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cassert>
 #include <cfloat>
 #include <climits>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <exception>
+#include <iterator>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -792,15 +798,16 @@ inline arg operator""_a(const char* name, size_t) {
 namespace py = pybind11;
 
 #define TORCH_EXTENSION_NAME candidate
-#define KGRPO_BINDS_NOTHING(variable) \
-  template <class T>                  \
-  [[maybe_unused]] static void kgrpo_binds_nothing(T& variable)
+#define KGRPO_BINDS_NOTHING_AS(number, variable) \
+  template <class T>                             \
+  [[maybe_unused]] static void kgrpo_binds_nothing_##number(T& variable)
+#define KGRPO_BINDS_NOTHING_EXPANDED(number, variable) KGRPO_BINDS_NOTHING_AS(number, variable)
+#define KGRPO_BINDS_NOTHING(variable) KGRPO_BINDS_NOTHING_EXPANDED(__COUNTER__, variable)
 #define PYBIND11_MODULE(name, variable) KGRPO_BINDS_NOTHING(variable)
 #define TORCH_LIBRARY(name, variable) KGRPO_BINDS_NOTHING(variable)
 #define TORCH_LIBRARY_FRAGMENT(name, variable) KGRPO_BINDS_NOTHING(variable)
-#define TORCH_LIBRARY_IMPL(name, key, variable) \
-  template <class T, class U>                   \
-  [[maybe_unused]] static void kgrpo_binds_nothing(T& variable)
+#define TORCH_LIBRARY_IMPL(name, key, variable) KGRPO_BINDS_NOTHING(variable)
+#define TORCH_FN(function) (&function)
 
 // --- checks ---
 
@@ -845,11 +852,11 @@ namespace py = pybind11;
     return __VA_ARGS__();                                                \
   }
 #define AT_DISPATCH_CASE(enum_type, ...) AT_PRIVATE_CASE_TYPE_USING_HINT(enum_type, scalar_t, __VA_ARGS__)
-#define AT_DISPATCH_SWITCH(TYPE, NAME, ...)                                              \
-  [&] {                                                                                  \
-    switch (static_cast<::at::ScalarType>(TYPE)) {                                       \
-      __VA_ARGS__ default : ::at::detail::Fail(NAME ": not implemented for this dtype"); \
-    }                                                                                    \
+#define AT_DISPATCH_SWITCH(TYPE, NAME, ...)                                             \
+  [&] {                                                                                 \
+    switch (static_cast<::at::ScalarType>(TYPE)) {                                      \
+      __VA_ARGS__ default : ::at::detail::Fail(NAME, "not implemented for this dtype"); \
+    }                                                                                   \
   }()
 #define AT_DISPATCH_CASE_FLOATING_TYPES(...) \
   AT_DISPATCH_CASE(::at::ScalarType::Double, __VA_ARGS__) AT_DISPATCH_CASE(::at::ScalarType::Float, __VA_ARGS__)
