@@ -70,7 +70,7 @@ std::vector<std::optional<PromptState>> FirstPrompts(Evaluator& evaluator, const
   std::mutex telling;
   size_t measured = 0;
   ProgressLine progress(std::cerr, /*terminal=*/true);
-  WorkerPool(0).ForEach(folders.size(), [&](size_t i) {
+  WorkerPool(0, folders.size()).ForEach(folders.size(), [&](size_t i) {
     try {
       const Problem problem = evaluator.OpenProblem(folders[i]);
       const std::string refused = Copy(problem.info().refused);

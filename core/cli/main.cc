@@ -104,7 +104,7 @@ constexpr OtherProgram kOtherPrograms[] = {
     {"compare", "", "kgrpo-report", "Is one configuration better than another?", true},
     {"report", "", "kgrpo-report", "One page that shows runs, every sample included", true},
     {"export", "", "kgrpo-report", "Samples of a run as files that other tools open", true},
-    {"eval", "", "kgrpo-eval", "Judge one kernel, or play a policy on held-out problems", true},
+    {"eval", "", "kgrpo-eval", "Evaluate kernels, or a policy on held-out problems", true},
     {"serve", "", "kgrpo-serve", "Judge kernels for other programs and machines, over HTTP", true},
     {"tokenize", "", "kgrpo-model", "Text and chats to token ids (the tokenizer's files suffice)", true},
     {"score", "", "kgrpo-model", "Log-probabilities of completions", true},

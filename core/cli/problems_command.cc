@@ -113,7 +113,7 @@ void CheckProblem(Evaluator& evaluator, Looked* looked) {
 // Opens each folder. With `judge`, also checks whether the problem is degenerate, and judges its reference kernel.
 std::vector<Looked> Look(Evaluator& evaluator, const std::vector<std::string>& folders, bool judge) {
   std::vector<Looked> looked(folders.size());
-  WorkerPool(0).ForEach(folders.size(), [&](size_t i) {
+  WorkerPool(0, folders.size()).ForEach(folders.size(), [&](size_t i) {
     if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted");
     try {
       looked[i].problem.emplace(evaluator.OpenProblem(folders[i]));

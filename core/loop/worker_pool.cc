@@ -6,9 +6,10 @@
 
 namespace kgrpo {
 
-WorkerPool::WorkerPool(unsigned threads) {
+WorkerPool::WorkerPool(uint64_t threads, size_t most) {
   if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
-  for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
+  threads = std::min<uint64_t>(threads, most);
+  for (uint64_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
 }
 
 WorkerPool::~WorkerPool() {

@@ -4,6 +4,7 @@
 #define KGRPO_LOOP_WORKER_POOL_H
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -14,8 +15,9 @@ namespace kgrpo {
 
 class WorkerPool {
  public:
-  explicit WorkerPool(unsigned threads);  // 0: as many as the machine has cores
-  ~WorkerPool();                          // runs what was submitted, then joins
+  // `threads` 0: as many as the machine has cores. Never more than `most`, the amount of work if that is known.
+  explicit WorkerPool(uint64_t threads, size_t most = SIZE_MAX);
+  ~WorkerPool();  // runs what was submitted, then joins
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 

@@ -18,7 +18,7 @@ constexpr const char* kSchemaHead = R"json({
       "description": "Pairs in an update, which is one optimiser step. Demonstrations from the pipeline are taken in optimiser steps of this size."},
     "shuffle": {"title": "Shuffle", "type": "boolean", "default": true,
       "description": "Visit the pairs in a new random order in each pass over the file (from the run's seed)."},
-    "max_tokens_per_forward": {"title": "Tokens a forward pass", "type": "integer", "minimum": 0, "default": 0,
+    "max_tokens_per_forward": {"title": "Tokens per forward pass", "type": "integer", "minimum": 0, "default": 0,
       "x-resume": true, "description": "Cut batches into pieces of at most this many tokens, prompts included, to bound memory; gradients stay the same. 0 does not cut."},
     )json";
 constexpr const char* kSchemaTail = R"json(

@@ -222,7 +222,7 @@ TEST_F(CliTest, ARunStandsForItsTrainedModel) {
   EXPECT_EQ(rows("run"), rows("run/checkpoints/step-3/policy"));
   EXPECT_THAT(Run("eval p.yaml --episodes 2 --policy run").err, HasSubstr("its policy after step 3 is taken"));
   std::filesystem::remove_all(directory_.path() / "run/checkpoints");
-  EXPECT_THAT(rows("run"), HasSubstr("it holds no model yet"));
+  EXPECT_THAT(rows("run"), HasSubstr("it contains no model yet"));
 }
 
 }  // namespace

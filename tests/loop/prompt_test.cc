@@ -1,5 +1,5 @@
-// prompt/template.h and kgrpo/support/metrics.h: rendering of templates, mistakes found in them, and the display of metrics
-// and remarks.
+// prompt/template.h and kgrpo/support/metrics.h: rendering of templates, mistakes found in them, and the display of
+// metrics and remarks.
 #include "prompt/template.h"
 
 #include <kgrpo/support/metrics.h>

@@ -94,7 +94,7 @@ std::string PolicyOfRun(const std::filesystem::path& run) {
   const std::map<uint64_t, std::string> checkpoints = CheckpointsOf(run);
   if (checkpoints.empty()) {
     throw Error(KGRPO_ERROR_INVALID, "--policy " + run.string() +
-                                         " is a run without final/ and without a checkpoint: it holds no model yet");
+                                         " is a run without final/ and without a checkpoint: it contains no model yet");
   }
   spdlog::warn("{} has not ended: its policy after step {} is taken", run.string(), checkpoints.rbegin()->first);
   return checkpoints.rbegin()->second;

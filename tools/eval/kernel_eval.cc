@@ -219,8 +219,7 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
     }
     std::fflush(stdout);
   };
-  const auto jobs = static_cast<unsigned>(std::min<uint64_t>(options.jobs, files.size()));
-  WorkerPool(jobs).ForEach(files.size(), [&](size_t i) {
+  WorkerPool(options.jobs, files.size()).ForEach(files.size(), [&](size_t i) {
     if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted");
     Evaluation one =
         evaluator.Evaluate(problem, sources[i], options.seed.value_or(0), !options.quick, options.show_hidden);

@@ -60,7 +60,7 @@ int Evaluate(const Globals& globals, Options options) {
     return refuse("--dispute-bound prints what was counted and writes no report: leave --report out");
   if (!of_kernel && !options.include.empty()) return refuse("--include goes with --kernel");
   if (of_kernel && options.problem.empty())
-    return refuse("--kernel needs --problem DIR: what the kernel is to compute");
+    return refuse("--kernel needs --problem DIR, the problem that the kernel solves");
   if (of_policy && options.file.empty())
     return refuse("--policy needs a pipeline FILE: its coder, evaluator, reward and held-out problems");
   if (of_policy && options.profile)
@@ -81,19 +81,20 @@ int Evaluate(const Globals& globals, Options options) {
 
 void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("eval", "Judge one kernel, or play a policy on held-out problems");
+  CLI::App* command = app.add_subcommand("eval", "Evaluate kernels, or a policy on held-out problems");
   command->add_option("FILE", options->file, "A pipeline file; for --kernel, its evaluator is used");
   command
       ->add_option("--kernel", options->kernels_of_problem,
-                   "The source to judge; several, or folders of them, get a line each")
+                   "Kernel source to evaluate; several, or folders of them, get a line each")
       ->type_name("F.cu|DIR...");
-  command->add_option("--include", options->include, "A folder of the kernel's own headers, besides the one it lies in")
+  command
+      ->add_option("--include", options->include, "A folder of the kernel's own headers, besides the kernel's folder")
       ->type_name("DIR")
       ->expected(1)
       ->take_all();
   command
       ->add_option("--problem", options->problem,
-                   "The problem that it is to solve: a folder, or a name among FILE's problems or in problems/")
+                   "The problem that the kernel solves: a folder, or a name among FILE's problems or in problems/")
       ->type_name("DIR|NAME");
   command
       ->add_option("--evaluator", options->evaluator,
@@ -102,7 +103,7 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_option("--seed", options->seed, "Seed of the secret inputs of --kernel (default: 0)")->type_name("N");
   CLI::Option* quick =
       command->add_flag("--quick", options->quick,
-                        "With --kernel: judge as in training: fewer inputs, the fast compiler, kept evaluations");
+                        "With --kernel: evaluate as in training: fewer inputs, the fast compiler, kept evaluations");
   command
       ->add_flag_callback(
           "--thorough", [options] { options->thorough = true; },
@@ -111,18 +112,17 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_flag("--show-hidden", options->show_hidden,
                     "With --kernel: name the sizes that the problem hides from policy and coder");
   command->add_flag("--profile", options->profile,
-                    "With --kernel: add what a profiler counts, where the evaluator has one");
+                    "With --kernel: add profiler counters, if the evaluator has a profiler");
   command->add_flag("--dispute-bound", options->dispute_bound,
                     "With --kernel: compare the problem's `needs` with the counted work");
-  command
-      ->add_option("--report", options->report, "With --kernel: write all of it as a web page that needs nothing else")
+  command->add_option("--report", options->report, "With --kernel: write the evaluation as one self-contained web page")
       ->type_name("FILE.html");
   AddPolicyEvalOptions(command, &options->policies);
-  command->add_option("--suite", options->suite, "Judge a kernel for each problem in this folder, and count fast_p")
+  command->add_option("--suite", options->suite, "Evaluate a kernel for each problem in this folder, and count fast_p")
       ->type_name("DIR");
   command->add_option("--kernels", options->kernels, "With --suite: PROBLEM.cu of each; results.jsonl is kept there")
       ->type_name("FOLDER");
-  command->add_option("--jobs", options->jobs, "Of several kernels: so many at once (default: as many as cores)")
+  command->add_option("--jobs", options->jobs, "Kernels evaluated at a time (default: the number of cores)")
       ->type_name("N");
   command->add_flag("--as-kernelbench", options->kernelbench,
                     "With --suite: count by KernelBench's rules too, and name each verdict that differs");

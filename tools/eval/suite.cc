@@ -202,7 +202,7 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
   const KnownResults known = ReadResults(results_file);
 
   std::vector<Entry> entries(folders.size());
-  WorkerPool pool(static_cast<unsigned>(std::min<uint64_t>(options.jobs, folders.size())));
+  WorkerPool pool(options.jobs, folders.size());
   pool.ForEach(folders.size(), [&](size_t i) {
     Entry& entry = entries[i];
     entry.folder = folders[i];

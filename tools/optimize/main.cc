@@ -56,11 +56,11 @@ double SecondsOf(const std::string& text) {
   const std::string unit = text.substr(end);
   const double scale = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
   if (end == 0 || scale == 0 || !(value > 0) || value > 1e9)
-    throw Error(KGRPO_ERROR_INVALID, "--budget " + text + " is no time: write 90s, 2m or 1h");
+    throw Error(KGRPO_ERROR_INVALID, "--budget " + text + " is not a time: write 90s, 2m or 1h");
   return value * scale;
 }
 
-// A policy, and the pipeline that it was trained with; empty where its folder does not tell.
+// A policy, and the pipeline that it was trained with; empty if its folder does not name one.
 struct PolicySource {
   PolicyChoice choice;
   std::string pipeline;
@@ -87,7 +87,7 @@ PolicySource PolicyOf(const std::string& given) {
     run = folder.parent_path();
   }
   if (fs::is_empty(folder, code))
-    throw Error(KGRPO_ERROR_INVALID, "--policy " + given + " is an empty folder: it holds no model");
+    throw Error(KGRPO_ERROR_INVALID, "--policy " + given + " is an empty folder: it contains no model");
   PolicySource source{ParsePolicyChoice(folder.string()), ""};
   source.choice.label = given;
   if (!run.empty() && fs::exists(run / "resolved.yaml", code)) source.pipeline = (run / "resolved.yaml").string();
@@ -369,11 +369,11 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->type_name("POLICY");
   command->add_option("--pipeline", options->pipeline, "Coder, evaluator and prompt (default: the run's resolved.yaml)")
       ->type_name("FILE");
-  command->add_option("--evaluations", options->plan.evaluations, "Kernels to judge at most")
+  command->add_option("--evaluations", options->plan.evaluations, "Maximum number of kernels to evaluate")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  command->add_option("--budget", options->budget, "Time to search at most: 90s, 2m, 1h")->type_name("TIME");
+  command->add_option("--budget", options->budget, "Maximum search time: 90s, 2m, 1h")->type_name("TIME");
   command
       ->add_option("--max-cost", options->plan.max_cost, "US dollars for the coder; the search ends after exceeding it")
       ->type_name("USD")

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kMostCandidates = 32;
 
-// Functions of the library; `handle` is null where it is missing.
+// Functions of the library; `handle` is null if it is missing.
 struct Library {
   void* handle;
 #define KGRPO_LT(name) decltype(&cublasLt##name) name = Find<decltype(&cublasLt##name)>(handle, "cublasLt" #name)
@@ -121,7 +121,7 @@ struct PinnedProduct {
     return CUBLAS_STATUS_SUCCESS;
   }
 
-  // Sets `algorithm`; CUBLAS_STATUS_NOT_SUPPORTED where there are not so many.
+  // Sets `algorithm`; CUBLAS_STATUS_NOT_SUPPORTED if there are fewer.
   cublasStatus_t Choose(int64_t rows, int32_t candidate) {
     const Library& lt = Lt();
     cublasLtMatmulPreference_t wish = nullptr;

@@ -1,5 +1,5 @@
 // Products by cuBLASLt, each by one algorithm that is chosen once and kept: a row's bits do not depend on the number of
-// rows, as they do where the library chooses by shape. A third table of the library of kernels.h. Used by
+// rows, as they do if the library chooses by shape. A third table of the library of kernels.h. Used by
 // prompt_ops.cc.
 //
 // Functions that can fail return null, or a message that is valid until the thread's next call.
@@ -35,7 +35,7 @@ struct PinnedProducts {
   // Name of the algorithm and version of the library. Valid as long as `pinned`.
   const char* (*name)(const PinnedProduct* pinned);
 
-  // Queues the product; x, weight, bias and y at multiples of 16 bytes. `bias` is null where the shape has none.
+  // Queues the product; x, weight, bias and y at multiples of 16 bytes. `bias` is null if the shape has none.
   const char* (*run)(PinnedProduct* pinned, const void* x, const void* weight, const void* bias, int64_t rows, void* y,
                      GpuStream stream);
 };
