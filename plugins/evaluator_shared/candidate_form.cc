@@ -109,8 +109,8 @@ std::string IncludedHeader(const Token& token) {
              : std::string(token.text.substr(begin + 1, end - begin - 1));
 }
 
-// Includes of the standard headers that PyTorch's bring and the source uses, by names of theirs. All of them would take
-// a compiler SECONDS s; kgrpo/tensor.h has the cheap ones.
+// Includes of the standard headers that PyTorch's bring and the source uses, by names of theirs. All of them would add
+// 1.6 s to the 2.9 s of a small source; kgrpo/tensor.h has the cheap ones.
 std::string StandardIncludes(const std::string& source) {
   static constexpr std::pair<const char*, std::string_view> kHeaders[] = {
       {"bitset", " bitset "},
