@@ -194,12 +194,15 @@ void LookAtExperiment(Session& session, const CheckOptionsGiven& given, LoadRequ
   }
 }
 
-// Makes the parts one by one and opens the problems.
+// Makes the parts one by one and opens the problems. A coder that takes a device's memory is made before the policy and
+// kept, as in a run, so that the policy reports what is left.
 void LookAtParts(Session& session, const PipelineConfig& config, Findings* findings) {
   session.StartServices(config.seed);
-  PipelineParts made;  // the policy and the trainers that it is trained by
+  PipelineParts made;  // the coder, the policy, and the trainers that it is trained by
   std::vector<std::optional<PromptState>> first_rounds;
-  for (Role role : kRoles) {
+  std::array<Role, kRoles.size()> roles = kRoles;
+  std::ranges::stable_partition(roles, [](Role role) { return role == Role::kCoder; });
+  for (const Role role : roles) {
     if (!findings->config && role != Role::kEvaluator) continue;
     try {
       PipelineParts parts = session.MakeParts(config, {role});
@@ -208,6 +211,7 @@ void LookAtParts(Session& session, const PipelineConfig& config, Findings* findi
           findings->Fail(Error(KGRPO_ERROR_INVALID, mistake));
         const std::string what = parts.coder->Describe();  // tells the prices of a run
         if (!what.empty()) findings->notes.push_back("coder (" + config.coder.plugin + "): " + what);
+        made.coder = std::move(parts.coder);
       }
       if (role == Role::kEvaluator) first_rounds = FirstPrompts(*parts.evaluator, config, findings);
       if (role == Role::kPolicy) made.policy = std::move(parts.policy);

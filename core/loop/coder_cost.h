@@ -17,6 +17,9 @@ namespace kgrpo {
 inline constexpr const char* kCostMetric = "coder/cost_total";
 inline constexpr const char* kLostCostMetric = "coder/lost_cost_total";
 
+// A coder whose model runs on this machine reports it: seconds of a step for which it had its device.
+inline constexpr const char* kDeviceSecondsMetric = "coder/device_seconds";
+
 struct CoderCounts {
   uint64_t answers = 0;  // including those for which trajectories were dropped
   uint64_t reused = 0;   // of them: from a recording or a cache

@@ -78,6 +78,8 @@ void ShowCoder(Console& console, RunDatabase& database) {
   } else if (totals.reused > 0) {
     console.Note("the coder: " + reused +
                  (totals.reused < totals.answers ? "; it reported no cost for the others" : ""));
+  } else if (const auto device = database.MetricSums(kDeviceSecondsMetric); !device.empty()) {
+    console.Note("the coder had its device for " + Fixed(device.front().value, 1) + " s" + what);
   } else if (totals.tokens > 0) {
     console.Note("the coder reported no cost (none was paid, or its prices are not known)" + what);
   }

@@ -30,7 +30,7 @@ std::string ServiceOf(std::string_view url) {
 
 Coder::Coder(CoderOptions options, Service service, Recordings recordings, Reports reports)
     : options_(std::move(options)),
-      prompt_(options_.system_template, options_.user_template, options_.system_role, options_.diagnosis_bytes, names_),
+      prompt_(options_.prompt, names_),
       service_(std::move(service)),
       recordings_(std::move(recordings)),
       reports_(std::move(reports)),
@@ -44,7 +44,7 @@ Spending Coder::Spending() const {
 }
 
 // Reads the metrics' names at the first request: by then every plugin is created and has declared its metrics.
-const CoderPrompt& Coder::Prompt() const {
+const coder_shared::CoderPrompt& Coder::Prompt() const {
   std::call_once(names_read_, [this] {
     if (reports_.read_names) reports_.read_names(&names_);
   });

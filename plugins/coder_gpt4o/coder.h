@@ -9,8 +9,8 @@
 #include "coder_gpt4o/budget.h"
 #include "coder_gpt4o/completion_client.h"
 #include "coder_gpt4o/options.h"
-#include "coder_gpt4o/prompt.h"
 #include "coder_gpt4o/recording.h"
+#include "coder_shared/prompt.h"
 
 #include <atomic>
 #include <deque>
@@ -80,7 +80,7 @@ class Coder {
  private:
   using JobPointer = std::shared_ptr<Job>;
 
-  const CoderPrompt& Prompt() const;
+  const coder_shared::CoderPrompt& Prompt() const;
   void OpenRecordings();
   void CountSpending(Recording& recording);
   nlohmann::json Body(nlohmann::json messages, uint64_t sample) const;
@@ -105,7 +105,7 @@ class Coder {
   const CoderOptions options_;
   mutable std::once_flag names_read_;
   mutable MetricRegistry names_;
-  const CoderPrompt prompt_;  // after names_
+  const coder_shared::CoderPrompt prompt_;  // after names_
   const Service service_;
   const Recordings recordings_;
   const Reports reports_;

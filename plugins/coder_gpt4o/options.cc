@@ -2,7 +2,6 @@
 
 #include "coder_gpt4o/client/ascii.h"
 #include "coder_gpt4o/client/secret_names.h"
-#include "coder_gpt4o/prompt.h"
 #include "coder_gpt4o/recording.h"
 
 #include <kgrpo/sdk/error.h>
@@ -25,10 +24,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-// An option's text; `otherwise` if it is null or absent.
-std::string TextOr(const Json& json, const char* key, const std::string& otherwise = "") {
+// An option's text; empty if it is null or absent.
+std::string TextOf(const Json& json, const char* key) {
   const auto found = json.find(key);
-  return found == json.end() || found->is_null() ? otherwise : found->get<std::string>();
+  return found == json.end() || found->is_null() ? "" : found->get<std::string>();
 }
 
 // True if the model reasons before it answers, judged by its name, with or without a gateway's "openai/".
@@ -62,19 +61,6 @@ std::string ObjectionToKey(const std::string& variable, std::string_view value) 
   if (value.find("...") != std::string_view::npos || value.find_first_of("<>*") != std::string_view::npos)
     return "is an example's or a shortened one, not a key";
   return "";
-}
-
-// True if a mustache tag of the template prints the variable: {{name}}, {{{name}}} or {{& name}}.
-bool Mentions(std::string_view text, std::string_view variable) {
-  for (size_t at = text.find("{{"); at != std::string_view::npos; at = text.find("{{", at)) {
-    at += 2;
-    const size_t begin = text.find_first_not_of("{& \t\n", at);
-    if (begin == std::string_view::npos) return false;
-    if (!text.substr(begin).starts_with(variable)) continue;
-    const size_t end = text.find_first_not_of(" \t\n", begin + variable.size());
-    if (end != std::string_view::npos && text[end] == '}') return true;
-  }
-  return false;
 }
 
 // True if the value holds a text. Numbers, such as token ids, are no keys.
@@ -176,23 +162,8 @@ class OptionsReader {
   }
 
   void ReadPrompt() {
-    const Json& prompt = json_.at("prompt");
-    options_.system_template = TextOr(prompt, "system", kDefaultSystem);
-    options_.user_template = TextOr(prompt, "user", kDefaultUser);
-    options_.system_role = prompt.at("system_role").get<std::string>();
-    options_.diagnosis_bytes = prompt.at("diagnosis_limit").get<size_t>();
-    for (const auto& [name, text] :
-         {std::pair{"prompt.system", &options_.system_template}, std::pair{"prompt.user", &options_.user_template}}) {
-      for (const std::string& error : CheckPrompt(*text)) Refuse(name, error);
-    }
-    for (const char* variable : {"code_b", "suggestion"}) {
-      if (Mentions(options_.system_template, variable) || Mentions(options_.user_template, variable)) continue;
-      if (options_.user_template.empty()) continue;
-      Refuse("prompt.user", std::string("it mentions {{") + variable + "}} nowhere, and prompt.system neither: the " +
-                                "model would not know " +
-                                (variable == std::string("code_b") ? "the kernel to improve" : "what to do with it"));
-    }
-    if (options_.user_template.empty()) Refuse("prompt.user", "it is empty: the model would not know what to do");
+    options_.prompt = coder_shared::ReadPromptOptions(
+        json_.at("prompt"), [this](const std::string& option, const std::string& error) { Refuse(option, error); });
   }
 
   void ReadMoney() {
@@ -222,7 +193,7 @@ class OptionsReader {
   void ReadModes() {
     const std::string mode = json_.at("mode").get<std::string>();
     options_.mode = mode == "replay" ? Mode::kReplay : mode == "cache" ? Mode::kCache : Mode::kLive;
-    options_.recording = TextOr(json_, "recording");
+    options_.recording = TextOf(json_, "recording");
     if (options_.mode == Mode::kReplay && options_.recording.empty())
       Refuse("recording", "mode replay needs it: a recording's file, or the folder of the run that made it");
     if (options_.mode == Mode::kLive && !options_.recording.empty())
@@ -277,7 +248,7 @@ class OptionsReader {
 
   void ReadKey() {
     ClientOptions& client = options_.client;
-    client.api_key_command = TextOr(json_, "api_key_command");
+    client.api_key_command = TextOf(json_, "api_key_command");
     if (client.api_key_command.empty() && !json_.at("api_key_env").is_null())
       client.api_key = ReadVariable("api_key_env", json_.at("api_key_env").get<std::string>());
   }

@@ -5,6 +5,7 @@
 
 #include "coder_gpt4o/budget.h"             // Price
 #include "coder_gpt4o/completion_client.h"  // ClientOptions
+#include "coder_shared/prompt.h"            // PromptOptions
 
 #include <cstdint>
 #include <functional>
@@ -32,9 +33,7 @@ struct CoderOptions {
   std::optional<int64_t> seed;
   bool seed_of_sample = false;  // send the host's own seed of each request instead
   nlohmann::json extra_body = nlohmann::json::object();
-  std::string system_template, user_template;
-  std::string system_role;     // of the system template's message: system, developer or user
-  size_t diagnosis_bytes = 0;  // limit of the diagnosis in the prompt, in bytes
+  coder_shared::PromptOptions prompt;
 
   // --- the answer, its cost and its recording ---
   uint32_t continuations = 0;  // further requests for the rest of an answer that was cut off

@@ -5,7 +5,8 @@
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-constexpr std::string_view kSchema = R"json({
+// The schema, before and after the option `prompt`.
+constexpr std::string_view kBefore = R"json({
   "$schema": "http://json-schema.org/draft-07/schema#",
   "title": "coder_gpt4o",
   "description": "GPT-4o, or any model behind OpenAI's chat completions, writes the kernels",
@@ -35,18 +36,8 @@ constexpr std::string_view kSchema = R"json({
     "extra_headers": {"title": "further headers", "type": "object", "additionalProperties": {}, "default": {},
       "description": "Names and values: {OpenAI-Organization: org-1}. A secret comes from a variable: {x-portkey-api-key: {env: PORTKEY_API_KEY}}."},
 
-    "prompt": {"title": "prompt templates", "type": "object", "additionalProperties": false, "default": {},
-      "description": "Mustache templates; docs/coder_gpt4o.md lists their variables.",
-      "properties": {
-        "system": {"title": "system message", "type": ["string", "null"], "default": null,
-          "description": "null: one that asks for the whole file in one code block; empty: none is sent."},
-        "user": {"title": "user message", "type": ["string", "null"], "default": null,
-          "description": "null: one with the task, both kernels, the diagnosis of the current one, and the suggestion."},
-        "system_role": {"title": "role of the system message", "type": "string", "enum": ["system", "developer", "user"], "default": "system",
-          "description": "user: put the system message at the beginning of the user's message, for chat templates without a system role, such as Gemma's."},
-        "diagnosis_limit": {"title": "length of the diagnosis", "type": "integer", "minimum": 0, "maximum": 1000000, "default": 2000,
-          "description": "The longest diagnosis of the current kernel in the prompt, in bytes."}
-      }},
+    "prompt": )json";
+constexpr std::string_view kAfter = R"json(,
     "continuations": {"title": "continuations", "type": "integer", "minimum": 0, "maximum": 16, "default": 0,
       "description": "How many times to ask for the rest of an answer that was cut off at max_tokens."},
 
@@ -82,7 +73,8 @@ constexpr std::string_view kSchema = R"json({
 }  // namespace
 
 std::string_view OptionsSchema() {
-  return kSchema;
+  static const std::string schema = std::string(kBefore).append(coder_shared::PromptSchema()).append(kAfter);
+  return schema;
 }
 
 }  // namespace kgrpo::coder_gpt4o

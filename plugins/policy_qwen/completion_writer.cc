@@ -91,7 +91,7 @@ void CompletionWriter::WriteByEngine(std::vector<PendingCompletion>& batch) {
   DeviceTurn turn = take_device_();
   const bool is_first = policy_.PromptNote().empty();
   GenerationScheduler& scheduler = policy_.Engine();
-  if (is_first) host_.Info("policy on " + policy_.device().str() + ": " + policy_.PromptNote());
+  if (is_first) host_.Info(policy_.options().part + " on " + policy_.device().str() + ": " + policy_.PromptNote());
   size_t submitted = 0;
   std::vector<Completion> finished;
   try {
@@ -122,8 +122,8 @@ void CompletionWriter::WriteByEngine(std::vector<PendingCompletion>& batch) {
 void CompletionWriter::Finish(PendingCompletion& request, const Completion& completion) const {
   if (!std::ranges::all_of(completion.logprobs, [](float logprob) { return std::isfinite(logprob); })) {
     request.Fail(KGRPO_ERROR_NOT_FINITE,
-                 "the model's logits are not finite: its weights have diverged, or its values are too large for the "
-                 "policy's dtype (with bfloat16, try float32)");
+                 "the model's logits are not finite: its weights have diverged, or its values are too large for its "
+                 "dtype (with bfloat16, try float32)");
     return;
   }
   const std::string text = policy_.tokenizer().Decode(completion.ids, /*skip_special=*/true);

@@ -1,5 +1,5 @@
 // Requests of kgrpo.policy/1 become completions of a Policy: a queue, batches, and the device in slices. Used by
-// plugin.cc.
+// plugin.cc and by coder_engine.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_COMPLETION_WRITER_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_COMPLETION_WRITER_H_
 

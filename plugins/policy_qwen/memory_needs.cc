@@ -11,14 +11,29 @@ std::string Mib(uint64_t bytes) {
 
 // Advice on lowering the largest part that an option can lower.
 std::string Remedy(const MemoryNeeds& needs) {
+  const std::string options = needs.part + ".options.";
   const uint64_t activations = needs.kept_activations(), state = needs.gradients() + needs.optimizer();
-  if (needs.cache >= std::max(activations, state)) return "lower policy.options.generation_memory_mib";
+  if (needs.cache >= std::max(activations, state)) return "lower " + options + "generation_memory_mib";
   if (activations >= state) {
-    return "lower policy.options.activation_memory_mib or max_tokens_per_chunk (" + std::to_string(needs.chunk_tokens) +
+    return "lower " + options + "activation_memory_mib or max_tokens_per_chunk (" + std::to_string(needs.chunk_tokens) +
            " tokens now)";
   }
-  if (!needs.has_adapter) return "train an adapter (policy.options.adapter), or take a smaller model";
-  return "lower policy.options.adapter.rank, or take a smaller model";
+  if (!needs.has_adapter) return "train an adapter (" + options + "adapter), or take a smaller model";
+  return "lower " + options + "adapter.rank, or take a smaller model";
+}
+
+std::string TrainingText(const MemoryNeeds& needs) {
+  std::string text;
+  if (needs.has_adapter)
+    text += ", adapter " + Mib(needs.adapter) + ", merged weights for generation " + Mib(needs.merged);
+  else
+    text += ", a reference where the trainer wants one " + Mib(needs.reference());
+  text += ", gradients " + Mib(needs.gradients()) + ", AdamW's state " + Mib(needs.optimizer());
+  if (needs.ranks > 1) text += " (this rank's share of " + std::to_string(needs.ranks) + ")";
+  text += ", activations " + Mib(needs.kept_activations()) + " for " + std::to_string(needs.chunk_tokens) + " tokens";
+  if (needs.activations > needs.kept_activations())
+    text += " (" + Mib(needs.activations) + " without computing layers again)";
+  return text;
 }
 
 }  // namespace
@@ -37,18 +52,11 @@ uint64_t MemoryNeeds::further() const {
 }
 
 std::string MemoryText(const MemoryNeeds& needs) {
-  std::string text = std::to_string(needs.trained) + " of " + std::to_string(needs.parameters) + " parameters train" +
+  std::string text = (needs.trains ? std::to_string(needs.trained) + " of " : "") + std::to_string(needs.parameters) +
+                     " parameters" + (needs.trains ? " train" : "") +
                      (needs.has_adapter ? " (the adapter's, beside frozen weights)" : "") + "; memory: weights " +
                      Mib(needs.weights);
-  if (needs.has_adapter)
-    text += ", adapter " + Mib(needs.adapter) + ", merged weights for generation " + Mib(needs.merged);
-  else
-    text += ", a reference where the trainer wants one " + Mib(needs.reference());
-  text += ", gradients " + Mib(needs.gradients()) + ", AdamW's state " + Mib(needs.optimizer());
-  if (needs.ranks > 1) text += " (this rank's share of " + std::to_string(needs.ranks) + ")";
-  text += ", activations " + Mib(needs.kept_activations()) + " for " + std::to_string(needs.chunk_tokens) + " tokens";
-  if (needs.activations > needs.kept_activations())
-    text += " (" + Mib(needs.activations) + " without computing layers again)";
+  if (needs.trains) text += TrainingText(needs);
   text +=
       ", generation cache " + (needs.cache > 0 ? Mib(needs.cache) : Mib(1000 * needs.cache_token) + " per 1000 tokens");
   if (needs.total > 0)
@@ -60,9 +68,10 @@ std::string MemoryText(const MemoryNeeds& needs) {
 std::string MemoryWarning(const MemoryNeeds& needs) {
   if (needs.total == 0 || needs.further() + needs.reference() <= needs.free) return "";
   const bool without = needs.further() > needs.free;
-  return "training will not fit" + std::string(without ? "" : " if the trainer uses a reference policy") +
-         ": beside the weights " + Mib(needs.further() + (without ? 0 : needs.reference())) + " are needed and " +
-         Mib(needs.free) + " are free; " + Remedy(needs);
+  return std::string(needs.trains ? "training" : "generation") + " will not fit" +
+         std::string(without ? "" : " if the trainer uses a reference policy") + ": beside the weights " +
+         Mib(needs.further() + (without ? 0 : needs.reference())) + " are needed and " + Mib(needs.free) +
+         " are free; " + Remedy(needs);
 }
 
 }  // namespace kgrpo::policy

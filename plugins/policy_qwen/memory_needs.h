@@ -1,5 +1,5 @@
-// Estimates the device memory of a policy and its training, by part, and whether it fits. plugin.cc logs it before the
-// first step; policy_scoring.cc fills in the parts.
+// Estimates the device memory of a policy and its training, by part, and whether it fits. hosted_policy.cc logs it
+// before the first step; policy_scoring.cc fills in the parts.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_MEMORY_NEEDS_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_MEMORY_NEEDS_H_
 
@@ -10,6 +10,8 @@ namespace kgrpo::policy {
 
 // All in bytes unless a name says otherwise.
 struct MemoryNeeds {
+  std::string part = "policy";           // of the pipeline
+  bool trains = true;                    // false: weights and cache are all
   uint64_t parameters = 0, trained = 0;  // counts
   uint64_t weights = 0;                  // allocated already
   bool has_adapter = false;              // then a reference needs no second copy of the weights
@@ -25,7 +27,7 @@ struct MemoryNeeds {
   uint64_t free = 0, total = 0;          // of the device, after the weights are loaded; 0: unknown
 
   uint64_t gradients() const { return trained * 4; }
-  uint64_t reference() const { return has_adapter ? 0 : weights; }
+  uint64_t reference() const { return has_adapter || !trains ? 0 : weights; }
   uint64_t optimizer() const;  // this rank's share
   // Activations kept of a chunk: within the limit if computing layers again achieves that.
   uint64_t kept_activations() const;

@@ -144,7 +144,7 @@ std::string_view OptionsSchema() {
     "generation_memory_mib": {
       "title": "memory of the engine's cache, MiB",
       "x-resume": true,
-      "description": "With generation: engine, memory for the keys and values of all sequences. null: a quarter of the free memory at the first request.",
+      "description": "With generation: engine, memory for the keys and values of all sequences. null: a quarter of what is free at the first request (a coder's: when it is loaded, before the policy).",
       "type": ["integer", "null"],
       "minimum": 1,
       "default": null

@@ -1,4 +1,5 @@
-// The options of policy_qwen as users write them: their schema, and how they become PolicyOptions. Used by plugin.cc.
+// The options of policy_qwen as users write them: their schema, and how they become PolicyOptions. Used by
+// plugin.cc and by coder_engine.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_OPTIONS_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_OPTIONS_H_
 

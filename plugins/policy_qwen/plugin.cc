@@ -1,11 +1,9 @@
 // The plugin policy_qwen: kgrpo.policy/1 over the Policy of policy.h. Only translation between C and C++ happens here.
 #include <ATen/ops/from_blob.h>
-#include <c10/util/Exception.h>
 #include <kgrpo/policy.h>
-#include <kgrpo/sdk/collective.h>
+#include <kgrpo/sdk/collective.h>  // ArrayTensor
 #include <kgrpo/sdk/plugin.h>
 
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,11 +12,10 @@
 #include "policy_qwen/completion_writer.h"
 #include "policy_qwen/device.h"
 #include "policy_qwen/files.h"
-#include "policy_qwen/model/safetensors.h"
+#include "policy_qwen/hosted_policy.h"
 #include "policy_qwen/options.h"
 #include "policy_qwen/parameter_views.h"
 #include "policy_qwen/policy.h"
-#include "policy_qwen/rank_device.h"
 #include "policy_qwen/tokenizer/unicode.h"
 
 namespace {
@@ -26,50 +23,33 @@ namespace {
 using kgrpo::Error;
 using kgrpo::Guard;
 using kgrpo::policy::Copy;
+using kgrpo::policy::GuardLibtorch;
 using kgrpo::policy::Policy;
-
-// Guard that reports libtorch's errors without their stack trace.
-template <typename Body>
-kgrpo_error* GuardLibtorch(Body&& body) noexcept {
-  return Guard([&] {
-    try {
-      body();
-    } catch (const c10::OutOfMemoryError& error) {
-      throw Error(KGRPO_ERROR_UNAVAILABLE,
-                  std::string("the GPU's memory is full: ") + error.what_without_backtrace() +
-                      "; lower activation_memory_mib, max_tokens_per_chunk or max_sequences, or take a smaller model");
-    } catch (const c10::Error& error) {
-      throw Error(KGRPO_ERROR_UNAVAILABLE, error.what_without_backtrace());
-    }
-  });
-}
 
 }  // namespace
 
 // The instance: the policy, and what callers hold pointers to.
 struct kgrpo_policy {
-  kgrpo_policy(const kgrpo_host* host_table, const kgrpo::policy::PolicyOptions& options, uint64_t seed)
-      : host(host_table), policy(options, seed) {
-    device = policy.device().is_cpu() ? "cpu" : policy.device().str();
-    info = {sizeof(kgrpo_policy_info),
-            kgrpo::Str(policy.config().architecture_name),
-            kgrpo::Str(device),
-            static_cast<uint64_t>(policy.parameter_count()),
-            static_cast<uint32_t>(options.tokenizer_only ? policy.tokenizer().vocabulary_size()
-                                                         : static_cast<size_t>(policy.config().vocabulary_size)),
-            static_cast<uint32_t>(policy.config().context_length),
-            policy.config().end_ids.data(),
-            policy.config().end_ids.size(),
-            kgrpo::policy::CurrentStream(policy.device()),
-            policy.tokenizer().prefix().data(),
-            policy.tokenizer().prefix().size(),
-            1};
+  kgrpo_policy(const kgrpo_host* host_table, std::unique_ptr<Policy> opened)
+      : host(host_table), owned(std::move(opened)), policy(*owned), device(kgrpo::policy::DeviceName(policy)) {
+    info = {
+        sizeof(kgrpo_policy_info),
+        kgrpo::Str(policy.config().architecture_name),
+        kgrpo::Str(device),
+        static_cast<uint64_t>(policy.parameter_count()),
+        static_cast<uint32_t>(policy.options().tokenizer_only ? policy.tokenizer().vocabulary_size()
+                                                              : static_cast<size_t>(policy.config().vocabulary_size)),
+        static_cast<uint32_t>(policy.config().context_length),
+        policy.config().end_ids.data(),
+        policy.config().end_ids.size(),
+        kgrpo::policy::CurrentStream(policy.device()),
+        policy.tokenizer().prefix().data(),
+        policy.tokenizer().prefix().size(),
+        1};
   }
 
   // Takes the device for as long as the returned object lives. Every function that computes or copies there calls it.
-  kgrpo::DeviceTurn TakeDevice() {
-    return {host, device, [this] { kgrpo::policy::WaitForDevice(policy.device()); }};
-  }
+  kgrpo::DeviceTurn TakeDevice() { return kgrpo::policy::TakeDevice(host, policy); }
   // Runs `work` on the device. Also reports errors that appear only when the device is waited for.
   template <typename Work>
   kgrpo_error* OnDevice(Work&& work) {
@@ -81,7 +61,8 @@ struct kgrpo_policy {
   }
 
   kgrpo::Host host;
-  Policy policy;
+  std::unique_ptr<Policy> owned;
+  Policy& policy;
   std::string device;
   kgrpo_policy_info info;
   std::optional<kgrpo::policy::ParameterViews> parameters;                                // made when first asked for
@@ -138,11 +119,6 @@ Copy ToCopy(uint32_t copy) {
   throw Error(KGRPO_ERROR_INVALID, "there is no copy " + std::to_string(copy) + " of the parameters");
 }
 
-kgrpo::policy::RankPlace PlaceOf(const kgrpo::Collective& ranks) {
-  const char* chosen = std::getenv("CUDA_VISIBLE_DEVICES");
-  return {ranks.local_rank(), ranks.local_size(), chosen != nullptr && *chosen != '\0'};
-}
-
 kgrpo_error* Backward(kgrpo_policy* self, kgrpo_forward_context* context, const kgrpo_tensor* d_logprobs,
                       const Policy::GradientsFinal& final) {
   kgrpo::policy::ForwardContextPtr owned(reinterpret_cast<kgrpo::policy::ForwardContext*>(context));
@@ -162,36 +138,8 @@ const kgrpo_policy_interface kInterface = {
           return GuardLibtorch([&] {
             constexpr uint64_t kInitialWeights = 0;
             const uint64_t seed = kgrpo::Host(host).Random({kInitialWeights}, 0);
-            kgrpo::policy::PolicyOptions parsed = kgrpo::policy::ParseOptions(kgrpo::View(options));
-            parsed.device = kgrpo::policy::DeviceOfRank(parsed.devices, PlaceOf(kgrpo::Collective(host)),
-                                                        kgrpo::policy::DeviceCount);
-            if (parsed.random_weights && kgrpo::policy::HasTensorFiles(kgrpo::policy::SnapshotOf(parsed.model))) {
-              kgrpo::Host(host).Warn("init: random: the weights in " + parsed.model +
-                                     " are not read; to start from them, set init: pretrained");
-            }
-            const kgrpo::DeviceLock lock(kgrpo::Host(host), parsed.device);
-            auto made = std::make_unique<kgrpo_policy>(host, parsed, seed);
-            kgrpo::policy::WaitForDevice(made->policy.device());
-            for (const std::string& note : made->policy.config().notes) kgrpo::Host(host).Warn(note);
-            for (const std::string& marker : made->policy.ForeignMarkers()) {
-              kgrpo::Host(host).Warn("the chat template of " + parsed.model + " writes " + marker +
-                                     ", which is not one token of its vocabulary but several");
-            }
-            if (made->policy.device().is_cuda()) {
-              const auto text = [](const kgrpo::policy::KernelChoice& choice, const char* ours) {
-                if (choice.ours) return std::string(ours);
-                return "libtorch" + (choice.why_not.empty() ? "" : " (" + choice.why_not + ")");
-              };
-              kgrpo::Host(host).Info("policy on " + made->device + ": generation by " +
-                                     text(made->policy.engine_choice(), "the engine") + ", training by " +
-                                     text(made->policy.fused_choice(), "fused kernels"));
-            }
-            if (made->policy.parameter_count() > 0 && (made->policy.device().is_cuda() || parsed.adapter)) {
-              const kgrpo::policy::MemoryNeeds needs = made->policy.Memory(kgrpo::Collective(host).size());
-              kgrpo::Host(host).Info(MemoryText(needs));
-              if (const std::string warning = MemoryWarning(needs); !warning.empty()) kgrpo::Host(host).Warn(warning);
-            }
-            *out = made.release();
+            *out = new kgrpo_policy(
+                host, kgrpo::policy::OpenPolicy(host, kgrpo::policy::ParseOptions(kgrpo::View(options)), seed));
           });
         },
 

@@ -128,12 +128,13 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
       throw Error(KGRPO_ERROR_INVALID, "init: random leaves nothing to adapt: an adapter needs pretrained weights");
     }
   }
-  fused_choice_ = ChooseKernels("training: fused", options_.fused_training, device_, [&] {
-    const auto& kernels = OpenGpuTable<GpuKernels>(kTrainingLibrary, kGpuKernelsEntry);
-    CheckCard("training: fused", device_, kernels.check_card(device_.index()));
-    gpu_scorer_ = std::make_unique<GpuScorer>(config_, dtype_, device_, kernels,
-                                              [device = device_] { return FreeBytesOf(device); });
-  });
+  if (options_.trains)
+    fused_choice_ = ChooseKernels("training: fused", options_.fused_training, device_, [&] {
+      const auto& kernels = OpenGpuTable<GpuKernels>(kTrainingLibrary, kGpuKernelsEntry);
+      CheckCard("training: fused", device_, kernels.check_card(device_.index()));
+      gpu_scorer_ = std::make_unique<GpuScorer>(config_, dtype_, device_, kernels,
+                                                [device = device_] { return FreeBytesOf(device); });
+    });
   if (options_.random_weights) {
     InitializeParameters(config_, seed, current_);
   } else {
@@ -196,8 +197,8 @@ std::string Policy::RenderChat(const tokenizer::Json& messages, bool add_generat
   if (!chat_template_) {
     throw Error(KGRPO_ERROR_UNSUPPORTED,
                 tokenizer_folder_ +
-                    ": has no chat_template.jinja, and tokenizer_config.json no chat_template; set the policy's "
-                    "option chat_template to chatml, qwen3 or the path of a Jinja file");
+                    ": has no chat_template.jinja, and tokenizer_config.json no chat_template; set the option "
+                    "chat_template to chatml, qwen3 or the path of a Jinja file");
   }
   return chat_template_->Render(messages, add_generation_prompt, arguments);
 }

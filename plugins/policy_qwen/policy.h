@@ -36,6 +36,8 @@ namespace kgrpo::policy {
 
 // The plugin's options; options.cc describes each to users.
 struct PolicyOptions {
+  std::string part = "policy";            // of the pipeline, for messages: the options are PART.options.NAME
+  bool trains = true;                     // false: only generates, and takes no memory for more
   std::string model;                      // the model folder, or an adapter's, which is merged into its base
   std::optional<AdapterOptions> adapter;  // train one instead of the weights
   bool random_weights = false;
@@ -80,6 +82,7 @@ class Policy {
   at::Device device() const { return device_; }
   // Includes the adapter's parameters.
   int64_t parameter_count() const;
+  const PolicyOptions& options() const { return options_; }
   // Throws KGRPO_ERROR_INVALID where only the tokenizer was loaded. Any thread.
   void RequireWeights() const;
 

@@ -130,6 +130,8 @@ int64_t Policy::ActivationBytes(int64_t length) const {
 
 MemoryNeeds Policy::Memory(uint32_t ranks) const {
   MemoryNeeds needs;
+  needs.part = options_.part;
+  needs.trains = options_.trains;
   needs.ranks = ranks;
   needs.parameters = static_cast<uint64_t>(parameter_count());
   needs.weights = current_.buffer().nbytes();
@@ -138,7 +140,7 @@ MemoryNeeds Policy::Memory(uint32_t ranks) const {
     needs.trained = static_cast<uint64_t>(adapter_->factors().parameter_count());
     needs.adapter = needs.trained * sizeof(float);
     needs.merged = static_cast<uint64_t>(adapter_->merged_bytes());
-  } else {
+  } else if (needs.trains) {
     needs.trained = needs.parameters;
     needs.masters = dtype_ == at::kBFloat16;
   }
@@ -146,7 +148,7 @@ MemoryNeeds Policy::Memory(uint32_t ranks) const {
     needs.free = static_cast<uint64_t>(FreeBytesOf(device_));
     needs.total = static_cast<uint64_t>(TotalBytesOf(device_));
   }
-  const int64_t tokens = TokensAChunk();
+  const int64_t tokens = needs.trains ? TokensAChunk() : 0;
   needs.chunk_tokens = static_cast<uint64_t>(tokens);
   int64_t limit = options_.activation_memory_mib.value_or(kActivationMib) << 20;
   if (gpu_scorer_ != nullptr) {

@@ -1,4 +1,5 @@
-// Chooses the device of a rank's policy when several ranks share a machine. Used by the plugin before it loads a model.
+// Chooses the device of a rank's model when several ranks share a machine. Used by hosted_policy.cc before it loads a
+// model.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_RANK_DEVICE_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_RANK_DEVICE_H_
 
@@ -18,9 +19,10 @@ struct RankPlace {
 
 // `devices` is the option `device`: a list names one device for each rank; "cuda" alone gives each rank a GPU of its
 // own; any other single device is shared by all ranks. `gpu_count` returns the number of GPUs that this process sees,
-// and is called only if that matters. Throws KGRPO_ERROR_INVALID if there are fewer devices than ranks.
+// and is called only if that matters. `part`: of the pipeline, for messages. Throws KGRPO_ERROR_INVALID if there are
+// fewer devices than ranks.
 std::string DeviceOfRank(const std::vector<std::string>& devices, const RankPlace& place,
-                         const std::function<int()>& gpu_count);
+                         const std::function<int()>& gpu_count, const std::string& part = "policy");
 
 }  // namespace kgrpo::policy
 

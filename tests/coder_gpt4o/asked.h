@@ -1,4 +1,4 @@
-// A request to the coder, its answer, and a service that a test scripts. Used by the tests of this folder that need no
+// The answer to a request, and a service that a test scripts. Used by the tests of this folder that need no
 // network.
 #ifndef KGRPO_TESTS_CODER_GPT4O_ASKED_H
 #define KGRPO_TESTS_CODER_GPT4O_ASKED_H
@@ -18,54 +18,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "../coder_shared/asked.h"
 #include "coder_gpt4o/coder.h"
 
 namespace kgrpo::coder_gpt4o {
 
-inline constexpr const char* kKernelB =
-    "__global__ void k(float* x) { x[0] = 1; }\nextern \"C\" void launch(float* x) { k<<<1, 1>>>(x); }\n";
-inline constexpr const char* kKernelC =
-    "__global__ void k(float* x) { *x = 1; }\nextern \"C\" void launch(float* x) { k<<<1, 32>>>(x); }\n";
-
-// A request as the host passes it; owns its texts.
-struct Asked {
-  explicit Asked(std::string said = "use one warp", uint64_t number = 1) : suggestion(std::move(said)), seed(number) {
-    info.struct_size = sizeof(info);
-    info.name = Str("set");
-    info.title = Str("Set a number");
-    info.family = Str("map");
-    info.task = Str("Set x[0] to 1.");
-    info.signature = Str("extern \"C\" void launch(float* x)");
-    info.traits = &trait;
-    info.trait_count = 1;
-    current.struct_size = sizeof(current);
-    current.compiled = current.correct = 1;
-    current.verdict = Str("correct");
-    current.seconds = 12.3e-6;
-    current.metric_count = 1;
-  }
-  const kgrpo_coder_request& request() {
-    c.struct_size = sizeof(c);
-    c.problem = &info;
-    c.code_a = Str(code_a);
-    c.code_b = Str(code_b);
-    c.last_suggestion = Str(last_suggestion);
-    c.suggestion = Str(suggestion);
-    current.diagnosis = Str(diagnosis);
-    current.metrics = &registers;
-    c.current = &current;
-    c.seed = seed;
-    return c;
-  }
-
-  std::string code_a = kKernelB, code_b = kKernelB, last_suggestion, suggestion, diagnosis = "bound by launches";
-  uint64_t seed;
-  kgrpo_str trait = Str("streaming");
-  kgrpo_metric registers = {Str("registers"), 30};
-  kgrpo_problem_info info{};
-  kgrpo_evaluation current{};
-  kgrpo_coder_request c{};
-};
+using coder_shared::Asked;
+using coder_shared::Fenced;
+using coder_shared::kKernelB;
+using coder_shared::kKernelC;
 
 // The answer as the host receives it.
 struct Answered {
@@ -100,10 +61,6 @@ struct Answered {
             }};
   }
 };
-
-inline std::string Fenced(const std::string& code) {
-  return "Here it is.\n```cuda\n" + code + "```\n";
-}
 
 inline Completion AnswerOf(std::string text, std::string finish_reason = "stop") {
   Completion completion;

@@ -60,7 +60,7 @@ TEST(OptionsTest, TheDefaults) {
   EXPECT_EQ(options.temperature, 0.0);
   EXPECT_EQ(options.max_tokens, 4096u);
   EXPECT_EQ(options.max_tokens_field, "max_tokens");
-  EXPECT_EQ(options.system_role, "system");
+  EXPECT_EQ(options.prompt.system_role, "system");
   EXPECT_FALSE(options.seed || options.seed_of_sample || options.max_cost || options.price_known);
   EXPECT_EQ(options.mode, Mode::kLive);
   EXPECT_EQ(options.client.api_key, "secret-key");

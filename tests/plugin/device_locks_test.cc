@@ -273,15 +273,17 @@ struct Recorder {
 TEST(DeviceTurn, SettlesBeforeEveryUnlocking) {
   Recorder host;
   {
-    DeviceTurn turn(Host(&host.host), "cuda:1", [&] { host.calls.push_back("settle"); });
+    DeviceTurn turn(
+        Host(&host.host), "cuda:1", [&] { host.calls.push_back("settle"); },
+        [&](double seconds) { host.calls.push_back(seconds >= 0 && seconds < 60 ? "used" : "wrong time"); });
     EXPECT_FALSE(turn.SliceIsOver());
     turn.Pause();
     turn.Pause();
     turn.Resume();
     turn.Resume();
   }
-  EXPECT_THAT(host.calls,
-              ElementsAre("lock cuda:1", "settle", "unlock cuda:1", "lock cuda:1", "settle", "unlock cuda:1"));
+  EXPECT_THAT(host.calls, ElementsAre("lock cuda:1", "settle", "unlock cuda:1", "used", "lock cuda:1", "settle",
+                                      "unlock cuda:1", "used"));
 }
 
 TEST(DeviceTurn, UnlocksWhereTheDeviceFails) {

@@ -94,6 +94,18 @@ TEST(MemoryNeeds, WhatDoesNotFitNamesTheOptionThatLowersIt) {
   EXPECT_THAT(MemoryWarning(needs), HasSubstr("train an adapter (policy.options.adapter)"));
   needs.has_adapter = true;
   EXPECT_THAT(MemoryWarning(needs), HasSubstr("lower policy.options.adapter.rank"));
+  needs = HalfABillion();
+  needs.part = "coder";
+  needs.trains = false;
+  needs.trained = needs.activations = needs.least_activations = 0;
+  needs.free = 10000 * kMib;
+  EXPECT_EQ(
+      MemoryText(needs),
+      "536870912 parameters; memory: weights 1024 MiB, generation cache 15000 MiB; beside the weights 15000 MiB of "
+      "10000 MiB free, 81000 MiB in all");
+  EXPECT_EQ(MemoryWarning(needs),
+            "generation will not fit: beside the weights 15000 MiB are needed and 10000 MiB are free; lower "
+            "coder.options.generation_memory_mib");
   needs.total = needs.free = 0;
   EXPECT_EQ(MemoryWarning(needs), "") << "unknown";
 }

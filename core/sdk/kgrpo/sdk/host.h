@@ -121,9 +121,10 @@ class DeviceTurn {
   static constexpr std::chrono::milliseconds kSlice{200};
 
   // Takes the device. `settle` waits until the device has finished this work's operations; it is called before every
-  // unlock. It may be empty.
-  DeviceTurn(const Host& host, std::string device, std::function<void()> settle)
-      : host_(host), device_(std::move(device)), settle_(std::move(settle)) {
+  // unlock. `used` receives the seconds of each hold, after the unlock; it must not throw. Both may be empty.
+  DeviceTurn(const Host& host, std::string device, std::function<void()> settle,
+             std::function<void(double seconds)> used = {})
+      : host_(host), device_(std::move(device)), settle_(std::move(settle)), used_(std::move(used)) {
     Resume();
   }
   ~DeviceTurn() {
@@ -164,12 +165,15 @@ class DeviceTurn {
  private:
   void Unlock() {
     held_ = false;
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - since_;
     host_.UnlockDevice(device_);
+    if (used_) used_(seconds.count());
   }
 
   Host host_;
   std::string device_;
   std::function<void()> settle_;
+  std::function<void(double)> used_;
   bool held_ = false;
   std::chrono::steady_clock::time_point since_;
 };

@@ -1,9 +1,11 @@
-// The prompt: two mustache templates over a request. Used by options.cc (which checks them) and coder.cc.
-#ifndef KGRPO_CODER_GPT4O_PROMPT_H
-#define KGRPO_CODER_GPT4O_PROMPT_H
+// The prompt for a model that writes the kernel of a suggestion: two mustache templates over a request, the options
+// that set them, and their schema. For the coders that ask a model.
+#ifndef KGRPO_CODER_SHARED_PROMPT_H
+#define KGRPO_CODER_SHARED_PROMPT_H
 
 #include <kgrpo/coder.h>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,10 +16,26 @@
 
 #include <kgrpo/support/metric_registry.h>
 
-namespace kgrpo::coder_gpt4o {
+namespace kgrpo::coder_shared {
 
 extern const char* const kDefaultSystem;
 extern const char* const kDefaultUser;
+
+struct PromptOptions {
+  std::string system;  // template; empty: no system message is sent
+  std::string user;    // template
+  // Of the system message: system, developer or user, which puts it at the beginning of the user's message.
+  std::string system_role = "system";
+  size_t diagnosis_bytes = 2000;  // the longest diagnosis of the current kernel
+};
+
+// JSON Schema of the option `prompt`. Static.
+std::string_view PromptSchema();
+
+// Reads the option `prompt`, which satisfies that schema. `refuse` receives each error in a template, with the option's
+// name: "prompt.user".
+PromptOptions ReadPromptOptions(const nlohmann::json& prompt,
+                                const std::function<void(const std::string& option, const std::string& error)>& refuse);
 
 // All mistakes in a template, as "line:column: message"; empty if there are none.
 std::vector<std::string> CheckPrompt(const std::string& text);
@@ -32,11 +50,8 @@ std::string Quoted(std::string_view text);
 // Any thread.
 class CoderPrompt {
  public:
-  // The templates must have passed CheckPrompt; an empty system template sends no system message. `system_role`: its
-  // message's role; "user" puts it at the beginning of the user's message. `diagnosis_bytes`: the longest diagnosis of
-  // the current kernel. `names`: the metrics' names, which must outlive this object.
-  CoderPrompt(const std::string& system, const std::string& user, std::string system_role, size_t diagnosis_bytes,
-              const MetricRegistry& names);
+  // The templates must have passed CheckPrompt. `names`: the metrics' names, which must outlive this object.
+  CoderPrompt(PromptOptions options, const MetricRegistry& names);
   ~CoderPrompt();
 
   // The messages of a request, a list of {"role", "content"}.
@@ -51,13 +66,12 @@ class CoderPrompt {
 
   nlohmann::json Render(const kgrpo_coder_request& request, bool measured) const;
 
-  std::string system_role_;
-  size_t diagnosis_bytes_;
+  PromptOptions options_;
   const MetricRegistry& names_;
   mutable std::mutex mutex_;  // mustache renders for one thread at a time
   std::unique_ptr<Templates> templates_;
 };
 
-}  // namespace kgrpo::coder_gpt4o
+}  // namespace kgrpo::coder_shared
 
 #endif

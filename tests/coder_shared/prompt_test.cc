@@ -1,13 +1,13 @@
-// coder_gpt4o/prompt.h: the messages to the model.
-#include "coder_gpt4o/prompt.h"
+// coder_shared/prompt.h: the messages to the model.
+#include "coder_shared/prompt.h"
 
-#include "asked.h"
+#include "../coder_shared/asked.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/host.h>  // MetricDeclaration
 
-namespace kgrpo::coder_gpt4o {
+namespace kgrpo::coder_shared {
 namespace {
 
 using ::testing::ElementsAre;
@@ -23,7 +23,7 @@ const MetricRegistry& Names() {
 }
 
 std::string User(Asked& asked, const std::string& text = kDefaultUser, size_t limit = 2000) {
-  return CoderPrompt("", text, "system", limit, Names()).Messages(asked.request()).at(0).at("content");
+  return CoderPrompt({"", text, "system", limit}, Names()).Messages(asked.request()).at(0).at("content");
 }
 
 TEST(CoderPromptTest, TheDefaultsAreFine) {
@@ -31,12 +31,12 @@ TEST(CoderPromptTest, TheDefaultsAreFine) {
   EXPECT_THAT(CheckPrompt(kDefaultUser), IsEmpty());
   Asked asked;
   for (const char* role : {"system", "developer"}) {
-    const auto messages = CoderPrompt(kDefaultSystem, kDefaultUser, role, 2000, Names()).Messages(asked.request());
+    const auto messages = CoderPrompt({kDefaultSystem, kDefaultUser, role, 2000}, Names()).Messages(asked.request());
     ASSERT_EQ(messages.size(), 2u);
     EXPECT_EQ(messages[0]["role"], role);
     EXPECT_EQ(messages[1]["role"], "user");
   }
-  const auto folded = CoderPrompt("Be brief.", "{{suggestion}}", "user", 2000, Names()).Messages(asked.request());
+  const auto folded = CoderPrompt({"Be brief.", "{{suggestion}}", "user", 2000}, Names()).Messages(asked.request());
   EXPECT_EQ(folded, nlohmann::json::parse(R"([{"role": "user", "content": "Be brief.\n\nuse one warp"}])"));
 }
 
@@ -102,4 +102,4 @@ TEST(CoderPromptTest, MisspeltVariablesAreMistakes) {
 }
 
 }  // namespace
-}  // namespace kgrpo::coder_gpt4o
+}  // namespace kgrpo::coder_shared

@@ -1,4 +1,4 @@
-#include "coder_gpt4o/prompt.h"
+#include "coder_shared/prompt.h"
 
 #include <kgrpo/support/template_data.h>
 
@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace kgrpo::coder_gpt4o {
+namespace kgrpo::coder_shared {
 namespace {
 
 namespace mustache = kainjow::mustache;
@@ -39,7 +39,7 @@ const Variable& Variables() {
 }
 
 // A fence with more backticks than any run of them in the texts, so that no text closes the block.
-std::string Fence(std::initializer_list<std::string_view> texts) {
+std::string FenceAround(std::initializer_list<std::string_view> texts) {
   size_t longest = 2;
   for (const std::string_view text : texts) {
     size_t run = 0;
@@ -80,6 +80,19 @@ mustache::data Current(const kgrpo_evaluation* found, size_t diagnosis_bytes, co
   current.set("metrics", MetricsData(evaluation.metrics, &names));
   current.set("evidence", TextData(EvidenceText(evaluation, &names)));
   return current;
+}
+
+// True if a mustache tag of the template prints the variable: {{name}}, {{{name}}} or {{& name}}.
+bool Mentions(std::string_view text, std::string_view variable) {
+  for (size_t at = text.find("{{"); at != std::string_view::npos; at = text.find("{{", at)) {
+    at += 2;
+    const size_t begin = text.find_first_not_of("{& \t\n", at);
+    if (begin == std::string_view::npos) return false;
+    if (!text.substr(begin).starts_with(variable)) continue;
+    const size_t end = text.find_first_not_of(" \t\n", begin + variable.size());
+    if (end != std::string_view::npos && text[end] == '}') return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -129,6 +142,42 @@ std::vector<std::string> CheckPrompt(const std::string& text) {
   return mistakes;
 }
 
+std::string_view PromptSchema() {
+  return R"({"title": "prompt templates", "type": "object", "additionalProperties": false, "default": {},
+      "description": "Mustache templates; docs/coder_gpt4o.md lists their variables.",
+      "properties": {
+        "system": {"title": "system message", "type": ["string", "null"], "default": null,
+          "description": "null: one that asks for the whole file in one code block; empty: none is sent."},
+        "user": {"title": "user message", "type": ["string", "null"], "default": null,
+          "description": "null: one with the task, both kernels, the diagnosis of the current one, and the suggestion."},
+        "system_role": {"title": "role of the system message", "type": "string", "enum": ["system", "developer", "user"], "default": "system",
+          "description": "user: put the system message at the beginning of the user's message, for chat templates without a system role, such as Gemma's."},
+        "diagnosis_limit": {"title": "length of the diagnosis", "type": "integer", "minimum": 0, "maximum": 1000000, "default": 2000,
+          "description": "The longest diagnosis of the current kernel in the prompt, in bytes."}
+      }})";
+}
+
+PromptOptions ReadPromptOptions(
+    const nlohmann::json& prompt,
+    const std::function<void(const std::string& option, const std::string& error)>& refuse) {
+  const auto text_or = [&](const char* key, const char* otherwise) {
+    return prompt.at(key).is_null() ? std::string(otherwise) : prompt.at(key).get<std::string>();
+  };
+  PromptOptions options{text_or("system", kDefaultSystem), text_or("user", kDefaultUser),
+                        prompt.at("system_role").get<std::string>(), prompt.at("diagnosis_limit").get<size_t>()};
+  for (const auto& [name, text] : {std::pair{"prompt.system", &options.system}, {"prompt.user", &options.user}}) {
+    for (const std::string& error : CheckPrompt(*text)) refuse(name, error);
+  }
+  if (options.user.empty()) refuse("prompt.user", "it is empty: the model would not know what to do");
+  for (const std::string variable : {"code_b", "suggestion"}) {
+    if (options.user.empty() || Mentions(options.system, variable) || Mentions(options.user, variable)) continue;
+    refuse("prompt.user", "it mentions {{" + variable +
+                              "}} nowhere, and prompt.system neither: the model would not know " +
+                              (variable == "code_b" ? "the kernel to improve" : "what to do with it"));
+  }
+  return options;
+}
+
 std::string Shortened(std::string_view text, size_t bytes) {
   const bool cut = text.size() > bytes;
   if (cut) {
@@ -165,12 +214,10 @@ struct CoderPrompt::Templates {
   mustache::mustache system, user;
 };
 
-CoderPrompt::CoderPrompt(const std::string& system, const std::string& user, std::string system_role,
-                         size_t diagnosis_bytes, const MetricRegistry& names)
-    : system_role_(std::move(system_role)),
-      diagnosis_bytes_(diagnosis_bytes),
+CoderPrompt::CoderPrompt(PromptOptions options, const MetricRegistry& names)
+    : options_(std::move(options)),
       names_(names),
-      templates_(std::make_unique<Templates>(system, user)) {}
+      templates_(std::make_unique<Templates>(options_.system, options_.user)) {}
 
 CoderPrompt::~CoderPrompt() = default;
 
@@ -191,15 +238,15 @@ nlohmann::json CoderPrompt::Render(const kgrpo_coder_request& request, bool meas
   root.set("last_suggestion", TextData(Copy(request.last_suggestion)));
   root.set("suggestion", TextData(Copy(request.suggestion)));
   root.set("first_round", mustache::data(request.last_suggestion.size == 0));
-  root.set("fence", mustache::data(Fence({code_a, code_b})));
-  root.set("current", Current(request.current, diagnosis_bytes_, names_, measured));
+  root.set("fence", mustache::data(FenceAround({code_a, code_b})));
+  root.set("current", Current(request.current, options_.diagnosis_bytes, names_, measured));
   nlohmann::json messages = nlohmann::json::array();
   const std::lock_guard lock(mutex_);
   std::string system = templates_->system.render(root), user = templates_->user.render(root);
-  if (system_role_ == "user" && !system.empty()) user = std::exchange(system, "") + "\n\n" + user;
-  if (!system.empty()) messages.push_back({{"role", system_role_}, {"content", std::move(system)}});
+  if (options_.system_role == "user" && !system.empty()) user = std::exchange(system, "") + "\n\n" + user;
+  if (!system.empty()) messages.push_back({{"role", options_.system_role}, {"content", std::move(system)}});
   messages.push_back({{"role", "user"}, {"content", std::move(user)}});
   return messages;
 }
 
-}  // namespace kgrpo::coder_gpt4o
+}  // namespace kgrpo::coder_shared
