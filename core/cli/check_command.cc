@@ -201,7 +201,7 @@ void LookAtParts(Session& session, const PipelineConfig& config, Findings* findi
   PipelineParts made;  // the coder, the policy, and the trainers that it is trained by
   std::vector<std::optional<PromptState>> first_rounds;
   std::array<Role, kRoles.size()> roles = kRoles;
-  std::ranges::stable_partition(roles, [](Role role) { return role == Role::kCoder; });
+  std::stable_partition(roles.begin(), roles.end(), [](Role role) { return role == Role::kCoder; });
   for (const Role role : roles) {
     if (!findings->config && role != Role::kEvaluator) continue;
     try {

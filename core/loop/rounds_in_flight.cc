@@ -122,6 +122,7 @@ void RoundsInFlight::Abandon() {
 void RoundsInFlight::Submit(const std::vector<Slot*>& slots) {
   if (slots.empty()) return;
   std::vector<Policy::GenerateRequest> requests;
+  requests.reserve(slots.size());
   for (const Slot* slot : slots) requests.push_back({slot->round.prompt_ids, slot->suggestion_seed});
   try {
     parts_.policy->Submit(

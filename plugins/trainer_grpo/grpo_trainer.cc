@@ -111,6 +111,7 @@ void GrpoTrainer::ForEachScored(std::vector<TrainingSample>& samples, kgrpo_poli
   std::vector<double> logprobs(tokens, 0.0);
   const std::vector<size_t> share = trainer::ShareOf(ranks_, costs);
   std::vector<const TrainingSample*> own;
+  own.reserve(share.size());
   for (const size_t index : share) own.push_back(wanted[index]);
   auto index = share.begin();
   ForEachPiece(std::span<const TrainingSample* const>(own), options_.max_tokens_per_forward,

@@ -185,7 +185,7 @@ TEST_F(AdapterRunTest, LogitsThatAreNotFiniteAreAnError) {
   EXPECT_EQ(scored.out, "");
   EXPECT_THAT(scored.err, HasSubstr("error: <stdin>:1: "));
   EXPECT_THAT(scored.err, HasSubstr("logits are not finite. Its weights have diverged, or its values are too large for "
-                                    "its dtype (with bfloat16, try float32)"));
+                                    "the policy's dtype (with bfloat16, try float32)"));
   for (const char* temperature : {"0", "1"}) {
     const Result generated =
         Run(std::string("generate broken --max-new-tokens 4 --temperature ") + temperature, "{\"prompt_ids\": [5]}\n");

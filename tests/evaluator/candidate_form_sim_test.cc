@@ -148,7 +148,7 @@ TEST_F(TorchFormTest, WhatIsMissingIsNamed) {
   ExpectVerdict(Torch("  auto out = torch::empty({x.size(0)});\n  Launch(x, y, out);\n  return out;\n"), "unsupported",
                 "pass x.options()");
   ExpectVerdict(Torch("  auto out = torch::empty_like(x);\n  Launch(x.to(torch::kHalf), y, out);\n  return out;\n"),
-                "unsupported", "copy or convert");
+                "unsupported", "copies or converts");
   ExpectVerdict(Torch("  int unknown = nothing;\n  return x;\n"), "not_compiled", "nothing");
 }
 

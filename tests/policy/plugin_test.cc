@@ -248,7 +248,8 @@ TEST_F(PluginTest, SaysWhatItIs) {
 }
 
 TEST_F(PluginTest, SaysWhatBelongsInFrontOfAPlainText) {
-  json options = Options("../tokenizer/released/llama32");
+  json options = Options("");
+  options["model"] = KGRPO_BINARY_DIR "/test_data/tokenizer/released/llama32";
   options["chat_template"] = "auto";
   options["tokenizer_only"] = true;
   Create(options);

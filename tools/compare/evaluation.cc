@@ -39,6 +39,7 @@ std::vector<std::pair<uint64_t, double>> BestOf(const Groups& speedups) {
     std::vector<double> logarithms;
     for (const std::vector<double>& of_problem : speedups) {
       std::vector<double> values;
+      values.reserve(of_problem.size());
       for (const double speedup : of_problem) values.push_back(std::log(speedup));
       if (!values.empty()) logarithms.push_back(ExpectedLargest(std::move(values), k));
     }

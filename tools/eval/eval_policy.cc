@@ -235,6 +235,7 @@ int EvaluatePolicies(const Globals& globals, const PolicyEvalOptions& options) {
     break;
   }
   std::vector<RunGroup> groups;  // in the order of the choices: their configurations differ in the policy
+  groups.reserve(runs.size());
   for (RunMeasures& run : runs) groups.push_back({choices[groups.size()].label, {std::move(run)}});
   const std::vector<Comparison> comparisons = Compare(groups);
   if (options.json && alone) {

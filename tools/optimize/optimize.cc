@@ -123,6 +123,7 @@ class Searching {
     RoundsInFlight flight(config_, parts_, pool_, request);
     try {
       std::vector<Slot*> all;
+      all.reserve(slots.size());
       for (Slot& slot : slots) all.push_back(&slot);
       if (suggester_ == Suggester::Kind::kPolicy) {
         flight.Suggest(all);

@@ -93,6 +93,7 @@ int BecomeConverter(const fs::path& lines, const fs::path& output, const std::se
 
 std::vector<std::string> PurposeNames() {
   std::vector<std::string> names;
+  names.reserve(std::size(kPurposes));
   for (const Purpose purpose : kPurposes) names.emplace_back(PurposeName(purpose));
   return names;
 }
