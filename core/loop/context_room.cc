@@ -23,12 +23,10 @@ ContextRoom RoomInContext(const PipelineConfig& config, Policy& policy, std::spa
     if (needed) return room;
   }
   const Prompter prompter(config, &policy);
-  ChatOptions options;
-  options.enable_thinking = config.prompt.enable_thinking;
   size_t longest = 0;
   std::string of;
   for (const PromptState& state : first_rounds) {
-    const size_t tokens = policy.EncodeChat(prompter.Messages(state), options).size();
+    const size_t tokens = prompter.Encode(prompter.Messages(state)).size();
     if (tokens <= longest) continue;
     longest = tokens;
     of = state.problem.name;

@@ -52,17 +52,6 @@ std::string MeasureReference(Evaluator& evaluator, const Problem& problem, const
          baseline->verdict + "): " + baseline->diagnosis;
 }
 
-PromptProblem MakePromptProblem(const kgrpo_problem_info& info) {
-  PromptProblem prompt;
-  prompt.name = Copy(info.name);
-  prompt.title = Copy(info.title);
-  prompt.family = Copy(info.family);
-  prompt.task = Copy(info.task);
-  prompt.signature = Copy(info.signature);
-  for (size_t i = 0; i < info.trait_count; ++i) prompt.traits.push_back(Copy(info.traits[i]));
-  return prompt;
-}
-
 ProblemSet::ProblemSet(Evaluator& evaluator, const std::vector<std::string>& directories, WorkerPool& pool,
                        bool skip_unusable, const std::function<void()>& opened_one) {
   std::vector<std::optional<Opened>> opened(directories.size());

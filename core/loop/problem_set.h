@@ -23,9 +23,6 @@ struct OpenProblem {
   std::string directory;
 };
 
-// The problem's variables for prompts.
-PromptProblem MakePromptProblem(const kgrpo_problem_info& info);
-
 // Measures the problem's reference kernel. Returns why the problem cannot be used; empty: it can. Throws where the
 // machine, not the problem, is the cause.
 std::string MeasureReference(Evaluator& evaluator, const Problem& problem, const std::string& directory,

@@ -24,6 +24,12 @@ std::vector<ChatMessage> Prompter::Messages(const PromptState& state) const {
   return messages;
 }
 
+std::vector<int32_t> Prompter::Encode(const std::vector<ChatMessage>& messages) const {
+  ChatOptions options;
+  options.enable_thinking = config_.prompt.enable_thinking;
+  return policy_->EncodeChat(messages, options);
+}
+
 void Prompter::Begin(const Trajectory& trajectory, const Trajectory& shown, const MetricRegistry* metrics, bool encode,
                      RoundRecord* round) {
   *round = RoundRecord();
@@ -34,11 +40,9 @@ void Prompter::Begin(const Trajectory& trajectory, const Trajectory& shown, cons
   state.best_rounds = config_.prompt.best_rounds;
   round->messages = Messages(state);
   if (!encode) return;
-  ChatOptions options;
-  options.enable_thinking = config_.prompt.enable_thinking;
   size_t whole = 0;
   for (;;) {
-    round->prompt_ids = policy_->EncodeChat(round->messages, options);
+    round->prompt_ids = Encode(round->messages);
     whole = std::max(whole, round->prompt_ids.size());
     if (round->prompt_ids.size() <= room_ || !ShortenHistory(&state)) break;
     round->messages = Messages(state);

@@ -8,6 +8,7 @@
 #include "prompt/template.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ class Prompter {
 
   // The prompt in that state; no system message if its template renders to nothing.
   std::vector<ChatMessage> Messages(const PromptState& state) const;
+
+  // Its token ids, as the policy's chat template renders it. Needs a policy, whose errors it throws.
+  std::vector<int32_t> Encode(const std::vector<ChatMessage>& messages) const;
 
   // Sets the round's number and kernels, the messages of the trajectory's next round and, if `encode`, their token ids,
   // without the rounds of the history that would exceed room(). `shown`: the trajectory that the prompt describes.

@@ -1,8 +1,6 @@
 #include "prompt/template.h"
 
 #include <kgrpo/sdk/error.h>
-#include <kgrpo/support/metrics.h>
-#include <kgrpo/support/number_text.h>
 #include <kgrpo/support/template_data.h>
 
 #include <algorithm>
@@ -33,15 +31,12 @@ mustache::data Round(const PromptRound& round, const MetricRegistry* metrics) {
   data.set("suggestion", TextData(round.suggestion));
   data.set("summary", TextData(round.summary));
   data.set("outcome", TextData(round.outcome));
-  const bool correct = round.outcome == KGRPO_VERDICT_CORRECT;
-  data.set("correct", mustache::data(correct));
+  data.set("correct", mustache::data(round.outcome == KGRPO_VERDICT_CORRECT));
   data.set("applied", mustache::data(round.applied));
   data.set("speedup", Speedup(round.speedup));
   data.set("diagnosis", TextData(round.diagnosis));
   data.set("kernel", TextData(round.kernel));
-  data.set("time", TextData(correct ? FormatSeconds(round.evaluation.seconds) : ""));
-  data.set("metrics", MetricsData(round.evaluation.metrics, metrics));
-  data.set("evidence", TextData(EvidenceText(round.evaluation, metrics)));
+  SetFigures(round.evaluation, metrics, &data);
   return data;
 }
 
@@ -70,12 +65,10 @@ mustache::data Root(const PromptState& state) {
 
   mustache::data current;
   current.set("speedup", Speedup(state.current_speedup));
-  current.set("time", TextData(state.current.seconds > 0 ? FormatSeconds(state.current.seconds) : ""));
   current.set("diagnosis", TextData(state.current.diagnosis));
   current.set("verdict", TextData(state.current.verdict));
   current.set("correct", mustache::data(state.current.correct));
-  current.set("metrics", MetricsData(state.current.metrics, state.metrics));
-  current.set("evidence", TextData(EvidenceText(state.current, state.metrics)));
+  SetFigures(state.current, state.metrics, &current);
 
   mustache::data root;
   root.set("problem", ProblemData(state.problem));

@@ -3,7 +3,6 @@
 #include <kgrpo/support/template_data.h>
 
 #include <kgrpo/sdk/text.h>
-#include <kgrpo/support/number_text.h>
 #include <kgrpo/support/template_check.h>
 
 #include <algorithm>
@@ -57,9 +56,8 @@ std::string WithoutLineEnd(std::string_view code) {
 }
 
 PromptProblem ProblemOf(const kgrpo_problem_info& info) {
-  PromptProblem problem{
-      Copy(info.name), Copy(info.title), Copy(info.family), WithoutLineEnd(View(info.task)), Copy(info.signature), {}};
-  for (size_t i = 0; i < info.trait_count; ++i) problem.traits.push_back(Copy(info.traits[i]));
+  PromptProblem problem = MakePromptProblem(info);
+  problem.task = WithoutLineEnd(problem.task);
   return problem;
 }
 
@@ -74,11 +72,9 @@ mustache::data Current(const kgrpo_evaluation* found, size_t diagnosis_bytes, co
   mustache::data current;
   current.set("verdict", TextData(verdict));
   current.set("correct", mustache::data(correct));
-  current.set("time", TextData(evaluation.correct ? FormatSeconds(evaluation.seconds) : ""));
   current.set("diagnosis", TextData(diagnosis));
   current.set("quoted", TextData(Quoted(diagnosis)));
-  current.set("metrics", MetricsData(evaluation.metrics, &names));
-  current.set("evidence", TextData(EvidenceText(evaluation, &names)));
+  SetFigures(evaluation, &names, &current);
   return current;
 }
 

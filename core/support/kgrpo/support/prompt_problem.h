@@ -2,6 +2,8 @@
 #ifndef KGRPO_SUPPORT_PROMPT_PROBLEM_H
 #define KGRPO_SUPPORT_PROMPT_PROBLEM_H
 
+#include <kgrpo/evaluator.h>  // kgrpo_problem_info
+
 #include <string>
 #include <vector>
 
@@ -11,6 +13,9 @@ struct PromptProblem {
   std::string name, title, family, task, signature;
   std::vector<std::string> traits;
 };
+
+// Of that problem.
+PromptProblem MakePromptProblem(const kgrpo_problem_info& info);
 
 }  // namespace kgrpo
 #endif

@@ -1,5 +1,7 @@
 #include <kgrpo/support/template_data.h>
 
+#include <kgrpo/support/number_text.h>  // FormatSeconds
+
 namespace kgrpo {
 namespace {
 
@@ -39,6 +41,12 @@ mustache::data MetricsData(const std::vector<Metric>& metrics, const MetricRegis
   mustache::data data;
   for (const auto& [name, value] : metrics) SetNested(data, name, mustache::data(FormatMetric(name, value, registry)));
   return data;
+}
+
+void SetFigures(const Evaluation& evaluation, const MetricRegistry* registry, mustache::data* data) {
+  data->set("time", TextData(evaluation.seconds > 0 ? FormatSeconds(evaluation.seconds) : ""));
+  data->set("metrics", MetricsData(evaluation.metrics, registry));
+  data->set("evidence", TextData(EvidenceText(evaluation, registry)));
 }
 
 const Variable& ProblemVariable() {

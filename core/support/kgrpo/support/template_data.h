@@ -24,6 +24,9 @@ std::string JoinedText(const std::vector<std::string>& texts);
 // By name, formatted as they were declared; false where there are none.
 kainjow::mustache::data MetricsData(const std::vector<Metric>& metrics, const MetricRegistry* registry);
 
+// Sets what templates show of an evaluation's figures: `time` (false unless correct), `metrics` and `evidence`.
+void SetFigures(const Evaluation& evaluation, const MetricRegistry* registry, kainjow::mustache::data* data);
+
 // The variable `problem`: what it is and its value.
 const Variable& ProblemVariable();
 kainjow::mustache::data ProblemData(const PromptProblem& problem);
