@@ -88,8 +88,8 @@ class RunWithServiceTest : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-// The folder in /proc of the kgrpo-host, or of the program that it became (kgrpo-eval), whose command line has the word;
-// empty if there is none.
+// The folder in /proc of the kgrpo-host, or of the program that it became (kgrpo-eval), whose command line has the
+// word; empty if there is none.
 inline std::filesystem::path HostProcess(const std::string& word) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     if (!test::Read(entry.path() / "comm").starts_with("kgrpo-")) continue;
