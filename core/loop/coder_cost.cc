@@ -1,7 +1,6 @@
 #include "loop/coder_cost.h"
 
 #include <kgrpo/support/number_text.h>  // FormatDollars
-#include "loop/trajectory.h"
 
 #include <kgrpo/sdk/error.h>
 #include <spdlog/spdlog.h>
@@ -15,15 +14,6 @@ namespace {
 constexpr const char* kKept = "coder_cost";  // ReadProgress reads it, too
 
 }  // namespace
-
-CoderCounts CountAnswers(const std::vector<TrajectoryRecord>& trajectories) {
-  CoderCounts counts;
-  ForEachAnswer(trajectories, [&](const CoderAnswer& answer) {
-    ++counts.answers;
-    counts.reused += answer.reused ? 1 : 0;
-  });
-  return counts;
-}
 
 std::string ReusedText(const CoderCounts& counts) {
   if (counts.reused == 0) return "";

@@ -24,7 +24,6 @@ struct CoderCounts {
   uint64_t answers = 0;  // including those for which trajectories were dropped
   uint64_t reused = 0;   // of them: from a recording or a cache
 };
-CoderCounts CountAnswers(const std::vector<TrajectoryRecord>& trajectories);
 
 // "24 of 24 answers came from a recording or a cache, and nothing was paid for them"; empty where none did.
 std::string ReusedText(const CoderCounts& counts);

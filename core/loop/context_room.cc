@@ -4,6 +4,7 @@
 #include "loop/prompter.h"
 
 #include <kgrpo/sdk/text.h>
+#include <kgrpo/support/template_data.h>  // MakePromptProblem
 
 #include <algorithm>
 

@@ -2,6 +2,7 @@
 
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
+#include <kgrpo/support/template_data.h>  // MakePromptProblem
 
 #include <map>
 #include <mutex>

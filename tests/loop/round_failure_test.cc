@@ -5,6 +5,7 @@
 #include "loop/metrics.h"
 #include "loop/round_faults.h"
 #include "loop/run.h"
+#include "loop/trajectory.h"  // ForEachAnswer
 #include "store/database.h"
 
 #include <gmock/gmock.h>
@@ -143,8 +144,10 @@ TEST_F(RoundFailureTest, ReusedAnswersAreCountedAndSaid) {
   for (uint64_t step = 1; step <= 11; ++step) {
     for (const Purpose purpose : {Purpose::kTrain, Purpose::kDemonstration, Purpose::kHeldout}) {
       const std::vector<TrajectoryRecord> trajectories = database.ReadStep(purpose, step);
-      counts.answers += CountAnswers(trajectories).answers;
-      counts.reused += CountAnswers(trajectories).reused;
+      ForEachAnswer(trajectories, [&](const CoderAnswer& answer) {
+        ++counts.answers;
+        counts.reused += answer.reused ? 1 : 0;
+      });
       for (const TrajectoryRecord& trajectory : trajectories)
         dropped += trajectory.failed_round && trajectory.failed_round->answer.reused ? 1 : 0;
     }

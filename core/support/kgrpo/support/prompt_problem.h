@@ -2,8 +2,6 @@
 #ifndef KGRPO_SUPPORT_PROMPT_PROBLEM_H
 #define KGRPO_SUPPORT_PROMPT_PROBLEM_H
 
-#include <kgrpo/evaluator.h>  // kgrpo_problem_info
-
 #include <string>
 #include <vector>
 
@@ -13,9 +11,6 @@ struct PromptProblem {
   std::string name, title, family, task, signature;
   std::vector<std::string> traits;
 };
-
-// Of that problem.
-PromptProblem MakePromptProblem(const kgrpo_problem_info& info);
 
 }  // namespace kgrpo
 #endif

@@ -1,5 +1,6 @@
 #include <kgrpo/support/template_data.h>
 
+#include <kgrpo/sdk/text.h>             // Copy
 #include <kgrpo/support/number_text.h>  // FormatSeconds
 
 namespace kgrpo {
@@ -61,6 +62,17 @@ const Variable& ProblemVariable() {
                                   {"traits", {Kind::kTexts, {}}},
                                   {"traits_joined", kText}}};
   return kProblem;
+}
+
+PromptProblem MakePromptProblem(const kgrpo_problem_info& info) {
+  PromptProblem prompt;
+  prompt.name = Copy(info.name);
+  prompt.title = Copy(info.title);
+  prompt.family = Copy(info.family);
+  prompt.task = Copy(info.task);
+  prompt.signature = Copy(info.signature);
+  for (size_t i = 0; i < info.trait_count; ++i) prompt.traits.push_back(Copy(info.traits[i]));
+  return prompt;
 }
 
 mustache::data ProblemData(const PromptProblem& problem) {

@@ -3,6 +3,7 @@
 #ifndef KGRPO_SUPPORT_TEMPLATE_DATA_H
 #define KGRPO_SUPPORT_TEMPLATE_DATA_H
 
+#include <kgrpo/evaluator.h>  // kgrpo_problem_info
 #include <kgrpo/support/metrics.h>
 #include <kgrpo/support/prompt_problem.h>
 #include <kgrpo/support/template_check.h>  // Variable
@@ -27,8 +28,9 @@ kainjow::mustache::data MetricsData(const std::vector<Metric>& metrics, const Me
 // Sets what templates show of an evaluation's figures: `time` (false unless correct), `metrics` and `evidence`.
 void SetFigures(const Evaluation& evaluation, const MetricRegistry* registry, kainjow::mustache::data* data);
 
-// The variable `problem`: what it is and its value.
+// The variable `problem`: what it is, its contents and its value.
 const Variable& ProblemVariable();
+PromptProblem MakePromptProblem(const kgrpo_problem_info& info);
 kainjow::mustache::data ProblemData(const PromptProblem& problem);
 
 }  // namespace kgrpo
