@@ -3,6 +3,7 @@
 //
 //   build/bin/abi_bench --calls 2000000
 #include <kgrpo/host.h>
+#include <kgrpo/options.h>
 #include <kgrpo/sdk/text.h>
 
 #include <CLI/App.hpp>
@@ -64,6 +65,7 @@ void Run(int calls) {
   evaluation.compiled = evaluation.correct = true;
   evaluation.verdict = KGRPO_VERDICT_CORRECT;
   evaluation.seconds = evaluation.seconds_low = evaluation.seconds_high = 1e-3;
+  evaluation.speedup = 1;
   const EvaluationView view = evaluation.ToC();
   kgrpo_reward_request request = {};
   request.struct_size = sizeof request;
@@ -92,16 +94,18 @@ void Run(int calls) {
          for (int i = 0; i < n; ++i) used = reward.Score(request).score;
        }));
 
+  const auto* options_table = static_cast<const kgrpo_options_interface*>(
+      host->get_interface(host->context, KGRPO_LITERAL(KGRPO_OPTIONS_INTERFACE)));
   const auto* services_table =
       static_cast<const kgrpo_host_interface*>(host->get_interface(host->context, KGRPO_LITERAL(KGRPO_HOST_INTERFACE)));
   Show("host: cancelled", Measure(calls, [&](int n) {
          for (int i = 0; i < n; ++i) used = services_table->cancelled(host->context);
        }));
   const kgrpo_str json = KGRPO_LITERAL(R"({"alpha": 0.5, "cap": 8, "floor": -0.5, "name": "x"})");
-  Show("host: option_number, of an object of four (parses it)", Measure(calls / 10, [&](int n) {
+  Show("host: options.number, of an object of four (parses it)", Measure(calls / 10, [&](int n) {
          for (int i = 0; i < n; ++i) {
            double value = 0;
-           services_table->option_number(host->context, json, KGRPO_LITERAL("cap"), &value);
+           options_table->number(host->context, json, KGRPO_LITERAL("cap"), &value);
            used = value;
          }
        }));

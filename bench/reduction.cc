@@ -54,7 +54,7 @@ class Ranks {
                                 R"(, "hosted": false, "run": "reduction", "patience": 60})";
     kgrpo::Check(api_->create(&host_, kgrpo::Str(options), &transport_));
     collective_ = api_->collective;
-    host_ = {sizeof(host_), transport_, [](void*, kgrpo_str) -> const void* { return collective_; }};
+    host_ = {transport_, [](void*, kgrpo_str) -> const void* { return collective_; }};
   }
   ~Ranks() { api_->destroy(transport_); }
   Ranks(const Ranks&) = delete;

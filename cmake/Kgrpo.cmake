@@ -97,6 +97,7 @@ function(kgrpo_plugin name)
     PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY "${KGRPO_PLUGIN_DIRECTORY}"
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_link_libraries(${name} PRIVATE kgrpo_options ${arg_LINK})
+  target_compile_definitions(${name} PRIVATE KGRPO_VERSION="${PROJECT_VERSION}")
   kgrpo_own_headers(${name} PRIVATE)
   kgrpo_unity(${name})
   target_link_options(${name} PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/plugin.map")

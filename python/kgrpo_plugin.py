@@ -56,9 +56,9 @@ class UnknownMetric(LookupError):
 
 
 class Round(Record):
-    """What a reward scores. Members: baseline, candidate, current (evaluations), answer, unchanged, round (from 0),
-    rounds, history. Evaluations have compiled, correct, verdict, seconds, diagnosis, metrics and more:
-    docs/protocol/evaluation.json. Where the coder wrote no kernel, candidate is None, and so is that round's place in
+    """What a reward scores. Members: baseline, candidate, current (evaluations), answer, suggestion,
+    suggestion_tokens, unchanged, round (from 0), rounds, history. Evaluations have compiled, correct, verdict, seconds,
+    speedup, diagnosis, metrics and more: docs/protocol/evaluation.json. Where the coder wrote no kernel, candidate is None, and so is that round's place in
     history: test `if round.candidate:` before you read its members. The properties below are defined for every round."""
 
     @property
@@ -108,7 +108,7 @@ class Round(Record):
 
     def speedup_of(self, evaluation):
         """Of any evaluation, or None: 0.0 unless it is correct."""
-        return self.baseline.seconds / evaluation.seconds if evaluation and evaluation.correct else 0.0
+        return evaluation.speedup if evaluation and evaluation.correct else 0.0
 
     def metric(self, name, default=_MISSING):
         """What the evaluator measured of the candidate: round.metric("registers"). Raises a LookupError for what it
@@ -127,7 +127,8 @@ class Round(Record):
         """The same of any evaluation, or None: round.metric_of(round.current, "registers")."""
         metrics = evaluation.metrics if evaluation else {}
         if name in metrics:
-            return metrics[name]
+            value = metrics[name]
+            return value[0] if isinstance(value, list) else value  # [value, low, high]: with its interval
         if default is not _MISSING:
             return default
         if evaluation and evaluation.correct:
@@ -145,7 +146,7 @@ def example_round(speedup=1.0, compiled=True, correct=True, metrics=None, curren
     def evaluation(seconds, compiled=True, correct=True):
         verdict = "correct" if correct else "wrong" if compiled else "not_compiled"
         return Record(compiled=compiled, correct=correct, verdict=verdict, seconds=seconds if correct else 0.0,
-                      diagnosis="", metrics=Record(metrics or {} if correct else {}), remarks=[])
+                      speedup=1e-3 / seconds if correct else 0.0, diagnosis="", metrics=Record(metrics or {} if correct else {}), remarks=[])
 
     reference = evaluation(1e-3)
     candidate = evaluation(1e-3 / speedup, compiled, compiled and correct) if outcome == "ok" else None
@@ -153,6 +154,7 @@ def example_round(speedup=1.0, compiled=True, correct=True, metrics=None, curren
                     seconds=1.0)
     current = reference if current_correct else evaluation(0.0, correct=False)
     return Round(baseline=reference, current=current, candidate=candidate, answer=answer, unchanged=False,
+                 suggestion="Use shared memory.", suggestion_tokens=5,
                  round=len(earlier), rounds=4,
                  history=[evaluation(1e-3 / s) if s else evaluation(0.0, correct=False) for s in earlier])
 
@@ -304,10 +306,7 @@ def _answer(role, method, params, options):
     if role == "evaluator":
         if method == "open_problem":
             return settings["problem"](params.directory)
-        if method == "baseline":
-            source = settings["problem"](params.directory)["source"]
-            params = Record(params, source=source, seed=0, thorough=False, show_hidden=False)
-        if method in ("baseline", "evaluate"):
+        if method == "evaluate":
             evaluation = function(params, **options)
             if not isinstance(evaluation, dict):
                 raise _unexpected(function, evaluation, 'a dict with "correct" and "seconds"')

@@ -65,7 +65,9 @@ def schema_of(kind, comment):
         "int32_t": {"type": "boolean"},
         "uint32_t": {"type": "integer", "minimum": 0},
         "uint64_t": {"type": "integer", "minimum": 0, "maximum": LARGEST},
-        "kgrpo_metric*": {"type": "object", "additionalProperties": {"type": ["number", "null"]}},
+        "kgrpo_metric*": {"type": "object", "additionalProperties": {"anyOf": [
+            {"type": ["number", "null"]},
+            {"type": "array", "items": {"type": "number"}, "minItems": 3, "maxItems": 3}]}},
         "kgrpo_evaluation*": evaluation,
         "kgrpo_evaluation**": {"type": "array", "items": {"anyOf": [evaluation, {"type": "null"}]}},
         "kgrpo_problem_info*": {"$ref": "#/definitions/problem"},
@@ -130,7 +132,6 @@ def program():
         "idle": {"$ref": "#/definitions/score_params"},
         "implement": struct("kgrpo_coder_request", required=True, null=("current",)),
         "open_problem": fields(directory),
-        "baseline": fields(directory),
         "evaluate": fields(dict(directory, **judged["properties"])),
     }
     metric = struct("kgrpo_metric_declaration", leave=("direction", "combination"), required=["name"])
@@ -154,10 +155,9 @@ def program():
                          "parts": {"type": "object", "additionalProperties": {"type": "number"},
                                    "description": "Named parts whose sum is the score, for the run's records."}}, ["score"], closed=False),
         "implement": struct("kgrpo_coder_answer", leave=("seconds", "estimated"), required=["outcome"], closed=False,
-                            extra={"cost": {"minimum": 0}, "lost_cost": {"minimum": 0}}),
+                            extra={"cost": {"minimum": 0}}),
         "open_problem": struct("kgrpo_problem_info", leave=("refused", "flags"), required=["name", "source"], closed=False),
         "idle": {"$ref": "#/definitions/score_result"},
-        "baseline": {"$ref": "#/definitions/evaluation"},
         "evaluate": {"$ref": "#/definitions/evaluation"},
     }
     identity = {"type": "integer", "minimum": 0}

@@ -1,4 +1,4 @@
-// Reads one value of options by its path: kgrpo_host_interface.option_number and the like. Used by base/services.cc.
+// Reads one value of options by its path: kgrpo_options_interface. Used by base/services.cc.
 #ifndef KGRPO_BASE_OPTION_READER_H
 #define KGRPO_BASE_OPTION_READER_H
 

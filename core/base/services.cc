@@ -1,5 +1,6 @@
 #include "base/services.h"
 
+#include <kgrpo/options.h>
 #include <kgrpo/sdk/collective.h>
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
@@ -64,7 +65,6 @@ struct HostServices::InstanceServices {
   }
 
   static int32_t Cancelled(void*) noexcept { return CancelRequested() ? 1 : 0; }
-  static double SecondsLeft(void*) noexcept { return SecondsToDeadline(); }
   static void RequestStop(void* context, kgrpo_str reason) noexcept {
     try {
       spdlog::warn("{} asks to stop: {}", From(context).name, PrintableText(View(reason)));
@@ -178,19 +178,16 @@ struct HostServices::InstanceServices {
                                                         ListMetrics,
                                                         AddPoint,
                                                         Cancelled,
-                                                        SecondsLeft,
                                                         RequestStop,
                                                         ArtifactDirectory,
                                                         CacheDirectory,
                                                         LockDevice,
                                                         UnlockDevice,
-                                                        Random,
-                                                        NumberOption,
-                                                        IntegerOption,
-                                                        FlagOption,
-                                                        TextOption,
-                                                        CountOption};
+                                                        Random};
+    static constexpr kgrpo_options_interface kOptions = {
+        sizeof(kgrpo_options_interface), NumberOption, IntegerOption, FlagOption, TextOption, CountOption};
     if (View(id) == KGRPO_HOST_INTERFACE) return &kInterface;
+    if (View(id) == KGRPO_OPTIONS_INTERFACE) return &kOptions;
     const HostServices& services = *From(context).services;
     return services.collective_ != nullptr && View(id) == KGRPO_COLLECTIVE_INTERFACE ? &services.offered_ : nullptr;
   }
@@ -216,7 +213,7 @@ const kgrpo_host* HostServices::ForInstance(const std::string& name, const std::
   instance->name = name;
   instance->cache_name = cache_name;
 
-  instance->host = {sizeof(kgrpo_host), instance.get(), InstanceServices::GetInterface};
+  instance->host = {instance.get(), InstanceServices::GetInterface};
   instances_.push_back(std::move(instance));
   return &instances_.back()->host;
 }

@@ -75,7 +75,7 @@ std::vector<std::optional<PromptState>> FirstPrompts(Evaluator& evaluator, const
       const Problem problem = evaluator.OpenProblem(folders[i]);
       const std::string refused = Copy(problem.info().refused);
       Evaluation baseline;
-      unusable[i] = refused.empty() ? MeasureReference(evaluator, problem, folders[i], &baseline)
+      unusable[i] = refused.empty() ? MeasureReference(evaluator, problem, &baseline)
                                     : folders[i] + ": the problem was refused when it was imported: " + refused;
       if (unusable[i].empty()) first_rounds[i] = FirstRound(problem.info(), config.loop);
     } catch (const Error& error) {

@@ -98,7 +98,8 @@ void BestKernels::Judge(size_t problem_index, std::vector<BestKernel> candidates
       unjudged_[problem_index].assign(std::make_move_iterator(next), std::make_move_iterator(candidates.end()));
       return;
     }
-    kernel.speedup = kernel.evaluation.correct ? problem.baseline.seconds / kernel.evaluation.seconds : 0;
+    kernel.evaluation.CompareWith(problem.baseline);
+    kernel.speedup = kernel.evaluation.speedup;
     const std::lock_guard lock(mutex_);
     if (kernel.speedup > to_beat) {
       judged_.best.push_back(std::move(kernel));

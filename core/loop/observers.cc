@@ -34,7 +34,6 @@ void TellRounds(Observer& observer, uint64_t step, const std::vector<TrajectoryR
       event.answer = &answer;
       event.evaluation = evaluation ? evaluation->c() : nullptr;
       event.reward = round.reward;
-      event.speedup = round.speedup;
       constexpr double kUntold = std::numeric_limits<double>::quiet_NaN();
       event.returned = round.outcome ? round.outcome->returned : kUntold;
       event.advantage = round.outcome ? round.outcome->advantage : kUntold;
@@ -46,7 +45,7 @@ void TellRounds(Observer& observer, uint64_t step, const std::vector<TrajectoryR
 std::vector<kgrpo_metric> ToC(const std::vector<Metric>& metrics) {
   std::vector<kgrpo_metric> c;
   c.reserve(metrics.size());
-  for (const Metric& metric : metrics) c.push_back({Str(metric.name), metric.value});
+  for (const Metric& metric : metrics) c.push_back(metric.ToC());
   return c;
 }
 

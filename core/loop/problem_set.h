@@ -25,8 +25,7 @@ struct OpenProblem {
 
 // Measures the problem's reference kernel. Returns why the problem cannot be used; empty: it can. Throws where the
 // machine, not the problem, is the cause.
-std::string MeasureReference(Evaluator& evaluator, const Problem& problem, const std::string& directory,
-                             Evaluation* baseline);
+std::string MeasureReference(Evaluator& evaluator, const Problem& problem, Evaluation* baseline);
 
 // Immutable once made: any thread may read it. The evaluator must outlive it.
 class ProblemSet {

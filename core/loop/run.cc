@@ -263,8 +263,7 @@ class Runner {
   }
 
   void AddSpending(double cost, MetricMap& metrics) {
-    spending_.cost += cost;
-    TakeSpending(*parts_.coder, &spending_);
+    if (!TakeSpending(*parts_.coder, &spending_)) spending_.cost += cost;
     metrics[kCostMetric] = spending_.cost;
     metrics[kLostCostMetric] = spending_.lost_cost;
   }

@@ -44,6 +44,7 @@ Trajectory::Trajectory(uint64_t number, uint32_t problem_index, const OpenProble
 void Trajectory::StartFrom(const std::string& source, const Evaluation& evaluation) {
   code_a_ = code_b_ = source;
   current_ = evaluation;
+  current_.CompareWith(problem_->baseline);
 }
 
 Trajectory Trajectory::Fork(uint64_t number) const {
@@ -82,7 +83,6 @@ PromptState Trajectory::Prompt(const MetricRegistry* metrics) const {
     if (round.evaluation) past.evaluation = *round.evaluation;
   }
   state.current = current_;
-  if (current_.correct) state.current_speedup = problem_->baseline.seconds / current_.seconds;
   state.metrics = metrics;
   return state;
 }
@@ -94,6 +94,7 @@ bool Trajectory::Drops(const RoundRecord& round) const {
 
 void ScoreRound(const Reward& reward, const Evaluation& baseline, const Evaluation& current,
                 const TrajectoryRecord& before, RoundRecord* round, bool idle) {
+  if (round->evaluation) round->evaluation->CompareWith(baseline);
   const EvaluationView baseline_view = baseline.ToC();
   const EvaluationView current_view = current.ToC();
   const Evaluation none;
@@ -116,6 +117,8 @@ void ScoreRound(const Reward& reward, const Evaluation& baseline, const Evaluati
   request.round = round->round;
   request.rounds = before.rounds;
   request.history = history.data();
+  request.suggestion = Str(round->suggestion);
+  request.suggestion_tokens = round->completion_ids.size();
   Reward::Scored scored = reward.Score(request);
   try {
     if (idle) round->idle_reward = reward.Idle(request);
@@ -139,7 +142,7 @@ void Trajectory::Finish(RoundRecord round) {
     return;
   }
   if (round.evaluation) {
-    if (round.evaluation->correct) round.speedup = problem_->baseline.seconds / round.evaluation->seconds;
+    round.speedup = round.evaluation->speedup;
     const bool advances = advance_ == Advance::kAlways || round.evaluation->correct;
     round.applied = advances && !round.unchanged;
     if (advances) {

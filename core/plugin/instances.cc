@@ -109,7 +109,7 @@ template class Instance<kgrpo_observer_interface, kgrpo_observer>;
 
 Problem::Problem(const kgrpo_evaluator_interface* api, kgrpo_evaluator* evaluator, const PluginName* plugin,
                  const std::string& directory)
-    : api_(api), evaluator_(evaluator), plugin_(plugin) {
+    : api_(api), evaluator_(evaluator), plugin_(plugin), directory_(directory) {
   const PluginCall call(plugin_, "open_problem");
   Check(api_->open_problem(evaluator_, Str(directory), &raw_));
   if (raw_ == nullptr) throw Error(KGRPO_ERROR_INTERNAL, "the evaluator opened no problem in " + directory);
@@ -130,24 +130,40 @@ std::string Problem::name() const {
   return Copy(info_->name);
 }
 
-Evaluation Evaluator::Baseline(const Problem& problem) {
-  const PluginCall call = Calling("baseline");
-  return CollectEvaluation(plugin_name() + ": problem " + problem.name() + ", the reference kernel",
-                           [&](kgrpo_evaluation_sink sink) { return api()->baseline(raw(), problem.raw(), sink); });
+Evaluation Evaluator::Evaluate(const Problem& problem, const kgrpo_evaluate_request& request, const char* what) {
+  const PluginCall call = Calling("evaluate");
+  return CollectEvaluation(plugin_name() + ": problem " + problem.name() + what, [&](kgrpo_evaluation_sink sink) {
+    return api()->evaluate(raw(), problem.raw(), &request, sink);
+  });
 }
 
 Evaluation Evaluator::Evaluate(const Problem& problem, std::string_view source, uint64_t seed, bool thorough,
                                bool show_hidden) {
-  kgrpo_evaluate_request request{};
-  request.struct_size = sizeof(request);
-  request.source = Str(source);
-  request.seed = seed;
-  request.thorough = thorough;
-  request.show_hidden = show_hidden;
-  const PluginCall call = Calling("evaluate");
-  return CollectEvaluation(plugin_name() + ": problem " + problem.name(), [&](kgrpo_evaluation_sink sink) {
-    return api()->evaluate(raw(), problem.raw(), &request, sink);
-  });
+  return Evaluate(problem,
+                  {.struct_size = sizeof(kgrpo_evaluate_request),
+                   .source = Str(source),
+                   .seed = seed,
+                   .thorough = thorough,
+                   .show_hidden = show_hidden,
+                   .reference = 0},
+                  "");
+}
+
+Evaluation Evaluator::Baseline(const Problem& problem, uint64_t seed, bool thorough, bool show_hidden) {
+  Evaluation baseline = Evaluate(problem,
+                                 {.struct_size = sizeof(kgrpo_evaluate_request),
+                                  .source = problem.info().source,
+                                  .seed = seed,
+                                  .thorough = thorough,
+                                  .show_hidden = show_hidden,
+                                  .reference = 1},
+                                 ", the reference kernel");
+  if (!baseline.correct) {
+    throw Error(KGRPO_ERROR_INVALID, "the reference kernel of problem " + problem.name() + " (" + problem.directory() +
+                                         ") is not correct (" + baseline.verdict + "): " + baseline.diagnosis);
+  }
+  baseline.CompareWith(baseline);
+  return baseline;
 }
 
 std::string Evaluator::Describe() const {
@@ -155,10 +171,23 @@ std::string Evaluator::Describe() const {
   return Copy(api()->describe(raw()));
 }
 
+const kgrpo_evaluator_tools& Evaluator::Tools() const {
+  static constexpr kgrpo_evaluator_tools kNone = {};
+  const PluginCall call = Calling("get_extension");
+  const void* tools = api()->get_extension == nullptr
+                          ? nullptr
+                          : api()->get_extension(raw(), KGRPO_LITERAL(KGRPO_EVALUATOR_TOOLS_INTERFACE));
+  if (tools == nullptr) return kNone;
+  const auto& table = *static_cast<const kgrpo_evaluator_tools*>(tools);
+  RequireSize(table.struct_size, KGRPO_EVALUATOR_TOOLS_SIZE_1, "kgrpo_evaluator_tools");
+  return table;
+}
+
 std::optional<std::string> Evaluator::Report(const Problem& problem, std::string_view source,
                                              std::string_view source_name, const Evaluation& candidate,
                                              const Evaluation& baseline) const {
-  if (api()->report == nullptr) return std::nullopt;
+  const kgrpo_evaluator_tools& tools = Tools();
+  if (tools.report == nullptr) return std::nullopt;
   const EvaluationView candidate_view = candidate.ToC(), baseline_view = baseline.ToC();
   kgrpo_report_request request{};
   request.struct_size = sizeof(request);
@@ -167,22 +196,19 @@ std::optional<std::string> Evaluator::Report(const Problem& problem, std::string
   request.candidate = candidate_view.c();
   request.baseline = baseline_view.c();
   const PluginCall call = Calling("report");
-  return CollectText([&](kgrpo_text_sink sink) { return api()->report(raw(), problem.raw(), &request, sink); });
-}
-
-bool Evaluator::CountsWork() const {
-  return KGRPO_HAS_MEMBER(api(), kgrpo_evaluator_interface, explain_bound) && api()->explain_bound != nullptr;
+  return CollectText([&](kgrpo_text_sink sink) { return tools.report(raw(), problem.raw(), &request, sink); });
 }
 
 std::optional<Evaluator::BoundComparison> Evaluator::ExplainBound(const Problem& problem,
                                                                   const Evaluation& candidate) const {
-  if (!CountsWork()) return std::nullopt;
+  const kgrpo_evaluator_tools& tools = Tools();
+  if (tools.explain_bound == nullptr) return std::nullopt;
   BoundComparison comparison;
   const EvaluationView view = candidate.ToC();
   const PluginCall call = Calling("explain_bound");
   comparison.json = CollectText([&](kgrpo_text_sink json) {
     Receiver receiver{Carrier(), [&](std::string_view text) { comparison.text += text; }};
-    kgrpo_error* error = api()->explain_bound(raw(), problem.raw(), view.c(), TextSink(receiver), json);
+    kgrpo_error* error = tools.explain_bound(raw(), problem.raw(), view.c(), TextSink(receiver), json);
     receiver.carrier.Finish(error);
     return static_cast<kgrpo_error*>(nullptr);
   });
@@ -193,13 +219,14 @@ std::optional<Evaluator::BoundComparison> Evaluator::ExplainBound(const Problem&
 }
 
 std::optional<std::vector<ProblemFinding>> Evaluator::CheckProblem(const Problem& problem) {
-  if (api()->check_problem == nullptr) return std::nullopt;
+  const kgrpo_evaluator_tools& tools = Tools();
+  if (tools.check_problem == nullptr) return std::nullopt;
   std::vector<ProblemFinding> findings;
   Receiver receiver{Carrier(), [&](const kgrpo_problem_finding& finding) {
                       findings.push_back({Copy(finding.code), Copy(finding.sentence), Copy(finding.advice)});
                     }};
   const PluginCall call = Calling("check_problem");
-  receiver.carrier.Finish(api()->check_problem(raw(), problem.raw(), FindingSink(receiver)));
+  receiver.carrier.Finish(tools.check_problem(raw(), problem.raw(), FindingSink(receiver)));
   return findings;
 }
 
@@ -218,7 +245,7 @@ double RequireFinite(double score, const std::string& plugin, const char* what) 
 
 Reward::Scored Reward::Score(const kgrpo_reward_request& request) const {
   Scored scored;
-  Receiver receiver{Carrier(), [&](kgrpo_metric part) { scored.parts.push_back({Copy(part.name), part.value}); }};
+  Receiver receiver{Carrier(), [&](kgrpo_metric part) { scored.parts.push_back(Metric::FromC(part)); }};
   using R = decltype(receiver);
   const kgrpo_metric_sink sink = {&receiver, [](void* context, kgrpo_metric part) {
                                     auto* self = static_cast<R*>(context);

@@ -8,7 +8,7 @@
 #define KGRPO_PLUGIN_INSTANCES_H
 
 #include <kgrpo/coder.h>
-#include <kgrpo/evaluator.h>
+#include <kgrpo/evaluator_tools.h>
 #include <kgrpo/observer.h>
 #include <kgrpo/policy.h>
 #include <kgrpo/reward.h>
@@ -162,12 +162,14 @@ class Problem {
         evaluator_(other.evaluator_),
         plugin_(other.plugin_),
         raw_(std::exchange(other.raw_, nullptr)),
-        info_(other.info_) {}
+        info_(other.info_),
+        directory_(std::move(other.directory_)) {}
   Problem& operator=(Problem&&) = delete;
   ~Problem();
 
   const kgrpo_problem_info& info() const { return *info_; }
   std::string name() const;
+  const std::string& directory() const { return directory_; }
   kgrpo_problem* raw() const { return raw_; }
 
  private:
@@ -176,6 +178,7 @@ class Problem {
   const PluginName* plugin_;
   kgrpo_problem* raw_ = nullptr;
   const kgrpo_problem_info* info_ = nullptr;
+  std::string directory_;
 };
 
 // kgrpo_problem_finding as C++.
@@ -188,11 +191,16 @@ class Evaluator : public Instance<kgrpo_evaluator_interface, kgrpo_evaluator> {
   using Instance::Instance;
 
   Problem OpenProblem(const std::string& directory) { return Problem(api(), raw(), plugin(), directory); }
-  Evaluation Baseline(const Problem& problem);
-  // `show_hidden`: the diagnosis may name hidden sizes. For a person's eyes alone: no prompt may quote it.
+  // `show_hidden`: the diagnosis may name hidden sizes. It is for a person: no prompt may quote it.
   Evaluation Evaluate(const Problem& problem, std::string_view source, uint64_t seed, bool thorough = false,
                       bool show_hidden = false);
+  // The evaluation of the problem's reference kernel, whose speedup is 1. Throws KGRPO_ERROR_INVALID if it is not
+  // correct.
+  Evaluation Baseline(const Problem& problem, uint64_t seed = 0, bool thorough = false, bool show_hidden = false);
   std::string Describe() const;
+
+  // The instance's tools, each of which may be null.
+  const kgrpo_evaluator_tools& Tools() const;
 
   // A web page on one kernel; nothing for an evaluator that writes none.
   std::optional<std::string> Report(const Problem& problem, std::string_view source, std::string_view source_name,
@@ -203,13 +211,14 @@ class Evaluator : public Instance<kgrpo_evaluator_interface, kgrpo_evaluator> {
     std::string text;  // lines for a terminal
     std::string json;  // an object
   };
-  // True if the evaluator counts work.
-  bool CountsWork() const;
   // Returns nothing for a kernel whose work was not counted, or if the evaluator does not count.
   std::optional<BoundComparison> ExplainBound(const Problem& problem, const Evaluation& candidate) const;
 
   // Findings that make a problem degenerate; nothing for an evaluator without such checks. [any thread]
   std::optional<std::vector<ProblemFinding>> CheckProblem(const Problem& problem);
+
+ private:
+  Evaluation Evaluate(const Problem& problem, const kgrpo_evaluate_request& request, const char* what);
 };
 
 class Reward : public Instance<kgrpo_reward_interface, kgrpo_reward> {

@@ -19,20 +19,25 @@
 namespace kgrpo {
 namespace {
 
-std::vector<kgrpo_message> ToC(std::span<const ChatMessage> messages) {
+void RequireReads(const std::string& json, const kgrpo_policy_info& info) {
+  if (json.empty() || info.reads_chat_arguments != 0) return;
+  throw Error(KGRPO_ERROR_UNSUPPORTED,
+              "this policy takes only the roles and texts of a chat, and no tools, thoughts or other arguments of its "
+              "chat template");
+}
+
+std::vector<kgrpo_message> ToC(std::span<const ChatMessage> messages, const kgrpo_policy_info& info) {
   std::vector<kgrpo_message> c;
   c.reserve(messages.size());
-  for (const ChatMessage& message : messages) c.push_back({Str(message.role), Str(message.content)});
+  for (const ChatMessage& message : messages) {
+    RequireReads(message.members, info);
+    c.push_back({Str(message.role), Str(message.content), Str(message.members)});
+  }
   return c;
 }
 
 kgrpo_chat_options ToC(const ChatOptions& options, const kgrpo_policy_info& info) {
-  const bool reads = KGRPO_HAS_MEMBER(&info, kgrpo_policy_info, reads_chat_arguments) && info.reads_chat_arguments != 0;
-  if (!options.arguments.empty() && !reads) {
-    throw Error(KGRPO_ERROR_UNSUPPORTED,
-                "this policy takes a chat's roles and texts alone, and no tools or other "
-                "arguments of its chat template");
-  }
+  RequireReads(options.arguments, info);
   kgrpo_chat_options c{};
   c.struct_size = sizeof(c);
   c.add_generation_prompt = options.add_generation_prompt;
@@ -48,7 +53,7 @@ const kgrpo_policy_info& Policy::info() const {
 }
 
 std::vector<int32_t> Policy::EncodeChat(std::span<const ChatMessage> messages, const ChatOptions& options) const {
-  const std::vector<kgrpo_message> c = ToC(messages);
+  const std::vector<kgrpo_message> c = ToC(messages, info());
   const kgrpo_chat_options chat = ToC(options, info());
   const PluginCall call = Calling("encode_chat");
   return CollectTokens(
@@ -56,7 +61,7 @@ std::vector<int32_t> Policy::EncodeChat(std::span<const ChatMessage> messages, c
 }
 
 std::string Policy::RenderChat(std::span<const ChatMessage> messages, const ChatOptions& options) const {
-  const std::vector<kgrpo_message> c = ToC(messages);
+  const std::vector<kgrpo_message> c = ToC(messages, info());
   const kgrpo_chat_options chat = ToC(options, info());
   const PluginCall call = Calling("render_chat");
   return CollectText([&](kgrpo_text_sink sink) { return api()->render_chat(raw(), c.data(), c.size(), &chat, sink); });
@@ -69,9 +74,7 @@ std::vector<int32_t> Policy::Encode(std::string_view text) const {
 
 std::vector<int32_t> Policy::EncodePrompt(std::string_view text) const {
   const kgrpo_policy_info& about = info();
-  std::vector<int32_t> ids;
-  if (KGRPO_HAS_MEMBER(&about, kgrpo_policy_info, prefix_id_count))
-    ids.assign(about.prefix_ids, about.prefix_ids + about.prefix_id_count);
+  std::vector<int32_t> ids(about.prefix_ids, about.prefix_ids + about.prefix_id_count);
   const std::vector<int32_t> of_text = Encode(text);
   ids.insert(ids.end(), of_text.begin(), of_text.end());
   return ids;

@@ -43,6 +43,7 @@ const char* FinishReasonName(kgrpo_finish_reason reason);
 struct ChatMessage {
   std::string role;
   std::string content;
+  std::string members = {};  // as kgrpo_message has them: a JSON object, or empty
 };
 
 // How a chat is written; kgrpo_chat_options.

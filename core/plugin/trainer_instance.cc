@@ -19,7 +19,7 @@ namespace {
 std::vector<Metric> CopyMetrics(const kgrpo_metric* metrics, size_t count) {
   std::vector<Metric> copied;
   copied.reserve(count);
-  for (size_t i = 0; i < count; ++i) copied.push_back({Copy(metrics[i].name), metrics[i].value});
+  for (size_t i = 0; i < count; ++i) copied.push_back(Metric::FromC(metrics[i]));
   return copied;
 }
 
@@ -41,7 +41,7 @@ bool Trainer::needs_reference() const {
 }
 
 void Trainer::CheckPlan(const kgrpo_trainer_plan& plan) const {
-  if (!KGRPO_HAS_MEMBER(api(), kgrpo_trainer_interface, check_plan) || api()->check_plan == nullptr) return;
+  if (api()->check_plan == nullptr) return;
   const PluginCall call = Calling("check_plan");
   Check(api()->check_plan(raw(), &plan));
 }
@@ -61,7 +61,7 @@ Trainer::Update Trainer::Train(std::span<const kgrpo_sample> samples) {
       &context,
       [](void* opaque, kgrpo_metric metric) {
         auto* self = static_cast<Context*>(opaque);
-        self->carrier.Run([&] { self->update.metrics.push_back({Copy(metric.name), metric.value}); });
+        self->carrier.Run([&] { self->update.metrics.push_back(Metric::FromC(metric)); });
       },
       [](void* opaque, const kgrpo_metric* row, size_t count) {
         auto* self = static_cast<Context*>(opaque);

@@ -38,7 +38,6 @@ struct PromptState {
   size_t history_from = 0;                  // rounds of it that `history` leaves out, from the oldest
   size_t best_rounds = 0;                   // rounds that `best` has, at most
   Evaluation current;                       // of code_b
-  double current_speedup = 0;               // over the reference; 0 unless correct
   const MetricRegistry* metrics = nullptr;  // declarations of the metrics; null: none
 };
 

@@ -64,7 +64,7 @@ mustache::data Root(const PromptState& state) {
   for (const PromptRound* round : BestRounds(state)) best.push_back(Round(*round, state.metrics));
 
   mustache::data current;
-  current.set("speedup", Speedup(state.current_speedup));
+  current.set("speedup", Speedup(state.current.speedup));
   current.set("diagnosis", TextData(state.current.diagnosis));
   current.set("verdict", TextData(state.current.verdict));
   current.set("correct", mustache::data(state.current.correct));

@@ -102,7 +102,6 @@ void VisitFields(Round& round, Visitor& visit) {
   visit("coder_prompt_tokens", round.answer.prompt_tokens);
   visit("coder_completion_tokens", round.answer.completion_tokens);
   visit("coder_cost", round.answer.cost);
-  visit("coder_lost_cost", round.answer.lost_cost);
   visit("coder_seconds", round.answer.seconds);
   visit("coder_attempts", round.answer.attempts);
   visit("coder_reused", round.answer.reused);

@@ -5,7 +5,7 @@
 
 namespace kgrpo {
 
-inline constexpr int kSchemaVersion = 3;
+inline constexpr int kSchemaVersion = 4;
 
 // `purpose` is PurposeName (store/records.h); trajectories and rounds count from 0, steps from 1. Kernels are
 // hashes in `sources`. `changes` has the settings that `resume` changed, as JSON.

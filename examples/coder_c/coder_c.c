@@ -2,6 +2,8 @@
  * block has at most, and so how many registers each may use. It needs the headers in core/abi and nothing else.
  */
 #include <kgrpo/coder.h>
+#include <kgrpo/host.h>
+#include <kgrpo/options.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,19 +24,16 @@ static kgrpo_str options_schema(void) {
       "  \"description\": \"The most threads that a block has. Blocks with more cannot be launched.\"}}}");
 }
 
-/* The host's functions: errors, log lines, options without a JSON library. */
-static const kgrpo_host_interface* functions_of(const kgrpo_host* host) {
-  return (const kgrpo_host_interface*)host->get_interface(host->context, KGRPO_LITERAL(KGRPO_HOST_INTERFACE));
-}
-
 static kgrpo_error* out_of_memory(const kgrpo_host* host) {
-  return functions_of(host)->make_error(host->context, KGRPO_ERROR_INTERNAL, KGRPO_LITERAL("out of memory"));
+  const kgrpo_host_interface* api = host->get_interface(host->context, KGRPO_LITERAL(KGRPO_HOST_INTERFACE));
+  return api->make_error(host->context, KGRPO_ERROR_INTERNAL, KGRPO_LITERAL("out of memory"));
 }
 
 /* Makes an instance, or returns an error, which the caller releases. *out is written on success only. */
 static kgrpo_error* create(const kgrpo_host* host, kgrpo_str options, kgrpo_coder** out) {
   int64_t threads = 0;
-  kgrpo_error* error = functions_of(host)->option_integer(host->context, options, KGRPO_LITERAL("threads"), &threads);
+  const kgrpo_options_interface* read = host->get_interface(host->context, KGRPO_LITERAL(KGRPO_OPTIONS_INTERFACE));
+  kgrpo_error* error = read->integer(host->context, options, KGRPO_LITERAL("threads"), &threads);
   if (error != NULL) return error;
   kgrpo_coder* coder = malloc(sizeof *coder);
   if (coder == NULL) return out_of_memory(host);
@@ -132,7 +131,6 @@ static const void* get_interface(kgrpo_str id) {
 }
 
 /* The one symbol that is exported. A pipeline names the plugin, and the file, as here: coder_c. */
-const kgrpo_plugin* kgrpo_plugin_entry(void);
 const kgrpo_plugin* kgrpo_plugin_entry(void) {
 #define TEXT(literal) \
   { literal, sizeof(literal) - 1 }

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <kgrpo/evaluator.h>
+#include <kgrpo/host.h>
+#include <kgrpo/options.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -56,7 +58,7 @@ enum { SIZES = sizeof sizes / sizeof sizes[0] };
 /* The instance: what create makes and the other functions get back. The type is ours; the host has pointers only. */
 struct kgrpo_evaluator {
   const kgrpo_host* host;
-  const kgrpo_host_interface* api; /* errors, options without a JSON library, the device lock */
+  const kgrpo_host_interface* api; /* errors, the device lock */
   char compiler[256];
   double seconds; /* how long a kernel's process may take */
 };
@@ -344,10 +346,11 @@ static void keep_compiler(void* context, kgrpo_str text) {
 /* Makes an instance, or returns an error, which the caller releases. *out is written on success only. */
 static kgrpo_error* create(const kgrpo_host* host, kgrpo_str options, kgrpo_evaluator** out) {
   kgrpo_evaluator made = {host, host->get_interface(host->context, KGRPO_LITERAL(KGRPO_HOST_INTERFACE)), "", 0};
-  kgrpo_error* error = made.api->option_number(host->context, options, KGRPO_LITERAL("seconds"), &made.seconds);
+  const kgrpo_options_interface* read = host->get_interface(host->context, KGRPO_LITERAL(KGRPO_OPTIONS_INTERFACE));
+  kgrpo_error* error = read->number(host->context, options, KGRPO_LITERAL("seconds"), &made.seconds);
   if (error == NULL) {
     const kgrpo_text_sink sink = {&made, keep_compiler};
-    error = made.api->option_text(host->context, options, KGRPO_LITERAL("compiler"), sink);
+    error = read->text(host->context, options, KGRPO_LITERAL("compiler"), sink);
   }
   if (error != NULL) return error;
   kgrpo_evaluator* evaluator = malloc(sizeof *evaluator);
@@ -400,21 +403,8 @@ static const kgrpo_problem_info* problem_info(const kgrpo_problem* problem) {
   return &problem->info;
 }
 
-/* Called from several threads at once, as evaluate. */
-static kgrpo_error* baseline(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evaluation_sink sink) {
-  found what = {0};
-  kgrpo_error* error = judge(self, problem, problem->info.source, 1, &what);
-  if (error != NULL) return error;
-  if (strcmp(what.verdict, KGRPO_VERDICT_CORRECT) != 0) {
-    char text[2400];
-    snprintf(text, sizeof text, "the reference kernel is not correct: %s. %s", what.verdict, what.diagnosis);
-    return fail(self, KGRPO_ERROR_INVALID, problem->name, text);
-  }
-  put(&what, sink);
-  return NULL;
-}
-
-/* Whatever a kernel does is a verdict; an error means that judging is impossible. */
+/* Whatever a kernel does is a verdict; an error means that evaluating is impossible. Called from several threads at
+ * once. The reference kernel is evaluated as any other: request->reference needs no attention. */
 static kgrpo_error* evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                              kgrpo_evaluation_sink sink) {
   found what = {0};
@@ -428,8 +418,7 @@ static kgrpo_str describe(const kgrpo_evaluator* self) {
   return KGRPO_LITERAL("C functions, compiled with -O2, timed on this CPU; no sandbox");
 }
 
-/* Its functions in the order of the header; NULL: no report pages, no search for degenerate problems,
-   no comparison with a bound. */
+/* Its functions in the order of the header; NULL: no further interfaces. */
 static const kgrpo_evaluator_interface evaluator_interface = {sizeof(kgrpo_evaluator_interface),
                                                               options_schema,
                                                               create,
@@ -437,11 +426,8 @@ static const kgrpo_evaluator_interface evaluator_interface = {sizeof(kgrpo_evalu
                                                               open_problem,
                                                               close_problem,
                                                               problem_info,
-                                                              baseline,
                                                               evaluate,
                                                               describe,
-                                                              NULL,
-                                                              NULL,
                                                               NULL};
 
 /* The host asks for interfaces by id; NULL is "not offered". */
@@ -451,7 +437,6 @@ static const void* get_interface(kgrpo_str id) {
 }
 
 /* The one symbol that is exported. A pipeline names the plugin, and the file, as here: evaluator_c. */
-const kgrpo_plugin* kgrpo_plugin_entry(void);
 const kgrpo_plugin* kgrpo_plugin_entry(void) {
 #define TEXT(literal) \
   { literal, sizeof(literal) - 1 }

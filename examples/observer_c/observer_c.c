@@ -1,6 +1,8 @@
 /* observer_c - a whole plugin in plain C11: stops a run once a step's mean reward is below a limit. It needs the
  * headers of kgrpo and nothing else. */
+#include <kgrpo/host.h>
 #include <kgrpo/observer.h>
+#include <kgrpo/options.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +10,7 @@
 /* The instance: what create makes and the other functions get back. The type is ours; the host has pointers only. */
 struct kgrpo_observer {
   const kgrpo_host* host;
-  const kgrpo_host_interface* api; /* errors, log lines, options without a JSON library, stops */
+  const kgrpo_host_interface* api; /* errors, log lines, stops */
   double limit;
 };
 
@@ -29,7 +31,8 @@ static kgrpo_str options_schema(void) {
 static kgrpo_error* create(const kgrpo_host* host, kgrpo_str options, kgrpo_observer** out) {
   const kgrpo_host_interface* api = host->get_interface(host->context, KGRPO_LITERAL(KGRPO_HOST_INTERFACE));
   struct kgrpo_observer made = {host, api, 0};
-  kgrpo_error* error = api->option_number(host->context, options, KGRPO_LITERAL("limit"), &made.limit);
+  const kgrpo_options_interface* read = host->get_interface(host->context, KGRPO_LITERAL(KGRPO_OPTIONS_INTERFACE));
+  kgrpo_error* error = read->number(host->context, options, KGRPO_LITERAL("limit"), &made.limit);
   if (error != NULL) return error;
   struct kgrpo_observer* observer = malloc(sizeof *observer);
   if (observer == NULL) return api->make_error(host->context, KGRPO_ERROR_INTERNAL, KGRPO_LITERAL("out of memory"));
@@ -65,7 +68,6 @@ static const void* get_interface(kgrpo_str id) {
 }
 
 /* The one symbol that is exported. A pipeline names the plugin, and the file, as here: observer_c. */
-const kgrpo_plugin* kgrpo_plugin_entry(void);
 const kgrpo_plugin* kgrpo_plugin_entry(void) {
 #define TEXT(literal) \
   { literal, sizeof(literal) - 1 }

@@ -1,6 +1,8 @@
 /* policy_c - a policy in plain C11 that reads nothing: one learned weight for each suggestion of a list. It finds the
  * suggestions that pay on average; a language model must beat it. The whole of a plugin: options, tokens, the model,
  * the bootstrap. It needs the headers of kgrpo and nothing else. */
+#include <kgrpo/host.h>
+#include <kgrpo/options.h>
 #include <kgrpo/policy.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +15,8 @@ enum { FIRST = 256, CONTEXT = 1 << 20, PATH_SIZE = 4096 };
 /* The instance: what create makes and the other functions get back. The type is ours; the host has pointers only. */
 struct kgrpo_policy {
   const kgrpo_host* host;
-  const kgrpo_host_interface* api;       /* errors, options without a JSON library, random numbers, the device lock */
+  const kgrpo_host_interface* api;       /* errors, random numbers, the device lock */
+  const kgrpo_options_interface* read;   /* options without a JSON library */
   char** words;                          /* the suggestions, and the text of the end */
   size_t count;                          /* of the suggestions */
   float *values, *gradients, *reference; /* `count` each; `reference` is valid if has_reference */
@@ -405,14 +408,14 @@ static void keep_text(void* target, kgrpo_str text) {
 
 static kgrpo_error* read_text(const kgrpo_policy* self, kgrpo_str options, const char* path, char** out) {
   const kgrpo_text_sink sink = {out, keep_text};
-  kgrpo_error* error = self->api->option_text(self->host->context, options, text_of(path), sink);
+  kgrpo_error* error = self->read->text(self->host->context, options, text_of(path), sink);
   return error != NULL || *out != NULL ? error : out_of_memory(self);
 }
 
 /* Fills in the suggestions and the numbers of a new policy. */
 static kgrpo_error* fill(kgrpo_policy* self, kgrpo_str options) {
   size_t count = 0;
-  kgrpo_error* error = self->api->option_count(self->host->context, options, KGRPO_LITERAL("suggestions"), &count);
+  kgrpo_error* error = self->read->count(self->host->context, options, KGRPO_LITERAL("suggestions"), &count);
   if (error != NULL) return error;
   self->count = count;
   self->words = calloc(count + 1, sizeof *self->words);
@@ -463,6 +466,7 @@ static void describe(kgrpo_policy* self) {
   self->info.context_length = CONTEXT;
   self->info.end_ids = &self->end_id;
   self->info.end_id_count = 1;
+  self->info.reproducible = 1;
 }
 
 /* Makes an instance, or returns an error, which the caller releases. *out is written on success only. */
@@ -472,6 +476,7 @@ static kgrpo_error* create(const kgrpo_host* host, kgrpo_str options, kgrpo_poli
   if (self == NULL) return api->make_error(host->context, KGRPO_ERROR_INTERNAL, KGRPO_LITERAL("out of memory"));
   self->host = host;
   self->api = api;
+  self->read = host->get_interface(host->context, KGRPO_LITERAL(KGRPO_OPTIONS_INTERFACE));
   char* model = NULL;
   kgrpo_error* error = fill(self, options);
   if (error == NULL) error = read_text(self, options, "model", &model);
@@ -521,7 +526,6 @@ static const void* get_interface(kgrpo_str id) {
 }
 
 /* The one symbol that is exported. A pipeline names the plugin, and the file, as here: policy_c. */
-const kgrpo_plugin* kgrpo_plugin_entry(void);
 const kgrpo_plugin* kgrpo_plugin_entry(void) {
 #define TEXT(literal) \
   { literal, sizeof(literal) - 1 }

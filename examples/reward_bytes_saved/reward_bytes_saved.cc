@@ -57,7 +57,7 @@ kgrpo_error* Score(const kgrpo_reward* self, const kgrpo_reward_request* request
     const kgrpo_evaluation* candidate = request->candidate;
     if (candidate == nullptr || candidate->correct == 0) {
       *score = self->failure;
-      parts.add(parts.context, {kgrpo::Str("failure"), *score});
+      parts.add(parts.context, kgrpo::Measured("failure", *score));
       return;
     }
     const double before = MetricOf(request->baseline, "dram_bytes", 0.0);
@@ -65,7 +65,7 @@ kgrpo_error* Score(const kgrpo_reward* self, const kgrpo_reward_request* request
     if (before <= 0)
       throw kgrpo::Error(KGRPO_ERROR_UNSUPPORTED, "reward_bytes_saved needs an evaluator that measures dram_bytes");
     *score = self->weight * (1.0 - after / before);
-    parts.add(parts.context, {kgrpo::Str("saved"), *score});
+    parts.add(parts.context, kgrpo::Measured("saved", *score));
   });
 }
 

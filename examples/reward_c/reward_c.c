@@ -1,12 +1,13 @@
-/* reward_c - a whole plugin in plain C11: a reward that pays for a correct kernel and for its speed. It needs the headers
- * in core/abi and nothing else. Build it with one command (the first line is a version script: export one symbol):
+/* reward_c - a whole plugin in plain C11: a reward that pays for a correct kernel and for its speed. It needs the
+ * headers in core/abi and nothing else. Build it with one command:
  *
- *   echo '{ global: kgrpo_plugin_entry; local: *; };' > plugin.map
- *   gcc -std=c11 -shared -fPIC -O2 -Wall -Wextra -I$KGRPO/core/abi -Wl,--version-script=plugin.map -Wl,-z,defs \
- *       -o reward_c.so reward_c.c -lm
+ *   gcc -std=c11 -shared -fPIC -fvisibility=hidden -O2 -Wall -Wextra -I$KGRPO/core/abi -Wl,-z,defs -o reward_c.so
+ * reward_c.c
  *
  * A C compiler is all it takes; CMakeLists.txt does the same. Then: kgrpo-host plugins validate ./reward_c.so
  */
+#include <kgrpo/host.h>
+#include <kgrpo/options.h>
 #include <kgrpo/reward.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,20 +32,17 @@ static kgrpo_str options_schema(void) {
       "  \"description\": \"Paid for a kernel that is not correct, or for none.\"}}}");
 }
 
-/* The host's functions: errors, log lines, options without a JSON library. */
-static const kgrpo_host_interface* functions_of(const kgrpo_host* host) {
-  return (const kgrpo_host_interface*)host->get_interface(host->context, KGRPO_LITERAL(KGRPO_HOST_INTERFACE));
-}
-
-/* Makes an instance, or returns an error, which the caller releases: errors of option_number are passed on as they
- * are. *out is written on success only. */
+/* Makes an instance, or returns an error, which the caller releases: errors of number are passed on as they are. *out
+ * is written on success only. The host's functions are found by id: errors and log lines; options without a JSON
+ * library. */
 static kgrpo_error* create(const kgrpo_host* host, kgrpo_str options, kgrpo_reward** out) {
-  const kgrpo_host_interface* api = functions_of(host);
+  const kgrpo_host_interface* api = host->get_interface(host->context, KGRPO_LITERAL(KGRPO_HOST_INTERFACE));
+  const kgrpo_options_interface* read = host->get_interface(host->context, KGRPO_LITERAL(KGRPO_OPTIONS_INTERFACE));
   struct kgrpo_reward made;
   kgrpo_error* error;
-  if ((error = api->option_number(host->context, options, KGRPO_LITERAL("correct"), &made.correct))) return error;
-  if ((error = api->option_number(host->context, options, KGRPO_LITERAL("speedup"), &made.speedup))) return error;
-  if ((error = api->option_number(host->context, options, KGRPO_LITERAL("failure"), &made.failure))) return error;
+  if ((error = read->number(host->context, options, KGRPO_LITERAL("correct"), &made.correct))) return error;
+  if ((error = read->number(host->context, options, KGRPO_LITERAL("speedup"), &made.speedup))) return error;
+  if ((error = read->number(host->context, options, KGRPO_LITERAL("failure"), &made.failure))) return error;
   if (made.failure >= made.correct) /* a schema cannot express this */
     return api->make_error(host->context, KGRPO_ERROR_INVALID,
                            KGRPO_LITERAL("options.failure: must be below options.correct"));
@@ -62,14 +60,8 @@ static void destroy(kgrpo_reward* self) {
 
 /* A part of the score, for the run's records. The parts sum up to the score. */
 static void add_part(kgrpo_metric_sink parts, kgrpo_str name, double value) {
-  kgrpo_metric part = {name, value};
+  kgrpo_metric part = {name, value, 0, 0}; /* no confidence interval */
   parts.add(parts.context, part);
-}
-
-/* The pay for a kernel with that evaluation. An evaluation that is correct has a run time above 0. */
-static double pay_for_speed(const kgrpo_reward* self, const kgrpo_reward_request* request,
-                            const kgrpo_evaluation* evaluation) {
-  return self->speedup * request->baseline->seconds / evaluation->seconds;
 }
 
 /* Scores one round. Called from several threads at once, so it keeps no state. request->candidate is NULL when the
@@ -82,7 +74,7 @@ static kgrpo_error* score(const kgrpo_reward* self, const kgrpo_reward_request* 
     *out = self->failure;
     return NULL;
   }
-  const double speed = pay_for_speed(self, request, candidate);
+  const double speed = self->speedup * candidate->speedup;
   add_part(parts, KGRPO_LITERAL("correct"), self->correct);
   add_part(parts, KGRPO_LITERAL("speed"), speed);
   *out = self->correct + speed;
@@ -91,13 +83,13 @@ static kgrpo_error* score(const kgrpo_reward* self, const kgrpo_reward_request* 
 
 /* The pay of a round that leaves the current kernel as it is. Optional: its place in the table may be NULL. */
 static kgrpo_error* idle(const kgrpo_reward* self, const kgrpo_reward_request* request, double* out) {
-  *out = request->current->correct ? self->correct + pay_for_speed(self, request, request->current) : self->failure;
+  *out = request->current->correct ? self->correct + self->speedup * request->current->speedup : self->failure;
   return NULL;
 }
 
 /* The interface: its functions in the order of the header. struct_size says which of them these headers knew. */
-static const kgrpo_reward_interface reward_interface = {sizeof(kgrpo_reward_interface),
-                                                        options_schema, create, destroy, score, idle};
+static const kgrpo_reward_interface reward_interface = {
+    sizeof(kgrpo_reward_interface), options_schema, create, destroy, score, idle};
 
 /* The host asks for interfaces by id; NULL is "not offered". */
 static const void* get_interface(kgrpo_str id) {
@@ -106,15 +98,12 @@ static const void* get_interface(kgrpo_str id) {
 }
 
 /* The one symbol that is exported. A pipeline names the plugin, and the file, as here: reward_c. */
-const kgrpo_plugin* kgrpo_plugin_entry(void);
 const kgrpo_plugin* kgrpo_plugin_entry(void) {
-#define TEXT(literal) {literal, sizeof(literal) - 1}
-  static const kgrpo_plugin plugin = {sizeof(kgrpo_plugin),
-                                      KGRPO_ABI_MAJOR,
-                                      KGRPO_ABI_MINOR,
-                                      TEXT("reward_c"),
-                                      TEXT("0.1.0"),
-                                      TEXT("pays for correct kernels and their speed, in plain C"),
-                                      get_interface};
+#define TEXT(literal) \
+  { literal, sizeof(literal) - 1 }
+  static const kgrpo_plugin plugin = {
+      sizeof(kgrpo_plugin), KGRPO_ABI_MAJOR, KGRPO_ABI_MINOR,
+      TEXT("reward_c"),     TEXT("0.1.0"),   TEXT("pays for correct kernels and their speed, in plain C"),
+      get_interface};
   return &plugin;
 }

@@ -1,6 +1,8 @@
 /* trainer_c - REINFORCE with a baseline in plain C11: a completion becomes more likely if its reward is above the mean
  * of its problem, in proportion to the difference. Adam on the CPU. The whole of a plugin: options, the trainer, its
  * state, the bootstrap. It needs the headers of kgrpo and nothing else. */
+#include <kgrpo/host.h>
+#include <kgrpo/options.h>
 #include <kgrpo/trainer.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@ typedef struct floats {
 /* The instance: what create makes and the other functions get back. The type is ours; the host has pointers only. */
 struct kgrpo_trainer {
   const kgrpo_host* host;
-  const kgrpo_host_interface* api; /* errors, options without a JSON library, the device lock */
+  const kgrpo_host_interface* api; /* errors, metrics, the device lock */
   double learning_rate, temperature;
   const kgrpo_policy_interface* policy_api; /* set by begin, like all members below */
   kgrpo_policy* policy;
@@ -45,8 +47,8 @@ static kgrpo_error* create(const kgrpo_host* host, kgrpo_str options, kgrpo_trai
   kgrpo_trainer made = {0};
   made.host = host;
   made.api = host->get_interface(host->context, KGRPO_LITERAL(KGRPO_HOST_INTERFACE));
-  kgrpo_error* error =
-      made.api->option_number(host->context, options, KGRPO_LITERAL("learning_rate"), &made.learning_rate);
+  const kgrpo_options_interface* read = host->get_interface(host->context, KGRPO_LITERAL(KGRPO_OPTIONS_INTERFACE));
+  kgrpo_error* error = read->number(host->context, options, KGRPO_LITERAL("learning_rate"), &made.learning_rate);
   if (error != NULL) return error;
   kgrpo_metric_declaration norm = {0}; /* so that the figure is shown under a heading */
   norm.struct_size = sizeof norm;
@@ -226,8 +228,8 @@ static kgrpo_error* update(kgrpo_trainer* self, const kgrpo_sample* const* sampl
   if (error != NULL) return error;
   step(self);
   self->api->unlock_device(self->host->context, device);
-  sink.step(sink.context, (kgrpo_metric){KGRPO_LITERAL("loss"), loss});
-  sink.step(sink.context, (kgrpo_metric){KGRPO_LITERAL("grad_norm"), norm});
+  sink.step(sink.context, (kgrpo_metric){KGRPO_LITERAL("loss"), loss, 0, 0});
+  sink.step(sink.context, (kgrpo_metric){KGRPO_LITERAL("grad_norm"), norm, 0, 0});
   return NULL;
 }
 
@@ -274,7 +276,6 @@ static const void* get_interface(kgrpo_str id) {
 }
 
 /* The one symbol that is exported. A pipeline names the plugin, and the file, as here: trainer_c. */
-const kgrpo_plugin* kgrpo_plugin_entry(void);
 const kgrpo_plugin* kgrpo_plugin_entry(void) {
 #define TEXT(literal) \
   { literal, sizeof(literal) - 1 }

@@ -71,8 +71,8 @@ class Reinforce {
       const kgrpo::DeviceLock lock(host_, kgrpo::Copy(policy_->info().device));
       adam_->Step(learning_rate_);
     }
-    sink.step(sink.context, {kgrpo::Str("loss"), loss});
-    sink.step(sink.context, {kgrpo::Str("grad_norm"), norm});
+    sink.step(sink.context, kgrpo::Measured("loss", loss));
+    sink.step(sink.context, kgrpo::Measured("grad_norm", norm));
   }
 
   // The state that a resumed run needs to go on bit for bit. The host keeps the policy's parameters itself.

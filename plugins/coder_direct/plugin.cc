@@ -78,7 +78,7 @@ kgrpo_error* Implement(kgrpo_coder*, const kgrpo_coder_request* request, kgrpo_c
       throw Error(KGRPO_ERROR_INVALID, "coder_direct: a request without a problem, a suggestion or a callback");
     }
     const auto start = std::chrono::steady_clock::now();
-    const bool truncated = KGRPO_HAS_MEMBER(request, kgrpo_coder_request, truncated) && request->truncated != 0;
+    const bool truncated = request->truncated != 0;
     const Written written = ReadCompletion({View(request->suggestion), truncated}, View(request->problem->signature),
                                            View(request->code_b));
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
@@ -116,5 +116,5 @@ constexpr kgrpo_coder_interface kInterface = {sizeof(kgrpo_coder_interface),
 }  // namespace
 }  // namespace kgrpo::coder_direct
 
-KGRPO_PLUGIN("coder_direct", "0.1.0", "takes the kernel from the policy's own completion: no key, no network",
+KGRPO_PLUGIN("coder_direct", KGRPO_VERSION, "takes the kernel from the policy's own completion: no key, no network",
              {KGRPO_CODER_INTERFACE, &kgrpo::coder_direct::kInterface});

@@ -66,5 +66,5 @@ constexpr kgrpo_coder_interface kInterface = {
 }  // namespace
 }  // namespace kgrpo::coder_engine
 
-KGRPO_PLUGIN("coder_engine", "0.1.0", "a second model, in the same process as the policy, writes the kernels",
+KGRPO_PLUGIN("coder_engine", KGRPO_VERSION, "a second model, in the same process as the policy, writes the kernels",
              {KGRPO_CODER_INTERFACE, &kgrpo::coder_engine::kInterface});

@@ -88,7 +88,6 @@ void Job::Deliver(kgrpo_coder_outcome outcome, const std::string& source, const 
   answer.prompt_tokens = prompt_tokens_;
   answer.completion_tokens = completion_tokens_;
   answer.cost = cost_;
-  answer.lost_cost = lost_cost;
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   answer.attempts = attempts_;
   answer.text = Str(text_);

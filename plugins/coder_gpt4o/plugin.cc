@@ -223,5 +223,5 @@ constexpr kgrpo_coder_interface kInterface = {
 
 }  // namespace
 
-KGRPO_PLUGIN("coder_gpt4o", "0.1.0", "GPT-4o, or any model behind OpenAI's chat completions, writes the kernels",
+KGRPO_PLUGIN("coder_gpt4o", KGRPO_VERSION, "GPT-4o, or any model behind OpenAI's chat completions, writes the kernels",
              {KGRPO_CODER_INTERFACE, &kInterface});

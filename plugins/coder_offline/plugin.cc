@@ -101,5 +101,5 @@ constexpr kgrpo_coder_interface kInterface = {
 
 }  // namespace
 
-KGRPO_PLUGIN("coder_offline", "0.1.0", "applies optimisation techniques to kernels by rule: no key, no network",
+KGRPO_PLUGIN("coder_offline", KGRPO_VERSION, "applies optimisation techniques to kernels by rule: no key, no network",
              {KGRPO_CODER_INTERFACE, &kInterface});

@@ -88,5 +88,5 @@ constexpr kgrpo_coder_interface kInterface = {
 }  // namespace
 }  // namespace kgrpo::program
 
-KGRPO_PLUGIN("coder_program", "0.1.0", "a coder that is a program in any language, over JSON lines",
+KGRPO_PLUGIN("coder_program", KGRPO_VERSION, "a coder that is a program in any language, over JSON lines",
              {KGRPO_CODER_INTERFACE, &kgrpo::program::kInterface});

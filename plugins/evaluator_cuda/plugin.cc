@@ -219,10 +219,6 @@ KernelEvaluation BaselineOf(kgrpo_evaluator& self, const kgrpo_problem& problem)
   return evaluation;
 }
 
-kgrpo_error* Baseline(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evaluation_sink sink) {
-  return Guard([&] { Put(BaselineOf(*self, *problem), false, self->evaluators.device().name(), sink); });
-}
-
 // Returns the evaluation with seconds = the baseline's seconds / speedup. The quotient of the two times is then the
 // speedup measured side by side, whatever the device has done since the baseline was measured.
 KernelEvaluation BesideBaseline(KernelEvaluation evaluation, double baseline_seconds) {
@@ -237,10 +233,11 @@ KernelEvaluation BesideBaseline(KernelEvaluation evaluation, double baseline_sec
 kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                       kgrpo_evaluation_sink sink) {
   return Guard([&] {
-    const double baseline_seconds = BaselineOf(*self, *problem).seconds;
+    const KernelEvaluation baseline = BaselineOf(*self, *problem);
+    if (request->reference != 0) return Put(baseline, false, self->evaluators.device().name(), sink);
     KernelEvaluation evaluation = self->Evaluate(problem->open, std::string(View(request->source)), request->seed,
-                                                 request->thorough != 0, kgrpo::evaluator::ShowsHidden(*request));
-    if (evaluation.correct) evaluation = BesideBaseline(std::move(evaluation), baseline_seconds);
+                                                 request->thorough != 0, request->show_hidden != 0);
+    if (evaluation.correct) evaluation = BesideBaseline(std::move(evaluation), baseline.seconds);
     Put(evaluation, false, self->evaluators.device().name(), sink);
   });
 }
@@ -267,6 +264,9 @@ kgrpo_error* CheckProblem(kgrpo_evaluator* self, const kgrpo_problem* problem, k
   });
 }
 
+constexpr kgrpo_evaluator_tools kTools = {sizeof(kgrpo_evaluator_tools), Report, CheckProblem,
+                                          /*explain_bound=*/nullptr};
+
 constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interface),
                                                   OptionsSchema,
                                                   Create,
@@ -274,14 +274,12 @@ constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interfa
                                                   OpenOne,
                                                   Close,
                                                   ProblemInfo,
-                                                  Baseline,
                                                   Evaluate,
                                                   Describe,
-                                                  Report,
-                                                  CheckProblem,
-                                                  /*explain_bound=*/nullptr};
+                                                  kgrpo::evaluator::ToolsAlone<&kTools>};
 
 }  // namespace
 
-KGRPO_PLUGIN("evaluator_cuda", "0.1.0", "judges CUDA kernels on an NVIDIA GPU: checked and timed in sandboxed workers",
+KGRPO_PLUGIN("evaluator_cuda", KGRPO_VERSION,
+             "judges CUDA kernels on an NVIDIA GPU: checked and timed in sandboxed workers",
              {KGRPO_EVALUATOR_INTERFACE, &kInterface});

@@ -49,31 +49,14 @@ const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) {
   return &problem->opened.info();
 }
 
-void Put(const Evaluation& evaluation, kgrpo_evaluation_sink sink) {
-  sink.put(sink.context, evaluation.ToC().c());
-}
-
-kgrpo_error* Baseline(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evaluation_sink sink) {
-  return Guard([&] {
-    const Evaluation found =
-        EvaluationFromAnswer(self->pool.Call("baseline", {{"directory", problem->opened.directory()}}));
-    if (!found.correct) {
-      throw Error(KGRPO_ERROR_INVALID, "the program says that the reference kernel of " + problem->opened.directory() +
-                                           " is not correct (" + found.verdict + "): " + found.diagnosis);
-    }
-    Put(found, sink);
-  });
-}
-
 kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                       kgrpo_evaluation_sink sink) {
   return Guard([&] {
-    const nlohmann::ordered_json params = {{"directory", problem->opened.directory()},
-                                           {"source", View(request->source)},
-                                           {"seed", WireSeed(request->seed)},
-                                           {"thorough", request->thorough != 0},
-                                           {"show_hidden", request->show_hidden != 0}};
-    Put(EvaluationFromAnswer(self->pool.Call("evaluate", params)), sink);
+    const nlohmann::ordered_json params = {
+        {"directory", problem->opened.directory()}, {"source", View(request->source)},
+        {"seed", WireSeed(request->seed)},          {"thorough", request->thorough != 0},
+        {"show_hidden", request->show_hidden != 0}, {"reference", request->reference != 0}};
+    sink.put(sink.context, EvaluationFromAnswer(self->pool.Call("evaluate", params)).ToC().c());
   });
 }
 
@@ -88,15 +71,12 @@ constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interfa
                                                   OpenProblem,
                                                   CloseProblem,
                                                   ProblemInfo,
-                                                  Baseline,
                                                   Evaluate,
                                                   Describe,
-                                                  /*report=*/nullptr,
-                                                  /*check_problem=*/nullptr,
-                                                  /*explain_bound=*/nullptr};
+                                                  /*get_extension=*/nullptr};
 
 }  // namespace
 }  // namespace kgrpo::program
 
-KGRPO_PLUGIN("evaluator_program", "0.1.0", "an evaluator that is a program in any language, over JSON lines",
+KGRPO_PLUGIN("evaluator_program", KGRPO_VERSION, "an evaluator that is a program in any language, over JSON lines",
              {KGRPO_EVALUATOR_INTERFACE, &kgrpo::program::kInterface});

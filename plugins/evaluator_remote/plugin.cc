@@ -79,15 +79,13 @@ const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) {
   return &problem->problem->info();
 }
 
-kgrpo_error* Baseline(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evaluation_sink sink) {
-  return Guard([&] { sink.put(sink.context, self->evaluator.Baseline(*problem->problem).ToC().c()); });
-}
-
 kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                       kgrpo_evaluation_sink sink) {
   return Guard([&] {
     const Evaluation evaluation =
-        self->evaluator.Evaluate(*problem->problem, View(request->source), request->seed, request->thorough != 0);
+        request->reference != 0
+            ? self->evaluator.Baseline(*problem->problem, request->seed, request->thorough != 0)
+            : self->evaluator.Evaluate(*problem->problem, View(request->source), request->seed, request->thorough != 0);
     sink.put(sink.context, evaluation.ToC().c());
   });
 }
@@ -96,22 +94,12 @@ kgrpo_str Describe(const kgrpo_evaluator* self) {
   return Str(self->evaluator.description());
 }
 
-constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interface),
-                                                  OptionsSchema,
-                                                  Create,
-                                                  Destroy,
-                                                  OpenOne,
-                                                  Close,
-                                                  ProblemInfo,
-                                                  Baseline,
-                                                  Evaluate,
-                                                  Describe,
-                                                  /*report=*/nullptr,
-                                                  /*check_problem=*/nullptr,
-                                                  /*explain_bound=*/nullptr};
+constexpr kgrpo_evaluator_interface kInterface = {
+    sizeof(kgrpo_evaluator_interface), OptionsSchema, Create, Destroy, OpenOne, Close, ProblemInfo, Evaluate, Describe,
+    /*get_extension=*/nullptr};
 
 }  // namespace
 }  // namespace kgrpo::evaluator_remote
 
-KGRPO_PLUGIN("evaluator_remote", "0.1.0", "has servers judge (kgrpo-host serve): one address, or a list",
+KGRPO_PLUGIN("evaluator_remote", KGRPO_VERSION, "has servers judge (kgrpo-host serve): one address, or a list",
              {KGRPO_EVALUATOR_INTERFACE, &kgrpo::evaluator_remote::kInterface});

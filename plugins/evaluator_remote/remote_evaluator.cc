@@ -162,8 +162,9 @@ std::unique_ptr<RemoteProblem> RemoteEvaluator::Open(const std::string& director
   return problem;
 }
 
-Evaluation RemoteEvaluator::Baseline(RemoteProblem& problem) {
-  return EvaluationFromAnswer(Result(problem, Json::object()).value("baseline", Json()));
+Evaluation RemoteEvaluator::Baseline(RemoteProblem& problem, uint64_t seed, bool thorough) {
+  const Json body = {{"seed", seed}, {"thoroughness", thorough ? "thorough" : "quick"}};
+  return EvaluationFromAnswer(Result(problem, body).value("baseline", Json()));
 }
 
 Evaluation RemoteEvaluator::Evaluate(RemoteProblem& problem, std::string_view source, uint64_t seed, bool thorough) {

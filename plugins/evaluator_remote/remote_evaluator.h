@@ -56,7 +56,7 @@ class RemoteEvaluator {
 
   const std::string& description() const { return description_; }
   std::unique_ptr<RemoteProblem> Open(const std::string& directory);
-  Evaluation Baseline(RemoteProblem& problem);
+  Evaluation Baseline(RemoteProblem& problem, uint64_t seed, bool thorough);
   Evaluation Evaluate(RemoteProblem& problem, std::string_view source, uint64_t seed, bool thorough);
 
  private:

@@ -19,10 +19,6 @@ ProblemDescription::ProblemDescription(const Problem& problem)
            flags_.size()};
 }
 
-bool ShowsHidden(const kgrpo_evaluate_request& request) {
-  return KGRPO_HAS_MEMBER(&request, kgrpo_evaluate_request, show_hidden) && request.show_hidden != 0;
-}
-
 void DeclareMetrics(const Host& host) {
   for (const MetricDeclaration& metric : DeclaredMetrics()) host.Declare(metric);
 }
@@ -40,10 +36,14 @@ void Put(const KernelEvaluation& found, bool modelled, const std::string& time_s
   evaluation.time_source = time_source;
   evaluation.diagnosis = found.diagnosis;
   for (const auto& [name, value] : found.metrics) {
-    if (name == "speedup") evaluation.speedup = value;
-    if (name == "speedup_low") evaluation.speedup_low = value;
-    if (name == "speedup_high") evaluation.speedup_high = value;
-    evaluation.metrics.push_back({name, value});
+    if (name == "speedup")
+      evaluation.speedup = value;
+    else if (name == "speedup_low")
+      evaluation.speedup_low = value;
+    else if (name == "speedup_high")
+      evaluation.speedup_high = value;
+    else
+      evaluation.metrics.push_back({name, value});
   }
   evaluation.remarks = RemarksOf(evaluation.metrics);
   sink.put(sink.context, evaluation.ToC().c());

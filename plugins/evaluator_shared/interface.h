@@ -3,7 +3,7 @@
 #ifndef KGRPO_EVALUATOR_SHARED_INTERFACE_H
 #define KGRPO_EVALUATOR_SHARED_INTERFACE_H
 
-#include <kgrpo/evaluator.h>
+#include <kgrpo/evaluator_tools.h>
 #include <kgrpo/sdk/host.h>
 
 #include <string>
@@ -29,8 +29,11 @@ class ProblemDescription {
   kgrpo_problem_info info_;
 };
 
-// True if the caller asks for hidden sizes; false for a host that does not know the member.
-bool ShowsHidden(const kgrpo_evaluate_request& request);
+// kgrpo_evaluator_interface.get_extension of an evaluator that offers these tools and nothing else.
+template <const kgrpo_evaluator_tools* kTools>
+const void* ToolsAlone(const kgrpo_evaluator*, kgrpo_str id) {
+  return View(id) == KGRPO_EVALUATOR_TOOLS_INTERFACE ? kTools : nullptr;
+}
 
 // Declares the names of everything that evaluators measure; called once, in create.
 void DeclareMetrics(const Host& host);
@@ -40,11 +43,11 @@ void DeclareMetrics(const Host& host);
 void Put(const KernelEvaluation& found, bool modelled, const std::string& time_source,
          const kgrpo_evaluation_sink& sink);
 
-// Writes the report of kgrpo_evaluator_interface. `description`: the evaluator's description of itself.
+// Writes the report of kgrpo_evaluator_tools. `description`: the evaluator's description of itself.
 void PutReport(const Problem& problem, const std::string& description, const kgrpo_report_request& request,
                const kgrpo_text_sink& html);
 
-// Writes the answer of kgrpo_evaluator_interface.explain_bound, from the evaluation's metrics.
+// Writes the answer of kgrpo_evaluator_tools.explain_bound, from the evaluation's metrics.
 void PutBound(const kgrpo_evaluation& candidate, const kgrpo_text_sink& text, const kgrpo_text_sink& json);
 
 // Hands the findings to the caller's sink.

@@ -17,18 +17,18 @@ std::unique_ptr<OpenProblem> Evaluator::Open(const std::string& directory) const
   return std::make_unique<OpenProblem>(directory, options_.cache_directory, options_.cache, options_.rules);
 }
 
-KernelEvaluation Evaluator::Baseline(const OpenProblem& open) {
-  KernelEvaluation evaluation = Reference(open);
+KernelEvaluation Evaluator::Baseline(const OpenProblem& open, const Request& request) {
+  KernelEvaluation evaluation = Reference(open, request);
   evaluator::RequireCorrectReference(evaluation, open.problem());
   return evaluation;
 }
 
-KernelEvaluation Evaluator::Reference(const OpenProblem& open) {
+KernelEvaluation Evaluator::Reference(const OpenProblem& open, Request request) {
   evaluator::RequireReference(open.problem());
   const std::string& source = open.problem().reference_source;
-  KernelEvaluation evaluation = Evaluate(open, source, {});
+  KernelEvaluation evaluation = Evaluate(open, source, request);
   // The diagnosis of an incorrect reference is for the problem's author, so nothing in it is hidden.
-  if (!evaluation.correct) evaluation = Evaluate(open, source, {.show_hidden = true});
+  if (!evaluation.correct && !std::exchange(request.show_hidden, true)) evaluation = Evaluate(open, source, request);
   return evaluation;
 }
 

@@ -32,15 +32,16 @@ class Evaluator {
 
   std::unique_ptr<OpenProblem> Open(const std::string& directory) const;
 
-  // The reference kernel's evaluation. Throws Error(KGRPO_ERROR_INVALID) where it is not correct.
-  KernelEvaluation Baseline(const OpenProblem& open);
-
   // Parameters of an evaluation beside the source.
   struct Request {
     uint64_t seed = 0;         // of a thorough evaluation's inputs
     bool thorough = false;     // the most careful route; cached for the reference only
     bool show_hidden = false;  // the diagnosis names hidden sizes; not cached
   };
+
+  // The reference kernel's evaluation. Throws Error(KGRPO_ERROR_INVALID) if it is not correct.
+  KernelEvaluation Baseline(const OpenProblem& open, const Request& request);
+  KernelEvaluation Baseline(const OpenProblem& open) { return Baseline(open, {}); }
 
   // Evaluates a candidate. The inputs are drawn from a key that depends on (seed option, problem, source) only, so the
   // same source gets the same evaluation in every run. The author of a source cannot know its inputs. A thorough
@@ -55,7 +56,7 @@ class Evaluator {
 
  private:
   // Returns the reference kernel's evaluation, correct or not. Throws Error(KGRPO_ERROR_INVALID) if none exists.
-  KernelEvaluation Reference(const OpenProblem& open);
+  KernelEvaluation Reference(const OpenProblem& open, Request request);
   // At one timing size.
   KernelEvaluation EvaluateOne(const OpenProblem& open, const std::string& source, const Request& request);
   KernelEvaluation EvaluateCached(const OpenProblem& open, const std::string& source);

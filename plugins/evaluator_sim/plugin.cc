@@ -116,18 +116,14 @@ const kgrpo_problem_info* ProblemInfo(const kgrpo_problem* problem) {
   return &problem->description.info();
 }
 
-kgrpo_error* Baseline(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evaluation_sink sink) {
-  return Guard([&] { Put(self->evaluator.Baseline(*problem->open), true, self->time_source, sink); });
-}
-
 kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                       kgrpo_evaluation_sink sink) {
   return Guard([&] {
-    const Evaluator::Request asked = {.seed = request->seed,
-                                      .thorough = request->thorough != 0,
-                                      .show_hidden = kgrpo::evaluator::ShowsHidden(*request)};
-    Put(self->evaluator.Evaluate(*problem->open, std::string(View(request->source)), asked), true, self->time_source,
-        sink);
+    const Evaluator::Request asked = {
+        .seed = request->seed, .thorough = request->thorough != 0, .show_hidden = request->show_hidden != 0};
+    Put(request->reference != 0 ? self->evaluator.Baseline(*problem->open, asked)
+                                : self->evaluator.Evaluate(*problem->open, std::string(View(request->source)), asked),
+        true, self->time_source, sink);
   });
 }
 
@@ -149,6 +145,8 @@ kgrpo_error* ExplainBound(const kgrpo_evaluator*, const kgrpo_problem*, const kg
   return Guard([&] { kgrpo::evaluator::PutBound(*candidate, text, json); });
 }
 
+constexpr kgrpo_evaluator_tools kTools = {sizeof(kgrpo_evaluator_tools), Report, CheckProblem, ExplainBound};
+
 constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interface),
                                                   OptionsSchema,
                                                   Create,
@@ -156,14 +154,12 @@ constexpr kgrpo_evaluator_interface kInterface = {sizeof(kgrpo_evaluator_interfa
                                                   OpenOne,
                                                   Close,
                                                   ProblemInfo,
-                                                  Baseline,
                                                   Evaluate,
                                                   Describe,
-                                                  Report,
-                                                  CheckProblem,
-                                                  ExplainBound};
+                                                  kgrpo::evaluator::ToolsAlone<&kTools>};
 
 }  // namespace
 
-KGRPO_PLUGIN("evaluator_sim", "0.1.0", "judges CUDA kernels without a GPU: interprets them and models a GPU's time",
+KGRPO_PLUGIN("evaluator_sim", KGRPO_VERSION,
+             "judges CUDA kernels without a GPU: interprets them and models a GPU's time",
              {KGRPO_EVALUATOR_INTERFACE, &kInterface});

@@ -74,7 +74,7 @@ kgrpo_error* Round(kgrpo_observer* self, const kgrpo_round_event* event) {
     line["coder_cost"] = event->answer->cost;
     line["verdict"] = evaluation == nullptr ? std::string_view() : View(evaluation->verdict);
     line["seconds"] = evaluation == nullptr ? 0.0 : evaluation->seconds;
-    line["speedup"] = event->speedup;
+    line["speedup"] = event->evaluation == nullptr ? 0 : event->evaluation->speedup;
     line["reward"] = event->reward;
     if (!std::isnan(event->returned)) line["return"] = event->returned;
     if (!std::isnan(event->advantage)) line["advantage"] = event->advantage;
@@ -104,5 +104,5 @@ const kgrpo_observer_interface kObserverInterface = {
 }  // namespace
 }  // namespace kgrpo::metrics
 
-KGRPO_PLUGIN("observer_metrics", "0.1.0", "metrics.jsonl: one JSON object a step",
+KGRPO_PLUGIN("observer_metrics", KGRPO_VERSION, "metrics.jsonl: one JSON object a step",
              {KGRPO_OBSERVER_INTERFACE, &kgrpo::metrics::kObserverInterface});

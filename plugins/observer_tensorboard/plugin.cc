@@ -61,7 +61,7 @@ kgrpo_error* Step(kgrpo_observer* self, const kgrpo_step_event* event) {
 // The duration of a checkpoint is known only after the Step event of its step.
 kgrpo_error* Checkpoint(kgrpo_observer* self, const kgrpo_checkpoint_event* event) {
   return Guard([&] {
-    const kgrpo_metric time = {Str("time/checkpoint"), event->seconds};
+    const kgrpo_metric time = kgrpo::Measured("time/checkpoint", event->seconds);
     self->events->Add(event->step, event->finished_at, std::span(&time, 1));
   });
 }
@@ -72,5 +72,5 @@ const kgrpo_observer_interface kObserverInterface = {
 }  // namespace
 }  // namespace kgrpo::tensorboard
 
-KGRPO_PLUGIN("observer_tensorboard", "0.1.0", "metrics as curves, for TensorBoard",
+KGRPO_PLUGIN("observer_tensorboard", KGRPO_VERSION, "metrics as curves, for TensorBoard",
              {KGRPO_OBSERVER_INTERFACE, &kgrpo::tensorboard::kObserverInterface});

@@ -45,7 +45,8 @@ struct kgrpo_policy {
         kgrpo::policy::CurrentStream(policy.device()),
         policy.tokenizer().prefix().data(),
         policy.tokenizer().prefix().size(),
-        1};
+        /*reads_chat_arguments=*/1,
+        /*reproducible=*/policy.device().is_cpu() || policy.has_engine() ? 1 : 0};
   }
 
   // Takes the device for as long as the returned object lives. Every function that computes or copies there calls it.
@@ -98,18 +99,22 @@ std::string Render(const kgrpo_policy& self, const kgrpo_message* messages, size
   using kgrpo::tokenizer::Json;
   Json arguments = Json::object();
   if (options.enable_thinking >= 0) arguments["enable_thinking"] = options.enable_thinking != 0;
+  const auto add = [](kgrpo_str given, Json* to) {
+    if (given.size == 0) return;
+    if (kgrpo::policy::IsDeepJson(kgrpo::View(given)))
+      throw Error(KGRPO_ERROR_INVALID, "a message or an argument is nested more than 200 deep");
+    const Json object = Json::parse(kgrpo::View(given), nullptr, false);
+    if (!object.is_object())
+      throw Error(KGRPO_ERROR_INVALID, "the chat's arguments or a message's members are not a JSON object");
+    for (const auto& [key, value] : object.items()) (*to)[key] = value;
+  };
   Json chat = Json::array();
   const auto text = [](kgrpo_str given) { return kgrpo::tokenizer::ReplaceInvalidUtf8(kgrpo::View(given)); };
   for (size_t i = 0; i < count; ++i) {
     chat.push_back({{"role", text(messages[i].role)}, {"content", text(messages[i].content)}});
+    add(messages[i].members, &chat.back());
   }
-  if (KGRPO_HAS_MEMBER(&options, kgrpo_chat_options, arguments) && options.arguments.size > 0) {
-    if (kgrpo::policy::IsDeepJson(kgrpo::View(options.arguments)))
-      throw Error(KGRPO_ERROR_INVALID, "a message or an argument is nested more than 200 deep");
-    const Json given = Json::parse(kgrpo::View(options.arguments), nullptr, false);
-    if (!given.is_object()) throw Error(KGRPO_ERROR_INVALID, "the chat's arguments are not a JSON object");
-    for (const auto& [key, value] : given.items()) (key == "messages" ? chat : arguments[key]) = value;
-  }
+  add(options.arguments, &arguments);
   return self.policy.RenderChat(chat, options.add_generation_prompt != 0, arguments);
 }
 
@@ -255,6 +260,6 @@ const kgrpo_policy_interface kInterface = {
 
 }  // namespace
 
-KGRPO_PLUGIN("policy_qwen", "0.1.0",
+KGRPO_PLUGIN("policy_qwen", KGRPO_VERSION,
              "Qwen2, Qwen2.5, Qwen3, Llama and Mistral models: generation, scoring and gradients",
              {KGRPO_POLICY_INTERFACE, &kInterface});

@@ -19,6 +19,14 @@ ordered_json EvaluationJson(const kgrpo_evaluation* evaluation) {
   return evaluation == nullptr ? ordered_json() : EvaluationToJson(Evaluation::FromC(*evaluation));
 }
 
+void Write(JsonText& json, const kgrpo_metric& metric) {
+  if (metric.low == 0 && metric.high == 0) {
+    json.Number(metric.value);
+    return;
+  }
+  json.Open('[').Number(metric.value).Number(metric.low).Number(metric.high).Close(']');
+}
+
 // Writes the members of EvaluationToJson, by the same names. The host made the evaluation, so it needs no checks.
 void Write(JsonText& json, const kgrpo_evaluation* evaluation) {
   if (evaluation == nullptr) {
@@ -33,7 +41,7 @@ void Write(JsonText& json, const kgrpo_evaluation* evaluation) {
   json.Key("time_source").Text(View(e.time_source)).Key("diagnosis").Text(View(e.diagnosis));
   json.Key("speedup").Number(e.speedup).Key("speedup_low").Number(e.speedup_low);
   json.Key("speedup_high").Number(e.speedup_high).Key("metrics").Open('{');
-  for (size_t i = 0; i < e.metric_count; ++i) json.QuotedKey(View(e.metrics[i].name)).Number(e.metrics[i].value);
+  for (size_t i = 0; i < e.metric_count; ++i) Write(json.QuotedKey(View(e.metrics[i].name)), e.metrics[i]);
   json.Close('}').Key("remarks").Open('[');
   for (size_t i = 0; i < e.remark_count; ++i) {
     const kgrpo_remark& remark = e.remarks[i];
@@ -105,7 +113,8 @@ std::string RewardParams(const kgrpo_reward_request& request) {
   json.Key("rounds").Count(request.rounds);
   json.Key("history").Open('[');
   for (uint32_t i = 0; i < request.round; ++i) Write(json, request.history[i]);
-  json.Close(']').Key("answer");
+  json.Close(']').Key("suggestion").Text(View(request.suggestion));
+  json.Key("suggestion_tokens").Count(request.suggestion_tokens).Key("answer");
   if (const kgrpo_coder_answer* answer = request.answer) {
     json.Open('{').Key("outcome").Text(CoderOutcomeName(static_cast<kgrpo_coder_outcome>(answer->outcome)));
     json.Key("source").Text(View(answer->source)).Key("summary").Text(View(answer->summary));
@@ -136,7 +145,7 @@ ordered_json CoderParams(const kgrpo_coder_request& request) {
           {"suggestion", View(request.suggestion)},
           {"current", EvaluationJson(request.current)},
           {"seed", WireSeed(request.seed)},
-          {"truncated", KGRPO_HAS_MEMBER(&request, kgrpo_coder_request, truncated) && request.truncated != 0}};
+          {"truncated", request.truncated != 0}};
 }
 
 CoderAnswer ReadCoderAnswer(const json& result) {
@@ -155,7 +164,6 @@ CoderAnswer ReadCoderAnswer(const json& result) {
   read.prompt_tokens = CountOf(result, "prompt_tokens", 0);
   read.completion_tokens = CountOf(result, "completion_tokens", 0);
   read.cost = MoneyOf(result, "cost");
-  read.lost_cost = MoneyOf(result, "lost_cost");
   read.attempts = static_cast<uint32_t>(std::min<uint64_t>(CountOf(result, "attempts", 1), UINT32_MAX));
   read.reused = result.value("reused", json(false)) == true;
   return read;

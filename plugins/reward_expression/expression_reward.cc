@@ -144,23 +144,22 @@ void DefineFunctions(mu::Parser* parser) {
   parser->DefineInfixOprt("!", [](double value) { return value == 0 ? 1.0 : 0.0; });
 }
 
-double SpeedupOf(const kgrpo_evaluation* baseline, const kgrpo_evaluation* kernel) {
-  if (baseline == nullptr || kernel == nullptr || kernel->correct == 0 || !(kernel->seconds > 0)) return 0;
-  return baseline->seconds / kernel->seconds;
+double SpeedupOf(const kgrpo_evaluation* kernel) {
+  return kernel == nullptr || kernel->correct == 0 ? 0 : kernel->speedup;
 }
 
 Values ValuesOf(const kgrpo_reward_request& request, const kgrpo_evaluation* kernel, bool unchanged) {
   double best = 1;
-  for (uint32_t i = 0; i < request.round; ++i) best = std::max(best, SpeedupOf(request.baseline, request.history[i]));
+  for (uint32_t i = 0; i < request.round; ++i) best = std::max(best, SpeedupOf(request.history[i]));
   const uint32_t outcome = request.answer == nullptr ? uint32_t{KGRPO_CODER_OK} : request.answer->outcome;
   const bool not_applicable = outcome == KGRPO_CODER_NOT_APPLICABLE, unclear = outcome == KGRPO_CODER_UNCLEAR;
   const bool policy_error = outcome == KGRPO_CODER_NO_KERNEL;
   return {kernel != nullptr && kernel->compiled != 0 ? 1.0 : 0.0,
           kernel != nullptr && kernel->correct != 0 ? 1.0 : 0.0,
-          SpeedupOf(request.baseline, kernel),
+          SpeedupOf(kernel),
           kernel != nullptr ? kernel->seconds : 0,
           request.baseline != nullptr ? request.baseline->seconds : 0,
-          SpeedupOf(request.baseline, request.current),
+          SpeedupOf(request.current),
           best,
           unchanged ? 1.0 : 0.0,
           static_cast<double>(request.round),
@@ -409,6 +408,7 @@ std::string ExpressionReward::Warning() const {
   kgrpo_evaluation reference{}, wrong{};
   reference.compiled = reference.correct = wrong.compiled = 1;
   reference.seconds = 1e-3;
+  reference.speedup = 1;
   kgrpo_reward_request request{};
   request.baseline = request.current = &reference;
   request.rounds = 4;

@@ -45,7 +45,7 @@ kgrpo_error* ScoreRound(const kgrpo_reward* self, const kgrpo_reward_request* re
                         double* score) {
   return Guard([&] {
     *score = self->reward.Score(*request);
-    sink.add(sink.context, {Str("score"), *score});
+    sink.add(sink.context, kgrpo::Measured("score", *score));
   });
 }
 
@@ -59,6 +59,6 @@ const kgrpo_reward_interface kRewardInterface = {
 }  // namespace
 }  // namespace kgrpo::reward
 
-KGRPO_PLUGIN("reward_expression", "0.1.0",
+KGRPO_PLUGIN("reward_expression", KGRPO_VERSION,
              "a reward written in the pipeline file: correct ? 0.3 + log2(min(speedup, 8)) : -0.5",
              {KGRPO_REWARD_INTERFACE, &kgrpo::reward::kRewardInterface});

@@ -47,10 +47,10 @@ kgrpo_error* Score(const kgrpo_reward* self, const kgrpo_reward_request* request
       for (const auto& [name, value] : given.items()) {
         if (!value.is_number())
           throw Error(KGRPO_ERROR_INTERNAL, "the program's answer: part \"" + name + "\" is no number");
-        parts.add(parts.context, {Str(name), value.get<double>()});
+        parts.add(parts.context, kgrpo::Measured(name, value.get<double>()));
       }
     } else {
-      parts.add(parts.context, {Str("score"), scored});
+      parts.add(parts.context, kgrpo::Measured("score", scored));
     }
     *score = scored;
   });
@@ -66,5 +66,5 @@ constexpr kgrpo_reward_interface kInterface = {sizeof(kgrpo_reward_interface), S
 }  // namespace
 }  // namespace kgrpo::program
 
-KGRPO_PLUGIN("reward_program", "0.1.0", "a reward that is a program in any language, over JSON lines",
+KGRPO_PLUGIN("reward_program", KGRPO_VERSION, "a reward that is a program in any language, over JSON lines",
              {KGRPO_REWARD_INTERFACE, &kgrpo::program::kInterface});

@@ -28,9 +28,9 @@ kgrpo_error* ScoreRound(const kgrpo_reward* self, const kgrpo_reward_request* re
   return Guard([&] {
     const RewardParts parts = Score(self->options, *request);
     // Every part is pushed every time, so that their means over a step sum to the mean reward.
-    sink.add(sink.context, {Str("outcome"), parts.outcome});
-    sink.add(sink.context, {Str("correct"), parts.correct});
-    sink.add(sink.context, {Str("speedup"), parts.speedup});
+    sink.add(sink.context, kgrpo::Measured("outcome", parts.outcome));
+    sink.add(sink.context, kgrpo::Measured("correct", parts.correct));
+    sink.add(sink.context, kgrpo::Measured("speedup", parts.speedup));
     *score = parts.total();
   });
 }
@@ -45,5 +45,6 @@ const kgrpo_reward_interface kRewardInterface = {
 }  // namespace
 }  // namespace kgrpo::reward
 
-KGRPO_PLUGIN("reward_speedup", "0.1.0", "penalties for failing kernels, speedup over the reference for correct ones",
+KGRPO_PLUGIN("reward_speedup", KGRPO_VERSION,
+             "penalties for failing kernels, speedup over the reference for correct ones",
              {KGRPO_REWARD_INTERFACE, &kgrpo::reward::kRewardInterface});

@@ -42,27 +42,22 @@ constexpr std::string_view kSchema = R"json({
   }
 })json";
 
-// Reference time over kernel time.
-double Speedup(const kgrpo_evaluation& baseline, const kgrpo_evaluation& kernel) {
-  const double speedup = baseline.seconds / kernel.seconds;
-  if (!(baseline.seconds > 0) || !(kernel.seconds > 0) || !std::isfinite(speedup)) {
-    throw Error(KGRPO_ERROR_INVALID,
-                "reward_speedup: the evaluator calls a kernel correct whose time is " + std::to_string(kernel.seconds) +
-                    " s (reference: " + std::to_string(baseline.seconds) + " s); both must be positive");
-  }
-  return speedup;
+double Speedup(const kgrpo_evaluation& kernel) {
+  if (kernel.speedup > 0 && std::isfinite(kernel.speedup)) return kernel.speedup;
+  throw Error(KGRPO_ERROR_INVALID, "reward_speedup: the evaluator calls a kernel correct whose speedup is " +
+                                       std::to_string(kernel.speedup) + " (" + std::to_string(kernel.seconds) +
+                                       " s); it must be above 0");
 }
 
 // The reward of a kernel as new work.
-RewardParts ScoreKernel(const SpeedupRewardOptions& options, const kgrpo_evaluation& baseline,
-                        const kgrpo_evaluation& kernel) {
+RewardParts ScoreKernel(const SpeedupRewardOptions& options, const kgrpo_evaluation& kernel) {
   RewardParts parts;
   if (!kernel.compiled) {
     parts.outcome = options.not_compiled;
   } else if (!kernel.correct) {
     parts.outcome = options.wrong;
   } else {
-    double speedup = Speedup(baseline, kernel);
+    double speedup = Speedup(kernel);
     if (options.speedup_cap > 0) speedup = std::min(speedup, options.speedup_cap);
     if (options.transform == SpeedupTransform::kLog) speedup = std::log2(1.0 + speedup);
     parts.correct = options.correct;
@@ -122,19 +117,16 @@ RewardParts Score(const SpeedupRewardOptions& options, const kgrpo_reward_reques
         return Outcome(options.coder_error);
     }
   }
-  const kgrpo_evaluation& baseline = Need(request.baseline, "baseline");
-  if (!request.unchanged) return ScoreKernel(options, baseline, Need(request.candidate, "evaluation of the candidate"));
+  if (!request.unchanged) return ScoreKernel(options, Need(request.candidate, "evaluation of the candidate"));
   // An unchanged kernel may not have been evaluated again: the evaluation of the current one then applies.
   const kgrpo_evaluation* known = request.candidate != nullptr ? request.candidate : request.current;
-  const RewardParts kernel = ScoreKernel(options, baseline, Need(known, "evaluation of the unchanged kernel"));
+  const RewardParts kernel = ScoreKernel(options, Need(known, "evaluation of the unchanged kernel"));
   // A candidate cannot escape the penalty of a failing kernel by leaving it unchanged.
   return Outcome(known->correct ? options.unchanged : std::min(options.unchanged, kernel.outcome));
 }
 
 double IdleScore(const SpeedupRewardOptions& options, const kgrpo_reward_request& request) {
-  return ScoreKernel(options, Need(request.baseline, "baseline"),
-                     Need(request.current, "evaluation of the current kernel"))
-      .total();
+  return ScoreKernel(options, Need(request.current, "evaluation of the current kernel")).total();
 }
 
 }  // namespace kgrpo::reward

@@ -16,7 +16,7 @@ std::unique_ptr<GrpoTrainer> Make(const kgrpo_host* host, std::string_view optio
 }  // namespace
 }  // namespace kgrpo::grpo
 
-KGRPO_PLUGIN("trainer_grpo", "0.1.0", "group-relative policy optimisation (GRPO and its kin) with AdamW",
+KGRPO_PLUGIN("trainer_grpo", KGRPO_VERSION, "group-relative policy optimisation (GRPO and its kin) with AdamW",
              {KGRPO_TRAINER_INTERFACE,
               &kgrpo::TrainerInterface<kgrpo::grpo::GrpoTrainer, kgrpo::grpo::GrpoOptionsSchema,
                                        kgrpo::grpo::Make>::kInterface});

@@ -120,13 +120,12 @@ void UpdateMetrics::AddStep(const WindowFigures& window, const trainer::StepOutc
     entropy_sum_ += window.entropy.mean() * static_cast<double>(window.entropy.count());
   }
   if (sink_.optimizer_step == nullptr) return;
-  std::vector<kgrpo_metric> row = {{Str("loss"), window.loss},
-                                   {Str("grad_norm"), outcome.gradient_norm},
-                                   {Str("learning_rate"), outcome.learning_rate},
-                                   {Str("entropy"), window.entropy.mean()},
-                                   {Str("skipped"), outcome.skipped ? 1.0 : 0.0}};
+  std::vector<kgrpo_metric> row = {
+      kgrpo::Measured("loss", window.loss), kgrpo::Measured("grad_norm", outcome.gradient_norm),
+      kgrpo::Measured("learning_rate", outcome.learning_rate), kgrpo::Measured("entropy", window.entropy.mean()),
+      kgrpo::Measured("skipped", outcome.skipped ? 1.0 : 0.0)};
   if (options_.needs_reference()) {
-    row.push_back({Str("kl"), Ratio(window.statistics.kl_sum, window.statistics.tokens)});
+    row.push_back(kgrpo::Measured("kl", Ratio(window.statistics.kl_sum, window.statistics.tokens)));
   }
   sink_.optimizer_step(sink_.context, row.data(), row.size());
 }

@@ -26,13 +26,6 @@ class BadLine : public std::runtime_error {
 struct Chat {
   json messages = json::array();
   json arguments = json::object();  // tools and the like
-
-  // True if messages have more than the texts of a role and a content.
-  bool rich() const {
-    return std::any_of(messages.begin(), messages.end(), [](const json& message) {
-      return message.size() != 2 || !message.contains("content") || !message["content"].is_string();
-    });
-  }
 };
 
 // The policy's tokenizer, as C++.
@@ -43,21 +36,23 @@ class Encoder {
   // The ids of the first `count` messages.
   std::vector<int32_t> Encode(const Chat& chat, size_t count, bool add_generation_prompt) const {
     std::vector<kgrpo_message> views(count);
-    json arguments = chat.arguments;
-    if (chat.rich())
-      arguments["messages"] = json(chat.messages.begin(), chat.messages.begin() + static_cast<std::ptrdiff_t>(count));
+    std::vector<std::string> members(count);
+    bool rich = !chat.arguments.empty();
     for (size_t i = 0; i < count; ++i) {
       const auto text = [&](const char* key) {
         const auto found = chat.messages[i].find(key);
         return found != chat.messages[i].end() && found->is_string() ? Str(found->get_ref<const std::string&>())
                                                                      : kgrpo_str{};
       };
-      views[i] = {text("role"), text("content")};
+      json others = chat.messages[i];
+      others.erase("role");
+      if (others["content"].is_string()) others.erase("content");  // null if it is absent
+      if (!others.empty()) members[i] = others.dump();
+      views[i] = {text("role"), text("content"), Str(members[i])};
+      rich = rich || !others.empty();
     }
-    const std::string given = arguments.empty() ? "" : arguments.dump();
-    const kgrpo_policy_info* info = api_.info(policy_);
-    if (!given.empty() &&
-        !(KGRPO_HAS_MEMBER(info, kgrpo_policy_info, reads_chat_arguments) && info->reads_chat_arguments != 0)) {
+    const std::string given = chat.arguments.empty() ? "" : chat.arguments.dump();
+    if (rich && api_.info(policy_)->reads_chat_arguments == 0) {
       throw BadLine("the policy takes a chat's roles and texts alone: no tools, and no other keys of messages");
     }
     const kgrpo_chat_options options = {sizeof(kgrpo_chat_options), add_generation_prompt ? 1 : 0, -1, Str(given)};

@@ -17,6 +17,6 @@ std::unique_ptr<SftTrainer> Make(const kgrpo_host* host, std::string_view option
 }  // namespace kgrpo::sft
 
 KGRPO_PLUGIN(
-    "trainer_sft", "0.1.0", "supervised warm start: cross-entropy of completions, with AdamW",
+    "trainer_sft", KGRPO_VERSION, "supervised warm start: cross-entropy of completions, with AdamW",
     {KGRPO_TRAINER_INTERFACE,
      &kgrpo::TrainerInterface<kgrpo::sft::SftTrainer, kgrpo::sft::SftOptionsSchema, kgrpo::sft::Make>::kInterface});

@@ -162,11 +162,10 @@ void SftTrainer::Update(const kgrpo_sample* const* samples, size_t count, const 
       entropy.Add(figures.entropy.mean());
     }
     if (sink.optimizer_step != nullptr) {
-      const kgrpo_metric row[] = {{Str("loss"), figures.loss},
-                                  {Str("grad_norm"), figures.outcome.gradient_norm},
-                                  {Str("learning_rate"), learning_rate},
-                                  {Str("entropy"), figures.entropy.mean()},
-                                  {Str("skipped"), figures.outcome.skipped ? 1.0 : 0.0}};
+      const kgrpo_metric row[] = {
+          kgrpo::Measured("loss", figures.loss), kgrpo::Measured("grad_norm", figures.outcome.gradient_norm),
+          kgrpo::Measured("learning_rate", learning_rate), kgrpo::Measured("entropy", figures.entropy.mean()),
+          kgrpo::Measured("skipped", figures.outcome.skipped ? 1.0 : 0.0)};
       sink.optimizer_step(sink.context, row, std::size(row));
     }
   }

@@ -49,7 +49,7 @@ class Summary {
 
 // Pushes a figure of the whole update.
 inline void Push(const kgrpo_update_sink& sink, std::string_view name, double value) {
-  sink.step(sink.context, {Str(name), value});
+  sink.step(sink.context, Measured(name, value));
 }
 
 inline constexpr std::string_view kMetricGroup = "Training";

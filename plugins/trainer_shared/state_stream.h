@@ -7,7 +7,7 @@
 // A string is a u64 size and its bytes; an array is its bytes alone, its size being known to the reader.
 #ifndef KGRPO_TRAINER_SHARED_STATE_STREAM_H
 #define KGRPO_TRAINER_SHARED_STATE_STREAM_H
-#include <kgrpo/abi.h>
+#include <kgrpo/trainer.h>
 
 #include <cstddef>
 #include <cstdint>

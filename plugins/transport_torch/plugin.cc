@@ -57,5 +57,5 @@ const kgrpo_transport_interface kTransport = {
 }  // namespace
 }  // namespace kgrpo::transport
 
-KGRPO_PLUGIN("transport_torch", "0.1.0", "several ranks of one run, by libtorch's c10d",
+KGRPO_PLUGIN("transport_torch", KGRPO_VERSION, "several ranks of one run, by libtorch's c10d",
              {KGRPO_TRANSPORT_INTERFACE, &kgrpo::transport::kTransport});

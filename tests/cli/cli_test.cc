@@ -33,7 +33,7 @@ TEST_F(CliTest, EveryCommandHasHelpWithAnExample) {
     EXPECT_THAT(result.out, HasSubstr("Example")) << command;
     EXPECT_THAT(result.out, HasSubstr("kgrpo-host ")) << command;
   }
-  EXPECT_THAT(Run("--version").out, HasSubstr("plugin ABI 1.1"));
+  EXPECT_THAT(Run("--version").out, HasSubstr("plugin ABI 1.0"));
 }
 
 TEST_F(CliTest, WrongUsageIsTwo) {

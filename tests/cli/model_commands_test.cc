@@ -50,7 +50,7 @@ TEST_F(CliTest, TokenizeGivesAllOfAChatToTheTemplate) {
   EXPECT_THAT(Run("tokenize model", chat + R"("chat_template_kwargs": {"w": 7}})" + "\n").err,
               HasSubstr("<stdin>:1: the chat template does not read 'w', which would be dropped"));
   EXPECT_THAT(Run("tokenize random --plugin fakes", chat + "\"tools\": []}\n").err,
-              HasSubstr("<stdin>:1: this policy takes a chat's roles and texts alone"));
+              HasSubstr("<stdin>:1: this policy takes only the roles and texts of a chat"));
 }
 
 TEST_F(CliTest, BadLinesAreAllNamedAndNothingIsWritten) {

@@ -43,14 +43,13 @@ class CoderDirectPlugin : public testing::Test {
     }
     return "";
   }
-  // The outcome of `suggestion`, which ended at its token limit if `truncated`. Without `has_truncated` the request is
-  // one of a host that does not know that member.
-  uint32_t Outcome(kgrpo_coder* coder, const std::string& suggestion, bool truncated, bool has_truncated = true) {
+  // The outcome of `suggestion`, which ended at its token limit if `truncated`.
+  uint32_t Outcome(kgrpo_coder* coder, const std::string& suggestion, bool truncated) {
     kgrpo_problem_info problem{};
     problem.struct_size = sizeof problem;
     problem.signature = Str("extern \"C\" void launch(float* x)");
     kgrpo_coder_request request{};
-    request.struct_size = has_truncated ? sizeof request : KGRPO_CODER_REQUEST_SIZE_1;
+    request.struct_size = sizeof request;
     request.problem = &problem;
     request.code_b = Str("int old;");
     request.suggestion = Str(suggestion);
@@ -74,7 +73,6 @@ TEST_F(CoderDirectPlugin, ACompletionIsTheKernel) {
   EXPECT_EQ(Outcome(coder, open + "```\n", false), KGRPO_CODER_OK);
   EXPECT_EQ(Outcome(coder, open, false), KGRPO_CODER_OK);
   EXPECT_EQ(Outcome(coder, open, true), KGRPO_CODER_NO_KERNEL) << "the rest of the file may be missing";
-  EXPECT_EQ(Outcome(coder, open, true, /*has_truncated=*/false), KGRPO_CODER_OK);
   EXPECT_EQ(Outcome(coder, "use shared memory", false), KGRPO_CODER_NO_KERNEL);
   table_->destroy(coder);
 }

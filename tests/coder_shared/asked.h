@@ -50,7 +50,7 @@ struct Asked {
   std::string code_a = kKernelB, code_b = kKernelB, last_suggestion, suggestion, diagnosis = "bound by launches";
   uint64_t seed;
   kgrpo_str trait = Str("streaming");
-  kgrpo_metric registers = {Str("registers"), 30};
+  kgrpo_metric registers = Measured("registers", 30);
   kgrpo_problem_info info{};
   kgrpo_evaluation current{};
   kgrpo_coder_request c{};

@@ -2,7 +2,7 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <kgrpo/evaluator.h>
+#include <kgrpo/evaluator_tools.h>
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/host.h>
 #include <unistd.h>
@@ -75,7 +75,8 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
   EXPECT_THAT(Copy(info->task), testing::Not(testing::HasSubstr("777")));  // a hidden size
 
   Kept baseline, candidate;
-  Check(table->baseline(evaluator, problem, {&baseline, Keep}));
+  kgrpo_evaluate_request reference = {sizeof reference, info->source, 0, 0, 0, /*reference=*/1};
+  Check(table->evaluate(evaluator, problem, &reference, {&baseline, Keep}));
   EXPECT_EQ(baseline.evaluation.verdict, KGRPO_VERDICT_CORRECT) << baseline.evaluation.diagnosis;
   EXPECT_TRUE(baseline.evaluation.modelled);
   EXPECT_THAT(baseline.evaluation.time_source, testing::HasSubstr("model"));
@@ -91,7 +92,7 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
   Host(host).ForEachDeclaration(
       [&](const kgrpo_metric_declaration& declaration) { listed.push_back(Copy(declaration.name)); });
   EXPECT_THAT(listed, testing::Contains("seconds/"));
-  EXPECT_EQ(listed.front(), "speedup");
+  EXPECT_EQ(listed.front(), "modelled_seconds");
   std::set<std::string> remarks;
   for (const Remark& remark : baseline.evaluation.remarks) {
     remarks.insert(remark.group);
@@ -102,13 +103,17 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
   std::string html;
   const EvaluationView view = baseline.evaluation.ToC();
   const kgrpo_report_request asked = {sizeof asked, info->source, Str("affine.cu"), view.c(), view.c()};
-  Check(table->report(evaluator, problem, &asked,
+  EXPECT_EQ(table->get_extension(evaluator, Str("kgrpo.other/1")), nullptr);
+  const auto* tools = static_cast<const kgrpo_evaluator_tools*>(
+      table->get_extension(evaluator, KGRPO_LITERAL(KGRPO_EVALUATOR_TOOLS_INTERFACE)));
+  ASSERT_NE(tools, nullptr);
+  Check(tools->report(evaluator, problem, &asked,
                       {&html, [](void* page, kgrpo_str text) { *static_cast<std::string*>(page) += View(text); }}));
   EXPECT_THAT(html, testing::HasSubstr("affine.cu for affine: correct"));
   EXPECT_THAT(html, testing::HasSubstr("sandbox: "));
 
   const std::string source = "extern \"C\" void launch(const float*, const float*, float*, int) {}";
-  kgrpo_evaluate_request request = {sizeof request, Str(source), 7, 0, 0};
+  kgrpo_evaluate_request request = {sizeof request, Str(source), 7, 0, 0, 0};
   Check(table->evaluate(evaluator, problem, &request, {&candidate, Keep}));
   EXPECT_EQ(candidate.evaluation.verdict, "no_launch");
   EXPECT_FALSE(candidate.evaluation.correct);
@@ -126,7 +131,8 @@ TEST(EvaluatorSimPlugin, JudgesThroughTheAbi) {
   Check(table->create(host, Str("{}"), &evaluator));
   Check(table->open_problem(evaluator, Str(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine"),
                             &problem));
-  Check(table->baseline(evaluator, problem, {&candidate, Keep}));
+  reference.source = table->problem_info(problem)->source;
+  Check(table->evaluate(evaluator, problem, &reference, {&candidate, Keep}));
   EXPECT_EQ(candidate.evaluation.metrics, baseline.evaluation.metrics);
   EXPECT_EQ(candidate.evaluation.seconds, baseline.evaluation.seconds);
   metrics = services.TakeMetrics();

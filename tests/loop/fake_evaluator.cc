@@ -75,9 +75,21 @@ Evaluation Judge(const kgrpo_problem& problem, const std::string& source) {
   return evaluation;
 }
 
+void EvaluateReference(const kgrpo_problem& problem, kgrpo_evaluation_sink sink) {
+  if (problem.name.find("unreferenced") != std::string::npos)
+    throw Error(KGRPO_ERROR_INVALID, problem.name + " has no reference kernel");
+  Evaluation baseline = Judge(problem, problem.source);
+  if (problem.name.find("broken") != std::string::npos) {
+    baseline.correct = false;
+    baseline.verdict = "wrong";
+  }
+  sink.put(sink.context, baseline.ToC().c());
+}
+
 kgrpo_error* EvaluateSource(kgrpo_evaluator*, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                             kgrpo_evaluation_sink sink) {
   return Guard([&] {
+    if (request->reference != 0) return EvaluateReference(*problem, sink);
     const std::string source = Copy(request->source);
     const int before = (request->thorough ? knobs().thorough : knobs().evaluations)++;
     if (!request->thorough && knobs().budget_after_evaluations > 0 && before >= knobs().budget_after_evaluations)
@@ -115,23 +127,8 @@ const kgrpo_evaluator_interface kEvaluator = {
     OpenProblem,
     [](kgrpo_evaluator*, kgrpo_problem* problem) { delete problem; },
     [](const kgrpo_problem* problem) -> const kgrpo_problem_info* { return &problem->info; },
-    [](kgrpo_evaluator*, kgrpo_problem* problem, kgrpo_evaluation_sink sink) -> kgrpo_error* {
-      return Guard([&] {
-        if (problem->name.find("unreferenced") != std::string::npos)
-          throw Error(KGRPO_ERROR_INVALID, problem->name + " has no reference kernel");
-        Evaluation baseline = Judge(*problem, problem->source);
-        if (problem->name.find("broken") != std::string::npos) {
-          baseline.correct = false;
-          baseline.verdict = "wrong";
-        }
-        const EvaluationView view = baseline.ToC();
-        sink.put(sink.context, view.c());
-      });
-    },
     EvaluateSource,
     [](const kgrpo_evaluator*) { return Str("a table of speedups,\nnothing is run"); },
-    nullptr,
-    nullptr,
     nullptr};
 
 }  // namespace kgrpo::fakes

@@ -87,7 +87,9 @@ kgrpo_error* CreatePolicy(const kgrpo_host*, kgrpo_str, kgrpo_policy** out) {
                     knobs().policy_has_no_end ? 0u : 1u,
                     nullptr,
                     nullptr,
-                    0};
+                    0,
+                    /*reads_chat_arguments=*/0,
+                    /*reproducible=*/1};
     policy->queue = std::make_unique<GenerationQueue>(
         [policy](std::vector<PendingCompletion>& batch) { WriteCompletions(*policy, batch); });
     *out = policy;

@@ -29,10 +29,10 @@ kgrpo_error* Score(const kgrpo_reward*, const kgrpo_reward_request* request, kgr
       base = -0.5;
     } else {
       base = 0.3;
-      speedup = request->baseline->seconds / request->candidate->seconds;
+      speedup = request->candidate->speedup;
     }
-    parts.add(parts.context, {Str("base"), base});
-    parts.add(parts.context, {Str("speedup"), speedup});
+    parts.add(parts.context, kgrpo::Measured("base", base));
+    parts.add(parts.context, kgrpo::Measured("speedup", speedup));
     *score = knobs().reward_scale * (base + speedup);
     if (knobs().reward_fails_after >= 0 && knobs().updates >= knobs().reward_fails_after)
       *score = std::numeric_limits<double>::quiet_NaN();
@@ -40,7 +40,7 @@ kgrpo_error* Score(const kgrpo_reward*, const kgrpo_reward_request* request, kgr
 }
 
 kgrpo_error* Idle(const kgrpo_reward*, const kgrpo_reward_request* request, double* score) {
-  *score = request->current->correct ? 0.3 + request->baseline->seconds / request->current->seconds : 0;
+  *score = request->current->correct ? 0.3 + request->current->speedup : 0;
   return nullptr;
 }
 

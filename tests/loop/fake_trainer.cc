@@ -47,8 +47,8 @@ kgrpo_error* Update(kgrpo_trainer* self, const kgrpo_sample* const* samples, siz
           static_cast<float>(0.3 * advantage / std::sqrt(static_cast<double>(count)));
     }
     for (size_t i = 0; i < self->momentum.size(); ++i) table[i] += self->momentum[i];
-    sink.step(sink.context, {Str("loss"), -mean});
-    const kgrpo_metric row[2] = {{Str("loss"), -mean}, {Str("learning_rate"), 0.3}};
+    sink.step(sink.context, kgrpo::Measured("loss", -mean));
+    const kgrpo_metric row[2] = {Measured("loss", -mean), Measured("learning_rate", 0.3)};
     if (sink.optimizer_step != nullptr) sink.optimizer_step(sink.context, row, 2);
     if (knobs().cancel_after_updates > 0 && knobs().updates == knobs().cancel_after_updates) knobs().cancelled = true;
   });

@@ -96,7 +96,7 @@ kgrpo_error* Round(kgrpo_observer* self, const kgrpo_round_event* round) {
         << round->round << '/' << round->rounds << ' ' << Copy(round->problem) << " \"" << Copy(round->suggestion)
         << "\" " << round->answer->outcome << ' '
         << (round->evaluation == nullptr ? "-" : Copy(round->evaluation->verdict)) << ' ' << round->reward << ' '
-        << round->speedup;
+        << (round->evaluation == nullptr ? 0 : round->evaluation->speedup);
   return self->Tell(event.str());
 }
 
@@ -185,7 +185,7 @@ TEST_F(ObserversTest, TellAStepWithItsRoundsInOrder) {
   trajectory.rounds_done[0].answer.outcome = KGRPO_CODER_OK;
   trajectory.rounds_done[0].evaluation.emplace().verdict = "correct";
   trajectory.rounds_done[0].reward = 1.25;
-  trajectory.rounds_done[0].speedup = 2;
+  trajectory.rounds_done[0].evaluation->speedup = 2;
   trajectory.rounds_done[1].round = 1;
   trajectory.rounds_done[1].answer.outcome = KGRPO_CODER_UNCLEAR;
   record->trajectories = {trajectory, trajectory};

@@ -39,7 +39,7 @@ TEST(Crc32cTest, EqualsTensorBoards) {
 
 std::vector<kgrpo_metric> Points(std::initializer_list<std::pair<const char*, double>> points) {
   std::vector<kgrpo_metric> metrics;
-  for (const auto& [name, value] : points) metrics.push_back({Str(name), value});
+  for (const auto& [name, value] : points) metrics.push_back(Measured(name, value));
   return metrics;
 }
 

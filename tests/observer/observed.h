@@ -58,14 +58,13 @@ class Observed {
     event.answer = &answer;
     event.evaluation = evaluation;
     event.reward = 1.5;
-    event.speedup = evaluation != nullptr ? 2.0 : 0.0;
     event.returned = event.advantage = std::nan("");
     observer_->Round(event);
   }
 
   void Step(uint64_t step, const std::vector<std::pair<std::string, double>>& metrics) {
     std::vector<kgrpo_metric> c;
-    for (const auto& [name, value] : metrics) c.push_back({Str(name), value});
+    for (const auto& [name, value] : metrics) c.push_back(Measured(name, value));
     kgrpo_step_event event{};
     event.struct_size = sizeof(event);
     event.stage = 1;

@@ -5,10 +5,14 @@
 
 #include <kgrpo/abi.h>
 #include <kgrpo/coder.h>
+#include <kgrpo/coder_answer.h>
 #include <kgrpo/collective.h>
+#include <kgrpo/evaluation.h>
 #include <kgrpo/evaluator.h>
+#include <kgrpo/evaluator_tools.h>
 #include <kgrpo/host.h>
 #include <kgrpo/observer.h>
+#include <kgrpo/options.h>
 #include <kgrpo/policy.h>
 #include <kgrpo/reward.h>
 #include <kgrpo/tensor.h>
@@ -28,6 +32,8 @@ AT(kgrpo_error, release, 24, 8);
 
 AT(kgrpo_metric, name, 0, 16);
 AT(kgrpo_metric, value, 16, 8);
+AT(kgrpo_metric, low, 24, 8);
+AT(kgrpo_metric, high, 32, 8);
 
 AT(kgrpo_metric_sink, context, 0, 8);
 AT(kgrpo_metric_sink, add, 8, 8);
@@ -35,14 +41,8 @@ AT(kgrpo_metric_sink, add, 8, 8);
 AT(kgrpo_text_sink, context, 0, 8);
 AT(kgrpo_text_sink, put, 8, 8);
 
-AT(kgrpo_token_sink, context, 0, 8);
-AT(kgrpo_token_sink, put, 8, 8);
-
-AT(kgrpo_writer, context, 0, 8);
-AT(kgrpo_writer, write, 8, 8);
-
-AT(kgrpo_reader, context, 0, 8);
-AT(kgrpo_reader, read, 8, 8);
+AT(kgrpo_host, context, 0, 8);
+AT(kgrpo_host, get_interface, 8, 8);
 
 AT(kgrpo_plugin, struct_size, 0, 4);
 AT(kgrpo_plugin, abi_major, 4, 4);
@@ -62,21 +62,6 @@ AT(kgrpo_coder_request, current, 80, 8);
 AT(kgrpo_coder_request, seed, 88, 8);
 AT(kgrpo_coder_request, truncated, 96, 4);
 
-AT(kgrpo_coder_answer, struct_size, 0, 4);
-AT(kgrpo_coder_answer, outcome, 4, 4);
-AT(kgrpo_coder_answer, source, 8, 16);
-AT(kgrpo_coder_answer, summary, 24, 16);
-AT(kgrpo_coder_answer, message, 40, 16);
-AT(kgrpo_coder_answer, text, 56, 16);
-AT(kgrpo_coder_answer, prompt_tokens, 72, 8);
-AT(kgrpo_coder_answer, completion_tokens, 80, 8);
-AT(kgrpo_coder_answer, cost, 88, 8);
-AT(kgrpo_coder_answer, lost_cost, 96, 8);
-AT(kgrpo_coder_answer, seconds, 104, 8);
-AT(kgrpo_coder_answer, attempts, 112, 4);
-AT(kgrpo_coder_answer, reused, 116, 4);
-AT(kgrpo_coder_answer, estimated, 120, 4);
-
 AT(kgrpo_coder_spending, struct_size, 0, 4);
 AT(kgrpo_coder_spending, cost, 8, 8);
 AT(kgrpo_coder_spending, lost_cost, 16, 8);
@@ -94,6 +79,20 @@ AT(kgrpo_coder_interface, suggestions, 48, 8);
 AT(kgrpo_coder_interface, describe_request, 56, 8);
 AT(kgrpo_coder_interface, describe, 64, 8);
 AT(kgrpo_coder_interface, spending, 72, 8);
+
+AT(kgrpo_coder_answer, struct_size, 0, 4);
+AT(kgrpo_coder_answer, outcome, 4, 4);
+AT(kgrpo_coder_answer, source, 8, 16);
+AT(kgrpo_coder_answer, summary, 24, 16);
+AT(kgrpo_coder_answer, message, 40, 16);
+AT(kgrpo_coder_answer, text, 56, 16);
+AT(kgrpo_coder_answer, prompt_tokens, 72, 8);
+AT(kgrpo_coder_answer, completion_tokens, 80, 8);
+AT(kgrpo_coder_answer, cost, 88, 8);
+AT(kgrpo_coder_answer, seconds, 96, 8);
+AT(kgrpo_coder_answer, attempts, 104, 4);
+AT(kgrpo_coder_answer, reused, 108, 4);
+AT(kgrpo_coder_answer, estimated, 112, 4);
 
 AT(kgrpo_rank_info, struct_size, 0, 4);
 AT(kgrpo_rank_info, rank, 4, 4);
@@ -117,20 +116,6 @@ AT(kgrpo_transport_interface, destroy, 24, 8);
 AT(kgrpo_transport_interface, collective, 32, 8);
 AT(kgrpo_transport_interface, put, 40, 8);
 AT(kgrpo_transport_interface, get, 48, 8);
-
-AT(kgrpo_problem_info, struct_size, 0, 4);
-AT(kgrpo_problem_info, name, 8, 16);
-AT(kgrpo_problem_info, title, 24, 16);
-AT(kgrpo_problem_info, family, 40, 16);
-AT(kgrpo_problem_info, split, 56, 16);
-AT(kgrpo_problem_info, task, 72, 16);
-AT(kgrpo_problem_info, signature, 88, 16);
-AT(kgrpo_problem_info, source, 104, 16);
-AT(kgrpo_problem_info, traits, 120, 8);
-AT(kgrpo_problem_info, trait_count, 128, 8);
-AT(kgrpo_problem_info, refused, 136, 16);
-AT(kgrpo_problem_info, flags, 152, 8);
-AT(kgrpo_problem_info, flag_count, 160, 8);
 
 AT(kgrpo_remark, group, 0, 16);
 AT(kgrpo_remark, label, 16, 16);
@@ -156,6 +141,20 @@ AT(kgrpo_evaluation, metric_count, 128, 8);
 AT(kgrpo_evaluation, remarks, 136, 8);
 AT(kgrpo_evaluation, remark_count, 144, 8);
 
+AT(kgrpo_problem_info, struct_size, 0, 4);
+AT(kgrpo_problem_info, name, 8, 16);
+AT(kgrpo_problem_info, title, 24, 16);
+AT(kgrpo_problem_info, family, 40, 16);
+AT(kgrpo_problem_info, split, 56, 16);
+AT(kgrpo_problem_info, task, 72, 16);
+AT(kgrpo_problem_info, signature, 88, 16);
+AT(kgrpo_problem_info, source, 104, 16);
+AT(kgrpo_problem_info, traits, 120, 8);
+AT(kgrpo_problem_info, trait_count, 128, 8);
+AT(kgrpo_problem_info, refused, 136, 16);
+AT(kgrpo_problem_info, flags, 152, 8);
+AT(kgrpo_problem_info, flag_count, 160, 8);
+
 AT(kgrpo_evaluation_sink, context, 0, 8);
 AT(kgrpo_evaluation_sink, put, 8, 8);
 
@@ -164,6 +163,18 @@ AT(kgrpo_evaluate_request, source, 8, 16);
 AT(kgrpo_evaluate_request, seed, 24, 8);
 AT(kgrpo_evaluate_request, thorough, 32, 4);
 AT(kgrpo_evaluate_request, show_hidden, 36, 4);
+AT(kgrpo_evaluate_request, reference, 40, 4);
+
+AT(kgrpo_evaluator_interface, struct_size, 0, 4);
+AT(kgrpo_evaluator_interface, options_schema, 8, 8);
+AT(kgrpo_evaluator_interface, create, 16, 8);
+AT(kgrpo_evaluator_interface, destroy, 24, 8);
+AT(kgrpo_evaluator_interface, open_problem, 32, 8);
+AT(kgrpo_evaluator_interface, close_problem, 40, 8);
+AT(kgrpo_evaluator_interface, problem_info, 48, 8);
+AT(kgrpo_evaluator_interface, evaluate, 56, 8);
+AT(kgrpo_evaluator_interface, describe, 64, 8);
+AT(kgrpo_evaluator_interface, get_extension, 72, 8);
 
 AT(kgrpo_report_request, struct_size, 0, 4);
 AT(kgrpo_report_request, source, 8, 16);
@@ -178,23 +189,10 @@ AT(kgrpo_problem_finding, advice, 32, 16);
 AT(kgrpo_problem_finding_sink, context, 0, 8);
 AT(kgrpo_problem_finding_sink, put, 8, 8);
 
-AT(kgrpo_evaluator_interface, struct_size, 0, 4);
-AT(kgrpo_evaluator_interface, options_schema, 8, 8);
-AT(kgrpo_evaluator_interface, create, 16, 8);
-AT(kgrpo_evaluator_interface, destroy, 24, 8);
-AT(kgrpo_evaluator_interface, open_problem, 32, 8);
-AT(kgrpo_evaluator_interface, close_problem, 40, 8);
-AT(kgrpo_evaluator_interface, problem_info, 48, 8);
-AT(kgrpo_evaluator_interface, baseline, 56, 8);
-AT(kgrpo_evaluator_interface, evaluate, 64, 8);
-AT(kgrpo_evaluator_interface, describe, 72, 8);
-AT(kgrpo_evaluator_interface, report, 80, 8);
-AT(kgrpo_evaluator_interface, check_problem, 88, 8);
-AT(kgrpo_evaluator_interface, explain_bound, 96, 8);
-
-AT(kgrpo_host, struct_size, 0, 4);
-AT(kgrpo_host, context, 8, 8);
-AT(kgrpo_host, get_interface, 16, 8);
+AT(kgrpo_evaluator_tools, struct_size, 0, 4);
+AT(kgrpo_evaluator_tools, report, 8, 8);
+AT(kgrpo_evaluator_tools, check_problem, 16, 8);
+AT(kgrpo_evaluator_tools, explain_bound, 24, 8);
 
 AT(kgrpo_metric_declaration, struct_size, 0, 4);
 AT(kgrpo_metric_declaration, kind, 4, 4);
@@ -215,18 +213,12 @@ AT(kgrpo_host_interface, declare_metric, 24, 8);
 AT(kgrpo_host_interface, list_metrics, 32, 8);
 AT(kgrpo_host_interface, add_metric, 40, 8);
 AT(kgrpo_host_interface, cancelled, 48, 8);
-AT(kgrpo_host_interface, seconds_left, 56, 8);
-AT(kgrpo_host_interface, request_stop, 64, 8);
-AT(kgrpo_host_interface, artifact_directory, 72, 8);
-AT(kgrpo_host_interface, cache_directory, 80, 8);
-AT(kgrpo_host_interface, lock_device, 88, 8);
-AT(kgrpo_host_interface, unlock_device, 96, 8);
-AT(kgrpo_host_interface, random, 104, 8);
-AT(kgrpo_host_interface, option_number, 112, 8);
-AT(kgrpo_host_interface, option_integer, 120, 8);
-AT(kgrpo_host_interface, option_flag, 128, 8);
-AT(kgrpo_host_interface, option_text, 136, 8);
-AT(kgrpo_host_interface, option_count, 144, 8);
+AT(kgrpo_host_interface, request_stop, 56, 8);
+AT(kgrpo_host_interface, artifact_directory, 64, 8);
+AT(kgrpo_host_interface, cache_directory, 72, 8);
+AT(kgrpo_host_interface, lock_device, 80, 8);
+AT(kgrpo_host_interface, unlock_device, 88, 8);
+AT(kgrpo_host_interface, random, 96, 8);
 
 AT(kgrpo_run_info, struct_size, 0, 4);
 AT(kgrpo_run_info, name, 8, 16);
@@ -248,9 +240,8 @@ AT(kgrpo_round_event, suggestion, 48, 16);
 AT(kgrpo_round_event, answer, 64, 8);
 AT(kgrpo_round_event, evaluation, 72, 8);
 AT(kgrpo_round_event, reward, 80, 8);
-AT(kgrpo_round_event, speedup, 88, 8);
-AT(kgrpo_round_event, returned, 96, 8);
-AT(kgrpo_round_event, advantage, 104, 8);
+AT(kgrpo_round_event, returned, 88, 8);
+AT(kgrpo_round_event, advantage, 96, 8);
 
 AT(kgrpo_metric_row, metrics, 0, 8);
 AT(kgrpo_metric_row, count, 8, 8);
@@ -281,8 +272,19 @@ AT(kgrpo_observer_interface, step, 48, 8);
 AT(kgrpo_observer_interface, checkpoint, 56, 8);
 AT(kgrpo_observer_interface, end, 64, 8);
 
+AT(kgrpo_options_interface, struct_size, 0, 4);
+AT(kgrpo_options_interface, number, 8, 8);
+AT(kgrpo_options_interface, integer, 16, 8);
+AT(kgrpo_options_interface, flag, 24, 8);
+AT(kgrpo_options_interface, text, 32, 8);
+AT(kgrpo_options_interface, count, 40, 8);
+
+AT(kgrpo_token_sink, context, 0, 8);
+AT(kgrpo_token_sink, put, 8, 8);
+
 AT(kgrpo_message, role, 0, 16);
 AT(kgrpo_message, content, 16, 16);
+AT(kgrpo_message, members, 32, 16);
 
 AT(kgrpo_policy_info, struct_size, 0, 4);
 AT(kgrpo_policy_info, architecture, 8, 16);
@@ -296,6 +298,7 @@ AT(kgrpo_policy_info, stream, 72, 8);
 AT(kgrpo_policy_info, prefix_ids, 80, 8);
 AT(kgrpo_policy_info, prefix_id_count, 88, 8);
 AT(kgrpo_policy_info, reads_chat_arguments, 96, 4);
+AT(kgrpo_policy_info, reproducible, 100, 4);
 
 AT(kgrpo_chat_options, struct_size, 0, 4);
 AT(kgrpo_chat_options, add_generation_prompt, 4, 4);
@@ -385,6 +388,8 @@ AT(kgrpo_reward_request, unchanged, 40, 4);
 AT(kgrpo_reward_request, round, 44, 4);
 AT(kgrpo_reward_request, rounds, 48, 4);
 AT(kgrpo_reward_request, history, 56, 8);
+AT(kgrpo_reward_request, suggestion, 64, 16);
+AT(kgrpo_reward_request, suggestion_tokens, 80, 8);
 
 AT(kgrpo_reward_interface, struct_size, 0, 4);
 AT(kgrpo_reward_interface, options_schema, 8, 8);
@@ -403,6 +408,12 @@ AT(kgrpo_tensor, dtype.lanes, 22, 2);
 AT(kgrpo_tensor, shape, 24, 8);
 AT(kgrpo_tensor, strides, 32, 8);
 AT(kgrpo_tensor, byte_offset, 40, 8);
+
+AT(kgrpo_writer, context, 0, 8);
+AT(kgrpo_writer, write, 8, 8);
+
+AT(kgrpo_reader, context, 0, 8);
+AT(kgrpo_reader, read, 8, 8);
 
 AT(kgrpo_sample, struct_size, 0, 4);
 AT(kgrpo_sample, prompt_ids, 8, 8);

@@ -4,9 +4,10 @@
 #include <kgrpo/abi.h>
 #include <kgrpo/coder.h>
 #include <kgrpo/collective.h>
-#include <kgrpo/evaluator.h>
+#include <kgrpo/evaluator_tools.h>
 #include <kgrpo/host.h>
 #include <kgrpo/observer.h>
+#include <kgrpo/options.h>
 #include <kgrpo/policy.h>
 #include <kgrpo/reward.h>
 #include <kgrpo/tensor.h>
@@ -41,39 +42,39 @@ struct Pin {
 #define KGRPO_PIN(type, last, released_size, released_offset, growth) \
   { #type, sizeof(type), released_size, offsetof(type, last), released_offset, growth }
 
-// Revision 1.0, in the order of the headers.
+// Version 1.0, in the order of the headers.
 const Pin kPins[] = {
     KGRPO_PIN(kgrpo_str, size, 16, 8, kFrozen),
     KGRPO_PIN(kgrpo_error, release, 32, 24, kGrows),
-    KGRPO_PIN(kgrpo_metric, value, 24, 16, kFrozen),
+    KGRPO_PIN(kgrpo_metric, high, 40, 32, kFrozen),
     KGRPO_PIN(kgrpo_metric_sink, add, 16, 8, kFrozen),
     KGRPO_PIN(kgrpo_text_sink, put, 16, 8, kFrozen),
-    KGRPO_PIN(kgrpo_token_sink, put, 16, 8, kFrozen),
-    KGRPO_PIN(kgrpo_writer, write, 16, 8, kFrozen),
-    KGRPO_PIN(kgrpo_reader, read, 16, 8, kFrozen),
+    KGRPO_PIN(kgrpo_host, get_interface, 16, 8, kFrozen),
     KGRPO_PIN(kgrpo_plugin, get_interface, 72, 64, kFrozen),
     KGRPO_PIN(kgrpo_tensor, byte_offset, 48, 40, kFrozen),
-    KGRPO_PIN(kgrpo_host, get_interface, 24, 16, kFrozen),
     KGRPO_PIN(kgrpo_metric_declaration, combination, 80, 76, kGrows),
     KGRPO_PIN(kgrpo_metric_declaration_sink, put, 16, 8, kFrozen),
-    KGRPO_PIN(kgrpo_host_interface, option_count, 152, 144, kGrows),
-    KGRPO_PIN(kgrpo_coder_request, seed, 96, 88, kGrows),
-    KGRPO_PIN(kgrpo_coder_answer, estimated, 128, 120, kGrows),
+    KGRPO_PIN(kgrpo_host_interface, random, 104, 96, kGrows),
+    KGRPO_PIN(kgrpo_options_interface, count, 48, 40, kGrows),
+    KGRPO_PIN(kgrpo_remark, share, 64, 56, kFrozen),
+    KGRPO_PIN(kgrpo_evaluation, remark_count, 152, 144, kGrows),
+    KGRPO_PIN(kgrpo_coder_answer, estimated, 120, 112, kGrows),
+    KGRPO_PIN(kgrpo_coder_request, truncated, 104, 96, kGrows),
     KGRPO_PIN(kgrpo_coder_spending, lost_cost, 24, 16, kGrows),
     KGRPO_PIN(kgrpo_coder_done, done, 16, 8, kFrozen),
     KGRPO_PIN(kgrpo_coder_interface, spending, 80, 72, kGrows),
     KGRPO_PIN(kgrpo_problem_info, flag_count, 168, 160, kGrows),
-    KGRPO_PIN(kgrpo_remark, share, 64, 56, kFrozen),
-    KGRPO_PIN(kgrpo_evaluation, remark_count, 152, 144, kGrows),
     KGRPO_PIN(kgrpo_evaluation_sink, put, 16, 8, kFrozen),
-    KGRPO_PIN(kgrpo_evaluate_request, show_hidden, 40, 36, kGrows),
+    KGRPO_PIN(kgrpo_evaluate_request, reference, 48, 40, kGrows),
+    KGRPO_PIN(kgrpo_evaluator_interface, get_extension, 80, 72, kGrows),
     KGRPO_PIN(kgrpo_report_request, baseline, 56, 48, kGrows),
     KGRPO_PIN(kgrpo_problem_finding, advice, 48, 32, kFrozen),
     KGRPO_PIN(kgrpo_problem_finding_sink, put, 16, 8, kFrozen),
-    KGRPO_PIN(kgrpo_evaluator_interface, check_problem, 96, 88, kGrows),
-    KGRPO_PIN(kgrpo_message, content, 32, 16, kFrozen),
-    KGRPO_PIN(kgrpo_policy_info, stream, 80, 72, kGrows),
-    KGRPO_PIN(kgrpo_chat_options, enable_thinking, 12, 8, kGrows),
+    KGRPO_PIN(kgrpo_evaluator_tools, explain_bound, 32, 24, kGrows),
+    KGRPO_PIN(kgrpo_token_sink, put, 16, 8, kFrozen),
+    KGRPO_PIN(kgrpo_message, members, 48, 32, kFrozen),
+    KGRPO_PIN(kgrpo_policy_info, reproducible, 104, 100, kGrows),
+    KGRPO_PIN(kgrpo_chat_options, arguments, 32, 16, kGrows),
     KGRPO_PIN(kgrpo_sampling, min_p, 40, 32, kGrows),
     KGRPO_PIN(kgrpo_completion, text, 48, 32, kGrows),
     KGRPO_PIN(kgrpo_completion_done, done, 16, 8, kFrozen),
@@ -83,22 +84,24 @@ const Pin kPins[] = {
     KGRPO_PIN(kgrpo_parameter, gradient, 40, 32, kGrows),
     KGRPO_PIN(kgrpo_parameter_group, flat_gradient, 64, 56, kGrows),
     KGRPO_PIN(kgrpo_gradient_sink, ready, 16, 8, kFrozen),
-    KGRPO_PIN(kgrpo_policy_interface, load, 152, 144, kGrows),
-    KGRPO_PIN(kgrpo_reward_request, history, 64, 56, kGrows),
+    KGRPO_PIN(kgrpo_policy_interface, backward_in_pieces, 160, 152, kGrows),
+    KGRPO_PIN(kgrpo_reward_request, suggestion_tokens, 88, 80, kGrows),
     KGRPO_PIN(kgrpo_reward_interface, idle, 48, 40, kGrows),
+    KGRPO_PIN(kgrpo_writer, write, 16, 8, kFrozen),
+    KGRPO_PIN(kgrpo_reader, read, 16, 8, kFrozen),
     KGRPO_PIN(kgrpo_sample, truncated, 88, 84, kGrows),
-    KGRPO_PIN(kgrpo_trainer_plan, max_completion_size, 32, 24, kGrows),
+    KGRPO_PIN(kgrpo_trainer_plan, rounds, 64, 56, kGrows),
     KGRPO_PIN(kgrpo_sample_outcome, advantage, 32, 24, kGrows),
     KGRPO_PIN(kgrpo_update_sink, sample, 32, 24, kFrozen),
-    KGRPO_PIN(kgrpo_trainer_interface, load_state, 80, 72, kGrows),
+    KGRPO_PIN(kgrpo_trainer_interface, check_plan, 88, 80, kGrows),
     KGRPO_PIN(kgrpo_run_info, resumed, 88, 80, kGrows),
-    KGRPO_PIN(kgrpo_round_event, advantage, 112, 104, kGrows),
+    KGRPO_PIN(kgrpo_round_event, advantage, 104, 96, kGrows),
     KGRPO_PIN(kgrpo_metric_row, count, 16, 8, kFrozen),
     KGRPO_PIN(kgrpo_step_event, optimizer_step_count, 72, 64, kGrows),
     KGRPO_PIN(kgrpo_checkpoint_event, finished_at, 48, 40, kGrows),
     KGRPO_PIN(kgrpo_observer_interface, end, 72, 64, kGrows),
     KGRPO_PIN(kgrpo_rank_info, local_size, 20, 16, kGrows),
-    KGRPO_PIN(kgrpo_collective_interface, broadcast, 48, 40, kGrows),
+    KGRPO_PIN(kgrpo_collective_interface, finish_reductions, 64, 56, kGrows),
     KGRPO_PIN(kgrpo_transport_interface, get, 56, 48, kGrows),
 };
 
@@ -109,7 +112,7 @@ TEST(Abi, ReleasedMembersKeepTheirPlace) {
   }
 }
 
-// Members that were appended since revision 1.0, in their order: KGRPO_APPENDED(kgrpo_sample, weight, 88).
+// Members that were appended since 1.0, in their order: KGRPO_APPENDED(kgrpo_sample, weight, 88).
 struct Appended {
   const char* type;
   const char* member;
@@ -119,22 +122,7 @@ struct Appended {
 #define KGRPO_APPENDED(type, member, released_offset) \
   { #type, #member, offsetof(type, member), sizeof(type::member), released_offset }
 
-const std::vector<Appended> kAppended = {
-    KGRPO_APPENDED(kgrpo_evaluator_interface, explain_bound, 96),
-    KGRPO_APPENDED(kgrpo_coder_request, truncated, 96),
-    KGRPO_APPENDED(kgrpo_policy_info, prefix_ids, 80),
-    KGRPO_APPENDED(kgrpo_policy_info, prefix_id_count, 88),
-    KGRPO_APPENDED(kgrpo_policy_info, reads_chat_arguments, 96),
-    KGRPO_APPENDED(kgrpo_chat_options, arguments, 16),
-    KGRPO_APPENDED(kgrpo_policy_interface, backward_in_pieces, 152),
-    KGRPO_APPENDED(kgrpo_trainer_plan, trajectories, 32),
-    KGRPO_APPENDED(kgrpo_trainer_plan, trajectories_per_problem, 40),
-    KGRPO_APPENDED(kgrpo_trainer_plan, problems, 48),
-    KGRPO_APPENDED(kgrpo_trainer_plan, rounds, 56),
-    KGRPO_APPENDED(kgrpo_trainer_interface, check_plan, 80),
-    KGRPO_APPENDED(kgrpo_collective_interface, begin_reduce_scatter, 48),
-    KGRPO_APPENDED(kgrpo_collective_interface, finish_reductions, 56),
-};
+const std::vector<Appended> kAppended = {};
 
 TEST(Abi, AppendedMembersKeepTheirPlace) {
   for (const Appended& member : kAppended)
@@ -201,13 +189,13 @@ TEST(Abi, StructsAreC) {
 }
 
 TEST(Abi, InterfacesAreTheirFirstRelease) {
-  EXPECT_EQ(RoleInterfaceSize(Role::kPolicy), 152U);
+  EXPECT_EQ(RoleInterfaceSize(Role::kPolicy), 160U);
   EXPECT_EQ(RoleInterfaceSize(Role::kCoder), 80U);
-  EXPECT_EQ(RoleInterfaceSize(Role::kEvaluator), 96U);
+  EXPECT_EQ(RoleInterfaceSize(Role::kEvaluator), 80U);
   EXPECT_EQ(RoleInterfaceSize(Role::kReward), 48U);
-  EXPECT_EQ(RoleInterfaceSize(Role::kTrainer), 80U);
+  EXPECT_EQ(RoleInterfaceSize(Role::kTrainer), 88U);
   EXPECT_EQ(RoleInterfaceSize(Role::kObserver), 72U);
-  EXPECT_EQ(KGRPO_HOST_INTERFACE_SIZE_1, 152U);
+  EXPECT_EQ(KGRPO_HOST_INTERFACE_SIZE_1, 104U);
 }
 
 TEST(Abi, IdsAreThoseOfTheFirstRelease) {
@@ -217,7 +205,9 @@ TEST(Abi, IdsAreThoseOfTheFirstRelease) {
   EXPECT_STREQ(RoleInterface(Role::kReward), "kgrpo.reward/1");
   EXPECT_STREQ(RoleInterface(Role::kTrainer), "kgrpo.trainer/1");
   EXPECT_STREQ(RoleInterface(Role::kObserver), "kgrpo.observer/1");
+  EXPECT_STREQ(KGRPO_EVALUATOR_TOOLS_INTERFACE, "kgrpo.evaluator_tools/1");
   EXPECT_STREQ(KGRPO_HOST_INTERFACE, "kgrpo.host/1");
+  EXPECT_STREQ(KGRPO_OPTIONS_INTERFACE, "kgrpo.options/1");
   EXPECT_STREQ(KGRPO_PLUGIN_ENTRY, "kgrpo_plugin_entry");
 }
 

@@ -265,8 +265,7 @@ struct Recorder {
     api.unlock_device = [](void* context, kgrpo_str device) {
       static_cast<Recorder*>(context)->calls.push_back("unlock " + Copy(device));
     };
-    host = {sizeof(host), this,
-            [](void* context, kgrpo_str) -> const void* { return &static_cast<Recorder*>(context)->api; }};
+    host = {this, [](void* context, kgrpo_str) -> const void* { return &static_cast<Recorder*>(context)->api; }};
   }
 };
 

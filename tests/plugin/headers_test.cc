@@ -2,16 +2,19 @@
 // that is installed; and includes no other header without need.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/directories.h"
+#include "plugin/library.h"
 
 namespace kgrpo {
 namespace {
@@ -104,6 +107,45 @@ TEST(Headers, IncludeNothingWithoutNeed) {
         needed = needed || used.contains(defined);
       EXPECT_TRUE(needed) << header.filename() << " includes " << name;
     }
+  }
+}
+
+// The lines of a header and of all that it includes.
+void AddLines(const std::string& header, std::map<std::string, size_t>* lines) {
+  if (lines->contains(header)) return;
+  const std::string text = Read(kAbi / "kgrpo" / header);
+  (*lines)[header] = static_cast<size_t>(std::ranges::count(text, '\n'));
+  const std::regex include("#include \"(\\w+\\.h)\"");
+  for (std::sregex_iterator match(text.begin(), text.end(), include), end; match != end; ++match)
+    AddLines((*match)[1], lines);
+}
+
+TEST(Headers, OfARewardAreReadInAFewMinutes) {
+  std::map<std::string, size_t> lines;
+  AddLines("reward.h", &lines);
+  size_t all = 0;
+  for (const auto& [header, count] : lines) all += count;
+  EXPECT_LE(all, 350U);
+}
+
+// The declaration in abi.h exports the entry of a plugin whose other symbols are hidden.
+TEST(Headers, ExportThePluginsEntryWithoutCMake) {
+  const TemporaryDirectory directory;
+  const std::string library = (directory.path() / "reward_c.so").string(), log = library + ".log";
+  const std::string command = "gcc -std=c11 -shared -fPIC -fvisibility=hidden -Wall -Wextra -Werror -Wl,-z,defs -I'" +
+                              kAbi.string() + "' -o '" + library +
+                              "' '" KGRPO_SOURCE_DIR "/examples/reward_c/reward_c.c' > '" + log + "' 2>&1";
+  ASSERT_EQ(std::system(command.c_str()), 0) << command << "\n" << Read(log);
+  EXPECT_EQ(PluginLibrary(library).name(), "reward_c");
+  EXPECT_EQ(std::system(("nm -D --defined-only '" + library + "' > '" + log + "'").c_str()), 0);
+  EXPECT_TRUE(std::regex_match(Read(log), std::regex("[0-9a-f]+ T kgrpo_plugin_entry\n"))) << Read(log);
+}
+
+TEST(Headers, BeginWithTheirLicence) {
+  for (const fs::path& folder : {kAbi / "kgrpo", kSdk / "kgrpo/sdk"}) {
+    for (const fs::path& header : Headers(folder))
+      EXPECT_TRUE(Read(header).substr(0, 60).find("SPDX-License-Identifier: Apache-2.0") != std::string::npos)
+          << header;
   }
 }
 

@@ -126,7 +126,7 @@ TEST_F(InstancesTest, APolicyCountsEveryChangeOfItsReference) {
   EXPECT_NE(MessageOf([&] { policy.Load(KGRPO_POLICY_REFERENCE, directory.path() / "nothing"); }), "no error");
   EXPECT_EQ(policy.reference_version(), 3U);
 
-  // Another policy of the same plugin, moved, of revision 1.0.
+  // Another policy of the same plugin, moved, of version 1.0.
   const test::AtPageEnd<kgrpo_policy_interface> first_revision(*table, KGRPO_POLICY_INTERFACE_SIZE_1);
   Policy made(first_revision.get(), host_, {{"model", "random"}});
   Policy other(std::move(made));
@@ -167,7 +167,7 @@ TEST_F(InstancesTest, ScoresMustBeFiniteAndSet) {
   const auto fine = RewardScoring(
       [](const kgrpo_reward*, const kgrpo_reward_request*, kgrpo_metric_sink parts, double* score) -> kgrpo_error* {
         *score = 1.5;
-        parts.add(parts.context, {Str("base"), 1.5});
+        parts.add(parts.context, Measured("base", 1.5));
         return nullptr;
       });
   const Reward reward(&fine, host_, {});

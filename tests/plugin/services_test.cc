@@ -49,10 +49,10 @@ TEST(HostServices, OffersOfTheCollectiveWhatTheTransportHas) {
   EXPECT_EQ(begun, 42);
   several.FinishReductions();
 
-  transport.struct_size = KGRPO_COLLECTIVE_INTERFACE_SIZE_1;
-  HostServices of_the_first({});
-  of_the_first.SetCollective(&transport, nullptr);
-  EXPECT_FALSE(Collective(of_the_first.ForInstance("x")).reduces_in_background());
+  transport.begin_reduce_scatter = nullptr;
+  HostServices blocking({});
+  blocking.SetCollective(&transport, nullptr);
+  EXPECT_FALSE(Collective(blocking.ForInstance("x")).reduces_in_background());
 }
 
 TEST(HostServices, FoldersAreMadeWhenAskedFor) {

@@ -148,7 +148,7 @@ TEST(ValidatePlugin, FindsABrokenEvaluator) {
   judging.problem = KGRPO_SOURCE_DIR "/problems/transpose";
   EXPECT_EQ(
       FirstFailure("evaluates_twice", judging),
-      "evaluator: evaluate finds the reference correct, from two threads too: it pushed 2 evaluations: it is to push "
+      "evaluator: evaluate measures the reference, twice with the same result: it pushed 2 evaluations: it is to push "
       "one");
   EXPECT_EQ(FirstFailure("all_is_correct", judging),
             "evaluator: evaluate rejects a kernel that does not compile: a file of one #error is correct");
@@ -156,7 +156,7 @@ TEST(ValidatePlugin, FindsABrokenEvaluator) {
             "evaluator: explain_bound compares the reference with the problem's needs: what it pushes into json is no "
             "JSON object");
   EXPECT_THAT(FirstFailure("crashes_in_evaluate", judging),
-              HasSubstr("evaluator: evaluate finds the reference correct, from two threads too: "));
+              HasSubstr("evaluator: evaluate measures the reference, twice with the same result: "));
 }
 
 // The evaluator that needs no GPU judges a real problem, where there is a compiler for it.
@@ -175,7 +175,8 @@ TEST(ValidatePlugin, JudgesAProblemThatIsNamed) {
 
 TEST(ValidatePlugin, FindsABrokenPolicy) {
   EXPECT_EQ(FirstFailure("random_completions"),
-            "policy: generate writes the same from call to call: the same prompt and seed gave another completion in a "
+            "policy: generate writes the same from call to call: its info says reproducible, and the same prompt and "
+            "seed gave another completion in a "
             "batch of three");
   EXPECT_EQ(FirstFailure("lossy_decode"),
             "policy: encode and decode are each other's inverse: the text came back as \"int main() { return 0; }\"");

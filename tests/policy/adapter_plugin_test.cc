@@ -34,9 +34,8 @@ const kgrpo_host* Host() {
     made.unlock_device = [](void*, kgrpo_str) {};
     return made;
   }();
-  static const kgrpo_host host = {sizeof(host), nullptr, [](void*, kgrpo_str id) -> const void* {
-                                    return View(id) == KGRPO_HOST_INTERFACE ? &api : nullptr;
-                                  }};
+  static const kgrpo_host host = {
+      nullptr, [](void*, kgrpo_str id) -> const void* { return View(id) == KGRPO_HOST_INTERFACE ? &api : nullptr; }};
   return &host;
 }
 

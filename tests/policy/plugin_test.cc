@@ -50,7 +50,7 @@ struct TestHost {
       EXPECT_EQ(std::exchange(self.held, ""), Copy(device));
       self.device.unlock();
     };
-    table = {sizeof(table), this, [](void* context, kgrpo_str id) -> const void* {
+    table = {this, [](void* context, kgrpo_str id) -> const void* {
                return View(id) == KGRPO_HOST_INTERFACE ? &static_cast<TestHost*>(context)->api : nullptr;
              }};
   }
@@ -90,7 +90,7 @@ class PluginTest : public ::testing::Test {
   }
 
   std::vector<int32_t> EncodeChat(const std::string& user) {
-    const kgrpo_message message = {Str("user"), Str(user)};
+    const kgrpo_message message = {Str("user"), Str(user), {}};
     const kgrpo_chat_options options = {sizeof(kgrpo_chat_options), 1, -1, {}};
     std::vector<int32_t> ids;
     const kgrpo_token_sink sink = {&ids, [](void* context, const int32_t* data, size_t count) {

@@ -93,8 +93,8 @@ TEST_F(ProtocolTest, AWholeRunOfProgramsKeepsToTheSchema) {
     EXPECT_EQ(Mistakes(request.at("method"), request), "") << request;
     methods.insert(request.at("method"));
   }
-  EXPECT_EQ(methods, (std::set<std::string>{"baseline", "configure", "evaluate", "idle", "implement", "initialize",
-                                            "open_problem", "score"}));
+  EXPECT_EQ(methods, (std::set<std::string>{"configure", "evaluate", "idle", "implement", "initialize", "open_problem",
+                                            "score"}));
   std::set<std::string> results;
   for (const json& answer : Lines(test::Read(directory_.path() / "answered"))) {
     EXPECT_EQ(Mistakes("answer", answer), "") << answer;

@@ -30,8 +30,8 @@ Evaluation Awkward() {
   evaluation.speedup = 3;
   evaluation.speedup_low = 5e-324;
   evaluation.speedup_high = 1.7976931348623157e308;
-  evaluation.metrics = {
-      {"registers", 32}, {"a \"name\"", -0.0}, {"nan", kNan}, {"infinite", 1 / 0.0}, {"third", 1.0 / 3}};
+  evaluation.metrics = {{"registers", 32}, {"timed", 2, 1.5, 2.5}, {"a \"name\"", -0.0},
+                        {"nan", kNan},     {"infinite", 1 / 0.0},  {"third", 1.0 / 3}};
   evaluation.remarks = {{"memory", "label", "4 sectors a request", 12, 0.25}, {"", "", "", 0, 0}};
   return evaluation;
 }
@@ -56,6 +56,8 @@ TEST(RewardParams, ReadAsTheTreeDoes) {
   request.rounds = 4;
   request.unchanged = 1;
   request.answer = &answer;
+  request.suggestion = KGRPO_LITERAL("unroll");
+  request.suggestion_tokens = 3;
   const json a = EvaluationToJson(awkward), b = EvaluationToJson(plain);
   const json expected = {{"baseline", a},
                          {"candidate", b},
@@ -64,6 +66,8 @@ TEST(RewardParams, ReadAsTheTreeDoes) {
                          {"round", 3},
                          {"rounds", 4},
                          {"history", {a, b, a}},
+                         {"suggestion", "unroll"},
+                         {"suggestion_tokens", 3},
                          {"answer",
                           {{"outcome", "ok"},
                            {"source", View(answer.source)},

@@ -25,6 +25,7 @@ kgrpo_evaluation Kernel(bool compiled, bool correct, double seconds) {
   evaluation.compiled = compiled;
   evaluation.correct = correct;
   evaluation.seconds = seconds;
+  evaluation.speedup = correct ? 1e-3 / seconds : 0;
   return evaluation;
 }
 
@@ -35,7 +36,7 @@ struct Round {
   kgrpo_evaluation candidate = Kernel(true, true, 0.25e-3), earlier = Kernel(true, true, 0.2e-3);
   const kgrpo_evaluation* history[2] = {&earlier, nullptr};
   kgrpo_coder_answer answer = {};
-  kgrpo_metric metric = {Str("registers"), 42};
+  kgrpo_metric metric = Measured("registers", 42);
   bool has_candidate = true, unchanged = false;
 
   kgrpo_reward_request request() {

@@ -35,7 +35,7 @@ void Put(double seconds, const std::string& verdict, const std::string& diagnosi
   evaluation.modelled = 1;
   evaluation.time_source = Str("a table");
   evaluation.diagnosis = Str(diagnosis);
-  const kgrpo_metric metric = {Str("comments"), 3};
+  const kgrpo_metric metric = Measured("comments", 3);
   evaluation.metrics = &metric;
   evaluation.metric_count = 1;
   const kgrpo_remark remark = {Str("Group"), Str("label"), Str("text"), 2, 0.5};
@@ -97,26 +97,23 @@ const kgrpo_evaluator_interface kFakeJudge = {
     Open,
     [](kgrpo_evaluator*, kgrpo_problem* problem) { delete problem; },
     [](const kgrpo_problem* problem) -> const kgrpo_problem_info* { return &problem->info; },
-    [](kgrpo_evaluator* self, kgrpo_problem*, kgrpo_evaluation_sink sink) {
-      return Guard([&] {
-        ++judge().baselines;
-        Put(self->seconds, "correct", "the reference", sink);
-      });
-    },
     [](kgrpo_evaluator* self, kgrpo_problem*, const kgrpo_evaluate_request* request, kgrpo_evaluation_sink sink) {
       return Guard([&] {
+        const std::string asked =
+            "seed " + std::to_string(request->seed) + (request->thorough != 0 ? ", thorough" : "");
+        if (request->reference != 0) {
+          ++judge().baselines;
+          return Put(self->seconds, "correct", request->thorough != 0 ? asked : "the reference", sink);
+        }
         const std::string source = Copy(request->source);
         ++judge().evaluations;
         if (source.find("hold") != std::string::npos) Hold(*self);
         if (source.find("break") != std::string::npos) throw Error(KGRPO_ERROR_UNAVAILABLE, "there is no compiler");
         const bool wrong = source.find("wrong") != std::string::npos;
-        Put(self->seconds / 4, wrong ? "wrong" : "correct",
-            "seed " + std::to_string(request->seed) + (request->thorough != 0 ? ", thorough" : ""), sink);
+        Put(self->seconds / 4, wrong ? "wrong" : "correct", asked, sink);
       });
     },
     [](const kgrpo_evaluator*) { return Str("a fake"); },
-    nullptr,
-    nullptr,
     nullptr};
 
 }  // namespace kgrpo::test

@@ -47,7 +47,10 @@ struct BigramApi {
     return Guard([&] {
       const int32_t open = 1, end = 2;
       auto& self = *reinterpret_cast<BigramPolicy*>(const_cast<kgrpo_policy*>(policy));
-      if (self.info_.reads_chat_arguments != 0) self.chat_arguments.push_back(Copy(options->arguments));
+      if (self.info_.reads_chat_arguments != 0) {
+        self.chat_arguments.push_back(Copy(options->arguments));
+        for (size_t i = 0; i < count; ++i) self.chat_arguments.back() += View(messages[i].members);
+      }
       for (size_t i = 0; i < count; ++i) {
         sink.put(sink.context, &open, 1);
         Check(Encode(policy, messages[i].content, sink));

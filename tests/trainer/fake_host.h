@@ -36,7 +36,7 @@ class FakeHost {
       for (size_t i = 0; i < size; ++i) hash = Mix(hash ^ key[i]);
       return Mix(hash ^ index);
     };
-    host_ = {sizeof(host_), this, [](void* context, kgrpo_str id) -> const void* {
+    host_ = {this, [](void* context, kgrpo_str id) -> const void* {
                if (View(id) == KGRPO_COLLECTIVE_INTERFACE) return Self(context).collective;
                return View(id) == KGRPO_HOST_INTERFACE ? &Self(context).api_ : nullptr;
              }};

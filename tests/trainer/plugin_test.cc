@@ -112,6 +112,8 @@ TEST(RewardPlugin, PushesPartsThatSumToTheScore) {
   baseline.compiled = baseline.correct = kernel.compiled = kernel.correct = 1;
   baseline.seconds = 3e-3;
   kernel.seconds = 1e-3;
+  baseline.speedup = 1;
+  kernel.speedup = 3;
   kgrpo_reward_request request = {};
   request.struct_size = sizeof(request);
   request.baseline = request.current = &baseline;

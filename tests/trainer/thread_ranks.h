@@ -27,7 +27,7 @@ class ThreadRanks {
   }
 
   // Makes `host` the host of `rank`. Call before a trainer is created with it. A single rank gets no collective.
-  // `blocking`: with the interface of a transport of revision 1.0.
+  // `blocking`: with the interface of a transport that only blocks.
   void Join(FakeHost& host, uint32_t rank, bool blocking = false) {
     if (infos_.size() == 1) return;
     host.collective = blocking ? &kBlocking : &kInterface;

@@ -21,7 +21,7 @@ using testing::ThreadRanks;
 
 // A trainer a rank.
 struct RankedBench {
-  // `blocking`: a transport of revision 1.0. `api`: the policies'.
+  // `blocking`: a transport that only blocks. `api`: the policies'.
   RankedBench(uint32_t size, const nlohmann::json& options, bool bfloat16 = false, bool blocking = false,
               const kgrpo_policy_interface& api = testing::BigramPolicy::Api())
       : ranks(size) {
@@ -144,7 +144,7 @@ TEST(TrainerRanks, GradientsAreReducedDuringTheLastBackward) {
 // same.
 TEST(TrainerRanks, OldTransportsAndPoliciesReduceAfterTheBackward) {
   kgrpo_policy_interface old = testing::BigramPolicy::Api();
-  old.struct_size = KGRPO_POLICY_INTERFACE_SIZE_1;
+  old.backward_in_pieces = nullptr;
   RankedBench expected(3, kOptions), transport(3, kOptions, false, /*blocking=*/true),
       policy(3, kOptions, false, false, old);
   const Batch batch(*expected.policies[0], 7, 6);

@@ -27,6 +27,7 @@ void ScoreStep(const Reward& reward, bool always_advances, std::vector<Trajector
     baseline.compiled = baseline.correct = true;
     baseline.verdict = KGRPO_VERDICT_CORRECT;
     baseline.seconds = baseline.seconds_low = baseline.seconds_high = recorded.baseline_seconds;
+    baseline.CompareWith(baseline);
     Evaluation current = baseline;
     Sum of_trajectory;
     std::vector<RoundRecord> rounds = std::exchange(recorded.rounds_done, {});

@@ -113,32 +113,21 @@ Asked AskedOf(Session& session, const EvalOptions& options) {
   return {std::move(session.MakeParts(config, request.roles).evaluator), config.evaluator.plugin, folder};
 }
 
-// The baseline of the comparison. A modelled time depends a little on the compiler and on the number of sampled blocks,
-// so the reference is judged in the same way as the kernel. Evaluators that measure already do so.
-Evaluation BaselineOf(Evaluator& evaluator, const Problem& problem, const EvalOptions& options) {
-  Evaluation baseline = evaluator.Baseline(problem);
-  if (options.quick || !baseline.modelled) return baseline;
-  baseline =
-      evaluator.Evaluate(problem, Copy(problem.info().source), options.seed.value_or(0), true, options.show_hidden);
-  if (!baseline.correct) {
-    throw Error(KGRPO_ERROR_INVALID, "the reference kernel of " + problem.name() +
-                                         " is not correct when it is judged " + "thoroughly (" + baseline.verdict +
-                                         "): " + baseline.diagnosis);
-  }
-  return baseline;
+Evaluation CandidateOf(Evaluator& evaluator, const Problem& problem, const std::string& source,
+                       const EvalOptions& options) {
+  return evaluator.Evaluate(problem, source, options.seed.value_or(0), !options.quick, options.show_hidden);
 }
 
 // Compares the work that the problem declares with the work counted of the kernel, in the evaluator's words. Uses no
 // baseline: if the bound is too high, the reference exceeds it too.
 int DisputeBound(const EvalOptions& options, const Asked& asked, const std::string& source) {
-  if (!asked.evaluator->CountsWork()) {
+  if (asked.evaluator->Tools().explain_bound == nullptr) {
     throw Error(KGRPO_ERROR_UNSUPPORTED, "--dispute-bound: the evaluator " + asked.name +
                                              " does not count what a kernel does; choose one that does by --evaluator "
                                              "PLUGIN");
   }
   const Problem problem = asked.evaluator->OpenProblem(asked.folder);
-  const Evaluation candidate =
-      asked.evaluator->Evaluate(problem, source, options.seed.value_or(0), !options.quick, options.show_hidden);
+  const Evaluation candidate = CandidateOf(*asked.evaluator, problem, source, options);
   const auto bound = asked.evaluator->ExplainBound(problem, candidate);
   if (options.json) {
     Json json = {{"problem", problem.name()}, {"kernel", options.kernel}};
@@ -164,7 +153,7 @@ Json KernelToJson(const std::string& kernel, const Problem& problem, const Evalu
   Json json = {{"problem", problem.name()}, {"kernel", kernel}};
   json.update(EvaluationAsShown(candidate));
   json["baseline"] = EvaluationAsShown(baseline);
-  if (candidate.correct) json["speedup"] = baseline.seconds / candidate.seconds;
+  if (candidate.correct) json["speedup"] = candidate.speedup;
   json["thorough"] = !options.quick;
   json["evaluator"] = evaluator;
   return json;
@@ -201,7 +190,8 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
   const Asked asked = AskedOf(session, options);
   Evaluator& evaluator = *asked.evaluator;
   const Problem problem = evaluator.OpenProblem(asked.folder);
-  const Evaluation baseline = BaselineOf(evaluator, problem, options);
+  const Evaluation baseline =
+      evaluator.Baseline(problem, options.seed.value_or(0), !options.quick, options.show_hidden);
   std::vector<std::optional<Evaluation>> judged(files.size());
   std::mutex mutex;
   size_t next = 0;  // the first kernel without a line
@@ -212,7 +202,7 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
       std::printf("%s\n", DumpJson(json).c_str());
     } else {
       char speedup[32] = "-";
-      if (candidate.correct) std::snprintf(speedup, sizeof speedup, "%.3gx", baseline.seconds / candidate.seconds);
+      if (candidate.correct) std::snprintf(speedup, sizeof speedup, "%.3gx", candidate.speedup);
       std::printf("%-*s  %-14s  %-8s  %-8s  %s\n", static_cast<int>(width), PrintableText(files[i]).c_str(),
                   candidate.verdict.c_str(), candidate.correct ? FormatSeconds(candidate.seconds).c_str() : "-",
                   speedup, PrintableText(candidate.diagnosis.substr(0, candidate.diagnosis.find('\n'))).c_str());
@@ -221,8 +211,8 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
   };
   WorkerPool(options.jobs, files.size()).ForEach(files.size(), [&](size_t i) {
     if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "interrupted");
-    Evaluation one =
-        evaluator.Evaluate(problem, sources[i], options.seed.value_or(0), !options.quick, options.show_hidden);
+    Evaluation one = CandidateOf(evaluator, problem, sources[i], options);
+    one.CompareWith(baseline);
     const std::lock_guard<std::mutex> lock(mutex);
     judged[i] = std::move(one);
     while (next < files.size() && judged[next]) print(next++);
@@ -238,12 +228,13 @@ int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
   const Asked asked = AskedOf(session, options);
   if (options.dispute_bound) return DisputeBound(options, asked, source);
   const auto& [evaluator, name, folder] = asked;
-  if (!options.report.empty() && evaluator->api()->report == nullptr)
+  if (!options.report.empty() && evaluator->Tools().report == nullptr)
     throw Error(KGRPO_ERROR_UNSUPPORTED, "--report: the evaluator " + name + " writes no reports");
   const Problem problem = evaluator->OpenProblem(folder);
-  const Evaluation baseline = BaselineOf(*evaluator, problem, options);
-  const Evaluation candidate =
-      evaluator->Evaluate(problem, source, options.seed.value_or(0), !options.quick, options.show_hidden);
+  const Evaluation baseline =
+      evaluator->Baseline(problem, options.seed.value_or(0), !options.quick, options.show_hidden);
+  Evaluation candidate = CandidateOf(*evaluator, problem, source, options);
+  candidate.CompareWith(baseline);
   if (!options.report.empty()) {
     WriteFileAtomically(options.report, evaluator->Report(problem, shown, options.kernel, candidate, baseline).value());
   }

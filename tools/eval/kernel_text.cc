@@ -85,7 +85,7 @@ void PrintKernelText(const Evaluation& candidate, const Evaluation& baseline, co
               PrintableText(clock).c_str());
   if (candidate.correct) {
     std::printf("kernel     %s%s\nspeedup    %s\n", FormatSeconds(candidate.seconds).c_str(),
-                IntervalText(candidate).c_str(), SpeedupText(candidate, baseline).c_str());
+                IntervalText(candidate).c_str(), SpeedupText(candidate).c_str());
   }
   if (const std::optional<WorstError> error = WorstErrorOf(candidate); candidate.correct && error) {
     std::printf("error      at worst %s %s\n", ThreeDigits(error->ratio).c_str(),

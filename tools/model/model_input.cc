@@ -44,10 +44,10 @@ Chat ReadChat(const JsonLine& line, bool add_generation_prompt) {
       throw Error(KGRPO_ERROR_INVALID, "\"messages\"[" + std::to_string(chat.messages.size()) +
                                            "]: expected {\"role\": text, \"content\": text}");
     }
-    if (message.size() != 2 || !message.contains("content") || !message["content"].is_string()) {
-      arguments["messages"] = messages;
-    }
-    chat.messages.push_back({text("role"), text("content")});
+    nlohmann::ordered_json members = message;
+    members.erase("role");
+    if (members["content"].is_string()) members.erase("content");  // null if it is absent
+    chat.messages.push_back({text("role"), text("content"), members.empty() ? "" : members.dump()});
   }
   if (line.Has("tools")) arguments["tools"] = line.Get("tools");
   if (line.Has("chat_template_kwargs")) {

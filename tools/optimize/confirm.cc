@@ -21,8 +21,10 @@ ConfirmedKernel Confirm(const PipelineConfig& config, PipelineParts& parts, cons
   confirmed.seed = Keyed(config.seed, "thorough inputs/" + problem.name, {}, 0);
   confirmed.source = start;
   const auto evaluate = [&](const std::string& source) {
-    return EvaluateWithRetries(*parts.evaluator, problem.problem, source, confirmed.seed, /*thorough=*/true,
-                               parts.cancelled);
+    Evaluation evaluation = EvaluateWithRetries(*parts.evaluator, problem.problem, source, confirmed.seed,
+                                                /*thorough=*/true, parts.cancelled);
+    evaluation.CompareWith(problem.baseline);
+    return evaluation;
   };
   confirmed.start = evaluate(start);
   if (!confirmed.start.correct)

@@ -292,8 +292,9 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   const OpenProblem& problem = problems[0];
   const std::string start = target.start.value_or(problem.source);
   const uint64_t start_seed = start == problem.source ? 0 : SharedInputsSeed(config.seed, problem.name);
-  const Evaluation start_evaluation =
+  Evaluation start_evaluation =
       start == problem.source ? problem.baseline : parts.evaluator->Evaluate(problem.problem, start, start_seed);
+  start_evaluation.CompareWith(problem.baseline);
   RequireSearchable(options.plan, start_evaluation, parts);
   const RunFolder folder = RunFolder::Create(out, config.resolved_yaml, /*overwrite=*/false);
   RunDatabase database(folder.database());
@@ -309,8 +310,7 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
 
   Console console = StandardConsole();
   const bool talks = !options.json && !globals.quiet;
-  Progress progress(console, options.plan.evaluations,
-                    start_evaluation.correct ? problem.baseline.seconds / start_evaluation.seconds : 1);
+  Progress progress(console, options.plan.evaluations, start_evaluation.speedup);
   SearchListener listener;
   listener.wave = [&](const StepRecord& wave) { database.WriteStep(wave, {}); };
   if (talks) listener.candidate = [&](const SearchCandidate& candidate) { progress.Add(candidate); };

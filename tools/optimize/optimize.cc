@@ -35,9 +35,9 @@ class Searching {
         known_suggestions_(parts.coder->Suggestions()),
         suggester_(plan.suggester.kind),
         start_(0, 0, problem, config_.loop),
-        seen_{start, problem.source},
-        best_speedup_(problem.baseline.seconds / start_evaluation.seconds) {
+        seen_{start, problem.source} {
     start_.StartFrom(start, start_evaluation);
+    best_speedup_ = start_.current().speedup;
   }
 
   SearchResult Run() {
@@ -227,7 +227,7 @@ class Searching {
   Suggester::Kind suggester_;  // the plan's; the coder's list once a policy suggests nothing new
   Trajectory start_;
   std::set<std::string> seen_;  // kernels that were judged
-  double best_speedup_;
+  double best_speedup_ = 0;
   Stopwatch watch_;
   SearchResult result_;
 };

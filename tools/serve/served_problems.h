@@ -44,8 +44,7 @@ class ServedProblem {
   // Opens the problem on first use. Throws kgrpo::Error.
   const Problem& Open(const ServedDevice& device, size_t number);
 
-  // Returns the reference's evaluation, the baseline for a kernel judged with the same arguments. A modelled time
-  // depends a little on thoroughness, so a modelled reference is judged as thoroughly as the kernel.
+  // Returns the reference's evaluation, the baseline of a kernel that is evaluated with the same arguments.
   Evaluation Baseline(const ServedDevice& device, size_t number, uint64_t seed, bool thorough);
 
  private:

@@ -340,9 +340,11 @@ void Service::Judge(Pending& pending, size_t number) {
     try {
       if (CancelRequested()) throw Error(KGRPO_ERROR_CANCELLED, "the service is shutting down");
       unit.baseline = unit.problem->Baseline(device, unit.device, asked.seed, asked.thorough);
-      if (asked.source)
+      if (asked.source) {
         unit.found = device.evaluator->Evaluate(unit.problem->Open(device, unit.device), *asked.source, asked.seed,
                                                 asked.thorough);
+        unit.found->CompareWith(*unit.baseline);
+      }
     } catch (const Error& error) {
       // An evaluator may judge equal kernels of several requests once. If one of these requests is cancelled, the
       // others try again.
@@ -376,7 +378,7 @@ Json Service::ResultJson(const Pending& pending, size_t number) const {
   }
   if (unit.found) {
     json["evaluation"] = EvaluationToJson(*unit.found);
-    if (unit.found->correct) json["speedup"] = unit.baseline->seconds / unit.found->seconds;
+    if (unit.found->correct) json["speedup"] = unit.found->speedup;
   }
   json["baseline"] = EvaluationToJson(*unit.baseline);
   json["queue_seconds"] = unit.queue_seconds;

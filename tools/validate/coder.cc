@@ -75,8 +75,7 @@ class Asked {
           Fail("it returned the kernel that it was given as a new one: answer not_applicable instead");
         if (copied.outcome != KGRPO_CODER_OK && copied.message.empty())
           Fail(std::string("the outcome \"") + CoderOutcomeName(copied.outcome) + "\" came without a message");
-        if (!std::isfinite(copied.cost) || copied.cost < copied.lost_cost || copied.lost_cost < 0)
-          Fail("it reports a cost of " + Shown(copied.cost) + ", of it lost " + Shown(copied.lost_cost));
+        if (!std::isfinite(copied.cost) || copied.cost < 0) Fail("it reports a cost of " + Shown(copied.cost));
         self->is_new_ = copied.outcome == KGRPO_CODER_OK;
       }
     } catch (const std::exception& mistake) {

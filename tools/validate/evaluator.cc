@@ -63,11 +63,24 @@ Seen Judged(const std::function<kgrpo_error*(kgrpo_evaluation_sink)>& call) {
   return seen;
 }
 
+// The evaluator's tools; all are NULL if it offers none.
+const kgrpo_evaluator_tools& ToolsOf(const kgrpo_evaluator_interface& api, const kgrpo_evaluator* evaluator) {
+  static constexpr kgrpo_evaluator_tools kNone = {};
+  if (api.get_extension == nullptr) return kNone;
+  if (api.get_extension(evaluator, KGRPO_LITERAL("no interface")) != nullptr)
+    Fail("get_extension returns a table for every id: NULL is for those that it does not offer");
+  const auto* tools = static_cast<const kgrpo_evaluator_tools*>(
+      api.get_extension(evaluator, KGRPO_LITERAL(KGRPO_EVALUATOR_TOOLS_INTERFACE)));
+  if (tools != nullptr && tools->struct_size < KGRPO_EVALUATOR_TOOLS_SIZE_1)
+    Fail("kgrpo_evaluator_tools has struct_size " + std::to_string(tools->struct_size));
+  return tools == nullptr ? kNone : *tools;
+}
+
 // An open problem; the destructor closes it.
 class Opened {
  public:
   Opened(const kgrpo_evaluator_interface& api, kgrpo_evaluator* evaluator, const std::string& folder)
-      : api_(api), evaluator_(evaluator) {
+      : api_(api), tools_(ToolsOf(api, evaluator)), evaluator_(evaluator) {
     if (kgrpo_error* error = api.open_problem(evaluator, Str(folder), &problem_)) Fail(TakeMessage(error));
     if (problem_ == nullptr) Fail("it returned no error and set no problem");
   }
@@ -83,14 +96,12 @@ class Opened {
     if (info->name.size == 0 || info->source.size == 0) Fail("it names neither problem nor reference");
     return *info;
   }
-  Seen Baseline() const {
-    return Judged([this](kgrpo_evaluation_sink sink) { return api_.baseline(evaluator_, problem_, sink); });
-  }
-  Seen Evaluate(kgrpo_str source) const {
+  Seen Evaluate(kgrpo_str source, bool reference = false) const {
     kgrpo_evaluate_request request{};
     request.struct_size = sizeof(request);
     request.source = source;
     request.seed = 1;
+    request.reference = reference ? 1 : 0;
     return Judged([&](kgrpo_evaluation_sink sink) { return api_.evaluate(evaluator_, problem_, &request, sink); });
   }
   size_t Findings() const {
@@ -99,7 +110,8 @@ class Opened {
                         if (one.code.size == 0 || one.sentence.size == 0) Fail("a finding without code or sentence");
                         ++count;
                       }};
-    if (kgrpo_error* error = api_.check_problem(evaluator_, problem_, FindingSink(receiver))) Fail(TakeMessage(error));
+    if (kgrpo_error* error = tools_.check_problem(evaluator_, problem_, FindingSink(receiver)))
+      Fail(TakeMessage(error));
     receiver.carrier.Finish(nullptr);
     return count;
   }
@@ -117,8 +129,8 @@ class Opened {
     std::string text, json;
     Receiver text_receiver{Carrier(), [&](std::string_view one) { text += one; }};
     Receiver json_receiver{Carrier(), [&](std::string_view one) { json += one; }};
-    if (kgrpo_error* error = api_.explain_bound(evaluator_, problem_, candidate->ToC().c(), TextSink(text_receiver),
-                                                TextSink(json_receiver)))
+    if (kgrpo_error* error = tools_.explain_bound(evaluator_, problem_, candidate->ToC().c(), TextSink(text_receiver),
+                                                  TextSink(json_receiver)))
       Fail(TakeMessage(error));
     text_receiver.carrier.Finish(nullptr);
     json_receiver.carrier.Finish(nullptr);
@@ -130,6 +142,7 @@ class Opened {
 
  private:
   const kgrpo_evaluator_interface& api_;
+  const kgrpo_evaluator_tools& tools_;
   kgrpo_evaluator* evaluator_;
   kgrpo_problem* problem_ = nullptr;
 };
@@ -141,9 +154,10 @@ void CheckJudging(Session& session, const kgrpo_evaluator_interface& api, kgrpo_
     return Copy(Opened(api, evaluator, folder).Info().name);
   });
   if (folder.empty()) return;
-  session.Check("evaluator: baseline judges the reference, twice with the same result", [&] {
+  session.Check("evaluator: evaluate measures the reference, twice with the same result", [&] {
     const Opened problem(api, evaluator, folder);
-    const Seen first = problem.Baseline(), second = problem.Baseline();
+    const kgrpo_str source = problem.Info().source;
+    const Seen first = problem.Evaluate(source, true), second = problem.Evaluate(source, true);
     if (!first.correct || !second.correct) Fail("the reference is " + (first.correct ? second : first).verdict);
     return Shown(first.seconds) + " s";
   });
@@ -160,11 +174,17 @@ void CheckJudging(Session& session, const kgrpo_evaluator_interface& api, kgrpo_
     if (seen.correct) Fail("a file of one #error is correct");
     return seen.verdict;
   });
-  if (api.check_problem != nullptr) {
+  const kgrpo_evaluator_tools* tools = nullptr;
+  session.Check("evaluator: get_extension offers what it has", [&] {
+    tools = &ToolsOf(api, evaluator);
+    return tools->struct_size == 0 ? std::string("no tools") : std::string(KGRPO_EVALUATOR_TOOLS_INTERFACE);
+  });
+  if (tools == nullptr) return;
+  if (tools->check_problem != nullptr) {
     session.Check("evaluator: check_problem says what it found",
                   [&] { return std::to_string(Opened(api, evaluator, folder).Findings()) + " findings"; });
   }
-  if (KGRPO_HAS_MEMBER(&api, kgrpo_evaluator_interface, explain_bound) && api.explain_bound != nullptr) {
+  if (tools->explain_bound != nullptr) {
     session.Check("evaluator: explain_bound compares the reference with the problem's needs",
                   [&] { return Opened(api, evaluator, folder).Bound(); });
   }

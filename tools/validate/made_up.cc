@@ -60,9 +60,9 @@ kgrpo_evaluation CorrectKernel(double seconds) {
   static const kgrpo_remark remark = {KGRPO_LITERAL("Memory"), KGRPO_LITERAL("bound by"), KGRPO_LITERAL("DRAM"), 0, 0};
   std::vector<kgrpo_metric>& own = metrics[seconds];
   if (own.empty()) {
-    own = {{KGRPO_LITERAL("dram_bytes"), seconds * 2e12},
-           {KGRPO_LITERAL("registers"), seconds < 1e-3 ? 96.0 : 16.0},  // rewards may penalise many
-           {KGRPO_LITERAL("occupancy"), 0.75}};
+    own = {Measured("dram_bytes", seconds * 2e12),
+           Measured("registers", seconds < 1e-3 ? 96.0 : 16.0),  // rewards may penalise many
+           Measured("occupancy", 0.75)};
   }
   kgrpo_evaluation evaluation{};
   evaluation.struct_size = sizeof(evaluation);
@@ -71,6 +71,7 @@ kgrpo_evaluation CorrectKernel(double seconds) {
   evaluation.seconds = seconds;
   evaluation.seconds_low = seconds * 0.99;
   evaluation.seconds_high = seconds * 1.01;
+  evaluation.speedup = 1e-3 / seconds;
   evaluation.time_source = KGRPO_LITERAL("made up");
   evaluation.diagnosis = KGRPO_LITERAL("bound by memory");
   evaluation.metrics = own.data();

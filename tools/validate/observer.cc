@@ -44,14 +44,13 @@ void CheckObserver(Session& session, const kgrpo_observer_interface& api, kgrpo_
     round.answer = kernel ? &written : &unclear;
     round.evaluation = kernel ? &faster : nullptr;
     round.reward = kernel ? 1 : -0.5;
-    round.speedup = kernel ? 2 : 0;
     round.returned = round.advantage = kernel ? 1 : std::nan("");  // NaN: a trainer may push no outcome
     check(kernel ? "round" : "round without a kernel", api.round != nullptr,
           [&] { return api.round(observer, &round); });
   }
 
-  const kgrpo_metric metrics[] = {{KGRPO_LITERAL("reward_mean"), 0.25}, {KGRPO_LITERAL("coder/latency"), 2}};
-  const kgrpo_metric row[] = {{KGRPO_LITERAL("loss"), -0.1}, {KGRPO_LITERAL("learning_rate"), 1e-5}};
+  const kgrpo_metric metrics[] = {Measured("reward_mean", 0.25), Measured("coder/latency", 2)};
+  const kgrpo_metric row[] = {Measured("loss", -0.1), Measured("learning_rate", 1e-5)};
   const kgrpo_metric_row rows[] = {{row, 2}};
   for (uint64_t number = 1; number <= 2; ++number) {
     kgrpo_step_event step{};

@@ -132,6 +132,8 @@ void CheckReward(Session& session, const kgrpo_reward_interface& api, kgrpo_rewa
     request.unchanged = made_up.unchanged ? 1 : 0;
     request.round = made_up.round;
     request.rounds = 3;
+    request.suggestion = KGRPO_LITERAL("Use shared memory.");
+    request.suggestion_tokens = 5;
     request.history = made_up.history;
     session.Check(std::string("reward: score of ") + made_up.name,
                   [&] { return CallPure([&] { return Score(api, reward, request); }); });

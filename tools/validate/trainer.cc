@@ -127,7 +127,7 @@ void CheckTrainer(Session& session, const kgrpo_trainer_interface& api, kgrpo_tr
     plan.trajectories_per_problem = kEach;
     plan.problems = kProblems;
     plan.rounds = 1;
-    const bool checks = KGRPO_HAS_MEMBER(&api, kgrpo_trainer_interface, check_plan) && api.check_plan != nullptr;
+    const bool checks = api.check_plan != nullptr;
     if (kgrpo_error* error = checks ? api.check_plan(trainer, &plan) : nullptr)
       return "check_plan refused: " + TakeMessage(error);
     if (kgrpo_error* error = api.begin(trainer, TinyPolicy::api(), policy->raw(), &plan))

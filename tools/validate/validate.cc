@@ -67,8 +67,7 @@ std::set<size_t> OptionalFunctions(Role role) {
               index(offsetof(kgrpo_coder_interface, describe_request)),
               index(offsetof(kgrpo_coder_interface, describe)), index(offsetof(kgrpo_coder_interface, spending))};
     case Role::kEvaluator:
-      return {index(offsetof(kgrpo_evaluator_interface, report)),
-              index(offsetof(kgrpo_evaluator_interface, check_problem))};
+      return {index(offsetof(kgrpo_evaluator_interface, get_extension))};
     case Role::kReward:
       return {index(offsetof(kgrpo_reward_interface, idle))};
     case Role::kObserver:
@@ -76,8 +75,9 @@ std::set<size_t> OptionalFunctions(Role role) {
               index(offsetof(kgrpo_observer_interface, step)), index(offsetof(kgrpo_observer_interface, checkpoint)),
               index(offsetof(kgrpo_observer_interface, end))};
     case Role::kPolicy:
+      return {index(offsetof(kgrpo_policy_interface, backward_in_pieces))};
     case Role::kTrainer:
-      return {};
+      return {index(offsetof(kgrpo_trainer_interface, check_plan))};
   }
   return {};
 }
@@ -106,7 +106,9 @@ std::string CheckTransport(const kgrpo_transport_interface& transport) {
     Fail("its table has " + std::to_string(transport.struct_size) + " bytes of " +
          std::to_string(KGRPO_TRANSPORT_INTERFACE_SIZE_1));
   CheckFunctions(&transport, KGRPO_TRANSPORT_INTERFACE_SIZE_1, {});
-  return CheckFunctions(transport.collective, KGRPO_COLLECTIVE_INTERFACE_SIZE_1, {}) + " of the collective";
+  constexpr size_t kBegin = offsetof(kgrpo_collective_interface, begin_reduce_scatter) / sizeof(void*) - 1;
+  return CheckFunctions(transport.collective, KGRPO_COLLECTIVE_INTERFACE_SIZE_1, {kBegin, kBegin + 1}) +
+         " of the collective";
 }
 
 std::string CheckSchema(const PluginLibrary& library, Role role) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kgrpo/abi.h - the types that every header of the plugin ABI uses: strings, errors, sinks, struct sizes, and the one
  * exported function of a plugin.
  *
@@ -6,7 +7,8 @@
  * The rules of this ABI, which every header follows:
  *  - A struct that crosses begins with struct_size; the side that fills it sets the size it was compiled with. Members
  *    are only ever appended, behind the padding of released versions, which struct_size counts too. A reader tests
- *    KGRPO_HAS_MEMBER before it reads a member that was added after revision 1.0.
+ *    KGRPO_HAS_MEMBER before it reads a member that was added after 1.0. docs/plugins.md lists which change raises
+ *    which number.
  *    Small value types are exceptions, frozen for ever: kgrpo_str and those whose comment says "frozen".
  *  - An array of growable structs crosses as an array of pointers: the two sides may have compiled different sizes, so
  *    such structs must not be indexed in place. Arrays of frozen types and of plain numbers are contiguous.
@@ -17,6 +19,7 @@
  *  - Each function states who may call it: [main thread], [one thread] (any, but one at a time), [any thread]; and
  *    [blocking] where it may take long.
  *  - An optional function may be NULL, and says so.
+ *  - 64-bit machines whose long and pointers have 64 bits (LP64) only.
  */
 #ifndef KGRPO_ABI_H
 #define KGRPO_ABI_H
@@ -31,7 +34,9 @@ extern "C" {
 /* A plugin built for another major version is refused by the host. A higher minor version than the host's is accepted:
  * interfaces are found by id, so what the host does not know it does not ask for. */
 #define KGRPO_ABI_MAJOR 1
-#define KGRPO_ABI_MINOR 1
+#define KGRPO_ABI_MINOR 0
+
+typedef char kgrpo_requires_lp64[sizeof(long) == 8 && sizeof(void*) == 8 ? 1 : -1];
 
 /* The size of a struct up to and including a member: how the size of each released revision is pinned. */
 #define KGRPO_SIZEOF_THROUGH(type, member) (offsetof(type, member) + sizeof(((type*)0)->member))
@@ -82,9 +87,11 @@ typedef struct kgrpo_error {
 typedef struct kgrpo_metric {
   kgrpo_str name;
   double value;
+  double low; /* 95% confidence interval of the value; both 0: not known */
+  double high;
 } kgrpo_metric;
 
-/* Sinks for metrics, text and token ids. Valid only during the call that received it. Frozen. */
+/* Sinks for metrics and text. Valid only during the call that received it. Frozen. */
 typedef struct kgrpo_metric_sink {
   void* context;
   void (*add)(void* context, kgrpo_metric metric);
@@ -95,25 +102,17 @@ typedef struct kgrpo_text_sink {
   void (*put)(void* context, kgrpo_str text);
 } kgrpo_text_sink;
 
-typedef struct kgrpo_token_sink {
-  void* context;
-  void (*put)(void* context, const int32_t* ids, size_t count);
-} kgrpo_token_sink;
+/* The host, as an instance sees it: what create() receives. It outlives the instance. Frozen. */
+typedef struct kgrpo_host {
+  void* context; /* the host's own; the first argument of each function of its interfaces */
 
-/* Destination and source of the bytes of a plugin's state in a checkpoint. Frozen.
- * write returns NULL or the failure (a full disk); read fills up to `size` bytes and sets *got, 0 at the end. */
-typedef struct kgrpo_writer {
-  void* context;
-  kgrpo_error* (*write)(void* context, const void* data, size_t size);
-} kgrpo_writer;
+  /* The interface table of an id; NULL when this host does not offer it. "kgrpo.host/1" (host.h) is always there, and
+   * so is "kgrpo.options/1" (options.h). */
+  const void* (*get_interface)(void* context, kgrpo_str id);
+} kgrpo_host;
 
-typedef struct kgrpo_reader {
-  void* context;
-  kgrpo_error* (*read)(void* context, void* data, size_t size, size_t* got);
-} kgrpo_reader;
-
-/* Description of a plugin: the bootstrap. Frozen for ever, so that any host can read enough of any plugin to refuse
- * it with a clear message. Everything here is static: it outlives every use. */
+/* Description of a plugin: the bootstrap. Frozen for ever, so that any host can read enough of any plugin to refuse it
+ * with a clear message; struct_size is checked and never grows. Everything here is static: it outlives every use. */
 typedef struct kgrpo_plugin {
   uint32_t struct_size;
   uint32_t abi_major; /* KGRPO_ABI_MAJOR of the headers it was built with */
@@ -129,9 +128,12 @@ typedef struct kgrpo_plugin {
 
 #define KGRPO_PLUGIN_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_plugin, get_interface)
 
-/* The one symbol that a plugin exports, by this name. Must not fail and must have no side effects. [any thread] */
+/* The one symbol that a plugin exports; declared here, so that it is exported under -fvisibility=hidden too. Must not
+ * fail and must have no side effects. [any thread] */
+#define KGRPO_EXPORT __attribute__((visibility("default")))
 #define KGRPO_PLUGIN_ENTRY "kgrpo_plugin_entry"
 typedef const kgrpo_plugin* (*kgrpo_plugin_entry_function)(void);
+KGRPO_EXPORT const kgrpo_plugin* kgrpo_plugin_entry(void);
 
 #ifdef __cplusplus
 }

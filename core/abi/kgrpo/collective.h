@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kgrpo/collective.h - several processes that train one policy: "kgrpo.collective/1", which the host offers to plugins
  * (kgrpo_host.get_interface), and "kgrpo.transport/1", which a plugin implements to carry it.
  *
@@ -10,13 +11,8 @@
  */
 #ifndef KGRPO_COLLECTIVE_H
 #define KGRPO_COLLECTIVE_H
-#include "abi.h"    /* kgrpo_str, kgrpo_error, kgrpo_text_sink */
-#include "host.h"   /* kgrpo_host */
+#include "abi.h"    /* kgrpo_str, kgrpo_error, kgrpo_host, kgrpo_text_sink */
 #include "tensor.h" /* kgrpo_tensor */
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 #define KGRPO_COLLECTIVE_INTERFACE "kgrpo.collective/1"
 #define KGRPO_TRANSPORT_INTERFACE "kgrpo.transport/1"
@@ -29,8 +25,6 @@ typedef struct kgrpo_rank_info {
   uint32_t local_rank; /* from 0 among the ranks on this machine: selects this rank's GPU */
   uint32_t local_size; /* number of ranks on this machine */
 } kgrpo_rank_info;
-
-#define KGRPO_RANK_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_rank_info, local_size)
 
 typedef enum kgrpo_reduction {
   KGRPO_REDUCTION_SUM = 0,
@@ -67,17 +61,15 @@ typedef struct kgrpo_collective_interface {
    * values are read after all work that is queued on `stream` by now (a cudaStream_t; NULL: the default stream). The
    * caller must not read or write these elements until finish_reductions returns; the kgrpo_tensor itself may be
    * freed earlier. Reductions run in the order of the calls. NULL, like finish_reductions, for a transport that only
-   * blocks. Added in revision 1.1. */
+   * blocks. */
   kgrpo_error* (*begin_reduce_scatter)(void* context, const kgrpo_tensor* values, size_t begin, size_t end,
                                        void* stream);
 
-  /* Waits for every reduction that was begun, even if one fails: none is under way afterwards. Added in revision
-   * 1.1. */
+  /* Waits for every reduction that was begun, even if one fails: none is in progress afterwards. */
   kgrpo_error* (*finish_reductions)(void* context);
 } kgrpo_collective_interface;
 
-/* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */
-#define KGRPO_COLLECTIVE_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_collective_interface, broadcast)
+#define KGRPO_COLLECTIVE_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_collective_interface, finish_reductions)
 
 typedef struct kgrpo_transport kgrpo_transport; /* a connection to the other ranks; the plugin's own type */
 
@@ -106,8 +98,4 @@ typedef struct kgrpo_transport_interface {
 } kgrpo_transport_interface;
 
 #define KGRPO_TRANSPORT_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_transport_interface, get)
-
-#ifdef __cplusplus
-}
-#endif
 #endif

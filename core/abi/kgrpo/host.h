@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kgrpo/host.h - what the host offers to plugins, "kgrpo.host/1".
  *
  * Every create() receives one kgrpo_host, made for that instance: log lines carry its name, and its folders are its
- * own. It outlives the instance. A plugin looks up what it needs:
+ * own. A plugin looks up what it needs:
  *
  *   const kgrpo_host_interface* api = host->get_interface(host->context, KGRPO_LITERAL(KGRPO_HOST_INTERFACE));
  *   api->log(host->context, KGRPO_LOG_INFO, KGRPO_LITERAL("ready"));
@@ -10,21 +11,7 @@
  */
 #ifndef KGRPO_HOST_H
 #define KGRPO_HOST_H
-#include "abi.h" /* kgrpo_str, kgrpo_error, kgrpo_text_sink */
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-/* The host, as an instance sees it. Frozen. */
-typedef struct kgrpo_host {
-  uint32_t struct_size;
-  void* context; /* the host's own; the first argument of each function of its interfaces */
-
-  /* The interface table of an id; NULL when this host does not offer it. KGRPO_HOST_INTERFACE is always there. Other
-   * interfaces (such as "kgrpo.collective/1", for several processes that train together) have headers of their own. */
-  const void* (*get_interface)(void* context, kgrpo_str id);
-} kgrpo_host;
+#include "abi.h" /* kgrpo_str, kgrpo_error */
 
 #define KGRPO_HOST_INTERFACE "kgrpo.host/1"
 
@@ -90,8 +77,7 @@ typedef struct kgrpo_host_interface {
 
   /* Declares a metric that this instance measures: points of a step (add_metric), metrics of an evaluation or of a
    * trainer. Groups and metrics are listed in the order of declaration. Declaring a name again replaces its
-   * declaration. An undeclared metric is listed last, under its own name. Names ending in "_low" and "_high" are the
-   * ends of a 95% interval of the metric without that ending and need no declaration. */
+   * declaration. An undeclared metric is listed last, under its own name. */
   kgrpo_error* (*declare_metric)(void* context, const kgrpo_metric_declaration* declaration);
 
   /* Pushes what all instances have declared so far, in that order: for plugins that show metrics of others. */
@@ -102,10 +88,6 @@ typedef struct kgrpo_host_interface {
 
   /* Nonzero once the user asked to stop. Long calls poll it and return KGRPO_ERROR_CANCELLED soon after. */
   int32_t (*cancelled)(void* context);
-
-  /* Seconds until the host will ask to stop; infinity where no end is set. Work that cannot end by then need not begin.
-   */
-  double (*seconds_left)(void* context);
 
   /* Asks the host to stop as if the user had: the step under way is recorded, and a checkpoint is written. `reason` is
    * shown. */
@@ -128,22 +110,7 @@ typedef struct kgrpo_host_interface {
   /* 64 random bits: a pure function of (the run's seed, this instance's name, key, index), so that results do not
    * depend on the order of calls. `key` is `key_size` numbers that say what is drawn: (step, trajectory, round). */
   uint64_t (*random)(void* context, const uint64_t* key, size_t key_size, uint64_t index);
-
-  /* Read options, the JSON text that create() received, without a JSON library. `path` is a key, or keys and array
-   * indices joined by dots: "weight", "weights.0". A value of another type is KGRPO_ERROR_INVALID; a path that is
-   * absent is KGRPO_ERROR_NOT_FOUND. Any output is untouched on failure. option_count: elements of an array, or members
-   * of an object. */
-  kgrpo_error* (*option_number)(void* context, kgrpo_str options, kgrpo_str path, double* out);
-  kgrpo_error* (*option_integer)(void* context, kgrpo_str options, kgrpo_str path, int64_t* out);
-  kgrpo_error* (*option_flag)(void* context, kgrpo_str options, kgrpo_str path, int32_t* out);
-  kgrpo_error* (*option_text)(void* context, kgrpo_str options, kgrpo_str path, kgrpo_text_sink out);
-  kgrpo_error* (*option_count)(void* context, kgrpo_str options, kgrpo_str path, size_t* out);
 } kgrpo_host_interface;
 
-/* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */
-#define KGRPO_HOST_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_host_interface, option_count)
-
-#ifdef __cplusplus
-}
-#endif
+#define KGRPO_HOST_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_host_interface, random)
 #endif

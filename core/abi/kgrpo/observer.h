@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kgrpo/observer.h - the observer interface, "kgrpo.observer/1".
  *
  * An observer is told what happens in a run and does not change it: it writes metrics, sends a message, or asks for a
@@ -12,14 +13,9 @@
  */
 #ifndef KGRPO_OBSERVER_H
 #define KGRPO_OBSERVER_H
-#include "abi.h"       /* kgrpo_str, kgrpo_error, kgrpo_metric */
-#include "coder.h"     /* kgrpo_coder_answer */
-#include "evaluator.h" /* kgrpo_evaluation */
-#include "host.h"      /* kgrpo_host */
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "abi.h"          /* kgrpo_str, kgrpo_error, kgrpo_host, kgrpo_metric */
+#include "coder_answer.h" /* kgrpo_coder_answer */
+#include "evaluation.h"   /* kgrpo_evaluation */
 
 #define KGRPO_OBSERVER_INTERFACE "kgrpo.observer/1"
 
@@ -35,8 +31,6 @@ typedef struct kgrpo_run_info {
   int32_t resumed;
 } kgrpo_run_info;
 
-#define KGRPO_RUN_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_run_info, resumed)
-
 /* One round of one trajectory, in training or in held-out episodes. A round that ended its trajectory because the
  * coder, the evaluator or the reward failed is not sent. */
 typedef struct kgrpo_round_event {
@@ -51,12 +45,9 @@ typedef struct kgrpo_round_event {
   const kgrpo_coder_answer* answer;
   const kgrpo_evaluation* evaluation; /* NULL when the coder wrote no kernel */
   double reward;
-  double speedup;  /* over the reference; 0 unless correct */
   double returned; /* the trainer's return (kgrpo_sample_outcome); NaN if the trainer pushed none */
   double advantage;
 } kgrpo_round_event;
-
-#define KGRPO_ROUND_EVENT_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_round_event, advantage)
 
 /* Figures of one optimiser step: loss, learning rate. Frozen. */
 typedef struct kgrpo_metric_row {
@@ -77,8 +68,6 @@ typedef struct kgrpo_step_event {
   size_t optimizer_step_count;
 } kgrpo_step_event;
 
-#define KGRPO_STEP_EVENT_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_step_event, optimizer_step_count)
-
 /* A checkpoint that was written. */
 typedef struct kgrpo_checkpoint_event {
   uint32_t struct_size;
@@ -87,8 +76,6 @@ typedef struct kgrpo_checkpoint_event {
   double seconds;      /* spent on writing it */
   double finished_at;  /* seconds since 1970 */
 } kgrpo_checkpoint_event;
-
-#define KGRPO_CHECKPOINT_EVENT_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_checkpoint_event, finished_at)
 
 typedef struct kgrpo_observer kgrpo_observer; /* an instance; the plugin's own type */
 
@@ -110,10 +97,5 @@ typedef struct kgrpo_observer_interface {
   kgrpo_error* (*end)(kgrpo_observer* self, kgrpo_str outcome); /* "finished", "stopped", "failed" */
 } kgrpo_observer_interface;
 
-/* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */
 #define KGRPO_OBSERVER_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_observer_interface, end)
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kgrpo/policy.h - the policy interface, "kgrpo.policy/1".
  *
  * A policy is a language model with its tokenizer and chat template. It writes suggestions (generate), computes the
@@ -12,30 +13,33 @@
  * soon as it ends. A policy that can only generate batch after batch uses kgrpo/sdk/generation_queue.h. While requests
  * are in flight the parameters must not change, neither by a trainer nor by load; forward may be called.
  *
- * **A policy states whether a completion depends only on prompt, seed, sampling and parameters, bit for bit**: not on
- * its batch, nor on when it was submitted. Then a run is reproducible however long coder and evaluator take. It holds
- * for policy_qwen with any generation but `generation: libtorch` on a GPU, whose last bits depend on the batch.
+ * Where info().reproducible is set, a completion depends only on prompt, seed, sampling and parameters, bit for bit:
+ * not on its batch, nor on when it was submitted. Then a run is reproducible however long coder and evaluator take.
  *
  * Two copies of the parameters exist: the current one, which trains, and a frozen reference, absent until
  * freeze_reference is called.
  */
 #ifndef KGRPO_POLICY_H
 #define KGRPO_POLICY_H
-#include "abi.h"    /* kgrpo_str, kgrpo_error, the sinks of text and token ids */
-#include "host.h"   /* kgrpo_host */
+#include "abi.h"    /* kgrpo_str, kgrpo_error, kgrpo_host, kgrpo_text_sink */
 #include "tensor.h" /* kgrpo_tensor */
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 #define KGRPO_POLICY_INTERFACE "kgrpo.policy/1"
 
-/* One message of a chat. role: "system", "user", "assistant" or "tool". Frozen: what else a message has is in
- * kgrpo_chat_options.arguments. */
+/* Receives token ids; valid only during the call that received it. Frozen. */
+typedef struct kgrpo_token_sink {
+  void* context;
+  void (*put)(void* context, const int32_t* ids, size_t count);
+} kgrpo_token_sink;
+
+/* One message of a chat. role: "system", "user", "assistant" or "tool". Frozen. */
 typedef struct kgrpo_message {
   kgrpo_str role;
   kgrpo_str content;
+  kgrpo_str members; /* what else it has, such as thoughts and calls of tools, as the chat template names it: the text
+                        of a JSON object like {"reasoning_content": ..., "tool_calls": [...]}, whose "content" (null, or
+                        parts) replaces the one above. Empty: nothing. Only for a policy whose info says
+                        reads_chat_arguments */
 } kgrpo_message;
 
 /* Description of a model. Strings and arrays live as long as the instance. */
@@ -51,26 +55,23 @@ typedef struct kgrpo_policy_info {
   void* stream; /* on a GPU the stream (a cudaStream_t) that orders parameters, gradients and the results of forward:
                    queue work that changes them on it. NULL is a GPU's default stream, and on a CPU nothing */
   const int32_t* prefix_ids; /* what belongs in front of a text that no chat template has written, such as <s>; encode
-                                does not add it. Added in revision 1.1 */
+                                does not add it */
   size_t prefix_id_count;
-  int32_t reads_chat_arguments; /* nonzero: kgrpo_chat_options.arguments is read. Added in revision 1.1 */
+  int32_t reads_chat_arguments; /* nonzero: kgrpo_chat_options.arguments and kgrpo_message.members are read */
+  int32_t reproducible;         /* nonzero: completions do not depend on the batch, bit for bit; see above */
 } kgrpo_policy_info;
 
-#define KGRPO_POLICY_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_policy_info, stream)
+#define KGRPO_POLICY_INFO_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_policy_info, reproducible)
 
 /* How encode_chat writes a chat. */
 typedef struct kgrpo_chat_options {
   uint32_t struct_size;
   int32_t add_generation_prompt; /* nonzero: end with the opening of the assistant's answer */
   int32_t enable_thinking;       /* 0 off, 1 on, -1 as set by the template or the instance's options */
-  /* Further arguments of the chat template: the text of a JSON object, such as {"tools": [...]}. Empty: none. Its
-   * "messages", if there, are the chat in full, which counts instead: objects with more than the texts of a role and a
-   * content (tool_calls, reasoning_content, a content in parts). Only for a policy whose info says
-   * reads_chat_arguments. Added in revision 1.1. */
+  /* Further arguments of the chat template: the text of a JSON object, such as {"tools": [...]}. Empty: none. Only for
+   * a policy whose info says reads_chat_arguments. */
   kgrpo_str arguments;
 } kgrpo_chat_options;
-
-#define KGRPO_CHAT_OPTIONS_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_chat_options, enable_thinking)
 
 /* How completions are sampled. Applied in this order: temperature, top_k, top_p, min_p. */
 typedef struct kgrpo_sampling {
@@ -146,8 +147,6 @@ typedef struct kgrpo_forward_request {
   double temperature;    /* log-probabilities are of logits / temperature; > 0 */
   int32_t need_gradient; /* nonzero: *context is made, for backward; only of the current copy */
 } kgrpo_forward_request;
-
-#define KGRPO_FORWARD_REQUEST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_forward_request, need_gradient)
 
 /* A parameter tensor. Views are borrowed and stay valid, at the same addresses, until the instance is destroyed. */
 typedef struct kgrpo_parameter {
@@ -256,15 +255,10 @@ typedef struct kgrpo_policy_interface {
    * Elements that were not pushed are final on return. So ranks can reduce a piece while the rest is computed. The
    * sink is called on this thread while the policy holds its device. On a GPU a piece is final in the order of the
    * policy's stream. The callee may write to the piece from then on; it neither locks the device nor calls the
-   * policy. NULL for a policy that pushes no pieces. Added in revision 1.1. [one thread] */
+   * policy. NULL for a policy that pushes no pieces. [one thread] */
   kgrpo_error* (*backward_in_pieces)(kgrpo_policy* self, kgrpo_forward_context* context, const kgrpo_tensor* dlogprobs,
                                      kgrpo_gradient_sink sink);
 } kgrpo_policy_interface;
 
-/* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */
-#define KGRPO_POLICY_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_policy_interface, load)
-
-#ifdef __cplusplus
-}
-#endif
+#define KGRPO_POLICY_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_policy_interface, backward_in_pieces)
 #endif

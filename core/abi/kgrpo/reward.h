@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kgrpo/reward.h - the reward interface, "kgrpo.reward/1".
  *
  * A reward turns one judged round of a trajectory into a number. It is pure: the same arguments give the same score,
@@ -7,32 +8,27 @@
  */
 #ifndef KGRPO_REWARD_H
 #define KGRPO_REWARD_H
-#include "abi.h"       /* kgrpo_str, kgrpo_error, kgrpo_metric_sink */
-#include "coder.h"     /* kgrpo_coder_answer: what became of the suggestion */
-#include "evaluator.h" /* kgrpo_evaluation: what the evaluator found */
-#include "host.h"      /* kgrpo_host */
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "abi.h"          /* kgrpo_str, kgrpo_error, kgrpo_host, kgrpo_metric_sink */
+#include "coder_answer.h" /* kgrpo_coder_answer: what became of the suggestion */
+#include "evaluation.h"   /* kgrpo_evaluation: what the evaluator found */
 
 #define KGRPO_REWARD_INTERFACE "kgrpo.reward/1"
 
 /* A round to score. Everything is owned by the host and valid during the call only. */
 typedef struct kgrpo_reward_request {
   uint32_t struct_size;
-  const kgrpo_evaluation* baseline;  /* the reference kernel, always correct; its time is the numerator of a speedup */
-  const kgrpo_coder_answer* answer;  /* what the coder made of this round's suggestion */
-  const kgrpo_evaluation* candidate; /* this round's kernel; NULL when the coder wrote none */
-  const kgrpo_evaluation* current;   /* the kernel that the round started from */
-  int32_t unchanged;                 /* nonzero: the coder's source equals the one the round started from */
-  uint32_t round;                    /* from 0 */
-  uint32_t rounds;                   /* how many this trajectory has */
+  const kgrpo_evaluation* baseline;       /* the reference kernel, always correct */
+  const kgrpo_coder_answer* answer;       /* what the coder made of this round's suggestion */
+  const kgrpo_evaluation* candidate;      /* this round's kernel; NULL when the coder wrote none */
+  const kgrpo_evaluation* current;        /* the kernel that the round started from */
+  int32_t unchanged;                      /* nonzero: the coder's source equals the one the round started from */
+  uint32_t round;                         /* from 0 */
+  uint32_t rounds;                        /* how many this trajectory has */
   const kgrpo_evaluation* const* history; /* of the trajectory's earlier rounds, `round` of them, oldest first; NULL in
                                              place of a round without a kernel */
+  kgrpo_str suggestion;                   /* the policy's words, as the coder received them */
+  uint64_t suggestion_tokens; /* the length of the policy's completion; 0 where no policy wrote the suggestion */
 } kgrpo_reward_request;
-
-#define KGRPO_REWARD_REQUEST_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_reward_request, history)
 
 typedef struct kgrpo_reward kgrpo_reward; /* an instance; the plugin's own type */
 
@@ -59,10 +55,5 @@ typedef struct kgrpo_reward_interface {
   kgrpo_error* (*idle)(const kgrpo_reward* self, const kgrpo_reward_request* request, double* score);
 } kgrpo_reward_interface;
 
-/* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */
 #define KGRPO_REWARD_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_reward_interface, idle)
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kgrpo/tensor.h - how tensors cross: DLPack's DLTensor, declared here so that plugins need no other header.
  *
  * kgrpo_tensor has the layout of DLTensor as DLPack 1.x defines it (github.com/dmlc/dlpack, dlpack.h), and may be cast
@@ -11,10 +12,6 @@
 #ifndef KGRPO_TENSOR_H
 #define KGRPO_TENSOR_H
 #include "abi.h" /* uint32_t and its kin */
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* DLDeviceType: the values in use here. */
 #define KGRPO_DEVICE_CPU 1
@@ -43,8 +40,4 @@ typedef struct kgrpo_tensor {
   int64_t* strides;     /* ndim strides in elements; NULL means compact and row-major */
   uint64_t byte_offset; /* of the first element from data */
 } kgrpo_tensor;
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kgrpo/trainer.h - the trainer interface, "kgrpo.trainer/1".
  *
  * A trainer turns samples into a better policy. It owns the loss, the advantages, the optimiser and its schedule; of
@@ -6,15 +7,22 @@
  */
 #ifndef KGRPO_TRAINER_H
 #define KGRPO_TRAINER_H
-#include "abi.h"    /* kgrpo_str, kgrpo_error, kgrpo_metric, kgrpo_writer, kgrpo_reader */
-#include "host.h"   /* kgrpo_host */
+#include "abi.h"    /* kgrpo_str, kgrpo_error, kgrpo_host, kgrpo_metric */
 #include "policy.h" /* kgrpo_policy_interface, kgrpo_policy */
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define KGRPO_TRAINER_INTERFACE "kgrpo.trainer/1"
+
+/* Destination and source of the bytes of a plugin's state in a checkpoint. Frozen.
+ * write returns NULL or the failure (a full disk); read fills up to `size` bytes and sets *got, 0 at the end. */
+typedef struct kgrpo_writer {
+  void* context;
+  kgrpo_error* (*write)(void* context, const void* data, size_t size);
+} kgrpo_writer;
+
+typedef struct kgrpo_reader {
+  void* context;
+  kgrpo_error* (*read)(void* context, void* data, size_t size, size_t* got);
+} kgrpo_reader;
 
 /* One round of one trajectory. The host's, valid during update. */
 typedef struct kgrpo_sample {
@@ -35,8 +43,6 @@ typedef struct kgrpo_sample {
   int32_t truncated;   /* nonzero: the completion ended for its length */
 } kgrpo_sample;
 
-#define KGRPO_SAMPLE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_sample, truncated)
-
 /* The data that a trainer learns from. */
 typedef enum kgrpo_trainer_source {
   KGRPO_TRAINER_ROLLOUTS = 0,      /* each update gets the samples of a fresh rollout of the current policy */
@@ -50,14 +56,12 @@ typedef struct kgrpo_trainer_plan {
   uint64_t steps;               /* number of updates in this stage: the length of its schedules */
   double temperature;           /* the rollout's sampling temperature */
   uint32_t max_completion_size; /* the rollout's max_new_tokens */
-  /* What an update's samples come from. Added in revision 1.1; 0 where it is not known. */
+  /* What an update's samples come from; 0 where it is not known. */
   uint64_t trajectories;             /* of an update */
   uint64_t trajectories_per_problem; /* so many trajectories in a row share a problem that was drawn */
   uint64_t problems;                 /* that are drawn from: none is drawn twice for an update while others are left */
   uint64_t rounds;                   /* of a trajectory, at most */
 } kgrpo_trainer_plan;
-
-#define KGRPO_TRAINER_PLAN_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_trainer_plan, max_completion_size)
 
 /* A trainer's return and advantage for one sample. Pushed during update, at most once a sample. */
 typedef struct kgrpo_sample_outcome {
@@ -115,14 +119,9 @@ typedef struct kgrpo_trainer_interface {
   /* Checks the options together with a stage's plan, before the first stage of a run begins and for `kgrpo-host
    * check`: returns KGRPO_ERROR_INVALID if nothing could be learned from its samples, and logs a warning for an option
    * without effect. In the message, a line that begins "options.NAME: " is about that option. NULL for a trainer
-   * without such checks. Added in revision 1.1. [main thread] */
+   * without such checks. [main thread] */
   kgrpo_error* (*check_plan)(const kgrpo_trainer* self, const kgrpo_trainer_plan* plan);
 } kgrpo_trainer_interface;
 
-/* The size of the struct as released in revision 1.0. Members are appended below, never moved: this never changes. */
-#define KGRPO_TRAINER_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_trainer_interface, load_state)
-
-#ifdef __cplusplus
-}
-#endif
+#define KGRPO_TRAINER_INTERFACE_SIZE_1 KGRPO_SIZEOF_THROUGH(kgrpo_trainer_interface, check_plan)
 #endif

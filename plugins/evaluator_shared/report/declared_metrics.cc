@@ -14,7 +14,6 @@ constexpr auto kNumber = KGRPO_METRIC_NUMBER, kQuantity = KGRPO_METRIC_QUANTITY,
 constexpr auto kHigherIsBetter = KGRPO_METRIC_HIGHER_IS_BETTER, kLowerIsBetter = KGRPO_METRIC_LOWER_IS_BETTER;
 
 constexpr MetricDeclaration kDeclared[] = {
-    {"speedup", "speedup", "", kNumber, "", kHigherIsBetter},
     {"modelled_seconds", "a call, modelled", kTime, kSeconds, "", kLowerIsBetter},
     {"measured_seconds", "a call, in turns with the reference", kTime, kSeconds, "", kLowerIsBetter},
     {"baseline_seconds", "the reference, in turns with it", kTime, kSeconds},

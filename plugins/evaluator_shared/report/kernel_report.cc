@@ -57,7 +57,7 @@ Data FiguresOf(const KernelReport& report) {
                               {"beside", Beside(IntervalText(baseline))}}));
   }
   if (candidate.correct && baseline.correct) {
-    const std::string speedup = SpeedupText(candidate, baseline);
+    const std::string speedup = SpeedupText(candidate);
     const size_t blank = std::min(speedup.find(' '), speedup.size());
     figures.push_back(
         Record({{"label", "speedup"}, {"value", speedup.substr(0, blank)}, {"beside", Beside(speedup.substr(blank))}}));

@@ -1,4 +1,4 @@
-// The report of one kernel, kgrpo_evaluator_interface.report: a web page that needs neither scripts nor anything else.
+// The report of one kernel, kgrpo_evaluator_tools.report: a web page that needs neither scripts nor anything else.
 // Missing measurements are left out. Sources, compilers' output and metrics' names are data and never become markup.
 #ifndef KGRPO_EVALUATOR_SHARED_REPORT_KERNEL_REPORT_H
 #define KGRPO_EVALUATOR_SHARED_REPORT_KERNEL_REPORT_H

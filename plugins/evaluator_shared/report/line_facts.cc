@@ -31,7 +31,7 @@ std::string Counted(double count, const std::string& what) {
 std::vector<LineFacts> LinesOf(const std::vector<Metric>& metrics) {
   std::map<unsigned, LineFacts> by_line;
   std::map<unsigned, double> largest;  // share, of one reason
-  for (const auto& [name, value] : metrics) {
+  for (const auto& [name, value, low, high] : metrics) {
     const size_t slash = name.find('/');
     if (slash == std::string::npos || !name.starts_with("line")) continue;
     const std::string_view family = std::string_view(name).substr(0, slash);

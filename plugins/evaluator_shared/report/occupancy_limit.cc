@@ -30,7 +30,7 @@ std::string Whole(double value) {
 
 std::vector<OccupancyRoom> OccupancyRooms(const std::vector<Metric>& metrics) {
   std::vector<OccupancyRoom> rooms;
-  for (const auto& [name, blocks] : metrics) {
+  for (const auto& [name, blocks, low, high] : metrics) {
     if (name.starts_with(kRooms)) rooms.push_back({ResourceName(std::string_view(name).substr(kRooms.size())), blocks});
   }
   double least = 0;
@@ -43,7 +43,7 @@ std::string OccupancyLimit(const std::vector<Metric>& metrics) {
   const std::vector<OccupancyRoom> rooms = OccupancyRooms(metrics);
   if (rooms.empty()) return "";
   double occupancy = 0, waves = 1;
-  for (const auto& [name, value] : metrics) {
+  for (const auto& [name, value, low, high] : metrics) {
     if (name == "occupancy") occupancy = value;
     if (name == "waves") waves = value;
   }

@@ -42,7 +42,7 @@ kgrpo_error* Score(const kgrpo_reward* self, const kgrpo_reward_request* request
   return kgrpo::Guard([&] {
     if (request->candidate == nullptr || request->candidate->correct == 0) {
       *score = self->failure;
-      parts.add(parts.context, {kgrpo::Str("failure"), *score});
+      parts.add(parts.context, kgrpo::Measured("failure", *score));
       return;
     }
     const kgrpo::Evaluation candidate = kgrpo::Evaluation::FromC(*request->candidate);
@@ -57,7 +57,7 @@ kgrpo_error* Score(const kgrpo_reward* self, const kgrpo_reward_request* request
     select << digest;
     if (!select.Step()) throw kgrpo::Error(KGRPO_ERROR_INTERNAL, "a score that was kept is gone");
     *score = select.Real(0);
-    parts.add(parts.context, {kgrpo::Str("kept"), *score});
+    parts.add(parts.context, kgrpo::Measured("kept", *score));
     own->host.Log(KGRPO_LOG_DEBUG, "a kernel of " + kgrpo::FormatSeconds(candidate.seconds));
   });
 }

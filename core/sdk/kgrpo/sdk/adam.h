@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kgrpo/sdk/adam.h - Adam (Kingma and Ba 2015) on the parameters of a policy that trains in float32 on the CPU.
 #ifndef KGRPO_SDK_ADAM_H
 #define KGRPO_SDK_ADAM_H

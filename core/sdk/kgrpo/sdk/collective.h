@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kgrpo/sdk/collective.h - the other ranks of the run, as C++. A process that is alone is rank 0 of 1, and then every
 // function returns at once.
 #ifndef KGRPO_SDK_COLLECTIVE_H
@@ -38,10 +39,9 @@ class ArrayTensor {
   kgrpo_tensor c_{};
 };
 
-// True if reductions can be begun and waited for later; false for a transport that only blocks or has revision 1.0.
+// True if reductions can be begun and waited for later; false for a transport that only blocks.
 inline bool ReducesInBackground(const kgrpo_collective_interface& api) {
-  return KGRPO_HAS_MEMBER(&api, kgrpo_collective_interface, finish_reductions) && api.begin_reduce_scatter != nullptr &&
-         api.finish_reductions != nullptr;
+  return api.begin_reduce_scatter != nullptr && api.finish_reductions != nullptr;
 }
 
 // A view of what a kgrpo_host offers; copies refer to the same. Threads and duties: kgrpo/collective.h.

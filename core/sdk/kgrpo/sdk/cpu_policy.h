@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kgrpo/sdk/cpu_policy.h - kgrpo.policy/1 for small models on the CPU. An author writes the tokenizer, the next token's
 // logits and their gradient. This class has the queue, sampling, chats, tensors, the reference copy and saved folders.
 //
@@ -140,6 +141,7 @@ inline CpuPolicy::CpuPolicy(const kgrpo_host* host, Shape shape)
   info_.context_length = shape_.context_length;
   info_.end_ids = shape_.end_ids.data();
   info_.end_id_count = shape_.end_ids.size();
+  info_.reproducible = 1;
 }
 
 inline std::string CpuPolicy::RenderChat(const kgrpo_message* messages, size_t count, bool answer) const {

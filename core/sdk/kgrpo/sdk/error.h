@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kgrpo/sdk/error.h - exceptions inside, kgrpo_error* at the boundary. For plugin authors, and used by the host itself.
 //
 // Inside, code throws Error. An ABI function wraps its body in Guard, which turns whatever is thrown into a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kgrpo/sdk/evaluator.h - the functions of kgrpo.evaluator/1 over an evaluator class whose problems are folders with
 // one file, the reference kernel: the simplest format that an evaluator may define.
 #ifndef KGRPO_SDK_EVALUATOR_H
@@ -98,16 +99,6 @@ class EvaluatorInterface {
     }
     sink.put(sink.context, &evaluation);
   }
-  static kgrpo_error* Baseline(kgrpo_evaluator* self, kgrpo_problem* problem, kgrpo_evaluation_sink sink) {
-    return Guard([&] {
-      const Found found = Of(self).Judge(Of(problem), Of(problem).source(), 1);
-      if (found.verdict != KGRPO_VERDICT_CORRECT) {
-        throw Error(KGRPO_ERROR_INVALID, Of(problem).name() + ": the reference kernel is not correct: " +
-                                             found.verdict + ". " + found.diagnosis);
-      }
-      Put(Of(self), found, sink);
-    });
-  }
   static kgrpo_error* Evaluate(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                                kgrpo_evaluation_sink sink) {
     return Guard([&] { Put(Of(self), Of(self).Judge(Of(problem), View(request->source), request->seed), sink); });
@@ -122,12 +113,9 @@ class EvaluatorInterface {
                                                            OpenProblem,
                                                            CloseProblem,
                                                            ProblemInfo,
-                                                           Baseline,
                                                            Evaluate,
                                                            Describe,
-                                                           /*report=*/nullptr,
-                                                           /*check_problem=*/nullptr,
-                                                           /*explain_bound=*/nullptr};
+                                                           /*get_extension=*/nullptr};
 };
 
 }  // namespace kgrpo

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kgrpo/sdk/generation_queue.h - kgrpo_policy_interface.generate for policies that write completions batch after batch.
 //
 // A thread of its own takes all requests that wait and hands them to the policy's blocking function; requests that

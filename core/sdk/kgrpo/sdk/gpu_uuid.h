@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kgrpo/sdk/gpu_uuid.h - the UUID of an NVIDIA GPU as text. The host names a device's lock files by it, evaluator_cuda
 // the device that its workers may see.
 #ifndef KGRPO_SDK_GPU_UUID_H

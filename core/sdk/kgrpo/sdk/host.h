@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kgrpo/sdk/host.h - what the host offers, as C++: log lines, metrics, random numbers, folders, the device lock.
 #ifndef KGRPO_SDK_HOST_H
 #define KGRPO_SDK_HOST_H
@@ -66,7 +67,6 @@ class Host {
   void ThrowIfCancelled() const {
     if (Cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "cancelled");
   }
-  double SecondsLeft() const { return api_->seconds_left(context()); }
   void RequestStop(std::string_view reason) const { api_->request_stop(context(), Str(reason)); }
 
   std::string ArtifactDirectory() const { return Copy(api_->artifact_directory(context())); }
@@ -114,8 +114,8 @@ class DeviceLock {
   std::string device_;
 };
 
-// Use of a device by work that can pause between its pieces (a token of each sequence, a mini-batch), so that others
-// who wait for the device are not kept from it for long. One thread.
+// Use of a device by work that can pause between its pieces (a token of each sequence; one piece of at most
+// max_tokens_per_forward tokens), so that others who wait for the device are not kept from it for long. One thread.
 class DeviceTurn {
  public:
   static constexpr std::chrono::milliseconds kSlice{200};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kgrpo/sdk/policy_client.h - kgrpo.policy/1 as trainers call it, in C++: log-probabilities, their backward,
 // parameters.
 #ifndef KGRPO_SDK_POLICY_CLIENT_H
@@ -100,8 +101,7 @@ class PolicyClient {
     void Backward(const std::vector<float>& gradient, const kgrpo_gradient_sink* final) {
       const FloatTensor dlogprobs(gradient.data(), gradient.size());
       const kgrpo_policy_interface& api = *client->api_;
-      const bool tells = final != nullptr && KGRPO_HAS_MEMBER(&api, kgrpo_policy_interface, backward_in_pieces) &&
-                         api.backward_in_pieces != nullptr;
+      const bool tells = final != nullptr && api.backward_in_pieces != nullptr;
       // backward ends the context even when it fails.
       kgrpo_forward_context* const ended = std::exchange(context, nullptr);
       Check(tells ? api.backward_in_pieces(client->policy_, ended, dlogprobs.c(), *final)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kgrpo/sdk/process.h - a program run to its end within limits, and a folder for its files: for evaluators that start
 // compilers and candidates. Linux.
 //

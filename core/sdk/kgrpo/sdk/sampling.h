@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kgrpo/sdk/sampling.h - from logits to a token, as kgrpo_sampling asks. Used by kgrpo/sdk/cpu_policy.h.
 #ifndef KGRPO_SDK_SAMPLING_H
 #define KGRPO_SDK_SAMPLING_H

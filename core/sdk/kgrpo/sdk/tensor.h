@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kgrpo/sdk/tensor.h - plain arrays as tensors: for callers of forward and backward, whose figures lie on the CPU.
 #ifndef KGRPO_SDK_TENSOR_H
 #define KGRPO_SDK_TENSOR_H

@@ -1,4 +1,6 @@
-// kgrpo/sdk/text.h - kgrpo_str to and from std::string_view. For plugin authors, and used by the host itself.
+// SPDX-License-Identifier: Apache-2.0
+// kgrpo/sdk/text.h - kgrpo_str to and from std::string_view, and metrics by name. For plugin authors, and used by the
+// host itself.
 #ifndef KGRPO_SDK_TEXT_H
 #define KGRPO_SDK_TEXT_H
 #include <kgrpo/abi.h>
@@ -19,6 +21,11 @@ inline std::string_view View(kgrpo_str text) {
 
 inline std::string Copy(kgrpo_str text) {
   return std::string(View(text));
+}
+
+// A metric that borrows its name; `low` and `high` are its 95% interval, if it is known.
+inline kgrpo_metric Measured(std::string_view name, double value, double low = 0, double high = 0) {
+  return {Str(name), value, low, high};
 }
 
 }  // namespace kgrpo

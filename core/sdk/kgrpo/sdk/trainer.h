@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kgrpo/sdk/trainer.h - the functions of kgrpo.trainer/1 over a trainer class, and arrays as saved state.
 #ifndef KGRPO_SDK_TRAINER_H
 #define KGRPO_SDK_TRAINER_H
@@ -16,8 +17,8 @@
 namespace kgrpo {
 
 // `Trainer` has Source, NeedsReference, Begin, Update, SaveState, LoadState and, if it wants, CheckPlan, which mirror
-// the interface and throw where it returns errors; members that the host's plan lacks are 0. `Schema` gives its
-// options' JSON Schema, `Make` makes one from (host, options as JSON).
+// the interface and throw where it returns errors. `Schema` gives its options' JSON Schema, `Make` makes one from
+// (host, options as JSON).
 template <typename Trainer, std::string_view (*Schema)(),
           std::unique_ptr<Trainer> (*Make)(const kgrpo_host* host, std::string_view options)>
 class TrainerInterface {
@@ -34,7 +35,7 @@ class TrainerInterface {
   static int32_t NeedsReference(const kgrpo_trainer* self) { return Of(self).NeedsReference() ? 1 : 0; }
   static kgrpo_error* Begin(kgrpo_trainer* self, const kgrpo_policy_interface* api, kgrpo_policy* policy,
                             const kgrpo_trainer_plan* plan) {
-    return Guard([&] { Of(self).Begin(api, policy, Known(*plan)); });
+    return Guard([&] { Of(self).Begin(api, policy, *plan); });
   }
   static kgrpo_error* Update(kgrpo_trainer* self, const kgrpo_sample* const* samples, size_t count,
                              kgrpo_update_sink sink) {
@@ -47,7 +48,7 @@ class TrainerInterface {
     return Guard([&] { Of(self).LoadState(reader); });
   }
   static kgrpo_error* CheckPlan(const kgrpo_trainer* self, const kgrpo_trainer_plan* plan) {
-    return Guard([&] { Of(self).CheckPlan(Known(*plan)); });
+    return Guard([&] { Of(self).CheckPlan(*plan); });
   }
   template <typename T, typename = void>
   struct ChecksPlan : std::false_type {};
@@ -56,13 +57,6 @@ class TrainerInterface {
   static constexpr decltype(kgrpo_trainer_interface::check_plan) CheckPlanIfAny() {
     if constexpr (ChecksPlan<Trainer>::value) return CheckPlan;
     return nullptr;
-  }
-
-  // A host of another revision may have a shorter plan, or a longer one.
-  static kgrpo_trainer_plan Known(const kgrpo_trainer_plan& plan) {
-    kgrpo_trainer_plan known{};
-    std::memcpy(&known, &plan, std::min<size_t>(sizeof(known), plan.struct_size));
-    return known;
   }
 
  public:

@@ -20,7 +20,6 @@ CoderAnswer CoderAnswer::FromC(const kgrpo_coder_answer& c) {
   answer.cost = c.cost;
   answer.seconds = c.seconds;
   answer.attempts = c.attempts;
-  answer.lost_cost = c.lost_cost;
   answer.text = Copy(c.text);
   answer.reused = c.reused != 0;
   answer.estimated = c.estimated != 0;
@@ -41,7 +40,6 @@ kgrpo_coder_answer CoderAnswer::ToC() const {
   c.prompt_tokens = prompt_tokens;
   c.completion_tokens = completion_tokens;
   c.cost = cost;
-  c.lost_cost = lost_cost;
   c.seconds = seconds;
   c.attempts = attempts;
   c.text = Str(text);

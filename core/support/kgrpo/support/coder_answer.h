@@ -3,7 +3,7 @@
 #ifndef KGRPO_SUPPORT_CODER_ANSWER_H
 #define KGRPO_SUPPORT_CODER_ANSWER_H
 
-#include <kgrpo/coder.h>
+#include <kgrpo/coder_answer.h>
 
 #include <cstdint>
 #include <string>
@@ -19,12 +19,11 @@ struct CoderAnswer {
   uint64_t prompt_tokens = 0;
   uint64_t completion_tokens = 0;
   double cost = 0;
-  double lost_cost = 0;  // the part of `cost` for attempts that gave no answer
   double seconds = 0;
   uint32_t attempts = 0;
   std::string text;        // a model's answer, word for word; mostly empty
   bool reused = false;     // from a recording, a cache or another request: no call was made and nothing paid
-  bool estimated = false;  // some of the tokens or of the cost is an estimate; not kept in a run's database
+  bool estimated = false;  // some of the tokens or of the cost is an estimate
 
   static CoderAnswer FromC(const kgrpo_coder_answer& c);
   kgrpo_coder_answer ToC() const;  // borrows from this

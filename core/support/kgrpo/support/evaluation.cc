@@ -19,9 +19,17 @@ void RequireArray(const void* data, size_t count, const char* what) {
                 "the plugin delivered a count of " + std::to_string(count) + " " + what + " with a NULL array");
 }
 
+Metric Metric::FromC(const kgrpo_metric& c) {
+  return {Copy(c.name), c.value, c.low, c.high};
+}
+
+kgrpo_metric Metric::ToC() const {
+  return {Str(name), value, low, high};
+}
+
 EvaluationView::EvaluationView(const Evaluation& evaluation) {
   metrics_.reserve(evaluation.metrics.size());
-  for (const Metric& metric : evaluation.metrics) metrics_.push_back({Str(metric.name), metric.value});
+  for (const Metric& metric : evaluation.metrics) metrics_.push_back(metric.ToC());
   remarks_.reserve(evaluation.remarks.size());
   for (const Remark& remark : evaluation.remarks)
     remarks_.push_back({Str(remark.group), Str(remark.label), Str(remark.text), remark.line, remark.share});
@@ -68,7 +76,7 @@ Evaluation Evaluation::FromC(const kgrpo_evaluation& c) {
   }
   evaluation.metrics.reserve(c.metric_count);
   for (size_t i = 0; i < c.metric_count; ++i) {
-    evaluation.metrics.push_back({Copy(c.metrics[i].name), c.metrics[i].value});
+    evaluation.metrics.push_back(Metric::FromC(c.metrics[i]));
   }
   if (evaluation.correct && !evaluation.compiled) {
     throw Error(KGRPO_ERROR_INTERNAL, "the evaluator reported a kernel as correct and as not compiled");
@@ -83,6 +91,10 @@ Evaluation Evaluation::FromC(const kgrpo_evaluation& c) {
                                           std::to_string(evaluation.seconds) + " s: it must be finite and above 0");
   }
   return evaluation;
+}
+
+void Evaluation::CompareWith(const Evaluation& baseline) {
+  if (correct && speedup == 0) speedup = baseline.seconds / seconds;
 }
 
 }  // namespace kgrpo

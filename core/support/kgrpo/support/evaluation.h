@@ -6,7 +6,7 @@
 #ifndef KGRPO_SUPPORT_EVALUATION_H
 #define KGRPO_SUPPORT_EVALUATION_H
 
-#include <kgrpo/evaluator.h>
+#include <kgrpo/evaluation.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,12 @@ namespace kgrpo {
 struct Metric {
   std::string name;
   double value = 0;
+  double low = 0, high = 0;  // 95% interval; both 0: not known
   bool operator==(const Metric&) const = default;
+
+  bool has_interval() const { return low != 0 || high != 0; }
+  static Metric FromC(const kgrpo_metric& c);
+  kgrpo_metric ToC() const;  // borrows from this
 };
 
 // A fact in words; kgrpo_remark.
@@ -61,6 +66,9 @@ struct Evaluation {
 
   static Evaluation FromC(const kgrpo_evaluation& c);
   EvaluationView ToC() const { return EvaluationView(*this); }
+
+  // Sets the speedup of a correct kernel that was not timed beside the reference.
+  void CompareWith(const Evaluation& baseline);
 };
 
 // Throws for a struct shorter than its first release: reading its later members would read past its end.

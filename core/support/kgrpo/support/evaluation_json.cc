@@ -7,7 +7,12 @@ using Json = nlohmann::ordered_json;
 
 Json MetricsJson(const std::vector<Metric>& metrics) {
   Json json = Json::object();
-  for (const Metric& metric : metrics) json[metric.name] = metric.value;
+  for (const Metric& metric : metrics) {
+    if (metric.has_interval())
+      json[metric.name] = {metric.value, metric.low, metric.high};
+    else
+      json[metric.name] = metric.value;
+  }
   return json;
 }
 
@@ -15,6 +20,7 @@ std::vector<Metric> MetricsFrom(const Json& json) {
   std::vector<Metric> metrics;
   for (const auto& [name, value] : json.items()) {
     if (value.is_number()) metrics.push_back({name, value.get<double>()});  // NaN was written as null
+    if (value.is_array() && value.size() == 3) metrics.push_back({name, value.at(0), value.at(1), value.at(2)});
   }
   return metrics;
 }

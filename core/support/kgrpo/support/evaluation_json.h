@@ -11,7 +11,8 @@
 namespace kgrpo {
 
 // Numbers that are not finite are written as null. Readers throw nlohmann::json::exception.
-nlohmann::ordered_json MetricsJson(const std::vector<Metric>& metrics);  // {"name": value, ...}, order kept
+nlohmann::ordered_json MetricsJson(
+    const std::vector<Metric>& metrics);  // {"name": value, "name": [value, low, high], ...}, order kept
 std::vector<Metric> MetricsFrom(const nlohmann::ordered_json& json);
 nlohmann::ordered_json RemarksJson(const std::vector<Remark>& remarks);  // [{"group": ..., "text": ...}, ...]
 std::vector<Remark> RemarksFrom(const nlohmann::ordered_json& json);

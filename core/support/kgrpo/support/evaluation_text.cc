@@ -11,10 +11,10 @@ std::string IntervalText(const Evaluation& evaluation) {
   return " (95%: " + FormatSeconds(evaluation.seconds_low) + " to " + FormatSeconds(evaluation.seconds_high) + ")";
 }
 
-std::string SpeedupText(const Evaluation& candidate, const Evaluation& baseline) {
+std::string SpeedupText(const Evaluation& candidate) {
   char text[96];
-  int length = std::snprintf(text, sizeof text, "%.3g", baseline.seconds / candidate.seconds);
-  if (candidate.speedup > 0) {
+  int length = std::snprintf(text, sizeof text, "%.3g", candidate.speedup);
+  if (candidate.speedup_low > 0) {
     std::snprintf(text + length, sizeof text - static_cast<size_t>(length), " (95%%: %.3g to %.3g)",
                   candidate.speedup_low, candidate.speedup_high);
   }

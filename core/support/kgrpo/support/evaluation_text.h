@@ -12,8 +12,8 @@ namespace kgrpo {
 // " (95%: 12.2 us to 12.4 us)", where there is an interval.
 std::string IntervalText(const Evaluation& evaluation);
 
-// The ratio of the times, with the interval of an evaluator that measures one.
-std::string SpeedupText(const Evaluation& candidate, const Evaluation& baseline);
+// A correct kernel's speedup, with its interval if that is known.
+std::string SpeedupText(const Evaluation& candidate);
 
 // The largest error of a correct kernel, |got - expected| divided by the tolerance, and the output where it occurs.
 // WorstErrorOf returns nothing if the evaluator does not report it.

@@ -49,15 +49,6 @@ const DeclaredMetric* Find(const MetricRegistry* registry, std::string_view name
   return registry == nullptr ? nullptr : registry->Find(name);
 }
 
-// Returns true if the metric is an end of another metric's interval.
-bool IsEnd(const std::vector<Metric>& metrics, const std::string& name) {
-  for (const char* end : {"_low", "_high"}) {
-    if (name.ends_with(end) && ValueOf(metrics, name.substr(0, name.size() - std::string_view(end).size())))
-      return true;
-  }
-  return false;
-}
-
 // The label of a declared metric; one of a family adds the rest of its name.
 std::string LabelOf(const DeclaredMetric& declared, const std::string& name) {
   std::string label = declared.label;
@@ -71,7 +62,8 @@ std::string LabelOf(const DeclaredMetric& declared, const std::string& name) {
 }
 
 Fact FactOf(const Metric& metric, const Evaluation& evaluation, const MetricRegistry* registry) {
-  const auto& [name, value] = metric;
+  const std::string& name = metric.name;
+  const double value = metric.value;
   Fact fact{.label = name, .value = FormatMetric(name, value, registry), .name = name};
   if (const DeclaredMetric* declared = Find(registry, name)) {
     fact.label = LabelOf(*declared, name);
@@ -81,9 +73,10 @@ Fact FactOf(const Metric& metric, const Evaluation& evaluation, const MetricRegi
       fact.value += " (" + Percent(*fact.fraction) + ")";
     }
   }
-  const auto low = ValueOf(evaluation.metrics, name + "_low"), high = ValueOf(evaluation.metrics, name + "_high");
-  if (low && high)
-    fact.value += " (95%: " + FormatMetric(name, *low, registry) + " to " + FormatMetric(name, *high, registry) + ")";
+  if (metric.has_interval()) {
+    fact.value +=
+        " (95%: " + FormatMetric(name, metric.low, registry) + " to " + FormatMetric(name, metric.high, registry) + ")";
+  }
   return fact;
 }
 
@@ -121,7 +114,6 @@ std::vector<FactGroup> GroupFacts(const Evaluation& evaluation, const MetricRegi
   std::vector<std::pair<const DeclaredMetric*, const Metric*>> declared;
   std::vector<const Metric*> undeclared;
   for (const Metric& metric : evaluation.metrics) {
-    if (IsEnd(evaluation.metrics, metric.name)) continue;
     const DeclaredMetric* found = Find(registry, metric.name);
     if (found == nullptr) {
       undeclared.push_back(&metric);

@@ -15,7 +15,7 @@ namespace kgrpo {
 
 struct Fact {
   std::string label;  // "bytes a call"
-  std::string value;  // "30"; with the 95% interval where NAME_low and NAME_high were pushed too
+  std::string value;  // "30"; with the 95% interval, if it is known
   // The value as a fraction of a whole, if it has one. For a time the whole is the run time, and the fraction may
   // exceed 1.
   std::optional<double> fraction = std::nullopt;

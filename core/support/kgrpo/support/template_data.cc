@@ -40,7 +40,8 @@ std::string JoinedText(const std::vector<std::string>& texts) {
 mustache::data MetricsData(const std::vector<Metric>& metrics, const MetricRegistry* registry) {
   if (metrics.empty()) return mustache::data(false);
   mustache::data data;
-  for (const auto& [name, value] : metrics) SetNested(data, name, mustache::data(FormatMetric(name, value, registry)));
+  for (const auto& [name, value, low, high] : metrics)
+    SetNested(data, name, mustache::data(FormatMetric(name, value, registry)));
   return data;
 }
 
