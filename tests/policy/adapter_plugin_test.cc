@@ -1,6 +1,7 @@
 // An adapter through kgrpo.policy/1, as trainers use it: its group trains, the weights' groups are frozen, and one step
 // of the trainers' AdamW equals PyTorch's on peft's model (tests/golden/policy/make_adapters.py).
 #include <dlfcn.h>
+#include <kgrpo/host.h>
 #include <kgrpo/policy.h>
 #include <kgrpo/sdk/policy_client.h>
 #include <kgrpo/sdk/text.h>

@@ -244,7 +244,9 @@ class GpuModelTest : public ::testing::Test {
   }
   void TearDown() override {
     EXPECT_EQ(on_.gpu.TakeFindings(), "");
-    if (on_.gpu.launches() > 0) EXPECT_EQ(on_.gpu.devices(), std::set<int>{kDevice});
+    if (on_.gpu.launches() > 0) {
+      EXPECT_EQ(on_.gpu.devices(), std::set<int>{kDevice});
+    }
   }
 
   std::vector<Completion> Run(const std::vector<GenerationRequest>& requests, const SamplingOptions& options,
