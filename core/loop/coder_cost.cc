@@ -21,12 +21,11 @@ std::string ReusedText(const CoderCounts& counts) {
          " answers came from a recording or a cache, and nothing was paid for them";
 }
 
-bool TakeSpending(const Coder& coder, CoderSpending* spending) {
+void TakeSpending(const Coder& coder, CoderSpending* spending) {
   const std::optional<CoderSpending> told = coder.Spending();
-  if (!told) return false;
+  if (!told) return;
   spending->cost = std::max(spending->cost, told->cost);
   spending->lost_cost = std::max(spending->lost_cost, told->lost_cost);
-  return true;
 }
 
 CoderSpending ReadSpending(RunDatabase& database, uint64_t up_to_step) {

@@ -28,9 +28,8 @@ struct CoderCounts {
 // "24 of 24 answers came from a recording or a cache, and nothing was paid for them"; empty where none did.
 std::string ReusedText(const CoderCounts& counts);
 
-// Raises `spending` to the coder's own account, which includes calls that were cut short. Returns false for a coder
-// that keeps none: its answers' costs are then all there is.
-bool TakeSpending(const Coder& coder, CoderSpending* spending);
+// Raises `spending` to the coder's own account, if it keeps one: it includes calls that were cut short.
+void TakeSpending(const Coder& coder, CoderSpending* spending);
 
 // Returns the spending recorded for all steps up to that one, and for demonstrations collected before the next step.
 CoderSpending ReadSpending(RunDatabase& database, uint64_t up_to_step);

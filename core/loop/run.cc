@@ -263,7 +263,8 @@ class Runner {
   }
 
   void AddSpending(double cost, MetricMap& metrics) {
-    if (!TakeSpending(*parts_.coder, &spending_)) spending_.cost += cost;
+    spending_.cost += cost;  // of all ranks; the account is of this rank's coder
+    TakeSpending(*parts_.coder, &spending_);
     metrics[kCostMetric] = spending_.cost;
     metrics[kLostCostMetric] = spending_.lost_cost;
   }

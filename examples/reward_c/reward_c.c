@@ -1,8 +1,8 @@
 /* reward_c - a whole plugin in plain C11: a reward that pays for a correct kernel and for its speed. It needs the
  * headers in core/abi and nothing else. Build it with one command:
  *
- *   gcc -std=c11 -shared -fPIC -fvisibility=hidden -O2 -Wall -Wextra -I$KGRPO/core/abi -Wl,-z,defs -o reward_c.so
- * reward_c.c
+ *   gcc -std=c11 -shared -fPIC -fvisibility=hidden -O2 -Wall -Wextra -I$KGRPO/core/abi -Wl,-z,defs \
+ *       -o reward_c.so reward_c.c
  *
  * A C compiler is all it takes; CMakeLists.txt does the same. Then: kgrpo-host plugins validate ./reward_c.so
  */

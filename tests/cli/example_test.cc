@@ -95,10 +95,11 @@ TEST_P(CExampleTest, BuildsByItsOwnCommandAndValidates) {
 
 // Also once its author writes the logarithm, which C's own library does not hold.
 TEST_P(CExampleTest, BuildsByItsCMakeListsToo) {
-  ASSERT_EQ(Run("sed -i 's/^#include <stdlib.h>/#include <math.h>\\n&/; s/return self->speedup \\*/return log2(2 + "
-                "self->speedup) */' "
-                "plugin/reward_c.c && grep log2 plugin/reward_c.c"),
-            0)
+  ASSERT_EQ(
+      Run("sed -i 's/^#include <stdlib.h>/#include <math.h>\\n&/; s/self->speedup \\* candidate->speedup/log2(2 + "
+          "candidate->speedup)/' "
+          "plugin/reward_c.c && grep log2 plugin/reward_c.c"),
+      0)
       << Log();
   ASSERT_EQ(Run("CC=" + std::string(GetParam()) + " cmake -G Ninja -S plugin -B build -Dkgrpo_ROOT=$PWD/kgrpo"), 0)
       << Log();

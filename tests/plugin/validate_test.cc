@@ -108,7 +108,7 @@ TEST(ValidatePlugin, FindsABrokenCreate) {
 TEST(ValidatePlugin, FindsABrokenReward) {
   const std::string score = "reward: score of a kernel of speedup 2: ";
   EXPECT_EQ(FirstFailure("idle_of_wrong_is_infinite"),
-            "reward: idle reward instead of a kernel of speedup 2 made from a wrong one: the idle score is inf: it "
+            "reward: idle reward instead of a kernel of speedup 2 made from a wrong one: the idle score is -inf: it "
             "must be finite");
   EXPECT_EQ(FirstFailure("nan_score"), score + "the score is nan: it must be finite");
   EXPECT_EQ(FirstFailure("infinite_score"), score + "the score is inf: it must be finite");

@@ -217,7 +217,7 @@ TEST(RewardExpression, SeveralThreadsScoreAtOnce) {
     threads.emplace_back([&, thread] {
       for (int i = 1; i < 2000; ++i) {
         Round round;
-        round.candidate.seconds = 1e-3 / (thread * 2000 + i);
+        round.candidate.speedup = thread * 2000 + i;
         wrong[static_cast<size_t>(thread)] +=
             std::abs(reward.Score(round.request()) - 2 * (thread * 2000 + i)) > 1e-6 ? 1 : 0;
       }

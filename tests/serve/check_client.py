@@ -18,7 +18,7 @@ assert client.problem("two")["task"] == "the task"
 assert client.evaluator()["devices"][1]["name"] == "slow"
 
 result = client.evaluate("one", "x", seed=4, thorough=True)
-assert (result.verdict, result.speedup, result.diagnosis) == ("correct", 1.0, "seed 4, thorough"), result
+assert (result.verdict, result.speedup, result.diagnosis) == ("correct", 4.0, "seed 4, thorough"), result
 result = client.evaluate("one", "x")
 assert (result.speedup, result.reward(), result.metrics) == (4.0, 4.3, {"comments": 3.0}), result
 assert client.evaluate("one", "wrong").reward() == -0.5
