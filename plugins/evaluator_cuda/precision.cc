@@ -17,4 +17,9 @@ bool IsPrecise(const std::vector<double>& ratios, const Precision& wanted, size_
   return ratio.RelativeError() <= wanted.AllowedError(ratio.value);
 }
 
+FlatRounds WhoseRoundsAreFlat(size_t candidate, size_t reference, size_t either, size_t rounds) {
+  if (2 * either < rounds) return FlatRounds::kFew;
+  return 2 * reference < candidate ? FlatRounds::kOfCandidate : FlatRounds::kOfBoth;
+}
+
 }  // namespace kgrpo::evaluator_cuda

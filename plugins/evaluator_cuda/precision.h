@@ -20,6 +20,14 @@ struct Precision {
 // from the true median than is allowed.
 bool IsPrecise(const std::vector<double>& ratios, const Precision& wanted, size_t fewest);
 
+// A round is flat for a side if its batch of many calls took no longer than its batch of few.
+enum class FlatRounds { kFew, kOfCandidate, kOfBoth };
+
+// kFew: at most half of the `rounds` are flat for a side (`either`). Else kOfCandidate, if they are so by the
+// candidate, whose time is then not spent in its calls; kOfBoth, if the reference has half as many or more: a busy
+// processor holds up the launches of both.
+FlatRounds WhoseRoundsAreFlat(size_t candidate, size_t reference, size_t either, size_t rounds);
+
 }  // namespace kgrpo::evaluator_cuda
 
 #endif

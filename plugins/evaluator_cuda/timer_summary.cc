@@ -1,4 +1,6 @@
 // Timer::Summarise: combines the rounds, and checks whether the calls can really take the measured time.
+#include <kgrpo/sdk/error.h>
+
 #include <algorithm>
 #include <sstream>
 
@@ -47,9 +49,22 @@ Trouble Timer::Summarise(const std::vector<Sample>& samples, uint64_t fewest_rou
     if (sample.megahertz > 0) clock_values.push_back(sample.megahertz);
   }
   // Noise can make the slope of very short calls negative now and then.
-  if (2 * ratios.size() <= candidates.size())
-    return {"hidden_work",
-            "A batch of many calls takes no longer than one of few: the time is not spent in its calls."};
+  const auto flat = [](const std::vector<double>& slopes) {
+    return static_cast<size_t>(std::count_if(slopes.begin(), slopes.end(), [](double slope) { return slope <= 0; }));
+  };
+  switch (
+      WhoseRoundsAreFlat(flat(candidates), flat(references), candidates.size() - ratios.size(), candidates.size())) {
+    case FlatRounds::kFew:
+      break;
+    case FlatRounds::kOfCandidate:
+      return {"hidden_work",
+              "A batch of many calls takes no longer than one of few: the time is not spent in its calls."};
+    case FlatRounds::kOfBoth:
+      throw Error(KGRPO_ERROR_UNAVAILABLE,
+                  "the calls are too short to be timed here: in most rounds noise exceeded the "
+                  "time of the candidate's calls and of the reference's. If other programs use "
+                  "the processor or the device, stop them; else take a larger timing size");
+  }
   timing->ratio = MedianOf(ratios);
   timing->candidate = MedianOf(candidates);
   timing->reference = MedianOf(references);

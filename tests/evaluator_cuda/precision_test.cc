@@ -73,5 +73,15 @@ TEST(Precision, StopsAreSeldomFurtherOffThanAllowed) {
   }
 }
 
+// On a loaded host half of the rounds of both sides are flat, and an honest kernel was called hidden work for it.
+TEST(Precision, FlatRoundsOfBothSidesAreNotTheCandidates) {
+  EXPECT_EQ(WhoseRoundsAreFlat(0, 0, 0, 12), FlatRounds::kFew);
+  EXPECT_EQ(WhoseRoundsAreFlat(3, 2, 5, 12), FlatRounds::kFew);
+  EXPECT_EQ(WhoseRoundsAreFlat(6, 0, 6, 12), FlatRounds::kOfCandidate);
+  EXPECT_EQ(WhoseRoundsAreFlat(12, 2, 12, 12), FlatRounds::kOfCandidate);
+  EXPECT_EQ(WhoseRoundsAreFlat(4, 4, 7, 12), FlatRounds::kOfBoth);
+  EXPECT_EQ(WhoseRoundsAreFlat(0, 6, 6, 12), FlatRounds::kOfBoth);
+}
+
 }  // namespace
 }  // namespace kgrpo::evaluator_cuda
