@@ -50,6 +50,9 @@ struct Pair {
 struct TimingOptions {
   Precision precision;          // of the ratio: stop when it is reached
   double budget_seconds = 0.3;  // or when so much time of the device was used
+  // Of a long batch, where the sets suffice. Batches end some 10 us earlier or later, so a narrower interval is reached
+  // sooner by longer batches.
+  double batch_seconds = 2e-3;
   // In any case: the interval of fewer is too often narrow by chance. Half as many for slow calls and a quarter for
   // very slow ones (kSlowSeconds, kVerySlowSeconds), beside which disturbances are small.
   uint64_t fewest_rounds = 12;
@@ -102,6 +105,9 @@ class Timer {
   // Compares the candidate's outputs for `trials` inputs with the reference's, as Measure does for timed calls. Makes
   // no other check.
   Trouble CheckTrials(Side candidate, const Side& check, uint64_t trials);
+
+  // The part of launches in a call above which several pairs of processes take turns.
+  static constexpr double kLaunchShare = 0.15;
 
   // Returns the number of sets that memory must have room for, where one takes `set_bytes`.
   static uint64_t FewestSets(uint64_t set_bytes);
@@ -167,6 +173,7 @@ class Timer {
   Trouble Summarise(const std::vector<Sample>& samples, uint64_t fewest_rounds, bool allocated, Timing* timing) const;
   std::vector<Place> PlacesIn(const Side& side, const std::vector<uint64_t>& sets, std::vector<uint64_t>* poisoned);
   std::vector<uint64_t> LookedAt(const std::vector<uint64_t>& sets, const std::vector<uint8_t>& early);
+  std::vector<PlanCopy> StagedSets(const std::vector<uint64_t>& sets) const;
   void ThrowOfReference(const Trouble& trouble) const;
   uint64_t Random(uint64_t bound);
   std::vector<uint64_t> Shuffled(uint64_t count);
