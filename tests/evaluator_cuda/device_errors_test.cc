@@ -28,7 +28,8 @@ TEST(WaitForMemory, GivesUpInTheEndWithTheLastError) {
   int attempts = 0;
   const auto never = [&]() -> int { throw OutOfMemory("full " + std::to_string(++attempts)); };
   try {
-    WaitForMemory(0.1, [](const OutOfMemory&) {}, never);
+    WaitForMemory(
+        0.1, [](const OutOfMemory&) {}, never);
     FAIL() << "it returned";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
@@ -43,7 +44,9 @@ TEST(WaitForMemory, OtherErrorsAndAStopEndIt) {
     ++attempts;
     throw Error(KGRPO_ERROR_UNAVAILABLE, "the device is lost");
   };
-  EXPECT_THROW(WaitForMemory(60, [](const OutOfMemory&) {}, lost), Error);
+  EXPECT_THROW(WaitForMemory(
+                   60, [](const OutOfMemory&) {}, lost),
+               Error);
   EXPECT_EQ(attempts, 1);
   const auto stop = [](const OutOfMemory&) { throw Error(KGRPO_ERROR_CANCELLED, "stopped"); };
   try {
