@@ -95,9 +95,8 @@ Trouble DeviceEvaluator::Time(const OpenProblem& open, const evaluator::Compiled
   const Problem& problem = open.problem;
   TimingOptions options = options_.timing;
   options.checker = open.checker.get();
-  if (look.thorough)
-    options.precision = {options.precision.relative_error / 2, 0}, options.budget_seconds *= 4,
-    options.batch_seconds *= 2;
+  options.memory_bytes = memory_bytes_;
+  if (look.thorough) options.precision = {options.precision.relative_error / 2, 0}, options.budget_seconds *= 4;
   // A second pair of processes takes longer to start than a short kernel takes to measure.
   if (!look.thorough && !look.suspected) options.most_pairs = 1;
   if (look.suspected) {

@@ -18,6 +18,7 @@ namespace {
 
 constexpr uint64_t kMostSets = 96;
 constexpr uint64_t kLargeSet = uint64_t{2} << 30;  // bytes, which take a millisecond to read
+constexpr double kBatchSeconds = 2e-3;             // a long batch, where the sets suffice: host noise is microseconds
 constexpr uint64_t kMostRounds = 400;
 constexpr uint64_t kEarlyChecks = 4;            // expected in the fewest rounds; later checks are rarer
 constexpr uint64_t kApart = uint64_t{1} << 32;  // between the round number of such a check and those of timed rounds
@@ -158,7 +159,7 @@ Trouble Timer::AddPairs(const Rough& of_candidate, const Rough& of_reference, co
 
 // Returns the number of calls in a long batch.
 uint64_t Timer::LongCalls(const Rough& rough, uint64_t most) const {
-  const auto calls = static_cast<uint64_t>(std::ceil(options_.batch_seconds / rough.seconds));
+  const auto calls = static_cast<uint64_t>(std::ceil(kBatchSeconds / rough.seconds));
   return std::clamp<uint64_t>(std::min(calls, kMostLaunches / rough.launches), 3, most);
 }
 

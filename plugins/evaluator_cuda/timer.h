@@ -50,9 +50,6 @@ struct Pair {
 struct TimingOptions {
   Precision precision;          // of the ratio: stop when it is reached
   double budget_seconds = 0.3;  // or when so much time of the device was used
-  // Of a long batch, where the sets suffice. Batches end some 10 us earlier or later, so a narrower interval is reached
-  // sooner by longer batches.
-  double batch_seconds = 2e-3;
   // In any case: the interval of fewer is too often narrow by chance. Half as many for slow calls and a quarter for
   // very slow ones (kSlowSeconds, kVerySlowSeconds), beside which disturbances are small.
   uint64_t fewest_rounds = 12;
