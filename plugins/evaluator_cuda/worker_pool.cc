@@ -37,12 +37,12 @@ void WorkerPool::AddDemand(size_t more, size_t less) {
   changed_.notify_all();
 }
 
-// Returns how many workers to start. They are started in bursts, since a context in the making widens the intervals of
-// what is timed meanwhile: 12 rounds became 20 to 50.
+// Returns how many workers to start: all that are missing at once, when none is being started. A context in the making
+// adds noise to what is timed meanwhile (12 rounds became 20 to 50), so there are fewer such times than workers.
 size_t WorkerPool::Missing() const {
   const size_t wanted = is_crowded_ ? 1 : std::min(most_, std::max(kFewestReady, demand_ + 1)),
                there = waiting_.size() + starting_;
-  return failure_ || starting_ > 0 || there > wanted / 2 ? 0 : wanted - there;
+  return failure_ || starting_ > 0 ? 0 : wanted - std::min(wanted, there);
 }
 
 void WorkerPool::KeepFilled() {
