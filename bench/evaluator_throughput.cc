@@ -2,7 +2,7 @@
 // seen before.
 //
 //   evaluator_throughput [--route fast|nvcc] [--checks interpreted|device] [--threads 8] [--count 64] [--budget 0.3]
-//   [--clear-share 0.1] PROBLEM_DIRECTORY...
+//   [--clear-share 0.1] [--thorough] PROBLEM_DIRECTORY...
 //
 // The kernels are those that coder_offline writes for the problems, breadth first from each reference; the problems
 // take turns in groups of four, as a step's trajectories do. Problems are opened (and their oracles compiled) before
@@ -49,6 +49,7 @@ struct Candidate {
 struct Arguments {
   std::string route = "fast", checks = "interpreted";
   size_t threads = 8, count = 64;
+  bool thorough = false;
   double budget = 0.3, clear_share = kgrpo::evaluator_cuda::Precision().clear_share;
   std::vector<std::string> problems;
 };
@@ -98,7 +99,7 @@ void Measure(const Arguments& arguments) {
     const Candidate& candidate = candidates[i];
     const Clock::time_point begin = Clock::now();
     const auto evaluation =
-        evaluator.Evaluate(*candidate.open, candidate.source, kgrpo::evaluator::SubKey(11, i), false);
+        evaluator.Evaluate(*candidate.open, candidate.source, kgrpo::evaluator::SubKey(11, i), arguments.thorough);
     const double seconds = SecondsSince(begin);
     const std::map<std::string, double> metrics(evaluation.metrics.begin(), evaluation.metrics.end());
     const auto metric = [&](const char* name) {
@@ -138,6 +139,7 @@ int main(int argc, char** argv) {
   app.add_option("--budget", arguments.budget, "Seconds of the device for one kernel's timing")->capture_default_str();
   app.add_option("--clear-share", arguments.clear_share, "As evaluator_cuda's option clear_share")
       ->capture_default_str();
+  app.add_flag("--thorough", arguments.thorough, "Thorough evaluations");
   AddProblems(app, arguments.problems)->required();
   return RunCommand(app, argc, argv, [&] { Measure(arguments); });
 }

@@ -12,14 +12,22 @@
 #include <thread>
 
 #include "evaluator_cuda/ceiling_kernels.h"
+#include "evaluator_cuda/device_errors.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {
 
 constexpr int kRateRounds = 4096;  // of multiply-adds: some 0.2 ms
 constexpr int kProbes = 24;
+constexpr size_t kMostTasks = 4096;      // of one launch
 constexpr double kHeldUpSeconds = 2e-4;  // allowance for the launch and the host
 constexpr std::chrono::seconds kMemoryComesBack(5);
+
+template <typename Task>
+std::vector<Task> Part(const std::vector<Task>& tasks, size_t at) {
+  return {tasks.begin() + static_cast<std::ptrdiff_t>(at),
+          tasks.begin() + static_cast<std::ptrdiff_t>(std::min(tasks.size(), at + kMostTasks))};
+}
 
 // 13000 is "13.0".
 std::string VersionText(int version) {
@@ -101,13 +109,15 @@ void RequireDevice(int index) {
 
 void CheckCuda(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
-  std::string advice;
+  const std::string message =
+      std::string(what) + " failed: " + cudaGetErrorName(status) + ": " + cudaGetErrorString(status);
   if (status == cudaErrorMemoryAllocation)
-    advice = "; end other programs on the device (nvidia-smi lists them), or choose another";
-  if (status == cudaErrorDevicesUnavailable)
-    advice = "; another program may have the device to itself (nvidia-smi lists them and the compute mode)";
-  throw Error(KGRPO_ERROR_UNAVAILABLE,
-              std::string(what) + " failed: " + cudaGetErrorName(status) + ": " + cudaGetErrorString(status) + advice);
+    throw OutOfMemory(message + "; end other programs on the device (nvidia-smi lists them), or choose another");
+  const char* const advice =
+      status == cudaErrorDevicesUnavailable
+          ? "; another program may have the device to itself (nvidia-smi lists them and the compute mode)"
+          : "";
+  throw Error(KGRPO_ERROR_UNAVAILABLE, message + advice);
 }
 
 int DeviceCount() {
@@ -117,7 +127,6 @@ int DeviceCount() {
 
 Device::Device(int index) : index_(index), lock_name_("cuda:" + std::to_string(index)) {
   RequireDevice(index);
-  Use();
   cudaDeviceProp properties;
   CheckCuda(cudaGetDeviceProperties(&properties, index), "asking for the device's properties");
   name_ = properties.name;
@@ -137,21 +146,27 @@ Device::Device(int index) : index_(index), lock_name_("cuda:" + std::to_string(i
   int driver = 0;
   CheckCuda(cudaDriverGetVersion(&driver), "asking for the driver's version");
   driver_ = VersionText(driver);
+}
+
+void Device::Start() {
+  Use();
   CheckCuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
   flush_bytes_ = std::max<uint64_t>(2 * l2_bytes_, uint64_t{32} << 20) / 256 * 256;
   flush_ = Allocate(flush_bytes_, "allocating memory to flush the cache with");
-  counter_ = static_cast<unsigned long long*>(Allocate(256, "allocating a counter"));
+  counters_ = static_cast<unsigned long long*>(Allocate(kMostTasks * sizeof *counters_, "allocating counters"));
+  tasks_ = Allocate(kMostTasks * std::max(sizeof(DrawTask), sizeof(CompareTask)), "allocating a table of tensors");
   places_ = static_cast<Place*>(Allocate(kMostPlaces * (sizeof(Place) + kPeekBytes), "allocating memory to peek with"));
   peeked_ = reinterpret_cast<uint8_t*>(places_ + kMostPlaces);
-  MeasureCeilings();
 }
 
 Device::~Device() {
+  if (stream_ == nullptr) return;  // never started
   cudaSetDevice(index_);
   cudaFree(flush_);
-  cudaFree(counter_);
+  cudaFree(counters_);
+  cudaFree(tasks_);
   cudaFree(places_);
-  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  cudaStreamDestroy(stream_);
 }
 
 void Device::Use() const {
@@ -162,13 +177,13 @@ void Device::MeasureCeilings() {
   const uint64_t bytes = std::min<uint64_t>(uint64_t{1} << 30, FreeBytes() / 8) / 256 * 256;
   void* const memory = Allocate(bytes, "allocating memory to measure the device with");
   CheckCuda(cudaMemsetAsync(memory, 0x11, bytes, stream_), "filling memory");
-  const double read = Quickest(stream_, [&] { return LaunchRead(memory, bytes, counter_, stream_); });
+  const double read = Quickest(stream_, [&] { return LaunchRead(memory, bytes, counters_, stream_); });
   cudaFree(memory);
   ceilings_.read_bytes_per_second = static_cast<double>(bytes) / read;
   const auto rate = [this](auto launch, int rounds) {
     double operations = 0;
     const double seconds = Quickest(stream_, [&] {
-      return launch(multiprocessors_, rounds, reinterpret_cast<float*>(counter_), &operations, stream_);
+      return launch(multiprocessors_, rounds, reinterpret_cast<float*>(counters_), &operations, stream_);
     });
     return operations / seconds;
   };
@@ -185,7 +200,7 @@ bool Device::IsBusy() const {
     double operations = 0;
     const auto begin = std::chrono::steady_clock::now();
     CheckCuda(
-        LaunchMultiplyAdd(multiprocessors_, kRateRounds, reinterpret_cast<float*>(counter_), &operations, stream_),
+        LaunchMultiplyAdd(multiprocessors_, kRateRounds, reinterpret_cast<float*>(counters_), &operations, stream_),
         "looking whether the device is busy");
     Wait();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
@@ -220,20 +235,15 @@ void Device::Read(void* target, const void* source, uint64_t bytes) const {
   Wait();
 }
 
-void Device::Copy(void* target, const void* source, uint64_t bytes) const {
-  Use();
-  CheckCuda(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToDevice, stream_), "copying on the device");
-  Wait();
-}
-
 void Device::Fill(void* target, uint8_t value, uint64_t bytes) const {
   Use();
   CheckCuda(cudaMemsetAsync(target, value, bytes, stream_), "filling memory");
 }
 
-void Device::DrawInto(const Draw& draw, evaluator::DType dtype, void* target, int64_t elements) const {
+void Device::Draw(const std::vector<DrawTask>& tasks) const {
   Use();
-  CheckCuda(LaunchDraw(draw, dtype, target, elements, stream_), "drawing inputs");
+  for (size_t at = 0; at < tasks.size(); at += kMostTasks)
+    CheckCuda(LaunchDraw(Part(tasks, at), tasks_, stream_), "drawing inputs");
 }
 
 void Device::FlushCache() const {
@@ -258,24 +268,23 @@ std::vector<uint8_t> Device::Peek() const {
   return bytes;
 }
 
-uint64_t Device::Mismatches(evaluator::DType dtype, const void* got, const void* want, int64_t elements,
-                            double relative, double absolute) const {
+std::vector<unsigned long long> Device::Mismatches(const std::vector<CompareTask>& tasks) const {
   Use();
-  CheckCuda(cudaMemsetAsync(counter_, 0, sizeof *counter_, stream_), "clearing a counter");
-  CheckCuda(LaunchCompare(dtype, got, want, elements, relative, absolute, counter_, stream_), "comparing outputs");
-  return ReadCounter();
+  std::vector<unsigned long long> mismatches(tasks.size());
+  for (size_t at = 0; at < tasks.size(); at += kMostTasks) {
+    const std::vector<CompareTask> part = Part(tasks, at);
+    CheckCuda(LaunchCompare(part, tasks_, counters_, stream_), "comparing outputs");
+    Read(mismatches.data() + at, counters_, part.size() * sizeof *counters_);
+  }
+  return mismatches;
 }
 
 uint64_t Device::CountOther(const void* memory, uint64_t bytes, uint8_t value) const {
   Use();
-  CheckCuda(cudaMemsetAsync(counter_, 0, sizeof *counter_, stream_), "clearing a counter");
-  CheckCuda(LaunchCountOther(memory, bytes, value, counter_, stream_), "looking at unused memory");
-  return ReadCounter();
-}
-
-uint64_t Device::ReadCounter() const {
+  CheckCuda(cudaMemsetAsync(counters_, 0, sizeof *counters_, stream_), "clearing a counter");
+  CheckCuda(LaunchCountOther(memory, bytes, value, counters_, stream_), "looking at unused memory");
   unsigned long long count = 0;
-  Read(&count, counter_, sizeof count);
+  Read(&count, counters_, sizeof count);
   return count;
 }
 
@@ -300,11 +309,11 @@ void LentMemory::Reserve(uint64_t bytes) {
   while (wanted > device_.FreeBytes() && std::chrono::steady_clock::now() - begin < kMemoryComesBack)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   if (wanted > device_.FreeBytes()) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE,
-                "the inputs of timed calls need " + std::to_string(wanted >> 20) + " MiB of device memory, of which " +
-                    std::to_string(device_.FreeBytes() >> 20) +
-                    " MiB are free: end other programs on the device (nvidia-smi lists them), choose another, or lower "
-                    "evaluator_cuda's memory_mib or the problem's timing size");
+    throw OutOfMemory(
+        "the inputs of timed calls need " + std::to_string(wanted >> 20) + " MiB of device memory, of which " +
+        std::to_string(device_.FreeBytes() >> 20) +
+        " MiB are free: end other programs on the device (nvidia-smi lists them), choose another, or lower "
+        "evaluator_cuda's memory_mib or the problem's timing size");
   }
   void* const data = device_.Allocate(wanted, "allocating memory to lend");
   cudaIpcMemHandle_t handle;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_cuda/device_kernels.h"  // Draw, Place
+#include "evaluator_cuda/device_kernels.h"  // DrawTask, CompareTask, Place
 #include "evaluator_cuda/occupancy.h"       // Multiprocessor
 #include "evaluator_cuda/roofline.h"        // Ceilings
 
@@ -24,7 +24,8 @@ int DeviceCount();
 // One thread at a time, but for the constants.
 class Device {
  public:
-  // Throws Error(KGRPO_ERROR_UNAVAILABLE) where there is no driver or no such device.
+  // Only asks for the device's properties. Throws Error(KGRPO_ERROR_UNAVAILABLE) where there is no driver or no such
+  // device.
   explicit Device(int index);
   ~Device();
   Device(const Device&) = delete;
@@ -37,9 +38,15 @@ class Device {
   const std::string& lock_name() const { return lock_name_; }     // "cuda:0"
   int compute_capability() const { return compute_capability_; }  // 90
   uint64_t l2_bytes() const { return l2_bytes_; }
-  const std::string& driver() const { return driver_; }  // "13.0"
-  const Ceilings& ceilings() const { return ceilings_; }
+  const std::string& driver() const { return driver_; }   // "13.0"
+  const Ceilings& ceilings() const { return ceilings_; }  // all 0 before MeasureCeilings
   const Multiprocessor& multiprocessor() const { return multiprocessor_; }
+
+  // Makes this process's context and what the functions below need, which takes some 0.3 s; called once, before them.
+  // Throws OutOfMemory where the device has no room.
+  void Start();
+  // Takes some 20 ms in which nothing else should run on the device.
+  void MeasureCeilings();
 
   // True if kernels of other programs run on the device now. They delay ours by milliseconds at a time, so measured
   // times say little. Call it only while no kernel of ours runs; it takes some 5 ms.
@@ -51,14 +58,13 @@ class Device {
   // Memory of the device, which cudaFree releases. `what` begins the message of a failure.
   void* Allocate(uint64_t bytes, const char* what) const;
 
-  // All of these wait until they are done.
+  // These wait until they are done.
   void Write(void* target, const void* source, uint64_t bytes) const;
   void Read(void* target, const void* source, uint64_t bytes) const;
-  void Copy(void* target, const void* source, uint64_t bytes) const;
 
   // These are queued; Wait waits for them.
   void Fill(void* target, uint8_t value, uint64_t bytes) const;
-  void DrawInto(const Draw& draw, evaluator::DType dtype, void* target, int64_t elements) const;
+  void Draw(const std::vector<DrawTask>& tasks) const;
   // Evicts what the L2 cache holds. Writing flush_bytes() does the same.
   void FlushCache() const;
   uint64_t flush_bytes() const { return flush_bytes_; }
@@ -70,17 +76,14 @@ class Device {
   void PreparePeek(const std::vector<Place>& places);
   std::vector<uint8_t> Peek() const;
 
-  // Elements of `got` that are not close to `want`; see LaunchCompare.
-  uint64_t Mismatches(evaluator::DType dtype, const void* got, const void* want, int64_t elements, double relative,
-                      double absolute) const;
+  // The mismatches of each task.
+  std::vector<unsigned long long> Mismatches(const std::vector<CompareTask>& tasks) const;
 
   // Bytes (of `bytes`, a multiple of 16) that are not `value`.
   uint64_t CountOther(const void* memory, uint64_t bytes, uint8_t value) const;
 
  private:
-  uint64_t ReadCounter() const;
   void Use() const;  // makes this the current device of the calling thread
-  void MeasureCeilings();
 
   const int index_;
   std::string name_, uuid_, bus_id_, node_, lock_name_, driver_;
@@ -91,7 +94,8 @@ class Device {
   Multiprocessor multiprocessor_;
   cudaStream_t stream_ = nullptr;
   void* flush_ = nullptr;
-  unsigned long long* counter_ = nullptr;
+  void* tasks_ = nullptr;                   // room for kMostTasks
+  unsigned long long* counters_ = nullptr;  // as many
   Place* places_ = nullptr;
   uint8_t* peeked_ = nullptr;
   uint32_t place_count_ = 0;

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "evaluator_cuda/device_errors.h"
 #include "evaluator_cuda/device_evaluator_case.h"
 #include "evaluator_cuda/version.h"
 #include "evaluator_shared/cuda_toolkit.h"
@@ -26,6 +27,15 @@ namespace {
 constexpr std::chrono::seconds kOthersSeconds(5);  // kernels that stay longer are no candidate's leftovers
 constexpr double kNotableShare = 0.04;             // of the reference's time; launch costs differ by up to a tenth
 constexpr uint64_t kLargeShare = 8;                // lent memory above 1/8 of the device's is freed after an evaluation
+
+// Device memory of each side, at least.
+constexpr uint64_t kLeastMemory = uint64_t{64} << 20;
+
+bool MakesStreams(const evaluator::CompiledKernel& kernel) {
+  return std::any_of(kernel.undefined.begin(), kernel.undefined.end(), [](const std::string& symbol) {
+    return symbol.starts_with("cudaStreamCreate") || symbol.starts_with("cudaGraph");
+  });
+}
 
 uint64_t DrawSecret() {
   std::random_device system;
@@ -55,18 +65,8 @@ DeviceEvaluator::DeviceEvaluator(const Options& options)
       sandbox_(options.sandbox, helper_directory_, toolkit_.readable),
       worker_sandbox_(sandbox_),
       device_(options.device),
-      busy_(device_.IsBusy()),
       order_key_(DrawSecret()),
       clocks_(device_.bus_id()),
-      compiler_(toolkit_, sandbox_, helper_directory_,
-                {.route = options.route,
-                 .seconds = options.compile_seconds,
-                 .workers = options.compilers,
-                 .library_directory = helper_directory_,
-                 .compute_capability = device_.compute_capability(),
-                 .cache_file = options.compile_cache,
-                 .tvm_ffi = tvm_ffi_,
-                 .on_fallback = options.on_compile_fallback}),
       candidate_memory_(device_),
       reference_memory_(device_),
       pytorch_(device_.uuid()) {
@@ -77,12 +77,28 @@ DeviceEvaluator::DeviceEvaluator(const Options& options)
   worker.device_uuid = device_.uuid();
   worker.device_node = device_.node();
   worker.call_seconds = options.call_seconds;
+  // Compilers, interpreters, the first workers' contexts and our own start at the same time.
+  std::future<void> compiler = std::async(std::launch::async, [this] { StartCompiler(); });
   FindWorkerSandbox(worker);
-  if (options.interpret) PrepareInterpreter();
+  compiler.get();
   if (options.profile) profiler_ = std::make_unique<Profiler>(sandbox_, ProfilerOptions(worker));
 }
 
 DeviceEvaluator::~DeviceEvaluator() = default;
+
+void DeviceEvaluator::StartCompiler() {
+  compiler_ = std::make_unique<evaluator::Compiler>(
+      toolkit_, sandbox_, helper_directory_,
+      evaluator::Compiler::Options{.route = options_.route,
+                                   .seconds = options_.compile_seconds,
+                                   .workers = options_.compilers,
+                                   .library_directory = helper_directory_,
+                                   .compute_capability = device_.compute_capability(),
+                                   .cache_file = options_.compile_cache,
+                                   .tvm_ffi = tvm_ffi_,
+                                   .on_fallback = options_.on_compile_fallback});
+  if (options_.interpret) PrepareInterpreter();
+}
 
 void DeviceEvaluator::PrepareInterpreter() {
   const int capability = device_.compute_capability();
@@ -98,7 +114,7 @@ void DeviceEvaluator::PrepareInterpreter() {
 // Makes room for the problem's cases and for the sets at its timing size.
 void DeviceEvaluator::ReserveFor(const Problem& problem, const std::vector<Case>& cases) {
   const uint64_t set = TimingInputs::SetBytes(problem);
-  uint64_t needed = std::max(options_.timing.memory_bytes, Timer::FewestSets(set) * set);
+  uint64_t needed = std::max(memory_bytes_, Timer::FewestSets(set) * set);
   for (const Case& one : cases) needed = std::max(needed, 2 * Layout(problem, *one.size, kGuardBytes).bytes());
   if (needed <= std::min(candidate_memory_.bytes(), reference_memory_.bytes())) return;
   if (2 * needed > device_.total_bytes()) {
@@ -107,27 +123,29 @@ void DeviceEvaluator::ReserveFor(const Problem& problem, const std::vector<Case>
                                          device_.name() + " has " + std::to_string(device_.total_bytes() >> 20) +
                                          " MiB: lower the problem's timing size");
   }
-  reference_processes_.clear();  // they have the old memory open
+  DropReferences();  // they have the old memory open
   candidate_memory_.Reserve(needed);
   reference_memory_.Reserve(needed);
 }
 
 void DeviceEvaluator::ReleaseLargeMemory() {
-  if (candidate_memory_.bytes() <= std::max(options_.timing.memory_bytes, device_.total_bytes() / kLargeShare)) return;
-  reference_processes_.clear();  // they have it open
+  if (candidate_memory_.bytes() <= std::max(memory_bytes_, device_.total_bytes() / kLargeShare)) return;
+  DropReferences();  // they have it open
   candidate_memory_.Release();
   reference_memory_.Release();
 }
 
 void DeviceEvaluator::FindWorkerSandbox(const Worker::Options& worker) {
-  candidate_memory_.Reserve(options_.timing.memory_bytes);
-  reference_memory_.Reserve(options_.timing.memory_bytes);
+  const auto crowded = [this] { return device_.FreeBytes() < device_.total_bytes() / kLargeShare; };
   while (true) {
     try {
-      workers_ = std::make_unique<WorkerPool>(worker_sandbox_, worker, options_.workers);
-      return CheckWorks();
-    } catch (const Error& error) {
       workers_.reset();
+      workers_ = std::make_unique<WorkerPool>(worker_sandbox_, worker, options_.workers, crowded);
+      if (memory_bytes_ == 0) StartDevice();
+      return CheckWorks();
+    } catch (const OutOfMemory&) {
+      throw;
+    } catch (const Error& error) {
       std::optional<evaluator::Sandbox> weaker = worker_sandbox_.Weaker(error.what());
       if (!weaker) throw;
       worker_sandbox_ = *std::move(weaker);
@@ -135,9 +153,26 @@ void DeviceEvaluator::FindWorkerSandbox(const Worker::Options& worker) {
   }
 }
 
+// Makes the context and takes the memory to lend: an eighth of the free memory at most, and the less of it the less of
+// the device is free, so that many evaluators can share one.
+void DeviceEvaluator::StartDevice() {
+  device_.Start();
+  const auto free = static_cast<double>(device_.FreeBytes()), total = static_cast<double>(device_.total_bytes());
+  memory_bytes_ = std::min(options_.timing.memory_bytes,
+                           std::max(kLeastMemory, static_cast<uint64_t>(free * (free / total) / kLargeShare)));
+  candidate_memory_.Reserve(memory_bytes_);
+  reference_memory_.Reserve(memory_bytes_);
+}
+
 // Checks that a sandboxed worker's write to lent device memory arrives.
 void DeviceEvaluator::CheckWorks() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  {
+    const WorkerPool::Demand first(*workers_, 2);  // a kernel and its reference follow
+    workers_->WaitUntilFilled();                   // contexts in the making would disturb the measurements
+  }
+  const Held held = HoldDevice();
+  device_.MeasureCeilings();
+  busy_ = device_.IsBusy();
   device_.Fill(candidate_memory_.data(), 0, kOpenedBytes);
   device_.Wait();
   std::unique_ptr<Worker> worker = workers_->Take(false);
@@ -179,11 +214,11 @@ bool DeviceEvaluator::OthersHeldUp() const {
 // Returns a worker with as many hardware queues as CUDA has by default if the kernel makes streams or graphs, else one
 // with few.
 std::unique_ptr<Worker> DeviceEvaluator::WorkerFor(const evaluator::CompiledKernel& kernel, bool quick) {
-  for (const std::string& symbol : kernel.undefined) {
-    if (symbol.starts_with("cudaStreamCreate") || symbol.starts_with("cudaGraph"))
-      return workers_->Make(kUsualConnections);
-  }
-  return workers_->Take(quick);
+  if (MakesStreams(kernel)) return workers_->Make(kUsualConnections);
+  if (ahead_.empty()) return workers_->Take(quick);
+  std::unique_ptr<Worker> worker = std::move(ahead_.front());
+  ahead_.pop_front();
+  return worker;
 }
 
 Trouble DeviceEvaluator::LoadInto(std::unique_ptr<Worker> worker, const evaluator::CompiledKernel& kernel,
@@ -197,12 +232,11 @@ Trouble DeviceEvaluator::LoadInFreshWorker(const evaluator::CompiledKernel& kern
   return LoadInto(WorkerFor(kernel, quick), kernel, workers);
 }
 
-// Returns true if launches are a notable part of the reference's time, or if their part is not known yet. Then a launch
-// should cost both sides the same.
-bool DeviceEvaluator::LaunchesCount(const Problem& problem) {
+// Returns the part of launches in the reference's time, once it is known.
+std::optional<double> DeviceEvaluator::LaunchShare(const Problem& problem) {
   const std::lock_guard<std::mutex> lock(launch_share_mutex_);
   const auto known = launch_share_.find(problem.digest);
-  return known == launch_share_.end() || known->second > kNotableShare;
+  return known == launch_share_.end() ? std::nullopt : std::optional(known->second);
 }
 
 void DeviceEvaluator::Retire(Workers* workers) {
@@ -233,11 +267,68 @@ InterpretedChecks::Running DeviceEvaluator::Interpret(const OpenProblem& open, c
   return interpreted_checks_->Start(open.problem, kernel, {cases.begin(), cases.end()}, std::move(expected));
 }
 
+// Everything that the judgement of one kernel has on the device. Ends in the order that others need it.
+struct DeviceEvaluator::Turn {
+  explicit Turn(DeviceEvaluator& e) : evaluator(e) {}
+  ~Turn() {
+    if (!held.lock.owns_lock()) return;
+    for (std::unique_ptr<Worker>& worker : evaluator.ahead_) evaluator.workers_->GiveBack(std::move(worker));
+    evaluator.ahead_.clear();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  DeviceEvaluator& evaluator;
+  Held held;
+  std::optional<LargeMemory> large_memory;
+  std::unique_ptr<Worker> worker;  // for the candidate
+  bool quick = false;
+  Clock::time_point begin;  // when the device was free
+};
+
+// Takes the workers that the evaluation will need for its reference and for further pairs, so that the device does not
+// wait for a process to start. A worker that cannot be had is taken later, or done without.
+std::deque<std::unique_ptr<Worker>> DeviceEvaluator::TakeAhead(const OpenProblem& open, bool thorough, bool quick) {
+  const bool in_turns = thorough && LaunchShare(open.problem).value_or(0) > Timer::kLaunchShare;
+  const size_t pairs = in_turns ? options_.timing.most_pairs : 1;
+  const size_t known = std::min(pairs, CountReferences(open.problem, thorough, quick)), wanted = 2 * pairs - known - 1;
+  std::deque<std::unique_ptr<Worker>> workers;
+  const WorkerPool::Demand demand(*workers_, wanted);
+  try {
+    while (workers.size() < wanted) workers.push_back(workers_->Take(quick));
+  } catch (const Error&) {
+  }
+  return workers;
+}
+
+// Waits for the device, with all that can be had before in hand.
+std::unique_ptr<DeviceEvaluator::Turn> DeviceEvaluator::TakeTurn(const OpenProblem& open,
+                                                                 const evaluator::CompiledKernel& kernel,
+                                                                 const std::vector<Case>& cases, bool thorough) {
+  // The next evaluation takes its worker processes before the device is free. Only one evaluation does so, since each
+  // process holds device memory.
+  std::optional<Held> next = HoldNext();
+  const bool quick = LaunchShare(open.problem).value_or(1) > kNotableShare;
+  std::unique_ptr<Worker> worker = MakesStreams(kernel) ? workers_->Make(kUsualConnections) : workers_->Take(quick);
+  std::deque<std::unique_ptr<Worker>> ahead = TakeAhead(open, thorough, quick);
+  auto turn = std::make_unique<Turn>(*this);
+  turn->quick = quick;
+  turn->worker = std::move(worker);
+  turn->held = HoldDevice();
+  next.reset();
+  turn->begin = Clock::now();
+  ahead_ = std::move(ahead);
+  turn->large_memory.emplace(*this);
+  ReserveFor(open.problem, cases);
+  return turn;
+}
+
 KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key,
                                            bool thorough, bool show_hidden) {
   KernelEvaluation evaluation;
   ThrowIfCancelled();
-  const evaluator::CompileOutcome compiled = compiler_.Compile(open.problem, source, thorough);
+  std::optional<WorkerPool::Demand> demand(std::in_place, *workers_, 1);
+  const evaluator::CompileOutcome compiled = compiler_->Compile(open.problem, source, thorough);
   evaluation.compile_seconds = compiled.seconds;
   evaluation.compile_cached = compiled.cached;
   evaluation.transient = compiled.transient;
@@ -254,26 +345,30 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
   // The interpreter runs no libraries.
   const bool uses_libraries = evaluator::UsesFormLibraries(compiled.kernel);
   if (interpreted_checks_ && !uses_libraries) interpreting = Interpret(open, compiled.kernel, cases);
-  const Clock::time_point asked = Clock::now();
-  // The next evaluation takes its worker process before the device is free, so that the device never waits for a
-  // process to start. Only one evaluation does so, since each process holds device memory.
-  std::optional<Held> next = HoldNext();
-  const bool quick = LaunchesCount(open.problem);
-  std::unique_ptr<Worker> worker = WorkerFor(compiled.kernel, quick);
-  std::optional<Held> held = HoldDevice();
-  next.reset();
-  const Clock::time_point begin = Clock::now();
-  std::optional<LargeMemory> large_memory(std::in_place, *this);
-  ReserveFor(open.problem, cases);
-  if (!open.oracle && !open.checker) {
-    for (Case& one : cases) one.expected = ReferenceOutputs(open, one, thorough);
+  try {
+    CompiledReference(open, thorough);  // before the device is held
+  } catch (const Error&) {
+    // Told when the reference is needed.
   }
+  const Clock::time_point asked = Clock::now();
+  const auto between = [this](const OutOfMemory& error) {
+    ThrowIfCancelled();
+    if (options_.on_wait_for_memory) options_.on_wait_for_memory(error.what());
+  };
+  std::unique_ptr<Turn> turn = WaitForMemory(kMemoryPatienceSeconds, between, [&] {
+    std::unique_ptr<Turn> taken = TakeTurn(open, compiled.kernel, cases, thorough);
+    if (!open.oracle && !open.checker) {
+      for (Case& one : cases) one.expected = ReferenceOutputs(open, one, thorough);
+    }
+    return taken;
+  });
+  demand.reset();
   device_.Fill(candidate_memory_.data(), kUnused,
                candidate_memory_.bytes());  // nothing of an earlier candidate is left
   device_.Wait();
   Workers workers;
   InterpretedFinding finding;
-  Trouble trouble = LoadInto(std::move(worker), compiled.kernel, &workers);
+  Trouble trouble = LoadInto(std::move(turn->worker), compiled.kernel, &workers);
   const Clock::time_point loaded = Clock::now();
   if (!trouble) trouble = Check(open, *workers.front(), cases, &evaluation);
   const Clock::time_point checked = Clock::now();
@@ -287,11 +382,10 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
   }
   Trouble of_time;
   if (!trouble && !accused)
-    of_time = TimeUntilSure(open, compiled.kernel, &workers, cases, {key, thorough, quick}, &timed);
+    of_time = TimeUntilSure(open, compiled.kernel, &workers, cases, {key, thorough, turn->quick}, &timed);
   Retire(&workers);
-  const Clock::time_point timed_at = Clock::now();
-  large_memory.reset();
-  held.reset();
+  const Clock::time_point begin = turn->begin, timed_at = Clock::now();
+  turn.reset();
   if (wait && interpreting.valid()) finding = interpreting.Get();
   trouble = Decide(trouble, finding.trouble);
   if (!trouble) {
@@ -318,8 +412,8 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
     evaluation.metrics.emplace_back("checks_interpreted", interpreted ? 1 : 0);
   }
   if (profiler_ && evaluation.correct && !uses_libraries) {
-    held = HoldDevice();
-    large_memory.emplace(*this);
+    const Held held = HoldDevice();
+    const LargeMemory large_memory(*this);
     ReserveFor(open.problem, {});
     Profile(open, compiled.kernel, key, &evaluation);
   }
@@ -329,7 +423,7 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
 std::string DeviceEvaluator::Describe() const {
   std::ostringstream text;
   text.precision(3);
-  text << "compiler: " << compiler_.Describe() << "\nsandbox: " << worker_sandbox_.description()
+  text << "compiler: " << compiler_->Describe() << "\nsandbox: " << worker_sandbox_.description()
        << "\ndevice: " << device_.name() << ", driver for CUDA " << device_.driver() << "; reaches "
        << device_.ceilings().read_bytes_per_second * 1e-9 << " GB/s of reads and "
        << device_.ceilings().fp32_operations_per_second * 1e-12 << " TFLOP/s in fp32, "
@@ -347,7 +441,7 @@ std::string DeviceEvaluator::Describe() const {
 
 std::string DeviceEvaluator::Version() const {
   std::ostringstream text;
-  text << "evaluator " << SourceDigest() << "; " << compiler_.Version() << "; " << device_.uuid() << "; "
+  text << "evaluator " << SourceDigest() << "; " << compiler_->Version() << "; " << device_.uuid() << "; "
        << device_.driver() << "; " << options_.seeds << "; " << options_.timing.precision.relative_error << "; "
        << options_.timing.precision.clear_share << "; " << options_.timing.budget_seconds << "; "
        << options_.timing.memory_bytes << "; " << tvm_ffi_.folder << (no_gates_.empty() ? "" : "; no gates")

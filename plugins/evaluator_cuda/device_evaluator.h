@@ -6,12 +6,16 @@
 #define KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_H
 
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <future>
 #include <list>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kgrpo/sdk/error.h>
@@ -46,18 +50,20 @@ class DeviceEvaluator {
     int seeds = 2;         // a size
     double compile_seconds = 60;
     double call_seconds = 10;
-    TimingOptions timing;   // memory_bytes: of each side
-    size_t workers = 8;     // kept ready
+    TimingOptions timing;   // memory_bytes: of each side; less where other programs use the device
+    size_t workers = 8;     // kept ready at most
     bool interpret = true;  // the correctness cases too, with every check of the interpreter
     bool profile = false;   // every correct kernel, by Nsight Compute: seconds each
     std::function<void(const std::string& why)> on_compile_fallback;  // evaluator::Compiler::Options::on_fallback
     std::function<bool()> cancelled;
+    // Called when device memory is short, now and then while the evaluator waits for it. [any thread]
+    std::function<void(const std::string& why)> on_wait_for_memory;
     // Takes the device for the caller's thread while the returned object lives.
     std::function<std::shared_ptr<void>(const std::string& device)> lock_device;
   };
 
-  // Finds device and toolkit, and runs a kernel in a sandboxed worker on lent memory.
-  // Throws Error(KGRPO_ERROR_UNAVAILABLE) where one of them cannot be had.
+  // Finds device and toolkit, and runs a kernel in a sandboxed worker on lent memory. Takes the device for a moment.
+  // Throws Error(KGRPO_ERROR_UNAVAILABLE) where one of them cannot be had, OutOfMemory where the device has no room.
   explicit DeviceEvaluator(const Options& options);
   ~DeviceEvaluator();
 
@@ -92,8 +98,17 @@ class DeviceEvaluator {
   };
   Held HoldDevice();
   Held HoldNext();  // the place of the evaluation that has the device next
+  // The processes that run a candidate: one, or several that take turns.
+  using Workers = std::vector<std::unique_ptr<Worker>>;
+  // What an evaluation needs on the device.
+  struct Turn;
+  std::unique_ptr<Turn> TakeTurn(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
+                                 const std::vector<Case>& cases, bool thorough);
+  std::deque<std::unique_ptr<Worker>> TakeAhead(const OpenProblem& open, bool thorough, bool quick);
 
   std::vector<Case> DrawCases(const OpenProblem& open, uint64_t key, int seeds, bool show_hidden) const;
+  void StartCompiler();
+  void StartDevice();
   void FindWorkerSandbox(const Worker::Options& worker);
   void PrepareInterpreter();
   void CheckWorks();
@@ -117,11 +132,9 @@ class DeviceEvaluator {
   Trouble Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, KernelEvaluation* evaluation);
   InterpretedChecks::Running Interpret(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
                                        const std::vector<Case>& cases);
-  // The processes that run a candidate: one, or several that take turns.
-  using Workers = std::vector<std::unique_ptr<Worker>>;
   Trouble LoadInto(std::unique_ptr<Worker> worker, const evaluator::CompiledKernel& kernel, Workers* workers);
   Trouble LoadInFreshWorker(const evaluator::CompiledKernel& kernel, bool quick, Workers* workers);
-  bool LaunchesCount(const evaluator::Problem& problem);
+  std::optional<double> LaunchShare(const evaluator::Problem& problem);
   void Retire(Workers* workers);
   struct Look;
   Trouble TimeUntilSure(const OpenProblem& open, const evaluator::CompiledKernel& kernel, Workers* workers,
@@ -130,6 +143,7 @@ class DeviceEvaluator {
                const std::vector<Case>& cases, const Look& look, KernelEvaluation* evaluation);
   Trouble BlameFor(const Error& error, const OpenProblem& open, Workers* workers, const std::vector<Case>& cases,
                    const Look& look);
+  void DrawOneSet(const TimingInputs& inputs, const LentMemory& memory);  // set 0 of round 0
   bool RunsAtTimingSize(const OpenProblem& open, Worker& reference, const Look& look);
   Trouble DescribeLaunch(const TimingInputs& inputs, Worker& worker, KernelEvaluation* evaluation);
   Profiler::Options ProfilerOptions(const Worker::Options& worker) const;
@@ -137,8 +151,12 @@ class DeviceEvaluator {
                KernelEvaluation* evaluation);
   Trouble Report(const OpenProblem& open, const Timing& timing, KernelEvaluation* evaluation) const;
   std::unique_ptr<Worker> WorkerFor(const evaluator::CompiledKernel& kernel, bool quick);
+  using ReferenceKernel = std::shared_ptr<const evaluator::CompiledKernel>;
+  ReferenceKernel CompiledReference(const OpenProblem& open, bool thorough);
+  size_t CountReferences(const evaluator::Problem& problem, bool thorough, bool quick);
   Worker& ReferenceWorker(const OpenProblem& open, bool thorough, size_t which = 0);
   void GiveUpReferences(const OpenProblem& open);
+  void DropReferences();
   std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, Case one, bool thorough);
   void ThrowIfCancelled() const;
   bool OthersHeldUp() const;
@@ -151,15 +169,21 @@ class DeviceEvaluator {
   std::string no_gates_;               // why workers cannot use gates; "": they can
   evaluator::Sandbox worker_sandbox_;  // for workers: weaker than sandbox_ if CUDA does not work inside that one
   Device device_;
-  const bool busy_;           // other programs' kernels ran on the device when the evaluator began
-  const uint64_t order_key_;  // Timer's
+  bool busy_ = false;          // other programs' kernels ran on the device when the evaluator began
+  uint64_t memory_bytes_ = 0;  // options_.timing.memory_bytes, or what the device has room for
+  const uint64_t order_key_;   // Timer's
   Clocks clocks_;
-  evaluator::Compiler compiler_;
+  std::unique_ptr<evaluator::Compiler> compiler_;
   std::mutex next_mutex_;  // whose turn is next; taken before mutex_
   std::mutex launch_share_mutex_;
   std::map<std::string, double> launch_share_;  // of launches in a reference's time, by the problem's digest
-  std::mutex mutex_;                            // guards what follows: the device serves one evaluation at a time
+  std::mutex kernels_mutex_;
+  std::map<std::pair<std::string, bool>, std::shared_future<ReferenceKernel>>
+      reference_kernels_;  // by digest, thorough
+  std::mutex mutex_;       // guards what follows: the device serves one evaluation at a time
   LentMemory candidate_memory_, reference_memory_;
+  std::deque<std::unique_ptr<Worker>> ahead_;        // taken for the evaluation at hand before it had the device
+  std::mutex references_mutex_;                      // also guards the list, whose workers mutex_ guards
   std::list<ReferenceProcess> reference_processes_;  // the last one used first
   // A problem's reference after it has been timed.
   struct Reference {

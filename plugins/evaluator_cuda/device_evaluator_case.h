@@ -40,7 +40,6 @@ struct DeviceEvaluator::ReferenceProcess {
   std::string digest;  // of the problem
   bool thorough;       // compiled by the route of thorough evaluations
   size_t which;        // its index among the processes that hold this kernel
-  std::shared_ptr<const evaluator::CompiledKernel> kernel;
   std::unique_ptr<Worker> worker;
 };
 

@@ -213,7 +213,7 @@ std::vector<Expected> DeviceEvaluator::ReferenceOutputs(const OpenProblem& open,
   std::vector<std::vector<uint8_t>> outputs;
   if (const Trouble trouble =
           RunCase(ReferenceWorker(open, thorough), reference_memory_, open.problem, one, &outputs)) {
-    reference_processes_.clear();  // its worker may be gone
+    DropReferences();  // its worker may be gone
     throw Error(KGRPO_ERROR_INVALID,
                 open.problem.directory + "/reference.cu: " + trouble.code + ": " + trouble.sentence);
   }

@@ -11,8 +11,7 @@ namespace kgrpo::evaluator_cuda {
 // Makes one more call after the timing, since the worker describes only a plan with a single call. The description is
 // for people: no verdict depends on it.
 Trouble DeviceEvaluator::DescribeLaunch(const TimingInputs& inputs, Worker& worker, KernelEvaluation* evaluation) {
-  inputs.Put(candidate_memory_.data(), 0, 0, 0);
-  device_.Wait();
+  DrawOneSet(inputs, candidate_memory_);
   Plan plan;
   plan.calls.push_back(inputs.Arguments(1, 0, 0));
   if (Trouble trouble = worker.Prepare(plan)) return trouble;

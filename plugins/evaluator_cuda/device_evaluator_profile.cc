@@ -51,8 +51,7 @@ void DeviceEvaluator::Profile(const OpenProblem& open, const evaluator::Compiled
   {
     // Drawn on the device, as the inputs of timed calls are.
     const TimingInputs inputs(device_, open.problem, evaluator::SubKey(key, 3));
-    inputs.Put(candidate_memory_.data(), 0, 0, 0);
-    device_.Wait();
+    DrawOneSet(inputs, candidate_memory_);
     const std::vector<Plan::Value> values = inputs.Arguments(1, 0, 0);
     std::vector<ProfileParameter> parameters(values.size());
     for (size_t i = 0; i < values.size(); ++i) parameters[i] = {0, values[i].value};

@@ -95,6 +95,7 @@ Trouble DeviceEvaluator::Time(const OpenProblem& open, const evaluator::Compiled
   const Problem& problem = open.problem;
   TimingOptions options = options_.timing;
   options.checker = open.checker.get();
+  options.memory_bytes = memory_bytes_;
   if (look.thorough) options.precision = {options.precision.relative_error / 2, 0}, options.budget_seconds *= 4;
   // A second pair of processes takes longer to start than a short kernel takes to measure.
   if (!look.thorough && !look.suspected) options.most_pairs = 1;
@@ -157,10 +158,16 @@ Trouble DeviceEvaluator::Time(const OpenProblem& open, const evaluator::Compiled
   return Report(open, timing, evaluation);
 }
 
+void DeviceEvaluator::DrawOneSet(const TimingInputs& inputs, const LentMemory& memory) {
+  std::vector<DrawTask> tasks;
+  inputs.Put(memory.data(), 0, 0, 0, &tasks);
+  device_.Draw(tasks);
+  device_.Wait();
+}
+
 bool DeviceEvaluator::RunsAtTimingSize(const OpenProblem& open, Worker& reference, const Look& look) {
   const TimingInputs inputs(device_, open.problem, evaluator::SubKey(look.key, 1));
-  inputs.Put(reference_memory_.data(), 0, 0, 0);
-  device_.Wait();
+  DrawOneSet(inputs, reference_memory_);
   Plan plan;
   plan.calls.push_back(inputs.Arguments(1, 0, 0));
   Done done;
@@ -173,7 +180,7 @@ Trouble DeviceEvaluator::BlameFor(const Error& error, const OpenProblem& open, W
                                   const std::vector<Case>& cases, const Look& look) {
   if (error.code() == KGRPO_ERROR_CANCELLED) throw error;
   workers->clear();
-  reference_processes_.clear();
+  DropReferences();
   std::vector<std::vector<uint8_t>> outputs;
   bool works = false;
   try {
@@ -184,7 +191,7 @@ Trouble DeviceEvaluator::BlameFor(const Error& error, const OpenProblem& open, W
     // The first error is the one to tell.
   }
   if (!works) {
-    reference_processes_.clear();
+    DropReferences();
     throw error;
   }
   return {

@@ -2,6 +2,7 @@
 #include <cuda_fp16.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "evaluator_cuda/device_kernels.h"
 #include "evaluator_shared/draw.h"
@@ -13,6 +14,16 @@ using evaluator::DType;
 
 constexpr int kThreads = 256;
 constexpr int kMostBlocks = 132 * 16;
+constexpr int64_t kFewestUnits = 4 * kThreads;  // of a block
+constexpr int kDtypes = static_cast<int>(evaluator::DType::kUint16) + 1;
+
+// Elements that a thread does at a time.
+__host__ __device__ int64_t UnitOf(const DrawTask& task) {
+  return task.draw.kind == Draw::Kind::kByte || task.draw.kind == Draw::Kind::kCopy ? 16 : 1;
+}
+__host__ __device__ int64_t UnitOf(const CompareTask&) {
+  return 1;
+}
 
 int BlocksFor(int64_t work) {
   return static_cast<int>(std::clamp<int64_t>((work + kThreads - 1) / kThreads, 1, kMostBlocks));
@@ -35,10 +46,39 @@ __device__ void Store(T* at, double value) {
   *at = static_cast<T>(value);
 }
 
+// Whole numbers that a double would round keep all their digits.
 template <typename T>
-__global__ void DrawKernel(Draw draw, evaluator::FloatFormat format, T* target, int64_t elements) {
-  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += stride) {
+__device__ void StoreWhole(T* at, int64_t value) {
+  if constexpr (std::is_integral_v<T>) {
+    *at = static_cast<T>(value);
+  } else {
+    Store(at, static_cast<double>(value));
+  }
+}
+
+// Copies the task that this block works on to shared memory, and returns it. `index`: its number.
+template <typename Task>
+__device__ const Task& TaskOfBlock(const Task* tasks, uint32_t count, uint32_t* index) {
+  __shared__ alignas(16) unsigned char copy[sizeof(Task)];
+  __shared__ uint32_t found;
+  if (threadIdx.x == 0) {
+    uint32_t low = 0, high = count;
+    while (high - low > 1) {
+      const uint32_t middle = (low + high) / 2;
+      (tasks[middle].first_block <= blockIdx.x ? low : high) = middle;
+    }
+    *reinterpret_cast<Task*>(copy) = tasks[low];
+    found = low;
+  }
+  __syncthreads();
+  *index = found;
+  return *reinterpret_cast<const Task*>(copy);
+}
+
+template <typename T>
+__device__ void DrawElements(const Draw& draw, evaluator::FloatFormat format, T* target, int64_t first, int64_t end) {
+#pragma unroll 1  // 12 dtypes times the kinds, unrolled, take ptxas minutes
+  for (int64_t i = first + threadIdx.x; i < end; i += kThreads) {
     const uint64_t bits = evaluator::RandomBits(draw.key, static_cast<uint64_t>(i));
     switch (draw.kind) {
       case Draw::Kind::kBell:
@@ -64,10 +104,27 @@ __global__ void DrawKernel(Draw draw, evaluator::FloatFormat format, T* target, 
         Store(target + i, draw.a);
         break;
       case Draw::Kind::kWhole:
-        Store(target + i, static_cast<double>(draw.low + static_cast<int64_t>(__umul64hi(bits, draw.range))));
+        StoreWhole(target + i, draw.low + static_cast<int64_t>(__umul64hi(bits, draw.range)));
+        break;
+      case Draw::Kind::kByte:
+      case Draw::Kind::kCopy:
         break;
     }
   }
+}
+
+// Fills bytes [first, end) of the target; `first` is a multiple of 16.
+__device__ void FillBytes(const Draw& draw, uint8_t* target, int64_t first, int64_t end) {
+  const bool copies = draw.kind == Draw::Kind::kCopy;
+  const auto* const source = static_cast<const uint8_t*>(draw.source);
+  const uint32_t word = static_cast<uint8_t>(draw.low) * 0x01010101u;
+  const int64_t whole = first + (end - first) / 16 * 16;
+  for (int64_t i = first + 16 * threadIdx.x; i < whole; i += 16 * kThreads) {
+    *reinterpret_cast<uint4*>(target + i) =
+        copies ? *reinterpret_cast<const uint4*>(source + i) : make_uint4(word, word, word, word);
+  }
+  for (int64_t i = whole + threadIdx.x; i < end; i += kThreads)
+    target[i] = copies ? source[i] : static_cast<uint8_t>(word);
 }
 
 __device__ double Load(const float* at) {
@@ -82,11 +139,6 @@ __device__ double Load(const __half* at) {
 __device__ double Load(const __nv_bfloat16* at) {
   return __bfloat162float(*at);
 }
-template <typename T>
-__device__ double Load(const T* at) {
-  return static_cast<double>(*at);
-}
-
 __device__ void AddUp(unsigned long long count, unsigned long long* total) {
   for (int offset = 16; offset > 0; offset /= 2) count += __shfl_down_sync(0xffffffffu, count, offset);
   if (threadIdx.x % 32 == 0 && count > 0) atomicAdd(total, count);
@@ -102,14 +154,15 @@ __device__ bool Near(double got, double want, double relative, double absolute, 
 }
 
 template <typename T>
-__global__ void CompareKernel(const T* got, const T* want, int64_t elements, double relative, double absolute,
-                              double highest, unsigned long long* mismatches) {
-  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  unsigned long long count = 0;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += stride) {
-    count += Near(Load(got + i), Load(want + i), relative, absolute, highest) ? 0 : 1;
+__device__ bool IsNear(const T* got, const T* want, const CompareTask& task, double highest) {
+  if constexpr (std::is_integral_v<T>) {
+    if (*got == *want) return true;
+    const uint64_t higher = static_cast<uint64_t>(*got > *want ? *got : *want),
+                   lower = static_cast<uint64_t>(*got > *want ? *want : *got);
+    return static_cast<double>(higher - lower) <= task.absolute + task.relative * fabs(static_cast<double>(*want));
+  } else {
+    return Near(Load(got), Load(want), task.relative, task.absolute, highest);
   }
-  AddUp(count, mismatches);
 }
 
 __global__ void CountOtherKernel(const uint4* memory, uint64_t words, uint32_t value, unsigned long long* changed) {
@@ -140,58 +193,115 @@ __global__ void ReadKernel(const uint4* memory, uint64_t words, unsigned long lo
 
 // Calls `body` with a null pointer of the dtype's type.
 template <typename Body>
-cudaError_t WithType(DType dtype, Body body) {
+__device__ void WithType(DType dtype, Body body) {
   switch (dtype) {
     case DType::kFloat32:
-      body(static_cast<float*>(nullptr));
-      break;
+      return body(static_cast<float*>(nullptr));
     case DType::kFloat64:
-      body(static_cast<double*>(nullptr));
-      break;
+      return body(static_cast<double*>(nullptr));
     case DType::kFloat16:
-      body(static_cast<__half*>(nullptr));
-      break;
+      return body(static_cast<__half*>(nullptr));
     case DType::kBfloat16:
-      body(static_cast<__nv_bfloat16*>(nullptr));
-      break;
+      return body(static_cast<__nv_bfloat16*>(nullptr));
     case DType::kInt32:
-      body(static_cast<int32_t*>(nullptr));
-      break;
+      return body(static_cast<int32_t*>(nullptr));
     case DType::kInt64:
-      body(static_cast<int64_t*>(nullptr));
-      break;
-    case DType::kUint8:
-      body(static_cast<uint8_t*>(nullptr));
-      break;
+      return body(static_cast<int64_t*>(nullptr));
     case DType::kInt8:
-      body(static_cast<int8_t*>(nullptr));
-      break;
+      return body(static_cast<int8_t*>(nullptr));
+    case DType::kUint8:
     case DType::kBool:  // a byte that is 0 or 1
-      body(static_cast<uint8_t*>(nullptr));
-      break;
+      return body(static_cast<uint8_t*>(nullptr));
     case DType::kUint32:
-      body(static_cast<uint32_t*>(nullptr));
-      break;
+      return body(static_cast<uint32_t*>(nullptr));
+    case DType::kInt16:
+      return body(static_cast<int16_t*>(nullptr));
+    case DType::kUint16:
+      return body(static_cast<uint16_t*>(nullptr));
   }
-  return cudaGetLastError();
+}
+
+// Properties of floating formats, by dtype: the kernels cannot read the table in dtype.cc.
+struct Formats {
+  evaluator::FloatFormat format[kDtypes];
+  double highest[kDtypes];
+};
+
+Formats AllFormats() {
+  Formats formats;
+  for (int i = 0; i < kDtypes; ++i) {
+    const evaluator::DTypeInfo& info = evaluator::Info(static_cast<DType>(i));
+    formats.format[i] = {info.digits, info.least_exponent};
+    formats.highest[i] = info.highest;
+  }
+  return formats;
+}
+
+__global__ void DrawKernel(const DrawTask* tasks, uint32_t count, int64_t units, Formats formats) {
+  uint32_t index = 0;
+  const DrawTask& task = TaskOfBlock(tasks, count, &index);
+  const int64_t unit = UnitOf(task), first = (blockIdx.x - task.first_block) * units * unit,
+                end = min(task.elements, first + units * unit);
+  if (unit > 1) return FillBytes(task.draw, static_cast<uint8_t*>(task.target), first, end);
+  WithType(task.dtype, [&]<typename T>(T*) {
+    DrawElements(task.draw, formats.format[static_cast<int>(task.dtype)], static_cast<T*>(task.target), first, end);
+  });
+}
+
+__global__ void CompareKernel(const CompareTask* tasks, uint32_t count, int64_t units, Formats formats,
+                              unsigned long long* mismatches) {
+  uint32_t index = 0;
+  const CompareTask& task = TaskOfBlock(tasks, count, &index);
+  const int64_t first = (blockIdx.x - task.first_block) * units, end = min(task.elements, first + units);
+  unsigned long long differing = 0;
+  WithType(task.dtype, [&]<typename T>(T*) {
+    const T *const got = static_cast<const T*>(task.got), *const want = static_cast<const T*>(task.want);
+    const double highest = formats.highest[static_cast<int>(task.dtype)];
+#pragma unroll 2
+    for (int64_t i = first + threadIdx.x; i < end; i += kThreads)
+      differing += IsNear(got + i, want + i, task, highest) ? 0 : 1;
+  });
+  AddUp(differing, mismatches + index);
+}
+
+// Divides the tasks among blocks, and copies them to the device. Returns the number of blocks; each does `units` units
+// of its task.
+template <typename Task>
+cudaError_t Divide(std::vector<Task>* tasks, void* table, cudaStream_t stream, uint32_t* blocks, int64_t* units) {
+  const auto units_of = [](const Task& task) { return (task.elements + UnitOf(task) - 1) / UnitOf(task); };
+  int64_t all = 0;
+  for (const Task& task : *tasks) all += units_of(task);
+  *units = std::max<int64_t>(kFewestUnits, (all + kMostBlocks - 1) / kMostBlocks);
+  *blocks = 0;
+  for (Task& task : *tasks) {
+    task.first_block = *blocks;
+    *blocks += static_cast<uint32_t>((units_of(task) + *units - 1) / *units);
+  }
+  return cudaMemcpyAsync(table, tasks->data(), tasks->size() * sizeof(Task), cudaMemcpyHostToDevice, stream);
 }
 
 }  // namespace
 
-cudaError_t LaunchDraw(const Draw& draw, DType dtype, void* target, int64_t elements, cudaStream_t stream) {
-  return WithType(dtype, [&]<typename T>(T*) {
-    const evaluator::FloatFormat format = {evaluator::Info(dtype).digits, evaluator::Info(dtype).least_exponent};
-    DrawKernel<<<BlocksFor(elements), kThreads, 0, stream>>>(draw, format, static_cast<T*>(target), elements);
-  });
+cudaError_t LaunchDraw(std::vector<DrawTask> tasks, void* table, cudaStream_t stream) {
+  uint32_t blocks = 0;
+  int64_t units = 0;
+  if (const cudaError_t status = Divide(&tasks, table, stream, &blocks, &units); status != cudaSuccess) return status;
+  if (blocks == 0) return cudaSuccess;
+  DrawKernel<<<blocks, kThreads, 0, stream>>>(static_cast<const DrawTask*>(table), static_cast<uint32_t>(tasks.size()),
+                                              units, AllFormats());
+  return cudaGetLastError();
 }
 
-cudaError_t LaunchCompare(DType dtype, const void* got, const void* want, int64_t elements, double relative,
-                          double absolute, unsigned long long* mismatches, cudaStream_t stream) {
-  return WithType(dtype, [&]<typename T>(T*) {
-    CompareKernel<<<BlocksFor(elements), kThreads, 0, stream>>>(static_cast<const T*>(got), static_cast<const T*>(want),
-                                                                elements, relative, absolute,
-                                                                evaluator::Info(dtype).highest, mismatches);
-  });
+cudaError_t LaunchCompare(std::vector<CompareTask> tasks, void* table, unsigned long long* mismatches,
+                          cudaStream_t stream) {
+  uint32_t blocks = 0;
+  int64_t units = 0;
+  if (const cudaError_t status = Divide(&tasks, table, stream, &blocks, &units); status != cudaSuccess) return status;
+  const cudaError_t cleared = cudaMemsetAsync(mismatches, 0, tasks.size() * sizeof *mismatches, stream);
+  if (cleared != cudaSuccess || blocks == 0) return cleared;
+  CompareKernel<<<blocks, kThreads, 0, stream>>>(static_cast<const CompareTask*>(table),
+                                                 static_cast<uint32_t>(tasks.size()), units, AllFormats(), mismatches);
+  return cudaGetLastError();
 }
 
 cudaError_t LaunchCountOther(const void* memory, uint64_t bytes, uint8_t value, unsigned long long* changed,

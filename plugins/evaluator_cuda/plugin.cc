@@ -9,11 +9,11 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include <kgrpo/support/sha256.h>
+#include "evaluator_cuda/device_errors.h"
 #include "evaluator_cuda/device_evaluators.h"
 #include "evaluator_shared/evaluation_memory.h"
 #include "evaluator_shared/interface.h"
@@ -112,7 +112,7 @@ constexpr char kSchema[] = R"json({
     "budget_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 0.3,
       "description": "Timing also stops when one kernel has used this much of the device's time."},
     "memory_mib": {"type": "integer", "minimum": 64, "default": 2048,
-      "description": "Device memory for the inputs of timed calls, for the candidate and once more for the reference; more where a problem needs more."},
+      "description": "Device memory for the inputs of timed calls, for the candidate and once more for the reference; more where a problem needs more, less where other programs use the device."},
     "cache": {"type": "boolean", "default": true,
       "x-resume": true, "description": "Keep evaluations on disk, by source, inputs, device and driver, for later runs, and 512 MiB of compiled kernels. Thorough evaluations are never kept."},
     "checks": {"type": "string", "enum": ["interpreted", "device"], "default": "interpreted",
@@ -122,7 +122,7 @@ constexpr char kSchema[] = R"json({
     "compile_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 60, "x-resume": true, "description": "Limit for one compile, in seconds of processor time (ten times that of wall clock)."},
     "call_seconds": {"type": "number", "exclusiveMinimum": 0, "default": 10, "x-resume": true, "description": "Limit for one batch of calls, wall clock: beyond it a kernel counts as endless."},
     "workers": {"type": "integer", "minimum": 1, "maximum": 32, "default": 8,
-      "x-resume": true, "description": "Sandboxed processes with a CUDA context kept ready; each holds some 500 MB of device memory."}
+      "x-resume": true, "description": "Sandboxed processes with a CUDA context kept ready, at most: one more than evaluations wait for one. Each holds some 500 MB of device memory."}
   }
 })json";
 
@@ -174,12 +174,22 @@ kgrpo_error* Create(const kgrpo_host* host, kgrpo_str options_text, kgrpo_evalua
     };
     const bool cache = json.value("cache", true);
     if (cache) options.compile_cache = services.CacheDirectory() + "/compiles.sqlite";
-    // The devices' ceilings are measured now, so nobody else may use them. All take the locks in one order.
-    std::vector<std::unique_ptr<kgrpo::DeviceLock>> locks;
-    for (const int number : std::set<int>(devices.begin(), devices.end()))
-      locks.push_back(std::make_unique<kgrpo::DeviceLock>(services, "cuda:" + std::to_string(number)));
     const bool pytorch = rules == kgrpo::evaluator::Rules::kKernelBench || json.value("pytorch", false);
-    *out = new kgrpo_evaluator(services, options, devices, json.value("seed", uint64_t{0}), cache, rules, pytorch);
+    // Says so once, to the user who may wonder.
+    const auto said = std::make_shared<std::once_flag>();
+    options.on_wait_for_memory = [services, said](const std::string& why) {
+      std::call_once(*said, [&] { services.Warn("waiting for device memory: " + why); });
+    };
+    *out = kgrpo::evaluator_cuda::WaitForMemory(
+        kgrpo::evaluator_cuda::kMemoryPatienceSeconds,
+        [&](const kgrpo::evaluator_cuda::OutOfMemory& error) {
+          services.ThrowIfCancelled();
+          options.on_wait_for_memory(error.what());
+        },
+        [&] {
+          return new kgrpo_evaluator(services, options, devices, json.value("seed", uint64_t{0}), cache, rules,
+                                     pytorch);
+        });
   });
 }
 

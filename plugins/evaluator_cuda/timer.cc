@@ -24,8 +24,7 @@ constexpr uint64_t kEarlyChecks = 4;            // expected in the fewest rounds
 constexpr uint64_t kApart = uint64_t{1} << 32;  // between the round number of such a check and those of timed rounds
 constexpr uint64_t kMostLaunches = 600;         // that may wait for the device; the driver takes some 1,000
 constexpr uint64_t kFewestGatedSets = 16;
-constexpr double kLaunchShare = 0.15;  // of a call: if launches take more, several pairs of processes take turns
-constexpr double kPatience = 10;       // budgets; after them, throttled rounds are accepted
+constexpr double kPatience = 10;  // budgets; after them, throttled rounds are accepted
 
 // Gives gates to all pairs or to none. Candidates keep theirs only if the references do.
 void LevelGates(std::vector<Pair>* pairs) {

@@ -103,6 +103,9 @@ class Timer {
   // no other check.
   Trouble CheckTrials(Side candidate, const Side& check, uint64_t trials);
 
+  // The part of launches in a call above which several pairs of processes take turns.
+  static constexpr double kLaunchShare = 0.15;
+
   // Returns the number of sets that memory must have room for, where one takes `set_bytes`.
   static uint64_t FewestSets(uint64_t set_bytes);
 
@@ -167,6 +170,7 @@ class Timer {
   Trouble Summarise(const std::vector<Sample>& samples, uint64_t fewest_rounds, bool allocated, Timing* timing) const;
   std::vector<Place> PlacesIn(const Side& side, const std::vector<uint64_t>& sets, std::vector<uint64_t>* poisoned);
   std::vector<uint64_t> LookedAt(const std::vector<uint64_t>& sets, const std::vector<uint8_t>& early);
+  std::vector<PlanCopy> StagedSets(const std::vector<uint64_t>& sets) const;
   void ThrowOfReference(const Trouble& trouble) const;
   uint64_t Random(uint64_t bound);
   std::vector<uint64_t> Shuffled(uint64_t count);

@@ -15,8 +15,19 @@ namespace {
 constexpr double kQueueSlackSeconds = 1e-3;  // for a processor that was busy
 constexpr int kQueueAttempts = 5;
 constexpr size_t kMostChanged = 4;
+constexpr size_t kMostCopies = 12;  // some 3 us each, beside a GiB's 0.8 ms
 
 }  // namespace
+
+// The copies that put a batch's sets into place: of each set by itself for a short batch, of all memory otherwise,
+// since every copy is a launch.
+std::vector<PlanCopy> Timer::StagedSets(const std::vector<uint64_t>& sets) const {
+  const uint64_t bytes = inputs_.set_bytes(), all_sets = sets_ * bytes;
+  if (sets.size() > kMostCopies) return {{0, all_sets, all_sets}};
+  std::vector<PlanCopy> copies;
+  for (const uint64_t set : sets) copies.push_back({set * bytes, all_sets + set * bytes, bytes});
+  return copies;
+}
 
 Trouble Timer::RunOnce(const Side& side, const std::vector<uint64_t>& sets, const std::vector<uint64_t>& changed,
                        Batch* batch) {
@@ -28,11 +39,17 @@ Trouble Timer::RunOnce(const Side& side, const std::vector<uint64_t>& sets, cons
   plan.gated = side.gated;
   plan.copy_memory = side.number;
   for (const uint64_t set : sets) plan.calls.push_back(inputs_.Arguments(side.number, round_, set));
-  if (side.gated) plan.staged = {{0, all_sets, all_sets}, {junk, junk + device_.flush_bytes(), device_.flush_bytes()}};
+  if (side.gated) {
+    plan.staged = StagedSets(sets);
+    plan.staged.push_back({junk, junk + device_.flush_bytes(), device_.flush_bytes()});
+  }
   // The plan goes first: when the worker has it there is nothing yet to compute with.
   if (Trouble trouble = side.worker.Prepare(plan)) return trouble;
-  for (const uint64_t set : sets) inputs_.Put(side.memory.data() + (side.gated ? all_sets : 0), round_, set, content_);
   device_.PreparePeek(PlacesIn(side, sets, &batch->poisoned));
+  std::vector<DrawTask> tasks;
+  for (const uint64_t set : sets)
+    inputs_.Put(side.memory.data() + (side.gated ? all_sets : 0), round_, set, content_, &tasks);
+  device_.Draw(tasks);
   if (!side.gated) device_.FlushCache();
   device_.Wait();
   Done done;
@@ -47,7 +64,9 @@ Trouble Timer::RunOnce(const Side& side, const std::vector<uint64_t>& sets, cons
     as_planned = as_planned && side.worker.Stage() && batch->queue_seconds < most;
     if (as_planned && !changed.empty()) {
       batch->at_gate = device_.Peek();
-      for (const uint64_t set : changed) inputs_.Change(side.memory.data(), round_, set, content_);
+      tasks.clear();
+      for (const uint64_t set : changed) inputs_.Change(side.memory.data(), round_, set, content_, &tasks);
+      device_.Draw(tasks);
       device_.Wait();
     }
     begin = Clock::now();
@@ -78,11 +97,14 @@ Trouble Timer::RunBatch(Side* side, const std::vector<uint64_t>& sets, Batch* ba
 // Runs the reference on the last batch's inputs, changed or not, in memory that no candidate can read.
 void Timer::ComputeElsewhere(const Side& check, const std::vector<uint64_t>& sets, bool changed) {
   Plan plan;
+  std::vector<DrawTask> tasks, changes;
   for (const uint64_t set : sets) {
-    inputs_.Put(check.memory.data(), round_, set, content_);
-    if (changed) inputs_.Change(check.memory.data(), round_, set, content_);
+    inputs_.Put(check.memory.data(), round_, set, content_, &tasks);
+    if (changed) inputs_.Change(check.memory.data(), round_, set, content_, &changes);
     plan.calls.push_back(inputs_.Arguments(check.number, round_, set));
   }
+  device_.Draw(tasks);
+  device_.Draw(changes);
   device_.Wait();
   Done done;
   ThrowOfReference(check.worker.Prepare(plan));
@@ -113,6 +135,8 @@ Trouble Timer::CheckByChecker(const Side& candidate, const Side& check, uint64_t
 // Compares the candidate's outputs, and with `inputs_too` its inputs, with the memory of `check`.
 Trouble Timer::CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets,
                             bool inputs_too) {
+  std::vector<CompareTask> tasks;
+  std::vector<const Layout::Tensor*> compared;  // of each task
   for (const uint64_t set : sets) {
     if (options_.checker != nullptr) {
       if (Trouble trouble = CheckByChecker(candidate, check, set)) return trouble;
@@ -120,20 +144,25 @@ Trouble Timer::CheckOutputs(const Side& candidate, const Side& check, const std:
     size_t output = 0;
     for (const Layout::Tensor& tensor : inputs_.tensors()) {
       const Parameter& parameter = problem_.parameters[tensor.parameter];
-      const uint64_t offset = inputs_.Offset(round_, set, tensor);
       const evaluator::ErrorBound bound = parameter.IsWritten() ? bounds_[output++] : evaluator::ErrorBound{};
       if (parameter.IsWritten() ? options_.checker != nullptr : !inputs_too) continue;
-      const uint64_t wrong =
-          device_.Mismatches(parameter.dtype, candidate.memory.data() + offset, check.memory.data() + offset,
-                             tensor.elements, bound.relative, bound.absolute);
-      const int64_t differing = parameter.IsWritten() ? problem_.tolerance.Differing(tensor.elements) : 0;
-      if (wrong <= static_cast<uint64_t>(differing)) continue;
-      if (!parameter.IsWritten())
-        return {"input_modified", "At the timing size the input " + parameter.name + " was overwritten."};
-      return {"wrong", "At the timing size " + std::to_string(wrong) + " of " + std::to_string(tensor.elements) +
-                           " elements of " + parameter.name +
-                           " differ from what the reference kernel makes of the same inputs."};
+      const uint64_t offset = inputs_.Offset(round_, set, tensor);
+      tasks.push_back({parameter.dtype, candidate.memory.data() + offset, check.memory.data() + offset, tensor.elements,
+                       bound.relative, bound.absolute});
+      compared.push_back(&tensor);
     }
+  }
+  const std::vector<unsigned long long> mismatches = device_.Mismatches(tasks);
+  for (size_t i = 0; i < mismatches.size(); ++i) {
+    const Parameter& parameter = problem_.parameters[compared[i]->parameter];
+    const int64_t elements = compared[i]->elements;
+    const int64_t differing = parameter.IsWritten() ? problem_.tolerance.Differing(elements) : 0;
+    if (mismatches[i] <= static_cast<uint64_t>(differing)) continue;
+    if (!parameter.IsWritten())
+      return {"input_modified", "At the timing size the input " + parameter.name + " was overwritten."};
+    return {"wrong", "At the timing size " + std::to_string(mismatches[i]) + " of " + std::to_string(elements) +
+                         " elements of " + parameter.name +
+                         " differ from what the reference kernel makes of the same inputs."};
   }
   return {};
 }

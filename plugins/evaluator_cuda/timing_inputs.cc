@@ -88,11 +88,7 @@ Draw DrawOf(const Parameter& parameter, const Bindings& size, uint64_t key) {
 }  // namespace
 
 TimingInputs::TimingInputs(const Device& device, const evaluator::Problem& problem, uint64_t key)
-    : device_(device),
-      problem_(problem),
-      key_(key),
-      slack_(SlackOf(problem)),
-      layout_(problem, problem.timing, slack_) {
+    : problem_(problem), key_(key), slack_(SlackOf(problem)), layout_(problem, problem.timing, slack_) {
   for (const Layout::Tensor& tensor : layout_.tensors()) {
     const Parameter& parameter = problem.parameters[tensor.parameter];
     if (parameter.role == Role::kOutput || !DrawnByTheHost(parameter)) continue;
@@ -138,25 +134,33 @@ std::vector<Plan::Value> TimingInputs::Arguments(uint32_t memory, uint64_t round
   return values;
 }
 
-void TimingInputs::Put(uint8_t* memory, uint64_t round, uint64_t set, uint64_t content) const {
+void TimingInputs::Put(uint8_t* memory, uint64_t round, uint64_t set, uint64_t content,
+                       std::vector<DrawTask>* tasks) const {
   const uint64_t key = evaluator::SubKey(KeyOf(round, set), content);
   for (const Layout::Tensor& tensor : layout_.tensors()) {
     const Parameter& parameter = problem_.parameters[tensor.parameter];
-    uint8_t* const target = memory + Offset(round, set, tensor);
+    DrawTask task;
+    task.target = memory + Offset(round, set, tensor);
+    task.elements = static_cast<int64_t>(tensor.bytes);
     if (parameter.role == Role::kOutput) {
-      device_.Fill(target, kPoison, tensor.bytes);
+      task.draw.kind = Draw::Kind::kByte;
+      task.draw.low = kPoison;
     } else if (DrawnByTheHost(parameter)) {
-      for (const Drawn& drawn : drawn_) {
-        if (drawn.parameter == tensor.parameter) device_.Copy(target, drawn.variants[key % kVariants], tensor.bytes);
-      }
+      const auto drawn = std::find_if(drawn_.begin(), drawn_.end(),
+                                      [&](const Drawn& one) { return one.parameter == tensor.parameter; });
+      task.draw.kind = Draw::Kind::kCopy;
+      task.draw.source = drawn->variants[key % kVariants];
     } else {
-      device_.DrawInto(DrawOf(parameter, problem_.timing, evaluator::SubKey(key, tensor.parameter)), parameter.dtype,
-                       target, tensor.elements);
+      task.draw = DrawOf(parameter, problem_.timing, evaluator::SubKey(key, tensor.parameter));
+      task.dtype = parameter.dtype;
+      task.elements = tensor.elements;
     }
+    tasks->push_back(task);
   }
 }
 
-void TimingInputs::Change(uint8_t* memory, uint64_t round, uint64_t set, uint64_t content) const {
+void TimingInputs::Change(uint8_t* memory, uint64_t round, uint64_t set, uint64_t content,
+                          std::vector<DrawTask>* tasks) const {
   const uint64_t key = evaluator::SubKey(evaluator::SubKey(KeyOf(round, set), content), ~uint64_t{0});
   for (const Layout::Tensor& tensor : layout_.tensors()) {
     const Parameter& parameter = problem_.parameters[tensor.parameter];
@@ -167,8 +171,12 @@ void TimingInputs::Change(uint8_t* memory, uint64_t round, uint64_t set, uint64_
     const uint64_t count = std::max<uint64_t>(1, elements >> halvings);
     const uint64_t first = evaluator::UniformBelow(evaluator::RandomBits(place, 1), elements - count + 1);
     const uint64_t bytes = first * evaluator::Info(parameter.dtype).size;
-    device_.DrawInto(DrawOf(parameter, problem_.timing, own), parameter.dtype,
-                     memory + Offset(round, set, tensor) + bytes, static_cast<int64_t>(count));
+    DrawTask task;
+    task.draw = DrawOf(parameter, problem_.timing, own);
+    task.dtype = parameter.dtype;
+    task.target = memory + Offset(round, set, tensor) + bytes;
+    task.elements = static_cast<int64_t>(count);
+    tasks->push_back(task);
   }
 }
 

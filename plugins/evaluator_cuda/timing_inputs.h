@@ -15,7 +15,7 @@ namespace kgrpo::evaluator_cuda {
 
 class TimingInputs {
  public:
-  // `key` is secret. All references outlive this.
+  // `key` is secret. `problem` outlives this.
   TimingInputs(const Device& device, const evaluator::Problem& problem, uint64_t key);
   ~TimingInputs();
   TimingInputs(const TimingInputs&) = delete;
@@ -24,13 +24,14 @@ class TimingInputs {
   const std::vector<Layout::Tensor>& tensors() const { return layout_.tensors(); }
   uint64_t set_bytes() const { return layout_.bytes(); }
 
-  // Queues: fills the place of set `set` of round `round`, in memory that begins at `memory`, with inputs that are a
-  // function of (round, set, `content`), and poisons the outputs.
-  void Put(uint8_t* memory, uint64_t round, uint64_t set, uint64_t content) const;
+  // Appends to `tasks`: fill the place of set `set` of round `round`, in memory that begins at `memory`, with inputs
+  // that are a function of (round, set, `content`), and poison the outputs.
+  void Put(uint8_t* memory, uint64_t round, uint64_t set, uint64_t content, std::vector<DrawTask>* tasks) const;
 
-  // Queues: draws a piece of each of that set's inputs anew, between a thousandth and all of it, as a function of the
-  // same numbers. Skips inputs that cannot be drawn element by element.
-  void Change(uint8_t* memory, uint64_t round, uint64_t set, uint64_t content) const;
+  // Appends to `tasks`: draw a piece of each of that set's inputs anew, between a thousandth and all of it, as a
+  // function of the same numbers. Skips inputs that cannot be drawn element by element. Put's tasks must be done
+  // before.
+  void Change(uint8_t* memory, uint64_t round, uint64_t set, uint64_t content, std::vector<DrawTask>* tasks) const;
 
   // Offset of that set's tensor in the memory. It changes with every round, since the speed of memory depends on where
   // two tensors lie in it. It keeps the set's placement (placements.h), or the other one for every second parameter.
@@ -52,7 +53,6 @@ class TimingInputs {
     std::vector<void*> variants;  // on the device
   };
 
-  const Device& device_;
   const evaluator::Problem& problem_;
   const uint64_t key_;
   const uint64_t slack_;  // how far a tensor may be moved

@@ -191,9 +191,14 @@ Trouble Worker::Expect(Say wanted, std::vector<char>* payload, double seconds) {
   return {"forbidden", "The host code wrote an unexpected message to the evaluator's socket."};
 }
 
+bool Worker::HasAnswered() const {
+  struct pollfd wait = {socket_.get(), POLLIN, 0};
+  return poll(&wait, 1, 0) != 0 || Since(started_) > kStartSeconds;
+}
+
 void Worker::WaitReady() {
   std::vector<char> said;
-  const Trouble trouble = Expect(Say::kReady, &said, kStartSeconds);
+  const Trouble trouble = Expect(Say::kReady, &said, std::max(0.1, kStartSeconds - Since(started_)));
   Ready ready = {};
   const bool whole = !trouble && said.size() >= sizeof ready;
   if (whole) std::memcpy(&ready, said.data(), sizeof ready);
@@ -209,12 +214,11 @@ void Worker::WaitReady() {
   const std::string reason = trouble ? trouble.sentence
                              : whole ? std::string(said.begin() + sizeof ready, said.end())
                                      : "what it said is too short";
-  throw Error(KGRPO_ERROR_UNAVAILABLE,
-              "the sandboxed worker process (kgrpo_cuda_worker) got no CUDA context: " + reason +
-                  (reason.find("out of memory") == std::string::npos
-                       ? ""
-                       : "; each takes some 500 MB of the device: end other programs on the device (nvidia-smi lists "
-                         "them), choose another, or lower evaluator_cuda's option workers"));
+  const std::string message = "the sandboxed worker process (kgrpo_cuda_worker) got no CUDA context: " + reason;
+  if (reason.find("out of memory") == std::string::npos) throw Error(KGRPO_ERROR_UNAVAILABLE, message);
+  throw OutOfMemory(message +
+                    "; each takes some 500 MB of the device: end other programs on the device (nvidia-smi lists them), "
+                    "choose another, or lower evaluator_cuda's option workers");
 }
 
 void Worker::Open(const std::vector<uint8_t>& ipc_handle) {

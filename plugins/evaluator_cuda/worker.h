@@ -4,6 +4,7 @@
 #ifndef KGRPO_EVALUATOR_CUDA_WORKER_H
 #define KGRPO_EVALUATOR_CUDA_WORKER_H
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -55,7 +56,11 @@ class Worker {
   // Starts the process; its context is made while we go on. Throws Error(KGRPO_ERROR_UNAVAILABLE) where it cannot be.
   Worker(const evaluator::Sandbox& sandbox, const Options& options);
 
-  // Waits for the context. Throws Error(KGRPO_ERROR_UNAVAILABLE) with the reason where there will be none.
+  // True if WaitReady returns, or throws, at once.
+  bool HasAnswered() const;
+
+  // Waits for the context. Throws Error(KGRPO_ERROR_UNAVAILABLE) with the reason where there will be none, OutOfMemory
+  // where the device has no room for it.
   void WaitReady();
 
   // Time of a launch in this process, measured before anything was loaded. Processes are of two kinds: 1.6 or 1.9 us on
@@ -70,6 +75,8 @@ class Worker {
 
   // Ends it at once; what it had comes back a little later.
   void Kill() { process_->Kill(); }
+  // True if the process is gone, so that the destructor does not wait for its end.
+  bool HasEnded() { return process_->Wait(0).has_value(); }
 
   // Has the worker open lent memory; the first one becomes its memory 1. Throws Error(KGRPO_ERROR_UNAVAILABLE): a
   // failure here is ours, not a candidate's.
@@ -101,6 +108,7 @@ class Worker {
   Trouble HearDone(Done* done);
 
   const Options options_;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::unique_ptr<evaluator::ScratchFolder> scratch_;
   Gates gates_;
   evaluator::Descriptor socket_;
