@@ -33,8 +33,8 @@
 namespace {
 
 using kgrpo::bench::Holdings;
+using kgrpo::evaluator::OpenProblem;
 using kgrpo::evaluator_cuda::DeviceEvaluator;
-using kgrpo::evaluator_cuda::OpenProblem;
 
 enum Kind { kPlain, kCrash, kHang, kStickyError, kExit, kKinds };
 constexpr const char* kKindNames[kKinds] = {"plain", "crash", "hang", "sticky_error", "exit"};

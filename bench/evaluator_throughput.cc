@@ -36,8 +36,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using kgrpo::bench::Quantile;
 using kgrpo::bench::SecondsSince;
+using kgrpo::evaluator::OpenProblem;
 using kgrpo::evaluator_cuda::DeviceEvaluator;
-using kgrpo::evaluator_cuda::OpenProblem;
 
 constexpr size_t kGroup = 4;  // kernels of one problem that follow each other
 

@@ -57,7 +57,7 @@ Trouble KernelEvaluator::StartAgain(Run& run) {
 // Calls the launch function at the timing size and counts. Only a sample of blocks runs if their control flow shows
 // that they represent the others; else all blocks run.
 Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed) {
-  const Problem& problem = run.open.problem();
+  const Problem& problem = run.open.problem;
   timed->inputs = run.open.Timing();
   const auto call = [&](const BlockChoice& choice) {
     timed->record = CallRecord();
@@ -121,7 +121,7 @@ Trouble KernelEvaluator::Count(const OpenProblem& open, const std::string& sourc
 
 Trouble KernelEvaluator::Time(Run& run, KernelEvaluation* evaluation) {
   ThrowIfCancelled();
-  const Problem& problem = run.open.problem();
+  const Problem& problem = run.open.problem;
   TimedCall timed;
   if (Trouble trouble = RunTimed(run, &timed)) return trouble;
   const CallRecord& record = timed.record;

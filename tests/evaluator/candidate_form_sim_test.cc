@@ -48,7 +48,7 @@ TEST_F(TorchFormTest, IsCorrectAndTimed) {
       "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n  m.def(\"forward\", &forward, \"affine\", py::arg(\"x\"), "
       "py::arg(\"y\"));\n}\n#define at broken\n#define arguments broken\n#define each broken\n";
   ExpectVerdict(source, "correct");
-  const KernelEvaluation torch = Affine(source), launch = Affine(affine_->problem().reference_source);
+  const KernelEvaluation torch = Affine(source), launch = Affine(affine_->problem.reference_source);
   EXPECT_NEAR(torch.seconds, launch.seconds, launch.seconds * 0.05);
 }
 

@@ -101,7 +101,7 @@ TEST(TorchOracle, JudgesKernels) {
   evaluator_sim::KernelEvaluator evaluator({});
   for (const std::string& folder : {kScaled, kSymmetric}) {
     const evaluator_sim::OpenProblem open(folder, cache);
-    const std::string& reference = open.problem().reference_source;
+    const std::string& reference = open.problem.reference_source;
     EXPECT_EQ(evaluator.Evaluate(open, reference, 1, false).verdict, "correct") << folder;
     std::string zeros = reference;
     const size_t at = zeros.find("] = ", zeros.find("out[")) + 4;

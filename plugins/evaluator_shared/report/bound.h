@@ -1,5 +1,5 @@
 // A problem's `needs` beside what a kernel was counted to do: kgrpo_evaluator_tools.explain_bound, which
-// `kgrpo-host eval --dispute-bound` prints. Used by evaluator_sim's plugin.cc through evaluator_shared/interface.h.
+// `kgrpo-host eval --dispute-bound` prints. Used by evaluator_shared/front.cc.
 #ifndef KGRPO_EVALUATOR_SHARED_REPORT_BOUND_H
 #define KGRPO_EVALUATOR_SHARED_REPORT_BOUND_H
 
