@@ -15,7 +15,7 @@
 #include "evaluator_shared/compiled_kernel.h"    // CompiledKernel
 #include "evaluator_shared/kernel_evaluation.h"  // Trouble
 #include "evaluator_shared/sandbox.h"            // Sandbox, ScratchFolder
-#include "evaluator_shared/subprocess.h"         // Descriptor, Subprocess
+#include "process/subprocess.h"                  // Descriptor, Subprocess
 
 namespace kgrpo::evaluator_cuda {
 

@@ -9,8 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "cuda_source/lexer.h"
 #include "evaluator_shared/dtype.h"
-#include "evaluator_shared/source_lexer.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -48,27 +48,24 @@ bool NamesTensor(const std::vector<Token>& tokens, size_t begin, size_t end) {
 std::vector<TensorFunction> TensorFunctions(const std::vector<Token>& tokens) {
   std::vector<TensorFunction> functions;
   std::vector<std::string> calls;
+  const std::vector<size_t> closes = Closes(tokens);
+  const auto ends = [](const Token& token) {
+    return token.Is(";") || token.Is("{") || token.Is("}") || token.kind == Token::Kind::kDirective;
+  };
+  size_t begin = 0;  // of the declaration
   for (size_t i = 1; i + 1 < tokens.size(); ++i) {
+    if (ends(tokens[i - 1])) begin = i;
     if (tokens[i].kind != Token::Kind::kIdentifier || !tokens[i + 1].Is("(")) continue;
-    size_t close = i + 1;
-    for (int depth = 0; close < tokens.size(); ++close) {
-      depth += tokens[close].Is("(") ? 1 : tokens[close].Is(")") ? -1 : 0;
-      if (depth == 0) break;
-    }
-    size_t begin = i;  // of the declaration
-    const auto ends = [](const Token& token) {
-      return token.Is(";") || token.Is("{") || token.Is("}") || token.kind == Token::Kind::kDirective;
-    };
-    while (begin > 0 && !ends(tokens[begin - 1])) --begin;
+    const size_t after = closes[i + 1] == 0 ? tokens.size() : closes[i + 1] + 1;
     const auto has = [&](std::string_view word) {
       return std::any_of(tokens.begin() + static_cast<ptrdiff_t>(begin), tokens.begin() + static_cast<ptrdiff_t>(i),
                          [&](const Token& token) { return token.Is(word); });
     };
     const bool keyword = tokens[i].Is("if") || tokens[i].Is("for") || tokens[i].Is("while") || tokens[i].Is("switch");
-    const bool body = close + 1 < tokens.size() && tokens[close + 1].Is("{");
+    const bool body = after < tokens.size() && tokens[after].Is("{");
     const Token& before = tokens[i - 1];
     if (body && !keyword && !has("=") && !has("__global__") && !has("__device__") &&
-        NamesTensor(tokens, begin, close)) {
+        NamesTensor(tokens, begin, after)) {
       functions.push_back({std::string(tokens[i].text)});
     } else if (before.Is("return") || (before.kind == Token::Kind::kPunctuation && !before.Is(">") && !before.Is("*") &&
                                        !before.Is("&") && !before.Is("."))) {
@@ -95,18 +92,8 @@ std::vector<std::pair<std::string, std::string>> BoundFunctions(const std::vecto
 
 constexpr auto kTorchFolders = {"torch/", "ATen/", "c10/", "pybind11/"};
 
-bool StartsWithOneOf(const std::string& text, std::initializer_list<const char*> starts) {
-  return std::any_of(starts.begin(), starts.end(), [&text](const char* start) { return text.rfind(start, 0) == 0; });
-}
-
-// The header that a directive includes, or "".
-std::string IncludedHeader(const Token& token) {
-  const size_t include = token.kind == Token::Kind::kDirective ? token.text.find("include") : std::string_view::npos;
-  if (include == std::string_view::npos) return "";
-  const size_t begin = token.text.find_first_of("<\"", include), end = token.text.find_first_of(">\"", begin + 1);
-  return begin == std::string_view::npos || end == std::string_view::npos
-             ? ""
-             : std::string(token.text.substr(begin + 1, end - begin - 1));
+bool StartsWithOneOf(std::string_view text, std::initializer_list<const char*> starts) {
+  return std::any_of(starts.begin(), starts.end(), [text](const char* start) { return text.starts_with(start); });
 }
 
 // Includes of the standard headers that PyTorch's bring and the source uses, by names of theirs. All of them would add

@@ -19,9 +19,9 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/frames.h"
 #include "evaluator_shared/nvcc_compile.h"  // kWallOfProcessorTime
-#include "evaluator_shared/subprocess.h"
+#include "process/frames.h"
+#include "process/subprocess.h"
 
 namespace {
 

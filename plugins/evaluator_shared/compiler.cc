@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <chrono>
 
+#include "cuda_source/lexer.h"
 #include "evaluator_shared/entry_shim.h"
 #include "evaluator_shared/fast_compile.h"
 #include "evaluator_shared/fatbin.h"
 #include "evaluator_shared/nvcc_compile.h"
-#include "evaluator_shared/source_lexer.h"
 #include "evaluator_shared/source_policy.h"
 #include "source_digest.h"  // made by the build
 

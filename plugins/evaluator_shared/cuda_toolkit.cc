@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "evaluator_shared/sandbox.h"
-#include "evaluator_shared/subprocess.h"
+#include "process/subprocess.h"
 
 namespace kgrpo::evaluator {
 namespace {

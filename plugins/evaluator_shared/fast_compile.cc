@@ -12,12 +12,12 @@
 #include <future>
 
 #include <kgrpo/support/sha256.h>
+#include "cuda_source/lexer.h"
 #include "evaluator_shared/entry_shim.h"
 #include "evaluator_shared/fatbin.h"
-#include "evaluator_shared/frames.h"
 #include "evaluator_shared/nvcc_compile.h"  // kWallOfProcessorTime
-#include "evaluator_shared/source_lexer.h"
 #include "evaluator_shared/source_split.h"
+#include "process/frames.h"
 
 namespace kgrpo::evaluator {
 namespace {

@@ -16,8 +16,8 @@
 #include <system_error>
 #include <vector>
 
-#include "evaluator_shared/random.h"      // Mix
-#include "evaluator_shared/subprocess.h"  // Descriptor
+#include "evaluator_shared/random.h"  // Mix
+#include "process/subprocess.h"       // Descriptor
 
 namespace kgrpo::evaluator {
 namespace {

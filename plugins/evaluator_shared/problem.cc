@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "evaluator_shared/source_lexer.h"
+#include "cuda_source/lexer.h"
 
 namespace kgrpo::evaluator {
 namespace {

@@ -9,9 +9,9 @@
 #include <sstream>
 
 #include <kgrpo/support/sha256.h>
+#include "cuda_source/lexer.h"
 #include "evaluator_shared/parameter_parser.h"
 #include "evaluator_shared/problem.h"
-#include "evaluator_shared/source_lexer.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -25,15 +25,6 @@ std::string ReadFile(const std::filesystem::path& path) {
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
-}
-
-// The name before the first "(" of a source; "" without one.
-std::string FirstFunction(const std::string& source) {
-  const LexedSource lexed = Lex(source);
-  for (size_t i = 1; i < lexed.tokens.size(); ++i) {
-    if (lexed.tokens[i].Is("(")) return std::string(lexed.tokens[i - 1].text);
-  }
-  return "";
 }
 
 class ProblemParser : public ParameterParser {
@@ -308,7 +299,7 @@ Problem LoadProblem(const std::string& directory) {
     } else if (file == launcher) {
       problem.launcher = std::move(text);
       problem.own_entry = problem.entry;
-      problem.entry = FirstFunction(problem.launcher);
+      problem.entry = FunctionName(problem.launcher);
       if (problem.entry.empty() || problem.entry == problem.own_entry)
         parser.diagnostics().AddFile(file.string(), "must define a function other than `entry` of problem.yaml");
     } else {

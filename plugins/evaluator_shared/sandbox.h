@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/subprocess.h"  // Subprocess
+#include "process/subprocess.h"  // Subprocess
 
 namespace kgrpo::evaluator {
 

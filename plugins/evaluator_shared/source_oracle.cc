@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "evaluator_shared/oracle.h"
-#include "evaluator_shared/subprocess.h"  // MakePipe
 #include "evaluator_shared/trusted_source.h"
+#include "process/subprocess.h"  // MakePipe
 
 namespace kgrpo::evaluator {
 namespace {

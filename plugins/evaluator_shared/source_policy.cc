@@ -4,7 +4,7 @@
 #include <set>
 
 #include <kgrpo/support/own_headers.h>
-#include "evaluator_shared/source_lexer.h"
+#include "cuda_source/lexer.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -50,20 +50,6 @@ std::string LibraryOf(const std::string& header) {
   return "";
 }
 
-size_t SkipBlanks(std::string_view text, size_t at) {
-  while (at < text.size()) {
-    if (text[at] == ' ' || text[at] == '\t' || text[at] == '\r' || text[at] == '\f' || text[at] == '\v') {
-      ++at;
-    } else if (text.substr(at, 2) == "/*") {
-      const size_t end = text.find("*/", at + 2);
-      at = end == std::string_view::npos ? text.size() : end + 2;
-    } else {
-      break;
-    }
-  }
-  return at;
-}
-
 }  // namespace
 
 std::string CheckIncludes(const std::string& source, const std::vector<std::string>& allowed_libraries,
@@ -71,12 +57,7 @@ std::string CheckIncludes(const std::string& source, const std::vector<std::stri
   const std::string text = RemoveSplices(source);
   for (const Token& token : Lex(text).tokens) {
     if (token.kind != Token::Kind::kDirective) continue;
-    size_t at = SkipBlanks(token.text, token.text[0] == '#' ? 1 : 2);
-    size_t end = at;
-    while (end < token.text.size() &&
-           (std::isalnum(static_cast<unsigned char>(token.text[end])) || token.text[end] == '_'))
-      ++end;
-    const std::string_view word = token.text.substr(at, end - at);
+    const std::string_view word = ReadDirective(token.text).word;
     const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(token.begin), '\n');
     const SourcePlace place = PlacesOfLines(text, "")[static_cast<size_t>(line)];
     const bool own_header = !place.file.empty() && place.file != "kernel.cu";
@@ -85,12 +66,8 @@ std::string CheckIncludes(const std::string& source, const std::vector<std::stri
       return where + "#" + std::string(word) + " is not allowed";
     }
     if (word != "include") continue;
-    at = SkipBlanks(token.text, end);
-    const char open = at < token.text.size() ? token.text[at] : '\0';
-    const char close = open == '<' ? '>' : '"';
-    const size_t stop = open == '<' || open == '"' ? token.text.find(close, at + 1) : std::string_view::npos;
-    if (stop == std::string_view::npos) return where + "#include must name a header plainly, not through a macro";
-    const std::string header(token.text.substr(at + 1, stop - at - 1));
+    const std::string header(IncludedHeader(token));
+    if (header.empty()) return where + "#include must name a header plainly, not through a macro";
     if (AllowedHeaders().count(header) > 0 || IsDeviceStandard(header) || FormAllowsHeader(form, header)) continue;
     const std::string library = LibraryOf(header);
     if (!library.empty() && header.find("..") == std::string::npos) {

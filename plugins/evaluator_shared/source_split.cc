@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "evaluator_shared/source_reader.h"
+#include "cuda_source/reader.h"
 
 namespace kgrpo::evaluator {
 namespace {

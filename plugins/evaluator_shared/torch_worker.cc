@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "evaluator_shared/dtype.h"
-#include "evaluator_shared/frames.h"
 #include "evaluator_shared/sandbox.h"  // FindHelperDirectory
+#include "process/frames.h"
 
 namespace kgrpo::evaluator {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "evaluator_shared/subprocess.h"  // Subprocess, Descriptor
+#include "process/subprocess.h"  // Subprocess, Descriptor
 
 namespace kgrpo::evaluator {
 

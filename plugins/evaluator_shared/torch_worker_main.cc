@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include "evaluator_shared/frames.h"
+#include "process/frames.h"
 
 namespace {
 

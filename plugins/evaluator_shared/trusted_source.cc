@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <kgrpo/support/sha256.h>
-#include "evaluator_shared/subprocess.h"
+#include "process/subprocess.h"
 
 namespace kgrpo::evaluator {
 namespace {

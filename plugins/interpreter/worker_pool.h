@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "evaluator_shared/sandbox.h"     // Sandbox, ScratchFolder
-#include "evaluator_shared/subprocess.h"  // Subprocess, Descriptor
 #include "interpreter/client/protocol.h"  // Request, Reply
+#include "process/subprocess.h"           // Subprocess, Descriptor
 
 namespace kgrpo::interpreter {
 

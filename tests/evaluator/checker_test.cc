@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "evaluator_shared/evaluator.h"
-#include "evaluator_shared/subprocess.h"  // MakePipe
 #include "evaluator_sim/kernel_evaluator.h"
+#include "process/subprocess.h"  // MakePipe
 
 namespace kgrpo::evaluator_sim {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "evaluator_shared/cuda_toolkit.h"
 #include "evaluator_shared/evaluation_cache.h"
-#include "evaluator_shared/subprocess.h"
+#include "process/subprocess.h"
 
 namespace kgrpo::evaluator {
 namespace {

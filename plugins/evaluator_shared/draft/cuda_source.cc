@@ -18,15 +18,6 @@ SourceReader ReaderOf(const std::string& file, const std::string& text) {
   }
 }
 
-// "include" of `#include <x.h>`, and the rest of the line.
-std::pair<std::string, std::string> WordOf(std::string_view directive) {
-  const size_t begin = std::min(directive.find_first_not_of(" \t", directive.find('#') + 1), directive.size());
-  size_t end = begin;
-  while (end < directive.size() && std::isalpha(static_cast<unsigned char>(directive[end])) != 0) ++end;
-  const size_t rest = std::min(directive.find_first_not_of(" \t", end), directive.size());
-  return {std::string(directive.substr(begin, end - begin)), std::string(directive.substr(rest))};
-}
-
 void AddWords(std::string_view text, std::set<std::string>* words) {
   const LexedSource lexed = Lex(text);
   for (const Token& token : lexed.tokens) {
@@ -133,8 +124,8 @@ void CudaSource::ReadItems() {
 }
 
 void CudaSource::ReadDirective(size_t token) {
-  const auto directive = WordOf(reader_.At(token).text);
-  const std::string &word = directive.first, &rest = directive.second;
+  const Directive directive = evaluator::ReadDirective(reader_.At(token).text);
+  const std::string word(directive.word), rest(directive.rest);
   const LexedSource lexed = Lex(rest);
   const auto first = [&](size_t i) { return i < lexed.tokens.size() ? std::string(lexed.tokens[i].text) : ""; };
   const auto defined = [&](const std::string& name) {
@@ -259,7 +250,7 @@ std::string CudaSource::NeededBy(const CudaFunction& function,
       if (kept[i] || !(item.always || used)) continue;
       const std::string text = TextOf(item.begin, item.end);
       if (reader_.At(item.begin).kind == Kind::kDirective) {
-        const auto [word, rest] = WordOf(text);
+        const auto [word, rest] = evaluator::ReadDirective(text);
         if (word == "include" && !allowed(text)) {
           left_out.insert(i);
           continue;

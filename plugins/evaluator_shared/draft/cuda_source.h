@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <kgrpo/support/own_headers.h>  // SourcePlace
-#include "evaluator_shared/source_reader.h"
+#include "cuda_source/reader.h"
 
 namespace kgrpo::evaluator {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "evaluator_shared/source_lexer.h"
+#include "cuda_source/lexer.h"
 
 namespace kgrpo::evaluator {
 

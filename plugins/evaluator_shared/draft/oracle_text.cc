@@ -10,7 +10,7 @@
 #include "evaluator_shared/draft/float64_words.h"
 #include "evaluator_shared/draft/uses.h"
 #include "evaluator_shared/problem_findings.h"  // kOracleToWrite
-#include "evaluator_shared/subprocess.h"
+#include "process/subprocess.h"
 
 namespace kgrpo::evaluator {
 namespace {

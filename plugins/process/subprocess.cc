@@ -1,4 +1,4 @@
-#include "evaluator_shared/subprocess.h"
+#include "process/subprocess.h"
 
 #include <fcntl.h>
 #include <kgrpo/sdk/error.h>

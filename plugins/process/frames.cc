@@ -1,4 +1,4 @@
-#include "evaluator_shared/frames.h"
+#include "process/frames.h"
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-#include "evaluator_shared/source_reader.h"
+#include "cuda_source/reader.h"
 
 #include <algorithm>
 

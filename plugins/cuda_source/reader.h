@@ -1,14 +1,14 @@
 // Reads a CUDA source by its tokens: brackets, and the properties of each declaration at namespace scope. Understands
 // the declarations that people write; throws NotUnderstood at others. Used by source_split.cc, which decides which
 // compiler gets what.
-#ifndef KGRPO_EVALUATOR_SHARED_SOURCE_READER_H
-#define KGRPO_EVALUATOR_SHARED_SOURCE_READER_H
+#ifndef KGRPO_CUDA_SOURCE_READER_H
+#define KGRPO_CUDA_SOURCE_READER_H
 
 #include <cstddef>
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/source_lexer.h"
+#include "cuda_source/lexer.h"
 
 namespace kgrpo::evaluator {
 

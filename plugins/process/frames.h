@@ -1,6 +1,6 @@
 // Messages between the evaluator and its compile process: a list of byte strings, each preceded by its length.
-#ifndef KGRPO_EVALUATOR_SHARED_FRAMES_H
-#define KGRPO_EVALUATOR_SHARED_FRAMES_H
+#ifndef KGRPO_PROCESS_FRAMES_H
+#define KGRPO_PROCESS_FRAMES_H
 
 #include <string>
 #include <vector>

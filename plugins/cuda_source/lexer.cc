@@ -1,5 +1,6 @@
-#include "evaluator_shared/source_lexer.h"
+#include "cuda_source/lexer.h"
 
+#include <algorithm>
 #include <cctype>
 
 namespace kgrpo::evaluator {
@@ -167,23 +168,81 @@ class Lexer {
   LexedSource result_;
 };
 
+// Past blanks and comments /* */ within a line.
+size_t SkipBlanks(std::string_view text, size_t at) {
+  while (at < text.size()) {
+    if (std::string_view(" \t\r\f\v").find(text[at]) != std::string_view::npos) {
+      ++at;
+    } else if (text.substr(at, 2) == "/*") {
+      const size_t end = text.find("*/", at + 2);
+      at = end == std::string_view::npos ? text.size() : end + 2;
+    } else {
+      break;
+    }
+  }
+  return std::min(at, text.size());
+}
+
 }  // namespace
 
 LexedSource Lex(std::string_view source) {
   return Lexer(source).Run();
 }
 
-bool DefinesFunction(std::string_view source, std::string_view name) {
-  const LexedSource lexed = Lex(source);
-  const auto is = [&](size_t i, std::string_view text) { return i < lexed.tokens.size() && lexed.tokens[i].Is(text); };
-  for (size_t i = 0; i < lexed.tokens.size(); ++i) {
-    if (!is(i, name) || !is(i + 1, "(")) continue;
-    size_t close = i + 1;
-    for (int depth = 0; close < lexed.tokens.size(); ++close) {
-      depth += is(close, "(") ? 1 : is(close, ")") ? -1 : 0;
-      if (depth == 0) break;
+std::vector<size_t> Closes(const std::vector<Token>& tokens, bool* balanced) {
+  constexpr std::string_view kOpening = "([{", kClosing = ")]}";
+  std::vector<size_t> closes(tokens.size(), 0), open;
+  bool matched = true;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].kind != Token::Kind::kPunctuation || tokens[i].text.size() != 1) continue;
+    if (kOpening.find(tokens[i].text) != std::string_view::npos) open.push_back(i);
+    const size_t closing = kClosing.find(tokens[i].text);
+    if (closing == std::string_view::npos) continue;
+    if (open.empty() || tokens[open.back()].text[0] != kOpening[closing]) {
+      matched = false;
+    } else {
+      closes[open.back()] = i;
+      open.pop_back();
     }
-    if (is(close + 1, "{")) return true;
+  }
+  if (balanced != nullptr) *balanced = matched && open.empty();
+  return closes;
+}
+
+Directive ReadDirective(std::string_view line) {
+  const size_t begin = SkipBlanks(line, line.starts_with('#') ? 1 : 2);  // "%:" is another "#"
+  size_t end = begin;
+  while (end < line.size() && IsIdentifierPart(line[end])) ++end;
+  return {line.substr(begin, end - begin), line.substr(SkipBlanks(line, end))};
+}
+
+std::string_view IncludedHeader(const Token& token) {
+  if (token.kind != Token::Kind::kDirective) return "";
+  const Directive directive = ReadDirective(token.text);
+  const size_t end = directive.rest.starts_with('<')   ? directive.rest.find('>')
+                     : directive.rest.starts_with('"') ? directive.rest.find('"', 1)
+                                                       : std::string_view::npos;
+  return directive.word != "include" || end == std::string_view::npos ? "" : directive.rest.substr(1, end - 1);
+}
+
+std::string FunctionName(std::string_view signature) {
+  const std::vector<Token> tokens = Lex(signature).tokens;
+  for (size_t i = 1; i < tokens.size(); ++i) {
+    if (tokens[i].Is("(") && tokens[i - 1].kind == Token::Kind::kIdentifier) return std::string(tokens[i - 1].text);
+    if (tokens[i].Is("(")) break;
+  }
+  return "";
+}
+
+bool DefinesFunction(std::string_view source, std::string_view name) {
+  if (name.empty() || source.find(name) == std::string_view::npos) return false;
+  const std::vector<Token> tokens = Lex(source).tokens;
+  const std::vector<size_t> closes = Closes(tokens);
+  const auto is = [&](size_t i, std::string_view text) { return i < tokens.size() && tokens[i].Is(text); };
+  for (size_t i = 0; i + 1 < tokens.size(); ++i) {
+    if (!is(i, name) || !is(i + 1, "(") || closes[i + 1] == 0) continue;
+    const size_t after = closes[i + 1] + 1;
+    if (is(is(after, "noexcept") ? after + 1 : after, "{")) return true;
   }
   return false;
 }
