@@ -92,7 +92,7 @@ class Bench {
     }
     DeviceSession session(module, compiled.kernel.usage, kernel.source, device_,
                           {.device_malloc = kernel.open->problem.allow_device_malloc});
-    const std::unique_ptr<kgrpo::interpreter::Worker> worker = workers_.Take();
+    const std::unique_ptr<kgrpo::interpreter::Worker> worker = workers_.TakeAndReplace();
     if (const Trouble trouble = session.Load(*worker, compiled.kernel.object)) {
       measured[simt::Mode::kPlain].trouble = trouble;
       return measured;

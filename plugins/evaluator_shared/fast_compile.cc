@@ -2,7 +2,6 @@
 
 #include <cxxabi.h>
 #include <kgrpo/sdk/error.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,13 +16,11 @@
 #include "evaluator_shared/fatbin.h"
 #include "evaluator_shared/nvcc_compile.h"  // kWallOfProcessorTime
 #include "evaluator_shared/source_split.h"
-#include "process/frames.h"
 
 namespace kgrpo::evaluator {
 namespace {
 
 constexpr size_t kKeptHostObjects = 512;
-constexpr int kChildSocket = 3;
 
 // "k<16>" of "void k<16>(float const*)", where it is an instance of one of the templates.
 std::string TemplateInstance(const std::string& linker_name, const std::vector<std::string>& templates) {
@@ -56,78 +53,50 @@ std::string TokensKey(const Problem& problem, const std::string& text) {
 
 }  // namespace
 
-// One compile process and our end of its socket.
-class FastCompiler::Process {
- public:
+// A compile process in its scratch folder.
+struct FastCompiler::Process {
   Process(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& helper_directory,
           const std::string& architecture, double seconds)
-      : scratch_(sandbox) {
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-      throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot make a socket pair");
-    socket_ = Descriptor(ends[0]);
-    const Descriptor theirs(ends[1]);
-    SandboxCommand command;
-    command.argv = {helper_directory + "/kgrpo_compile_worker", toolkit.nvrtc, scratch_.path(), architecture,
-                    std::to_string(static_cast<uint64_t>(seconds) + 1)};
-    command.argv.insert(command.argv.end(), toolkit.include_directories.begin(), toolkit.include_directories.end());
-    // NVRTC opens its built-in declarations by name: they lie beside it, where the linker need not look.
-    command.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=" + scratch_.path(),
-                           "LD_LIBRARY_PATH=" + std::filesystem::path(toolkit.nvrtc).parent_path().string()};
-    command.scratch = scratch_.path();
-    command.readable = toolkit.readable;
-    command.descriptors = {{theirs.get(), kChildSocket}};
-    command.cpu_seconds = 3600;  // in all; the worker limits each compile
-    Subprocess::Spec spec = sandbox.Wrap(command);
-    spec.quiet = true;
-    process_ = std::make_unique<Subprocess>(spec);
-  }
-
-  std::optional<std::vector<std::string>> Ask(const std::vector<std::string>& request, double seconds) {
-    std::vector<std::string> answer;
-    if (!WriteFrames(socket_.get(), request) || !ReadFrames(socket_.get(), &answer, seconds) || answer.size() < 3)
-      return std::nullopt;
-    return answer;
-  }
+      : scratch(sandbox), helper([&](int theirs) {
+          SandboxCommand command;
+          command.argv = {helper_directory + "/kgrpo_compile_worker", toolkit.nvrtc, scratch.path(), architecture,
+                          std::to_string(static_cast<uint64_t>(seconds) + 1)};
+          command.argv.insert(command.argv.end(), toolkit.include_directories.begin(),
+                              toolkit.include_directories.end());
+          // NVRTC opens its built-in declarations by name: they lie beside it, where the linker need not look.
+          command.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=" + scratch.path(),
+                                 "LD_LIBRARY_PATH=" + std::filesystem::path(toolkit.nvrtc).parent_path().string()};
+          command.scratch = scratch.path();
+          command.readable = toolkit.readable;
+          command.descriptors = {{theirs, Helper::kSocket}};
+          command.cpu_seconds = 3600;  // in all; the worker limits each compile
+          Subprocess::Spec spec = sandbox.Wrap(command);
+          spec.quiet = true;
+          return spec;
+        }) {}
 
   // True if it was ended because a compile exceeded its processor time.
   bool ExceededTime() {
-    const std::optional<Subprocess::Result> end = process_->Wait(1);
+    const std::optional<Subprocess::Result> end = helper.process().Wait(1);
     return end && (end->signal == SIGXCPU || end->exit_code == 128 + SIGXCPU);
   }
 
-  int uses = 0;
-
- private:
-  ScratchFolder scratch_;
-  Descriptor socket_;
-  std::unique_ptr<Subprocess> process_;
+  ScratchFolder scratch;
+  Helper helper;
 };
 
 FastCompiler::FastCompiler(const CudaToolkit& toolkit, const Sandbox& sandbox, std::string helper_directory,
                            int compute_capability, size_t processes, double seconds)
     : toolkit_(toolkit),
-      sandbox_(sandbox),
       helper_directory_(std::move(helper_directory)),
-      architecture_("sm_" + std::to_string(compute_capability)),
-      processes_(processes),
-      seconds_(seconds) {
-  idle_.push_back(std::make_unique<Process>(toolkit_, sandbox_, helper_directory_, architecture_, seconds_));
+      seconds_(seconds),
+      processes_(processes, [this, &sandbox, architecture = "sm_" + std::to_string(compute_capability)] {
+        return std::make_unique<Process>(toolkit_, sandbox, helper_directory_, architecture, seconds_);
+      }) {
+  processes_.Add(processes_.Take());
 }
 
 FastCompiler::~FastCompiler() = default;
-
-std::unique_ptr<FastCompiler::Process> FastCompiler::TakeProcess() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!idle_.empty()) {
-      std::unique_ptr<Process> process = std::move(idle_.back());
-      idle_.pop_back();
-      return process;
-    }
-  }
-  return std::make_unique<Process>(toolkit_, sandbox_, helper_directory_, architecture_, seconds_);
-}
 
 std::optional<std::vector<std::string>> FastCompiler::Ask(const std::vector<std::string>& request) {
   constexpr int kMostUses = 1000;  // then a fresh one, so that no leak of NVRTC's lasts
@@ -135,14 +104,14 @@ std::optional<std::vector<std::string>> FastCompiler::Ask(const std::vector<std:
   // A process that ended early may have been damaged by an earlier source, or the machine may have run out of
   // something: one other process is asked.
   for (int attempt = 0; attempt < 2; ++attempt) {
-    std::unique_ptr<Process> process = TakeProcess();
+    std::unique_ptr<Process> process = processes_.Take();
     const auto begin = std::chrono::steady_clock::now();
     const double wall = kWallOfProcessorTime * seconds_;
-    answer = process->Ask(request, wall);
+    answer = process->helper.Ask(request, wall);
+    if (answer && answer->size() < 3) answer.reset();
     const double taken = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (!answer && taken < wall && !process->ExceededTime()) continue;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (answer && ++process->uses < kMostUses && idle_.size() < processes_) idle_.push_back(std::move(process));
+    if (answer && process->helper.uses() < kMostUses) processes_.Add(std::move(process));
     break;
   }
   return answer;

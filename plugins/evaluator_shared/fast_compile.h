@@ -15,6 +15,7 @@
 #include "evaluator_shared/cuda_toolkit.h"     // CudaToolkit
 #include "evaluator_shared/problem.h"          // Problem
 #include "evaluator_shared/sandbox.h"          // Sandbox
+#include "process/pool.h"                      // ProcessPool
 
 namespace kgrpo::evaluator {
 
@@ -36,7 +37,7 @@ class FastCompiler {
   std::optional<CompileOutcome> Compile(const Problem& problem, const std::string& source, std::string* why);
 
  private:
-  class Process;
+  struct Process;
   struct HostResult {
     std::string object;  // empty: failed
     std::string log;
@@ -45,16 +46,12 @@ class FastCompiler {
 
   HostResult CompileHost(const Problem& problem, const std::string& host_source);
   std::optional<std::vector<std::string>> Ask(const std::vector<std::string>& request);
-  std::unique_ptr<Process> TakeProcess();
 
   const CudaToolkit& toolkit_;
-  const Sandbox& sandbox_;
   const std::string helper_directory_;
-  const std::string architecture_;  // "sm_90"
-  const size_t processes_;
   const double seconds_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Process>> idle_;
+  ProcessPool<Process> processes_;
+  std::mutex mutex_;                                 // guards what follows
   std::map<std::string, std::string> host_objects_;  // by the digest of the host code's tokens
   std::deque<std::string> host_order_;               // oldest first
 };

@@ -1,18 +1,14 @@
 #include "evaluator_shared/torch_worker.h"
 
 #include <kgrpo/sdk/error.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "evaluator_shared/dtype.h"
 #include "evaluator_shared/sandbox.h"  // FindHelperDirectory
-#include "process/frames.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -59,40 +55,36 @@ TorchWorker& TorchWorker::Shared() {
   return worker;
 }
 
-void TorchWorker::Start() {
+Subprocess::Spec TorchWorker::Spec(int socket) const {
   const std::string program = FindHelperDirectory() + "/kgrpo_torch_worker";
   if (access(program.c_str(), X_OK) != 0) {
     throw Error(KGRPO_ERROR_UNAVAILABLE, "a problem with `oracle: torchscript` is judged by " + program +
                                              ", which is not there: build the target kgrpo_torch_worker (scripts/setup "
                                              "builds it)");
   }
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("no socket for kgrpo_torch_worker: ") + std::strerror(errno));
-  socket_ = Descriptor(ends[0]);
-  const Descriptor theirs(ends[1]);
   Subprocess::Spec spec;
   spec.argv = {program};
-  spec.descriptors = {{theirs.get(), 3}, {2, 1}, {2, 2}};  // what a file prints is no output of this program's
-  spec.own_session = false;                                // it ends with this process's group
+  spec.descriptors = {{socket, Helper::kSocket}, {2, 1}, {2, 2}};  // what a file prints is no output of this program's
+  spec.own_session = false;                                        // it ends with this process's group
   for (char** variable = environ; *variable != nullptr; ++variable) {
     if (!std::string_view(*variable).starts_with("CUDA_VISIBLE_DEVICES=")) spec.environment.emplace_back(*variable);
   }
   spec.environment.push_back("CUDA_VISIBLE_DEVICES=" + gpu_);
-  process_ = std::make_unique<Subprocess>(spec);
+  return spec;
 }
 
 std::vector<std::string> TorchWorker::Ask(const std::vector<std::string>& request) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (process_ == nullptr) Start();
-  std::vector<std::string> answer;
-  if (!WriteFrames(socket_.get(), request) || !ReadFrames(socket_.get(), &answer, kSeconds, kMostBytes)) {
-    process_.reset();
+  if (!helper_) helper_.emplace([this](int socket) { return Spec(socket); });
+  std::optional<std::vector<std::string>> said = helper_->Ask(request, kSeconds, kMostBytes);
+  if (!said) {
+    helper_.reset();
     throw Error(KGRPO_ERROR_UNAVAILABLE, request.at(1) +
                                              ": kgrpo_torch_worker gave no answer: it ran out of memory, or "
                                              "took longer than " +
                                              std::to_string(static_cast<int>(kSeconds)) + " s");
   }
+  std::vector<std::string>& answer = *said;
   if (answer.size() == 3 && answer[0] == "ok") return {std::move(answer[1]), std::move(answer[2])};
   throw Error(KGRPO_ERROR_INVALID, request.at(1) + ": PyTorch says: " + (answer.size() > 1 ? answer[1] : "nothing"));
 }

@@ -5,13 +5,13 @@
 #define KGRPO_EVALUATOR_SHARED_TORCH_WORKER_H
 
 #include <cstdint>
-#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "process/subprocess.h"  // Subprocess, Descriptor
+#include "process/pool.h"  // Helper
 
 namespace kgrpo::evaluator {
 
@@ -52,12 +52,11 @@ class TorchWorker {
  private:
   // The answer's parts after "ok".
   std::vector<std::string> Ask(const std::vector<std::string>& request);
-  void Start();
+  Subprocess::Spec Spec(int socket) const;
 
   const std::string gpu_;
   std::mutex mutex_;
-  std::unique_ptr<Subprocess> process_;
-  Descriptor socket_;
+  std::optional<Helper> helper_;
 };
 
 }  // namespace kgrpo::evaluator

@@ -50,7 +50,7 @@ Trouble KernelEvaluator::NotTimed(const std::string& why) const {
 
 // Gives the next call a process of its own, and the device memory as it was before the first call.
 Trouble KernelEvaluator::StartAgain(Run& run) {
-  run.worker = workers_.Take();
+  run.worker = workers_.TakeAndReplace();
   return run.session.Load(*run.worker, run.kernel.object);
 }
 

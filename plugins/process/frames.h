@@ -1,13 +1,25 @@
-// Messages between the evaluator and its compile process: a list of byte strings, each preceded by its length.
+// Messages over a socket to and from helper programs: bytes with a time limit, and lists of byte strings, each preceded
+// by its length.
 #ifndef KGRPO_PROCESS_FRAMES_H
 #define KGRPO_PROCESS_FRAMES_H
 
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kgrpo::evaluator {
 
-// Writes one message; false when the other side is gone.
+enum class Heard { kWhole, kEnded, kLate };
+
+// Reads exactly `bytes`. `seconds`: how long the other side may take (negative: for ever); the time used is subtracted.
+// Polls for the first `spin_seconds` in place of sleeping.
+Heard ReadExactly(int fd, void* data, size_t bytes, double* seconds, double spin_seconds = 0);
+
+// Writes all parts. False if the other side is gone, or takes nothing for `stall_seconds` (negative: waits for ever).
+bool SendExactly(int fd, std::initializer_list<std::string_view> parts, double stall_seconds);
+
+// Writes one message; false if the other side is gone.
 bool WriteFrames(int fd, const std::vector<std::string>& parts);
 
 // Reads one message of at most `most_bytes`, waiting at most `seconds` (negative: for ever). False at the end of the

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,6 +93,13 @@ std::pair<Descriptor, Descriptor> MakePipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("cannot make a pipe: ") + std::strerror(errno));
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+std::pair<Descriptor, Descriptor> MakeSocketPair() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("cannot make a socket pair: ") + std::strerror(errno));
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 

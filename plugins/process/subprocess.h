@@ -35,6 +35,9 @@ class Descriptor {
 // The reading and the writing end of a new pipe, which children do not inherit. Throws KGRPO_ERROR_UNAVAILABLE.
 std::pair<Descriptor, Descriptor> MakePipe();
 
+// Two connected sockets, one for a child. Throws KGRPO_ERROR_UNAVAILABLE.
+std::pair<Descriptor, Descriptor> MakeSocketPair();
+
 // A running child. Destroying it kills it. One thread at a time.
 class Subprocess {
  public:
