@@ -15,7 +15,7 @@ namespace kgrpo::evaluator {
 
 enum class CandidateForm {
   kLaunch,  // extern "C" void launch(...)
-  kTorch,   // torch::Tensor forward(torch::Tensor, ...); tensors are those of form_include/kgrpo/tensor.h
+  kTorch,   // torch::Tensor forward(torch::Tensor, ...); tensors are those of form_include/kgrpo/torch_tensor.h
   kTvmFfi,  // __tvm_ffi_NAME, as TVM_FFI_DLL_EXPORT_TYPED_FUNC defines it; on a GPU only
 };
 
@@ -26,6 +26,10 @@ CandidateForm FormOf(const std::string& source, const std::string& entry = "laun
 // Returns the function of a source in PyTorch's form that is judged: the problem's `entry` or `forward`, as the source
 // defines or PYBIND11_MODULE binds it; else the only one that is bound, or that no other one calls; else `entry`.
 std::string TensorFunctionOf(const std::string& source, const Problem& problem);
+
+// The names of the functions that a source exports to TVM-FFI, in order.
+inline constexpr char kTvmFfiSymbol[] = "__tvm_ffi_";
+std::vector<std::string> ExportedFunctions(const std::string& source);
 
 // The place of apache-tvm-ffi.
 struct TvmFfi {
@@ -50,12 +54,12 @@ std::vector<std::string> FormArguments(CandidateForm form, const std::string& he
 // The source with blanks in place of its includes of PyTorch's headers, whose place FormPrologue takes.
 std::string WithoutTorchHeaders(const std::string& source);
 
-// Returns a sentence that names the first function, member or macro of PyTorch that kgrpo/tensor.h lacks, by the
-// compiler's first error, or "".
+// Returns a sentence that names the first function, member or macro of PyTorch that form_include/kgrpo/torch_*.h lack,
+// by the compiler's first error, or "".
 std::string MissingOfTorch(const std::string& diagnosis);
 
-// The text before and after a source of this form. It defines kgrpo_call, which takes pointers to the parameters'
-// values, followed by pointers to each tensor's extents.
+// The text before and after a source of this form (candidate_form_text.cc). It defines kgrpo_call, which takes pointers
+// to the parameters' values, followed by pointers to each tensor's extents.
 std::string FormPrologue(CandidateForm form, const std::string& source);
 std::string FormEpilogue(CandidateForm form, const Problem& problem, const std::string& source);
 

@@ -1,5 +1,5 @@
-// Candidates in PyTorch's form, judged by the interpreter against our tensors (form_include/kgrpo/tensor.h): honest
-// ones, those that break the form, cheats, and those that ask PyTorch for more.
+// Candidates in PyTorch's form, judged by the interpreter against our tensors (form_include/kgrpo/torch_tensor.h):
+// honest ones, those that break the form, cheats, and those that ask PyTorch for more.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

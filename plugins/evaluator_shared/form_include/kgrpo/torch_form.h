@@ -3,7 +3,9 @@
 // and cannot change it.
 #pragma once
 
-#include <kgrpo/tensor.h>
+#include <kgrpo/torch_checks.h>
+#include <kgrpo/torch_dispatch.h>
+#include <kgrpo/torch_tensor.h>
 
 #include <initializer_list>
 
