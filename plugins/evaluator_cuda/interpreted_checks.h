@@ -24,8 +24,8 @@
 #include "evaluator_shared/kernel_evaluation.h"  // Trouble
 #include "evaluator_shared/problem.h"            // Problem
 #include "evaluator_shared/sandbox.h"            // Sandbox
-#include "interpreter/simt/simt.h"               // Device
 #include "interpreter/worker_pool.h"
+#include "simt/simt.h"  // Device
 
 namespace kgrpo::evaluator_cuda {
 

@@ -12,7 +12,7 @@
 #include "evaluator_shared/kept_files.h"         // KeptFiles, MappedFile
 #include "evaluator_shared/kernel_evaluation.h"  // Trouble
 #include "evaluator_shared/problem.h"            // Problem
-#include "interpreter/simt/memory.h"             // Allocation
+#include "simt/state/memory.h"                   // Allocation
 
 namespace kgrpo::evaluator_sim {
 

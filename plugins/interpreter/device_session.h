@@ -12,8 +12,8 @@
 
 #include "evaluator_shared/compiled_kernel.h"    // KernelUsage
 #include "evaluator_shared/kernel_evaluation.h"  // Trouble
-#include "interpreter/simt/simt.h"               // Module, DeviceMemory, Device
 #include "interpreter/worker_pool.h"             // Worker
+#include "simt/simt.h"                           // Module, DeviceMemory, Device
 
 namespace kgrpo::interpreter {
 

@@ -9,8 +9,8 @@
 #include "evaluator_shared/cases.h"
 #include "evaluator_shared/inputs.h"
 #include "evaluator_shared/problem.h"
-#include "interpreter/simt/memory.h"
 #include "process/subprocess.h"  // Descriptor
+#include "simt/state/memory.h"
 
 namespace kgrpo::interpreter {
 
