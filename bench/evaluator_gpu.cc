@@ -24,7 +24,7 @@
 #include "common/command.h"
 #include "common/figures.h"
 #include "evaluator_cuda/device_evaluator.h"
-#include "evaluator_shared/random.h"
+#include "judge/problem/random.h"
 
 namespace {
 

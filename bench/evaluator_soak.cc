@@ -27,7 +27,7 @@
 #include "common/figures.h"
 #include "common/parallel.h"
 #include "evaluator_cuda/device_evaluator.h"
-#include "evaluator_shared/random.h"
+#include "judge/problem/random.h"
 #include "process_holdings.h"
 
 namespace {

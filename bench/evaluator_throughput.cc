@@ -29,7 +29,7 @@
 #include "common/parallel.h"
 #include "common/variants.h"
 #include "evaluator_cuda/device_evaluator.h"
-#include "evaluator_shared/random.h"
+#include "judge/problem/random.h"
 
 namespace {
 

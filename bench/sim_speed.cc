@@ -25,13 +25,13 @@
 #include "common/cache_folder.h"
 #include "common/command.h"
 #include "common/parallel.h"
-#include "evaluator_shared/cases.h"
-#include "evaluator_shared/compiler.h"
-#include "evaluator_shared/cuda_toolkit.h"
-#include "evaluator_shared/sandbox.h"
 #include "interpreter/device_session.h"
 #include "interpreter/tensors.h"
 #include "interpreter/worker_pool.h"
+#include "judge/compile/compiler.h"
+#include "judge/compile/cuda_toolkit.h"
+#include "judge/problem/cases.h"
+#include "judge/sandbox/sandbox.h"
 #include "sim_kernels.h"
 
 namespace {

@@ -14,8 +14,8 @@
 #include "evaluator_cuda/device_errors.h"
 #include "evaluator_cuda/device_evaluator_case.h"
 #include "evaluator_cuda/version.h"
-#include "evaluator_shared/cuda_toolkit.h"
-#include "evaluator_shared/random.h"
+#include "judge/compile/cuda_toolkit.h"
+#include "judge/problem/random.h"
 
 namespace kgrpo::evaluator_cuda {
 

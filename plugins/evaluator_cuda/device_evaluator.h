@@ -26,11 +26,11 @@
 #include "evaluator_cuda/profiler.h"
 #include "evaluator_cuda/timer.h"
 #include "evaluator_cuda/worker_pool.h"
-#include "evaluator_shared/compiler.h"           // Compiler
-#include "evaluator_shared/evaluator.h"          // BackendOptions
-#include "evaluator_shared/kernel_evaluation.h"  // KernelEvaluation, Trouble
-#include "evaluator_shared/sandbox.h"            // Sandbox
-#include "evaluator_shared/torch_worker.h"       // TorchWorker
+#include "judge/compile/compiler.h"           // Compiler
+#include "judge/front/evaluator.h"            // BackendOptions
+#include "judge/process/torch_worker.h"       // TorchWorker
+#include "judge/sandbox/sandbox.h"            // Sandbox
+#include "judge/verdict/kernel_evaluation.h"  // KernelEvaluation, Trouble
 
 namespace kgrpo::evaluator_cuda {
 

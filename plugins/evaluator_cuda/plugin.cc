@@ -12,7 +12,7 @@
 
 #include "evaluator_cuda/device_errors.h"
 #include "evaluator_cuda/device_evaluators.h"
-#include "evaluator_shared/front.h"
+#include "judge/front/front.h"
 
 using kgrpo::Guard;
 using kgrpo::View;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "evaluator_cuda/ncu_report.h"  // ProfiledKernel
-#include "evaluator_shared/sandbox.h"   // Sandbox
+#include "judge/sandbox/sandbox.h"      // Sandbox
 #include "process/subprocess.h"         // Subprocess
 
 namespace kgrpo::evaluator_cuda {

@@ -14,8 +14,8 @@
 #include <set>
 
 #include "evaluator_cuda/device_errors.h"
-#include "evaluator_shared/candidate_form.h"
-#include "evaluator_shared/seccomp_filter.h"
+#include "judge/compile/candidate_form.h"
+#include "judge/sandbox/seccomp_filter.h"
 #include "process/frames.h"
 
 namespace kgrpo::evaluator_cuda {

@@ -6,11 +6,11 @@
 #include <chrono>
 #include <utility>
 
-#include "evaluator_shared/cases.h"
-#include "evaluator_shared/cuda_toolkit.h"
 #include "evaluator_sim/kernel_evaluator_run.h"
 #include "evaluator_sim/version.h"
 #include "interpreter/interpreted_cases.h"
+#include "judge/compile/cuda_toolkit.h"
+#include "judge/problem/cases.h"
 
 namespace kgrpo::evaluator_sim {
 

@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/compiler.h"           // Compiler
-#include "evaluator_shared/evaluator.h"          // Backend
-#include "evaluator_shared/kernel_evaluation.h"  // KernelEvaluation
-#include "evaluator_shared/sandbox.h"            // Sandbox
 #include "evaluator_sim/open_problem.h"
 #include "interpreter/loaded_kernel.h"
 #include "interpreter/tensors.h"
 #include "interpreter/worker_pool.h"
+#include "judge/compile/compiler.h"           // Compiler
+#include "judge/front/evaluator.h"            // Backend
+#include "judge/sandbox/sandbox.h"            // Sandbox
+#include "judge/verdict/kernel_evaluation.h"  // KernelEvaluation
 
 namespace kgrpo::evaluator_sim {
 

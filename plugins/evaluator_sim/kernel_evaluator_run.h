@@ -7,10 +7,10 @@
 #include <memory>
 #include <utility>
 
-#include "evaluator_shared/comparison.h"  // WorstErrors
 #include "evaluator_sim/kernel_evaluator.h"
 #include "interpreter/loaded_kernel.h"
 #include "interpreter/tensors.h"
+#include "judge/verdict/comparison.h"  // WorstErrors
 
 namespace kgrpo::evaluator_sim {
 

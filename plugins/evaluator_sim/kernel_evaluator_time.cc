@@ -4,9 +4,9 @@
 #include <iomanip>
 #include <sstream>
 
-#include "evaluator_shared/random.h"
 #include "evaluator_sim/kernel_evaluator_run.h"
 #include "evaluator_sim/timed_facts.h"
+#include "judge/problem/random.h"
 
 namespace kgrpo::evaluator_sim {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "evaluator_shared/random.h"
 #include "evaluator_sim/kernel_evaluator_run.h"
+#include "judge/problem/random.h"
 
 namespace kgrpo::evaluator_sim {
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include <kgrpo/support/sha256.h>
-#include "evaluator_shared/random.h"
 #include "evaluator_sim/version.h"
+#include "judge/problem/random.h"
 
 namespace kgrpo::evaluator_sim {
 

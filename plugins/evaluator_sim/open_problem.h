@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/inputs.h"        // Argument
-#include "evaluator_shared/kept_files.h"    // KeptFiles
-#include "evaluator_shared/open_problem.h"  // OpenProblem
 #include "evaluator_sim/timing_expected.h"
-#include "interpreter/tensors.h"  // MappedArguments
+#include "interpreter/tensors.h"       // MappedArguments
+#include "judge/cache/kept_files.h"    // KeptFiles
+#include "judge/front/open_problem.h"  // OpenProblem
+#include "judge/inputs/inputs.h"       // Argument
 
 namespace kgrpo::evaluator_sim {
 

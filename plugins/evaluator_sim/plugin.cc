@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "evaluator_shared/front.h"
 #include "evaluator_sim/kernel_evaluator.h"
+#include "judge/front/front.h"
 
 using kgrpo::Guard;
 using kgrpo::View;

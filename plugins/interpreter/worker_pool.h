@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/sandbox.h"     // Sandbox, ScratchFolder
 #include "interpreter/client/protocol.h"  // Request, Reply
+#include "judge/sandbox/sandbox.h"        // Sandbox, ScratchFolder
 #include "process/pool.h"                 // ProcessPool, Subprocess, Descriptor
 
 namespace kgrpo::interpreter {

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <string>
 
-#include "evaluator_shared/evaluator.h"
 #include "evaluator_sim/kernel_evaluator.h"
+#include "judge/front/evaluator.h"
 
 namespace kgrpo::evaluator_sim {
 namespace {

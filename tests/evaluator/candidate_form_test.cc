@@ -13,9 +13,9 @@
 #include <fstream>
 #include <memory>
 
-#include "evaluator_shared/candidate_form.h"
-#include "evaluator_shared/compiler.h"
-#include "evaluator_shared/source_policy.h"
+#include "judge/compile/candidate_form.h"
+#include "judge/compile/compiler.h"
+#include "judge/compile/source_policy.h"
 #include "kgrpo/sdk/error.h"
 
 namespace kgrpo::evaluator {

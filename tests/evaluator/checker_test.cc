@@ -12,8 +12,8 @@
 #include <string>
 #include <thread>
 
-#include "evaluator_shared/evaluator.h"
 #include "evaluator_sim/kernel_evaluator.h"
+#include "judge/front/evaluator.h"
 #include "process/subprocess.h"  // MakePipe
 
 namespace kgrpo::evaluator_sim {

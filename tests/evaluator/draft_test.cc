@@ -1,6 +1,6 @@
 // Problems drafted from kernels: compared with the shipped problems, which were written by hand; error messages word
 // for word.
-#include "evaluator_shared/draft/draft.h"
+#include "draft/draft.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,12 +14,12 @@
 #include <string>
 
 #include <kgrpo/support/own_headers.h>
-#include "evaluator_shared/draft/oracle_text.h"
-#include "evaluator_shared/draft/problem_text.h"
-#include "evaluator_shared/draft/sums.h"
-#include "evaluator_shared/inputs.h"
-#include "evaluator_shared/oracle.h"
-#include "evaluator_shared/source_policy.h"
+#include "draft/oracle_text.h"
+#include "draft/problem_text.h"
+#include "draft/sums.h"
+#include "judge/compile/source_policy.h"
+#include "judge/inputs/inputs.h"
+#include "judge/verdict/oracle.h"
 
 namespace kgrpo::evaluator {
 namespace {

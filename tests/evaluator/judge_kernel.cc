@@ -12,8 +12,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "evaluator_shared/evaluator.h"
 #include "evaluator_sim/kernel_evaluator.h"
+#include "judge/front/evaluator.h"
 
 int main(int argc, char** argv) {
   using kgrpo::evaluator_sim::KernelEvaluator;

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "affine_candidates.h"
-#include "evaluator_shared/evaluator.h"
 #include "evaluator_sim/kernel_evaluator.h"
+#include "judge/front/evaluator.h"
 #include "kernel_evaluator_fixture.h"
 
 namespace kgrpo::evaluator_sim {

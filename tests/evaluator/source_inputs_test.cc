@@ -1,5 +1,5 @@
 // inputs.cc of a problem's folder: the values it draws, an evaluation with it, and the messages for a broken one.
-#include "evaluator_shared/source_inputs.h"
+#include "judge/inputs/source_inputs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include <fstream>
 #include <string>
 
-#include "evaluator_shared/evaluator.h"
-#include "evaluator_shared/inputs.h"
 #include "evaluator_sim/kernel_evaluator.h"
+#include "judge/front/evaluator.h"
+#include "judge/inputs/inputs.h"
 
 namespace kgrpo::evaluator {
 namespace {

@@ -1,5 +1,5 @@
 // Problems with several timing sizes.
-#include "evaluator_shared/timing_sizes.h"
+#include "judge/front/timing_sizes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 #include <string>
 
 #include "affine_candidates.h"
-#include "evaluator_shared/evaluator.h"
 #include "evaluator_sim/kernel_evaluator.h"
+#include "judge/front/evaluator.h"
 #include "kernel_evaluator_fixture.h"
 
 namespace kgrpo::evaluator_sim {

@@ -15,11 +15,11 @@
 #include <sstream>
 #include <string>
 
-#include "evaluator_shared/inputs.h"
-#include "evaluator_shared/oracle.h"
-#include "evaluator_shared/problem.h"
-#include "evaluator_shared/torch_worker.h"
 #include "evaluator_sim/kernel_evaluator.h"
+#include "judge/inputs/inputs.h"
+#include "judge/problem/problem.h"
+#include "judge/process/torch_worker.h"
+#include "judge/verdict/oracle.h"
 
 namespace kgrpo::evaluator {
 namespace {
