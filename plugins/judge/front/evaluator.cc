@@ -106,8 +106,9 @@ KernelEvaluation Evaluator::AtSize(const OpenProblem& open, const std::string& s
 }
 
 std::vector<ProblemFinding> Evaluator::Check(const OpenProblems& open) {
+  if (!open.problem().refused.empty()) return {};
+  if (IsDraft(open.problem())) return FindDegenerate(open.problem(), {});
   std::vector<ProblemFinding> findings = backend_->FindDegenerateOutputs(open.first());
-  if (!open.problem().refused.empty() || IsDraft(open.problem())) return findings;
   RequireReference(open.problem());
   const auto evaluate = [&](uint64_t seed) {
     if (backend_->modelled() || seed == 0) return Reference(open, {.seed = seed, .thorough = true});

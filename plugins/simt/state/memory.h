@@ -43,7 +43,6 @@ class Allocation {
   DeviceAddress end() const { return address_ + bytes_; }
   uint64_t bytes() const { return bytes_; }
   const std::string& name() const { return name_; }
-  void set_name(std::string name) { name_ = std::move(name); }
   bool read_only() const { return read_only_; }
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
