@@ -24,7 +24,7 @@
 #include "common/command.h"
 #include "common/figures.h"
 #include "evaluator_cuda/device_evaluator.h"
-#include "evaluator_shared/random.h"
+#include "judge/problem/random.h"
 
 namespace {
 
@@ -71,7 +71,7 @@ void Run(const Arguments& arguments) {
       "problem,verdict,speedup,low,high,us,event_us,rounds,dropped,calls,sets,mhz,roofline_fraction,compile_s,"
       "judge_s,load_s,check_s,time_s,first_call_us,launch_us,baseline_launch_us,launches,gated\n");
   for (const std::string& folder : arguments.problems) {
-    const evaluator_cuda::OpenProblem open(folder, cache);
+    const evaluator::OpenProblem open(folder, cache);
     for (const Kernel& kernel : KernelsOf(open.problem, arguments.others)) {
       for (uint64_t r = 0; r < arguments.repetitions; ++r) {
         const Clock::time_point start = Clock::now();

@@ -27,14 +27,14 @@
 #include "common/figures.h"
 #include "common/parallel.h"
 #include "evaluator_cuda/device_evaluator.h"
-#include "evaluator_shared/random.h"
+#include "judge/problem/random.h"
 #include "process_holdings.h"
 
 namespace {
 
 using kgrpo::bench::Holdings;
+using kgrpo::evaluator::OpenProblem;
 using kgrpo::evaluator_cuda::DeviceEvaluator;
-using kgrpo::evaluator_cuda::OpenProblem;
 
 enum Kind { kPlain, kCrash, kHang, kStickyError, kExit, kKinds };
 constexpr const char* kKindNames[kKinds] = {"plain", "crash", "hang", "sticky_error", "exit"};

@@ -29,15 +29,15 @@
 #include "common/parallel.h"
 #include "common/variants.h"
 #include "evaluator_cuda/device_evaluator.h"
-#include "evaluator_shared/random.h"
+#include "judge/problem/random.h"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using kgrpo::bench::Quantile;
 using kgrpo::bench::SecondsSince;
+using kgrpo::evaluator::OpenProblem;
 using kgrpo::evaluator_cuda::DeviceEvaluator;
-using kgrpo::evaluator_cuda::OpenProblem;
 
 constexpr size_t kGroup = 4;  // kernels of one problem that follow each other
 

@@ -35,7 +35,7 @@ const evaluator_sim::OpenProblem* SimKernels::Open(const std::string& folder) {
 SimKernels::SimKernels(const std::vector<std::string>& problems, size_t variants, const std::string& folder) {
   for (const std::string& path : problems) {
     const evaluator_sim::OpenProblem* open = Open(path);
-    const evaluator::Problem& problem = open->problem();
+    const evaluator::Problem& problem = open->problem;
     kernels_.push_back({open, problem.name, problem.reference_source});
     for (const std::string& source : Spread(problem.reference_source, variants))
       kernels_.push_back({open, problem.name + "/" + ScheduleOf(source), source});

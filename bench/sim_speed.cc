@@ -25,13 +25,13 @@
 #include "common/cache_folder.h"
 #include "common/command.h"
 #include "common/parallel.h"
-#include "evaluator_shared/cases.h"
-#include "evaluator_shared/compiler.h"
-#include "evaluator_shared/cuda_toolkit.h"
-#include "evaluator_shared/sandbox.h"
 #include "interpreter/device_session.h"
 #include "interpreter/tensors.h"
 #include "interpreter/worker_pool.h"
+#include "judge/compile/compiler.h"
+#include "judge/compile/cuda_toolkit.h"
+#include "judge/problem/cases.h"
+#include "judge/sandbox/sandbox.h"
 #include "sim_kernels.h"
 
 namespace {
@@ -78,7 +78,7 @@ class Bench {
   // Both modes; trouble in the first where the kernel does not compile or parse.
   std::map<simt::Mode, Measured> Measure(const SimKernel& kernel) {
     std::map<simt::Mode, Measured> measured;
-    evaluator::CompileOutcome compiled = compiler_.Compile(kernel.open->problem(), kernel.source, false);
+    evaluator::CompileOutcome compiled = compiler_.Compile(kernel.open->problem, kernel.source, false);
     if (!compiled.Succeeded()) {
       measured[simt::Mode::kPlain].trouble = {compiled.verdict, compiled.diagnosis};
       return measured;
@@ -91,8 +91,8 @@ class Bench {
       return measured;
     }
     DeviceSession session(module, compiled.kernel.usage, kernel.source, device_,
-                          {.device_malloc = kernel.open->problem().allow_device_malloc});
-    const std::unique_ptr<kgrpo::interpreter::Worker> worker = workers_.Take();
+                          {.device_malloc = kernel.open->problem.allow_device_malloc});
+    const std::unique_ptr<kgrpo::interpreter::Worker> worker = workers_.TakeAndReplace();
     if (const Trouble trouble = session.Load(*worker, compiled.kernel.object)) {
       measured[simt::Mode::kPlain].trouble = trouble;
       return measured;
@@ -108,7 +108,7 @@ class Bench {
   Measured Best(DeviceSession& session, kgrpo::interpreter::Worker& worker, const SimKernel& kernel,
                 simt::Mode mode) const {
     Measured best;
-    const evaluator::Problem& problem = kernel.open->problem();
+    const evaluator::Problem& problem = kernel.open->problem;
     for (const evaluator::CorrectnessCase& one : evaluator::CorrectnessCases(problem, kKey, 1)) {
       if (one.alternative || one.aliased) continue;
       const std::vector<evaluator::Argument> arguments = evaluator::DrawArguments(problem, one);

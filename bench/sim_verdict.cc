@@ -22,8 +22,8 @@
 #include "common/command.h"
 #include "common/figures.h"
 #include "common/parallel.h"
-#include "evaluator_shared/random.h"
 #include "evaluator_sim/kernel_evaluator.h"
+#include "judge/problem/random.h"
 #include "sim_kernels.h"
 
 namespace {

@@ -35,7 +35,7 @@
 
 #include "common/command.h"
 #include "common/figures.h"
-#include "evaluator_shared/cuda_toolkit.h"
+#include "judge/compile/cuda_toolkit.h"
 #include "sim_vs_gpu/generated_unit.h"
 #include "sim_vs_gpu/gpu_comparison.h"
 #include "simt/generated/kernel_generator.h"

@@ -21,10 +21,11 @@ std::string Summary(std::string_view completion) {
 
 }  // namespace
 
-Written ReadCompletion(const Completion& completion, std::string_view signature, std::string_view current) {
+CoderAnswer ReadCompletion(const Completion& completion, std::string_view signature, std::string_view current) {
   coder_shared::ReadAnswer read =
       coder_shared::ReadKernel({completion.text, "", completion.truncated ? "length" : "stop"}, {signature, current});
-  Written written;
+  CoderAnswer written;
+  written.outcome = KGRPO_CODER_NO_KERNEL;
   if (read.outcome == KGRPO_CODER_OK || std::string_view(read.form) == coder_shared::kUnchanged) {
     written.outcome = KGRPO_CODER_OK;
     // Byte for byte, so that the host finds the kernel unchanged. A kernel that was wrong stays wrong: to repeat it is

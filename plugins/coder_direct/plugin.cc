@@ -4,7 +4,6 @@
 #include <kgrpo/sdk/plugin.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "coder_direct/completion.h"
+#include "coder_shared/request.h"
 
 struct kgrpo_coder {
   std::vector<std::string> examples;
@@ -73,24 +73,11 @@ void Destroy(kgrpo_coder* self) {
 
 kgrpo_error* Implement(kgrpo_coder*, const kgrpo_coder_request* request, kgrpo_coder_done done) {
   return Guard([&] {
-    if (request == nullptr || !KGRPO_HAS_MEMBER(request, kgrpo_coder_request, suggestion) ||
-        request->problem == nullptr || done.done == nullptr) {
-      throw Error(KGRPO_ERROR_INVALID, "coder_direct: a request without a problem, a suggestion or a callback");
-    }
-    const auto start = std::chrono::steady_clock::now();
-    const bool truncated = request->truncated != 0;
-    const Written written = ReadCompletion({View(request->suggestion), truncated}, View(request->problem->signature),
-                                           View(request->code_b));
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    kgrpo_coder_answer given = {};
-    given.struct_size = sizeof given;
-    given.outcome = written.outcome;
-    given.source = Str(written.source);
-    given.summary = Str(written.summary);
-    given.message = Str(written.message);
-    given.seconds = elapsed.count();
-    given.attempts = 1;
-    done.done(done.context, &given, nullptr);
+    coder_shared::RequireWhole(request, done, "coder_direct");
+    coder_shared::AnswerAtOnce(done, [request] {
+      return ReadCompletion({View(request->suggestion), request->truncated != 0}, View(request->problem->signature),
+                            View(request->code_b));
+    });
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include "coder_engine/coder.h"
 #include "coder_engine/options.h"
+#include "coder_shared/request.h"
 #include "policy_qwen/hosted_policy.h"
 
 struct kgrpo_coder {
@@ -25,15 +26,9 @@ void Destroy(kgrpo_coder* self) {
   delete self;
 }
 
-void RequireWhole(const kgrpo_coder_request* request) {
-  if (request == nullptr || !KGRPO_HAS_MEMBER(request, kgrpo_coder_request, seed) || request->problem == nullptr)
-    throw Error(KGRPO_ERROR_INVALID, "coder_engine: a request without a problem or a seed");
-}
-
 kgrpo_error* Implement(kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_coder_done done) {
   return Guard([&] {
-    RequireWhole(request);
-    if (done.done == nullptr) throw Error(KGRPO_ERROR_INVALID, "coder_engine: a request without a callback");
+    coder_shared::RequireWhole(request, done, "coder_engine");
     self->coder.Implement(*request, done);
   });
 }
@@ -44,7 +39,7 @@ void Cancel(kgrpo_coder* self) {
 
 kgrpo_error* DescribeRequest(const kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_text_sink sink) {
   return Guard([&] {
-    RequireWhole(request);
+    coder_shared::RequireWhole(request, "coder_engine");
     const std::string text = self->coder.PromptText(*request);
     sink.put(sink.context, Str(text));
   });

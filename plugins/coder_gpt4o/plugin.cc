@@ -7,6 +7,7 @@
 #include "coder_gpt4o/completion_client.h"
 #include "coder_gpt4o/options.h"
 #include "coder_gpt4o/recording.h"
+#include "coder_shared/request.h"
 
 #include <charconv>
 #include <cstdint>
@@ -168,15 +169,9 @@ void Destroy(kgrpo_coder* self) {
   delete self;
 }
 
-void RequireWhole(const kgrpo_coder_request* request) {
-  if (request == nullptr || !KGRPO_HAS_MEMBER(request, kgrpo_coder_request, seed) || request->problem == nullptr)
-    throw Error(KGRPO_ERROR_INVALID, "coder_gpt4o: a request without a problem or a suggestion");
-}
-
 kgrpo_error* Implement(kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_coder_done done) {
   return Guard([&] {
-    RequireWhole(request);
-    if (done.done == nullptr) throw Error(KGRPO_ERROR_INVALID, "coder_gpt4o: a request without a callback");
+    kgrpo::coder_shared::RequireWhole(request, done, "coder_gpt4o");
     self->coder->Implement(*request, done);
   });
 }
@@ -187,7 +182,7 @@ void Cancel(kgrpo_coder* self) {
 
 kgrpo_error* DescribeRequest(const kgrpo_coder* self, const kgrpo_coder_request* request, kgrpo_text_sink sink) {
   return Guard([&] {
-    RequireWhole(request);
+    kgrpo::coder_shared::RequireWhole(request, "coder_gpt4o");
     const std::string text = self->coder->Describe(*request);
     sink.put(sink.context, Str(text));
   });

@@ -3,11 +3,12 @@
 #include <kgrpo/coder.h>
 #include <kgrpo/sdk/plugin.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "coder_offline/coder.h"
 #include "coder_offline/techniques.h"
+#include "coder_shared/request.h"
 
 // No state is kept between requests: the kernel's schedule line holds the techniques applied before.
 struct kgrpo_coder {};
@@ -59,22 +60,16 @@ void Destroy(kgrpo_coder* self) {
 
 kgrpo_error* Implement(kgrpo_coder*, const kgrpo_coder_request* request, kgrpo_coder_done done) {
   return Guard([&] {
-    if (request == nullptr || !KGRPO_HAS_MEMBER(request, kgrpo_coder_request, suggestion) || done.done == nullptr) {
-      throw Error(KGRPO_ERROR_INVALID, "coder_offline: a request without a suggestion, or without a callback");
-    }
-    const auto start = std::chrono::steady_clock::now();
-    const auto answer = kgrpo::coder_offline::Implement(View(request->code_b), View(request->suggestion));
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    const bool ok = answer.status == kgrpo::coder_offline::Status::kOk;
-    kgrpo_coder_answer given = {};
-    given.struct_size = sizeof given;
-    given.outcome = OutcomeOf(answer.status);
-    given.source = Str(answer.source);
-    given.summary = Str(answer.summary);
-    if (!ok) given.message = Str(answer.message);
-    given.seconds = elapsed.count();
-    given.attempts = 1;
-    done.done(done.context, &given, nullptr);
+    kgrpo::coder_shared::RequireWhole(request, done, "coder_offline");
+    kgrpo::coder_shared::AnswerAtOnce(done, [request] {
+      auto answer = kgrpo::coder_offline::Implement(View(request->code_b), View(request->suggestion));
+      kgrpo::CoderAnswer given;
+      given.outcome = OutcomeOf(answer.status);
+      given.source = std::move(answer.source);
+      given.summary = std::move(answer.summary);
+      if (given.outcome != KGRPO_CODER_OK) given.message = std::move(answer.message);
+      return given;
+    });
   });
 }
 

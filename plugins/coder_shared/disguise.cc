@@ -2,7 +2,7 @@
 
 #include "coder_shared/literals.h"
 #include "coder_shared/text.h"
-#include "evaluator_shared/source_lexer.h"
+#include "cuda_source/lexer.h"
 
 #include <algorithm>
 #include <charconv>

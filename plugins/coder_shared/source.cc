@@ -1,7 +1,7 @@
 #include "coder_shared/source.h"
 
 #include "coder_shared/text.h"
-#include "evaluator_shared/source_lexer.h"
+#include "cuda_source/lexer.h"
 
 #include <algorithm>
 #include <map>
@@ -10,30 +10,10 @@
 namespace kgrpo::coder_shared {
 namespace {
 
+using evaluator::Closes;
 using evaluator::Lex;
 using evaluator::Token;
 using Tokens = std::vector<Token>;
-
-// For each opening bracket the token that closes it; 0 if there is none, and for every other token.
-std::vector<size_t> Closes(const Tokens& tokens, bool* balanced = nullptr) {
-  constexpr std::string_view kOpening = "([{", kClosing = ")]}";
-  std::vector<size_t> closes(tokens.size(), 0), open;
-  bool matched = true;
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i].kind != Token::Kind::kPunctuation || tokens[i].text.size() != 1) continue;
-    if (kOpening.find(tokens[i].text) != std::string_view::npos) open.push_back(i);
-    const size_t closing = kClosing.find(tokens[i].text);
-    if (closing == std::string_view::npos) continue;
-    if (open.empty() || tokens[open.back()].text[0] != kOpening[closing]) {
-      matched = false;
-    } else {
-      closes[open.back()] = i;
-      open.pop_back();
-    }
-  }
-  if (balanced != nullptr) *balanced = matched && open.empty();
-  return closes;
-}
 
 bool Is(const Tokens& tokens, size_t i, std::string_view text) {
   return i < tokens.size() && tokens[i].Is(text);
@@ -158,24 +138,6 @@ bool BeginsLine(std::string_view source, size_t at) {
 }
 
 }  // namespace
-
-std::string FunctionName(std::string_view signature) {
-  const Tokens tokens = Lex(signature).tokens;
-  for (size_t i = 0; i + 1 < tokens.size(); ++i) {
-    if (Is(tokens, i + 1, "(")) return IsName(tokens, i) ? std::string(tokens[i].text) : "";
-  }
-  return "";
-}
-
-bool Defines(std::string_view source, std::string_view function) {
-  if (source.find(function) == std::string_view::npos || function.empty()) return false;
-  const Tokens tokens = Lex(source).tokens;
-  const std::vector<size_t> closes = Closes(tokens);
-  for (size_t i = 0; i + 1 < tokens.size(); ++i) {
-    if (tokens[i].Is(function) && Is(tokens, i + 1, "(") && HasBody(tokens, closes, i + 1)) return true;
-  }
-  return false;
-}
 
 bool IsBalanced(std::string_view source) {
   bool balanced = false;

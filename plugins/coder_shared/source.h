@@ -1,4 +1,4 @@
-// Answers questions about CUDA source without a compiler, by the tokens of evaluator_shared/source_lexer.h.
+// Answers questions about CUDA source without a compiler, by the tokens of cuda_source/lexer.h.
 #ifndef KGRPO_CODER_SHARED_SOURCE_H
 #define KGRPO_CODER_SHARED_SOURCE_H
 
@@ -7,14 +7,6 @@
 #include <string_view>
 
 namespace kgrpo::coder_shared {
-
-// The function's name in a C declaration: "launch" for `extern "C" void launch(const float* x, int n)`. Empty if there
-// is none.
-std::string FunctionName(std::string_view signature);
-
-// True if the source has a body for the function: its name, arguments in parentheses, "{". Comments and literals do not
-// count.
-bool Defines(std::string_view source, std::string_view function);
 
 // True if every brace, bracket, parenthesis and comment is closed: truncated code is seldom balanced.
 bool IsBalanced(std::string_view source);

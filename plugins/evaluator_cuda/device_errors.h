@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include "evaluator_shared/kernel_evaluation.h"  // Trouble
+#include "judge/verdict/kernel_evaluation.h"  // Trouble
 
 namespace kgrpo::evaluator_cuda {
 

@@ -14,8 +14,8 @@
 #include "evaluator_cuda/device_errors.h"
 #include "evaluator_cuda/device_evaluator_case.h"
 #include "evaluator_cuda/version.h"
-#include "evaluator_shared/cuda_toolkit.h"
-#include "evaluator_shared/random.h"
+#include "judge/compile/cuda_toolkit.h"
+#include "judge/problem/random.h"
 
 namespace kgrpo::evaluator_cuda {
 
@@ -329,16 +329,7 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
   ThrowIfCancelled();
   std::optional<WorkerPool::Demand> demand(std::in_place, *workers_, 1);
   const evaluator::CompileOutcome compiled = compiler_->Compile(open.problem, source, thorough);
-  evaluation.compile_seconds = compiled.seconds;
-  evaluation.compile_cached = compiled.cached;
-  evaluation.transient = compiled.transient;
-  if (!compiled.Succeeded()) {
-    evaluation.verdict = compiled.verdict;
-    evaluation.diagnosis = compiled.diagnosis;
-    return evaluation;
-  }
-  evaluation.compiled = true;
-  evaluation.metrics = evaluator::UsageMetrics(compiled.kernel.usage);
+  if (!evaluator::TakeCompiled(compiled, &evaluation)) return evaluation;
   std::vector<Case> cases = DrawCases(open, key, options_.seeds * (thorough ? 2 : 1), show_hidden);
 
   InterpretedChecks::Running interpreting;

@@ -23,39 +23,32 @@
 #include "evaluator_cuda/clocks.h"
 #include "evaluator_cuda/device.h"
 #include "evaluator_cuda/interpreted_checks.h"
-#include "evaluator_cuda/open_problem.h"
 #include "evaluator_cuda/profiler.h"
 #include "evaluator_cuda/timer.h"
 #include "evaluator_cuda/worker_pool.h"
-#include "evaluator_shared/compiler.h"           // Compiler
-#include "evaluator_shared/kernel_evaluation.h"  // KernelEvaluation, Trouble
-#include "evaluator_shared/sandbox.h"            // Sandbox
-#include "evaluator_shared/torch_worker.h"       // TorchWorker
+#include "judge/compile/compiler.h"           // Compiler
+#include "judge/front/evaluator.h"            // BackendOptions
+#include "judge/process/torch_worker.h"       // TorchWorker
+#include "judge/sandbox/sandbox.h"            // Sandbox
+#include "judge/verdict/kernel_evaluation.h"  // KernelEvaluation, Trouble
 
 namespace kgrpo::evaluator_cuda {
 
 using evaluator::KernelEvaluation;
+using evaluator::OpenProblem;
 
 class DeviceEvaluator {
  public:
-  struct Options {
+  struct Options : evaluator::BackendOptions {
     int device = 0;
-    evaluator::SandboxMode sandbox = evaluator::SandboxMode::kAuto;
-    std::string cuda_home;         // "" to search
-    std::string helper_directory;  // "" to search
-    std::string tvm_ffi;           // evaluator::TvmFfi::Find
-    std::string compile_cache;     // evaluator::Compiler::Options::cache_file
-    evaluator::CompileRoute route = evaluator::CompileRoute::kFast;
+    std::string tvm_ffi;   // evaluator::TvmFfi::Find
     size_t compilers = 2;  // compile processes kept ready
-    int seeds = 2;         // a size
-    double compile_seconds = 60;
     double call_seconds = 10;
     TimingOptions timing;   // memory_bytes: of each side; less where other programs use the device
     size_t workers = 8;     // kept ready at most
     bool interpret = true;  // the correctness cases too, with every check of the interpreter
     bool profile = false;   // every correct kernel, by Nsight Compute: seconds each
-    std::function<void(const std::string& why)> on_compile_fallback;  // evaluator::Compiler::Options::on_fallback
-    std::function<bool()> cancelled;
+    bool pytorch = false;   // DeviceEvaluators: PyTorch is timed with each baseline
     // Called when device memory is short, now and then while the evaluator waits for it. [any thread]
     std::function<void(const std::string& why)> on_wait_for_memory;
     // Takes the device for the caller's thread while the returned object lives.

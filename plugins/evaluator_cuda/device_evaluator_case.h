@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "evaluator_cuda/device_evaluator.h"
-#include "evaluator_shared/cases.h"       // CorrectnessCase
-#include "evaluator_shared/comparison.h"  // Expected
-#include "evaluator_shared/inputs.h"      // Argument
+#include "judge/inputs/inputs.h"       // Argument
+#include "judge/problem/cases.h"       // CorrectnessCase
+#include "judge/verdict/comparison.h"  // Expected
 
 namespace kgrpo::evaluator_cuda {
 

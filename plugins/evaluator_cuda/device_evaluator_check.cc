@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "evaluator_cuda/device_evaluator_case.h"
-#include "evaluator_shared/comparison.h"
-#include "evaluator_shared/random.h"
+#include "judge/problem/random.h"
+#include "judge/verdict/comparison.h"
 
 namespace kgrpo::evaluator_cuda {
 

@@ -11,7 +11,7 @@
 #include "evaluator_cuda/profile_facts.h"
 #include "evaluator_cuda/timing_inputs.h"
 #include "evaluator_cuda/worker/profile_plan.h"
-#include "evaluator_shared/random.h"
+#include "judge/problem/random.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {

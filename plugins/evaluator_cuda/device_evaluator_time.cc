@@ -8,8 +8,8 @@
 
 #include "evaluator_cuda/device_evaluator.h"
 #include "evaluator_cuda/device_evaluator_case.h"
-#include "evaluator_shared/random.h"
-#include "evaluator_shared/rules.h"  // kKernelBenchTrials
+#include "judge/problem/random.h"
+#include "judge/problem/rules.h"  // kKernelBenchTrials
 
 namespace kgrpo::evaluator_cuda {
 

@@ -8,7 +8,8 @@
 
 namespace kgrpo::evaluator_cuda {
 
-DeviceEvaluators::DeviceEvaluators(DeviceEvaluator::Options options, const std::vector<int>& devices) {
+DeviceEvaluators::DeviceEvaluators(DeviceEvaluator::Options options, const std::vector<int>& devices)
+    : pytorch_(options.pytorch) {
   if (std::set<int>(devices.begin(), devices.end()).size() != devices.size())
     throw Error(KGRPO_ERROR_INVALID, "a device is named twice in evaluator_cuda's option device");
   for (const int device : devices) {

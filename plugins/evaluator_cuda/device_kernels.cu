@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "evaluator_cuda/device_kernels.h"
-#include "evaluator_shared/draw.h"
+#include "judge/inputs/draw.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {

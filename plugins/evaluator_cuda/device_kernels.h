@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "evaluator_shared/dtype.h"  // DType
+#include "judge/problem/dtype.h"  // DType
 
 namespace kgrpo::evaluator_cuda {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "evaluator_cuda/worker/protocol.h"
-#include "evaluator_shared/subprocess.h"  // Descriptor
+#include "process/subprocess.h"  // Descriptor
 
 namespace kgrpo::evaluator_cuda {
 

@@ -17,15 +17,15 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/cases.h"              // CorrectnessCase
-#include "evaluator_shared/comparison.h"         // Expected
-#include "evaluator_shared/compiled_kernel.h"    // CompiledKernel
-#include "evaluator_shared/inputs.h"             // Argument
-#include "evaluator_shared/kernel_evaluation.h"  // Trouble
-#include "evaluator_shared/problem.h"            // Problem
-#include "evaluator_shared/sandbox.h"            // Sandbox
-#include "interpreter/simt/simt.h"               // Device
 #include "interpreter/worker_pool.h"
+#include "judge/compile/compiled_kernel.h"    // CompiledKernel
+#include "judge/inputs/inputs.h"              // Argument
+#include "judge/problem/cases.h"              // CorrectnessCase
+#include "judge/problem/problem.h"            // Problem
+#include "judge/sandbox/sandbox.h"            // Sandbox
+#include "judge/verdict/comparison.h"         // Expected
+#include "judge/verdict/kernel_evaluation.h"  // Trouble
+#include "simt/simt.h"                        // Device
 
 namespace kgrpo::evaluator_cuda {
 

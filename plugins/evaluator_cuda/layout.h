@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "evaluator_cuda/worker.h"     // Plan
-#include "evaluator_shared/inputs.h"   // Argument
-#include "evaluator_shared/problem.h"  // Problem, Bindings
+#include "evaluator_cuda/worker.h"  // Plan
+#include "judge/inputs/inputs.h"    // Argument
+#include "judge/problem/problem.h"  // Problem, Bindings
 
 namespace kgrpo::evaluator_cuda {
 
@@ -31,7 +31,7 @@ class Layout {
   uint64_t bytes() const { return bytes_; }  // of a whole set, a multiple of kAlignment
 
   // The arguments of a call on the set that starts at `base` in the worker's memory of that number, and behind them
-  // each tensor's extents, for candidates that take tensors (evaluator_shared/candidate_form.h).
+  // each tensor's extents, for candidates that take tensors (judge/compile/candidate_form.h).
   std::vector<Plan::Value> Arguments(uint32_t memory, uint64_t base) const;
 
  private:

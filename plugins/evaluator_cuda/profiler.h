@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_cuda/ncu_report.h"    // ProfiledKernel
-#include "evaluator_shared/sandbox.h"     // Sandbox
-#include "evaluator_shared/subprocess.h"  // Subprocess
+#include "evaluator_cuda/ncu_report.h"  // ProfiledKernel
+#include "judge/sandbox/sandbox.h"      // Sandbox
+#include "process/subprocess.h"         // Subprocess
 
 namespace kgrpo::evaluator_cuda {
 

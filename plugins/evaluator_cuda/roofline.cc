@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
-#include "evaluator_shared/comparison.h"  // BoundFor
-#include "evaluator_shared/dtype.h"
+#include "judge/problem/dtype.h"
+#include "judge/verdict/comparison.h"  // BoundFor
 
 namespace kgrpo::evaluator_cuda {
 

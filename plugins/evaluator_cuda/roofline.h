@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "evaluator_shared/problem.h"  // Problem
+#include "judge/problem/problem.h"  // Problem
 
 namespace kgrpo::evaluator_cuda {
 

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-#include "evaluator_shared/random.h"
+#include "judge/problem/random.h"
 
 namespace kgrpo::evaluator_cuda {
 

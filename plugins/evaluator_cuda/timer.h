@@ -24,9 +24,9 @@
 #include "evaluator_cuda/precision.h"
 #include "evaluator_cuda/timing_inputs.h"
 #include "evaluator_cuda/worker.h"
-#include "evaluator_shared/comparison.h"  // ErrorBound
-#include "evaluator_shared/inputs.h"      // Argument
-#include "evaluator_shared/oracle.h"      // Checker
+#include "judge/inputs/inputs.h"       // Argument
+#include "judge/verdict/comparison.h"  // ErrorBound
+#include "judge/verdict/oracle.h"      // Checker
 
 namespace kgrpo::evaluator_cuda {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "evaluator_cuda/placements.h"
-#include "evaluator_shared/inputs.h"
-#include "evaluator_shared/random.h"
+#include "judge/inputs/inputs.h"
+#include "judge/problem/random.h"
 
 namespace kgrpo::evaluator_cuda {
 

@@ -9,7 +9,7 @@
 
 #include "evaluator_cuda/device.h"
 #include "evaluator_cuda/layout.h"
-#include "evaluator_shared/problem.h"
+#include "judge/problem/problem.h"
 
 namespace kgrpo::evaluator_cuda {
 

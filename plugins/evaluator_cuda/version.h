@@ -5,7 +5,7 @@
 
 namespace kgrpo::evaluator_cuda {
 
-// The SHA-256, in hexadecimal, of the sources of evaluator_cuda and evaluator_shared.
+// The SHA-256, in hexadecimal, of the sources of evaluator_cuda and judge.
 const char* SourceDigest();
 
 }  // namespace kgrpo::evaluator_cuda

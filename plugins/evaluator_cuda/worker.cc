@@ -3,8 +3,6 @@
 #include <cuda_runtime_api.h>
 #include <kgrpo/sdk/error.h>
 #include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -16,8 +14,9 @@
 #include <set>
 
 #include "evaluator_cuda/device_errors.h"
-#include "evaluator_shared/candidate_form.h"
-#include "evaluator_shared/seccomp_filter.h"
+#include "judge/compile/candidate_form.h"
+#include "judge/sandbox/seccomp_filter.h"
+#include "process/frames.h"
 
 namespace kgrpo::evaluator_cuda {
 
@@ -34,6 +33,7 @@ constexpr double kStartSeconds = 60;  // for a process and its CUDA context, on 
 // would count as the candidate's time.
 constexpr double kSpinSeconds = 5e-3;
 constexpr double kQueueSeconds = 30e-3;  // for launching all calls of a plan with gates
+constexpr double kStallSeconds = 5;      // a worker that does not read must not hold up the evaluator for longer
 constexpr size_t kLargestAnswer = 1 << 16;
 
 double Since(Clock::time_point begin) {
@@ -71,13 +71,8 @@ std::string SignalText(int signal) {
 }  // namespace
 
 Worker::Worker(const evaluator::Sandbox& sandbox, const Options& options) : options_(options) {
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE,
-                std::string("cannot make a socket pair for a worker: ") + std::strerror(errno));
-  }
-  socket_ = Descriptor(ends[0]);
-  const Descriptor theirs(ends[1]);
+  auto [ours, theirs] = evaluator::MakeSocketPair();
+  socket_ = std::move(ours);
   // Inside namespaces /tmp is the worker's own; without them it gets a folder.
   if (!sandbox.has_namespaces()) scratch_ = std::make_unique<ScratchFolder>(sandbox);
   SandboxCommand command;
@@ -104,23 +99,14 @@ Worker::Worker(const evaluator::Sandbox& sandbox, const Options& options) : opti
 }
 
 Worker::Heard Worker::Hear(Message* message, std::vector<char>* payload, double seconds) {
-  const Clock::time_point begin = Clock::now();
+  double spins = kSpinSeconds;
   const auto read_all = [&](void* data, size_t bytes) {
-    auto* at = static_cast<char*>(data);
-    while (bytes > 0) {
-      const double gone = Since(begin), left = seconds - gone;
-      const bool spins = gone < kSpinSeconds;
-      struct pollfd wait = {socket_.get(), POLLIN, 0};
-      const int ready = left <= 0 ? 0 : poll(&wait, 1, spins ? 0 : static_cast<int>(left * 1000) + 1);
-      if ((ready < 0 && errno == EINTR) || (ready == 0 && spins && left > 0)) continue;
-      if (ready == 0) return Heard::kLate;
-      const ssize_t count = read(socket_.get(), at, bytes);
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return Heard::kEnded;
-      at += count;
-      bytes -= static_cast<size_t>(count);
-    }
-    return Heard::kMessage;
+    const double before = seconds;
+    const evaluator::Heard heard = evaluator::ReadExactly(socket_.get(), data, bytes, &seconds, spins);
+    spins -= before - seconds;
+    return heard == evaluator::Heard::kWhole  ? Heard::kMessage
+           : heard == evaluator::Heard::kLate ? Heard::kLate
+                                              : Heard::kEnded;
   };
   if (const Heard heard = read_all(message, sizeof *message); heard != Heard::kMessage) return heard;
   if (message->payload_bytes > kLargestAnswer) return Heard::kNonsense;
@@ -130,22 +116,10 @@ Worker::Heard Worker::Hear(Message* message, std::vector<char>* payload, double 
 
 bool Worker::Send(Ask kind, const void* payload, size_t bytes) {
   const Message message = {static_cast<uint32_t>(kind), 0, bytes};
-  std::string text(reinterpret_cast<const char*>(&message), sizeof message);
-  text.append(static_cast<const char*>(payload), bytes);
-  size_t at = 0;
-  while (at < text.size()) {
-    // A worker that does not read must not hold up the evaluator for long.
-    const ssize_t sent = send(socket_.get(), text.data() + at, text.size() - at, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-      struct pollfd wait = {socket_.get(), POLLOUT, 0};
-      if (poll(&wait, 1, 5000) <= 0) return false;
-      continue;
-    }
-    if (sent <= 0) return false;
-    at += static_cast<size_t>(sent);
-  }
-  return true;
+  return evaluator::SendExactly(
+      socket_.get(),
+      {{reinterpret_cast<const char*>(&message), sizeof message}, {static_cast<const char*>(payload), bytes}},
+      kStallSeconds);
 }
 
 Trouble Worker::EndOf(Heard how) {

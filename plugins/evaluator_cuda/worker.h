@@ -12,10 +12,10 @@
 
 #include "evaluator_cuda/gates.h"
 #include "evaluator_cuda/worker/protocol.h"
-#include "evaluator_shared/compiled_kernel.h"    // CompiledKernel
-#include "evaluator_shared/kernel_evaluation.h"  // Trouble
-#include "evaluator_shared/sandbox.h"            // Sandbox, ScratchFolder
-#include "evaluator_shared/subprocess.h"         // Descriptor, Subprocess
+#include "judge/compile/compiled_kernel.h"    // CompiledKernel
+#include "judge/sandbox/sandbox.h"            // Sandbox, ScratchFolder
+#include "judge/verdict/kernel_evaluation.h"  // Trouble
+#include "process/subprocess.h"               // Descriptor, Subprocess
 
 namespace kgrpo::evaluator_cuda {
 

@@ -6,11 +6,11 @@
 #include <chrono>
 #include <utility>
 
-#include "evaluator_shared/cases.h"
-#include "evaluator_shared/cuda_toolkit.h"
 #include "evaluator_sim/kernel_evaluator_run.h"
 #include "evaluator_sim/version.h"
 #include "interpreter/interpreted_cases.h"
+#include "judge/compile/cuda_toolkit.h"
+#include "judge/problem/cases.h"
 
 namespace kgrpo::evaluator_sim {
 
@@ -51,17 +51,8 @@ void KernelEvaluator::ThrowIfCancelled() const {
 
 std::unique_ptr<KernelEvaluator::Run> KernelEvaluator::Prepare(const OpenProblem& open, const std::string& source,
                                                                bool thorough, KernelEvaluation* evaluation) {
-  evaluator::CompileOutcome compiled = compiler_.Compile(open.problem(), source, thorough);
-  evaluation->compile_seconds = compiled.seconds;
-  evaluation->compile_cached = compiled.cached;
-  evaluation->transient = compiled.transient;
-  if (!compiled.Succeeded()) {
-    evaluation->verdict = compiled.verdict;
-    evaluation->diagnosis = compiled.diagnosis;
-    return nullptr;
-  }
-  evaluation->compiled = true;
-  evaluation->metrics = evaluator::UsageMetrics(compiled.kernel.usage);
+  evaluator::CompileOutcome compiled = compiler_.Compile(open.problem, source, thorough);
+  if (!evaluator::TakeCompiled(compiled, evaluation)) return nullptr;
   Trouble trouble;
   std::unique_ptr<Run> run;
   if (std::shared_ptr<const simt::Module> module = interpreter::ParsePtx(compiled.kernel, &trouble)) {
@@ -74,9 +65,9 @@ std::unique_ptr<KernelEvaluator::Run> KernelEvaluator::Prepare(const OpenProblem
   return nullptr;
 }
 
-std::vector<Expected> KernelEvaluator::ReferenceOutputs(const OpenProblem& open, const CorrectnessCase& one,
+std::vector<Expected> KernelEvaluator::ReferenceOutputs(const evaluator::OpenProblem& open, const CorrectnessCase& one,
                                                         const std::vector<Argument>& arguments) {
-  const Problem& problem = open.problem();
+  const Problem& problem = open.problem;
   const evaluator::CompileOutcome compiled = compiler_.Compile(problem, problem.reference_source, false);
   if (!compiled.Succeeded()) {
     throw Error(KGRPO_ERROR_INVALID,
@@ -85,26 +76,41 @@ std::vector<Expected> KernelEvaluator::ReferenceOutputs(const OpenProblem& open,
   return interpreter::ReferenceOutputs(problem, compiled.kernel, interpreter_, one, arguments);
 }
 
-std::vector<Expected> KernelEvaluator::ExpectedOf(const OpenProblem& open, const CorrectnessCase& one,
+std::vector<Expected> KernelEvaluator::ExpectedOf(const evaluator::OpenProblem& open, const CorrectnessCase& one,
                                                   const std::vector<Argument>& arguments) {
-  if (open.oracle() != nullptr) return open.oracle()->Run(open.problem(), *one.size, arguments);
+  if (open.oracle != nullptr) return open.oracle->Run(open.problem, *one.size, arguments);
   return ReferenceOutputs(open, one, arguments);
 }
 
-KernelEvaluation KernelEvaluator::Evaluate(const OpenProblem& open, const std::string& source, uint64_t key,
+std::unique_ptr<const evaluator::OpenProblem> KernelEvaluator::Open(const Problem& problem,
+                                                                    const evaluator::EvaluatorOptions& options) const {
+  return std::make_unique<const OpenProblem>(problem, options.cache_directory, options.cache, options.rules);
+}
+
+std::vector<evaluator::ProblemFinding> KernelEvaluator::FindDegenerateOutputs(const evaluator::OpenProblem& open) {
+  return evaluator::FindDegenerate(
+      open.problem,
+      [&](const CorrectnessCase& one, const std::vector<Argument>& arguments) {
+        return ExpectedOf(open, one, arguments);
+      },
+      open.checker.get());
+}
+
+KernelEvaluation KernelEvaluator::Evaluate(const evaluator::OpenProblem& any, const std::string& source, uint64_t key,
                                            bool thorough, bool show_hidden) {
+  const auto& open = static_cast<const OpenProblem&>(any);
   KernelEvaluation evaluation;
   const std::unique_ptr<Run> run = Prepare(open, source, thorough, &evaluation);
   if (!run) return evaluation;
   run->key = key;
-  const Problem& problem = open.problem();
+  const Problem& problem = open.problem;
   const std::vector<CorrectnessCase> cases =
       evaluator::CorrectnessCases(problem, key, options_.seeds * (thorough ? 2 : 1), show_hidden);
   interpreter::InterpretedCases::Options how;
   how.before_each = [this] { ThrowIfCancelled(); };
-  if (open.checker() != nullptr) {
+  if (open.checker != nullptr) {
     how.check = [&](const auto& arguments, const auto& outputs) {
-      return open.checker()->Check(problem, arguments, outputs);
+      return open.checker->Check(problem, arguments, outputs);
     };
   } else {
     how.expected = [&](size_t i, const auto& arguments) { return ExpectedOf(open, cases[i], arguments); };

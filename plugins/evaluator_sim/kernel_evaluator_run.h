@@ -7,17 +7,17 @@
 #include <memory>
 #include <utility>
 
-#include "evaluator_shared/comparison.h"  // WorstErrors
 #include "evaluator_sim/kernel_evaluator.h"
 #include "interpreter/loaded_kernel.h"
 #include "interpreter/tensors.h"
+#include "judge/verdict/comparison.h"  // WorstErrors
 
 namespace kgrpo::evaluator_sim {
 
 struct KernelEvaluator::Run : interpreter::LoadedKernel {
   Run(const OpenProblem& open_problem, evaluator::CompiledKernel compiled, std::shared_ptr<const simt::Module> module,
       const interpreter::Interpreter& interpreter)
-      : LoadedKernel(open_problem.problem(), std::move(compiled), std::move(module), interpreter), open(open_problem) {}
+      : LoadedKernel(open_problem.problem, std::move(compiled), std::move(module), interpreter), open(open_problem) {}
   const OpenProblem& open;
   evaluator::WorstErrors worst;
   uint64_t key = 0;  // secret

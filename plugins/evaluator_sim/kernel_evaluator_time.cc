@@ -4,9 +4,9 @@
 #include <iomanip>
 #include <sstream>
 
-#include "evaluator_shared/random.h"
 #include "evaluator_sim/kernel_evaluator_run.h"
 #include "evaluator_sim/timed_facts.h"
+#include "judge/problem/random.h"
 
 namespace kgrpo::evaluator_sim {
 
@@ -50,14 +50,14 @@ Trouble KernelEvaluator::NotTimed(const std::string& why) const {
 
 // Gives the next call a process of its own, and the device memory as it was before the first call.
 Trouble KernelEvaluator::StartAgain(Run& run) {
-  run.worker = workers_.Take();
+  run.worker = workers_.TakeAndReplace();
   return run.session.Load(*run.worker, run.kernel.object);
 }
 
 // Calls the launch function at the timing size and counts. Only a sample of blocks runs if their control flow shows
 // that they represent the others; else all blocks run.
 Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed) {
-  const Problem& problem = run.open.problem();
+  const Problem& problem = run.open.problem;
   timed->inputs = run.open.Timing();
   const auto call = [&](const BlockChoice& choice) {
     timed->record = CallRecord();
@@ -121,7 +121,7 @@ Trouble KernelEvaluator::Count(const OpenProblem& open, const std::string& sourc
 
 Trouble KernelEvaluator::Time(Run& run, KernelEvaluation* evaluation) {
   ThrowIfCancelled();
-  const Problem& problem = run.open.problem();
+  const Problem& problem = run.open.problem;
   TimedCall timed;
   if (Trouble trouble = RunTimed(run, &timed)) return trouble;
   const CallRecord& record = timed.record;

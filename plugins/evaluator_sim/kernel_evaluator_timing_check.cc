@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "evaluator_shared/random.h"
 #include "evaluator_sim/kernel_evaluator_run.h"
+#include "judge/problem/random.h"
 
 namespace kgrpo::evaluator_sim {
 
@@ -29,23 +29,23 @@ std::string ModifiedInput(const Problem& problem, const TimingInputs& inputs, co
 }  // namespace
 
 std::shared_ptr<const TimingExpected> KernelEvaluator::ExpectedAtTiming(const OpenProblem& open) {
-  if (open.checker() != nullptr) return nullptr;
+  if (open.checker != nullptr) return nullptr;
   return open.ExpectedAtTiming([&](const std::vector<evaluator::Argument>& arguments) {
     evaluator::CorrectnessCase one;
-    one.size = &open.problem().timing;
+    one.size = &open.problem.timing;
     return ReferenceOutputs(open, one, arguments);
   });
 }
 
 // By checker.cc, after a call in which every block ran.
 Trouble KernelEvaluator::CheckByChecker(Run& run, const Tensors& tensors) {
-  const Problem& problem = run.open.problem();
+  const Problem& problem = run.open.problem;
   const std::vector<evaluator::Argument> arguments = run.open.TimingArguments();
   std::vector<std::vector<uint8_t>> outputs(problem.parameters.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (problem.parameters[i].IsWritten()) outputs[i] = tensors.Read(i);
   }
-  const evaluator::Checker::Result result = run.open.checker()->Check(problem, arguments, outputs);
+  const evaluator::Checker::Result result = run.open.checker->Check(problem, arguments, outputs);
   return result.right ? Trouble{} : Trouble{"wrong", result.sentence + "."};
 }
 
@@ -56,10 +56,10 @@ Trouble KernelEvaluator::CheckAllBlocks(Run& run) {
   if (!run.session.RestoreState()) {
     if (Trouble trouble = StartAgain(run)) return trouble;
   }
-  const Problem& problem = run.open.problem();
+  const Problem& problem = run.open.problem;
   const std::shared_ptr<const TimingInputs> inputs = run.open.Timing();
   const Tensors tensors(run.session.memory(), problem, *inputs, evaluator::KeyFromText(problem.digest));
-  if (run.open.checker() != nullptr) {
+  if (run.open.checker != nullptr) {
     for (size_t i = 0; i < problem.parameters.size(); ++i) {
       if (problem.parameters[i].IsWritten()) run.session.memory().Poison(tensors.values()[i], tensors.Poison(i));
     }
@@ -68,13 +68,13 @@ Trouble KernelEvaluator::CheckAllBlocks(Run& run) {
   const BlockChoice choice = {.warp_instructions = options_.timing_warp_instructions};
   if (Trouble trouble = run.session.Call(*run.worker, tensors.values(), simt::Mode::kPlain, choice, &record))
     return record.out_of_budget
-               ? NotTimed(run.open.checker() != nullptr
+               ? NotTimed(run.open.checker != nullptr
                               ? "checker.cc needs the outputs of all blocks"
                               : "it is not known whether all blocks together write every element of the outputs")
                : trouble;
   if (const std::string name = ModifiedInput(problem, *inputs, tensors, run.session.memory()); !name.empty())
     return {"input_modified", "the input " + name + " was overwritten."};
-  if (run.open.checker() != nullptr) return CheckByChecker(run, tensors);
+  if (run.open.checker != nullptr) return CheckByChecker(run, tensors);
   const std::shared_ptr<const TimingExpected> expected = ExpectedAtTiming(run.open);
   for (size_t i = 0; expected != nullptr && i < problem.parameters.size(); ++i) {
     if (!problem.parameters[i].IsWritten()) continue;
@@ -107,7 +107,7 @@ uint64_t NotStored(const Parameter& parameter, const evaluator::Rows& rows, uint
 // Compares outputs after a call in which some blocks ran: outputs of independent blocks are final. `covered`: all
 // blocks together are known to write every element.
 Trouble KernelEvaluator::CheckSampledBlocks(Run& run, const TimedCall& timed, bool* covered) {
-  const Problem& problem = run.open.problem();
+  const Problem& problem = run.open.problem;
   const bool all = timed.record.blocks_run == timed.record.blocks;
   const std::shared_ptr<const TimingExpected> expected = ExpectedAtTiming(run.open);
   *covered = all || timed.record.stored.has_value();
@@ -129,7 +129,7 @@ Trouble KernelEvaluator::CheckSampledBlocks(Run& run, const TimedCall& timed, bo
 }
 
 Trouble KernelEvaluator::CheckTimed(Run& run, const TimedCall& timed) {
-  const Problem& problem = run.open.problem();
+  const Problem& problem = run.open.problem;
   const CallRecord& record = timed.record;
   // If a launch ran whole, the stores of its uncounted blocks are not in the counts.
   bool writes_inputs = record.host_writes || run.runs_whole || record.must_run_whole;
@@ -147,7 +147,7 @@ Trouble KernelEvaluator::CheckTimed(Run& run, const TimedCall& timed) {
   }
   bool covered = false;
   if (Trouble trouble = CheckSampledBlocks(run, timed, &covered)) return trouble;
-  if (covered && !record.further_failed && run.open.checker() == nullptr) return {};
+  if (covered && !record.further_failed && run.open.checker == nullptr) return {};
   return CheckAllBlocks(run);
 }
 

@@ -10,10 +10,8 @@
 #include <utility>
 
 #include <kgrpo/support/sha256.h>
-#include "evaluator_shared/random.h"
-#include "evaluator_shared/source_inputs.h"
-#include "evaluator_shared/timing_sizes.h"
 #include "evaluator_sim/version.h"
+#include "judge/problem/random.h"
 
 namespace kgrpo::evaluator_sim {
 
@@ -52,23 +50,18 @@ OpenProblem::OpenProblem(const std::string& directory, const std::string& cache_
 
 OpenProblem::OpenProblem(const evaluator::Problem& problem, const std::string& cache_directory, bool keep,
                          evaluator::Rules rules)
-    : problem_(evaluator::WithSourceInputs(evaluator::UnderRules(problem, rules), cache_directory)),
+    : evaluator::OpenProblem(problem, cache_directory, rules),
       slack_(rules == evaluator::Rules::kOurs ? kSlack : 1),
-      kept_(cache_directory + "/expected", kKeptExpectedBytes, keep) {
-  oracle_ = evaluator::Oracle::Load(problem_, cache_directory);
-  checker_ = evaluator::Checker::Load(problem_, cache_directory);
-  for (const evaluator::Problem& one : evaluator::FurtherTimingProblems(problem))
-    further_.push_back(std::make_unique<OpenProblem>(one, cache_directory, keep, rules));
-}
+      kept_(cache_directory + "/expected", kKeptExpectedBytes, keep) {}
 
 uint64_t OpenProblem::TimingKey() const {
-  return evaluator::KeyFromText(problem_.digest);
+  return evaluator::KeyFromText(problem.digest);
 }
 
 // The key covers everything that the expected values depend on. The sources of the evaluator count because they draw
 // the inputs and, without an oracle, run the reference.
 std::string OpenProblem::ExpectedKey() const {
-  return Sha256OfParts({SourceDigest(), problem_.digest, oracle_ ? oracle_->build() : "reference"}).substr(0, 40);
+  return Sha256OfParts({SourceDigest(), problem.digest, oracle ? oracle->build() : "reference"}).substr(0, 40);
 }
 
 OpenProblem::~OpenProblem() {
@@ -78,7 +71,7 @@ OpenProblem::~OpenProblem() {
 std::shared_ptr<const TimingExpected> OpenProblem::ExpectedAtTiming(const Reference& reference) const {
   std::call_once(expected_once_, [&] {
     const std::string key = ExpectedKey();
-    expected_ = TimingExpected::Read(problem_, kept_.Find(key));
+    expected_ = TimingExpected::Read(problem, kept_.Find(key));
     if (expected_ != nullptr) return;
     // The oracle works in doubles, so memory suffices for one problem at a time.
     static std::mutex one_at_a_time;
@@ -86,20 +79,20 @@ std::shared_ptr<const TimingExpected> OpenProblem::ExpectedAtTiming(const Refere
     const std::vector<evaluator::Argument> arguments = TimingArguments();
     std::vector<evaluator::Expected> expected;
     try {
-      expected = oracle_ ? oracle_->Run(problem_, problem_.timing, arguments) : reference(arguments);
+      expected = oracle ? oracle->Run(problem, problem.timing, arguments) : reference(arguments);
     } catch (const Error& error) {
       if (error.code() == KGRPO_ERROR_CANCELLED) throw;  // not set: the next caller tries again
       return;
     }
-    expected_ = TimingExpected::Read(problem_, kept_.Keep(key, [&](const evaluator::KeptFiles::Append& append) {
-      TimingExpected::Write(problem_, expected, slack_, append);
+    expected_ = TimingExpected::Read(problem, kept_.Keep(key, [&](const evaluator::KeptFiles::Append& append) {
+      TimingExpected::Write(problem, expected, slack_, append);
     }));
   });
   return expected_;
 }
 
 std::vector<evaluator::Argument> OpenProblem::TimingArguments() const {
-  return evaluator::DrawArguments(problem_, problem_.timing, TimingKey(), 0);
+  return evaluator::DrawArguments(problem, problem.timing, TimingKey(), 0);
 }
 
 std::shared_ptr<const TimingInputs> OpenProblem::Timing() const {
@@ -111,13 +104,13 @@ std::shared_ptr<const TimingInputs> OpenProblem::Timing() const {
   inputs->files.resize(inputs->arguments.size());
   uint64_t total = 0;
   for (size_t i = 0; i < inputs->arguments.size(); ++i) {
-    const Parameter& parameter = problem_.parameters[i];
+    const Parameter& parameter = problem.parameters[i];
     if (!parameter.IsTensor()) continue;
     const std::vector<uint8_t> dense = std::exchange(inputs->arguments[i].bytes, {});
-    inputs->bytes[i] = parameter.MemoryBytes(problem_.timing);
+    inputs->bytes[i] = parameter.MemoryBytes(problem.timing);
     if (parameter.role == Role::kOutput) continue;
-    inputs->files[i] = FileOf(
-        evaluator::SpreadRows(parameter.RowsAt(problem_.timing), parameter.dtype, dense, TimingInputs::kGapByte));
+    inputs->files[i] =
+        FileOf(evaluator::SpreadRows(parameter.RowsAt(problem.timing), parameter.dtype, dense, TimingInputs::kGapByte));
     total += inputs->bytes[i];
   }
   if (g_kept_timing_bytes.fetch_add(total) + total <= kKeptTimingBytes) {

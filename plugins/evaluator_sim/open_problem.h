@@ -1,5 +1,5 @@
-// A problem opened for judging: its oracle, and its inputs and expected outputs at the timing size. Made and used by
-// the evaluator.
+// A problem opened for the interpreter: with its inputs and expected outputs at the timing size. Made and used by
+// KernelEvaluator.
 #ifndef KGRPO_EVALUATOR_SIM_OPEN_PROBLEM_H
 #define KGRPO_EVALUATOR_SIM_OPEN_PROBLEM_H
 
@@ -10,20 +10,18 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/inputs.h"      // Argument
-#include "evaluator_shared/kept_files.h"  // KeptFiles
-#include "evaluator_shared/oracle.h"      // Oracle, Checker
-#include "evaluator_shared/problem.h"     // Problem
-#include "evaluator_shared/rules.h"       // Rules
 #include "evaluator_sim/timing_expected.h"
-#include "interpreter/tensors.h"  // MappedArguments
+#include "interpreter/tensors.h"       // MappedArguments
+#include "judge/cache/kept_files.h"    // KeptFiles
+#include "judge/front/open_problem.h"  // OpenProblem
+#include "judge/inputs/inputs.h"       // Argument
 
 namespace kgrpo::evaluator_sim {
 
 using TimingInputs = interpreter::MappedArguments;
 
 // A problem with the data that every judgement of it needs. [any thread]
-class OpenProblem {
+class OpenProblem : public evaluator::OpenProblem {
  public:
   // Throws Error for a malformed problem or an oracle that does not compile. `keep`: the expected outputs at the timing
   // size stay in the cache directory for later processes, up to 4 GiB for all problems. `rules`: the rules that the
@@ -32,15 +30,7 @@ class OpenProblem {
               evaluator::Rules rules = evaluator::Rules::kOurs);
   // Likewise, of a problem that has been read.
   OpenProblem(const evaluator::Problem& problem, const std::string& cache_directory, bool keep, evaluator::Rules rules);
-  ~OpenProblem();
-  OpenProblem(const OpenProblem&) = delete;
-  OpenProblem& operator=(const OpenProblem&) = delete;
-
-  const evaluator::Problem& problem() const { return problem_; }
-  const evaluator::Oracle* oracle() const { return oracle_.get(); }  // null: the reference kernel, or a checker
-  const evaluator::Checker* checker() const { return checker_.get(); }
-  // One for each timing size but the first.
-  const std::vector<std::unique_ptr<OpenProblem>>& further() const { return further_; }
+  ~OpenProblem() override;
 
   // The inputs at the timing size: the same for every candidate, so kept as long as those of all problems together stay
   // within a gigabyte.
@@ -57,11 +47,7 @@ class OpenProblem {
   uint64_t TimingKey() const;
   std::string ExpectedKey() const;
 
-  const evaluator::Problem problem_;
   const double slack_;
-  std::shared_ptr<const evaluator::Oracle> oracle_;
-  std::shared_ptr<const evaluator::Checker> checker_;
-  std::vector<std::unique_ptr<OpenProblem>> further_;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const TimingInputs> timing_;
   mutable uint64_t kept_bytes_ = 0;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "interpreter/simt/time_by_line.h"
+#include "simt/time/time_by_line.h"
 
 namespace kgrpo::evaluator_sim {
 

@@ -1,13 +1,13 @@
 // The metrics of the call at the timing size: where its time goes. docs/metrics.md lists them;
-// evaluator_shared/report/declared_metrics.cc has their labels. Called by KernelEvaluator::Time.
+// judge/report/declared_metrics.cc has their labels. Called by KernelEvaluator::Time.
 #ifndef KGRPO_EVALUATOR_SIM_TIMED_FACTS_H
 #define KGRPO_EVALUATOR_SIM_TIMED_FACTS_H
 
 #include <cstddef>
 
-#include "evaluator_shared/kernel_evaluation.h"
-#include "evaluator_shared/problem.h"
 #include "interpreter/device_session.h"  // CallRecord
+#include "judge/problem/problem.h"
+#include "judge/verdict/kernel_evaluation.h"
 
 namespace kgrpo::evaluator_sim {
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "evaluator_shared/dtype.h"
+#include "judge/problem/dtype.h"
 
 namespace kgrpo::evaluator_sim {
 

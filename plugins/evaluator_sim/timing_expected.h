@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "evaluator_shared/comparison.h"         // Expected, ErrorBound, WorstErrors
-#include "evaluator_shared/kept_files.h"         // KeptFiles, MappedFile
-#include "evaluator_shared/kernel_evaluation.h"  // Trouble
-#include "evaluator_shared/problem.h"            // Problem
-#include "interpreter/simt/memory.h"             // Allocation
+#include "judge/cache/kept_files.h"           // KeptFiles, MappedFile
+#include "judge/problem/problem.h"            // Problem
+#include "judge/verdict/comparison.h"         // Expected, ErrorBound, WorstErrors
+#include "judge/verdict/kernel_evaluation.h"  // Trouble
+#include "simt/state/memory.h"                // Allocation
 
 namespace kgrpo::evaluator_sim {
 

@@ -5,7 +5,7 @@
 
 namespace kgrpo::evaluator_sim {
 
-// The SHA-256, in hexadecimal, of the sources of evaluator_sim and evaluator_shared and of the device files.
+// The SHA-256, in hexadecimal, of the sources of evaluator_sim and judge and of the device files.
 const char* SourceDigest();
 
 }  // namespace kgrpo::evaluator_sim

@@ -7,10 +7,10 @@
 #include <csignal>
 #include <cstring>
 
-#include "evaluator_shared/candidate_form.h"
-#include "evaluator_shared/fatbin.h"
-#include "evaluator_shared/seccomp_filter.h"
 #include "interpreter/client/cuda_types.h"
+#include "judge/compile/candidate_form.h"
+#include "judge/compile/fatbin.h"
+#include "judge/sandbox/seccomp_filter.h"
 
 namespace kgrpo::interpreter {
 namespace {

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/compiled_kernel.h"    // KernelUsage
-#include "evaluator_shared/kernel_evaluation.h"  // Trouble
-#include "interpreter/simt/simt.h"               // Module, DeviceMemory, Device
-#include "interpreter/worker_pool.h"             // Worker
+#include "interpreter/worker_pool.h"          // Worker
+#include "judge/compile/compiled_kernel.h"    // KernelUsage
+#include "judge/verdict/kernel_evaluation.h"  // Trouble
+#include "simt/simt.h"                        // Module, DeviceMemory, Device
 
 namespace kgrpo::interpreter {
 

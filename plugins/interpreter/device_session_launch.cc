@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <kgrpo/support/own_headers.h>
-#include "evaluator_shared/compiled_kernel.h"  // KernelName
 #include "interpreter/client/cuda_types.h"
 #include "interpreter/device_session.h"
+#include "judge/compile/compiled_kernel.h"  // KernelName
 
 namespace kgrpo::interpreter {
 namespace {

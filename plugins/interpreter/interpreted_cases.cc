@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "evaluator_shared/comparison.h"
 #include "interpreter/tensors.h"
+#include "judge/verdict/comparison.h"
 
 namespace kgrpo::interpreter {
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/comparison.h"  // WorstErrors
-#include "evaluator_shared/oracle.h"      // Checker
 #include "interpreter/loaded_kernel.h"
+#include "judge/verdict/comparison.h"  // WorstErrors
+#include "judge/verdict/oracle.h"      // Checker
 
 namespace kgrpo::interpreter {
 

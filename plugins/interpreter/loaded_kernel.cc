@@ -39,7 +39,7 @@ LoadedKernel::LoadedKernel(const Problem& problem, CompiledKernel compiled, std:
                .host_seconds = interpreter.host_seconds}) {}
 
 Trouble LoadedKernel::Start() {
-  worker = workers.Take();
+  worker = workers.TakeAndReplace();
   return session.Load(*worker, kernel.object);
 }
 

@@ -7,13 +7,13 @@
 #include <memory>
 #include <vector>
 
-#include "evaluator_shared/cases.h"            // CorrectnessCase
-#include "evaluator_shared/comparison.h"       // Expected
-#include "evaluator_shared/compiled_kernel.h"  // CompiledKernel
-#include "evaluator_shared/inputs.h"           // Argument
-#include "evaluator_shared/problem.h"          // Problem
 #include "interpreter/device_session.h"
 #include "interpreter/worker_pool.h"
+#include "judge/compile/compiled_kernel.h"  // CompiledKernel
+#include "judge/inputs/inputs.h"            // Argument
+#include "judge/problem/cases.h"            // CorrectnessCase
+#include "judge/problem/problem.h"          // Problem
+#include "judge/verdict/comparison.h"       // Expected
 
 namespace kgrpo::interpreter {
 

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "evaluator_shared/random.h"
+#include "judge/problem/random.h"
 
 namespace kgrpo::interpreter {
 

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/cases.h"
-#include "evaluator_shared/inputs.h"
-#include "evaluator_shared/problem.h"
-#include "evaluator_shared/subprocess.h"  // Descriptor
-#include "interpreter/simt/memory.h"
+#include "judge/inputs/inputs.h"
+#include "judge/problem/cases.h"
+#include "judge/problem/problem.h"
+#include "process/subprocess.h"  // Descriptor
+#include "simt/state/memory.h"
 
 namespace kgrpo::interpreter {
 
@@ -36,7 +36,7 @@ class Tensors {
   Tensors& operator=(const Tensors&) = delete;
 
   // By parameter: a tensor's device address, a scalar's bytes. Then each tensor's extents, for candidates that take
-  // tensors (evaluator_shared/candidate_form.h).
+  // tensors (judge/compile/candidate_form.h).
   const std::vector<uint64_t>& values() const { return values_; }
   // The byte that output `i` was filled with.
   uint8_t Poison(size_t i) const;

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/seccomp_filter.h"
 #include "interpreter/client/connection.h"
+#include "judge/sandbox/seccomp_filter.h"
 
 namespace {
 

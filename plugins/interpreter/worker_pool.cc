@@ -1,30 +1,25 @@
 #include "interpreter/worker_pool.h"
 
-#include <kgrpo/sdk/error.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
-#include <unistd.h>
+#include <utility>
 
-#include <cerrno>
-#include <chrono>
-#include <cstring>
+#include "process/frames.h"
 
 namespace kgrpo::interpreter {
 
-using evaluator::Descriptor;
+using evaluator::Heard;
 using evaluator::SandboxCommand;
 using evaluator::ScratchFolder;
 using evaluator::Subprocess;
 
+namespace {
+
+constexpr double kStallSeconds = 5;
+
+}  // namespace
+
 Worker::Worker(const evaluator::Sandbox& sandbox, const std::string& helper_directory, uint64_t cpu_seconds) {
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    throw Error(KGRPO_ERROR_UNAVAILABLE,
-                std::string("cannot make a socket pair for a worker: ") + std::strerror(errno));
-  }
-  socket_ = Descriptor(ends[0]);
-  const Descriptor theirs(ends[1]);
+  auto [ours, theirs] = evaluator::MakeSocketPair();
+  socket_ = std::move(ours);
   // With namespaces, /tmp is private to the worker; without them the worker gets a scratch folder.
   if (!sandbox.has_namespaces()) scratch_ = std::make_unique<ScratchFolder>(sandbox);
   SandboxCommand command;
@@ -44,70 +39,29 @@ Worker::Worker(const evaluator::Sandbox& sandbox, const std::string& helper_dire
   process_ = std::make_unique<Subprocess>(spec);
 }
 
-bool Worker::ReadExactly(void* data, size_t bytes, double* seconds, Event* event) {
-  auto* at = static_cast<char*>(data);
-  while (bytes > 0) {
-    const auto before = std::chrono::steady_clock::now();
-    struct pollfd wait = {socket_.get(), POLLIN, 0};
-    const int ready = poll(&wait, 1, static_cast<int>(*seconds * 1000) + 1);
-    *seconds -= std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0 || *seconds <= 0) {
-      *event = Event::kTimeout;
-      return false;
-    }
-    const ssize_t count = read(socket_.get(), at, bytes);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) {
-      *event = Event::kEnded;
-      return false;
-    }
-    at += count;
-    bytes -= static_cast<size_t>(count);
-  }
-  return true;
-}
-
 Worker::Event Worker::Receive(Request* request, std::vector<uint8_t>* payload, double* seconds) {
-  Event event = Event::kRequest;
-  if (!ReadExactly(request, sizeof *request, seconds, &event)) return event;
+  const auto read = [&](void* data, size_t bytes) {
+    const Heard heard = evaluator::ReadExactly(socket_.get(), data, bytes, seconds);
+    return heard == Heard::kWhole ? Event::kRequest : heard == Heard::kLate ? Event::kTimeout : Event::kEnded;
+  };
+  if (const Event event = read(request, sizeof *request); event != Event::kRequest) return event;
   if (request->operation < static_cast<uint32_t>(Operation::kReady) ||
       request->operation > static_cast<uint32_t>(Operation::kOccupancy) || request->payload_bytes > kLargestPayload) {
     malformed_ = true;
     return Event::kEnded;
   }
   payload->resize(request->payload_bytes);
-  if (!ReadExactly(payload->data(), payload->size(), seconds, &event)) return event;
-  return Event::kRequest;
+  return read(payload->data(), payload->size());
 }
 
 void Worker::Answer(const Reply& reply, const void* payload, size_t payload_bytes) {
   Reply head = reply;
   head.payload_bytes = payload_bytes;
-  struct iovec parts[2] = {{&head, sizeof head}, {const_cast<void*>(payload), payload_bytes}};
-  struct msghdr message = {};
-  message.msg_iov = parts;
-  message.msg_iovlen = 2;
-  size_t left = sizeof head + payload_bytes;
-  while (left > 0) {
-    // MSG_DONTWAIT and a timeout: a worker that does not read must not block the evaluator.
-    const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-      struct pollfd wait = {socket_.get(), POLLOUT, 0};
-      if (poll(&wait, 1, 5000) <= 0) return;
-      continue;
-    }
-    if (sent <= 0) return;
-    left -= static_cast<size_t>(sent);
-    auto count = static_cast<size_t>(sent);
-    for (struct iovec& part : parts) {
-      const size_t used = std::min(count, part.iov_len);
-      part.iov_base = static_cast<char*>(part.iov_base) + used;
-      part.iov_len -= used;
-      count -= used;
-    }
-  }
+  // A worker that does not read must not hold up the evaluator: the next Receive tells its end.
+  evaluator::SendExactly(
+      socket_.get(),
+      {{reinterpret_cast<const char*>(&head), sizeof head}, {static_cast<const char*>(payload), payload_bytes}},
+      kStallSeconds);
 }
 
 Subprocess::Result Worker::End() {
@@ -126,22 +80,10 @@ Subprocess::Result Worker::End() {
 
 WorkerPool::WorkerPool(const evaluator::Sandbox& sandbox, std::string helper_directory, size_t spares,
                        uint64_t cpu_seconds)
-    : sandbox_(sandbox), helper_directory_(std::move(helper_directory)), spares_(spares), cpu_seconds_(cpu_seconds) {
-  for (size_t i = 0; i < spares_; ++i) waiting_.push_back(Start());
-}
-
-std::unique_ptr<Worker> WorkerPool::Start() const {
-  return std::make_unique<Worker>(sandbox_, helper_directory_, cpu_seconds_);
-}
-
-std::unique_ptr<Worker> WorkerPool::Take() {
-  std::unique_ptr<Worker> next = Start();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (waiting_.empty()) return next;
-  std::unique_ptr<Worker> taken = std::move(waiting_.front());
-  waiting_.pop_front();
-  waiting_.push_back(std::move(next));
-  return taken;
+    : ProcessPool(spares, [&sandbox, helper_directory = std::move(helper_directory), cpu_seconds] {
+        return std::make_unique<Worker>(sandbox, helper_directory, cpu_seconds);
+      }) {
+  Fill();
 }
 
 }  // namespace kgrpo::interpreter

@@ -4,15 +4,13 @@
 #define KGRPO_INTERPRETER_WORKER_POOL_H
 
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/sandbox.h"     // Sandbox, ScratchFolder
-#include "evaluator_shared/subprocess.h"  // Subprocess, Descriptor
 #include "interpreter/client/protocol.h"  // Request, Reply
+#include "judge/sandbox/sandbox.h"        // Sandbox, ScratchFolder
+#include "process/pool.h"                 // ProcessPool, Subprocess, Descriptor
 
 namespace kgrpo::interpreter {
 
@@ -40,31 +38,16 @@ class Worker {
   bool malformed() const { return malformed_; }
 
  private:
-  bool ReadExactly(void* data, size_t bytes, double* seconds, Event* event);
-
   std::unique_ptr<evaluator::ScratchFolder> scratch_;
   evaluator::Descriptor socket_;
   std::unique_ptr<evaluator::Subprocess> process_;
   bool malformed_ = false;
 };
 
-// Keeps `spares` workers waiting. [any thread]
-class WorkerPool {
+// Keeps `spares` workers that have loaded nothing yet; each is taken by TakeAndReplace. [any thread]
+class WorkerPool : public evaluator::ProcessPool<Worker> {
  public:
   WorkerPool(const evaluator::Sandbox& sandbox, std::string helper_directory, size_t spares, uint64_t cpu_seconds);
-
-  // Returns a worker that has loaded nothing yet, and starts another one for later.
-  std::unique_ptr<Worker> Take();
-
- private:
-  std::unique_ptr<Worker> Start() const;
-
-  const evaluator::Sandbox& sandbox_;
-  const std::string helper_directory_;
-  const size_t spares_;
-  const uint64_t cpu_seconds_;
-  std::mutex mutex_;
-  std::deque<std::unique_ptr<Worker>> waiting_;
 };
 
 }  // namespace kgrpo::interpreter

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "evaluator_shared/subprocess.h"
+#include "process/subprocess.h"
 #include "program_shared/message.h"
 
 namespace kgrpo::program {

@@ -61,7 +61,7 @@ TEST(CompletionTest, Table) {
   for (const Row& row : table.rows) {
     SCOPED_TRACE(row.name);
     const std::string current = table.texts.at("B");
-    const Written written = ReadCompletion({row.completion, row.cut}, kSignature, current);
+    const CoderAnswer written = ReadCompletion({row.completion, row.cut}, kSignature, current);
     const bool none = row.outcome.starts_with("none ");
     EXPECT_EQ(written.outcome, none ? KGRPO_CODER_NO_KERNEL : KGRPO_CODER_OK) << written.message;
     EXPECT_EQ(written.source, none ? "" : row.outcome == "unchanged" ? current : table.texts.at(row.outcome));
@@ -79,7 +79,7 @@ TEST(CompletionTest, ALongCompletionIsReadLikeAShortOne) {
   const std::string blocks = "The kernel was\n```cuda\n" + table.texts.at("B") + "```\nHelpers alone\n```cuda\n" +
                              "__device__ float twice(float v) { return v + v; }\n```\nand the whole\n```cuda\n" +
                              table.texts.at("C") + "```\nEach element is read once.\n";
-  const Written written =
+  const CoderAnswer written =
       ReadCompletion({"<think>\n" + thoughts + "</think>\n" + blocks, false}, kSignature, table.texts.at("B"));
   EXPECT_EQ(written.outcome, KGRPO_CODER_OK);
   EXPECT_EQ(written.source, table.texts.at("C"));

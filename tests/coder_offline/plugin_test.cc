@@ -52,6 +52,9 @@ class Plugin : public testing::Test {
   Received Ask(const std::string& source, const std::string& suggestion) {
     kgrpo_coder_request request = {};
     request.struct_size = sizeof request;
+    kgrpo_problem_info problem = {};
+    problem.struct_size = sizeof problem;
+    request.problem = &problem;
     request.code_a = Str("int not_this_one;");
     request.code_b = Str(source);
     request.suggestion = Str(suggestion);

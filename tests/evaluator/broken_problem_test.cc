@@ -8,7 +8,8 @@
 #include <fstream>
 #include <string>
 
-#include "evaluator_sim/evaluator.h"
+#include "evaluator_sim/kernel_evaluator.h"
+#include "judge/front/evaluator.h"
 
 namespace kgrpo::evaluator_sim {
 namespace {
@@ -28,11 +29,12 @@ class BrokenProblemTest : public testing::Test {
         folder_(root_ / "affine") {
     fs::create_directories(root_);
     fs::copy(fs::path(KGRPO_SOURCE_DIR) / "tests/evaluator/problems/affine", folder_);
-    Evaluator::Options options;
-    options.cache_directory = (root_ / "cache").string();
-    options.kernel_evaluator.compile_seconds = 15;
-    fs::create_directories(options.cache_directory);
-    evaluator_ = std::make_unique<Evaluator>(options);
+    KernelEvaluator::Options options;
+    options.compile_seconds = 15;
+    const std::string cache = (root_ / "cache").string();
+    fs::create_directories(cache);
+    evaluator_ = std::make_unique<evaluator::Evaluator>(std::make_unique<KernelEvaluator>(options),
+                                                        evaluator::EvaluatorOptions{.cache_directory = cache});
   }
   ~BrokenProblemTest() override { fs::remove_all(root_); }
 
@@ -54,7 +56,7 @@ class BrokenProblemTest : public testing::Test {
   }
 
   fs::path root_, folder_;
-  std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<evaluator::Evaluator> evaluator_;
 };
 
 const std::string kAffineKernel =

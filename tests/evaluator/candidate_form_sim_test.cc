@@ -1,5 +1,5 @@
-// Candidates in PyTorch's form, judged by the interpreter against our tensors (form_include/kgrpo/tensor.h): honest
-// ones, those that break the form, cheats, and those that ask PyTorch for more.
+// Candidates in PyTorch's form, judged by the interpreter against our tensors (form_include/kgrpo/torch_tensor.h):
+// honest ones, those that break the form, cheats, and those that ask PyTorch for more.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ TEST_F(TorchFormTest, IsCorrectAndTimed) {
       "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n  m.def(\"forward\", &forward, \"affine\", py::arg(\"x\"), "
       "py::arg(\"y\"));\n}\n#define at broken\n#define arguments broken\n#define each broken\n";
   ExpectVerdict(source, "correct");
-  const KernelEvaluation torch = Affine(source), launch = Affine(affine_->problem().reference_source);
+  const KernelEvaluation torch = Affine(source), launch = Affine(affine_->problem.reference_source);
   EXPECT_NEAR(torch.seconds, launch.seconds, launch.seconds * 0.05);
 }
 

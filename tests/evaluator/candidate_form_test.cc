@@ -6,15 +6,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 
-#include "evaluator_shared/candidate_form.h"
-#include "evaluator_shared/compiler.h"
-#include "evaluator_shared/source_policy.h"
+#include "judge/compile/candidate_form.h"
+#include "judge/compile/compiler.h"
+#include "judge/compile/source_policy.h"
 #include "kgrpo/sdk/error.h"
 
 namespace kgrpo::evaluator {
@@ -36,6 +37,14 @@ TEST(CandidateForm, IsNotToldByCommentsStringsOrOtherFunctions) {
   EXPECT_EQ(FormOf("const char* text = \"torch::Tensor forward(\";"), CandidateForm::kLaunch);
   EXPECT_EQ(FormOf("/* TVM_FFI_DLL_EXPORT_TYPED_FUNC(a, b) */ void forward(int x) {}"), CandidateForm::kLaunch);
   EXPECT_EQ(FormOf("int at; void f() { at = 1; }\nfloat forward(float x) { return x; }"), CandidateForm::kLaunch);
+}
+
+TEST(CandidateForm, IsToldAtOnceOfSourcesMadeToBeSlow) {
+  std::string nested;
+  for (int i = 0; i < 1 << 17; ++i) nested += "f(";
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(FormOf("#include <torch/extension.h>\n" + nested), CandidateForm::kTorch);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
 TEST(CandidateForm, OpensItsOwnHeadersAlone) {

@@ -9,9 +9,9 @@
 #include <limits>
 #include <set>
 
-#include "evaluator_shared/cases.h"
-#include "evaluator_shared/comparison.h"
-#include "evaluator_shared/inputs.h"
+#include "judge/inputs/inputs.h"
+#include "judge/problem/cases.h"
+#include "judge/verdict/comparison.h"
 
 namespace kgrpo::evaluator {
 namespace {

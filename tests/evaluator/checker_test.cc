@@ -12,8 +12,9 @@
 #include <string>
 #include <thread>
 
-#include "evaluator_shared/subprocess.h"  // MakePipe
-#include "evaluator_sim/evaluator.h"
+#include "evaluator_sim/kernel_evaluator.h"
+#include "judge/front/evaluator.h"
+#include "process/subprocess.h"  // MakePipe
 
 namespace kgrpo::evaluator_sim {
 namespace {
@@ -38,10 +39,10 @@ class CheckerTest : public testing::Test {
       : root_(fs::path(testing::TempDir()) / ("checker_test_" + std::to_string(getpid()))), folder_(root_ / "top_two") {
     fs::create_directories(root_);
     fs::copy(fs::path(KGRPO_SOURCE_DIR) / "tests/evaluator/problems/top_two", folder_);
-    Evaluator::Options options;
-    options.cache_directory = (root_ / "cache").string();
-    fs::create_directories(options.cache_directory);
-    evaluator_ = std::make_unique<Evaluator>(options);
+    const std::string cache = (root_ / "cache").string();
+    fs::create_directories(cache);
+    evaluator_ = std::make_unique<evaluator::Evaluator>(std::make_unique<KernelEvaluator>(KernelEvaluator::Options{}),
+                                                        evaluator::EvaluatorOptions{.cache_directory = cache});
   }
   ~CheckerTest() override { fs::remove_all(root_); }
 
@@ -50,21 +51,14 @@ class CheckerTest : public testing::Test {
     return {std::istreambuf_iterator<char>(stream), {}};
   }
   void Write(const std::string& file, const std::string& text) const { std::ofstream(folder_ / file) << text; }
-  OpenProblem Open() const { return OpenProblem(folder_.string(), (root_ / "cache").string()); }
-
-  KernelEvaluation Judge(const std::string& source) {
-    const OpenProblem open = Open();
-    return evaluator_->Evaluate(open, source, {});
-  }
-  std::vector<evaluator::ProblemFinding> Check() {
-    const OpenProblem open = Open();
-    return evaluator_->Check(open);
-  }
+  auto Open() const { return evaluator_->Open(folder_.string()); }
+  KernelEvaluation Judge(const std::string& source) { return evaluator_->Evaluate(*Open(), source, {}); }
+  std::vector<evaluator::ProblemFinding> Check() { return evaluator_->Check(*Open()); }
   std::string Reference() const { return Read(folder_ / "reference.cu"); }
   std::string Checker() const { return Read(folder_ / "checker.cc"); }
 
   fs::path root_, folder_;
-  std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<evaluator::Evaluator> evaluator_;
 };
 
 // The other order.

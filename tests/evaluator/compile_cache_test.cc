@@ -1,6 +1,6 @@
 // The cache of compiled kernels: hits and misses, damage, its size limit, several processes at once, and the files that
 // the compiler keeps in it.
-#include "evaluator_shared/compile_cache.h"
+#include "judge/compile/compile_cache.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@
 #include <chrono>
 #include <thread>
 
-#include "evaluator_shared/compiler.h"
-#include "evaluator_shared/nvcc_compile.h"
 #include "fake_toolkit.h"
 #include "fixtures/virtual_sleep.h"
+#include "judge/compile/compiler.h"
+#include "judge/compile/nvcc_compile.h"
 
 namespace kgrpo::evaluator {
 namespace {

@@ -8,11 +8,11 @@
 #include <memory>
 #include <sstream>
 
-#include "evaluator_shared/compiler.h"
-#include "evaluator_shared/cuda_toolkit.h"
-#include "evaluator_shared/fatbin.h"
-#include "evaluator_shared/source_policy.h"
-#include "evaluator_shared/source_split.h"
+#include "judge/compile/compiler.h"
+#include "judge/compile/cuda_toolkit.h"
+#include "judge/compile/fatbin.h"
+#include "judge/compile/source_policy.h"
+#include "judge/compile/source_split.h"
 #include "kgrpo/sdk/error.h"
 
 namespace kgrpo::evaluator {

@@ -1,6 +1,6 @@
 // Problems drafted from kernels: compared with the shipped problems, which were written by hand; error messages word
 // for word.
-#include "evaluator_shared/draft/draft.h"
+#include "draft/draft.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,12 +14,12 @@
 #include <string>
 
 #include <kgrpo/support/own_headers.h>
-#include "evaluator_shared/draft/oracle_text.h"
-#include "evaluator_shared/draft/problem_text.h"
-#include "evaluator_shared/draft/sums.h"
-#include "evaluator_shared/inputs.h"
-#include "evaluator_shared/oracle.h"
-#include "evaluator_shared/source_policy.h"
+#include "draft/oracle_text.h"
+#include "draft/problem_text.h"
+#include "draft/sums.h"
+#include "judge/compile/source_policy.h"
+#include "judge/inputs/inputs.h"
+#include "judge/verdict/oracle.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -400,8 +400,11 @@ TEST_F(DraftTest, KernelsAreReadWithTheHeadersOfTheirFolder) {
   std::ofstream(folder_ / "mine/own.cuh") << "#pragma once\n#include \"parts/deep.h\"\n";
   std::ofstream(folder_ / "mine/parts/deep.h") << "#include \"../own.cuh\"\n#include \"../../secret.h\"\nint deep;";
   fs::create_symlink(folder_ / "secret.h", folder_ / "mine/link.h");
-  std::ofstream(folder_ / "mine/k.cu") << "#include <cstdint>\n#include \"own.cuh\"\n#include \"link.h\"\nint last;\n";
-  const std::string text = ReadKernelWithOwnHeaders((folder_ / "mine/k.cu").string(), {});
+  const std::string kernel = "#include <cstdint>\n#include \"own.cuh\"\n#include \"link.h\"\nint last;\n";
+  std::ofstream(folder_ / "mine/k.cu") << kernel;
+  std::string written;
+  const std::string text = ReadKernelWithOwnHeaders((folder_ / "mine/k.cu").string(), {}, &written);
+  EXPECT_EQ(written, kernel) << "one reading gives both: the file may be a pipe";
   EXPECT_EQ(text,
             "#include <cstdint>\n#line 1 \"own.cuh\"\n#pragma once\n#line 1 \"parts/deep.h\"\n\n"
             "#include \"../../secret.h\"\nint deep;\n#line 3 \"own.cuh\"\n#line 3 \"kernel.cu\"\n"

@@ -1,5 +1,5 @@
 // Expressions of problem.yaml: values, precedence, floor division, and refusals.
-#include "evaluator_shared/expression.h"
+#include "judge/problem/expression.h"
 
 #include <gtest/gtest.h>
 

@@ -12,22 +12,22 @@
 #include <fstream>
 #include <sstream>
 
-#include "evaluator_sim/evaluator.h"
+#include "evaluator_sim/kernel_evaluator.h"
+#include "judge/front/evaluator.h"
 
 int main(int argc, char** argv) {
-  using kgrpo::evaluator_sim::Evaluator;
+  using kgrpo::evaluator_sim::KernelEvaluator;
   try {
-    Evaluator::Options options;
-    options.cache = false;
-    options.cache_directory = std::filesystem::temp_directory_path() / "kgrpo_judge_kernel";
-    std::filesystem::create_directories(options.cache_directory);
+    KernelEvaluator::Options options;
+    const auto cache = std::filesystem::temp_directory_path() / "kgrpo_judge_kernel";
+    std::filesystem::create_directories(cache);
     std::string directory, kernel;
     bool thorough = false;
     int repeat = 1;
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
       if (argument == "--nvcc") {
-        options.kernel_evaluator.route = kgrpo::evaluator::CompileRoute::kNvcc;
+        options.route = kgrpo::evaluator::CompileRoute::kNvcc;
       } else if (argument == "--thorough") {
         thorough = true;
       } else if (argument == "--repeat" && i + 1 < argc) {
@@ -42,8 +42,9 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "usage: judge_kernel PROBLEM_DIRECTORY [KERNEL.cu] [--nvcc] [--thorough] [--repeat N]\n");
       return 2;
     }
-    Evaluator evaluator(options);
-    std::printf("%s\n", evaluator.kernel_evaluator().Describe().c_str());
+    kgrpo::evaluator::Evaluator evaluator(std::make_unique<KernelEvaluator>(options),
+                                          {.cache_directory = cache.string(), .cache = false});
+    std::printf("%s\n", evaluator.backend().Describe().c_str());
     const auto problem = evaluator.Open(directory);
     std::string source = problem->problem().reference_source;
     if (!kernel.empty()) {

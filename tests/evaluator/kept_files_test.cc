@@ -1,5 +1,5 @@
 // Files kept by content: found again, refused if damaged, limited in size, shared by several processes.
-#include "evaluator_shared/kept_files.h"
+#include "judge/cache/kept_files.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -45,7 +45,7 @@ class KernelEvaluatorTest : public testing::Test {
   // Judges a bad candidate for `affine`, then the reference.
   static KernelEvaluation AffineThenReference(const std::string& source) {
     KernelEvaluation evaluation = Affine(source);
-    const KernelEvaluation after = Affine(affine_->problem().reference_source);
+    const KernelEvaluation after = Affine(affine_->problem.reference_source);
     EXPECT_EQ(after.verdict, "correct") << "after: " << evaluation.verdict << ": " << after.diagnosis;
     return evaluation;
   }

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "affine_candidates.h"
-#include "evaluator_sim/evaluator.h"
+#include "evaluator_sim/kernel_evaluator.h"
+#include "judge/front/evaluator.h"
 #include "kernel_evaluator_fixture.h"
 
 namespace kgrpo::evaluator_sim {
@@ -138,8 +139,8 @@ TEST_F(KernelEvaluatorTest, IncludePolicy) {
 
 TEST_F(KernelEvaluatorTest, ReferenceIsTheOracleWhereThereIsNone) {
   const OpenProblem open(kProblems + "append_offset", cache_directory_);
-  EXPECT_EQ(evaluator_->Evaluate(open, open.problem().reference_source, 3, false).verdict, "correct");
-  std::string wrong = open.problem().reference_source;
+  EXPECT_EQ(evaluator_->Evaluate(open, open.problem.reference_source, 3, false).verdict, "correct");
+  std::string wrong = open.problem.reference_source;
   wrong.replace(wrong.find("(int)i"), 6, "(int)i & 63");
   EXPECT_EQ(evaluator_->Evaluate(open, wrong, 3, false).verdict, "wrong");
 }
@@ -160,54 +161,64 @@ TEST_F(KernelEvaluatorTest, ManyThreadsAtOnce) {
     EXPECT_EQ(verdicts[i], i % 3 == 0 ? "correct" : i % 3 == 1 ? "crash" : "wrong") << i;
 }
 
-TEST_F(KernelEvaluatorTest, CachedByContent) {
-  Evaluator::Options options;
-  options.cache_directory = cache_directory_;
+// One with a cache, as the plugin has it.
+class CachedEvaluatorTest : public KernelEvaluatorTest {
+ protected:
+  static std::unique_ptr<evaluator::Evaluator> MakeEvaluator(uint64_t seed = 0,
+                                                             evaluator::EvaluationMemory::Report report = {}) {
+    return std::make_unique<evaluator::Evaluator>(
+        std::make_unique<KernelEvaluator>(KernelEvaluator::Options{}),
+        evaluator::EvaluatorOptions{.cache_directory = cache_directory_, .seed = seed}, std::move(report));
+  }
+};
+
+TEST_F(CachedEvaluatorTest, CachedByContent) {
   const std::string source = WithBody(kHonest);
   std::string first;
   {
-    Evaluator evaluator(options);
-    first = evaluator.Evaluate(*affine_, source, {.seed = 1}).ToJson();
-    EXPECT_EQ(evaluator.Baseline(*affine_).verdict, "correct");
+    const auto evaluator = MakeEvaluator();
+    first = evaluator->Evaluate(*evaluator->Open(kProblems + "affine"), source, {.seed = 1}).ToJson();
+    EXPECT_EQ(evaluator->Baseline(*evaluator->Open(kProblems + "affine")).verdict, "correct");
   }
   std::vector<double> cached;
-  Evaluator evaluator(options, [&](const char* name, double value) {
+  const auto evaluator = MakeEvaluator(0, [&](const char* name, double value) {
     if (std::string(name) == "cached") cached.push_back(value);
   });
-  EXPECT_EQ(evaluator.Evaluate(*affine_, source, {.seed = 99}).ToJson(), first);
+  EXPECT_EQ(evaluator->Evaluate(*evaluator->Open(kProblems + "affine"), source, {.seed = 99}).ToJson(), first);
   EXPECT_THAT(cached, testing::ElementsAre(1)) << "it was not judged again";
-  const std::string& reference = affine_->problem().reference_source;
-  const std::string thorough = evaluator.Evaluate(*affine_, reference, {.thorough = true}).ToJson();
-  EXPECT_EQ(evaluator.Evaluate(*affine_, reference, {.thorough = true}).ToJson(), thorough);
-  evaluator.Evaluate(*affine_, source, {.thorough = true});
+  const std::string& reference = affine_->problem.reference_source;
+  const std::string thorough =
+      evaluator->Evaluate(*evaluator->Open(kProblems + "affine"), reference, {.thorough = true}).ToJson();
+  EXPECT_EQ(evaluator->Evaluate(*evaluator->Open(kProblems + "affine"), reference, {.thorough = true}).ToJson(),
+            thorough);
+  evaluator->Evaluate(*evaluator->Open(kProblems + "affine"), source, {.thorough = true});
   EXPECT_THAT(cached, testing::ElementsAre(1, 0, 1)) << "of thorough evaluations the reference's alone is kept";
 }
 
-TEST_F(KernelEvaluatorTest, HiddenSizesAreNamedForTheirAuthorAlone) {
-  Evaluator::Options options;
-  options.cache_directory = cache_directory_;
-  Evaluator evaluator(options);
+TEST_F(CachedEvaluatorTest, HiddenSizesAreNamedForTheirAuthorAlone) {
+  const auto evaluator = MakeEvaluator();
   const std::string unwritten = WithKernel("if (i < n && n != 33) out[i] = 2.0f * x[i] + y[i];");
-  EXPECT_EQ(evaluator.Evaluate(*affine_, unwritten, {.show_hidden = true}).diagnosis,
+  EXPECT_EQ(evaluator->Evaluate(*evaluator->Open(kProblems + "affine"), unwritten, {.show_hidden = true}).diagnosis,
             "At n=33 (hidden): out was never written.");
-  EXPECT_EQ(evaluator.Evaluate(*affine_, unwritten, {.thorough = true, .show_hidden = true}).diagnosis,
-            "At n=33 (hidden): out was never written.");
-  EXPECT_EQ(evaluator.Evaluate(*affine_, unwritten, {}).diagnosis,
+  EXPECT_EQ(
+      evaluator->Evaluate(*evaluator->Open(kProblems + "affine"), unwritten, {.thorough = true, .show_hidden = true})
+          .diagnosis,
+      "At n=33 (hidden): out was never written.");
+  EXPECT_EQ(evaluator->Evaluate(*evaluator->Open(kProblems + "affine"), unwritten, {}).diagnosis,
             "At a size that is not shown: out was never written.")
       << "what was shown is not kept";
   const std::string large = WithKernel("if (i < n) out[i] = 2.0f * x[i] + y[i] * (n < 100000);");
-  EXPECT_THAT(evaluator.Evaluate(*affine_, large, {.show_hidden = true}).diagnosis,
+  EXPECT_THAT(evaluator->Evaluate(*evaluator->Open(kProblems + "affine"), large, {.show_hidden = true}).diagnosis,
               testing::StartsWith("At the timing size (n=1048576): "));
-  EXPECT_THAT(evaluator.Evaluate(*affine_, large, {}).diagnosis, testing::StartsWith("At the timing size: "));
+  EXPECT_THAT(evaluator->Evaluate(*evaluator->Open(kProblems + "affine"), large, {}).diagnosis,
+              testing::StartsWith("At the timing size: "));
 }
 
-TEST_F(KernelEvaluatorTest, SeedsOfThoroughEvaluationsAndOfTheOption) {
-  const auto error = [&](uint64_t option, const Evaluator::Request& request) {
-    Evaluator::Options options;
-    options.cache_directory = cache_directory_;
-    options.seed = option;
-    Evaluator evaluator(options);
-    const KernelEvaluation evaluation = evaluator.Evaluate(*affine_, WithBody(kHonest), request);
+TEST_F(CachedEvaluatorTest, SeedsOfThoroughEvaluationsAndOfTheOption) {
+  const auto error = [&](uint64_t option, const evaluator::Evaluator::Request& request) {
+    const auto evaluator = MakeEvaluator(option);
+    const KernelEvaluation evaluation =
+        evaluator->Evaluate(*evaluator->Open(kProblems + "affine"), WithBody(kHonest), request);
     const std::map<std::string, double> metrics(evaluation.metrics.begin(), evaluation.metrics.end());
     return metrics.at("worst_error/out");
   };
@@ -245,7 +256,7 @@ TEST_F(KernelEvaluatorTest, ExpectedAtTheTimingSizeIsComputedOnce) {
       ++computed;
       std::vector<evaluator::Expected> outputs(arguments.size());
       for (size_t i = 0; i < outputs.size(); ++i) {
-        const evaluator::Parameter& parameter = open.problem().parameters[i];
+        const evaluator::Parameter& parameter = open.problem.parameters[i];
         const auto elements = static_cast<size_t>(arguments[i].elements);
         if (!parameter.IsWritten()) continue;
         if (evaluator::Info(parameter.dtype).is_floating)

@@ -159,7 +159,7 @@ TEST_F(KernelEvaluatorTest, HostileHostCode) {
 }
 
 TEST_F(KernelEvaluatorTest, OutOfMemoryWhereAllocationIsAllowed) {
-  const std::string kernel = row_sum_->problem().reference_source;
+  const std::string kernel = row_sum_->problem.reference_source;
   const size_t brace = kernel.rfind("{ row_sum<<<");
   const KernelEvaluation evaluation = RowSum(kernel.substr(0, brace) + "{ void* p; cudaMalloc(&p, 1ull << 40); } ");
   EXPECT_EQ(evaluation.verdict, "out_of_memory") << evaluation.diagnosis;
@@ -272,7 +272,7 @@ TEST_F(KernelEvaluatorTest, NotTimed) {
     EXPECT_EQ(evaluation.seconds, 0);
     EXPECT_EQ(Affine(source).verdict, "correct") << "within the usual bound";
   }
-  const KernelEvaluation even = evaluator.Evaluate(*affine_, affine_->problem().reference_source, 1, false);
+  const KernelEvaluation even = evaluator.Evaluate(*affine_, affine_->problem.reference_source, 1, false);
   EXPECT_EQ(even.verdict, "correct") << even.diagnosis;
 }
 

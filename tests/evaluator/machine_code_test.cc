@@ -11,11 +11,11 @@
 #include <thread>
 
 #include "../judging/catalogue.h"
-#include "evaluator_shared/cuda_toolkit.h"
-#include "evaluator_shared/entry_shim.h"
-#include "evaluator_shared/fast_compile.h"
-#include "evaluator_shared/fatbin.h"
-#include "evaluator_shared/nvcc_compile.h"
+#include "judge/compile/cuda_toolkit.h"
+#include "judge/compile/entry_shim.h"
+#include "judge/compile/fast_compile.h"
+#include "judge/compile/fatbin.h"
+#include "judge/compile/nvcc_compile.h"
 #include "kgrpo/sdk/error.h"
 #include "machine_code.h"
 

@@ -1,5 +1,5 @@
 // FindDegenerate: each way in which a problem is degenerate, by an oracle of that kind, and none for a sound problem.
-#include "evaluator_shared/problem_findings.h"
+#include "judge/verdict/problem_findings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/dtype.h"
+#include "judge/problem/dtype.h"
 
 namespace kgrpo::evaluator {
 namespace {

@@ -1,5 +1,5 @@
 // The problem format: the problem read from a good folder, and the exact message for each mistake.
-#include "evaluator_shared/problem.h"
+#include "judge/problem/problem.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

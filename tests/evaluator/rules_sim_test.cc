@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "affine_candidates.h"
-#include "evaluator_sim/evaluator.h"
+#include "evaluator_sim/kernel_evaluator.h"
+#include "judge/front/evaluator.h"
 #include "kernel_evaluator_fixture.h"
 
 namespace kgrpo::evaluator_sim {
@@ -14,11 +15,10 @@ using evaluator::WithKernel;
 class RulesSimTest : public KernelEvaluatorTest {
  protected:
   static KernelEvaluation AsKernelBench(const std::string& expression) {
-    Evaluator::Options options;
-    options.cache_directory = cache_directory_;
-    options.rules = evaluator::Rules::kKernelBench;
-    options.kernel_evaluator.timing_size_only = true;
-    Evaluator by_rules(options);
+    KernelEvaluator::Options options;
+    options.timing_size_only = true;
+    evaluator::Evaluator by_rules(std::make_unique<KernelEvaluator>(options),
+                                  {.cache_directory = cache_directory_, .rules = evaluator::Rules::kKernelBench});
     const auto open = by_rules.Open(kProblems + "affine");
     EXPECT_GT(by_rules.Baseline(*open).seconds, 0);
     return by_rules.Evaluate(*open, WithKernel(expression), {});

@@ -1,5 +1,5 @@
 // A problem as KernelBench's rules see it.
-#include "evaluator_shared/rules.h"
+#include "judge/problem/rules.h"
 
 #include <gtest/gtest.h>
 

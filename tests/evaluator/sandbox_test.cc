@@ -1,6 +1,6 @@
 // Escapes from the sandbox, each tried by a real program; fewer protections on systems that lack some; limits; output
 // caps.
-#include "evaluator_shared/sandbox.h"
+#include "judge/sandbox/sandbox.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "evaluator_shared/cuda_toolkit.h"
-#include "evaluator_shared/evaluation_cache.h"
-#include "evaluator_shared/subprocess.h"
+#include "judge/cache/evaluation_cache.h"
+#include "judge/compile/cuda_toolkit.h"
+#include "process/subprocess.h"
 
 namespace kgrpo::evaluator {
 namespace {

@@ -1,5 +1,5 @@
 // inputs.cc of a problem's folder: the values it draws, an evaluation with it, and the messages for a broken one.
-#include "evaluator_shared/source_inputs.h"
+#include "judge/inputs/source_inputs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,9 @@
 #include <fstream>
 #include <string>
 
-#include "evaluator_shared/inputs.h"
-#include "evaluator_sim/evaluator.h"
+#include "evaluator_sim/kernel_evaluator.h"
+#include "judge/front/evaluator.h"
+#include "judge/inputs/inputs.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -79,9 +80,8 @@ TEST_F(SourceInputsTest, DrawsWhatTheFileSays) {
 }
 
 TEST_F(SourceInputsTest, TheEvaluatorJudgesWithThem) {
-  evaluator_sim::Evaluator::Options options;
-  options.cache_directory = Cache();
-  evaluator_sim::Evaluator evaluator(options);
+  Evaluator evaluator(std::make_unique<evaluator_sim::KernelEvaluator>(evaluator_sim::KernelEvaluator::Options{}),
+                      {.cache_directory = Cache()});
   const auto open = evaluator.Open(folder_.string());
   EXPECT_TRUE(evaluator.Baseline(*open).correct) << "right for symmetric inputs alone";
   // The same kernel where b is any matrix of signs.

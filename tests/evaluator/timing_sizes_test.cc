@@ -1,5 +1,5 @@
 // Problems with several timing sizes.
-#include "evaluator_shared/timing_sizes.h"
+#include "judge/front/timing_sizes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,8 @@
 #include <string>
 
 #include "affine_candidates.h"
-#include "evaluator_sim/evaluator.h"
+#include "evaluator_sim/kernel_evaluator.h"
+#include "judge/front/evaluator.h"
 #include "kernel_evaluator_fixture.h"
 
 namespace kgrpo::evaluator_sim {
@@ -38,21 +39,17 @@ class TimingSizesTest : public KernelEvaluatorTest {
                                                   timing + "\nneeds: {bytes: 12*n, flops: 2*n}\n";
     return folder.string();
   }
-  static Evaluator::Options Options() {
-    Evaluator::Options options;
-    options.cache_directory = cache_directory_;
-    return options;
-  }
+  evaluator::Evaluator evaluator_{std::make_unique<KernelEvaluator>(KernelEvaluator::Options{}),
+                                  {.cache_directory = cache_directory_}};
 };
 
 TEST_F(TimingSizesTest, TimesAreTheGeometricMean) {
-  Evaluator evaluator(Options());
   const std::string source = WithKernel("if (i < n) out[i] = 2.0f * x[i] + y[i];");
   const auto seconds = [&](const std::string& timing) {
-    const auto open = evaluator.Open(Folder(timing));
-    const KernelEvaluation found = evaluator.Evaluate(*open, source, {});
+    const auto open = evaluator_.Open(Folder(timing));
+    const KernelEvaluation found = evaluator_.Evaluate(*open, source, {});
     EXPECT_EQ(found.verdict, "correct") << found.diagnosis;
-    EXPECT_GT(evaluator.Baseline(*open).seconds, 0);
+    EXPECT_GT(evaluator_.Baseline(*open).seconds, 0);
     return found;
   };
   const double small = seconds("{n: 65536}").seconds, large = seconds("{n: 4194304}").seconds;
@@ -66,10 +63,9 @@ TEST_F(TimingSizesTest, TimesAreTheGeometricMean) {
 }
 
 TEST_F(TimingSizesTest, AKernelMustBeCorrectAtEach) {
-  Evaluator evaluator(Options());
-  const auto open = evaluator.Open(Folder("[{n: 65536}, {n: 1048576}]"));
+  const auto open = evaluator_.Open(Folder("[{n: 65536}, {n: 1048576}]"));
   const auto diagnosis = [&](const std::string& condition) {
-    return evaluator.Evaluate(*open, WithKernel("if (i < n) out[i] = 2.0f * x[i] + y[i] * (" + condition + ");"), {})
+    return evaluator_.Evaluate(*open, WithKernel("if (i < n) out[i] = 2.0f * x[i] + y[i] * (" + condition + ");"), {})
         .diagnosis;
   };
   EXPECT_THAT(diagnosis("n != 1048576"), testing::StartsWith("At timing size 2 of 2: "));

@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "evaluator_shared/compiler.h"
-#include "evaluator_shared/cuda_toolkit.h"
-#include "evaluator_shared/nvcc_compile.h"
-#include "evaluator_shared/sandbox.h"
 #include "fake_toolkit.h"
+#include "judge/compile/compiler.h"
+#include "judge/compile/cuda_toolkit.h"
+#include "judge/compile/nvcc_compile.h"
+#include "judge/sandbox/sandbox.h"
 #include "kgrpo/sdk/error.h"
 
 namespace kgrpo::evaluator {

@@ -10,8 +10,8 @@
 #include <fstream>
 #include <set>
 
-#include "evaluator_shared/comparison.h"
-#include "evaluator_shared/inputs.h"
+#include "judge/inputs/inputs.h"
+#include "judge/verdict/comparison.h"
 
 namespace kgrpo::evaluator {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "evaluator_cuda/device.h"
-#include "evaluator_shared/inputs.h"
-#include "evaluator_shared/random.h"
+#include "judge/inputs/inputs.h"
+#include "judge/problem/random.h"
 #include "test_device.h"
 
 namespace kgrpo::evaluator_cuda {

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "evaluator_shared/cases.h"
-#include "evaluator_shared/compiler.h"
-#include "evaluator_shared/cuda_toolkit.h"
 #include "interpreter/interpreted_cases.h"
 #include "interpreter/loaded_kernel.h"
+#include "judge/compile/compiler.h"
+#include "judge/compile/cuda_toolkit.h"
+#include "judge/problem/cases.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {

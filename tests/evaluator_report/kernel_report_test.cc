@@ -1,5 +1,5 @@
-// evaluator_shared/report/kernel_report.h: the page's content, and the escaping of foreign text.
-#include "evaluator_shared/report/kernel_report.h"
+// judge/report/kernel_report.h: the page's content, and the escaping of foreign text.
+#include "judge/report/kernel_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/report/escape.h"
-#include "evaluator_shared/report/remarks.h"
-#include "evaluator_shared/report/source_notes.h"
+#include "judge/report/escape.h"
+#include "judge/report/remarks.h"
+#include "judge/report/source_notes.h"
 
 namespace kgrpo::evaluator {
 namespace {

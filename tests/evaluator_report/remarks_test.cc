@@ -1,6 +1,6 @@
-// evaluator_shared/report/declared_metrics.h and remarks.h: the names of the evaluators' metrics, and the remarks on
+// judge/report/declared_metrics.h and remarks.h: the names of the evaluators' metrics, and the remarks on
 // them.
-#include "evaluator_shared/report/remarks.h"
+#include "judge/report/remarks.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <kgrpo/support/metrics.h>
-#include "evaluator_shared/report/declared_metrics.h"
-#include "evaluator_shared/report/line_facts.h"
-#include "evaluator_shared/report/occupancy_limit.h"
+#include "judge/report/declared_metrics.h"
+#include "judge/report/line_facts.h"
+#include "judge/report/occupancy_limit.h"
 
 namespace kgrpo::evaluator {
 namespace {

@@ -1,4 +1,4 @@
-// evaluator_shared/report/label_places.h, in report/roofline_picture.h's pictures: every dot's name lies clear of other
+// judge/report/label_places.h, in report/roofline_picture.h's pictures: every dot's name lies clear of other
 // text and dots, beside its dot or at the end of a leader line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/report/label_places.h"
-#include "evaluator_shared/report/roofline_picture.h"
+#include "judge/report/label_places.h"
+#include "judge/report/roofline_picture.h"
 
 namespace kgrpo::evaluator {
 namespace {

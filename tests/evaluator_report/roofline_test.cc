@@ -1,6 +1,6 @@
-// evaluator_shared/report/roofline.h and roofline_picture.h: the drawing for given measurements, which must lie within
+// judge/report/roofline.h and roofline_picture.h: the drawing for given measurements, which must lie within
 // the picture.
-#include "evaluator_shared/report/roofline.h"
+#include "judge/report/roofline.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <string>
 
-#include "evaluator_shared/report/roofline_picture.h"
+#include "judge/report/roofline_picture.h"
 
 namespace kgrpo::evaluator {
 namespace {

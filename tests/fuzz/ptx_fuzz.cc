@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "interpreter/simt/module.h"
+#include "simt/lower/module.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {

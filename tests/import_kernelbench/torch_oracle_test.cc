@@ -15,11 +15,11 @@
 #include <sstream>
 #include <string>
 
-#include "evaluator_shared/inputs.h"
-#include "evaluator_shared/oracle.h"
-#include "evaluator_shared/problem.h"
-#include "evaluator_shared/torch_worker.h"
 #include "evaluator_sim/kernel_evaluator.h"
+#include "judge/inputs/inputs.h"
+#include "judge/problem/problem.h"
+#include "judge/process/torch_worker.h"
+#include "judge/verdict/oracle.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -101,7 +101,7 @@ TEST(TorchOracle, JudgesKernels) {
   evaluator_sim::KernelEvaluator evaluator({});
   for (const std::string& folder : {kScaled, kSymmetric}) {
     const evaluator_sim::OpenProblem open(folder, cache);
-    const std::string& reference = open.problem().reference_source;
+    const std::string& reference = open.problem.reference_source;
     EXPECT_EQ(evaluator.Evaluate(open, reference, 1, false).verdict, "correct") << folder;
     std::string zeros = reference;
     const size_t at = zeros.find("] = ", zeros.find("out[")) + 4;

@@ -33,7 +33,7 @@
 #include <string>
 #include <vector>
 
-#include "evaluator_shared/kernel_evaluation.h"
+#include "judge/verdict/kernel_evaluation.h"
 
 namespace kgrpo::judging {
 

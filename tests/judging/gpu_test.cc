@@ -107,8 +107,7 @@ class JudgingGpuTest : public testing::Test {
   // Of the reference over what took `seconds`, as the evaluator without a GPU models both.
   static double SimSpeedup(const std::string& directory, double seconds) {
     double& reference = sim_seconds_[directory];
-    if (reference == 0)
-      reference = sim_.Evaluate(directory, sim_.Problem(directory).problem().reference_source).seconds;
+    if (reference == 0) reference = sim_.Evaluate(directory, sim_.Problem(directory).problem.reference_source).seconds;
     return reference / seconds;
   }
 

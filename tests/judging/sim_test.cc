@@ -87,7 +87,7 @@ class JudgingSimTest : public testing::TestWithParam<Entry> {
     if (reference_seconds_.count(directory) == 0) {
       const OpenProblem& problem = Problem(directory);
       reference_seconds_[directory] =
-          evaluator_->Evaluate(problem, problem.problem().reference_source, kKey, false).seconds;
+          evaluator_->Evaluate(problem, problem.problem.reference_source, kKey, false).seconds;
     }
     return reference_seconds_[directory];
   }

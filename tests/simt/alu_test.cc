@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "interpreter/simt/machine.h"
-#include "interpreter/simt/opcode.h"
+#include "simt/state/machine.h"
+#include "simt/state/opcode.h"
 
 namespace kgrpo::simt {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "harness.h"
-#include "interpreter/simt/cost.h"
-#include "interpreter/simt/simt.h"
+#include "simt/lower/cost.h"
+#include "simt/simt.h"
 
 namespace kgrpo::simt {
 namespace {

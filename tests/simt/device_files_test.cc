@@ -2,7 +2,7 @@
 #include <filesystem>
 
 #include "harness.h"
-#include "interpreter/simt/simt.h"
+#include "simt/simt.h"
 
 namespace kgrpo::simt {
 namespace {

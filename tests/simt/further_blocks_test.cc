@@ -4,7 +4,7 @@
 #include <set>
 
 #include "harness.h"
-#include "interpreter/simt/block_sample.h"
+#include "simt/schedule/block_sample.h"
 
 namespace kgrpo::simt {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "interpreter/simt/simt.h"
+#include "simt/simt.h"
 
 namespace kgrpo::simt {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "harness.h"
-#include "interpreter/simt/opcode.h"
+#include "simt/state/opcode.h"
 
 namespace kgrpo::simt {
 

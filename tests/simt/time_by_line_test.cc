@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "harness.h"
-#include "interpreter/simt/simt.h"
-#include "interpreter/simt/time_by_line.h"
+#include "simt/simt.h"
+#include "simt/time/time_by_line.h"
 
 namespace kgrpo::simt {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "harness.h"
-#include "interpreter/simt/simt.h"
+#include "simt/simt.h"
 
 namespace kgrpo::simt {
 namespace {

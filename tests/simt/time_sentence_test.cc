@@ -6,8 +6,8 @@
 #include <regex>
 
 #include "harness.h"
-#include "interpreter/simt/simt.h"
-#include "interpreter/simt/time_sentence.h"  // Print
+#include "simt/simt.h"
+#include "simt/time/time_sentence.h"  // Print
 
 namespace kgrpo::simt {
 namespace {

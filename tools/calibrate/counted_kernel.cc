@@ -116,7 +116,7 @@ std::vector<CountedKernel> KernelCounter::Count(const std::vector<MeasuredKernel
   InParallel(threads_, 0, kernels.size(), [&](uint64_t i) {
     const MeasuredKernel& kernel = kernels[i];
     const evaluator_sim::OpenProblem& open = *problems.at(kernel.problem);
-    std::string source = open.problem().reference_source;
+    std::string source = open.problem.reference_source;
     const std::string mark = "// schedule: ";
     const size_t at = source.find(mark) + mark.size();
     source.replace(at, source.find('\n', at) - at, kernel.schedule);
@@ -131,7 +131,7 @@ std::vector<CountedKernel> KernelCounter::Count(const std::vector<MeasuredKernel
       return;
     }
     CountedKernel& result = counted[i];
-    result = {kernel.problem,      kernel.schedule,          open.problem().family,      kernel.microseconds * 1e-6,
+    result = {kernel.problem,      kernel.schedule,          open.problem.family,        kernel.microseconds * 1e-6,
               record.copy_seconds, std::move(record.counts), std::move(record.resources)};
     if (const size_t n = ++done; n % 100 == 0) std::fprintf(stderr, "%zu of %zu counted\n", n, kernels.size());
   });

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "evaluator_sim/kernel_evaluator.h"
-#include "interpreter/simt/time_model.h"
+#include "simt/time/time_model.h"
 
 namespace kgrpo::bench {
 

@@ -8,7 +8,7 @@
 
 #include "calibrate/device_file.h"
 #include "calibrate/microbenchmarks.h"
-#include "interpreter/simt/time_model.h"
+#include "simt/time/time_model.h"
 
 namespace kgrpo::bench {
 

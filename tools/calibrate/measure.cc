@@ -21,7 +21,7 @@
 #include "common/parallel.h"
 #include "common/variants.h"
 #include "evaluator_cuda/device_evaluator.h"
-#include "evaluator_shared/random.h"
+#include "judge/problem/random.h"
 
 namespace kgrpo::bench {
 namespace {
@@ -60,7 +60,7 @@ std::map<std::string, size_t> AlreadyMeasured(const std::string& csv) {
 }
 
 struct Candidate {
-  const evaluator_cuda::OpenProblem* open;
+  const evaluator::OpenProblem* open;
   std::string source, key;
 };
 
@@ -90,9 +90,9 @@ void MeasureKernels(const KernelsToMeasure& wanted) {
   }
   std::sort(folders.begin(), folders.end());
   if (folders.empty()) throw Error(KGRPO_ERROR_NOT_FOUND, wanted.problems + ": holds no folder with a problem.yaml");
-  std::vector<std::unique_ptr<evaluator_cuda::OpenProblem>> problems(folders.size());
+  std::vector<std::unique_ptr<evaluator::OpenProblem>> problems(folders.size());
   InParallel(wanted.threads, 0, folders.size(),
-             [&](uint64_t i) { problems[i] = std::make_unique<evaluator_cuda::OpenProblem>(folders[i], cache); });
+             [&](uint64_t i) { problems[i] = std::make_unique<evaluator::OpenProblem>(folders[i], cache); });
 
   std::map<std::string, size_t> done = AlreadyMeasured(wanted.csv);
   const size_t known_before = done.size();

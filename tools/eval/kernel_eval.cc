@@ -221,8 +221,8 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
 }
 
 int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
-  const std::string source = ReadKernelWithOwnHeaders(options.kernel, options.include);
-  const std::string shown = ReadFile(options.kernel);  // its lines are the author's
+  std::string shown;  // its lines are the author's
+  const std::string source = ReadKernelWithOwnHeaders(options.kernel, options.include, &shown);
   if (!options.report.empty()) RequireWritable("--report", options.report, "report.html");
   Session session(globals);
   const Asked asked = AskedOf(session, options);

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <memory>
 
-#include "interpreter/simt/simt.h"
 #include "simt/generated/kernel_generator.h"
+#include "simt/simt.h"
 
 namespace kgrpo::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "evaluator_shared/cuda_toolkit.h"
+#include "judge/compile/cuda_toolkit.h"
 #include "sim_vs_gpu/generated_unit.h"
 #include "sim_vs_gpu/gpu_driver.h"
 #include "simt/generated/kernel_generator.h"

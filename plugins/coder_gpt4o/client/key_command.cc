@@ -3,7 +3,7 @@
 #include <kgrpo/sdk/error.h>
 
 #include "coder_gpt4o/client/ascii.h"
-#include "evaluator_shared/subprocess.h"
+#include "process/subprocess.h"
 
 namespace kgrpo::coder_gpt4o {
 

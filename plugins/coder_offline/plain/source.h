@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "evaluator_shared/source_lexer.h"
+#include "cuda_source/lexer.h"
 
 namespace kgrpo::coder_offline {
 

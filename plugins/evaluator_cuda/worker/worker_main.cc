@@ -24,7 +24,7 @@
 #include "evaluator_cuda/worker/placement.h"
 #include "evaluator_cuda/worker/protocol.h"
 #include "evaluator_cuda/worker/runtime.h"
-#include "evaluator_shared/seccomp_filter.h"
+#include "judge/sandbox/seccomp_filter.h"
 
 namespace {
 

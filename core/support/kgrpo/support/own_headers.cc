@@ -38,19 +38,20 @@ class Reader {
     for (const std::string& folder : folders) roots_.push_back(fs::weakly_canonical(folder));
   }
 
-  std::string Read(const std::string& file) {
+  std::string Read(const std::string& file, std::string* written = nullptr) {
     seen_.insert(fs::path(file).lexically_normal().string());
     seen_.insert(fs::weakly_canonical(file).string());
-    Append(file, confined_ ? kKernel : file);
+    Append(file, confined_ ? kKernel : file, written);
     return std::move(text_);
   }
 
  private:
   // `name`: in #line directives.
-  void Append(const std::string& file, const std::string& name) {
+  void Append(const std::string& file, const std::string& name, std::string* written = nullptr) {
     std::ifstream stream(file, std::ios::binary);
     const std::string whole((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
     if (!stream) throw Error(KGRPO_ERROR_NOT_FOUND, "cannot read the kernel " + file);
+    if (written != nullptr) *written = whole;
     std::istringstream lines(whole);
     int number = 0;
     for (std::string line; std::getline(lines, line);) {
@@ -105,8 +106,9 @@ std::string ReadWithOwnHeaders(const std::string& file, const std::vector<std::s
   return Reader(file, folders, false).Read(file);
 }
 
-std::string ReadKernelWithOwnHeaders(const std::string& file, const std::vector<std::string>& folders) {
-  return Reader(file, folders, true).Read(file);
+std::string ReadKernelWithOwnHeaders(const std::string& file, const std::vector<std::string>& folders,
+                                     std::string* written) {
+  return Reader(file, folders, true).Read(file, written);
 }
 
 std::vector<SourcePlace> PlacesOfLines(std::string_view text, const std::string& file) {

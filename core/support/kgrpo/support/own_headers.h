@@ -16,8 +16,9 @@ std::string ReadWithOwnHeaders(const std::string& file, const std::vector<std::s
 
 // The same for a kernel to judge, which a model may have written: #include lines that lead out of its folder and of
 // `folders`, also by links, stay, so that no other file's text gets into a compiler's messages. The #line directives
-// name the file "kernel.cu", as evaluators do, and headers relative to their folder.
-std::string ReadKernelWithOwnHeaders(const std::string& file, const std::vector<std::string>& folders);
+// name the file "kernel.cu", as evaluators do, and headers relative to their folder. *written: the file as it is.
+std::string ReadKernelWithOwnHeaders(const std::string& file, const std::vector<std::string>& folders,
+                                     std::string* written = nullptr);
 
 struct SourcePlace {
   std::string file;

@@ -1,0 +1,43 @@
+// An evaluator's cache in memory: equal requests are judged once, also when several threads make them at the same time,
+// and the evaluation is kept on disk for later runs. Used by each evaluator, which defines when requests are equal.
+#ifndef KGRPO_JUDGE_CACHE_EVALUATION_MEMORY_H
+#define KGRPO_JUDGE_CACHE_EVALUATION_MEMORY_H
+
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "judge/cache/evaluation_cache.h"     // EvaluationCache
+#include "judge/verdict/kernel_evaluation.h"  // KernelEvaluation
+
+namespace kgrpo::evaluator {
+
+// [any thread]
+class EvaluationMemory {
+ public:
+  // Called for each request: "cached" (1 or 0), and if it was judged, "compile_seconds" and "judge_seconds" of wall
+  // clock.
+  using Report = std::function<void(const char* name, double value)>;
+
+  // `file`: where answers are kept; "" for not at all.
+  EvaluationMemory(const std::string& file, Report report);
+
+  // Returns the evaluation under `key`, by `evaluate` where it is not known. An exception of `evaluate` reaches every
+  // caller that waits for this key, and is not kept.
+  KernelEvaluation Get(const std::string& key, const std::function<KernelEvaluation()>& evaluate);
+
+ private:
+  KernelEvaluation FindOrEvaluate(const std::string& key, const std::function<KernelEvaluation()>& evaluate);
+
+  const Report report_;
+  std::unique_ptr<EvaluationCache> cache_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_future<KernelEvaluation>> in_progress_;
+};
+
+}  // namespace kgrpo::evaluator
+
+#endif

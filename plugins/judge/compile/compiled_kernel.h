@@ -1,0 +1,69 @@
+// The result of a compilation: the shared object with the host code, the PTX, and each kernel's resources by ptxas.
+#ifndef KGRPO_JUDGE_COMPILE_COMPILED_KERNEL_H
+#define KGRPO_JUDGE_COMPILE_COMPILED_KERNEL_H
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kgrpo::evaluator {
+
+// Resources of one kernel as ptxas -v reports them for the target device; its constants as the machine code has them.
+struct KernelUsage {
+  int registers = 0;
+  int stack_bytes = 0;  // local memory of a thread: its own frame and those of the functions it calls
+  int spill_store_bytes = 0;
+  int spill_load_bytes = 0;
+  int static_shared_bytes = 0;
+  int constant_bytes = 0;  // __constant__ memory of the module and constants of its own; parameters not counted
+};
+
+struct CompiledKernel {
+  std::string object;                        // an ELF shared object that defines kgrpo_call
+  std::string ptx;                           // of all kernels
+  std::string cubin;                         // fast route: their machine code; nvcc puts it into the object
+  std::map<std::string, KernelUsage> usage;  // by the kernel's name in the PTX
+  std::string route;                         // "nvcc" or "fast"
+  std::vector<std::string> undefined;        // symbols that the object leaves to others; read by Compiler::Compile
+  std::string source;                        // what it was compiled from; set by Compiler::Compile
+};
+
+struct CompileOutcome {
+  // "" when it compiled; else a verdict: "not_compiled" or "forbidden".
+  std::string verdict;
+  // Then why: the compiler's words, trimmed and quoted line by line.
+  std::string diagnosis;
+  CompiledKernel kernel;
+  bool transient = false;  // may be temporary: a busy machine, a full disk, a compiler that was killed
+  bool cached = false;     // it was compiled before
+  double seconds = 0;      // wall clock
+  bool Succeeded() const { return verdict.empty(); }
+};
+
+// Reads `ptxas -v` output: registers, stack, spills, shared memory of each entry function.
+std::map<std::string, KernelUsage> ParsePtxasUsage(const std::string& text);
+
+// Sets constant_bytes of every kernel in `usage` from the sections of its machine code, an ELF file. Malformed bytes
+// leave `usage` as it is.
+void ReadConstantBytes(const std::string& cubin, std::map<std::string, KernelUsage>* usage);
+
+// "k" of "_Z1kPKfi": what a person calls the kernel.
+std::string KernelName(const std::string& linker_name);
+
+// Metrics of a compiled kernel that every evaluation has: registers, spill_bytes (stores and loads),
+// static_shared_bytes, stack_bytes and constant_bytes, each the most that any of its kernels takes; and where there are
+// several kernels, those of each as "NAME of KERNEL", of at most eight.
+std::vector<std::pair<std::string, double>> UsageMetrics(const std::map<std::string, KernelUsage>& usage);
+
+// True if a compiler's output says that it failed for want of memory, disk, or processes, or was killed, in which case
+// the same source may compile at another moment.
+bool FailedForTheMoment(const std::string& output);
+
+// Makes a compiler's output fit to be shown: errors first and few, paths of `scratch` removed, each line quoted with
+// "| ", control characters dropped, at most about 1,500 characters.
+std::string QuoteCompilerOutput(const std::string& output, const std::string& scratch);
+
+}  // namespace kgrpo::evaluator
+
+#endif

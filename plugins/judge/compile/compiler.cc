@@ -1,0 +1,176 @@
+#include "judge/compile/compiler.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "cuda_source/lexer.h"
+#include "judge/compile/entry_shim.h"
+#include "judge/compile/fast_compile.h"
+#include "judge/compile/fatbin.h"
+#include "judge/compile/nvcc_compile.h"
+#include "judge/compile/source_policy.h"
+#include "source_digest.h"  // made by the build
+
+namespace kgrpo::evaluator {
+namespace {
+
+constexpr char kLaunch[] = "launch";  // accepted besides `entry`
+constexpr double kTvmFfiPatience = 3;
+
+}  // namespace
+
+CompileRoute CompileRouteFromName(const std::string& name) {
+  return name == "nvcc" ? CompileRoute::kNvcc : CompileRoute::kFast;
+}
+
+Compiler::Compiler(CudaToolkit toolkit, const Sandbox& sandbox, std::string helper_directory, Options options)
+    : toolkit_(std::move(toolkit)),
+      sandbox_(sandbox),
+      options_(std::move(options)),
+      host_compiler_(HostCompilerVersion()) {
+  toolkit_.CheckArchitecture(options_.compute_capability);
+  if (options_.route == CompileRoute::kFast) {
+    toolkit_.CheckNvrtc();
+    fast_ = std::make_unique<FastCompiler>(toolkit_, sandbox_, std::move(helper_directory), options_.compute_capability,
+                                           options_.workers, options_.seconds);
+    fast_->Check();
+  }
+  if (!options_.cache_file.empty()) cache_ = std::make_unique<CompileCache>(options_.cache_file);
+}
+
+Compiler::~Compiler() = default;
+
+CompileOutcome Compiler::Compile(const Problem& problem, const std::string& source, bool reference_route) {
+  const CandidateForm form = FormOf(source, problem.entry);
+  if (const std::string whole = problem.WithLauncher(source);
+      form != CandidateForm::kTorch && whole.size() > source.size()) {
+    CompileOutcome outcome = Compile(problem, whole, reference_route);
+    outcome.kernel.source = source;
+    return outcome;
+  }
+  if (problem.entry != kLaunch && DefinesFunction(source, kLaunch) && !DefinesFunction(source, problem.entry)) {
+    Problem launched = problem;
+    launched.entry = kLaunch;
+    return Compile(launched, source, reference_route);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const auto timed = [begin, form, &problem, &source](CompileOutcome outcome) {
+    if (outcome.Succeeded()) {
+      const std::vector<std::string> functions = DefinedFunctions(outcome.kernel.object);
+      if (form == CandidateForm::kLaunch &&
+          std::find(functions.begin(), functions.end(), problem.entry) == functions.end()) {
+        outcome.verdict = "not_compiled";
+        outcome.diagnosis = "The source does not define " + problem.Signature() +
+                            (problem.own_entry.empty() ? "." : ", nor " + problem.own_entry + ".");
+      } else {
+        outcome.kernel.source = source;
+        outcome.kernel.undefined = UndefinedSymbols(outcome.kernel.object);
+        std::string why = CheckSymbols(outcome.kernel.undefined);
+        if (why.empty() && form != CandidateForm::kLaunch) why = CheckFormSymbols(outcome.kernel.undefined);
+        if (!why.empty()) {
+          outcome.verdict = "forbidden";
+          outcome.diagnosis = why + ".";
+        }
+      }
+    }
+    // A definition that differs from the declaration put before it: the compiler speaks of that.
+    const auto says = [&](const std::string& words) { return outcome.diagnosis.find(words) != std::string::npos; };
+    if (outcome.verdict == "not_compiled" &&
+        (says("has \"C\" linkage") || says("overloaded function \"" + problem.entry + "\""))) {
+      outcome.diagnosis = "It defines " + problem.entry + " with another signature than the problem's, " +
+                          problem.Signature() + ". " + outcome.diagnosis;
+    }
+    outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return outcome;
+  };
+  CompileOutcome refused;
+  if (source.find('\0') != std::string::npos) {
+    refused.verdict = "not_compiled";
+    refused.diagnosis = "The source holds a zero byte.";
+    return timed(refused);
+  }
+  if (const std::string why = WhyNotForm(form, problem, options_.tvm_ffi); !why.empty()) {
+    refused.verdict = "unsupported";
+    refused.diagnosis = why + ".";
+    return timed(refused);
+  }
+  if (const std::string why = CheckIncludes(source, problem.allowed_libraries, form); !why.empty()) {
+    refused.verdict = "forbidden";
+    refused.diagnosis = why + ".";
+    return timed(refused);
+  }
+  const bool fast = fast_ && !reference_route && form == CandidateForm::kLaunch;
+  if (!cache_) return timed(CompileAnew(problem, source, form, fast));
+  const CompileKey key = KeyOf(problem, source, form, fast);
+  if (std::optional<CompileOutcome> kept = cache_->Find(key)) return timed(std::move(*kept));
+  CompileOutcome outcome = CompileAnew(problem, source, form, fast);
+  cache_->Keep(key, outcome);
+  return timed(std::move(outcome));
+}
+
+CompileOutcome Compiler::CompileAnew(const Problem& problem, const std::string& source, CandidateForm form, bool fast) {
+  const auto by_nvcc = [&] {
+    NvccSource text = {EntryPrologue(problem), source, EntryEpilogue(problem), {}, {}};
+    double seconds = options_.seconds;
+    if (form != CandidateForm::kLaunch) {
+      text = {FormPrologue(form, source),
+              form == CandidateForm::kTorch ? WithoutTorchHeaders(source) : source,
+              FormEpilogue(form, problem, source),
+              FormArguments(form, options_.library_directory, options_.tvm_ffi),
+              {}};
+    }
+    if (form == CandidateForm::kTvmFfi) {
+      text.readable = options_.tvm_ffi->Readable();
+      seconds *= kTvmFfiPatience;
+    }
+    CompileOutcome outcome = CompileWithNvcc(toolkit_, sandbox_, options_.library_directory,
+                                             options_.compute_capability, text, seconds, fast_ != nullptr);
+    if (const std::string why = MissingOfTorch(outcome.diagnosis); form == CandidateForm::kTorch && !why.empty()) {
+      outcome.verdict = "unsupported";
+      outcome.diagnosis = why;
+    }
+    return outcome;
+  };
+  if (!fast) return by_nvcc();
+  std::string why;
+  if (std::optional<CompileOutcome> outcome = fast_->Compile(problem, source, &why)) {
+    if (!NeedsArchitectureVariant(*outcome, options_.compute_capability)) return std::move(*outcome);
+    why = "its instructions are those of a variant of the architecture";
+  }
+  CompileOutcome outcome = by_nvcc();
+  // If nvcc refuses the source as well, the source is to blame and there is no fallback to report.
+  if (outcome.Succeeded() && options_.on_fallback) std::call_once(fallback_told_, options_.on_fallback, why);
+  return outcome;
+}
+
+CompileKey Compiler::KeyOf(const Problem& problem, const std::string& source, CandidateForm form, bool fast) const {
+  CompileKey key;
+  key.source = source;
+  key.entry = form == CandidateForm::kLaunch
+                  ? EntryPrologue(problem) + EntryEpilogue(problem)
+                  : (options_.tvm_ffi ? options_.tvm_ffi->Version() : "") + FormEpilogue(form, problem, source);
+  key.route = fast ? "fast" : "nvcc";
+  key.flags = fast_ ? "as NVRTC" : "";
+  key.compiler = toolkit_.Identity() + "; " + host_compiler_;
+  key.architecture = "sm_" + std::to_string(options_.compute_capability);
+  key.policy = IncludePolicy(problem.allowed_libraries);
+  key.evaluator = KGRPO_SOURCE_DIGEST;
+  return key;
+}
+
+std::string Compiler::Describe() const {
+  const std::string nvcc = "nvcc " + toolkit_.version + " (" + toolkit_.home + ")";
+  if (fast_) return "thorough: " + nvcc + "; quick: NVRTC and g++, and nvcc for what they refuse";
+  return nvcc;
+}
+
+std::string Compiler::Version() const {
+  return toolkit_.version + (fast_ ? "; fast" : "; nvcc");
+}
+
+std::string FallbackNotice(const std::string& why) {
+  return "a kernel was compiled by nvcc, in about a second, since the fast route refused it: " + why +
+         " (reported once; later ones are not)";
+}
+
+}  // namespace kgrpo::evaluator

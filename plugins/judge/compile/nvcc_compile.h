@@ -1,0 +1,38 @@
+// The reference compile route: nvcc, in the sandbox, to a shared object that carries PTX and a cubin. About a second.
+#ifndef KGRPO_JUDGE_COMPILE_NVCC_COMPILE_H
+#define KGRPO_JUDGE_COMPILE_NVCC_COMPILE_H
+
+#include <string>
+#include <vector>
+
+#include "judge/compile/compiled_kernel.h"  // CompileOutcome
+#include "judge/compile/cuda_toolkit.h"     // CudaToolkit
+#include "judge/sandbox/sandbox.h"          // Sandbox
+
+namespace kgrpo::evaluator {
+
+// A compile has a limit of processor time, so that a busy machine changes no verdict; and, against one that sleeps,
+// this many times that of wall clock.
+inline constexpr double kWallOfProcessorTime = 10;
+
+// A candidate's source and what is put around it.
+struct NvccSource {
+  std::string prologue, text, epilogue;
+  std::vector<std::string> arguments;  // of nvcc, beside its usual ones
+  std::vector<std::string> readable;   // folders that they name
+};
+
+// Returns whether a kernel was refused only because it uses instructions of the architecture's variant: wgmma and
+// setmaxnreg of sm_90a. The variant is not always taken, since its limits differ too (227 KiB of static shared memory).
+bool NeedsArchitectureVariant(const CompileOutcome& outcome, int compute_capability);
+
+// Compiles a candidate, which has passed CheckIncludes, for the variant of the architecture if it needs that.
+// `library_directory` holds the libcudart.so that the object is linked against; `compute_capability` is 90 for 9.0.
+// `as_nvrtc`: the machine code is that of the fast route; otherwise what nvcc makes by itself. `seconds`: processor
+// time of each program that nvcc runs. Throws Error only where nvcc itself cannot be run. [any thread]
+CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
+                               int compute_capability, const NvccSource& source, double seconds, bool as_nvrtc);
+
+}  // namespace kgrpo::evaluator
+
+#endif

@@ -1,0 +1,35 @@
+// inputs.cc of a problem's folder: draws the tensors that have `distribution: source`, which no distribution describes
+// (symmetric, triangular, normalised). Made when an evaluator opens a problem; called by inputs.cc.
+#ifndef KGRPO_JUDGE_INPUTS_SOURCE_INPUTS_H
+#define KGRPO_JUDGE_INPUTS_SOURCE_INPUTS_H
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "judge/problem/problem.h"
+#include "judge/process/trusted_source.h"
+
+namespace kgrpo::evaluator {
+
+// One tensor's function. [any thread, if inputs.cc keeps no state]
+class SourceInputs {
+ public:
+  using Call = void (*)(void* values, const int64_t* sizes, uint64_t key);
+  SourceInputs(std::shared_ptr<const TrustedLibrary> library, const std::string& parameter);
+
+  // `values`: room for the tensor's elements, all zero; double for floating dtypes, int64_t for the others.
+  void Fill(const Bindings& size, uint64_t key, void* values) const;
+
+ private:
+  std::shared_ptr<const TrustedLibrary> library_;
+  Call call_;
+};
+
+// Returns the problem, ready to draw from: compiles inputs.cc, or loads what an earlier call left in `cache_directory`.
+// Returns other problems as they are. Throws what TrustedLibrary does.
+Problem WithSourceInputs(Problem problem, const std::string& cache_directory);
+
+}  // namespace kgrpo::evaluator
+
+#endif

@@ -1,0 +1,40 @@
+// C++ sources of a problem's author (oracle.cc, inputs.cc), compiled by the host's compiler and loaded into this
+// process. Trusted, as the author is. Used by source_oracle.cc and source_inputs.cc.
+#ifndef KGRPO_JUDGE_PROCESS_TRUSTED_SOURCE_H
+#define KGRPO_JUDGE_PROCESS_TRUSTED_SOURCE_H
+
+#include <memory>
+#include <string>
+
+namespace kgrpo::evaluator {
+
+struct TrustedSource {
+  std::string file;     // the author's, for messages
+  std::string text;     // the whole translation unit
+  std::string defines;  // what the file must define, for messages: `extern "C" void oracle(const double* x)`
+  std::string cache_directory;
+};
+
+class TrustedLibrary {
+ public:
+  // Compiles the source, or loads what an earlier call left in the cache directory. The bits that it computes are the
+  // same on every machine. Throws Error(KGRPO_ERROR_INVALID) with the compiler's words where it does not compile,
+  // Error(KGRPO_ERROR_UNAVAILABLE) where there is no g++ (or the compiler that CXX names). [any thread]
+  explicit TrustedLibrary(const TrustedSource& source);
+  ~TrustedLibrary();
+  TrustedLibrary(const TrustedLibrary&) = delete;
+  TrustedLibrary& operator=(const TrustedLibrary&) = delete;
+
+  // The digest of the source, the compiler and its flags.
+  const std::string& build() const { return build_; }
+  // The function of that name, which the unit defines.
+  void* Symbol(const std::string& name) const;
+
+ private:
+  std::string build_, path_;
+  void* handle_ = nullptr;
+};
+
+}  // namespace kgrpo::evaluator
+
+#endif

@@ -1,0 +1,236 @@
+#include "judge/verdict/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <sstream>
+
+namespace kgrpo::evaluator {
+namespace {
+
+bool IsConstant(const Expected& expected) {
+  for (double value : expected.reals) {
+    if (value != expected.reals[0]) return false;
+  }
+  for (int64_t value : expected.wholes) {
+    if (value != expected.wholes[0]) return false;
+  }
+  return true;
+}
+
+// Root mean square of the finite values; 0 where there are none. If the sum of squares overflows or underflows, it is
+// computed of values over the largest one.
+double RootMeanSquare(const std::vector<double>& values) {
+  const auto squares_over = [&](double unit, double* finite) {
+    double squares = 0;
+    *finite = 0;
+    for (double value : values) {
+      if (!std::isfinite(value)) continue;
+      squares += (value / unit) * (value / unit);
+      ++*finite;
+    }
+    return squares;
+  };
+  double finite = 0, unit = 1, squares = squares_over(unit, &finite);
+  if (finite == 0) return 0;
+  if (std::isinf(squares) || squares < std::numeric_limits<double>::min()) {
+    unit = 0;
+    for (double value : values) {
+      if (std::isfinite(value)) unit = std::max(unit, std::fabs(value));
+    }
+    if (unit == 0) return 0;
+    squares = squares_over(unit, &finite);
+  }
+  return unit * std::sqrt(squares / finite);
+}
+
+// Median magnitude of the finite values that are not zero; 0 where there are none.
+double MedianMagnitude(const std::vector<double>& values) {
+  std::vector<double> magnitudes;
+  for (double value : values) {
+    if (std::isfinite(value) && value != 0) magnitudes.push_back(std::fabs(value));
+  }
+  if (magnitudes.empty()) return 0;
+  const auto middle = magnitudes.begin() + static_cast<std::ptrdiff_t>(magnitudes.size() / 2);
+  std::nth_element(magnitudes.begin(), middle, magnitudes.end());
+  return *middle;
+}
+
+// The error of `got` in units of the bound; 0 for equality, infinite for a NaN or infinity on one side only.
+double ErrorInBounds(double got, double expected, double highest, ErrorBound bound) {
+  if (std::isnan(expected)) return std::isnan(got) ? 0 : INFINITY;
+  if (std::isnan(got)) return INFINITY;
+  if (got == expected) return 0;
+  if (std::isinf(got)) {  // correct where the expected value is beyond the format's range
+    const bool overflows =
+        std::fabs(expected) * (1 + bound.relative) >= highest && std::signbit(got) == std::signbit(expected);
+    return overflows ? 0 : INFINITY;
+  }
+  if (std::isinf(expected)) return INFINITY;
+  const double allowed = bound.absolute + bound.relative * std::fabs(expected);
+  const double error = std::fabs(got - expected);
+  return allowed > 0 ? error / allowed : INFINITY;
+}
+
+// ": relative error 0.01, 1.1 times the tolerance (relative 0.005 + absolute 0.016)"
+std::string ErrorText(const Parameter& output, double got, double wanted, double times, ErrorBound bound) {
+  std::ostringstream text;
+  text.precision(3);
+  const double error = std::fabs(got - wanted);
+  if (std::isfinite(times)) {
+    text << (wanted != 0 ? ": relative error " : ": error ") << (wanted != 0 ? error / std::fabs(wanted) : error)
+         << ", " << times << " times the tolerance";
+  } else {
+    text << "; tolerance";
+  }
+  text << " (relative " << bound.relative << " + absolute " << bound.absolute << ")";
+  if (times <= bound.low_sums) text << ", within what " << Info(LowPrecision(output)).name << " accumulation explains";
+  return text.str();
+}
+
+bool HasLowPrecision(const Problem& problem) {
+  return std::any_of(problem.parameters.begin(), problem.parameters.end(), [](const Parameter& parameter) {
+    return parameter.IsTensor() && (parameter.dtype == DType::kFloat16 || parameter.dtype == DType::kBfloat16);
+  });
+}
+
+}  // namespace
+
+DType LowPrecision(const Parameter& output) {
+  return output.dtype == DType::kBfloat16 ? DType::kBfloat16 : DType::kFloat16;
+}
+
+double ElementError(const Parameter& output, const uint8_t* got, const uint8_t* expected, ErrorBound bound) {
+  const DTypeInfo& info = Info(output.dtype);
+  if (!info.is_floating && LoadInteger(output.dtype, got) == LoadInteger(output.dtype, expected)) return 0;
+  return ErrorInBounds(LoadDouble(output.dtype, got), LoadDouble(output.dtype, expected), info.highest, bound);
+}
+
+std::string ElementName(const Parameter& output, const std::vector<int64_t>& shape, int64_t index) {
+  std::vector<int64_t> indices(shape.size());
+  for (size_t d = shape.size(); d-- > 0;) {
+    indices[d] = index % shape[d];
+    index /= shape[d];
+  }
+  std::string text = output.name;
+  for (int64_t i : indices) text += "[" + std::to_string(i) + "]";
+  return text;
+}
+
+Expected ExpectedFrom(const Parameter& output, const std::vector<uint8_t>& bytes) {
+  const DTypeInfo& info = Info(output.dtype);
+  Expected expected;
+  for (size_t at = 0; at < bytes.size(); at += info.size) {
+    if (info.is_floating) {
+      expected.reals.push_back(LoadDouble(output.dtype, bytes.data() + at));
+    } else {
+      expected.wholes.push_back(LoadInteger(output.dtype, bytes.data() + at));
+    }
+  }
+  return expected;
+}
+
+ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected,
+                    bool extremes) {
+  const DTypeInfo& info = Info(output.dtype);
+  const Tolerance& given = problem.tolerance;
+  if (!info.is_floating) return {given.relative.value_or(0), given.absolute.value_or(0)};
+  const bool wide = output.dtype == DType::kFloat64;
+  const DTypeInfo& arithmetic = Info(given.accumulation.value_or(wide ? DType::kFloat64 : DType::kFloat32));
+  const double roundings = 16 + 8 * std::sqrt(std::max(1.0, accumulations));
+  const auto model = [&](const DTypeInfo& sums) {
+    return std::min(2 * info.unit_roundoff + roundings * sums.unit_roundoff, 0.05);
+  };
+  ErrorBound bound;
+  bound.relative = given.relative.value_or(model(arithmetic));
+  if (HasLowPrecision(problem)) bound.low_sums = model(Info(LowPrecision(output))) / bound.relative;
+  if (given.absolute) {
+    bound.absolute = *given.absolute;
+    return bound;
+  }
+  // Below the smallest normal number a rounding is off by half the distance of two subnormal ones, whatever the value.
+  const double subnormal = info.SmallestSubnormal() + roundings / 2 * arithmetic.SmallestSubnormal();
+  const double scale = extremes ? MedianMagnitude(expected.reals) : RootMeanSquare(expected.reals);
+  bound.absolute = std::max(bound.relative * scale, subnormal);
+  return bound;
+}
+
+std::string WorstText(const Parameter& output, const std::string& name, double got, double expected, double error,
+                      ErrorBound bound, int64_t differing) {
+  std::ostringstream text;
+  text.precision(6);
+  text << "the worst is " << name << " = " << got << ", expected " << expected;
+  if (differing > 0) text << " (" << differing << " may differ)";
+  if (Info(output.dtype).is_floating) text << ErrorText(output, got, expected, error, bound);
+  return text.str();
+}
+
+Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, const std::vector<uint8_t>& got,
+                   const Expected& expected, uint8_t poison, ErrorBound bound, int64_t differing) {
+  const DTypeInfo& info = Info(output.dtype);
+  const auto elements = static_cast<int64_t>(got.size() / info.size);
+  Comparison result;
+  int64_t worst = -1, first_unwritten = -1;
+  bool got_is_constant = true;
+  for (int64_t i = 0; i < elements; ++i) {
+    const auto at = static_cast<size_t>(i) * info.size;
+    const auto index = static_cast<size_t>(i);
+    double error = 0;
+    if (info.is_floating) {
+      error = ErrorInBounds(LoadDouble(output.dtype, got.data() + at), expected.reals[index], info.highest, bound);
+    } else {
+      const int64_t value = LoadInteger(output.dtype, got.data() + at);
+      if (value != expected.wholes[index]) {
+        error =
+            ErrorInBounds(static_cast<double>(value), static_cast<double>(expected.wholes[index]), info.highest, bound);
+      }
+    }
+    got_is_constant = got_is_constant && std::memcmp(got.data(), got.data() + at, info.size) == 0;
+    if (error > 1) {
+      ++result.mismatches;
+      if (std::all_of(got.data() + at, got.data() + at + info.size,
+                      [poison](uint8_t byte) { return byte == poison; })) {
+        ++result.unwritten;
+        if (first_unwritten < 0) first_unwritten = i;
+      }
+    }
+    if (worst < 0 || error > result.largest_error) worst = i, result.largest_error = error;
+  }
+  result.matches = result.unwritten == 0 && result.mismatches <= differing;
+  if (result.matches) return result;
+
+  std::ostringstream text;
+  text.precision(6);
+  if (result.unwritten == elements) {
+    text << output.name << " was never written";
+  } else if (result.unwritten > 0) {
+    text << result.unwritten << " of " << elements << " elements of " << output.name
+         << " were never written, the first is " << ElementName(output, shape, first_unwritten);
+  } else {
+    const auto at = static_cast<size_t>(worst);
+    const double value = LoadDouble(output.dtype, got.data() + at * info.size);
+    const double wanted = info.is_floating ? expected.reals[at] : static_cast<double>(expected.wholes[at]);
+    if (info.is_floating) result.wrong = {output.name, result.largest_error};
+    text << result.mismatches << " of " << elements << " elements of " << output.name << " are wrong; "
+         << WorstText(output, ElementName(output, shape, worst), value, wanted, result.largest_error, bound, differing);
+    if (got_is_constant && elements > 1 && !IsConstant(expected))
+      text << "; the output is constant where the correct one is not";
+  }
+  result.sentence = text.str();
+  return result;
+}
+
+void WorstErrors::Add(size_t parameter, double error) {
+  double& largest = largest_[parameter];
+  largest = std::max(largest, error);
+}
+
+void WorstErrors::Tell(const Problem& problem, std::vector<std::pair<std::string, double>>* metrics) const {
+  for (const auto& [parameter, error] : largest_) {
+    if (Info(problem.parameters[parameter].dtype).is_floating)
+      metrics->emplace_back("worst_error/" + problem.parameters[parameter].name, error);
+  }
+}
+
+}  // namespace kgrpo::evaluator

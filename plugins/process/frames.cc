@@ -1,0 +1,85 @@
+#include "process/frames.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+
+namespace kgrpo::evaluator {
+
+using Clock = std::chrono::steady_clock;
+
+Heard ReadExactly(int fd, void* data, size_t bytes, double* seconds, double spin_seconds) {
+  const Clock::time_point begin = Clock::now();
+  const bool limited = *seconds >= 0;
+  const double allowed = *seconds;
+  double gone = 0;
+  for (auto* at = static_cast<char*>(data); bytes > 0;) {
+    const double left = std::clamp(allowed - gone, 0.0, 1e6);
+    const int wait = gone < spin_seconds ? 0 : limited ? static_cast<int>(left * 1000) + 1 : -1;
+    struct pollfd event = {fd, POLLIN, 0};
+    const int ready = poll(&event, 1, wait);
+    gone = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (limited) *seconds = std::max(0.0, allowed - gone);
+    if (limited && *seconds <= 0) return Heard::kLate;
+    if (ready <= 0) continue;
+    const ssize_t count = read(fd, at, bytes);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return Heard::kEnded;
+    at += count;
+    bytes -= static_cast<size_t>(count);
+  }
+  return Heard::kWhole;
+}
+
+bool SendExactly(int fd, std::initializer_list<std::string_view> parts, double stall_seconds) {
+  const int wait = stall_seconds < 0 ? -1 : static_cast<int>(stall_seconds * 1000);
+  for (std::string_view part : parts) {
+    while (!part.empty()) {
+      const ssize_t sent = send(fd, part.data(), part.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent < 0 && errno == EINTR) continue;
+      if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        struct pollfd event = {fd, POLLOUT, 0};
+        if (poll(&event, 1, wait) == 0) return false;
+        continue;
+      }
+      if (sent <= 0) return false;
+      part.remove_prefix(static_cast<size_t>(sent));
+    }
+  }
+  return true;
+}
+
+bool WriteFrames(int fd, const std::vector<std::string>& parts) {
+  std::string message;
+  const auto number = [&message](uint64_t value) {
+    message.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  number(parts.size());
+  for (const std::string& part : parts) {
+    number(part.size());
+    message += part;
+  }
+  return SendExactly(fd, {message}, -1);
+}
+
+bool ReadFrames(int fd, std::vector<std::string>* parts, double seconds, size_t most_bytes) {
+  const auto read = [&](void* data, size_t bytes) { return ReadExactly(fd, data, bytes, &seconds) == Heard::kWhole; };
+  uint64_t count = 0;
+  if (!read(&count, sizeof count) || count > 64) return false;
+  parts->clear();
+  for (uint64_t i = 0; i < count; ++i) {
+    uint64_t size = 0;
+    if (!read(&size, sizeof size) || size > most_bytes) return false;
+    most_bytes -= size;
+    parts->emplace_back(size, '\0');
+    if (!read(parts->back().data(), size)) return false;
+  }
+  return true;
+}
+
+}  // namespace kgrpo::evaluator

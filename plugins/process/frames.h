@@ -1,0 +1,31 @@
+// Messages over a socket to and from helper programs: bytes with a time limit, and lists of byte strings, each preceded
+// by its length.
+#ifndef KGRPO_PROCESS_FRAMES_H
+#define KGRPO_PROCESS_FRAMES_H
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kgrpo::evaluator {
+
+enum class Heard { kWhole, kEnded, kLate };
+
+// Reads exactly `bytes`. `seconds`: how long the other side may take (negative: for ever); the time used is subtracted.
+// Polls for the first `spin_seconds` in place of sleeping.
+Heard ReadExactly(int fd, void* data, size_t bytes, double* seconds, double spin_seconds = 0);
+
+// Writes all parts. False if the other side is gone, or takes nothing for `stall_seconds` (negative: waits for ever).
+bool SendExactly(int fd, std::initializer_list<std::string_view> parts, double stall_seconds);
+
+// Writes one message; false if the other side is gone.
+bool WriteFrames(int fd, const std::vector<std::string>& parts);
+
+// Reads one message of at most `most_bytes`, waiting at most `seconds` (negative: for ever). False at the end of the
+// stream, when the time is over, or for a malformed message.
+bool ReadFrames(int fd, std::vector<std::string>* parts, double seconds, size_t most_bytes = size_t{256} << 20);
+
+}  // namespace kgrpo::evaluator
+
+#endif

@@ -1,0 +1,22 @@
+// Models what ptxas does to a kernel's PTX, as far as it changes the cost of instructions. Used by counter.cc.
+#ifndef KGRPO_SIMT_TIME_MACHINE_CODE_H_
+#define KGRPO_SIMT_TIME_MACHINE_CODE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "simt/state/program.h"
+
+namespace kgrpo::simt {
+
+// All by pc.
+struct MachineCode {
+  std::vector<Cost> costs;
+  std::vector<uint8_t> merged_into_wide;  // bytes of the vector load that the loads from here on merge into, or 0
+  std::vector<uint32_t> merged_leader;    // the pc of the first of them + 1, or 0
+};
+
+MachineCode TowardsMachineCode(const Kernel& kernel);
+
+}  // namespace kgrpo::simt
+#endif  // KGRPO_SIMT_TIME_MACHINE_CODE_H_

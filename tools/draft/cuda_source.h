@@ -1,0 +1,95 @@
+// The declarations of a user's CUDA file: launchers, kernels and device functions, with their parameters. Used to
+// draft a problem from the file.
+#ifndef KGRPO_TOOLS_DRAFT_CUDA_SOURCE_H
+#define KGRPO_TOOLS_DRAFT_CUDA_SOURCE_H
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kgrpo/support/own_headers.h>  // SourcePlace
+#include "cuda_source/reader.h"
+
+namespace kgrpo::evaluator {
+
+struct FunctionParameter {
+  std::string type;  // without const, * and __restrict__: "float", "unsigned int"
+  std::string name;
+  bool pointer = false;
+  bool constant = false;  // what it points to
+};
+
+struct CudaFunction {
+  std::string name;
+  std::string scope;                    // its namespaces: "ns::"
+  bool kernel = false, device = false;  // neither: host code
+  bool extern_c = false, returns_void = false, is_template = false;
+  std::vector<std::pair<std::string, std::string>> template_parameters;  // name and default; "" without one
+  std::vector<FunctionParameter> parameters;
+  size_t begin = 0, body = 0, end = 0;  // tokens: the first, the "{", the one after the "}"
+
+  // -1 where it has no parameter of that name.
+  int IndexOf(const std::string& parameter) const;
+};
+
+class CudaSource {
+ public:
+  // `file` names it in errors. Throws Error(KGRPO_ERROR_INVALID), as `file:line: message`, where it is not understood.
+  CudaSource(std::string file, std::string text);
+  CudaSource(const CudaSource&) = delete;
+  CudaSource& operator=(const CudaSource&) = delete;
+
+  const std::string& text() const { return text_; }
+  const SourceReader& tokens() const { return reader_; }
+  const std::vector<CudaFunction>& functions() const { return functions_; }
+  const CudaFunction* Find(const std::string& name) const;  // null when there is none
+
+  // The number or word that `constexpr int kBins = 1024;`, a #define, `using T = float;` or a typedef gives a name; ""
+  // where there is none.
+  std::string ValueOf(const std::string& name) const;
+  bool IsMacro(const std::string& name) const { return macros_.contains(name); }
+
+  // The part of the text that `function` needs: without other functions, variables and macros, and without the
+  // #includes for which `allowed` (of the directive's text) is false.
+  std::string NeededBy(const CudaFunction& function, const std::function<bool(const std::string&)>& allowed) const;
+
+  // The text from token `begin` to before token `end`.
+  std::string TextOf(size_t begin, size_t end) const;
+  // "file.cu:12", of the file or of a header in it.
+  std::string PlaceOf(size_t token) const;
+  int LineOf(size_t token) const;
+  [[noreturn]] void Fail(size_t token, const std::string& message) const;
+
+ private:
+  // A declaration at namespace scope, a directive, or a bracket of a namespace.
+  struct Item {
+    size_t begin, end;
+    std::set<std::string> names;  // that it declares
+    bool always;                  // kept without a use
+  };
+
+  SourcePlace FilePlaceOf(size_t token) const;
+  void ReadItems();
+  void ReadDirective(size_t token);
+  void AddDeclaration(size_t begin, const Declaration& declaration, const std::string& scope);
+  void AddValues(size_t begin, size_t end);
+  std::set<std::string> NamesOf(size_t begin, const Declaration& declaration) const;
+  std::vector<FunctionParameter> ReadParameters(size_t open) const;
+  void ReadTemplateParameters(CudaFunction* function) const;
+
+  const std::string file_, text_;
+  const SourceReader reader_;
+  std::vector<Item> items_;
+  std::vector<CudaFunction> functions_;
+  std::map<std::string, std::string> macros_;  // name to its value; "" for those with parameters
+  std::map<std::string, std::string> values_;  // of constants and aliases
+  std::vector<char> branches_;                 // of the open #ifs: '1' compiled, '0' not, '?' unknown
+};
+
+}  // namespace kgrpo::evaluator
+
+#endif
