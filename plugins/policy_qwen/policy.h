@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "policy_qwen/gpu/gpu_library.h"
 #include "policy_qwen/gpu_generation/generation_engine.h"
-#include "policy_qwen/gpu_library.h"
 #include "policy_qwen/gpu_training/gpu_scorer.h"
 #include "policy_qwen/memory_needs.h"
 #include "policy_qwen/model/config.h"

@@ -1,5 +1,5 @@
 // Whether our kernels or libtorch's operators run on a GPU, for cards that have no code in our libraries.
-#include "policy_qwen/gpu_library.h"
+#include "policy_qwen/gpu/gpu_library.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

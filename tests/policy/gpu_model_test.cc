@@ -326,7 +326,7 @@ TEST_F(GpuModelTest, RefusedLaunchIsAnErrorAndLeavesTheModelUsable) {
   const SchedulerLimits limits = {.slots = 2, .pages = 40, .context_length = 200, .rows_a_read = 50};
   const std::vector<GenerationRequest> requests = Requests(2);
   const std::vector<Completion> expected = Run(requests, {4, 0.0, 0, 1.0, 0.0}, limits);
-  static GenerationKernels broken;
+  static GpuKernels broken;
   static bool fails = false;
   broken = on_.kernels;
   static const auto good = broken.attention_of_new;  // a kernel of decode steps, which run as graphs

@@ -207,7 +207,7 @@ TEST_P(GpuPolicyTest, ManyRowsAtATime) {
   const at::Device gpu = OpenDevice(device());
   const c10::DeviceGuard guard(gpu);
   constexpr int64_t kRows = 70'000, kVocabulary = 256;
-  const auto& kernels = OpenGpuTable<GpuKernels>(kTrainingLibrary, kGpuKernelsEntry);
+  const auto& kernels = OpenGpuTable<GpuKernels>();
   const GpuOps ops(kernels, gpu);
   for (const at::ScalarType type : {at::kBFloat16, at::kFloat}) {
     const at::Tensor logits = at::randn({kRows, kVocabulary}, at::device(gpu).dtype(type));
@@ -225,7 +225,7 @@ TEST_P(GpuPolicyTest, ManyRowsAtATime) {
 
 TEST_P(GpuPolicyTest, RefusedLaunchIsAnError) {
   const at::Device gpu = OpenDevice(device());
-  const auto& kernels = OpenGpuTable<GpuKernels>(kTrainingLibrary, kGpuKernelsEntry);
+  const auto& kernels = OpenGpuTable<GpuKernels>();
   const GpuStream stream = {gpu.index(), CurrentStream(gpu)};
   EXPECT_EQ(kernels.check_card(gpu.index()), nullptr);
   const char* failure = kernels.swiglu(Element::kFloat32, nullptr, int64_t{1} << 50, 64, nullptr, stream);

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "policy_qwen/device.h"
+#include "policy_qwen/gpu/gpu_library.h"
 #include "policy_qwen/gpu_generation/prompt_ops.h"
-#include "policy_qwen/gpu_library.h"
 #include "policy_qwen/model/tensors.h"
 
 namespace kgrpo::policy {
@@ -23,7 +23,7 @@ constexpr int32_t kRowsAReadWithPromptOps = 8192;
 
 void RequireEngine(const ModelConfig& config, at::Device device) {
   GpuModel::CheckShape(config);
-  const auto& kernels = OpenGpuTable<GenerationKernels>(kGenerationLibrary, kGenerationKernelsEntry);
+  const auto& kernels = OpenGpuTable<GpuKernels>();
   CheckCard("generation: engine", device, kernels.check_card(device.index()));
 }
 
@@ -55,7 +55,7 @@ GpuWeights PlacesOf(const Weights& weights, const RotaryAngles& angles,
 
 GenerationEngine::GenerationEngine(const ModelConfig& config, const Weights& weights, RotaryTable& rotary,
                                    at::Device device, const EngineOptions& options) {
-  const auto& runtime = OpenGpuTable<GpuRuntime>(kGenerationLibrary, kGpuRuntimeEntry);
+  const auto& runtime = OpenGpuTable<GpuRuntime>();
   std::vector<int64_t> positions(static_cast<size_t>(config.context_length));
   std::iota(positions.begin(), positions.end(), 0);
   angles_ = rotary.At(IndexTensor(positions, device), config.context_length);
@@ -96,8 +96,7 @@ GenerationEngine::GenerationEngine(const ModelConfig& config, const Weights& wei
                                        : "lower generation_memory_mib or max_sequences"));
   }
   model_.emplace(config, type, GpuStream{device.index(), stream.native_handle()}, places, limits,
-                 OpenGpuTable<GenerationKernels>(kGenerationLibrary, kGenerationKernelsEntry), runtime,
-                 std::move(prompts.ops));
+                 OpenGpuTable<GpuKernels>(), runtime, std::move(prompts.ops));
   scheduler_.emplace(*model_, limits);
 }
 

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "policy_qwen/gpu_generation/kernels.h"
+#include "policy_qwen/gpu/kernels.h"
 #include "policy_qwen/gpu_generation/page_pool.h"
 #include "policy_qwen/model/generator.h"
 

@@ -6,7 +6,7 @@
 #include <bit>
 #include <utility>
 
-#include "policy_qwen/gpu_library.h"
+#include "policy_qwen/gpu/gpu_library.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -103,7 +103,7 @@ uint64_t GpuModel::BufferBytes(const ModelConfig& config, Element type, const Sc
 }
 
 GpuModel::GpuModel(const ModelConfig& config, Element type, GpuStream stream, GpuWeights weights,
-                   const SchedulerLimits& limits, const GenerationKernels& kernels, const GpuRuntime& runtime,
+                   const SchedulerLimits& limits, const GpuKernels& kernels, const GpuRuntime& runtime,
                    std::unique_ptr<PromptOps> prompt_ops)
     : config_(config),
       type_(type),

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "policy_qwen/gpu/gpu_runtime.h"
+#include "policy_qwen/gpu/kernels.h"
 #include "policy_qwen/gpu_generation/generation_scheduler.h"
-#include "policy_qwen/gpu_generation/gpu_runtime.h"
-#include "policy_qwen/gpu_generation/kernels.h"
 #include "policy_qwen/model/config.h"
 
 namespace kgrpo::policy {
@@ -99,8 +99,7 @@ class GpuModel final : public GenerationDevice {
   // `config`, tables, weights and stream outlive the model; the weights are on the stream's device. Takes limits.pages
   // pages of the cache at once. With `prompt_ops` null, prompts run on the kernels of decoding.
   GpuModel(const ModelConfig& config, Element type, GpuStream stream, GpuWeights weights, const SchedulerLimits& limits,
-           const GenerationKernels& kernels, const GpuRuntime& runtime,
-           std::unique_ptr<PromptOps> prompt_ops = nullptr);
+           const GpuKernels& kernels, const GpuRuntime& runtime, std::unique_ptr<PromptOps> prompt_ops = nullptr);
   ~GpuModel() override;
 
   void Admit(int32_t slot, const Slot& start, std::span<const int32_t> pages) override;
@@ -140,7 +139,7 @@ class GpuModel final : public GenerationDevice {
   const Element type_;
   const GpuWeights weights_;
   const SchedulerLimits limits_;
-  const GenerationKernels& kernels_;
+  const GpuKernels& kernels_;
   const GpuRuntime& runtime_;
   const std::unique_ptr<PromptOps> prompt_ops_;
   const int64_t rows_;            // of a step, at most

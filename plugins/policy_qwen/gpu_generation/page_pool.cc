@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "policy_qwen/gpu_generation/kernels.h"
+#include "policy_qwen/gpu/kernels.h"
 
 namespace kgrpo::policy {
 

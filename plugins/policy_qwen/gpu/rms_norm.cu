@@ -3,9 +3,8 @@
 
 #include <type_traits>
 
-#include "policy_qwen/gpu_training/launch.cuh"
-#include "policy_qwen/gpu_training/launchers.h"
-#include "policy_qwen/gpu_training/vectors.cuh"
+#include "policy_qwen/gpu/launch.cuh"
+#include "policy_qwen/gpu/vectors.cuh"
 
 namespace kgrpo::policy {
 namespace {
@@ -105,8 +104,6 @@ __global__ void SumSlicesKernel(const float* __restrict__ partial, int64_t colum
   gradient[column] += sum;
 }
 
-}  // namespace
-
 void RmsNorm(Element type, const void* x, int64_t x_stride, const void* weight, float epsilon, int64_t rows,
              int64_t columns, void* y, float* scale, GpuStream stream) {
   const bool bfloat16 = type == Element::kBfloat16;
@@ -137,6 +134,14 @@ void RmsNormWeightGradient(Element type, const void* dy, const void* x, int64_t 
   });
   constexpr int kThreads = 128;
   SumSlicesKernel<<<Blocks(columns, kThreads), kThreads, 0, queue>>>(partial, columns, weight_gradient);
+}
+
+}  // namespace
+
+void SetRmsNorm(GpuKernels& table) {
+  KGRPO_SET_KERNEL(table, rms_norm, RmsNorm);
+  KGRPO_SET_KERNEL(table, rms_norm_backward, RmsNormBackward);
+  KGRPO_SET_KERNEL(table, rms_norm_weight_gradient, RmsNormWeightGradient);
 }
 
 }  // namespace kgrpo::policy

@@ -1,27 +1,42 @@
-// The kernels of generation on a GPU, as plain functions over device pointers. They lie in a shared library of their
-// own, compiled by nvcc (kernels.cu lists the entry), which the policy loads when its device is a GPU. No header of
-// CUDA or libtorch is needed to call them. Used by gpu_model.cc.
+// The kernels of training and generation on a GPU, as plain functions over device pointers. They lie in a shared
+// library of their own, compiled by nvcc, which the policy loads when its device is a GPU: gpu_library.h. No header of
+// CUDA or libtorch is needed to call them. Used by gpu_training/ and gpu_generation/; tests run them on the PTX
+// interpreter.
 //
-// A step computes `rows` rows. A row is one token of one slot at one position: the last sampled token of a slot that
-// decodes, or a token of a prompt. Each row's results depend, bit for bit, only on its own inputs: how a sum is split
-// depends on the model's shape and the row's position, never on the number of rows, and the tiles chosen by the number
-// of rows add in the same order. (Prompt rows may be computed by prompt_ops.h instead, whose order is another:
-// gpu_model.h names the roles.) Results of a row of slot -1, or of a slot that has ended, are unused.
+// Arrays are row-major and compact unless a stride is given, on the stream's device. Every function queues its work on
+// `stream` and returns null, or the name and reason of a launch that failed, valid until the thread's next call. None
+// waits, allocates or depends on the order in which blocks run: the same arguments give the same bits. Sizes are
+// positive. The current device of the calling thread does not matter and stays as it is.
 //
-// A kernel may begin before the one before it on the stream has ended (overlap.cuh): weights are read early, so code
-// that changes weights must wait for the device before the next step. attention_of_new also reads places, the table of
-// pages and the cache's earlier positions early: within a step, only embed, its first kernel, may write those.
+// A step of generation computes `rows` rows. A row is one token of one slot at one position: the last sampled token of
+// a slot that decodes, or a token of a prompt. A row's results are bit-identical whatever else is in the step: how a
+// sum is split depends on the model's shape and the row's position, never on the number of rows, and the tiles chosen
+// by the number of rows add in the same order. (Prompt rows may be computed by prompt_ops.h instead, whose order is
+// another: gpu_model.h names the roles.) Results of a row of slot -1, or of a slot that has ended, are unused.
 //
-// Arrays are row-major and compact. Every function queues its work on `stream` and returns null or a failure, as those
-// of gpu_training/kernels.h; none waits or allocates. Sizes are positive.
-#ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_KERNELS_H_
-#define KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_KERNELS_H_
+// A kernel of generation may begin before the one before it on the stream has ended (overlap.cuh): weights are read
+// early, so code that changes weights must wait for the device before the next step. attention_of_new also reads
+// places, the table of pages and the cache's earlier positions early: within a step, only embed, its first kernel, may
+// write those.
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_KERNELS_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_GPU_KERNELS_H_
 
 #include <cstdint>
 
-#include "policy_qwen/gpu_training/kernels.h"  // Element, GpuStream
-
 namespace kgrpo::policy {
+
+// The dtype of activations and weights. Arguments described as float32 are float32 for both.
+enum class Element : int32_t { kFloat32 = 0, kBfloat16 = 1 };
+
+// A stream and its device. The library's CUDA runtime is not libtorch's, so it is told the device in every call: null,
+// the default stream, exists on each.
+struct GpuStream {
+  int32_t device;
+  void* handle;  // a cudaStream_t
+};
+
+// Number of partial sums of rms_norm_weight_gradient: its `partial` is float32 [kNormSlices, columns].
+inline constexpr int64_t kNormSlices = 64;
 
 inline constexpr int32_t kPageSize = 16;         // positions that a page of the cache holds
 inline constexpr int32_t kAttentionSplit = 128;  // positions whose part of attention is computed together
@@ -85,11 +100,55 @@ struct HeadShape {
   int32_t size;             // 64 or 128
 };
 
-struct GenerationKernels {
+struct GpuKernels {
+  static constexpr const char* kEntry = "kgrpo_policy_gpu_kernels";  // the function that returns the library's table
   uint32_t struct_size;
 
   // Null if the device can run these kernels, else the reason.
   const char* (*check_card)(int32_t device);
+
+  // Training, in rms_norm.cu, elementwise.cu and token_logprobs.cu.
+
+  // RMSNorm (Zhang and Sennrich, 2019) of each row: y = round(x r) weight with r = 1 / sqrt(mean(x^2) + epsilon), as
+  // transformers rounds it. scale (float32 [rows]) receives r. Rows of x begin x_stride elements apart.
+  const char* (*rms_norm)(Element type, const void* x, int64_t x_stride, const void* weight, float epsilon,
+                          int64_t rows, int64_t columns, void* y, float* scale, GpuStream stream);
+
+  // dx = [add +] r (dy w - n mean(dy w n)) with n = x r. `add` (null for none) may be dx itself.
+  const char* (*rms_norm_backward)(Element type, const void* dy, const void* x, int64_t x_stride, const void* weight,
+                                   const float* scale, const void* add, int64_t rows, int64_t columns, void* dx,
+                                   GpuStream stream);
+
+  // weight_gradient (float32 [columns]) += sum over rows of dy n.
+  const char* (*rms_norm_weight_gradient)(Element type, const void* dy, const void* x, int64_t x_stride,
+                                          const float* scale, int64_t rows, int64_t columns, float* partial,
+                                          float* weight_gradient, GpuStream stream);
+
+  // Rotary positions (Su et al., 2021) in the layout of transformers: element i of the first half of a head is turned
+  // with element i of the second. cos and sin: float32 [rows, head_size / 2]. direction 1, or -1 for the derivative.
+  // Rows of x and y begin x_stride and y_stride elements apart, heads in a row lie side by side; y may be x.
+  const char* (*rotate)(Element type, const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t rows,
+                        int64_t heads, int64_t head_size, const float* cos, const float* sin, float direction,
+                        GpuStream stream);
+
+  // y = silu(gate) up of x = [gate, up] side by side: [rows, 2 columns] -> [rows, columns].
+  const char* (*swiglu)(Element type, const void* x, int64_t rows, int64_t columns, void* y, GpuStream stream);
+  // dx may be x.
+  const char* (*swiglu_backward)(Element type, const void* dy, const void* x, int64_t rows, int64_t columns, void* dx,
+                                 GpuStream stream);
+
+  // Computes of each row of logits z / temperature: the log-probability of its target (logprobs), log(sum(exp))
+  // (normalizers), and the entropy in nats (entropies, null where not wanted). All float32 [rows].
+  const char* (*token_logprobs)(Element type, const void* logits, const int64_t* targets, float temperature,
+                                int64_t rows, int64_t vocabulary, float* logprobs, float* normalizers, float* entropies,
+                                GpuStream stream);
+
+  // In place, the derivative of sum(d_logprobs logprobs) by the logits: d ([j = target] - p_j) / temperature.
+  const char* (*token_logprobs_backward)(Element type, void* logits, const int64_t* targets, const float* normalizers,
+                                         const float* d_logprobs, float temperature, int64_t rows, int64_t vocabulary,
+                                         GpuStream stream);
+
+  // Generation, in rows.cu, product.cu, attention.cu and sample.cu.
 
   // x = the rows' embeddings (zeros for unused rows), and places [rows].
   const char* (*embed)(Element type, const StepRow* rows, const Slot* slots, const void* embedding, int64_t row_count,
@@ -146,8 +205,6 @@ struct GenerationKernels {
                         SamplePart* parts, int32_t* ids, float* logprobs, int64_t max_new_tokens, GpuStream stream);
 };
 
-inline constexpr const char* kGenerationKernelsEntry = "kgrpo_policy_generation_kernels";
-
 }  // namespace kgrpo::policy
 
-#endif  // KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_KERNELS_H_
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_GPU_KERNELS_H_

@@ -2,8 +2,8 @@
 // split is kAttentionSplit positions of a row; a block goes through some splits, for the query heads that share a KV
 // head. Used by attention.cu and tensor_attention.cuh.
 #pragma once
-#include "policy_qwen/gpu_generation/heads.cuh"
-#include "policy_qwen/gpu_training/vectors.cuh"
+#include "policy_qwen/gpu/heads.cuh"
+#include "policy_qwen/gpu/vectors.cuh"
 
 namespace kgrpo::policy {
 

@@ -1,5 +1,4 @@
-// What surrounds every entry of our GPU libraries: the device of the stream is current, and a refused launch is
-// reported. Used by the .cu files of this folder and of gpu_generation/.
+// The library's functions: each makes the stream's device current and reports a refused launch. Used by the .cu files.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -8,9 +7,12 @@
 #include <cstdio>
 #include <tuple>
 
-#include "policy_qwen/gpu_training/kernels.h"
+#include "policy_qwen/gpu/kernels.h"
 
 namespace kgrpo::policy {
+
+// Number of blocks that a launch aims at if its work can be divided so finely: two for each multiprocessor of an H100.
+inline constexpr int64_t kBlocksWanted = 264;
 
 inline cudaStream_t StreamOf(GpuStream stream) {
   return static_cast<cudaStream_t>(stream.handle);
@@ -50,22 +52,17 @@ const char* Launch(const char* name, void (*launcher)(Parameters...), Parameters
   });
 }
 
-// Compiled for the same cards as a library's other kernels, where it is used.
-template <typename = void>
-__global__ void Probe() {}
+// Sets an entry of the table to a function that runs `launcher` so.
+#define KGRPO_SET_KERNEL(table, entry, launcher) \
+  table.entry = [](auto... arguments) { return Launch(#entry, launcher, arguments...); }
 
-// Null if the device can run the library's kernels; else its compute capability and the reason.
-template <typename = void>
-const char* CheckCard(int32_t device) {
-  int major = 0, minor = 0;
-  static_cast<void>(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  static_cast<void>(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
-  char what[64];
-  std::snprintf(what, sizeof what, "compute capability %d.%d", major, minor);
-  return OnDevice(what, device, [&] {
-    cudaFuncAttributes attributes;
-    return cudaFuncGetAttributes(&attributes, Probe<>);
-  });
-}
+// Each file sets its own entries. Used by kernels.cu.
+void SetRmsNorm(GpuKernels& table);
+void SetElementwise(GpuKernels& table);
+void SetTokenLogprobs(GpuKernels& table);
+void SetRows(GpuKernels& table);
+void SetProducts(GpuKernels& table);
+void SetAttention(GpuKernels& table);
+void SetSampler(GpuKernels& table);
 
 }  // namespace kgrpo::policy

@@ -8,9 +8,9 @@
 #pragma once
 #include <cuda_runtime.h>
 
-#include "policy_qwen/gpu_generation/kernels.h"
-#include "policy_qwen/gpu_generation/tensor_cores.cuh"
-#include "policy_qwen/gpu_training/vectors.cuh"
+#include "policy_qwen/gpu/kernels.h"
+#include "policy_qwen/gpu/tensor_cores.cuh"
+#include "policy_qwen/gpu/vectors.cuh"
 
 namespace kgrpo::policy {
 

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 
-#include "policy_qwen/gpu_generation/launchers.h"
-#include "policy_qwen/gpu_generation/narrow_product.cuh"
-#include "policy_qwen/gpu_generation/overlap.cuh"
-#include "policy_qwen/gpu_generation/product.cuh"
-#include "policy_qwen/gpu_generation/wide_product.cuh"
-#include "policy_qwen/gpu_training/launch.cuh"
+#include "policy_qwen/gpu/launch.cuh"
+#include "policy_qwen/gpu/narrow_product.cuh"
+#include "policy_qwen/gpu/overlap.cuh"
+#include "policy_qwen/gpu/product.cuh"
+#include "policy_qwen/gpu/wide_product.cuh"
 
 namespace kgrpo::policy {
 namespace {
@@ -68,6 +67,12 @@ int SharedMemoryLimit() {
   return known ? bytes : 0;
 }
 
+int64_t ProductSplits(int64_t inputs, int64_t outputs) {
+  const int64_t tiles = (outputs + 15) / 16;
+  const int64_t most = std::max<int64_t>(1, StepCount(inputs) / (2 * kSlices));
+  return std::clamp<int64_t>(kBlocksWanted / tiles, 1, std::min<int64_t>(kMaxSplits, most));
+}
+
 template <ProductMode M>
 void Launch(Element type, const ProductTask& task, cudaStream_t stream) {
   const int tiles = M == ProductMode::kSwiGlu ? (task.outputs / 2 + 7) / 8 : (task.outputs + 15) / 16;
@@ -113,14 +118,6 @@ void Launch(Element type, const ProductTask& task, cudaStream_t stream) {
   }
 }
 
-}  // namespace
-
-int64_t ProductSplits(int64_t inputs, int64_t outputs) {
-  const int64_t tiles = (outputs + 15) / 16;
-  const int64_t most = std::max<int64_t>(1, StepCount(inputs) / (2 * kSlices));
-  return std::clamp<int64_t>(kBlocksWanted / tiles, 1, std::min<int64_t>(kMaxSplits, most));
-}
-
 void Product(Element type, ProductMode mode, const void* x, const void* weight, const void* bias, int64_t row_count,
              int64_t inputs, int64_t outputs, void* y, GpuStream stream) {
   const ProductTask task = {
@@ -133,6 +130,13 @@ void Product(Element type, ProductMode mode, const void* x, const void* weight, 
   } else {
     Launch<ProductMode::kPlain>(type, task, queue);
   }
+}
+
+}  // namespace
+
+void SetProducts(GpuKernels& table) {
+  table.product_splits = ProductSplits;
+  KGRPO_SET_KERNEL(table, product, Product);
 }
 
 }  // namespace kgrpo::policy

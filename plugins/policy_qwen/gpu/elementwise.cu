@@ -3,9 +3,8 @@
 
 #include <type_traits>
 
-#include "policy_qwen/gpu_training/launch.cuh"
-#include "policy_qwen/gpu_training/launchers.h"
-#include "policy_qwen/gpu_training/vectors.cuh"
+#include "policy_qwen/gpu/launch.cuh"
+#include "policy_qwen/gpu/vectors.cuh"
 
 namespace kgrpo::policy {
 namespace {
@@ -74,8 +73,6 @@ __global__ void __launch_bounds__(kThreads)
   up.Store(dx + at + columns);
 }
 
-}  // namespace
-
 void Rotate(Element type, const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t rows, int64_t heads,
             int64_t head_size, const float* cos, const float* sin, float direction, GpuStream stream) {
   const bool bfloat16 = type == Element::kBfloat16;
@@ -101,6 +98,14 @@ void SwiGluBackward(Element type, const void* dy, const void* x, int64_t rows, i
     SwiGluBackwardKernel<T, N><<<Blocks(rows * columns / N, kThreads), kThreads, 0, StreamOf(stream)>>>(
         static_cast<const T*>(dy), static_cast<const T*>(x), rows, columns, static_cast<T*>(dx));
   });
+}
+
+}  // namespace
+
+void SetElementwise(GpuKernels& table) {
+  KGRPO_SET_KERNEL(table, rotate, Rotate);
+  KGRPO_SET_KERNEL(table, swiglu, SwiGlu);
+  KGRPO_SET_KERNEL(table, swiglu_backward, SwiGluBackward);
 }
 
 }  // namespace kgrpo::policy

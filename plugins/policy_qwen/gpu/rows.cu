@@ -4,11 +4,10 @@
 
 #include <type_traits>
 
-#include "policy_qwen/gpu_generation/heads.cuh"
-#include "policy_qwen/gpu_generation/launchers.h"
-#include "policy_qwen/gpu_generation/overlap.cuh"
-#include "policy_qwen/gpu_training/launch.cuh"
-#include "policy_qwen/gpu_training/vectors.cuh"
+#include "policy_qwen/gpu/heads.cuh"
+#include "policy_qwen/gpu/launch.cuh"
+#include "policy_qwen/gpu/overlap.cuh"
+#include "policy_qwen/gpu/vectors.cuh"
 
 namespace kgrpo::policy {
 namespace {
@@ -159,8 +158,6 @@ void ForElement(Element type, Body&& body) {
   }
 }
 
-}  // namespace
-
 void Embed(Element type, const StepRow* rows, const Slot* slots, const void* embedding, int64_t row_count,
            int64_t hidden, void* x, Place* places, GpuStream stream) {
   ForElement(type, [&](auto element) {
@@ -214,6 +211,15 @@ void Gather(Element type, LayerCache cache, const int32_t* slots, const int32_t*
   const int parts = shape.size * (type == Element::kBfloat16 ? 2 : 4) / 16;
   LaunchOverlapping(GatherKernel, dim3(Blocks(longest, kPageSize), Blocks(sequences, 1)), kThreads, StreamOf(stream),
                     cache, slots, ends, shape.kv_heads, parts, static_cast<uint4*>(keys), static_cast<uint4*>(values));
+}
+
+}  // namespace
+
+void SetRows(GpuKernels& table) {
+  KGRPO_SET_KERNEL(table, embed, Embed);
+  KGRPO_SET_KERNEL(table, add_norm, AddNorm);
+  KGRPO_SET_KERNEL(table, finish_query_key_value, FinishQueryKeyValue);
+  KGRPO_SET_KERNEL(table, gather, Gather);
 }
 
 }  // namespace kgrpo::policy

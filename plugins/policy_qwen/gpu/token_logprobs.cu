@@ -5,9 +5,8 @@
 #include <cmath>
 #include <type_traits>
 
-#include "policy_qwen/gpu_training/launch.cuh"
-#include "policy_qwen/gpu_training/launchers.h"
-#include "policy_qwen/gpu_training/vectors.cuh"
+#include "policy_qwen/gpu/launch.cuh"
+#include "policy_qwen/gpu/vectors.cuh"
 
 namespace kgrpo::policy {
 namespace {
@@ -112,8 +111,6 @@ __global__ void __launch_bounds__(kThreads)
   lanes.Store(z);
 }
 
-}  // namespace
-
 void TokenLogprobs(Element type, const void* logits, const int64_t* targets, float temperature, int64_t rows,
                    int64_t vocabulary, float* logprobs, float* normalizers, float* entropies, GpuStream stream) {
   const bool bfloat16 = type == Element::kBfloat16;
@@ -134,6 +131,13 @@ void TokenLogprobsBackward(Element type, void* logits, const int64_t* targets, c
         <<<grid, kThreads, 0, StreamOf(stream)>>>(static_cast<T*>(logits), targets, normalizers, d_logprobs,
                                                   1.0f / temperature, static_cast<unsigned>(rows), vocabulary);
   });
+}
+
+}  // namespace
+
+void SetTokenLogprobs(GpuKernels& table) {
+  KGRPO_SET_KERNEL(table, token_logprobs, TokenLogprobs);
+  KGRPO_SET_KERNEL(table, token_logprobs_backward, TokenLogprobsBackward);
 }
 
 }  // namespace kgrpo::policy

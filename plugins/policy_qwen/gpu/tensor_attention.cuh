@@ -1,8 +1,8 @@
 // Attention in bfloat16, on the tensor cores. Used by attention.cu.
 #pragma once
-#include "policy_qwen/gpu_generation/attention_parts.cuh"
-#include "policy_qwen/gpu_generation/overlap.cuh"
-#include "policy_qwen/gpu_generation/tensor_cores.cuh"
+#include "policy_qwen/gpu/attention_parts.cuh"
+#include "policy_qwen/gpu/overlap.cuh"
+#include "policy_qwen/gpu/tensor_cores.cuh"
 
 namespace kgrpo::policy {
 

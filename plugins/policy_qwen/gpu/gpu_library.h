@@ -1,7 +1,7 @@
-// Opens the libraries of GPU kernels that nvcc builds beside the plugin, decides whether they are used, and reports
-// their failures. Used by the policy, gpu_training/ and gpu_generation/.
-#ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_LIBRARY_H_
-#define KGRPO_PLUGINS_POLICY_QWEN_GPU_LIBRARY_H_
+// Opens the library of GPU kernels that nvcc builds beside the plugin, decides whether it is used, and reports its
+// failures. Used by the policy, gpu_training/ and gpu_generation/.
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_GPU_LIBRARY_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_GPU_GPU_LIBRARY_H_
 
 #include <c10/core/Device.h>
 
@@ -12,17 +12,15 @@
 
 namespace kgrpo::policy {
 
-inline constexpr const char* kTrainingLibrary = "libkgrpo_gpu_training.so";
-inline constexpr const char* kGenerationLibrary = "libkgrpo_gpu_generation.so";
+// Opens policy_qwen/libkgrpo_gpu.so beside this plugin and returns the table of its function `entry`, a struct that
+// begins with its size, `bytes`. The library stays loaded. Throws KGRPO_ERROR_UNSUPPORTED if the file is missing (it is
+// built only if there is a GPU, or with KGRPO_GPU=ON), KGRPO_ERROR_UNAVAILABLE if it cannot be used. Any thread.
+const void* OpenGpuTable(const char* entry, uint32_t bytes);
 
-// Opens policy_qwen/`file` beside this plugin and returns the table of its function `entry`, a struct that begins with
-// its size, `bytes`. The library stays loaded. Throws KGRPO_ERROR_UNSUPPORTED if the file is missing (it is built only
-// where there is a GPU, or with KGRPO_GPU=ON), KGRPO_ERROR_UNAVAILABLE if it cannot be used. Any thread.
-const void* OpenGpuTable(const std::string& file, const char* entry, uint32_t bytes);
-
+// Table: GpuKernels, GpuRuntime or PinnedProducts.
 template <typename Table>
-const Table& OpenGpuTable(const std::string& file, const char* entry) {
-  return *static_cast<const Table*>(OpenGpuTable(file, entry, sizeof(Table)));
+const Table& OpenGpuTable() {
+  return *static_cast<const Table*>(OpenGpuTable(Table::kEntry, sizeof(Table)));
 }
 
 // Throws KGRPO_ERROR_UNAVAILABLE "WHAT on the GPU: FAILURE" unless `failure`, a table's result, is null.
@@ -46,4 +44,4 @@ KernelChoice ChooseKernels(const std::string& option, std::optional<bool> wanted
 
 }  // namespace kgrpo::policy
 
-#endif  // KGRPO_PLUGINS_POLICY_QWEN_GPU_LIBRARY_H_
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_GPU_GPU_LIBRARY_H_

@@ -1,14 +1,14 @@
 // Products by cuBLASLt, each by one algorithm that is chosen once and kept: a row's bits do not depend on the number of
-// rows, as they do if the library chooses by shape. A third table of the library of kernels.h. Used by
-// prompt_ops.cc.
+// rows, as they do if the library chooses by shape. Another table of the library of kernels.h. Used
+// by prompt_ops.cc.
 //
 // Functions that can fail return null, or a message that is valid until the thread's next call.
-#ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_PINNED_PRODUCTS_H_
-#define KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_PINNED_PRODUCTS_H_
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_PINNED_PRODUCTS_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_GPU_PINNED_PRODUCTS_H_
 
 #include <cstdint>
 
-#include "policy_qwen/gpu_training/kernels.h"  // GpuStream
+#include "policy_qwen/gpu/kernels.h"  // GpuStream
 
 namespace kgrpo::policy {
 
@@ -26,6 +26,7 @@ struct PinnedShape {
 struct PinnedProduct;  // an algorithm for a shape on a device
 
 struct PinnedProducts {
+  static constexpr const char* kEntry = "kgrpo_policy_pinned_products";
   uint32_t struct_size;
 
   // Pins the library's `candidate`-th algorithm, from 0, for `rows` rows of that shape, fastest first by its own
@@ -40,8 +41,6 @@ struct PinnedProducts {
                      GpuStream stream);
 };
 
-inline constexpr const char* kPinnedProductsEntry = "kgrpo_policy_pinned_products";
-
 }  // namespace kgrpo::policy
 
-#endif  // KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_PINNED_PRODUCTS_H_
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_GPU_PINNED_PRODUCTS_H_

@@ -1,19 +1,20 @@
-// The engine's part of the CUDA runtime besides kernels: memory, copies, graphs. A second table of the
-// library of kernels.h, so that neither the policy nor its tests need a header or library of CUDA. Used by
-// gpu_model.cc; tests replace it.
+// The engine's part of the CUDA runtime besides kernels: memory, copies, graphs. Another table of the library of
+// kernels.h, so that neither the policy nor its tests need a header or library of CUDA. Used by gpu_model.cc; tests
+// replace it.
 //
 // Functions that can fail return null, or a message that is valid until the thread's next call. As in kernels.h, the
 // current device of the calling thread does not matter and stays as it is.
-#ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_GPU_RUNTIME_H_
-#define KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_GPU_RUNTIME_H_
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_GPU_RUNTIME_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_GPU_GPU_RUNTIME_H_
 
 #include <cstdint>
 
-#include "policy_qwen/gpu_training/kernels.h"  // GpuStream
+#include "policy_qwen/gpu/kernels.h"  // GpuStream
 
 namespace kgrpo::policy {
 
 struct GpuRuntime {
+  static constexpr const char* kEntry = "kgrpo_policy_gpu_runtime";
   uint32_t struct_size;
 
   const char* (*free_bytes)(int32_t device, uint64_t* bytes);
@@ -33,8 +34,6 @@ struct GpuRuntime {
   void (*destroy_graph)(int32_t device, void* graph);
 };
 
-inline constexpr const char* kGpuRuntimeEntry = "kgrpo_policy_gpu_runtime";
-
 }  // namespace kgrpo::policy
 
-#endif  // KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_GPU_RUNTIME_H_
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_GPU_GPU_RUNTIME_H_

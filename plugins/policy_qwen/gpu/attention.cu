@@ -6,11 +6,10 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "policy_qwen/gpu_generation/attention_parts.cuh"
-#include "policy_qwen/gpu_generation/launchers.h"
-#include "policy_qwen/gpu_generation/overlap.cuh"
-#include "policy_qwen/gpu_generation/tensor_attention.cuh"
-#include "policy_qwen/gpu_training/launch.cuh"
+#include "policy_qwen/gpu/attention_parts.cuh"
+#include "policy_qwen/gpu/launch.cuh"
+#include "policy_qwen/gpu/overlap.cuh"
+#include "policy_qwen/gpu/tensor_attention.cuh"
 
 namespace kgrpo::policy {
 namespace {
@@ -156,8 +155,6 @@ void ForHeads(Element type, HeadShape shape, Body&& body) {
   }
 }
 
-}  // namespace
-
 void Attention(Element type, const void* query, LayerCache cache, const Place* places, int64_t row_count,
                HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived, void* y,
                GpuStream stream) {
@@ -184,6 +181,13 @@ void AttentionOfNew(Element type, const float* partial, int64_t splits, const vo
     Launch<T, D, true>({nullptr, inputs}, cache, places, row_count, shape,
                        {sums, bounds, arrived, static_cast<int>(position_splits), 1}, y, StreamOf(stream));
   });
+}
+
+}  // namespace
+
+void SetAttention(GpuKernels& table) {
+  KGRPO_SET_KERNEL(table, attention, Attention);
+  KGRPO_SET_KERNEL(table, attention_of_new, AttentionOfNew);
 }
 
 }  // namespace kgrpo::policy

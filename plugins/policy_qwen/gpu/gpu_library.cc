@@ -1,4 +1,4 @@
-#include "policy_qwen/gpu_library.h"
+#include "policy_qwen/gpu/gpu_library.h"
 
 #include <dlfcn.h>
 #include <kgrpo/sdk/error.h>
@@ -10,13 +10,13 @@ namespace {
 
 // Returns the library's path: beside the plugin or, for a program that links the policy (tests), in the build's plugin
 // folder. If the library is missing, returns the path beside the plugin.
-std::filesystem::path FindLibrary(const std::string& file) {
+std::filesystem::path FindLibrary() {
   Dl_info info;
   if (::dladdr(reinterpret_cast<void*>(&FindLibrary), &info) == 0) {
     throw Error(KGRPO_ERROR_INTERNAL, "device cuda: cannot tell where the policy was loaded from");
   }
   const std::filesystem::path folder = std::filesystem::absolute(info.dli_fname).parent_path();
-  const std::filesystem::path name = "policy_qwen/" + file;
+  const char* const name = "policy_qwen/libkgrpo_gpu.so";
   for (const std::filesystem::path& place : {folder, folder.parent_path() / "lib/kgrpo"}) {
     if (std::filesystem::exists(place / name)) return place / name;
   }
@@ -25,8 +25,8 @@ std::filesystem::path FindLibrary(const std::string& file) {
 
 }  // namespace
 
-const void* OpenGpuTable(const std::string& file, const char* entry, uint32_t bytes) {
-  const std::string path = FindLibrary(file);
+const void* OpenGpuTable(const char* entry, uint32_t bytes) {
+  const std::string path = FindLibrary();
   if (!std::filesystem::exists(path)) {
     throw Error(KGRPO_ERROR_UNSUPPORTED,
                 "device cuda: " + path +

@@ -1,6 +1,6 @@
 // The table of pinned_products.h over the cuBLASLt that libtorch has loaded. The library is opened at run time: there
 // may be none, and the build needs its header only.
-#include "policy_qwen/gpu_generation/pinned_products.h"
+#include "policy_qwen/gpu/pinned_products.h"
 
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "policy_qwen/gpu_training/launch.cuh"
+#include "policy_qwen/gpu/launch.cuh"
 
 #if __has_include(<cublasLt.h>)
 #include <cublasLt.h>

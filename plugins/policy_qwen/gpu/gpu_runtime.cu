@@ -1,9 +1,9 @@
 // The table of gpu_runtime.h over the CUDA runtime.
-#include "policy_qwen/gpu_generation/gpu_runtime.h"
+#include "policy_qwen/gpu/gpu_runtime.h"
 
 #include <cuda_runtime.h>
 
-#include "policy_qwen/gpu_training/launch.cuh"
+#include "policy_qwen/gpu/launch.cuh"
 
 namespace kgrpo::policy {
 namespace {

@@ -1,8 +1,8 @@
 // Products of many rows, in bfloat16. The step's rows are the instruction's 16, the weight's rows its 8: so a row's
 // parts are arranged once and serve all rows of the weight. Used by product.cu.
 #pragma once
-#include "policy_qwen/gpu_generation/overlap.cuh"
-#include "policy_qwen/gpu_generation/product.cuh"
+#include "policy_qwen/gpu/overlap.cuh"
+#include "policy_qwen/gpu/product.cuh"
 
 namespace kgrpo::policy {
 

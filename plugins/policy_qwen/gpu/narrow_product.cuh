@@ -1,7 +1,7 @@
 // The product of few rows, in bfloat16: bound by reading the weight. Used by product.cu.
 #pragma once
-#include "policy_qwen/gpu_generation/overlap.cuh"
-#include "policy_qwen/gpu_generation/product.cuh"
+#include "policy_qwen/gpu/overlap.cuh"
+#include "policy_qwen/gpu/product.cuh"
 
 namespace kgrpo::policy {
 

@@ -9,10 +9,9 @@
 
 #include <type_traits>
 
-#include "policy_qwen/gpu_generation/launchers.h"
-#include "policy_qwen/gpu_generation/overlap.cuh"
-#include "policy_qwen/gpu_training/launch.cuh"
-#include "policy_qwen/gpu_training/vectors.cuh"
+#include "policy_qwen/gpu/launch.cuh"
+#include "policy_qwen/gpu/overlap.cuh"
+#include "policy_qwen/gpu/vectors.cuh"
 #include "policy_qwen/model/random.h"
 
 namespace kgrpo::policy {
@@ -405,8 +404,6 @@ __global__ void __launch_bounds__(kThreads)
          max_new_tokens);
 }
 
-}  // namespace
-
 void Sample(Element type, const void* logits, int64_t sampled_rows, int64_t vocabulary, const int32_t* rows,
             const Place* places, Slot* slots, const int32_t* end_ids, int32_t end_id_count, SamplePart* parts,
             int32_t* ids, float* logprobs, int64_t max_new_tokens, GpuStream stream) {
@@ -432,6 +429,12 @@ void Sample(Element type, const void* logits, int64_t sampled_rows, int64_t voca
   } else {
     launch(static_cast<const float*>(logits));
   }
+}
+
+}  // namespace
+
+void SetSampler(GpuKernels& table) {
+  KGRPO_SET_KERNEL(table, sample, Sample);
 }
 
 }  // namespace kgrpo::policy

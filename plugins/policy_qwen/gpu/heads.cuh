@@ -1,12 +1,12 @@
 // Makes a head of q, k or v from its product's partial sums: bias, norm, rotary positions. Also a position's place in
 // the cache. Used by rows.cu, for prompts, and by attention_parts.cuh, for single new tokens.
 #pragma once
-#include "policy_qwen/gpu_generation/kernels.h"
-#include "policy_qwen/gpu_training/vectors.cuh"
+#include "policy_qwen/gpu/kernels.h"
+#include "policy_qwen/gpu/vectors.cuh"
 
 namespace kgrpo::policy {
 
-// As GenerationKernels::finish_query_key_value takes them.
+// As GpuKernels::finish_query_key_value takes them.
 template <typename T>
 struct HeadInputs {
   const float* partial;
