@@ -132,7 +132,7 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
     fused_choice_ = ChooseKernels("training: fused", options_.fused_training, device_, [&] {
       const auto& kernels = OpenGpuTable<GpuKernels>();
       CheckCard("training: fused", device_, kernels.check_card(device_.index()));
-      gpu_scorer_ = std::make_unique<GpuScorer>(config_, dtype_, device_, kernels,
+      gpu_scorer_ = std::make_unique<GpuScorer>(config_, dtype_, device_, *rotary_, kernels,
                                                 [device = device_] { return FreeBytesOf(device); });
     });
   if (options_.random_weights) {

@@ -140,6 +140,7 @@ class GpuScorerTest : public ::testing::TestWithParam<std::string> {
       : expected_(Expected(BaseOf(GetParam()))),
         sequences_(expected_),
         config_(ReadModelConfig(GoldenFolder(BaseOf(GetParam())))),
+        rotary_(config_, at::kFloat, at::kCPU),
         weights_(config_, at::kFloat, at::kCPU) {
     at::set_num_threads(1);
     ReadParameters(GoldenFolder(BaseOf(GetParam())), config_, weights_);
@@ -153,14 +154,15 @@ class GpuScorerTest : public ::testing::TestWithParam<std::string> {
   }
 
   // A scorer that may take so many bytes: how many rows of logits exist at a time follows.
-  GpuScorer Scorer(int64_t free_bytes) const {
-    return {config_, at::kFloat, at::kCPU, kPlainKernels, [free_bytes] { return free_bytes; }};
+  GpuScorer Scorer(int64_t free_bytes) {
+    return {config_, at::kFloat, at::kCPU, rotary_, kPlainKernels, [free_bytes] { return free_bytes; }};
   }
 
   c10::InferenceMode inference_;
   nlohmann::json expected_;
   GoldenSequences sequences_;
   ModelConfig config_;
+  RotaryTable rotary_;
   ParameterSet weights_;
   std::vector<PackedSequence> packed_;
   std::vector<int64_t> targets_;
