@@ -26,7 +26,7 @@ TEST(GpuLibraryTest, AutoTakesLibtorchOnACardWithoutCodeAndSaysWhy) {
   const KernelChoice choice = Choose(std::nullopt, kGpu, kOld);
   EXPECT_FALSE(choice.ours);
   EXPECT_EQ(choice.why_not,
-            "training: fused cannot run on cuda:1 (" + std::string(kOld) + "); use \"training\": \"libtorch\"");
+            "training: fused cannot run on cuda:1 (" + std::string(kOld) + "); \"training\": \"auto\" does without it");
 }
 
 TEST(GpuLibraryTest, AskedForOnACardWithoutCodeIsRefused) {

@@ -52,8 +52,8 @@ void CheckGpu(const char* what, const char* failure) {
 
 void CheckCard(const std::string& option, at::Device device, const char* failure) {
   if (failure == nullptr) return;
-  throw Error(KGRPO_ERROR_UNSUPPORTED, option + " cannot run on " + device.str() + " (" + failure + "); use \"" +
-                                           option.substr(0, option.find(':')) + "\": \"libtorch\"");
+  throw Error(KGRPO_ERROR_UNSUPPORTED, option + " cannot run on " + device.str() + " (" + failure + "); \"" +
+                                           option.substr(0, option.find(':')) + "\": \"auto\" does without it");
 }
 
 KernelChoice ChooseKernels(const std::string& option, std::optional<bool> wanted, at::Device device,

@@ -1,5 +1,5 @@
 // Opens the library of GPU kernels that nvcc builds beside the plugin, decides whether it is used, and reports its
-// failures. Used by the policy, gpu_training/ and gpu_generation/.
+// failures. Used by the policy, gpu_training/ and generation/.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_GPU_LIBRARY_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_GPU_GPU_LIBRARY_H_
 

@@ -1,11 +1,11 @@
-// Decides which requests share a GPU's slots, and when. The device is abstract, so that tests need no GPU. Used by
-// generation_engine.cc.
+// Decides which requests share a device's slots, and when: gpu_model.h and cpu_model.h are devices, tests have others.
+// Used by generation_engine.cc.
 //
 // A request takes a free slot and the pages its prompt and completion can fill, in the order of arrival; prompts are
 // read in chunks between the steps of those that decode. Whole pages of prompts that begin alike are computed once and
-// shared, from the moment they are queued. Nothing here changes what a request computes: see kernels.h.
-#ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_GENERATION_SCHEDULER_H_
-#define KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_GENERATION_SCHEDULER_H_
+// shared, from the moment they are queued. (Not with whole_prompts.) Nothing here changes what a request computes.
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_GENERATION_GENERATION_SCHEDULER_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_GENERATION_GENERATION_SCHEDULER_H_
 
 #include <cstdint>
 #include <deque>
@@ -13,11 +13,23 @@
 #include <span>
 #include <vector>
 
+#include "policy_qwen/generation/page_pool.h"
 #include "policy_qwen/gpu/kernels.h"
-#include "policy_qwen/gpu_generation/page_pool.h"
-#include "policy_qwen/model/generator.h"
+#include "policy_qwen/model/sampler.h"
 
 namespace kgrpo::policy {
+
+struct GenerationRequest {
+  std::vector<int32_t> prompt;  // valid ids, at least one, fewer than the context holds
+  uint64_t seed = 0;            // of the sequence: the draw at position i of the completion depends on (seed, i)
+};
+
+struct Completion {
+  size_t request = 0;  // as submitted
+  std::vector<int32_t> ids;
+  std::vector<float> logprobs;  // of ids, under logits / temperature over the full vocabulary
+  bool ended = false;           // by an end token, which is the last of ids; else by length
+};
 
 // Operations that the scheduler needs of a device. They run in the order of the calls.
 class GenerationDevice {
@@ -41,6 +53,8 @@ struct SchedulerLimits {
   int32_t context_length = 0;        // tokens
   int32_t rows_a_read = 2048;        // of prompts
   int32_t steps_between_checks = 8;  // of decoding, between checks for slots that ended
+  // Prompts are read whole, one at a time with those that equal it, and decoding waits until all are read.
+  bool whole_prompts = false;
 };
 
 class GenerationScheduler {
@@ -57,6 +71,12 @@ class GenerationScheduler {
 
   // Admits requests, reads a chunk of prompts, decodes a few steps, and hands finished completions to `sink`.
   void Turn(const std::function<void(const Completion&)>& sink);
+
+  // Writes a completion of each request and hands it to `sink` as soon as it is finished, in any order. Calls
+  // `cancelled`, which may be empty, before every turn, and throws KGRPO_ERROR_CANCELLED if it returns true. No other
+  // request may be in flight.
+  void Run(std::span<const GenerationRequest> requests, const SamplingOptions& options,
+           const std::function<void(const Completion&)>& sink, const std::function<bool()>& cancelled = {});
 
   // Drops all requests.
   void Clear();
@@ -97,4 +117,4 @@ class GenerationScheduler {
 
 }  // namespace kgrpo::policy
 
-#endif  // KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_GENERATION_SCHEDULER_H_
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_GENERATION_GENERATION_SCHEDULER_H_

@@ -5,8 +5,8 @@
 // A row's bits depend on its own inputs only. A pinned algorithm sums each output in one order whatever the number of
 // rows; attention goes through a row's keys in blocks that are counted from the first position. So prompts can be read
 // whole or in chunks, alone or among others. Used by gpu_model.cc; made by generation_engine.cc.
-#ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_PROMPT_OPS_H_
-#define KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_PROMPT_OPS_H_
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_GENERATION_PROMPT_OPS_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_GENERATION_PROMPT_OPS_H_
 
 #include <c10/core/Stream.h>
 
@@ -14,7 +14,7 @@
 #include <memory>
 #include <string>
 
-#include "policy_qwen/gpu_generation/gpu_model.h"
+#include "policy_qwen/generation/gpu_model.h"
 #include "policy_qwen/model/config.h"
 
 namespace kgrpo::policy {
@@ -30,4 +30,4 @@ PromptOpsChoice ChoosePromptOps(const ModelConfig& config, const GpuWeights& wei
 
 }  // namespace kgrpo::policy
 
-#endif  // KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_PROMPT_OPS_H_
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_GENERATION_PROMPT_OPS_H_

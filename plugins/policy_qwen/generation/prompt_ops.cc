@@ -1,4 +1,4 @@
-#include "policy_qwen/gpu_generation/prompt_ops.h"
+#include "policy_qwen/generation/prompt_ops.h"
 
 #include <ATen/ops/_flash_attention_forward.h>
 #include <ATen/ops/arange.h>

@@ -1,4 +1,4 @@
-#include "policy_qwen/gpu_generation/generation_engine.h"
+#include "policy_qwen/generation/generation_engine.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <kgrpo/sdk/error.h>
@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "policy_qwen/device.h"
+#include "policy_qwen/generation/cpu_model.h"
+#include "policy_qwen/generation/gpu_model.h"
+#include "policy_qwen/generation/prompt_ops.h"
 #include "policy_qwen/gpu/gpu_library.h"
-#include "policy_qwen/gpu_generation/prompt_ops.h"
 #include "policy_qwen/model/tensors.h"
 
 namespace kgrpo::policy {
@@ -18,6 +20,13 @@ namespace {
 
 // Prompt rows of a step: large products run at the card's speed.
 constexpr int32_t kRowsAReadWithPromptOps = 8192;
+
+// Pages of the cache: as many as `unset` bytes or the option allow, and no more than all slots can use.
+int32_t PagesOf(const EngineOptions& options, uint64_t unset, uint64_t page, const SchedulerLimits& limits) {
+  const uint64_t wanted = options.memory_mib ? static_cast<uint64_t>(*options.memory_mib) << 20 : unset;
+  const auto a_slot = static_cast<uint64_t>((limits.context_length + kPageSize - 1) / kPageSize);
+  return static_cast<int32_t>(std::min(wanted / page, static_cast<uint64_t>(limits.slots) * a_slot));
+}
 
 }  // namespace
 
@@ -55,12 +64,28 @@ GpuWeights PlacesOf(const Weights& weights, const RotaryAngles& angles,
 
 GenerationEngine::GenerationEngine(const ModelConfig& config, const Weights& weights, RotaryTable& rotary,
                                    at::Device device, const EngineOptions& options) {
+  SchedulerLimits limits;
+  limits.slots = options.max_sequences;
+  limits.context_length = static_cast<int32_t>(config.context_length);
+  const Element type = weights.embedding.scalar_type() == at::kBFloat16 ? Element::kBfloat16 : Element::kFloat32;
+  if (device.is_cuda()) {
+    OpenOnGpu(config, type, weights, rotary, device, options, limits);
+  } else {
+    limits.pages = PagesOf(options, MachineBytes() / 2, GpuModel::PageBytes(config, type), limits);
+    limits.steps_between_checks = 1;
+    limits.whole_prompts = true;
+    model_ = MakeCpuModel(config, weights, rotary, limits.slots);
+  }
+  scheduler_.emplace(*model_, limits);
+}
+
+void GenerationEngine::OpenOnGpu(const ModelConfig& config, Element type, const Weights& weights, RotaryTable& rotary,
+                                 at::Device device, const EngineOptions& options, SchedulerLimits& limits) {
   const auto& runtime = OpenGpuTable<GpuRuntime>();
   std::vector<int64_t> positions(static_cast<size_t>(config.context_length));
   std::iota(positions.begin(), positions.end(), 0);
   angles_ = rotary.At(IndexTensor(positions, device), config.context_length);
 
-  const Element type = weights.embedding.scalar_type() == at::kBFloat16 ? Element::kBfloat16 : Element::kFloat32;
   const GpuWeights places =
       PlacesOf(weights, angles_, [](const at::Tensor& tensor) { return tensor.const_data_ptr(); });
   const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
@@ -72,19 +97,13 @@ GenerationEngine::GenerationEngine(const ModelConfig& config, const Weights& wei
     prompts.note = "prompts by the kernels of decoding, as dtype is float32";
   }
   prompt_note_ = prompts.note;
-  SchedulerLimits limits;
   if (prompts.ops) limits.rows_a_read = kRowsAReadWithPromptOps;
   if (options.rows_a_read > 0) limits.rows_a_read = options.rows_a_read;
-  limits.slots = options.max_sequences;
-  limits.context_length = static_cast<int32_t>(config.context_length);
   uint64_t free = 0;
   CheckGpu("generation", runtime.free_bytes(device.index(), &free));
   const uint64_t page = GpuModel::PageBytes(config, type),
                  others = GpuModel::BufferBytes(config, type, limits, prompts.ops != nullptr);
-  const uint64_t wanted = options.memory_mib ? static_cast<uint64_t>(*options.memory_mib) << 20 : free / 4;
-  const auto pages_a_slot = (config.context_length + kPageSize - 1) / kPageSize;
-  limits.pages =
-      static_cast<int32_t>(std::min<uint64_t>(wanted / page, static_cast<uint64_t>(limits.slots * pages_a_slot)));
+  limits.pages = PagesOf(options, free / 4, page, limits);
   const uint64_t needed = limits.pages * page + others;
   if (limits.pages == 0 || needed > free) {
     throw Error(KGRPO_ERROR_UNAVAILABLE,
@@ -95,9 +114,8 @@ GenerationEngine::GenerationEngine(const ModelConfig& config, const Weights& wei
                     (limits.pages == 0 ? "raise generation_memory_mib or lower max_sequences"
                                        : "lower generation_memory_mib or max_sequences"));
   }
-  model_.emplace(config, type, GpuStream{device.index(), stream.native_handle()}, places, limits,
-                 OpenGpuTable<GpuKernels>(), runtime, std::move(prompts.ops));
-  scheduler_.emplace(*model_, limits);
+  model_ = std::make_unique<GpuModel>(config, type, GpuStream{device.index(), stream.native_handle()}, places, limits,
+                                      OpenGpuTable<GpuKernels>(), runtime, std::move(prompts.ops));
 }
 
 }  // namespace kgrpo::policy

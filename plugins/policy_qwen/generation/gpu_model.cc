@@ -1,4 +1,4 @@
-#include "policy_qwen/gpu_generation/gpu_model.h"
+#include "policy_qwen/generation/gpu_model.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -86,7 +86,7 @@ GpuMemory::GpuMemory(const GpuRuntime& runtime, int32_t device, uint64_t bytes, 
 void GpuModel::CheckShape(const ModelConfig& config) {
   const std::string problem = UncoveredShape(config);
   if (problem.empty()) return;
-  throw Error(KGRPO_ERROR_UNSUPPORTED, "generation: engine: " + problem + "; use \"generation\": \"libtorch\"");
+  throw Error(KGRPO_ERROR_UNSUPPORTED, "generation: engine: " + problem + "; \"generation\": \"auto\" does without it");
 }
 
 uint64_t GpuModel::PageBytes(const ModelConfig& config, Element type) {

@@ -1,4 +1,4 @@
-#include "policy_qwen/gpu_generation/generation_scheduler.h"
+#include "policy_qwen/generation/generation_scheduler.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -33,6 +33,21 @@ void GenerationScheduler::Turn(const std::function<void(const Completion&)>& sin
   if (idle()) pool_.Forget();
 }
 
+void GenerationScheduler::Run(std::span<const GenerationRequest> requests, const SamplingOptions& options,
+                              const std::function<void(const Completion&)>& sink,
+                              const std::function<bool()>& cancelled) {
+  try {
+    for (size_t i = 0; i < requests.size(); ++i) Submit(i, requests[i], options);
+    while (!idle()) {
+      if (cancelled && cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "cancelled while generating");
+      Turn(sink);
+    }
+  } catch (...) {
+    Clear();
+    throw;
+  }
+}
+
 void GenerationScheduler::Admit() {
   for (int32_t slot = 0; slot < limits_.slots && !waiting_.empty(); ++slot) {
     Place& place = slots_[static_cast<size_t>(slot)];
@@ -40,7 +55,7 @@ void GenerationScheduler::Admit() {
     Request& next = waiting_.front();
     const std::vector<int32_t>& prompt = next.request.prompt;
     // At least the prompt's last token is computed: its logits are wanted.
-    const auto shareable = static_cast<int32_t>((prompt.size() - 1) / kPageSize);
+    const auto shareable = limits_.whole_prompts ? 0 : static_cast<int32_t>((prompt.size() - 1) / kPageSize);
     int32_t shared = 0;
     std::optional<std::vector<int32_t>> pages = pool_.Take(prompt, shareable, PagesOf(next), shared);
     if (!pages) return;  // until others give theirs back
@@ -68,11 +83,20 @@ void GenerationScheduler::Admit() {
 void GenerationScheduler::ReadChunk() {
   std::vector<StepRow> rows;
   std::vector<int32_t> sampled;
-  while (!reading_.empty() && static_cast<int32_t>(rows.size()) < limits_.rows_a_read) {
+  const auto prompt_of = [&](int32_t slot) -> const std::vector<int32_t>& {
+    return slots_[static_cast<size_t>(slot)].request.request.prompt;
+  };
+  auto limit = static_cast<size_t>(limits_.rows_a_read);
+  if (limits_.whole_prompts && !reading_.empty()) {
+    const std::vector<int32_t>& first = prompt_of(reading_.front());
+    const auto others = std::ranges::stable_partition(reading_, [&](int32_t slot) { return prompt_of(slot) == first; });
+    limit = first.size() * static_cast<size_t>(others.begin() - reading_.begin());
+  }
+  while (!reading_.empty() && rows.size() < limit) {
     const int32_t slot = reading_.front();
     Place& place = slots_[static_cast<size_t>(slot)];
-    const std::vector<int32_t>& prompt = place.request.request.prompt;
-    while (!place.is_read() && static_cast<int32_t>(rows.size()) < limits_.rows_a_read) {
+    const std::vector<int32_t>& prompt = prompt_of(slot);
+    while (!place.is_read() && rows.size() < limit) {
       rows.push_back({slot, place.read, prompt[static_cast<size_t>(place.read)]});
       ++place.read;
     }
@@ -86,6 +110,7 @@ void GenerationScheduler::ReadChunk() {
 }
 
 void GenerationScheduler::DecodeSteps() {
+  if (limits_.whole_prompts && !reading_.empty()) return;
   std::vector<int32_t> decoding;
   int32_t positions = 0;
   // One step only while prompts are left to read: more slots can share the later steps.

@@ -4,8 +4,8 @@
 // A row has one role. Tokens of a prompt are prompt rows, also the last one, whose logits give the first new token, and
 // tokens that a later request reads again. Sampled tokens are decode rows. With PromptOps the roles give different
 // bits; a row's role never depends on what else is read, shared or decoded.
-#ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_GPU_MODEL_H_
-#define KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_GPU_MODEL_H_
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_GENERATION_GPU_MODEL_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_GENERATION_GPU_MODEL_H_
 
 #include <cstdint>
 #include <map>
@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "policy_qwen/generation/generation_scheduler.h"
 #include "policy_qwen/gpu/gpu_runtime.h"
 #include "policy_qwen/gpu/kernels.h"
-#include "policy_qwen/gpu_generation/generation_scheduler.h"
 #include "policy_qwen/model/config.h"
 
 namespace kgrpo::policy {
@@ -158,4 +158,4 @@ class GpuModel final : public GenerationDevice {
 
 }  // namespace kgrpo::policy
 
-#endif  // KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_GPU_MODEL_H_
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_GENERATION_GPU_MODEL_H_

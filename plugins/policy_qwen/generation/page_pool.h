@@ -1,7 +1,7 @@
 // The pages of the cache: which are free, which hold the beginning of a prompt that others may share. Used by the
 // scheduler.
-#ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_PAGE_POOL_H_
-#define KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_PAGE_POOL_H_
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_GENERATION_PAGE_POOL_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_GENERATION_PAGE_POOL_H_
 
 #include <cstdint>
 #include <list>
@@ -52,4 +52,4 @@ class PagePool {
 
 }  // namespace kgrpo::policy
 
-#endif  // KGRPO_PLUGINS_POLICY_QWEN_GPU_GENERATION_PAGE_POOL_H_
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_GENERATION_PAGE_POOL_H_

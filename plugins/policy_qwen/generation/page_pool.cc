@@ -1,4 +1,4 @@
-#include "policy_qwen/gpu_generation/page_pool.h"
+#include "policy_qwen/generation/page_pool.h"
 
 #include <algorithm>
 #include <iterator>
