@@ -1,8 +1,11 @@
-// How fast policy_qwen generates: tokens a second of the quickstart's model and of SmolLM2-135M's shape, random
-// weights. example: build/bin/generation --shape 135m --requests 16 --prompts 4 --dtype float32
+// How fast policy_qwen generates: tokens per second of the quickstart's model and of SmolLM2-135M's shape, random
+// weights, and a checksum of the completions' bits. example: build/bin/generation --shape 135m --requests 16 --prompts
+// 4 --dtype float32
 #include <kgrpo/sdk/error.h>
 
 #include <CLI/CLI.hpp>
+#include <bit>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -57,18 +60,30 @@ int main(int argc, char** argv) {
       requests[i].seed = i;
     }
     std::vector<double> rates;
+    uint64_t checksum = 0;
+    const auto add = [&](const kgrpo::policy::Completion& done) {  // in any order
+      for (size_t i = 0; i < done.ids.size(); ++i) {
+        const auto bits = std::bit_cast<uint32_t>(done.logprobs[i]) ^ static_cast<uint64_t>(done.ids[i]) << 32;
+        checksum += RandomBits(bits, done.request << 16 | i);
+      }
+    };
     for (size_t round = 0; round <= rounds; ++round) {
       size_t tokens = 0;
       const auto start = std::chrono::steady_clock::now();
       policy.Generate(
-          requests, sampling, [&](const kgrpo::policy::Completion& done) { tokens += done.ids.size(); },
+          requests, sampling,
+          [&](const kgrpo::policy::Completion& done) {
+            tokens += done.ids.size();
+            if (round == 0) add(done);
+          },
           [] { return false; });
       const double seconds = kgrpo::bench::SecondsSince(start);
       if (round > 0) rates.push_back(static_cast<double>(tokens) / seconds);  // the first warms up
     }
-    std::printf("%s %s requests %zu prompts %zu x %zu: %.1f tokens/s (least %.1f, most %.1f)\n", shape.c_str(),
-                dtype.c_str(), count, prompts, prompt_tokens, kgrpo::bench::Median(rates),
-                kgrpo::bench::Quantile(rates, 0), kgrpo::bench::Quantile(rates, 1));
+    std::printf("%s %s requests %zu prompts %zu x %zu: %.1f tokens/s (least %.1f, most %.1f), checksum %016llx\n",
+                shape.c_str(), dtype.c_str(), count, prompts, prompt_tokens, kgrpo::bench::Median(rates),
+                kgrpo::bench::Quantile(rates, 0), kgrpo::bench::Quantile(rates, 1),
+                static_cast<unsigned long long>(checksum));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "generation: %s\n", error.what());
     return 1;

@@ -1,7 +1,7 @@
 // Milliseconds of a decode step and of reading prompts, with random weights, and how far the completions'
 // log-probabilities are from those that training computes; bench/policy.py alternates it with transformers. --check
-// compares the engine's tokens with libtorch's and its bits alone and together instead.
-//   build/bin/policy --device cuda --dtype bfloat16 --generation engine --batch 16
+// compares the engine's tokens with the CPU's and its bits alone and together instead.
+//   build/bin/policy --device cuda --dtype bfloat16 --batch 16
 #include <kgrpo/sdk/error.h>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <ATen/ops/from_blob.h>
@@ -40,14 +41,8 @@ std::vector<GenerationRequest> MakeRequests(size_t count, size_t prompt_tokens) 
 std::vector<Completion> Generate(Policy& policy, const std::vector<GenerationRequest>& requests,
                                  const SamplingOptions& sampling) {
   std::vector<Completion> completions(requests.size());
-  const auto sink = [&](const Completion& completion) { completions[completion.request] = completion; };
-  if (!policy.has_engine()) {
-    policy.Generate(requests, sampling, sink, [] { return false; });
-    return completions;
-  }
-  kgrpo::policy::GenerationScheduler& scheduler = policy.Engine();
-  for (size_t i = 0; i < requests.size(); ++i) scheduler.Submit(i, requests[i], sampling);
-  while (!scheduler.idle()) scheduler.Turn(sink);
+  policy.Engine().Run(requests, sampling,
+                      [&](const Completion& completion) { completions[completion.request] = completion; });
   return completions;
 }
 
@@ -105,10 +100,11 @@ void Measure(Policy& policy, const std::string& name, size_t batch, size_t promp
 }
 
 void Check(const kgrpo::policy::PolicyOptions& options, size_t batch, size_t prompt_tokens, SamplingOptions sampling) {
-  kgrpo::policy::PolicyOptions plain = options, engine = options;
-  plain.engine_generation = false;
-  engine.engine_generation = true;
-  Policy ours(engine, 1), reference(plain, 1);
+  kgrpo::policy::PolicyOptions cpu = options;
+  cpu.device = "cpu";
+  cpu.engine_generation = std::nullopt;
+  cpu.threads = static_cast<int>(std::thread::hardware_concurrency());
+  Policy ours(options, 1), reference(cpu, 1);
   const std::vector<GenerationRequest> requests = MakeRequests(batch, prompt_tokens);
   for (const double temperature : {0.0, 1.0}) {
     sampling.temperature = temperature;
@@ -129,7 +125,7 @@ void Check(const kgrpo::policy::PolicyOptions& options, size_t batch, size_t pro
       alone_equal += alone.ids == found[i].ids && alone.logprobs == found[i].logprobs;
     }
     std::printf(
-        "temperature %.0f: %zu of %zu tokens as libtorch's, |log-probability difference| mean %.2e, greatest %.2e; "
+        "temperature %.0f: %zu of %zu tokens as the CPU's, |log-probability difference| mean %.2e, greatest %.2e; "
         "%zu of %zu completions bit for bit the same alone\n",
         temperature, equal, tokens, sum / static_cast<double>(std::max<size_t>(equal, 1)), greatest, alone_equal,
         requests.size());
@@ -140,7 +136,7 @@ void Check(const kgrpo::policy::PolicyOptions& options, size_t batch, size_t pro
 
 int main(int argc, char** argv) {
   CLI::App app("milliseconds of a decode step and of reading prompts, by rounds");
-  std::string shape = "qwen2-0.5b", dtype = "bfloat16", device = "cuda", generation = "engine";
+  std::string shape = "qwen2-0.5b", dtype = "bfloat16", device = "cuda";
   std::string model;
   std::vector<size_t> batches = {16};
   size_t prompt_tokens = 512, rounds = 5;
@@ -150,7 +146,6 @@ int main(int argc, char** argv) {
   sampling.max_new_tokens = 128;
   app.add_option("--shape", shape, "tiny, small-64, 135m or qwen2-0.5b")
       ->check(CLI::IsMember(kgrpo::bench::ModelShapes()));
-  app.add_option("--generation", generation, "libtorch or engine")->capture_default_str();
   app.add_option("--model", model, "a model's folder, in place of random weights of --shape");
   app.add_option("--batch", batches, "completions at a time: a measurement for each")->capture_default_str();
   app.add_option("--prompt-tokens", prompt_tokens, "of each")->capture_default_str();
@@ -160,7 +155,7 @@ int main(int argc, char** argv) {
   app.add_option("--dtype", dtype, "float32 or bfloat16")->capture_default_str();
   app.add_option("--device", device, "cpu or cuda:N")->capture_default_str();
   app.add_option("--rounds", rounds, "timed repetitions")->capture_default_str();
-  app.add_flag("--check", check, "compare the engine with libtorch's path, and with itself");
+  app.add_flag("--check", check, "compare the engine with the CPU, and with itself");
   CLI11_PARSE(app, argc, argv);
   try {
     const kgrpo::bench::ModelFolder folder(shape);
@@ -168,12 +163,12 @@ int main(int argc, char** argv) {
     options.random_weights = model.empty();
     options.bfloat16 = dtype == "bfloat16";
     options.device = device;
-    options.engine_generation = generation == "engine";
+    if (device != "cpu") options.engine_generation = true;
     if (check) {
       for (const size_t batch : batches) Check(options, batch, prompt_tokens, sampling);
       return 0;
     }
-    const std::string name = (model.empty() ? shape : model) + " " + dtype + " " + generation;
+    const std::string name = (model.empty() ? shape : model) + " " + dtype;
     Policy policy(options, 1);
     for (const size_t batch : batches) Measure(policy, name, batch, prompt_tokens, rounds, sampling);
     if (const std::string note = policy.PromptNote(); !note.empty()) std::printf("%s\n", note.c_str());

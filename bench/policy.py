@@ -63,14 +63,12 @@ def main():
     parser.add_argument("--bench", required=True, help="build/bin/policy")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 16, 64, 256])
-    parser.add_argument("--libtorch", action="store_true", help="our path by libtorch's operators too: minutes more")
     parser.add_argument("--no-compile", action="store_true", help="leave out transformers' static cache")
     options = parser.parse_args()
     model = make_model()
     for _ in range(options.rounds):
         for batch in options.batch:
-            for generation in ["engine", "libtorch"] if options.libtorch else ["engine"]:
-                ours(options.bench, "--generation", generation, "--batch", str(batch), "--rounds", "3")
+            ours(options.bench, "--batch", str(batch), "--rounds", "3")
         for static in [False] if options.no_compile else [False, True]:
             for batch in options.batch:
                 pairs = transformers_times(model, batch, static)

@@ -13,11 +13,6 @@ SamplingOptions ToOptions(const kgrpo_sampling& sampling) {
   return {sampling.max_new_tokens, sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p};
 }
 
-bool AreAlike(const kgrpo_sampling& a, const kgrpo_sampling& b) {
-  return a.max_new_tokens == b.max_new_tokens && a.temperature == b.temperature && a.top_k == b.top_k &&
-         a.top_p == b.top_p && a.min_p == b.min_p;
-}
-
 }  // namespace
 
 void CompletionWriter::Submit(const kgrpo_generate_request* const* requests, size_t count) {
@@ -34,64 +29,13 @@ void CompletionWriter::Submit(const kgrpo_generate_request* const* requests, siz
   queue_.Submit(requests, count);
 }
 
-// Requests with the same sampling options are generated together; the grouping changes nothing about any completion.
-void CompletionWriter::Write(std::vector<PendingCompletion>& batch) {
-  if (policy_.has_engine()) {
-    WriteByEngine(batch);
-    return;
-  }
-  std::vector<std::vector<size_t>> groups;
-  for (size_t i = 0; i < batch.size(); ++i) {
-    const auto alike = std::ranges::find_if(groups, [&](const std::vector<size_t>& group) {
-      return AreAlike(batch[group.front()].sampling(), batch[i].sampling());
-    });
-    if (alike == groups.end()) {
-      groups.push_back({i});
-    } else {
-      alike->push_back(i);
-    }
-  }
-  DeviceTurn turn = take_device_();
-  for (const std::vector<size_t>& group : groups) {
-    turn.Resume();
-    WriteAlike(batch, group, turn);
-  }
-}
-
-void CompletionWriter::WriteAlike(std::vector<PendingCompletion>& batch, const std::vector<size_t>& members,
-                                  DeviceTurn& turn) {
-  std::vector<GenerationRequest> requests;
-  requests.reserve(members.size());
-  for (const size_t member : members) requests.push_back({batch[member].prompt(), batch[member].seed()});
-  // Completions are handed over between slices, without the device's lock: a coder or an evaluator may need the device
-  // at once.
-  std::vector<Completion> finished;
-  const auto hand_over = [&] {
-    turn.Pause();
-    for (const Completion& completion : finished) {
-      Finish(batch[members[completion.request]], completion);
-    }
-    finished.clear();
-  };
-  policy_.Generate(
-      requests, ToOptions(batch[members.front()].sampling()),
-      [&](const Completion& completion) { finished.push_back(completion); },
-      [&] {
-        if (turn.SliceIsOver()) {
-          hand_over();
-          turn.Resume();
-        }
-        return queue_.Cancelled() || host_.Cancelled();
-      });
-  hand_over();
-}
-
 // Requests that arrive meanwhile join at once. Between turns of the scheduler nothing is queued on the device.
-void CompletionWriter::WriteByEngine(std::vector<PendingCompletion>& batch) {
+void CompletionWriter::Write(std::vector<PendingCompletion>& batch) {
   DeviceTurn turn = take_device_();
   const bool is_first = policy_.PromptNote().empty();
   GenerationScheduler& scheduler = policy_.Engine();
-  if (is_first) host_.Info(policy_.options().part + " on " + policy_.device().str() + ": " + policy_.PromptNote());
+  if (is_first && !policy_.PromptNote().empty())
+    host_.Info(policy_.options().part + " on " + policy_.device().str() + ": " + policy_.PromptNote());
   size_t submitted = 0;
   std::vector<Completion> finished;
   try {
@@ -111,7 +55,7 @@ void CompletionWriter::WriteByEngine(std::vector<PendingCompletion>& batch) {
       turn.Pause();
       for (const Completion& completion : finished) Finish(batch[completion.request], completion);
       finished.clear();
-      turn.Resume();
+      if (!scheduler.idle()) turn.Resume();
     } while (!scheduler.idle());
   } catch (...) {
     scheduler.Clear();

@@ -32,9 +32,7 @@ class CompletionWriter {
 
  private:
   void Write(std::vector<PendingCompletion>& batch);
-  void WriteByEngine(std::vector<PendingCompletion>& batch);
   void Finish(PendingCompletion& request, const Completion& completion) const;
-  void WriteAlike(std::vector<PendingCompletion>& batch, const std::vector<size_t>& members, DeviceTurn& turn);
 
   Host host_;
   Policy& policy_;

@@ -5,6 +5,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 #include <kgrpo/sdk/error.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -58,6 +59,10 @@ at::Device OpenDevice(const std::string& name) {
   }
   at::globalContext().lazyInitDevice(at::kCUDA);
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
+}
+
+uint64_t MachineBytes() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 void WaitForDevice(at::Device device) {

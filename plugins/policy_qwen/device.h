@@ -7,6 +7,7 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
 
+#include <cstdint>
 #include <string>
 
 namespace kgrpo::policy {
@@ -17,6 +18,9 @@ at::Device OpenDevice(const std::string& name);
 
 // Number of GPUs that this process sees. Throws if libtorch's CUDA library is missing.
 int DeviceCount();
+
+// Bytes of this machine's memory.
+uint64_t MachineBytes();
 
 // Waits until the device has finished all work of this process; does nothing for a CPU.
 void WaitForDevice(at::Device device);

@@ -136,15 +136,15 @@ std::string_view OptionsSchema() {
     "generation": {
       "title": "how completions are generated",
       "x-resume": true,
-      "description": "libtorch: by its operators, on any device. engine: on a GPU by our own kernels, requests joining at any time; a completion's bits do not depend on its batch, and a step at 16 completions takes a seventh of the time on an H200. auto: engine on a GPU where its kernels were built, have code for the card and cover the model, else libtorch; the log says why.",
+      "description": "Where a policy on a GPU generates. engine: on the GPU, or the run is refused. auto: on the GPU if the engine's kernels were built, have code for the card and cover the model; else on the CPU, and the log gives the reason.",
       "type": "string",
-      "enum": ["auto", "libtorch", "engine"],
+      "enum": ["auto", "engine"],
       "default": "auto"
     },
     "generation_memory_mib": {
-      "title": "memory of the engine's cache, MiB",
+      "title": "memory of the generation cache, MiB",
       "x-resume": true,
-      "description": "With generation: engine, memory for the keys and values of all sequences. null: a quarter of what is free at the first request (a coder's: when it is loaded, before the policy).",
+      "description": "Memory for the keys and values of all sequences. null: on a GPU a quarter of what is free at the first request (a coder's: when it is loaded, before the policy), on a CPU half of the machine's.",
       "type": ["integer", "null"],
       "minimum": 1,
       "default": null
@@ -165,7 +165,7 @@ std::string_view OptionsSchema() {
     "max_tokens_per_chunk": {
       "title": "tokens through the model at a time",
       "x-resume": true,
-      "description": "Prompts and training sequences go through the model in chunks of at most this many tokens (a longer sequence is one chunk). Affects memory and speed; results change by rounding only. null: 2048, with training: fused 16384.",
+      "description": "Training sequences go through the model in chunks of at most this many tokens (a longer sequence is one chunk). Affects memory and speed; results change by rounding only. null: 2048, with training: fused 16384.",
       "type": ["integer", "null"],
       "minimum": 1,
       "default": null
@@ -173,7 +173,7 @@ std::string_view OptionsSchema() {
     "max_sequences": {
       "title": "sequences generated at a time",
       "x-resume": true,
-      "description": "A larger batch of requests is generated in parts of this size; with generation: engine a waiting request starts as soon as another ends. Affects memory and speed.",
+      "description": "Further requests wait; one starts as soon as another ends. Affects memory and speed.",
       "type": "integer",
       "minimum": 1,
       "default": 256

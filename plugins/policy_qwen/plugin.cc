@@ -46,7 +46,7 @@ struct kgrpo_policy {
         policy.tokenizer().prefix().data(),
         policy.tokenizer().prefix().size(),
         /*reads_chat_arguments=*/1,
-        /*reproducible=*/policy.device().is_cpu() || policy.has_engine() ? 1 : 0};
+        /*reproducible=*/1};
   }
 
   // Takes the device for as long as the returned object lives. Every function that computes or copies there calls it.

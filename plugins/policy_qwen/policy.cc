@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 #include <kgrpo/sdk/error.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -75,8 +74,29 @@ std::string TokenizerFolder(const PolicyOptions& options, const std::string& fol
   return folder;
 }
 
-double PhysicalMemory() {
-  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+// A copy on the CPU, of weights without an adapter.
+Weights OnHost(const ModelConfig& config, const Weights& weights) {
+  using W = LayerWeights;
+  Weights copy = weights;
+  copy.embedding = weights.embedding.cpu();
+  copy.final_norm = weights.final_norm.cpu();
+  copy.head = weights.head.is_same(weights.embedding) ? copy.embedding : weights.head.cpu();
+  for (LayerWeights& w : copy.layers) {
+    for (at::Tensor W::*const part :
+         {&W::attention_norm, &W::query_key_value, &W::query_key_value_bias, &W::query_norm, &W::key_norm, &W::output,
+          &W::output_bias, &W::mlp_norm, &W::gate_up, &W::gate_up_bias, &W::down, &W::down_bias}) {
+      if ((w.*part).defined()) w.*part = (w.*part).cpu();
+    }
+    const auto slice = [&](const at::Tensor& whole, int64_t begin, int64_t count) {
+      return whole.defined() ? whole.narrow(0, begin, count) : whole;
+    };
+    const int64_t query = config.query_size(), key_value = 2 * config.kv_size();
+    w.query = slice(w.query_key_value, 0, query);
+    w.query_bias = slice(w.query_key_value_bias, 0, query);
+    w.key_value = slice(w.query_key_value, query, key_value);
+    w.key_value_bias = slice(w.query_key_value_bias, query, key_value);
+  }
+  return copy;
 }
 
 }  // namespace
@@ -111,7 +131,7 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
   UseThreads();
   const DeviceScope scope(device_);
   RequireRoom(config_, folder_, options_.bfloat16 ? 2 : 4,
-              device_.is_cpu() ? PhysicalMemory() : static_cast<double>(FreeBytesOf(device_)),
+              static_cast<double>(device_.is_cpu() ? static_cast<int64_t>(MachineBytes()) : FreeBytesOf(device_)),
               device_.is_cpu() ? "this machine" : "the GPU, free,");
   if (config_.tied_head && !options_.random_weights && HasOwnHead(folder_)) {
     config_.tied_head = false;
@@ -130,9 +150,9 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
   }
   if (options_.trains)
     fused_choice_ = ChooseKernels("training: fused", options_.fused_training, device_, [&] {
-      const auto& kernels = OpenGpuTable<GpuKernels>(kTrainingLibrary, kGpuKernelsEntry);
+      const auto& kernels = OpenGpuTable<GpuKernels>();
       CheckCard("training: fused", device_, kernels.check_card(device_.index()));
-      gpu_scorer_ = std::make_unique<GpuScorer>(config_, dtype_, device_, kernels,
+      gpu_scorer_ = std::make_unique<GpuScorer>(config_, dtype_, device_, *rotary_, kernels,
                                                 [device = device_] { return FreeBytesOf(device); });
     });
   if (options_.random_weights) {
@@ -235,19 +255,22 @@ void Policy::Generate(const std::vector<GenerationRequest>& requests, const Samp
   RequireWeights();
   CheckSamplingOptions(options);
   for (size_t i = 0; i < requests.size(); ++i) CheckPrompt(requests[i].prompt, "request " + std::to_string(i));
-  UseThreads();
-  const DeviceScope scope(device_);
-  policy::Generate(config_, GenerationWeights(), *rotary_,
-                   {options_.max_sequences, options_.max_tokens_per_chunk.value_or(kTokensAChunk)}, requests, options,
-                   sink, cancelled);
+  Engine().Run(requests, options, sink, cancelled);
 }
 
 GenerationScheduler& Policy::Engine() {
+  UseThreads();
   const DeviceScope scope(device_);
-  const Weights& weights = GenerationWeights();
+  const Weights* weights = &GenerationWeights();
+  if (!generates_on_device()) {
+    if (!host_copy_) host_copy_.emplace(HostCopy{{}, RotaryTable(config_, dtype_, at::kCPU)});
+    host_copy_->weights = OnHost(config_, *weights);
+    weights = &host_copy_->weights;
+  }
   if (engine_ == nullptr) {
     const EngineOptions options = {static_cast<int32_t>(options_.max_sequences), options_.generation_memory_mib};
-    engine_ = std::make_unique<GenerationEngine>(config_, weights, *rotary_, device_, options);
+    engine_ = std::make_unique<GenerationEngine>(config_, *weights, host_copy_ ? host_copy_->rotary : *rotary_,
+                                                 host_copy_ ? at::Device(at::kCPU) : device_, options);
     WaitForDevice(device_);
   }
   return engine_->scheduler();

@@ -19,12 +19,11 @@
 #include <string>
 #include <vector>
 
-#include "policy_qwen/gpu_generation/generation_engine.h"
-#include "policy_qwen/gpu_library.h"
+#include "policy_qwen/generation/generation_engine.h"
+#include "policy_qwen/gpu/gpu_library.h"
 #include "policy_qwen/gpu_training/gpu_scorer.h"
 #include "policy_qwen/memory_needs.h"
 #include "policy_qwen/model/config.h"
-#include "policy_qwen/model/generator.h"
 #include "policy_qwen/model/parameters.h"
 #include "policy_qwen/model/token_logprobs.h"
 #include "policy_qwen/model/transformer.h"
@@ -50,9 +49,10 @@ struct PolicyOptions {
   std::optional<int64_t> max_tokens_per_chunk;  // unset: a default in policy_scoring.cc
   int64_t max_sequences = 256;
   std::optional<int64_t> activation_memory_mib;  // likewise
-  // True: by gpu_training/ or gpu_generation/; false: by libtorch's operators. Unset: the former where they support it.
+  // On a GPU. True: by our kernels, or refuse to start; unset: if they support card and model. fused_training false: by
+  // libtorch's operators.
   std::optional<bool> fused_training, engine_generation;
-  std::optional<int64_t> generation_memory_mib;  // of the engine's cache
+  std::optional<int64_t> generation_memory_mib;  // of the cache
   bool tokenizer_only = false;
 };
 
@@ -97,19 +97,18 @@ class Policy {
   // begins the message: "request 3". Any thread.
   void CheckPrompt(std::span<const int32_t> prompt, const std::string& what) const;
 
-  // See Generate in model/generator.h; checks the requests first.
+  // GenerationScheduler::Run of Engine; checks the requests first.
   void Generate(const std::vector<GenerationRequest>& requests, const SamplingOptions& options,
                 const std::function<void(const Completion&)>& sink, const std::function<bool()>& cancelled);
 
-  // The kernels of generation and of training, and the reason for libtorch's operators where a GPU has to do with
-  // those. Any thread.
+  // The kernels of generation and of training on a GPU, and the reason why it has to do without: then completions are
+  // generated on the CPU, and sequences scored by libtorch's operators. Any thread.
   const KernelChoice& engine_choice() const { return engine_choice_; }
   const KernelChoice& fused_choice() const { return fused_choice_; }
-  // True if completions come from the engine on the GPU. Engine then returns it, and makes it at the first call: call
-  // RequireWeights before, hold the device, one thread at a time.
-  bool has_engine() const { return engine_choice_.ours; }
+  // The scheduler of generation, made at the first call, with the parameters as they are now: call it when no request
+  // is in flight. Call RequireWeights before, hold the device, one thread at a time.
   GenerationScheduler& Engine();
-  // How the engine computes prompts, for the log; empty before its first use.
+  // How the engine computes prompts on a GPU, for the log; empty before its first use, and on a CPU.
   std::string PromptNote() const;
 
   // Writes the log-probabilities of all completions' tokens under logits / temperature, sequence after sequence, to the
@@ -153,6 +152,7 @@ class Policy {
   void ReadWeights(const std::string& folder, ParameterSet& set) const;
   const Weights& WeightsOf(Copy copy) const;
   const Weights& GenerationWeights();
+  bool generates_on_device() const { return device_.is_cpu() || engine_choice_.ours; }
   void UseThreads() const;
   void CheckIds(std::span<const int32_t> ids, const std::string& what) const;
   // In policy_scoring.cc, with Forward, Backward and Memory:
@@ -178,6 +178,12 @@ class Policy {
   ParameterSet current_, reference_, gradients_;
   std::optional<TrainedAdapter> adapter_;
   std::unique_ptr<RotaryTable> rotary_;
+  // The weights of a GPU's policy that generates on the CPU, as of the last call of Engine.
+  struct HostCopy {
+    Weights weights;
+    RotaryTable rotary;
+  };
+  std::optional<HostCopy> host_copy_;
   std::unique_ptr<GenerationEngine> engine_;
   KernelChoice engine_choice_, fused_choice_;
   std::unique_ptr<GpuScorer> gpu_scorer_;  // null: by libtorch's operators

@@ -163,7 +163,7 @@ MemoryNeeds Policy::Memory(uint32_t ranks) const {
   }
   needs.activation_limit = static_cast<uint64_t>(limit);
   needs.cache_token = static_cast<uint64_t>(2 * config_.kv_size() * config_.layer_count) * c10::elementSize(dtype_);
-  if (has_engine()) {
+  if (engine_choice_.ours) {
     const uint64_t wanted =
         options_.generation_memory_mib ? static_cast<uint64_t>(*options_.generation_memory_mib) << 20 : needs.free / 4;
     needs.cache =

@@ -1,6 +1,6 @@
-// The scheduler of generation on a GPU, over a device whose model is a hash of all previous tokens: a request's result
+// The scheduler of generation, over a device whose model is a hash of all previous tokens: a request's result
 // does not depend on the requests that share its slots and pages, and shared prefixes are processed once.
-#include "policy_qwen/gpu_generation/generation_scheduler.h"
+#include "policy_qwen/generation/generation_scheduler.h"
 
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
@@ -56,7 +56,15 @@ class FakeDevice final : public GenerationDevice {
     outputs_[static_cast<size_t>(slot)] = Completion();
   }
   void ReadPrompts(std::span<const StepRow> rows, std::span<const int32_t> sampled) override {
-    EXPECT_LE(static_cast<int32_t>(rows.size()), limits_.rows_a_read);
+    if (limits_.whole_prompts) {  // one prompt, by as many slots as have it
+      const size_t length = rows.size() / sampled.size();
+      for (size_t i = 0; i < rows.size(); ++i) {
+        EXPECT_EQ(rows[i].position, static_cast<int32_t>(i % length));
+        EXPECT_EQ(rows[i].token, rows[i % length].token);
+      }
+    } else {
+      EXPECT_LE(static_cast<int32_t>(rows.size()), limits_.rows_a_read);
+    }
     for (const StepRow& row : rows) At(row.slot, row.position) = row.token;
     prompt_rows.insert(prompt_rows.end(), rows.begin(), rows.end());
     for (const int32_t row : sampled) {
@@ -113,13 +121,14 @@ class FakeDevice final : public GenerationDevice {
 
 struct Load {
   int32_t slots, pages, rows_a_read, steps;
+  bool whole_prompts = false;
 };
 
 class GenerationSchedulerTest : public ::testing::TestWithParam<Load> {};
 
 TEST_P(GenerationSchedulerTest, ThousandRequestsInAnyOrderAndLoad) {
-  const SchedulerLimits limits = {GetParam().slots, GetParam().pages, kContext, GetParam().rows_a_read,
-                                  GetParam().steps};
+  const SchedulerLimits limits = {GetParam().slots,       GetParam().pages, kContext,
+                                  GetParam().rows_a_read, GetParam().steps, GetParam().whole_prompts};
   std::mt19937_64 random(static_cast<uint64_t>(limits.slots));
   const auto draw = [&](size_t size) {
     std::vector<int32_t> ids(size);
@@ -171,7 +180,8 @@ TEST_P(GenerationSchedulerTest, ThousandRequestsInAnyOrderAndLoad) {
 
 INSTANTIATE_TEST_SUITE_P(Loads, GenerationSchedulerTest,
                          ::testing::Values(Load{1, 13, 7, 8}, Load{3, 30, 64, 1}, Load{16, 60, 33, 8},
-                                           Load{64, 400, 512, 5}, Load{64, 40, 512, 8}));
+                                           Load{64, 400, 512, 5}, Load{64, 40, 512, 8}, Load{3, 30, 1, 1, true},
+                                           Load{64, 400, 1, 1, true}));
 
 TEST(GenerationScheduler, PromptsThatBeginAlikeAreReadOnce) {
   const SchedulerLimits limits = {.slots = 16, .pages = 200, .context_length = kContext};
@@ -189,6 +199,25 @@ TEST(GenerationScheduler, PromptsThatBeginAlikeAreReadOnce) {
   scheduler.Submit(0, {prompt, 1}, options);
   while (!scheduler.idle()) scheduler.Turn([](const Completion&) {});
   EXPECT_EQ(scheduler.rows_read(), 100 + 15 * 4 + 100);
+}
+
+TEST(GenerationScheduler, WholePromptsAreReadOnceBeforeAnyDecodes) {
+  const SchedulerLimits limits = {.slots = 16, .pages = 200, .context_length = kContext, .whole_prompts = true};
+  FakeDevice device(limits);
+  GenerationScheduler scheduler(device, limits);
+  SamplingOptions options;
+  options.max_new_tokens = 20;
+  for (size_t i = 0; i < 16; ++i) {
+    const std::vector<int32_t> prompt(50 + i % 3, static_cast<int32_t>(i % 3));
+    scheduler.Submit(i, {prompt, i}, options);
+  }
+  for (size_t turn = 1; turn <= 3; ++turn) {
+    EXPECT_TRUE(device.decoded.empty());
+    scheduler.Turn([](const Completion&) {});
+    EXPECT_EQ(std::ranges::count(device.prompt_rows, 0, &StepRow::position), std::vector({0, 6, 11, 16})[turn]);
+  }
+  EXPECT_FALSE(device.decoded.empty());
+  while (!scheduler.idle()) scheduler.Turn([](const Completion&) {});
 }
 
 // gpu_model.h: a token's role does not depend on sharing. The last token of a prompt is read as a prompt row although

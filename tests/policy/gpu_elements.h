@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "fixtures/interpreted_gpu.h"
-#include "policy_qwen/gpu_generation/kernels.h"
+#include "policy_qwen/gpu/kernels.h"
 
 namespace kgrpo::policy {
 
@@ -61,8 +61,8 @@ inline constexpr GpuStream kStream = {1, nullptr};  // of the second device
 
 // The interpreted GPU with the kernels of generation, and random values.
 struct GenerationGpu {
-  InterpretedGpu gpu{KGRPO_GPU_GENERATION_LIBRARY};
-  const GenerationKernels& kernels = *gpu.Symbol<const GenerationKernels* (*)()>(kGenerationKernelsEntry)();
+  InterpretedGpu gpu{KGRPO_GPU_LIBRARY};
+  const GpuKernels& kernels = *gpu.Symbol<const GpuKernels* (*)()>(GpuKernels::kEntry)();
   std::mt19937 random{7};
 
   std::vector<float> Normal(Element type, size_t count, float scale = 1) {

@@ -1,5 +1,5 @@
 // Whether our kernels or libtorch's operators run on a GPU, for cards that have no code in our libraries.
-#include "policy_qwen/gpu_library.h"
+#include "policy_qwen/gpu/gpu_library.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(GpuLibraryTest, AutoTakesLibtorchOnACardWithoutCodeAndSaysWhy) {
   const KernelChoice choice = Choose(std::nullopt, kGpu, kOld);
   EXPECT_FALSE(choice.ours);
   EXPECT_EQ(choice.why_not,
-            "training: fused cannot run on cuda:1 (" + std::string(kOld) + "); use \"training\": \"libtorch\"");
+            "training: fused cannot run on cuda:1 (" + std::string(kOld) + "); \"training\": \"auto\" does without it");
 }
 
 TEST(GpuLibraryTest, AskedForOnACardWithoutCodeIsRefused) {

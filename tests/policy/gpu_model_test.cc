@@ -1,6 +1,6 @@
 // The whole generation engine on the PTX interpreter: model, cache, graphs and scheduler. In float32 its tokens and
 // log-probabilities are those of the CPU path; in both dtypes other requests do not change a request's bits.
-#include "policy_qwen/gpu_generation/gpu_model.h"
+#include "policy_qwen/generation/gpu_model.h"
 
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
@@ -11,8 +11,7 @@
 #include <memory>
 
 #include "gpu_elements.h"
-#include "policy_qwen/gpu_generation/generation_engine.h"
-#include "policy_qwen/model/generator.h"
+#include "policy_qwen/generation/generation_engine.h"
 #include "policy_qwen/model/random.h"
 #include "policy_qwen/model/tensors.h"
 
@@ -255,10 +254,8 @@ class GpuModelTest : public ::testing::Test {
                    prompt_ops ? std::make_unique<HostPromptOps>(config_) : nullptr);
     GenerationScheduler scheduler(model, limits);
     std::vector<Completion> completions(requests.size());
-    for (size_t i = 0; i < requests.size(); ++i) scheduler.Submit(i, requests[i], options);
-    while (!scheduler.idle()) {
-      scheduler.Turn([&](const Completion& completion) { completions[completion.request] = completion; });
-    }
+    scheduler.Run(requests, options,
+                  [&](const Completion& completion) { completions[completion.request] = completion; });
     return completions;
   }
 
@@ -290,9 +287,9 @@ TEST_F(GpuModelTest, GivesTheTokensOfTheCpuPath) {
     for (const SamplingOptions& options : {SamplingOptions{8, 0.0, 0, 1.0, 0.0}, SamplingOptions{8, 1.0, 0, 1.0, 0.0},
                                            SamplingOptions{8, 0.8, 20, 0.9, 0.01}}) {
       std::vector<Completion> expected(requests.size());
-      Generate(
-          config_, parameters_.weights(), *rotary_, {}, requests, options,
-          [&](const Completion& completion) { expected[completion.request] = completion; }, [] { return false; });
+      GenerationEngine(config_, parameters_.weights(), *rotary_, at::kCPU, {})
+          .scheduler()
+          .Run(requests, options, [&](const Completion& completion) { expected[completion.request] = completion; });
       const auto found = Run(requests, options, {.slots = 3, .pages = 40, .context_length = 200, .rows_a_read = 50});
       for (size_t i = 0; i < requests.size(); ++i) {
         ASSERT_EQ(found[i].ids, expected[i].ids) << i;
@@ -326,7 +323,7 @@ TEST_F(GpuModelTest, RefusedLaunchIsAnErrorAndLeavesTheModelUsable) {
   const SchedulerLimits limits = {.slots = 2, .pages = 40, .context_length = 200, .rows_a_read = 50};
   const std::vector<GenerationRequest> requests = Requests(2);
   const std::vector<Completion> expected = Run(requests, {4, 0.0, 0, 1.0, 0.0}, limits);
-  static GenerationKernels broken;
+  static GpuKernels broken;
   static bool fails = false;
   broken = on_.kernels;
   static const auto good = broken.attention_of_new;  // a kernel of decode steps, which run as graphs

@@ -16,7 +16,7 @@
 
 #include "golden.h"
 #include "policy_qwen/device.h"
-#include "policy_qwen/gpu_generation/generation_engine.h"
+#include "policy_qwen/generation/generation_engine.h"
 #include "policy_qwen/gpu_training/gpu_ops.h"
 #include "policy_qwen/model/random.h"
 
@@ -91,15 +91,10 @@ class GpuPolicyTest : public ::testing::TestWithParam<int> {
 
   void Generate(Policy& policy, double top_p, std::vector<Completion>& completions) const {
     const SamplingOptions sampling = {24, 1.0, 0, top_p, 0.0};
-    const auto sink = [&](const Completion& completion) { completions[completion.request] = completion; };
-    if (!policy.has_engine()) {
-      policy.Generate(requests_, sampling, sink, [] { return false; });
-      return;
-    }
     GenerationScheduler& scheduler = policy.Engine();
     for (size_t i = 0; i < requests_.size(); ++i) scheduler.Submit(i, requests_[i], sampling);
     while (!scheduler.idle()) {
-      scheduler.Turn(sink);
+      scheduler.Turn([&](const Completion& completion) { completions[completion.request] = completion; });
       WaitForDevice(policy.device());  // as between the slices of a run
     }
   }
@@ -184,10 +179,8 @@ TEST_P(GpuPolicyTest, PromptsHaveTheSameBitsInAnyChunks) {
                               {.max_sequences = slots, .memory_mib = 2048, .rows_a_read = rows});
       EXPECT_THAT(engine.prompt_note(), ::testing::StartsWith("prompts by FlashAttention-2 and 896 x "));
       std::vector<Completion> completions(which.size());
-      for (size_t i = 0; i < which.size(); ++i) engine.scheduler().Submit(i, which[i], {4, 1.0, 0, 1.0, 0.0});
-      while (!engine.scheduler().idle()) {
-        engine.scheduler().Turn([&](const Completion& done) { completions[done.request] = done; });
-      }
+      engine.scheduler().Run(which, {4, 1.0, 0, 1.0, 0.0},
+                             [&](const Completion& done) { completions[done.request] = done; });
       return completions;
     };
     const std::vector<Completion> whole = run(32, 8192, requests);
@@ -207,7 +200,7 @@ TEST_P(GpuPolicyTest, ManyRowsAtATime) {
   const at::Device gpu = OpenDevice(device());
   const c10::DeviceGuard guard(gpu);
   constexpr int64_t kRows = 70'000, kVocabulary = 256;
-  const auto& kernels = OpenGpuTable<GpuKernels>(kTrainingLibrary, kGpuKernelsEntry);
+  const auto& kernels = OpenGpuTable<GpuKernels>();
   const GpuOps ops(kernels, gpu);
   for (const at::ScalarType type : {at::kBFloat16, at::kFloat}) {
     const at::Tensor logits = at::randn({kRows, kVocabulary}, at::device(gpu).dtype(type));
@@ -225,7 +218,7 @@ TEST_P(GpuPolicyTest, ManyRowsAtATime) {
 
 TEST_P(GpuPolicyTest, RefusedLaunchIsAnError) {
   const at::Device gpu = OpenDevice(device());
-  const auto& kernels = OpenGpuTable<GpuKernels>(kTrainingLibrary, kGpuKernelsEntry);
+  const auto& kernels = OpenGpuTable<GpuKernels>();
   const GpuStream stream = {gpu.index(), CurrentStream(gpu)};
   EXPECT_EQ(kernels.check_card(gpu.index()), nullptr);
   const char* failure = kernels.swiglu(Element::kFloat32, nullptr, int64_t{1} << 50, 64, nullptr, stream);

@@ -20,117 +20,119 @@ const float* Floats(const void* data) {
 }
 
 // kernels.h's functions for float32 in host memory, from their formulas.
-const GpuKernels kPlainKernels = {
-    .struct_size = sizeof(GpuKernels),
-    .check_card = [](int32_t) -> const char* { return nullptr; },
-    .rms_norm = [](Element, const void* x, int64_t x_stride, const void* weight, float epsilon, int64_t rows,
-                   int64_t columns, void* y, float* scale, GpuStream) -> const char* {
-      for (int64_t row = 0; row < rows; ++row) {
-        const float* from = Floats(x) + row * x_stride;
-        double squares = 0;
-        for (int64_t i = 0; i < columns; ++i) squares += static_cast<double>(from[i]) * from[i];
-        scale[row] = static_cast<float>(1 / std::sqrt(squares / static_cast<double>(columns) + epsilon));
-        for (int64_t i = 0; i < columns; ++i) {
-          static_cast<float*>(y)[row * columns + i] = from[i] * scale[row] * Floats(weight)[i];
+const GpuKernels kPlainKernels = [] {
+  GpuKernels table = {};
+  table.struct_size = sizeof(GpuKernels);
+  table.check_card = [](int32_t) -> const char* { return nullptr; };
+  table.rms_norm = [](Element, const void* x, int64_t x_stride, const void* weight, float epsilon, int64_t rows,
+                      int64_t columns, void* y, float* scale, GpuStream) -> const char* {
+    for (int64_t row = 0; row < rows; ++row) {
+      const float* from = Floats(x) + row * x_stride;
+      double squares = 0;
+      for (int64_t i = 0; i < columns; ++i) squares += static_cast<double>(from[i]) * from[i];
+      scale[row] = static_cast<float>(1 / std::sqrt(squares / static_cast<double>(columns) + epsilon));
+      for (int64_t i = 0; i < columns; ++i) {
+        static_cast<float*>(y)[row * columns + i] = from[i] * scale[row] * Floats(weight)[i];
+      }
+    }
+    return nullptr;
+  };
+  table.rms_norm_backward = [](Element, const void* dy, const void* x, int64_t x_stride, const void* weight,
+                               const float* scale, const void* add, int64_t rows, int64_t columns, void* dx,
+                               GpuStream) -> const char* {
+    for (int64_t row = 0; row < rows; ++row) {
+      const float *d = Floats(dy) + row * columns, *from = Floats(x) + row * x_stride;
+      double mean = 0;
+      for (int64_t i = 0; i < columns; ++i) mean += static_cast<double>(d[i] * Floats(weight)[i]) * from[i];
+      mean *= scale[row] / static_cast<double>(columns);
+      for (int64_t i = 0; i < columns; ++i) {
+        const int64_t at = row * columns + i;
+        const float change = scale[row] * (d[i] * Floats(weight)[i] - from[i] * scale[row] * static_cast<float>(mean));
+        static_cast<float*>(dx)[at] = change + (add != nullptr ? Floats(add)[at] : 0);
+      }
+    }
+    return nullptr;
+  };
+  table.rms_norm_weight_gradient = [](Element, const void* dy, const void* x, int64_t x_stride, const float* scale,
+                                      int64_t rows, int64_t columns, float*, float* gradient,
+                                      GpuStream) -> const char* {
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t i = 0; i < columns; ++i) {
+        gradient[i] += Floats(dy)[row * columns + i] * Floats(x)[row * x_stride + i] * scale[row];
+      }
+    }
+    return nullptr;
+  };
+  table.rotate = [](Element, const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t rows, int64_t heads,
+                    int64_t head_size, const float* cos, const float* sin, float direction, GpuStream) -> const char* {
+    const int64_t half = head_size / 2;
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t head = 0; head < heads; ++head) {
+        const float* from = Floats(x) + row * x_stride + head * head_size;
+        float* to = static_cast<float*>(y) + row * y_stride + head * head_size;
+        for (int64_t i = 0; i < half; ++i) {
+          const float a = from[i], b = from[i + half], c = cos[row * half + i], s = direction * sin[row * half + i];
+          to[i] = a * c - b * s;
+          to[i + half] = b * c + a * s;
         }
       }
-      return nullptr;
-    },
-    .rms_norm_backward = [](Element, const void* dy, const void* x, int64_t x_stride, const void* weight,
-                            const float* scale, const void* add, int64_t rows, int64_t columns, void* dx,
+    }
+    return nullptr;
+  };
+  table.swiglu = [](Element, const void* x, int64_t rows, int64_t columns, void* y, GpuStream) -> const char* {
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t i = 0; i < columns; ++i) {
+        const float gate = Floats(x)[row * 2 * columns + i], up = Floats(x)[(row * 2 + 1) * columns + i];
+        static_cast<float*>(y)[row * columns + i] = gate / (1 + std::exp(-gate)) * up;
+      }
+    }
+    return nullptr;
+  };
+  table.swiglu_backward = [](Element, const void* dy, const void* x, int64_t rows, int64_t columns, void* dx,
+                             GpuStream) -> const char* {
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t i = 0; i < columns; ++i) {
+        const int64_t at = row * 2 * columns + i;
+        const float gate = Floats(x)[at], up = Floats(x)[at + columns], d = Floats(dy)[row * columns + i];
+        const float s = 1 / (1 + std::exp(-gate));
+        static_cast<float*>(dx)[at] = d * up * s * (1 + gate * (1 - s));
+        static_cast<float*>(dx)[at + columns] = d * gate * s;
+      }
+    }
+    return nullptr;
+  };
+  table.token_logprobs = [](Element, const void* logits, const int64_t* targets, float temperature, int64_t rows,
+                            int64_t vocabulary, float* logprobs, float* normalizers, float* entropies,
                             GpuStream) -> const char* {
-      for (int64_t row = 0; row < rows; ++row) {
-        const float *d = Floats(dy) + row * columns, *from = Floats(x) + row * x_stride;
-        double mean = 0;
-        for (int64_t i = 0; i < columns; ++i) mean += static_cast<double>(d[i] * Floats(weight)[i]) * from[i];
-        mean *= scale[row] / static_cast<double>(columns);
-        for (int64_t i = 0; i < columns; ++i) {
-          const int64_t at = row * columns + i;
-          const float change =
-              scale[row] * (d[i] * Floats(weight)[i] - from[i] * scale[row] * static_cast<float>(mean));
-          static_cast<float*>(dx)[at] = change + (add != nullptr ? Floats(add)[at] : 0);
-        }
+    for (int64_t row = 0; row < rows; ++row) {
+      const float* z = Floats(logits) + row * vocabulary;
+      double sum = 0, entropy = 0;
+      for (int64_t i = 0; i < vocabulary; ++i) sum += std::exp(z[i] / temperature);
+      const double normalizer = std::log(sum);
+      for (int64_t i = 0; i < vocabulary; ++i) {
+        const double logprob = z[i] / temperature - normalizer;
+        entropy -= std::exp(logprob) * logprob;
       }
-      return nullptr;
-    },
-    .rms_norm_weight_gradient = [](Element, const void* dy, const void* x, int64_t x_stride, const float* scale,
-                                   int64_t rows, int64_t columns, float*, float* gradient, GpuStream) -> const char* {
-      for (int64_t row = 0; row < rows; ++row) {
-        for (int64_t i = 0; i < columns; ++i) {
-          gradient[i] += Floats(dy)[row * columns + i] * Floats(x)[row * x_stride + i] * scale[row];
-        }
+      normalizers[row] = static_cast<float>(normalizer);
+      logprobs[row] = static_cast<float>(z[targets[row]] / temperature - normalizer);
+      if (entropies != nullptr) entropies[row] = static_cast<float>(entropy);
+    }
+    return nullptr;
+  };
+  table.token_logprobs_backward = [](Element, void* logits, const int64_t* targets, const float* normalizers,
+                                     const float* d_logprobs, float temperature, int64_t rows, int64_t vocabulary,
+                                     GpuStream) -> const char* {
+    for (int64_t row = 0; row < rows; ++row) {
+      float* z = static_cast<float*>(logits) + row * vocabulary;
+      for (int64_t i = 0; i < vocabulary; ++i) {
+        const float p = std::exp(z[i] / temperature - normalizers[row]);
+        z[i] = d_logprobs[row] / temperature * ((i == targets[row] ? 1.0F : 0.0F) - p);
       }
-      return nullptr;
-    },
-    .rotate = [](Element, const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t rows, int64_t heads,
-                 int64_t head_size, const float* cos, const float* sin, float direction, GpuStream) -> const char* {
-      const int64_t half = head_size / 2;
-      for (int64_t row = 0; row < rows; ++row) {
-        for (int64_t head = 0; head < heads; ++head) {
-          const float* from = Floats(x) + row * x_stride + head * head_size;
-          float* to = static_cast<float*>(y) + row * y_stride + head * head_size;
-          for (int64_t i = 0; i < half; ++i) {
-            const float a = from[i], b = from[i + half], c = cos[row * half + i], s = direction * sin[row * half + i];
-            to[i] = a * c - b * s;
-            to[i + half] = b * c + a * s;
-          }
-        }
-      }
-      return nullptr;
-    },
-    .swiglu = [](Element, const void* x, int64_t rows, int64_t columns, void* y, GpuStream) -> const char* {
-      for (int64_t row = 0; row < rows; ++row) {
-        for (int64_t i = 0; i < columns; ++i) {
-          const float gate = Floats(x)[row * 2 * columns + i], up = Floats(x)[(row * 2 + 1) * columns + i];
-          static_cast<float*>(y)[row * columns + i] = gate / (1 + std::exp(-gate)) * up;
-        }
-      }
-      return nullptr;
-    },
-    .swiglu_backward = [](Element, const void* dy, const void* x, int64_t rows, int64_t columns, void* dx,
-                          GpuStream) -> const char* {
-      for (int64_t row = 0; row < rows; ++row) {
-        for (int64_t i = 0; i < columns; ++i) {
-          const int64_t at = row * 2 * columns + i;
-          const float gate = Floats(x)[at], up = Floats(x)[at + columns], d = Floats(dy)[row * columns + i];
-          const float s = 1 / (1 + std::exp(-gate));
-          static_cast<float*>(dx)[at] = d * up * s * (1 + gate * (1 - s));
-          static_cast<float*>(dx)[at + columns] = d * gate * s;
-        }
-      }
-      return nullptr;
-    },
-    .token_logprobs = [](Element, const void* logits, const int64_t* targets, float temperature, int64_t rows,
-                         int64_t vocabulary, float* logprobs, float* normalizers, float* entropies,
-                         GpuStream) -> const char* {
-      for (int64_t row = 0; row < rows; ++row) {
-        const float* z = Floats(logits) + row * vocabulary;
-        double sum = 0, entropy = 0;
-        for (int64_t i = 0; i < vocabulary; ++i) sum += std::exp(z[i] / temperature);
-        const double normalizer = std::log(sum);
-        for (int64_t i = 0; i < vocabulary; ++i) {
-          const double logprob = z[i] / temperature - normalizer;
-          entropy -= std::exp(logprob) * logprob;
-        }
-        normalizers[row] = static_cast<float>(normalizer);
-        logprobs[row] = static_cast<float>(z[targets[row]] / temperature - normalizer);
-        if (entropies != nullptr) entropies[row] = static_cast<float>(entropy);
-      }
-      return nullptr;
-    },
-    .token_logprobs_backward = [](Element, void* logits, const int64_t* targets, const float* normalizers,
-                                  const float* d_logprobs, float temperature, int64_t rows, int64_t vocabulary,
-                                  GpuStream) -> const char* {
-      for (int64_t row = 0; row < rows; ++row) {
-        float* z = static_cast<float*>(logits) + row * vocabulary;
-        for (int64_t i = 0; i < vocabulary; ++i) {
-          const float p = std::exp(z[i] / temperature - normalizers[row]);
-          z[i] = d_logprobs[row] / temperature * ((i == targets[row] ? 1.0F : 0.0F) - p);
-        }
-      }
-      return nullptr;
-    },
-};
+    }
+    return nullptr;
+  };
+  return table;
+}();
 
 class GpuScorerTest : public ::testing::TestWithParam<std::string> {
  protected:
@@ -138,6 +140,7 @@ class GpuScorerTest : public ::testing::TestWithParam<std::string> {
       : expected_(Expected(BaseOf(GetParam()))),
         sequences_(expected_),
         config_(ReadModelConfig(GoldenFolder(BaseOf(GetParam())))),
+        rotary_(config_, at::kFloat, at::kCPU),
         weights_(config_, at::kFloat, at::kCPU) {
     at::set_num_threads(1);
     ReadParameters(GoldenFolder(BaseOf(GetParam())), config_, weights_);
@@ -151,14 +154,15 @@ class GpuScorerTest : public ::testing::TestWithParam<std::string> {
   }
 
   // A scorer that may take so many bytes: how many rows of logits exist at a time follows.
-  GpuScorer Scorer(int64_t free_bytes) const {
-    return {config_, at::kFloat, at::kCPU, kPlainKernels, [free_bytes] { return free_bytes; }};
+  GpuScorer Scorer(int64_t free_bytes) {
+    return {config_, at::kFloat, at::kCPU, rotary_, kPlainKernels, [free_bytes] { return free_bytes; }};
   }
 
   c10::InferenceMode inference_;
   nlohmann::json expected_;
   GoldenSequences sequences_;
   ModelConfig config_;
+  RotaryTable rotary_;
   ParameterSet weights_;
   std::vector<PackedSequence> packed_;
   std::vector<int64_t> targets_;

@@ -30,9 +30,9 @@ class ParityTest : public ::testing::TestWithParam<std::string> {
     options.temperature = 0;
     options.max_new_tokens = count;
     std::vector<std::vector<int32_t>> ids(prompts.size());
-    Generate(
-        endless, weights_.weights(), rotary_, {}, requests, options,
-        [&](const Completion& completion) { ids[completion.request] = completion.ids; }, [] { return false; });
+    GenerationEngine(endless, weights_.weights(), rotary_, at::kCPU, {})
+        .scheduler()
+        .Run(requests, options, [&](const Completion& completion) { ids[completion.request] = completion.ids; });
     return ids;
   }
 

@@ -293,6 +293,25 @@ TEST_F(PluginTest, GeneratesFromTheSeed) {
   for (size_t i = 0; i < again.size(); ++i) EXPECT_NEAR(again[i], first.logprobs[i], 1e-4);
 }
 
+// The short request is submitted when another has ended, and ends before the long one that is in flight.
+TEST_F(PluginTest, RequestsJoinThoseInFlight) {
+  Create(Options("qwen3"));
+  const std::vector<int32_t> prompt = EncodeChat("tile the loop");
+  const Written alone = Generate(prompt, 7, 1.0);
+  Outcome outcome, late;
+  size_t ended = 0;
+  outcome.on_put = [&] {
+    if (++ended == 1) {
+      Submit({{prompt, 7, Sampling(1.0)}}, late);
+    } else {
+      EXPECT_EQ(late.count(), 1U);
+    }
+  };
+  Submit({{prompt, 5, Sampling(0.0, 1)}, {prompt, 6, Sampling(0.0, 60)}}, outcome);
+  ASSERT_GT(outcome.Wait(2).at(1).ids.size(), 20U);
+  EXPECT_EQ(late.Wait(1).at(0).ids, alone.ids);
+}
+
 TEST_F(PluginTest, GradientStepsMakeACompletionLikelier) {
   Create(Options("qwen2"));
   const std::vector<int32_t> prompt = EncodeChat("tile the loop");

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "golden.h"
-#include "policy_qwen/model/generator.h"
+#include "policy_qwen/generation/generation_engine.h"
 #include "policy_qwen/model/token_logprobs.h"
 #include "policy_qwen/model/transformer.h"
 
@@ -88,9 +88,10 @@ TEST_P(ShapesTest, LogitsGradientsAndGreedyTokensAreTransformers) {
   likeliest.temperature = 0;
   likeliest.max_new_tokens = static_cast<int64_t>(greedy["tokens"].size());
   std::vector<int32_t> written;
-  Generate(
-      config, parameters.weights(), rotary, {}, {{prompt, 1}}, likeliest,
-      [&](const Completion& completion) { written = completion.ids; }, [] { return false; });
+  const std::vector<GenerationRequest> requests = {{prompt, 1}};
+  GenerationEngine(config, parameters.weights(), rotary, at::kCPU, {})
+      .scheduler()
+      .Run(requests, likeliest, [&](const Completion& completion) { written = completion.ids; });
   EXPECT_EQ(written, greedy["tokens"].get<std::vector<int32_t>>());
 }
 

@@ -6,7 +6,7 @@
 #include <ATen/ops/sum.h>
 
 #include "policy_qwen/device.h"
-#include "policy_qwen/gpu_library.h"
+#include "policy_qwen/gpu/gpu_library.h"
 
 namespace kgrpo::policy {
 namespace {

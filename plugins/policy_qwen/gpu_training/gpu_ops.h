@@ -8,7 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "policy_qwen/gpu_training/kernels.h"
+#include "policy_qwen/gpu/kernels.h"
 
 namespace kgrpo::policy {
 

@@ -26,15 +26,15 @@ void ForBlocks(int64_t rows, int64_t a_block, Body&& body) {
 
 }  // namespace
 
-GpuScorer::GpuScorer(const ModelConfig& config, at::ScalarType dtype, at::Device device, const GpuKernels& kernels,
-                     std::function<int64_t()> free_bytes)
+GpuScorer::GpuScorer(const ModelConfig& config, at::ScalarType dtype, at::Device device, RotaryTable& rotary,
+                     const GpuKernels& kernels, std::function<int64_t()> free_bytes)
     : config_(config),
       dtype_(dtype),
       device_(device),
       free_bytes_(std::move(free_bytes)),
       ops_(kernels, device),
       transformer_(config, ops_),
-      rotary_(config, dtype, device) {}
+      rotary_(rotary) {}
 
 int64_t FreeBytesOf(at::Device device) {
   c10::DeviceAllocator& allocator = *c10::getDeviceAllocator(device.type());

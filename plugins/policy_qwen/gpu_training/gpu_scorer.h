@@ -29,9 +29,10 @@ struct GpuPass {
 // One thread, inside an InferenceMode with the device current. An allocation that fails throws c10::OutOfMemoryError.
 class GpuScorer {
  public:
-  // `config` and `kernels` outlive the scorer. `free_bytes` returns the free memory in bytes.
-  GpuScorer(const ModelConfig& config, at::ScalarType dtype, at::Device device, const GpuKernels& kernels,
-            std::function<int64_t()> free_bytes);
+  // `config`, `rotary` (the same table as generation's) and `kernels` outlive the scorer. `free_bytes` returns the free
+  // memory in bytes.
+  GpuScorer(const ModelConfig& config, at::ScalarType dtype, at::Device device, RotaryTable& rotary,
+            const GpuKernels& kernels, std::function<int64_t()> free_bytes);
 
   struct Result {
     at::Tensor logprobs;   // float32 [outputs], sequence after sequence
@@ -63,7 +64,7 @@ class GpuScorer {
   std::function<int64_t()> free_bytes_;
   GpuOps ops_;
   GpuTransformer transformer_;
-  RotaryTable rotary_;
+  RotaryTable& rotary_;
 };
 
 // Free bytes of the GPU, including those that libtorch holds without using them.

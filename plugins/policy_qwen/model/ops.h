@@ -1,5 +1,5 @@
 // The operators that a transformer layer is made of, each with its derivative. Plain libtorch, no autograd: the model
-// calls the backward functions itself, in reverse. Used by the transformer and the generator.
+// calls the backward functions itself, in reverse. Used by the transformer.
 //
 // x is [rows, ...] in the model's dtype (float32 or bfloat16) on any device. Gradients of parameters are float32 and
 // are added to; gradients of activations are in the model's dtype and returned.

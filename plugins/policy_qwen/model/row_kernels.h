@@ -1,6 +1,6 @@
 // The arithmetic of a decoding step on a CPU. Every result's bits depend only on its own operands: not on how many
 // rows are computed together, nor on a row's place among them, nor on the number of threads. This makes completions
-// independent of their batch. Used by the row decoder and the sampler.
+// independent of their batch. Used by generation/cpu_model.cc and the sampler.
 //
 // One implementation (row_kernels.inc) is compiled for several instruction sets; bits differ between those.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_MODEL_ROW_KERNELS_H_

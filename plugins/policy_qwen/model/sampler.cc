@@ -1,7 +1,6 @@
 #include "policy_qwen/model/sampler.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/_log_softmax.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mul.h>
@@ -119,9 +118,22 @@ class RowWeights {
   double total_ = 0;
 };
 
+}  // namespace
+
+void CheckSamplingOptions(const SamplingOptions& options) {
+  const auto check = [](bool is_right, const std::string& message) {
+    if (!is_right) throw Error(KGRPO_ERROR_INVALID, "sampling: " + message);
+  };
+  check(options.max_new_tokens >= 1, "max_new_tokens must be at least 1");
+  check(std::isfinite(options.temperature) && options.temperature >= 0, "temperature must be 0 or above");
+  check(options.top_k >= 0, "top_k must be 0 (off) or above");
+  check(options.top_p > 0 && options.top_p <= 1, "top_p must be above 0 and at most 1 (off)");
+  check(options.min_p >= 0 && options.min_p <= 1, "min_p must be from 0 (off) to 1");
+}
+
 // Samples each row by itself, in a fixed order: see row_kernels.h.
-SampledTokens SampleRows(const at::Tensor& logits, const SamplingOptions& options,
-                         const std::vector<double>& uniforms) {
+SampledTokens SampleTokens(const at::Tensor& logits, const SamplingOptions& options,
+                           const std::vector<double>& uniforms) {
   const int64_t rows = logits.size(0), size = logits.size(1);
   const float* from = logits.const_data_ptr<float>();
   const at::Tensor weights = at::empty_like(logits);
@@ -145,39 +157,6 @@ SampledTokens SampleRows(const at::Tensor& logits, const SamplingOptions& option
   }
   for (size_t row = 0; row < made.size(); ++row) sampled.logprobs[row] = made[row]->Logprob(sampled.ids[row]);
   return sampled;
-}
-
-}  // namespace
-
-void CheckSamplingOptions(const SamplingOptions& options) {
-  const auto check = [](bool is_right, const std::string& message) {
-    if (!is_right) throw Error(KGRPO_ERROR_INVALID, "sampling: " + message);
-  };
-  check(options.max_new_tokens >= 1, "max_new_tokens must be at least 1");
-  check(std::isfinite(options.temperature) && options.temperature >= 0, "temperature must be 0 or above");
-  check(options.top_k >= 0, "top_k must be 0 (off) or above");
-  check(options.top_p > 0 && options.top_p <= 1, "top_p must be above 0 and at most 1 (off)");
-  check(options.min_p >= 0 && options.min_p <= 1, "min_p must be from 0 (off) to 1");
-}
-
-SampledTokens SampleTokens(const at::Tensor& logits, const SamplingOptions& options,
-                           const std::vector<double>& uniforms) {
-  if (logits.is_cpu()) return SampleRows(logits, options, uniforms);
-  const at::Tensor logprobs = at::_log_softmax(logits, -1, false);
-  at::Tensor chosen;
-  if (options.temperature == 0.0) {
-    chosen = logprobs.argmax(1, /*keepdim=*/true);
-  } else if (HasFilter(options)) {
-    const Candidates candidates = Filter(logprobs, logprobs.to(at::kDouble).exp_(), options);
-    chosen = candidates.ids.gather(1, Invert(candidates.weights, uniforms));
-  } else {
-    chosen = Invert(logprobs.to(at::kDouble).exp_(), uniforms);
-  }
-  const at::Tensor chosen_logprobs = logprobs.gather(1, chosen).cpu();
-  const at::Tensor chosen_ids = chosen.cpu();
-  const int64_t* ids = chosen_ids.const_data_ptr<int64_t>();
-  const float* values = chosen_logprobs.const_data_ptr<float>();
-  return {std::vector<int64_t>(ids, ids + logits.size(0)), std::vector<float>(values, values + logits.size(0))};
 }
 
 }  // namespace kgrpo::policy

@@ -1,5 +1,5 @@
 // Draws tokens from logits. The drawn token depends only on the logits and one uniform number a row, which the caller
-// takes from a keyed stream. Used by the generator.
+// takes from a keyed stream. Used by generation/cpu_model.cc.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_MODEL_SAMPLER_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_MODEL_SAMPLER_H_
 
@@ -27,8 +27,8 @@ struct SampledTokens {
   std::vector<float> logprobs;  // under softmax(logits) over the full vocabulary, whatever the filters
 };
 
-// `logits`: float32 [rows, vocabulary], compact, already divided by the temperature (by 1 if that is 0). `uniforms`: a
-// number in [0, 1) for each row. On a CPU a row's result depends, bit for bit, on that row alone.
+// `logits`: float32 [rows, vocabulary] on the CPU, compact, already divided by the temperature (by 1 if that is 0).
+// `uniforms`: a number in [0, 1) for each row. A row's result depends, bit for bit, on that row only.
 SampledTokens SampleTokens(const at::Tensor& logits, const SamplingOptions& options,
                            const std::vector<double>& uniforms);
 

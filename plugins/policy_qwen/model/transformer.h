@@ -1,6 +1,6 @@
 // The transformer of Qwen2, Qwen3 and Llama: from token ids to final hidden states, and back to gradients. One
 // implementation for the three, which differ by biases and by Qwen3's norms of q and k. Used by the policy to score and
-// to train, and by the generator to read prompts.
+// to train, and by generation/cpu_model.cc to read prompts.
 //
 // Sequences are packed without padding. Only the last rows of each sequence ("outputs") are wanted: in the last layer
 // nothing but their keys and values is computed for the other rows, which for short completions halves the work.

@@ -1,0 +1,121 @@
+#include "policy_qwen/generation/generation_engine.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <kgrpo/sdk/error.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "policy_qwen/device.h"
+#include "policy_qwen/generation/cpu_model.h"
+#include "policy_qwen/generation/gpu_model.h"
+#include "policy_qwen/generation/prompt_ops.h"
+#include "policy_qwen/gpu/gpu_library.h"
+#include "policy_qwen/model/tensors.h"
+
+namespace kgrpo::policy {
+namespace {
+
+// Prompt rows of a step: large products run at the card's speed.
+constexpr int32_t kRowsAReadWithPromptOps = 8192;
+
+// Pages of the cache: as many as `unset` bytes or the option allow, and no more than all slots can use.
+int32_t PagesOf(const EngineOptions& options, uint64_t unset, uint64_t page, const SchedulerLimits& limits) {
+  const uint64_t wanted = options.memory_mib ? static_cast<uint64_t>(*options.memory_mib) << 20 : unset;
+  const auto a_slot = static_cast<uint64_t>((limits.context_length + kPageSize - 1) / kPageSize);
+  return static_cast<int32_t>(std::min(wanted / page, static_cast<uint64_t>(limits.slots) * a_slot));
+}
+
+}  // namespace
+
+void RequireEngine(const ModelConfig& config, at::Device device) {
+  GpuModel::CheckShape(config);
+  const auto& kernels = OpenGpuTable<GpuKernels>();
+  CheckCard("generation: engine", device, kernels.check_card(device.index()));
+}
+
+GpuWeights PlacesOf(const Weights& weights, const RotaryAngles& angles,
+                    const std::function<const void*(const at::Tensor&)>& place) {
+  const auto at = [&](const at::Tensor& tensor) { return tensor.defined() ? place(tensor) : nullptr; };
+  GpuWeights places;
+  places.embedding = at(weights.embedding);
+  places.final_norm = at(weights.final_norm);
+  places.head = weights.head.is_same(weights.embedding) ? places.embedding : at(weights.head);
+  places.cos = at(angles.cos);
+  places.sin = at(angles.sin);
+  for (const LayerWeights& w : weights.layers) {
+    places.layers.push_back({.attention_norm = at(w.attention_norm),
+                             .query_key_value = at(w.query_key_value),
+                             .query_key_value_bias = at(w.query_key_value_bias),
+                             .query_norm = at(w.query_norm),
+                             .key_norm = at(w.key_norm),
+                             .output = at(w.output),
+                             .output_bias = at(w.output_bias),
+                             .mlp_norm = at(w.mlp_norm),
+                             .gate_up = at(w.gate_up),
+                             .gate_up_bias = at(w.gate_up_bias),
+                             .down = at(w.down),
+                             .down_bias = at(w.down_bias)});
+  }
+  return places;
+}
+
+GenerationEngine::GenerationEngine(const ModelConfig& config, const Weights& weights, RotaryTable& rotary,
+                                   at::Device device, const EngineOptions& options) {
+  SchedulerLimits limits;
+  limits.slots = options.max_sequences;
+  limits.context_length = static_cast<int32_t>(config.context_length);
+  const Element type = weights.embedding.scalar_type() == at::kBFloat16 ? Element::kBfloat16 : Element::kFloat32;
+  if (device.is_cuda()) {
+    OpenOnGpu(config, type, weights, rotary, device, options, limits);
+  } else {
+    limits.pages = PagesOf(options, MachineBytes() / 2, GpuModel::PageBytes(config, type), limits);
+    limits.steps_between_checks = 1;
+    limits.whole_prompts = true;
+    model_ = MakeCpuModel(config, weights, rotary, limits.slots);
+  }
+  scheduler_.emplace(*model_, limits);
+}
+
+void GenerationEngine::OpenOnGpu(const ModelConfig& config, Element type, const Weights& weights, RotaryTable& rotary,
+                                 at::Device device, const EngineOptions& options, SchedulerLimits& limits) {
+  const auto& runtime = OpenGpuTable<GpuRuntime>();
+  std::vector<int64_t> positions(static_cast<size_t>(config.context_length));
+  std::iota(positions.begin(), positions.end(), 0);
+  angles_ = rotary.At(IndexTensor(positions, device), config.context_length);
+
+  const GpuWeights places =
+      PlacesOf(weights, angles_, [](const at::Tensor& tensor) { return tensor.const_data_ptr(); });
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
+  PromptOpsChoice prompts;
+  if (type == Element::kBfloat16) {
+    WaitForDevice(device);  // the weights were written on other streams
+    prompts = ChoosePromptOps(config, places, stream);
+  } else {
+    prompts.note = "prompts by the kernels of decoding, as dtype is float32";
+  }
+  prompt_note_ = prompts.note;
+  if (prompts.ops) limits.rows_a_read = kRowsAReadWithPromptOps;
+  if (options.rows_a_read > 0) limits.rows_a_read = options.rows_a_read;
+  uint64_t free = 0;
+  CheckGpu("generation", runtime.free_bytes(device.index(), &free));
+  const uint64_t page = GpuModel::PageBytes(config, type),
+                 others = GpuModel::BufferBytes(config, type, limits, prompts.ops != nullptr);
+  limits.pages = PagesOf(options, free / 4, page, limits);
+  const uint64_t needed = limits.pages * page + others;
+  if (limits.pages == 0 || needed > free) {
+    throw Error(KGRPO_ERROR_UNAVAILABLE,
+                "generation: engine needs " + std::to_string(std::max(needed, page + others) >> 20) + " MiB (cache " +
+                    std::to_string(limits.pages * page >> 20) + " MiB, buffers for " + std::to_string(limits.slots) +
+                    " sequences " + std::to_string(others >> 20) + " MiB), and " + std::to_string(free >> 20) +
+                    " MiB of the GPU's memory are free; " +
+                    (limits.pages == 0 ? "raise generation_memory_mib or lower max_sequences"
+                                       : "lower generation_memory_mib or max_sequences"));
+  }
+  model_ = std::make_unique<GpuModel>(config, type, GpuStream{device.index(), stream.native_handle()}, places, limits,
+                                      OpenGpuTable<GpuKernels>(), runtime, std::move(prompts.ops));
+}
+
+}  // namespace kgrpo::policy

@@ -1,0 +1,59 @@
+// Generation: the model on its device and the scheduler that fills it. Made by the policy; used by
+// completion_writer.cc.
+#ifndef KGRPO_PLUGINS_POLICY_QWEN_GENERATION_GENERATION_ENGINE_H_
+#define KGRPO_PLUGINS_POLICY_QWEN_GENERATION_GENERATION_ENGINE_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "policy_qwen/generation/generation_scheduler.h"
+#include "policy_qwen/generation/gpu_model.h"
+#include "policy_qwen/model/parameters.h"
+#include "policy_qwen/model/transformer.h"
+
+namespace kgrpo::policy {
+
+// Returns device pointers to the model's tensors. `place` maps a tensor to its pointer: on a GPU, the tensor's own
+// data.
+GpuWeights PlacesOf(const Weights& weights, const RotaryAngles& angles,
+                    const std::function<const void*(const at::Tensor&)>& place);
+
+// Throws KGRPO_ERROR_UNSUPPORTED if the engine cannot run a model of that shape on a GPU, or on that GPU.
+void RequireEngine(const ModelConfig& config, at::Device device);
+
+struct EngineOptions {
+  int32_t max_sequences = 256;
+  std::optional<int64_t> memory_mib;  // of the cache; unset: a quarter of what is free, on a CPU half of the memory
+  int32_t rows_a_read = 0;            // of prompts, on a GPU; 0: as many as run at the card's speed
+};
+
+// One thread at a time.
+class GenerationEngine {
+ public:
+  // On a GPU takes the cache's memory. The weights and the table are on `device` and keep their addresses; all outlive
+  // the engine.
+  GenerationEngine(const ModelConfig& config, const Weights& weights, RotaryTable& rotary, at::Device device,
+                   const EngineOptions& options);
+
+  GenerationScheduler& scheduler() { return *scheduler_; }
+  // How prompts are computed on a GPU: the pinned algorithms, or why there are none. Empty on a CPU.
+  const std::string& prompt_note() const { return prompt_note_; }
+
+ private:
+  void OpenOnGpu(const ModelConfig& config, Element type, const Weights& weights, RotaryTable& rotary,
+                 at::Device device, const EngineOptions& options, SchedulerLimits& limits);
+
+  RotaryAngles angles_;  // of all positions; only on a GPU
+  std::string prompt_note_;
+  std::unique_ptr<GenerationDevice> model_;
+  std::optional<GenerationScheduler> scheduler_;
+};
+
+}  // namespace kgrpo::policy
+
+#endif  // KGRPO_PLUGINS_POLICY_QWEN_GENERATION_GENERATION_ENGINE_H_
