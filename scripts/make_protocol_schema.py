@@ -152,8 +152,10 @@ def program():
                             "description": "Of a coder: what it understands, in a fixed order, for warm starts and baselines."},
         }, [], closed=False)]},
         "score": fields({"score": {"type": "number"},
+                         "no_score": {"type": "string", "description": "In place of a score: why this round gets none. Its trajectory ends before it."},
                          "parts": {"type": "object", "additionalProperties": {"type": "number"},
-                                   "description": "Named parts whose sum is the score, for the run's records."}}, ["score"], closed=False),
+                                   "description": "Named parts whose sum is the score, for the run's records."}}, [], closed=False)
+        | {"oneOf": [{"required": ["score"]}, {"required": ["no_score"]}]},
         "implement": struct("kgrpo_coder_answer", leave=("seconds", "estimated"), required=["outcome"], closed=False,
                             extra={"cost": {"minimum": 0}}),
         "open_problem": struct("kgrpo_problem_info", leave=("refused", "flags"), required=["name", "source"], closed=False),

@@ -15,6 +15,7 @@ ExitCode ExitCodeOf(kgrpo_error_code code) {
     case KGRPO_ERROR_NOT_FINITE:
     case KGRPO_ERROR_BUDGET:
     case KGRPO_ERROR_INTERNAL:
+    case KGRPO_ERROR_NO_SCORE:
       return kFailed;
   }
   return kFailed;

@@ -43,6 +43,7 @@ bool FailsOneRound(kgrpo_error_code code) {
     case KGRPO_ERROR_UNAVAILABLE:
     case KGRPO_ERROR_NOT_FINITE:
     case KGRPO_ERROR_INTERNAL:
+    case KGRPO_ERROR_NO_SCORE:
       return true;
   }
   return true;  // an unknown code counts as KGRPO_ERROR_INTERNAL

@@ -638,7 +638,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(RoundFaultsTest, TheCodeDecidesWhetherARunGoesOn) {
-  for (const kgrpo_error_code code : {KGRPO_ERROR_UNAVAILABLE, KGRPO_ERROR_INTERNAL, KGRPO_ERROR_NOT_FINITE})
+  for (const kgrpo_error_code code :
+       {KGRPO_ERROR_UNAVAILABLE, KGRPO_ERROR_INTERNAL, KGRPO_ERROR_NOT_FINITE, KGRPO_ERROR_NO_SCORE})
     EXPECT_TRUE(FailsOneRound(code)) << code;
   for (const kgrpo_error_code code :
        {KGRPO_ERROR_INVALID, KGRPO_ERROR_NOT_FOUND, KGRPO_ERROR_UNSUPPORTED, KGRPO_ERROR_CANCELLED, KGRPO_ERROR_BUDGET})

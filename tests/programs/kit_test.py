@@ -115,6 +115,12 @@ class Answers(unittest.TestCase):
         self.assertEqual(self.ask(lambda round: {"a": 1, "b": True})[0]["result"],
                          {"score": 2.0, "parts": {"a": 1.0, "b": 1.0}})
 
+    def test_a_round_may_get_no_score(self):
+        def score(round):
+            raise kit.NoScore("its time is too uncertain")
+        answer, said = self.ask(score)
+        self.assertEqual((answer["result"], said), ({"no_score": "its time is too uncertain"}, ""))
+
     def test_what_is_no_finite_number_is_told_with_its_function(self):
         for value in (None, math.nan, -math.inf, "1.5", [1.0], {"speed": None}, {"a": 1e308, "b": 1e308}):
             def score(round):

@@ -133,6 +133,8 @@ TEST_F(ProtocolTest, TheSchemaRefusesWhatTheHostRefuses) {
   EXPECT_NE(Mistakes("answer", {{"id", 1}, {"result", 1}, {"error", {{"message", "no"}}}}), "");
   EXPECT_NE(Mistakes("evaluate_result", {{"seconds", 1}}), "");
   EXPECT_NE(Mistakes("score_result", {{"score", "high"}}), "");
+  EXPECT_EQ(Mistakes("score_result", {{"no_score", "too uncertain"}}), "");
+  EXPECT_NE(Mistakes("score_result", json::object()), "");
   EXPECT_NE(Mistakes("implement_result", {{"outcome", "fine"}}), "");
   EXPECT_NE(Mistakes("initialize_result", {{"protocol", 2}, {"roles", {"reward"}}}), "");
 }

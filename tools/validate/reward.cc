@@ -29,6 +29,7 @@ struct Said {
   std::optional<double> score;
   std::string refusal;
   bool broken = false;  // the error is a failure of the reward, not a refusal of the request
+  bool none = false;    // KGRPO_ERROR_NO_SCORE
   bool operator==(const Said&) const = default;
 };
 std::string SaidText(const Said& said) {
@@ -39,13 +40,14 @@ std::string SaidText(const Said& said) {
 Said Read(kgrpo_error* error, double score, const char* what) {
   if (error != nullptr) {
     const bool broken = error->code == KGRPO_ERROR_UNAVAILABLE || error->code == KGRPO_ERROR_INTERNAL;
-    Said said = {std::nullopt, TakeMessage(error), broken};
+    const bool none = error->code == KGRPO_ERROR_NO_SCORE;
+    Said said = {std::nullopt, TakeMessage(error), broken, none};
     if (!IsUnset(score)) Fail(std::string("it returned an error and yet set the ") + what);
     return said;
   }
   if (IsUnset(score)) Fail(std::string("success without a ") + what);
   if (!std::isfinite(score)) Fail(std::string("the ") + what + " is " + Shown(score) + ": it must be finite");
-  return {score, "", false};
+  return {score, "", false, false};
 }
 
 Said Score(const kgrpo_reward_interface& api, const kgrpo_reward* reward, const kgrpo_reward_request& request) {
@@ -78,7 +80,7 @@ std::string CallPure(Call call) {
   const Said first = call();
   // The requests are ordinary, so a failure here would end a run.
   if (first.broken) Fail("it failed: " + first.refusal);
-  if (!first.refusal.empty()) Warn("it refused: " + first.refusal);
+  if (!first.refusal.empty() && !first.none) Warn("it refused: " + first.refusal);
   const auto again = [&] {
     const Said other = call();
     if (!(other == first))

@@ -68,7 +68,8 @@ typedef enum kgrpo_error_code {
   KGRPO_ERROR_NOT_FINITE = 6,  /* training produced too many non-finite losses or gradients: stop with a checkpoint; a
                                   reward's score is not finite */
   KGRPO_ERROR_BUDGET = 7,      /* a configured limit of money or time is reached: stop with a checkpoint */
-  KGRPO_ERROR_INTERNAL = 8     /* a fault of the plugin itself */
+  KGRPO_ERROR_INTERNAL = 8,    /* a fault of the plugin itself */
+  KGRPO_ERROR_NO_SCORE = 9     /* an answer of a reward: this round gets no score, and its trajectory ends before it */
 } kgrpo_error_code;
 
 /* A failure. Made by either side (a plugin without an allocator of its own uses kgrpo_host_interface.make_error),

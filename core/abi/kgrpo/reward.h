@@ -42,9 +42,11 @@ typedef struct kgrpo_reward_interface {
   kgrpo_error* (*create)(const kgrpo_host* host, kgrpo_str options, kgrpo_reward** out);
   void (*destroy)(kgrpo_reward* self); /* NULL is allowed. [main thread] */
 
-  /* Scores one round. *score must be finite: anything else is an error of the plugin. After it,
-   * KGRPO_ERROR_NOT_FINITE, KGRPO_ERROR_UNAVAILABLE or KGRPO_ERROR_INTERNAL a run continues without this round, until
-   * all scores of three steps in a row failed; any other code ends it at once. The pushed parts ("base", "speedup",
+  /* Scores one round. *score must be finite: anything else is an error of the plugin. A round that cannot be scored
+   * fairly (a time too uncertain, a metric that was not measured) is answered by KGRPO_ERROR_NO_SCORE with the reason.
+   * After it, KGRPO_ERROR_NOT_FINITE, KGRPO_ERROR_UNAVAILABLE or KGRPO_ERROR_INTERNAL a run continues without this
+   * round, until all scores of three steps in a row failed; any other code ends it at once. The pushed parts ("base",
+   * "speedup",
    * ...) should sum to *score. [any thread, blocking] */
   kgrpo_error* (*score)(const kgrpo_reward* self, const kgrpo_reward_request* request, kgrpo_metric_sink parts,
                         double* score);
