@@ -85,13 +85,17 @@ struct PromptConfig {
 struct CheckpointConfig {
   uint64_t every = 10;  // steps; one is always written at the end and when the run stops early
   uint32_t keep_last = 2;
-  uint32_t keep_best = 1;  // by the reward of their weights (loop/checkpoint.h)
+  uint32_t keep_best = 1;   // by the reward of their weights (loop/checkpoint.h)
+  bool final_best = false;  // final/ is the best of them, not the last policy
 };
 
 // Held-out episodes during training. every = 0: only where a command asks for them.
 struct EvaluationConfig {
   uint64_t every = 0;
   uint64_t episodes = 4;  // per held-out problem
+  bool at_start = false;  // also before the first step of each stage
+  bool greedy = false;    // also an episode of each problem without sampling
+  uint64_t patience = 0;  // evaluations without a better reward, after which the last stage ends; 0: never
 };
 
 // Experiments that must fail to learn: a check on what was learned. Off in every real run.

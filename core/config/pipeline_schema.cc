@@ -111,7 +111,8 @@ constexpr const char kSchema[] = R"json({
     "properties": {
       "every": {"type": "integer", "minimum": 1, "default": 10, "description": "Steps between checkpoints."},
       "keep_last": {"type": "integer", "minimum": 1, "maximum": 100000, "default": 2, "description": "The newest that are kept."},
-      "keep_best": {"type": "integer", "minimum": 0, "maximum": 100000, "default": 1, "description": "Those kept for their mean reward."}
+      "keep_best": {"type": "integer", "minimum": 0, "maximum": 100000, "default": 1, "description": "Those kept for their mean reward: on held-out problems if checkpoint.every is a multiple of evaluation.every, else of the next step, less what its problems earn on average."},
+      "final": {"enum": ["last", "best"], "default": "last", "description": "What final/ holds: the last policy, or that of the best kept checkpoint."}
     }
   },
   "evaluation": {
@@ -121,7 +122,10 @@ constexpr const char kSchema[] = R"json({
     "description": "Held-out episodes while training.",
     "properties": {
       "every": {"type": "integer", "minimum": 0, "default": 0, "description": "Steps between evaluations; 0: none."},
-      "episodes": {"type": "integer", "minimum": 1, "maximum": 1000000, "default": 4, "description": "Episodes of each held-out problem."}
+      "episodes": {"type": "integer", "minimum": 1, "maximum": 1000000, "default": 4, "description": "Episodes of each held-out problem."},
+      "at_start": {"type": "boolean", "default": false, "description": "Evaluate before the first step of each stage, too."},
+      "greedy": {"type": "boolean", "default": false, "description": "Also play an episode of each problem at temperature 0."},
+      "patience": {"type": "integer", "minimum": 0, "default": 0, "description": "End the last stage after so many evaluations in a row without a better reward; 0: never."}
     }
   },
   "controls": {

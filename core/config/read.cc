@@ -61,8 +61,11 @@ PipelineConfig ReadPipeline(const Node& root) {
   config.prompt.max_tokens = prompt.at("max_tokens");
   config.prompt.best_rounds = prompt.at("best_rounds");
   const Json& checkpoint = json.at("checkpoint");
-  config.checkpoint = {checkpoint.at("every"), checkpoint.at("keep_last"), checkpoint.at("keep_best")};
-  config.evaluation = {json.at("evaluation").at("every"), json.at("evaluation").at("episodes")};
+  config.checkpoint = {checkpoint.at("every"), checkpoint.at("keep_last"), checkpoint.at("keep_best"),
+                       checkpoint.at("final") == "best"};
+  const Json& evaluation = json.at("evaluation");
+  config.evaluation = {evaluation.at("every"), evaluation.at("episodes"), evaluation.at("at_start"),
+                       evaluation.at("greedy"), evaluation.at("patience")};
   config.controls = {json.at("controls").at("shuffle_prompts"), json.at("controls").at("shuffle_rewards")};
   for (const Json& observer : json.at("observers")) config.observers.push_back(ReadChoice(observer));
   config.output_dir = json.at("output_dir");

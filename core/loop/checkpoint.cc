@@ -6,6 +6,7 @@
 #include "store/files.h"
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -150,10 +151,20 @@ std::map<uint64_t, double> SavedModels::Scores(uint64_t done, RunDatabase& datab
     }
     return scores;
   }
-  // A step's rollouts are of the weights that the step before ended with. Later steps are of a run before it resumed.
-  for (const StepSummary& step : database.Steps()) {
-    if (step.reward_mean && step.step > rank_after_ && step.step <= done) scores[step.step - 1] = *step.reward_mean;
+  // A step's rollouts are of the weights that the step before ended with, and each step draws other problems. Later
+  // steps are of a run before it resumed.
+  std::map<uint64_t, double> problems;  // of each step
+  for (const std::string& problem : database.ReadProblemNames(Purpose::kTrain)) {
+    auto curve = database.MetricCurve("reward/problem/" + problem);
+    std::erase_if(curve, [&](const auto& point) { return point.first <= rank_after_ || point.first > done; });
+    double sum = 0;
+    for (const auto& [step, reward] : curve) sum += reward;
+    for (const auto& [step, reward] : curve) {
+      scores[step - 1] += reward - sum / static_cast<double>(curve.size());
+      ++problems[step - 1];
+    }
   }
+  for (auto& [step, score] : scores) score /= problems[step];
   return scores;
 }
 
@@ -173,8 +184,21 @@ void SavedModels::SaveReference(const fs::path& target) {
   policy_.Save(KGRPO_POLICY_REFERENCE, target);
 }
 
-void SavedModels::WriteFinal() {
+uint64_t SavedModels::WriteFinal(uint64_t done, RunDatabase& database) {
+  uint64_t best = done;
+  if (config_.checkpoint.final_best) {
+    const std::map<uint64_t, double> scores = Scores(done, database);
+    double most = scores.contains(done) ? scores.at(done) : -std::numeric_limits<double>::infinity();
+    for (const CheckpointState& state : checkpoints_.List()) {
+      const auto found = scores.find(state.step);
+      if (found == scores.end() || found->second <= most) continue;
+      most = found->second;
+      best = state.step;
+    }
+    if (best != done) LoadCopy(KGRPO_POLICY_CURRENT, PathOf(best) / "policy");
+  }
   WriteModel(policy_, folder_.final_model(), &config_.loop.sampling, faults_);
+  return best;
 }
 
 // Only the ids of special tokens stay of the model's own file, because its sampling is not the run's.

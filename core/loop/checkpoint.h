@@ -58,15 +58,16 @@ class SavedModels {
   // Writes a checkpoint after the step `done`, the last that `stage` did. Then removes checkpoints that the
   // configuration no longer keeps, by the rewards in `database`.
   void WriteCheckpoint(Stage& stage, uint64_t done, RunDatabase& database);
-  // Writes the trained model into final/.
-  void WriteFinal();
+  // Writes the trained model into final/: that of the step `done`, or of the best checkpoint if checkpoint.final says
+  // so. Returns its step.
+  uint64_t WriteFinal(uint64_t done, RunDatabase& database);
 
  private:
   void LoadCopy(kgrpo_policy_copy copy, const std::filesystem::path& folder);
   void SaveReference(const std::filesystem::path& target);
   void ReferenceSaved(const std::filesystem::path& checkpoint);
   // By step, what checkpoint.keep_best ranks checkpoints by: the held-out reward of their weights if each is measured,
-  // else the mean reward of the next step. A step without samples gives none.
+  // else what the next step's problems earned more in it than on average. A step without samples gives none.
   std::map<uint64_t, double> Scores(uint64_t done, RunDatabase& database) const;
 
   const PipelineConfig& config_;

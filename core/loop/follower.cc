@@ -42,7 +42,8 @@ class Follower {
   void Do(const std::string& what, const Json& order) {
     if (what == "collect") {
       const RolloutRequest request = RequestFromJson(order.at("request"));
-      (request.purpose == Purpose::kHeldout ? heldout_rollout_.value() : rollout_).CollectShare(request, ranks_);
+      const bool heldout = request.purpose == Purpose::kHeldout || request.purpose == Purpose::kGreedy;
+      (heldout ? heldout_rollout_.value() : rollout_).CollectShare(request, ranks_);
     } else if (what == "train") {
       const OwnedSamples samples = SamplesFromJson(order.at("samples"));
       ranks_.InStep([&] { TrainerOf(order).Train(samples.samples); });

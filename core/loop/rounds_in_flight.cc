@@ -36,7 +36,9 @@ uint64_t SharedInputsSeed(uint64_t run_seed, const std::string& problem) {
 
 RoundsInFlight::RoundsInFlight(const PipelineConfig& config, PipelineParts& parts, WorkerPool& pool,
                                const RolloutRequest& request)
-    : config_(config), parts_(parts), pool_(pool), request_(request), sampling_(SamplingOf(config.loop.sampling)) {}
+    : config_(config), parts_(parts), pool_(pool), request_(request), sampling_(SamplingOf(config.loop.sampling)) {
+  if (request.purpose == Purpose::kGreedy) sampling_.temperature = 0;
+}
 
 // ---- the loop's thread
 

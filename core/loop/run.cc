@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -167,6 +168,13 @@ class Runner {
         for (uint64_t step = done_ + 1; step <= last; ++step) {
           if (CancelledNow()) return;
           RunStep(step);
+          if (!StopsEarly()) continue;
+          Note("stopped early after step " + std::to_string(step) +
+               ": the reward on held-out problems has not risen for " + std::to_string(config_.evaluation.patience) +
+               " evaluations (evaluation.patience)");
+          if (models_.Last()->step < step) WriteCheckpoint();
+          total_ = step;
+          return;
         }
       }
       first = last + 1;
@@ -199,7 +207,7 @@ class Runner {
       Note("step " + std::to_string(step) + ": the evaluator failed for the fastest kernels, which wait for the next " +
            "checkpoint: " + judged.failed);
     }
-    AddSpending(CoderCost(record.trajectories) + CoderCost(record.heldout), metrics);
+    AddSpending(CoderCost(record.trajectories) + CoderCost(record.heldout) + CoderCost(record.greedy), metrics);
     for (const auto& [name, value] : parts_.take_metrics()) metrics.emplace(name, value);
     metrics["step_time"] = watch.seconds();
     // Taken from the records: a trainer may report a metric of the same name.
@@ -270,7 +278,27 @@ class Runner {
   }
 
   bool MeasurementDue(uint64_t step) const {
-    return heldout_.has_value() && step > 0 && step % config_.evaluation.every == 0;
+    if (!heldout_) return false;
+    if (step > 0 && step % config_.evaluation.every == 0) return true;
+    uint64_t last = 0;  // of the stages before
+    for (size_t i = 0; config_.evaluation.at_start && i < config_.stages.size(); last += config_.stages[i++].steps) {
+      if (step == last) return true;
+    }
+    return false;
+  }
+
+  // Whether the last stage's measurements up to the step `done_` have not improved for evaluation.patience of them.
+  bool StopsEarly() {
+    if (config_.evaluation.patience == 0 || !MeasurementDue(done_) || stage_->index() + 1 != config_.stages.size())
+      return false;
+    double best = -std::numeric_limits<double>::infinity();
+    uint64_t since = 0;
+    for (const auto& [step, reward] : database_.MetricCurve("heldout/reward")) {
+      if (step + 1 < stage_->first_step() || step > done_) continue;
+      since = reward > best ? 0 : since + 1;
+      best = std::max(best, reward);
+    }
+    return since >= config_.evaluation.patience;
   }
 
   // Plays the held-out episodes of the step `done_` where a stop kept them from it.
@@ -285,7 +313,7 @@ class Runner {
     MetricMap metrics;
     Measure(done_, record, metrics);
     if (!metrics.contains(kHeldoutTime)) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
-    AddSpending(CoderCost(record.heldout), metrics);
+    AddSpending(CoderCost(record.heldout) + CoderCost(record.greedy), metrics);
     for (const auto& [name, value] : metrics) record.metrics.push_back({name, value});
     database_.AddHeldout(record);
     if (options_.console != nullptr) ShowHeldout(*options_.console, done_, metrics);
@@ -293,17 +321,27 @@ class Runner {
 
   // Plays held-out episodes with the current policy. A user's stop skips them, since the step itself is done.
   void Measure(uint64_t step, StepRecord& record, MetricMap& metrics) {
-    RolloutRequest request = HeldoutRequest(config_, heldout_->families(), step, config_.evaluation.episodes, {});
-    request.recorded = database_.ReadStep(Purpose::kHeldout, step);
-    ShowUnderWay(options_.console, "held-out problems after step " + std::to_string(step), &request);
     const Stopwatch watch;
+    const auto play = [&](Purpose purpose, uint64_t episodes) {
+      RolloutRequest request = HeldoutRequest(config_, heldout_->families(), step, episodes, {});
+      request.purpose = purpose;
+      request.recorded = database_.ReadStep(purpose, step);
+      ShowUnderWay(options_.console, "held-out problems after step " + std::to_string(step), &request);
+      return heldout_rollout_->Collect(request).trajectories;
+    };
     try {
-      record.heldout = heldout_rollout_->Collect(request).trajectories;
+      record.heldout = play(Purpose::kHeldout, config_.evaluation.episodes);
+      if (config_.evaluation.greedy) record.greedy = play(Purpose::kGreedy, 1);
     } catch (const Error& error) {
       if (error.code() != KGRPO_ERROR_CANCELLED) throw;
+      record.heldout.clear();
       return;
     }
     metrics.merge(HeldoutMetrics(record.heldout));
+    for (const auto& [name, value] : HeldoutMetrics(record.greedy)) {
+      if (name == "heldout/reward") metrics["heldout/greedy_reward"] = value;
+      if (name == "heldout/best_speedup_geomean") metrics["heldout/greedy_best_speedup_geomean"] = value;
+    }
     metrics[kHeldoutTime] = watch.seconds();
   }
 
@@ -373,7 +411,8 @@ class Runner {
   }
 
   void Finish() {
-    models_.WriteFinal();
+    const uint64_t best = models_.WriteFinal(done_, database_);
+    if (best != done_) Note("final/ is the policy of step " + std::to_string(best) + ", whose reward is the best");
     database_.SetFinished(SecondsSince1970());
     if (options_.console == nullptr) return;
     options_.console->Finish();

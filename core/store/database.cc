@@ -24,6 +24,8 @@ const char* PurposeName(Purpose purpose) {
       return "evaluation";
     case Purpose::kSearch:
       return "search";
+    case Purpose::kGreedy:
+      return "greedy";
   }
   return "unknown";
 }
@@ -215,6 +217,7 @@ void RunDatabase::WriteStep(const StepRecord& step, const JudgedKernels& judged)
   WriteTrajectories(step.purpose, step.step, step.trajectories);
   Pass(faults_, "database: inside the transaction");
   WriteTrajectories(Purpose::kHeldout, step.step, step.heldout);
+  WriteTrajectories(Purpose::kGreedy, step.step, step.greedy);
   InsertJudged(step.step, judged);
   Pass(faults_, "database: before commit");
   transaction.Commit();
@@ -235,6 +238,7 @@ bool RunDatabase::HasMetric(uint64_t step, const std::string& name) {
 void RunDatabase::AddHeldout(const StepRecord& step) {
   Transaction transaction(database_);
   WriteTrajectories(Purpose::kHeldout, step.step, step.heldout);
+  WriteTrajectories(Purpose::kGreedy, step.step, step.greedy);
   for (const Metric& metric : step.metrics) AddMetric(step.step, metric);
   transaction.Commit();
 }

@@ -22,10 +22,11 @@ enum class Purpose {
   kHeldout,        // measured only
   kEvaluation,     // of `eval --policy`: each repeat is a step
   kSearch,         // of `optimize`: each wave is a step
+  kGreedy,         // as kHeldout, at temperature 0
 };
-inline constexpr std::array kPurposes = {Purpose::kTrain, Purpose::kHeldout, Purpose::kDemonstration,
-                                         Purpose::kEvaluation, Purpose::kSearch};
-const char* PurposeName(Purpose purpose);  // "train", "demonstration", "heldout", "evaluation", "search"
+inline constexpr std::array kPurposes = {Purpose::kTrain,      Purpose::kHeldout, Purpose::kDemonstration,
+                                         Purpose::kEvaluation, Purpose::kSearch,  Purpose::kGreedy};
+const char* PurposeName(Purpose purpose);  // "train", "demonstration", "heldout", "evaluation", "search", "greedy"
 
 // Of rounds in SQL: those of a run's own steps, whatever the run is for.
 #define KGRPO_OWN_ROUNDS "purpose IN ('train', 'evaluation', 'search')"
@@ -170,6 +171,7 @@ struct StepRecord {
   double finished_at = 0;  // seconds since 1970
   std::vector<TrajectoryRecord> trajectories;
   std::vector<TrajectoryRecord> heldout;  // of the measurement after this step, if there was one
+  std::vector<TrajectoryRecord> greedy;   // likewise
   std::vector<Metric> metrics;
   std::vector<std::vector<Metric>> optimizer_steps;
 };

@@ -54,6 +54,45 @@ double IdleReturn(double gamma, const RoundOutcome& sample) {
   return sum == 0 ? 0 : sample.idle_reward * sum;
 }
 
+// C(n, k) / C(m, k) for n <= m.
+double SubsetShare(size_t n, size_t m, size_t k) {
+  if (n < k) return 0;
+  double share = 1;
+  for (size_t i = 0; i < k; ++i) share *= static_cast<double>(n - i) / static_cast<double>(m - i);
+  return share;
+}
+
+// The mean, over all subsets of k of the ascending values, of a subset's greatest (Walder and Karkhanis 2025, equation
+// 12): value number j, from 0, is the greatest of C(j, k - 1) of them.
+double MeanOfMax(std::span<const double> ascending, size_t k) {
+  double mean = 0;
+  for (size_t j = 0; j < ascending.size(); ++j) {
+    mean += ascending[j] * (SubsetShare(j + 1, ascending.size(), k) - SubsetShare(j, ascending.size(), k));
+  }
+  return mean;
+}
+
+// The same over the subsets that contain `value` and k - 1 of the others.
+double MeanOfMaxWith(double value, std::span<const double> ascending_others, size_t k) {
+  std::vector<double> raised(ascending_others.begin(), ascending_others.end());
+  for (double& other : raised) other = std::max(other, value);
+  return k == 1 ? value : MeanOfMax(raised, k - 1);
+}
+
+// Of each value of a group of at least two; see the header.
+std::vector<double> MaxAtK(size_t best_of, std::span<const double> values) {
+  const size_t k = std::min(best_of, values.size());
+  const size_t baseline = k == values.size() ? k - 1 : k;
+  std::vector<double> ascending(values.begin(), values.end()), result;
+  std::sort(ascending.begin(), ascending.end());
+  for (const double value : values) {
+    std::vector<double> others = ascending;
+    others.erase(std::lower_bound(others.begin(), others.end(), value));
+    result.push_back(static_cast<double>(k) * (MeanOfMaxWith(value, others, k) - MeanOfMax(others, baseline)));
+  }
+  return result;
+}
+
 std::pair<uint32_t, uint32_t> GroupOf(AdvantageGroup group, const RoundOutcome& sample) {
   switch (group) {
     case AdvantageGroup::kBatch:
@@ -64,6 +103,25 @@ std::pair<uint32_t, uint32_t> GroupOf(AdvantageGroup group, const RoundOutcome& 
       return {sample.problem, sample.round};
   }
   return {0, 0};
+}
+
+// The max@k estimate of each sample; empty for the mean.
+std::vector<double> MaxAtKEstimates(const AdvantageOptions& options, std::span<const RoundOutcome> samples,
+                                    std::span<const double> values, const std::vector<bool>& cut) {
+  if (options.estimator == AdvantageEstimator::kMean) return {};
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<size_t>> groups;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    if (!cut[i]) groups[GroupOf(options.group, samples[i])].push_back(i);
+  }
+  std::vector<double> estimates(samples.size());
+  for (const auto& [key, members] : groups) {
+    if (members.size() < 2) continue;
+    std::vector<double> own;
+    for (const size_t i : members) own.push_back(values[i]);
+    const std::vector<double> made = MaxAtK(options.best_of, own);
+    for (size_t m = 0; m < members.size(); ++m) estimates[members[m]] = made[m];
+  }
+  return estimates;
 }
 
 }  // namespace
@@ -88,6 +146,7 @@ Advantages ComputeAdvantages(const AdvantageOptions& options, std::span<const Ro
   }
 
   double squares = 0;
+  const std::vector<double> estimates = MaxAtKEstimates(options, samples, values, result.cut);
   for (size_t i = 0; i < count; ++i) {
     if (result.cut[i]) continue;
     const trainer::Summary& group = groups.at(GroupOf(options.group, samples[i]));
@@ -97,6 +156,7 @@ Advantages ComputeAdvantages(const AdvantageOptions& options, std::span<const Ro
     double difference = result.zero_variance[i] ? 0.0 : values[i] - group.mean();
     // x_i - mean of the others = n / (n - 1) * (x_i - mean of all)
     if (options.leave_one_out && group.count() > 1) difference *= size / (size - 1);
+    if (!estimates.empty()) difference = result.zero_variance[i] ? 0.0 : estimates[i];
     result.advantages[i] = difference;
     squares += difference * difference;
   }

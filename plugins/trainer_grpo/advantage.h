@@ -13,6 +13,9 @@ namespace kgrpo::grpo {
 // round.
 enum class AdvantageGroup { kBatch, kProblem, kProblemRound };
 
+// How much better a sample is than its group, or how much it adds to the best of `best_of` samples.
+enum class AdvantageEstimator { kMean, kMaxAtK };
+
 // The divisor of differences from the baseline: the standard deviation of the group or of the batch, the root mean
 // square of all differences in the batch, or nothing. 1e-4 is added to each, as TRL does.
 enum class AdvantageScale { kGroup, kBatch, kRootMeanSquare, kNone };
@@ -20,6 +23,8 @@ enum class AdvantageScale { kGroup, kBatch, kRootMeanSquare, kNone };
 struct AdvantageOptions {
   double gamma = 0.4;  // discount of later rounds' rewards
   AdvantageGroup group = AdvantageGroup::kBatch;
+  AdvantageEstimator estimator = AdvantageEstimator::kMean;
+  uint32_t best_of = 2;  // k of kMaxAtK; of a smaller group, the group's size
   AdvantageScale scale = AdvantageScale::kGroup;
   bool leave_one_out = false;  // the baseline of a sample is the mean of the others of its group
   bool idle_baseline = false;  // the return of doing nothing from here is subtracted first
@@ -52,6 +57,13 @@ struct Advantages {
 //   d   = x - mean of its group                                      or, with leave_one_out, of the group's other
 //   members A   = d / (std + 1e-4), std with n - 1 below and of x            or  d / (rms of d over the batch + 1e-4),
 //   or  d
+//
+// With kMaxAtK and k = best_of
+//   d   = k * (M_t - m_t)
+// where M_t is the mean, over the subsets of k of its group that contain the sample, of the largest x, and m_t the same
+// over the subsets of k of the other members. d times the gradient of log pi is an unbiased estimate of the gradient of
+// the largest of k (Walder and Karkhanis, 2505.15201, equation 19 times the group's size, with a baseline that does not
+// depend on the sample). A group of k has no such subset: m_t is of k - 1 of them, as in their equation 33.
 //
 // Samples of a group whose values are all equal have advantage 0, and so has one that is alone in its group.
 //

@@ -23,6 +23,10 @@ constexpr const char* kSchemaHead = R"json({
       "description": "Weight of the next round's reward in this round's return; 0 judges each round by its own reward alone."},
     "advantage_group": {"title": "Advantage group", "enum": ["batch", "problem", "problem_round"], "default": "batch",
       "description": "Which samples a return is compared with: all of the batch, those of the same problem, or those of the same problem and round."},
+    "advantage_estimator": {"title": "Advantage estimator", "enum": ["mean", "max_at_k"], "default": "mean",
+      "description": "What training raises: the mean return, or the expected best of best_of samples, for a search."},
+    "best_of": {"title": "k of max@k", "type": "integer", "minimum": 1, "default": 2,
+      "description": "Only with advantage_estimator max_at_k: how many samples the best is taken of."},
     "leave_one_out": {"title": "Leave-one-out baseline", "type": "boolean", "default": false,
       "description": "Subtract the mean of the other members of the group instead of the mean of all, which is unbiased."},
     "idle_baseline": {"title": "Do-nothing baseline", "type": "boolean", "default": false,
@@ -49,6 +53,8 @@ constexpr const char* kSchemaHead = R"json({
       "x-resume": true, "description": "Where the reference's log-probability exceeds the policy's by more than this, the KL estimate is linear, so that one token cannot set the direction of an optimiser step; null sets no bound (TRL)."},
     "kl_ratio_correction": {"title": "Ratio in the KL term", "type": "boolean", "default": false,
       "description": "Multiply the KL term by the importance ratio and differentiate through it (TRL's use_bias_correction_kl, which is on there)."},
+    "entropy_coef": {"title": "Entropy bonus", "type": "number", "minimum": 0, "default": 0,
+      "x-resume": true, "description": "Weight of the entropy of the tokens' distributions in the loss: above 0 the policy stays more varied."},
     "report_kl": {"title": "Report KL", "type": "boolean", "default": false,
       "x-resume": true, "description": "Measure the divergence from the reference even where beta is 0; costs a forward pass of the reference."},
     "sync_ref_model": {"title": "Update the reference", "type": "boolean", "default": false,
@@ -129,20 +135,27 @@ void RefuseContradictions(const GrpoOptions& options) {
 
 // The samples of an update, by what trainer_grpo compares them within.
 struct Groups {
-  uint64_t count = 0;  // 0: not known
-  uint64_t alone = 0;  // groups that have one sample for certain
+  uint64_t count = 0;    // 0: not known
+  uint64_t alone = 0;    // groups that have one sample for certain
+  uint64_t largest = 0;  // samples of the largest
 };
 
 Groups GroupsOf(AdvantageGroup group, const kgrpo_trainer_plan& plan) {
   if (plan.trajectories == 0 || plan.trajectories_per_problem == 0 || plan.rounds == 0) return {};
-  if (group == AdvantageGroup::kBatch) return {1, plan.trajectories * plan.rounds == 1 ? 1U : 0U};
+  if (group == AdvantageGroup::kBatch) {
+    const uint64_t samples = plan.trajectories * plan.rounds;
+    return {1, samples == 1 ? 1U : 0U, samples};
+  }
   if (plan.problems == 0) return {};
   const uint64_t drawn = plan.trajectories / plan.trajectories_per_problem;
   const uint64_t problems = std::min(drawn, plan.problems);
   const uint64_t again = drawn - problems;  // draws of a problem that the update has drawn before
   const bool one_each =
       plan.trajectories_per_problem == 1 && (group == AdvantageGroup::kProblemRound || plan.rounds == 1);
-  return {problems, one_each && again < problems ? problems - again : 0};
+  const uint64_t draws = (drawn + problems - 1) / problems;  // of the problem drawn most often
+  const uint64_t largest =
+      draws * plan.trajectories_per_problem * (group == AdvantageGroup::kProblemRound ? 1 : plan.rounds);
+  return {problems, one_each && again < problems ? problems - again : 0, largest};
 }
 
 }  // namespace
@@ -171,6 +184,13 @@ void RefusePlan(const GrpoOptions& options, const kgrpo_trainer_plan& plan) {
         std::to_string(plan.trajectories) + ", their rounds " + std::to_string(plan.rounds) +
         "), or compare samples within a larger group");
   }
+  if (options.advantage.estimator == AdvantageEstimator::kMaxAtK && groups.count > 0 &&
+      options.advantage.best_of > groups.largest) {
+    problems.push_back("options.best_of: " + std::to_string(options.advantage.best_of) +
+                       " is above the number of samples in a group, which is " + std::to_string(groups.largest) +
+                       ": lower it, or raise loop.trajectories_per_problem (" +
+                       std::to_string(plan.trajectories_per_problem) + ")");
+  }
   RefuseAll(problems);
 }
 
@@ -189,6 +209,9 @@ std::vector<std::string> PlanWarnings(const GrpoOptions& options, const kgrpo_tr
               std::to_string(options.ref_model_sync_steps) + " (ref_model_sync_steps)");
   warn_if(!options.sync_ref_model && options.ref_model_sync_steps != defaults.ref_model_sync_steps,
           "ref_model_sync_steps has no effect: sync_ref_model is off");
+  warn_if(options.advantage.estimator == AdvantageEstimator::kMean &&
+              options.advantage.best_of != defaults.advantage.best_of,
+          "best_of has no effect: advantage_estimator is mean");
   warn_if(loss.kl_clamp != defaults.loss.kl_clamp && !options.needs_reference(),
           "kl_clamp has no effect: beta is 0 and report_kl is off");
   warn_if(loss.kl_ratio_correction && loss.beta == 0, "kl_ratio_correction has no effect: beta is 0");
@@ -227,6 +250,9 @@ GrpoOptions ReadGrpoOptions(std::string_view text) {
                                                     {"batch", AdvantageScale::kBatch},
                                                     {"rms", AdvantageScale::kRootMeanSquare},
                                                     {"none", AdvantageScale::kNone}});
+  options.advantage.estimator = Choice<AdvantageEstimator>(
+      json, "advantage_estimator", {{"mean", AdvantageEstimator::kMean}, {"max_at_k", AdvantageEstimator::kMaxAtK}});
+  options.advantage.best_of = json.at("best_of").get<uint32_t>();
   options.advantage.leave_one_out = json.at("leave_one_out").get<bool>();
   options.advantage.idle_baseline = json.at("idle_baseline").get<bool>();
   options.advantage.cap = json.at("advantage_cap").get<double>();
@@ -252,6 +278,7 @@ GrpoOptions ReadGrpoOptions(std::string_view text) {
   options.loss.kl_clamp = clamp.is_null() ? std::numeric_limits<double>::infinity() : clamp.get<double>();
   options.loss.kl_ratio_correction = json.at("kl_ratio_correction").get<bool>();
 
+  options.loss.entropy_coef = json.at("entropy_coef").get<double>();
   options.report_kl = json.at("report_kl").get<bool>();
   options.sync_ref_model = json.at("sync_ref_model").get<bool>();
   options.ref_model_sync_steps = json.at("ref_model_sync_steps").get<uint32_t>();

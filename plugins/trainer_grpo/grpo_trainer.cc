@@ -230,6 +230,7 @@ bool GrpoTrainer::AccumulatePiece(std::span<const TrainingSample* const> piece, 
   const std::vector<kgrpo_sequence> sequences = SequencesOf(piece);
   auto loss_gradient = [&](const TokenScores& scores) {
     const std::vector<double> logprobs(scores.logprobs.begin(), scores.logprobs.end());
+    const std::vector<double> entropies(scores.entropies.begin(), scores.entropies.end());
     std::vector<double> gradient(logprobs.size());
     size_t first = 0;
     for (const TrainingSample* sample : piece) {
@@ -238,6 +239,7 @@ bool GrpoTrainer::AccumulatePiece(std::span<const TrainingSample* const> piece, 
       inputs.logprobs = std::span(logprobs).subspan(first, size);
       inputs.old_logprobs = sample->old_logprobs;
       inputs.reference_logprobs = sample->reference_logprobs;
+      inputs.entropies = std::span(entropies).subspan(first, size);
       inputs.corrections = sample->corrections;
       inputs.advantage = sample->advantage;
       figures.loss += SequenceLoss<double>(options_.loss, inputs, SequenceWeight(options_.loss.type, size, sizes),

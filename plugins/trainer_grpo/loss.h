@@ -13,9 +13,12 @@
 //   k1 = log pi - log ref,  k2 = k1^2 / 2,  k3 = exp(-k1) + k1 - 1,
 // times w if kl_ratio_correction is set. If log ref - log pi exceeds kl_clamp, the estimate continues along its
 // tangent: the slope of k3 grows like ref / pi, so one token that the policy has all but excluded would outweigh every
-// other of its optimiser step. Sources: DeepSeekMath (2402.03300), DAPO (2503.14476), Dr. GRPO (2503.20783), GSPO
-// (2507.18071), MiniMax-M1 (2506.13585, CISPO), INTELLECT-2 (2505.07291, delta), DeepSeek-V3.2 (2512.02556, the ratio
-// in the KL term).
+// other of its optimiser step.
+// Less entropy_coef * H, the entropy of the token's distribution. Its gradient is estimated from the sampled token, as
+// those of the other terms: its mean over the policy's tokens of (log pi + H) d log pi is -dH; w corrects for tokens
+// that were drawn from another policy. H, which depends on no token, is the baseline. Sources: DeepSeekMath
+// (2402.03300), DAPO (2503.14476), Dr. GRPO (2503.20783), GSPO (2507.18071), MiniMax-M1 (2506.13585, CISPO),
+// INTELLECT-2 (2505.07291, delta), DeepSeek-V3.2 (2512.02556, the ratio in the KL term).
 #ifndef KGRPO_TRAINER_GRPO_LOSS_H
 #define KGRPO_TRAINER_GRPO_LOSS_H
 #include <algorithm>
@@ -40,6 +43,7 @@ struct LossOptions {
   KlEstimator kl_estimator = KlEstimator::kK3;
   double kl_clamp = 3;
   bool kl_ratio_correction = false;
+  double entropy_coef = 0;  // the gradient of this term is not the derivative of its value: see above
 };
 
 // The sizes that losses are divided by. Tokens are those that count: none of masked sequences, which do count as
@@ -81,6 +85,7 @@ struct SequenceInputs {
   std::span<const T> reference_logprobs;  // empty where no KL is wanted
   std::span<const T> corrections;         // constant factors of the policy term; empty: 1
   T advantage = 0;
+  std::span<const T> entropies;  // of each token's distribution, nats; used if entropy_coef is not 0
 };
 
 // Sums over the sequences that were added; metrics are computed from them.
@@ -195,6 +200,11 @@ T SequenceLoss(const LossOptions& options, const SequenceInputs<T>& in, T weight
         direct += beta * kl.derivative;
         if (options.kl_ratio_correction) through_ratio += beta * kl.value;
       }
+    }
+    if (options.entropy_coef != 0) {
+      const T coef = static_cast<T>(options.entropy_coef);
+      token_loss -= coef * in.entropies[t];
+      direct += coef * ratio * (in.logprobs[t] + in.entropies[t]);
     }
     loss += token_loss;
     gradient[t] = weight * (sequence_level ? direct : direct + through_ratio);

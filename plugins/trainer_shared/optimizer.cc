@@ -15,9 +15,15 @@ std::string OptimizerSchemaProperties(double default_learning_rate, const char* 
   text << R"("learning_rate": {"title": "Learning rate", "type": "number", "exclusiveMinimum": 0, "default": )"
        << default_learning_rate << R"(,
       "x-resume": true, "description": "AdamW's learning rate at its peak. Large policies want 1e-6 to 1e-5, tiny ones 1e-4 to 1e-3."},
-    "lr_scheduler_type": {"title": "Learning-rate schedule", "enum": ["constant", "linear", "cosine"], "default": ")"
+    "lr_scheduler_type": {"title": "Learning-rate schedule", "enum": ["constant", "linear", "cosine", "cosine_with_restarts", "warmup_stable_decay"], "default": ")"
        << default_schedule << R"(",
-      "x-resume": true, "description": "What the learning rate does after the warm-up: stay, or fall along a line or half a cosine to 0 at the end of the stage."},
+      "x-resume": true, "description": "What the learning rate does after the warm-up: stay, or fall to min_lr_ratio of the peak at the end of the stage, along a line or half a cosine, num_cycles times (cosine_with_restarts), or only in the last decay_steps updates (warmup_stable_decay)."},
+    "min_lr_ratio": {"title": "Least learning rate", "type": "number", "minimum": 0, "maximum": 1, "default": 0,
+      "x-resume": true, "description": "What a schedule falls to, as a share of learning_rate."},
+    "num_cycles": {"title": "Restarts", "type": "integer", "minimum": 1, "default": 1,
+      "x-resume": true, "description": "Only with cosine_with_restarts: how often the rate falls from its peak."},
+    "decay_steps": {"title": "Decay", "type": "number", "minimum": 0, "default": 0,
+      "x-resume": true, "description": "Only with warmup_stable_decay: updates at the end during which the rate falls; 0 takes a fifth of the stage."},
     "warmup_steps": {"title": "Warm-up", "type": "number", "minimum": 0, "default": 0,
       "x-resume": true, "description": "How many updates the learning rate takes to rise linearly from 0 to its peak."},
     "adam_beta1": {"title": "AdamW beta 1", "type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.9,
@@ -40,9 +46,14 @@ OptimizerOptions ReadOptimizerOptions(const nlohmann::json& json) {
   options.schedule.learning_rate = json.at("learning_rate").get<double>();
   options.schedule.warmup_steps = json.at("warmup_steps").get<double>();
   const auto type = json.at("lr_scheduler_type").get<std::string>();
-  options.schedule.type = type == "constant" ? ScheduleType::kConstant
-                          : type == "linear" ? ScheduleType::kLinear
-                                             : ScheduleType::kCosine;
+  options.schedule.type = type == "constant"               ? ScheduleType::kConstant
+                          : type == "linear"               ? ScheduleType::kLinear
+                          : type == "cosine"               ? ScheduleType::kCosine
+                          : type == "cosine_with_restarts" ? ScheduleType::kCosineWithRestarts
+                                                           : ScheduleType::kWarmupStableDecay;
+  options.schedule.min_lr_ratio = json.at("min_lr_ratio").get<double>();
+  options.schedule.num_cycles = json.at("num_cycles").get<uint32_t>();
+  options.schedule.decay_steps = json.at("decay_steps").get<double>();
   options.adamw.beta1 = json.at("adam_beta1").get<double>();
   options.adamw.beta2 = json.at("adam_beta2").get<double>();
   options.adamw.epsilon = json.at("adam_epsilon").get<double>();

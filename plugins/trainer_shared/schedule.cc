@@ -13,11 +13,30 @@ double LearningRate(const ScheduleOptions& options, const SchedulePosition& posi
   const double end = begin + 1.0 / steps;
   // The step that ends the warm-up has the peak; rounding must not leave it just below.
   if (end < options.warmup_steps * (1.0 - 1e-12)) return options.learning_rate * end / options.warmup_steps;
-  if (options.type == ScheduleType::kConstant) return options.learning_rate;
-  const double span = std::max(static_cast<double>(position.updates) - options.warmup_steps, 1e-12);
+  const double updates = static_cast<double>(position.updates);
+  const double span = std::max(updates - options.warmup_steps, 1e-12);
   const double progress = std::clamp((begin - options.warmup_steps) / span, 0.0, 1.0);
-  if (options.type == ScheduleType::kLinear) return options.learning_rate * (1.0 - progress);
-  return options.learning_rate * 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
+  const auto half_cosine = [](double part) { return 0.5 * (1.0 + std::cos(std::numbers::pi * part)); };
+  double height = 1;
+  switch (options.type) {
+    case ScheduleType::kConstant:
+      return options.learning_rate;
+    case ScheduleType::kLinear:
+      height = 1.0 - progress;
+      break;
+    case ScheduleType::kCosine:
+      height = half_cosine(progress);
+      break;
+    case ScheduleType::kCosineWithRestarts:
+      height = progress >= 1 ? 0.0 : half_cosine(std::fmod(progress * options.num_cycles, 1.0));
+      break;
+    case ScheduleType::kWarmupStableDecay: {
+      const double decay = std::min(options.decay_steps > 0 ? options.decay_steps : updates / 5, span);
+      height = half_cosine(std::clamp((begin - (updates - decay)) / decay, 0.0, 1.0));
+      break;
+    }
+  }
+  return options.learning_rate * (options.min_lr_ratio + (1.0 - options.min_lr_ratio) * height);
 }
 
 std::string ScheduleWarning(const ScheduleOptions& options, uint64_t updates) {

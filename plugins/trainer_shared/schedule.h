@@ -6,12 +6,15 @@
 
 namespace kgrpo::trainer {
 
-enum class ScheduleType { kConstant, kLinear, kCosine };
+enum class ScheduleType { kConstant, kLinear, kCosine, kCosineWithRestarts, kWarmupStableDecay };
 
 struct ScheduleOptions {
   ScheduleType type = ScheduleType::kConstant;
   double learning_rate = 0;  // the peak
   double warmup_steps = 0;   // updates during which it rises from 0
+  double min_lr_ratio = 0;   // of the peak: what the rate falls to
+  uint32_t num_cycles = 1;   // of cosine_with_restarts
+  double decay_steps = 0;  // of warmup_stable_decay: updates at the end during which it falls; 0: a fifth of the stage
 };
 
 // Position of an optimiser step in its stage. Time is counted in updates of the pipeline, not in optimiser steps: an
@@ -23,8 +26,10 @@ struct SchedulePosition {
   uint64_t steps = 1;    // optimiser steps of this update
 };
 
-// The learning rate of that step. Warm-up is linear and reaches the peak at its last step; then constant, or falling
-// along a line or half a cosine to 0 at the end of the stage.
+// The learning rate of that step, by transformers' formulas. Warm-up is linear and reaches the peak at its last step.
+// Then the rate is constant, or falls to min_lr_ratio of the peak at the end of the stage: along a line, half a cosine,
+// num_cycles halves one after the other (cosine_with_restarts), or half a cosine over the last decay_steps
+// (warmup_stable_decay).
 double LearningRate(const ScheduleOptions& options, const SchedulePosition& position);
 
 // Returns a warning for a warm-up that outlasts the stage's updates; else empty.

@@ -5,6 +5,7 @@
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/generation_queue.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <fstream>
@@ -45,11 +46,15 @@ void WriteCompletions(const kgrpo_policy& self, std::vector<PendingCompletion>& 
   for (auto request = batch.rbegin(); request != batch.rend(); ++request) {  // in another order than asked
     Delay("generate " + std::to_string(request->seed()));
     const std::vector<int32_t>& prompt = request->prompt();
-    const auto logprobs =
-        LogProbabilities(self.current.data(), ContextOf(prompt.data(), prompt.size()), request->sampling().temperature);
+    const double temperature = request->sampling().temperature;
+    const auto logprobs = LogProbabilities(self.current.data(), ContextOf(prompt.data(), prompt.size()),
+                                           temperature > 0 ? temperature : 1.0);
     double left = Unit(Mix(request->seed()));
     size_t chosen = 0;
     while (chosen + 1 < 6 && left >= std::exp(logprobs[chosen])) left -= std::exp(logprobs[chosen++]);
+    if (temperature == 0) {
+      chosen = static_cast<size_t>(std::ranges::max_element(logprobs) - logprobs.begin());
+    }
     if (knobs().policy_suggests >= 0) chosen = static_cast<size_t>(knobs().policy_suggests);
     const int32_t ids[2] = {static_cast<int32_t>(kFirstTechnique + chosen), kEnd};
     const float values[2] = {static_cast<float>(logprobs[chosen]), 0.0f};

@@ -2,6 +2,7 @@
 #include "loop/run.h"
 
 #include "fakes.h"
+#include "loop/draws.h"
 #include "store/checkpoints.h"
 #include "store/database.h"
 #include "store/files.h"
@@ -290,9 +291,10 @@ std::vector<uint64_t> KeptCheckpoints(const PipelineConfig& config) {
 // One round of one technique a step: `techniques[i]`, an index into kTechniques, is what the policy suggests in step
 // i + 1, or -1 for a step in which the coder fails. The tests below count on "tile" (0) for a correct kernel and
 // "overflow" (5) for one that does not compile.
-std::vector<uint64_t> KeptBy(PipelineConfig config, const std::vector<int>& techniques) {
+std::vector<uint64_t> KeptBy(PipelineConfig config, const std::vector<int>& techniques,
+                             const std::vector<std::string>& problems = {"map_a"}) {
   config.stages[0].steps = techniques.size();
-  config.train_problems = {"map_a"};
+  config.train_problems = problems;
   config.loop.rounds = 1;
   config.checkpoint.every = 1;
   config.checkpoint.keep_last = 1;
@@ -323,6 +325,62 @@ TEST_F(RunTest, TheBestCheckpointIsThatWhoseWeightsEarnedTheMost) {
   PipelineConfig measured = fakes::Config(Folder("keep_measured"), 0);
   measured.evaluation.every = 1;
   EXPECT_THAT(KeptBy(measured, {kBad, kGood, kBad, kBad}), ::testing::ElementsAre(2, 4));
+}
+
+// Steps draw the two problems in turns. On one every kernel is good, on the other only that of one step.
+TEST_F(RunTest, ACheckpointIsComparedOnTheProblemsOfItsStep) {
+  constexpr int kGood = 0, kBad = 5;
+  PipelineConfig config = fakes::Config(Folder("keep_compared"), 0);
+  config.loop.batch_size = config.loop.trajectories_per_problem = 2;
+  const std::vector<std::string> families = {"map", "reduce"};
+  std::vector<int> techniques;
+  std::vector<uint64_t> hard_steps;
+  for (uint64_t draw = 0; draw < 12; ++draw) {
+    const bool hard = DrawAssignments(config.seed, Purpose::kTrain, 0, draw, 2, 2, families, false)[0].problem == 1;
+    if (hard) hard_steps.push_back(draw + 1);
+    techniques.push_back(hard && hard_steps.size() != 4 ? kBad : kGood);
+  }
+  ASSERT_EQ(hard_steps.size(), 6U);
+  const auto kept = KeptBy(config, techniques, {"map_a", "reduce_a"});
+  EXPECT_THAT(kept, ::testing::ElementsAre(hard_steps[3] - 1, 12));
+}
+
+TEST_F(RunTest, TheFinalModelIsTheBestWhereAskedFor) {
+  PipelineConfig config = fakes::Config(Folder("final_best"), 0);
+  config.evaluation.every = 1;
+  config.checkpoint.final_best = true;
+  EXPECT_THAT(KeptBy(config, {5, 0, 5, 5}), ::testing::ElementsAre(2, 4));
+  const auto bytes = [&](const char* model) { return ReadFile(fs::path(config.output_dir) / model / "table.bin"); };
+  EXPECT_EQ(bytes("final"), bytes("checkpoints/step-2/policy"));
+  EXPECT_NE(bytes("final"), bytes("checkpoints/step-4/policy"));
+}
+
+TEST_F(RunTest, ARunStopsOnceTheHeldoutRewardNoLongerRises) {
+  PipelineConfig config = fakes::Config(Folder("patience"), 0);
+  config.evaluation.every = 1;
+  config.evaluation.patience = 2;
+  EXPECT_THAT(KeptBy(config, {5, 0, 5, 5, 5, 5}), ::testing::ElementsAre(2, 4))
+      << "the best is 2; 3 and 4 are not better";
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  EXPECT_EQ(database.Steps().size(), 4U);
+  EXPECT_TRUE(database.Get("finished"));
+}
+
+TEST_F(RunTest, HeldoutEpisodesArePlayedBeforeEachStageAndGreedily) {
+  PipelineConfig config = fakes::Config(Folder("at_start"));
+  config.evaluation.at_start = config.evaluation.greedy = true;
+  RunIn(config);
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  EXPECT_THAT(database.StepsWithRounds(Purpose::kHeldout), ::testing::ElementsAre(0, 3, 4, 8));
+  EXPECT_THAT(database.StepsWithRounds(Purpose::kGreedy), ::testing::ElementsAre(0, 3, 4, 8));
+  EXPECT_EQ(database.ReadStep(Purpose::kGreedy, 8).size(), 3U) << "one of each problem";
+  EXPECT_EQ(database.MetricCurve("heldout/greedy_reward").size(), 4U);
+  // Nothing of it changes what is learned.
+  const std::string weights = fakes::FinalWeights(config.output_dir);
+  fakes::Reset();
+  const PipelineConfig plain = fakes::Config(Folder("at_start_not"));
+  RunIn(plain);
+  EXPECT_EQ(fakes::FinalWeights(plain.output_dir), weights);
 }
 
 TEST_F(RunTest, AResumedRunKeepsTheBestCheckpoint) {

@@ -1,6 +1,7 @@
 // Returns and advantages: against TRL's (tests/golden/trainer/make_losses.py), by hand, and their properties.
 #include "trainer_grpo/advantage.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
 
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace kgrpo::grpo {
@@ -190,6 +192,70 @@ TEST(Advantage, LeaveOneOutIsTheDifferenceFromTheOthersMean) {
       EXPECT_NEAR(computed.advantages[i], computed.returns[i] - sum / others, 1e-12);
     }
   }
+}
+
+AdvantageOptions BestOf(uint32_t k) {
+  AdvantageOptions options;
+  options.gamma = 0;
+  options.scale = AdvantageScale::kNone;
+  options.estimator = AdvantageEstimator::kMaxAtK;
+  options.best_of = k;
+  return options;
+}
+
+std::vector<double> AdvantagesOf(const AdvantageOptions& options, const std::vector<double>& rewards) {
+  std::vector<RoundOutcome> batch;
+  for (const double reward : rewards) batch.push_back({reward, 0, batch.size(), 0, 1, 0});
+  return ComputeAdvantages(options, batch).advantages;
+}
+
+// tests/golden/trainer/make_best_of.py enumerates all subsets of each group.
+TEST(Advantage, MaxAtKIsTheMeanOverAllSubsets) {
+  const json golden = json::parse(std::ifstream(KGRPO_BINARY_DIR "/test_data/trainer/best_of.json"));
+  ASSERT_EQ(golden.size(), 8U);
+  for (const json& c : golden) {
+    const auto rewards = c.at("rewards").get<std::vector<double>>();
+    for (const auto& [k, expected] : c.at("max_at_k").items()) {
+      const std::vector<double> advantages = AdvantagesOf(BestOf(static_cast<uint32_t>(std::stoul(k))), rewards);
+      for (size_t i = 0; i < rewards.size(); ++i) {
+        const double value = expected.at(i).get<double>();
+        EXPECT_NEAR(advantages[i], value, 1e-9 * (1 + std::abs(value))) << c.at("rewards") << " " << k << " " << i;
+      }
+    }
+  }
+}
+
+// No subset of k is without the sample: the baseline is the largest of the others.
+TEST(Advantage, MaxAtTheGroupsSizeRewardsOnlyTheBest) {
+  for (const uint32_t k : {3U, 8U}) {
+    EXPECT_THAT(AdvantagesOf(BestOf(k), {2, 4, 1}), ::testing::Pointwise(::testing::DoubleNear(1e-12), {0.0, 6.0, 0.0}))
+        << k;
+  }
+  EXPECT_THAT(AdvantagesOf(BestOf(2), {3, 3, 3}), ::testing::Each(0.0)) << "nothing to learn from";
+}
+
+TEST(Advantage, CutReturnsTakeNoPartInMaxAtK) {
+  AdvantageOptions options = BestOf(2);
+  options.gamma = 0.5;
+  std::vector<RoundOutcome> batch = {{1, 0, 0, 0, 1, 0}, {2, 0, 1, 0, 1, 0}, {5, 0, 2, 0, 1, 0}};
+  const std::vector<double> whole = ComputeAdvantages(options, batch).advantages;
+  batch.push_back({100, 0, 3, 0, 2, 0});  // its round 1 is missing
+  std::vector<double> with_cut = ComputeAdvantages(options, batch).advantages;
+  EXPECT_EQ(with_cut.back(), 0);
+  with_cut.pop_back();
+  EXPECT_EQ(with_cut, whole);
+}
+
+TEST(Advantage, TheBestOfOneIsTheLeaveOneOutMean) {
+  const auto batch = RandomBatch(9, 8, 4);
+  AdvantageOptions mean;
+  mean.group = AdvantageGroup::kProblemRound;
+  mean.leave_one_out = true;
+  AdvantageOptions best = mean;
+  best.estimator = AdvantageEstimator::kMaxAtK;
+  best.best_of = 1;
+  const auto one = ComputeAdvantages(best, batch).advantages, expected = ComputeAdvantages(mean, batch).advantages;
+  for (size_t i = 0; i < batch.size(); ++i) EXPECT_NEAR(one[i], expected[i], 1e-9);
 }
 
 TEST(Advantage, GroupsSumToZeroAndHaveUnitSpread) {

@@ -114,6 +114,24 @@ TEST(GrpoPlan, GroupsOfOneSampleAreRefused) {
   EXPECT_THAT(WarningsOf({{"advantage_group", "problem_round"}}, PlanOf(8, 1, 4, 2)), ElementsAre());
 }
 
+TEST(GrpoPlan, ABestOfMoreThanAGroupIsRefused) {
+  const auto refused = [](const std::string& group, uint32_t best_of, const kgrpo_trainer_plan& plan) {
+    return RefusalOf({{"advantage_estimator", "max_at_k"}, {"advantage_group", group}, {"best_of", best_of}}, plan);
+  };
+  const kgrpo_trainer_plan plan = PlanOf(16, 4, 22, 3);
+  EXPECT_EQ(refused("problem_round", 4, plan), "");
+  EXPECT_EQ(refused("problem_round", 5, plan),
+            "options.best_of: 5 is above the number of samples in a group, which is 4: lower it, or raise "
+            "loop.trajectories_per_problem (4)");
+  EXPECT_EQ(refused("problem", 12, plan), "");
+  EXPECT_NE(refused("problem", 13, plan), "");
+  EXPECT_EQ(refused("batch", 48, plan), "");
+  EXPECT_NE(refused("batch", 49, plan), "");
+  EXPECT_EQ(refused("problem_round", 8, PlanOf(16, 4, 3, 3)), "") << "one problem is drawn twice";
+  EXPECT_EQ(refused("problem_round", 99, PlanOf(16, 4, 0, 3)), "") << "the problems are not known";
+  EXPECT_EQ(RefusalOf({{"best_of", 5}, {"advantage_group", "problem_round"}}, plan), "") << "only a warning";
+}
+
 TEST(GrpoPlan, OptionsWithoutEffectAreWarnedOf) {
   const kgrpo_trainer_plan plan = PlanOf(16, 4, 22, 4);
   EXPECT_THAT(WarningsOf(json::object(), plan), ElementsAre());
@@ -128,6 +146,7 @@ TEST(GrpoPlan, OptionsWithoutEffectAreWarnedOf) {
   one({{"ref_model_sync_steps", 4}}, "ref_model_sync_steps has no effect: ");
   one({{"kl_ratio_correction", true}, {"beta", 0}}, "kl_ratio_correction has no effect: beta is 0");
   one({{"kl_clamp", nullptr}, {"beta", 0}}, "kl_clamp has no effect: ");
+  one({{"best_of", 4}}, "best_of has no effect: advantage_estimator is mean");
   one({{"loss_type", "cispo"}, {"delta", 4}}, "delta has no effect: ");
   one({{"epsilon_high", 0.028}}, "epsilon_high (0.028) is below epsilon (0.2): ");
   one({{"max_completion_length", 100}}, "max_completion_length has no effect: ");
@@ -139,7 +158,8 @@ TEST(GrpoPlan, OptionsWithoutEffectAreWarnedOf) {
        {json{{"sync_ref_model", true}, {"ref_model_sync_steps", 4}},
         json{{"sync_ref_model", true}, {"ref_model_sync_steps", 4}, {"beta", 0}, {"report_kl", true}},
         json{{"epsilon_high", 0.28}, {"delta", 4}, {"warmup_steps", 10}},
-        json{{"loss_type", "dr_grpo"}, {"max_completion_length", 100}}}) {
+        json{{"loss_type", "dr_grpo"}, {"max_completion_length", 100}},
+        json{{"advantage_estimator", "max_at_k"}, {"best_of", 4}}}) {
     EXPECT_THAT(WarningsOf(fine, plan), ElementsAre()) << fine;
   }
 }

@@ -151,7 +151,7 @@ struct RandomSequence {
     }
     advantage = normal(engine);
   }
-  SequenceInputs<double> inputs() const { return {policy, old, reference, {}, advantage}; }
+  SequenceInputs<double> inputs() const { return {policy, old, reference, {}, advantage, {}}; }
   std::vector<double> policy, old, reference;
   double advantage = 0;
 };
@@ -233,6 +233,45 @@ TEST(Loss, EstimatorsOfKlAreNonNegativeAndAgreeInTheMean) {
   // Where the policies are nearly equal, k3 in float must not be lost to cancellation.
   EXPECT_NEAR(internal::KlEstimate(KlEstimator::kK3, -1.0f, -1.0f - 1e-3f).value, 0.5e-6f, 0.2e-6f);
   EXPECT_EQ(internal::KlEstimate(KlEstimator::kK3, -1.0f, -1.0f).value, 0.0f);
+}
+
+// Over all tokens that may be drawn, the estimates' mean is the gradient of the entropy by the logits, whatever policy
+// draws them.
+TEST(Loss, TheEntropyBonusClimbsTheEntropy) {
+  const std::vector<double> logits = {0.3, -1.2, 0.9, 2.0}, drawn_from = {0.1, 0.4, 0.3, 0.2};
+  const auto entropy_of = [](const std::vector<double>& z) {
+    double sum = 0, entropy = 0;
+    for (const double logit : z) sum += std::exp(logit);
+    for (const double logit : z) entropy -= std::exp(logit) / sum * (logit - std::log(sum));
+    return entropy;
+  };
+  double sum = 0;
+  for (const double logit : logits) sum += std::exp(logit);
+  const double entropy = entropy_of(logits);
+  LossOptions options;
+  options.beta = 0;
+  options.entropy_coef = 0.2;
+  std::vector<double> gradient(logits.size());  // by the logits
+  double mean_loss = 0;
+  for (size_t x = 0; x < logits.size(); ++x) {
+    const double logprob = logits[x] - std::log(sum), old = std::log(drawn_from[x]);
+    double slope = 0;
+    LossStatistics statistics;
+    SequenceInputs<double> in;
+    in.logprobs = std::span(&logprob, 1);
+    in.old_logprobs = std::span(&old, 1);
+    in.entropies = std::span(&entropy, 1);
+    mean_loss += drawn_from[x] * SequenceLoss<double>(options, in, 1.0, std::span(&slope, 1), statistics);
+    for (size_t j = 0; j < logits.size(); ++j)
+      gradient[j] += drawn_from[x] * slope * ((x == j ? 1 : 0) - std::exp(logits[j]) / sum);
+  }
+  EXPECT_NEAR(mean_loss, -0.2 * entropy, 1e-12);
+  for (size_t j = 0; j < logits.size(); ++j) {
+    std::vector<double> above = logits, below = logits;
+    above[j] += 1e-5;
+    below[j] -= 1e-5;
+    EXPECT_NEAR(gradient[j], -0.2 * (entropy_of(above) - entropy_of(below)) / 2e-5, 1e-8) << j;
+  }
 }
 
 TEST(Loss, SlopeOfKlIsBoundedByDefault) {

@@ -168,6 +168,24 @@ TEST(TrainerGrpo, TheLossIsZeroOnPolicyWithoutKlAndTheGradientIsNot) {
   EXPECT_THAT(bench.sink.step, Not(Contains(Key("kl"))));
 }
 
+TEST(TrainerGrpo, TheEntropyBonusRaisesTheEntropy) {
+  Bench bench({{"beta", 0},
+               {"entropy_coef", 0.1},
+               {"loss_type", "bnpo"},
+               {"ppo_epochs", 1},
+               {"mini_batch_size", 64},
+               {"learning_rate", 0.02}});
+  Batch batch(bench.policy, 3, 8);
+  for (kgrpo_sample& sample : batch.samples) sample.reward = sample.idle_reward = 1;
+  for (kgrpo_sample& sample : batch.samples) sample.round = 0, sample.rounds = 1;
+  for (size_t i = 0; i < batch.samples.size(); ++i) batch.samples[i].trajectory = i;
+  bench.Update(batch);
+  const double before = bench.sink.step["entropy"];
+  EXPECT_NEAR(bench.sink.step["loss"], -0.1 * before, 1e-6) << "every advantage is 0";
+  bench.Update(batch);
+  EXPECT_GT(bench.sink.step["entropy"], before);
+}
+
 TEST(TrainerGrpo, WithoutKlTheReferenceIsNotAskedFor) {
   const GrpoOptions none = ReadGrpoOptions(OptionsJson(GrpoOptionsSchema(), {{"beta", 0.0}}));
   const GrpoOptions report = ReadGrpoOptions(OptionsJson(GrpoOptionsSchema(), {{"beta", 0.0}, {"report_kl", true}}));

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -53,6 +54,24 @@ TEST(Schedule, WarmsUpThenFallsToTheEndOfTheStage) {
   EXPECT_EQ(LearningRate(options, {9, 10, 0, 1}), 1.0);
   EXPECT_EQ(LearningRate({ScheduleType::kCosine, 1.0, 0}, {12, 10, 0, 1}), 0.0) << "past the end of the stage";
   EXPECT_EQ(LearningRate({ScheduleType::kLinear, 1.0, 10}, {9, 10, 0, 1}), 1.0) << "nothing but warm-up";
+}
+
+// tests/golden/trainer/make_best_of.py asks transformers.
+TEST(Schedule, EqualsTransformers) {
+  const nlohmann::json golden =
+      nlohmann::json::parse(std::ifstream(KGRPO_BINARY_DIR "/test_data/trainer/schedules.json"));
+  const std::map<std::string, ScheduleType> types = {{"cosine", ScheduleType::kCosine},
+                                                     {"cosine_with_restarts", ScheduleType::kCosineWithRestarts},
+                                                     {"warmup_stable_decay", ScheduleType::kWarmupStableDecay}};
+  for (const nlohmann::json& c : golden) {
+    ScheduleOptions options{types.at(c.at("type")), 1.0};
+    options.min_lr_ratio = c.value("min_lr_ratio", 0.0);
+    options.num_cycles = c.value("num_cycles", 1U);
+    options.decay_steps = c.value("decay_steps", 0.0);
+    const auto rates = c.at("rates").get<std::vector<double>>();
+    for (size_t i = 0; i < rates.size(); ++i)
+      EXPECT_NEAR(LearningRate(options, {i, rates.size(), 0, 1}), rates[i], 1e-12) << c.at("type") << " " << i;
+  }
 }
 
 TEST(CpuTensorMath, NormsOfLargeTensorsAreThoseOfAPlainSum) {
