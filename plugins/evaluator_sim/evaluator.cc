@@ -59,7 +59,7 @@ std::vector<evaluator::ProblemFinding> Evaluator::Check(const OpenProblem& open)
         return kernel_evaluator_.ExpectedOf(open, one, arguments);
       },
       open.checker());
-  if (!open.problem().refused.empty() || evaluator::IsDraft(open.problem())) return findings;
+  if (!open.problem().refused.empty() || !evaluator::DraftAdvice(open.problem()).empty()) return findings;
   evaluator::RequireReference(open.problem());
   const auto judge = [&](uint64_t seed) {
     KernelEvaluation evaluation =
