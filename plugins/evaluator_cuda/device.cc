@@ -279,6 +279,14 @@ std::vector<unsigned long long> Device::Mismatches(const std::vector<CompareTask
   return mismatches;
 }
 
+int64_t Device::Worst(const CompareTask& task) const {
+  Use();
+  CheckCuda(LaunchWorst(task, counters_, stream_), "comparing outputs");
+  unsigned long long index = 0;
+  Read(&index, counters_ + 1, sizeof index);
+  return static_cast<int64_t>(~index);
+}
+
 uint64_t Device::CountOther(const void* memory, uint64_t bytes, uint8_t value) const {
   Use();
   CheckCuda(cudaMemsetAsync(counters_, 0, sizeof *counters_, stream_), "clearing a counter");

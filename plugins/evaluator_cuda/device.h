@@ -79,6 +79,9 @@ class Device {
   // The mismatches of each task.
   std::vector<unsigned long long> Mismatches(const std::vector<CompareTask>& tasks) const;
 
+  // The first element with the largest error in units of the bound; one of them must be a mismatch.
+  int64_t Worst(const CompareTask& task) const;
+
   // Bytes (of `bytes`, a multiple of 16) that are not `value`.
   uint64_t CountOther(const void* memory, uint64_t bytes, uint8_t value) const;
 

@@ -165,6 +165,20 @@ __device__ bool IsNear(const T* got, const T* want, const CompareTask& task, dou
   }
 }
 
+// The error in units of the bound: 0 if the element is correct, infinite for a NaN or an infinity on one side only.
+template <typename T>
+__device__ double ErrorInBounds(const T* got, const T* want, const CompareTask& task, double highest) {
+  if (IsNear(got, want, task, highest)) return 0;
+  double error = 0;
+  if constexpr (std::is_integral_v<T>) {
+    error = fabs(static_cast<double>(*got) - static_cast<double>(*want)) /
+            (task.absolute + task.relative * fabs(static_cast<double>(*want)));
+  } else {
+    error = fabs(Load(got) - Load(want)) / (task.absolute + task.relative * fabs(Load(want)));
+  }
+  return isnan(error) ? INFINITY : error;
+}
+
 __global__ void CountOtherKernel(const uint4* memory, uint64_t words, uint32_t value, unsigned long long* changed) {
   const uint64_t stride = static_cast<uint64_t>(gridDim.x) * blockDim.x;
   unsigned long long count = 0;
@@ -264,6 +278,24 @@ __global__ void CompareKernel(const CompareTask* tasks, uint32_t count, int64_t 
   AddUp(differing, mismatches + index);
 }
 
+// Without `largest`: *result becomes at least the bits of the largest error, which order as the errors do. With it:
+// ~i of the first element i with that error.
+__global__ void WorstKernel(CompareTask task, double highest, const unsigned long long* largest,
+                            unsigned long long* result) {
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  unsigned long long most = 0;
+  WithType(task.dtype, [&]<typename T>(T*) {
+    const T *const got = static_cast<const T*>(task.got), *const want = static_cast<const T*>(task.want);
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < task.elements; i += stride) {
+      const double error = ErrorInBounds(got + i, want + i, task, highest);
+      const auto bits = static_cast<unsigned long long>(__double_as_longlong(error));
+      const unsigned long long first = largest != nullptr && bits == *largest ? ~static_cast<unsigned long long>(i) : 0;
+      most = max(most, largest == nullptr ? bits : first);
+    }
+  });
+  if (most > 0) atomicMax(result, most);
+}
+
 // Divides the tasks among blocks, and copies them to the device. Returns the number of blocks; each does `units` units
 // of its task.
 template <typename Task>
@@ -301,6 +333,15 @@ cudaError_t LaunchCompare(std::vector<CompareTask> tasks, void* table, unsigned 
   if (cleared != cudaSuccess || blocks == 0) return cleared;
   CompareKernel<<<blocks, kThreads, 0, stream>>>(static_cast<const CompareTask*>(table),
                                                  static_cast<uint32_t>(tasks.size()), units, AllFormats(), mismatches);
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchWorst(const CompareTask& task, unsigned long long* results, cudaStream_t stream) {
+  if (const cudaError_t cleared = cudaMemsetAsync(results, 0, 2 * sizeof *results, stream); cleared != cudaSuccess)
+    return cleared;
+  const double highest = evaluator::Info(task.dtype).highest;
+  WorstKernel<<<BlocksFor(task.elements), kThreads, 0, stream>>>(task, highest, nullptr, results);
+  WorstKernel<<<BlocksFor(task.elements), kThreads, 0, stream>>>(task, highest, results, results + 1);
   return cudaGetLastError();
 }
 

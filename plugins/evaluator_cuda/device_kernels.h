@@ -54,6 +54,9 @@ cudaError_t LaunchDraw(std::vector<DrawTask> tasks, void* table, cudaStream_t st
 cudaError_t LaunchCompare(std::vector<CompareTask> tasks, void* table, unsigned long long* mismatches,
                           cudaStream_t stream);
 
+// Finds the element with the largest error in units of the bound: results[1] becomes ~i for the first such element i.
+cudaError_t LaunchWorst(const CompareTask& task, unsigned long long* results, cudaStream_t stream);
+
 // Adds to *changed the number of bytes (of `bytes`, a multiple of 16) that are not `value`.
 cudaError_t LaunchCountOther(const void* memory, uint64_t bytes, uint8_t value, unsigned long long* changed,
                              cudaStream_t stream);

@@ -166,6 +166,8 @@ class Timer {
   Trouble CheckNothingIsEarly(Side* candidate, const Side& check, const std::vector<uint64_t>& sets, Timing* timing);
   void ComputeElsewhere(const Side& check, const std::vector<uint64_t>& sets, bool changed);
   Trouble CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets, bool inputs_too);
+  Trouble Mismatch(const Layout::Tensor& tensor, const CompareTask& task, evaluator::ErrorBound bound,
+                   uint64_t wrong) const;
   Trouble CheckByChecker(const Side& candidate, const Side& check, uint64_t set);
   Trouble Summarise(const std::vector<Sample>& samples, uint64_t fewest_rounds, bool allocated, Timing* timing) const;
   std::vector<Place> PlacesIn(const Side& side, const std::vector<uint64_t>& sets, std::vector<uint64_t>* poisoned);

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "evaluator_cuda/timer.h"
 
@@ -132,11 +134,41 @@ Trouble Timer::CheckByChecker(const Side& candidate, const Side& check, uint64_t
   return result.right ? Trouble{} : Trouble{"wrong", "At the timing size: " + result.sentence + "."};
 }
 
+// An output with too many elements that differ from the reference's by more than `bound`.
+Trouble Timer::Mismatch(const Layout::Tensor& tensor, const CompareTask& task, evaluator::ErrorBound bound,
+                        uint64_t wrong) const {
+  const Parameter& parameter = problem_.parameters[tensor.parameter];
+  const evaluator::DTypeInfo& info = evaluator::Info(parameter.dtype);
+  const evaluator::Rows rows = parameter.RowsAt(problem_.timing);
+  const int64_t worst = device_.Worst(task);
+  if (worst % rows.pitch >= rows.elements)
+    return {"out_of_bounds", "At the timing size it writes between the rows of " + parameter.name + "."};
+  const uint64_t at = static_cast<uint64_t>(worst) * info.size;
+  uint8_t value[8] = {}, expected[8] = {};
+  device_.Read(value, static_cast<const uint8_t*>(task.got) + at, info.size);
+  device_.Read(expected, static_cast<const uint8_t*>(task.want) + at, info.size);
+  const double error = evaluator::ElementError(parameter, value, expected, bound);
+  const std::string name = evaluator::ElementName(parameter, parameter.ShapeAt(problem_.timing),
+                                                  worst / rows.pitch * rows.elements + worst % rows.pitch);
+  const std::string text = "At the timing size " + std::to_string(wrong) + " of " +
+                           std::to_string(rows.count * rows.elements) + " elements of " + parameter.name +
+                           " differ from what the reference kernel makes of the same inputs; ";
+  if (std::all_of(value, value + info.size, [](uint8_t byte) { return byte == TimingInputs::kPoison; }))
+    return {"wrong", text + name + " was never written."};
+  return {"wrong",
+          text +
+              evaluator::WorstText(parameter, name, evaluator::LoadDouble(parameter.dtype, value),
+                                   evaluator::LoadDouble(parameter.dtype, expected), error, bound,
+                                   problem_.tolerance.Differing(tensor.elements)) +
+              ".",
+          info.is_floating ? evaluator::WrongOutput{parameter.name, error} : evaluator::WrongOutput()};
+}
+
 // Compares the candidate's outputs, and with `inputs_too` its inputs, with the memory of `check`.
 Trouble Timer::CheckOutputs(const Side& candidate, const Side& check, const std::vector<uint64_t>& sets,
                             bool inputs_too) {
   std::vector<CompareTask> tasks;
-  std::vector<const Layout::Tensor*> compared;  // of each task
+  std::vector<std::pair<const Layout::Tensor*, evaluator::ErrorBound>> compared;  // of each task
   for (const uint64_t set : sets) {
     if (options_.checker != nullptr) {
       if (Trouble trouble = CheckByChecker(candidate, check, set)) return trouble;
@@ -149,20 +181,18 @@ Trouble Timer::CheckOutputs(const Side& candidate, const Side& check, const std:
       const uint64_t offset = inputs_.Offset(round_, set, tensor);
       tasks.push_back({parameter.dtype, candidate.memory.data() + offset, check.memory.data() + offset, tensor.elements,
                        bound.relative, bound.absolute});
-      compared.push_back(&tensor);
+      compared.emplace_back(&tensor, bound);
     }
   }
   const std::vector<unsigned long long> mismatches = device_.Mismatches(tasks);
   for (size_t i = 0; i < mismatches.size(); ++i) {
-    const Parameter& parameter = problem_.parameters[compared[i]->parameter];
-    const int64_t elements = compared[i]->elements;
-    const int64_t differing = parameter.IsWritten() ? problem_.tolerance.Differing(elements) : 0;
+    const auto& [tensor, bound] = compared[i];
+    const Parameter& parameter = problem_.parameters[tensor->parameter];
+    const int64_t differing = parameter.IsWritten() ? problem_.tolerance.Differing(tensor->elements) : 0;
     if (mismatches[i] <= static_cast<uint64_t>(differing)) continue;
     if (!parameter.IsWritten())
       return {"input_modified", "At the timing size the input " + parameter.name + " was overwritten."};
-    return {"wrong", "At the timing size " + std::to_string(mismatches[i]) + " of " + std::to_string(elements) +
-                         " elements of " + parameter.name +
-                         " differ from what the reference kernel makes of the same inputs."};
+    return Mismatch(*tensor, tasks[i], bound, mismatches[i]);
   }
   return {};
 }

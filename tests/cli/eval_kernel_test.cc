@@ -75,7 +75,15 @@ TEST_F(EvalKernelTest, SeveralKernelsGetALineEach) {
   EXPECT_THAT(text, HasSubstr("k.cu       correct "));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
   EXPECT_EQ(Run(eval + " --report k.html").code, 2);
-  EXPECT_EQ(Run("eval --kernel k.cu --problem one --evaluator fakes --jobs 2").code, 2);
+  // One file in a folder, or one file with --jobs, also gets a line.
+  std::filesystem::remove(directory_.path() / "more/b.cu");
+  for (const char* one : {"more", "more --jobs 2", "more/a.cu --jobs 2"}) {
+    const Result line = Run(std::string("eval --json --problem one --evaluator fakes --kernel ") + one);
+    EXPECT_EQ(line.code, 0) << one << ": " << line.err;
+    EXPECT_EQ(std::count(line.out.begin(), line.out.end(), '\n'), 1) << line.out;
+    EXPECT_EQ(json::parse(line.out)["kernel"], "more/a.cu");
+  }
+  EXPECT_EQ(Run("eval p.yaml --policy uniform --jobs 2").code, 2);
   EXPECT_EQ(Run("eval --kernel k.cu none.cu --problem one --evaluator fakes").code, 3);
 }
 

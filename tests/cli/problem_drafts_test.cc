@@ -100,6 +100,39 @@ TEST_F(ProblemDraftsTest, ASkeletonIsRefusedUntilItIsWritten) {
   EXPECT_EQ(Codes("total"), "1 too_short");
 }
 
+TEST_F(ProblemDraftsTest, ACheckerIsDraftedOrCopied) {
+  Write("compact.cu",
+        "__global__ void compact(const float* x, float* y, int* from, int n) {\n"
+        "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "  if (i < n) { y[i] = x[n - 1 - i]; from[i] = n - 1 - i; }\n"
+        "}\n");
+  const std::string draft = "problems new compact.cu --size n=1048576 --shape x=n --shape y=n --shape from=n ";
+  const Result drafted = Run(draft + "--checker new");
+  EXPECT_EQ(drafted.code, 0) << drafted.err;
+  EXPECT_THAT(drafted.out, HasSubstr("  oracle   to be written in checker.cc: which outputs are right\n"));
+  EXPECT_FALSE(std::filesystem::exists(directory_.path() / "compact/oracle.cc"));
+  EXPECT_EQ(Codes("compact"), "1 oracle_not_written");
+  // The draft compiles and accepts no kernel.
+  const std::string eval = "eval --kernel compact.cu --quick --json --problem ";
+  const Result refused = Run(eval + "compact");
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("compact/checker.cc: still the draft of problems new, so no kernel can be judged. "
+                                     "Write which outputs are right, and delete the line \"// CHECKER TO BE WRITTEN\"."));
+  Replace("compact/checker.cc", "// CHECKER TO BE WRITTEN", "//");
+  Replace("compact/checker.cc", "is negative\";\n",
+          "is negative\";\n    if (from[i] >= n || y[i] != x[from[i]]) return \"y is not x[from]\";\n");
+  Replace("compact/checker.cc", "return \"the draft of checker.cc accepts no output\"", "return \"\"");
+  EXPECT_EQ(json::parse(Run(eval + "compact").out)["verdict"], "correct");
+  const Result copied = Run(draft + "--out mine --checker compact/checker.cc");
+  EXPECT_EQ(copied.code, 0) << copied.err;
+  EXPECT_THAT(copied.out, HasSubstr("  oracle   checker.cc, a copy of compact/checker.cc\n"));
+  EXPECT_EQ(json::parse(Run(eval + "mine").out)["verdict"], "correct");
+  Replace("compact.cu", "y[i] = x[n - 1 - i]", "y[i] = x[i]");
+  EXPECT_THAT(json::parse(Run(eval + "mine").out)["diagnosis"].get<std::string>(), HasSubstr("y is not x[from]"));
+  EXPECT_THAT(Run(draft + "--out none --checker none.cc").err, HasSubstr("--checker none.cc: the file is empty or"));
+  EXPECT_EQ(Run(draft + "--out two --checker new --reference-only").code, 2);
+}
+
 TEST_F(ProblemDraftsTest, WithoutATerminalTheMissingOptionsAreNamed) {
   const Result result = Run("problems new blend.cu");
   EXPECT_EQ(result.code, 3);

@@ -126,11 +126,11 @@ INSTANTIATE_TEST_SUITE_P(Styles, OrdinaryKernel,
                          testing::Values(Ordinary{"vector_add", "rbBlg24"}, Ordinary{"saxpy", "rBlig24"},
                                          Ordinary{"gelu", "rblfg24"}, Ordinary{"sigmoid_stride", "rbBluf24"},
                                          Ordinary{"bias_relu", "rbBlg24"}, Ordinary{"block_sum", "rbBlus"},
-                                         Ordinary{"row_max", "rluis"}, Ordinary{"softmax_rows", "rbBlufs"},
+                                         Ordinary{"row_max", "rlui24s"}, Ordinary{"softmax_rows", "rbBluf24s"},
                                          Ordinary{"naive_matmul", "rlui"}, Ordinary{"rms_norm", "rlufi"},
                                          Ordinary{"gather_rows", "rbBlig24"}, Ordinary{"two_stages", "rbBlfg24"},
                                          Ordinary{"histogram_counts", "rlg"}, Ordinary{"imported_chain", "rbBlfg24"},
-                                         Ordinary{"imported_row_mean", "rlus"}),
+                                         Ordinary{"imported_row_mean", "rlus"}, Ordinary{"template_rows", "rBlu24"}),
                          [](const testing::TestParamInfo<Ordinary>& info) { return std::string(info.param.name); });
 
 TEST(Ordinary, CommentsAndStringsAreLeftAlone) {
@@ -153,6 +153,48 @@ extern "C" void launch(float* x, float* out, int n) { k<<<(n + 255) / 256, 256>>
   EXPECT_THAT(restricted.source, HasSubstr("out[i] = Twice(__ldg(&x[i]));  // out[i] = x[i]"));
 }
 
+// Macros are expanded where they hide accesses; the others, and those of host code, stay.
+TEST(Ordinary, MacrosAreExpandedInKernels) {
+  const std::string source = R"(#define AT(v, i) (reinterpret_cast<float4*>(&(v[i]))[0])
+#define TWICE(v) (2 * (v))
+#define CHECK(call) if ((call) != 0) abort()
+#define SET(v, i, x) AT(v, i) = AT(x, (i))
+__global__ void k(float* x, float* y, int n) {
+  int i = threadIdx.x;
+  SET(y, i + 4, x);
+  if (TWICE(i) < n) y[n] = expf(x[n]);
+}
+void launch(float* x, float* y, int n) { k<<<1, 32>>>(x, y, n); CHECK(cudaGetLastError()); }
+)";
+  const Answer answer = Implement(source, "fast intrinsics");
+  EXPECT_THAT(answer.source, HasSubstr("  (reinterpret_cast<float4*>(&(y[i + 4]))[0]) = "
+                                       "(reinterpret_cast<float4*>(&(x[(i + 4)]))[0]);\n"));
+  EXPECT_THAT(answer.source, HasSubstr("if (TWICE(i) < n) y[n] = __expf(x[n]);"));
+  EXPECT_THAT(answer.source, HasSubstr("CHECK(cudaGetLastError());"));
+  // Both are accessed through their address: neither is read-only.
+  EXPECT_THAT(Implement(source, "restrict").source, HasSubstr("(float* __restrict__ x, float* __restrict__ y, int n)"));
+}
+
+// The loops over which threads share elements, in the ways in which people write them.
+TEST(Ordinary, VectorisesLoopsThatThreadsShare) {
+  for (const std::string loop :
+       {"for (int i = threadIdx.x; i < n; i += blockDim.x)", "int t = threadIdx.x; for (int i = t; i < n; i += 128)",
+        "for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)",
+        "int lane = threadIdx.x % 32, warp = threadIdx.x / 32; if (warp >= n) return;\n"
+        "  for (int i = lane; i < n; i = i + 32)",
+        "for (int r = blockIdx.x; r < n; r += gridDim.x) for (int i = threadIdx.x; i < n; i += blockDim.x)"}) {
+    const std::string source = "__global__ void k(const float* x, float* y, int n) {\n  float sum = 0;\n  " + loop +
+                               " sum += x[n * 8 + i];\n  y[threadIdx.x] = sum;\n}\n"
+                               "void launch(const float* x, float* y, int n) { k<<<4, 128>>>(x, y, n); }\n";
+    const Answer answer = Implement(source, "float4");
+    EXPECT_EQ(answer.status, Status::kOk) << loop << ": " << answer.message;
+    EXPECT_THAT(answer.source, HasSubstr("if (((size_t)(x + n * 8)) % 16 == 0 && n >= (")) << loop;
+    EXPECT_THAT(answer.source, HasSubstr("= *reinterpret_cast<const float4*>(x + n * 8 + first);")) << loop;
+    EXPECT_THAT(answer.source, HasSubstr("sum += x_4.w;")) << loop;
+    EXPECT_THAT(answer.source, HasSubstr("i < n; i += ")) << loop;
+  }
+}
+
 TEST(Ordinary, RefusalsSayWhatIsInTheWay) {
   const std::string head = "__global__ void k(float* x, float* y, int n) {\n";
   const std::string index = "int i = blockIdx.x * blockDim.x + threadIdx.x;\n";
@@ -164,10 +206,19 @@ TEST(Ordinary, RefusalsSayWhatIsInTheWay) {
       "void launch(float* x, int n) { k<<<1, 32>>>(x, x, n); }";
   const std::vector<std::tuple<std::string, const char*, const char*>> refusals = {
       {"", "restrict", "no __global__ function"},
-      {"#ifdef X\n#endif\n" + kernel(""), "restrict", "compiled under conditions (#ifdef)"},
-      {"#define AT(i) x[i]\n" + kernel(""), "restrict", "a macro of its own hides"},
-      {"template <int N> __global__ void k(float* x) {}\nvoid launch(float* x) { k<4><<<1, 1>>>(x); }", "restrict",
-       "template"},
+      {kernel("\n#ifdef X\nn = 0;\n#endif\n"), "restrict", "k is compiled under conditions (#ifdef)"},
+      {"#define AT(i) x[i##1]\n" + kernel("y[0] = AT(n);"), "restrict", "a macro of its own hides what k does (AT)"},
+      {"template <int N> __global__ void k(float* x) {}\nvoid launch(float* x) { k<256><<<1, 256>>>(x); }",
+       "block size 128", "argument of the template k that may not stand for its threads"},
+      {head + "}", "launch bounds", "its launch is not in this source"},
+      {kernel("int t = 1; t += threadIdx.x; if (t < 9) for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = x[i];"),
+       "float4", "some of its threads may not come to"},
+      {kernel("if (y[threadIdx.x] > 0) return;\nfor (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = x[i];"),
+       "float4", "some of its threads may not come to"},
+      {kernel("for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = x[i];\n"
+              "for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] *= 2;"),
+       "float4", "k uses y outside of the loop too"},
+      {kernel("for (int i = threadIdx.x; i < n; i += 64) y[i] = x[i];"), "float4", "is not of the form"},
       {in_place, "restrict", "may name the same memory"},
       {kernel(index + "if (i < n) y[i] = x[i + 1];"), "float4", "at other places than its own element"},
       {kernel(index + "if (i < n) { if (x[i] > 0) return; y[i] = 1.0f; }"), "float4", "has return in it"},

@@ -122,6 +122,9 @@ TEST(ProblemFindings, ADraftIsRefusedAndNothingIsRun) {
   };
   EXPECT_EQ(CodesOf(FindDegenerate(problem, never)), "oracle_not_written");
   problem.oracle_source.reset();
+  problem.checker_source = std::string(kCheckerToWrite) + "\nstd::string check() { return \"\"; }\n";
+  EXPECT_EQ(CodesOf(FindDegenerate(problem, never)), "oracle_not_written");
+  problem.checker_source.reset();
   problem.refused = "it draws random numbers";
   EXPECT_EQ(CodesOf(FindDegenerate(problem, never)), "");
 }

@@ -214,7 +214,12 @@ TEST_F(DeviceEvaluatorGpuTest, WrongResults) {
   ExpectVerdict(WithKernel("if (i < n) out[i] = 0.0f;"), "wrong");
   ExpectVerdict(WithKernel("if (i < n) out[i] = 2.0f * (float)(signed char)(x[i] * 16) / 16 + y[i];"), "wrong");
   ExpectVerdict(WithBody("k<<<(n + 255) / 256, 256>>>(x, y, out, n > 900000 ? n / 2 : n);"), "wrong",
-                "differ from what the reference kernel makes");
+                "was never written");
+  // Right at the other sizes; the message names the element, both values and the error.
+  ExpectVerdict(WithKernel("if (i < n) out[i] = 2.0f * x[i] + y[i] + (i == 900001 ? 100.0f : 0.0f);"), "wrong",
+                "differ from what the reference kernel makes of the same inputs; the worst is out[900001] = ");
+  ExpectVerdict(WithKernel("if (i < n) out[i] = 2.0f * x[i] + y[i] + (i == 900001 ? 100.0f : 0.0f);"), "wrong",
+                " times the tolerance (relative ");
 }
 
 TEST_F(DeviceEvaluatorGpuTest, DeviceFaults) {

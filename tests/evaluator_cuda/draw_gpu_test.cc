@@ -192,5 +192,19 @@ TEST_F(DrawGpuTest, DrawsManyPiecesAtOnce) {
               ElementsAre(0, 1));
 }
 
+TEST_F(DrawGpuTest, FindsTheWorstElement) {
+  std::vector<float> want(kCount, 2.0f), got = want;
+  got[7001] = 2.5f;   // 0.5 / 0.3
+  got[9000] = 2.55f;  // the largest, and again
+  got[9007] = 2.55f;
+  want[9999] = 200, got[9999] = 201;  // within the bound
+  device_->Write(got_, got.data(), got.size() * sizeof(float));
+  device_->Write(want_, want.data(), want.size() * sizeof(float));
+  EXPECT_THAT(device_->Mismatches({{DType::kFloat32, got_, want_, kCount, 0.1, 0.1}}), ElementsAre(3));
+  EXPECT_EQ(device_->Worst({DType::kFloat32, got_, want_, kCount, 0.1, 0.1}), 9000);
+  // As whole numbers, without a bound: the first that differs.
+  EXPECT_EQ(device_->Worst({DType::kInt32, got_, want_, kCount, 0, 0}), 7001);
+}
+
 }  // namespace
 }  // namespace kgrpo::evaluator_cuda

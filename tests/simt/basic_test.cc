@@ -193,6 +193,87 @@ TEST_P(Basic, LocalConstantGlobalMemoryAndSwitch) {
   EXPECT_EQ(counter, 12);
 }
 
+// Every special register that ptxas accepts, for block (1, 2, 0) of a grid of 3 x 4 x 1.
+TEST(SpecialRegisters, HaveTheValuesOfAnH100) {
+  std::vector<std::pair<std::string, uint32_t>> wanted = {{"tid.x", 0},
+                                                          {"tid.z", 0},
+                                                          {"ntid.x", 32},
+                                                          {"ntid.y", 2},
+                                                          {"ctaid.x", 1},
+                                                          {"ctaid.y", 2},
+                                                          {"nctaid.x", 3},
+                                                          {"nctaid.y", 4},
+                                                          {"clusterid.x", 1},
+                                                          {"clusterid.y", 2},
+                                                          {"clusterid.z", 0},
+                                                          {"nclusterid.x", 3},
+                                                          {"nclusterid.y", 4},
+                                                          {"nclusterid.z", 1},
+                                                          {"cluster_ctaid.x", 0},
+                                                          {"cluster_ctaid.y", 0},
+                                                          {"cluster_ctaid.z", 0},
+                                                          {"cluster_nctaid.x", 1},
+                                                          {"cluster_nctaid.y", 1},
+                                                          {"cluster_nctaid.z", 1},
+                                                          {"cluster_ctarank", 0},
+                                                          {"cluster_nctarank", 1},
+                                                          {"laneid", 0},
+                                                          {"warpid", 0},
+                                                          {"nwarpid", 64},
+                                                          {"nsmid", 132},
+                                                          {"smid", 7},
+                                                          {"gridid", 0},
+                                                          {"lanemask_eq", 1},
+                                                          {"lanemask_le", 1},
+                                                          {"lanemask_lt", 0},
+                                                          {"lanemask_ge", 0xFFFFFFFF},
+                                                          {"lanemask_gt", 0xFFFFFFFE},
+                                                          {"clock_hi", 0},
+                                                          {"globaltimer_hi", 0},
+                                                          {"reserved_smem_offset_begin", 0},
+                                                          {"reserved_smem_offset_end", 1024},
+                                                          {"reserved_smem_offset_cap", 1024},
+                                                          {"reserved_smem_offset_0", 0},
+                                                          {"reserved_smem_offset_1", 736},
+                                                          {"dynamic_smem_size", 100},
+                                                          {"total_smem_size", 140},
+                                                          {"aggr_smem_size", 1024 + 256}};
+  for (const char* vector :
+       {"tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"})
+    wanted.emplace_back(std::string(vector) + ".w", 0);
+  for (int i = 0; i < 8; ++i) wanted.emplace_back("pm" + std::to_string(i), 0);
+  for (int i = 0; i < 32; ++i) wanted.emplace_back("envreg" + std::to_string(i), 0);
+  const size_t narrow = wanted.size();
+  for (int i = 0; i < 8; ++i) wanted.emplace_back("pm" + std::to_string(i) + "_64", 0);
+  wanted.emplace_back("gridid", 0);
+  wanted.emplace_back("current_graph_exec", 0);
+  std::string body =
+      "setp.ne.u32 %p1, %ctaid.x, 1; @%p1 ret; setp.ne.u32 %p1, %ctaid.y, 2; @%p1 ret;\n"
+      "mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; or.b32 %r1, %r1, %r2; setp.ne.u32 %p1, %r1, 0; @%p1 ret;\n"
+      "ld.param.u64 %rd1, [out]; st.shared.u32 [fixed], %r1;\n";
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const bool wide = i >= narrow;
+    body += std::string(wide ? "mov.u64 %rd2, %" : "mov.u32 %r1, %") + wanted[i].first + "; " +
+            (wide ? "cvt.u32.u64 %r1, %rd2; " : "") + "st.global.u32 [%rd1+" + std::to_string(4 * i) + "], %r1;\n";
+  }
+  body += "mov.pred %p1, %is_explicit_cluster; selp.u32 %r1, 1, 0, %p1; st.global.u32 [%rd1+" +
+          std::to_string(4 * wanted.size()) +
+          "], %r1;\n"
+          // The reserved part is memory in front of the kernel's own.
+          "mov.u32 %r2, %reserved_smem_offset_1; mov.u32 %r1, fixed; setp.lt.u32 %p1, %r1, 1024; @%p1 trap;\n"
+          "st.shared.u32 [%r2], %r1; ld.shared.u32 %r1, [%r2+284];\n";
+  Bench bench(
+      PtxText{".version 8.8\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
+              ".reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n.reg .pred %p<3>;\n.shared .align 4 .b8 fixed[40];\n" +
+              body + "ret;\n}\n"});
+  ASSERT_EQ(bench.module->kernels()[0].refused, "");
+  const auto out = bench.Reserve<uint32_t>(wanted.size() + 1, "out");
+  wanted.emplace_back("is_explicit_cluster", 0);
+  EXPECT_CLEAN(bench.Run("k", Config({3, 4}, {32, 2}, Mode::kChecked, 100), out));
+  const auto got = bench.Download<uint32_t>(out, wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(got[i], wanted[i].second) << wanted[i].first;
+}
+
 // Each half of each element of a vector by itself: a number before a NaN, and zeros by their signs.
 TEST(VectorAtomics, TakeMinimaAndMaximaOfHalves) {
   const auto result = [](const std::string& opcode) {

@@ -81,8 +81,8 @@ TEST(Refusal, NamesTheSourceLine) {
 // All that docs/interpreter.md lists as refused.
 TEST(Refusal, NamesInstructionAndLineOfEach) {
   for (const std::string body :
-       {"mov.u32 %r1, %clusterid.x;", "mov.u32 %r1, %cluster_ctarank;", "isspacep.shared::cluster %p1, %rd1;",
-        "mapa.shared::cluster.u32 %r1, %r2, %r3;", "ld.shared::cluster.u32 %r1, [%r2];",
+       {"isspacep.shared::cluster %p1, %rd1;", "mapa.shared::cluster.u32 %r1, %r2, %r3;",
+        "ld.shared::cluster.u32 %r1, [%r2];",
         "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r2, [%r3];",
         "getctarank.shared::cluster.u32 %r1, %r2;", "barrier.cluster.wait.aligned;",
         "mbarrier.try_wait.shared::cluster.b64 %p1, [%r1], %rd1;",

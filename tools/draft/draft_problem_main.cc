@@ -28,7 +28,7 @@ constexpr int kUsage = 2, kBadInput = 3;
 
 // Of --out; a missing option's value is "".
 struct Words {
-  std::string file, out, torch, python;
+  std::string file, out, torch, python, checker;
   bool reference_only = false;
   DraftOptions options;
 };
@@ -66,9 +66,15 @@ void AddOptions(CLI::App& app, Words* words) {
           ->type_name("FILE.py[:NAME]");
   app.add_option("--python", words->python, "The Python that has PyTorch (default: KGRPO_PYTHON, else python3)")
       ->type_name("PATH");
+  CLI::Option* checker =
+      app.add_option("--checker", words->checker,
+                     "checker.cc in place of an oracle, if several outputs are right: your file, or `new` for a draft")
+          ->type_name("FILE.cc|new")
+          ->excludes(torch);
   app.add_flag("--reference-only", words->reference_only,
                "No oracle: kernels are compared with the reference's own results")
-      ->excludes(torch);
+      ->excludes(torch)
+      ->excludes(checker);
   for (const OptionRow& row : kRows) {
     const auto take = [words, &row](const std::string& text) {
       std::map<std::string, std::string>& values = words->options[row.option];
@@ -123,6 +129,14 @@ void Write(const fs::path& file, const std::string& text) {
   if (!stream.flush()) throw Error(KGRPO_ERROR_UNAVAILABLE, file.string() + ": cannot be written");
 }
 
+std::string ReadChecker(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  if (!stream || text.empty())
+    throw Error(KGRPO_ERROR_INVALID, "--checker " + file + ": the file is empty or cannot be read; `new` drafts one");
+  return text;
+}
+
 std::string PythonOf(const Words& words) {
   if (!words.python.empty()) return words.python;
   const char* named = std::getenv("KGRPO_PYTHON");
@@ -148,7 +162,10 @@ void Run(const Words& words) {
     throw Error(KGRPO_ERROR_INVALID, out.string() + " is there already: choose another folder by --out DIR");
   const Draft draft = MakeDraft(source, NameFrom(out), words.options, AskAtTerminal);
   OracleText oracle;
-  if (words.torch.empty() && !words.reference_only) oracle = MakeOracle(source, draft);
+  const bool drafts_checker = words.checker == "new";
+  std::string checker;
+  if (!words.checker.empty()) checker = drafts_checker ? CheckerSkeleton(draft) : ReadChecker(words.checker);
+  if (words.torch.empty() && checker.empty() && !words.reference_only) oracle = MakeOracle(source, draft);
   if (words.reference_only)
     oracle.yaml =
         "flags: [\"reference only: an error of the reference stays unseen, since no oracle is independent of it\"]\n";
@@ -158,6 +175,7 @@ void Run(const Words& words) {
     if (const std::string launcher = LauncherText(source, draft); !launcher.empty())
       Write(out / "launcher.cu", launcher);
     if (!oracle.text.empty()) Write(out / "oracle.cc", oracle.text);
+    if (!checker.empty()) Write(out / "checker.cc", checker);
     Write(out / "problem.yaml", ProblemText(source, draft, oracle));
     const Problem problem = LoadProblem(out.string());
     if (!words.torch.empty()) {
@@ -180,6 +198,10 @@ void Run(const Words& words) {
   std::cout << "  oracle   ";
   if (!words.torch.empty()) {
     std::cout << oracle.text << " of " << words.torch << ", traced in float64\n";
+  } else if (drafts_checker) {
+    std::cout << "to be written in checker.cc: which outputs are right\n";
+  } else if (!checker.empty()) {
+    std::cout << "checker.cc, a copy of " << words.checker << "\n";
   } else if (words.reference_only) {
     std::cout << "reference only: an error of the reference stays unseen; --torch FILE.py gives a PyTorch function\n";
   } else if (oracle.translated) {
@@ -187,7 +209,8 @@ void Run(const Words& words) {
   } else {
     std::cout
         << "to be written in oracle.cc: only elementwise kernels are translated (" << oracle.why_not
-        << ")\n           or draft again with --torch FILE.py (a PyTorch function) or --reference-only (weaker)\n";
+        << ")\n           or draft again with --torch FILE.py (a PyTorch function), --checker new (if several\n           outputs are right) or --reference-only "
+           "(weaker)\n";
   }
   std::cout << "  next     kgrpo-host problems check " << out.string() << "\n";
 }

@@ -297,16 +297,16 @@ class Translator {
   int operations_ = 0;
 };
 
-std::string SignatureOf(const Draft& draft) {
+std::string SignatureOf(const Draft& draft, bool checks) {
   std::string text;
   for (const DraftParameter& parameter : draft.parameters) {
     const bool floating = Info(parameter.dtype).is_floating;
     const std::string type = floating ? "double" : "int64_t";
     text += text.empty() ? "" : ", ";
-    if (parameter.role == Role::kInput) text += "const ";
+    if (parameter.role == Role::kInput || (checks && parameter.source.pointer)) text += "const ";
     text += type + (parameter.source.pointer ? "* " : " ") + parameter.source.name;
   }
-  return "extern \"C\" void oracle(" + text + ")";
+  return (checks ? "std::string check(" : "extern \"C\" void oracle(") + text + ")";
 }
 
 std::string Skeleton(const Draft& draft) {
@@ -322,10 +322,30 @@ std::string Skeleton(const Draft& draft) {
     }
     unused += "  (void)" + name + ";\n";
   }
-  return text + SignatureOf(draft) + " {\n" + unused + body + "}\n";
+  return text + SignatureOf(draft, false) + " {\n" + unused + body + "}\n";
 }
 
 }  // namespace
+
+std::string CheckerSkeleton(const Draft& draft) {
+  std::string text =
+      std::string(kCheckerToWrite) +
+      ": `problems check` refuses the problem until this line is gone.\n"
+      "// Return \"\" if the outputs are right, else why not. Outputs may contain any values, also NaNs and indices out\n"
+      "// of range: check them before you use them. Tensors are row-major.\n";
+  std::string body, unused;
+  for (const DraftParameter& parameter : draft.parameters) {
+    const std::string& name = parameter.source.name;
+    const bool floating = Info(parameter.dtype).is_floating;
+    unused += "  (void)" + name + ";\n";
+    if (parameter.role != Role::kOutput) continue;
+    body += "  for (int64_t i = 0; i < " + Draft::Elements(parameter) + "; ++i) {\n    if (" +
+            (floating ? "!std::isfinite(" + name + "[i])" : name + "[i] < 0") + ") return \"" + name +
+            "[\" + std::to_string(i) + \"] is " + (floating ? "not a finite number" : "negative") + "\";\n  }\n";
+  }
+  return text + SignatureOf(draft, true) + " {\n" + unused + body +
+         "  return \"the draft of checker.cc accepts no output\";  // \"\" when the conditions are complete\n}\n";
+}
 
 std::string TraceOracle(const Problem& problem, const std::string& function, const std::string& python,
                         const std::string& script) {
@@ -374,7 +394,7 @@ OracleText MakeOracle(const CudaSource& source, const Draft& draft) {
   try {
     oracle = Translator(source, draft).Run();
     const std::string mark = "{SIGNATURE}";
-    oracle.text.replace(oracle.text.find(mark), mark.size(), SignatureOf(draft));
+    oracle.text.replace(oracle.text.find(mark), mark.size(), SignatureOf(draft, false));
     oracle.text = heading + "// Translated from the kernel: read it before you rely on it.\n" + includes + oracle.text;
   } catch (const NotAMap& not_a_map) {
     oracle = {};

@@ -23,6 +23,9 @@ struct OracleText {
 std::string TraceOracle(const Problem& problem, const std::string& function, const std::string& python,
                         const std::string& script);
 
+// checker.cc in place of an oracle: compiles, but accepts no output until it is written.
+std::string CheckerSkeleton(const Draft& draft);
+
 OracleText MakeOracle(const CudaSource& source, const Draft& draft);
 
 }  // namespace kgrpo::evaluator

@@ -24,7 +24,8 @@ struct Options : EvalOptions {
 int Evaluate(const Globals& globals, Options options) {
   const bool of_kernel = !options.kernels_of_problem.empty();
   const std::vector<std::string> files = KernelFiles(options.kernels_of_problem);
-  const bool several = files.size() > 1;
+  // A folder or --jobs gives a line each, also for one file: a script need not count them.
+  const bool lines = files.size() > 1 || files != options.kernels_of_problem || options.jobs > 0;
   if (files.size() == 1) options.kernel = files[0];
   const bool of_policy = !options.policies.policies.empty() || !options.policies.checkpoints.empty();
   const auto refuse = [](const char* message) {
@@ -52,8 +53,9 @@ int Evaluate(const Globals& globals, Options options) {
   }
   if (options.kernelbench || !options.pytorch_times.empty() || options.markdown)
     return refuse("--as-kernelbench, --pytorch-times and --markdown go with --suite");
-  if (options.jobs > 0 && !several) return refuse("--jobs goes with --suite, or with several kernels");
-  if (several && (options.dispute_bound || !options.report.empty()))
+  if (options.jobs > 0 && !of_kernel) return refuse("--jobs goes with --suite or --kernel");
+  const bool of_one = options.dispute_bound || !options.report.empty();
+  if (files.size() > 1 && of_one)
     return refuse("--report and --dispute-bound are about one kernel");
   if (of_kernel == of_policy) return refuse("eval takes either --kernel F.cu and --problem DIR, or FILE and --policy");
   if (options.dispute_bound && !options.report.empty())
@@ -75,7 +77,7 @@ int Evaluate(const Globals& globals, Options options) {
   if (of_policy && options.dispute_bound) return refuse("--dispute-bound goes with --kernel: it is about one kernel");
   if (of_kernel && options.policies.IsAskedFor())
     return refuse("--episodes, --repeat, --save-kernels and --out go with --policy");
-  if (several) return EvaluateKernels(globals, options, files);
+  if (lines && !of_one) return EvaluateKernels(globals, options, files);
   return of_kernel ? EvaluateKernel(globals, options) : EvaluatePolicies(globals, options.policies);
 }
 

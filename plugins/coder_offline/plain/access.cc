@@ -10,24 +10,6 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-// True if the expression at [begin, end) is assigned to, or its address taken.
-bool Written(const PlainSource& source, size_t begin, size_t end) {
-  const auto two = [&](size_t i, const char* mark) { return source.Follows(i, {mark, mark}); };
-  if (two(end, "+") || two(end, "-")) return true;
-  if (begin >= 2 && (two(begin - 2, "+") || two(begin - 2, "-"))) return true;
-  if (source.Follows(end, {"="}) && !source.Follows(end, {"=", "="})) return true;
-  for (const char* mark : {"+", "-", "*", "/", "%", "&", "|", "^"}) {
-    if (source.Follows(end, {mark, "="})) return true;
-  }
-  if (source.Follows(end, {"<", "<", "="}) || source.Follows(end, {">", ">", "="})) return true;
-  if (source.Follows(end, {"."}) || source.Follows(end, {"->"})) return Written(source, end + 1, end + 2);
-  if (begin == 0 || !source.At(begin - 1).Is("&")) return false;
-  if (begin >= 2 && source.At(begin - 2).Is("&")) return false;  // a && x[i]
-  const bool operand = begin >= 2 && (source.IsName(begin - 2) || source.Value(begin - 2) ||
-                                      source.At(begin - 2).Is(")") || source.At(begin - 2).Is("]"));
-  return !operand;
-}
-
 // The first token of the statement that holds token `i`.
 size_t StatementBegin(const PlainSource& source, size_t i, size_t first) {
   while (i > first && !source.At(i - 1).Is(";") && !source.At(i - 1).Is("{") && !source.At(i - 1).Is("}")) --i;
@@ -54,7 +36,7 @@ Uses UsesOf(const PlainSource& source, const PlainFunction& function, const Plai
     if (!source.At(i).Is(pointer.name) || (i > 0 && (source.At(i - 1).Is(".") || source.At(i - 1).Is("->")))) continue;
     if (i + 1 < function.body.end && source.At(i + 1).Is("[")) {
       const size_t end = source.Close(i + 1) + 1;
-      if (Written(source, i, end)) {
+      if (source.Written(i, end)) {
         uses.read_only = uses.read_only && pointer.constant;  // a const one is not assigned: only its address is taken
       } else {
         uses.elements.push_back({i, end});

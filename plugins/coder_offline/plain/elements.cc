@@ -1,6 +1,10 @@
 #include "coder_offline/plain/elements.h"
 
+#include <algorithm>
 #include <optional>
+#include <set>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "coder_offline/plain/techniques.h"
@@ -22,6 +26,13 @@ bool IsStride(const std::string& text) {
   return text == "blockDim.x*gridDim.x" || text == "gridDim.x*blockDim.x";
 }
 
+bool IsIndexType(const std::string& type) {
+  for (const char* known : {"int", "unsigned", "unsigned int", "size_t", "long long", "int64_t", "uint", "long"}) {
+    if (type == known) return true;
+  }
+  return false;
+}
+
 // `[const] int i = <global index>` in the tokens of a statement.
 bool ReadIndex(const PlainSource& source, Range statement, Elements* elements) {
   size_t i = statement.begin;
@@ -31,10 +42,7 @@ bool ReadIndex(const PlainSource& source, Range statement, Elements* elements) {
   if (i >= statement.end || i < type + 2) return false;
   elements->type = source.Text({type, i - 1});
   elements->index = source.At(i - 1).text;
-  for (const char* known : {"int", "unsigned", "unsigned int", "size_t", "long long", "int64_t"}) {
-    if (elements->type == known) return IsGlobalIndex(source.Plain({i + 1, statement.end}));
-  }
-  return false;
+  return IsIndexType(elements->type) && IsGlobalIndex(source.Plain({i + 1, statement.end}));
 }
 
 // `i < n`, where n consists of names, whole numbers, parentheses and + - * /.
@@ -67,6 +75,149 @@ bool ReadWork(const PlainSource& source, size_t i, size_t end, Elements* element
   while (last < end && !source.At(last).Is(";")) ++last;
   elements->work = {i, last + 1};
   return last + 1 == end;
+}
+
+// The expression without blanks and casts, with local constants replaced by what they are set to: tid by threadIdx.x.
+std::string Resolved(const PlainSource& source, const PlainFunction& kernel, Range range, int depth = 0) {
+  if (depth > 4) return "";
+  std::string text;
+  for (size_t i = range.begin; i < range.end; ++i) {
+    std::optional<Range> value;
+    const bool member = i > 0 && (source.At(i - 1).Is(".") || source.At(i - 1).Is("->"));
+    if (source.IsName(i) && !member) value = source.Initializer(kernel.body, source.At(i).text);
+    if (!value || value->Holds(i)) {
+      text += source.Plain({i, i + 1});
+      continue;
+    }
+    for (size_t k = kernel.body.begin; k < kernel.body.end; ++k) {  // set again later
+      if (k + 2 != value->begin && source.At(k).Is(source.At(i).text) && source.Written(k, k + 1)) return "";
+    }
+    const std::string inner = Resolved(source, kernel, *value, depth + 1);
+    const bool alone = range.end == range.begin + 1 || inner.find_first_of("+-*/%&|?<>") == std::string::npos;
+    text += alone ? inner : "(" + inner + ")";
+  }
+  const size_t cast = text.find("(int)");
+  return cast == std::string::npos ? text : text.erase(cast, 5);
+}
+
+// Reads the loop at token `i`, if together its threads run through all elements.
+bool ReadSharedLoop(const PlainSource& source, const PlainFunction& kernel, size_t i, SharedLoop* loop, bool* of_warp) {
+  const size_t close = source.Close(i + 1);
+  std::vector<size_t> marks;
+  for (size_t k = i + 2; k < close; ++k) {
+    if (source.At(k).Is(";")) marks.push_back(k);
+  }
+  if (marks.size() != 2) return false;
+  size_t equals = i + 2;
+  while (equals < marks[0] && !source.At(equals).Is("=")) ++equals;
+  if (equals >= marks[0] || equals < i + 4 || source.Has({equals, marks[0]}, ",")) return false;
+  Elements& elements = loop->elements;
+  elements.type = source.Text({i + 2, equals - 1});
+  elements.index = source.At(equals - 1).text;
+  if (!IsIndexType(elements.type) || !ReadLimit(source, {marks[0] + 1, marks[1]}, "<", &elements)) return false;
+  const Range start{equals + 1, marks[0]};
+  Range step{marks[1] + 4, close};
+  if (!source.Follows(marks[1] + 1, {elements.index, "+", "="})) {  // i = i + blockDim.x
+    if (!source.Follows(marks[1] + 1, {elements.index, "=", elements.index, "+"})) return false;
+    ++step.begin;
+  }
+  loop->start = source.Text(start);
+  loop->step = source.Text(step);
+  const std::string first = Resolved(source, kernel, start), by = Resolved(source, kernel, step);
+  const auto warp = [&] {
+    const auto number = source.Number(step);
+    return number && number->value == 32;
+  };
+  const auto block = [&] {  // a number, or an argument of the template, that is the size of every block
+    const auto number = source.Number(step);
+    const std::vector<std::string> names = source.TemplateParameters(kernel);
+    const auto name = static_cast<size_t>(std::find(names.begin(), names.end(), loop->step) - names.begin());
+    const auto launches = source.LaunchesOf(kernel);
+    return !launches.empty() && std::all_of(launches.begin(), launches.end(), [&](const PlainLaunch* one) {
+      const std::vector<Range> arguments = source.Split(one->template_arguments);
+      if (name < arguments.size() && source.Text(arguments[name]) == source.Text(one->block)) return true;
+      const auto by_number = name < arguments.size() ? source.Number(arguments[name]) : number;
+      const auto threads = source.Number(one->block);
+      return by_number && threads && threads->value == by_number->value;
+    });
+  };
+  const size_t rank = first.find(".thread_rank()");  // of a cooperative group
+  const std::string group = first.substr(0, std::min(rank, first.size()));
+  const bool ranked = rank != std::string::npos && (by == group + ".size()" || by == group + ".num_threads()");
+  *of_warp = first == "threadIdx.x%32" || first == "threadIdx.x&31" || first == "threadIdx.x%WARP_SIZE";
+  const bool whole = (first == "threadIdx.x" && (by == "blockDim.x" || block())) ||
+                     (IsGlobalIndex(first) && IsStride(by)) || ranked || (*of_warp && warp());
+  if (!whole) return false;
+  size_t end = close + 1;
+  if (source.At(end).Is("{")) {
+    end = source.Close(end) + 1;
+  } else {
+    if (source.Follows(end, {"for"}) || source.Follows(end, {"if"}) || source.Follows(end, {"while"})) return false;
+    while (end < kernel.body.end && !source.At(end).Is(";")) ++end;
+    ++end;
+  }
+  loop->tokens = {i, end};
+  return ReadWork(source, close + 1, end, &elements);
+}
+
+// True if the expression may differ among the threads that share a loop: those of a block, or with `of_warp` of a warp.
+// `dependent`: variables that do.
+bool Differs(const PlainSource& source, Range range, const std::set<std::string, std::less<>>& dependent,
+             bool of_warp) {
+  for (size_t i = range.begin; i < range.end; ++i) {
+    const std::string_view word = source.At(i).text;
+    if (word == "[" || word == "thread_rank" || word.starts_with("__shfl")) return true;
+    if (word != "threadIdx" && (!dependent.contains(word) || source.At(i - 1).Is("."))) continue;
+    const size_t next = word == "threadIdx" ? i + 3 : i + 1;
+    const bool warp = source.Follows(next, {"/", "32"}) || source.Follows(next, {"/", "WARP_SIZE"}) ||
+                      source.Follows(next, {">", ">", "5"});
+    if (!of_warp || !warp) return true;
+  }
+  return false;
+}
+
+// The variables of the kernel that are set to what differs among those threads.
+std::set<std::string, std::less<>> Dependent(const PlainSource& source, const PlainFunction& kernel, bool of_warp) {
+  std::set<std::string, std::less<>> names;
+  for (bool more = true; more;) {
+    more = false;
+    for (size_t i = kernel.body.begin; i + 2 < kernel.body.end; ++i) {
+      size_t equals = i + 1;  // of = or +=
+      if (std::string_view("+-*/%&|^").find(source.At(equals).text) != std::string_view::npos) ++equals;
+      const bool sets = source.IsName(i) && source.At(equals).Is("=") && !source.Follows(equals + 1, {"="});
+      if (!sets || names.contains(source.At(i).text)) continue;
+      size_t end = equals;
+      for (; end < kernel.body.end && !source.At(end).Is(";") && !source.At(end).Is(")"); ++end) {
+        if (source.At(end).Is("(")) end = source.Close(end);
+      }
+      if (!Differs(source, {equals + 1, end}, names, of_warp)) continue;
+      names.emplace(source.At(i).text);
+      more = true;
+    }
+  }
+  return names;
+}
+
+// The reason why some threads may not come to token `i`, or not together; empty if all come. Each condition on the way
+// there must be the same for all threads that share the loop.
+std::string WhyNotTogether(const PlainSource& source, const PlainFunction& kernel, size_t i, bool of_warp) {
+  const std::set<std::string, std::less<>> dependent = Dependent(source, kernel, of_warp);
+  const std::string reason = kernel.name + " has a loop that some of its threads may not come to";
+  for (size_t k = kernel.body.begin; k < i; ++k) {
+    const bool leaves = source.At(k).Is("return") || source.At(k).Is("continue") || source.At(k).Is("break");
+    const bool around = source.At(k).Is("{") && source.Close(k) > i;
+    const bool last = k + 1 == i && !source.At(k).Is(";") && !source.At(k).Is("{") && !source.At(k).Is("}") &&
+                      source.At(k).kind != evaluator::Token::Kind::kDirective;
+    if (!leaves && !around && !last) continue;
+    size_t close = leaves || around ? k - 1 : k;  // of the condition
+    if (leaves && source.At(close).Is("{")) --close;
+    if (around && (source.At(close).Is(";") || source.At(close).Is("{") || source.At(close).Is("}"))) continue;
+    if (!source.At(close).Is(")")) return reason;
+    size_t open = close;
+    while (open > kernel.body.begin && source.Close(open) != close) --open;
+    if (Differs(source, {open + 1, close}, dependent, of_warp)) return reason;
+  }
+  return "";
 }
 
 }  // namespace
@@ -114,9 +265,29 @@ std::optional<Elements> ReadElements(const PlainSource& source, const PlainFunct
   return elements;
 }
 
-std::string WhyNotPlain(const PlainSource& source, const PlainFunction& kernel, const Elements& elements) {
-  for (const char* word : {"return", "break", "continue", "goto", "__syncthreads", "__syncwarp", "__shared__",
-                           "threadIdx", "blockIdx", "blockDim", "gridDim", "asm"}) {
+std::vector<SharedLoop> ReadSharedLoops(const PlainSource& source, const PlainFunction& kernel, std::string* why) {
+  std::vector<SharedLoop> loops;
+  for (size_t i = kernel.body.begin; i < kernel.body.end; ++i) {
+    if (!source.Follows(i, {"for", "("})) continue;
+    SharedLoop loop;
+    bool of_warp = false;
+    if (!ReadSharedLoop(source, kernel, i, &loop, &of_warp)) continue;
+    const std::string reason = WhyNotTogether(source, kernel, i, of_warp);
+    if (reason.empty()) {
+      loops.push_back(loop);
+    } else {
+      *why = reason;
+    }
+    i = loop.tokens.end - 1;
+  }
+  return loops;
+}
+
+std::string WhyNotPlain(const PlainSource& source, const PlainFunction& kernel, const Elements& elements,
+                        bool in_loop) {
+  for (const char* word : {"return", "break", "continue", "goto", "__syncthreads", "__syncwarp", "__shared__", "asm",
+                           "threadIdx", "blockIdx", "blockDim", "gridDim"}) {
+    if (in_loop && std::string_view(word) == "threadIdx") break;
     if (source.Has(elements.work, word)) return kernel.name + "'s work on an element has " + word + " in it";
   }
   for (size_t i = elements.work.begin; i < elements.work.end; ++i) {
@@ -155,6 +326,8 @@ PlainResult GridStride(const PlainSource& source) {
       reason = kernel.name + kNotElements;
     } else if (elements->strides) {
       reason = "already applied: " + kernel.name + " strides over its grid";
+    } else if (source.LaunchesOf(kernel).empty()) {
+      reason = "the launch of " + kernel.name + ", which sets its grid, is not in this source";
     } else {
       reason = WhyNotPlain(source, kernel, *elements);
     }

@@ -1,12 +1,16 @@
 // Techniques on a kernel's launches: block size and __launch_bounds__.
 #include <algorithm>
+#include <cctype>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "coder_offline/plain/techniques.h"
 
 namespace kgrpo::coder_offline {
 namespace {
+
+constexpr const char* kNoLaunch = "its launch is not in this source";
 
 // The block size of all launches, which must be the same number along one axis. Returns nullopt and sets *why
 // otherwise.
@@ -92,11 +96,20 @@ std::string WhyNotFree(const PlainSource& source, const PlainFunction& function,
   return "";
 }
 
+// True for the usual names of the number of threads: BLOCK_SIZE, kThreads, TPB.
+bool NamesThreads(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name.find("block") != std::string::npos || name.find("thread") != std::string::npos || name == "tpb";
+}
+
 // True if a loop of the kernel steps by its block or by its grid.
 bool Strides(const PlainSource& source, const PlainFunction& kernel) {
   for (size_t i = kernel.body.begin; i + 2 < kernel.body.end; ++i) {
     if (!source.Follows(i, {"+", "="})) continue;
     if (source.At(i + 2).Is("blockDim") || source.At(i + 2).Is("gridDim")) return true;
+    for (const std::string& name : source.TemplateParameters(kernel)) {
+      if (NamesThreads(name) && source.At(i + 2).Is(name)) return true;
+    }
     const auto step = source.Initializer(kernel.body, source.At(i + 2).text);
     if (step && (source.Has(*step, "gridDim") || source.Has(*step, "blockDim"))) return true;
   }
@@ -117,10 +130,29 @@ bool CountsOverBlocks(const PlainSource& source, const PlainFunction& kernel) {
   return false;
 }
 
+// The reason why the launch's template arguments may not follow its block size; empty if they do.
+std::string WhyNotArguments(const PlainSource& source, const PlainLaunch& launch, const PlainFunction& kernel,
+                            int threads) {
+  for (size_t i = kernel.first; i < kernel.name_token; ++i) {
+    if (source.Value(i) == threads && !source.Follows(i - 2, {"__launch_bounds__"}))
+      return "the template " + kernel.name + " has the number " + std::to_string(threads) + " in it";
+  }
+  const std::vector<std::string> names = source.TemplateParameters(kernel);
+  const std::vector<Range> arguments = source.Split(launch.template_arguments);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const auto number = source.Number(arguments[i]);
+    if (number && number->value == threads && (i >= names.size() || !NamesThreads(names[i])))
+      return "the number " + std::to_string(threads) + " is an argument of the template " + kernel.name +
+             " that may not stand for its threads";
+  }
+  return "";
+}
+
 }  // namespace
 
 PlainResult BlockSize(const PlainSource& source, int threads) {
   std::string why;
+  if (source.launches().empty()) return {"", kNoLaunch};
   const auto from = Threads(source, &why);
   if (!from) return {"", why};
   const int to = threads > 0 ? threads : 256;
@@ -137,6 +169,8 @@ PlainResult BlockSize(const PlainSource& source, int threads) {
     const bool fits = change.In(launch.grid, host);
     change.In(launch.block, host);
     change.In(launch.shared, host);
+    if (why = WhyNotArguments(source, launch, *kernel, *from); !why.empty()) return {"", why};
+    change.In(launch.template_arguments, host);
     const bool strides = Strides(source, *kernel);
     if (!fits && !strides) return {"", "the grid of " + launch.kernel + " does not follow its block size"};
     if (!fits && CountsOverBlocks(source, *kernel) && !source.Has(kernel->body, "gridDim"))
@@ -178,6 +212,7 @@ PlainResult LaunchBounds(const PlainSource& source) {
     edits.push_back({at, at, "__launch_bounds__(" + std::to_string(most) + ") "});
     bounds = std::to_string(most);
   }
+  if (source.launches().empty()) return {"", kNoLaunch};
   if (edits.empty()) return {"", "already applied: its kernels have __launch_bounds__"};
   return {source.Edited(edits), "__launch_bounds__(" + bounds + ")"};
 }

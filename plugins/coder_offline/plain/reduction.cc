@@ -129,6 +129,7 @@ std::string WhyNot(const PlainSource& source, const PlainFunction& function, con
       return "more than " + tree.array + "[0] is used after the tree";
   }
   if (tree.known) return "";
+  if (source.launches().empty()) return "the block size of " + function.name + " is not in this source";
   for (const PlainLaunch& launch : source.launches()) {
     const auto number = source.Number(launch.block);
     if (!number || number->value < 32 || number->value > 1024 || (number->value & (number->value - 1)) != 0)

@@ -26,31 +26,17 @@ bool IsNumberType(std::string_view word) {
   return false;
 }
 
-// The reason why a directive makes the source unreadable by tokens; empty if it does not.
-std::string WhyNotDirective(std::string_view text) {
-  std::istringstream words{std::string(text.substr(1))};
-  std::string word;
-  words >> word;
-  if (word == "pragma" || word == "include" || word == "undef") return "";
-  if (word != "define") return "it is compiled under conditions (#" + word + ")";
-  for (const std::string_view hidden : {"[", "return", "__syncthreads", "__global__", "<<<", "threadIdx", "blockIdx"}) {
-    if (text.find(hidden) != std::string_view::npos) {
-      return "a macro of its own hides what its kernels do (" + std::string(hidden) + " in a #define)";
-    }
-  }
-  return "";
-}
-
 }  // namespace
 
-PlainSource::PlainSource(std::string text, std::string* why) : text_(std::move(text)) {
+PlainSource::PlainSource(std::string text, std::string* why) {
+  std::set<std::string, std::less<>> hidden;
+  text_ = ExpandMacros(std::move(text), &hidden);
   why->clear();
   evaluator::LexedSource lexed = evaluator::Lex(text_);
   tokens_ = std::move(lexed.tokens);
   std::vector<std::string> open;
   for (const Token& token : tokens_) {
     if (token.kind == Token::Kind::kIdentifier) names_.insert(std::string(token.text));
-    if (token.kind == Token::Kind::kDirective && why->empty()) *why = WhyNotDirective(token.text);
     if (IsOpen(token)) open.push_back(token.text == "(" ? ")" : token.text == "[" ? "]" : "}");
     if (!IsClose(token)) continue;
     if (open.empty() || open.back() != token.text) lexed.understood = false;
@@ -60,6 +46,27 @@ PlainSource::PlainSource(std::string text, std::string* why) : text_(std::move(t
     *why = "a string, a comment or a bracket does not end, or a line is continued";
   if (why->empty()) ReadFunctions(why);
   if (why->empty()) ReadLaunches(why);
+  if (why->empty()) *why = WhyNotBodies(hidden);
+}
+
+// The reason why the tokens of a kernel, or of what launches it, are not what is compiled; empty if they are.
+std::string PlainSource::WhyNotBodies(const std::set<std::string, std::less<>>& hidden) const {
+  for (size_t f = 0; f < functions_.size(); ++f) {
+    const PlainFunction& function = functions_[f];
+    const bool device = function.global || function.device;
+    const bool launches =
+        std::any_of(launches_.begin(), launches_.end(), [f](const PlainLaunch& launch) { return launch.host == f; });
+    for (size_t i = function.body.begin; i < function.body.end && (device || launches); ++i) {
+      if (device && IsName(i) && hidden.contains(At(i).text))
+        return "a macro of its own hides what " + function.name + " does (" + std::string(At(i).text) + ")";
+      if (At(i).kind != Token::Kind::kDirective) continue;
+      std::istringstream words{std::string(At(i).text.substr(1))};
+      std::string word;
+      words >> word;
+      if (word != "pragma") return function.name + " is compiled under conditions (#" + word + ")";
+    }
+  }
+  return "";
 }
 
 bool PlainSource::Follows(size_t i, std::initializer_list<std::string_view> words) const {
@@ -75,6 +82,41 @@ bool PlainSource::Has(Range range, std::string_view word) const {
     if (At(i).Is(word)) return true;
   }
   return false;
+}
+
+std::vector<std::string> PlainSource::TemplateParameters(const PlainFunction& function) const {
+  std::vector<std::string> names;
+  size_t i = function.first;
+  while (i < function.name_token && !At(i).Is("template")) ++i;
+  bool value = false;  // behind a parameter's =
+  for (i += 2; i < function.name_token && !At(i).Is(">"); ++i) {
+    if (At(i).Is(",")) value = false;
+    if (At(i).Is("=")) value = true;
+    const bool last = Follows(i + 1, {","}) || Follows(i + 1, {"="}) || Follows(i + 1, {">"});
+    if (!value && last && IsName(i)) names.emplace_back(At(i).text);
+  }
+  return names;
+}
+
+bool PlainSource::Written(size_t begin, size_t end) const {
+  while (begin > 0 && At(begin - 1).Is("(") && Follows(end, {")"}) && (begin < 2 || !IsName(begin - 2))) {
+    --begin;  // (x[i])
+    ++end;
+  }
+  const auto two = [&](size_t i, const char* mark) { return Follows(i, {mark, mark}); };
+  if (two(end, "+") || two(end, "-")) return true;
+  if (begin >= 2 && (two(begin - 2, "+") || two(begin - 2, "-"))) return true;
+  if (Follows(end, {"="}) && !Follows(end, {"=", "="})) return true;
+  for (const char* mark : {"+", "-", "*", "/", "%", "&", "|", "^"}) {
+    if (Follows(end, {mark, "="})) return true;
+  }
+  if (Follows(end, {"<", "<", "="}) || Follows(end, {">", ">", "="})) return true;
+  if (Follows(end, {"."}) || Follows(end, {"->"})) return Written(end + 1, end + 2);
+  if (begin == 0 || !At(begin - 1).Is("&")) return false;
+  if (begin >= 2 && At(begin - 2).Is("&")) return false;  // a && x[i]
+  const bool operand =
+      begin >= 2 && (IsName(begin - 2) || Value(begin - 2) || At(begin - 2).Is(")") || At(begin - 2).Is("]"));
+  return !operand;
 }
 
 size_t PlainSource::Close(size_t open) const {
@@ -180,9 +222,10 @@ std::optional<PlainNumber> PlainSource::Number(Range range) const {
 
 std::optional<Range> PlainSource::Initializer(Range body, std::string_view name) const {
   for (size_t i = body.begin + 1; i + 2 < body.end; ++i) {
-    if (!Follows(i, {name, "="}) || Follows(i, {name, "=", "="}) || !IsName(i - 1)) continue;
+    const bool declared = IsName(i - 1) || At(i - 1).Is(",");  // int lane = t % 32, warp = t / 32;
+    if (!Follows(i, {name, "="}) || Follows(i, {name, "=", "="}) || !declared) continue;
     size_t end = i + 2;
-    while (end < body.end && !At(end).Is(";")) ++end;
+    while (end < body.end && !At(end).Is(";") && !At(end).Is(",")) end = IsOpen(At(end)) ? Close(end) + 1 : end + 1;
     return Range{i + 2, end};
   }
   return std::nullopt;
@@ -309,7 +352,6 @@ void PlainSource::ReadFunctions(std::string* why) {
         for (const Range& range : Split({i + 1, close})) function.parameters.push_back(ReadParameter(range));
         const size_t end = Close(close + 1);
         function.body = {close + 2, end};
-        if (Has({first, i}, "template") && function.global) *why = "its kernel " + function.name + " is a template";
         functions_.push_back(function);
         i = end;
         first = i + 1;
@@ -330,12 +372,21 @@ void PlainSource::ReadLaunches(std::string* why) {
     while (close < size() && !At(close).Is(">>>")) ++close;
     const auto host = std::find_if(functions_.begin(), functions_.end(),
                                    [&](const PlainFunction& function) { return function.body.Holds(i); });
-    if (!IsName(i - 1) || close + 1 >= size() || !At(close + 1).Is("(") || host == functions_.end()) {
+    size_t name = i - 1;
+    int depth = 0;  // of the < and > of template arguments
+    if (At(name).Is(">") || At(name).Is(">>>")) {
+      for (; name > 0; --name) {
+        depth += At(name).Is(">") ? 1 : At(name).Is(">>>") ? 3 : At(name).Is("<") ? -1 : 0;
+        if (depth == 0) break;
+      }
+    }
+    PlainLaunch launch;
+    if (name + 1 < i && name > 0) launch.template_arguments = {name-- + 1, i - 1};
+    if (!IsName(name) || close + 1 >= size() || !At(close + 1).Is("(") || host == functions_.end()) {
       *why = "it has a launch of another form than kernel<<<grid, block>>>(arguments)";
       return;
     }
-    PlainLaunch launch;
-    launch.kernel = At(i - 1).text;
+    launch.kernel = At(name).text;
     launch.host = static_cast<size_t>(host - functions_.begin());
     const std::vector<Range> configuration = Split({i + 1, close});
     if (configuration.size() < 2) {
@@ -348,7 +399,6 @@ void PlainSource::ReadLaunches(std::string* why) {
     launch.arguments = Split({close + 2, Close(close + 1)});
     launches_.push_back(launch);
   }
-  if (launches_.empty()) *why = "it launches no kernel by <<<grid, block>>>";
 }
 
 }  // namespace kgrpo::coder_offline

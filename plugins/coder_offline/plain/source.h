@@ -1,5 +1,6 @@
 // Reads an ordinary CUDA source by its tokens: functions with their parameters, launches, and named numbers. It needs
-// no schedule line and ignores comments and strings. Used by the techniques of this folder.
+// no schedule line and ignores comments and strings. Used by the techniques of this folder. Templates are read as they
+// are written. Macros that hide what a kernel does are expanded first (macros.cc).
 #ifndef KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_SOURCE_H_
 #define KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_SOURCE_H_
 
@@ -39,9 +40,14 @@ struct PlainFunction {
 struct PlainLaunch {
   std::string kernel;
   size_t host = 0;
+  Range template_arguments;  // k<256><<<...>>>; empty without them
   Range grid, block, shared;
   std::vector<Range> arguments;
 };
+
+// The source with its macros expanded in device functions, if they hide accesses, barriers or assignments there. Such a
+// macro that can't be expanded (defined twice, with # or ...) adds its name to *hidden.
+std::string ExpandMacros(std::string text, std::set<std::string, std::less<>>* hidden);
 
 // A whole number and the place of its digits: where it is used, or where its name is defined.
 struct PlainNumber {
@@ -72,6 +78,10 @@ class PlainSource {
   bool Follows(size_t i, std::initializer_list<std::string_view> words) const;
   bool IsName(size_t i) const { return i < size() && At(i).kind == evaluator::Token::Kind::kIdentifier; }
   bool Has(Range range, std::string_view word) const;
+  // The names of a template's parameters, as of template <typename T, int BLOCK = 256>. Empty for other functions.
+  std::vector<std::string> TemplateParameters(const PlainFunction& function) const;
+  // True if the expression at [begin, end) is assigned to, or its address taken.
+  bool Written(size_t begin, size_t end) const;
   size_t Close(size_t open) const;       // the bracket that closes the one at `open`
   std::string Text(Range range) const;   // the source's text, unchanged
   std::string Plain(Range range) const;  // tokens without blanks and without casts to numbers
@@ -91,10 +101,11 @@ class PlainSource {
 
  private:
   void ReadFunctions(std::string* why);
+  std::string WhyNotBodies(const std::set<std::string, std::less<>>& hidden) const;
   void ReadLaunches(std::string* why);
   PlainParameter ReadParameter(Range range) const;
 
-  const std::string text_;
+  std::string text_;
   std::vector<evaluator::Token> tokens_;
   std::vector<PlainFunction> functions_;
   std::vector<PlainLaunch> launches_;

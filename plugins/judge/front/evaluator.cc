@@ -107,7 +107,7 @@ KernelEvaluation Evaluator::AtSize(const OpenProblem& open, const std::string& s
 
 std::vector<ProblemFinding> Evaluator::Check(const OpenProblems& open) {
   if (!open.problem().refused.empty()) return {};
-  if (IsDraft(open.problem())) return FindDegenerate(open.problem(), {});
+  if (!DraftAdvice(open.problem()).empty()) return FindDegenerate(open.problem(), {});
   std::vector<ProblemFinding> findings = backend_->FindDegenerateOutputs(open.first());
   RequireReference(open.problem());
   const auto evaluate = [&](uint64_t seed) {

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "judge/verdict/problem_findings.h"  // IsDraft
+#include "judge/verdict/problem_findings.h"  // DraftAdvice
 
 namespace kgrpo::evaluator {
 
@@ -19,11 +19,9 @@ void KernelEvaluation::Conclude(const Trouble& trouble) {
 }
 
 std::string ReferenceTrouble(const KernelEvaluation& evaluation, const Problem& problem) {
-  if (evaluation.verdict == "wrong" && IsDraft(problem))
-    return problem.directory +
-           "/oracle.cc: still the draft of problems new, so no kernel can be judged. Write what the kernel "
-           "computes, in double, and delete the line \"" +
-           kOracleToWrite + "\"";
+  if (const std::string advice = DraftAdvice(problem); evaluation.verdict == "wrong" && !advice.empty())
+    return problem.directory + (problem.checker_source ? "/checker.cc" : "/oracle.cc") +
+           ": still the draft of problems new, so no kernel can be judged. " + advice;
   return problem.directory + "/reference.cu: the reference kernel is not correct (" + evaluation.verdict +
          "): " + evaluation.diagnosis;
 }

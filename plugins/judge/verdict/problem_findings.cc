@@ -296,16 +296,20 @@ class Search {
 
 std::vector<ProblemFinding> FindDegenerate(const Problem& problem, const ExpectedOf& expected, const Checker* checker) {
   if (!problem.refused.empty()) return {};
-  if (IsDraft(problem)) {
-    return {
-        {"oracle_not_written", "oracle.cc is a draft: its body is still to be written.",
-         "Write what the kernel computes, in double, and delete the line \"" + std::string(kOracleToWrite) + "\"."}};
+  if (const std::string advice = DraftAdvice(problem); !advice.empty()) {
+    const std::string file = problem.checker_source ? "checker.cc" : "oracle.cc";
+    return {{"oracle_not_written", file + " is a draft: its body is still to be written.", advice}};
   }
   return Search(problem, expected, checker).Run();
 }
 
-bool IsDraft(const Problem& problem) {
-  return problem.oracle_source && problem.oracle_source->find(kOracleToWrite) != std::string::npos;
+std::string DraftAdvice(const Problem& problem) {
+  const bool checks = problem.checker_source.has_value();
+  const std::string line = checks ? kCheckerToWrite : kOracleToWrite;
+  const std::string source = checks ? *problem.checker_source : problem.oracle_source.value_or("");
+  if (source.find(line) == std::string::npos) return "";
+  return std::string(checks ? "Write which outputs are right" : "Write what the kernel computes, in double") +
+         ", and delete the line \"" + line + "\".";
 }
 
 std::vector<ProblemFinding> FindOfReference(const Problem& problem, const JudgeReference& judge) {

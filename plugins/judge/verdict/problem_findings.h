@@ -18,8 +18,9 @@
 
 namespace kgrpo::evaluator {
 
-// An oracle.cc with this line has no body yet: `problems new` writes it where it cannot translate the kernel.
+// An oracle.cc or a checker.cc with this line is a draft of `problems new`, without a body.
 inline constexpr const char* kOracleToWrite = "// ORACLE TO BE WRITTEN";
+inline constexpr const char* kCheckerToWrite = "// CHECKER TO BE WRITTEN";
 
 struct ProblemFinding {
   std::string code;      // "constant_output": docs/problems.md lists them
@@ -36,8 +37,8 @@ using ExpectedOf = std::function<std::vector<Expected>(const CorrectnessCase&, c
 std::vector<ProblemFinding> FindDegenerate(const Problem& problem, const ExpectedOf& expected,
                                            const Checker* checker = nullptr);
 
-// Returns whether the oracle is still a draft, which cannot judge anything.
-bool IsDraft(const Problem& problem);
+// What to do if the oracle or the checker is still a draft, which cannot evaluate any kernel; else empty.
+std::string DraftAdvice(const Problem& problem);
 
 // Evaluates the reference kernel thoroughly, as candidates are, with inputs of this seed. The diagnosis of an incorrect
 // one names hidden sizes, since only the problem's author reads it.

@@ -106,7 +106,7 @@ bool NoteStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& 
 // Checked mode: order through memory, see race_shadow.h. NoteFence: a fence covers the warp's accesses and those that
 // it knows of. NoteRelease: an atomic or volatile store publishes the accesses covered by earlier fences (a release
 // operation is a fence itself). NoteAcquire: an atomic or volatile load learns of the accesses published at its
-// addresses.
+// addresses. Within a block, through shared memory or at the block's scope, only release and acquire operations count.
 void NoteFence(Warp& warp);
 // A fence.proxy.async: bulk copies see what the warp did and knows of.
 void NoteProxyFence(Warp& warp);

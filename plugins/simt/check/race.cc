@@ -102,6 +102,11 @@ bool MayBePolling(AccessCell cell, const Warp& warp, const Instruction& in, cons
   return (in.flags & kFlagVolatile) != 0 && !InStep(cell, warp, in, access);
 }
 
+// Returns true if a release or an acquire there orders accesses of one block only.
+bool IsWithinBlock(const Instruction& in, const Access& access) {
+  return access.space == Space::kShared || (access.space == Space::kGlobal && (in.flags & kFlagBlockScope) != 0);
+}
+
 }  // namespace
 
 void RacingReads::Add(const RacingReads& others) {
@@ -308,7 +313,19 @@ void NoteProxyFence(Warp& warp) {
 }
 
 void NoteRelease(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
-  if (access.space != Space::kGlobal || (in.flags & kFlagBlockScope) != 0) return;
+  if (IsWithinBlock(in, access)) {
+    if ((in.flags & kFlagRelease) == 0) return;
+    const auto own = static_cast<size_t>(warp.id);
+    for (uint32_t m = access.distinct & mask; m != 0; m &= m - 1) {
+      std::vector<uint32_t>& published = warp.block->published[access.address[std::countr_zero(m)]];
+      published.resize(warp.known.size(), 0);
+      for (size_t w = 0; w < published.size(); ++w) published[w] = std::max(published[w], warp.known[w]);
+      published[own] = std::max(published[own], warp.clock + 1);
+    }
+    ++warp.clock;
+    return;
+  }
+  if (access.space != Space::kGlobal) return;
   if ((in.flags & kFlagRelease) != 0) NoteFence(warp);
   if (!warp.fenced) return;
   Grid& grid = *warp.grid;
@@ -326,7 +343,18 @@ void NoteRelease(Warp& warp, const Instruction& in, uint32_t mask, const Access&
 
 void NoteAcquire(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
   Grid& grid = *warp.grid;
-  if (access.space != Space::kGlobal || (in.flags & kFlagBlockScope) != 0 || grid.release_times.empty()) return;
+  if (IsWithinBlock(in, access)) {
+    if ((in.flags & kFlagAcquire) == 0 || warp.block->published.empty()) return;
+    for (uint32_t m = access.distinct & mask; m != 0; m &= m - 1) {
+      const auto found = warp.block->published.find(access.address[std::countr_zero(m)]);
+      if (found == warp.block->published.end()) continue;
+      for (size_t w = 0; w < found->second.size(); ++w) {
+        if (w != static_cast<size_t>(warp.id)) warp.known[w] = std::max(warp.known[w], found->second[w]);
+      }
+    }
+    return;
+  }
+  if (access.space != Space::kGlobal || grid.release_times.empty()) return;
   for (uint32_t m = access.distinct & mask; m != 0; m &= m - 1) {
     const auto found = grid.release_times.find(access.address[std::countr_zero(m)] / 16);
     if (found != grid.release_times.end()) warp.acquire_time = std::max(warp.acquire_time, found->second);

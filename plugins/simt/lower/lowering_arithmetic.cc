@@ -34,7 +34,7 @@ int64_t PermuteMode(const Opcode& op) {
 bool IsClock(const Arg& arg) {
   return arg.kind == Arg::Kind::kSpecial &&
          (arg.symbol == "%clock" || arg.symbol == "%clock_hi" || arg.symbol == "%clock64" ||
-          arg.symbol == "%globaltimer" || arg.symbol == "%globaltimer_lo");
+          arg.symbol == "%globaltimer" || arg.symbol == "%globaltimer_lo" || arg.symbol == "%globaltimer_hi");
 }
 
 }  // namespace
@@ -197,6 +197,7 @@ void Lowerer::Move(const Statement& statement, const Opcode& op, Instruction& in
     // Waits of libcu++ ask the timer of the whole device how long to sleep between two looks.
     reads_clock_ |= args[1].symbol.find("globaltimer") == std::string::npos;
     in.run = bytes == 8 ? &ReadClock64 : &ReadClock32;
+    in.offset = args[1].symbol.ends_with("_hi") ? 32 : 0;
     in.d = TargetOf(args[0], bytes);
     Emit(in, {Pipe::kControl, 0, 1, 1});
     return;

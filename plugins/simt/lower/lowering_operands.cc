@@ -119,6 +119,7 @@ Operand Lowerer::SourceArg(const Arg& arg, uint32_t bytes, Type type) {
 Operand Lowerer::PredicateArg(const Arg& arg, Instruction& in) {
   if (arg.negated) in.flags |= kFlagNegateC;
   if (arg.kind == Arg::Kind::kImmediate) return Constant(4, arg.bits != 0 ? 0xFFFFFFFFu : 0u);
+  if (arg.kind == Arg::Kind::kSpecial && arg.symbol == "%is_explicit_cluster") return Constant(4, 0);
   if (arg.kind != Arg::Kind::kRegister || TypeOf(arg) != Type::kPred) Malformed("expected a predicate");
   return Register(arg.reg, false);
 }
@@ -128,12 +129,15 @@ Operand Lowerer::Special(std::string_view name, uint32_t width) {
       {"%nctaid.x", ConstantPatch::Kind::kGridX},
       {"%nctaid.y", ConstantPatch::Kind::kGridY},
       {"%nctaid.z", ConstantPatch::Kind::kGridZ},
+      {"%nclusterid.x", ConstantPatch::Kind::kGridX},  // each block is a cluster
+      {"%nclusterid.y", ConstantPatch::Kind::kGridY},
+      {"%nclusterid.z", ConstantPatch::Kind::kGridZ},
       {"%ntid.x", ConstantPatch::Kind::kBlockX},
       {"%ntid.y", ConstantPatch::Kind::kBlockY},
       {"%ntid.z", ConstantPatch::Kind::kBlockZ},
       {"%dynamic_smem_size", ConstantPatch::Kind::kDynamicShared},
       {"%total_smem_size", ConstantPatch::Kind::kTotalShared},
-      {"%nwarpid", ConstantPatch::Kind::kWarps},
+      {"%aggr_smem_size", ConstantPatch::Kind::kAggregateShared},
       {"%envreg1", ConstantPatch::Kind::kGridWorkspaceHigh},
       {"%envreg2", ConstantPatch::Kind::kGridWorkspaceLow}};
   static const std::unordered_map<std::string_view, SpecialSlot::Kind> kLaneWise = {
@@ -143,6 +147,9 @@ Operand Lowerer::Special(std::string_view name, uint32_t width) {
       {"%ctaid.x", SpecialSlot::Kind::kCtaX},
       {"%ctaid.y", SpecialSlot::Kind::kCtaY},
       {"%ctaid.z", SpecialSlot::Kind::kCtaZ},
+      {"%clusterid.x", SpecialSlot::Kind::kCtaX},
+      {"%clusterid.y", SpecialSlot::Kind::kCtaY},
+      {"%clusterid.z", SpecialSlot::Kind::kCtaZ},
       {"%laneid", SpecialSlot::Kind::kLane},
       {"%warpid", SpecialSlot::Kind::kWarp},
       {"%smid", SpecialSlot::Kind::kSm},
@@ -151,8 +158,31 @@ Operand Lowerer::Special(std::string_view name, uint32_t width) {
       {"%lanemask_lt", SpecialSlot::Kind::kLaneMaskLt},
       {"%lanemask_ge", SpecialSlot::Kind::kLaneMaskGe},
       {"%lanemask_gt", SpecialSlot::Kind::kLaneMaskGt}};
-  if (name == "%nsmid") return Constant(width, 132);
-  if (name == "%gridid") return Constant(width, 0);
+  // Those that no launch changes, on an H100. Of the reserved shared memory, the cooperative groups' part is at
+  // %reserved_smem_offset_1; for NVIDIA's other parts ptxas puts the same numbers into machine code.
+  static const std::unordered_map<std::string_view, uint32_t> kFixed = {
+      {"%nsmid", 132},
+      {"%gridid", 0},
+      {"%nwarpid", 64},
+      {"%cluster_ctaid.x", 0},
+      {"%cluster_ctaid.y", 0},
+      {"%cluster_ctaid.z", 0},
+      {"%cluster_nctaid.x", 1},
+      {"%cluster_nctaid.y", 1},
+      {"%cluster_nctaid.z", 1},
+      {"%cluster_ctarank", 0},
+      {"%cluster_nctarank", 1},
+      {"%current_graph_exec", 0},
+      {"%reserved_smem_offset_begin", 0},
+      {"%reserved_smem_offset_end", kReservedSharedBytes},
+      {"%reserved_smem_offset_cap", kReservedSharedBytes},
+      {"%reserved_smem_offset_0", 0},
+      {"%reserved_smem_offset_1", kReservedSharedBytes - kCooperativeGroupsBytes}};
+  kernel_.reserved_shared |= name.starts_with("%reserved_smem");
+  if (const auto it = kFixed.find(name); it != kFixed.end()) return Constant(width, it->second);
+  // Performance counters without a profiler, the driver's registers, and the unused fourth element of vectors.
+  if (name.starts_with("%pm") || (name.starts_with("%envreg") && !kUniform.contains(name)) || name.ends_with("id.w"))
+    return Constant(width, 0);
   if (width != 4) Unsupported("special register " + std::string(name) + " in 64 bits");
   if (const auto it = kUniform.find(name); it != kUniform.end()) {
     kernel_.uses_grid_sync |= it->second == ConstantPatch::Kind::kGridWorkspaceLow;

@@ -89,6 +89,10 @@ Operand Lowerer::Address(std::string_view name, int64_t addend, uint32_t width) 
 void Lowerer::FinishShared() {
   std::vector<uint32_t> offsets(shared_variables_.size());
   uint32_t end = 0, packed = 0;
+  if (kernel_.reserved_shared) {  // in front, as on the device
+    kernel_.shared.push_back({"(reserved)", 0, kReservedSharedBytes});
+    end = kReservedSharedBytes + kSharedRedZone;
+  }
   for (const bool dynamic : {false, true}) {
     if (dynamic) end = (end + 127) / 128 * 128;
     for (size_t i = 0; i < shared_variables_.size(); ++i) {

@@ -36,8 +36,8 @@ uint64_t ValueOf(const ConstantPatch& patch, const Grid& grid) {
       return config.dynamic_shared_bytes;
     case ConstantPatch::Kind::kTotalShared:
       return config.dynamic_shared_bytes + grid.kernel->static_shared_bytes;
-    case ConstantPatch::Kind::kWarps:
-      return grid.warps_per_block;
+    case ConstantPatch::Kind::kAggregateShared:
+      return kReservedSharedBytes + (config.dynamic_shared_bytes + grid.kernel->static_shared_bytes + 127) / 128 * 128;
     case ConstantPatch::Kind::kGridWorkspaceLow:
       return grid.workspace == nullptr ? 0 : grid.workspace->address() & 0xFFFFFFFFu;
     case ConstantPatch::Kind::kGridWorkspaceHigh:
@@ -187,6 +187,8 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
   if (grid.shared_limit != 0) std::memset(block.shared, config.unwritten_shared.value_or(0xFF), grid.shared_limit);
   if (grid.checked) {
     block.shared_written.assign(grid.shared_limit / 64 + 1, 0);
+    // Cooperative groups clear single bits of the reserved part.
+    if (kernel.reserved_shared) std::fill_n(block.shared_written.begin(), kReservedSharedBytes / 64, ~uint64_t{0});
     block.shared_pending.assign(grid.shared_limit / 64 + 1, 0);
     block.shared_sources.assign(kernel.bulk_copies ? grid.shared_limit / 16 + 1 : 0, 0);
     block.copies_pending = 0;
@@ -198,6 +200,7 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
   }
   block.barriers = {};
   block.phase_barriers.clear();
+  block.published.clear();
   block.bulk_copies.clear();
   block.done_warps = block.next_warp = block.polls = 0;
   std::byte* registers = aligned(block.registers.get());

@@ -129,10 +129,12 @@ struct Block {
   std::vector<uint32_t> shared_sources;  // by 16 bytes: how many bulk stores will read them (checked)
   uint32_t copies_pending = 0;           // number of pending copies; bulk copies count per 16 bytes (checked)
   std::vector<BulkCopy> bulk_copies;     // that are not complete, in order of issue
-  uint32_t bulk_clock = 0;               // (checked) the clock of the copy engine
-  RaceShadow shared_shadow;              // (checked)
-  std::vector<std::byte> local;          // lane-major within a warp, warps one after the other
-  std::vector<uint64_t> local_written;   // a bit a byte (checked)
+  // (checked) By address: what release operations of this block made known, as Warp::known.
+  std::unordered_map<uint64_t, std::vector<uint32_t>> published;
+  uint32_t bulk_clock = 0;              // (checked) the clock of the copy engine
+  RaceShadow shared_shadow;             // (checked)
+  std::vector<std::byte> local;         // lane-major within a warp, warps one after the other
+  std::vector<uint64_t> local_written;  // a bit a byte (checked)
   std::unordered_map<uint64_t, Suspect>
       stored_suspects;  // (checked) by StoredKey of the unwritten bytes that they left
   std::array<BarrierState, 16> barriers{};

@@ -68,6 +68,10 @@ struct Cost {
   float pipe_use = 0;   // of those, on the pipe; AddPipes says where others run
 };
 
+// The bytes of a block's shared memory that are reserved for NVIDIA's own software, on sm_80 and later; of those, the
+// bytes that cooperative groups need.
+inline constexpr uint32_t kReservedSharedBytes = 1024, kCooperativeGroupsBytes = 288;
+
 // A word of the constants that is known only at launch.
 struct ConstantPatch {
   enum class Kind : uint8_t {
@@ -81,7 +85,7 @@ struct ConstantPatch {
     kBlockZ,
     kDynamicShared,
     kTotalShared,
-    kWarps,
+    kAggregateShared,
     kGridWorkspaceLow,
     kGridWorkspaceHigh
   };
@@ -185,6 +189,7 @@ struct Kernel {
   Operand stack_register = kNoOperand, frame_register = kNoOperand;  // where there are any: local addresses, 64 bits
   ControlFlow control;
   bool uses_grid_sync = false;
+  bool reserved_shared = false;   // its shared memory begins with the reserved part
   bool scatters_atomics = false;  // to global memory, at addresses that may differ within a warp
   bool global_atomics = false;    // or generic ones
   bool bulk_copies = false;       // cp.async.bulk
