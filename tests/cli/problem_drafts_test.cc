@@ -116,8 +116,9 @@ TEST_F(ProblemDraftsTest, ACheckerIsDraftedOrCopied) {
   const std::string eval = "eval --kernel compact.cu --quick --json --problem ";
   const Result refused = Run(eval + "compact");
   EXPECT_EQ(refused.code, 3);
-  EXPECT_THAT(refused.err, HasSubstr("compact/checker.cc: still the draft of problems new, so no kernel can be judged. "
-                                     "Write which outputs are right, and delete the line \"// CHECKER TO BE WRITTEN\"."));
+  EXPECT_THAT(refused.err,
+              HasSubstr("compact/checker.cc: still the draft of problems new, so no kernel can be judged. "
+                        "Write which outputs are right, and delete the line \"// CHECKER TO BE WRITTEN\"."));
   Replace("compact/checker.cc", "// CHECKER TO BE WRITTEN", "//");
   Replace("compact/checker.cc", "is negative\";\n",
           "is negative\";\n    if (from[i] >= n || y[i] != x[from[i]]) return \"y is not x[from]\";\n");

@@ -207,10 +207,10 @@ void Run(const Words& words) {
   } else if (oracle.translated) {
     std::cout << "translated from the kernel: read oracle.cc\n";
   } else {
-    std::cout
-        << "to be written in oracle.cc: only elementwise kernels are translated (" << oracle.why_not
-        << ")\n           or draft again with --torch FILE.py (a PyTorch function), --checker new (if several\n           outputs are right) or --reference-only "
-           "(weaker)\n";
+    std::cout << "to be written in oracle.cc: only elementwise kernels are translated (" << oracle.why_not
+              << ")\n           or draft again with --torch FILE.py (a PyTorch function), --checker new (if several\n  "
+                 "         outputs are right) or --reference-only "
+                 "(weaker)\n";
   }
   std::cout << "  next     kgrpo-host problems check " << out.string() << "\n";
 }

@@ -328,11 +328,11 @@ std::string Skeleton(const Draft& draft) {
 }  // namespace
 
 std::string CheckerSkeleton(const Draft& draft) {
-  std::string text =
-      std::string(kCheckerToWrite) +
-      ": `problems check` refuses the problem until this line is gone.\n"
-      "// Return \"\" if the outputs are right, else why not. Outputs may contain any values, also NaNs and indices out\n"
-      "// of range: check them before you use them. Tensors are row-major.\n";
+  std::string text = std::string(kCheckerToWrite) +
+                     ": `problems check` refuses the problem until this line is gone.\n"
+                     "// Return \"\" if the outputs are right, else why not. Outputs may contain any values, also NaNs "
+                     "and indices out\n"
+                     "// of range: check them before you use them. Tensors are row-major.\n";
   std::string body, unused;
   for (const DraftParameter& parameter : draft.parameters) {
     const std::string& name = parameter.source.name;

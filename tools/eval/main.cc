@@ -55,8 +55,7 @@ int Evaluate(const Globals& globals, Options options) {
     return refuse("--as-kernelbench, --pytorch-times and --markdown go with --suite");
   if (options.jobs > 0 && !of_kernel) return refuse("--jobs goes with --suite or --kernel");
   const bool of_one = options.dispute_bound || !options.report.empty();
-  if (files.size() > 1 && of_one)
-    return refuse("--report and --dispute-bound are about one kernel");
+  if (files.size() > 1 && of_one) return refuse("--report and --dispute-bound are about one kernel");
   if (of_kernel == of_policy) return refuse("eval takes either --kernel F.cu and --problem DIR, or FILE and --policy");
   if (options.dispute_bound && !options.report.empty())
     return refuse("--dispute-bound prints what was counted and writes no report: leave --report out");

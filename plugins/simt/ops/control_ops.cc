@@ -220,7 +220,8 @@ void TrapOperation(Warp& warp, const Instruction& in, uint32_t mask) {
 
 void ReadClock32(Warp& warp, const Instruction& in, uint32_t mask) {
   uint32_t* d = TargetAs<uint32_t>(warp, in.d);
-  for (uint32_t m = mask; m != 0; m &= m - 1) d[std::countr_zero(m)] = static_cast<uint32_t>(warp.executed >> in.offset);
+  for (uint32_t m = mask; m != 0; m &= m - 1)
+    d[std::countr_zero(m)] = static_cast<uint32_t>(warp.executed >> in.offset);
 }
 void ReadClock64(Warp& warp, const Instruction& in, uint32_t mask) {
   uint64_t* d = TargetAs<uint64_t>(warp, in.d);
