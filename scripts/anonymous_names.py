@@ -10,7 +10,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TARGET = re.compile(r"\b(?:kgrpo_library|kgrpo_host_library|kgrpo_plugin|add_library|add_executable)"
+TARGET = re.compile(r"\b(?:kgrpo_library|kgrpo_host_library|kgrpo_plugin|add_library|add_executable|judge_room)"
                     r"\(\s*(\S+)\s+(.*?)\)", re.S)
 FUNCTION = re.compile(r"(?:\[\[\w+\]\] )?[A-Za-z_][\w:<>,*& ]*[ *&](\w+)\(")
 
@@ -22,6 +22,8 @@ def sources_of(lists: pathlib.Path):
         files = [lists.parent / word for word in rest.split() if word.endswith(".cc")]
         if "${sources}" in rest:  # file(GLOB ...)
             files += [file for file in lists.parent.glob("*.cc") if not file.name.endswith("_main.cc")]
+        if not files:  # judge_room(NAME ...): the folder of that name
+            files = [file for file in (lists.parent / name).glob("*.cc") if not file.name.endswith("_main.cc")]
         yield name, [file for file in files if file.exists()]
 
 
@@ -40,7 +42,8 @@ def functions_of(file: pathlib.Path):
 
 def main() -> int:
     mistakes = set()
-    for lists in sorted([*ROOT.glob("core/**/CMakeLists.txt"), *ROOT.glob("plugins/**/CMakeLists.txt")]):
+    for lists in sorted([*ROOT.glob("core/**/CMakeLists.txt"), *ROOT.glob("plugins/**/CMakeLists.txt"),
+                         *ROOT.glob("tools/**/CMakeLists.txt")]):
         for target, files in sources_of(lists):
             places = collections.defaultdict(lambda: (set(), set()))  # name: files where it is unnamed, where it is not
             for file in files:

@@ -139,7 +139,6 @@ void DeviceEvaluator::FindWorkerSandbox(const Worker::Options& worker) {
   const auto crowded = [this] { return device_.FreeBytes() < device_.total_bytes() / kLargeShare; };
   while (true) {
     try {
-      workers_.reset();
       workers_ = std::make_unique<WorkerPool>(worker_sandbox_, worker, options_.workers, crowded);
       if (memory_bytes_ == 0) StartDevice();
       return CheckWorks();
@@ -148,6 +147,7 @@ void DeviceEvaluator::FindWorkerSandbox(const Worker::Options& worker) {
     } catch (const Error& error) {
       std::optional<evaluator::Sandbox> weaker = worker_sandbox_.Weaker(error.what());
       if (!weaker) throw;
+      workers_.reset();  // its thread reads worker_sandbox_
       worker_sandbox_ = *std::move(weaker);
     }
   }

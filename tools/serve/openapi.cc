@@ -104,7 +104,7 @@ constexpr char kOpenApi[] = R"json({
           "device": {"type": "string"},
           "evaluation": {"$ref": "#/components/schemas/Evaluation"},
           "baseline": {"$ref": "#/components/schemas/Evaluation"},
-          "speedup": {"type": "number", "description": "baseline.seconds / evaluation.seconds; only of a correct kernel"},
+          "speedup": {"type": "number", "description": "evaluation.speedup; only of a correct kernel"},
           "queue_seconds": {"type": "number"},
           "evaluate_seconds": {"type": "number"},
           "error": {"$ref": "#/components/schemas/Error/properties/error"}
