@@ -115,6 +115,7 @@ class CpuModel final : public GenerationDevice {
   at::Tensor Step(const std::vector<int32_t>& slots) {
     rows_ = static_cast<int64_t>(slots.size());
     std::vector<int64_t> positions;
+    positions.reserve(slots.size());
     for (const int32_t slot : slots) positions.push_back(slots_[static_cast<size_t>(slot)].position);
     const int64_t limit = *std::ranges::max_element(positions) + 1;
     const RotaryAngles angles = rotary_.At(IndexTensor(positions, at::kCPU), limit);

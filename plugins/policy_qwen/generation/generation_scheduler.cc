@@ -89,8 +89,9 @@ void GenerationScheduler::ReadChunk() {
   auto limit = static_cast<size_t>(limits_.rows_a_read);
   if (limits_.whole_prompts && !reading_.empty()) {
     const std::vector<int32_t>& first = prompt_of(reading_.front());
-    const auto others = std::ranges::stable_partition(reading_, [&](int32_t slot) { return prompt_of(slot) == first; });
-    limit = first.size() * static_cast<size_t>(others.begin() - reading_.begin());
+    const auto others =
+        std::stable_partition(reading_.begin(), reading_.end(), [&](int32_t slot) { return prompt_of(slot) == first; });
+    limit = first.size() * static_cast<size_t>(others - reading_.begin());
   }
   while (!reading_.empty() && rows.size() < limit) {
     const int32_t slot = reading_.front();
