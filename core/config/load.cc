@@ -282,8 +282,17 @@ class Loader {
     const Node* problems = root_.Get("problems");
     const Node* heldout = problems == nullptr ? nullptr : problems->Get("heldout");
     const bool trains = request_.needs_train_problems && request_.roles.contains(Role::kTrainer);
-    if (!trains || heldout == nullptr || !heldout->IsList() || !heldout->items.empty()) return;
-    if (Integer(every).value_or(0) == 0) return;
+    if (!trains || !Integer(every)) return;
+    for (const std::string key : {"at_start", "greedy", "patience"}) {
+      const Node* asked = evaluation->Get(key);
+      if (Integer(every) != 0 || asked == nullptr || !asked->IsScalar()) continue;
+      if (asked->scalar != true && Integer(asked).value_or(0) == 0) continue;
+      Report(
+          asked->at, "evaluation." + key,
+          "it has no effect: evaluation.every is 0, so held-out problems are not evaluated; set evaluation.every, or "
+          "leave this out");
+    }
+    if (Integer(every) == 0 || heldout == nullptr || !heldout->IsList() || !heldout->items.empty()) return;
     Report(every->at, "evaluation.every",
            std::string("held-out problems are to be measured, and problems.heldout names none: ") +
                (request_.resumes ? "leave this at 0" : "name some, or set this to 0"));

@@ -92,7 +92,7 @@ void BestKernels::Judge(size_t problem_index, std::vector<BestKernel> candidates
     try {
       kernel.evaluation = parts_.evaluator->Evaluate(problem.problem, kernel.source, seed, true);
     } catch (const Error& error) {
-      RequireFailsOneRound(error, parts_.cancelled());
+      RequireFailsOneRound(RoundPart::kEvaluator, error, parts_.cancelled());
       const std::lock_guard lock(mutex_);
       judged_.failed = error.what();
       unjudged_[problem_index].assign(std::make_move_iterator(next), std::make_move_iterator(candidates.end()));

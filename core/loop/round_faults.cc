@@ -32,7 +32,7 @@ auto Largest(const Map& counts) {
 
 }  // namespace
 
-bool FailsOneRound(kgrpo_error_code code) {
+bool FailsOneRound(RoundPart part, kgrpo_error_code code) {
   switch (code) {
     case KGRPO_ERROR_INVALID:
     case KGRPO_ERROR_NOT_FOUND:
@@ -43,14 +43,15 @@ bool FailsOneRound(kgrpo_error_code code) {
     case KGRPO_ERROR_UNAVAILABLE:
     case KGRPO_ERROR_NOT_FINITE:
     case KGRPO_ERROR_INTERNAL:
-    case KGRPO_ERROR_NO_SCORE:
       return true;
+    case KGRPO_ERROR_NO_SCORE:
+      return part == RoundPart::kReward;
   }
   return true;  // an unknown code counts as KGRPO_ERROR_INTERNAL
 }
 
-void RequireFailsOneRound(const Error& error, bool cancelled) {
-  if (!FailsOneRound(error.code())) throw error;
+void RequireFailsOneRound(RoundPart part, const Error& error, bool cancelled) {
+  if (!FailsOneRound(part, error.code())) throw error;
   if (cancelled) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
 }
 
@@ -60,7 +61,7 @@ Evaluation EvaluateWithRetries(Evaluator& evaluator, const Problem& problem, con
     try {
       return evaluator.Evaluate(problem, source, seed, thorough);
     } catch (const Error& error) {
-      RequireFailsOneRound(error, cancelled());
+      RequireFailsOneRound(RoundPart::kEvaluator, error, cancelled());
       if (pause > std::chrono::seconds(2)) throw;
       spdlog::warn("the evaluator failed, and is asked again: {}", error.what());
     }

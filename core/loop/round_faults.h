@@ -24,13 +24,13 @@ namespace kgrpo {
 inline constexpr size_t kMostFaults = 32;
 
 // True if an evaluator's or a reward's error leaves one round without a score, because another request may succeed: a
-// service is down, a time-out, a plugin's own fault, a number that is not finite. The other errors end the run: no
-// retry can fix them, or the user asked to stop.
-bool FailsOneRound(kgrpo_error_code code);
+// service is down, a time-out, a plugin's own fault, a number that is not finite, or a reward that gives no score. The
+// other errors end the run: no retry can fix them, or the user asked to stop.
+bool FailsOneRound(RoundPart part, kgrpo_error_code code);
 
-// Call where an evaluator or a reward threw `error`. Throws it if it ends the run, and KGRPO_ERROR_CANCELLED if the
-// user asked to stop, since the call may have failed for that.
-void RequireFailsOneRound(const Error& error, bool cancelled);
+// Call where `part`, an evaluator or a reward, threw `error`. Throws it if it ends the run, and KGRPO_ERROR_CANCELLED
+// if the user asked to stop, since the call may have failed for that.
+void RequireFailsOneRound(RoundPart part, const Error& error, bool cancelled);
 
 // Evaluates where no round would take the failure: an evaluation whose error FailsOneRound is repeated, after 0.5, 1
 // and 2 seconds. Throws the last error. [any thread, blocking]

@@ -257,7 +257,7 @@ void RoundsInFlight::Ask(RoundPart part, RoundRecord& round, Call call) {
   try {
     call();
   } catch (const Error& error) {
-    RequireFailsOneRound(error, parts_.cancelled());
+    RequireFailsOneRound(part, error, parts_.cancelled());
     round.failure = {part, error.what()};
   }
   CheckAnswer(part, round);

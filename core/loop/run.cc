@@ -167,14 +167,8 @@ class Runner {
         spending_ = ReadSpending(database_, done_);  // includes demonstrations
         for (uint64_t step = done_ + 1; step <= last; ++step) {
           if (CancelledNow()) return;
+          if (StopsEarly()) return EndEarly();
           RunStep(step);
-          if (!StopsEarly()) continue;
-          Note("stopped early after step " + std::to_string(step) +
-               ": the reward on held-out problems has not risen for " + std::to_string(config_.evaluation.patience) +
-               " evaluations (evaluation.patience)");
-          if (models_.Last()->step < step) WriteCheckpoint();
-          total_ = step;
-          return;
         }
       }
       first = last + 1;
@@ -299,6 +293,15 @@ class Runner {
       best = std::max(best, reward);
     }
     return since >= config_.evaluation.patience;
+  }
+
+  // Makes the step `done_` the run's last.
+  void EndEarly() {
+    Note("stopped early after step " + std::to_string(done_) + ": the reward on held-out problems has not risen for " +
+         std::to_string(config_.evaluation.patience) + " evaluations (evaluation.patience)");
+    const std::optional<CheckpointState> last = models_.Last();
+    if (!last || last->step < done_) WriteCheckpoint();
+    total_ = done_;
   }
 
   // Plays the held-out episodes of the step `done_` where a stop kept them from it.

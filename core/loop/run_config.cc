@@ -84,7 +84,7 @@ std::string EpisodesMistake(const PipelineConfig& config, const std::vector<std:
 std::vector<std::string> FileWarnings(const PipelineConfig& config) {
   uint64_t steps = 0;
   for (const StageConfig& stage : config.stages) steps += stage.steps;
-  if (config.heldout_problems.empty() || config.evaluation.every <= steps) return {};
+  if (config.heldout_problems.empty() || config.evaluation.every <= steps || config.evaluation.at_start) return {};
   return {"evaluation.every has no effect: it is " + std::to_string(config.evaluation.every) + ", and the run has " +
           std::to_string(steps) + " steps"};
 }

@@ -146,8 +146,8 @@ Groups GroupsOf(AdvantageGroup group, const kgrpo_trainer_plan& plan) {
     const uint64_t samples = plan.trajectories * plan.rounds;
     return {1, samples == 1 ? 1U : 0U, samples};
   }
-  if (plan.problems == 0) return {};
   const uint64_t drawn = plan.trajectories / plan.trajectories_per_problem;
+  if (plan.problems == 0 || drawn == 0) return {};
   const uint64_t problems = std::min(drawn, plan.problems);
   const uint64_t again = drawn - problems;  // draws of a problem that the update has drawn before
   const bool one_each =
@@ -212,6 +212,8 @@ std::vector<std::string> PlanWarnings(const GrpoOptions& options, const kgrpo_tr
   warn_if(options.advantage.estimator == AdvantageEstimator::kMean &&
               options.advantage.best_of != defaults.advantage.best_of,
           "best_of has no effect: advantage_estimator is mean");
+  warn_if(options.advantage.estimator == AdvantageEstimator::kMaxAtK && options.advantage.leave_one_out,
+          "leave_one_out has no effect: advantage_estimator is max_at_k");
   warn_if(loss.kl_clamp != defaults.loss.kl_clamp && !options.needs_reference(),
           "kl_clamp has no effect: beta is 0 and report_kl is off");
   warn_if(loss.kl_ratio_correction && loss.beta == 0, "kl_ratio_correction has no effect: beta is 0");
@@ -227,8 +229,8 @@ std::vector<std::string> PlanWarnings(const GrpoOptions& options, const kgrpo_tr
               (options.sampler_correction_min != defaults.sampler_correction_min ||
                options.sampler_correction_max != defaults.sampler_correction_max),
           "importance_sampling_min and _max have no effect: importance_sampling_correction is none");
-  const std::string schedule = trainer::ScheduleWarning(options.optimizer.schedule, plan.steps);
-  warn_if(!schedule.empty(), schedule);
+  for (std::string& warning : trainer::ScheduleWarnings(options.optimizer.schedule, plan.steps))
+    warnings.push_back(std::move(warning));
   const Groups groups = GroupsOf(options.advantage.group, plan);
   warn_if(groups.alone > 0, "in each update " + std::to_string(groups.alone) + " of " + std::to_string(groups.count) +
                                 " problems have one trajectory: its samples are alone in their groups and have "

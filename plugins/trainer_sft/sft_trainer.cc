@@ -55,8 +55,8 @@ SftTrainer::Stage& SftTrainer::stage() {
 }
 
 void SftTrainer::CheckPlan(const kgrpo_trainer_plan& plan) const {
-  const std::string warning = trainer::ScheduleWarning(options_.optimizer.schedule, plan.steps);
-  if (!warning.empty()) Host(host_).Warn(warning);
+  for (const std::string& warning : trainer::ScheduleWarnings(options_.optimizer.schedule, plan.steps))
+    Host(host_).Warn(warning);
   if (options_.pairs.empty()) return;
   std::ifstream file(options_.pairs);
   if (!file)

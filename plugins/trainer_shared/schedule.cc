@@ -39,14 +39,23 @@ double LearningRate(const ScheduleOptions& options, const SchedulePosition& posi
   return options.learning_rate * (options.min_lr_ratio + (1.0 - options.min_lr_ratio) * height);
 }
 
-std::string ScheduleWarning(const ScheduleOptions& options, uint64_t updates) {
-  if (options.warmup_steps <= static_cast<double>(updates)) return "";
+std::vector<std::string> ScheduleWarnings(const ScheduleOptions& options, uint64_t updates) {
+  const ScheduleOptions defaults;
+  std::vector<std::string> warnings;
+  if (options.type == ScheduleType::kConstant && options.min_lr_ratio != defaults.min_lr_ratio)
+    warnings.emplace_back("min_lr_ratio has no effect: lr_scheduler_type is constant");
+  if (options.type != ScheduleType::kCosineWithRestarts && options.num_cycles != defaults.num_cycles)
+    warnings.emplace_back("num_cycles has no effect: lr_scheduler_type is not cosine_with_restarts");
+  if (options.type != ScheduleType::kWarmupStableDecay && options.decay_steps != defaults.decay_steps)
+    warnings.emplace_back("decay_steps has no effect: lr_scheduler_type is not warmup_stable_decay");
+  if (options.warmup_steps <= static_cast<double>(updates)) return warnings;
   std::ostringstream text;
   text << "warmup_steps (" << options.warmup_steps << ") is more than the stage's " << updates
        << " updates: the learning rate ends at "
        << options.learning_rate * static_cast<double>(updates) / options.warmup_steps << " and never reaches "
        << options.learning_rate;
-  return text.str();
+  warnings.push_back(text.str());
+  return warnings;
 }
 
 }  // namespace kgrpo::trainer

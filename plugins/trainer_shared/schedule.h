@@ -3,6 +3,7 @@
 #define KGRPO_TRAINER_SHARED_SCHEDULE_H
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace kgrpo::trainer {
 
@@ -32,8 +33,8 @@ struct SchedulePosition {
 // (warmup_stable_decay).
 double LearningRate(const ScheduleOptions& options, const SchedulePosition& position);
 
-// Returns a warning for a warm-up that outlasts the stage's updates; else empty.
-std::string ScheduleWarning(const ScheduleOptions& options, uint64_t updates);
+// Returns warnings: of options that the schedule ignores, and of a warm-up that outlasts the stage's updates.
+std::vector<std::string> ScheduleWarnings(const ScheduleOptions& options, uint64_t updates);
 
 }  // namespace kgrpo::trainer
 #endif

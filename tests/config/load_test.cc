@@ -272,6 +272,20 @@ TEST_F(LoadTest, SetRefusesMaxStepsWhereEachStageHasItsOwn) {
   EXPECT_EQ(Load("one.yaml", {"loop.max_steps=2"}).stages[1].steps, 2U);
 }
 
+TEST_F(LoadTest, OptionsOfAnEvaluationThatNeverComesAreRefused) {
+  Write("quiet.yaml",
+        "extends: base.yaml\nproblems: {train: [problems/a], heldout: [problems/b]}\nevaluation:\n  at_start: true\n"
+        "  greedy: true\n  patience: 2\n");
+  const std::string message = MessageOf("quiet.yaml");
+  EXPECT_THAT(message, HasSubstr("quiet.yaml:4:13: evaluation.at_start: it has no effect: evaluation.every is 0, so "
+                                 "held-out problems are not evaluated; set evaluation.every, or leave this out\n"));
+  EXPECT_THAT(message, HasSubstr("quiet.yaml:5:11: evaluation.greedy: "));
+  EXPECT_THAT(message, HasSubstr("quiet.yaml:6:13: evaluation.patience: "));
+  EXPECT_EQ(MessageOf("quiet.yaml", {"evaluation.every=2"}), "accepted");
+  EXPECT_EQ(MessageOf("quiet.yaml", {"evaluation.at_start=false", "evaluation.greedy=false", "evaluation.patience=0"}),
+            "accepted");
+}
+
 TEST_F(LoadTest, SettingAPluginDropsTheFormerOptionsWhateverTheOrder) {
   for (const std::vector<std::string>& settings :
        {std::vector<std::string>{"policy.plugin=fake_policy_two", "policy.options.model=n"},

@@ -205,6 +205,36 @@ TEST_F(ResumeTest, AFinishedRunResumesToItself) {
   ExpectSame(config);
 }
 
+TEST_F(ResumeTest, ARunThatStopsEarlyEndsAtTheSameStep) {
+  const auto config_of = [](const std::string& folder) {
+    PipelineConfig config = fakes::Config(fakes::Folder(folder), 0, 12);
+    config.checkpoint.every = 1;
+    config.evaluation.every = 1;
+    config.evaluation.patience = 1;
+    return config;
+  };
+  const auto steps_of = [](const PipelineConfig& config) {
+    return RunDatabase(fs::path(config.output_dir) / "run.sqlite").Steps().size();
+  };
+  fakes::Reset();
+  const PipelineConfig whole = config_of("early");
+  int points = 0;
+  fakes::RunIn(whole, false, [&](const char*) { ++points; });
+  const size_t steps = steps_of(whole);
+  ASSERT_LT(steps, 12U);
+  for (int at = points; at > points - 16; --at) {
+    const PipelineConfig config = config_of("early_killed");
+    RunWithKills(config, at, std::chrono::microseconds(0), 1);
+    SCOPED_TRACE(at);
+    EXPECT_EQ(steps_of(config), steps);
+    EXPECT_EQ(fakes::Samples(config.output_dir), fakes::Samples(whole.output_dir));
+    EXPECT_EQ(fakes::FinalWeights(config.output_dir), fakes::FinalWeights(whole.output_dir));
+    if (HasFailure()) return;
+  }
+  EXPECT_TRUE(RunChild(whole, true, 0, std::chrono::microseconds(0)));
+  EXPECT_EQ(steps_of(whole), steps) << "a finished run resumes to itself";
+}
+
 // The steps of a run that ends earlier, with its end on a step whose kernels a longer run judges too.
 constexpr uint64_t kFewerSteps = 6;
 

@@ -1,5 +1,7 @@
 // Runs with a coder that costs money and fails, or with an evaluator or a reward that fails: every answer is counted by
 // kind and in dollars, including answers of dropped trajectories, and a resumed run repeats the recorded figures.
+#include "compare/rescore.h"
+#include "compare/run_measures.h"
 #include "fakes.h"
 #include "loop/coder_cost.h"
 #include "loop/metrics.h"
@@ -637,14 +639,30 @@ INSTANTIATE_TEST_SUITE_P(
                                   "the score is inf: it must be set and finite"}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// `compare` scores a run's rounds by a reward as the run itself would have, also where that reward gives no score.
+TEST_F(RoundFailureTest, ARewardWithoutAScoreEndsATrajectoryWhenRescored) {
+  fakes::Reset();
+  knobs().fault_code = KGRPO_ERROR_NO_SCORE;
+  const PipelineConfig whole = fakes::Config(fakes::Folder("rescored_whole"), 0, 1);
+  const PipelineConfig cut = fakes::Config(fakes::Folder("rescored_cut"), 0, 1);
+  fakes::RunIn(whole);
+  knobs().reward_fails_every = 4;
+  fakes::RunIn(cut);
+  RunMeasures measures = ReadMeasures(whole.output_dir, "");
+  Rescore(*fakes::Parts(whole).reward, "other", &measures);
+  EXPECT_EQ(measures.values.at("reward_by/other"), ReadMeasures(cut.output_dir, "").values.at("reward"));
+  EXPECT_NE(measures.values.at("reward_by/other"), measures.values.at("reward"));
+}
+
 TEST(RoundFaultsTest, TheCodeDecidesWhetherARunGoesOn) {
-  for (const kgrpo_error_code code :
-       {KGRPO_ERROR_UNAVAILABLE, KGRPO_ERROR_INTERNAL, KGRPO_ERROR_NOT_FINITE, KGRPO_ERROR_NO_SCORE})
-    EXPECT_TRUE(FailsOneRound(code)) << code;
+  for (const kgrpo_error_code code : {KGRPO_ERROR_UNAVAILABLE, KGRPO_ERROR_INTERNAL, KGRPO_ERROR_NOT_FINITE})
+    EXPECT_TRUE(FailsOneRound(RoundPart::kEvaluator, code)) << code;
   for (const kgrpo_error_code code :
        {KGRPO_ERROR_INVALID, KGRPO_ERROR_NOT_FOUND, KGRPO_ERROR_UNSUPPORTED, KGRPO_ERROR_CANCELLED, KGRPO_ERROR_BUDGET})
-    EXPECT_FALSE(FailsOneRound(code)) << code;
-  EXPECT_TRUE(FailsOneRound(static_cast<kgrpo_error_code>(99)));
+    EXPECT_FALSE(FailsOneRound(RoundPart::kReward, code)) << code;
+  EXPECT_TRUE(FailsOneRound(RoundPart::kReward, static_cast<kgrpo_error_code>(99)));
+  EXPECT_TRUE(FailsOneRound(RoundPart::kReward, KGRPO_ERROR_NO_SCORE));
+  EXPECT_FALSE(FailsOneRound(RoundPart::kEvaluator, KGRPO_ERROR_NO_SCORE)) << "only a reward answers that";
 }
 
 // A step in which a part was not asked does not end its series, and one good answer does.

@@ -3,6 +3,7 @@
 
 #include "fakes.h"
 #include "loop/draws.h"
+#include "loop/run_config.h"
 #include "store/checkpoints.h"
 #include "store/database.h"
 #include "store/files.h"
@@ -292,11 +293,11 @@ std::vector<uint64_t> KeptCheckpoints(const PipelineConfig& config) {
 // i + 1, or -1 for a step in which the coder fails. The tests below count on "tile" (0) for a correct kernel and
 // "overflow" (5) for one that does not compile.
 std::vector<uint64_t> KeptBy(PipelineConfig config, const std::vector<int>& techniques,
-                             const std::vector<std::string>& problems = {"map_a"}) {
+                             const std::vector<std::string>& problems = {"map_a"}, uint64_t checkpoint_every = 1) {
   config.stages[0].steps = techniques.size();
   config.train_problems = problems;
   config.loop.rounds = 1;
-  config.checkpoint.every = 1;
+  config.checkpoint.every = checkpoint_every;
   config.checkpoint.keep_last = 1;
   config.checkpoint.keep_best = 1;
   size_t step = 0;
@@ -364,6 +365,22 @@ TEST_F(RunTest, ARunStopsOnceTheHeldoutRewardNoLongerRises) {
   RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
   EXPECT_EQ(database.Steps().size(), 4U);
   EXPECT_TRUE(database.Get("finished"));
+}
+
+TEST_F(RunTest, ARunThatStopsBeforeItsFirstCheckpointWritesOne) {
+  PipelineConfig config = fakes::Config(Folder("patience_first"), 0);
+  config.evaluation.every = 1;
+  config.evaluation.patience = 2;
+  EXPECT_THAT(KeptBy(config, {5, 0, 5, 5, 5, 5}, {"map_a"}, 10), ::testing::ElementsAre(4));
+  EXPECT_TRUE(RunDatabase(fs::path(config.output_dir) / "run.sqlite").Get("finished"));
+}
+
+TEST_F(RunTest, AnEvaluationAtTheStartGivesALongIntervalAnEffect) {
+  PipelineConfig config = fakes::Config(Folder("interval"));
+  config.evaluation.every = 100;
+  EXPECT_EQ(FileWarnings(config).size(), 1U);
+  config.evaluation.at_start = true;
+  EXPECT_EQ(FileWarnings(config).size(), 0U);
 }
 
 TEST_F(RunTest, HeldoutEpisodesArePlayedBeforeEachStageAndGreedily) {

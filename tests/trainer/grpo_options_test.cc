@@ -129,6 +129,7 @@ TEST(GrpoPlan, ABestOfMoreThanAGroupIsRefused) {
   EXPECT_NE(refused("batch", 49, plan), "");
   EXPECT_EQ(refused("problem_round", 8, PlanOf(16, 4, 3, 3)), "") << "one problem is drawn twice";
   EXPECT_EQ(refused("problem_round", 99, PlanOf(16, 4, 0, 3)), "") << "the problems are not known";
+  EXPECT_EQ(refused("problem", 99, PlanOf(2, 4, 22, 3)), "") << "fewer trajectories than one problem takes";
   EXPECT_EQ(RefusalOf({{"best_of", 5}, {"advantage_group", "problem_round"}}, plan), "") << "only a warning";
 }
 
@@ -148,6 +149,11 @@ TEST(GrpoPlan, OptionsWithoutEffectAreWarnedOf) {
   one({{"kl_clamp", nullptr}, {"beta", 0}}, "kl_clamp has no effect: ");
   one({{"best_of", 4}}, "best_of has no effect: advantage_estimator is mean");
   one({{"loss_type", "cispo"}, {"delta", 4}}, "delta has no effect: ");
+  one({{"advantage_estimator", "max_at_k"}, {"leave_one_out", true}},
+      "leave_one_out has no effect: advantage_estimator is max_at_k");
+  one({{"min_lr_ratio", 0.1}}, "min_lr_ratio has no effect: ");
+  one({{"num_cycles", 2}, {"lr_scheduler_type", "cosine"}}, "num_cycles has no effect: ");
+  one({{"decay_steps", 2}, {"lr_scheduler_type", "linear"}}, "decay_steps has no effect: ");
   one({{"epsilon_high", 0.028}}, "epsilon_high (0.028) is below epsilon (0.2): ");
   one({{"max_completion_length", 100}}, "max_completion_length has no effect: ");
   one({{"importance_sampling_max", 2}}, "importance_sampling_min and _max have no effect: ");
@@ -159,6 +165,8 @@ TEST(GrpoPlan, OptionsWithoutEffectAreWarnedOf) {
         json{{"sync_ref_model", true}, {"ref_model_sync_steps", 4}, {"beta", 0}, {"report_kl", true}},
         json{{"epsilon_high", 0.28}, {"delta", 4}, {"warmup_steps", 10}},
         json{{"loss_type", "dr_grpo"}, {"max_completion_length", 100}},
+        json{{"lr_scheduler_type", "cosine_with_restarts"}, {"num_cycles", 2}, {"min_lr_ratio", 0.1}},
+        json{{"lr_scheduler_type", "warmup_stable_decay"}, {"decay_steps", 2}, {"min_lr_ratio", 0.1}},
         json{{"advantage_estimator", "max_at_k"}, {"best_of", 4}}}) {
     EXPECT_THAT(WarningsOf(fine, plan), ElementsAre()) << fine;
   }

@@ -35,6 +35,7 @@ void ScoreStep(const Reward& reward, bool always_advances, std::vector<Trajector
       try {
         ScoreRound(reward, baseline, current, recorded, &round, /*idle=*/false);  // the baseline's metrics are not kept
       } catch (const Error& error) {
+        if (error.code() == KGRPO_ERROR_NO_SCORE) break;  // as in a run, the trajectory ends before this round
         throw Error(error.code(), "round " + std::to_string(round.round) + " of trajectory " +
                                       std::to_string(recorded.trajectory) + " (" + recorded.problem_name +
                                       "): " + error.what());
