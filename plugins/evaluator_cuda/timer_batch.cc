@@ -27,6 +27,7 @@ std::vector<PlanCopy> Timer::StagedSets(const std::vector<uint64_t>& sets) const
   const uint64_t bytes = inputs_.set_bytes(), all_sets = sets_ * bytes;
   if (sets.size() > kMostCopies) return {{0, all_sets, all_sets}};
   std::vector<PlanCopy> copies;
+  copies.reserve(sets.size() + 1);
   for (const uint64_t set : sets) copies.push_back({set * bytes, all_sets + set * bytes, bytes});
   return copies;
 }

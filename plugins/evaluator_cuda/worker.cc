@@ -20,7 +20,6 @@
 
 namespace kgrpo::evaluator_cuda {
 
-using evaluator::Descriptor;
 using evaluator::SandboxCommand;
 using evaluator::ScratchFolder;
 using evaluator::Subprocess;
