@@ -8,14 +8,13 @@
 
 #include <chrono>
 #include <string>
-#include <utility>
 
 namespace kgrpo::coder_shared {
 
 // Throws Error(KGRPO_ERROR_INVALID), which names the plugin, unless the request has all members and a problem.
 inline void RequireWhole(const kgrpo_coder_request* request, const std::string& plugin) {
-  if (request == nullptr || !KGRPO_HAS_MEMBER(request, kgrpo_coder_request, seed) || request->problem == nullptr)
-    throw Error(KGRPO_ERROR_INVALID, plugin + ": a request without a problem, a suggestion or a seed");
+  if (request == nullptr || !KGRPO_HAS_MEMBER(request, kgrpo_coder_request, truncated) || request->problem == nullptr)
+    throw Error(KGRPO_ERROR_INVALID, plugin + ": a request without a problem, or with too few members");
 }
 
 // Likewise, unless there is someone to answer.

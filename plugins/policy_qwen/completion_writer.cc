@@ -36,6 +36,8 @@ void CompletionWriter::Write(std::vector<PendingCompletion>& batch) {
   GenerationScheduler& scheduler = policy_.Engine();
   if (is_first && !policy_.PromptNote().empty())
     host_.Info(policy_.options().part + " on " + policy_.device().str() + ": " + policy_.PromptNote());
+  const bool on_device = policy_.generates_on_device();
+  if (!on_device) turn.Pause();  // the weights are on the host
   size_t submitted = 0;
   std::vector<Completion> finished;
   try {
@@ -55,7 +57,7 @@ void CompletionWriter::Write(std::vector<PendingCompletion>& batch) {
       turn.Pause();
       for (const Completion& completion : finished) Finish(batch[completion.request], completion);
       finished.clear();
-      if (!scheduler.idle()) turn.Resume();
+      if (on_device && !scheduler.idle()) turn.Resume();
     } while (!scheduler.idle());
   } catch (...) {
     scheduler.Clear();

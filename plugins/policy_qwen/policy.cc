@@ -263,8 +263,9 @@ GenerationScheduler& Policy::Engine() {
   const DeviceScope scope(device_);
   const Weights* weights = &GenerationWeights();
   if (!generates_on_device()) {
-    if (!host_copy_) host_copy_.emplace(HostCopy{{}, RotaryTable(config_, dtype_, at::kCPU)});
-    host_copy_->weights = OnHost(config_, *weights);
+    const bool is_first = !host_copy_;
+    if (is_first) host_copy_.emplace(HostCopy{{}, RotaryTable(config_, dtype_, at::kCPU)});
+    if (is_first || options_.trains) host_copy_->weights = OnHost(config_, *weights);
     weights = &host_copy_->weights;
   }
   if (engine_ == nullptr) {

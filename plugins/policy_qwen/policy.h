@@ -105,6 +105,8 @@ class Policy {
   // generated on the CPU, and sequences scored by libtorch's operators. Any thread.
   const KernelChoice& engine_choice() const { return engine_choice_; }
   const KernelChoice& fused_choice() const { return fused_choice_; }
+  // False: a GPU's policy generates on the CPU, and needs the device only during Engine. Any thread.
+  bool generates_on_device() const { return device_.is_cpu() || engine_choice_.ours; }
   // The scheduler of generation, made at the first call, with the parameters as they are now: call it when no request
   // is in flight. Call RequireWeights before, hold the device, one thread at a time.
   GenerationScheduler& Engine();
@@ -152,7 +154,6 @@ class Policy {
   void ReadWeights(const std::string& folder, ParameterSet& set) const;
   const Weights& WeightsOf(Copy copy) const;
   const Weights& GenerationWeights();
-  bool generates_on_device() const { return device_.is_cpu() || engine_choice_.ours; }
   void UseThreads() const;
   void CheckIds(std::span<const int32_t> ids, const std::string& what) const;
   // In policy_scoring.cc, with Forward, Backward and Memory:
@@ -178,7 +179,8 @@ class Policy {
   ParameterSet current_, reference_, gradients_;
   std::optional<TrainedAdapter> adapter_;
   std::unique_ptr<RotaryTable> rotary_;
-  // The weights of a GPU's policy that generates on the CPU, as of the last call of Engine.
+  // The weights of a GPU's policy that generates on the CPU, as of the last call of Engine: trainers write to them
+  // directly.
   struct HostCopy {
     Weights weights;
     RotaryTable rotary;

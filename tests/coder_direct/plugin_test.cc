@@ -77,6 +77,22 @@ TEST_F(CoderDirectPlugin, ACompletionIsTheKernel) {
   table_->destroy(coder);
 }
 
+TEST_F(CoderDirectPlugin, RefusesARequestWithoutItsLastMember) {
+  kgrpo_coder* coder = Create("");
+  const kgrpo_problem_info problem{};
+  kgrpo_coder_request request{};
+  request.struct_size = KGRPO_SIZEOF_THROUGH(kgrpo_coder_request, seed);
+  request.problem = &problem;
+  const kgrpo_coder_done done = {nullptr, [](void*, const kgrpo_coder_answer*, kgrpo_error*) { ADD_FAILURE(); }};
+  try {
+    Check(table_->implement(coder, &request, done));
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
+  }
+  table_->destroy(coder);
+}
+
 TEST_F(CoderDirectPlugin, ListsItsExamplesByName) {
   Write("b.cu", "second");
   Write("a.cu", "first\n");

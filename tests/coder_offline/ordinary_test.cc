@@ -4,15 +4,18 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <future>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "coder_offline/coder.h"
+#include "coder_offline/plain/source.h"
 #include "evaluator_sim/kernel_evaluator.h"
 #include "shipped.h"
 
@@ -192,6 +195,23 @@ TEST(Ordinary, VectorisesLoopsThatThreadsShare) {
     EXPECT_THAT(answer.source, HasSubstr("= *reinterpret_cast<const float4*>(x + n * 8 + first);")) << loop;
     EXPECT_THAT(answer.source, HasSubstr("sum += x_4.w;")) << loop;
     EXPECT_THAT(answer.source, HasSubstr("i < n; i += ")) << loop;
+  }
+}
+
+TEST(Ordinary, MacrosAreExpandedToAMebibyteAtMost) {
+  std::string arguments, body;
+  for (int i = 0; i < 4000; ++i) arguments += "x + ", body += "p[i] ";
+  for (const std::string& source :
+       {std::string("#define A B B B [\n#define B A A A [\n__global__ void k(float* x) { A; }\n"),
+        "#define A(p) " + body + "\n__global__ void k(float* x) { A(" + arguments + "x); }\n"}) {
+    std::set<std::string, std::less<>> hidden;
+    const auto start = std::chrono::steady_clock::now();
+    const std::string expanded = ExpandMacros(source, &hidden);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));  // the sanitizers' builds are slow
+    EXPECT_LT(expanded.size(), size_t{2} << 20);
+    EXPECT_TRUE(hidden.contains("A"));
+    EXPECT_THAT(Implement(source + "void launch(float* x) { k<<<1, 32>>>(x); }\n", "restrict").message,
+                HasSubstr("a macro of its own hides what k does"));
   }
 }
 

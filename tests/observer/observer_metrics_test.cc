@@ -60,6 +60,7 @@ TEST_F(ObserverMetricsTest, WritesALineARoundWhereAsked) {
   evaluation.struct_size = sizeof(evaluation);
   evaluation.verdict = Str("correct");
   evaluation.seconds = 0.25;
+  evaluation.speedup = 2;
   observed_.Round(1, &evaluation);
   observed_.Round(1, nullptr);
   observed_.Step(1, {});

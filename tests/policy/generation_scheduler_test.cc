@@ -85,6 +85,8 @@ class FakeDevice final : public GenerationDevice {
     }
   }
   std::vector<Slot> ReadSlots() override { return slots_; }
+  void Clear() override { ++cleared; }
+  int cleared = 0;
   std::vector<StepRow> prompt_rows, decoded;  // so far
   void Fetch(int32_t slot, Completion& completion) override {
     const Completion& output = outputs_[static_cast<size_t>(slot)];
@@ -254,6 +256,7 @@ TEST(GenerationScheduler, RequestsThatNeverFitAreRefused) {
   }
   scheduler.Clear();
   EXPECT_TRUE(scheduler.idle());
+  EXPECT_EQ(device.cleared, 1);
 }
 
 }  // namespace

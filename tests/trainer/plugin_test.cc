@@ -130,11 +130,11 @@ TEST(RewardPlugin, PushesPartsThatSumToTheScore) {
   EXPECT_DOUBLE_EQ(idle, 1.3);
   EXPECT_EQ(parts, (std::map<std::string, double>{{"outcome", 0.0}, {"correct", 0.3}, {"speedup", 3.0}}));
 
-  kernel.seconds = 0;
+  kernel.speedup = 0;
   score = 7;
   kgrpo_error* error = api.score(reward, &request, sink, &score);
   ASSERT_NE(error, nullptr);
-  EXPECT_THAT(Copy(error->message), HasSubstr("both must be positive"));
+  EXPECT_THAT(Copy(error->message), HasSubstr("must be above 0"));
   error->release(error);
   EXPECT_EQ(score, 7) << "outputs are untouched on failure";
   api.destroy(reward);

@@ -13,7 +13,8 @@ namespace {
 
 using evaluator::Token;
 
-constexpr int kDeepest = 16;  // macros in macros
+constexpr int kDeepest = 16;                    // macros in macros
+constexpr size_t kMostAdded = size_t{1} << 20;  // characters by which a source may grow
 
 struct Macro {
   std::optional<std::vector<std::string>> parameters;  // of a function-like one
@@ -52,8 +53,8 @@ std::optional<std::pair<std::string, Macro>> ReadDefine(std::string_view directi
   return std::pair(std::string(tokens[1].text), macro);
 }
 
-// The macro's body with its arguments in place of its parameters.
-std::string Substituted(const Macro& macro, const std::vector<std::string>& arguments) {
+// The macro's body with its arguments in place of its parameters; cut off once it has more than `most` characters.
+std::string Substituted(const Macro& macro, const std::vector<std::string>& arguments, size_t most) {
   const evaluator::LexedSource lexed = evaluator::Lex(macro.body);
   std::string text;
   size_t at = 0;
@@ -63,6 +64,7 @@ std::string Substituted(const Macro& macro, const std::vector<std::string>& argu
     text +=
         macro.body.substr(at, token.begin - at) + arguments[static_cast<size_t>(parameter - macro.parameters->begin())];
     at = token.end;
+    if (text.size() > most) break;
   }
   return text + macro.body.substr(at);
 }
@@ -122,13 +124,14 @@ std::string ExpandMacros(std::string text, std::set<std::string, std::less<>>* h
     if (!added) macro->second.hides = macro->second.hides || read->second.hides;
   }
   std::erase_if(macros, [](const auto& macro) { return !macro.second.hides; });
+  const size_t most = text.size() + kMostAdded;
   for (int pass = 0; pass < kDeepest; ++pass) {
     const evaluator::LexedSource lexed = evaluator::Lex(text);
     const std::vector<Token>& tokens = lexed.tokens;
     const std::vector<bool> inside = InDeviceFunctions(tokens);
     std::string expanded;
     size_t at = 0;
-    for (size_t i = 0; i < tokens.size(); ++i) {
+    for (size_t i = 0; i < tokens.size() && expanded.size() <= most; ++i) {
       const auto found =
           inside[i] && tokens[i].kind == Token::Kind::kIdentifier ? macros.find(tokens[i].text) : macros.end();
       if (found == macros.end() || !found->second.simple) continue;
@@ -139,13 +142,13 @@ std::string ExpandMacros(std::string text, std::set<std::string, std::less<>>* h
         if (i + 1 >= tokens.size() || !tokens[i + 1].Is("(")) continue;
         const auto arguments = Arguments(text, tokens, i + 1, macro, &last);
         if (!arguments) continue;
-        body = Substituted(macro, *arguments);
+        body = Substituted(macro, *arguments, most);
       }
       expanded += text.substr(at, tokens[i].begin - at) + body;
       at = tokens[last].end;
       i = last;
     }
-    if (at == 0) break;
+    if (at == 0 || expanded.size() > most) break;
     text = expanded + text.substr(at);
   }
   for (const auto& [name, macro] : macros) hidden->insert(name);  // those that are left in device functions

@@ -46,7 +46,7 @@ struct PlainLaunch {
 };
 
 // The source with its macros expanded in device functions, if they hide accesses, barriers or assignments there. Such a
-// macro that can't be expanded (defined twice, with # or ...) adds its name to *hidden.
+// macro that can't be expanded (defined twice, with # or ..., or to more than 1 MiB in all) adds its name to *hidden.
 std::string ExpandMacros(std::string text, std::set<std::string, std::less<>>* hidden);
 
 // A whole number and the place of its digits: where it is used, or where its name is defined.

@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <iterator>
-#include <map>
 #include <regex>
-#include <set>
 #include <utility>
 
 #include "cuda_source/lexer.h"

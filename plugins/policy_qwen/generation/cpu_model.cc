@@ -100,6 +100,8 @@ class CpuModel final : public GenerationDevice {
     state = State();  // the slot has ended, and its pages go to others
   }
 
+  void Clear() override { std::ranges::fill(states_, State()); }
+
  private:
   using Floats = std::vector<float>;
 

@@ -154,6 +154,7 @@ void GenerationScheduler::Clear() {
   for (Place& place : slots_) place = Place();
   busy_ = 0;
   pool_.Clear();
+  device_.Clear();
 }
 
 }  // namespace kgrpo::policy

@@ -45,6 +45,7 @@ class GenerationDevice {
   virtual std::vector<Slot> ReadSlots() = 0;  // waits for all of the above
   // The first `completion.ids.size()` tokens and log-probabilities of a slot.
   virtual void Fetch(int32_t slot, Completion& completion) = 0;
+  virtual void Clear() {}  // frees what it keeps of slots that have not ended
 };
 
 struct SchedulerLimits {
