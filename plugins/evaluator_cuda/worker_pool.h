@@ -1,6 +1,6 @@
 // Keeps workers with a live CUDA context ready, so that a candidate does not wait for a fresh process: one more than
-// are about to be taken. A thread starts all that are missing at once, since a context in the making adds noise to what is
-// timed meanwhile. Used by the evaluator.
+// are about to be taken. A thread starts all that are missing at once, since a context in the making adds noise to what
+// is timed meanwhile. Used by the evaluator.
 #ifndef KGRPO_EVALUATOR_CUDA_WORKER_POOL_H
 #define KGRPO_EVALUATOR_CUDA_WORKER_POOL_H
 
