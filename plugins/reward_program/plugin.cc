@@ -33,7 +33,9 @@ void Destroy(kgrpo_reward* self) {
 
 double ScoreOf(const nlohmann::json& result) {
   if (result.is_object() && result.contains("no_score"))
-    throw Error(KGRPO_ERROR_NO_SCORE, "no score: " + Excerpt(result["no_score"].dump()));
+    throw Error(KGRPO_ERROR_NO_SCORE,
+                "no score: " + Excerpt(result["no_score"].is_string() ? result["no_score"].get<std::string>()
+                                                                      : result["no_score"].dump()));
   if (!result.is_object() || !result.contains("score") || !result["score"].is_number())
     throw Error(KGRPO_ERROR_INTERNAL, "the program's answer has no number \"score\": " + Excerpt(result.dump()));
   return result["score"];

@@ -53,6 +53,14 @@ TEST_F(ValidateProgram, PassesASoundOne) {
   EXPECT_EQ(FirstFailure({"python3", script.string()}), "none");
 }
 
+TEST_F(ValidateProgram, PassesOneThatGivesSomeRoundsNoScore) {
+  const fs::path script = directory_.path() / "some.py";
+  fs::copy_file(KGRPO_SOURCE_DIR "/python/kgrpo_plugin.py", directory_.path() / "kgrpo_plugin.py");
+  std::ofstream(script) << "from kgrpo_plugin import NoScore, reward, run\n@reward\ndef some(round):\n"
+                           "    if round.round > 0:\n        raise NoScore('too late')\n    return 1.0\nrun()\n";
+  EXPECT_EQ(FirstFailure({"python3", script.string()}), "none");
+}
+
 TEST_F(ValidateProgram, FindsOneThatDoesNotStart) {
   EXPECT_THAT(FirstFailure({"/no/such/program"}), HasSubstr("cannot be started: No such file or directory"));
   for (const auto& [how, sentence] : std::map<std::string, std::string>{

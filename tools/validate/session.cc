@@ -82,7 +82,7 @@ std::string TakeMessage(kgrpo_error* error) {
   const uint32_t code = error->code;
   error->release(error);
   if (message.empty()) Fail("the error has no message");
-  if (code < KGRPO_ERROR_INVALID || code > KGRPO_ERROR_INTERNAL)
+  if (code < KGRPO_ERROR_INVALID || code > KGRPO_ERROR_NO_SCORE)
     Fail("the error has the unknown code " + std::to_string(code));
   return message;
 }
