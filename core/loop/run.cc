@@ -299,7 +299,7 @@ class Runner {
   void EndEarly() {
     Note("stopped early after step " + std::to_string(done_) + ": the reward on held-out problems has not risen in " +
          std::to_string(config_.evaluation.patience) +
-         " more measurements (evaluation.patience). To train on: resume " + "with --set evaluation.patience=0");
+         " more measurements (evaluation.patience). To train on: resume with --set evaluation.patience=0");
     const std::optional<CheckpointState> last = models_.Last();
     if (!last || last->step < done_) WriteCheckpoint();
     total_ = done_;

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
+#include "trainer_shared/choice.h"
+
 namespace kgrpo::grpo {
 namespace {
+
+using trainer::Choice;
 
 constexpr const char* kSchemaHead = R"json({
   "$schema": "http://json-schema.org/draft-07/schema#",
@@ -89,12 +92,6 @@ constexpr const char* kSchemaHead = R"json({
 constexpr const char* kSchemaTail = R"json(
   }
 })json";
-
-// The value that a name stands for; the schema has checked that it is one of them.
-template <typename Value>
-Value Choice(const nlohmann::json& json, const char* key, const std::map<std::string, Value>& values) {
-  return values.at(json.at(key).get<std::string>());
-}
 
 void RefuseAll(const std::vector<std::string>& problems) {
   if (problems.empty()) return;

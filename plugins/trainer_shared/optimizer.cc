@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "trainer_shared/choice.h"
+
 namespace kgrpo::trainer {
 
 std::string OptimizerSchemaProperties(double default_learning_rate, const char* default_schedule) {
@@ -45,12 +47,12 @@ OptimizerOptions ReadOptimizerOptions(const nlohmann::json& json) {
   OptimizerOptions options;
   options.schedule.learning_rate = json.at("learning_rate").get<double>();
   options.schedule.warmup_steps = json.at("warmup_steps").get<double>();
-  const auto type = json.at("lr_scheduler_type").get<std::string>();
-  options.schedule.type = type == "constant"               ? ScheduleType::kConstant
-                          : type == "linear"               ? ScheduleType::kLinear
-                          : type == "cosine"               ? ScheduleType::kCosine
-                          : type == "cosine_with_restarts" ? ScheduleType::kCosineWithRestarts
-                                                           : ScheduleType::kWarmupStableDecay;
+  options.schedule.type = Choice<ScheduleType>(json, "lr_scheduler_type",
+                                               {{"constant", ScheduleType::kConstant},
+                                                {"linear", ScheduleType::kLinear},
+                                                {"cosine", ScheduleType::kCosine},
+                                                {"cosine_with_restarts", ScheduleType::kCosineWithRestarts},
+                                                {"warmup_stable_decay", ScheduleType::kWarmupStableDecay}});
   options.schedule.min_lr_ratio = json.at("min_lr_ratio").get<double>();
   options.schedule.num_cycles = json.at("num_cycles").get<uint32_t>();
   options.schedule.decay_steps = json.at("decay_steps").get<double>();
