@@ -195,7 +195,7 @@ void Run(const Words& words) {
   for (const std::string& guess : ValueGuesses(source, draft, oracle)) std::cout << "  guessed  " << guess << "\n";
   std::cout << "  change   a wrong guess in " << (out / "problem.yaml").string()
             << ", or draft again with options: kgrpo-host problems new --help\n";
-  std::cout << "  oracle   ";
+  std::cout << (checker.empty() ? "  oracle   " : "  checker  ");
   if (!words.torch.empty()) {
     std::cout << oracle.text << " of " << words.torch << ", traced in float64\n";
   } else if (drafts_checker) {

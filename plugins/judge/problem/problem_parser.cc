@@ -318,8 +318,10 @@ Problem LoadProblem(const std::string& directory) {
     parser.CheckInputsSource(inputs.string());
     for (const Parameter& parameter : problem.parameters) {
       if (problem.checker_source && (parameter.role == Role::kInout || parameter.may_alias))
-        parser.diagnostics().AddFile(checker.string(), "cannot check " + parameter.name +
-                                                           ", which changes an input in place: make it an output");
+        parser.diagnostics().AddFile(
+            checker.string(), "cannot check " + parameter.name +
+                                  ", which changes an input in place: make it an output (problems new: --output " +
+                                  parameter.name + ")");
     }
   }
   parser.diagnostics().ThrowIfAny();

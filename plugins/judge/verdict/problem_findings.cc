@@ -58,6 +58,10 @@ std::string WiderTolerance(const Problem& problem, const Parameter& output, doub
          ")\", so that it comes to " + NumberText(kRoom) + " times.";
 }
 
+const char* OracleFile(const Problem& problem) {
+  return problem.oracle == OracleKind::kChecker ? "checker.cc" : "the oracle";
+}
+
 ProblemFinding FindingOnIncorrect(const Problem& problem, const KernelEvaluation& reference, uint64_t seed) {
   std::string trouble = ReferenceTrouble(reference, problem);
   if (reference.verdict == "implausible") {
@@ -69,7 +73,7 @@ ProblemFinding FindingOnIncorrect(const Problem& problem, const KernelEvaluation
   if (seed > 0) trouble += " Seeds below " + std::to_string(seed) + " passed.";
   std::string advice = "Correct reference.cu; or problem.yaml, if its sizes or input ranges lead there.";
   if (reference.verdict == "wrong") {
-    advice = "Correct reference.cu or the oracle: their results differ.";
+    advice = std::string("Correct reference.cu or ") + OracleFile(problem) + ": their results differ.";
     const WrongOutput& wrong = reference.wrong;
     for (const Parameter& parameter : problem.parameters) {
       if (parameter.name == wrong.name && wrong.error < kRounding)
@@ -169,7 +173,8 @@ class Search {
     });
     if (constant) {
       return Add("constant_output", name + " is " + NumberText(first) + " in every element, whatever the inputs are.",
-                 "Check the oracle, and whether the inputs' distributions reach the kernel's work.");
+                 std::string("Check ") + OracleFile(problem_) +
+                     ", and whether the inputs' distributions reach the kernel's work.");
     }
     if (InAll([&](const Tried& tried) { return Passes(tried, p, Filled(tried, p, 0)); })) {
       return Add("zeros_pass", "A kernel that writes zeros to " + name + " is within the tolerance at every size.",
@@ -267,7 +272,7 @@ class Search {
     Add("input_unused",
         exactly ? "No output depends on the input " + input.name + "."
                 : "The effect of " + input.name + " on the outputs is within the tolerance: a kernel may ignore it.",
-        exactly ? "Leave the parameter out, or check that the oracle reads it."
+        exactly ? std::string("Leave the parameter out, or check that ") + OracleFile(problem_) + " reads it."
                 : "Lower the tolerance, or draw " + input.name + " from a wider distribution.");
   }
 
