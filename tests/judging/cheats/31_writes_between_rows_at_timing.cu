@@ -1,8 +1,7 @@
 // problem: tests/evaluator/problems/padded_rows
 // hack: stores whole vectors over the end of a row where it thinks that nobody looks
-// cuda: wrong
+// cuda: out_of_bounds
 // sim: out_of_bounds
-// differ: at the timing size a GPU's evaluator compares whole rows of memory, gaps and all, with what the reference leaves
 __global__ void Centre(const float* x, float* out, int cols, int width, int pitch) {
   const size_t start = static_cast<size_t>(blockIdx.x) * pitch;
   float sum = 0.0f;
