@@ -1,6 +1,6 @@
 // The kernels of training and generation on a GPU, as plain functions over device pointers. They lie in a shared
 // library of their own, compiled by nvcc, which the policy loads when its device is a GPU: gpu_library.h. No header of
-// CUDA or libtorch is needed to call them. Used by gpu_training/ and generation/; tests run them on the PTX
+// CUDA or libtorch is needed to call them. Used by fused_ops.cc and generation/; tests run them on the PTX
 // interpreter.
 //
 // Arrays are row-major and compact unless a stride is given, on the stream's device. Every function queues its work on
