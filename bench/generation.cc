@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   app.add_option("--prompt-tokens", prompt_tokens, "mean length of a prompt")->capture_default_str();
   app.add_option("--new-tokens", sampling.max_new_tokens, "length of a completion")->capture_default_str();
   app.add_option("--top-p", sampling.top_p, "nucleus")->capture_default_str();
+  app.add_option("--top-k", sampling.top_k, "most likely tokens to sample from; 0: all")->capture_default_str();
   app.add_option("--dtype", dtype, "float32 or bfloat16")->capture_default_str();
   app.add_option("--device", device, "cpu or cuda:N")->capture_default_str();
   app.add_option("--threads", threads, "CPU threads")->capture_default_str();

@@ -102,7 +102,7 @@ void Measure(Policy& policy, const std::string& name, size_t batch, size_t promp
 void Check(const kgrpo::policy::PolicyOptions& options, size_t batch, size_t prompt_tokens, SamplingOptions sampling) {
   kgrpo::policy::PolicyOptions cpu = options;
   cpu.device = "cpu";
-  cpu.engine_generation = std::nullopt;
+  cpu.engine_generation = false;
   cpu.threads = static_cast<int>(std::thread::hardware_concurrency());
   Policy ours(options, 1), reference(cpu, 1);
   const std::vector<GenerationRequest> requests = MakeRequests(batch, prompt_tokens);

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """A decode step and the reading of prompts, ours and transformers', alternating: Qwen2-0.5B's shape, random weights, on a GPU.
 
-usage: policy.py --bench build/bin/policy [--rounds 2] [--batch 1 16 64 256] [--libtorch] [--no-compile]
+usage: policy.py --bench build/bin/policy [--rounds 2] [--batch 1 16 64 256] [--top-p 0.9] [--top-k 50] [--no-compile]
 example: bench/policy.py --bench build/bin/policy > bench/results/h200_policy.txt
 
 Needs torch and transformers. Every row is measured in each round, ours by a process of its own. transformers: sdpa attention,
 sampling at temperature 1, with its dynamic cache and with the static cache and torch.compile. In the end the engine is compared
-with libtorch's path and with itself (policy --check)."""
+with the CPU and with itself (policy --check)."""
 import argparse
 import statistics
 import subprocess
@@ -29,7 +29,7 @@ def make_model():
     return transformers.Qwen2ForCausalLM._from_config(config, dtype=torch.bfloat16, attn_implementation="sdpa").cuda().eval()
 
 
-def transformers_times(model, batch, static, repeats=3):
+def transformers_times(model, batch, static, sampling, repeats=3):
     """Milliseconds of a decode step and of the prompts, a pair a repeat."""
     import torch
 
@@ -39,8 +39,8 @@ def transformers_times(model, batch, static, repeats=3):
     def run(new):
         torch.cuda.synchronize()
         start = time.perf_counter()
-        model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=True, top_k=0, temperature=1.0, pad_token_id=0,
-                       min_new_tokens=new, max_new_tokens=new, **more)
+        model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=True, temperature=1.0, pad_token_id=0,
+                       min_new_tokens=new, max_new_tokens=new, **sampling, **more)
         torch.cuda.synchronize()
         return 1e3 * (time.perf_counter() - start)
 
@@ -64,21 +64,25 @@ def main():
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 16, 64, 256])
     parser.add_argument("--no-compile", action="store_true", help="leave out transformers' static cache")
+    parser.add_argument("--top-p", type=float, default=1.0)
+    parser.add_argument("--top-k", type=int, default=0)
     options = parser.parse_args()
+    sampling = {"top_p": options.top_p, "top_k": options.top_k}
+    filters = ["--top-p", str(options.top_p), "--top-k", str(options.top_k)]
     model = make_model()
     for _ in range(options.rounds):
         for batch in options.batch:
-            ours(options.bench, "--batch", str(batch), "--rounds", "3")
+            ours(options.bench, "--batch", str(batch), "--rounds", "3", *filters)
         for static in [False] if options.no_compile else [False, True]:
             for batch in options.batch:
-                pairs = transformers_times(model, batch, static)
+                pairs = transformers_times(model, batch, static, sampling)
                 steps, reads = zip(*pairs)
                 print(f"transformers{' static + compile' if static else ''} batch {batch}: decode {statistics.median(steps):.3f} ms "
                       f"a step ({min(steps):.3f} to {max(steps):.3f}), prompts of {PROMPT} {statistics.median(reads):.2f} ms", flush=True)
     for dtype in ["float32", "bfloat16"]:
         # The second in rows that are read by one kernel alone and by another together.
         for batch, prompt in [("16", "200"), ("64", "30")]:
-            ours(options.bench, "--check", "--dtype", dtype, "--batch", batch, "--new-tokens", "32", "--prompt-tokens", prompt)
+            ours(options.bench, "--check", "--dtype", dtype, "--batch", batch, "--new-tokens", "32", "--prompt-tokens", prompt, *filters)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // How much of the gradients' reduction over ranks is hidden behind the backward pass: seconds of forward and backward
 // without any, with one after the backward, and with one during it, round by round.
-//   build/bin/reduction --device cuda --dtype bfloat16 --training fused --sequences 32      (starts both ranks here)
+//   build/bin/reduction --device cuda --dtype bfloat16 --sequences 32      (starts both ranks here)
 //   build/bin/reduction --size 2 --rank R --address HOST --port 29511 ...                   (one rank, on each machine)
 #include <dlfcn.h>
 #include <kgrpo/collective.h>
@@ -32,7 +32,7 @@ namespace {
 using kgrpo::policy::Copy;
 
 struct Settings {
-  std::string shape = "qwen2-0.5b", dtype = "bfloat16", device = "cpu", training = "libtorch", address = "127.0.0.1";
+  std::string shape = "qwen2-0.5b", dtype = "bfloat16", device = "cpu", address = "127.0.0.1";
   int size = 2, rank = -1, port = 29511, threads = 1;
   size_t sequences = 16, prompt_tokens = 512, completion_tokens = 128, rounds = 7, bucket_mib = 25;
 };
@@ -111,8 +111,8 @@ class Measurement {
     size_t bytes = 0;
     for (const auto& span : set_.spans) bytes += span.count * sizeof(float);
     std::printf("%s %s %s %s, %d ranks, %zu x (%zu + %zu) a rank, %.0f MB of gradients, buckets of %zu MiB\n",
-                settings_.shape.c_str(), settings_.dtype.c_str(), settings_.device.c_str(), settings_.training.c_str(),
-                settings_.size, settings_.sequences, settings_.prompt_tokens, settings_.completion_tokens,
+                settings_.shape.c_str(), settings_.dtype.c_str(), settings_.device.c_str(), settings_.size,
+                settings_.sequences, settings_.prompt_tokens, settings_.completion_tokens,
                 static_cast<double>(bytes) / 1e6, settings_.bucket_mib);
     line("no reduction", kNone);
     line("after the backward", kAfter);
@@ -128,7 +128,6 @@ class Measurement {
     options.random_weights = true;
     options.bfloat16 = settings_.dtype == "bfloat16";
     options.device = settings_.device == "cuda" ? "cuda:" + std::to_string(settings_.rank) : settings_.device;
-    options.fused_training = settings_.training == "fused";
     options.threads = settings_.threads;
     return options;
   }
@@ -184,7 +183,6 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember(kgrpo::bench::ModelShapes()));
   app.add_option("--dtype", settings.dtype, "float32 or bfloat16")->capture_default_str();
   app.add_option("--device", settings.device, "cpu, or cuda: a GPU for each rank")->capture_default_str();
-  app.add_option("--training", settings.training, "libtorch or fused")->capture_default_str();
   app.add_option("--sequences", settings.sequences, "a rank and step")->capture_default_str();
   app.add_option("--prompt-tokens", settings.prompt_tokens, "a sequence")->capture_default_str();
   app.add_option("--completion-tokens", settings.completion_tokens, "a sequence")->capture_default_str();

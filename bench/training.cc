@@ -49,7 +49,6 @@ int main(int argc, char** argv) {
   std::string shape = "qwen2-0.5b", dtype = "bfloat16", device = "cpu";
   kgrpo::policy::PolicyOptions options;
   size_t count = 16, prompt_tokens = 512, completion_tokens = 128, rounds = 7;
-  std::string training = "libtorch";
   int64_t adapter_rank = 0;
   std::string model;
   app.add_option("--shape", shape, "of the random weights")->check(CLI::IsMember(kgrpo::bench::ModelShapes()));
@@ -59,7 +58,6 @@ int main(int argc, char** argv) {
   app.add_option("--completion-tokens", completion_tokens, "a sequence")->capture_default_str();
   app.add_option("--dtype", dtype, "float32 or bfloat16")->capture_default_str();
   app.add_option("--device", device, "cpu or cuda:N")->capture_default_str();
-  app.add_option("--training", training, "libtorch or fused")->capture_default_str();
   app.add_option("--adapter", adapter_rank, "rank of a LoRA adapter of all linear layers; 0: all weights train")
       ->capture_default_str();
   app.add_option("--threads", options.threads, "CPU threads")->capture_default_str();
@@ -72,7 +70,6 @@ int main(int argc, char** argv) {
     options.random_weights = model.empty();
     options.bfloat16 = dtype == "bfloat16";
     options.device = device;
-    options.fused_training = training == "fused";
     const std::unique_ptr<Policy> owned = MakePolicy(&options, adapter_rank);
     Policy& policy = *owned;
     policy.FreezeReference();
@@ -108,10 +105,9 @@ int main(int argc, char** argv) {
       if (round > 0) times.push_back(1e3 * kgrpo::bench::SecondsSince(start));  // the first warms up
     }
     const std::string what = adapter_rank == 0 ? "" : ", adapter of rank " + std::to_string(adapter_rank);
-    std::printf("%s %s %s %s%s, %zu x (%zu + %zu): %.2f ms a step (least %.2f, most %.2f), gradient norm %.6f\n",
-                shape.c_str(), dtype.c_str(), device.c_str(), training.c_str(), what.c_str(), count, prompt_tokens,
-                completion_tokens, kgrpo::bench::Median(times), kgrpo::bench::Quantile(times, 0),
-                kgrpo::bench::Quantile(times, 1), norm);
+    std::printf("%s %s %s%s, %zu x (%zu + %zu): %.2f ms a step (least %.2f, most %.2f), gradient norm %.6f\n",
+                shape.c_str(), dtype.c_str(), device.c_str(), what.c_str(), count, prompt_tokens, completion_tokens,
+                kgrpo::bench::Median(times), kgrpo::bench::Quantile(times, 0), kgrpo::bench::Quantile(times, 1), norm);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "training: %s\n", error.what());
     return 1;

@@ -108,12 +108,10 @@ def main():
     for sequences in options.sequences:
         theirs = []
         for _ in range(options.rounds):
-            for training in ["fused", "libtorch"]:
-                result = subprocess.run(
-                    [options.bench, "--device", "cuda", "--training", training, "--sequences", str(sequences),
-                     "--adapter", str(options.adapter)],
-                    capture_output=True, text=True)
-                print((result.stdout or result.stderr).strip(), flush=True)
+            result = subprocess.run(
+                [options.bench, "--device", "cuda", "--sequences", str(sequences), "--adapter", str(options.adapter)],
+                capture_output=True, text=True)
+            print((result.stdout or result.stderr).strip(), flush=True)
             theirs += transformers_times(sequences, 512, 128, options.adapter)
             import torch
             torch.cuda.empty_cache()

@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 #include <kgrpo/sdk/error.h>
@@ -63,6 +64,18 @@ at::Device OpenDevice(const std::string& name) {
 
 uint64_t MachineBytes() {
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+int64_t FreeBytesOf(at::Device device) {
+  c10::DeviceAllocator& allocator = *c10::getDeviceAllocator(device.type());
+  const auto stats = allocator.getDeviceStats(device.index());
+  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  return static_cast<int64_t>(allocator.getMemoryInfo(device.index()).first) + stats.reserved_bytes[kAll].current -
+         stats.allocated_bytes[kAll].current;
+}
+
+int64_t TotalBytesOf(at::Device device) {
+  return static_cast<int64_t>(c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).second);
 }
 
 void WaitForDevice(at::Device device) {

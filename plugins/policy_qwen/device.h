@@ -22,6 +22,10 @@ int DeviceCount();
 // Bytes of this machine's memory.
 uint64_t MachineBytes();
 
+// Bytes of a GPU's memory: free ones, including those that libtorch holds without using them; all.
+int64_t FreeBytesOf(at::Device device);
+int64_t TotalBytesOf(at::Device device);
+
 // Waits until the device has finished all work of this process; does nothing for a CPU.
 void WaitForDevice(at::Device device);
 

@@ -18,9 +18,9 @@ RankPlace PlaceOf(const Collective& ranks) {
   return {ranks.local_rank(), ranks.local_size(), chosen != nullptr && *chosen != '\0'};
 }
 
-std::string KernelsText(const KernelChoice& choice, const char* ours, const std::string& other) {
-  if (choice.ours) return ours;
-  return other + (choice.why_not.empty() ? "" : " (" + choice.why_not + ")");
+std::string GenerationText(const KernelChoice& choice) {
+  if (choice.ours) return "the engine";
+  return "the CPU" + (choice.why_not.empty() ? "" : " (" + choice.why_not + ")");
 }
 
 }  // namespace
@@ -43,9 +43,8 @@ std::unique_ptr<Policy> OpenPolicy(const kgrpo_host* raw_host, PolicyOptions opt
   }
   const std::string where = options.part + " on " + DeviceName(*policy) + ": ";
   if (policy->device().is_cuda()) {
-    host.Info(
-        where + "generation by " + KernelsText(policy->engine_choice(), "the engine", "the CPU") +
-        (options.trains ? ", training by " + KernelsText(policy->fused_choice(), "fused kernels", "libtorch") : ""));
+    host.Info(where + "generation by " + GenerationText(policy->engine_choice()) +
+              (options.trains ? ", training by fused kernels" : ""));
   }
   if (policy->parameter_count() > 0 && (policy->device().is_cuda() || options.adapter || !options.trains)) {
     const MemoryNeeds needs = policy->Memory(ranks.size());

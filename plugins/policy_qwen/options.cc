@@ -5,13 +5,6 @@
 namespace kgrpo::policy {
 namespace {
 
-// True if the value is `ours`, false if it is "libtorch", unset if it is "auto".
-std::optional<bool> Chosen(const nlohmann::ordered_json& object, const char* key, const char* ours) {
-  const std::string value = object.value(key, "auto");
-  if (value == "auto") return std::nullopt;
-  return value == ours;
-}
-
 // Unset where the key is absent or null.
 template <typename T>
 std::optional<T> Optional(const nlohmann::ordered_json& object, const char* key) {
@@ -125,14 +118,6 @@ std::string_view OptionsSchema() {
       "maximum": 1024,
       "default": 1
     },
-    "training": {
-      "title": "how the model is scored and differentiated",
-      "x-resume": true,
-      "description": "libtorch: by its operators, on any device. fused: on a GPU by flash attention and our own kernels, about 10 times as fast on an H200. auto: fused on a GPU where its kernels were built and have code for the card, else libtorch; the log says why.",
-      "type": "string",
-      "enum": ["auto", "libtorch", "fused"],
-      "default": "auto"
-    },
     "generation": {
       "title": "how completions are generated",
       "x-resume": true,
@@ -165,7 +150,7 @@ std::string_view OptionsSchema() {
     "max_tokens_per_chunk": {
       "title": "tokens through the model at a time",
       "x-resume": true,
-      "description": "Training sequences go through the model in chunks of at most this many tokens (a longer sequence is one chunk). Affects memory and speed; results change by rounding only. null: 2048, with training: fused 16384.",
+      "description": "Training sequences go through the model in chunks of at most this many tokens (a longer sequence is one chunk). Affects memory and speed; results change by rounding only. null: 2048, on a GPU 16384.",
       "type": ["integer", "null"],
       "minimum": 1,
       "default": null
@@ -181,7 +166,7 @@ std::string_view OptionsSchema() {
     "activation_memory_mib": {
       "title": "memory for activations, MiB",
       "x-resume": true,
-      "description": "Memory that a training forward pass may keep for its backward pass. Chunks beyond it are computed again in the backward pass, with training: fused layer by layer. null: 2048, with training: fused half of the free memory.",
+      "description": "Memory that a training forward pass may keep for its backward pass. Of chunks beyond it the layers' inputs are kept, if they fit, and the backward pass computes the rest again. null: 2048, on a GPU half of the free memory.",
       "type": ["integer", "null"],
       "minimum": 0,
       "default": null
@@ -213,8 +198,7 @@ PolicyOptions ParseOptions(std::string_view json) {
     options.device = options.devices.at(0);
   }
   options.threads = object.value("threads", defaults.threads);
-  options.fused_training = Chosen(object, "training", "fused");
-  options.engine_generation = Chosen(object, "generation", "engine");
+  options.engine_generation = object.value("generation", "auto") == "engine";
   options.generation_memory_mib = Optional<int64_t>(object, "generation_memory_mib");
   options.chat_template = object.value("chat_template", defaults.chat_template);
   options.max_tokens_per_chunk = Optional<int64_t>(object, "max_tokens_per_chunk");

@@ -8,6 +8,7 @@
 
 #include "policy_qwen/device.h"
 #include "policy_qwen/files.h"
+#include "policy_qwen/gpu/fused_ops.h"
 #include "policy_qwen/model/tensors.h"
 
 namespace kgrpo::policy {
@@ -74,29 +75,22 @@ std::string TokenizerFolder(const PolicyOptions& options, const std::string& fol
   return folder;
 }
 
-// A copy on the CPU, of weights without an adapter.
-Weights OnHost(const ModelConfig& config, const Weights& weights) {
+// Copies weights without an adapter.
+void CopyWeights(const Weights& from, const Weights& to) {
+  const auto copy = [](const at::Tensor& source, at::Tensor target) {
+    if (target.defined()) target.copy_(source);
+  };
+  copy(from.embedding, to.embedding);
+  copy(from.final_norm, to.final_norm);
+  if (!to.head.is_same(to.embedding)) copy(from.head, to.head);
   using W = LayerWeights;
-  Weights copy = weights;
-  copy.embedding = weights.embedding.cpu();
-  copy.final_norm = weights.final_norm.cpu();
-  copy.head = weights.head.is_same(weights.embedding) ? copy.embedding : weights.head.cpu();
-  for (LayerWeights& w : copy.layers) {
+  for (size_t i = 0; i < to.layers.size(); ++i) {
     for (at::Tensor W::*const part :
          {&W::attention_norm, &W::query_key_value, &W::query_key_value_bias, &W::query_norm, &W::key_norm, &W::output,
           &W::output_bias, &W::mlp_norm, &W::gate_up, &W::gate_up_bias, &W::down, &W::down_bias}) {
-      if ((w.*part).defined()) w.*part = (w.*part).cpu();
+      copy(from.layers[i].*part, to.layers[i].*part);
     }
-    const auto slice = [&](const at::Tensor& whole, int64_t begin, int64_t count) {
-      return whole.defined() ? whole.narrow(0, begin, count) : whole;
-    };
-    const int64_t query = config.query_size(), key_value = 2 * config.kv_size();
-    w.query = slice(w.query_key_value, 0, query);
-    w.query_bias = slice(w.query_key_value_bias, 0, query);
-    w.key_value = slice(w.query_key_value, query, key_value);
-    w.key_value_bias = slice(w.query_key_value_bias, query, key_value);
   }
-  return copy;
 }
 
 }  // namespace
@@ -141,20 +135,20 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
   }
   current_ = ParameterSet(config_, dtype_, device_);
   rotary_ = std::make_unique<RotaryTable>(config_, dtype_, device_);
-  engine_choice_ = ChooseKernels("generation: engine", options_.engine_generation, device_,
-                                 [&] { RequireEngine(config_, device_); });
+  engine_choice_ = ChooseEngine(options_.engine_generation, device_, [&] { RequireEngine(config_, device_); });
   if (options_.adapter) {
     if (options_.random_weights) {
       throw Error(KGRPO_ERROR_INVALID, "init: random leaves nothing to adapt: an adapter needs pretrained weights");
     }
   }
-  if (options_.trains)
-    fused_choice_ = ChooseKernels("training: fused", options_.fused_training, device_, [&] {
-      const auto& kernels = OpenGpuTable<GpuKernels>();
-      CheckCard("training: fused", device_, kernels.check_card(device_.index()));
-      gpu_scorer_ = std::make_unique<GpuScorer>(config_, dtype_, device_, *rotary_, kernels,
-                                                [device = device_] { return FreeBytesOf(device); });
-    });
+  if (device_.is_cpu()) {
+    ops_ = std::make_unique<Ops>();
+  } else if (options_.trains) {
+    const auto& kernels = OpenGpuTable<GpuKernels>();
+    CheckCard("training", device_, kernels.check_card(device_.index()), "\"device\": \"cpu\"");
+    ops_ = std::make_unique<FusedOps>(kernels, device_, [device = device_] { return FreeBytesOf(device); });
+  }
+  if (ops_ != nullptr) scorer_ = std::make_unique<Scorer>(config_, *ops_, *rotary_);
   if (options_.random_weights) {
     InitializeParameters(config_, seed, current_);
   } else {
@@ -264,9 +258,11 @@ GenerationScheduler& Policy::Engine() {
   const Weights* weights = &GenerationWeights();
   if (!generates_on_device()) {
     const bool is_first = !host_copy_;
-    if (is_first) host_copy_.emplace(HostCopy{{}, RotaryTable(config_, dtype_, at::kCPU)});
-    if (is_first || options_.trains) host_copy_->weights = OnHost(config_, *weights);
-    weights = &host_copy_->weights;
+    if (is_first) {
+      host_copy_.emplace(HostCopy{ParameterSet(config_, dtype_, at::kCPU), RotaryTable(config_, dtype_, at::kCPU)});
+    }
+    if (is_first || options_.trains) CopyWeights(*weights, host_copy_->parameters.weights());
+    weights = &host_copy_->parameters.weights();
   }
   if (engine_ == nullptr) {
     const EngineOptions options = {static_cast<int32_t>(options_.max_sequences), options_.generation_memory_mib};

@@ -21,12 +21,10 @@
 
 #include "policy_qwen/generation/generation_engine.h"
 #include "policy_qwen/gpu/gpu_library.h"
-#include "policy_qwen/gpu_training/gpu_scorer.h"
 #include "policy_qwen/memory_needs.h"
 #include "policy_qwen/model/config.h"
 #include "policy_qwen/model/parameters.h"
-#include "policy_qwen/model/token_logprobs.h"
-#include "policy_qwen/model/transformer.h"
+#include "policy_qwen/model/scorer.h"
 #include "policy_qwen/tokenizer/chat_template.h"
 #include "policy_qwen/tokenizer/tokenizer.h"
 #include "policy_qwen/trained_adapter.h"
@@ -46,12 +44,10 @@ struct PolicyOptions {
   int threads = 1;
   std::string chat_template = "auto";
   tokenizer::Json chat_template_arguments = tokenizer::Json::object();
-  std::optional<int64_t> max_tokens_per_chunk;  // unset: a default in policy_scoring.cc
+  std::optional<int64_t> max_tokens_per_chunk;  // unset: Ops::TokensAtATime
   int64_t max_sequences = 256;
-  std::optional<int64_t> activation_memory_mib;  // likewise
-  // On a GPU. True: by our kernels, or refuse to start; unset: if they support card and model. fused_training false: by
-  // libtorch's operators.
-  std::optional<bool> fused_training, engine_generation;
+  std::optional<int64_t> activation_memory_mib;  // unset: Ops::ActivationRoom
+  bool engine_generation = false;                // on a GPU: generate there, or refuse to start
   std::optional<int64_t> generation_memory_mib;  // of the cache
   bool tokenizer_only = false;
 };
@@ -101,10 +97,8 @@ class Policy {
   void Generate(const std::vector<GenerationRequest>& requests, const SamplingOptions& options,
                 const std::function<void(const Completion&)>& sink, const std::function<bool()>& cancelled);
 
-  // The kernels of generation and of training on a GPU, and the reason why it has to do without: then completions are
-  // generated on the CPU, and sequences scored by libtorch's operators. Any thread.
+  // Whether a GPU generates, and if not, the reason: then completions are generated on the CPU. Any thread.
   const KernelChoice& engine_choice() const { return engine_choice_; }
-  const KernelChoice& fused_choice() const { return fused_choice_; }
   // False: a GPU's policy generates on the CPU, and needs the device only during Engine. Any thread.
   bool generates_on_device() const { return device_.is_cpu() || engine_choice_.ours; }
   // The scheduler of generation, made at the first call, with the parameters as they are now: call it when no request
@@ -113,9 +107,10 @@ class Policy {
   // How the engine computes prompts on a GPU, for the log; empty before its first use, and on a CPU.
   std::string PromptNote() const;
 
-  // Writes the log-probabilities of all completions' tokens under logits / temperature, sequence after sequence, to the
-  // caller's float32 [tokens] on the CPU or the policy's device. Also writes entropies if that tensor is defined. With
-  // need_gradient (current copy only) returns the context for Backward, else null.
+  // Needs PolicyOptions::trains on a GPU. Writes the log-probabilities of all completions' tokens under logits /
+  // temperature, sequence after sequence, to the caller's float32 [tokens] on the CPU or the policy's device. Also
+  // writes entropies if that tensor is defined. With need_gradient (current copy only) returns the context for
+  // Backward, else null.
   ForwardContextPtr Forward(std::span<const ScoredSequence> sequences, Copy copy, double temperature,
                             bool need_gradient, const at::Tensor& logprobs, const at::Tensor& entropies);
 
@@ -148,9 +143,6 @@ class Policy {
   struct Chunk;
   friend struct ForwardContext;
 
-  // Default number of tokens in a chunk for libtorch's operators.
-  static constexpr int64_t kTokensAChunk = 2048;
-
   void ReadWeights(const std::string& folder, ParameterSet& set) const;
   const Weights& WeightsOf(Copy copy) const;
   const Weights& GenerationWeights();
@@ -160,12 +152,7 @@ class Policy {
   void CheckSequences(std::span<const ScoredSequence> sequences) const;
   std::vector<Chunk> MakeChunks(std::span<const ScoredSequence> sequences) const;
   int64_t TokensAChunk() const;
-  int64_t ActivationBytes(const Chunk& chunk) const;
-  int64_t ActivationBytes(int64_t length) const;
-  TokenLogprobs ForwardByLibtorch(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
-                                  bool want_entropies, int64_t& memory_left);
-  TokenLogprobs ForwardFused(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
-                             bool want_entropies);
+  int64_t ActivationRoom() const;
 
   PolicyOptions options_;
   std::string folder_;            // options_.model, or the base of the adapter there
@@ -182,13 +169,14 @@ class Policy {
   // The weights of a GPU's policy that generates on the CPU, as of the last call of Engine: trainers write to them
   // directly.
   struct HostCopy {
-    Weights weights;
+    ParameterSet parameters;
     RotaryTable rotary;
   };
   std::optional<HostCopy> host_copy_;
   std::unique_ptr<GenerationEngine> engine_;
-  KernelChoice engine_choice_, fused_choice_;
-  std::unique_ptr<GpuScorer> gpu_scorer_;  // null: by libtorch's operators
+  KernelChoice engine_choice_;
+  std::unique_ptr<const Ops> ops_;  // null if a GPU's policy does not train
+  std::unique_ptr<Scorer> scorer_;  // likewise
 };
 
 }  // namespace kgrpo::policy

@@ -1,5 +1,5 @@
-// Scoring of sequences by a Policy: log-probabilities by libtorch's operators or by the fused kernels, chunk by chunk,
-// their gradients, and the memory that it takes. Declared in policy.h.
+// Scoring of sequences by a Policy: log-probabilities chunk by chunk, their gradients, and the memory that it takes.
+// Declared in policy.h.
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
@@ -8,33 +8,16 @@
 
 #include "policy_qwen/device.h"
 #include "policy_qwen/model/tensors.h"
-#include "policy_qwen/model/token_logprobs.h"
 #include "policy_qwen/policy.h"
 
 namespace kgrpo::policy {
-namespace {
-
-// Defaults of unset options, besides Policy::kTokensAChunk. The fused kernels need large products to be fast; their
-// default for activation memory is a share of the free memory.
-constexpr int64_t kTokensAFusedChunk = 16384;
-constexpr int64_t kActivationMib = 2048;
-
-}  // namespace
 
 // Sequences that go through the model together, the shortest first.
 struct Policy::Chunk {
   std::vector<PackedSequence> sequences;
   std::vector<int64_t> targets;  // the completions' tokens
   std::vector<int64_t> places;   // of each target in the caller's arrays
-  std::vector<int64_t> lengths;  // of the sequences
-
-  // By libtorch's operators.
-  PackedBatch batch;
-  at::Tensor target_ids;    // int64 [outputs]
-  Activations activations;  // only where kept
-  at::Tensor hidden;        // only where kept
-
-  GpuPass pass;  // by fused kernels
+  ScoredPass pass;               // only with a gradient
 };
 
 struct ForwardContext {
@@ -69,7 +52,11 @@ void Policy::CheckSequences(std::span<const ScoredSequence> sequences) const {
 }
 
 int64_t Policy::TokensAChunk() const {
-  return options_.max_tokens_per_chunk.value_or(gpu_scorer_ == nullptr ? kTokensAChunk : kTokensAFusedChunk);
+  return options_.max_tokens_per_chunk.value_or(ops_->TokensAtATime());
+}
+
+int64_t Policy::ActivationRoom() const {
+  return options_.activation_memory_mib ? *options_.activation_memory_mib << 20 : ops_->ActivationRoom();
 }
 
 // The last token of a completion is never an input; the row before each of its tokens predicts it.
@@ -104,28 +91,12 @@ std::vector<Policy::Chunk> Policy::MakeChunks(std::span<const ScoredSequence> se
         chunk.places.push_back(first_place[order[end]] + static_cast<int64_t>(j));
       }
       rows += rows_of(order[end]);
-      chunk.lengths.push_back(rows_of(order[end]));
       chunk.sequences.push_back(std::move(input));
     }
     chunks.push_back(std::move(chunk));
     begin = end;
   }
   return chunks;
-}
-
-// Approximate bytes of a chunk's activations (LayerActivations), attention probabilities included.
-int64_t Policy::ActivationBytes(const Chunk& chunk) const {
-  int64_t bytes = 0;
-  for (const int64_t length : chunk.lengths) bytes += ActivationBytes(length);
-  return bytes;
-}
-
-// Approximate bytes of one sequence's activations.
-int64_t Policy::ActivationBytes(int64_t length) const {
-  const int64_t a_row =
-      4 * config_.hidden_size + 3 * config_.query_size() + 4 * config_.kv_size() + 3 * config_.intermediate_size;
-  return length * (a_row + config_.head_count * std::min<int64_t>(length, 256)) * config_.layer_count *
-         static_cast<int64_t>(c10::elementSize(dtype_));
 }
 
 MemoryNeeds Policy::Memory(uint32_t ranks) const {
@@ -148,20 +119,17 @@ MemoryNeeds Policy::Memory(uint32_t ranks) const {
     needs.free = static_cast<uint64_t>(FreeBytesOf(device_));
     needs.total = static_cast<uint64_t>(TotalBytesOf(device_));
   }
-  const int64_t tokens = needs.trains ? TokensAChunk() : 0;
-  needs.chunk_tokens = static_cast<uint64_t>(tokens);
-  int64_t limit = options_.activation_memory_mib.value_or(kActivationMib) << 20;
-  if (gpu_scorer_ != nullptr) {
-    const int64_t all = gpu_scorer_->BytesARow(Keep::kAll);
-    needs.activations = static_cast<uint64_t>(tokens * all);
-    needs.least_activations =
-        static_cast<uint64_t>(tokens * (gpu_scorer_->BytesARow(Keep::kLayerInputs) + all / config_.layer_count));
-    if (!options_.activation_memory_mib) limit = GpuScorer::RoomForActivations(static_cast<int64_t>(needs.free));
-  } else {  // a chunk that was not kept is computed again as a whole
-    needs.activations = needs.least_activations =
-        static_cast<uint64_t>(ActivationBytes(std::min(tokens, config_.context_length)));
+  if (needs.trains) {
+    // A longest sequence takes no less than shorter ones of as many tokens.
+    const int64_t tokens = TokensAChunk(), length = std::min(tokens, config_.context_length);
+    const auto bytes = [&](bool inputs_only) {
+      return static_cast<uint64_t>(scorer_->ActivationBytes(length, inputs_only) / length * tokens);
+    };
+    needs.chunk_tokens = static_cast<uint64_t>(tokens);
+    needs.activations = bytes(false);
+    needs.least_activations = bytes(true) + needs.activations / static_cast<uint64_t>(config_.layer_count);
+    needs.activation_limit = static_cast<uint64_t>(ActivationRoom());
   }
-  needs.activation_limit = static_cast<uint64_t>(limit);
   needs.cache_token = static_cast<uint64_t>(2 * config_.kv_size() * config_.layer_count) * c10::elementSize(dtype_);
   if (engine_choice_.ours) {
     const uint64_t wanted =
@@ -170,28 +138,6 @@ MemoryNeeds Policy::Memory(uint32_t ranks) const {
         std::min(wanted, static_cast<uint64_t>(options_.max_sequences * config_.context_length) * needs.cache_token);
   }
   return needs;
-}
-
-TokenLogprobs Policy::ForwardByLibtorch(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
-                                        bool want_entropies, int64_t& memory_left) {
-  chunk.batch = PackSequences(config_, chunk.sequences, *rotary_, device_);
-  chunk.target_ids = IndexTensor(chunk.targets, device_);
-  const bool keep = need_gradient && ActivationBytes(chunk) <= memory_left;
-  if (keep) memory_left -= ActivationBytes(chunk);
-  const at::Tensor hidden =
-      TransformerForward(config_, weights, chunk.batch, keep ? &chunk.activations : nullptr, nullptr);
-  if (keep) chunk.hidden = hidden;
-  return ComputeTokenLogprobs(hidden, weights.head, chunk.target_ids, temperature, want_entropies);
-}
-
-TokenLogprobs Policy::ForwardFused(Chunk& chunk, const Weights& weights, double temperature, bool need_gradient,
-                                   bool want_entropies) {
-  std::optional<int64_t> memory = options_.activation_memory_mib;
-  if (memory) *memory <<= 20;
-  GpuScorer::Result result =
-      gpu_scorer_->Forward(weights, chunk.sequences, chunk.targets, temperature, want_entropies, need_gradient, memory);
-  chunk.pass = std::move(result.pass);
-  return {result.logprobs, result.entropies};
 }
 
 ForwardContextPtr Policy::Forward(std::span<const ScoredSequence> sequences, Copy copy, double temperature,
@@ -203,18 +149,18 @@ ForwardContextPtr Policy::Forward(std::span<const ScoredSequence> sequences, Cop
   if (need_gradient && copy != Copy::kCurrent) {
     throw Error(KGRPO_ERROR_INVALID, "forward: only the current copy can be differentiated");
   }
+  if (scorer_ == nullptr) throw Error(KGRPO_ERROR_INVALID, "forward: this policy was made to generate only");
   CheckSequences(sequences);
   UseThreads();
   const DeviceScope scope(device_);
 
   ForwardContextPtr context(need_gradient ? new ForwardContext : nullptr);
-  int64_t memory_left = options_.activation_memory_mib.value_or(kActivationMib) << 20;
+  int64_t room = need_gradient ? ActivationRoom() : 0;
   std::vector<Chunk> chunks = MakeChunks(sequences);
   for (Chunk& chunk : chunks) {
-    const TokenLogprobs result =
-        gpu_scorer_ == nullptr
-            ? ForwardByLibtorch(chunk, weights, temperature, need_gradient, entropies.defined(), memory_left)
-            : ForwardFused(chunk, weights, temperature, need_gradient, entropies.defined());
+    Scorer::Result result = scorer_->Forward(weights, chunk.sequences, chunk.targets, temperature, entropies.defined(),
+                                             need_gradient ? &room : nullptr);
+    chunk.pass = std::move(result.pass);
     const at::Tensor places = IndexTensor(chunk.places, logprobs.device());
     at::Tensor(logprobs).index_copy_(0, places, result.logprobs.to(logprobs.device()));
     if (entropies.defined()) at::Tensor(entropies).index_copy_(0, places, result.entropies.to(entropies.device()));
@@ -243,16 +189,7 @@ void Policy::Backward(ForwardContextPtr context, const at::Tensor& d_logprobs, c
     const bool is_last = &chunk == &context->chunks.back();
     const LayerDone done = final && is_last ? tell : LayerDone();
     const at::Tensor d = d_logprobs.index_select(0, IndexTensor(chunk.places, d_logprobs.device())).to(device_);
-    if (gpu_scorer_ != nullptr) {
-      gpu_scorer_->Backward(weights, gradients, std::move(chunk.pass), context->temperature, d, done);
-    } else {
-      if (!chunk.hidden.defined()) {
-        chunk.hidden = TransformerForward(config_, weights, chunk.batch, &chunk.activations, nullptr);
-      }
-      const at::Tensor d_hidden =
-          TokenLogprobsBackward(d, chunk.hidden, weights.head, gradients.head, chunk.target_ids, context->temperature);
-      TransformerBackward(config_, weights, gradients, chunk.batch, chunk.activations, d_hidden, done);
-    }
+    scorer_->Backward(weights, gradients, std::move(chunk.pass), context->temperature, d, ActivationRoom(), done);
     chunk = Chunk();
   }
 }

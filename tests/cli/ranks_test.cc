@@ -198,7 +198,7 @@ TEST_F(RanksTest, TwoGpusDrawTheSameSamples) {
     Write(directory() / "p.yaml", Pipeline(0, 2,
                                            (directory() / "model").string() +
                                                ", init: random, dtype: bfloat16, chat_template: chatml, "
-                                               "generation: engine, training: fused, device: " +
+                                               "generation: engine, device: " +
                                                device));
     HostProcess host(directory(), {"-q", "run", "p.yaml", "--ranks", ranks, "--set", "output_dir=" + output}, {},
                      output + ".log");

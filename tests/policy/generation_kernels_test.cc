@@ -254,11 +254,11 @@ TEST_P(GenerationKernelsTest, AttentionOverRaggedPagedPositions) {
       const GpuArray<float> partial(on_.gpu, chosen_parts);
       const std::vector<float> keys_before = key_cache.Read(), values_before = value_cache.Read();
       const ElementArray query = OnGpu(count * c.heads * size), y = OnGpu(count * c.heads * size);
-      EXPECT_EQ(on_.kernels.finish_query_key_value(
-                    type(), partial.data(), 2, biases.data(), c.norms ? query_norms.data() : nullptr,
-                    c.norms ? key_norms.data() : nullptr, 1e-6F, cosines.data(), sines.data(), on_gpu.data(), count,
-                    shape, cache, query.data(), kStream),
-                nullptr);
+      HeadSums heads = {partial.data(), 2, biases.data(), nullptr, nullptr, 1e-6F, cosines.data(), sines.data()};
+      if (c.norms) heads.query_norm = query_norms.data(), heads.key_norm = key_norms.data();
+      EXPECT_EQ(
+          on_.kernels.finish_query_key_value(type(), heads, on_gpu.data(), count, shape, cache, query.data(), kStream),
+          nullptr);
       constexpr int64_t kSplits = kPositions / kAttentionSplit + 1;
       const auto sums_count = static_cast<size_t>(count * c.heads * kSplits);
       GpuArray<float> sums(on_.gpu, sums_count * static_cast<size_t>(size)), bounds(on_.gpu, sums_count * 2);
@@ -275,10 +275,8 @@ TEST_P(GenerationKernelsTest, AttentionOverRaggedPagedPositions) {
         key_cache.Write(keys_before);
         value_cache.Write(values_before);
         const ElementArray z = OnGpu(count * c.heads * size);
-        EXPECT_EQ(on_.kernels.attention_of_new(
-                      type(), partial.data(), 2, biases.data(), c.norms ? query_norms.data() : nullptr,
-                      c.norms ? key_norms.data() : nullptr, 1e-6F, cosines.data(), sines.data(), cache, on_gpu.data(),
-                      count, shape, kSplits, sums.data(), bounds.data(), arrived.data(), z.data(), kStream),
+        EXPECT_EQ(on_.kernels.attention_of_new(type(), heads, cache, on_gpu.data(), count, shape, kSplits, sums.data(),
+                                               bounds.data(), arrived.data(), z.data(), kStream),
                   nullptr);
         EXPECT_EQ(z.Read(), y.Read());
         EXPECT_EQ(key_cache.Read(), keys_made);
@@ -413,9 +411,9 @@ TEST_P(GenerationKernelsTest, SplitsOfARowHaveTheSameBitsInOneBlockAndInSeveral)
     GpuArray<float> sums(on_.gpu, heads * static_cast<size_t>(shape.size)), bounds(on_.gpu, heads * 2);
     const GpuArray<int32_t> arrived(on_.gpu, std::vector<int32_t>(static_cast<size_t>(rows * shape.kv_heads)));
     if (is_new) {
-      EXPECT_EQ(on_.kernels.attention_of_new(type(), partial.data(), 1, nullptr, nullptr, nullptr, 1e-6F,
-                                             cosines.data(), sines.data(), cache, chosen.data(), rows, shape, kSplits,
-                                             sums.data(), bounds.data(), arrived.data(), y.data(), kStream),
+      const HeadSums heads = {partial.data(), 1, nullptr, nullptr, nullptr, 1e-6F, cosines.data(), sines.data()};
+      EXPECT_EQ(on_.kernels.attention_of_new(type(), heads, cache, chosen.data(), rows, shape, kSplits, sums.data(),
+                                             bounds.data(), arrived.data(), y.data(), kStream),
                 nullptr);
     } else {
       EXPECT_EQ(on_.kernels.attention(type(), query.data(), cache, chosen.data(), rows, shape, kSplits, sums.data(),

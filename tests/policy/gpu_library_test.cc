@@ -1,4 +1,4 @@
-// Whether our kernels or libtorch's operators run on a GPU, for cards that have no code in our libraries.
+// Whether a GPU generates, for cards that have no code in our library.
 #include "policy_qwen/gpu/gpu_library.h"
 
 #include <gmock/gmock.h>
@@ -16,17 +16,17 @@ const at::Device kCpu(at::kCPU), kGpu(at::kCUDA, 1);
 constexpr const char* kOld = "compute capability 7.5: no kernel image is available for execution on the device";
 constexpr const char* kNew = nullptr;
 
-KernelChoice Choose(std::optional<bool> wanted, at::Device device, const char* card) {
-  return ChooseKernels("training: fused", wanted, device, [&] { CheckCard("training: fused", device, card); });
+KernelChoice Choose(bool wanted, at::Device device, const char* card) {
+  return ChooseEngine(wanted, device, [&] { CheckCard("generation: engine", device, card, "auto"); });
 }
 
-TEST(GpuLibraryTest, AutoTakesLibtorchOnACardWithoutCodeAndSaysWhy) {
-  EXPECT_TRUE(Choose(std::nullopt, kGpu, kNew).ours);
-  EXPECT_EQ(Choose(std::nullopt, kGpu, kNew).why_not, "");
-  const KernelChoice choice = Choose(std::nullopt, kGpu, kOld);
+TEST(GpuLibraryTest, AutoTakesTheCpuOnACardWithoutCodeAndSaysWhy) {
+  EXPECT_TRUE(Choose(false, kGpu, kNew).ours);
+  EXPECT_EQ(Choose(false, kGpu, kNew).why_not, "");
+  const KernelChoice choice = Choose(false, kGpu, kOld);
   EXPECT_FALSE(choice.ours);
   EXPECT_EQ(choice.why_not,
-            "training: fused cannot run on cuda:1 (" + std::string(kOld) + "); \"training\": \"auto\" does without it");
+            "generation: engine cannot run on cuda:1 (" + std::string(kOld) + "); auto does without it");
 }
 
 TEST(GpuLibraryTest, AskedForOnACardWithoutCodeIsRefused) {
@@ -40,17 +40,16 @@ TEST(GpuLibraryTest, AskedForOnACardWithoutCodeIsRefused) {
   }
 }
 
-TEST(GpuLibraryTest, ACpuAndLibtorchAskNoCard) {
-  const auto asked = [](std::optional<bool> wanted, at::Device device) {
+TEST(GpuLibraryTest, ACpuAsksNoCard) {
+  const auto asked = [](bool wanted, at::Device device) {
     bool is_asked = false;
-    const KernelChoice choice = ChooseKernels("generation: engine", wanted, device, [&] { is_asked = true; });
+    const KernelChoice choice = ChooseEngine(wanted, device, [&] { is_asked = true; });
     EXPECT_EQ(choice.ours, is_asked);
     EXPECT_EQ(choice.why_not, "");
     return is_asked;
   };
-  EXPECT_FALSE(asked(std::nullopt, kCpu));
   EXPECT_FALSE(asked(false, kCpu));
-  EXPECT_FALSE(asked(false, kGpu));
+  EXPECT_TRUE(asked(false, kGpu));
   EXPECT_TRUE(asked(true, kGpu));
   try {
     asked(true, kCpu);
@@ -62,7 +61,7 @@ TEST(GpuLibraryTest, ACpuAndLibtorchAskNoCard) {
 
 TEST(GpuLibraryTest, OtherFailuresEndAutoToo) {
   const auto broken = [] { throw Error(KGRPO_ERROR_UNAVAILABLE, "is from another build than this policy"); };
-  EXPECT_THROW(ChooseKernels("generation: engine", std::nullopt, kGpu, broken), Error);
+  EXPECT_THROW(ChooseEngine(false, kGpu, broken), Error);
   EXPECT_NO_THROW(CheckGpu("training", nullptr));
   EXPECT_THROW(CheckGpu("training", "swiglu: invalid argument"), Error);
 }

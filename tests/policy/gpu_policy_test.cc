@@ -17,7 +17,8 @@
 #include "golden.h"
 #include "policy_qwen/device.h"
 #include "policy_qwen/generation/generation_engine.h"
-#include "policy_qwen/gpu_training/gpu_ops.h"
+#include "policy_qwen/gpu/fused_ops.h"
+#include "policy_qwen/gpu/gpu_library.h"
 #include "policy_qwen/model/random.h"
 
 namespace kgrpo::policy {
@@ -66,7 +67,7 @@ class GpuPolicyTest : public ::testing::TestWithParam<int> {
     options.random_weights = true;
     options.bfloat16 = bfloat16;
     options.device = device;
-    if (device != "cpu") options.fused_training = options.engine_generation = true;
+    options.engine_generation = device != "cpu";
     Policy policy(options, 5);
     Results results;
     results.completions = given;
@@ -201,7 +202,7 @@ TEST_P(GpuPolicyTest, ManyRowsAtATime) {
   const c10::DeviceGuard guard(gpu);
   constexpr int64_t kRows = 70'000, kVocabulary = 256;
   const auto& kernels = OpenGpuTable<GpuKernels>();
-  const GpuOps ops(kernels, gpu);
+  const FusedOps ops(kernels, gpu, [gpu] { return FreeBytesOf(gpu); });
   for (const at::ScalarType type : {at::kBFloat16, at::kFloat}) {
     const at::Tensor logits = at::randn({kRows, kVocabulary}, at::device(gpu).dtype(type));
     const at::Tensor targets = at::randint(kVocabulary, {kRows}, at::device(gpu).dtype(at::kLong));
@@ -209,7 +210,7 @@ TEST_P(GpuPolicyTest, ManyRowsAtATime) {
     const at::Tensor scores = at::log_softmax(logits.to(at::kFloat), 1);
     at::Tensor expected = scores.exp().neg_();
     expected.scatter_add_(1, targets.unsqueeze(1), at::ones({kRows, 1}, expected.options()));
-    const GpuOps::Logprobs found = ops.TokenLogprobs(logits, targets, 1.0, true);
+    const Ops::Logprobs found = ops.TokenLogprobs(logits, targets, 1.0, true);
     EXPECT_LT((found.logprobs - scores.gather(1, targets.unsqueeze(1)).squeeze(1)).abs().max().item<float>(), 1e-4);
     ops.TokenLogprobsBackward(logits, targets, found.normalizers, d, 1.0);
     EXPECT_LT((logits.to(at::kFloat) - expected).abs().max().item<float>(), type == at::kFloat ? 1e-5 : 5e-3);

@@ -3,7 +3,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include "golden.h"
-#include "policy_qwen/model/token_logprobs.h"
+#include "policy_qwen/model/transformer.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -46,9 +46,11 @@ class ParityTest : public ::testing::TestWithParam<std::string> {
 
 TEST_P(ParityTest, Logits) {
   const std::vector<int32_t>& prompt = sequences_.prompts[0];
-  const PackedBatch batch = PackSequences(config_, {{prompt, static_cast<int64_t>(prompt.size())}}, rotary_, at::kCPU);
-  const at::Tensor hidden = TransformerForward(config_, weights_.weights(), batch, nullptr, nullptr);
-  const std::vector<double> logits = ToDoubles(Logits(hidden, weights_.weights().head, 1.0));
+  const Ops ops;
+  const Transformer transformer(config_, ops);
+  const PackedBatch batch = transformer.Pack({{prompt, static_cast<int64_t>(prompt.size())}}, rotary_);
+  const at::Tensor hidden = transformer.Forward(weights_.weights(), batch, nullptr);
+  const std::vector<double> logits = ToDoubles(Linear(hidden, weights_.weights().head, {}));
   const auto expected = expected_["logits"].get<std::vector<double>>();
   ASSERT_EQ(logits.size(), expected.size());
   for (size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], expected[i], 1e-4) << "logit " << i;

@@ -8,8 +8,7 @@
 
 #include "golden.h"
 #include "policy_qwen/generation/generation_engine.h"
-#include "policy_qwen/model/token_logprobs.h"
-#include "policy_qwen/model/transformer.h"
+#include "policy_qwen/model/scorer.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -56,10 +55,11 @@ TEST_P(ShapesTest, LogitsGradientsAndGreedyTokensAreTransformers) {
   sequence.ids.pop_back();
   sequence.output_count = kOutputs;
   RotaryTable rotary(config, at::kFloat, at::kCPU);
-  const PackedBatch batch = PackSequences(config, {sequence}, rotary, at::kCPU);
-  Activations activations;
-  const at::Tensor hidden = TransformerForward(config, parameters.weights(), batch, &activations, nullptr);
-  const std::vector<double> logits = ToDoubles(Logits(hidden, parameters.weights().head, 1.0));
+  const Ops ops;
+  Scorer scorer(config, ops, rotary);
+  int64_t room = ops.ActivationRoom();
+  Scorer::Result scored = scorer.Forward(parameters.weights(), {sequence}, targets, 1.0, false, &room);
+  const std::vector<double> logits = ToDoubles(Linear(scored.pass.hidden, parameters.weights().head, {}));
   for (int64_t i = 0; i < kOutputs * kVocabulary; ++i) {
     EXPECT_NEAR(logits[static_cast<size_t>(i)],
                 expected["logits"][static_cast<size_t>(i / kVocabulary)][static_cast<size_t>(i % kVocabulary)], 1e-4)
@@ -67,10 +67,7 @@ TEST_P(ShapesTest, LogitsGradientsAndGreedyTokensAreTransformers) {
   }
 
   std::vector<float> coefficients = Noise(kOutputs, 101);
-  at::Tensor target_ids = at::from_blob(targets.data(), {kOutputs}, at::TensorOptions().dtype(at::kLong)).clone();
-  const at::Tensor d_hidden = TokenLogprobsBackward(ViewOf(coefficients), hidden, parameters.weights().head,
-                                                    gradients.weights().head, target_ids, 1.0);
-  TransformerBackward(config, parameters.weights(), gradients.weights(), batch, activations, d_hidden);
+  scorer.Backward(parameters.weights(), gradients.weights(), std::move(scored.pass), 1.0, ViewOf(coefficients), room);
   for (const auto& [name, index] : by_name) {
     const std::vector<double> gradient = ToDoubles(gradients.Get(index));
     const std::vector<float> vector = Noise(static_cast<int64_t>(gradient.size()), 200);

@@ -72,8 +72,7 @@ class CpuModel final : public GenerationDevice {
           state.values.select(0, layer).narrow(1, 0, count).copy_(values.transpose(0, 1));
         }
       };
-      const PackedBatch packed = PackSequences(config_, {std::move(prompt)}, rotary_, at::kCPU);
-      const at::Tensor last = TransformerForward(config_, weights_, packed, nullptr, write);
+      const at::Tensor last = prompts_.Forward(weights_, prompts_.Pack({std::move(prompt)}, rotary_), nullptr, write);
       hidden.insert(hidden.end(), equal.size(), last);
       sampled.insert(sampled.end(), equal.begin(), equal.end());
     }
@@ -252,10 +251,6 @@ class CpuModel final : public GenerationDevice {
     const int64_t outputs = weight.size(0);
     y.resize(static_cast<size_t>(rows * outputs));
     const T* b = bias.defined() ? DataOf(bias) : nullptr;
-    if (b == nullptr && std::is_same_v<T, float>) {
-      ForColumns(x.data(), rows, weight, y.data(), [](int64_t, int64_t) {});
-      return;
-    }
     ForColumns(x.data(), rows, weight, y.data(), [&](int64_t begin, int64_t end) {
       for (int64_t row = 0; row < rows; ++row) {
         float* to = y.data() + row * outputs;
@@ -377,6 +372,8 @@ class CpuModel final : public GenerationDevice {
   const ModelConfig& config_;
   const Weights& weights_;
   RotaryTable& rotary_;
+  const Ops prompt_ops_;
+  const Transformer prompts_{config_, prompt_ops_};
   const RowKernels& kernels_;
   std::vector<Slot> slots_;
   std::vector<State> states_;  // of slots_

@@ -33,7 +33,7 @@ int32_t PagesOf(const EngineOptions& options, uint64_t unset, uint64_t page, con
 void RequireEngine(const ModelConfig& config, at::Device device) {
   GpuModel::CheckShape(config);
   const auto& kernels = OpenGpuTable<GpuKernels>();
-  CheckCard("generation: engine", device, kernels.check_card(device.index()));
+  CheckCard("generation: engine", device, kernels.check_card(device.index()), "\"generation\": \"auto\"");
 }
 
 GpuWeights PlacesOf(const Weights& weights, const RotaryAngles& angles,

@@ -6,8 +6,6 @@
 #include <bit>
 #include <utility>
 
-#include "policy_qwen/gpu/gpu_library.h"
-
 namespace kgrpo::policy {
 namespace {
 
@@ -40,11 +38,6 @@ uint64_t PartialBytes(const ModelConfig& config, const SchedulerLimits& limits, 
       has_prompt_ops ? std::max(DecodeRows(limits) * PartialElements(config), StepRows(limits) * Width(config))
                      : StepRows(limits) * PartialElements(config);
   return static_cast<uint64_t>(elements) * sizeof(float);
-}
-
-// Positions whose keys and values a group of prompts gathers at most. A single sequence always fits.
-int64_t GroupPositions(const SchedulerLimits& limits) {
-  return std::max<int64_t>(2 * StepRows(limits), limits.context_length);
 }
 
 std::string MibRoundedUp(uint64_t bytes) {
@@ -91,6 +84,10 @@ void GpuModel::CheckShape(const ModelConfig& config) {
 
 uint64_t GpuModel::PageBytes(const ModelConfig& config, Element type) {
   return static_cast<uint64_t>(2 * config.layer_count * config.kv_size() * kPageSize) * ElementBytes(type);
+}
+
+int64_t GpuModel::GroupPositions(const SchedulerLimits& limits) {
+  return std::max<int64_t>(2 * StepRows(limits), limits.context_length);
 }
 
 uint64_t GpuModel::BufferBytes(const ModelConfig& config, Element type, const SchedulerLimits& limits,
@@ -158,12 +155,6 @@ GpuModel::~GpuModel() {
   DropGraphs();
 }
 
-template <typename T>
-void GpuModel::Upload(const GpuMemory& to, size_t offset, std::span<const T> values) const {
-  if (values.empty()) return;
-  CheckGeneration(runtime_.upload(to.As<T>() + offset, values.data(), values.size_bytes(), stream_));
-}
-
 // Makes room for completions of `new_tokens` tokens and attention over `positions` positions. A buffer that grows
 // moves, and graphs hold its address, so they are dropped.
 void GpuModel::MakeRoom(int64_t new_tokens, int64_t positions) {
@@ -228,6 +219,12 @@ HeadShape GpuModel::Heads() const {
           static_cast<int32_t>(config_.head_size)};
 }
 
+HeadSums GpuModel::SumsOf(const GpuLayerWeights& w, int64_t splits) const {
+  return {partial_.As<float>(), splits,      w.query_key_value_bias,
+          w.query_norm,         w.key_norm,  static_cast<float>(config_.norm_epsilon),
+          weights_.cos,         weights_.sin};
+}
+
 void GpuModel::QueueEmbedding(int64_t rows) {
   CheckGeneration(kernels_.embed(type_, step_rows_.As<StepRow>(), slots_.As<Slot>(), weights_.embedding, rows,
                                  config_.hidden_size, x_.As<void>(), places_.As<Place>(), stream_));
@@ -244,7 +241,6 @@ GpuModel::Pending GpuModel::QueueLayers(int64_t rows, int64_t position_splits, b
   const HeadShape shape = Heads();
   const int64_t hidden = config_.hidden_size, width = Width(config_), query = config_.query_size();
   const int64_t intermediate = config_.intermediate_size;
-  const auto epsilon = static_cast<float>(config_.norm_epsilon);
   auto* const places = places_.As<Place>();
   auto* const partial = partial_.As<float>();
   void* const normed = normed_.As<void>();
@@ -255,16 +251,14 @@ GpuModel::Pending GpuModel::QueueLayers(int64_t rows, int64_t position_splits, b
     QueueNorm(x_.As<void>(), pending, w.attention_norm, rows, nullptr, rows);
     CheckGeneration(kernels_.product(type_, ProductMode::kPartial, normed, w.query_key_value, nullptr, rows, hidden,
                                      width, partial, stream_));
-    const int64_t width_splits = kernels_.product_splits(hidden, width);
+    const HeadSums heads = SumsOf(w, kernels_.product_splits(hidden, width));
     if (decodes) {
-      CheckGeneration(kernels_.attention_of_new(
-          type_, partial, width_splits, w.query_key_value_bias, w.query_norm, w.key_norm, epsilon, weights_.cos,
-          weights_.sin, cache, places, rows, shape, position_splits, attention_sums_.As<float>(),
-          attention_bounds_.As<float>(), attention_arrived_.As<int32_t>(), attended_.As<void>(), stream_));
+      CheckGeneration(kernels_.attention_of_new(type_, heads, cache, places, rows, shape, position_splits,
+                                                attention_sums_.As<float>(), attention_bounds_.As<float>(),
+                                                attention_arrived_.As<int32_t>(), attended_.As<void>(), stream_));
     } else {
-      CheckGeneration(kernels_.finish_query_key_value(type_, partial, width_splits, w.query_key_value_bias,
-                                                      w.query_norm, w.key_norm, epsilon, weights_.cos, weights_.sin,
-                                                      places, rows, shape, cache, query_.As<void>(), stream_));
+      CheckGeneration(
+          kernels_.finish_query_key_value(type_, heads, places, rows, shape, cache, query_.As<void>(), stream_));
       for (int64_t first = 0; first < rows; first += attention_rows_) {
         const uint64_t offset = static_cast<uint64_t>(first * query) * ElementBytes(type_);
         CheckGeneration(kernels_.attention(type_, query_.As<char>() + offset, cache, places + first,
@@ -284,45 +278,6 @@ GpuModel::Pending GpuModel::QueueLayers(int64_t rows, int64_t position_splits, b
     pending = {partial, kernels_.product_splits(intermediate, hidden), w.down_bias};
   }
   return pending;
-}
-
-void* GpuModel::QueuePromptLayers(int64_t rows, const std::vector<PromptGroup>& groups, const int32_t* sampled,
-                                  int64_t count) {
-  void* x = x_.As<void>();
-  const auto epsilon = static_cast<float>(config_.norm_epsilon);
-  const auto row = [&](const GpuMemory& memory, int64_t index, int64_t width) {
-    return memory.As<char>() + static_cast<uint64_t>(index * width) * ElementBytes(type_);
-  };
-  for (size_t i = 0; i < weights_.layers.size(); ++i) {
-    const GpuLayerWeights& w = weights_.layers[i];
-    const LayerCache cache = CacheOf(i);
-    QueueNorm(x_.As<void>(), {}, w.attention_norm, rows, nullptr, rows);
-    prompt_ops_->Product(PromptProduct::kQueryKeyValue, normed_.As<void>(), w.query_key_value, nullptr, rows,
-                         partial_.As<void>());
-    CheckGeneration(kernels_.finish_query_key_value(
-        type_, partial_.As<float>(), 1, w.query_key_value_bias, w.query_norm, w.key_norm, epsilon, weights_.cos,
-        weights_.sin, places_.As<Place>(), rows, Heads(), cache, query_.As<void>(), stream_));
-    for (const PromptGroup& group : groups) {
-      CheckGeneration(kernels_.gather(type_, cache, group.slots, group.position_ends, group.sequences, group.longest,
-                                      Heads(), prompt_keys_.As<void>(), prompt_values_.As<void>(), stream_));
-      const void* const attended = prompt_ops_->Attention(group, row(query_, group.first_row, config_.query_size()),
-                                                          prompt_keys_.As<void>(), prompt_values_.As<void>());
-      prompt_ops_->Product(PromptProduct::kOutput, attended, w.output, w.output_bias, group.rows,
-                           row(x_, group.first_row, config_.hidden_size));
-    }
-    if (i + 1 == weights_.layers.size()) {
-      if (count == 0) break;
-      prompt_ops_->TakeRows(x, rows, sampled, count, partial_.As<void>());
-      x = partial_.As<void>();
-      rows = count;
-    }
-    QueueNorm(x, {}, w.mlp_norm, rows, nullptr, rows);
-    prompt_ops_->Product(PromptProduct::kGateUp, normed_.As<void>(), w.gate_up, w.gate_up_bias, rows,
-                         gate_up_.As<void>());
-    prompt_ops_->SwiGlu(gate_up_.As<void>(), rows, gated_.As<void>());
-    prompt_ops_->Product(PromptProduct::kDown, gated_.As<void>(), w.down, w.down_bias, rows, x);
-  }
-  return x;
 }
 
 void GpuModel::QueueSampling(void* x, const Pending& pending, int64_t rows, const int32_t* gather,
@@ -353,61 +308,6 @@ void* GpuModel::DecodeGraph(int64_t rows, int64_t position_splits) {
   CheckGeneration(runtime_.end_graph(stream_, &graph));
   graphs_[{rows, position_splits}] = graph;
   return graph;
-}
-
-// Cuts the rows into sequences, and those into groups within GroupPositions.
-std::vector<PromptGroup> GpuModel::UploadGroups(std::span<const StepRow> rows) {
-  struct Ends {
-    std::vector<int32_t> rows = {0}, positions = {0}, slots;
-  };
-  std::vector<PromptGroup> groups;
-  std::vector<Ends> ends;
-  for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
-    while (end < rows.size() && rows[end].slot == rows[begin].slot) ++end;
-    const auto count = static_cast<int64_t>(end - begin), positions = int64_t{rows[end - 1].position} + 1;
-    if (groups.empty() || groups.back().positions + positions > GroupPositions(limits_)) {
-      groups.push_back({.first_row = static_cast<int64_t>(begin)});
-      ends.emplace_back();
-    }
-    PromptGroup& group = groups.back();
-    group.rows += count;
-    group.sequences += 1;
-    group.positions += positions;
-    group.longest_rows = std::max(group.longest_rows, count);
-    group.longest = std::max(group.longest, positions);
-    ends.back().rows.push_back(static_cast<int32_t>(group.rows));
-    ends.back().positions.push_back(static_cast<int32_t>(group.positions));
-    ends.back().slots.push_back(rows[begin].slot);
-  }
-  std::vector<int32_t> index;
-  const auto add = [&](const std::vector<int32_t>& values) {
-    const auto* const at = prompt_index_.As<int32_t>() + index.size();
-    index.insert(index.end(), values.begin(), values.end());
-    return at;
-  };
-  for (size_t i = 0; i < groups.size(); ++i) {
-    groups[i].row_ends = add(ends[i].rows);
-    groups[i].position_ends = add(ends[i].positions);
-    groups[i].slots = add(ends[i].slots);
-  }
-  Upload(prompt_index_, 0, std::span<const int32_t>(index));
-  return groups;
-}
-
-void GpuModel::ReadPrompts(std::span<const StepRow> rows, std::span<const int32_t> sampled) {
-  const auto count = static_cast<int64_t>(rows.size()), sampled_count = static_cast<int64_t>(sampled.size());
-  Upload(step_rows_, 0, rows);
-  Upload(sampled_rows_, 0, sampled);
-  QueueEmbedding(count);
-  const int32_t* const which = sampled_rows_.As<int32_t>();
-  if (prompt_ops_) {
-    void* const x = QueuePromptLayers(count, UploadGroups(rows), which, sampled_count);
-    QueueSampling(x, {}, sampled_count, nullptr, which, sampled_count);
-  } else {
-    const int32_t last = std::ranges::max(rows, {}, &StepRow::position).position;
-    const Pending pending = QueueLayers(count, last / kAttentionSplit + 1, false);
-    QueueSampling(x_.As<void>(), pending, count, which, which, sampled_count);
-  }
 }
 
 void GpuModel::Decode(std::span<const int32_t> slots, int32_t positions, int32_t steps) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "policy_qwen/generation/generation_scheduler.h"
+#include "policy_qwen/gpu/gpu_library.h"
 #include "policy_qwen/gpu/gpu_runtime.h"
 #include "policy_qwen/gpu/kernels.h"
 #include "policy_qwen/model/config.h"
@@ -110,7 +111,10 @@ class GpuModel final : public GenerationDevice {
 
  private:
   template <typename T>
-  void Upload(const GpuMemory& to, size_t offset, std::span<const T> values) const;
+  void Upload(const GpuMemory& to, size_t offset, std::span<const T> values) const {
+    if (values.empty()) return;
+    CheckGpu("generation", runtime_.upload(to.As<T>() + offset, values.data(), values.size_bytes(), stream_));
+  }
   void MakeRoom(int64_t new_tokens, int64_t positions);
   void* DecodeGraph(int64_t rows, int64_t position_splits);
   void DropGraphs();
@@ -122,6 +126,7 @@ class GpuModel final : public GenerationDevice {
   };
   LayerCache CacheOf(size_t layer) const;
   HeadShape Heads() const;
+  HeadSums SumsOf(const GpuLayerWeights& w, int64_t splits) const;  // in partial_
   // These queue a step's parts, on the step's rows. `decodes`: each slot has one row at most.
   void QueueEmbedding(int64_t rows);
   void QueueNorm(void* x, const Pending& pending, const void* weight, int64_t rows, const int32_t* gather,
@@ -133,6 +138,8 @@ class GpuModel final : public GenerationDevice {
   // rows `sampled` of the step, null likewise.
   void QueueSampling(void* x, const Pending& pending, int64_t rows, const int32_t* gather, const int32_t* sampled,
                      int64_t count);
+  // Positions whose keys and values a group of prompts gathers at most. A single sequence always fits.
+  static int64_t GroupPositions(const SchedulerLimits& limits);
   std::vector<PromptGroup> UploadGroups(std::span<const StepRow> rows);
 
   const ModelConfig& config_;

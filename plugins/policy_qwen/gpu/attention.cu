@@ -164,21 +164,11 @@ void Attention(Element type, const void* query, LayerCache cache, const Place* p
   });
 }
 
-void AttentionOfNew(Element type, const float* partial, int64_t splits, const void* bias, const void* query_norm,
-                    const void* key_norm, float epsilon, const void* cos, const void* sin, LayerCache cache,
-                    const Place* places, int64_t row_count, HeadShape shape, int64_t position_splits, float* sums,
-                    float* bounds, int32_t* arrived, void* y, GpuStream stream) {
+void AttentionOfNew(Element type, HeadSums heads, LayerCache cache, const Place* places, int64_t row_count,
+                    HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived, void* y,
+                    GpuStream stream) {
   ForHeads(type, shape, [&]<typename T, int D>() {
-    const HeadInputs<T> inputs = {partial,
-                                  static_cast<int>(splits),
-                                  static_cast<int>(row_count),
-                                  static_cast<const T*>(bias),
-                                  static_cast<const T*>(query_norm),
-                                  static_cast<const T*>(key_norm),
-                                  epsilon,
-                                  static_cast<const T*>(cos),
-                                  static_cast<const T*>(sin)};
-    Launch<T, D, true>({nullptr, inputs}, cache, places, row_count, shape,
+    Launch<T, D, true>({nullptr, HeadInputs<T>::Of(heads, row_count)}, cache, places, row_count, shape,
                        {sums, bounds, arrived, static_cast<int>(position_splits), 1}, y, StreamOf(stream));
   });
 }

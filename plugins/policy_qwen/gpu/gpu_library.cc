@@ -50,16 +50,15 @@ void CheckGpu(const char* what, const char* failure) {
   if (failure != nullptr) throw Error(KGRPO_ERROR_UNAVAILABLE, std::string(what) + " on the GPU: " + failure);
 }
 
-void CheckCard(const std::string& option, at::Device device, const char* failure) {
+void CheckCard(const std::string& what, at::Device device, const char* failure, const std::string& instead) {
   if (failure == nullptr) return;
-  throw Error(KGRPO_ERROR_UNSUPPORTED, option + " cannot run on " + device.str() + " (" + failure + "); \"" +
-                                           option.substr(0, option.find(':')) + "\": \"auto\" does without it");
+  throw Error(KGRPO_ERROR_UNSUPPORTED,
+              what + " cannot run on " + device.str() + " (" + failure + "); " + instead + " does without it");
 }
 
-KernelChoice ChooseKernels(const std::string& option, std::optional<bool> wanted, at::Device device,
-                           const std::function<void()>& require) {
-  if (!wanted.value_or(device.is_cuda())) return {};
-  if (device.is_cpu()) throw Error(KGRPO_ERROR_INVALID, option + " needs a GPU, and device is cpu");
+KernelChoice ChooseEngine(bool wanted, at::Device device, const std::function<void()>& require) {
+  if (device.is_cpu() && wanted) throw Error(KGRPO_ERROR_INVALID, "generation: engine needs a GPU, and device is cpu");
+  if (device.is_cpu()) return {};
   try {
     require();
   } catch (const Error& error) {

@@ -1,5 +1,5 @@
 // Opens the library of GPU kernels that nvcc builds beside the plugin, decides whether it is used, and reports its
-// failures. Used by the policy, gpu_training/ and generation/.
+// failures. Used by the policy, fused_ops.cc and generation/.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_GPU_LIBRARY_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_GPU_GPU_LIBRARY_H_
 
@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 
 namespace kgrpo::policy {
@@ -26,21 +25,19 @@ const Table& OpenGpuTable() {
 // Throws KGRPO_ERROR_UNAVAILABLE "WHAT on the GPU: FAILURE" unless `failure`, a table's result, is null.
 void CheckGpu(const char* what, const char* failure);
 
-// Throws KGRPO_ERROR_UNSUPPORTED, with the option that avoids the kernels, unless `failure`, a table's check_card, is
-// null. `option`: "training: fused" or "generation: engine".
-void CheckCard(const std::string& option, at::Device device, const char* failure);
+// Throws KGRPO_ERROR_UNSUPPORTED unless `failure`, a table's check_card, is null. `what`: "training" or "generation:
+// engine"; `instead`: the option that avoids the kernels.
+void CheckCard(const std::string& what, at::Device device, const char* failure, const std::string& instead);
 
-// An option's choice between our kernels and libtorch's operators.
+// The choice between the engine on a GPU and the CPU.
 struct KernelChoice {
   bool ours = false;
   std::string why_not;  // if a GPU has to do without: the reason
 };
 
-// `wanted`: whether the option asks for our kernels; unset for auto, which takes them on a GPU. `require` throws
-// KGRPO_ERROR_UNSUPPORTED if they cannot run: then auto takes libtorch. Throws KGRPO_ERROR_INVALID if they are asked
-// for on a CPU.
-KernelChoice ChooseKernels(const std::string& option, std::optional<bool> wanted, at::Device device,
-                           const std::function<void()>& require);
+// Chooses the engine on a GPU. `require` throws KGRPO_ERROR_UNSUPPORTED if it cannot run there: then the CPU generates,
+// unless the option generation asks for the engine (`wanted`). Throws KGRPO_ERROR_INVALID if it is asked for on a CPU.
+KernelChoice ChooseEngine(bool wanted, at::Device device, const std::function<void()>& require);
 
 }  // namespace kgrpo::policy
 

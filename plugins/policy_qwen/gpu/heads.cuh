@@ -6,7 +6,7 @@
 
 namespace kgrpo::policy {
 
-// As GpuKernels::finish_query_key_value takes them.
+// HeadSums of T for a kernel.
 template <typename T>
 struct HeadInputs {
   const float* partial;
@@ -14,6 +14,19 @@ struct HeadInputs {
   const T *bias, *query_norm, *key_norm;
   float epsilon;
   const T *cos, *sin;
+
+  static HeadInputs Of(const HeadSums& sums, int64_t row_count) {
+    const auto as = [](const void* data) { return static_cast<const T*>(data); };
+    return {sums.partial,
+            static_cast<int>(sums.splits),
+            static_cast<int>(row_count),
+            as(sums.bias),
+            as(sums.query_norm),
+            as(sums.key_norm),
+            sums.epsilon,
+            as(sums.cos),
+            as(sums.sin)};
+  }
 };
 
 // A head in a warp: a lane holds the pairs (i, i + D / 2) for i = lane, lane + 32.

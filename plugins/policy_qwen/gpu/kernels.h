@@ -1,6 +1,6 @@
 // The kernels of training and generation on a GPU, as plain functions over device pointers. They lie in a shared
 // library of their own, compiled by nvcc, which the policy loads when its device is a GPU: gpu_library.h. No header of
-// CUDA or libtorch is needed to call them. Used by gpu_training/ and generation/; tests run them on the PTX
+// CUDA or libtorch is needed to call them. Used by fused_ops.cc and generation/; tests run them on the PTX
 // interpreter.
 //
 // Arrays are row-major and compact unless a stride is given, on the stream's device. Every function queues its work on
@@ -100,6 +100,15 @@ struct HeadShape {
   int32_t size;             // 64 or 128
 };
 
+// The product that makes q, k and v of a step's rows, and what makes heads of its sums.
+struct HeadSums {
+  const float* partial;  // [splits, rows, (heads + 2 kv_heads) size]
+  int64_t splits;
+  const void *bias, *query_norm, *key_norm;  // of the product; of each head of q and k; null for none
+  float epsilon;                             // of the norms
+  const void *cos, *sin;                     // rotary positions: [positions, size], [positions, size / 2]
+};
+
 struct GpuKernels {
   static constexpr const char* kEntry = "kgrpo_policy_gpu_kernels";  // the function that returns the library's table
   uint32_t struct_size;
@@ -169,13 +178,9 @@ struct GpuKernels {
   const char* (*product)(Element type, ProductMode mode, const void* x, const void* weight, const void* bias,
                          int64_t row_count, int64_t inputs, int64_t outputs, void* y, GpuStream stream);
 
-  // Finishes the product that makes q, k and v (partial: [splits, rows, (heads + 2 kv_heads) size]): bias (null for
-  // none), norms of each head of q and k (null for none), rotary positions; q to `query`, k and v to the cache. cos:
-  // [positions, size], sin: [positions, size / 2].
-  const char* (*finish_query_key_value)(Element type, const float* partial, int64_t splits, const void* bias,
-                                        const void* query_norm, const void* key_norm, float epsilon, const void* cos,
-                                        const void* sin, const Place* places, int64_t row_count, HeadShape shape,
-                                        LayerCache cache, void* query, GpuStream stream);
+  // Makes heads of the sums: bias, norms, rotary positions; q to `query`, k and v to the cache.
+  const char* (*finish_query_key_value)(Element type, HeadSums sums, const Place* places, int64_t row_count,
+                                        HeadShape shape, LayerCache cache, void* query, GpuStream stream);
 
   // Copies the first positions of some slots side by side: keys and values [positions, kv heads, size] receive those of
   // slots[i] from row ends[i] on, ends[i + 1] - ends[i] of them. ends: [sequences + 1]; longest: the most of a
@@ -191,11 +196,9 @@ struct GpuKernels {
                            void* y, GpuStream stream);
 
   // finish_query_key_value and attention in one, for rows of which no two are of one slot: the same bits.
-  const char* (*attention_of_new)(Element type, const float* partial, int64_t splits, const void* bias,
-                                  const void* query_norm, const void* key_norm, float epsilon, const void* cos,
-                                  const void* sin, LayerCache cache, const Place* places, int64_t row_count,
-                                  HeadShape shape, int64_t position_splits, float* sums, float* bounds,
-                                  int32_t* arrived, void* y, GpuStream stream);
+  const char* (*attention_of_new)(Element type, HeadSums heads, LayerCache cache, const Place* places,
+                                  int64_t row_count, HeadShape shape, int64_t position_splits, float* sums,
+                                  float* bounds, int32_t* arrived, void* y, GpuStream stream);
 
   // Samples the next token of the slot of places[rows[i]] (places[i] where `rows` is null) from logits row i, as
   // model/sampler.h says, writes it to ids and logprobs [slots, max_new_tokens], and advances the slot. Unused rows are

@@ -180,20 +180,11 @@ void AddNorm(Element type, const float* partial, int64_t splits, const void* bia
   });
 }
 
-void FinishQueryKeyValue(Element type, const float* partial, int64_t splits, const void* bias, const void* query_norm,
-                         const void* key_norm, float epsilon, const void* cos, const void* sin, const Place* places,
-                         int64_t row_count, HeadShape shape, LayerCache cache, void* query, GpuStream stream) {
+void FinishQueryKeyValue(Element type, HeadSums sums, const Place* places, int64_t row_count, HeadShape shape,
+                         LayerCache cache, void* query, GpuStream stream) {
   ForElement(type, [&](auto element) {
     using T = decltype(element);
-    const HeadInputs<T> in = {partial,
-                              static_cast<int>(splits),
-                              static_cast<int>(row_count),
-                              static_cast<const T*>(bias),
-                              static_cast<const T*>(query_norm),
-                              static_cast<const T*>(key_norm),
-                              epsilon,
-                              static_cast<const T*>(cos),
-                              static_cast<const T*>(sin)};
+    const auto in = HeadInputs<T>::Of(sums, row_count);
     const auto launch = [&](auto kernel) {
       LaunchOverlapping(kernel, Blocks(row_count * (shape.heads + 2 * shape.kv_heads), 4), 128, StreamOf(stream), in,
                         places, shape, cache, static_cast<T*>(query));

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "policy_qwen/model/ops.h"
 #include "policy_qwen/model/tensors.h"
@@ -176,6 +177,21 @@ AttentionPlan MakeAttentionPlan(const ModelConfig& config, const std::vector<int
   plan.query_place = IndexTensor(query_place, device);
   plan.key_index = IndexTensor(key_index, device);
   plan.key_place = IndexTensor(key_place, device);
+  return plan;
+}
+
+AttentionPlan MakeFlashAttentionPlan(const std::vector<int64_t>& lengths, const std::vector<int64_t>& query_counts,
+                                     at::Device device) {
+  const auto ends = [&](const std::vector<int64_t>& counts) {
+    std::vector<int64_t> sums(counts.size() + 1);
+    std::partial_sum(counts.begin(), counts.end(), sums.begin() + 1);
+    return IndexTensor(sums, device).to(at::kInt);
+  };
+  AttentionPlan plan;
+  plan.query_ends = ends(query_counts);
+  plan.key_ends = ends(lengths);
+  plan.most_queries = *std::ranges::max_element(query_counts);
+  plan.most_keys = *std::ranges::max_element(lengths);
   return plan;
 }
 

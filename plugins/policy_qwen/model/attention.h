@@ -17,6 +17,7 @@
 namespace kgrpo::policy {
 
 // Says which query rows see which keys, and where the gathered heads lie. Built once a batch, used by all layers.
+// Either for the functions below or for FlashAttention-2.
 struct AttentionPlan {
   struct Group {
     int64_t sequences = 0;
@@ -32,17 +33,24 @@ struct AttentionPlan {
   // of it, row], keys and values [sequence, kv head, row]; packed ones [row, head].
   at::Tensor query_index, query_place;
   at::Tensor key_index, key_place;
+
+  // FlashAttention-2's: where sequences end, int32 [sequences + 1], cumulative, from 0; the most rows of a sequence.
+  at::Tensor query_ends, key_ends;
+  int64_t most_queries = 0, most_keys = 0;
 };
 
 // `lengths`: rows of each sequence, in packed order; best sorted. `query_counts`: how many of the last rows of each are
 // queries; the queries' packed order follows the sequences'.
 AttentionPlan MakeAttentionPlan(const ModelConfig& config, const std::vector<int64_t>& lengths,
                                 const std::vector<int64_t>& query_counts, at::Device device);
+AttentionPlan MakeFlashAttentionPlan(const std::vector<int64_t>& lengths, const std::vector<int64_t>& query_counts,
+                                     at::Device device);
 
 // Values that the backward needs.
 struct AttentionActivations {
-  at::Tensor queries, keys, values;       // gathered
-  std::vector<at::Tensor> probabilities;  // a group each; undefined where they are computed again
+  at::Tensor queries, keys, values;             // gathered; flash attention: as they came
+  std::vector<at::Tensor> probabilities;        // a group each; undefined where they are computed again
+  at::Tensor output, log_sums, random, unused;  // flash attention's
 };
 
 // q [query rows, heads, head size], k and v [rows, kv heads, head size], contiguous -> [query rows, heads * head size].

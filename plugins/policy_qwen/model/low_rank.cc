@@ -6,12 +6,19 @@
 namespace kgrpo::policy {
 namespace {
 
-// to += scale x y, the product being float32.
-void AddProduct(const at::Tensor& to, const at::Tensor& x, const at::Tensor& y, double scale) {
-  if (to.scalar_type() == at::kFloat) {
-    at::Tensor(to).addmm_(x, y, 1, scale);
+// The dtype of the factors in products with x: float32 on a CPU; on a GPU that of x, whose products add in float32.
+at::ScalarType FactorType(const at::Tensor& x) {
+  return x.is_cpu() ? at::kFloat : x.scalar_type();
+}
+
+// to += scale x y, rounded once.
+void AddProduct(at::Tensor to, const at::Tensor& x, const at::Tensor& y, double scale) {
+  if (to.scalar_type() == x.scalar_type()) {
+    to.addmm_(x, y, 1, scale);
+  } else if (to.scalar_type() == at::kFloat) {
+    at::addmm_out(to, to, x, y, at::kFloat, 1, scale);
   } else {
-    at::Tensor(to).copy_(at::addmm(to.to(at::kFloat), x, y, 1, scale));
+    to.copy_(at::addmm(to.to(at::kFloat), x, y, 1, scale));
   }
 }
 
@@ -19,17 +26,19 @@ void AddProduct(const at::Tensor& to, const at::Tensor& x, const at::Tensor& y, 
 
 void AddLowRank(const at::Tensor& y, const at::Tensor& x, const LowRank& factors) {
   if (!factors.defined()) return;
-  AddProduct(y, at::mm(x.to(at::kFloat), factors.a.t()), factors.b.t(), factors.scale);
+  const at::ScalarType type = FactorType(x);
+  AddProduct(y, at::mm(x.to(type), factors.a.to(type).t()), factors.b.to(type).t(), factors.scale);
 }
 
 void LowRankBackward(const at::Tensor& dy, const at::Tensor& x, const LowRank& factors, const LowRank& gradients,
                      const at::Tensor& dx) {
   if (!factors.defined()) return;
-  const at::Tensor x32 = x.to(at::kFloat), dy32 = dy.to(at::kFloat);
-  AddProduct(gradients.b, dy32.t(), at::mm(x32, factors.a.t()), factors.scale);
-  const at::Tensor d_inner = at::mm(dy32, factors.b);
-  AddProduct(gradients.a, d_inner.t(), x32, factors.scale);
-  AddProduct(dx, d_inner, factors.a, factors.scale);
+  const at::ScalarType type = FactorType(x);
+  const at::Tensor rows = x.to(type), d = dy.to(type), a = factors.a.to(type);
+  AddProduct(gradients.b, d.t(), at::mm(rows, a.t()), factors.scale);
+  const at::Tensor d_inner = at::mm(d, factors.b.to(type));
+  AddProduct(gradients.a, d_inner.t(), rows, factors.scale);
+  AddProduct(dx, d_inner, a, factors.scale);
 }
 
 void MergeLowRank(const at::Tensor& weight, const LowRank& factors, const at::Tensor& merged) {

@@ -1,7 +1,8 @@
 // Low-rank adaptation of a linear layer (Hu et al., 2021: LoRA): scale * B A is added to its frozen weight. Forward,
 // backward and merging; no autograd, as in ops.h. Used by the transformer and by adapter.cc.
 //
-// A and B are float32 whatever the model's dtype, as peft keeps them; the layer's own products stay in the model's.
+// A and B are float32 whatever the model's dtype, as peft keeps them; the layer's own products stay in the model's. On
+// a GPU their products with bfloat16 rows take A, B and x A^T rounded to it, and add in float32.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_MODEL_LOW_RANK_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_MODEL_LOW_RANK_H_
 
@@ -23,7 +24,7 @@ struct LayerAdapter {
   LowRank query, key, value, output, gate, up, down;
 };
 
-// y += scale x A^T B^T, rounded once to y's dtype; nothing where `factors` is undefined. x [rows, inputs], y [rows,
+// y += scale x A^T B^T; nothing where `factors` is undefined. x [rows, inputs], y [rows,
 // outputs], which may be a slice of columns.
 void AddLowRank(const at::Tensor& y, const at::Tensor& x, const LowRank& factors);
 

@@ -1,6 +1,7 @@
 #include "policy_qwen/model/ops.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/_log_softmax.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -12,6 +13,7 @@
 #include <ATen/ops/sum.h>
 #include <ATen/ops/where.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace kgrpo::policy {
@@ -25,14 +27,102 @@ at::Tensor SecondHalf(const at::Tensor& x) {
   return x.narrow(-1, x.size(-1) / 2, x.size(-1) / 2);
 }
 
-at::Tensor RotateBy(const at::Tensor& x, const RotaryAngles& angles, double direction) {
-  at::Tensor y = at::mul(x, angles.cos);
+// Turns x by the angles, -1 times for the derivative, into y.
+void RotateInto(const at::Tensor& x, const RotaryAngles& angles, double direction, at::Tensor y) {
+  at::mul_out(y, x, angles.cos);
   FirstHalf(y).addcmul_(SecondHalf(x), angles.sin, -direction);
   SecondHalf(y).addcmul_(FirstHalf(x), angles.sin, direction);
-  return y;
+}
+
+at::Tensor LogSoftmax(const at::Tensor& logits, double temperature) {
+  at::Tensor wide = logits.to(at::kFloat);
+  if (temperature != 1.0) wide.div_(temperature);
+  return at::_log_softmax(wide, -1, false);
 }
 
 }  // namespace
+
+at::Tensor Ops::RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon, at::Tensor& scale) const {
+  const at::Tensor x32 = x.to(at::kFloat);
+  scale = at::mean(at::mul(x32, x32), {-1}, true).add_(epsilon).rsqrt_();
+  at::Tensor y = at::mul(x32, scale).to(x.scalar_type());
+  return y.mul_(weight);
+}
+
+// With n = x r (r the scale) and y = n w: dw = sum over rows of dy n, and, r depending on x through the mean square,
+// dx = r (dy w - n mean(dy w n)).
+at::Tensor Ops::RmsNormBackward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
+                                const at::Tensor& scale, const at::Tensor& weight_gradient,
+                                const at::Tensor& add) const {
+  const at::Tensor dy32 = dy.to(at::kFloat);
+  const at::Tensor normalized = at::mul(x, scale);  // float32: so is scale
+  at::Tensor product = at::mul(dy32, normalized);
+  const int64_t columns = x.size(-1);
+  if (weight_gradient.defined()) at::Tensor(weight_gradient).add_(at::sum(product.view({-1, columns}), {0}));
+  product.mul_(weight);
+  const at::Tensor mean = at::mean(product, {-1}, true);
+  at::Tensor dx = at::mul(dy32, weight);
+  dx.addcmul_(normalized, mean, -1).mul_(scale);
+  dx = dx.to(x.scalar_type());
+  return add.defined() ? at::Tensor(add).add_(dx) : dx;
+}
+
+at::Tensor Ops::Rotate(const at::Tensor& x, const RotaryAngles& angles) const {
+  at::Tensor y = at::empty(x.sizes(), x.options());
+  RotateInto(x, angles, 1.0, y);
+  return y;
+}
+
+void Ops::RotateBackward(const at::Tensor& dy, const RotaryAngles& angles, const at::Tensor& dx) const {
+  RotateInto(dy, angles, -1.0, dx);
+}
+
+at::Tensor Ops::Attention(const ModelConfig& config, const AttentionPlan& plan, const at::Tensor& q,
+                          const at::Tensor& k, const at::Tensor& v, AttentionActivations* saved) const {
+  return policy::Attention(config, plan, q.contiguous(), k.contiguous(), v.contiguous(), saved);
+}
+
+AttentionGradients Ops::AttentionBackward(const ModelConfig& config, const AttentionPlan& plan,
+                                          const AttentionActivations& saved, const at::Tensor& d_out) const {
+  return policy::AttentionBackward(config, plan, saved, d_out);
+}
+
+at::Tensor Ops::SwiGlu(const at::Tensor& x) const {
+  return at::silu(FirstHalf(x)).mul_(SecondHalf(x));
+}
+
+at::Tensor Ops::SwiGluBackward(const at::Tensor& dy, const at::Tensor& x) const {
+  const at::Tensor gate = FirstHalf(x);
+  at::Tensor dx = at::empty_like(x);
+  at::Tensor d_gate = FirstHalf(dx);
+  at::Tensor d_up = SecondHalf(dx);
+  at::mul_out(d_up, dy, at::silu(gate));
+  d_gate.copy_(at::silu_backward(at::mul(dy, SecondHalf(x)), gate));
+  return dx;
+}
+
+Ops::Logprobs Ops::TokenLogprobs(const at::Tensor& logits, const at::Tensor& targets, double temperature,
+                                 bool want_entropies) const {
+  const at::Tensor all = LogSoftmax(logits, temperature);
+  Logprobs result;
+  result.logprobs = all.gather(1, targets.unsqueeze(1)).squeeze(1);
+  if (want_entropies) result.entropies = at::mul(all, all.exp()).sum({1}).neg_();
+  return result;
+}
+
+// d logprob(target) / d logit_j = ([j = target] - p_j) / temperature.
+at::Tensor Ops::TokenLogprobsBackward(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor&,
+                                      const at::Tensor& d_logprobs, double temperature) const {
+  const at::Tensor d = at::mul(d_logprobs, 1.0 / temperature).unsqueeze(1);
+  at::Tensor d_logits = LogSoftmax(logits, temperature).exp_();
+  d_logits.mul_(d).neg_().scatter_add_(1, targets.unsqueeze(1), d);
+  return d_logits.to(logits.scalar_type());
+}
+
+int64_t Ops::LogitRows(int64_t vocabulary, at::ScalarType) const {
+  constexpr int64_t kLogits = int64_t{1} << 23;  // 32 MiB of float32
+  return std::max<int64_t>(1, kLogits / vocabulary);
+}
 
 at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   return bias.defined() ? at::addmm(bias, x, weight.t()) : at::mm(x, weight.t());
@@ -51,57 +141,13 @@ void LinearBackwardParameters(const at::Tensor& dy, const at::Tensor& x, const a
     // Frozen.
   } else if (dy.scalar_type() == weight_gradient.scalar_type()) {
     weight_gradient.addmm_(dy.t(), x);
-  } else {
+  } else if (dy.is_cpu()) {
     weight_gradient.add_(at::mm(dy.t(), x));
+  } else {
+    at::Tensor sums = weight_gradient;
+    at::addmm_out(sums, sums, dy.t(), x, at::kFloat);  // products of bfloat16, sums and result float32
   }
   if (bias_gradient.defined()) at::Tensor(bias_gradient).add_(at::sum(dy, {0}, false, at::kFloat));
-}
-
-at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon, at::Tensor* scale) {
-  const at::Tensor x32 = x.to(at::kFloat);
-  at::Tensor r = at::mean(at::mul(x32, x32), {-1}, true).add_(epsilon).rsqrt_();
-  at::Tensor y = at::mul(x32, r).to(x.scalar_type());
-  y.mul_(weight);
-  if (scale != nullptr) *scale = std::move(r);
-  return y;
-}
-
-// With n = x r (r the scale) and y = n w: dw = sum over rows of dy n, and, r depending on x through the mean square,
-// dx = r (dy w - n mean(dy w n)).
-at::Tensor RmsNormBackward(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
-                           const at::Tensor& weight_gradient) {
-  const at::Tensor dy32 = dy.to(at::kFloat);
-  const at::Tensor normalized = at::mul(x, scale);  // float32: so is scale
-  at::Tensor product = at::mul(dy32, normalized);
-  const int64_t columns = x.size(-1);
-  if (weight_gradient.defined()) at::Tensor(weight_gradient).add_(at::sum(product.view({-1, columns}), {0}));
-  product.mul_(weight);
-  const at::Tensor mean = at::mean(product, {-1}, true);
-  at::Tensor dx = at::mul(dy32, weight);
-  dx.addcmul_(normalized, mean, -1).mul_(scale);
-  return dx.to(x.scalar_type());
-}
-
-at::Tensor Rotate(const at::Tensor& x, const RotaryAngles& angles) {
-  return RotateBy(x, angles, 1.0);
-}
-
-at::Tensor RotateBackward(const at::Tensor& dy, const RotaryAngles& angles) {
-  return RotateBy(dy, angles, -1.0);
-}
-
-at::Tensor SwiGlu(const at::Tensor& x) {
-  return at::silu(FirstHalf(x)).mul_(SecondHalf(x));
-}
-
-at::Tensor SwiGluBackward(const at::Tensor& dy, const at::Tensor& x) {
-  const at::Tensor gate = FirstHalf(x);
-  at::Tensor dx = at::empty_like(x);
-  at::Tensor d_gate = FirstHalf(dx);
-  at::Tensor d_up = SecondHalf(dx);
-  at::mul_out(d_up, dy, at::silu(gate));
-  d_gate.copy_(at::silu_backward(at::mul(dy, SecondHalf(x)), gate));
-  return dx;
 }
 
 at::Tensor GatherRows(const at::Tensor& source, const at::Tensor& index) {

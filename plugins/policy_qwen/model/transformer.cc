@@ -1,82 +1,15 @@
 #include "policy_qwen/model/transformer.h"
 
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "policy_qwen/model/tensors.h"
 
 namespace kgrpo::policy {
-namespace {
-
-struct QueryKeyValue {
-  at::Tensor query;       // [queries, heads, head size], rotated
-  at::Tensor key, value;  // [rows, kv heads, head size], keys rotated
-};
-
-// `rows` are the normalised inputs, `query_rows` those of the queries.
-QueryKeyValue Project(const ModelConfig& config, const LayerWeights& w, const PackedBatch& batch, bool is_last,
-                      const at::Tensor& rows, const at::Tensor& query_rows, LayerActivations* saved) {
-  const int64_t kv_heads = config.kv_head_count;
-  const int64_t kv_size = config.kv_size();
-  at::Tensor query = Linear(query_rows, w.query, w.query_bias);
-  AddLowRank(query, query_rows, w.adapter.query);
-  query = query.view({-1, config.head_count, config.head_size});
-  at::Tensor key_value = Linear(rows, w.key_value, w.key_value_bias);
-  AddLowRank(key_value.narrow(1, 0, kv_size), rows, w.adapter.key);
-  AddLowRank(key_value.narrow(1, kv_size, kv_size), rows, w.adapter.value);
-  key_value = key_value.view({-1, 2 * kv_heads, config.head_size});
-  at::Tensor key = key_value.narrow(1, 0, kv_heads);
-  if (config.query_key_norm) {
-    key = key.contiguous();
-    at::Tensor query_scale, key_scale;
-    at::Tensor normed_query = RmsNorm(query, w.query_norm, config.norm_epsilon, &query_scale);
-    at::Tensor normed_key = RmsNorm(key, w.key_norm, config.norm_epsilon, &key_scale);
-    if (saved != nullptr) {
-      saved->query = query;
-      saved->key = key;
-      saved->query_scale = query_scale;
-      saved->key_scale = key_scale;
-    }
-    query = normed_query;
-    key = normed_key;
-  }
-  return {Rotate(query, is_last ? batch.output_angles : batch.angles), Rotate(key, batch.angles),
-          key_value.narrow(1, kv_heads, kv_heads).contiguous()};
-}
-
-struct ProjectionGradients {
-  at::Tensor query_rows;  // derivative by Project's query_rows
-  at::Tensor rows;        // derivative by its rows
-};
-
-ProjectionGradients ProjectBackward(const ModelConfig& config, const LayerWeights& w, const LayerWeights& gradients,
-                                    const PackedBatch& batch, bool is_last, const LayerActivations& saved,
-                                    const AttentionGradients& d) {
-  at::Tensor d_query = RotateBackward(d.q, is_last ? batch.output_angles : batch.angles);
-  at::Tensor d_key = RotateBackward(d.k, batch.angles);
-  if (config.query_key_norm) {
-    d_query = RmsNormBackward(d_query, saved.query, w.query_norm, saved.query_scale, gradients.query_norm);
-    d_key = RmsNormBackward(d_key, saved.key, w.key_norm, saved.key_scale, gradients.key_norm);
-  }
-  d_query = d_query.view({-1, config.query_size()});
-  const at::Tensor d_key_value = at::cat({d_key, d.v}, 1).view({-1, 2 * config.kv_size()});
-  LinearBackwardParameters(d_query, saved.query_input, gradients.query, gradients.query_bias);
-  LinearBackwardParameters(d_key_value, saved.attention_input, gradients.key_value, gradients.key_value_bias);
-  const ProjectionGradients result = {at::mm(d_query, w.query), at::mm(d_key_value, w.key_value)};
-  const int64_t kv_size = config.kv_size();
-  LowRankBackward(d_query, saved.query_input, w.adapter.query, gradients.adapter.query, result.query_rows);
-  LowRankBackward(d_key_value.narrow(1, 0, kv_size), saved.attention_input, w.adapter.key, gradients.adapter.key,
-                  result.rows);
-  LowRankBackward(d_key_value.narrow(1, kv_size, kv_size), saved.attention_input, w.adapter.value,
-                  gradients.adapter.value, result.rows);
-  return result;
-}
-
-}  // namespace
 
 RotaryTable::RotaryTable(const ModelConfig& config, at::ScalarType dtype, at::Device device)
     : frequencies_(RopeFrequencies(config)),
@@ -110,8 +43,7 @@ RotaryAngles RotaryTable::At(const at::Tensor& positions, int64_t limit) {
   return {cos_.index_select(0, positions), sin_.index_select(0, positions)};
 }
 
-PackedBatch PackSequences(const ModelConfig& config, const std::vector<PackedSequence>& sequences, RotaryTable& rotary,
-                          at::Device device) {
+PackedBatch Transformer::Pack(const std::vector<PackedSequence>& sequences, RotaryTable& rotary) const {
   std::vector<int64_t> ids, positions, output_rows, output_positions, lengths, output_counts;
   int64_t longest = 0;
   for (const PackedSequence& sequence : sequences) {
@@ -128,109 +60,198 @@ PackedBatch PackSequences(const ModelConfig& config, const std::vector<PackedSeq
     output_counts.push_back(sequence.output_count);
     longest = std::max(longest, length);
   }
+  const at::Device device = rotary.device();
+  const bool flash = ops_.UsesFlashAttention(config_, rotary.dtype());
+  const auto plan = [&](const std::vector<int64_t>& query_counts) {
+    return flash ? MakeFlashAttentionPlan(lengths, query_counts, device)
+                 : MakeAttentionPlan(config_, lengths, query_counts, device);
+  };
   PackedBatch batch;
   batch.ids = IndexTensor(ids, device);
   batch.output_rows = IndexTensor(output_rows, device);
-  batch.angles = rotary.At(IndexTensor(positions, device), longest);
-  batch.output_angles = rotary.At(IndexTensor(output_positions, device), longest);
-  if (config.layer_count > 1) batch.plan = MakeAttentionPlan(config, lengths, lengths, device);
-  batch.output_plan = MakeAttentionPlan(config, lengths, output_counts, device);
+  batch.angles = ops_.Angles(rotary.At(IndexTensor(positions, device), longest));
+  batch.output_angles = ops_.Angles(rotary.At(IndexTensor(output_positions, device), longest));
+  if (config_.layer_count > 1) batch.plan = plan(lengths);
+  batch.output_plan = plan(output_counts);
   return batch;
 }
 
-at::Tensor TransformerForward(const ModelConfig& config, const Weights& weights, const PackedBatch& batch,
-                              Activations* saved, const KeyValueSink& sink) {
-  at::Tensor x = GatherRows(weights.embedding, batch.ids);
-  if (saved != nullptr) saved->layers.resize(weights.layers.size());
-  for (int64_t i = 0; i < config.layer_count; ++i) {
-    const LayerWeights& w = weights.layers[static_cast<size_t>(i)];
-    LayerActivations* layer = saved != nullptr ? &saved->layers[static_cast<size_t>(i)] : nullptr;
-    const bool is_last = i + 1 == config.layer_count;
+at::Tensor Transformer::Norm(const at::Tensor& x, const at::Tensor& weight, at::Tensor& scale) const {
+  return ops_.RmsNorm(x, weight, config_.norm_epsilon, scale);
+}
 
-    at::Tensor attention_scale, mlp_scale;
-    const at::Tensor rows = RmsNorm(x, w.attention_norm, config.norm_epsilon, &attention_scale);
-    const at::Tensor query_rows = is_last ? GatherRows(rows, batch.output_rows) : rows;
-    const at::Tensor residual = is_last ? GatherRows(x, batch.output_rows) : x;
-    const QueryKeyValue qkv = Project(config, w, batch, is_last, rows, query_rows, layer);
-    if (sink) sink(i, qkv.key, qkv.value);
-    const at::Tensor attention = Attention(config, is_last ? batch.output_plan : batch.plan, qkv.query, qkv.key,
-                                           qkv.value, layer != nullptr ? &layer->attention : nullptr);
-    const at::Tensor middle = LinearAdd(residual, attention, w.output, w.output_bias);
-    AddLowRank(middle, attention, w.adapter.output);
-    const at::Tensor mlp_input = RmsNorm(middle, w.mlp_norm, config.norm_epsilon, &mlp_scale);
-    const at::Tensor gate_up = Linear(mlp_input, w.gate_up, w.gate_up_bias);
-    AddLowRank(gate_up.narrow(1, 0, config.intermediate_size), mlp_input, w.adapter.gate);
-    AddLowRank(gate_up.narrow(1, config.intermediate_size, config.intermediate_size), mlp_input, w.adapter.up);
-    const at::Tensor mlp_hidden = SwiGlu(gate_up);
-    if (layer != nullptr) {
-      layer->input = x;
-      layer->attention_scale = attention_scale;
-      layer->attention_input = rows;
-      layer->query_input = query_rows;
-      layer->attention_output = attention;
-      layer->middle = middle;
-      layer->mlp_scale = mlp_scale;
-      layer->mlp_input = mlp_input;
-      layer->gate_up = gate_up;
-      layer->mlp_hidden = mlp_hidden;
-    }
-    x = LinearAdd(middle, mlp_hidden, w.down, w.down_bias);
-    AddLowRank(x, mlp_hidden, w.adapter.down);
+Transformer::Projected Transformer::Project(const LayerWeights& w, const PackedBatch& batch, bool is_last,
+                                            LayerActivations& saved) const {
+  const int64_t query_size = config_.query_size(), kv_size = config_.kv_size(), size = config_.head_size;
+  const at::Tensor& rows = saved.attention_input;
+  saved.query_input = is_last ? GatherRows(rows, batch.output_rows) : rows;
+  at::Tensor query, key_value;
+  if (is_last || !ops_.JoinsProjections()) {
+    query = Linear(saved.query_input, w.query, w.query_bias);
+    key_value = Linear(rows, w.key_value, w.key_value_bias);
+  } else {
+    const at::Tensor all = Linear(rows, w.query_key_value, w.query_key_value_bias);
+    query = all.narrow(1, 0, query_size);
+    key_value = all.narrow(1, query_size, 2 * kv_size);
   }
-  at::Tensor final_scale;
-  at::Tensor hidden = RmsNorm(x, weights.final_norm, config.norm_epsilon, &final_scale);
+  at::Tensor key = key_value.narrow(1, 0, kv_size), value = key_value.narrow(1, kv_size, kv_size);
+  AddLowRank(query, saved.query_input, w.adapter.query);
+  AddLowRank(key, rows, w.adapter.key);
+  AddLowRank(value, rows, w.adapter.value);
+  query = query.unflatten(1, {config_.head_count, size});
+  key = key.unflatten(1, {config_.kv_head_count, size});
+  value = value.unflatten(1, {config_.kv_head_count, size});
+  if (config_.query_key_norm) {
+    saved.query = query.contiguous();
+    saved.key = key.contiguous();
+    query = Norm(saved.query, w.query_norm, saved.query_scale);
+    key = Norm(saved.key, w.key_norm, saved.key_scale);
+  }
+  return {ops_.Rotate(query, is_last ? batch.output_angles : batch.angles), ops_.Rotate(key, batch.angles), value};
+}
+
+at::Tensor Transformer::Layer(const Weights& weights, int64_t index, const PackedBatch& batch, const at::Tensor& x,
+                              LayerActivations& saved, bool keeps, const KeyValueSink& sink) const {
+  const LayerWeights& w = weights.layers[static_cast<size_t>(index)];
+  const bool is_last = index + 1 == config_.layer_count;
+  saved.attention_input = Norm(x, w.attention_norm, saved.attention_scale);
+  {
+    const Projected qkv = Project(w, batch, is_last, saved);
+    if (sink) sink(index, qkv.key, qkv.value);
+    saved.attention_output = ops_.Attention(config_, is_last ? batch.output_plan : batch.plan, qkv.query, qkv.key,
+                                            qkv.value, keeps ? &saved.attention : nullptr);
+  }
+  const at::Tensor residual = is_last ? GatherRows(x, batch.output_rows) : x;
+  saved.middle = LinearAdd(residual, saved.attention_output, w.output, w.output_bias);
+  AddLowRank(saved.middle, saved.attention_output, w.adapter.output);
+  saved.mlp_input = Norm(saved.middle, w.mlp_norm, saved.mlp_scale);
+  saved.gate_up = Linear(saved.mlp_input, w.gate_up, w.gate_up_bias);
+  const int64_t size = config_.intermediate_size;
+  AddLowRank(saved.gate_up.narrow(1, 0, size), saved.mlp_input, w.adapter.gate);
+  AddLowRank(saved.gate_up.narrow(1, size, size), saved.mlp_input, w.adapter.up);
+  saved.mlp_hidden = ops_.SwiGlu(saved.gate_up);
+  at::Tensor next = LinearAdd(saved.middle, saved.mlp_hidden, w.down, w.down_bias);
+  AddLowRank(next, saved.mlp_hidden, w.adapter.down);
+  return next;
+}
+
+at::Tensor Transformer::Forward(const Weights& weights, const PackedBatch& batch, Activations* saved,
+                                const KeyValueSink& sink) const {
+  at::Tensor x = GatherRows(weights.embedding, batch.ids);
+  const bool keeps = saved != nullptr && !saved->inputs_only;
+  if (saved != nullptr) saved->layers.resize(weights.layers.size());
+  for (int64_t i = 0; i < config_.layer_count; ++i) {
+    LayerActivations layer;
+    at::Tensor next = Layer(weights, i, batch, x, layer, keeps, sink);
+    if (saved != nullptr) {
+      LayerActivations& kept = saved->layers[static_cast<size_t>(i)];
+      if (keeps) kept = std::move(layer);
+      kept.input = x;
+    }
+    x = std::move(next);
+  }
+  at::Tensor scale;
+  at::Tensor hidden = Norm(x, weights.final_norm, scale);
   if (saved != nullptr) {
     saved->final_input = x;
-    saved->final_scale = final_scale;
+    saved->final_scale = scale;
   }
   return hidden;
 }
 
-void TransformerBackward(const ModelConfig& config, const Weights& weights, const Weights& gradients,
-                         const PackedBatch& batch, Activations& saved, const at::Tensor& d_hidden,
-                         const LayerDone& done) {
-  at::Tensor dx =
-      RmsNormBackward(d_hidden, saved.final_input, weights.final_norm, saved.final_scale, gradients.final_norm);
-  if (done) done(config.layer_count);
-  for (int64_t i = config.layer_count - 1; i >= 0; --i) {
-    const LayerWeights& w = weights.layers[static_cast<size_t>(i)];
-    const LayerWeights& g = gradients.layers[static_cast<size_t>(i)];
-    LayerActivations& layer = saved.layers[static_cast<size_t>(i)];
-    const bool is_last = i + 1 == config.layer_count;
+at::Tensor Transformer::ProjectBackward(const LayerWeights& w, const LayerWeights& gradients, const PackedBatch& batch,
+                                        bool is_last, const LayerActivations& saved,
+                                        const AttentionGradients& d) const {
+  const int64_t heads = config_.head_count, kv_heads = config_.kv_head_count, size = config_.head_size;
+  const at::Tensor& rows = saved.attention_input;
+  const bool joined = !is_last && ops_.JoinsProjections();
+  // Derivatives of the projections' results: slices of one matrix if one product made them all.
+  at::Tensor d_all, d_query, d_key_value;
+  if (joined) {
+    d_all = at::empty({rows.size(0), heads + 2 * kv_heads, size}, rows.options());
+    d_query = d_all.narrow(1, 0, heads);
+    d_key_value = d_all.narrow(1, heads, 2 * kv_heads);
+  } else {
+    d_query = at::empty({d.q.size(0), heads, size}, rows.options());
+    d_key_value = at::empty({rows.size(0), 2 * kv_heads, size}, rows.options());
+  }
+  at::Tensor d_key = d_key_value.narrow(1, 0, kv_heads);
+  d_key_value.narrow(1, kv_heads, kv_heads).copy_(d.v);
+  const RotaryAngles& query_angles = is_last ? batch.output_angles : batch.angles;
+  if (config_.query_key_norm) {
+    const at::Tensor q = at::empty(d.q.sizes(), rows.options()), k = at::empty(d.k.sizes(), rows.options());
+    ops_.RotateBackward(d.q, query_angles, q);
+    ops_.RotateBackward(d.k, batch.angles, k);
+    d_query.copy_(ops_.RmsNormBackward(q, saved.query, w.query_norm, saved.query_scale, gradients.query_norm, {}));
+    d_key.copy_(ops_.RmsNormBackward(k, saved.key, w.key_norm, saved.key_scale, gradients.key_norm, {}));
+  } else {
+    ops_.RotateBackward(d.q, query_angles, d_query);
+    ops_.RotateBackward(d.k, batch.angles, d_key);
+  }
+  d_query = d_query.flatten(1);
+  d_key_value = d_key_value.flatten(1);
+  at::Tensor d_rows, d_query_rows;  // by attention_input; of the queries if they have a product of their own
+  if (joined) {
+    d_all = d_all.flatten(1);
+    LinearBackwardParameters(d_all, rows, gradients.query_key_value, gradients.query_key_value_bias);
+    d_rows = d_query_rows = at::mm(d_all, w.query_key_value);
+  } else {
+    LinearBackwardParameters(d_query, saved.query_input, gradients.query, gradients.query_bias);
+    LinearBackwardParameters(d_key_value, rows, gradients.key_value, gradients.key_value_bias);
+    d_query_rows = at::mm(d_query, w.query);
+    d_rows = at::mm(d_key_value, w.key_value);
+  }
+  const LayerAdapter &a = w.adapter, &g = gradients.adapter;
+  const int64_t kv_size = config_.kv_size();
+  LowRankBackward(d_query, saved.query_input, a.query, g.query, d_query_rows);
+  LowRankBackward(d_key_value.narrow(1, 0, kv_size), rows, a.key, g.key, d_rows);
+  LowRankBackward(d_key_value.narrow(1, kv_size, kv_size), rows, a.value, g.value, d_rows);
+  if (is_last) {
+    AddRows(d_rows, batch.output_rows, d_query_rows);
+  } else if (!joined) {
+    d_rows.add_(d_query_rows);
+  }
+  return d_rows;
+}
 
-    // The MLP: x = middle + down(swiglu(gate_up(norm(middle)))).
-    LinearBackwardParameters(dx, layer.mlp_hidden, g.down, g.down_bias);
-    const at::Tensor d_mlp_hidden = at::mm(dx, w.down);
-    LowRankBackward(dx, layer.mlp_hidden, w.adapter.down, g.adapter.down, d_mlp_hidden);
-    const at::Tensor d_gate_up = SwiGluBackward(d_mlp_hidden, layer.gate_up);
-    LinearBackwardParameters(d_gate_up, layer.mlp_input, g.gate_up, g.gate_up_bias);
-    const at::Tensor d_mlp_input = at::mm(d_gate_up, w.gate_up);
-    const int64_t size = config.intermediate_size;
-    LowRankBackward(d_gate_up.narrow(1, 0, size), layer.mlp_input, w.adapter.gate, g.adapter.gate, d_mlp_input);
-    LowRankBackward(d_gate_up.narrow(1, size, size), layer.mlp_input, w.adapter.up, g.adapter.up, d_mlp_input);
-    dx.add_(RmsNormBackward(d_mlp_input, layer.middle, w.mlp_norm, layer.mlp_scale, g.mlp_norm));
+at::Tensor Transformer::LayerBackward(const LayerWeights& w, const LayerWeights& gradients, const PackedBatch& batch,
+                                      bool is_last, LayerActivations& saved, at::Tensor dx) const {
+  // The MLP: x = middle + down(swiglu(gate_up(norm(middle)))).
+  const LayerAdapter &a = w.adapter, &g = gradients.adapter;
+  LinearBackwardParameters(dx, saved.mlp_hidden, gradients.down, gradients.down_bias);
+  const at::Tensor d_mlp_hidden = at::mm(dx, w.down);
+  LowRankBackward(dx, saved.mlp_hidden, a.down, g.down, d_mlp_hidden);
+  const at::Tensor d_gate_up = ops_.SwiGluBackward(d_mlp_hidden, saved.gate_up);
+  LinearBackwardParameters(d_gate_up, saved.mlp_input, gradients.gate_up, gradients.gate_up_bias);
+  const at::Tensor d_mlp_input = at::mm(d_gate_up, w.gate_up);
+  const int64_t size = config_.intermediate_size;
+  LowRankBackward(d_gate_up.narrow(1, 0, size), saved.mlp_input, a.gate, g.gate, d_mlp_input);
+  LowRankBackward(d_gate_up.narrow(1, size, size), saved.mlp_input, a.up, g.up, d_mlp_input);
+  dx = ops_.RmsNormBackward(d_mlp_input, saved.middle, w.mlp_norm, saved.mlp_scale, gradients.mlp_norm, dx);
 
-    // The attention: middle = input + output(attention(norm(input))).
-    LinearBackwardParameters(dx, layer.attention_output, g.output, g.output_bias);
-    const at::Tensor d_attention_output = at::mm(dx, w.output);
-    LowRankBackward(dx, layer.attention_output, w.adapter.output, g.adapter.output, d_attention_output);
-    const AttentionGradients d_attention =
-        AttentionBackward(config, is_last ? batch.output_plan : batch.plan, layer.attention, d_attention_output);
-    ProjectionGradients d = ProjectBackward(config, w, g, batch, is_last, layer, d_attention);
-    if (is_last) {
-      AddRows(d.rows, batch.output_rows, d.query_rows);
-    } else {
-      d.rows.add_(d.query_rows);
-    }
-    at::Tensor d_input =
-        RmsNormBackward(d.rows, layer.input, w.attention_norm, layer.attention_scale, g.attention_norm);
-    if (is_last) {
-      AddRows(d_input, batch.output_rows, dx);
-      dx = d_input;
-    } else {
-      dx.add_(d_input);
-    }
-    layer = LayerActivations();  // frees memory as the pass goes back
+  // The attention: middle = input + output(attention(norm(input))).
+  LinearBackwardParameters(dx, saved.attention_output, gradients.output, gradients.output_bias);
+  const at::Tensor d_attention = at::mm(dx, w.output);
+  LowRankBackward(dx, saved.attention_output, a.output, g.output, d_attention);
+  const AttentionGradients d =
+      ops_.AttentionBackward(config_, is_last ? batch.output_plan : batch.plan, saved.attention, d_attention);
+  const at::Tensor d_rows = ProjectBackward(w, gradients, batch, is_last, saved, d);
+  at::Tensor d_input = ops_.RmsNormBackward(d_rows, saved.input, w.attention_norm, saved.attention_scale,
+                                            gradients.attention_norm, is_last ? at::Tensor() : dx);
+  if (is_last) AddRows(d_input, batch.output_rows, dx);
+  return d_input;
+}
+
+void Transformer::Backward(const Weights& weights, const Weights& gradients, const PackedBatch& batch,
+                           Activations& saved, const at::Tensor& d_hidden, const LayerDone& done) const {
+  at::Tensor dx = ops_.RmsNormBackward(d_hidden, saved.final_input, weights.final_norm, saved.final_scale,
+                                       gradients.final_norm, {});
+  if (done) done(config_.layer_count);
+  for (int64_t i = config_.layer_count - 1; i >= 0; --i) {
+    const auto at = static_cast<size_t>(i);
+    LayerActivations layer = std::exchange(saved.layers[at], {});  // frees memory as the pass goes back
+    if (!layer.whole()) Layer(weights, i, batch, layer.input, layer, true, {});
+    dx = LayerBackward(weights.layers[at], gradients.layers[at], batch, i + 1 == config_.layer_count, layer, dx);
     if (done) done(i);
   }
   if (gradients.embedding.defined()) AddRows(gradients.embedding, batch.ids, dx);

@@ -1,7 +1,7 @@
-// GpuScorer, the GPU path through the model, computes the results of transformers (tests/golden/policy):
-// log-probabilities, entropies and the gradient of every parameter, with stored and with recomputed activations.
+// The model over a GPU's operators computes the results of transformers (tests/golden/policy): log-probabilities,
+// entropies and the gradient of every parameter, with stored and with recomputed activations.
 // Without a GPU: on the CPU in float32, with plain functions in place of the kernels, which gpu_kernels_test.cc tests.
-#include "policy_qwen/gpu_training/gpu_scorer.h"
+#include "policy_qwen/gpu/fused_ops.h"
 
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
@@ -11,6 +11,7 @@
 #include "golden.h"
 #include "pieces.h"
 #include "policy_qwen/model/adapter.h"
+#include "policy_qwen/model/scorer.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -22,8 +23,6 @@ const float* Floats(const void* data) {
 // kernels.h's functions for float32 in host memory, from their formulas.
 const GpuKernels kPlainKernels = [] {
   GpuKernels table = {};
-  table.struct_size = sizeof(GpuKernels);
-  table.check_card = [](int32_t) -> const char* { return nullptr; };
   table.rms_norm = [](Element, const void* x, int64_t x_stride, const void* weight, float epsilon, int64_t rows,
                       int64_t columns, void* y, float* scale, GpuStream) -> const char* {
     for (int64_t row = 0; row < rows; ++row) {
@@ -134,9 +133,11 @@ const GpuKernels kPlainKernels = [] {
   return table;
 }();
 
-class GpuScorerTest : public ::testing::TestWithParam<std::string> {
+enum Kept { kAll, kInputs, kNothing };  // by the forward
+
+class FusedOpsTest : public ::testing::TestWithParam<std::string> {
  protected:
-  GpuScorerTest()
+  FusedOpsTest()
       : expected_(Expected(BaseOf(GetParam()))),
         sequences_(expected_),
         config_(ReadModelConfig(GoldenFolder(BaseOf(GetParam())))),
@@ -153,9 +154,17 @@ class GpuScorerTest : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  // A scorer that may take so many bytes: how many rows of logits exist at a time follows.
-  GpuScorer Scorer(int64_t free_bytes) {
-    return {config_, at::kFloat, at::kCPU, rotary_, kPlainKernels, [free_bytes] { return free_bytes; }};
+  // A scorer on a device with so many free bytes: how many rows of logits exist at a time follows.
+  Scorer ScorerOf(int64_t free_bytes) {
+    ops_ = std::make_unique<FusedOps>(kPlainKernels, at::kCPU, [free_bytes] { return free_bytes; });
+    return {config_, *ops_, rotary_};
+  }
+
+  // Bytes that the sequences' activations take.
+  int64_t Room(const Scorer& scorer, Kept kept) const {
+    int64_t bytes = 0;
+    for (const auto& [ids, outputs] : packed_) bytes += scorer.ActivationBytes(std::ssize(ids), kept == kInputs);
+    return kept == kNothing ? 0 : bytes;
   }
 
   c10::InferenceMode inference_;
@@ -166,15 +175,16 @@ class GpuScorerTest : public ::testing::TestWithParam<std::string> {
   ParameterSet weights_;
   std::vector<PackedSequence> packed_;
   std::vector<int64_t> targets_;
+  std::unique_ptr<FusedOps> ops_;
 };
 
 constexpr int64_t kMuch = int64_t{1} << 30, kLittle = 4 * 7 * 300 * 4;  // of logits: all rows at once; seven
 
-TEST_P(GpuScorerTest, LogprobsAndEntropies) {
+TEST_P(FusedOpsTest, LogprobsAndEntropies) {
   for (const int64_t free_bytes : {kMuch, kLittle}) {
-    GpuScorer scorer = Scorer(free_bytes);
-    const GpuScorer::Result result =
-        scorer.Forward(weights_.weights(), packed_, targets_, expected_["temperature"], true, false, {});
+    Scorer scorer = ScorerOf(free_bytes);
+    const Scorer::Result result =
+        scorer.Forward(weights_.weights(), packed_, targets_, expected_["temperature"], true, nullptr);
     const std::vector<double> logprobs = ToDoubles(result.logprobs), entropies = ToDoubles(result.entropies);
     ASSERT_EQ(logprobs.size(), sequences_.token_count);
     for (size_t i = 0; i < logprobs.size(); ++i) {
@@ -184,20 +194,23 @@ TEST_P(GpuScorerTest, LogprobsAndEntropies) {
   }
 }
 
-TEST_P(GpuScorerTest, GradientOfEveryParameter) {
+TEST_P(FusedOpsTest, GradientOfEveryParameter) {
   ParameterSet expected(config_, at::kFloat, at::kCPU);
   ReadParameters(GoldenFolder(GetParam()) + "/gradients", config_, expected);
   const auto coefficients = expected_["coefficients"].get<std::vector<float>>();
   std::vector<std::vector<double>> gradients;
-  for (const int64_t kept : {kMuch, int64_t{0}}) {  // every activation; the layers' inputs alone
-    GpuScorer scorer = Scorer(kLittle);
+  for (const Kept kept : {kAll, kInputs, kNothing}) {
+    Scorer scorer = ScorerOf(kLittle);
     ParameterSet found(config_, at::kFloat, at::kCPU);
-    GpuScorer::Result result =
-        scorer.Forward(weights_.weights(), packed_, targets_, expected_["temperature"], false, true, kept);
+    int64_t room = Room(scorer, kept);
+    Scorer::Result result =
+        scorer.Forward(weights_.weights(), packed_, targets_, expected_["temperature"], false, &room);
+    EXPECT_EQ(room, 0);
+    EXPECT_EQ(result.pass.activations.layers.empty(), kept == kNothing);
     ToldPieces told;
     const std::vector<LayerPiece> pieces = LayerPieces(found.specs(), found.buffer().numel());
     scorer.Backward(weights_.weights(), found.weights(), std::move(result.pass), expected_["temperature"],
-                    ViewOf(coefficients), [&](int64_t layer) {
+                    ViewOf(coefficients), room, [&](int64_t layer) {
                       for (const LayerPiece& piece : pieces) {
                         if (piece.layer == layer)
                           told.Add(found.buffer().narrow(0, piece.begin, piece.end - piece.begin));
@@ -206,20 +219,21 @@ TEST_P(GpuScorerTest, GradientOfEveryParameter) {
     told.ExpectAllOnceAndFinal(found.buffer());
     for (size_t i = 0; i < expected.specs().size(); ++i) {
       EXPECT_LT(RelativeL2(ToDoubles(found.Get(i)), ToDoubles(expected.Get(i))), 1e-5)
-          << expected.specs()[i].name << ", " << kept << " bytes";
+          << expected.specs()[i].name << ", " << kept;
     }
     gradients.push_back(ToDoubles(found.buffer()));
   }
   EXPECT_EQ(gradients[0], gradients[1]) << "computing a layer again gives the same bits";
+  EXPECT_EQ(gradients[0], gradients[2]);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GpuScorerTest, ::testing::ValuesIn(GoldenModels()),
+INSTANTIATE_TEST_SUITE_P(All, FusedOpsTest, ::testing::ValuesIn(GoldenModels()),
                          [](const auto& info) { return info.param; });
 
 // With a LoRA adapter beside frozen weights it computes peft's results (tests/golden/policy/make_adapters.py).
-class GpuScorerAdapterTest : public GpuScorerTest {
+class FusedOpsAdapterTest : public FusedOpsTest {
  protected:
-  GpuScorerAdapterTest()
+  FusedOpsAdapterTest()
       : golden_(Expected("adapters/" + GetParam())),
         folder_(GoldenFolder("adapters/" + GetParam())),
         factors_(config_, ReadAdapterConfig(folder_), at::kCPU) {
@@ -233,10 +247,9 @@ class GpuScorerAdapterTest : public GpuScorerTest {
   Weights adapted_;
 };
 
-TEST_P(GpuScorerAdapterTest, Logprobs) {
-  GpuScorer scorer = Scorer(kLittle);
-  const GpuScorer::Result result =
-      scorer.Forward(adapted_, packed_, targets_, golden_["temperature"], false, false, {});
+TEST_P(FusedOpsAdapterTest, Logprobs) {
+  Scorer scorer = ScorerOf(kLittle);
+  const Scorer::Result result = scorer.Forward(adapted_, packed_, targets_, golden_["temperature"], false, nullptr);
   const std::vector<double> logprobs = ToDoubles(result.logprobs);
   ASSERT_EQ(logprobs.size(), golden_["on"].size());
   for (size_t i = 0; i < logprobs.size(); ++i) {
@@ -244,23 +257,25 @@ TEST_P(GpuScorerAdapterTest, Logprobs) {
   }
 }
 
-TEST_P(GpuScorerAdapterTest, GradientsOfTheFactorsAlone) {
+TEST_P(FusedOpsAdapterTest, GradientsOfTheFactorsAlone) {
   AdapterSet expected(config_, ReadAdapterConfig(folder_), at::kCPU);
   ReadAdapter(folder_ + "/gradients", "", expected);
   const auto coefficients = golden_["coefficients"].get<std::vector<float>>();
-  for (const int64_t kept : {kMuch, int64_t{0}}) {  // every activation; the layers' inputs alone
-    GpuScorer scorer = Scorer(kLittle);
+  for (const Kept kept : {kAll, kInputs}) {
+    Scorer scorer = ScorerOf(kLittle);
     AdapterSet found(config_, ReadAdapterConfig(folder_), at::kCPU);
-    GpuScorer::Result result = scorer.Forward(adapted_, packed_, targets_, golden_["temperature"], false, true, kept);
-    scorer.Backward(adapted_, found.Alone(), std::move(result.pass), golden_["temperature"], ViewOf(coefficients), {});
+    int64_t room = Room(scorer, kept);
+    Scorer::Result result = scorer.Forward(adapted_, packed_, targets_, golden_["temperature"], false, &room);
+    scorer.Backward(adapted_, found.Alone(), std::move(result.pass), golden_["temperature"], ViewOf(coefficients),
+                    room);
     for (size_t i = 0; i < expected.specs().size(); ++i) {
       EXPECT_LT(RelativeL2(ToDoubles(found.Get(i)), ToDoubles(expected.Get(i))), 2e-5)
-          << expected.specs()[i].name << ", " << kept << " bytes";
+          << expected.specs()[i].name << ", " << kept;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Adapters, GpuScorerAdapterTest,
+INSTANTIATE_TEST_SUITE_P(Adapters, FusedOpsAdapterTest,
                          ::testing::Values("qwen2", "qwen3", "llama", "qwen2-patterns", "llama-layers"),
                          [](const auto& info) {
                            std::string name = info.param;
