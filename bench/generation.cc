@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   int threads = 1;
   kgrpo::policy::SamplingOptions sampling;
   sampling.max_new_tokens = 16;
-  app.add_option("--shape", shape, "tiny, small-64, 135m or qwen2-0.5b")
+  app.add_option("--shape", shape, "of bench/shapes.json")
       ->check(CLI::IsMember(kgrpo::bench::ModelShapes()))
       ->capture_default_str();
   app.add_option("--requests", count, "completions")->capture_default_str();

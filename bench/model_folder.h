@@ -8,34 +8,29 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 
 namespace kgrpo::bench {
 
-// What config.json says of each shape.
+// config.json of each shape of bench/shapes.json, which policy.py and training.py read, too; "small-64" is the smallest
+// that the engine on a GPU takes, for compute-sanitizer's slow tools.
 inline const std::map<std::string, std::string>& ModelShapes() {
-  static const std::map<std::string, std::string> shapes = {
-      {"tiny", R"("architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 768, "hidden_size": 128,
-        "intermediate_size": 384, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-        "rope_theta": 10000.0, "max_position_embeddings": 512)"},
-      // The smallest that the engine on a GPU takes, for compute-sanitizer's slow tools.
-      {"small-64",
-       R"("architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 768, "hidden_size": 128,
-        "intermediate_size": 384, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
-        "rope_theta": 10000.0, "max_position_embeddings": 512)"},
-      {"135m", R"("architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 49152, "hidden_size": 576,
-        "intermediate_size": 1536, "num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3,
-        "rope_theta": 10000.0, "max_position_embeddings": 8192)"},
-      {"qwen2-0.5b", R"("architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 151936,
-        "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14,
-        "num_key_value_heads": 2, "rope_theta": 1000000.0, "max_position_embeddings": 32768)"},
-      {"qwen3-0.6b", R"("architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": 151936,
-        "hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16,
-        "num_key_value_heads": 8, "head_dim": 128, "rope_theta": 1000000.0, "max_position_embeddings": 40960)"},
-      {"qwen2-1.5b", R"("architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 151936,
-        "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28, "num_attention_heads": 12,
-        "num_key_value_heads": 2, "rope_theta": 1000000.0, "max_position_embeddings": 32768)"}};
+  static const std::map<std::string, std::string> shapes = [] {
+    std::ifstream file(KGRPO_SOURCE_DIR "/bench/shapes.json");
+    std::map<std::string, std::string> read;
+    for (const auto& [name, shape] : nlohmann::json::parse(file).items()) {
+      nlohmann::json config = {{"rms_norm_eps", 1e-6},
+                               {"hidden_act", "silu"},
+                               {"initializer_range", 0.02},
+                               {"tie_word_embeddings", true},
+                               {"eos_token_id", 2}};
+      config.update(shape);
+      read[name] = config.dump();
+    }
+    return read;
+  }();
   return shapes;
 }
 
@@ -49,9 +44,7 @@ class ModelFolder {
     path_ = pattern;
     fs::copy_file(fs::path(KGRPO_SOURCE_DIR) / "tests/golden/policy/qwen2/tokenizer.json",
                   fs::path(path_) / "tokenizer.json");
-    std::ofstream(path_ + "/config.json")
-        << "{" << ModelShapes().at(shape) << R"(, "rms_norm_eps": 1e-6, "hidden_act": "silu",
-      "initializer_range": 0.02, "tie_word_embeddings": true, "eos_token_id": 2})";
+    std::ofstream(path_ + "/config.json") << ModelShapes().at(shape);
   }
   ~ModelFolder() {
     std::error_code ignored;

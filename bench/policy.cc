@@ -144,8 +144,7 @@ int main(int argc, char** argv) {
   kgrpo::policy::PolicyOptions options;
   SamplingOptions sampling;
   sampling.max_new_tokens = 128;
-  app.add_option("--shape", shape, "tiny, small-64, 135m or qwen2-0.5b")
-      ->check(CLI::IsMember(kgrpo::bench::ModelShapes()));
+  app.add_option("--shape", shape, "of bench/shapes.json")->check(CLI::IsMember(kgrpo::bench::ModelShapes()));
   app.add_option("--model", model, "a model's folder, in place of random weights of --shape");
   app.add_option("--batch", batches, "completions at a time: a measurement for each")->capture_default_str();
   app.add_option("--prompt-tokens", prompt_tokens, "of each")->capture_default_str();

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""A decode step and the reading of prompts, ours and transformers', alternating: Qwen2-0.5B's shape, random weights, on a GPU.
+"""A decode step and the reading of prompts, ours and transformers', alternating: random weights, on a GPU.
 
-usage: policy.py --bench build/bin/policy [--rounds 2] [--batch 1 16 64 256] [--top-p 0.9] [--top-k 50] [--no-compile]
+usage: policy.py --bench build/bin/policy [--shape qwen2-1.5b] [--rounds 2] [--batch 1 16 64 256] [--top-p 0.9] [--top-k 50] [--no-compile]
 example: bench/policy.py --bench build/bin/policy > bench/results/h200_policy.txt
 
-Needs torch and transformers. Every row is measured in each round, ours by a process of its own. transformers: sdpa attention,
+Needs torch and transformers. Every row is measured in each round, ours by another process. transformers: sdpa attention,
 sampling at temperature 1, with its dynamic cache and with the static cache and torch.compile. In the end the engine is compared
 with the CPU and with itself (policy --check)."""
 import argparse
+import json
+import pathlib
 import statistics
 import subprocess
 import time
@@ -15,18 +17,26 @@ import time
 PROMPT, NEW = 512, 128
 
 
-def make_model():
+def make_config(shape):
+    import transformers
+
+    with open(pathlib.Path(__file__).with_name("shapes.json"), encoding="utf-8") as file:
+        values = json.load(file)[shape]
+    return transformers.AutoConfig.for_model(**{"tie_word_embeddings": True, **values})
+
+
+def make_model(shape):
     import torch
     import torch._dynamo
     import transformers
 
-    config = transformers.Qwen2Config(
-        vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
-        num_key_value_heads=2, rope_theta=1e6, tie_word_embeddings=True, max_position_embeddings=32768)
     torch._dynamo.config.automatic_dynamic_shapes = False  # each batch size is compiled for itself,
     torch._dynamo.config.recompile_limit = 64              # and none falls back to eager
     torch.manual_seed(0)
-    return transformers.Qwen2ForCausalLM._from_config(config, dtype=torch.bfloat16, attn_implementation="sdpa").cuda().eval()
+    with torch.device("cuda"):
+        model = transformers.AutoModelForCausalLM.from_config(
+            make_config(shape), dtype=torch.bfloat16, attn_implementation="sdpa")
+    return model.eval()
 
 
 def transformers_times(model, batch, static, sampling, repeats=3):
@@ -61,6 +71,8 @@ def ours(bench, *arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bench", required=True, help="build/bin/policy")
+    parser.add_argument("--shape", default="qwen2-0.5b", help="of shapes.json")
+    parser.add_argument("--no-check", action="store_true", help="leave out the comparison of the engine with itself")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 16, 64, 256])
     parser.add_argument("--no-compile", action="store_true", help="leave out transformers' static cache")
@@ -69,17 +81,16 @@ def main():
     options = parser.parse_args()
     sampling = {"top_p": options.top_p, "top_k": options.top_k}
     filters = ["--top-p", str(options.top_p), "--top-k", str(options.top_k)]
-    model = make_model()
+    model = make_model(options.shape)
     for _ in range(options.rounds):
-        for batch in options.batch:
-            ours(options.bench, "--batch", str(batch), "--rounds", "3", *filters)
+        ours(options.bench, "--shape", options.shape, "--batch", *map(str, options.batch), "--rounds", "3", *filters)
         for static in [False] if options.no_compile else [False, True]:
             for batch in options.batch:
                 pairs = transformers_times(model, batch, static, sampling)
                 steps, reads = zip(*pairs)
                 print(f"transformers{' static + compile' if static else ''} batch {batch}: decode {statistics.median(steps):.3f} ms "
                       f"a step ({min(steps):.3f} to {max(steps):.3f}), prompts of {PROMPT} {statistics.median(reads):.2f} ms", flush=True)
-    for dtype in ["float32", "bfloat16"]:
+    for dtype in [] if options.no_check else ["float32", "bfloat16"]:
         # The second in rows that are read by one kernel alone and by another together.
         for batch, prompt in [("16", "200"), ("64", "30")]:
             ours(options.bench, "--check", "--dtype", dtype, "--batch", batch, "--new-tokens", "32", "--prompt-tokens", prompt, *filters)

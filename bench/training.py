@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A training step of ours and of transformers', alternating: Qwen2-0.5B's shape, random weights, on a GPU.
+"""A training step of ours and of transformers', alternating: random weights, on a GPU.
 
-usage: training.py --bench build/bin/training [--rounds 3] [--sequences 16 4] [--adapter 16]
+usage: training.py --bench build/bin/training [--shape qwen2-1.5b] [--rounds 3] [--sequences 16 4] [--adapter 16]
 example: bench/training.py --bench build/bin/training > bench/results/h200_training.txt
 
 Needs torch and transformers, for --adapter also peft. A step: log-probabilities under a reference, forward, backward, clipping to
@@ -12,6 +12,8 @@ import argparse
 import statistics
 import subprocess
 import time
+
+from policy import make_config
 
 
 STEPS = 7
@@ -40,15 +42,14 @@ def timed(step):
     return times
 
 
-def transformers_times(sequences, prompt, completion, adapter):
+def transformers_times(shape, sequences, prompt, completion, adapter):
     import torch
     import transformers
 
-    config = transformers.Qwen2Config(
-        vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
-        num_key_value_heads=2, rope_theta=1e6, tie_word_embeddings=True, max_position_embeddings=32768)
-    make = lambda: transformers.Qwen2ForCausalLM._from_config(
-        config, dtype=torch.bfloat16, attn_implementation="sdpa").cuda()
+    def make():
+        with torch.device("cuda"):
+            return transformers.AutoModelForCausalLM.from_config(
+                make_config(shape), dtype=torch.bfloat16, attn_implementation="sdpa")
     torch.manual_seed(0)
     ids = torch.randint(3, 700, (sequences, prompt + completion), device="cuda")
     return timed(adapter_step(make(), ids, prompt, adapter) if adapter else whole_step(make(), make(), ids, prompt))
@@ -100,6 +101,7 @@ def adapter_step(model, ids, prompt, rank):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bench", required=True, help="build/bin/training")
+    parser.add_argument("--shape", default="qwen2-0.5b", help="of shapes.json")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sequences", type=int, nargs="+", default=[16, 4])
     parser.add_argument("--adapter", type=int, default=0, help="rank of a LoRA adapter; 0: all weights train")
@@ -109,10 +111,10 @@ def main():
         theirs = []
         for _ in range(options.rounds):
             result = subprocess.run(
-                [options.bench, "--device", "cuda", "--sequences", str(sequences), "--adapter", str(options.adapter)],
+                [options.bench, "--device", "cuda", "--shape", options.shape, "--sequences", str(sequences), "--adapter", str(options.adapter)],
                 capture_output=True, text=True)
             print((result.stdout or result.stderr).strip(), flush=True)
-            theirs += transformers_times(sequences, 512, 128, options.adapter)
+            theirs += transformers_times(options.shape, sequences, 512, 128, options.adapter)
             import torch
             torch.cuda.empty_cache()
         print(f"{name}, {sequences} x (512 + 128): {statistics.median(theirs):.2f} ms a step "
