@@ -20,7 +20,8 @@ inline const std::map<std::string, std::string>& ModelShapes() {
   static const std::map<std::string, std::string> shapes = [] {
     std::ifstream file(KGRPO_SOURCE_DIR "/bench/shapes.json");
     std::map<std::string, std::string> read;
-    for (const auto& [name, shape] : nlohmann::json::parse(file).items()) {
+    const nlohmann::json all = nlohmann::json::parse(file);
+    for (const auto& [name, shape] : all.items()) {
       nlohmann::json config = {{"rms_norm_eps", 1e-6},
                                {"hidden_act", "silu"},
                                {"initializer_range", 0.02},
