@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -15,7 +16,11 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kRoot = KGRPO_SOURCE_DIR;
-const std::string kFolders[] = {kRoot + "/tests/judging/", KGRPO_BINARY_DIR "/test_data/judging/"};
+// Of the sources, and of tests/golden/judging.tar.xz, which the build unpacks; KGRPO_TEST_DATA: scripts/test_gpu.
+const char* const kTestData = std::getenv("KGRPO_TEST_DATA");
+const std::string kFolders[] = {
+    kRoot + "/tests/judging/",
+    (kTestData == nullptr ? KGRPO_BINARY_DIR "/test_data" : std::string(kTestData)) + "/judging/"};
 
 std::vector<std::string> Words(const std::string& text) {
   std::istringstream in(text);
@@ -161,6 +166,8 @@ Entry ReadEntry(const fs::path& path, const std::string& folder) {
 }
 
 std::vector<Entry> ReadFolders(const std::vector<std::string>& folders) {
+  if (!fs::exists(kFolders[1]))
+    throw std::runtime_error(kFolders[1] + " is missing: tests/golden/judging.tar.xz holds it");
   std::vector<Entry> entries;
   for (const std::string& folder : folders) {
     for (const std::string& place : kFolders) {
