@@ -1,5 +1,5 @@
 // The kernels that measurements of the evaluator without a GPU run over: problems' references, what coder_offline makes
-// of them, and the files of a folder such as tests/judging/honest. Used by sim_speed.cc and sim_verdict.cc.
+// of them, and the files of a folder such as build/test_data/judging/honest. Used by sim_speed.cc and sim_verdict.cc.
 #ifndef KGRPO_BENCH_SIM_KERNELS_H
 #define KGRPO_BENCH_SIM_KERNELS_H
 

@@ -1,6 +1,6 @@
 // How fast kernels are interpreted: warp instructions a second, plain and with every check.
 //
-//   sim_speed [--threads 2] [--repeat 3] [--variants 4] [--folder tests/judging/honest] PROBLEM_DIRECTORY...
+//   sim_speed [--threads 2] [--repeat 3] [--variants 4] [--folder build/test_data/judging/honest] PROBLEM_DIRECTORY...
 //
 // Each kernel is called once for every correctness size with the first seed's inputs, as an evaluation does; the best
 // of --repeat is taken. Only the launches count (their setting up included), in CPU time of the thread that interprets,

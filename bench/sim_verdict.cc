@@ -1,6 +1,7 @@
 // How long a verdict without a GPU takes, from source to evaluation, and where that time goes.
 //
-//   sim_verdict [--route fast|nvcc] [--threads 1] [--variants 3] [--folder tests/judging/honest] PROBLEM_DIRECTORY...
+//   sim_verdict [--route fast|nvcc] [--threads 1] [--variants 3] [--folder build/test_data/judging/honest]
+//   PROBLEM_DIRECTORY...
 //
 // Nothing is cached but compiled oracles. A problem's reference comes before its other kernels: it pays for what is
 // computed once a problem and process, the inputs and the oracle at the timing size, and has percentiles of its own.

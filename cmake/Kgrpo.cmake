@@ -1,7 +1,8 @@
 # The kinds of target of this project, so that each folder's CMakeLists.txt is a list of files and no more.
 find_program(KGRPO_CCACHE ccache)
 if(KGRPO_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${KGRPO_CCACHE}")
+  # What ccache wants to know of a unit with a precompiled header (kgrpo_test_headers).
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${KGRPO_CCACHE}")
   set(CMAKE_C_COMPILER_LAUNCHER "${KGRPO_CCACHE}")
 endif()
 
@@ -129,17 +130,41 @@ function(kgrpo_write_shipped_plugins)
   file(CONFIGURE OUTPUT "${KGRPO_PLUGIN_DIRECTORY}/shipped_plugins" CONTENT "${lines}\n")
 endfunction()
 
-# kgrpo_test(NAME SOURCES ... LINK ...): a GoogleTest program, build/tests/NAME; one ctest entry for the whole program.
+# Headers that most tests read, compiled once for all of them (KGRPO_UNITY). An executable, since its options must be the tests'.
+function(kgrpo_test_headers)
+  if(TARGET kgrpo_test_headers)
+    return()
+  endif()
+  file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/tests/headers.cc" CONTENT "int main() {}\n")
+  add_executable(kgrpo_test_headers EXCLUDE_FROM_ALL "${CMAKE_BINARY_DIR}/tests/headers.cc")
+  target_link_libraries(kgrpo_test_headers PRIVATE kgrpo_options GTest::gmock GTest::gtest_main)
+  target_precompile_headers(kgrpo_test_headers PRIVATE
+    <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp> <filesystem> <fstream> <functional> <map> <memory> <regex> <sstream> <string> <thread> <vector>)
+  kgrpo_test_options(kgrpo_test_headers)
+endfunction()
+
+function(kgrpo_test_options name)
+  target_compile_definitions(${name} PRIVATE
+    KGRPO_SOURCE_DIR="${PROJECT_SOURCE_DIR}" KGRPO_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0> $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+endfunction()
+
+# kgrpo_test(NAME [COMPUTES] SOURCES ... LINK ...): a GoogleTest program, build/tests/NAME; one ctest entry for the whole program.
+# COMPUTES: its own code takes seconds, so it is compiled with -O1. The others wait for what they test: -O0 saves a third of their compilation.
 function(kgrpo_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(arg "COMPUTES" "" "SOURCES;LINK" ${ARGN})
   find_package(GTest REQUIRED)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE kgrpo_options ${arg_LINK} GTest::gmock GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE
-    KGRPO_SOURCE_DIR="${PROJECT_SOURCE_DIR}" KGRPO_BINARY_DIR="${CMAKE_BINARY_DIR}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   kgrpo_unity(${name})
-  kgrpo_quick_to_compile(${name})
+  kgrpo_test_options(${name})
+  if(arg_COMPUTES)
+    kgrpo_quick_to_compile(${name})
+  elseif(KGRPO_UNITY)
+    kgrpo_test_headers()
+    target_precompile_headers(${name} REUSE_FROM kgrpo_test_headers)
+  endif()
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   set_tests_properties(${name} PROPERTIES TIMEOUT 600)
 endfunction()

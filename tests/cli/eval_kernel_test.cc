@@ -200,7 +200,9 @@ TEST_F(EvalKernelTest, PrintsWhatReadmeShows) {
     const std::string err = test::Read(directory_.path() / "err");
     if (err.find("no CUDA toolkit with nvcc was found") != std::string::npos) GTEST_SKIP() << err;
     EXPECT_THAT(words(test::Read(directory_.path() / "out")), testing::StartsWith(words(shown))) << err;
-    if (++samples == 1) EXPECT_THAT(judging, HasSubstr(shown)) << "the page shows README's kernel";
+    if (++samples == 1) {
+      EXPECT_THAT(judging, HasSubstr(shown)) << "the page shows README's kernel";
+    }
     command.clear();
     shown.clear();
   }

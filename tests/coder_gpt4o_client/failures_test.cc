@@ -16,17 +16,6 @@ namespace {
 using testing::HasSubstr;
 using Outcome = Completion::Outcome;
 
-// Fails as `fail` says for the first `failures` attempts, then answers.
-Server::Reply FailsFirst(int failures, std::function<void(httplib::Response&)> fail) {
-  return [failures, fail](const httplib::Request& request, httplib::Response& response, int attempt) {
-    if (attempt <= failures) {
-      fail(response);
-    } else {
-      AnswerRight(request, response, "right");
-    }
-  };
-}
-
 TEST(Failures, AServiceThatRefusesEverythingEndsTheRun) {
   const Server server(
       [](const auto&, auto& response, int) { AnswerError(response, 422, ErrorBody("extra_forbidden")); });

@@ -34,7 +34,7 @@ TEST(Apply, SaysWhatWasDone) {
 
 // References that `problems import kernelbench` writes, for problems of a kind that is known here.
 TEST(Apply, ReadsTheReferencesThatAnImportWrites) {
-  const std::string folder = KGRPO_SOURCE_DIR "/tests/import_kernelbench/golden/offline_style/";
+  const std::string folder = KGRPO_BINARY_DIR "/test_data/import_kernelbench/offline_style/";
   const auto applied = [&](const std::string& file, const std::string& suggestion) {
     const Answer answer = Implement(ReadText(folder + file), suggestion);
     EXPECT_EQ(answer.status, Status::kOk) << file << ": " << answer.message;

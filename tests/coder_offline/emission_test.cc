@@ -1,5 +1,6 @@
 // The text of a few kernels, compared with committed files that were compiled by nvcc and judged correct: any change of
-// the skeletons' output fails here. To accept a change: run with KGRPO_UPDATE_GOLDEN=1, and judge the kernels again.
+// the skeletons' output fails here. To accept a change: run with KGRPO_UPDATE_GOLDEN=1, judge the kernels again, and
+// run tests/golden/pack.py coder_offline build/test_data/coder_offline/golden.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -32,7 +33,7 @@ TEST_P(Golden, TextIsUnchanged) {
     ASSERT_EQ(answer.status, Status::kOk) << suggestion << ": " << answer.message;
     source = answer.source;
   }
-  const auto path = std::filesystem::path(KGRPO_SOURCE_DIR) / "tests/coder_offline/golden" / GetParam().file;
+  const auto path = std::filesystem::path(KGRPO_BINARY_DIR) / "test_data/coder_offline/golden" / GetParam().file;
   if (std::getenv("KGRPO_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << source;
   EXPECT_EQ(source, ReadText(path));
 }

@@ -1,4 +1,5 @@
-// coder_shared: what becomes of the answers of answers.txt, of their prefixes and of texts made of their pieces.
+// coder_shared: what becomes of the answers of answers.txt (tests/golden/coder_shared.tar.xz), of their prefixes and of
+// texts made of their pieces.
 #include "coder_shared/answer.h"
 
 #include "coder_shared/continuation.h"
@@ -30,7 +31,7 @@ struct Row {
 class Table {
  public:
   Table() {
-    std::ifstream file(KGRPO_SOURCE_DIR "/tests/coder_shared/answers.txt");
+    std::ifstream file(KGRPO_BINARY_DIR "/test_data/coder_shared/answers.txt");
     std::string* text = nullptr;
     for (std::string line; std::getline(file, line);) {
       if (line.starts_with("%%% = ")) {

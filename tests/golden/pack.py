@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Packs the data of a test suite: tests/golden/NAME.tar.xz holds one folder, NAME.
 
-    tests/golden/pack.py NAME FILE...     replaces files in the archive, or adds them, and writes it again
+    tests/golden/pack.py NAME[/FOLDER] FILE...    replaces files and folders in the archive, or adds them, and writes it again
 
 The build unpacks the archives to build/test_data (kgrpo_test_data in cmake/Kgrpo.cmake); without a build, `tar xf` does. The
 scripts make_*.py make the data anew: they write a folder that `packed` gives them. Same content, same bytes of the archive.
@@ -49,6 +49,11 @@ if __name__ == "__main__":
     if len(sys.argv) < 3 or sys.argv[1].startswith("-"):
         print(__doc__.strip())
         sys.exit(0 if sys.argv[1:] == ["--help"] else 2)
-    with packed(sys.argv[1]) as target:
-        for source in sys.argv[2:]:
-            shutil.copy(source, target)
+    name, _, inside = sys.argv[1].partition("/")
+    with packed(name) as target:
+        (target / inside).mkdir(parents=True, exist_ok=True)
+        for source in map(pathlib.Path, sys.argv[2:]):
+            if source.is_dir():
+                shutil.copytree(source, target / inside / source.name, dirs_exist_ok=True)
+            else:
+                shutil.copy(source, target / inside)

@@ -67,7 +67,7 @@ def main():
             source = file.read()
         expect("void launch(const float* x, const float* const* weights, float* output" in source, "no list of weights")
         expect(source.count(" = weights[") == 34 and "layers_16_bias = weights[33];" in source, "the list's members")
-        golden = os.path.join(HERE, "golden", "offline_style")
+        golden = os.path.join(sys.argv[1], "test_data", "import_kernelbench", "offline_style")
         for file in sorted(os.listdir(golden)):
             with open(os.path.join(golden, file), encoding="utf-8") as expected, \
                     open(os.path.join(out, "kb_l1_" + file[:-3], "reference.cu"), encoding="utf-8") as found:

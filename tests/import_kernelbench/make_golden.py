@@ -1,8 +1,9 @@
-"""Makes golden/: problems of problems/ as the import writes them, and the bits that PyTorch itself draws for them.
+"""Makes tests/golden/import_kernelbench.tar.xz: problems of problems/ as the import writes them, and the bits that PyTorch itself draws for them.
 
 usage: python make_golden.py    (a Python with torch 2.11.0, numpy and einops)
 """
 import os
+import pathlib
 import shutil
 import struct
 import subprocess
@@ -10,6 +11,9 @@ import sys
 import tempfile
 
 import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
+from pack import packed  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCRIPT = os.path.join(HERE, "../../scripts/import_kernelbench/import_kernelbench.py")
@@ -22,10 +26,9 @@ def bits(tensor):
 
 
 def main():
-    golden = os.path.join(HERE, "golden")
-    shutil.rmtree(golden, ignore_errors=True)
-    os.makedirs(golden)
-    with tempfile.TemporaryDirectory() as out:
+    with packed("import_kernelbench") as golden, tempfile.TemporaryDirectory() as out:
+        for old in golden.iterdir():
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
         subprocess.run([sys.executable, SCRIPT, "kernelbench", os.path.join(HERE, "problems"), "--out", out, "--sizes", "small"], check=True)
         for name in KEPT:
             shutil.copytree(os.path.join(out, name), os.path.join(golden, name))
@@ -33,13 +36,12 @@ def main():
         for name in STYLED:
             shutil.copy(os.path.join(out, f"kb_l1_{name}", "reference.cu"),
                         os.path.join(golden, "offline_style", f"{name}.cu"))
-    # By eager PyTorch, without the tapes.
-    torch.manual_seed(42)
-    weights = torch.randn(512)
-    torch.manual_seed(7)
-    a = torch.rand(512, 512)
-    with open(os.path.join(golden, "bits.txt"), "w", encoding="utf-8") as file:
-        file.write(f"weights {bits(weights)}\nsymmetric {bits((a + a.T) / 2)}\n")
+        # By eager PyTorch, without the tapes.
+        torch.manual_seed(42)
+        weights = torch.randn(512)
+        torch.manual_seed(7)
+        a = torch.rand(512, 512)
+        (golden / "bits.txt").write_text(f"weights {bits(weights)}\nsymmetric {bits((a + a.T) / 2)}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

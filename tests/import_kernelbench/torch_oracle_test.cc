@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-const std::string kGolden = std::string(KGRPO_SOURCE_DIR) + "/tests/import_kernelbench/golden/";
+const std::string kGolden = std::string(KGRPO_BINARY_DIR) + "/test_data/import_kernelbench/";
 const std::string kScaled = kGolden + "kb_l1_001_scaled_rows", kSymmetric = kGolden + "kb_l1_002_symmetric_product",
                   kRandom = kGolden + "kb_l1_016_random";
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -15,6 +16,11 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kRoot = KGRPO_SOURCE_DIR;
+// Of the sources, and of tests/golden/judging.tar.xz, which the build unpacks; KGRPO_TEST_DATA: scripts/test_gpu.
+const char* const kTestData = std::getenv("KGRPO_TEST_DATA");
+const std::string kFolders[] = {
+    kRoot + "/tests/judging/",
+    (kTestData == nullptr ? KGRPO_BINARY_DIR "/test_data" : std::string(kTestData)) + "/judging/"};
 
 std::vector<std::string> Words(const std::string& text) {
   std::istringstream in(text);
@@ -49,12 +55,53 @@ void TakeFinding(const std::string& value, Entry* entry) {
   for (std::string text; std::getline(texts >> std::ws, text, ',');) entry->wanted.texts.push_back(text);
 }
 
-// Takes one header line. Returns false where the header is over.
-bool TakeLine(const std::string& line, Entry* entry) {
-  if (line.rfind("// ", 0) != 0) return false;
+// The length of `// key` in a header line `// key: value`; 0: it is no header line.
+size_t HeaderKeyEnd(const std::string& line) {
+  if (!line.starts_with("// ")) return 0;
   size_t end = 3;
   while (end < line.size() && std::islower(static_cast<unsigned char>(line[end]))) ++end;
-  if (end == 3 || line.compare(end, 2, ": ") != 0) return false;
+  return end == 3 || line.compare(end, 2, ": ") != 0 ? 0 : end;
+}
+
+std::string ReadText(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// The kernel that a .diff describes: its header, and the lines of its twin, or of the problem's reference, as it
+// changes them.
+std::string Edited(const std::string& diff) {
+  constexpr std::string_view kFound = "  // found";
+  std::istringstream edit(diff);
+  std::string made, line, base;
+  while (edit.peek() == '/' && std::getline(edit, line)) {
+    made += line + "\n";
+    if (line.starts_with("// problem: ")) base = kRoot + "/" + line.substr(12) + "/reference.cu";
+    if (line.starts_with("// twin: ")) base = kFolders[0] + line.substr(9) + ".cu";
+  }
+  std::ifstream kept(base);
+  std::string old;
+  std::streampos body = 0;
+  for (; std::getline(kept, old) && HeaderKeyEnd(old) > 0; body = kept.tellg()) continue;
+  kept.seekg(body);
+  while (std::getline(edit, line)) {
+    const std::string text = line.substr(1);
+    const std::string plain = text.substr(0, text.size() - (text.ends_with(kFound) ? kFound.size() : 0));
+    if (line[0] != '+') {
+      while (std::getline(kept, old) && old != plain) made += old + "\n";
+      if (!kept) throw std::runtime_error(base + " has no line \"" + plain + "\" after the one before");
+    }
+    if (line[0] != '-') made += text + "\n";
+  }
+  while (std::getline(kept, old)) made += old + "\n";
+  return made;
+}
+
+// Takes one header line. Returns false where the header is over.
+bool TakeLine(const std::string& line, Entry* entry) {
+  const size_t end = HeaderKeyEnd(line);
+  if (end == 0) return false;
   const std::string key = line.substr(3, end - 3), value = line.substr(end + 2);
   if (key == "problem") {
     entry->problem = kRoot + "/" + value;
@@ -87,8 +134,7 @@ bool TakeLine(const std::string& line, Entry* entry) {
   } else if (key == "finding") {
     TakeFinding(value, entry);
   } else if (key == "twin") {
-    if (!fs::exists(kRoot + "/tests/judging/" + value + ".cu"))
-      throw std::runtime_error("there is no " + value + ".cu");
+    if (!fs::exists(kFolders[0] + value + ".cu")) throw std::runtime_error("there is no " + value + ".cu");
     entry->twin = value;
   } else if (key != "hack" && key != "style" && key != "bug") {
     throw std::runtime_error("unknown key \"" + key + "\"");
@@ -97,11 +143,9 @@ bool TakeLine(const std::string& line, Entry* entry) {
 }
 
 Entry ReadEntry(const fs::path& path, const std::string& folder) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
   Entry entry;
   entry.name = folder + "/" + path.stem().string();
-  entry.source = text.str();
+  entry.source = path.extension() == ".diff" ? Edited(ReadText(path)) : ReadText(path);
   entry.is_cheat = folder == "cheats";
   std::istringstream lines(entry.source);
   std::string line;
@@ -122,11 +166,16 @@ Entry ReadEntry(const fs::path& path, const std::string& folder) {
 }
 
 std::vector<Entry> ReadFolders(const std::vector<std::string>& folders) {
+  if (!fs::exists(kFolders[1]))
+    throw std::runtime_error(kFolders[1] + " is missing: tests/golden/judging.tar.xz holds it");
   std::vector<Entry> entries;
   for (const std::string& folder : folders) {
-    std::error_code code;
-    for (const fs::directory_entry& file : fs::directory_iterator(kRoot + "/tests/judging/" + folder, code)) {
-      if (file.path().extension() == ".cu") entries.push_back(ReadEntry(file.path(), folder));
+    for (const std::string& place : kFolders) {
+      std::error_code code;
+      for (const fs::directory_entry& file : fs::directory_iterator(place + folder, code)) {
+        if (file.path().extension() == ".cu" || file.path().extension() == ".diff")
+          entries.push_back(ReadEntry(file.path(), folder));
+      }
     }
   }
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });

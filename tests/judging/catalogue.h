@@ -1,5 +1,6 @@
 // Reads the kernels of cheats/, honest/ and bugs/ with the expectations in their first lines, and compares evaluations
-// with them. Shared by sim_test.cc and gpu_test.cc. A kernel file begins with lines of these forms:
+// with them. Shared by sim_test.cc, gpu_test.cc and tests/evaluator/machine_code_test.cc. Honest kernels that are no
+// bug's twin are packed (tests/golden/judging.tar.xz). A kernel file begins with lines of these forms:
 //
 //   // problem: tests/evaluator/problems/affine    the problem's folder, relative to the repository
 //   // hack: what it does and what it hopes to gain        (cheats/)
@@ -23,6 +24,10 @@
 //   // finding: VERDICT in KERNEL: TEXT, TEXT...   the diagnosis must contain each text
 //
 // and `// found` at the end of each line that the diagnosis names: for a race, the lines of both threads.
+//
+// A kernel that differs from another one in a few lines is a .diff: of its `twin`, or of the problem's reference.cu.
+// Behind the header its lines begin with a blank (the next line like this, to which `// found` may be added), - (the
+// next line like this is removed) or + (added); the lines between them stay.
 #ifndef KGRPO_TESTS_JUDGING_CATALOGUE_H
 #define KGRPO_TESTS_JUDGING_CATALOGUE_H
 

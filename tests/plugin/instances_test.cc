@@ -41,7 +41,7 @@ TEST_F(InstancesTest, PolicyCollectsWhatIsPushed) {
   EXPECT_THAT(policy.Encode("ab"), ElementsAre('a', 'b'));
   const ChatMessage messages[] = {{"user", "hi"}};
   EXPECT_EQ(policy.RenderChat(messages), "<user>hi\n<assistant>");
-  EXPECT_EQ(policy.Decode(policy.EncodeChat(messages, {false, std::nullopt})), "<user>hi\n");
+  EXPECT_EQ(policy.Decode(policy.EncodeChat(messages, {false, std::nullopt, {}})), "<user>hi\n");
 
   const std::vector<int32_t> prompt = {1};
   std::vector<Policy::GenerateRequest> requests;

@@ -4,7 +4,6 @@
 
 #include <ATen/ops/equal.h>
 #include <c10/core/InferenceMode.h>
-#include <kgrpo/sdk/error.h>
 
 #include <algorithm>
 
@@ -14,15 +13,6 @@ namespace kgrpo::policy {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string MessageOf(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing thrown";
-}
 
 std::string AdapterFolder(const std::string& model) {
   return GoldenFolder("adapters/" + model);

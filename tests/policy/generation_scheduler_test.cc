@@ -13,7 +13,7 @@
 namespace kgrpo::policy {
 namespace {
 
-constexpr int32_t kVocabulary = 50, kStop = 7, kContext = 200;
+constexpr int32_t kTokens = 50, kStop = 7, kContext = 200;
 
 uint64_t Extend(uint64_t hash, int32_t token) {
   return Mix(hash ^ (static_cast<uint64_t>(token) + 1) * 0x9e3779b97f4a7c15u);
@@ -22,7 +22,7 @@ uint64_t Extend(uint64_t hash, int32_t token) {
 // The token after a history, and a stand-in for its log-probability.
 std::pair<int32_t, float> Next(uint64_t history, uint64_t seed, int32_t count) {
   const uint64_t bits = Mix(history + RandomBits(seed, static_cast<uint64_t>(count)));
-  return {static_cast<int32_t>(bits % kVocabulary), -static_cast<float>(bits >> 40)};
+  return {static_cast<int32_t>(bits % kTokens), -static_cast<float>(bits >> 40)};
 }
 
 Completion Expect(const GenerationRequest& request, const SamplingOptions& options) {

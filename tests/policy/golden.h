@@ -6,6 +6,7 @@
 #include <ATen/ops/from_blob.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
 #include <stdlib.h>
 
 #include <cmath>
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -87,6 +89,16 @@ inline at::Tensor ViewOf(std::vector<float>& values) {
 }
 inline at::Tensor ViewOf(const std::vector<float>& values) {
   return ViewOf(const_cast<std::vector<float>&>(values));
+}
+
+// The message of the Error that `body` throws.
+inline std::string MessageOf(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing thrown";
 }
 
 // A folder that is removed with the object.

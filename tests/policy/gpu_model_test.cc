@@ -388,7 +388,9 @@ TEST_F(GpuModelTest, PromptOpsGiveTheSameBitsInAnyChunks) {
       }
     }
     for (size_t i = 0; i < requests.size(); ++i) {
-      if (whole[i].ids[0] == ours[i].ids[0]) EXPECT_NEAR(whole[i].logprobs[0], ours[i].logprobs[0], 0.1) << i;
+      if (whole[i].ids[0] == ours[i].ids[0]) {
+        EXPECT_NEAR(whole[i].logprobs[0], ours[i].logprobs[0], 0.1) << i;
+      }
     }
   }
 }

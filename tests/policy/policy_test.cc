@@ -3,21 +3,11 @@
 
 #include <ATen/ops/equal.h>
 #include <c10/core/InferenceMode.h>
-#include <kgrpo/sdk/error.h>
 
 #include "golden.h"
 
 namespace kgrpo::policy {
 namespace {
-
-std::string MessageOf(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing thrown";
-}
 
 class PolicyTest : public ::testing::Test {
  protected:

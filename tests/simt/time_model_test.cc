@@ -180,8 +180,9 @@ TEST(TimeModel, FetchingAheadCostsWhatAnH100Takes) {
   }
   for (size_t i = 0; i < all.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      if (all[j].microseconds > 1.2 * all[i].microseconds)
+      if (all[j].microseconds > 1.2 * all[i].microseconds) {
         EXPECT_GT(modelled[j], modelled[i]) << all[j].kernel << " " << all[i].kernel;
+      }
     }
   }
 }

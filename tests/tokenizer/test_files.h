@@ -21,7 +21,7 @@ inline std::filesystem::path GoldenFolder() {
 }
 
 inline std::filesystem::path TemplatesFolder() {
-  return KGRPO_SOURCE_DIR "/tests/golden/tokenizer/templates";
+  return GoldenFolder() / "templates";
 }
 
 inline std::vector<std::string> ReadLines(const std::filesystem::path& file) {

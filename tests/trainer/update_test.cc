@@ -24,7 +24,7 @@ using nlohmann::json;
 
 constexpr size_t kVocabulary = 13;
 
-const json& Golden() {
+const json& GoldenUpdates() {
   static const json golden = json::parse(std::ifstream(KGRPO_BINARY_DIR "/test_data/trainer/updates.json"));
   return golden;
 }
@@ -53,7 +53,7 @@ struct Samples {
 class Update : public ::testing::TestWithParam<size_t> {};
 
 TEST_P(Update, EqualsPyTorch) {
-  const json& c = Golden().at(GetParam());
+  const json& c = GoldenUpdates().at(GetParam());
   SCOPED_TRACE(c.at("name").get<std::string>());
   json settings = c.at("settings");
   const double temperature = settings.at("temperature");
@@ -99,9 +99,10 @@ TEST_P(Update, EqualsPyTorch) {
   EXPECT_EQ(policy.live_contexts, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, Update, ::testing::Range(size_t{0}, Golden().size()), [](const auto& info) {
-  return Golden().at(info.param).at("name").template get<std::string>();
-});
+INSTANTIATE_TEST_SUITE_P(GoldenUpdates, Update, ::testing::Range(size_t{0}, GoldenUpdates().size()),
+                         [](const auto& info) {
+                           return GoldenUpdates().at(info.param).at("name").template get<std::string>();
+                         });
 
 }  // namespace
 }  // namespace kgrpo::grpo

@@ -28,7 +28,7 @@ import tempfile
 
 import torch
 import transformers
-from make_models import VOCABULARY, make_tokenizer, save_tokenizer
+from make_models import VOCABULARY, make_tokenizer, save
 from safetensors.torch import load_file, save_file
 
 TOKENIZERS = pathlib.Path(__file__).resolve().parent.parent / "tokenizer"
@@ -109,7 +109,7 @@ def write_model(folder, config, edit=None, of=None):
         edit(tensors)
     save_json(folder, "config.json", config)
     save_file(tensors, os.path.join(folder, "model.safetensors"), metadata={"format": "pt"})
-    save_tokenizer(make_tokenizer(), folder)
+    save(folder, make_tokenizer())
     return folder
 
 

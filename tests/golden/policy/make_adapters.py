@@ -94,7 +94,7 @@ def main():
             if isinstance(config[key], list):
                 config[key] = sorted(config[key])  # a set, in any order
         with open(path, "w") as file:
-            json.dump(config, file, indent=1)
+            json.dump(config, file)
             file.write("\n")
 
         logprobs = logprobs_of(model, prompts, completions)

@@ -107,15 +107,19 @@ def make_tokenizer():
     )
 
 
-def save_tokenizer(tokenizer, folder):
-    tokenizer.save_pretrained(folder)
-    path = os.path.join(folder, "tokenizer.json")
-    with open(path) as file:
-        content = json.load(file)
-    content["post_processor"] = None  # PreTrainedTokenizerFast puts a template there that adds nothing
-    with open(path, "w") as file:
-        json.dump(content, file, ensure_ascii=False, separators=(",", ":"))
-        file.write("\n")
+def save(folder, *parts):
+    """Models and tokenizers; a JSON file is one line."""
+    for part in parts:
+        part.save_pretrained(folder)
+    for name in os.listdir(folder):
+        if name.endswith(".json"):
+            with open(os.path.join(folder, name)) as file:
+                content = json.load(file)
+            if name == "tokenizer.json":
+                content["post_processor"] = None  # PreTrainedTokenizerFast puts a template there that adds nothing
+            with open(os.path.join(folder, name), "w") as file:
+                json.dump(content, file, ensure_ascii=False, separators=(",", ":") if name == "tokenizer.json" else None)
+                file.write("\n")
 
 
 def token_logprobs(model, prompt, completion):
@@ -154,8 +158,7 @@ def main():
             model = model.to(torch.bfloat16)
         model.generation_config.eos_token_id = [2, 0]
         model.generation_config.pad_token_id = 0
-        model.save_pretrained(folder)
-        save_tokenizer(tokenizer, folder)
+        save(folder, model, tokenizer)
         # Read again: .to(bfloat16) has rounded the rotary frequencies too, which are no weights.
         model = model_class.from_pretrained(folder, dtype=torch.float32).eval()
 

@@ -5,7 +5,7 @@
     scripts/setup_test_vocabularies
     tests/golden/tokenizer/make_chat_golden.py build/test_vocabularies
 
-Both are in ../tokenizer.tar.xz.
+Both and templates/ are in ../tokenizer.tar.xz.
 chat.json: templates/ over conversations of many shapes. Qwen's templates are in TRL (Apache-2.0), SmolLM2's is in its
 tokenizer_config.json (Apache-2.0); these are copied. Those whose names begin with own_ are ours. {"conversations": [...],
 "tools": [...], "cases": [[template, conversation, with tools, enable_thinking, text with the generation prompt, text without it, or the
@@ -25,7 +25,6 @@ from transformers.utils.chat_template_utils import _compile_jinja_template, _nor
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from pack import packed  # noqa: E402
 
-HERE = pathlib.Path(__file__).parent
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
 
 
@@ -65,10 +64,11 @@ def templates(vocabularies):
         assert new in first, new
         first = first.replace(new, old)
     found["qwen3_first"] = first
-    for name, template in found.items():
-        (HERE / "templates" / f"{name}.jinja").write_text(template)
-    for path in sorted((HERE / "templates").glob("own_*.jinja")):
-        found[path.stem] = path.read_text()
+    with packed("tokenizer") as folder:
+        for name, template in found.items():
+            (folder / "templates" / f"{name}.jinja").write_text(template)
+        for path in sorted((folder / "templates").glob("own_*.jinja")):
+            found[path.stem] = path.read_text()
     return found
 
 
@@ -255,7 +255,6 @@ def construct_cases():
 
 def main():
     chat_utils.datetime = FixedClock
-    (HERE / "templates").mkdir(exist_ok=True)
     cases = list(chat_cases(templates(pathlib.Path(sys.argv[1]))))
     write("chat.json", {"conversations": conversations(), "tools": TOOLS, "cases": cases})
     write("jinja.json", {"variables": VARIABLES, "cases": list(construct_cases())})

@@ -3,4 +3,6 @@ __global__ void affine(const float* x, const float* y, float* out, int n) {
   if (i < n) out[i] = 2.0f * x[i] + y[i];
 }
 
-extern "C" void launch(const float* x, const float* y, float* out, int n) { affine<<<(n + 255) / 256, 256>>>(x, y, out, n); }
+extern "C" void launch(const float* x, const float* y, float* out, int n) {
+  affine<<<(n + 255) / 256, 256>>>(x, y, out, n);
+}
