@@ -75,7 +75,7 @@ struct ReplayConfig {
 struct ScreenConfig {
   PluginChoice evaluator;
   double audit = 0.05;  // the share of kernels that are evaluated although the screen decides them
-  double margin = 1;    // how many standard errors slower than the problem's fastest a kernel must be
+  double margin = 0.5;  // how many standard errors slower than the problem's fastest a kernel must be
 };
 
 struct LoopConfig {

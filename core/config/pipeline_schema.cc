@@ -62,7 +62,7 @@ constexpr const char kSchema[] = R"json({
       "plugin": {"type": "string", "minLength": 1, "description": "A plugin's name, searched in the plugin folders, or the path of its library."},
       "options": {"type": "object", "default": {}, "description": "The plugin's own options; `kgrpo-host plugins describe NAME` lists them."},
       "audit": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.05, "description": "The share of kernels that are evaluated although the screen decides them; they measure its error."},
-      "margin": {"type": "number", "minimum": 0, "maximum": 100, "default": 1, "description": "How many standard errors of its times slower than the problem's fastest kernel a kernel must be."}
+      "margin": {"type": "number", "minimum": 0, "maximum": 100, "default": 0.5, "description": "How many standard errors of its times slower than the problem's fastest kernel a kernel must be."}
     }
   },
   "reward": {"$ref": "#/definitions/choice", "description": "Turns a judged kernel into a number."},

@@ -166,8 +166,8 @@ TEST(ScreenHistoryTest, AScreenThatIsOffByAFactorIsScaled) {
   EXPECT_EQ(limits[1].scale, 1);
   EXPECT_EQ(limits[0].measured.size(), 40U);
   const double error = std::sqrt((10 * 0.04 + 40 * std::log(1.5) * std::log(1.5)) / 50);
-  EXPECT_NEAR(limits[0].least, 1.5 * std::exp(-error), 1e-9);
-  EXPECT_NEAR(limits[1].least, std::exp(-error), 1e-9);
+  EXPECT_NEAR(limits[0].least, 1.5 * std::exp(-error / 2), 1e-9);
+  EXPECT_NEAR(limits[1].least, std::exp(-error / 2), 1e-9);
 }
 
 TEST_F(ScreenTest, AVerdictThatLeavesCorrectnessOpenIsLeftToTheEvaluator) {
