@@ -111,6 +111,10 @@ PipelineParts Session::MakeParts(const PipelineConfig& config, const std::set<Ro
   if (roles.contains(Role::kEvaluator)) {
     parts.evaluator = make(Role::kEvaluator, "evaluator", config.evaluator, type_identity<Evaluator>(),
                            type_identity<kgrpo_evaluator_interface>());
+    if (config.screen) {
+      parts.screen = make(Role::kEvaluator, "screen", config.screen->evaluator, type_identity<Evaluator>(),
+                          type_identity<kgrpo_evaluator_interface>());
+    }
   }
   if (roles.contains(Role::kReward)) {  // after the evaluator, whose metrics it may name
     parts.reward =

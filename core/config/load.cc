@@ -77,6 +77,7 @@ class Loader {
     }
     Finish();
     PipelineConfig config = ReadPipeline(root_);
+    if (!Trains()) config.screen.reset();
     config.option_places = OptionPlaces();
     config.may_change = std::move(may_change_);
     config.origins_yaml =
@@ -174,11 +175,16 @@ class Loader {
     FillDefaults(PipelineSchema(), &root_);  // puts them in their place
   }
 
-  // The mappings {plugin, options} of a role: one, or each of a list of trainers or observers.
+  bool Trains() const { return request_.roles.contains(Role::kTrainer); }
+
+  // The mappings {plugin, options} of a role: one, or each of a list of trainers or observers. Those of the evaluator
+  // include the screen's, in a run that trains.
   template <typename Body>
   void ForEachChoice(Role role, Body body) {
     const std::string key = KeyOf(role);
     Node* node = root_.Get(key);
+    Node* screen = role == Role::kEvaluator && Trains() ? root_.Get("screen") : nullptr;
+    if (screen != nullptr && screen->IsMapping()) body(screen, "screen");
     if (node == nullptr) return;
     if (node->IsMapping()) return body(node, key);
     if (role != Role::kTrainer && role != Role::kObserver) return;
@@ -335,6 +341,10 @@ class Loader {
                "\"uniform\" collects `episodes` trajectories when the stage starts: set " + path +
                    ".episodes to at least 1");
       }
+      const Node* demonstrations = stage->Get("demonstrations");
+      const Node* from = demonstrations == nullptr ? nullptr : demonstrations->Get("from");
+      if (uniform && from != nullptr && from->IsList() && !from->items.empty())
+        Report(from->at, path + ".demonstrations.from", "replaces `suggestions: uniform`: leave one of them out");
       if (!uniform && *count > 0) Report(episodes->at, path + ".episodes", "is for `suggestions: uniform` alone");
     });
   }

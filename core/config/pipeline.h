@@ -27,6 +27,15 @@ enum class SuggestionSource {
   kUniform,  // drawn from the coder's own list, uniformly over those not yet used in the trajectory
 };
 
+// Rounds of other runs that a stage imitates.
+struct DemonstrationConfig {
+  std::vector<std::string> from;  // folders of runs, "output_dir": this one; empty: the stage collects some
+  // Imitate at each recorded kernel the suggestion that led from it to the fastest kernel; else each suggestion that
+  // gained enough.
+  bool best_of_group = true;
+  double min_gain = 1.05;  // the kernel's speed over that of the kernel that it was made from, at least
+};
+
 // One entry of `trainer:`; a single mapping is a list of one.
 struct StageConfig {
   PluginChoice trainer;
@@ -36,6 +45,7 @@ struct StageConfig {
   // many of their rounds each update gets.
   uint64_t episodes = 0;
   uint64_t demonstrations_per_step = 32;
+  DemonstrationConfig demonstrations;
 };
 
 // How completions are sampled; the meaning is kgrpo_sampling's.
@@ -55,6 +65,19 @@ enum class CoderFailure { kDrop, kPunish };
 // correct one.
 enum class Advance { kAlways, kCorrect };
 
+// Answers of recorded runs in place of the coder and the evaluator, in training.
+struct ReplayConfig {
+  std::vector<std::string> from;  // folders of runs; empty: off
+  bool only = false;              // refuse a suggestion that none of them recorded; else ask the coder
+};
+
+// A cheap evaluator before the evaluator, in training (loop/screen.h).
+struct ScreenConfig {
+  PluginChoice evaluator;
+  double audit = 0.05;  // the share of kernels that are evaluated although the screen decides them
+  double margin = 0.5;  // how many standard errors slower than the problem's fastest a kernel must be
+};
+
 struct LoopConfig {
   uint64_t max_steps = 100;
   uint64_t batch_size = 16;               // trajectories a step
@@ -71,6 +94,7 @@ struct LoopConfig {
   bool fresh_inputs = false;
   // With several ranks: how long one rank may be in one call of a plugin while others wait for it; 0: for ever.
   uint32_t hang_seconds = 600;
+  ReplayConfig replay;
 };
 
 // Mustache templates over a trajectory's state; docs/prompts.md lists the variables.
@@ -110,6 +134,7 @@ struct PipelineConfig {
   PluginChoice policy;
   PluginChoice coder;
   PluginChoice evaluator;
+  std::optional<ScreenConfig> screen;  // of runs that train
   PluginChoice reward;
   std::vector<StageConfig> stages;          // `trainer:`
   std::vector<std::string> train_problems;  // folders, globs expanded, sorted, no duplicates

@@ -31,7 +31,18 @@ constexpr const char kSchema[] = R"json({
       "steps": {"type": "integer", "minimum": 1, "maximum": 10000000, "description": "Updates of this stage; loop.max_steps where absent."},
       "suggestions": {"enum": ["policy", "uniform"], "default": "policy", "description": "Where the suggestions come from while this stage collects trajectories: the policy's own samples, or the coder's list, drawn uniformly."},
       "episodes": {"type": "integer", "minimum": 0, "maximum": 1000000, "default": 0, "description": "With `suggestions: uniform`: trajectories collected once, when the stage starts."},
-      "demonstrations_per_step": {"type": "integer", "minimum": 1, "maximum": 1000000, "default": 32, "description": "With `suggestions: uniform`: how many of the collected rounds each update gets."}
+      "demonstrations_per_step": {"type": "integer", "minimum": 1, "maximum": 1000000, "default": 32, "description": "How many of the demonstrated rounds each update gets."},
+      "demonstrations": {
+        "type": "object",
+        "additionalProperties": false,
+        "default": {},
+        "description": "For a trainer that imitates: rounds of other runs, in place of collected ones.",
+        "properties": {
+          "from": {"$ref": "#/definitions/folders", "default": [], "description": "Folders of runs of any purpose: training, `eval --policy`, `optimize`; `output_dir`: this run's earlier stages."},
+          "select": {"enum": ["best_of_group", "all"], "default": "best_of_group", "description": "Imitate, at each recorded kernel, the suggestion that led from it to the fastest one, or all that gained enough."},
+          "min_gain": {"type": "number", "minimum": 0, "maximum": 1000, "default": 1.05, "description": "Imitate only suggestions whose kernel is at least this many times as fast as the one it was made from."}
+        }
+      }
     }
   },
   "folders": {"type": "array", "items": {"type": "string", "minLength": 1}}
@@ -42,7 +53,18 @@ constexpr const char kSchema[] = R"json({
   "policy": {"$ref": "#/definitions/choice", "description": "The language model that learns to suggest."},
   "coder": {"$ref": "#/definitions/choice", "description": "Writes the kernel that a suggestion describes."},
   "evaluator": {"$ref": "#/definitions/choice", "description": "Compiles, checks and times kernels."},
-  "screen": {"$ref": "#/definitions/choice", "description": "Has no effect. Files of earlier versions have it."},
+  "screen": {
+    "type": "object",
+    "additionalProperties": false,
+    "required": ["plugin"],
+    "description": "A cheap evaluator before the evaluator, in training: kernels that it finds wrong or too slow are not evaluated again.",
+    "properties": {
+      "plugin": {"type": "string", "minLength": 1, "description": "A plugin's name, searched in the plugin folders, or the path of its library."},
+      "options": {"type": "object", "default": {}, "description": "The plugin's own options; `kgrpo-host plugins describe NAME` lists them."},
+      "audit": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.05, "description": "The share of kernels that are evaluated although the screen decides them; they measure its error."},
+      "margin": {"type": "number", "minimum": 0, "maximum": 100, "default": 0.5, "description": "How many standard errors of its times slower than the problem's fastest kernel a kernel must be."}
+    }
+  },
   "reward": {"$ref": "#/definitions/choice", "description": "Turns a judged kernel into a number."},
   "trainer": {
     "description": "Updates the policy: one trainer, or a list of stages that follow each other.",
@@ -87,7 +109,17 @@ constexpr const char kSchema[] = R"json({
       "on_coder_failure": {"enum": ["drop", "punish"], "default": "drop", "description": "A trajectory whose coder failed (refused, truncated, no code, no answer): `drop` it, or `punish` the suggestion like a kernel that does not compile."},
       "advance": {"enum": ["always", "correct"], "default": "always", "description": "Which kernels of the coder become the current one: `always` every one, so that a broken one is the next round's to repair; `correct`: only correct ones."},
       "fresh_inputs": {"type": "boolean", "default": false, "description": "Offer the evaluator another seed of the secret inputs for each evaluation, not one a problem and run."},
-      "hang_seconds": {"type": "integer", "minimum": 0, "maximum": 4294967295, "default": 600, "description": "With several ranks: seconds that one may spend in a plugin's call while others wait, before the run ends; 0: no limit."}
+      "hang_seconds": {"type": "integer", "minimum": 0, "maximum": 4294967295, "default": 600, "description": "With several ranks: seconds that one may spend in a plugin's call while others wait, before the run ends; 0: no limit."},
+      "replay": {
+        "type": "object",
+        "additionalProperties": false,
+        "default": {},
+        "description": "Recorded answers in place of the coder and the evaluator, in training.",
+        "properties": {
+          "from": {"$ref": "#/definitions/folders", "default": [], "description": "Folders of runs whose rounds are replayed; none: off."},
+          "unrecorded": {"enum": ["ask", "refuse"], "default": "ask", "description": "A suggestion that was not recorded for that kernel: `ask` the coder, or `refuse` it as a coder's failure."}
+        }
+      }
     }
   },
   "prompt": {

@@ -28,6 +28,8 @@ PipelineConfig ReadPipeline(const Node& root) {
         std::pair(Role::kEvaluator, &config.evaluator), std::pair(Role::kReward, &config.reward)}) {
     if (json.contains(RoleName(role))) *choice = ReadChoice(json.at(RoleName(role)));
   }
+  if (json.contains("screen"))
+    config.screen = {ReadChoice(json.at("screen")), json.at("screen").at("audit"), json.at("screen").at("margin")};
   const Json& loop = json.at("loop");
   config.loop.max_steps = loop.at("max_steps");
   config.loop.batch_size = loop.at("batch_size");
@@ -41,14 +43,19 @@ PipelineConfig ReadPipeline(const Node& root) {
   config.loop.advance = loop.at("advance") == "always" ? Advance::kAlways : Advance::kCorrect;
   config.loop.fresh_inputs = loop.at("fresh_inputs");
   config.loop.hang_seconds = loop.at("hang_seconds");
+  config.loop.replay = {loop.at("replay").at("from"), loop.at("replay").at("unrecorded") == "refuse"};
   config.loop.on_coder_failure = loop.at("on_coder_failure") == "drop" ? CoderFailure::kDrop : CoderFailure::kPunish;
   if (json.contains("trainer")) {
     const Json& trainer = json.at("trainer");
     for (const Json& stage : trainer.is_array() ? trainer : Json::array({trainer})) {
       config.stages.push_back(
-          {ReadChoice(stage), stage.value("steps", config.loop.max_steps),
+          {ReadChoice(stage),
+           stage.value("steps", config.loop.max_steps),
            stage.at("suggestions") == "uniform" ? SuggestionSource::kUniform : SuggestionSource::kPolicy,
-           stage.at("episodes"), stage.at("demonstrations_per_step")});
+           stage.at("episodes"),
+           stage.at("demonstrations_per_step"),
+           {stage.at("demonstrations").at("from"), stage.at("demonstrations").at("select") == "best_of_group",
+            stage.at("demonstrations").at("min_gain")}});
     }
   }
   config.train_problems = json.at("problems").at("train").get<std::vector<std::string>>();

@@ -26,7 +26,7 @@ Demonstrations::Demonstrations(std::vector<TrajectoryRecord> trajectories, const
         if (!used.contains(suggestions[i])) state.unused.push_back(i);
       }
       used.insert(round.suggestion);
-      if (!state.unused.empty()) states_.push_back(std::move(state));
+      if (suggestions.empty() || !state.unused.empty()) states_.push_back(std::move(state));
     }
   }
   if (states_.empty()) {
@@ -40,10 +40,12 @@ std::vector<kgrpo_sample> Demonstrations::Draw(uint64_t seed, uint64_t first_ste
   KeyedStream random(seed, "demonstrated suggestion", {first_step, update});
   for (const size_t i : DrawInEpochs(seed, "demonstrations", {first_step}, update, count, states_.size())) {
     const State& state = states_[i];
-    const std::vector<int32_t>& completion = completions_[state.unused[random.Below(state.unused.size())]];
     kgrpo_sample sample = state.sample;
-    sample.completion_ids = completion.data();
-    sample.completion_size = completion.size();
+    if (!state.unused.empty()) {
+      const std::vector<int32_t>& completion = completions_[state.unused[random.Below(state.unused.size())]];
+      sample.completion_ids = completion.data();
+      sample.completion_size = completion.size();
+    }
     sample.logprobs = nullptr;
     samples.push_back(sample);
   }

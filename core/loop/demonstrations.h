@@ -3,7 +3,7 @@
 // A state comes from a trajectory whose suggestions were drawn uniformly. Each time it is used, the suggestion to
 // imitate is drawn again, uniformly over those that its trajectory had not used by then. So the policy learns the form
 // of a suggestion and the uniform distribution over them, and cannot memorise the few draws of a small set of
-// trajectories.
+// trajectories. Of rounds that other runs recorded (loop/recorded_rounds.h) the suggestions themselves are imitated.
 #ifndef KGRPO_LOOP_DEMONSTRATIONS_H
 #define KGRPO_LOOP_DEMONSTRATIONS_H
 
@@ -20,8 +20,8 @@ namespace kgrpo {
 
 class Demonstrations {
  public:
-  // `suggestions`: the list to draw from, encoded here once. Throws KGRPO_ERROR_UNAVAILABLE where no trajectory has a
-  // round with an unused suggestion.
+  // `suggestions`: the list to draw from, encoded here once; empty: each round's own completion is used. Throws
+  // KGRPO_ERROR_UNAVAILABLE where no trajectory has a round with a suggestion to imitate.
   Demonstrations(std::vector<TrajectoryRecord> trajectories, const std::vector<std::string>& suggestions,
                  Policy& policy);
 
@@ -32,7 +32,7 @@ class Demonstrations {
  private:
   struct State {
     kgrpo_sample sample;         // of the recorded round; Draw replaces its completion
-    std::vector<size_t> unused;  // indices of suggestions that may be drawn here
+    std::vector<size_t> unused;  // indices of suggestions that may be drawn here; empty: the round's own
   };
 
   std::vector<TrajectoryRecord> trajectories_;

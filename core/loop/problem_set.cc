@@ -38,6 +38,14 @@ Opened Open(Evaluator& evaluator, const std::string& directory, bool skip_unusab
   return opened.problem ? std::move(opened) : OpenOnce(evaluator, directory);
 }
 
+void OpenInScreen(Evaluator& screen, OpenProblem* open) {
+  Problem problem = screen.OpenProblem(open->directory);
+  Evaluation baseline;
+  if (!MeasureReference(screen, problem, &baseline).empty()) return;
+  open->screened.emplace(std::move(problem));
+  open->screen_seconds = baseline.seconds;
+}
+
 }  // namespace
 
 std::string MeasureReference(Evaluator& evaluator, const Problem& problem, Evaluation* baseline) {
@@ -51,11 +59,12 @@ std::string MeasureReference(Evaluator& evaluator, const Problem& problem, Evalu
 }
 
 ProblemSet::ProblemSet(Evaluator& evaluator, const std::vector<std::string>& directories, WorkerPool& pool,
-                       bool skip_unusable, const std::function<void()>& opened_one) {
+                       bool skip_unusable, const std::function<void()>& opened_one, Evaluator* screen) {
   std::vector<std::optional<Opened>> opened(directories.size());
   std::mutex telling;
   pool.ForEach(directories.size(), [&](size_t i) {
     opened[i].emplace(Open(evaluator, directories[i], skip_unusable));
+    if (screen != nullptr && opened[i]->problem) OpenInScreen(*screen, &*opened[i]->problem);
     const std::lock_guard<std::mutex> lock(telling);
     if (opened_one) opened_one();
   });

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,21 +22,25 @@ struct OpenProblem {
   PromptProblem prompt;
   Evaluation baseline;  // of the reference kernel; it is correct, and its time is the numerator of every speedup
   std::string directory;
+  // The same problem in the screen, and its reference's time there; absent without a screen, and where the screen
+  // cannot evaluate the reference.
+  std::optional<Problem> screened = {};
+  double screen_seconds = 0;
 };
 
 // Measures the problem's reference kernel. Returns why the problem cannot be used; empty: it can. Throws where the
 // machine, not the problem, is the cause.
 std::string MeasureReference(Evaluator& evaluator, const Problem& problem, Evaluation* baseline);
 
-// Immutable once made: any thread may read it. The evaluator must outlive it.
+// Immutable once made: any thread may read it. The evaluators must outlive it.
 class ProblemSet {
  public:
   // Opens the folders and judges their reference kernels, on the pool. Throws where a folder is no problem, or two
   // problems have the same name. With `skip_unusable`, leaves out problems without a correct reference kernel, and
   // throws only if none is left; otherwise throws for the first. `opened_one` is called after each, from any thread,
-  // one call at a time.
+  // one call at a time. `screen`: opens the problems, too; may be null.
   ProblemSet(Evaluator& evaluator, const std::vector<std::string>& directories, WorkerPool& pool, bool skip_unusable,
-             const std::function<void()>& opened_one = {});
+             const std::function<void()>& opened_one = {}, Evaluator* screen = nullptr);
 
   size_t size() const { return problems_.size(); }
   const OpenProblem& operator[](size_t index) const { return problems_[index]; }

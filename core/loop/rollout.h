@@ -11,6 +11,7 @@
 #include "loop/parts.h"
 #include "loop/problem_set.h"
 #include "loop/ranks.h"
+#include "loop/screen.h"
 #include "loop/worker_pool.h"
 #include "store/records.h"
 
@@ -58,6 +59,8 @@ struct RolloutRequest {
   // The same step's rollout of an earlier attempt. A trajectory that reaches the same state reuses its coder answers
   // and evaluations, so that a resumed run pays for no answer twice and gets the same times. May be empty.
   std::vector<TrajectoryRecord> recorded;
+  // By problem, which kernels the screen decides; empty: none.
+  std::vector<ScreenLimit> screen;
   // Collect throws KGRPO_ERROR_UNAVAILABLE once the first most_faults answers of the coder, the evaluator or the reward
   // all failed, to avoid paying for more useless answers. 0: no limit.
   size_t most_faults = 0;

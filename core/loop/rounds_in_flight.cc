@@ -1,6 +1,7 @@
 #include "loop/rounds_in_flight.h"
 
 #include "base/keyed.h"
+#include "loop/recorded_rounds.h"
 
 #include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
@@ -178,6 +179,7 @@ void RoundsInFlight::SendToCoder(Slot& slot) {
     return Score(slot);
   }
   if (StopsEarly()) return Land(slot);
+  if (Replay(slot)) return Score(slot);
   const Trajectory& trajectory = slot.trajectory;
   slot.current = trajectory.current().ToC();
   slot.request = {};
@@ -218,6 +220,25 @@ void RoundsInFlight::SendToCoder(Slot& slot) {
     answered();
     Fail(std::current_exception());  // nothing was accepted
   }
+}
+
+// Answers a round of training from the runs of loop.replay. Returns false if the coder is to be asked.
+bool RoundsInFlight::Replay(Slot& slot) {
+  const bool trains = request_.purpose == Purpose::kTrain || request_.purpose == Purpose::kDemonstration;
+  if (parts_.replay == nullptr || !trains) return false;
+  RoundRecord& round = slot.round;
+  if (const RoundRecord* recorded =
+          parts_.replay->Find(slot.trajectory.problem().name, round.code_b, round.suggestion)) {
+    round.answer = recorded->answer;
+    round.evaluation = recorded->evaluation;
+    round.evaluation_seed = recorded->evaluation_seed;
+    round.unchanged = recorded->unchanged;
+    return true;
+  }
+  if (!config_.loop.replay.only) return false;
+  round.answer.outcome = KGRPO_CODER_REFUSED;
+  round.answer.message = "no run of loop.replay recorded this suggestion for this kernel";
+  return true;
 }
 
 // Returns the recorded round that this one repeats: same problem and round number, same kernels, suggestion and tokens.
@@ -263,9 +284,41 @@ void RoundsInFlight::Ask(RoundPart part, RoundRecord& round, Call call) {
   CheckAnswer(part, round);
 }
 
-void RoundsInFlight::AskReward(Slot& slot) {
+// Sets the round's evaluation: the screen's if it decides the kernel, else the evaluator's. Returns the screen's for a
+// kernel that it decides and the evaluator audits.
+std::optional<Evaluation> RoundsInFlight::AskEvaluator(const Trajectory& trajectory, RoundRecord* round) {
+  const OpenProblem& problem = trajectory.problem();
+  std::optional<Screening> screening;
+  if (!request_.screen.empty() && problem.screened) {
+    screening = AskScreen(*parts_.screen, problem, request_.screen.at(trajectory.record().problem),
+                          round->answer.source, round->evaluation_seed);
+  }
+  const bool decided = screening && screening->decides;
+  const bool audited = decided && KeyedStream(config_.seed, "screen audit",
+                                              {request_.step, trajectory.record().trajectory, round->round})
+                                          .Uniform() < config_.screen->audit;
+  if (decided && !audited) {
+    round->evaluation = std::move(screening->evaluation);
+    round->evaluation->metrics.push_back({kScreenDecided, 1});
+    return std::nullopt;
+  }
+  round->evaluation = parts_.evaluator->Evaluate(problem.problem, round->answer.source, round->evaluation_seed);
+  if (!screening) return std::nullopt;
+  round->evaluation->metrics.push_back({kScreenSpeedup, screening->evaluation.speedup});
+  return audited ? std::optional(std::move(screening->evaluation)) : std::nullopt;
+}
+
+// `audited`: see AskEvaluator. The reward that it would have earned is kept as a metric.
+void RoundsInFlight::AskReward(Slot& slot, const std::optional<Evaluation>& audited) {
   if (slot.trajectory.Drops(slot.round)) return;
-  Ask(RoundPart::kReward, slot.round, [&] { slot.trajectory.Score(slot.round, *parts_.reward); });
+  Ask(RoundPart::kReward, slot.round, [&] {
+    slot.trajectory.Score(slot.round, *parts_.reward);
+    if (!audited) return;
+    RoundRecord other = slot.round;
+    other.evaluation = audited;
+    slot.trajectory.Score(other, *parts_.reward);
+    slot.round.evaluation->metrics.push_back({kScreenReward, other.reward});
+  });
 }
 
 void RoundsInFlight::Judge(Slot& slot) {
@@ -284,13 +337,13 @@ void RoundsInFlight::Judge(Slot& slot) {
     return Score(slot);
   }
   OnWorker(slot, [this, &slot] {
+    std::optional<Evaluation> audited;
     Ask(RoundPart::kEvaluator, slot.round, [&] {
       const CallTime time(parts_);
-      slot.round.evaluation = parts_.evaluator->Evaluate(slot.trajectory.problem().problem, slot.round.answer.source,
-                                                         slot.round.evaluation_seed);
+      audited = AskEvaluator(slot.trajectory, &slot.round);
       slot.round.evaluate_seconds = time.worked();
     });
-    AskReward(slot);
+    AskReward(slot, audited);
   });
 }
 

@@ -76,7 +76,9 @@ class RoundsInFlight {
   void CheckAnswer(RoundPart part, const RoundRecord& round);
   template <typename Call>
   void Ask(RoundPart part, RoundRecord& round, Call call);
-  void AskReward(Slot& slot);
+  bool Replay(Slot& slot);
+  std::optional<Evaluation> AskEvaluator(const Trajectory& trajectory, RoundRecord* round);
+  void AskReward(Slot& slot, const std::optional<Evaluation>& audited = std::nullopt);
   void Judge(Slot& slot);
   void Score(Slot& slot);
   template <typename Work>

@@ -73,10 +73,15 @@ std::string SuggestionsMistake(const PipelineConfig& config, const Coder& coder)
 
 std::string EpisodesMistake(const PipelineConfig& config, const std::vector<std::unique_ptr<Trainer>>& trainers) {
   for (size_t i = 0; i < trainers.size(); ++i) {
-    if (trainers[i]->source() != KGRPO_TRAINER_DEMONSTRATIONS || config.stages[i].episodes > 0) continue;
-    return "stage " + std::to_string(i + 1) + " (" + config.stages[i].trainer.plugin +
-           ") learns from demonstrations, but `episodes` is 0: say how many trajectories to collect, for example "
-           "`episodes: 64`";
+    const StageConfig& stage = config.stages[i];
+    const bool imitates = trainers[i]->source() == KGRPO_TRAINER_DEMONSTRATIONS,
+               given = !stage.demonstrations.from.empty();
+    const std::string name = "stage " + std::to_string(i + 1) + " (" + stage.trainer.plugin + ") ";
+    if (given && !imitates) return name + "does not learn from demonstrations: leave out `demonstrations`";
+    if (!imitates || given || stage.episodes > 0) continue;
+    return name +
+           "learns from demonstrations, but `episodes` is 0: say how many trajectories to collect, for example "
+           "`episodes: 64`, or name recorded runs in `demonstrations.from`";
   }
   return "";
 }

@@ -1,11 +1,13 @@
 #include "loop/run_problems.h"
 
 #include "loop/context_room.h"
+#include "loop/recorded_rounds.h"
 #include "loop/run_config.h"
 #include "loop/trajectory.h"
 
 #include <kgrpo/sdk/error.h>
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -32,10 +34,15 @@ RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts, con
 
 RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts, const std::function<void()>& opened_one)
     : pool(config.loop.workers),
-      train(*parts.evaluator, config.train_problems, pool, config.skip_unusable, opened_one) {
+      train(*parts.evaluator, config.train_problems, pool, config.skip_unusable, opened_one, parts.screen.get()) {
   if (Measures(config))
     heldout.emplace(*parts.evaluator, config.heldout_problems, pool, config.skip_unusable, opened_one);
   CheckRunConfig(config, parts);
+  if (const ReplayConfig& replay = config.loop.replay; !replay.from.empty()) {
+    const auto recorded = std::make_shared<RecordedRounds>(replay.from, train);
+    notes.push_back("loop.replay: " + std::to_string(recorded->size()) + " recorded rounds");
+    parts.replay = recorded;
+  }
   std::vector<PromptState> first_rounds;
   const auto add = [&](const ProblemSet& problems) {
     for (size_t i = 0; i < problems.size(); ++i)

@@ -1,7 +1,9 @@
 #include "loop/stage.h"
 
 #include "loop/draws.h"
+#include "loop/prompter.h"
 #include "loop/ranks.h"
+#include "loop/recorded_rounds.h"
 #include "loop/samples.h"
 #include "loop/stopwatch.h"
 #include "loop/trajectory.h"
@@ -21,6 +23,12 @@ namespace {
 
 constexpr const char* kTrainerState = "trainer.state";
 constexpr size_t kUselessSteps = 3;  // steps in a row in which all answers of a part failed, after which a run ends
+
+constexpr const char* kOwnRun = "output_dir";  // in demonstrations.from
+
+bool ImitatesItself(const StageConfig& stage) {
+  return std::ranges::find(stage.demonstrations.from, kOwnRun) != stage.demonstrations.from.end();
+}
 
 // Runs `work`, and adds the file's name to its errors.
 template <typename Work>
@@ -63,7 +71,7 @@ void Stage::Begin() {
         if (freeze) parts_.policy->FreezeReference();
         BeginTrainer(config_, parts_, index_);
       });
-  if (source_ == KGRPO_TRAINER_DEMONSTRATIONS) GetDemonstrations();
+  if (source_ == KGRPO_TRAINER_DEMONSTRATIONS) GetDemonstrations(/*begins=*/true);
 }
 
 kgrpo_trainer_plan PlanOf(const PipelineConfig& config, const PipelineParts& parts, size_t stage) {
@@ -100,7 +108,7 @@ void Stage::Restore(const std::filesystem::path& checkpoint) {
         BeginTrainer(config_, parts_, index_);
         RestoreTrainer(trainer_, checkpoint / kTrainerState);
       });
-  if (source_ == KGRPO_TRAINER_DEMONSTRATIONS) GetDemonstrations();
+  if (source_ == KGRPO_TRAINER_DEMONSTRATIONS) GetDemonstrations(/*begins=*/false);
 }
 
 void Stage::Save(const std::filesystem::path& checkpoint) {
@@ -121,33 +129,70 @@ Suggester Stage::MakeSuggester() const {
   return suggester;
 }
 
-void Stage::GetDemonstrations() {
-  const uint64_t episodes = config_.stages[index_].episodes;
+// `begins`: before the stage's first step, where recorded demonstrations may be of steps that were repeated since.
+void Stage::GetDemonstrations(bool begins) {
+  const bool imitates_runs = !config_.stages[index_].demonstrations.from.empty();
   std::vector<TrajectoryRecord> trajectories = database_.ReadStep(Purpose::kDemonstration, first_step_);
-  if (trajectories.empty()) {
-    RolloutRequest request;
-    request.purpose = Purpose::kDemonstration;
-    request.step = first_step_;
-    request.suggester = MakeSuggester();
-    request.encode = true;
-    request.assignments = DrawAssignments(config_.seed, Purpose::kDemonstration, first_step_, 0, episodes, 1,
-                                          problems_.families(), config_.controls.shuffle_prompts);
-    Note("collecting " + std::to_string(episodes) + (episodes == 1 ? " trajectory" : " trajectories") +
-         " to learn from");
-    if (console_ != nullptr)
-      request.progress = [this](size_t done, size_t total) { console_->Progress("trajectories", done, total); };
-    trajectories = rollout_.Collect(request).trajectories;
-    // Checked before they are recorded, so that a resumed run asks again. If no round is left, there is nothing to
-    // imitate.
-    const bool none = std::ranges::none_of(trajectories, [](const TrajectoryRecord& trajectory) {
-      return std::ranges::any_of(trajectory.rounds_done,
-                                 [](const RoundRecord& round) { return !CoderFailed(round.answer); });
-    });
-    const std::string useless = faults_.Add(trajectories, none ? 1 : kUselessSteps);
-    if (!useless.empty()) Note(useless);
+  if (trajectories.empty() || (begins && ImitatesItself(config_.stages[index_]))) {
+    trajectories = imitates_runs ? ImitatedRounds() : CollectDemonstrations();
     database_.WriteDemonstrations(first_step_, trajectories);
   }
-  demonstrations_.emplace(std::move(trajectories), parts_.coder->Suggestions(), *parts_.policy);
+  demonstrations_.emplace(std::move(trajectories),
+                          imitates_runs ? std::vector<std::string>() : parts_.coder->Suggestions(), *parts_.policy);
+}
+
+std::vector<TrajectoryRecord> Stage::CollectDemonstrations() {
+  const uint64_t episodes = config_.stages[index_].episodes;
+  RolloutRequest request;
+  request.purpose = Purpose::kDemonstration;
+  request.step = first_step_;
+  request.suggester = MakeSuggester();
+  request.encode = true;
+  request.assignments = DrawAssignments(config_.seed, Purpose::kDemonstration, first_step_, 0, episodes, 1,
+                                        problems_.families(), config_.controls.shuffle_prompts);
+  Note("collecting " + std::to_string(episodes) + (episodes == 1 ? " trajectory" : " trajectories") + " to learn from");
+  if (console_ != nullptr)
+    request.progress = [this](size_t done, size_t total) { console_->Progress("trajectories", done, total); };
+  std::vector<TrajectoryRecord> trajectories = rollout_.Collect(request).trajectories;
+  // Checked before they are recorded, so that a resumed run asks again. If no round is left, there is nothing to
+  // imitate.
+  const bool none = std::ranges::none_of(trajectories, [](const TrajectoryRecord& trajectory) {
+    return std::ranges::any_of(trajectory.rounds_done,
+                               [](const RoundRecord& round) { return !CoderFailed(round.answer); });
+  });
+  const std::string useless = faults_.Add(trajectories, none ? 1 : kUselessSteps);
+  if (!useless.empty()) Note(useless);
+  return trajectories;
+}
+
+// The rounds of other runs, encoded for this policy. Prompts that leave no room for a completion are left out.
+std::vector<TrajectoryRecord> Stage::ImitatedRounds() {
+  const DemonstrationConfig& demonstrations = config_.stages[index_].demonstrations;
+  std::vector<std::string> runs = demonstrations.from;
+  std::ranges::replace(runs, kOwnRun, config_.output_dir);
+  RequireSamePrompts(runs, config_);
+  const RecordedRounds recorded(runs, problems_, config_.output_dir, first_step_);
+  std::vector<TrajectoryRecord> trajectories = recorded.ToImitate(demonstrations);
+  const Prompter prompter(config_, parts_.policy.get());
+  size_t states = 0;
+  for (TrajectoryRecord& trajectory : trajectories) {
+    for (RoundRecord& round : trajectory.rounds_done) {
+      round.prompt_ids = prompter.Encode(round.messages);
+      round.completion_ids = parts_.policy->Encode(round.suggestion);
+      round.completion_ids.push_back(parts_.policy->EndId());
+    }
+    std::erase_if(trajectory.rounds_done,
+                  [&](const RoundRecord& round) { return round.prompt_ids.size() > prompter.room(); });
+    states += trajectory.rounds_done.size();
+  }
+  if (states == 0) {
+    throw Error(KGRPO_ERROR_INVALID,
+                "demonstrations.from: none of the " + std::to_string(recorded.size()) +
+                    " recorded rounds on this pipeline's training problems gained demonstrations.min_gain");
+  }
+  Note("imitating suggestions at " + std::to_string(states) + " of " + std::to_string(recorded.size()) +
+       " recorded states");
+  return trajectories;
 }
 
 void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
@@ -171,11 +216,13 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
       DrawAssignments(config_.seed, Purpose::kTrain, 0, rollouts_before_ + step - first_step_, config_.loop.batch_size,
                       config_.loop.trajectories_per_problem, problems_.families(), config_.controls.shuffle_prompts);
   request.recorded = database_.ReadStep(Purpose::kTrain, step);
+  if (config_.screen) request.screen = Screened(step).Limits();
   ShowUnderWay(console_, "step " + std::to_string(step), &request);
   RolloutResult result = rollout_.Collect(request);
   record.trajectories = std::move(result.trajectories);
   record.has_rollouts = true;
   metrics = RolloutMetrics(record.trajectories);
+  if (screen_) metrics.merge(screen_->Add(record.trajectories));
   metrics["time/rollout"] = result.seconds;
   metrics["time/generate"] = result.generate_seconds;
   metrics["time/device_wait"] = result.wait_seconds;
@@ -188,6 +235,16 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
     return;
   }
   Train(std::move(samples), record, metrics);
+}
+
+// The screen's history up to that step, from the records of the run where this process has not seen them.
+ScreenHistory& Stage::Screened(uint64_t step) {
+  if (screen_) return *screen_;
+  screen_.emplace(problems_.size(), *config_.screen);
+  for (const uint64_t before : database_.StepsWithRounds(Purpose::kTrain)) {
+    if (before < step) screen_->Add(database_.ReadStep(Purpose::kTrain, before));
+  }
+  return *screen_;
 }
 
 void Stage::CheckAnswers(const StepRecord& record) {

@@ -10,6 +10,7 @@
 #include "loop/parts.h"
 #include "loop/rollout.h"
 #include "loop/round_faults.h"
+#include "loop/screen.h"
 #include "store/database.h"
 #include "store/records.h"
 
@@ -62,7 +63,10 @@ class Stage {
 
  private:
   void Note(const std::string& text) const;
-  void GetDemonstrations();
+  void GetDemonstrations(bool begins);
+  std::vector<TrajectoryRecord> CollectDemonstrations();
+  std::vector<TrajectoryRecord> ImitatedRounds();
+  ScreenHistory& Screened(uint64_t step);
   Suggester MakeSuggester() const;
   void Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricMap& metrics);
 
@@ -79,6 +83,7 @@ class Stage {
   uint64_t rollouts_before_ = 0;  // rollouts of the stages before this one
   RoundFaults faults_, heldout_faults_;
   std::optional<Demonstrations> demonstrations_;  // set where the trainer imitates
+  std::optional<ScreenHistory> screen_;           // of the steps before this one, where there is a screen
   bool policy_in_doubt_ = false;
 };
 

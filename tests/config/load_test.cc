@@ -113,6 +113,9 @@ TEST_F(LoadTest, DefaultsAreThoseOfTheStructs) {
   EXPECT_EQ(config.stages[0].suggestions, stage.suggestions);
   EXPECT_EQ(config.stages[0].episodes, stage.episodes);
   EXPECT_EQ(config.stages[0].demonstrations_per_step, stage.demonstrations_per_step);
+  EXPECT_TRUE(config.stages[0].demonstrations.best_of_group);
+  EXPECT_EQ(config.stages[0].demonstrations.min_gain, stage.demonstrations.min_gain);
+  EXPECT_FALSE(config.loop.replay.only);
 }
 
 TEST_F(LoadTest, FillsPluginDefaultsAtEveryDepth) {
@@ -127,14 +130,15 @@ TEST_F(LoadTest, ReadsEveryKey) {
       "all.yaml",
       "name: all-keys_1.0\nseed: 18446744073709551615\n"
       "policy: {plugin: fake_policy, options: {model: m}}\ncoder: {plugin: fake_coder}\n"
-      "evaluator: {plugin: fake_evaluator}\nscreen: {plugin: gone}\nreward: {plugin: fake_reward}\n"
+      "evaluator: {plugin: fake_evaluator}\nscreen: {plugin: fake_evaluator, audit: 0.2, margin: 3}\nreward: {plugin: "
+      "fake_reward}\n"
       "trainer:\n"
       "  - {plugin: fake_trainer, steps: 5, suggestions: uniform, episodes: 9, demonstrations_per_step: 11}\n"
-      "  - {plugin: fake_trainer, options: {loss: dapo}}\n"
+      "  - {plugin: fake_trainer, options: {loss: dapo}, demonstrations: {from: [runs/a], select: all, min_gain: 2}}\n"
       "problems: {train: [problems/a], heldout: [problems/b, problems/c/], skip_unusable: true}\n"
       "loop: {max_steps: 21, batch_size: 12, rounds: 6, trajectories_per_problem: 4, generation_batch: 0, workers: 3,\n"
       "       sampling: {max_new_tokens: 17, temperature: 0.7, top_k: 8, top_p: 0.9, min_p: 0.05}, on_coder_failure: "
-      "punish, advance: correct, fresh_inputs: true, hang_seconds: 90}\n"
+      "punish, advance: correct, fresh_inputs: true, hang_seconds: 90, replay: {from: [runs/b], unrecorded: refuse}}\n"
       "prompt: {system: be brief, user: 'do {{code_b}}', enable_thinking: false, max_tokens: 9000, "
       "best_rounds: 5}\n"
       "checkpoint: {every: 2, keep_last: 3, keep_best: 0}\nevaluation: {every: 4, episodes: 5}\n"
@@ -151,6 +155,15 @@ TEST_F(LoadTest, ReadsEveryKey) {
   EXPECT_EQ(config.stages[1].steps, 21U);
   EXPECT_EQ(config.stages[1].suggestions, SuggestionSource::kPolicy);
   EXPECT_EQ(config.stages[1].trainer.options["loss"], "dapo");
+  EXPECT_THAT(config.stages[1].demonstrations.from, ElementsAre("runs/a"));
+  EXPECT_FALSE(config.stages[1].demonstrations.best_of_group);
+  EXPECT_EQ(config.stages[1].demonstrations.min_gain, 2);
+  ASSERT_TRUE(config.screen.has_value());
+  EXPECT_EQ(config.screen->evaluator.plugin, "fake_evaluator");
+  EXPECT_EQ(config.screen->audit, 0.2);
+  EXPECT_EQ(config.screen->margin, 3);
+  EXPECT_THAT(config.loop.replay.from, ElementsAre("runs/b"));
+  EXPECT_TRUE(config.loop.replay.only);
   EXPECT_THAT(config.train_problems, ElementsAre("problems/a"));
   EXPECT_THAT(config.heldout_problems, ElementsAre("problems/b", "problems/c"));
   EXPECT_TRUE(config.skip_unusable);
@@ -304,7 +317,7 @@ TEST_F(LoadTest, MistakesInSettingsAreReportedWithTheRest) {
             "--set: a..b: the path has an empty part\n"
             "--set: loop.rounds.x: \"rounds\" is 3: it has no keys\n"
             "--set: trainer.0: unknown key; known are plugin, options, steps, suggestions, episodes, "
-            "demonstrations_per_step\n"
+            "demonstrations_per_step, demonstrations\n"
             "--set: loop.rouds: unknown key; did you mean \"rounds\"?\n"
             "--set: name: expected text that matches ^[A-Za-z0-9][A-Za-z0-9._-]*$, found \"x/y\"");
 }

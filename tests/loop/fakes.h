@@ -53,6 +53,7 @@ struct Knobs {
   std::atomic<int> calls_at_first_answer{0};
   std::atomic<int> coder_calls{0};
   std::atomic<int> evaluations{0};
+  std::atomic<int> screened{0};  // evaluations by the screen
   std::atomic<int> thorough{0};
   std::atomic<int> budget_after_evaluations{0};  // the evaluator's budget, in evaluations; 0: no limit
   std::atomic<int> updates{0};

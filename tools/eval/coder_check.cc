@@ -1,4 +1,5 @@
-// `kgrpo-host coder-check FILE`: asks a pipeline's coder once, and shows request, answer, time and cost.
+#include "eval/coder_check.h"
+
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -14,7 +15,6 @@
 #include <kgrpo/support/number_text.h>  // FormatDollars
 #include "base/cancel.h"
 #include "base/log.h"
-#include "cli/command.h"
 #include "cli/print_json.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"

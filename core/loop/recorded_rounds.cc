@@ -1,0 +1,121 @@
+#include "loop/recorded_rounds.h"
+
+#include "config/changes.h"
+#include "loop/metrics.h"
+#include "loop/round_faults.h"
+#include "store/database.h"
+#include "store/readable.h"
+#include "store/run_folder.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+namespace kgrpo {
+namespace {
+
+std::string KeyOf(const std::string& problem, const std::string& kernel) {
+  return problem + '\n' + kernel;
+}
+
+RunDatabase OpenRecord(const std::string& run) {
+  if (!std::filesystem::exists(std::filesystem::path(run) / "run.sqlite"))
+    throw Error(KGRPO_ERROR_INVALID, WhyNoRun(run));
+  RequireRecord(run);
+  return RunDatabase::ToRead(std::filesystem::path(run) / "run.sqlite");
+}
+
+// The answer was paid for by the run that recorded it.
+void RemoveCost(CoderAnswer* answer) {
+  answer->prompt_tokens = answer->completion_tokens = 0;
+  answer->cost = answer->seconds = 0;
+  answer->attempts = 0;
+  answer->reused = true;
+  answer->estimated = false;
+}
+
+}  // namespace
+
+RecordedRounds::RecordedRounds(const std::vector<std::string>& runs, const ProblemSet& problems, const std::string& own,
+                               uint64_t before) {
+  std::map<std::string, uint32_t> index_of;
+  for (size_t i = 0; i < problems.size(); ++i) index_of[problems[i].name] = static_cast<uint32_t>(i);
+  for (const std::string& run : runs) {
+    RunDatabase database = OpenRecord(run);
+    for (const Purpose purpose : kPurposes) {
+      for (const uint64_t step : database.StepsWithRounds(purpose)) {
+        if (run == own && step >= before) continue;
+        for (TrajectoryRecord& trajectory : database.ReadStep(purpose, step)) {
+          const auto index = index_of.find(trajectory.problem_name);
+          std::erase_if(trajectory.rounds_done, [](const RoundRecord& round) { return FaultOf(round).has_value(); });
+          if (index == index_of.end() || trajectory.rounds_done.empty()) continue;
+          trajectory.problem = index->second;
+          trajectory.dropped.clear();
+          trajectory.failed_round.reset();
+          trajectories_.push_back(std::move(trajectory));
+        }
+      }
+    }
+  }
+  for (TrajectoryRecord& trajectory : trajectories_) {
+    for (RoundRecord& round : trajectory.rounds_done) {
+      ++rounds_;
+      RemoveCost(&round.answer);
+      round.evaluate_seconds = 0;
+      Node& from = nodes_[KeyOf(trajectory.problem_name, round.code_b)];
+      from.by_suggestion.emplace(SuggestionText(round.suggestion), &round);
+      if (round.speedup == 0) continue;
+      if (from.fastest == nullptr || round.speedup > from.fastest->speedup) from.fastest = &round;
+      nodes_[KeyOf(trajectory.problem_name, round.answer.source)].speedup = round.speedup;
+    }
+  }
+  for (size_t i = 0; i < problems.size(); ++i) nodes_[KeyOf(problems[i].name, problems[i].source)].speedup = 1;
+}
+
+const RoundRecord* RecordedRounds::Find(const std::string& problem, const std::string& kernel,
+                                        const std::string& suggestion) const {
+  const auto node = nodes_.find(KeyOf(problem, kernel));
+  if (node == nodes_.end()) return nullptr;
+  const auto round = node->second.by_suggestion.find(SuggestionText(suggestion));
+  return round == node->second.by_suggestion.end() ? nullptr : round->second;
+}
+
+std::vector<TrajectoryRecord> RecordedRounds::ToImitate(const DemonstrationConfig& config) const {
+  std::vector<TrajectoryRecord> imitated;
+  for (const TrajectoryRecord& trajectory : trajectories_) {
+    TrajectoryRecord chosen = trajectory;
+    chosen.trajectory = imitated.size();
+    chosen.rounds_done.clear();
+    for (const RoundRecord& state : trajectory.rounds_done) {
+      const Node& node = nodes_.at(KeyOf(trajectory.problem_name, state.code_b));
+      const RoundRecord* shown = config.best_of_group ? node.fastest : &state;
+      if (shown == nullptr || shown->speedup < config.min_gain * node.speedup || shown->speedup == 0) continue;
+      RoundRecord& round = chosen.rounds_done.emplace_back(*shown);
+      round.round = state.round;
+      round.messages = state.messages;
+      round.code_a = state.code_a;
+      round.prompt_ids.clear();
+      round.completion_ids.clear();
+      round.logprobs.clear();
+      round.outcome.reset();
+    }
+    if (!chosen.rounds_done.empty()) imitated.push_back(std::move(chosen));
+  }
+  return imitated;
+}
+
+void RequireSamePrompts(const std::vector<std::string>& runs, const PipelineConfig& config) {
+  for (const std::string& run : runs) {
+    const std::optional<std::string> theirs = OpenRecord(run).Get("resolved_yaml");
+    for (const Change& change :
+         ChangesBetween(theirs.value_or(""), config.resolved_yaml).value_or(std::vector<Change>())) {
+      if (change.path != "prompt" && !change.path.starts_with("prompt.")) continue;
+      throw Error(KGRPO_ERROR_INVALID, "the prompts of " + run + " cannot be imitated: " + change.path +
+                                           " differs from this pipeline's. Use the run's templates, or other runs");
+    }
+  }
+}
+
+}  // namespace kgrpo

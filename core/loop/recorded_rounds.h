@@ -1,0 +1,54 @@
+// Rounds that other runs recorded: what a suggestion for a kernel led to. A stage imitates the best of them
+// (loop/stage.cc), and a rollout replays them without coder and evaluator (loop/rounds_in_flight.cc).
+#ifndef KGRPO_LOOP_RECORDED_ROUNDS_H
+#define KGRPO_LOOP_RECORDED_ROUNDS_H
+
+#include "config/pipeline.h"
+#include "loop/problem_set.h"
+#include "store/records.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kgrpo {
+
+// Immutable once made: any thread may read it.
+class RecordedRounds {
+ public:
+  // Reads the rounds of runs of any purpose (training, `eval --policy`, `optimize`) on those problems, by their names.
+  // Rounds whose coder or evaluator failed are left out. The run in the folder `own` is read up to the step `before`,
+  // which is excluded. Throws KGRPO_ERROR_INVALID if a folder has no readable run.
+  RecordedRounds(const std::vector<std::string>& runs, const ProblemSet& problems, const std::string& own = "",
+                 uint64_t before = 0);
+
+  size_t size() const { return rounds_; }
+
+  // Returns the earliest recorded round with that suggestion for that kernel, with no cost of the coder; null if there
+  // is none. Suggestions are compared by SuggestionText.
+  const RoundRecord* Find(const std::string& problem, const std::string& kernel, const std::string& suggestion) const;
+
+  // Returns each recorded state (prompt and kernels) with the suggestion to imitate there and its result, if that made
+  // the kernel at least config.min_gain times as fast. Token ids are empty, `problem` is this run's index.
+  std::vector<TrajectoryRecord> ToImitate(const DemonstrationConfig& config) const;
+
+ private:
+  // A kernel of a problem.
+  struct Node {
+    double speedup = 1;                    // over the reference; 1 if it is not known
+    const RoundRecord* fastest = nullptr;  // the round from here with the fastest correct kernel
+    std::map<std::string, const RoundRecord*> by_suggestion;
+  };
+
+  std::vector<TrajectoryRecord> trajectories_;
+  std::map<std::string, Node> nodes_;  // by problem and kernel
+  size_t rounds_ = 0;
+};
+
+// Throws KGRPO_ERROR_INVALID if the prompts of one of the runs are made by other templates than this pipeline's.
+void RequireSamePrompts(const std::vector<std::string>& runs, const PipelineConfig& config);
+
+}  // namespace kgrpo
+#endif

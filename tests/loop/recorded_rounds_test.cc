@@ -1,0 +1,249 @@
+// loop/recorded_rounds.h: a run imitates the best rounds of another, or replays them without coder and evaluator.
+#include "loop/recorded_rounds.h"
+
+#include "fakes.h"
+#include "loop/run_config.h"
+#include "store/database.h"
+
+#include <kgrpo/sdk/error.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kgrpo {
+namespace {
+
+namespace fs = std::filesystem;
+using fakes::knobs;
+using fakes::RunIn;
+using ::testing::HasSubstr;
+
+class RecordedRoundsTest : public ::testing::Test {
+ protected:
+  // A run to learn from, once.
+  void SetUp() override {
+    fakes::Reset();
+    if (!recorded_.empty()) return;
+    const PipelineConfig config = Training("recorded");
+    RunIn(config);
+    recorded_ = config.output_dir;
+    fakes::Reset();
+  }
+
+  static PipelineConfig Training(const std::string& folder) {
+    PipelineConfig config = fakes::Config(fakes::Folder(folder), 0, 6);
+    config.evaluation.every = 0;
+    return config;
+  }
+
+  static PipelineConfig Imitating(const std::string& folder) {
+    PipelineConfig config = fakes::Config(fakes::Folder(folder), 4, 3);
+    config.evaluation.every = 0;
+    config.stages[0].suggestions = SuggestionSource::kPolicy;
+    config.stages[0].episodes = 0;
+    config.stages[0].demonstrations.from = {recorded_};
+    return config;
+  }
+
+  static std::string MessageOf(const PipelineConfig& config) {
+    try {
+      RunIn(config);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
+      return error.what();
+    }
+    return "";
+  }
+
+  static void ExpectSame(const PipelineConfig& a, const PipelineConfig& b) {
+    EXPECT_EQ(fakes::Samples(a.output_dir), fakes::Samples(b.output_dir));
+    EXPECT_EQ(fakes::FinalWeights(a.output_dir), fakes::FinalWeights(b.output_dir));
+  }
+
+  inline static std::string recorded_;
+};
+
+TEST_F(RecordedRoundsTest, TheFastestKernelFromEachStateIsImitated) {
+  // SQL's own grouping of the recorded run: the fastest kernel that was made from each kernel of a problem.
+  std::map<std::pair<std::string, std::string>, std::pair<double, std::string>> fastest;
+  {
+    Database database(fs::path(recorded_) / "run.sqlite");
+    Statement select(database,
+                     "SELECT problem_name, (SELECT text FROM sources WHERE hash = code_b), max(speedup), suggestion "
+                     "FROM rounds JOIN trajectories USING (purpose, step, trajectory) GROUP BY 1, 2");
+    while (select.Step()) fastest[{select.Text(0), select.Text(1)}] = {select.Real(2), select.Text(3)};
+  }
+  PipelineConfig config = Imitating("imitating");
+  config.stages.resize(1);
+  RunIn(config);
+  EXPECT_EQ(knobs().coder_calls, 0);
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  size_t rounds = 0, faster = 0;
+  for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kDemonstration, 1)) {
+    EXPECT_EQ(config.train_problems.at(trajectory.problem), trajectory.problem_name);
+    for (const RoundRecord& round : trajectory.rounds_done) {
+      const auto& [speedup, suggestion] = fastest.at({trajectory.problem_name, round.code_b});
+      EXPECT_EQ(round.speedup, speedup);
+      EXPECT_FALSE(round.prompt_ids.empty());
+      ASSERT_EQ(round.completion_ids.size(), 2U);
+      EXPECT_TRUE(round.answer.reused);
+      EXPECT_EQ(round.answer.cost, 0);
+      ++rounds;
+      faster += round.suggestion == suggestion ? 1 : 0;
+    }
+  }
+  EXPECT_GT(rounds, 20U);
+  EXPECT_GE(faster, rounds * 9 / 10) << "others only where two are equally fast";
+}
+
+TEST_F(RecordedRoundsTest, OnlyGainsAreImitated) {
+  PipelineConfig config = Imitating("gains");
+  config.stages.resize(1);
+  config.stages[0].demonstrations.best_of_group = false;
+  config.stages[0].demonstrations.min_gain = 2;
+  RunIn(config);
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  size_t rounds = 0;
+  for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kDemonstration, 1)) {
+    for (const RoundRecord& round : trajectory.rounds_done) {
+      ++rounds;
+      EXPECT_GE(round.speedup, 2);  // each family has one technique that gains a factor of 3, and others at most 1.2
+    }
+  }
+  EXPECT_GT(rounds, 3U);
+  config = Imitating("no_gains");
+  config.stages[0].demonstrations.min_gain = 100;
+  EXPECT_THAT(MessageOf(config), HasSubstr("gained demonstrations.min_gain"));
+}
+
+TEST_F(RecordedRoundsTest, AStoppedRunResumesWithoutTheOther) {
+  const PipelineConfig whole = Imitating("imitating_whole");
+  RunIn(whole);
+  for (const int steps : {2, 5}) {
+    fakes::Reset();
+    PipelineConfig config = Imitating("imitating_stopped");
+    knobs().cancel_after_updates = steps;
+    EXPECT_EQ(RunIn(config).status, RunOutcome::Status::kInterrupted);
+    fakes::Reset();
+    config.stages[0].demonstrations.from = {"deleted"};
+    RunIn(config, /*resume=*/true);
+    ExpectSame(config, whole);
+  }
+}
+
+TEST_F(RecordedRoundsTest, ALastStageImitatesItsOwnRun) {
+  const auto config_of = [](const std::string& folder) {
+    PipelineConfig config = fakes::Config(fakes::Folder(folder), 2, 3);
+    config.evaluation.every = 0;
+    config.stages.push_back(config.stages[0]);
+    config.stages[2].suggestions = SuggestionSource::kPolicy;
+    config.stages[2].episodes = 0;
+    config.stages[2].demonstrations.from = {"output_dir"};
+    config.stages.push_back(config.stages[1]);
+    return config;
+  };
+  const PipelineConfig whole = config_of("own_whole");
+  RunIn(whole);
+  RunDatabase database(fs::path(whole.output_dir) / "run.sqlite");
+  std::map<std::string, double> fastest;  // that the first two stages found
+  for (const auto& [purpose, step] :
+       {std::pair{Purpose::kDemonstration, 1}, {Purpose::kTrain, 3}, {Purpose::kTrain, 4}, {Purpose::kTrain, 5}}) {
+    for (const TrajectoryRecord& trajectory : database.ReadStep(purpose, static_cast<uint64_t>(step))) {
+      for (const RoundRecord& round : trajectory.rounds_done) {
+        double& speedup = fastest[trajectory.problem_name + round.code_b];
+        speedup = std::max(speedup, round.speedup);
+      }
+    }
+  }
+  const std::vector<TrajectoryRecord> imitated = database.ReadStep(Purpose::kDemonstration, 6);
+  EXPECT_FALSE(imitated.empty());
+  for (const TrajectoryRecord& trajectory : imitated) {
+    for (const RoundRecord& round : trajectory.rounds_done)
+      EXPECT_EQ(round.speedup, fastest.at(trajectory.problem_name + round.code_b));
+  }
+  for (const int steps : {4, 7, 9}) {  // in the second, third and fourth stage
+    fakes::Reset();
+    const PipelineConfig config = config_of("own_stopped");
+    knobs().cancel_after_updates = steps;
+    EXPECT_EQ(RunIn(config).status, RunOutcome::Status::kInterrupted);
+    fakes::Reset();
+    RunIn(config, /*resume=*/true);
+    ExpectSame(config, whole);
+  }
+}
+
+TEST_F(RecordedRoundsTest, RefusesRunsThatCannotBeImitated) {
+  PipelineConfig config = Imitating("refused");
+  config.stages[0].demonstrations.from = {"nowhere"};
+  EXPECT_THAT(MessageOf(config), HasSubstr("there is no folder nowhere"));
+  config = Imitating("refused");
+  config.resolved_yaml = "name: fake\nprompt: {user: other}\n";
+  EXPECT_THAT(MessageOf(config), HasSubstr("prompt differs from this pipeline's"));
+  config = Imitating("refused");
+  config.stages[1].demonstrations.from = {recorded_};
+  EXPECT_THAT(EpisodesMistake(config, fakes::Parts(config).trainers),
+              HasSubstr("stage 2 (fake_climber) does not learn from demonstrations"));
+}
+
+TEST_F(RecordedRoundsTest, AReplayedRunAsksNobody) {
+  PipelineConfig config = Training("replayed");
+  config.loop.replay.from = {recorded_};
+  RunIn(config);
+  EXPECT_EQ(knobs().coder_calls, 0);
+  EXPECT_EQ(knobs().evaluations, 0);
+  EXPECT_EQ(fakes::Samples(config.output_dir), fakes::Samples(recorded_));
+  EXPECT_EQ(fakes::FinalWeights(config.output_dir), fakes::FinalWeights(recorded_));
+}
+
+TEST_F(RecordedRoundsTest, AnUnrecordedSuggestionIsAskedForOrRefused) {
+  PipelineConfig config = Training("asks");
+  config.seed = 8;
+  config.loop.replay.from = {recorded_};
+  RunIn(config);
+  const int asked = knobs().coder_calls;
+  RunDatabase with(fs::path(config.output_dir) / "run.sqlite");
+  const CoderTotals totals = with.ReadCoderTotals(6);
+  EXPECT_GT(asked, 0);
+  EXPECT_EQ(totals.answers, 6 * 8 * 3U);
+  EXPECT_EQ(totals.reused, totals.answers - static_cast<uint64_t>(asked));
+
+  fakes::Reset();
+  config.output_dir = fakes::Folder("refuses");
+  config.loop.replay.only = true;
+  RunIn(config);
+  EXPECT_EQ(knobs().coder_calls, 0);
+  RunDatabase without(fs::path(config.output_dir) / "run.sqlite");
+  size_t refused = 0;
+  for (const uint64_t step : without.StepsWithRounds(Purpose::kTrain)) {
+    for (const TrajectoryRecord& trajectory : without.ReadStep(Purpose::kTrain, step)) {
+      if (!trajectory.failed_round) continue;
+      ++refused;
+      EXPECT_EQ(trajectory.failed_round->answer.outcome, KGRPO_CODER_REFUSED);
+    }
+  }
+  EXPECT_GT(refused, 0U);
+  EXPECT_EQ(without.ReadCoderTotals(6).errors, refused);
+}
+
+TEST_F(RecordedRoundsTest, AStoppedReplayResumesToTheSameEnd) {
+  PipelineConfig config = Training("replay_whole");
+  config.seed = 8;
+  config.loop.replay = {{recorded_}, true};
+  RunIn(config);
+  const PipelineConfig whole = config;
+  config.output_dir = fakes::Folder("replay_stopped");
+  knobs().cancel_after_updates = knobs().updates + 4;
+  EXPECT_EQ(RunIn(config).status, RunOutcome::Status::kInterrupted);
+  fakes::Reset();
+  RunIn(config, /*resume=*/true);
+  ExpectSame(config, whole);
+}
+
+}  // namespace
+}  // namespace kgrpo
