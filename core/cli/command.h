@@ -29,7 +29,6 @@ using Action = std::function<int()>;
 void AddRunCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddCheckCommand(CLI::App& app, const Globals& globals, Action* action);
-void AddCoderCheckCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action);
 

@@ -105,6 +105,7 @@ constexpr OtherProgram kOtherPrograms[] = {
     {"report", "", "kgrpo-report", "One page that shows runs, every sample included", true},
     {"export", "", "kgrpo-report", "Samples of a run as files that other tools open", true},
     {"eval", "", "kgrpo-eval", "Evaluate kernels, or a policy on held-out problems", true},
+    {"coder-check", "", "kgrpo-eval", "Ask a pipeline's coder once, and show what came back", true},
     {"serve", "", "kgrpo-serve", "Judge kernels for other programs and machines, over HTTP", true},
     {"tokenize", "", "kgrpo-model", "Text and chats to token ids (the tokenizer's files suffice)", true},
     {"score", "", "kgrpo-model", "Log-probabilities of completions", true},
@@ -157,10 +158,8 @@ int Main(const std::vector<std::string>& given) {
       "  kgrpo-host plugins list                       what there is to choose from\n"
       "Exit codes: 0 fine, 1 the run failed, 2 wrong usage, 3 bad input, 4 something needed is missing, 130 "
       "interrupted.");
-  for (auto* add : {AddRunCommand, AddResumeCommand, AddCheckCommand, AddCoderCheckCommand, AddPluginsCommand,
-                    AddProblemsCommand}) {
+  for (auto* add : {AddRunCommand, AddResumeCommand, AddCheckCommand, AddPluginsCommand, AddProblemsCommand})
     line.Add(add);
-  }
   AddOtherPrograms(&line.app());
   std::vector<std::string> commands;
   for (const CLI::App* command : line.app().get_subcommands({})) commands.push_back(command->get_name());

@@ -7,6 +7,7 @@
 
 #include "base/default_plugins.h"
 #include "cli/command_line.h"
+#include "eval/coder_check.h"
 #include "eval/eval_policy.h"
 #include "eval/kernel_eval.h"
 #include "eval/suite.h"
@@ -163,5 +164,6 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
 int main(int argc, char** argv) {
   kgrpo::cli::CommandLine line("Evaluates kernels and policies.");
   line.Add(kgrpo::cli::AddEvalCommand);
+  line.Add(kgrpo::cli::AddCoderCheckCommand);
   return line.Run({argv + 1, argv + argc});
 }

@@ -14,10 +14,10 @@
 #include <kgrpo/support/number_text.h>  // FormatDollars
 #include "base/cancel.h"
 #include "base/log.h"
-#include "cli/command.h"
 #include "cli/print_json.h"
 #include "cli/problem_choice.h"
 #include "cli/session.h"
+#include "eval/coder_check.h"
 
 namespace kgrpo::cli {
 namespace {
