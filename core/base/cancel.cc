@@ -55,6 +55,14 @@ void HandleSignals() {
   if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
 }
 
+void KeepOnWithoutReader() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) {};  // and not SIG_IGN, which programs inherit
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGPIPE, &action, nullptr);
+}
+
 void HearSignalsSilently() {
   silent = true;
 }

@@ -14,6 +14,10 @@ namespace kgrpo {
 // once, as it would by default. Call once, before threads start.
 void HandleSignals();
 
+// After this call a write to a pipe that nobody reads fails and does not end the process: `run FILE | head` trains on,
+// and run.log has the rest. Programs that the process starts do not inherit it.
+void KeepOnWithoutReader();
+
 // After this call a signal still requests a stop but prints nothing: of several ranks only one reports it. [any thread]
 void HearSignalsSilently();
 

@@ -119,6 +119,7 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
 // One run, or all those that the file describes.
 int RunFile(const Globals& globals, const std::string& file, const std::vector<std::string>& settings,
             const ExperimentOptions& options) {
+  KeepOnWithoutReader();
   LoadRequest request;
   request.file = file;
   request.settings = settings;
@@ -149,7 +150,9 @@ void RequireStepsLeft(const PipelineConfig& config, const RunProgress& progress,
   for (const StageConfig& stage : config.stages) total += stage.steps;
   if (total < progress.steps) {
     throw Error(KGRPO_ERROR_INVALID, "the run in " + directory + " has " + std::to_string(progress.steps) +
-                                         " recorded steps, so it cannot end after " + std::to_string(total));
+                                         " recorded steps, so it cannot end after " + std::to_string(total) +
+                                         ". For an earlier policy evaluate a checkpoint, " + directory +
+                                         "/checkpoints/step-N/policy, or start a new run with fewer steps");
   }
   if (progress.finished && changes && total == progress.steps) {
     throw Error(KGRPO_ERROR_INVALID,
@@ -159,6 +162,7 @@ void RequireStepsLeft(const PipelineConfig& config, const RunProgress& progress,
 
 int Resume(const Globals& globals, const std::string& directory, const std::vector<std::string>& settings,
            std::optional<uint64_t> from_step) {
+  KeepOnWithoutReader();
   Session session(globals);
   LoadRequest request;
   request.settings = settings;
@@ -173,16 +177,20 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   const RunProgress progress = ReadProgress(folder.database());
   const std::optional<CheckpointState> last = Checkpoints(folder.checkpoints()).Last();
   request.steps_done = from_step.value_or(last ? last->step : 0);
-  const std::string longer =
+  std::string longer =
       "to train longer: kgrpo-host resume " + directory + " --set '" + StepsKey(ReadFile(request.file)) + "=N'";
+  std::optional<std::string> early;
+  if (progress.finished) early = RunDatabase::ToRead(folder.database()).Get(kEndedEarly);
+  if (early) longer = "to train on: kgrpo-host resume " + directory + " --set evaluation.patience=0";
   if (progress.finished && settings.empty() && !from_step && std::filesystem::is_directory(folder.final_model())) {
     RunDatabase database = RunDatabase::ToRead(folder.database());
     const std::string nothing = NothingLearned(database);
     const std::string but = nothing.empty() ? "and final/ contains the trained model" : "but " + nothing;
     std::fprintf(nothing.empty() ? stdout : stderr,
-                 "%s is finished: all %llu steps are done, %s. --from-step N repeats the steps after N%s%s\n",
-                 directory.c_str(), static_cast<unsigned long long>(progress.steps), but.c_str(),
-                 nothing.empty() ? "; " : ", with --set KEY=VALUE under other settings; ", longer.c_str());
+                 "%s is finished: %s, %s. --from-step N repeats the steps after N%s%s\n", directory.c_str(),
+                 early ? ("it stopped early " + *early).c_str()
+                       : ("all " + std::to_string(progress.steps) + " steps are done").c_str(),
+                 but.c_str(), nothing.empty() ? "; " : ", with --set KEY=VALUE under other settings; ", longer.c_str());
     return Ended(ranked.get(), nothing.empty() ? kFine : kFailed);
   }
   PipelineConfig config = session.Load(request);

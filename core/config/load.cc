@@ -71,6 +71,7 @@ class Loader {
     if (request_.resumes) CheckChanges(set);
     CheckPrompt("system");
     CheckPrompt("user");
+    CheckLessons();
     if (!request_.ignore_problems) {
       CheckEvaluation();
       ExpandProblemLists(&root_, request_.needs_train_problems, request_.needs_heldout_problems, &diagnostics_);
@@ -234,6 +235,7 @@ class Loader {
       const auto is_reported = [&](const Diagnostic& diagnostic) { return diagnostic.path == path; };
       if (std::ranges::any_of(diagnostics_, is_reported)) continue;
       const std::optional<uint64_t> over = EndOfStageOver(root_, path, request_.steps_done);
+      if (path == StepsKey(root_)) continue;  // RequireStepsLeft compares it with the recorded steps
       std::string why = MayChangeOnResume(path, may_change_) ? "" : WhyKept(path, may_change_);
       if (why.empty() && over)
         why = "a resumed run keeps it: this stage ended with step " + std::to_string(*over) +
@@ -347,6 +349,21 @@ class Loader {
         Report(from->at, path + ".demonstrations.from", "replaces `suggestions: uniform`: leave one of them out");
       if (!uniform && *count > 0) Report(episodes->at, path + ".episodes", "is for `suggestions: uniform` alone");
     });
+  }
+
+  // A run keeps the lessons of earlier runs in its own record when it starts.
+  void CheckLessons() {
+    const Node* prompt = root_.Get("prompt");
+    const Node* from = prompt == nullptr ? nullptr : prompt->Get("lessons_from");
+    if (from == nullptr || !from->IsList() || request_.resumes || !request_.roles.contains(Role::kTrainer)) return;
+    for (size_t i = 0; i < from->items.size(); ++i) {
+      const Node& folder = from->items[i];
+      if (!folder.IsString()) continue;
+      const auto path = folder.scalar.get<std::string>();
+      if (std::filesystem::exists(std::filesystem::path(path) / "run.sqlite")) continue;
+      Report(folder.at, "prompt.lessons_from[" + std::to_string(i) + "]",
+             path + " is not a run's folder: it has no run.sqlite");
+    }
   }
 
   void CheckPrompt(const char* key) {

@@ -6,7 +6,6 @@
 #include "store/files.h"
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -142,10 +141,14 @@ void SavedModels::WriteCheckpoint(Stage& stage, uint64_t done, RunDatabase& data
   checkpoints_.Prune(config_.checkpoint.keep_last, config_.checkpoint.keep_best, Scores(done, database));
 }
 
+bool SavedModels::RanksByHeldout() const {
+  const uint64_t every = config_.evaluation.every;
+  return every > 0 && !config_.heldout_problems.empty() && config_.checkpoint.every % every == 0;
+}
+
 std::map<uint64_t, double> SavedModels::Scores(uint64_t done, RunDatabase& database) const {
   std::map<uint64_t, double> scores;
-  const uint64_t every = config_.evaluation.every;
-  if (every > 0 && !config_.heldout_problems.empty() && config_.checkpoint.every % every == 0) {
+  if (RanksByHeldout()) {
     for (const auto& [step, reward] : database.MetricCurve("heldout/reward")) {
       if (step > rank_after_) scores[step] = reward;
     }
@@ -184,21 +187,25 @@ void SavedModels::SaveReference(const fs::path& target) {
   policy_.Save(KGRPO_POLICY_REFERENCE, target);
 }
 
-uint64_t SavedModels::WriteFinal(uint64_t done, RunDatabase& database) {
-  uint64_t best = done;
+FinalModel SavedModels::WriteFinal(uint64_t done, RunDatabase& database) {
+  FinalModel final;
+  final.step = done;
+  final.by_heldout = RanksByHeldout();
   if (config_.checkpoint.final_best) {
     const std::map<uint64_t, double> scores = Scores(done, database);
-    double most = scores.contains(done) ? scores.at(done) : -std::numeric_limits<double>::infinity();
+    if (scores.contains(done)) final.score = final.last = scores.at(done);
     for (const CheckpointState& state : checkpoints_.List()) {
       const auto found = scores.find(state.step);
-      if (found == scores.end() || found->second <= most) continue;
-      most = found->second;
-      best = state.step;
+      if (state.step == done || found == scores.end() || (final.score && found->second <= *final.score)) continue;
+      final.step = state.step;
+      final.stage = state.stage;
+      final.is_last = false;
+      final.score = found->second;
     }
-    if (best != done) LoadCopy(KGRPO_POLICY_CURRENT, PathOf(best) / "policy");
+    if (!final.is_last) LoadCopy(KGRPO_POLICY_CURRENT, PathOf(final.step) / "policy");
   }
   WriteModel(policy_, folder_.final_model(), &config_.loop.sampling, faults_);
-  return best;
+  return final;
 }
 
 // Only the ids of special tokens stay of the model's own file, because its sampling is not the run's.

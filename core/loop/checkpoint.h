@@ -29,6 +29,15 @@ void SaveModel(Policy& policy, const std::filesystem::path& target, const Sampli
 void WriteModel(Policy& policy, const std::filesystem::path& target, const SamplingConfig* sampling,
                 const FaultPoints& faults = {});
 
+// The policy that final/ got, and the scores that checkpoint.final compared.
+struct FinalModel {
+  uint64_t step = 0;
+  uint64_t stage = 0;  // index
+  bool is_last = true;
+  bool by_heldout = false;            // scores are held-out rewards; else as checkpoint.keep_best ranks without them
+  std::optional<double> score, last;  // of this policy and of the last one, if known
+};
+
 class SavedModels {
  public:
   // All references outlive this.
@@ -59,13 +68,14 @@ class SavedModels {
   // configuration no longer keeps, by the rewards in `database`.
   void WriteCheckpoint(Stage& stage, uint64_t done, RunDatabase& database);
   // Writes the trained model into final/: that of the step `done`, or of the best checkpoint if checkpoint.final says
-  // so. Returns its step.
-  uint64_t WriteFinal(uint64_t done, RunDatabase& database);
+  // so.
+  FinalModel WriteFinal(uint64_t done, RunDatabase& database);
 
  private:
   void LoadCopy(kgrpo_policy_copy copy, const std::filesystem::path& folder);
   void SaveReference(const std::filesystem::path& target);
   void ReferenceSaved(const std::filesystem::path& checkpoint);
+  bool RanksByHeldout() const;
   // By step, what checkpoint.keep_best ranks checkpoints by: the held-out reward of their weights if each is measured,
   // else what the next step's problems earned more in it than on average. A step without samples gives none.
   std::map<uint64_t, double> Scores(uint64_t done, RunDatabase& database) const;

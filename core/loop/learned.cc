@@ -9,8 +9,11 @@ namespace kgrpo {
 
 std::array<PartFaults, kRoundParts.size()> FaultsOf(RunDatabase& database) {
   auto faults = NoFaults();
-  for (const RoundFaultCount& fault : database.ReadRoundFaults())
-    faults[static_cast<size_t>(fault.part)].Count(fault.kind, fault.message, fault.count);
+  for (const RoundFaultCount& count : database.ReadRoundFaults()) {
+    const RoundFault fault = count.part == RoundPart::kCoder ? RoundFault{count.part, count.kind, count.message}
+                                                             : FaultOf(RoundFailure{count.part, count.message});
+    faults[static_cast<size_t>(fault.part)].Count(fault.kind, fault.message, count.count);
+  }
   return faults;
 }
 

@@ -23,6 +23,8 @@
 
 namespace kgrpo {
 
+class Lessons;  // loop/lessons.h
+
 // The source of suggestions.
 struct Suggester {
   enum class Kind {
@@ -40,7 +42,7 @@ void RequireSuggester(const Suggester& suggester, const PipelineParts& parts);
 // The problem that a trajectory works on.
 struct Assignment {
   uint32_t problem = 0;    // index into the problem set
-  uint32_t prompt_of = 0;  // the trajectory whose prompts it gets: itself, except under shuffle_prompts
+  uint32_t prompt_of = 0;  // the assignment whose prompts it gets: its own, except under shuffle_prompts
 };
 
 // Number of rounds in each stage at a moment: at the policy (writing a suggestion), at the coder, at evaluator and
@@ -54,7 +56,9 @@ struct RolloutRequest {
   Purpose purpose = Purpose::kTrain;
   uint64_t step = 0;  // the random streams' key, with the purpose
   Suggester suggester;
-  std::vector<Assignment> assignments;  // a trajectory each
+  std::vector<Assignment> assignments;             // a trajectory each
+  uint64_t first_trajectory = 0;                   // number of the first, which keys its random streams
+  std::vector<std::vector<PromptLesson>> lessons;  // of each problem, by index, for its prompts; empty: none
   bool encode = false;  // also token ids of prompts and given suggestions, for demonstrations; needs the policy
   // The same step's rollout of an earlier attempt. A trajectory that reaches the same state reuses its coder answers
   // and evaluations, so that a resumed run pays for no answer twice and gets the same times. May be empty.
@@ -86,13 +90,14 @@ struct RolloutResult {
 
 class Rollout {
  public:
-  // All of it outlives this.
-  Rollout(const PipelineConfig& config, PipelineParts& parts, const ProblemSet& problems, WorkerPool& pool);
+  // All of it outlives this. `lessons`: sets those of each request; null: there are none.
+  Rollout(const PipelineConfig& config, PipelineParts& parts, const ProblemSet& problems, WorkerPool& pool,
+          Lessons* lessons = nullptr);
 
-  // Throws a plugin's error that ends the run, or KGRPO_ERROR_CANCELLED once the user asked to stop; nothing is in
-  // flight then. With several ranks only the leader calls it, and each rank collects its share. One
-  // thread.
-  RolloutResult Collect(const RolloutRequest& request);
+  // Sets the request's lessons. Throws a plugin's error that ends the run, or KGRPO_ERROR_CANCELLED once the user asked
+  // to stop; nothing is in flight then. With several ranks only the leader calls it, and each rank collects its share.
+  // One thread.
+  RolloutResult Collect(RolloutRequest& request);
   // Collects this rank's share of a Collect that the leader has ordered. Returns all ranks' trajectories on every rank.
   RolloutResult CollectShare(const RolloutRequest& request, Ranks& ranks);
 
@@ -103,6 +108,7 @@ class Rollout {
   PipelineParts& parts_;
   const ProblemSet& problems_;
   WorkerPool& pool_;
+  Lessons* lessons_;
   std::vector<std::string> known_suggestions_;  // the coder's
 };
 

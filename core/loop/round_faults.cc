@@ -69,8 +69,13 @@ Evaluation EvaluateWithRetries(Evaluator& evaluator, const Problem& problem, con
   }
 }
 
+RoundFault FaultOf(const RoundFailure& failure) {
+  if (!failure.message.starts_with(kNoScore)) return {failure.part, "", failure.message};
+  return {failure.part, kNoScoreKind, failure.message.substr(kNoScore.size())};
+}
+
 std::optional<RoundFault> FaultOf(const RoundRecord& round) {
-  if (round.failure) return RoundFault{round.failure->part, "", round.failure->message};
+  if (round.failure) return FaultOf(*round.failure);
   if (!CoderFailed(round.answer)) return std::nullopt;
   return RoundFault{RoundPart::kCoder, CoderOutcomeName(round.answer.outcome), round.answer.message};
 }
@@ -113,9 +118,14 @@ std::string PartFaults::Commonest() const {
          kind + ": " + message;
 }
 
+std::string PartFaults::Verb() const {
+  const bool no_score = faults_.contains(kNoScoreKind);
+  return no_score && faults_.size() == 1 ? "gave no score" : no_score ? "failed or gave no score" : "failed";
+}
+
 std::string PartFaults::AllFailed(const std::string& which) const {
-  return std::string("the ") + RoundPartName(part_) + "'s " + which + std::to_string(count_) + " answers all failed; " +
-         Commonest() + ". ";
+  return std::string("the ") + RoundPartName(part_) + "'s " + which + std::to_string(count_) + " answers all " +
+         Verb() + "; " + Commonest() + ". ";
 }
 
 void PartFaults::Throw(const std::string& which) const {
@@ -155,14 +165,14 @@ std::string RoundFaults::Add(const std::vector<TrajectoryRecord>& trajectories, 
       continue;
     }
     series_[i].steps = 0;
-    faults_[i] = PartFaults(part);
+    const std::string verb = std::exchange(faults_[i], PartFaults(part)).Verb();
     if (part == RoundPart::kCoder && kernels == 0 && !told_of_kernels) {
       tell("none of the coder's " + std::to_string(asked) +
            " answers was a new kernel: the suggestions did not apply, were not understood, or contained none. If that "
            "lasts, nothing is learned");
     } else if (part != RoundPart::kCoder && failed > 0 && !told_before) {
-      tell(std::to_string(failed) + " of the " + RoundPartName(part) + "'s " + std::to_string(asked) +
-           " answers failed, and their trajectories end there; " + First(trajectories, part));
+      tell(std::to_string(failed) + " of the " + RoundPartName(part) + "'s " + std::to_string(asked) + " answers " +
+           verb + ", and their trajectories end there; " + First(trajectories, part));
     }
   }
   return told;

@@ -40,9 +40,11 @@ Evaluation EvaluateWithRetries(Evaluator& evaluator, const Problem& problem, con
 // Why a round has no score.
 struct RoundFault {
   RoundPart part = RoundPart::kCoder;
-  std::string kind;  // the coder's outcome; empty for the others
+  std::string kind;  // the coder's outcome, or that the reward gave no score (kNoScoreKind); empty for the others
   std::string message;
 };
+inline constexpr const char* kNoScoreKind = "no score";
+RoundFault FaultOf(const RoundFailure& failure);
 // Returns the fault of the coder, the evaluator or the reward in that round; nothing where none failed.
 std::optional<RoundFault> FaultOf(const RoundRecord& round);
 
@@ -60,6 +62,8 @@ class PartFaults {
   RoundPart part() const { return part_; }
   size_t count() const { return count_; }
   void Count(const std::string& kind, const std::string& message, size_t times = 1);
+  // "failed", "gave no score" or "failed or gave no score".
+  std::string Verb() const;
   // "the commonest, 8 times, is truncated: the answer was cut off"; empty where none was counted.
   std::string Commonest() const;
   // "the coder's `which` 8 answers all failed; the commonest, ...".

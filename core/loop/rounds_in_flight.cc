@@ -244,10 +244,10 @@ bool RoundsInFlight::Replay(Slot& slot) {
 // Returns the recorded round that this one repeats: same problem and round number, same kernels, suggestion and tokens.
 // Null: none.
 const RoundRecord* RoundsInFlight::Recorded(const Slot& slot) const {
-  const uint64_t number = slot.trajectory.record().trajectory;
-  if (number >= request_.recorded.size()) return nullptr;
-  const TrajectoryRecord& trajectory = request_.recorded[number];
-  if (trajectory.problem_name != slot.trajectory.problem().name) return nullptr;
+  const auto found =
+      std::ranges::find(request_.recorded, slot.trajectory.record().trajectory, &TrajectoryRecord::trajectory);
+  if (found == request_.recorded.end() || found->problem_name != slot.trajectory.problem().name) return nullptr;
+  const TrajectoryRecord& trajectory = *found;
   const auto repeated = [&slot](const RoundRecord& round) {
     return round.round == slot.round.round && round.suggestion == slot.round.suggestion &&
            round.code_a == slot.round.code_a && round.code_b == slot.round.code_b &&
@@ -279,7 +279,7 @@ void RoundsInFlight::Ask(RoundPart part, RoundRecord& round, Call call) {
     call();
   } catch (const Error& error) {
     RequireFailsOneRound(part, error, parts_.cancelled());
-    round.failure = {part, error.what()};
+    round.failure = {part, (error.code() == KGRPO_ERROR_NO_SCORE ? std::string(kNoScore) : "") + error.what()};
   }
   CheckAnswer(part, round);
 }

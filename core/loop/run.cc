@@ -5,9 +5,10 @@
 #include "loop/best_kernels.h"
 #include "loop/checkpoint.h"
 #include "loop/coder_cost.h"
-#include "loop/heldout.h"
 #include "loop/identity.h"
 #include "loop/learned.h"
+#include "loop/lessons.h"
+#include "loop/measurements.h"
 #include "loop/metrics.h"
 #include "loop/observers.h"
 #include "loop/stage.h"
@@ -23,7 +24,6 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,9 +33,6 @@ namespace kgrpo {
 namespace {
 
 constexpr const char* kNoCheckpoint = "no checkpoint was written yet";
-// The metric that a step has once its held-out episodes were played.
-constexpr const char* kHeldoutTime = "time/heldout";
-
 // The state of one call of Run.
 class Runner {
  public:
@@ -51,10 +48,11 @@ class Runner {
         problems_(problems.train),
         heldout_(problems.heldout),
         notes_(problems.notes),
-        rollout_(config, parts, problems_, pool_),
+        lessons_(config),
+        rollout_(config, parts, problems_, pool_, &lessons_),
+        measurements_(config, parts, problems, database_, &lessons_, options.console),
         observers_(config, parts) {
     for (const StageConfig& stage : config_.stages) total_ += stage.steps;
-    if (heldout_) heldout_rollout_.emplace(config_, parts_, *heldout_, pool_);
   }
 
   RunOutcome Run() {
@@ -118,6 +116,7 @@ class Runner {
     database_.WriteProblems(Purpose::kTrain, problems_.Records());
     if (heldout_) database_.WriteProblems(Purpose::kHeldout, heldout_->Records());
     database_.SetUnfinished();
+    lessons_.Begin(database_, problems_, heldout_ ? &*heldout_ : nullptr);
     if (!WriteIdentity(config_, parts_, total_, options_.overrides,
                        options_.resume ? std::optional(done_) : std::nullopt, folder_, database_)) {
       Note("the plugins differ from those that the run had before: results from here on may differ");
@@ -128,6 +127,7 @@ class Runner {
     // Kernels of steps since the last judging wait to be judged again.
     for (uint64_t step = database_.LastJudging(done_) + 1; step <= done_; ++step) {
       best_->Add(step, database_.ReadStep(Purpose::kTrain, step));
+      best_->Add(step, database_.ReadStep(Purpose::kRedrawn, step));
     }
     observers_.Begin(config_, folder_.path(), total_, done_, options_.resume);
     if (options_.resume) {
@@ -167,7 +167,7 @@ class Runner {
         spending_ = ReadSpending(database_, done_);  // includes demonstrations
         for (uint64_t step = done_ + 1; step <= last; ++step) {
           if (CancelledNow()) return;
-          if (StopsEarly()) return EndEarly();
+          if (const std::string why = measurements_.EarlyStop(*stage_, done_); !why.empty()) return EndEarly(why);
           RunStep(step);
         }
       }
@@ -188,12 +188,13 @@ class Runner {
     MetricMap metrics;
     stage_->Step(step, record, metrics, [this](const StepRecord& rollouts) {
       best_->Add(rollouts.step, rollouts.trajectories);
+      best_->Add(rollouts.step, rollouts.redrawn);
       if (CheckpointDue(rollouts.step)) best_->Start();
     });
     if (begin_seconds_) metrics["time/begin_stage"] = *std::exchange(begin_seconds_, std::nullopt);
     if (record_seconds_) metrics["time/record"] = *std::exchange(record_seconds_, std::nullopt);
     if (CheckpointDue(step)) best_->Start();  // for stages without rollouts; otherwise nothing is pending
-    if (MeasurementDue(step)) Measure(step, record, metrics);
+    if (measurements_.Due(step)) measurements_.Play(step, record, metrics);
     const Stopwatch judging;
     const JudgedKernels judged = best_->Finish();
     metrics["time/judge_best"] = judging.seconds();
@@ -201,7 +202,9 @@ class Runner {
       Note("step " + std::to_string(step) + ": the evaluator failed for the fastest kernels, which wait for the next " +
            "checkpoint: " + judged.failed);
     }
-    AddSpending(CoderCost(record.trajectories) + CoderCost(record.heldout) + CoderCost(record.greedy), metrics);
+    AddSpending(CoderCost(record.trajectories) + CoderCost(record.redrawn) + CoderCost(record.heldout) +
+                    CoderCost(record.greedy),
+                metrics);
     for (const auto& [name, value] : parts_.take_metrics()) metrics.emplace(name, value);
     metrics["step_time"] = watch.seconds();
     // Taken from the records: a trainer may report a metric of the same name.
@@ -271,43 +274,19 @@ class Runner {
     metrics[kLostCostMetric] = spending_.lost_cost;
   }
 
-  bool MeasurementDue(uint64_t step) const {
-    if (!heldout_) return false;
-    if (step > 0 && step % config_.evaluation.every == 0) return true;
-    uint64_t last = 0;  // of the stages before
-    for (size_t i = 0; config_.evaluation.at_start && i < config_.stages.size(); last += config_.stages[i++].steps) {
-      if (step == last) return true;
-    }
-    return false;
-  }
-
-  // Whether the last stage's measurements up to the step `done_` have not improved for evaluation.patience of them.
-  bool StopsEarly() {
-    if (config_.evaluation.patience == 0 || !MeasurementDue(done_) || stage_->index() + 1 != config_.stages.size())
-      return false;
-    double best = -std::numeric_limits<double>::infinity();
-    uint64_t since = 0;
-    for (const auto& [step, reward] : database_.MetricCurve("heldout/reward")) {
-      if (step + 1 < stage_->first_step() || step > done_) continue;
-      since = reward > best ? 0 : since + 1;
-      best = std::max(best, reward);
-    }
-    return since >= config_.evaluation.patience;
-  }
-
   // Makes the step `done_` the run's last.
-  void EndEarly() {
-    Note("stopped early after step " + std::to_string(done_) + ": the reward on held-out problems has not risen in " +
-         std::to_string(config_.evaluation.patience) +
-         " more measurements (evaluation.patience). To train on: resume with --set evaluation.patience=0");
+  void EndEarly(const std::string& why) {
+    const std::string step = "after step " + std::to_string(done_);
+    Note("stopped early " + step + ": " + why + ". To train on: resume with --set evaluation.patience=0");
     const std::optional<CheckpointState> last = models_.Last();
     if (!last || last->step < done_) WriteCheckpoint();
+    database_.Set(kEndedEarly, step + " of " + std::to_string(total_) + ": " + why);
     total_ = done_;
   }
 
   // Plays the held-out episodes of the step `done_` where a stop kept them from it.
   void MeasureWhatIsLeft() {
-    if (!MeasurementDue(done_) || database_.HasMetric(done_, kHeldoutTime)) return;
+    if (!measurements_.IsLeft(done_)) return;
     if (parts_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
     at_ = done_;
     NoteStepUnderWay(done_);
@@ -315,38 +294,12 @@ class Runner {
     StepRecord record;
     record.step = done_;
     MetricMap metrics;
-    Measure(done_, record, metrics);
-    if (!metrics.contains(kHeldoutTime)) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+    measurements_.Play(done_, record, metrics);
+    if (metrics.empty()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
     AddSpending(CoderCost(record.heldout) + CoderCost(record.greedy), metrics);
     for (const auto& [name, value] : metrics) record.metrics.push_back({name, value});
     database_.AddHeldout(record);
     if (options_.console != nullptr) ShowHeldout(*options_.console, done_, metrics);
-  }
-
-  // Plays held-out episodes with the current policy. A user's stop skips them, since the step itself is done.
-  void Measure(uint64_t step, StepRecord& record, MetricMap& metrics) {
-    const Stopwatch watch;
-    const auto play = [&](Purpose purpose, uint64_t episodes) {
-      RolloutRequest request = HeldoutRequest(config_, heldout_->families(), step, episodes, {});
-      request.purpose = purpose;
-      request.recorded = database_.ReadStep(purpose, step);
-      ShowUnderWay(options_.console, "held-out problems after step " + std::to_string(step), &request);
-      return heldout_rollout_->Collect(request).trajectories;
-    };
-    try {
-      record.heldout = play(Purpose::kHeldout, config_.evaluation.episodes);
-      if (config_.evaluation.greedy) record.greedy = play(Purpose::kGreedy, 1);
-    } catch (const Error& error) {
-      if (error.code() != KGRPO_ERROR_CANCELLED) throw;
-      record.heldout.clear();
-      return;
-    }
-    metrics.merge(HeldoutMetrics(record.heldout));
-    for (const auto& [name, value] : HeldoutMetrics(record.greedy)) {
-      if (name == "heldout/reward") metrics["heldout/greedy_reward"] = value;
-      if (name == "heldout/best_speedup_geomean") metrics["heldout/greedy_best_speedup_geomean"] = value;
-    }
-    metrics[kHeldoutTime] = watch.seconds();
   }
 
   // Writes a checkpoint of the last whole step, if that is possible. Describes the checkpoint that the run, which ends
@@ -415,8 +368,7 @@ class Runner {
   }
 
   void Finish() {
-    const uint64_t best = models_.WriteFinal(done_, database_);
-    if (best != done_) Note("final/ is the policy of step " + std::to_string(best) + ", whose reward is the best");
+    Note(FinalText(config_, models_.WriteFinal(done_, database_)));
     database_.SetFinished(SecondsSince1970());
     if (options_.console == nullptr) return;
     options_.console->Finish();
@@ -439,9 +391,10 @@ class Runner {
   const ProblemSet& problems_;
   const std::optional<ProblemSet>& heldout_;
   const std::vector<std::string>& notes_;
+  Lessons lessons_;
   Rollout rollout_;
+  Measurements measurements_;
   Observers observers_;
-  std::optional<Rollout> heldout_rollout_;
   std::optional<BestKernels> best_;
   std::optional<CheckpointState> checkpoint_;  // the one that the run resumes from
   std::unique_ptr<Stage> stage_;

@@ -41,7 +41,10 @@ std::string FileMistake(const PipelineConfig& config) {
   }
   if (loop.batch_size == 0 || loop.rounds == 0) return "loop.batch_size and loop.rounds must be at least 1";
   if (problems == 0) return "problems.train names no problem";
-  std::string mistake = RoundsMistake("a step", {{"loop.batch_size", loop.batch_size}, {"loop.rounds", loop.rounds}});
+  std::vector<std::pair<std::string, uint64_t>> factors = {{"loop.batch_size", loop.batch_size},
+                                                           {"loop.rounds", loop.rounds}};
+  if (loop.redraws > 0) factors.emplace_back("(1 + loop.redraws)", 1 + loop.redraws);
+  std::string mistake = RoundsMistake("a step", factors);
   for (size_t i = 0; i < config.stages.size() && mistake.empty(); ++i) {
     mistake = RoundsMistake("a warm start", {{"trainer[" + std::to_string(i) + "].episodes", config.stages[i].episodes},
                                              {"loop.rounds", loop.rounds}});
@@ -52,6 +55,14 @@ std::string FileMistake(const PipelineConfig& config) {
                                                        {"loop.rounds", loop.rounds}});
   }
   if (!mistake.empty()) return mistake;
+  if (loop.redraws > 0 && loop.trajectories_per_problem < 2) {
+    return "loop.redraws draws groups with equal rewards again, and loop.trajectories_per_problem is 1: each group has "
+           "one trajectory; set that to 2 or more, or loop.redraws to 0";
+  }
+  if (loop.redraws > 0 && config.controls.shuffle_prompts) {
+    return "controls.shuffle_prompts exchanges the prompts of the groups that a step draws together: set loop.redraws "
+           "to 0";
+  }
   const uint64_t in_a_step = loop.batch_size / loop.trajectories_per_problem;
   if (config.controls.shuffle_prompts && (problems < 2 || in_a_step < 2)) {
     return "controls.shuffle_prompts needs two problems in a step: problems.train has " + std::to_string(problems) +
@@ -89,9 +100,23 @@ std::string EpisodesMistake(const PipelineConfig& config, const std::vector<std:
 std::vector<std::string> FileWarnings(const PipelineConfig& config) {
   uint64_t steps = 0;
   for (const StageConfig& stage : config.stages) steps += stage.steps;
-  if (config.heldout_problems.empty() || config.evaluation.every <= steps || config.evaluation.at_start) return {};
-  return {"evaluation.every has no effect: it is " + std::to_string(config.evaluation.every) + ", and the run has " +
-          std::to_string(steps) + " steps"};
+  std::vector<std::string> warnings;
+  const bool measures = config.evaluation.every > 0 && !config.heldout_problems.empty();
+  if (measures && config.evaluation.every > steps && !config.evaluation.at_start) {
+    warnings.push_back("evaluation.every has no effect: it is " + std::to_string(config.evaluation.every) +
+                       ", and the run has " + std::to_string(steps) + " steps");
+  }
+  if (!config.checkpoint.final_best) return warnings;
+  if (config.checkpoint.keep_best == 0) {
+    warnings.push_back("checkpoint.final: best chooses among the last " + std::to_string(config.checkpoint.keep_last) +
+                       " checkpoints: checkpoint.keep_best is 0, so earlier ones are deleted, the best included");
+  }
+  if (measures && config.checkpoint.every % config.evaluation.every != 0) {
+    warnings.push_back("checkpoint.final: best chooses by training rewards, since checkpoint.every (" +
+                       std::to_string(config.checkpoint.every) + ") is not a multiple of evaluation.every (" +
+                       std::to_string(config.evaluation.every) + "), so not every checkpoint has a held-out reward");
+  }
+  return warnings;
 }
 
 }  // namespace kgrpo

@@ -53,7 +53,8 @@ Stage::Stage(const PipelineConfig& config, PipelineParts& parts, Rollout& rollou
       first_step_(first_step),
       console_(console),
       trainer_(*parts.trainers.at(index)),
-      source_(trainer_.source()) {
+      source_(trainer_.source()),
+      batch_(config, rollout, problems, database, console) {
   for (size_t i = 0; i < index; ++i) {
     if (parts.trainers[i]->source() == KGRPO_TRAINER_ROLLOUTS) rollouts_before_ += config.stages[i].steps;
   }
@@ -212,20 +213,9 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
   request.step = step;
   request.suggester = MakeSuggester();
   request.encode = true;
-  request.assignments =
-      DrawAssignments(config_.seed, Purpose::kTrain, 0, rollouts_before_ + step - first_step_, config_.loop.batch_size,
-                      config_.loop.trajectories_per_problem, problems_.families(), config_.controls.shuffle_prompts);
-  request.recorded = database_.ReadStep(Purpose::kTrain, step);
   if (config_.screen) request.screen = Screened(step).Limits();
-  ShowUnderWay(console_, "step " + std::to_string(step), &request);
-  RolloutResult result = rollout_.Collect(request);
-  record.trajectories = std::move(result.trajectories);
-  record.has_rollouts = true;
-  metrics = RolloutMetrics(record.trajectories);
+  batch_.Collect(rollouts_before_ + step - first_step_, std::move(request), &record, &metrics);
   if (screen_) metrics.merge(screen_->Add(record.trajectories));
-  metrics["time/rollout"] = result.seconds;
-  metrics["time/generate"] = result.generate_seconds;
-  metrics["time/device_wait"] = result.wait_seconds;
   before_training(record);
   if (console_ != nullptr) console_->UnderWay("step " + std::to_string(step) + "  training");
   std::vector<kgrpo_sample> samples = MakeSamples(record.trajectories);

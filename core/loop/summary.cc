@@ -1,6 +1,7 @@
 #include "loop/summary.h"
 
 #include <kgrpo/support/number_text.h>  // FormatDollars
+#include "loop/batch.h"
 #include "loop/coder_cost.h"
 #include "loop/learned.h"
 #include "loop/metrics.h"
@@ -64,7 +65,8 @@ void ShowCoder(Console& console, RunDatabase& database) {
     if (faults.count() == 0) continue;
     const bool coder = faults.part() == RoundPart::kCoder;
     console.Note(
-        std::string("the ") + RoundPartName(faults.part()) + " failed in " + std::to_string(faults.count()) +
+        std::string("the ") + RoundPartName(faults.part()) + " " + faults.Verb() + " in " +
+        std::to_string(faults.count()) +
         (coder ? " of " + std::to_string(totals.answers) + " answers; " : " rounds, where their trajectories ended; ") +
         faults.Commonest());
   }
@@ -103,6 +105,17 @@ void ShowScreen(Console& console, RunDatabase& database) {
             Fixed(correlation.back().second, 3);
   }
   console.Note(text);
+}
+
+// Groups with equal rewards; shows nothing if the run drew none again.
+void ShowRedrawn(Console& console, RunDatabase& database) {
+  const auto sum = [&](const char* name) {
+    const std::vector<Metric> sums = database.MetricSums(name);
+    return static_cast<size_t>(sums.empty() ? 0 : sums.front().value);
+  };
+  if (const size_t redrawn = sum(kRedrawnMetric); redrawn > 0)
+    console.Note("groups with equal rewards: " + std::to_string(redrawn) + " were drawn again, " +
+                 std::to_string(sum(kEqualMetric)) + " stayed in their batches (loop.redraws)");
 }
 
 // Files that kgrpo's own observers wrote there: "", or ", metrics.jsonl, TensorBoard events".
@@ -149,6 +162,8 @@ void ShowHeader(Console& console, const PipelineConfig& config, const PipelinePa
     lines.emplace_back("control", "prompts are shuffled among problems: must not learn");
   if (config.controls.shuffle_rewards)
     lines.emplace_back("control", "rewards are shuffled among samples: must not learn");
+  if (config.controls.shuffle_lessons)
+    lines.emplace_back("control", "suggestions in the prompts' lessons are shuffled");
   lines.emplace_back("output", folder.path().string());
   console.Header(config.name, lines);
 }
@@ -275,6 +290,7 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
                  " training problems were not drawn");
   }
   ShowTimes(console, database, steps.size());
+  ShowRedrawn(console, database);
   ShowCoder(console, database);
   ShowScreen(console, database);
   const std::string nothing_learned = NothingLearned(database);

@@ -82,6 +82,7 @@ PromptState Trajectory::Prompt(const MetricRegistry* metrics) const {
     past.kernel = round.answer.source;
     if (round.evaluation) past.evaluation = *round.evaluation;
   }
+  state.lessons = lessons_;
   state.current = current_;
   state.metrics = metrics;
   return state;
@@ -137,7 +138,10 @@ void Trajectory::Finish(RoundRecord round) {
   if (Drops(round)) {
     const RoundFault fault = *FaultOf(round);
     record_.dropped = "round " + std::to_string(round.round) + ": the " + RoundPartName(fault.part) +
-                      (fault.kind.empty() ? " failed: " : " gave no kernel (" + fault.kind + "): ") + fault.message;
+                      (fault.kind.empty()                 ? " failed: "
+                       : fault.part == RoundPart::kReward ? " gave no score: "
+                                                          : " gave no kernel (" + fault.kind + "): ") +
+                      fault.message;
     record_.failed_round = std::move(round);
     return;
   }

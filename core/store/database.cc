@@ -26,6 +26,8 @@ const char* PurposeName(Purpose purpose) {
       return "search";
     case Purpose::kGreedy:
       return "greedy";
+    case Purpose::kRedrawn:
+      return "redrawn";
   }
   return "unknown";
 }
@@ -99,7 +101,7 @@ void RunDatabase::SetFinished(double time) {
 }
 
 void RunDatabase::SetUnfinished() {
-  database_.Execute("DELETE FROM run WHERE key = 'finished'");
+  database_.Execute("DELETE FROM run WHERE key IN ('finished', 'ended_early')");
 }
 
 void RunDatabase::WriteChanges(const std::vector<SettingChange>& changes, const std::string& resolved_yaml) {
@@ -215,6 +217,7 @@ void RunDatabase::WriteStep(const StepRecord& step, const JudgedKernels& judged)
     }
   }
   WriteTrajectories(step.purpose, step.step, step.trajectories);
+  WriteTrajectories(Purpose::kRedrawn, step.step, step.redrawn);
   Pass(faults_, "database: inside the transaction");
   WriteTrajectories(Purpose::kHeldout, step.step, step.heldout);
   WriteTrajectories(Purpose::kGreedy, step.step, step.greedy);

@@ -18,6 +18,9 @@
 
 namespace kgrpo {
 
+// The text of a run that ended before its planned steps: "after step 41 of 60: why".
+inline constexpr const char* kEndedEarly = "ended_early";
+
 // A problem as the run opened it.
 struct ProblemRecord {
   std::string name, title, family, split, directory, source;
@@ -127,6 +130,10 @@ class RunDatabase {
   std::vector<uint64_t> StepsWithRounds(Purpose purpose);
   // The names of the parts that the run's rewards consist of, of all rounds.
   std::set<std::string> RewardParts();
+
+  // The scored rounds of the steps `first` to `last`, in an order that depends only on the record: demonstrations, and
+  // all others but those on held-out problems.
+  std::vector<PlayedRound> ReadPlayed(uint64_t first, uint64_t last);
 
   // The step's recorded rounds with everything that a coder and an evaluator said, so that a replay can use it instead
   // of asking again. Empty when the step is not there.

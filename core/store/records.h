@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,10 +24,13 @@ enum class Purpose {
   kEvaluation,     // of `eval --policy`: each repeat is a step
   kSearch,         // of `optimize`: each wave is a step
   kGreedy,         // as kHeldout, at temperature 0
+  kRedrawn,        // groups of a step whose rewards were equal, so that others were drawn (loop.redraws)
 };
 inline constexpr std::array kPurposes = {Purpose::kTrain,      Purpose::kHeldout, Purpose::kDemonstration,
-                                         Purpose::kEvaluation, Purpose::kSearch,  Purpose::kGreedy};
-const char* PurposeName(Purpose purpose);  // "train", "demonstration", "heldout", "evaluation", "search", "greedy"
+                                         Purpose::kEvaluation, Purpose::kSearch,  Purpose::kGreedy,
+                                         Purpose::kRedrawn};
+// "train", "demonstration", "heldout", "evaluation", "search", "greedy", "redrawn"
+const char* PurposeName(Purpose purpose);
 
 // Of rounds in SQL: those of a run's own steps, whatever the run is for.
 #define KGRPO_OWN_ROUNDS "purpose IN ('train', 'evaluation', 'search')"
@@ -36,6 +40,10 @@ enum class RoundPart { kCoder, kEvaluator, kReward };
 inline constexpr std::array kRoundParts = {RoundPart::kCoder, RoundPart::kEvaluator, RoundPart::kReward};
 const char* RoundPartName(RoundPart part);  // "coder", "evaluator", "reward"
 RoundPart RoundPartOf(const std::string& name);
+
+// The message of a reward that gave a round no score (KGRPO_ERROR_NO_SCORE), which is not a failure of the reward,
+// begins so.
+inline constexpr std::string_view kNoScore = "no score: ";
 
 // A failure of the evaluator or the reward in a round. One of the coder is in its answer.
 struct RoundFailure {
@@ -161,6 +169,21 @@ void VisitTrajectoryFields(Trajectory& trajectory, Visitor& visit) {
   visit("dropped", trajectory.dropped);
 }
 
+// A recorded round that has a score, without its prompt and evaluation.
+struct PlayedRound {
+  bool demonstration = false;
+  uint64_t step = 0;
+  uint32_t problem = 0;  // index into the run's problems of that purpose
+  std::string problem_name, family;
+  uint32_t round = 0;
+  bool applied = false;
+  double speedup = 0;  // over the reference; 0 unless correct
+  double reward = 0;
+  bool from_reference = false;  // code_b is the problem's reference kernel
+  std::string code_b, code_c;   // hashes of its first kernel and of its new one
+  std::string suggestion;
+};
+
 struct StepRecord {
   uint64_t step = 0;                  // of the whole run, from 1
   Purpose purpose = Purpose::kTrain;  // of `trajectories`
@@ -170,6 +193,7 @@ struct StepRecord {
   bool has_rollouts = false;
   double finished_at = 0;  // seconds since 1970
   std::vector<TrajectoryRecord> trajectories;
+  std::vector<TrajectoryRecord> redrawn;  // of Purpose::kRedrawn; their numbers are not those of `trajectories`
   std::vector<TrajectoryRecord> heldout;  // of the measurement after this step, if there was one
   std::vector<TrajectoryRecord> greedy;   // likewise
   std::vector<Metric> metrics;

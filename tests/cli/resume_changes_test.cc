@@ -35,6 +35,7 @@ TEST_F(ResumeCommandTest, AFinishedRunGetsMoreSteps) {
   const Result fewer = Run("resume run --set loop.max_steps=2");
   EXPECT_EQ(fewer.code, 3);
   EXPECT_THAT(fewer.err, HasSubstr("the run in run has 3 recorded steps, so it cannot end after 2"));
+  EXPECT_THAT(fewer.err, HasSubstr("evaluate a checkpoint, run/checkpoints/step-N/policy, or start a new run"));
   const Result refused = Run("resume run --set loop.max_steps=5 --set seed=6 --set evaluator.options.unit=1");
   EXPECT_EQ(refused.code, 3);
   EXPECT_THAT(refused.err, AllOf(HasSubstr("--set: seed: a resumed run keeps it: "),
@@ -75,6 +76,35 @@ TEST_F(ResumeCommandTest, OnlyTheLastStageGetsMoreSteps) {
   const Result last = Run("resume run --set trainer[1].steps=3");
   ASSERT_EQ(last.code, 0) << last.err;
   EXPECT_THAT(Run("resume run").out, testing::StartsWith("run is finished: all 5 steps are done"));
+}
+
+TEST_F(ResumeCommandTest, ARunThatPatienceEndedSaysSo) {
+  ASSERT_EQ(Run("-q p.yaml --set output_dir=run --set loop.max_steps=40 --set evaluation.every=1 --set "
+                "evaluation.patience=1")
+                .code,
+            0);
+  const std::string out = Run("resume run").out;
+  EXPECT_THAT(out, testing::ContainsRegex("^run is finished: it stopped early after step [0-9]+ of 40: the reward on "
+                                          "held-out problems has not risen in 1 more measurements"));
+  EXPECT_THAT(out, HasSubstr("to train on: kgrpo-host resume run --set evaluation.patience=0\n"));
+  const Result longer = Run("resume run --set evaluation.patience=0 --set loop.max_steps=41");
+  EXPECT_EQ(longer.code, 0) << longer.err;
+  EXPECT_THAT(Run("resume run").out, testing::StartsWith("run is finished: all 41 steps are done"));
+}
+
+TEST_F(ResumeCommandTest, AStageWithFewerStepsThanRecordedIsRefused) {
+  Write("stages.yaml", "extends: p.yaml\ntrainer: [{plugin: fakes, steps: 2}, {plugin: fakes, steps: 4}]\n");
+  ASSERT_EQ(Run("-q stages.yaml --set output_dir=run").code, 0);
+  const Result fewer = Run("resume run --set trainer[1].steps=2");
+  EXPECT_EQ(fewer.code, 3);
+  EXPECT_THAT(fewer.err, HasSubstr("the run in run has 6 recorded steps, so it cannot end after 4"));
+}
+
+// As `kgrpo-host run FILE | head`: its reader ends first.
+TEST_F(ResumeCommandTest, ARunWhoseOutputNobodyReadsGoesOn) {
+  Run("p.yaml --set output_dir=run | true");
+  EXPECT_THAT(Run("resume run").out, testing::StartsWith("run is finished: all 3 steps are done"));
+  EXPECT_THAT(Read(In("run/run.log")), HasSubstr("next: kgrpo-host eval "));
 }
 
 TEST_F(ResumeCommandTest, ChangesAreShownByRunJsonReportAndCompare) {

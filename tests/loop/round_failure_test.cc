@@ -654,6 +654,29 @@ TEST_F(RoundFailureTest, ARewardWithoutAScoreEndsATrajectoryWhenRescored) {
   EXPECT_NE(measures.values.at("reward_by/other"), measures.values.at("reward"));
 }
 
+TEST_F(RoundFailureTest, ARewardWithoutAScoreHasNotFailed) {
+  fakes::Reset();
+  knobs().fault_code = KGRPO_ERROR_NO_SCORE;
+  knobs().reward_fails_every = 4;
+  std::ostringstream out;
+  Console console(out, false);
+  const PipelineConfig config = fakes::Config(fakes::Folder("no_score"), 0, 2);
+  fakes::RunIn(config, false, {}, &console);
+  EXPECT_THAT(out.str(), HasSubstr(" answers gave no score, and their trajectories end there; the first, "));
+  EXPECT_THAT(out.str(), HasSubstr("the reward gave no score in "));
+  EXPECT_THAT(out.str(), HasSubstr(" times, is no score: the scorer is away"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("the reward failed")));
+  RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+  size_t ended = 0;
+  for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kTrain, 1)) {
+    if (trajectory.dropped.empty()) continue;
+    EXPECT_THAT(trajectory.dropped, HasSubstr(": the reward gave no score: the scorer is away"));
+    EXPECT_EQ(trajectory.failed_round.value().failure.value().message, "no score: the scorer is away");
+    ++ended;
+  }
+  EXPECT_GT(ended, 0U);
+}
+
 TEST(RoundFaultsTest, TheCodeDecidesWhetherARunGoesOn) {
   for (const kgrpo_error_code code : {KGRPO_ERROR_UNAVAILABLE, KGRPO_ERROR_INTERNAL, KGRPO_ERROR_NOT_FINITE})
     EXPECT_TRUE(FailsOneRound(RoundPart::kEvaluator, code)) << code;

@@ -3,6 +3,7 @@
 
 #include "fakes.h"
 #include "loop/draws.h"
+#include "loop/measurements.h"
 #include "loop/run_config.h"
 #include "store/checkpoints.h"
 #include "store/database.h"
@@ -354,6 +355,26 @@ TEST_F(RunTest, TheFinalModelIsTheBestWhereAskedFor) {
   const auto bytes = [&](const char* model) { return ReadFile(fs::path(config.output_dir) / model / "table.bin"); };
   EXPECT_EQ(bytes("final"), bytes("checkpoints/step-2/policy"));
   EXPECT_NE(bytes("final"), bytes("checkpoints/step-4/policy"));
+
+  EXPECT_EQ(FinalText(config, {2, 0, false, true, 1.5, 0.25}),
+            "final/ is the policy of step 2 (stage 1, fake_climber), which is the best kept checkpoint: held-out "
+            "reward 1.500; the last policy's is 0.250");
+  EXPECT_EQ(FinalText(config, {4, 0, true, false, std::nullopt, std::nullopt}),
+            "final/ is the last policy: no kept checkpoint has a reward to choose it by");
+  config.checkpoint.final_best = false;
+  EXPECT_EQ(FinalText(config, {4, 0, true, true, 1.5, 1.5}), "");
+}
+
+TEST_F(RunTest, ABestFinalModelThatCannotBeFoundIsWarnedOf) {
+  PipelineConfig config = fakes::Config(Folder("final_warnings"));
+  EXPECT_THAT(FileWarnings(config), ::testing::IsEmpty());
+  config.checkpoint.final_best = true;
+  EXPECT_THAT(FileWarnings(config), ::testing::ElementsAre(HasSubstr("checkpoint.every (3) is not a multiple of "
+                                                                     "evaluation.every (4)")));
+  config.checkpoint.every = 8;
+  EXPECT_THAT(FileWarnings(config), ::testing::IsEmpty());
+  config.checkpoint.keep_best = 0;
+  EXPECT_THAT(FileWarnings(config), ::testing::ElementsAre(HasSubstr("checkpoint.keep_best is 0")));
 }
 
 TEST_F(RunTest, ARunStopsOnceTheHeldoutRewardNoLongerRises) {
@@ -365,6 +386,7 @@ TEST_F(RunTest, ARunStopsOnceTheHeldoutRewardNoLongerRises) {
   RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
   EXPECT_EQ(database.Steps().size(), 4U);
   EXPECT_TRUE(database.Get("finished"));
+  EXPECT_THAT(database.Get(kEndedEarly).value_or(""), HasSubstr("after step 4 of 6: "));
 }
 
 TEST_F(RunTest, ARunThatStopsBeforeItsFirstCheckpointWritesOne) {

@@ -20,6 +20,7 @@
 #include "config/problems.h"      // HoldsProblemYaml
 #include "eval/evaluate_policy.h"
 #include "loop/identity.h"
+#include "loop/lessons.h"
 #include "loop/rounds_in_flight.h"  // SharedInputsSeed
 #include "loop/stopwatch.h"
 #include "optimize/confirm.h"
@@ -92,6 +93,17 @@ PolicySource PolicyOf(const std::string& given) {
   source.choice.label = given;
   if (!run.empty() && fs::exists(run / "resolved.yaml", code)) source.pipeline = (run / "resolved.yaml").string();
   return source;
+}
+
+// Advice for an error in the pipeline of the run that --policy names.
+std::string HintFor(const std::string& pipeline) {
+  const fs::path database = fs::path(pipeline).parent_path() / "run.sqlite";
+  std::error_code code;
+  if (fs::exists(database, code) && ReadProgress(database).is_foreign)
+    return "\n" + pipeline + " is of another version of this program: name a pipeline file by --pipeline FILE";
+  return "\nThe paths in " + pipeline +
+         " are relative to the folder in which that run was started: start optimize there, or name a pipeline file by "
+         "--pipeline FILE";
 }
 
 // The target: a problem's folder, and the kernel to begin with; none: the reference.
@@ -281,9 +293,16 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   if (policy.choice.needs_policy()) request.roles.insert(Role::kPolicy);
   request.needs_train_problems = false;
   request.ignore_problems = true;
-  const PipelineConfig config = session.Load(request);
-  session.StartServices(config.seed);
-  PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
+  PipelineConfig config;
+  PipelineParts parts;
+  try {
+    config = session.Load(request);
+    session.StartServices(config.seed);
+    parts = session.MakeParts(config, request.roles, /*identify=*/true);
+  } catch (const Error& error) {
+    if (request.file != policy.pipeline || error.code() == KGRPO_ERROR_CANCELLED) throw;
+    throw Error(error.code(), error.what() + HintFor(policy.pipeline));
+  }
   RequireListed(policy.choice.suggester.sequence, *parts.coder, config.coder.plugin);
   if (!policy.choice.model.empty()) parts.policy->Load(KGRPO_POLICY_CURRENT, policy.choice.model);
 
@@ -295,6 +314,9 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   Evaluation start_evaluation =
       start == problem.source ? problem.baseline : parts.evaluator->Evaluate(problem.problem, start, start_seed);
   start_evaluation.CompareWith(problem.baseline);
+  Lessons lessons(config);
+  lessons.AddSourcesOf(request.file);
+  options.plan.lessons = lessons.For(problem.prompt, Purpose::kSearch, 0);
   RequireSearchable(options.plan, start_evaluation, parts);
   const RunFolder folder = RunFolder::Create(out, config.resolved_yaml, /*overwrite=*/false);
   RunDatabase database(folder.database());
