@@ -110,7 +110,7 @@ class Measurement {
     };
     size_t bytes = 0;
     for (const auto& span : set_.spans) bytes += span.count * sizeof(float);
-    std::printf("%s %s %s %s, %d ranks, %zu x (%zu + %zu) a rank, %.0f MB of gradients, buckets of %zu MiB\n",
+    std::printf("%s %s %s, %d ranks, %zu x (%zu + %zu) a rank, %.0f MB of gradients, buckets of %zu MiB\n",
                 settings_.shape.c_str(), settings_.dtype.c_str(), settings_.device.c_str(), settings_.size,
                 settings_.sequences, settings_.prompt_tokens, settings_.completion_tokens,
                 static_cast<double>(bytes) / 1e6, settings_.bucket_mib);
