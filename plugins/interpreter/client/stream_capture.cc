@@ -122,6 +122,11 @@ int WorkAtOnce() {
   return error;
 }
 
+int RunAtOnce(const Work& work) {
+  const int error = WorkAtOnce();
+  return error != kCudaSuccess ? error : Submit(nullptr, work);
+}
+
 bool IsCapturing(void* stream) {
   return CaptureOf(stream) != nullptr;
 }

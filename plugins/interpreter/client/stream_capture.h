@@ -31,6 +31,8 @@ int Submit(void* stream, Work work);
 int WaitForStream(void* stream);
 int WaitForDevice();
 int WorkAtOnce();
+// Runs the work immediately on the default stream, if the captures in progress allow it.
+int RunAtOnce(const Work& work);
 bool IsCapturing(void* stream);
 
 void AddStream(void* stream, unsigned flags);

@@ -233,6 +233,7 @@ void Lowerer::Plain(const Statement& statement, const Opcode& op, Instruction& i
   if (base == "mbarrier" || (base == "cp" && op.Has("mbarrier") && op.Has("arrive") && !op.Has("bulk")))
     return PhaseBarrierOperation(statement, op, in);
   if (base == "cp" && op.Has("bulk")) return BulkCopyOperation(statement, op, in);
+  if (base == "tex" || base == "suld" || base == "sust") return ImageOperation(statement, op, in);
   if (base == "cp") return AsyncCopy(statement, op, in);
   if (base == "ldmatrix" || base == "stmatrix" || base == "movmatrix" || base == "mma" || base == "wmma")
     return Matrix(statement, op, in);

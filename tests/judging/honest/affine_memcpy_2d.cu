@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: cudaMemcpy2DAsync (rows of 64 elements, then the rest) as part of the work, then a kernel in place
 // cuda: correct
-// sim: unsupported
+// sim: correct
 __global__ void AddTwice(const float* x, float* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] += 2.0f * x[i];

@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: x read through a texture object made for the call (at most 2^27 elements each), destroyed when the work is done
 // cuda: correct
-// sim: unsupported
+// sim: correct
 __global__ void Affine(cudaTextureObject_t x, const float* y, float* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = 2.0f * tex1Dfetch<float>(x, i) + y[i];
