@@ -184,6 +184,7 @@ Trouble DeviceSession::Call(Worker& worker, const std::vector<uint64_t>& argumen
   host_seconds_left_ = limits_.host_seconds;
   record_ = record;
   l2_ = {};
+  in_flight_.Clear();
   trouble_ = {};
   worker.Answer({0, 0, static_cast<uint64_t>(Command::kCall), 0}, arguments.data(),
                 arguments.size() * sizeof(uint64_t));

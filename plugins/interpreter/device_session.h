@@ -124,6 +124,7 @@ class DeviceSession {
   double host_seconds_left_ = 0;
   CallRecord* record_ = nullptr;
   simt::L2Contents l2_;  // for the time model
+  simt::LaunchesInFlight in_flight_;
   Trouble trouble_;
 };
 

@@ -43,11 +43,15 @@ SAME_PLACE(CudaTexture, seamless_cubemap, cudaTextureDesc, seamlessCubemap);
 SAME_PLACE(CudaCopy3D, source, cudaMemcpy3DParms, srcPtr);
 SAME_PLACE(CudaCopy3D, extent, cudaMemcpy3DParms, extent);
 SAME_PLACE(CudaCopy3D, kind, cudaMemcpy3DParms, kind);
+SAME_PLACE(CudaLaunchConfig, stream, cudaLaunchConfig_t, stream);
+SAME_PLACE(CudaLaunchConfig, attribute_count, cudaLaunchConfig_t, numAttrs);
 SAME_PLACE(CudaDeviceProperties, texture_pitch_alignment, cudaDeviceProp, texturePitchAlignment);
 static_assert(offsetof(interpreter::CudaResource, linear.bytes) == offsetof(cudaResourceDesc, res.linear.sizeInBytes));
 static_assert(offsetof(interpreter::CudaResource, pitched.pitch) ==
               offsetof(cudaResourceDesc, res.pitch2D.pitchInBytes));
 static_assert(sizeof(interpreter::CudaTexture) == sizeof(cudaTextureDesc));
+static_assert(sizeof(interpreter::CudaLaunchAttribute) == sizeof(cudaLaunchAttribute));
+static_assert(offsetof(interpreter::CudaLaunchAttribute, value) == offsetof(cudaLaunchAttribute, val));
 
 #define EXPECT_SUCCESS(call) EXPECT_EQ(call, cudaSuccess) << #call
 

@@ -42,6 +42,22 @@ struct CudaDim3 {
   unsigned x, y, z;
 };
 
+// cudaLaunchAttribute; the value as far as it is read.
+struct CudaLaunchAttribute {
+  int id;
+  int padding;
+  unsigned value[16];
+};
+
+// cudaLaunchConfig_t
+struct CudaLaunchConfig {
+  CudaDim3 grid, block;
+  size_t shared_bytes;
+  void* stream;
+  const CudaLaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+
 // cudaKernelNodeParams
 struct CudaKernelNodeParameters {
   void* function;

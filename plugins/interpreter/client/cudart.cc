@@ -112,6 +112,53 @@ int cudaLaunchCooperativeKernel(const void* function, CudaDim3 grid, CudaDim3 bl
   return LaunchResolved(function, grid, block, arguments, shared, stream, true);
 }
 
+int cudaLaunchKernelExC(const CudaLaunchConfig* config, const void* function, void** arguments) {
+  enum {
+    kIgnore = 0,
+    kAccessPolicy = 1,
+    kCooperative = 2,
+    kSynchronization = 3,
+    kClusterDimension = 4,
+    kOverlap = 6,
+    kPriority = 8,
+    kMemSyncMap = 9,
+    kMemSyncDomain = 10,
+    kSharedCarveout = 14
+  };
+  if (config == nullptr) return SetError(kCudaInvalidValue);
+  bool cooperative = false, overlaps = false;
+  for (unsigned i = 0; i < config->attribute_count; ++i) {
+    const unsigned* value = config->attributes[i].value;
+    switch (config->attributes[i].id) {
+      case kCooperative:
+        cooperative = value[0] != 0;
+        break;
+      case kOverlap:
+        overlaps = value[0] != 0;
+        break;
+      case kClusterDimension:
+        if (value[0] * value[1] * value[2] != 1) RefuseCall("thread block clusters");
+        break;
+      case kIgnore:  // and hints
+      case kAccessPolicy:
+      case kSynchronization:
+      case kPriority:
+      case kMemSyncMap:
+      case kMemSyncDomain:
+      case kSharedCarveout:
+        break;
+      default:
+        RefuseCall("a launch attribute of cudaLaunchKernelEx");
+    }
+  }
+  Work work;
+  const int error =
+      MakeLaunch(function, config->grid, config->block, arguments, config->shared_bytes, cooperative, &work);
+  if (error != kCudaSuccess) return SetError(error);
+  work.launch.overlaps = overlaps ? 1 : 0;
+  return SetError(Submit(config->stream, std::move(work)));
+}
+
 // --- memory ---
 
 int cudaMalloc(void** pointer, size_t bytes) {

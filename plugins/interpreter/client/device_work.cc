@@ -94,7 +94,8 @@ int MakeLaunch(const void* function, CudaDim3 grid, CudaDim3 block, void** argum
     const KernelParameterReply& parameter = kernel->parameters[i];
     std::memcpy(work->parameters.data() + parameter.offset, arguments[i], parameter.size);
   }
-  work->launch = {kernel->index, cooperative ? 1u : 0u, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared};
+  work->launch = {
+      kernel->index, cooperative ? 1u : 0u, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, 0};
   return kCudaSuccess;
 }
 

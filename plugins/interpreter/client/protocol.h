@@ -79,6 +79,7 @@ struct LaunchRequest {
   uint32_t grid[3];
   uint32_t block[3];
   uint64_t dynamic_shared_bytes;
+  uint64_t overlaps;  // 1: it may begin before the launch before it has ended (programmatic dependent launch)
 };
 
 }  // namespace kgrpo::interpreter

@@ -15,6 +15,7 @@ void Forget(Grid& grid) {
   grid.events.assign(1, {});
   grid.shadows.clear();
   grid.recent_shadows.fill({});
+  grid.compares_launches = false;
   for (Block* block : grid.resident) block->shared_shadow.Reset(grid.shared_limit);
 }
 

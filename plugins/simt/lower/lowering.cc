@@ -249,8 +249,10 @@ void Lowerer::Plain(const Statement& statement, const Opcode& op, Instruction& i
   } else if (base == "nanosleep") {
     in.run = &NanoSleep;
   } else if (base == "prefetch" || base == "prefetchu" || base == "discard" || base == "applypriority" ||
-             base == "pmevent" || base == "griddepcontrol") {
+             base == "pmevent") {
     in.run = &Prefetch;
+  } else if (base == "griddepcontrol") {
+    in.run = op.Has("wait") ? &WaitForEarlierLaunches : &LetNextLaunchBegin;
   } else {
     return Arithmetic(statement, op, in);
   }

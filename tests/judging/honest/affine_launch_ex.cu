@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: cudaLaunchKernelEx with programmatic stream serialisation; the second kernel waits for the first itself
 // cuda: correct
-// sim: unsupported
+// sim: correct
 __global__ void Double(const float* x, float* out, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = 2.0f * x[i];

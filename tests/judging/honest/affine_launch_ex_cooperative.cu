@@ -1,7 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // style: cudaLaunchKernelEx with the cooperative attribute on a non-blocking stream of high priority, joined
 // cuda: correct
-// sim: unsupported
+// sim: correct
 #include <cooperative_groups.h>
 
 __global__ void Affine(const float* x, const float* y, float* out, int n) {
