@@ -34,10 +34,10 @@ class Launches : public testing::Test {
 TEST_F(Launches, ReadsBeforeTheWait) {
   for (const auto& [first, line] : {std::pair{"produce_and_trigger", 7}, std::pair{"trigger_and_produce", 13}}) {
     const LaunchResult result = Pair(first, "read_and_wait");
-    ExpectRace(result, 22, line, "before it waits for kernel '" + std::string(first) + "', of which thread (0,0,0)");
+    ExpectRace(result, 25, line, "before it waits for kernel '" + std::string(first) + "', of which thread (0,0,0)");
     EXPECT_EQ(result.findings[0].other.block.x, 0u);
   }
-  ExpectRace(Pair("produce_and_trigger", "wait_in_one_without_barrier"), 41, 7, "reads");
+  ExpectRace(Pair("produce_and_trigger", "wait_in_one_without_barrier"), 44, 7, "reads");
 }
 
 TEST_F(Launches, ReadsAfterTheWait) {
@@ -49,7 +49,7 @@ TEST_F(Launches, ReadsAfterTheWait) {
 }
 
 TEST_F(Launches, WritesBeforeTheWait) {
-  ExpectRace(Pair("trigger_and_produce", "write_and_wait", true), 45, 13, "reads it at line 13");
+  ExpectRace(Pair("trigger_and_produce", "write_and_wait", true), 48, 13, "reads it at line 13");
 }
 
 TEST_F(Launches, TellsIfEarlierOnesMayStillRun) {

@@ -12,10 +12,10 @@ namespace {
 
 // Forgets all accesses, to make room for new events.
 void Forget(Grid& grid) {
+  grid.compares_launches = grid.compares_launches && grid.events.empty();  // the first event forgets nothing
   grid.events.assign(1, {});
   grid.shadows.clear();
   grid.recent_shadows.fill({});
-  grid.compares_launches = false;
   for (Block* block : grid.resident) block->shared_shadow.Reset(grid.shared_limit);
 }
 

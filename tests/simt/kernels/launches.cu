@@ -19,7 +19,10 @@ extern "C" __global__ void produce(const float* x, float* y) {
 
 extern "C" __global__ void read_and_wait(const float* y, float* z) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  const float value = y[i];
+  __shared__ float other[64];
+  other[threadIdx.x] = 3;
+  __syncthreads();
+  const float value = y[i] + other[63 - threadIdx.x];
   WAIT();
   z[i] = value;
 }
