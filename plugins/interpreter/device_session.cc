@@ -116,6 +116,7 @@ Trouble DeviceSession::Load(Worker& worker, const std::string& object) {
   instance_.ResetGlobals();  // as in a fresh process
   for (const auto& [address, owned] : owned_by_candidate_) memory_.Free(address);
   owned_by_candidate_.clear();
+  memory_.ClearObjects();
   shared_limits_.clear();
   for (const simt::KernelInfo& kernel : module_->kernels()) {
     shared_limits_.push_back(kDefaultSharedBytes - std::min(kDefaultSharedBytes, kernel.static_shared_bytes));
@@ -183,6 +184,7 @@ Trouble DeviceSession::Call(Worker& worker, const std::vector<uint64_t>& argumen
   host_seconds_left_ = limits_.host_seconds;
   record_ = record;
   l2_ = {};
+  in_flight_.Clear();
   trouble_ = {};
   worker.Answer({0, 0, static_cast<uint64_t>(Command::kCall), 0}, arguments.data(),
                 arguments.size() * sizeof(uint64_t));
@@ -193,14 +195,15 @@ Trouble DeviceSession::Call(Worker& worker, const std::vector<uint64_t>& argumen
   return trouble;
 }
 
-Reply DeviceSession::Allocate(uint64_t bytes) {
+Reply DeviceSession::Allocate(uint64_t bytes, bool is_array) {
   if (!limits_.device_malloc) {
     Stop("forbidden", "The host code allocates device memory, which this problem does not allow.");
     return {kCudaMemoryAllocation, 0, 0, 0};
   }
   record_->copy_seconds += bytes < kOwnPages ? kMallocSeconds : kMapSeconds;
   const bool fits = bytes <= limits_.device_bytes && memory_.bytes_allocated() <= limits_.device_bytes - bytes;
-  const simt::DeviceAddress address = fits ? memory_.Allocate(bytes, "memory of cudaMalloc") : 0;
+  const simt::DeviceAddress address =
+      fits ? memory_.Allocate(bytes, is_array ? "a CUDA array" : "memory of cudaMalloc") : 0;
   if (address == 0) {
     Stop("out_of_memory",
          "The host code asked for " + std::to_string(bytes) + " bytes of device memory, more than is available.");
@@ -213,9 +216,10 @@ Reply DeviceSession::Allocate(uint64_t bytes) {
 void DeviceSession::Serve(Worker& worker, const Request& request, const std::vector<uint8_t>& payload) {
   const double dram = device_.dram_bytes_per_second * device_.dram_efficiency;
   const Reply success = {kCudaSuccess, 0, 0, 0};
+  const double first = request.continues == 0 ? 1 : 0;  // of a copy's rows, which together cost one call
   switch (static_cast<Operation>(request.operation)) {
     case Operation::kAllocate: {
-      const Reply reply = Allocate(request.a);
+      const Reply reply = Allocate(request.a, request.b == 1);
       if (!trouble_) worker.Answer(reply);
       return;
     }
@@ -232,20 +236,21 @@ void DeviceSession::Serve(Worker& worker, const Request& request, const std::vec
     case Operation::kWrite:
       record_->host_writes = true;
       memory_.Write(request.a, payload.data(), payload.size());
-      record_->copy_seconds += kCopyToDeviceSeconds + static_cast<double>(payload.size()) / kPageableBytesPerSecond;
+      record_->copy_seconds +=
+          first * kCopyToDeviceSeconds + static_cast<double>(payload.size()) / kPageableBytesPerSecond;
       return worker.Answer(success);
     case Operation::kRead: {
       if (request.b > kLargestPayload) return Stop("forbidden", "The host code sent a malformed copy.");
       std::vector<uint8_t> bytes(request.b);
       memory_.Read(request.a, bytes.data(), bytes.size());
       record_->reads_back = true;
-      record_->copy_seconds += kCopyToHostSeconds + static_cast<double>(bytes.size()) / kPageableBytesPerSecond;
+      record_->copy_seconds += first * kCopyToHostSeconds + static_cast<double>(bytes.size()) / kPageableBytesPerSecond;
       return worker.Answer(success, bytes.data(), bytes.size());
     }
     case Operation::kCopy:
       record_->host_writes = true;
       memory_.Copy(request.a, request.b, request.c);
-      record_->copy_seconds += kCopyWithinSeconds + 2 * static_cast<double>(request.c) / dram;
+      record_->copy_seconds += first * kCopyWithinSeconds + 2 * static_cast<double>(request.c) / dram;
       return worker.Answer(success);
     case Operation::kMemset:
       record_->host_writes = true;
@@ -307,6 +312,20 @@ void DeviceSession::Serve(Worker& worker, const Request& request, const std::vec
       const simt::Occupancy occupancy = simt::ComputeOccupancy(device_, resources, static_cast<uint32_t>(request.b));
       return worker.Answer({kCudaSuccess, 0, static_cast<uint64_t>(occupancy.blocks_per_multiprocessor), 0});
     }
+    case Operation::kAddObject: {
+      constexpr size_t kMostObjects = 4096;
+      simt::ImageObject object;
+      if (payload.size() != sizeof object) return Stop("forbidden", "The host code sent a malformed image.");
+      std::memcpy(&object, payload.data(), sizeof object);
+      if (!simt::IsValid(object)) return Stop("forbidden", "The host code sent a malformed image.");
+      if (memory_.objects() == kMostObjects)
+        return Stop("out_of_memory",
+                    "The host code keeps more than " + std::to_string(kMostObjects) + " texture and surface objects.");
+      return worker.Answer({kCudaSuccess, 0, memory_.AddObject(object), 0});
+    }
+    case Operation::kRemoveObject:
+      if (!memory_.RemoveObject(request.a)) return worker.Answer({kCudaInvalidValue, 0, 0, 0});
+      return worker.Answer(success);
     case Operation::kLaunch: {
       const Reply reply = Launch(payload);
       if (!trouble_) worker.Answer(reply);

@@ -97,7 +97,7 @@ class DeviceSession {
   void Serve(Worker& worker, const Request& request, const std::vector<uint8_t>& payload);
   Reply Launch(const std::vector<uint8_t>& payload);
   simt::TimeEstimate TimeOf(simt::LaunchResult& result, const simt::KernelResources& resources);
-  Reply Allocate(uint64_t bytes);
+  Reply Allocate(uint64_t bytes, bool is_array);
   Trouble EndOf(Worker& worker, Worker::Event event);
   void Stop(const std::string& code, const std::string& sentence);
   simt::KernelResources ResourcesOf(int kernel, uint32_t dynamic_shared_bytes) const;
@@ -124,6 +124,7 @@ class DeviceSession {
   double host_seconds_left_ = 0;
   CallRecord* record_ = nullptr;
   simt::L2Contents l2_;  // for the time model
+  simt::LaunchesInFlight in_flight_;
   Trouble trouble_;
 };
 

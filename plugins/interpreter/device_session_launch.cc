@@ -119,6 +119,7 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   if (block_choice_.racing_reads != nullptr && record_->launches < block_choice_.racing_reads->size())
     config.racing_reads = &(*block_choice_.racing_reads)[record_->launches];
   config.cooperative = launch.cooperative != 0;
+  in_flight_.Begin(launch.overlaps != 0, &config);
 
   const std::string name = evaluator::KernelName(info.name);
   const std::string what = "Kernel " + name + " cannot be launched with grid " + DimText(config.grid) + " and block " +
@@ -161,6 +162,7 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   const double start = ThreadSeconds();
   simt::LaunchResult result = simt::Launch(instance_, kernel, config);
   record_->interpreting_seconds += ThreadSeconds() - start;
+  in_flight_.End(&result);
   ++record_->launches;
   record_->racing_reads.push_back(std::move(result.racing_reads));
   record_->independent = record_->independent && result.independent;

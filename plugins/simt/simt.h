@@ -9,10 +9,11 @@
 #ifndef KGRPO_SIMT_SIMT_H_
 #define KGRPO_SIMT_SIMT_H_
 
-#include "simt/lower/module.h"     // IWYU pragma: export
-#include "simt/schedule/launch.h"  // IWYU pragma: export
-#include "simt/state/counts.h"     // IWYU pragma: export
-#include "simt/state/memory.h"     // IWYU pragma: export
-#include "simt/time/time_model.h"  // IWYU pragma: export
+#include "simt/check/earlier_launches.h"  // IWYU pragma: export
+#include "simt/lower/module.h"            // IWYU pragma: export
+#include "simt/schedule/launch.h"         // IWYU pragma: export
+#include "simt/state/counts.h"            // IWYU pragma: export
+#include "simt/state/memory.h"            // IWYU pragma: export
+#include "simt/time/time_model.h"         // IWYU pragma: export
 
 #endif  // KGRPO_SIMT_SIMT_H_

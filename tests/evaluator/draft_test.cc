@@ -208,6 +208,31 @@ TEST_F(DraftTest, TemplatesAndMacrosAreTranslated) {
   EXPECT_THAT(MakeOracle(source, draft).text, HasSubstr("    y[i] = 0.5 * x[i];\n"));
 }
 
+// A launcher that copies its input to an array and binds a texture to it.
+TEST_F(DraftTest, ALauncherThatBindsATextureIsRead) {
+  const CudaSource source(
+      "upscale.cu",
+      "__global__ void upscale(cudaTextureObject_t image, float* out, int width, int height) {\n"
+      "  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;\n"
+      "  if (x < width && y < height) out[y * width + x] = tex2D<float>(image, (x + 0.5f) / 2, (y + 0.5f) / 2);\n}\n"
+      "void launch(const float* in, float* out, int width, int height) {\n"
+      "  cudaArray_t array;\n  cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();\n"
+      "  cudaMallocArray(&array, &format, width / 2, height / 2);\n"
+      "  cudaMemcpy2DToArray(array, 0, 0, in, width * 2, width * 2, height / 2, cudaMemcpyDeviceToDevice);\n"
+      "  cudaResourceDesc resource = {};\n  resource.resType = cudaResourceTypeArray;\n"
+      "  resource.res.array.array = array;\n  cudaTextureDesc texture = {};\n  cudaTextureObject_t image = 0;\n"
+      "  cudaCreateTextureObject(&image, &resource, &texture, nullptr);\n"
+      "  dim3 block(16, 16), grid((width + 15) / 16, (height + 15) / 16);\n"
+      "  upscale<<<grid, block>>>(image, out, width, height);\n"
+      "  cudaDestroyTextureObject(image);\n  cudaFreeArray(array);\n}\n");
+  const DraftOptions options = {{"size", {{"width", "256"}, {"height", "192"}}},
+                                {"shape", {{"in", "height/2,width/2"}, {"out", "height,width"}}}};
+  const Problem problem = Written(source, MakeDraft(source, "upscale", options, kNobody));
+  ASSERT_EQ(problem.parameters.size(), 4u);
+  EXPECT_EQ(problem.parameters[0].role, Role::kInput);
+  EXPECT_EQ(problem.parameters[1].role, Role::kOutput);
+  EXPECT_TRUE(problem.allow_device_malloc);
+}
 TEST_F(DraftTest, WhatIsNoMapIsASkeleton) {
   const auto why = [&](const std::string& body) {
     const CudaSource source("k.cu", "__global__ void k(const float* x, float* y, int n) {\n" + body + "}\n");

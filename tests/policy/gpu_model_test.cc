@@ -299,6 +299,7 @@ TEST_F(GpuModelTest, GivesTheTokensOfTheCpuPath) {
       }
     }
   }
+  EXPECT_GT(on_.gpu.overlapped(), 0U);
 }
 
 TEST_F(GpuModelTest, BitsAreTheRequestsOwn) {

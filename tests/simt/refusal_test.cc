@@ -31,8 +31,6 @@ std::string Bad(const std::string& ptx) {
 }
 
 TEST(Refusal, NamesTheFeature) {
-  EXPECT_EQ(Refused("tex.2d.v4.f32.s32 {%r1,%r2,%r3,%r4}, [%rd1, {%r1,%r2}];"),
-            "PTX line 9: a texture or tensor address ('tex.2d.v4.f32.s32') is not supported by the GPU interpreter");
   EXPECT_EQ(Refused("wgmma.fence.sync.aligned;"),
             "PTX line 9: PTX instruction 'wgmma.fence.sync.aligned' is not supported by the GPU interpreter");
   EXPECT_EQ(Refused("mbarrier.arrive.shared::cluster.b64 _, [%r1];"),
@@ -55,7 +53,7 @@ TEST(Refusal, NamesTheFeature) {
       "PTX line 9: PTX instruction 'mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32' is not supported by the "
       "GPU interpreter");
   EXPECT_EQ(Refused("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r1, %r2}], [%r3];"),
-            "PTX line 9: a texture or tensor address ('cp.async.bulk.tensor.2d.global.shared::cta.bulk_group') is not "
+            "PTX line 9: a tensor address ('cp.async.bulk.tensor.2d.global.shared::cta.bulk_group') is not "
             "supported by the GPU interpreter");
   EXPECT_EQ(Refused("shfl.bfly.b32 %r1, %r2, 1, 31;"),
             "PTX line 9: 'shfl.bfly.b32' (a warp operation without .sync) is not supported by the GPU interpreter");
@@ -95,10 +93,13 @@ TEST(Refusal, NamesInstructionAndLineOfEach) {
         "tensormap.replace.tile.rank.global.b1024.b32 [%rd1], 3;",
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r1,%r2,%r3,%r4}, %rd1, %rd2, 1, 1, 1, 0, 0;",
         "wgmma.wait_group.sync.aligned 0;", "setmaxnreg.inc.sync.aligned.u32 240;",
-        "tld4.r.2d.v4.f32.f32 {%r1,%r2,%r3,%r4}, [%rd1, {%r1,%r2}];", "suld.b.1d.b32.trap {%r1}, [%rd1, {%r2}];",
-        "sust.b.2d.b32.trap [%rd1, {%r1,%r2}], {%r3};", "txq.width.b32 %r1, [%rd1];", "suq.width.b32 %r1, [%rd1];",
-        "alloca.u64 %rd1, %rd2, 8;", "stacksave.u64 %rd1;", "atom.global.exch.b128 %rd1, [%rd2], %rd3;",
-        "ld.global.b128 %rd1, [%rd2];",
+        "tld4.r.2d.v4.f32.f32 {%r1,%r2,%r3,%r4}, [%rd1, {%r1,%r2}];", "sured.b.add.2d.u32.trap [%rd1, {%r1,%r2}], %r3;",
+        "tex.level.2d.v4.f32.f32 {%r1,%r2,%r3,%r4}, [%rd1, {%r1,%r2}], %r3;",
+        "tex.grad.1d.v4.f32.f32 {%r1,%r2,%r3,%r4}, [%rd1, {%r1}], {%r2}, {%r3};",
+        "tex.2d.v4.f32.f32 {%r1,%r2,%r3,%r4}, [%rd1, %rd2, {%r1,%r2}];",
+        "tex.2d.v4.f32.f32 {%r1,%r2,%r3,%r4}|%p1, [%rd1, {%r1,%r2}];", "sust.p.2d.b32.trap [%rd1, {%r1,%r2}], {%r3};",
+        "txq.width.b32 %r1, [%rd1];", "suq.width.b32 %r1, [%rd1];", "alloca.u64 %rd1, %rd2, 8;", "stacksave.u64 %rd1;",
+        "atom.global.exch.b128 %rd1, [%rd2], %rd3;", "ld.global.b128 %rd1, [%rd2];",
         "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4},{%r1,%r2},"
         "{%r1,%r2},{%r1,%r2,%r3,%r4}, %r5, 0;",
         "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32 {%r1,%r2},{%r1},{%r1},{%r1,%r2};",
@@ -144,7 +145,7 @@ TEST(Refusal, TextThatIsNoPtx) {
 TEST(Refusal, OfAKernelThatIsNotLaunched) {
   Bench bench(PtxText{std::string(kHead) +
                       ".visible .entry other()\n{\n.reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n{\n"
-                      "tex.2d.v4.f32.s32 {%r1,%r2,%r3,%r4}, [%rd1, {%r1,%r2}];\n}\nret;\n}\n"
+                      "tex.grad.2d.v4.f32.f32 {%r1,%r2,%r3,%r4}, [%rd1, {%r1,%r2}], {%r1,%r2}, {%r1,%r2};\n}\nret;\n}\n"
                       ".visible .entry cluster()\n.explicitcluster\n.reqnctapercluster 2, 1, 1\n{\nret;\n}\n" +
                       Kernel("mov.u32 %r1, 5;").substr(sizeof kHead - 1)});
   EXPECT_CLEAN(bench.Run("k", Config({1}, {32})));
@@ -152,7 +153,7 @@ TEST(Refusal, OfAKernelThatIsNotLaunched) {
   ASSERT_EQ(refused.findings.size(), 1u);
   EXPECT_EQ(refused.findings[0].code, FindingCode::kUnsupported);
   EXPECT_EQ(refused.findings[0].message,
-            "The simulated device cannot run it: PTX line 9: a texture or tensor address ('tex.2d.v4.f32.s32') is not "
+            "The simulated device cannot run it: PTX line 9: a mipmapped texture ('tex.grad.2d.v4.f32.f32') is not "
             "supported by the GPU interpreter");
   EXPECT_EQ(bench.Run("cluster", Config({1}, {32})).findings.at(0).code, FindingCode::kUnsupported);
 }

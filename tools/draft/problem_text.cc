@@ -285,11 +285,12 @@ std::string ProblemText(const CudaSource& source, const Draft& draft, const Orac
   text += "accumulations: \"" + AccumulationsText(source, draft, oracle) + "\"  # the terms that one result sums\n";
   if (const std::string precision = PrecisionText(source, draft); !precision.empty())
     text += "tolerance: {accumulation: " + precision + "}  # as this kernel sums\n";
-  if (!draft.libraries.empty()) {
-    std::string libraries;
-    for (const std::string& library : draft.libraries) libraries += (libraries.empty() ? "" : ", ") + library;
-    text += "allow: {libraries: [" + libraries + "]}\n";
-  }
+  std::string allowed;
+  for (const std::string& library : draft.libraries) allowed += (allowed.empty() ? "libraries: [" : ", ") + library;
+  if (!allowed.empty()) allowed += "]";
+  if (ReferenceText(source, draft).find("cudaMalloc") != std::string::npos)
+    allowed += std::string(allowed.empty() ? "" : ", ") + "device_malloc: true";
+  if (!allowed.empty()) text += "allow: {" + allowed + "}\n";
   text +=
       "# Every tensor once; the operations of this kernel, 0 if they were not counted: lower them if fewer "
       "suffice.\n";

@@ -12,8 +12,12 @@ enum CudaError : int {
   kCudaInvalidValue = 1,
   kCudaMemoryAllocation = 2,
   kCudaInvalidConfiguration = 9,
+  kCudaInvalidPitchValue = 12,
   kCudaInvalidSymbol = 13,
+  kCudaInvalidChannelDescriptor = 20,
   kCudaInvalidMemcpyDirection = 21,
+  kCudaInvalidFilterSetting = 26,
+  kCudaInvalidNormSetting = 27,
   kCudaInvalidDeviceFunction = 98,
   kCudaInvalidDevice = 101,
   kCudaInvalidResourceHandle = 400,
@@ -38,6 +42,22 @@ struct CudaDim3 {
   unsigned x, y, z;
 };
 
+// cudaLaunchAttribute; the value as far as it is read.
+struct CudaLaunchAttribute {
+  int id;
+  int padding;
+  unsigned value[16];
+};
+
+// cudaLaunchConfig_t
+struct CudaLaunchConfig {
+  CudaDim3 grid, block;
+  size_t shared_bytes;
+  void* stream;
+  const CudaLaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+
 // cudaKernelNodeParams
 struct CudaKernelNodeParameters {
   void* function;
@@ -52,6 +72,70 @@ struct CudaGraphUpdateResult {
   int result;
   void* error_node;
   void* error_from_node;
+};
+
+// cudaChannelFormatDesc; kind: a cudaChannelFormatKind.
+struct CudaChannelFormat {
+  int bits[4];
+  int kind;
+};
+
+// cudaExtent, cudaPos
+struct CudaExtent {
+  size_t width, height, depth;
+};
+
+// cudaPitchedPtr
+struct CudaPitchedPointer {
+  void* pointer;
+  size_t pitch, width, height;
+};
+
+// cudaMemcpy3DParms
+struct CudaCopy3D {
+  void* source_array;
+  CudaExtent source_position;
+  CudaPitchedPointer source;
+  void* target_array;
+  CudaExtent target_position;
+  CudaPitchedPointer target;
+  CudaExtent extent;
+  int kind;
+};
+
+// cudaResourceDesc; type: a cudaResourceType.
+struct CudaResource {
+  int type;
+  union {
+    void* array;
+    struct {
+      void* pointer;
+      CudaChannelFormat format;
+      size_t bytes;
+    } linear;
+    struct {
+      void* pointer;
+      CudaChannelFormat format;
+      size_t width, height, pitch;
+    } pitched;
+    int reserved[32];
+  };
+  unsigned flags;
+};
+
+// cudaTextureDesc
+struct CudaTexture {
+  int address_mode[3];
+  int filter_mode;
+  int read_mode;
+  int srgb;
+  unsigned border[4];  // bits of floats
+  int normalized_coordinates;
+  unsigned max_anisotropy;
+  int mipmap_filter_mode;
+  float mipmap_level_bias, min_mipmap_level, max_mipmap_level;
+  int no_trilinear_optimisation;
+  int seamless_cubemap;
 };
 
 // cudaDeviceProp of CUDA 13 as far as it is filled; the offsets are static-asserted in cudart_device.cc.
@@ -71,7 +155,8 @@ struct CudaDeviceProperties {
   size_t total_constant_memory;
   int major;
   int minor;
-  char unused_1[384 - 368];
+  size_t texture_alignment;
+  size_t texture_pitch_alignment;
   int multiprocessor_count;
   int integrated;
   char unused_2[560 - 392];

@@ -1,7 +1,7 @@
-// Our libcudart.so.13, first part: registration, launches, memory. The others are cudart_device.cc and
-// cudart_streams.cc. A candidate's host code is linked against it as against NVIDIA's. Each call that touches the
-// device becomes a request to the evaluator, which holds the memory and the interpreter. Functions that are missing
-// here fail to load, by name. Runs in the sandboxed worker; the evaluator trusts nothing in it.
+// Our libcudart.so.13, first part: registration, launches, memory. The others are cudart_device.cc,
+// cudart_streams.cc and cudart_images.cc. A candidate's host code is linked against it as against NVIDIA's. Each call
+// that touches the device becomes a request to the evaluator, which holds the memory and the interpreter. Functions
+// that are missing here fail to load, by name. Runs in the sandboxed worker; the evaluator trusts nothing in it.
 #include <cstdint>
 #include <cstdlib>
 #include <utility>
@@ -31,18 +31,12 @@ int LaunchResolved(const void* function, CudaDim3 grid, CudaDim3 block, void** a
   return SetError(error != kCudaSuccess ? error : Submit(stream, std::move(work)));
 }
 
-// Runs the work immediately on the default stream. Fails if a capture in progress forbids that.
-int RunAtOnce(const Work& work) {
-  const int error = WorkAtOnce();
-  return SetError(error != kCudaSuccess ? error : Submit(nullptr, work));
-}
-
 int CopyWithSymbol(const void* symbol, void* host, size_t bytes, size_t offset, int kind, bool to_symbol, void* stream,
                    bool at_once) {
   Work work;
   const int error = MakeSymbolCopy(symbol, host, bytes, offset, kind, to_symbol, &work);
   if (error != kCudaSuccess) return SetError(error);
-  return at_once ? RunAtOnce(work) : SetError(Submit(stream, std::move(work)));
+  return SetError(at_once ? RunAtOnce(work) : Submit(stream, std::move(work)));
 }
 
 uint64_t Address(const void* pointer) {
@@ -118,6 +112,53 @@ int cudaLaunchCooperativeKernel(const void* function, CudaDim3 grid, CudaDim3 bl
   return LaunchResolved(function, grid, block, arguments, shared, stream, true);
 }
 
+int cudaLaunchKernelExC(const CudaLaunchConfig* config, const void* function, void** arguments) {
+  enum {
+    kIgnore = 0,
+    kAccessPolicy = 1,
+    kCooperative = 2,
+    kSynchronization = 3,
+    kClusterDimension = 4,
+    kOverlap = 6,
+    kPriority = 8,
+    kMemSyncMap = 9,
+    kMemSyncDomain = 10,
+    kSharedCarveout = 14
+  };
+  if (config == nullptr) return SetError(kCudaInvalidValue);
+  bool cooperative = false, overlaps = false;
+  for (unsigned i = 0; i < config->attribute_count; ++i) {
+    const unsigned* value = config->attributes[i].value;
+    switch (config->attributes[i].id) {
+      case kCooperative:
+        cooperative = value[0] != 0;
+        break;
+      case kOverlap:
+        overlaps = value[0] != 0;
+        break;
+      case kClusterDimension:
+        if (value[0] * value[1] * value[2] != 1) RefuseCall("thread block clusters");
+        break;
+      case kIgnore:  // and hints
+      case kAccessPolicy:
+      case kSynchronization:
+      case kPriority:
+      case kMemSyncMap:
+      case kMemSyncDomain:
+      case kSharedCarveout:
+        break;
+      default:
+        RefuseCall("a launch attribute of cudaLaunchKernelEx");
+    }
+  }
+  Work work;
+  const int error =
+      MakeLaunch(function, config->grid, config->block, arguments, config->shared_bytes, cooperative, &work);
+  if (error != kCudaSuccess) return SetError(error);
+  work.launch.overlaps = overlaps ? 1 : 0;
+  return SetError(Submit(config->stream, std::move(work)));
+}
+
 // --- memory ---
 
 int cudaMalloc(void** pointer, size_t bytes) {
@@ -160,7 +201,7 @@ int cudaFreeHost(void* pointer) {
 }
 
 int cudaMemcpy(void* target, const void* source, size_t bytes, int kind) {
-  return RunAtOnce(MakeCopy(target, source, bytes, kind));
+  return SetError(RunAtOnce(MakeCopy(target, source, bytes, kind)));
 }
 
 int cudaMemcpyAsync(void* target, const void* source, size_t bytes, int kind, void* stream) {
@@ -168,7 +209,7 @@ int cudaMemcpyAsync(void* target, const void* source, size_t bytes, int kind, vo
 }
 
 int cudaMemset(void* target, int value, size_t bytes) {
-  return RunAtOnce(MakeSet(target, value, bytes));
+  return SetError(RunAtOnce(MakeSet(target, value, bytes)));
 }
 
 int cudaMemsetAsync(void* target, int value, size_t bytes, void* stream) {

@@ -36,7 +36,12 @@ constexpr ErrorText kErrors[] = {
     {kCudaMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
     {kCudaInvalidConfiguration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
     {kCudaInvalidSymbol, "cudaErrorInvalidSymbol", "invalid device symbol"},
+    {kCudaInvalidPitchValue, "cudaErrorInvalidPitchValue", "invalid pitch argument"},
+    {kCudaInvalidChannelDescriptor, "cudaErrorInvalidChannelDescriptor", "invalid channel descriptor"},
     {kCudaInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
+    {kCudaInvalidFilterSetting, "cudaErrorInvalidFilterSetting", "linear filtering not supported for non-float type"},
+    {kCudaInvalidNormSetting, "cudaErrorInvalidNormSetting",
+     "read as normalized float not supported for 32-bit non float type"},
     {kCudaInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "invalid device function"},
     {kCudaInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {kCudaInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
@@ -93,6 +98,7 @@ constexpr Attribute kAttributes[] = {
     {11, 2147483647},  // MaxPitch
     {12, 65536},       // MaxRegistersPerBlock
     {13, 1980000},     // ClockRate, kHz
+    {14, 512},         // TextureAlignment
     {16, 132},         // MultiProcessorCount
     {31, 1},           // ConcurrentKernels
     {36, 2619000},     // MemoryClockRate, kHz
@@ -100,6 +106,7 @@ constexpr Attribute kAttributes[] = {
     {38, 52428800},    // L2CacheSize
     {39, 2048},        // MaxThreadsPerMultiProcessor
     {41, 1},           // UnifiedAddressing
+    {51, 32},          // TexturePitchAlignment
     {75, 9},           // ComputeCapabilityMajor
     {76, 0},           // ComputeCapabilityMinor
     {79, 1},           // GlobalL1CacheSupported
@@ -206,6 +213,8 @@ int cudaGetDeviceProperties(CudaDeviceProperties* properties, int device) {
   properties->total_constant_memory = 65536;
   properties->major = 9;
   properties->minor = 0;
+  properties->texture_alignment = 512;
+  properties->texture_pitch_alignment = 32;
   properties->multiprocessor_count = 132;
   properties->concurrent_kernels = 1;
   properties->async_engine_count = 3;

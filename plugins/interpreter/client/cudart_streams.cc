@@ -55,6 +55,7 @@ int SetKernelNode(Graph* graph, const void* node, const CudaKernelNodeParameters
   const int error = MakeKernelWork(parameters, &work);
   if (error != kCudaSuccess) return SetError(error);
   work.launch.cooperative = found->work.launch.cooperative;
+  work.launch.overlaps = found->work.launch.overlaps;
   found->work = std::move(work);
   return kCudaSuccess;
 }
@@ -181,10 +182,12 @@ int cudaGraphLaunch(void* executable, void* stream) {
   const Graph* graph = Find(Executables(), executable);
   if (graph == nullptr) return SetError(kCudaInvalidValue);
   if (IsCapturing(stream)) RefuseCall("cudaGraphLaunch into a stream that is being captured");
+  EndOverlap();  // within a graph launches may overlap, but not with those before and after it
   for (const Graph::Node& node : graph->nodes) {
     const int error = Submit(stream, node.work);
     if (error != kCudaSuccess) return SetError(error);
   }
+  EndOverlap();
   return kCudaSuccess;
 }
 

@@ -22,8 +22,11 @@ struct Work {
   // kCopy and kSet
   void* target = nullptr;
   const void* source = nullptr;
-  size_t bytes = 0;
-  int detail = 0;  // a cudaMemcpyKind, or the byte to set
+  size_t bytes = 0;  // of a row
+  int detail = 0;    // a cudaMemcpyKind, or the byte to set
+  // kCopy: rows of slices, and bytes from one to the next
+  size_t rows = 1, slices = 1;
+  size_t target_pitch = 0, target_slice = 0, source_pitch = 0, source_slice = 0;
 };
 
 // Each returns a CudaError.

@@ -16,27 +16,29 @@ inline constexpr int kSocket = 3;
 inline constexpr uint64_t kLargestPayload = uint64_t{4} << 20;
 
 enum class Operation : uint32_t {
-  kReady = 1,    // the worker waits for a candidate. Answer: kLoad
-  kLoaded,       // a = 0, or 1 and the loader's words as payload. Answer: kCall
-  kReturned,     // the launch function returned. Answer: kCall
-  kForbidden,    // a: number of a system call that the filter refused; the worker ends
-  kAllocate,     // a: bytes. Answer: value = address, 0 when there is no memory
-  kFree,         // a: address
-  kWrite,        // a: device address, payload: bytes
-  kRead,         // a: device address, b: bytes. Answer: payload
-  kCopy,         // a: target, b: source, c: bytes
-  kMemset,       // a: target, b: byte value, c: bytes
-  kKernel,       // payload: name. Answer: value = index, payload = KernelReply and its parameters
-  kGlobal,       // payload: name. Answer: value = address, payload = uint64_t bytes
-  kSharedLimit,  // a: kernel index, b: bytes of dynamic shared memory it may now use
-  kLaunch,       // payload: LaunchRequest and the parameter block
-  kRefused,      // payload: what the host code asked for and this evaluator does not offer; the worker ends
-  kOccupancy,    // a: kernel index, b: threads, c: dynamic shared bytes. Answer: value = blocks a multiprocessor
+  kReady = 1,     // the worker waits for a candidate. Answer: kLoad
+  kLoaded,        // a = 0, or 1 and the loader's words as payload. Answer: kCall
+  kReturned,      // the launch function returned. Answer: kCall
+  kForbidden,     // a: number of a system call that the filter refused; the worker ends
+  kAllocate,      // a: bytes, b: 1 for an array. Answer: value = address, 0 when there is no memory
+  kFree,          // a: address
+  kWrite,         // a: device address, payload: bytes
+  kRead,          // a: device address, b: bytes. Answer: payload
+  kCopy,          // a: target, b: source, c: bytes
+  kMemset,        // a: target, b: byte value, c: bytes
+  kKernel,        // payload: name. Answer: value = index, payload = KernelReply and its parameters
+  kGlobal,        // payload: name. Answer: value = address, payload = uint64_t bytes
+  kSharedLimit,   // a: kernel index, b: bytes of dynamic shared memory it may now use
+  kLaunch,        // payload: LaunchRequest and the parameter block
+  kRefused,       // payload: what the host code asked for and this evaluator does not offer; the worker ends
+  kOccupancy,     // a: kernel index, b: threads, c: dynamic shared bytes. Answer: value = blocks a multiprocessor
+  kAddObject,     // payload: simt::ImageObject. Answer: value = its handle
+  kRemoveObject,  // a: handle
 };
 
 struct Request {
   uint32_t operation;
-  uint32_t reserved;
+  uint32_t continues;  // kWrite, kRead, kCopy: 1 for a further row of the same copy
   uint64_t a, b, c;
   uint64_t payload_bytes;
 };
@@ -77,6 +79,7 @@ struct LaunchRequest {
   uint32_t grid[3];
   uint32_t block[3];
   uint64_t dynamic_shared_bytes;
+  uint64_t overlaps;  // 1: it may begin before the launch before it has ended (programmatic dependent launch)
 };
 
 }  // namespace kgrpo::interpreter

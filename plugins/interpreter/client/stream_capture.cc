@@ -13,8 +13,9 @@ constexpr int kRelaxed = 2;
 
 // A stream's part in a capture.
 struct Part {
-  size_t last = 0;    // the graph's node count after this stream's last work
-  size_t joined = 0;  // the part of `last` that other streams wait for
+  size_t last = 0;      // the graph's node count after this stream's last work
+  size_t joined = 0;    // the part of `last` that other streams wait for
+  size_t launched = 0;  // `last`, if that work is a launch, and the stream has waited for nothing since; else 0
 };
 struct Capture {
   Graph* graph = nullptr;
@@ -40,6 +41,18 @@ std::map<void*, unsigned>& StreamFlags() {
 std::map<void*, Mark>& Marks() {
   static std::map<void*, Mark> marks;
   return marks;
+}
+
+// The stream of the last launch, if nothing was done since that waits for it: then the next launch there may overlap.
+const void* g_launched_on = nullptr;
+bool g_may_still_run = false;
+
+int RunNow(const void* stream, Work work) {
+  const bool launches = work.kind == Work::Kind::kLaunch;
+  if (!g_may_still_run || g_launched_on != stream) work.launch.overlaps = 0;
+  g_launched_on = stream;
+  g_may_still_run = launches;
+  return Run(work);
 }
 
 bool IsLegacy(const void* stream) {
@@ -88,19 +101,28 @@ uintptr_t NewNodeNumber() {
 }
 
 int Submit(void* stream, Work work) {
-  if (Captures().empty()) return Run(work);
+  if (Captures().empty()) return RunNow(stream, std::move(work));
   Capture* capture = CaptureOf(stream);
   if (capture == nullptr) {
     const int error = CheckLegacy(stream);
-    return error != kCudaSuccess ? error : Run(work);
+    return error != kCudaSuccess ? error : RunNow(stream, std::move(work));
   }
   if (capture->invalid) return kCudaStreamCaptureInvalidated;
+  Part& part = capture->parts[stream];
+  const bool launches = work.kind == Work::Kind::kLaunch;
+  if (part.launched == 0 || part.launched != capture->graph->nodes.size()) work.launch.overlaps = 0;
   capture->graph->nodes.push_back({NewNodeNumber(), std::move(work)});
-  capture->parts[stream].last = capture->graph->nodes.size();
+  part.last = capture->graph->nodes.size();
+  part.launched = launches ? part.last : 0;
   return kCudaSuccess;
 }
 
+void EndOverlap() {
+  g_may_still_run = false;
+}
+
 int WaitForStream(void* stream) {
+  g_may_still_run = false;
   Capture* capture = CaptureOf(stream);
   if (capture == nullptr) return CheckLegacy(stream);
   capture->invalid = true;
@@ -108,11 +130,13 @@ int WaitForStream(void* stream) {
 }
 
 int WaitForDevice() {
+  g_may_still_run = false;
   for (const std::unique_ptr<Capture>& capture : Captures()) capture->invalid = true;
   return Captures().empty() ? kCudaSuccess : kCudaStreamCaptureUnsupported;
 }
 
 int WorkAtOnce() {
+  g_may_still_run = false;
   int error = kCudaSuccess;
   for (const std::unique_ptr<Capture>& capture : Captures()) {
     if (capture->mode == kRelaxed) continue;
@@ -120,6 +144,11 @@ int WorkAtOnce() {
     error = kCudaStreamCaptureUnsupported;
   }
   return error;
+}
+
+int RunAtOnce(const Work& work) {
+  const int error = WorkAtOnce();
+  return error != kCudaSuccess ? error : Submit(nullptr, work);
 }
 
 bool IsCapturing(void* stream) {
@@ -149,6 +178,7 @@ int RecordEvent(void* event, void* stream) {
 }
 
 int StreamWaitsForEvent(void* stream, void* event) {
+  g_may_still_run = false;
   const auto found = Marks().find(event);
   if (found == Marks().end()) return kCudaSuccess;  // never recorded
   const Mark mark = found->second;
@@ -173,10 +203,12 @@ int StreamWaitsForEvent(void* stream, void* event) {
     from.joined = std::max(from.joined, mark.nodes);
   }
   mark.capture->parts[stream].last = mark.capture->graph->nodes.size();
+  mark.capture->parts[stream].launched = 0;
   return kCudaSuccess;
 }
 
 int WaitForEvent(void* event) {
+  g_may_still_run = false;
   const auto found = Marks().find(event);
   return found != Marks().end() && found->second.capture != nullptr ? kCudaCapturedEvent : kCudaSuccess;
 }

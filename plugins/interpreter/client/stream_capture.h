@@ -26,11 +26,15 @@ uintptr_t NewNodeNumber();
 
 // Runs the work, or adds it to the graph if the stream is captured.
 int Submit(void* stream, Work work);
+// The next launch begins only when all before it have ended, whatever its attributes allow.
+void EndOverlap();
 // Check a call that waits for a stream or for the whole device, or that runs at once (cudaMemcpy, cudaMalloc). The
 // result says whether the captures in progress allow it; a capture that does not becomes invalid.
 int WaitForStream(void* stream);
 int WaitForDevice();
 int WorkAtOnce();
+// Runs the work immediately on the default stream, if the captures in progress allow it.
+int RunAtOnce(const Work& work);
 bool IsCapturing(void* stream);
 
 void AddStream(void* stream, unsigned flags);

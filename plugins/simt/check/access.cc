@@ -1,5 +1,7 @@
 #include "simt/check/access.h"
 
+#include "simt/check/earlier_launches.h"
+
 #include <bit>
 #include <cstdio>
 #include <cstring>
@@ -200,7 +202,9 @@ void ResolveSpace(Warp& warp, const Instruction& in, uint32_t mask, uint32_t byt
     case Space::kParam:
       return ResolveParameter(warp, in, mask, bytes, kind, access);
     default:
-      return ResolveGlobal(warp, in, mask, bytes, kind, access);
+      ResolveGlobal(warp, in, mask, bytes, kind, access);
+      if (warp.grid->compares_launches) [[unlikely]]
+        CheckEarlierLaunches(warp, in, mask, kind, access);
   }
 }
 

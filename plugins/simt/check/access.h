@@ -76,9 +76,12 @@ void MarkUnwritten(Warp& warp, uint32_t mask, const Access& access);
 // race.cc, race_together.cc
 // Checked mode: race detection for the loads of a warp; `elements` as above.
 void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, uint32_t elements = 0);
-// The finding of an access of a thread of the warp's block that races with the earlier one.
+// The same for a read by a texture or surface: the launch's own earlier writes there are races, whatever lies between.
+void CheckImageReadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
+// The finding of an access of a thread of the warp's block that races with the earlier one. `why`: instead of the
+// synchronisation that is missing.
 Finding RaceOf(const Warp& warp, uint32_t pc, uint32_t thread, Space space, uint64_t address, uint32_t bytes,
-               const char* now, AccessCell earlier, const char* then);
+               const char* now, AccessCell earlier, const char* then, const std::string& why = "");
 
 // unset_uses.cc
 // Checked mode: the value that `lane` loads (and all lanes of `mask` that load it from there) is a suspect in the

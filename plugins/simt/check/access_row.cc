@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "simt/check/access.h"
+#include "simt/check/earlier_launches.h"
 #include "simt/state/vector_clones.h"
 #include "simt/time/counter.h"
 
@@ -82,6 +83,8 @@ bool ResolveRow(Warp& warp, const Instruction& in, uint32_t bytes, AccessKind ki
     const uint64_t step = access.pattern == Pattern::kUniform ? 0 : bytes;
     for (uint64_t l = 1; l < kLanes; ++l) access.address[l] = first + l * step;
     if (grid.counter != nullptr) grid.counter->CountAccess(warp, in, kAllLanes, access, kind);
+    if (grid.compares_launches && space == Space::kGlobal) [[unlikely]]
+      CheckEarlierLaunches(warp, in, kAllLanes, kind, access);
   }
   return true;
 }

@@ -12,6 +12,7 @@ namespace {
 
 // Forgets all accesses, to make room for new events.
 void Forget(Grid& grid) {
+  grid.compares_launches = grid.compares_launches && grid.events.empty();  // the first event forgets nothing
   grid.events.assign(1, {});
   grid.shadows.clear();
   grid.recent_shadows.fill({});
@@ -116,7 +117,7 @@ void RacingReads::Add(const RacingReads& others) {
 }
 
 Finding RaceOf(const Warp& warp, uint32_t pc, uint32_t thread, Space space, uint64_t address, uint32_t bytes,
-               const char* now, AccessCell earlier, const char* then) {
+               const char* now, AccessCell earlier, const char* then, const std::string& why) {
   const Grid& grid = *warp.grid;
   const AccessEvent& event = grid.events[earlier / kLanes];
   const bool copied = event.warp == grid.warps_per_block;
@@ -134,8 +135,9 @@ Finding RaceOf(const Warp& warp, uint32_t pc, uint32_t thread, Space space, uint
       MakeFinding(grid, pc, IdOf(grid, warp.block->index, thread), FindingCode::kRace, address, where,
                   std::string(now) + " " + where + " while " + NameThread(other) + " " +
                       (copied ? "copies to it by cp.async.bulk" : then + std::string(" it")) +
-                      (other_line > 0 ? " at line " + std::to_string(other_line) : "") + ", with no " + missing +
-                      " between (a race" + (in_warp ? "; if other warps take part, only a barrier mends it)" : ")"));
+                      (other_line > 0 ? " at line " + std::to_string(other_line) : "") + ", " +
+                      (why.empty() ? std::string("with no ") + missing + " between" : why) + " (a race" +
+                      (why.empty() && in_warp ? "; if other warps take part, only a barrier mends it)" : ")"));
   race.has_other = true;
   race.other = other;
   race.other_line = other_line;
@@ -253,6 +255,26 @@ void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Acce
       span.read[beside ? 1 : 0][g] = cell;
     }
   }
+}
+
+void CheckImageReadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
+  for (uint32_t m = access.distinct & mask; m != 0; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    uint64_t base = 0;
+    RaceShadow* shadow = ShadowOf(warp, access, lane, base);
+    if (shadow == nullptr) continue;
+    const RaceShadow::Span span = shadow->At(access.address[lane] - base, access.bytes);
+    for (uint32_t g = 0; g < span.count; ++g) {
+      const AccessCell write = span.write[g] != 0 ? span.write[g] : span.atomic[g];
+      if (write == 0) continue;
+      // Such reads need not see what the launch writes (CUDA C++ programming guide, Texture and Surface Memory).
+      Finding race = RaceOf(warp, in.index, static_cast<uint32_t>(warp.id * kLanes + lane), access.space,
+                            access.address[lane], access.bytes, "reads", write, "writes",
+                            "and a read by a texture or surface sees only what was written before the launch");
+      return AddFinding(*warp.grid, std::move(race));
+    }
+  }
+  CheckLoadOrder(warp, in, mask, access);
 }
 
 void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& access, AccessKind kind, bool changes) {

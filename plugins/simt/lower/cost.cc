@@ -76,6 +76,8 @@ Cost CostOf(const Opcode& op) {
     if (op.Has("local")) return Make(Pipe::kMemory, LatencyClass::kLocal, 1);
     return Make(Pipe::kMemory, LatencyClass::kGlobal, 1);
   }
+  if (base == "tex" || base == "suld") return Make(Pipe::kMemory, LatencyClass::kGlobal, 1);
+  if (base == "sust") return Make(Pipe::kMemory, LatencyClass::kNone, 1);
   if (base == "st") return op.Has("param") ? kFree : Make(Pipe::kMemory, LatencyClass::kNone, 1);
   if (base == "atom" || base == "red")
     return Make(Pipe::kMemory, base == "red" ? LatencyClass::kNone : LatencyClass::kAtomic, 1);

@@ -151,6 +151,9 @@ class Lowerer {
   // lowering_bulk.cc
   void BulkCopyOperation(const Statement& statement, const Opcode& op, Instruction& in);
 
+  // lowering_image.cc
+  void ImageOperation(const Statement& statement, const Opcode& op, Instruction& in);
+
   // lowering_mbarrier.cc
   void PhaseBarrierOperation(const Statement& statement, const Opcode& op, Instruction& in);
 

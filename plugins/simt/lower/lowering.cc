@@ -233,6 +233,7 @@ void Lowerer::Plain(const Statement& statement, const Opcode& op, Instruction& i
   if (base == "mbarrier" || (base == "cp" && op.Has("mbarrier") && op.Has("arrive") && !op.Has("bulk")))
     return PhaseBarrierOperation(statement, op, in);
   if (base == "cp" && op.Has("bulk")) return BulkCopyOperation(statement, op, in);
+  if (base == "tex" || base == "suld" || base == "sust") return ImageOperation(statement, op, in);
   if (base == "cp") return AsyncCopy(statement, op, in);
   if (base == "ldmatrix" || base == "stmatrix" || base == "movmatrix" || base == "mma" || base == "wmma")
     return Matrix(statement, op, in);
@@ -248,8 +249,10 @@ void Lowerer::Plain(const Statement& statement, const Opcode& op, Instruction& i
   } else if (base == "nanosleep") {
     in.run = &NanoSleep;
   } else if (base == "prefetch" || base == "prefetchu" || base == "discard" || base == "applypriority" ||
-             base == "pmevent" || base == "griddepcontrol") {
+             base == "pmevent") {
     in.run = &Prefetch;
+  } else if (base == "griddepcontrol") {
+    in.run = op.Has("wait") ? &WaitForEarlierLaunches : &LetNextLaunchBegin;
   } else {
     return Arithmetic(statement, op, in);
   }

@@ -14,10 +14,11 @@ void Lowerer::NoteNature(const Instruction& in) {
     return std::find(names.begin(), names.end(), base) != names.end();
   };
   const bool loads = is_one_of({"ld", "ldu"});
-  const bool brings = loads || is_one_of({"atom", "shfl", "vote", "match", "redux", "activemask", "elect", "bar",
-                                          "barrier", "mbarrier", "ldmatrix", "movmatrix", "mma", "wmma", "call", "cp"});
-  const bool acts = brings || is_one_of({"st", "red", "membar", "fence", "stmatrix", "bra", "brx", "ret", "exit",
-                                         "trap", "brkpt", "nanosleep", "prefetch", "prefetchu", "discard",
+  const bool brings =
+      loads || is_one_of({"atom", "shfl", "vote", "match", "redux", "activemask", "elect", "bar", "barrier", "mbarrier",
+                          "ldmatrix", "movmatrix", "mma", "wmma", "call", "cp", "tex", "suld"});
+  const bool acts = brings || is_one_of({"st", "sust", "red", "membar", "fence", "stmatrix", "bra", "brx", "ret",
+                                         "exit", "trap", "brkpt", "nanosleep", "prefetch", "prefetchu", "discard",
                                          "applypriority", "pmevent", "griddepcontrol"});
   // The census follows no carries, no parts of vectors, and no clocks.
   const bool opaque = opcode_.find(".cc") != std::string_view::npos || is_one_of({"addc", "subc", "madc"}) ||

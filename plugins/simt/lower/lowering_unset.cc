@@ -18,7 +18,7 @@ UnsetRule UnsetRuleOf(const Opcode& op) {
   if (base == "wmma" && op.Has("load")) return UnsetRule::kLoad;
   if (base == "wmma" && op.Has("store")) return UnsetRule::kStoreMatrix;
   if (is_one_of({"mma", "wmma"})) return UnsetRule::kAccumulate;
-  if (is_one_of({"atom", "red", "cp", "bra", "brx"})) return UnsetRule::kUse;
+  if (is_one_of({"atom", "red", "cp", "sust", "bra", "brx"})) return UnsetRule::kUse;
   if (base == "sub" || base == "xor") return UnsetRule::kDifference;
   if (base == "selp") return UnsetRule::kSelect;
   if (base == "and") return op.type() == Type::kPred ? UnsetRule::kAnd : UnsetRule::kAll;

@@ -16,6 +16,7 @@ Arg Parser::Operand() {
     do arg.elements.push_back(Operand());
     while (Accept(','));
     Expect('}');
+    if (lexer_.Peek().Is('|')) Unsupported("the residency of a sparse texture ('" + std::string(opcode_) + "')");
     return arg;
   }
   if (token.Is('[')) {
@@ -76,7 +77,11 @@ void Parser::Address(Arg& arg) {
     if (Accept('+') || lexer_.Peek().Is('-')) arg.offset = Integer();
   }
   arg.kind = Arg::Kind::kAddress;
-  if (lexer_.Peek().Is(',')) Unsupported("a texture or tensor address ('" + std::string(opcode_) + "')");
+  if (Accept(',')) {
+    if (opcode_.starts_with("cp.")) Unsupported("a tensor address ('" + std::string(opcode_) + "')");
+    arg.elements.push_back(Operand());
+    if (lexer_.Peek().Is(',')) Unsupported("a sampler beside its texture ('" + std::string(opcode_) + "')");
+  }
   Expect(']');
 }
 

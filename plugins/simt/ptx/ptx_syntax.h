@@ -58,7 +58,7 @@ struct Arg {
   int64_t offset = 0;         // kAddress, kSymbol
   uint64_t bits = 0;          // kImmediate: two's complement, or the bits of a float
   std::string_view selector;  // kRegister of a video instruction: the "b0" of %r1.b0
-  std::vector<Arg> elements;  // kVector
+  std::vector<Arg> elements;  // kVector; of an address of an image, the coordinates
 };
 
 struct Statement {

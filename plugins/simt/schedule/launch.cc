@@ -4,6 +4,7 @@
 #include <kgrpo/sdk/error.h>
 
 #include "simt/check/access.h"
+#include "simt/check/earlier_launches.h"
 #include "simt/schedule/run_grid.h"
 #include "simt/state/machine.h"
 
@@ -79,6 +80,7 @@ LaunchResult Launch(ModuleInstance& instance, int kernel_index, const LaunchConf
   grid.config = &config;
   grid.result = &result;
   grid.checked = config.mode == Mode::kChecked;
+  grid.compares_launches = grid.checked && config.in_flight != nullptr;
   grid.code = kernel.code.data();
   if (grid.checked && !kernel.unset_uses.empty()) {
     grid.watched_code = kernel.code;
@@ -117,6 +119,8 @@ LaunchResult Launch(ModuleInstance& instance, int kernel_index, const LaunchConf
   }
   if (result.findings.empty() && !result.racing_reads.empty())
     result.findings.push_back(result.racing_reads.races.front());
+  if (grid.checked && grid.lets_next_begin) result.accesses = TakeAccesses(grid);
+  result.let_next_begin_early = grid.lets_next_begin_early;
   if (workspace != 0) grid.memory->Free(workspace);
   run.Finish();
   return result;

@@ -4,6 +4,7 @@
 
 #include <array>    // Dim3 of a thread
 #include <cstdint>  // counts
+#include <memory>   // accesses
 #include <optional>
 #include <string>  // findings
 #include <unordered_map>
@@ -25,7 +26,8 @@ enum class Mode {
   kCounted,  // bounds and alignment; only a sample of the blocks runs, and LaunchResult::counts is filled
 };
 
-struct RacingReads;  // below
+struct RacingReads;    // below
+struct EarlierLaunch;  // check/earlier_launches.h
 
 struct LaunchConfig {
   Dim3 grid;
@@ -55,6 +57,8 @@ struct LaunchConfig {
   std::optional<uint8_t> unwritten_shared;
   // kChecked: of earlier launches like this one. Their values are unset.
   const RacingReads* racing_reads = nullptr;
+  // kChecked: earlier launches that may still run while this one does, until it waits for them. Null: none.
+  const std::vector<std::shared_ptr<EarlierLaunch>>* in_flight = nullptr;
   bool last_block_first = false;           // among the blocks that can be resident at once; else the first
   bool cooperative = false;                // cudaLaunchCooperativeKernel: grid.sync() works
   uint32_t max_shared_bytes = 227 * 1024;  // static + dynamic, a block
@@ -132,6 +136,10 @@ struct LaunchResult {
   Counts counts;        // kCounted
   // kCounted: the counts of further_blocks; sampled_blocks is 0 if none ran.
   Counts further;
+  // kChecked, if the kernel let the next launch begin: its accesses, and whether it did so before it had itself waited
+  // for the launches before.
+  std::shared_ptr<EarlierLaunch> accesses;
+  bool let_next_begin_early = false;
   bool further_failed = false;  // a further block faulted, or took many times as long as the sampled ones
   // kCounted: data, or too many other causes, decide how much each block does, so no sample represents the rest: all
   // blocks must run.

@@ -69,6 +69,17 @@ void StoreBulk(Warp&, const Instruction&, uint32_t);
 void CommitBulkCopies(Warp&, const Instruction&, uint32_t);
 void WaitBulkCopies(Warp&, const Instruction&, uint32_t);  // offset = groups that may stay pending; size = 1: .read
 
+// earlier_launches.cc: griddepcontrol.launch_dependents and .wait
+void LetNextLaunchBegin(Warp&, const Instruction&, uint32_t);
+void WaitForEarlierLaunches(Warp&, const Instruction&, uint32_t);
+
+// image_ops.cc. a = object; size = ImageShape of the instruction, offset = detail below; operands: `count` registers of
+// data, then the coordinates in PTX's order without padding.
+void FetchTexture(Warp&, const Instruction&, uint32_t);  // detail: 1 where the coordinates are integers
+enum class BoundaryMode : uint8_t { kTrap, kClamp, kZero };
+void LoadSurface(Warp&, const Instruction&, uint32_t);   // detail: bytes of an element << 8 | BoundaryMode
+void StoreSurface(Warp&, const Instruction&, uint32_t);  // likewise
+
 // mbarrier_ops.cc. a = address.
 enum class ArrivalKind : uint8_t {
   kArrive,

@@ -132,6 +132,7 @@ void StartWarp(Warp& warp, Block& block, Grid& grid, uint32_t id, std::byte* reg
     warp.known.assign(size_t{grid.kernel->bulk_copies ? 3u : 2u} * grid.agents, 0);
     warp.fenced = false;
     warp.acquire_time = 0;
+    warp.waited = 0;
     warp.lane_known.fill(0);
     warp.events.resize(grid.kernel->code.size());
     // A register that nothing sets may hold any value: here NaNs.
@@ -201,6 +202,7 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
   block.barriers = {};
   block.phase_barriers.clear();
   block.published.clear();
+  block.grid_waits.clear();
   block.bulk_copies.clear();
   block.done_warps = block.next_warp = block.polls = 0;
   std::byte* registers = aligned(block.registers.get());

@@ -88,6 +88,7 @@ struct Warp {
   uint64_t executed = 0;
   uint64_t splits = 0;  // branches at which the lanes parted
   bool yield = false;   // ends the warp's turn
+  uint32_t waited = 0;  // (checked) lanes known to come after a griddepcontrol.wait
   // (checked) see unset_uses.h
   std::vector<UnsetRegister> unset;
   bool tainted = false;                                                // a register may be unset
@@ -131,6 +132,7 @@ struct Block {
   std::vector<BulkCopy> bulk_copies;     // that are not complete, in order of issue
   // (checked) By address: what release operations of this block made known, as Warp::known.
   std::unordered_map<uint64_t, std::vector<uint32_t>> published;
+  std::vector<AccessCell> grid_waits;   // (checked) one for each griddepcontrol.wait that a warp executed
   uint32_t bulk_clock = 0;              // (checked) the clock of the copy engine
   RaceShadow shared_shadow;             // (checked)
   std::vector<std::byte> local;         // lane-major within a warp, warps one after the other
@@ -179,8 +181,11 @@ struct Grid {
   std::array<RecentShadow, 4> recent_shadows{};                               // the most recently used of these
   std::unordered_map<uint64_t, std::vector<std::vector<Released>>> released;  // (checked) by block and warp, in order
   std::unordered_map<DeviceAddress, uint64_t> release_times;  // (checked) of the last release, by address / 16
-  std::vector<Block*> resident;                               // running blocks
-  std::array<Allocation*, 8> recent{};                        // most recently accessed allocations
+  bool lets_next_begin = false;                               // griddepcontrol.launch_dependents was executed
+  bool lets_next_begin_early = false;   // (checked) by a thread that had not waited for the launches before
+  bool compares_launches = false;       // (checked) LaunchConfig::in_flight is set, and no event was forgotten
+  std::vector<Block*> resident;         // running blocks
+  std::array<Allocation*, 8> recent{};  // most recently accessed allocations
 
   Allocation* workspace = nullptr;  // for grid.sync
 };

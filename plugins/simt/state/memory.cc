@@ -11,7 +11,6 @@
 namespace kgrpo::simt {
 namespace {
 
-constexpr uint64_t kAlignment = 256;
 constexpr size_t kMostFreed = 64;  // freed allocations that findings can name
 // Value of uninitialised bytes: as float a NaN, as signed integer -1.
 constexpr uint8_t kPoison = 0xFF;
@@ -113,7 +112,7 @@ DeviceAddress DeviceMemory::Add(uint64_t bytes, Arguments&&... arguments) {
     return 0;
   }
   allocations_[address] = std::move(allocation);
-  next_ = (address + bytes + kRedZoneBytes + kAlignment - 1) / kAlignment * kAlignment;
+  next_ = (address + bytes + kRedZoneBytes + kAllocationAlignment - 1) / kAllocationAlignment * kAllocationAlignment;
   allocated_ += bytes;
   ++generation_;
   return address;
@@ -136,6 +135,16 @@ bool DeviceMemory::Free(DeviceAddress address) {
   allocations_.erase(it);
   ++generation_;
   return true;
+}
+
+uint64_t DeviceMemory::AddObject(const ImageObject& object) {
+  objects_[next_object_] = object;
+  return next_object_++;
+}
+
+const ImageObject* DeviceMemory::FindObject(uint64_t handle) const {
+  const auto it = objects_.find(handle);
+  return it != objects_.end() ? &it->second : nullptr;
 }
 
 Allocation* DeviceMemory::Find(DeviceAddress address) {

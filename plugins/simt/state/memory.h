@@ -9,6 +9,8 @@
 #include <memory>   // unique_ptr
 #include <string>   // names, for findings
 
+#include "simt/state/image.h"
+
 namespace kgrpo::simt {
 
 // An address as a kernel sees it. Device addresses have bits set that no user-space pointer of x86-64 or arm64 has, so
@@ -25,6 +27,9 @@ inline constexpr DeviceAddress kGlobalWindow = 0x0D80'0000'0000'0000;
 constexpr bool MayBeOfHost(DeviceAddress address) {
   return address >= 4096 && address < (uint64_t{1} << 52);
 }
+
+// Allocations begin at multiples of this, as those of cudaMalloc do; it is also what textures ask for.
+inline constexpr uint64_t kAllocationAlignment = 512;
 
 // Bytes between two allocations that belong to neither: an access there is out of bounds.
 inline constexpr uint64_t kRedZoneBytes = 4096;
@@ -87,8 +92,9 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  // Allocates `bytes` (aligned to 256, poisoned, uninitialised). `name` is what findings call it ("x", "output").
-  // Returns 0 where the capacity does not suffice. A size of 0 yields a valid address of which no byte may be touched.
+  // Allocates `bytes` (aligned to kAllocationAlignment, poisoned, uninitialised). `name` is what findings call it ("x",
+  // "output"). Returns 0 where the capacity does not suffice. A size of 0 yields a valid address of which no byte may
+  // be touched.
   DeviceAddress Allocate(uint64_t bytes, std::string name, bool read_only = false);
 
   // Allocates a tensor that holds the first `bytes` (at least 1) of an open file, all initialised: what is not touched
@@ -122,6 +128,14 @@ class DeviceMemory {
   // "16 bytes before 'x' (4096 bytes)", for findings.
   std::string Describe(DeviceAddress address) const;
 
+  // Texture and surface objects. A handle is never 0 and never given out twice. An object does not keep the memory
+  // that it names: a kernel that reads freed memory through it is found as any other.
+  uint64_t AddObject(const ImageObject& object);
+  bool RemoveObject(uint64_t handle) { return objects_.erase(handle) > 0; }
+  size_t objects() const { return objects_.size(); }
+  void ClearObjects() { objects_.clear(); }
+  const ImageObject* FindObject(uint64_t handle) const;
+
   uint64_t bytes_allocated() const { return allocated_; }
   uint64_t capacity() const { return capacity_; }
   // Changes whenever an allocation begins or ends; lets an interpreter keep pointers to allocations.
@@ -145,6 +159,8 @@ class DeviceMemory {
     std::string name;
   };
   std::map<DeviceAddress, Freed> freed_;
+  std::map<uint64_t, ImageObject> objects_;
+  uint64_t next_object_ = 1;
 };
 
 }  // namespace kgrpo::simt
