@@ -1,9 +1,13 @@
 // The model over a GPU's operators computes the results of transformers (tests/golden/policy): log-probabilities,
 // entropies and the gradient of every parameter, with stored and with recomputed activations.
-// Without a GPU: on the CPU in float32, with plain functions in place of the kernels, which gpu_kernels_test.cc tests.
+// Without a GPU: on the CPU in float32, with libtorch in place of the kernels, which gpu_kernels_test.cc tests.
 #include "policy_qwen/gpu/fused_ops.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 
 #include <cmath>
@@ -16,118 +20,78 @@
 namespace kgrpo::policy {
 namespace {
 
-const float* Floats(const void* data) {
-  return static_cast<const float*>(data);
+// Float32 in host memory, rows `stride` elements apart.
+at::Tensor View(const void* data, const std::vector<int64_t>& sizes, int64_t stride = 0) {
+  std::vector<int64_t> strides(sizes.size(), 1);
+  for (size_t i = sizes.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * sizes[i + 1];
+  if (stride > 0) strides[0] = stride;
+  return at::from_blob(const_cast<void*>(data), sizes, strides, at::TensorOptions().dtype(at::kFloat));
 }
 
-// kernels.h's functions for float32 in host memory, from their formulas.
+at::Tensor Targets(const int64_t* targets, int64_t rows) {
+  return at::from_blob(const_cast<int64_t*>(targets), {rows}, at::TensorOptions().dtype(at::kLong));
+}
+
+// kernels.h's functions for float32 in host memory, by libtorch.
 const GpuKernels kPlainKernels = [] {
+  static const Ops ops;
   GpuKernels table = {};
   table.rms_norm = [](Element, const void* x, int64_t x_stride, const void* weight, float epsilon, int64_t rows,
                       int64_t columns, void* y, float* scale, GpuStream) -> const char* {
-    for (int64_t row = 0; row < rows; ++row) {
-      const float* from = Floats(x) + row * x_stride;
-      double squares = 0;
-      for (int64_t i = 0; i < columns; ++i) squares += static_cast<double>(from[i]) * from[i];
-      scale[row] = static_cast<float>(1 / std::sqrt(squares / static_cast<double>(columns) + epsilon));
-      for (int64_t i = 0; i < columns; ++i) {
-        static_cast<float*>(y)[row * columns + i] = from[i] * scale[row] * Floats(weight)[i];
-      }
-    }
+    at::Tensor r;
+    View(y, {rows, columns})
+        .copy_(ops.RmsNorm(View(x, {rows, columns}, x_stride), View(weight, {columns}), epsilon, r));
+    View(scale, {rows, 1}).copy_(r.view({rows, 1}));
     return nullptr;
   };
   table.rms_norm_backward = [](Element, const void* dy, const void* x, int64_t x_stride, const void* weight,
                                const float* scale, const void* add, int64_t rows, int64_t columns, void* dx,
                                GpuStream) -> const char* {
-    for (int64_t row = 0; row < rows; ++row) {
-      const float *d = Floats(dy) + row * columns, *from = Floats(x) + row * x_stride;
-      double mean = 0;
-      for (int64_t i = 0; i < columns; ++i) mean += static_cast<double>(d[i] * Floats(weight)[i]) * from[i];
-      mean *= scale[row] / static_cast<double>(columns);
-      for (int64_t i = 0; i < columns; ++i) {
-        const int64_t at = row * columns + i;
-        const float change = scale[row] * (d[i] * Floats(weight)[i] - from[i] * scale[row] * static_cast<float>(mean));
-        static_cast<float*>(dx)[at] = change + (add != nullptr ? Floats(add)[at] : 0);
-      }
-    }
+    const at::Tensor more = add == nullptr ? at::zeros({rows, columns}) : View(add, {rows, columns}).clone();
+    View(dx, {rows, columns})
+        .copy_(ops.RmsNormBackward(View(dy, {rows, columns}), View(x, {rows, columns}, x_stride),
+                                   View(weight, {columns}), View(scale, {rows, 1}), {}, more));
     return nullptr;
   };
   table.rms_norm_weight_gradient = [](Element, const void* dy, const void* x, int64_t x_stride, const float* scale,
                                       int64_t rows, int64_t columns, float*, float* gradient,
                                       GpuStream) -> const char* {
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t i = 0; i < columns; ++i) {
-        gradient[i] += Floats(dy)[row * columns + i] * Floats(x)[row * x_stride + i] * scale[row];
-      }
-    }
+    const at::Tensor normed = View(x, {rows, columns}, x_stride) * View(scale, {rows, 1});
+    View(gradient, {columns}).add_((View(dy, {rows, columns}) * normed).sum(0));
     return nullptr;
   };
   table.rotate = [](Element, const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t rows, int64_t heads,
                     int64_t head_size, const float* cos, const float* sin, float direction, GpuStream) -> const char* {
-    const int64_t half = head_size / 2;
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t head = 0; head < heads; ++head) {
-        const float* from = Floats(x) + row * x_stride + head * head_size;
-        float* to = static_cast<float*>(y) + row * y_stride + head * head_size;
-        for (int64_t i = 0; i < half; ++i) {
-          const float a = from[i], b = from[i + half], c = cos[row * half + i], s = direction * sin[row * half + i];
-          to[i] = a * c - b * s;
-          to[i + half] = b * c + a * s;
-        }
-      }
-    }
+    const at::Tensor c = View(cos, {rows, 1, head_size / 2}), s = View(sin, {rows, 1, head_size / 2}) * direction;
+    View(y, {rows, heads, head_size}, y_stride)
+        .copy_(ops.Rotate(View(x, {rows, heads, head_size}, x_stride), {at::cat({c, c}, 2), s}));
     return nullptr;
   };
   table.swiglu = [](Element, const void* x, int64_t rows, int64_t columns, void* y, GpuStream) -> const char* {
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t i = 0; i < columns; ++i) {
-        const float gate = Floats(x)[row * 2 * columns + i], up = Floats(x)[(row * 2 + 1) * columns + i];
-        static_cast<float*>(y)[row * columns + i] = gate / (1 + std::exp(-gate)) * up;
-      }
-    }
+    View(y, {rows, columns}).copy_(ops.SwiGlu(View(x, {rows, 2 * columns})));
     return nullptr;
   };
   table.swiglu_backward = [](Element, const void* dy, const void* x, int64_t rows, int64_t columns, void* dx,
                              GpuStream) -> const char* {
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t i = 0; i < columns; ++i) {
-        const int64_t at = row * 2 * columns + i;
-        const float gate = Floats(x)[at], up = Floats(x)[at + columns], d = Floats(dy)[row * columns + i];
-        const float s = 1 / (1 + std::exp(-gate));
-        static_cast<float*>(dx)[at] = d * up * s * (1 + gate * (1 - s));
-        static_cast<float*>(dx)[at + columns] = d * gate * s;
-      }
-    }
+    View(dx, {rows, 2 * columns}).copy_(ops.SwiGluBackward(View(dy, {rows, columns}), View(x, {rows, 2 * columns})));
     return nullptr;
   };
   table.token_logprobs = [](Element, const void* logits, const int64_t* targets, float temperature, int64_t rows,
                             int64_t vocabulary, float* logprobs, float* normalizers, float* entropies,
                             GpuStream) -> const char* {
-    for (int64_t row = 0; row < rows; ++row) {
-      const float* z = Floats(logits) + row * vocabulary;
-      double sum = 0, entropy = 0;
-      for (int64_t i = 0; i < vocabulary; ++i) sum += std::exp(z[i] / temperature);
-      const double normalizer = std::log(sum);
-      for (int64_t i = 0; i < vocabulary; ++i) {
-        const double logprob = z[i] / temperature - normalizer;
-        entropy -= std::exp(logprob) * logprob;
-      }
-      normalizers[row] = static_cast<float>(normalizer);
-      logprobs[row] = static_cast<float>(z[targets[row]] / temperature - normalizer);
-      if (entropies != nullptr) entropies[row] = static_cast<float>(entropy);
-    }
+    const at::Tensor z = View(logits, {rows, vocabulary}) / temperature;
+    const Ops::Logprobs found = ops.TokenLogprobs(z, Targets(targets, rows), 1.0, entropies != nullptr);
+    View(logprobs, {rows}).copy_(found.logprobs);
+    View(normalizers, {rows}).copy_(z.logsumexp(1));
+    if (entropies != nullptr) View(entropies, {rows}).copy_(found.entropies);
     return nullptr;
   };
   table.token_logprobs_backward = [](Element, void* logits, const int64_t* targets, const float* normalizers,
                                      const float* d_logprobs, float temperature, int64_t rows, int64_t vocabulary,
                                      GpuStream) -> const char* {
-    for (int64_t row = 0; row < rows; ++row) {
-      float* z = static_cast<float*>(logits) + row * vocabulary;
-      for (int64_t i = 0; i < vocabulary; ++i) {
-        const float p = std::exp(z[i] / temperature - normalizers[row]);
-        z[i] = d_logprobs[row] / temperature * ((i == targets[row] ? 1.0F : 0.0F) - p);
-      }
-    }
+    const at::Tensor z = View(logits, {rows, vocabulary}), d = View(d_logprobs, {rows, 1}) / temperature;
+    z.copy_((z / temperature - View(normalizers, {rows, 1})).exp().mul(-d));
+    at::Tensor(z).scatter_add_(1, Targets(targets, rows).unsqueeze(1), d);
     return nullptr;
   };
   return table;

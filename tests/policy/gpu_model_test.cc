@@ -102,17 +102,6 @@ class HostPromptOps final : public PromptOps {
     }
   }
 
-  void SwiGlu(const void* gate_up, int64_t rows, void* y) override {
-    const int64_t columns = config_.intermediate_size;
-    const auto in = Read(gate_up, rows * 2 * columns);
-    std::vector<float> out;
-    for (int64_t i = 0; i < rows * columns; ++i) {
-      const float gate = At(in, i / columns * 2 * columns + i % columns);
-      out.push_back(gate / (1 + std::exp(-gate)) * At(in, (i / columns * 2 + 1) * columns + i % columns));
-    }
-    Write(y, out);
-  }
-
   void TakeRows(const void* x, int64_t rows, const int32_t* which, int64_t count, void* y) override {
     const int64_t hidden = config_.hidden_size;
     const auto in = Read(x, rows * hidden);

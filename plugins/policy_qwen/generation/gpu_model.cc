@@ -219,7 +219,7 @@ HeadShape GpuModel::Heads() const {
           static_cast<int32_t>(config_.head_size)};
 }
 
-HeadSums GpuModel::SumsOf(const GpuLayerWeights& w, int64_t splits) const {
+HeadSums GpuModel::SumsOf(const GpuLayerWeights& w, int32_t splits) const {
   return {partial_.As<float>(), splits,      w.query_key_value_bias,
           w.query_norm,         w.key_norm,  static_cast<float>(config_.norm_epsilon),
           weights_.cos,         weights_.sin};
@@ -251,7 +251,7 @@ GpuModel::Pending GpuModel::QueueLayers(int64_t rows, int64_t position_splits, b
     QueueNorm(x_.As<void>(), pending, w.attention_norm, rows, nullptr, rows);
     CheckGeneration(kernels_.product(type_, ProductMode::kPartial, normed, w.query_key_value, nullptr, rows, hidden,
                                      width, partial, stream_));
-    const HeadSums heads = SumsOf(w, kernels_.product_splits(hidden, width));
+    const HeadSums heads = SumsOf(w, static_cast<int32_t>(kernels_.product_splits(hidden, width)));
     if (decodes) {
       CheckGeneration(kernels_.attention_of_new(type_, heads, cache, places, rows, shape, position_splits,
                                                 attention_sums_.As<float>(), attention_bounds_.As<float>(),

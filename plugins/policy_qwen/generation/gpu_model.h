@@ -77,8 +77,6 @@ class PromptOps {
   // x weight^T: to `y`, in float32, for kQueryKeyValue; + bias to `y` for kGateUp; + bias added to `y` for the others.
   virtual void Product(PromptProduct which, const void* x, const void* weight, const void* bias, int64_t rows,
                        void* y) = 0;
-  // y [rows, intermediate] = silu(gate) up, of gate_up [rows, gate and up].
-  virtual void SwiGlu(const void* gate_up, int64_t rows, void* y) = 0;
   // y [count, hidden] = the rows of x [rows, hidden] that `which` (on the device) names.
   virtual void TakeRows(const void* x, int64_t rows, const int32_t* which, int64_t count, void* y) = 0;
   // Causal attention of query [group.rows, heads, size] over keys and values [group.positions, kv heads, size]; returns
@@ -126,7 +124,7 @@ class GpuModel final : public GenerationDevice {
   };
   LayerCache CacheOf(size_t layer) const;
   HeadShape Heads() const;
-  HeadSums SumsOf(const GpuLayerWeights& w, int64_t splits) const;  // in partial_
+  HeadSums SumsOf(const GpuLayerWeights& w, int32_t splits) const;  // in partial_
   // These queue a step's parts, on the step's rows. `decodes`: each slot has one row at most.
   void QueueEmbedding(int64_t rows);
   void QueueNorm(void* x, const Pending& pending, const void* weight, int64_t rows, const int32_t* gather,

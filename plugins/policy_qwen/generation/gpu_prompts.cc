@@ -92,7 +92,8 @@ void* GpuModel::QueuePromptLayers(int64_t rows, const std::vector<PromptGroup>& 
     QueueNorm(x, {}, w.mlp_norm, rows, nullptr, rows);
     prompt_ops_->Product(PromptProduct::kGateUp, normed_.As<void>(), w.gate_up, w.gate_up_bias, rows,
                          gate_up_.As<void>());
-    prompt_ops_->SwiGlu(gate_up_.As<void>(), rows, gated_.As<void>());
+    CheckGpu("generation",
+             kernels_.swiglu(type_, gate_up_.As<void>(), rows, config_.intermediate_size, gated_.As<void>(), stream_));
     prompt_ops_->Product(PromptProduct::kDown, gated_.As<void>(), w.down, w.down_bias, rows, x);
   }
   return x;

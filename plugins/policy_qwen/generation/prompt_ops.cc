@@ -34,8 +34,7 @@ class LibraryPromptOps final : public PromptOps {
       : config_(config),
         stream_(stream),
         gpu_stream_{stream.device_index(), stream.native_handle()},
-        products_(OpenGpuTable<PinnedProducts>()),
-        kernels_(OpenGpuTable<GpuKernels>()) {}
+        products_(OpenGpuTable<PinnedProducts>()) {}
 
   // Returns why no algorithm will do, or nothing. `weight` and `bias` are those of a layer.
   std::string Pin(PromptProduct which, const PinnedShape& shape, const void* weight, const void* bias) {
@@ -59,11 +58,6 @@ class LibraryPromptOps final : public PromptOps {
                void* y) override {
     CheckGpu("generation",
              products_.run(pins_[static_cast<size_t>(which)].get(), x, weight, bias, rows, y, gpu_stream_));
-  }
-
-  void SwiGlu(const void* gate_up, int64_t rows, void* y) override {
-    CheckGpu("generation",
-             kernels_.swiglu(Element::kBfloat16, gate_up, rows, config_.intermediate_size, y, gpu_stream_));
   }
 
   void TakeRows(const void* x, int64_t rows, const int32_t* which, int64_t count, void* y) override {
@@ -118,7 +112,6 @@ class LibraryPromptOps final : public PromptOps {
   const c10::Stream stream_;
   const GpuStream gpu_stream_;
   const PinnedProducts& products_;
-  const GpuKernels& kernels_;
   std::array<std::unique_ptr<PinnedProduct, Release>, kPromptProducts> pins_;
   at::Tensor attended_;  // of the last group: the next kernels on the stream read it
 };

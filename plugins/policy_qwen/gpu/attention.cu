@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const Place place = places[row];
   if (!HasPositions<T, D>(place, shape, parts, y)) return;
   __shared__ __align__(16) T made[kNew ? (kMaxHeads + 2) * D : 4];
-  if constexpr (kNew) NewHeads<T, D>(queries.inputs, place, shape, parts).Make(cache, made);
+  if constexpr (kNew) NewHeads<T, D>(queries, place, shape, parts).Make(cache, made);
   const int each = shape.heads / shape.kv_heads;
   const T* const query = kNew ? made : queries.made + static_cast<int64_t>(row * shape.heads + kv_head * each) * D;
   const int lane = threadIdx.x % 32, stream = threadIdx.x / 32 * kKeys + lane / kLanes, column = lane % kLanes * N;
@@ -159,7 +159,7 @@ void Attention(Element type, const void* query, LayerCache cache, const Place* p
                HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived, void* y,
                GpuStream stream) {
   ForHeads(type, shape, [&]<typename T, int D>() {
-    Launch<T, D, false>({static_cast<const T*>(query), {}}, cache, places, row_count, shape,
+    Launch<T, D, false>({static_cast<const T*>(query), {}, 0}, cache, places, row_count, shape,
                         {sums, bounds, arrived, static_cast<int>(position_splits), 1}, y, StreamOf(stream));
   });
 }
@@ -168,7 +168,7 @@ void AttentionOfNew(Element type, HeadSums heads, LayerCache cache, const Place*
                     HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived, void* y,
                     GpuStream stream) {
   ForHeads(type, shape, [&]<typename T, int D>() {
-    Launch<T, D, true>({nullptr, HeadInputs<T>::Of(heads, row_count)}, cache, places, row_count, shape,
+    Launch<T, D, true>({nullptr, heads, static_cast<int>(row_count)}, cache, places, row_count, shape,
                        {sums, bounds, arrived, static_cast<int>(position_splits), 1}, y, StreamOf(stream));
   });
 }

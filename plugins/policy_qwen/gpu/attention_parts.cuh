@@ -40,7 +40,8 @@ __device__ inline bool HasPositions(const Place& place, HeadShape shape, const P
 template <typename T>
 struct Queries {
   const T* made;  // [rows, heads, D], or null
-  HeadInputs<T> inputs;
+  HeadSums sums;
+  int rows;
 };
 
 // Makes a block's own heads: its queries and, if the block holds the row's own position, that key and value, which it
@@ -49,13 +50,13 @@ struct Queries {
 template <typename T, int D>
 class NewHeads {
  public:
-  __device__ NewHeads(const HeadInputs<T>& inputs, const Place& place, HeadShape shape, const Parts& parts)
-      : inputs_(inputs), place_(place), shape_(shape), each_(shape.heads / shape.kv_heads) {
+  __device__ NewHeads(const Queries<T>& queries, const Place& place, HeadShape shape, const Parts& parts)
+      : queries_(queries), place_(place), shape_(shape), each_(shape.heads / shape.kv_heads) {
     const bool has_own = parts.end(place) == Parts::used(place);
     count_ = parts.begin() < parts.end(place) ? each_ + (has_own ? 2 : 0) : 0;
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
-      if (Index(i) < count_) factors_[i] = LoadFactors<T, D>(inputs_, shape_, HeadOf(i), place_.position);
+      if (Index(i) < count_) factors_[i] = LoadFactors<T, D>(queries_.sums, shape_, HeadOf(i), place_.position);
     }
   }
 
@@ -65,13 +66,13 @@ class NewHeads {
     Head<T, D> sums[kRounds];
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
-      if (Index(i) < count_) sums[i] = LoadSums<T, D>(inputs_, shape_, blockIdx.x, HeadOf(i));
+      if (Index(i) < count_) sums[i] = LoadSums<T, D>(queries_.sums, shape_, blockIdx.x, queries_.rows, HeadOf(i));
     }
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
       const int index = Index(i);
       if (index >= count_) continue;
-      const Head<T, D> head = FinishHead(inputs_, shape_, HeadOf(i), sums[i], factors_[i]);
+      const Head<T, D> head = FinishHead(queries_.sums, shape_, HeadOf(i), sums[i], factors_[i]);
       head.Store(made + (index < each_ ? index : kMaxHeads + index - each_) * D);
       if (index >= each_) {
         head.Store(static_cast<T*>(index == each_ ? cache.keys : cache.values) +
@@ -92,7 +93,7 @@ class NewHeads {
     return i < each_ ? kv_head * each_ + i : shape_.heads + (i - each_) * shape_.kv_heads + kv_head;
   }
 
-  const HeadInputs<T>& inputs_;
+  const Queries<T>& queries_;
   const Place place_;
   const HeadShape shape_;
   const int each_;

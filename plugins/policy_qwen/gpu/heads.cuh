@@ -6,29 +6,6 @@
 
 namespace kgrpo::policy {
 
-// HeadSums of T for a kernel.
-template <typename T>
-struct HeadInputs {
-  const float* partial;
-  int splits, row_count;
-  const T *bias, *query_norm, *key_norm;
-  float epsilon;
-  const T *cos, *sin;
-
-  static HeadInputs Of(const HeadSums& sums, int64_t row_count) {
-    const auto as = [](const void* data) { return static_cast<const T*>(data); };
-    return {sums.partial,
-            static_cast<int>(sums.splits),
-            static_cast<int>(row_count),
-            as(sums.bias),
-            as(sums.query_norm),
-            as(sums.key_norm),
-            sums.epsilon,
-            as(sums.cos),
-            as(sums.sin)};
-  }
-};
-
 // A head in a warp: a lane holds the pairs (i, i + D / 2) for i = lane, lane + 32.
 template <typename T, int D>
 struct Head {
@@ -77,37 +54,38 @@ struct HeadFactors {
 // Loads the factors of head `head`, counted over a row's q, k and v in that order, at `position` >= 0. Called by a
 // whole warp, as FinishHead is.
 template <typename T, int D>
-__device__ inline HeadFactors<T, D> LoadFactors(const HeadInputs<T>& in, HeadShape shape, int head, int position) {
+__device__ inline HeadFactors<T, D> LoadFactors(const HeadSums& in, HeadShape shape, int head, int position) {
   constexpr int kHalf = Head<T, D>::kHalf;
-  const T* norm = head < shape.heads ? in.query_norm : in.key_norm;
+  const auto as = [](const void* data) { return static_cast<const T*>(data); };
+  const T* norm = as(head < shape.heads ? in.query_norm : in.key_norm);
   HeadFactors<T, D> factors;
-  if (in.bias != nullptr) factors.bias = Head<T, D>::Load(in.bias + head * D);
+  if (in.bias != nullptr) factors.bias = Head<T, D>::Load(as(in.bias) + head * D);
   if (norm != nullptr) factors.norm = Head<T, D>::Load(norm);
-  factors.cos = Head<T, D>::Load(in.cos + static_cast<int64_t>(position) * D);
+  factors.cos = Head<T, D>::Load(as(in.cos) + static_cast<int64_t>(position) * D);
 #pragma unroll
   for (int i = 0; i < Head<T, D>::kPairs; ++i) {
-    factors.sin[i] = ToFloat(in.sin[static_cast<int64_t>(position) * kHalf + i * 32 + threadIdx.x % 32]);
+    factors.sin[i] = ToFloat(as(in.sin)[static_cast<int64_t>(position) * kHalf + i * 32 + threadIdx.x % 32]);
   }
   return factors;
 }
 
-// The sums of a head of row `row`, over the splits.
+// The sums of a head of row `row` of `rows`, over the splits.
 template <typename T, int D>
-__device__ inline Head<T, D> LoadSums(const HeadInputs<T>& in, HeadShape shape, int row, int head) {
+__device__ inline Head<T, D> LoadSums(const HeadSums& in, HeadShape shape, int row, int rows, int head) {
   const int width = (shape.heads + 2 * shape.kv_heads) * D;
   const float* from = in.partial + static_cast<int64_t>(row) * width + head * D + threadIdx.x % 32;
   Head<T, D> sums;
 #pragma unroll
   for (int i = 0; i < Head<T, D>::kPairs; ++i) {
-    sums.first[i] = SumOfSplits(from + i * 32, in.row_count * width, in.splits);
-    sums.second[i] = SumOfSplits(from + i * 32 + D / 2, in.row_count * width, in.splits);
+    sums.first[i] = SumOfSplits(from + i * 32, rows * width, in.splits);
+    sums.second[i] = SumOfSplits(from + i * 32 + D / 2, rows * width, in.splits);
   }
   return sums;
 }
 
 // Makes a head from its sums: bias, norm, rotary positions.
 template <typename T, int D>
-__device__ inline Head<T, D> FinishHead(const HeadInputs<T>& in, HeadShape shape, int head, Head<T, D> x,
+__device__ inline Head<T, D> FinishHead(const HeadSums& in, HeadShape shape, int head, Head<T, D> x,
                                         const HeadFactors<T, D>& factors) {
   constexpr int kPairs = Head<T, D>::kPairs;
 #pragma unroll

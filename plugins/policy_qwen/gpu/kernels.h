@@ -103,7 +103,7 @@ struct HeadShape {
 // The product that makes q, k and v of a step's rows, and what makes heads of its sums.
 struct HeadSums {
   const float* partial;  // [splits, rows, (heads + 2 kv_heads) size]
-  int64_t splits;
+  int32_t splits;
   const void *bias, *query_norm, *key_norm;  // of the product; of each head of q and k; null for none
   float epsilon;                             // of the norms
   const void *cos, *sin;                     // rotary positions: [positions, size], [positions, size / 2]

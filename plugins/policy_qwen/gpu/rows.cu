@@ -104,16 +104,16 @@ __global__ void __launch_bounds__(kThreads)
 // A warp takes a head of a row.
 template <typename T, int D>
 __global__ void __launch_bounds__(128)
-    FinishQueryKeyValueKernel(HeadInputs<T> in, const Place* places, HeadShape shape, LayerCache cache, T* query) {
+    FinishQueryKeyValueKernel(HeadSums in, int rows, const Place* places, HeadShape shape, LayerCache cache, T* query) {
   LetNextBegin();
   WaitForPrevious();
   const int heads = shape.heads + 2 * shape.kv_heads;
   const int index = static_cast<int>(blockIdx.x * 4 + threadIdx.x / 32);
-  if (index >= in.row_count * heads) return;
+  if (index >= rows * heads) return;
   const int row = index / heads, head = index % heads;
   const Place place = places[row];
   const auto made = [&] {
-    return FinishHead(in, shape, head, LoadSums<T, D>(in, shape, row, head),
+    return FinishHead(in, shape, head, LoadSums<T, D>(in, shape, row, rows, head),
                       LoadFactors<T, D>(in, shape, head, place.position));
   };
   if (place.position < 0) return;
@@ -184,10 +184,9 @@ void FinishQueryKeyValue(Element type, HeadSums sums, const Place* places, int64
                          LayerCache cache, void* query, GpuStream stream) {
   ForElement(type, [&](auto element) {
     using T = decltype(element);
-    const auto in = HeadInputs<T>::Of(sums, row_count);
     const auto launch = [&](auto kernel) {
-      LaunchOverlapping(kernel, Blocks(row_count * (shape.heads + 2 * shape.kv_heads), 4), 128, StreamOf(stream), in,
-                        places, shape, cache, static_cast<T*>(query));
+      LaunchOverlapping(kernel, Blocks(row_count * (shape.heads + 2 * shape.kv_heads), 4), 128, StreamOf(stream), sums,
+                        static_cast<int>(row_count), places, shape, cache, static_cast<T*>(query));
     };
     if (shape.size == 64) {
       launch(FinishQueryKeyValueKernel<T, 64>);

@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const T* query = nullptr;
   if constexpr (kNew) {
     load_early(parts.begin());
-    const NewHeads<T, D> heads(queries.inputs, place, shape, parts);
+    const NewHeads<T, D> heads(queries, place, shape, parts);
     WaitForPrevious();
     if (!HasPositions<T, D>(place, shape, parts, y)) return;
     heads.Make(cache, made);
