@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include <kgrpo/support/closest.h>  // JoinedText
 #include "draft/sums.h"
 #include "judge/compile/source_policy.h"
 #include "judge/problem/expression.h"
@@ -285,11 +286,7 @@ std::string ProblemText(const CudaSource& source, const Draft& draft, const Orac
   text += "accumulations: \"" + AccumulationsText(source, draft, oracle) + "\"  # the terms that one result sums\n";
   if (const std::string precision = PrecisionText(source, draft); !precision.empty())
     text += "tolerance: {accumulation: " + precision + "}  # as this kernel sums\n";
-  if (!draft.libraries.empty()) {
-    std::string libraries;
-    for (const std::string& library : draft.libraries) libraries += (libraries.empty() ? "" : ", ") + library;
-    text += "allow: {libraries: [" + libraries + "]}\n";
-  }
+  if (!draft.libraries.empty()) text += "allow: {libraries: [" + JoinedText(draft.libraries) + "]}\n";
   text +=
       "# Every tensor once; the operations of this kernel, 0 if they were not counted: lower them if fewer "
       "suffice.\n";
