@@ -1,6 +1,6 @@
 #include "base/console.h"
 
-#include <kgrpo/support/number_text.h>  // FormatDollars
+#include <kgrpo/support/number_text.h>  // Format, FormatDollars
 #include "base/log.h"
 
 #include <sys/ioctl.h>
@@ -9,19 +9,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <cstdio>
 #include <iostream>
 #include <utility>
 
 namespace kgrpo {
 namespace {
-
-template <typename... Arguments>
-std::string Format(const char* format, Arguments... arguments) {
-  char text[256];
-  std::snprintf(text, sizeof text, format, arguments...);
-  return text;
-}
 
 // "  no kernel 3%  coder errors 25%".
 std::string FurtherRates(const StepLine& line) {

@@ -12,8 +12,8 @@
 
 #include "base/console.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/experiment.h"
-#include "cli/print_json.h"
 #include "cli/session.h"
 #include "cli/variant_check.h"
 #include "config/diagnostic.h"

@@ -29,8 +29,6 @@ using Action = std::function<int()>;
 void AddRunCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddResumeCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddCheckCommand(CLI::App& app, const Globals& globals, Action* action);
-void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action);
-void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action);
 
 // `--set KEY=VALUE`, any number of times. Each takes one value, so that it does not consume the arguments after it.
 inline CLI::Option* AddSetOption(CLI::App* command, std::vector<std::string>* settings, const std::string& what) {

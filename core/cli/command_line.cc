@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "config/diagnostic.h"
 #include "config/hidden_keys.h"
+#include "store/json.h"
 
 namespace kgrpo::cli {
 
@@ -66,6 +67,10 @@ int ReportErrors(const std::function<int()>& work) {
 void PrintError(std::string message) {
   HideKeys(&message);
   std::fprintf(stderr, "error: %s\n", message.c_str());
+}
+
+void PrintJson(const nlohmann::ordered_json& json) {
+  std::printf("%s\n", DumpJson(json, 2).c_str());
 }
 
 }  // namespace kgrpo::cli

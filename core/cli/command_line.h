@@ -1,11 +1,12 @@
 // The command line that kgrpo-host and the programs of its other commands share: the options of every command, and the
-// way from what a command throws to a message and an exit code. Used by their main.cc.
+// way from what a command throws to a message and an exit code. Used by their main.cc, and PrintJson by commands.
 #ifndef KGRPO_CLI_COMMAND_LINE_H
 #define KGRPO_CLI_COMMAND_LINE_H
 
 #include "cli/command.h"
 
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ int ReportErrors(const std::function<int()>& work);
 // Prints "error: MESSAGE" without keys of services: the user may have written one at a wrong place, such as a folder's
 // name.
 void PrintError(std::string message);
+
+// Prints indented JSON on standard output, for --json. Bytes that are not UTF-8 become U+FFFD.
+void PrintJson(const nlohmann::ordered_json& json);
 
 }  // namespace kgrpo::cli
 #endif

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include <kgrpo/support/closest.h>  // JoinedText
 #include "base/cancel.h"
 #include "base/console.h"
 #include "base/visible_gpus.h"
@@ -259,9 +260,7 @@ void RequireVariant(const std::vector<ExperimentRun>& runs, const std::string& n
     if (names.empty() || names.back() != run.variant) names.push_back(run.variant);
   }
   if (name.empty() || std::ranges::find(names, name) != names.end()) return;
-  std::string all;
-  for (const std::string& each : names) all += (all.empty() ? "" : ", ") + each;
-  throw Error(KGRPO_ERROR_INVALID, "--variant " + name + ": no such variant; the file has " + all);
+  throw Error(KGRPO_ERROR_INVALID, "--variant " + name + ": no such variant; the file has " + JoinedText(names));
 }
 
 int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, const ExperimentOptions& options) {
@@ -318,9 +317,7 @@ int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, c
   }
   if (CancelRequested()) code = kInterrupted;
   if (!failed.empty()) {
-    std::string names;
-    for (const std::string& name : failed) names += (names.empty() ? "" : "; ") + name;
-    std::fprintf(stderr, "not finished: %s. The same command%s continues them\n", names.c_str(),
+    std::fprintf(stderr, "not finished: %s. The same command%s continues them\n", JoinedText(failed, "; ").c_str(),
                  options.overwrite ? " without --overwrite" : "");
   } else if (code == kFine) {
     std::printf("next: kgrpo-host compare %s\n", folder.string().c_str());

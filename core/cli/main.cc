@@ -88,46 +88,58 @@ bool NamesSubcommand(const CLI::App& app, const std::vector<std::string>& argume
   return false;
 }
 
-// Commands that are other programs: `kgrpo-host plugins validate X` runs `kgrpo-validate X`. A program of several
-// commands also gets the command's name. Paths are relative to this program's folder.
+// Commands that are other programs. Most share this command line: `kgrpo-host eval X` runs `kgrpo-eval eval X`. A row
+// without a program is a command whose subcommands follow. Paths are relative to this program's folder.
 struct OtherProgram {
   std::string_view command, subcommand;
   const char *program, *description;
-  bool takes_globals = false;  // -q, -v and --plugin-path
+  bool only_rest = false;  // gets only the arguments after its words: `plugins new X` runs `kgrpo-new-plugin X`
 };
 constexpr OtherProgram kOtherPrograms[] = {
-    {"plugins", "validate", "kgrpo-validate", "Check that a plugin obeys the ABI", true},
-    {"plugins", "new", "kgrpo-new-plugin", "Create a plugin project: it builds, validates and has a test"},
-    {"problems", "new", "../lib/kgrpo/evaluator/kgrpo_draft_problem", "Draft a problem folder from a kernel"},
-    {"problems", "import", "../lib/kgrpo/import_kernelbench/import_kernelbench.py", "Import a data set of problems"},
-    {"optimize", "", "kgrpo-optimize", "Search for a faster kernel of one problem", true},
-    {"compare", "", "kgrpo-report", "Is one configuration better than another?", true},
-    {"report", "", "kgrpo-report", "One page that shows runs, every sample included", true},
-    {"export", "", "kgrpo-report", "Samples of a run as files that other tools open", true},
-    {"eval", "", "kgrpo-eval", "Evaluate kernels, or a policy on held-out problems", true},
-    {"coder-check", "", "kgrpo-eval", "Ask a pipeline's coder once, and show request, answer and cost", true},
-    {"serve", "", "kgrpo-serve", "Judge kernels for other programs and machines, over HTTP", true},
-    {"tokenize", "", "kgrpo-model", "Text and chats to token ids (the tokenizer's files suffice)", true},
-    {"score", "", "kgrpo-model", "Log-probabilities of completions", true},
-    {"generate", "", "kgrpo-model", "Completions of prompts", true},
-    {"merge", "", "kgrpo-model", "An adapter and its base as one whole model", true},
-    {"update", "", "kgrpo-model", "An update of a pipeline's policy from recorded samples", true}};
+    {"plugins", "", nullptr, "List, describe, validate and begin plugins"},
+    {"plugins", "list", "kgrpo-validate", "The plugins in the plugin folders"},
+    {"plugins", "describe", "kgrpo-validate", "A plugin's options"},
+    {"plugins", "validate", "kgrpo-validate", "Check that a plugin obeys the ABI"},
+    {"plugins", "new", "kgrpo-new-plugin", "Create a plugin project: it builds, validates and has a test", true},
+    {"problems", "", nullptr, "List, check, draft and import problem folders"},
+    {"problems", "list", "kgrpo-eval", "Name, family, split and traits of each"},
+    {"problems", "check", "kgrpo-eval", "Find degenerate problems, and judge each one's reference kernel"},
+    {"problems", "new", "../lib/kgrpo/evaluator/kgrpo_draft_problem", "Draft a problem folder from a kernel", true},
+    {"problems", "import", "../lib/kgrpo/import_kernelbench/import_kernelbench.py", "Import a data set of problems",
+     true},
+    {"optimize", "", "kgrpo-optimize", "Search for a faster kernel of one problem"},
+    {"compare", "", "kgrpo-report", "Is one configuration better than another?"},
+    {"report", "", "kgrpo-report", "One page that shows runs, every sample included"},
+    {"export", "", "kgrpo-report", "Samples of a run as files that other tools open"},
+    {"eval", "", "kgrpo-eval", "Evaluate kernels, or a policy on held-out problems"},
+    {"coder-check", "", "kgrpo-eval", "Ask a pipeline's coder once, and show request, answer and cost"},
+    {"serve", "", "kgrpo-serve", "Judge kernels for other programs and machines, over HTTP"},
+    {"tokenize", "", "kgrpo-model", "Text and chats to token ids (the tokenizer's files suffice)"},
+    {"score", "", "kgrpo-model", "Log-probabilities of completions"},
+    {"generate", "", "kgrpo-model", "Completions of prompts"},
+    {"merge", "", "kgrpo-model", "An adapter and its base as one whole model"},
+    {"update", "", "kgrpo-model", "An update of a pipeline's policy from recorded samples"}};
 
 // Adds the commands, so that help lists them and a misspelt one is told the closest.
 void AddOtherPrograms(CLI::App* app) {
   for (const OtherProgram& other : kOtherPrograms) {
-    CLI::App* parent = other.subcommand.empty() ? app : app->get_subcommand(std::string(other.command));
-    parent->add_subcommand(std::string(other.subcommand.empty() ? other.command : other.subcommand), other.description);
+    const std::string command(other.command);
+    if (!other.subcommand.empty()) {
+      app->get_subcommand(command)->add_subcommand(std::string(other.subcommand), other.description);
+    } else {
+      CLI::App* added = app->add_subcommand(command, other.description);
+      if (other.program == nullptr) added->require_subcommand(1)->footer("Example:\n  kgrpo-host " + command + " list");
+    }
   }
 }
 
-// Runs the program of such a command in place of this process, with all other arguments. Returns for other commands.
+// Runs the program of such a command in place of this process. Returns for other commands.
 void RunOtherProgram(const std::vector<std::string>& arguments) {
   const std::vector<size_t> words = WordPlaces(arguments);
   for (const OtherProgram& other : kOtherPrograms) {
-    const bool has_subcommand = !other.subcommand.empty();
-    if (words.size() < (has_subcommand ? 2 : 1) || arguments[words[0]] != other.command) continue;
-    if (has_subcommand && arguments[words[1]] != other.subcommand) continue;
+    const size_t own = other.subcommand.empty() ? 1 : 2;
+    if (other.program == nullptr || words.size() < own || arguments[words[0]] != other.command) continue;
+    if (own == 2 && arguments[words[1]] != other.subcommand) continue;
     const std::filesystem::path program = (HostFolder() / other.program).lexically_normal();
     std::vector<std::string> line = {program.string()};
     std::string advice = "build the target " + program.stem().string();
@@ -135,14 +147,8 @@ void RunOtherProgram(const std::vector<std::string>& arguments) {
       line.insert(line.begin(), ChosenPython());
       advice = "set KGRPO_PYTHON to a Python that has PyTorch";
     }
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      const std::string& argument = arguments[i];
-      if (!other.takes_globals && i < words.back()) {  // those of kgrpo-host stand before the command's own
-        if (argument == "--plugin-path") ++i;
-        if (argument.starts_with("-")) continue;
-      }
-      if (!has_subcommand || (i != words[0] && i != words[1])) line.push_back(argument);
-    }
+    const size_t first = other.only_rest ? words[own - 1] + 1 : 0;
+    line.insert(line.end(), arguments.begin() + static_cast<std::ptrdiff_t>(first), arguments.end());
     BecomeProgram(std::move(line), advice);
   }
 }
@@ -158,8 +164,7 @@ int Main(const std::vector<std::string>& given) {
       "  kgrpo-host plugins list                       what there is to choose from\n"
       "Exit codes: 0 fine, 1 the run failed, 2 wrong usage, 3 bad input, 4 something needed is missing, 130 "
       "interrupted.");
-  for (auto* add : {AddRunCommand, AddResumeCommand, AddCheckCommand, AddPluginsCommand, AddProblemsCommand})
-    line.Add(add);
+  for (auto* add : {AddRunCommand, AddResumeCommand, AddCheckCommand}) line.Add(add);
   AddOtherPrograms(&line.app());
   std::vector<std::string> commands;
   for (const CLI::App* command : line.app().get_subcommands({})) commands.push_back(command->get_name());

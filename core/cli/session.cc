@@ -3,6 +3,7 @@
 #include <sstream>
 #include <utility>
 
+#include <kgrpo/support/closest.h>  // JoinedText
 #include <kgrpo/support/sha256.h>
 #include "base/cancel.h"
 #include "loop/stage.h"
@@ -49,19 +50,13 @@ std::vector<std::string> MistakesOf(const std::string& message, const std::strin
   return mistakes;
 }
 
-std::string Joined(const std::vector<std::string>& lines) {
-  std::string all;
-  for (const std::string& line : lines) all += (all.empty() ? "" : "\n") + line;
-  return all;
-}
-
 }  // namespace
 
 PartError::PartError(const Error& error, const std::string& part, const std::string& plugin, const Places& places)
     : PartError(error.code(), MistakesOf(error.what(), part, plugin, places)) {}
 
 PartError::PartError(kgrpo_error_code code, std::vector<std::string> mistakes)
-    : Error(code, Joined(mistakes)), mistakes_(std::move(mistakes)) {}
+    : Error(code, JoinedText(mistakes, "\n")), mistakes_(std::move(mistakes)) {}
 
 Session::Session(const Globals& globals) : loader_(PluginDirectories(globals.plugin_path)) {}
 

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include <kgrpo/support/closest.h>  // JoinedText
 #include "config/schema.h"
 #include "config/schema_internal.h"
 
@@ -101,9 +102,7 @@ std::string DescribeExpected(const Schema& unresolved, const Schema& root) {
       add(WordsFor(type.get<std::string>(), schema, root));
     }
   }
-  std::string words;
-  for (const std::string& part : parts) words += (words.empty() ? "" : " or ") + part;
-  return words;
+  return JoinedText(parts, " or ");
 }
 
 }  // namespace kgrpo

@@ -14,10 +14,7 @@ namespace kgrpo {
 Demonstrations::Demonstrations(std::vector<TrajectoryRecord> trajectories, const std::vector<std::string>& suggestions,
                                Policy& policy)
     : trajectories_(std::move(trajectories)) {
-  for (const std::string& suggestion : suggestions) {
-    completions_.push_back(policy.Encode(suggestion));
-    completions_.back().push_back(policy.EndId());
-  }
+  for (const std::string& suggestion : suggestions) completions_.push_back(policy.EncodeCompletion(suggestion));
   for (const TrajectoryRecord& trajectory : trajectories_) {
     std::set<std::string> used;
     for (const RoundRecord& round : trajectory.rounds_done) {

@@ -3,8 +3,7 @@
 #include "base/keyed.h"
 #include "loop/metrics.h"
 #include "store/json.h"
-
-#include <kgrpo/sdk/error.h>
+#include "store/readable.h"
 
 #include <algorithm>
 #include <cmath>
@@ -62,13 +61,7 @@ void Lessons::AddSourcesOf(const fs::path& pipeline) {
 }
 
 void Lessons::AddRun(const fs::path& folder) {
-  const fs::path file = folder / "run.sqlite";
-  if (!fs::exists(file) || ReadProgress(file).is_foreign)
-    throw Error(KGRPO_ERROR_INVALID, "prompt.lessons_from: " + folder.string() +
-                                         (fs::exists(file) ? " was written by another version of this program"
-                                                           : " is not a run's folder: it has no run.sqlite") +
-                                         "; name another run, or leave it out");
-  RunDatabase run = RunDatabase::ToRead(file);
+  RunDatabase run = OpenRecord(folder);
   const Json traits = Json::parse(run.Get(kTraits).value_or("{}"));
   for (const auto& [name, list] : traits.items()) traits_.emplace(name, list.get<std::set<std::string>>());
   Restore(run.Get(kEarlier).value_or("[]"));

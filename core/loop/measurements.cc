@@ -4,9 +4,9 @@
 #include "loop/stopwatch.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/number_text.h>  // Format
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 
 namespace kgrpo {
@@ -14,12 +14,6 @@ namespace {
 
 // The metric that a step has once its held-out episodes were played.
 constexpr const char* kHeldoutTime = "time/heldout";
-
-std::string Number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f", value);
-  return text;
-}
 
 }  // namespace
 
@@ -91,8 +85,8 @@ std::string FinalText(const PipelineConfig& config, const FinalModel& final) {
   if (!final.score) return "final/ is " + policy + ": no kept checkpoint has a reward to choose it by";
   std::string text = "final/ is " + policy + ", which is the best kept checkpoint: " +
                      (final.by_heldout ? "held-out reward " : "training reward over the average of its problems ") +
-                     Number(*final.score);
-  if (!final.is_last) text += "; the last policy's is " + (final.last ? Number(*final.last) : "not known");
+                     Format("%.3f", *final.score);
+  if (!final.is_last) text += "; the last policy's is " + (final.last ? Format("%.3f", *final.last) : "not known");
   return text;
 }
 

@@ -3,13 +3,10 @@
 #include "config/changes.h"
 #include "loop/metrics.h"
 #include "loop/round_faults.h"
-#include "store/database.h"
 #include "store/readable.h"
-#include "store/run_folder.h"
 
 #include <kgrpo/sdk/error.h>
 
-#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -18,13 +15,6 @@ namespace {
 
 std::string KeyOf(const std::string& problem, const std::string& kernel) {
   return problem + '\n' + kernel;
-}
-
-RunDatabase OpenRecord(const std::string& run) {
-  if (!std::filesystem::exists(std::filesystem::path(run) / "run.sqlite"))
-    throw Error(KGRPO_ERROR_INVALID, WhyNoRun(run));
-  RequireRecord(run);
-  return RunDatabase::ToRead(std::filesystem::path(run) / "run.sqlite");
 }
 
 // The answer was paid for by the run that recorded it.

@@ -144,11 +144,7 @@ class Rollout::Session {
   // Gives the slot a suggestion that needs no policy, and sends it to the coder.
   void Give(Slot& slot) {
     slot.round.suggestion = GivenSuggestion(slot.trajectory);
-    if (request_.encode) {
-      const Policy& policy = *rollout_.parts_.policy;
-      slot.round.completion_ids = policy.Encode(slot.round.suggestion);
-      slot.round.completion_ids.push_back(policy.EndId());
-    }
+    if (request_.encode) slot.round.completion_ids = rollout_.parts_.policy->EncodeCompletion(slot.round.suggestion);
     flight_.Implement(slot);
   }
 

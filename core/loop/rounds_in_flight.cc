@@ -179,7 +179,11 @@ void RoundsInFlight::SendToCoder(Slot& slot) {
     return Score(slot);
   }
   if (StopsEarly()) return Land(slot);
-  if (Replay(slot)) return Score(slot);
+  if (Replays() && config_.loop.replay.only) {
+    slot.round.answer.outcome = KGRPO_CODER_REFUSED;
+    slot.round.answer.message = "no run of loop.replay recorded this suggestion for this kernel";
+    return Score(slot);
+  }
   const Trajectory& trajectory = slot.trajectory;
   slot.current = trajectory.current().ToC();
   slot.request = {};
@@ -222,41 +226,28 @@ void RoundsInFlight::SendToCoder(Slot& slot) {
   }
 }
 
-// Answers a round of training from the runs of loop.replay. Returns false if the coder is to be asked.
-bool RoundsInFlight::Replay(Slot& slot) {
-  const bool trains = request_.purpose == Purpose::kTrain || request_.purpose == Purpose::kDemonstration;
-  if (parts_.replay == nullptr || !trains) return false;
-  RoundRecord& round = slot.round;
-  if (const RoundRecord* recorded =
-          parts_.replay->Find(slot.trajectory.problem().name, round.code_b, round.suggestion)) {
-    round.answer = recorded->answer;
-    round.evaluation = recorded->evaluation;
-    round.evaluation_seed = recorded->evaluation_seed;
-    round.unchanged = recorded->unchanged;
-    return true;
-  }
-  if (!config_.loop.replay.only) return false;
-  round.answer.outcome = KGRPO_CODER_REFUSED;
-  round.answer.message = "no run of loop.replay recorded this suggestion for this kernel";
-  return true;
+// True if rounds may be answered from the runs of loop.replay.
+bool RoundsInFlight::Replays() const {
+  return parts_.replay != nullptr &&
+         (request_.purpose == Purpose::kTrain || request_.purpose == Purpose::kDemonstration);
 }
 
-// Returns the recorded round that this one repeats: same problem and round number, same kernels, suggestion and tokens.
-// Null: none.
+// Returns the recorded round that this one repeats: one of an earlier attempt at the step with the same problem, round
+// number, kernels, suggestion and tokens; else one of loop.replay. Null: none.
 const RoundRecord* RoundsInFlight::Recorded(const Slot& slot) const {
-  const auto found =
-      std::ranges::find(request_.recorded, slot.trajectory.record().trajectory, &TrajectoryRecord::trajectory);
-  if (found == request_.recorded.end() || found->problem_name != slot.trajectory.problem().name) return nullptr;
-  const TrajectoryRecord& trajectory = *found;
+  const std::string& problem = slot.trajectory.problem().name;
   const auto repeated = [&slot](const RoundRecord& round) {
     return round.round == slot.round.round && round.suggestion == slot.round.suggestion &&
            round.code_a == slot.round.code_a && round.code_b == slot.round.code_b &&
            round.completion_ids == slot.round.completion_ids;
   };
-  for (const RoundRecord& round : trajectory.rounds_done) {
-    if (repeated(round)) return &round;
+  for (const TrajectoryRecord& trajectory : request_.recorded) {
+    if (trajectory.trajectory != slot.trajectory.record().trajectory || trajectory.problem_name != problem) continue;
+    const auto found = std::ranges::find_if(trajectory.rounds_done, repeated);
+    if (found != trajectory.rounds_done.end()) return &*found;
+    if (trajectory.failed_round && repeated(*trajectory.failed_round)) return &*trajectory.failed_round;
   }
-  return trajectory.failed_round && repeated(*trajectory.failed_round) ? &*trajectory.failed_round : nullptr;
+  return Replays() ? parts_.replay->Find(problem, slot.round.code_b, slot.round.suggestion) : nullptr;
 }
 
 // Call after each answer of a part, with the round that has it or its failure.

@@ -72,11 +72,11 @@ class RoundsInFlight {
   void Suggested(Slot& slot, Completion completion);
   void GenerationEnded();
   void SendToCoder(Slot& slot);
+  bool Replays() const;
   const RoundRecord* Recorded(const Slot& slot) const;
   void CheckAnswer(RoundPart part, const RoundRecord& round);
   template <typename Call>
   void Ask(RoundPart part, RoundRecord& round, Call call);
-  bool Replay(Slot& slot);
   std::optional<Evaluation> AskEvaluator(const Trajectory& trajectory, RoundRecord* round);
   void AskReward(Slot& slot, const std::optional<Evaluation>& audited = std::nullopt);
   void Judge(Slot& slot);

@@ -202,9 +202,7 @@ class Runner {
       Note("step " + std::to_string(step) + ": the evaluator failed for the fastest kernels, which wait for the next " +
            "checkpoint: " + judged.failed);
     }
-    AddSpending(CoderCost(record.trajectories) + CoderCost(record.redrawn) + CoderCost(record.heldout) +
-                    CoderCost(record.greedy),
-                metrics);
+    AddSpending(record, metrics);
     for (const auto& [name, value] : parts_.take_metrics()) metrics.emplace(name, value);
     metrics["step_time"] = watch.seconds();
     // Taken from the records: a trainer may report a metric of the same name.
@@ -267,8 +265,9 @@ class Runner {
     return (every > 0 && step % every == 0) || step == total_;
   }
 
-  void AddSpending(double cost, MetricMap& metrics) {
-    spending_.cost += cost;  // of all ranks; the account is of this rank's coder
+  void AddSpending(const StepRecord& record, MetricMap& metrics) {
+    for (const auto* all : {&record.trajectories, &record.redrawn, &record.heldout, &record.greedy})
+      spending_.cost += CoderCost(*all);  // of all ranks; the account is of this rank's coder
     TakeSpending(*parts_.coder, &spending_);
     metrics[kCostMetric] = spending_.cost;
     metrics[kLostCostMetric] = spending_.lost_cost;
@@ -296,7 +295,7 @@ class Runner {
     MetricMap metrics;
     measurements_.Play(done_, record, metrics);
     if (metrics.empty()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
-    AddSpending(CoderCost(record.heldout) + CoderCost(record.greedy), metrics);
+    AddSpending(record, metrics);
     for (const auto& [name, value] : metrics) record.metrics.push_back({name, value});
     database_.AddHeldout(record);
     if (options_.console != nullptr) ShowHeldout(*options_.console, done_, metrics);

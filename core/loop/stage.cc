@@ -179,8 +179,7 @@ std::vector<TrajectoryRecord> Stage::ImitatedRounds() {
   for (TrajectoryRecord& trajectory : trajectories) {
     for (RoundRecord& round : trajectory.rounds_done) {
       round.prompt_ids = prompter.Encode(round.messages);
-      round.completion_ids = parts_.policy->Encode(round.suggestion);
-      round.completion_ids.push_back(parts_.policy->EndId());
+      round.completion_ids = parts_.policy->EncodeCompletion(round.suggestion);
     }
     std::erase_if(trajectory.rounds_done,
                   [&](const RoundRecord& round) { return round.prompt_ids.size() > prompter.room(); });

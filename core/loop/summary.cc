@@ -1,6 +1,6 @@
 #include "loop/summary.h"
 
-#include <kgrpo/support/number_text.h>  // FormatDollars
+#include <kgrpo/support/number_text.h>  // Format, FormatDollars
 #include "loop/batch.h"
 #include "loop/coder_cost.h"
 #include "loop/learned.h"
@@ -10,7 +10,6 @@
 #include <kgrpo/sdk/text.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <set>
 
@@ -25,9 +24,7 @@ double MetricOr0(const MetricMap& metrics, const char* name) {
 }
 
 std::string Fixed(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
+  return Format("%.*f", digits, value);
 }
 
 std::string Percent(size_t count, size_t of) {
@@ -173,12 +170,10 @@ void ShowHeldout(Console& console, uint64_t step, const MetricMap& metrics) {
     console.Note("held-out after step " + std::to_string(step) + ": no round has a score");
     return;
   }
-  char text[160];
-  std::snprintf(text, sizeof text, "held-out after step %llu: reward %.3f  correct %.0f%%  best speedup %.2fx",
-                static_cast<unsigned long long>(step), MetricOr0(metrics, "heldout/reward"),
-                100 * MetricOr0(metrics, "heldout/kernel/correct_rate"),
-                MetricOr0(metrics, "heldout/best_speedup_geomean"));
-  console.Note(text);
+  console.Note(Format("held-out after step %llu: reward %.3f  correct %.0f%%  best speedup %.2fx",
+                      static_cast<unsigned long long>(step), MetricOr0(metrics, "heldout/reward"),
+                      100 * MetricOr0(metrics, "heldout/kernel/correct_rate"),
+                      MetricOr0(metrics, "heldout/best_speedup_geomean")));
 }
 
 void ShowStep(Console& console, const StepRecord& record, const MetricMap& metrics, uint64_t steps, uint64_t stage_end,

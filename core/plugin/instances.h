@@ -79,8 +79,8 @@ class Policy : public Instance<kgrpo_policy_interface, kgrpo_policy> {
   std::vector<int32_t> Encode(std::string_view text) const;
   // A prompt that no chat template has written: what belongs in front of it, and its text.
   std::vector<int32_t> EncodePrompt(std::string_view text) const;
-  // The token that ends a completion which was not sampled. Throws Error if the policy has none.
-  int32_t EndId() const;
+  // A completion that was not sampled: its text and the end token. Throws Error if the policy has none.
+  std::vector<int32_t> EncodeCompletion(std::string_view text) const;
   std::string Decode(std::span<const int32_t> ids, bool skip_special = false) const;
 
   struct GenerateRequest {

@@ -80,13 +80,15 @@ std::vector<int32_t> Policy::EncodePrompt(std::string_view text) const {
   return ids;
 }
 
-int32_t Policy::EndId() const {
+std::vector<int32_t> Policy::EncodeCompletion(std::string_view text) const {
   if (info().end_id_count == 0) {
     throw Error(KGRPO_ERROR_INVALID,
                 "the policy has no end token, which must end a completion that it does not sample: give its model one, "
                 "such as \"eos_token_id\" in generation_config.json");
   }
-  return info().end_ids[0];
+  std::vector<int32_t> ids = Encode(text);
+  ids.push_back(info().end_ids[0]);
+  return ids;
 }
 
 std::string Policy::Decode(std::span<const int32_t> ids, bool skip_special) const {

@@ -1,10 +1,11 @@
 #include "prompt/template.h"
 
 #include <kgrpo/sdk/error.h>
+#include <kgrpo/support/closest.h>      // JoinedText
+#include <kgrpo/support/number_text.h>  // Format
 #include <kgrpo/support/template_data.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <kainjow/mustache.hpp>
 
 #include "prompt/variables.h"
@@ -20,9 +21,7 @@ mustache::data Number(uint32_t number) {
 
 mustache::data Speedup(double speedup) {
   if (speedup <= 0) return mustache::data(false);
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", speedup);
-  return mustache::data(std::string(text));
+  return mustache::data(Format("%.2f", speedup));
 }
 
 mustache::data Round(const PromptRound& round, const MetricRegistry* metrics) {

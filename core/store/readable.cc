@@ -1,6 +1,5 @@
 #include "store/readable.h"
 
-#include "store/database.h"
 #include "store/schema.h"
 
 #include <kgrpo/sdk/error.h>
@@ -58,6 +57,12 @@ std::string WhyNoRecord(const fs::path& folder) {
 
 void RequireRecord(const fs::path& folder) {
   if (const std::string reason = WhyNoRecord(folder); !reason.empty()) throw Error(KGRPO_ERROR_INVALID, reason);
+}
+
+RunDatabase OpenRecord(const fs::path& folder) {
+  if (!fs::exists(folder / "run.sqlite")) throw Error(KGRPO_ERROR_INVALID, WhyNoRun(folder));
+  RequireRecord(folder);
+  return RunDatabase::ToRead(folder / "run.sqlite");
 }
 
 void RequireUndamaged(const fs::path& database) {

@@ -3,6 +3,8 @@
 #ifndef KGRPO_STORE_READABLE_H
 #define KGRPO_STORE_READABLE_H
 
+#include "store/database.h"
+
 #include <filesystem>
 #include <string>
 
@@ -21,6 +23,8 @@ std::string WhyNoRecord(const std::filesystem::path& folder);
 
 // Throws KGRPO_ERROR_INVALID with that reason, if there is one.
 void RequireRecord(const std::filesystem::path& folder);
+// Opens the record of the run in the folder for reading. Throws KGRPO_ERROR_INVALID with WhyNoRun or WhyNoRecord.
+RunDatabase OpenRecord(const std::filesystem::path& folder);
 
 // Reads the whole database, which takes as long as that. Throws KGRPO_ERROR_UNAVAILABLE if it is damaged.
 void RequireUndamaged(const std::filesystem::path& database);

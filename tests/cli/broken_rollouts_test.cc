@@ -96,7 +96,7 @@ TEST_F(BrokenRolloutFiles, LeaveAFullFolderAlone) {
   Write(directory_.path() / "results" / "keep", "precious");
   const Result result = RunHost(directory_.path(), "-q update fakes.yaml --rollouts in.jsonl --out results");
   EXPECT_EQ(result.code, 3);
-  EXPECT_EQ(result.err, "error: --out results exists and is not an empty folder: name another one\n");
+  EXPECT_EQ(result.err, "error: results is not empty: choose another --out, or delete it\n");
   EXPECT_EQ(Read(directory_.path() / "results" / "keep"), "precious");
 }
 

@@ -208,7 +208,8 @@ TEST_F(CliTest, UpdateReplaysSamples) {
   const std::vector<json> scores =
       Lines(Run("score updated --plugin fakes", "{\"prompt_ids\": [1], \"completion_ids\": [71, 66]}\n").out);
   EXPECT_GT(scores[0]["logprobs"][0], scores[0]["logprobs"][1]);
-  EXPECT_THAT(Run("update two.yaml --rollouts r.jsonl --out updated").err, HasSubstr("not an empty folder"));
+  EXPECT_THAT(Run("update two.yaml --rollouts r.jsonl --out updated").err,
+              HasSubstr("updated is not empty: choose another --out"));
 }
 
 TEST_F(CliTest, ARunStandsForItsTrainedModel) {

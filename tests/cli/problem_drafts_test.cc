@@ -109,7 +109,7 @@ TEST_F(ProblemDraftsTest, ACheckerIsDraftedOrCopied) {
   const std::string draft = "problems new compact.cu --size n=1048576 --shape x=n --shape y=n --shape from=n ";
   const Result drafted = Run(draft + "--checker new");
   EXPECT_EQ(drafted.code, 0) << drafted.err;
-  EXPECT_THAT(drafted.out, HasSubstr("  oracle   to be written in checker.cc: which outputs are right\n"));
+  EXPECT_THAT(drafted.out, HasSubstr("  checker  to be written in checker.cc: which outputs are right\n"));
   EXPECT_FALSE(std::filesystem::exists(directory_.path() / "compact/oracle.cc"));
   EXPECT_EQ(Codes("compact"), "1 oracle_not_written");
   // The draft compiles and accepts no kernel.
@@ -126,7 +126,7 @@ TEST_F(ProblemDraftsTest, ACheckerIsDraftedOrCopied) {
   EXPECT_EQ(json::parse(Run(eval + "compact").out)["verdict"], "correct");
   const Result copied = Run(draft + "--out mine --checker compact/checker.cc");
   EXPECT_EQ(copied.code, 0) << copied.err;
-  EXPECT_THAT(copied.out, HasSubstr("  oracle   checker.cc, a copy of compact/checker.cc\n"));
+  EXPECT_THAT(copied.out, HasSubstr("  checker  checker.cc, a copy of compact/checker.cc\n"));
   EXPECT_EQ(json::parse(Run(eval + "mine").out)["verdict"], "correct");
   Replace("compact.cu", "y[i] = x[n - 1 - i]", "y[i] = x[i]");
   EXPECT_THAT(json::parse(Run(eval + "mine").out)["diagnosis"].get<std::string>(), HasSubstr("y is not x[from]"));

@@ -140,7 +140,7 @@ TEST_F(ContextRoomTest, SuggestionsOfAListNeedAnEndToken) {
             "the policy has no end token, so no suggestion of the coder's list (suggestions: uniform) can be a "
             "completion: give its model one, \"eos_token_id\" in generation_config.json");
   PipelineParts parts = fakes::Parts(config_);
-  EXPECT_THROW(parts.policy->EndId(), Error);
+  EXPECT_THROW(parts.policy->EncodeCompletion("tile"), Error);
 }
 
 TEST_F(ContextRoomTest, SampledCompletionsWithoutAnEndTokenAreNoted) {

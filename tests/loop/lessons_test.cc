@@ -165,7 +165,7 @@ TEST_F(LessonsTest, ACommandReadsTheRunBesideThePipeline) {
     FAIL() << "a run that is not there";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("none is not a run's folder: it has no run.sqlite"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("/none: name a run's folder"));
   }
 }
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 #include <set>
 #include <span>
 #include <tuple>
 #include <utility>
 
+#include <kgrpo/support/number_text.h>  // Format
 #include "base/keyed.h"
 #include "loop/statistics.h"
 
@@ -316,13 +316,8 @@ std::vector<Comparison> Compare(const std::vector<RunGroup>& groups, const std::
 std::string InWords(const Comparison& comparison, const std::vector<RunGroup>& groups) {
   const std::string &first = groups.front().label, &other = groups[comparison.other].label;
   const bool ratio = comparison.measure->is_ratio;
-  const auto number = [](const char* format, double value) {
-    char text[48];
-    std::snprintf(text, sizeof text, format, value);
-    return std::string(text);
-  };
   const std::string effect = comparison.measure->label + ": " + other + " vs " + first + " " +
-                             number(ratio ? "x%.2f" : "%+.3g", comparison.effect);
+                             Format(ratio ? "x%.2f" : "%+.3g", comparison.effect);
   if (comparison.basis == Basis::kNone) {
     if (comparison.episodes > 0) return effect + "; no interval: it takes two episodes of each problem";
     return effect + "; no interval: it takes two " + (comparison.paired ? "common seeds" : "seeds of each") +
@@ -331,7 +326,7 @@ std::string InWords(const Comparison& comparison, const std::vector<RunGroup>& g
                 : ", or five problems that both measured (here " + std::to_string(comparison.common_problems) + ")");
   }
   const char* format = ratio ? "%.2f" : "%.3g";
-  const std::string interval = " [" + number(format, comparison.low) + ", " + number(format, comparison.high) + "], ";
+  const std::string interval = " [" + Format(format, comparison.low) + ", " + Format(format, comparison.high) + "], ";
   const bool above = comparison.effect > (ratio ? 1 : 0);
   const std::string &better = above ? other : first, &worse = above ? first : other;
   const std::string verdict = comparison.differs() ? better + " beats " + worse : "no difference seen";

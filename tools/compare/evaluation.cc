@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 
+#include <kgrpo/support/number_text.h>  // Format
 #include "compare/report_text.h"
 #include "loop/trajectory.h"  // ForEachAnswer
 

@@ -3,20 +3,12 @@
 #ifndef KGRPO_COMPARE_REPORT_TEXT_H
 #define KGRPO_COMPARE_REPORT_TEXT_H
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "loop/statistics.h"
 
 namespace kgrpo {
-
-// As printf does; at most 255 characters.
-std::string Format(const char* format, auto... arguments) {
-  char text[256];
-  std::snprintf(text, sizeof text, format, arguments...);
-  return text;
-}
 
 // "56 of 128 answers; the most frequent reason, 40 times: it has no loop"; empty if every answer was a kernel.
 // `refusals`: the coder's messages in answers without one.

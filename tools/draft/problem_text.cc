@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include <kgrpo/support/closest.h>  // JoinedText
 #include "draft/sums.h"
 #include "judge/compile/source_policy.h"
 #include "judge/problem/expression.h"
@@ -286,11 +287,11 @@ std::string ProblemText(const CudaSource& source, const Draft& draft, const Orac
   if (const std::string precision = PrecisionText(source, draft); !precision.empty())
     text += "tolerance: {accumulation: " + precision + "}  # as this kernel sums\n";
   std::string allowed;
-  for (const std::string& library : draft.libraries) allowed += (allowed.empty() ? "libraries: [" : ", ") + library;
-  if (!allowed.empty()) allowed += "]";
+  if (!draft.libraries.empty()) allowed = "libraries: [" + JoinedText(draft.libraries) + "]";
   if (ReferenceText(source, draft).find("cudaMalloc") != std::string::npos)
     allowed += std::string(allowed.empty() ? "" : ", ") + "device_malloc: true";
-  if (!allowed.empty()) text += "allow: {" + allowed + "}\n";
+  if (!allowed.empty()) text += "allow: {" + allowed + "}
+";
   text +=
       "# Every tensor once; the operations of this kernel, 0 if they were not counted: lower them if fewer "
       "suffice.\n";

@@ -1,5 +1,4 @@
-#include "eval/coder_check.h"
-
+// `kgrpo-host coder-check FILE`: asks a pipeline's coder once, and shows request, answer, time and cost.
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -15,9 +14,10 @@
 #include <kgrpo/support/number_text.h>  // FormatDollars
 #include "base/cancel.h"
 #include "base/log.h"
-#include "cli/print_json.h"
-#include "cli/problem_choice.h"
+#include "cli/command_line.h"
 #include "cli/session.h"
+#include "common/problem_choice.h"
+#include "eval/command.h"
 
 namespace kgrpo::cli {
 namespace {

@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <utility>
 
-#include <kgrpo/support/number_text.h>  // FormatDollars
+#include <kgrpo/support/number_text.h>  // Format, FormatDollars
 #include "base/console.h"
-#include "cli/output_file.h"
-#include "cli/print_json.h"
+#include "cli/command_line.h"
 #include "cli/session.h"
+#include "common/output_file.h"
 #include "compare/compare.h"
 #include "compare/comparison_json.h"
 #include "compare/evaluation.h"

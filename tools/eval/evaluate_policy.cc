@@ -63,10 +63,9 @@ void RequireListed(const std::vector<std::string>& techniques, const Coder& code
   for (const std::string& technique : techniques) {
     if (std::ranges::find(listed, technique) != listed.end()) continue;
     const std::string closest = Closest(technique, listed);
-    std::string all;
-    for (const std::string& suggestion : listed) all += (all.empty() ? "" : ", ") + suggestion;
-    throw Error(KGRPO_ERROR_INVALID, "--policy fixed: \"" + technique + "\" is not in " + name + "'s list" +
-                                         (closest.empty() ? ": " + all : "; did you mean \"" + closest + "\"?"));
+    throw Error(KGRPO_ERROR_INVALID,
+                "--policy fixed: \"" + technique + "\" is not in " + name + "'s list" +
+                    (closest.empty() ? ": " + JoinedText(listed) : "; did you mean \"" + closest + "\"?"));
   }
 }
 

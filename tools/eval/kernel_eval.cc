@@ -12,15 +12,15 @@
 #include <vector>
 
 #include <kgrpo/support/evaluation_text.h>
-#include <kgrpo/support/number_text.h>  // FormatSeconds
+#include <kgrpo/support/number_text.h>  // Format, FormatSeconds
 #include <kgrpo/support/own_headers.h>
 #include "base/cancel.h"
 #include "base/default_plugins.h"
 #include "base/log.h"
-#include "cli/output_file.h"
-#include "cli/print_json.h"
-#include "cli/problem_choice.h"
+#include "cli/command_line.h"
 #include "cli/session.h"
+#include "common/output_file.h"
+#include "common/problem_choice.h"
 #include "eval/kernel_text.h"
 #include "loop/worker_pool.h"
 #include "store/files.h"  // WriteFileAtomically
@@ -201,11 +201,11 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
       const Json json = KernelToJson(files[i], problem, candidate, baseline, options, evaluator.Describe());
       std::printf("%s\n", DumpJson(json).c_str());
     } else {
-      char speedup[32] = "-";
-      if (candidate.correct) std::snprintf(speedup, sizeof speedup, "%.3gx", candidate.speedup);
+      const std::string speedup = candidate.correct ? Format("%.3gx", candidate.speedup) : "-";
       std::printf("%-*s  %-14s  %-8s  %-8s  %s\n", static_cast<int>(width), PrintableText(files[i]).c_str(),
                   candidate.verdict.c_str(), candidate.correct ? FormatSeconds(candidate.seconds).c_str() : "-",
-                  speedup, PrintableText(candidate.diagnosis.substr(0, candidate.diagnosis.find('\n'))).c_str());
+                  speedup.c_str(),
+                  PrintableText(candidate.diagnosis.substr(0, candidate.diagnosis.find('\n'))).c_str());
     }
     std::fflush(stdout);
   };

@@ -12,7 +12,7 @@
 #include <kgrpo/support/number_text.h>
 #include "base/console.h"  // Columns
 #include "base/log.h"
-#include "cli/table.h"
+#include "common/table.h"
 
 namespace kgrpo::cli {
 namespace {

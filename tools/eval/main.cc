@@ -7,7 +7,7 @@
 
 #include "base/default_plugins.h"
 #include "cli/command_line.h"
-#include "eval/coder_check.h"
+#include "eval/command.h"
 #include "eval/eval_policy.h"
 #include "eval/kernel_eval.h"
 #include "eval/suite.h"
@@ -162,8 +162,8 @@ void AddEvalCommand(CLI::App& app, const Globals& globals, Action* action) {
 }  // namespace kgrpo::cli
 
 int main(int argc, char** argv) {
-  kgrpo::cli::CommandLine line("Evaluates kernels and policies, and asks coders.");
-  line.Add(kgrpo::cli::AddEvalCommand);
-  line.Add(kgrpo::cli::AddCoderCheckCommand);
+  using namespace kgrpo::cli;
+  CommandLine line("Evaluates kernels, policies and problems, and asks coders.");
+  for (auto* add : {AddEvalCommand, AddCoderCheckCommand, AddProblemsCommand}) line.Add(add);
   return line.Run({argv + 1, argv + argc});
 }

@@ -5,8 +5,10 @@
 #include <map>
 #include <utility>
 
-#include "cli/print_json.h"
-#include "cli/table.h"
+#include <kgrpo/support/closest.h>      // JoinedText
+#include <kgrpo/support/number_text.h>  // Format
+#include "cli/command_line.h"
+#include "common/table.h"
 
 namespace kgrpo::cli {
 namespace {
@@ -55,21 +57,9 @@ SuiteResult SuiteResultFromJson(const Json& json) {
 
 namespace {
 
-std::string ShareText(const Share& share) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.3f (%.2f-%.2f)", share.value, share.low, share.high);
-  return text;
-}
-
-std::string Formatted(double value, const char* format) {
-  char text[32];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 std::vector<std::string> Header() {
   std::vector<std::string> header = {"GROUP", "PROBLEMS", "KERNELS", "COMPILED", "CORRECT"};
-  for (const double p : kFastP) header.push_back("fast_" + Formatted(p, "%g"));
+  for (const double p : kFastP) header.push_back("fast_" + Format("%g", p));
   header.emplace_back("GEOMEAN");
   return header;
 }
@@ -77,11 +67,10 @@ std::vector<std::string> Header() {
 std::vector<std::string> Row(const SuiteCounts& counts) {
   std::vector<std::string> row = {counts.group, std::to_string(counts.problems), std::to_string(counts.kernels),
                                   std::to_string(counts.compiled), std::to_string(counts.correct)};
-  for (const Share& share : counts.fast) row.push_back(ShareText(share));
-  row.push_back(counts.timed > 0 ? Formatted(counts.geometric_mean, "%.3f") : "-");
+  for (const Share& share : counts.fast) row.push_back(Format("%.3f (%.2f-%.2f)", share.value, share.low, share.high));
+  row.push_back(counts.timed > 0 ? Format("%.3f", counts.geometric_mean) : "-");
   if (counts.timed > 1) {
-    row.back() +=
-        " (" + Formatted(counts.geometric_mean_low, "%.2f") + "-" + Formatted(counts.geometric_mean_high, "%.2f") + ")";
+    row.back() += Format(" (%.2f-%.2f)", counts.geometric_mean_low, counts.geometric_mean_high);
   }
   return row;
 }
@@ -90,7 +79,7 @@ Json CountsToJson(const SuiteCounts& counts) {
   Json fast = Json::object();
   for (size_t i = 0; i < kFastP.size(); ++i) {
     const Share& share = counts.fast[i];
-    fast[Formatted(kFastP[i], "%g")] = {{"value", share.value}, {"low", share.low}, {"high", share.high}};
+    fast[Format("%g", kFastP[i])] = {{"value", share.value}, {"low", share.low}, {"high", share.high}};
   }
   Json json = {{"group", counts.group},     {"problems", counts.problems},
                {"kernels", counts.kernels}, {"compiled", counts.compiled},
@@ -119,8 +108,7 @@ void PrintCounts(const SuiteOptions& options, const std::string& title, const st
   std::vector<std::vector<std::string>> rows;
   rows.reserve(counts.size() + 1);
   for (const SuiteCounts& one : counts) rows.push_back(Row(one));
-  if (options.markdown) return PrintMarkdownTable(Header(), rows, true);
-  PrintTable(Header(), rows);
+  PrintTable(Header(), rows, options.markdown, /*numbers=*/true);
 }
 
 // Returns the first words of a sentence or of a compiler's first line.
@@ -138,16 +126,11 @@ void PrintKernels(const std::vector<SuiteResult>& all, bool markdown) {
   for (const SuiteResult& result : all) {
     if (result.verdict == kNoKernel) continue;
     std::string found = FirstWords(result.diagnosis);
-    if (result.correct) found = result.speedup ? Formatted(*result.speedup, "%.2f") : "-";
+    if (result.correct) found = result.speedup ? Format("%.2f", *result.speedup) : "-";
     rows.push_back({result.problem, result.verdict, found});
   }
   if (rows.empty()) return;
-  const std::vector<std::string> header = {"PROBLEM", "VERDICT", "SPEEDUP OR DIAGNOSIS"};
-  if (markdown) {
-    PrintMarkdownTable(header, rows);
-  } else {
-    PrintTable(header, rows);
-  }
+  PrintTable({"PROBLEM", "VERDICT", "SPEEDUP OR DIAGNOSIS"}, rows, markdown);
   std::printf("\n");
 }
 
@@ -160,10 +143,8 @@ void PrintDifferences(const std::vector<SuiteEntry>& entries, bool markdown) {
     rows.push_back({entry.result.problem, entry.result.verdict, entry.published->verdict, told.diagnosis});
   }
   if (rows.empty()) return static_cast<void>(std::printf("\nboth count the same kernels as correct\n"));
-  const std::vector<std::string> header = {"PROBLEM", "KGRPO", "KERNELBENCH", "WHY"};
   std::printf("\nkernels that only one of the two counts as correct: %zu\n\n", rows.size());
-  if (!markdown) return PrintTable(header, rows);
-  PrintMarkdownTable(header, rows);
+  PrintTable({"PROBLEM", "KGRPO", "KERNELBENCH", "WHY"}, rows, markdown);
 }
 
 // Prints the baselines of the speedups by KernelBench's rules.
@@ -184,23 +165,19 @@ void PrintPytorch(const SuiteOptions& options, const std::vector<SuiteResult>& p
   const size_t others = correct - listed - measured;
   if (others > 0)
     parts.push_back(std::to_string(others) + " over the reference (small sizes, or no time of PyTorch's)");
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
-  std::printf("as KernelBench counts, of %zu speedups: %s\n", correct, text.c_str());
+  std::printf("as KernelBench counts, of %zu speedups: %s\n", correct, JoinedText(parts, "; ").c_str());
 }
 
 // Prints correct kernels with implausibly large speedups. `counted`: the results of the table that was printed last.
 void PrintExcessive(const std::vector<SuiteResult>& counted, bool markdown) {
   std::vector<std::vector<std::string>> rows;
   for (const SuiteResult& result : counted) {
-    if (IsExcessive(result)) rows.push_back({result.problem, Formatted(*result.speedup, "%.1f")});
+    if (IsExcessive(result)) rows.push_back({result.problem, Format("%.1f", *result.speedup)});
   }
   if (rows.empty()) return;
-  const std::vector<std::string> header = {"PROBLEM", "SPEEDUP"};
   std::printf("\nspeedups above %g, which KernelBench flags as excessive (look at these kernels): %zu\n\n",
               kExcessiveSpeedup, rows.size());
-  if (markdown) return PrintMarkdownTable(header, rows);
-  PrintTable(header, rows);
+  PrintTable({"PROBLEM", "SPEEDUP"}, rows, markdown);
 }
 
 }  // namespace

@@ -103,10 +103,8 @@ void JsonLine::RequireKnown(const std::vector<std::string>& known, const std::ve
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     if (std::find(ignored.begin(), ignored.end(), key) != ignored.end()) continue;
     const std::string closest = Closest(key, known);
-    std::string list;
-    for (const std::string& word : known) list += (list.empty() ? "" : ", ") + word;
     Fail("unknown key " + Quoted(key) +
-         (closest.empty() ? "; known are " + list : "; did you mean " + Quoted(closest) + "?"));
+         (closest.empty() ? "; known are " + JoinedText(known) : "; did you mean " + Quoted(closest) + "?"));
   }
 }
 

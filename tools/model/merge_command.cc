@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/session.h"
+#include "common/output_file.h"
 #include "loop/checkpoint.h"
 #include "model/command.h"
 #include "model/model_input.h"
@@ -18,8 +19,7 @@ namespace fs = std::filesystem;
 int Merge(const Globals& globals, const ModelOptions& options, const std::string& output) {
   if (!fs::exists(fs::path(options.model) / "adapter_config.json"))
     throw Error(KGRPO_ERROR_INVALID, options.model + " holds no adapter: it has no adapter_config.json");
-  if (fs::exists(output) && !fs::is_empty(output))
-    throw Error(KGRPO_ERROR_INVALID, output + " is not empty: name another folder");
+  RequireEmpty("--output", output);
   Session session(globals);
   session.StartServices(0);
   const std::unique_ptr<Policy> policy = session.MakePolicy(options.plugin, PluginOptions(options));

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <span>
@@ -14,10 +13,12 @@
 
 #include <kgrpo/support/evaluation_json.h>
 #include "cli/session.h"
+#include "common/output_file.h"
 #include "loop/checkpoint.h"
 #include "loop/stage.h"
 #include "model/command.h"
 #include "model/recorded_samples.h"
+#include "store/files.h"
 
 namespace kgrpo::cli {
 namespace {
@@ -78,16 +79,6 @@ size_t ChooseStage(const UpdateOptions& options, const PipelineConfig& config, c
                                        " of the pipeline's stages learn from rollouts: choose one with --stage");
 }
 
-// Refuses a folder that holds something, before any work is done.
-void RequireEmpty(const std::filesystem::path& directory) {
-  std::error_code error;
-  if (!std::filesystem::exists(directory, error)) return;
-  if (!std::filesystem::is_directory(directory, error) || !std::filesystem::is_empty(directory, error)) {
-    throw Error(KGRPO_ERROR_INVALID,
-                "--out " + directory.string() + " exists and is not an empty folder: name another one");
-  }
-}
-
 // A trainer's error about a sample names the sample's line.
 Trainer::Update Train(Trainer& trainer, const std::string& file, std::span<const RecordedSample> samples) {
   try {
@@ -98,7 +89,7 @@ Trainer::Update Train(Trainer& trainer, const std::string& file, std::span<const
 }
 
 int Update(const Globals& globals, const UpdateOptions& options) {
-  RequireEmpty(options.out);
+  RequireEmpty("--out", options.out);
   Session session(globals);
   LoadRequest request;
   request.file = options.file;
@@ -132,11 +123,7 @@ int Update(const Globals& globals, const UpdateOptions& options) {
 
   MakeDirectories(options.out);
   SaveModel(*parts.policy, options.out, &config.loop.sampling);
-  const std::filesystem::path file = std::filesystem::path(options.out) / "metrics.json";
-  std::ofstream stream(file);
-  stream << metrics.dump(2) << '\n';
-  stream.flush();
-  if (!stream) throw Error(KGRPO_ERROR_UNAVAILABLE, "cannot write " + file.string());
+  WriteFileAtomically(std::filesystem::path(options.out) / "metrics.json", metrics.dump(2) + "\n");
   std::fprintf(stderr, "%zu samples, %zu updates, %zu optimiser steps; the model and metrics.json are in %s\n",
                samples.size(), updates, metrics["steps"].size(), options.out.c_str());
   return kFine;

@@ -10,12 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include <kgrpo/support/closest.h>      // JoinedText
+#include <kgrpo/support/number_text.h>  // Format
 #include <kgrpo/support/sha256.h>
 #include "base/console.h"
 #include "cli/command_line.h"
-#include "cli/output_file.h"
-#include "cli/problem_choice.h"
 #include "cli/session.h"
+#include "common/output_file.h"
+#include "common/problem_choice.h"
 #include "compare/report_text.h"  // RefusedText
 #include "config/problems.h"      // HoldsProblemYaml
 #include "eval/evaluate_policy.h"
@@ -208,9 +210,7 @@ void WriteResult(const fs::path& folder, const OpenProblem& problem, const std::
 }
 
 std::string Times(double factor) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.2fx", factor);
-  return text;
+  return Format("%.2fx", factor);
 }
 
 // Shows the candidates: a line for each new kernel, and for each other result the first time. On a terminal only for
@@ -355,12 +355,11 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   const Json evidence = EvidenceOf(options, config, parts, problem, result, outcome);
   WriteResult(out, problem, start, parts, outcome, evidence);
   if (options.json) {
-    std::printf("%s\n", DumpJson(evidence, 2).c_str());
+    PrintJson(evidence);
     return result.stopped ? kInterrupted : kFine;
   }
   const bool faster = outcome.kernel.source != start && outcome.speedup() >= 1.005;  // else printed as 1.00x
-  std::string path;
-  for (const std::string& suggestion : outcome.kernel.suggestions) path += (path.empty() ? "" : ", ") + suggestion;
+  const std::string path = JoinedText(outcome.kernel.suggestions);
   std::vector<std::pair<std::string, std::string>> summary = {
       {"best", !faster ? "no faster kernel was found"
                        : Times(outcome.speedup()) + " as fast as the start" +

@@ -1,5 +1,6 @@
 // `kgrpo-host compare RUN...`: what differs between runs, and whether one configuration is better than another.
 #include <kgrpo/sdk/text.h>
+#include <kgrpo/support/number_text.h>  // Format
 
 #include <algorithm>
 #include <cstdio>
@@ -10,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/print_json.h"
+#include "cli/command_line.h"
 #include "cli/session.h"
-#include "cli/table.h"
+#include "common/table.h"
 #include "compare/compare.h"
 #include "compare/comparison_json.h"
 #include "compare/rescore.h"
@@ -27,12 +28,6 @@ struct CompareOptions {
   bool json = false, markdown = false;
 };
 
-std::string Number(double value, bool ratio) {
-  char text[48];
-  std::snprintf(text, sizeof text, ratio ? "%.2fx" : "%.4g", value);
-  return text;
-}
-
 // "1.23 (1.1 to 1.4)": the mean over seeds (geometric for ratios) and the range; followed by "(1 of 2 seeds)" where
 // some seeds lack the measure. `seeds`: MeansBySeed.
 std::string CellOf(const std::vector<RunMeasures>& seeds, const Measure& measure) {
@@ -42,10 +37,11 @@ std::string CellOf(const std::vector<RunMeasures>& seeds, const Measure& measure
     if (found != seed.values.end()) values.push_back(found->second);
   }
   if (values.empty()) return "-";
-  std::string cell = Number(measure.is_ratio ? GeometricMean(values) : Mean(values), measure.is_ratio);
+  const char* const format = measure.is_ratio ? "%.2fx" : "%.4g";
+  std::string cell = Format(format, measure.is_ratio ? GeometricMean(values) : Mean(values));
   if (values.size() > 1) {
     const auto [least, most] = std::ranges::minmax(values);
-    cell += " (" + Number(least, measure.is_ratio) + " to " + Number(most, measure.is_ratio) + ")";
+    cell += " (" + Format(format, least) + " to " + Format(format, most) + ")";
   }
   if (values.size() == seeds.size()) return cell;
   return cell + " (" + std::to_string(values.size()) + " of " + std::to_string(seeds.size()) + " seeds)";
@@ -74,9 +70,8 @@ std::string LastTenthOf(const std::vector<RunGroup>& groups) {
 void PrintText(const std::vector<RunGroup>& groups, const std::vector<Comparison>& comparisons,
                const std::vector<std::string>& left_out, const std::vector<Measure>& measures, bool markdown) {
   const auto table = [markdown](const auto& header, const auto& rows) {
-    if (!markdown) return PrintTable(header, rows);
-    PrintMarkdownTable(header, rows);
-    std::printf("\n");
+    PrintTable(header, rows, markdown);
+    if (markdown) std::printf("\n");
   };
   const auto heading = [markdown](const char* text) { std::printf(markdown ? "## %s\n\n" : "\n%s\n", text); };
   const std::vector<std::string> empty = WithoutSteps(groups);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/become_program.h"
-#include "cli/output_file.h"
+#include "common/output_file.h"
 #include "report/command.h"
 #include "report/export.h"
 #include "store/database.h"
@@ -103,12 +103,10 @@ Purpose PurposeOf(const std::string& name) {
 }
 
 int RunExport(ExportOptions options) {
-  const fs::path folder = options.run, file = folder / "run.sqlite";
+  const fs::path folder = options.run;
   if (fs::exists(folder / "experiment.json"))
     throw Error(KGRPO_ERROR_INVALID, options.run + " holds the runs of an experiment: name one of them");
-  if (!fs::exists(file)) throw Error(KGRPO_ERROR_NOT_FOUND, WhyNoRun(folder));
-  RequireRecord(folder);
-  RunDatabase database = RunDatabase::ToRead(file);
+  RunDatabase database = OpenRecord(folder);
   if (options.purpose.empty()) options.purpose = database.Get("purpose").value_or(PurposeName(Purpose::kTrain));
   if (!options.output.empty() && options.output != "-" && options.format != "datasets")
     RequireWritable("-o", options.output, options.purpose + "." + options.format);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/output_file.h"
+#include "common/output_file.h"
 #include "report/command.h"
 #include "report/report.h"
 #include "store/files.h"

@@ -27,11 +27,10 @@ void RequireKeys(const Json& object, const std::string& path, std::initializer_l
   for (const auto& item : object.items()) {
     const std::string& key = item.key();
     if (std::ranges::find_if(known, [&](const char* one) { return key == one; }) != known.end()) continue;
-    const std::string closest = Closest(key, {known.begin(), known.end()});
-    std::string all;
-    for (const char* one : known) all += (all.empty() ? "" : ", ") + std::string(one);
-    Refuse(PathOf(path, key),
-           closest.empty() ? "no such key; there are " + all : "no such key; did you mean \"" + closest + "\"?");
+    const std::vector<std::string> keys(known.begin(), known.end());
+    const std::string closest = Closest(key, keys);
+    Refuse(PathOf(path, key), closest.empty() ? "no such key; there are " + JoinedText(keys)
+                                              : "no such key; did you mean \"" + closest + "\"?");
   }
 }
 

@@ -1,16 +1,17 @@
-// kgrpo-validate: checks that plugins obey the ABI. `kgrpo-host plugins validate` runs it.
+// kgrpo-validate, which `kgrpo-host plugins list`, describe and validate run. Here: validate.
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <kgrpo/sdk/error.h>
-#include "base/log.h"
 #include "cli/command_line.h"
 #include "plugin/loader.h"
+#include "validate/plugins_command.h"
 #include "validate/validate.h"
 
 namespace kgrpo::validate {
@@ -19,10 +20,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Arguments {
-  std::vector<std::string> plugins, plugin_path;
+  std::vector<std::string> plugins;
   std::string options_file;
   ValidateOptions options;
-  bool json = false, verbose = false, quiet = false;
+  bool json = false;
 };
 
 const char* OutcomeName(CheckOutcome outcome) {
@@ -80,8 +81,9 @@ Json ToJson(const std::filesystem::path& path, const std::vector<ContractCheck>&
   return {{"path", path.string()}, {"passed", failed == 0}, {"warnings", warnings}, {"checks", rows}};
 }
 
-ExitCode Validate(const Arguments& line) {
-  const PluginLoader loader(PluginDirectories(line.plugin_path));
+int Validate(const cli::Globals& globals, const Arguments& line) {
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);  // there is nothing to keep
+  const PluginLoader loader(PluginDirectories(globals.plugin_path));
   std::vector<std::filesystem::path> paths;  // resolves all names first: a misspelt one ends the program at once
   paths.reserve(line.plugins.size());
   for (const std::string& plugin : line.plugins) paths.push_back(LibraryOf(loader, plugin));
@@ -95,47 +97,41 @@ ExitCode Validate(const Arguments& line) {
     all.push_back(ToJson(path, checks));
     fine = fine && all.back()["passed"];
   }
-  if (line.json) std::printf("%s\n", all.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  if (line.json) cli::PrintJson(all);
   return fine ? kFine : kBadInput;
 }
 
-int Main(int argc, char** argv) {
-  std::signal(SIGCHLD, SIG_DFL);  // a parent that ignores it would hide how children end
-  Arguments line;
-  CLI::App app("Checks that a plugin obeys the ABI: calls every function of every interface with synthetic requests.",
-               "kgrpo-host plugins validate");
-  app.add_option("PLUGIN", line.plugins, "Names or paths")->required();
-  app.add_option("--options", line.options_file,
-                 "The plugin's options as a pipeline gives them; for a plugin with several interfaces, an object "
-                 "keyed by role")
+void AddCommands(CLI::App& app, const cli::Globals& globals, cli::Action* action) {
+  CLI::App* plugins = app.add_subcommand("plugins", "List, describe and validate plugins");
+  plugins->require_subcommand(1);
+  cli::AddPluginCommands(*plugins, globals, action);
+  auto line = std::make_shared<Arguments>();
+  CLI::App* command = plugins->add_subcommand(
+      "validate",
+      "Checks that a plugin obeys the ABI: calls every function of every interface with synthetic requests.");
+  command->add_option("PLUGIN", line->plugins, "Names or paths")->required();
+  command
+      ->add_option("--options", line->options_file,
+                   "The plugin's options as a pipeline gives them; for a plugin with several interfaces, an object "
+                   "keyed by role")
       ->type_name("FILE.json");
-  app.add_option("--timeout", line.options.seconds, "Seconds that the calls of one interface may take")
+  command->add_option("--timeout", line->options.seconds, "Seconds that the calls of one interface may take")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
-  app.add_flag("--send", line.options.send, "Let a coder send one request to its service, which may cost money");
-  app.add_option("--problem", line.options.problem, "A problem that an evaluator judges: its reference, many times")
+  command->add_flag("--send", line->options.send, "Let a coder send one request to its service, which may cost money");
+  command
+      ->add_option("--problem", line->options.problem, "A problem that an evaluator judges: its reference, many times")
       ->type_name("DIR");
-  app.add_flag("--json", line.json, "Print as JSON");
-  app.add_option("--plugin-path", line.plugin_path, "Folders to search plugins in, as of kgrpo-host")
-      ->type_name("DIR[:DIR...]")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->take_all();
-  app.add_flag("-v,--verbose", line.verbose, "Log more");
-  app.add_flag("-q,--quiet", line.quiet, "Log warnings only");
-  app.footer("Example:\n  kgrpo-host plugins validate build/lib/kgrpo/reward_speedup.so");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kFine : kUsage;  // help is no error
-  }
-  InitLog(line.verbose ? LogLevel::kDebug : line.quiet ? LogLevel::kWarning : LogLevel::kInfo);
-  return cli::ReportErrors([&] { return static_cast<int>(Validate(line)); });
+  command->add_flag("--json", line->json, "Print as JSON");
+  command->footer("Example:\n  kgrpo-host plugins validate build/lib/kgrpo/reward_speedup.so");
+  command->callback([=, &globals] { *action = [=, &globals] { return Validate(globals, *line); }; });
 }
 
 }  // namespace
 }  // namespace kgrpo::validate
 
 int main(int argc, char** argv) {
-  return kgrpo::validate::Main(argc, argv);
+  kgrpo::cli::CommandLine line("Lists, describes and checks plugins.");
+  line.Add(kgrpo::validate::AddCommands);
+  return line.Run({argv + 1, argv + argc});
 }

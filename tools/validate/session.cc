@@ -1,6 +1,7 @@
 #include "validate/session.h"
 
 #include <kgrpo/sdk/text.h>
+#include <kgrpo/support/number_text.h>  // Format
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -105,9 +106,7 @@ void OnTwoThreads(const std::function<void()>& body) {
 }
 
 std::string Shown(double number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.9g", number);
-  return text;
+  return Format("%.9g", number);
 }
 
 }  // namespace kgrpo::validate

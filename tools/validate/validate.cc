@@ -4,6 +4,7 @@
 
 #include <kgrpo/collective.h>
 #include <kgrpo/sdk/text.h>
+#include <kgrpo/support/closest.h>  // JoinedText
 
 #include <algorithm>
 #include <boost/dll/library_info.hpp>
@@ -118,9 +119,7 @@ std::string CheckSchema(const PluginLibrary& library, Role role) {
   const Schema schema = library.OptionsSchema(role);
   const std::vector<std::string> mistakes = FindSchemaMistakes(schema);
   if (mistakes.empty()) return std::to_string(schema.value("properties", Schema::object()).size()) + " options";
-  std::string all;
-  for (const std::string& mistake : mistakes) all += (all.empty() ? "" : "; ") + mistake;
-  Fail(all);
+  Fail(JoinedText(mistakes, "; "));
 }
 
 void CheckBootstrap(Session& session, const std::filesystem::path& path) {

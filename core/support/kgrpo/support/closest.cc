@@ -45,4 +45,10 @@ std::string Closest(std::string_view word, const std::vector<std::string>& candi
   return closest;
 }
 
+std::string JoinedText(const std::vector<std::string>& texts, const char* separator) {
+  std::string joined;
+  for (const std::string& text : texts) joined += (&text == &texts.front() ? "" : separator) + text;
+  return joined;
+}
+
 }  // namespace kgrpo

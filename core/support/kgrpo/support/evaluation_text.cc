@@ -1,7 +1,6 @@
 #include <kgrpo/support/evaluation_text.h>
 #include <kgrpo/support/number_text.h>  // FormatSeconds
 
-#include <cstdio>
 #include <string_view>
 
 namespace kgrpo {
@@ -12,13 +11,9 @@ std::string IntervalText(const Evaluation& evaluation) {
 }
 
 std::string SpeedupText(const Evaluation& candidate) {
-  char text[96];
-  int length = std::snprintf(text, sizeof text, "%.3g", candidate.speedup);
-  if (candidate.speedup_low > 0) {
-    std::snprintf(text + length, sizeof text - static_cast<size_t>(length), " (95%%: %.3g to %.3g)",
-                  candidate.speedup_low, candidate.speedup_high);
-  }
-  return text;
+  const std::string text = Format("%.3g", candidate.speedup);
+  if (candidate.speedup_low <= 0) return text;
+  return text + Format(" (95%%: %.3g to %.3g)", candidate.speedup_low, candidate.speedup_high);
 }
 
 std::optional<WorstError> WorstErrorOf(const Evaluation& evaluation) {

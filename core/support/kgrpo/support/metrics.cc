@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <string_view>
 
 namespace kgrpo {
@@ -15,9 +14,7 @@ constexpr std::string_view kOther = "Other";
 std::string Digits(double value, const char* format = "%.4g") {
   // Whole numbers below a billion are counts and are written with all digits.
   if (std::fabs(value) < 1e9 && value == std::floor(value)) format = "%.0f";
-  char text[48];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
+  return kgrpo::Format(format, value);
 }
 
 std::string WithUnit(const std::string& number, const std::string& unit) {

@@ -2,15 +2,12 @@
 
 #include <array>
 #include <cmath>
-#include <cstdio>
 
 namespace kgrpo {
 
 std::string ThreeDigits(double value) {
-  char text[32];
   const bool large = std::fabs(value) >= 999.5 && std::fabs(value) < 1e6;  // "%.3g" would give "1.23e+03"
-  std::snprintf(text, sizeof text, large ? "%.0f" : "%.3g", value);
-  return text;
+  return Format(large ? "%.0f" : "%.3g", value);
 }
 
 std::string Percent(double fraction) {
@@ -18,9 +15,7 @@ std::string Percent(double fraction) {
 }
 
 std::string FormatDollars(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, value >= 0.1 || value == 0 ? "$%.2f" : "$%.2g", value);
-  return text;
+  return Format(value >= 0.1 || value == 0 ? "$%.2f" : "$%.2g", value);
 }
 
 std::string Scaled(double value, const std::string& unit) {

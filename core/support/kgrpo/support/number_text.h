@@ -3,9 +3,17 @@
 #ifndef KGRPO_SUPPORT_NUMBER_TEXT_H
 #define KGRPO_SUPPORT_NUMBER_TEXT_H
 
+#include <cstdio>
 #include <string>
 
 namespace kgrpo {
+
+// As printf does; at most 255 characters.
+std::string Format(const char* format, auto... arguments) {
+  char text[256];
+  std::snprintf(text, sizeof text, format, arguments...);
+  return text;
+}
 
 // "0.333", "12.5"; whole from 1000 on: "1234". Seven digits and more: "1.23e+06".
 std::string ThreeDigits(double value);

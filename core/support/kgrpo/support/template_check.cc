@@ -143,9 +143,7 @@ class Checker {
     const std::vector<std::string> known = Known();
     if (const std::string closest = Closest(name, known); !closest.empty())
       return "unknown variable \"" + name + "\"; did you mean \"" + closest + "\"?";
-    std::string list;
-    for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
-    return "unknown variable \"" + name + "\" (known here: " + list + ")";
+    return "unknown variable \"" + name + "\" (known here: " + JoinedText(known) + ")";
   }
 
   void Add(size_t position, const std::string& message) {

@@ -31,12 +31,6 @@ mustache::data TextsData(const std::vector<std::string>& texts) {
   return list;
 }
 
-std::string JoinedText(const std::vector<std::string>& texts) {
-  std::string joined;
-  for (const std::string& text : texts) joined += (joined.empty() ? "" : ", ") + text;
-  return joined;
-}
-
 mustache::data MetricsData(const std::vector<Metric>& metrics, const MetricRegistry* registry) {
   if (metrics.empty()) return mustache::data(false);
   mustache::data data;

@@ -19,9 +19,6 @@ kainjow::mustache::data TextData(const std::string& text);
 
 kainjow::mustache::data TextsData(const std::vector<std::string>& texts);
 
-// "a, b, c"
-std::string JoinedText(const std::vector<std::string>& texts);
-
 // By name, formatted as they were declared; false where there are none.
 kainjow::mustache::data MetricsData(const std::vector<Metric>& metrics, const MetricRegistry* registry);
 

@@ -1,4 +1,4 @@
-#include "cli/output_file.h"
+#include "common/output_file.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -19,8 +19,11 @@ void RequireWritable(const std::string& option, const std::string& file, const s
 
 void RequireEmpty(const std::string& option, const std::filesystem::path& folder) {
   std::error_code code;
-  if (std::filesystem::exists(folder, code) && !std::filesystem::is_empty(folder, code))
-    throw Error(KGRPO_ERROR_INVALID, folder.string() + " is not empty: choose another " + option + ", or delete it");
+  if (!std::filesystem::exists(folder, code)) return;
+  const bool is_folder = std::filesystem::is_directory(folder, code);
+  if (is_folder && std::filesystem::is_empty(folder, code)) return;
+  throw Error(KGRPO_ERROR_INVALID, folder.string() + (is_folder ? " is not empty" : " is not a folder") +
+                                       ": choose another " + option + ", or delete it");
 }
 
 }  // namespace kgrpo::cli

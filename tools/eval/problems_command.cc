@@ -1,5 +1,4 @@
-// `kgrpo-host problems list | check [DIR...]`: shows what the evaluator finds in problem folders. `problems import`
-// and `problems new` are other programs (main.cc).
+// `kgrpo-host problems list | check [DIR...]`: shows what the evaluator finds in problem folders.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -7,15 +6,16 @@
 #include <string>
 #include <vector>
 
+#include <kgrpo/support/closest.h>      // JoinedText
 #include <kgrpo/support/number_text.h>  // FormatSeconds
 #include "base/cancel.h"
 #include "base/default_plugins.h"
 #include "base/directories.h"  // ShippedProblems
-#include "cli/command.h"
-#include "cli/print_json.h"
+#include "cli/command_line.h"
 #include "cli/session.h"
-#include "cli/table.h"
+#include "common/table.h"
 #include "config/problems.h"  // ProblemFolders
+#include "eval/command.h"
 #include "loop/worker_pool.h"
 
 namespace kgrpo::cli {
@@ -41,33 +41,26 @@ std::vector<std::string> Expand(const std::vector<std::string>& patterns) {
   return folders;
 }
 
-std::string Traits(const kgrpo_problem_info& info, const char* separator) {
-  std::string traits;
-  for (size_t i = 0; i < info.trait_count; ++i) traits += (i == 0 ? "" : separator) + Copy(info.traits[i]);
-  return traits;
-}
-
-std::vector<std::string> FlagsOf(const kgrpo_problem_info& info) {
-  std::vector<std::string> flags;
-  for (size_t i = 0; i < info.flag_count; ++i) flags.push_back(Copy(info.flags[i]));
-  return flags;
+std::vector<std::string> Copies(const kgrpo_str* texts, size_t count) {
+  std::vector<std::string> copies;
+  for (size_t i = 0; i < count; ++i) copies.push_back(Copy(texts[i]));
+  return copies;
 }
 
 // Returns the traits, then the warning flags.
 std::string Words(const kgrpo_problem_info& info) {
-  std::string words = Traits(info, ", ");
-  for (const std::string& flag : FlagsOf(info)) words += (words.empty() ? "! " : "; ! ") + flag;
+  std::string words = JoinedText(Copies(info.traits, info.trait_count));
+  for (const std::string& flag : Copies(info.flags, info.flag_count)) words += (words.empty() ? "! " : "; ! ") + flag;
   return words;
 }
 
 Json InfoToJson(const kgrpo_problem_info& info, const std::string& folder) {
-  Json json = {{"name", Copy(info.name)},     {"folder", folder},          {"title", Copy(info.title)},
-               {"family", Copy(info.family)}, {"split", Copy(info.split)}, {"signature", Copy(info.signature)},
-               {"task", Copy(info.task)}};
-  json["traits"] = Json::array();
-  for (size_t i = 0; i < info.trait_count; ++i) json["traits"].push_back(Copy(info.traits[i]));
+  Json json = {{"name", Copy(info.name)},   {"folder", folder},
+               {"title", Copy(info.title)}, {"family", Copy(info.family)},
+               {"split", Copy(info.split)}, {"signature", Copy(info.signature)},
+               {"task", Copy(info.task)},   {"traits", Copies(info.traits, info.trait_count)}};
   if (info.refused.size > 0) json["refused"] = Copy(info.refused);
-  if (const std::vector<std::string> flags = FlagsOf(info); !flags.empty()) json["flags"] = flags;
+  if (info.flag_count > 0) json["flags"] = Copies(info.flags, info.flag_count);
   return json;
 }
 
@@ -204,9 +197,8 @@ int Show(const Globals& globals, const ProblemsOptions& options, bool judge) {
 
 void AddProblemsCommand(CLI::App& app, const Globals& globals, Action* action) {
   auto options = std::make_shared<ProblemsOptions>();
-  CLI::App* command = app.add_subcommand("problems", "List, check, draft and import problem folders");
+  CLI::App* command = app.add_subcommand("problems", "List and check problem folders");
   command->require_subcommand(1);
-  command->footer("Example:\n  kgrpo-host problems list");
   const auto add = [&](const char* name, const char* description, const char* footer, bool judge) {
     CLI::App* part = command->add_subcommand(name, description);
     part->add_option("DIR", options->folders, "Problem folders, folders of them, or patterns")->capture_default_str();

@@ -1,7 +1,7 @@
 // Finds the problem that --problem names: a folder, or the name of one of several problems. Used by the commands that
 // have the option.
-#ifndef KGRPO_CLI_PROBLEM_CHOICE_H
-#define KGRPO_CLI_PROBLEM_CHOICE_H
+#ifndef KGRPO_TOOLS_COMMON_PROBLEM_CHOICE_H
+#define KGRPO_TOOLS_COMMON_PROBLEM_CHOICE_H
 
 #include <string>
 #include <vector>

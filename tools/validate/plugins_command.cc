@@ -1,26 +1,21 @@
-// `kgrpo-host plugins list | describe NAME`
+#include "validate/plugins_command.h"
+
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "cli/command.h"
-#include "cli/print_json.h"
+#include <kgrpo/support/closest.h>  // JoinedText
+#include "cli/command_line.h"
 #include "cli/session.h"
-#include "cli/table.h"
+#include "common/table.h"
 #include "plugin/catalog.h"
 
 namespace kgrpo::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string Join(const std::vector<std::string>& words) {
-  std::string joined;
-  for (const std::string& word : words) joined += (joined.empty() ? "" : ", ") + word;
-  return joined;
-}
 
 // ---- list ---------------------------------------------------------------------------------------
 
@@ -42,7 +37,7 @@ int List(const Globals& globals, bool json) {
   }
   std::vector<std::vector<std::string>> rows;
   for (const PluginSummary& plugin : plugins) {
-    if (plugin.error.empty()) rows.push_back({plugin.name, Join(plugin.roles), plugin.version, plugin.summary});
+    if (plugin.error.empty()) rows.push_back({plugin.name, JoinedText(plugin.roles), plugin.version, plugin.summary});
   }
   if (!rows.empty()) PrintTable({"NAME", "ROLE", "VERSION", "SUMMARY"}, rows);
   for (const PluginSummary& plugin : plugins) {
@@ -112,22 +107,18 @@ int Describe(const Globals& globals, const std::string& name, bool json) {
 
 }  // namespace
 
-void AddPluginsCommand(CLI::App& app, const Globals& globals, Action* action) {
+void AddPluginCommands(CLI::App& plugins, const Globals& globals, Action* action) {
   struct Options {
     std::string name;
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("plugins", "List, describe, validate and begin plugins");
-  command->require_subcommand(1);
-  command->footer("Example:\n  kgrpo-host plugins list");
-
-  CLI::App* list = command->add_subcommand("list", "The plugins in the plugin folders");
+  CLI::App* list = plugins.add_subcommand("list", "The plugins in the plugin folders");
   list->add_flag("--json", options->json, "Print as JSON");
   list->footer("Example:\n  kgrpo-host plugins list --plugin-path ~/my-plugins");
   list->callback([=, &globals] { *action = [=, &globals] { return List(globals, options->json); }; });
 
-  CLI::App* describe = command->add_subcommand("describe", "A plugin's options");
+  CLI::App* describe = plugins.add_subcommand("describe", "A plugin's options");
   describe->add_option("NAME", options->name, "A plugin's name, or its library's path")->required();
   describe->add_flag("--json", options->json, "Print the JSON Schemas");
   describe->footer("Example:\n  kgrpo-host plugins describe reward_speedup");

@@ -1,4 +1,4 @@
-#include "cli/problem_choice.h"
+#include "common/problem_choice.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -29,12 +29,11 @@ std::string ProblemFolder(const std::string& given, const std::vector<std::strin
     throw Error(KGRPO_ERROR_INVALID, named + " is a file: name its folder, " + (folder.empty() ? "." : folder));
   }
   std::vector<std::string> names;
-  std::string list;
   for (const std::string& folder : folders) {
     names.push_back(FolderName(folder));
     if (names.back() == given) return folder;
-    list += (list.empty() ? "" : ", ") + names.back();
   }
+  const std::string list = JoinedText(names);
   const std::filesystem::path parent = std::filesystem::path(given).parent_path();
   for (const auto& entry : std::filesystem::directory_iterator(parent.empty() ? "." : parent, code)) {
     if (HoldsProblemYaml(entry.path().string()))  // one of the user's own, misspelt

@@ -1,6 +1,6 @@
 // Checks the output file of a command, before work that may take a minute. Used by eval, report and export.
-#ifndef KGRPO_CLI_OUTPUT_FILE_H
-#define KGRPO_CLI_OUTPUT_FILE_H
+#ifndef KGRPO_TOOLS_COMMON_OUTPUT_FILE_H
+#define KGRPO_TOOLS_COMMON_OUTPUT_FILE_H
 
 #include <filesystem>
 #include <string>
@@ -11,7 +11,7 @@ namespace kgrpo::cli {
 // "--report"; `example`: a file name to suggest, "report.html".
 void RequireWritable(const std::string& option, const std::string& file, const std::string& example);
 
-// Throws unless the folder is absent or empty. `option`: named in the message.
+// Throws unless the folder is absent or empty. `option`: the option that names it.
 void RequireEmpty(const std::string& option, const std::filesystem::path& folder);
 
 }  // namespace kgrpo::cli

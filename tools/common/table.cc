@@ -1,4 +1,4 @@
-#include "cli/table.h"
+#include "common/table.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -35,9 +35,29 @@ std::vector<std::string> Wrap(const std::string& text, size_t width) {
   return lines;
 }
 
+void PrintMarkdown(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows,
+                   bool numbers) {
+  const auto print = [](const std::vector<std::string>& cells) {
+    std::string line = "|";
+    for (const std::string& cell : cells) {
+      line += ' ';
+      for (const char c : PrintableText(cell)) line += c == '|' ? "\\|" : c == '\n' ? " " : std::string(1, c);
+      line += " |";
+    }
+    std::printf("%s\n", line.c_str());
+  };
+  print(header);
+  std::string rule = "|---|";
+  for (size_t i = 1; i < header.size(); ++i) rule += numbers ? "---:|" : "---|";
+  std::printf("%s\n", rule.c_str());
+  for (const auto& row : rows) print(row);
+}
+
 }  // namespace
 
-void PrintTable(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows) {
+void PrintTable(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows,
+                bool markdown, bool numbers) {
+  if (markdown) return PrintMarkdown(header, rows, numbers);
   std::vector<std::vector<std::string>> all = {header};
   all.insert(all.end(), rows.begin(), rows.end());
   std::vector<size_t> widths(header.size(), 0);
@@ -62,24 +82,6 @@ void PrintTable(const std::vector<std::string>& header, const std::vector<std::v
       std::printf("%s\n", text.c_str());
     }
   }
-}
-
-void PrintMarkdownTable(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows,
-                        bool numbers) {
-  const auto print = [](const std::vector<std::string>& cells) {
-    std::string line = "|";
-    for (const std::string& cell : cells) {
-      line += ' ';
-      for (const char c : PrintableText(cell)) line += c == '|' ? "\\|" : c == '\n' ? " " : std::string(1, c);
-      line += " |";
-    }
-    std::printf("%s\n", line.c_str());
-  };
-  print(header);
-  std::string rule = "|---|";
-  for (size_t i = 1; i < header.size(); ++i) rule += numbers ? "---:|" : "---|";
-  std::printf("%s\n", rule.c_str());
-  for (const auto& row : rows) print(row);
 }
 
 }  // namespace kgrpo::cli
