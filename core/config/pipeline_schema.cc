@@ -92,7 +92,7 @@ constexpr const char kSchema[] = R"json({
       "rounds": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 4, "description": "Refinement rounds of a trajectory."},
       "trajectories_per_problem": {"type": "integer", "minimum": 1, "maximum": 1000000, "default": 1, "description": "Trajectories that share a problem within a step; divides batch_size."},
       "problem_weights": {"enum": ["uniform", "solve_rate", "reward_spread"], "default": "uniform", "description": "How a step draws its problems: `uniform`, in epochs; `solve_rate`, more often the nearer half of a problem's recent rounds were faster than the reference; `reward_spread`, more often the more its recent rewards differ."},
-      "redraws": {"type": "integer", "minimum": 0, "maximum": 100, "default": 0, "description": "How often a step replaces its groups of equal rewards by groups on other problems, at most; 0: never."},
+      "redraws": {"type": "integer", "minimum": 0, "maximum": 100, "default": 0, "description": "How often a step replaces its groups of equal rewards by groups on other problems, at most; 0: never. For trainers that compare a round with the same round of the same problem."},
       "generation_batch": {"type": "integer", "minimum": 0, "maximum": 1000000, "default": 16, "description": "Suggestions that the policy writes at the same time, at most; 0: all of a step. It changes no result."},
       "workers": {"type": "integer", "minimum": 0, "maximum": 4096, "default": 0, "description": "Threads that judge kernels; 0: as many as there are cores."},
       "sampling": {

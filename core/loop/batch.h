@@ -1,10 +1,11 @@
 // The trajectories of a step: draws its problems, plays them, and replaces groups that teach nothing. Used by
 // loop/stage.cc.
 //
-// A group is the loop.trajectories_per_problem trajectories that share a drawn problem. Where its rewards are equal,
-// round by round, every advantage within it is 0. Such a group is set aside (Purpose::kRedrawn), and one on another
-// problem is played, up to loop.redraws times a step (DAPO's dynamic sampling, arXiv 2503.14476, section 3.2). What is
-// drawn depends on the seed and on the recorded steps before, so that a resumed run draws what an unbroken one does.
+// A group is the loop.trajectories_per_problem trajectories that share a drawn problem. If all rewards of a problem are
+// equal, round by round, a trainer that compares rounds with their like (advantage_group: problem_round) learns nothing
+// from them. Its groups are set aside (Purpose::kRedrawn), and as many on other problems are played, up to loop.redraws
+// times a step (DAPO's dynamic sampling, arXiv 2503.14476, section 3.2). What is drawn depends on the seed and on the
+// recorded steps before, so that a resumed run draws what an unbroken one does.
 #ifndef KGRPO_LOOP_BATCH_H
 #define KGRPO_LOOP_BATCH_H
 
@@ -28,8 +29,12 @@ namespace kgrpo {
 inline constexpr const char* kRedrawnMetric = "train/redrawn_groups";
 inline constexpr const char* kEqualMetric = "train/equal_groups";
 
-// True if all rewards and idle rewards of the trajectories are equal, round by round, and none was dropped.
+// True if all rewards and idle rewards of the trajectories are equal, round by round, none was dropped, and the coder
+// failed in none: more requests do not repair a service.
 bool HasEqualRewards(std::span<const TrajectoryRecord> group);
+
+// All trajectories of a step's rollouts: its batch, then those that were set aside.
+std::vector<TrajectoryRecord> Played(const StepRecord& step);
 
 class BatchCollector {
  public:
@@ -43,9 +48,6 @@ class BatchCollector {
 
  private:
   std::vector<Assignment> Draw(uint64_t step, uint64_t draw);
-  // Moves the groups with equal rewards from `played` to *aside.
-  void SetAside(std::vector<TrajectoryRecord>* played, std::vector<TrajectoryRecord>* aside) const;
-
   const PipelineConfig& config_;
   Rollout& rollout_;
   const ProblemSet& problems_;

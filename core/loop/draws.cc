@@ -73,14 +73,15 @@ std::vector<uint32_t> DrawInEpochs(uint64_t seed, std::string_view stream, std::
 }
 
 std::vector<uint32_t> DrawByWeight(KeyedStream& random, std::span<const double> weights, size_t count,
-                                   std::vector<bool> taken) {
+                                   std::vector<bool> taken, std::vector<bool> kept) {
   taken.resize(weights.size());
+  kept.resize(weights.size());
   std::vector<uint32_t> drawn;
   while (drawn.size() < count) {
     double left = 0;
     for (size_t i = 0; i < weights.size(); ++i) left += taken[i] ? 0 : weights[i];
     if (left == 0) {
-      taken.assign(weights.size(), false);
+      taken = kept;
       continue;
     }
     double at = random.Uniform() * left;

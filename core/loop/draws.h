@@ -23,9 +23,10 @@ std::vector<uint32_t> DrawInEpochs(uint64_t seed, std::string_view stream, std::
                                    size_t per_draw, size_t count);
 
 // Returns `count` indices into `weights`, which are above 0. Each is drawn with a probability in proportion to its
-// weight among those left; none twice while others are left. Those in `taken` count as drawn.
+// weight among those left; none twice while others are left. Those in `taken` count as drawn. Once none is left, all
+// are drawn again, except for those in `kept`, which must not be all.
 std::vector<uint32_t> DrawByWeight(KeyedStream& random, std::span<const double> weights, size_t count,
-                                   std::vector<bool> taken);
+                                   std::vector<bool> taken, std::vector<bool> kept = {});
 
 // Assigns each drawn problem to per_problem consecutive trajectories. `shuffle`: as `shuffle_prompts` below; may be
 // null.

@@ -42,9 +42,7 @@ void Lessons::Begin(RunDatabase& database, const ProblemSet& problems, const Pro
   if (!used()) return;
   database_ = &database;
   for (const auto& [name, list] : traits.items()) traits_[name] = list.get<std::set<std::string>>();
-  // Problems that this run does not open are known only by their folders.
-  for (const std::string& folder : config_.heldout_problems) left_out_.insert(fs::path(folder).filename().string());
-  for (size_t i = 0; heldout != nullptr && i < heldout->size(); ++i) left_out_.insert((*heldout)[i].name);
+  LeaveOut(heldout);
   if (!database.Get(kEarlier)) {
     for (const std::string& folder : config_.prompt.lessons_from) AddRun(folder);
     database.Set(kEarlier, Text());
@@ -53,8 +51,15 @@ void Lessons::Begin(RunDatabase& database, const ProblemSet& problems, const Pro
   Restore(*database.Get(kEarlier));
 }
 
-void Lessons::AddSourcesOf(const fs::path& pipeline) {
+void Lessons::LeaveOut(const ProblemSet* heldout) {
+  // Problems that this run does not open are known only by their folders.
+  for (const std::string& folder : config_.heldout_problems) left_out_.insert(fs::path(folder).filename().string());
+  for (size_t i = 0; heldout != nullptr && i < heldout->size(); ++i) left_out_.insert((*heldout)[i].name);
+}
+
+void Lessons::AddSourcesOf(const fs::path& pipeline, const ProblemSet* heldout) {
   if (!used()) return;
+  LeaveOut(heldout);
   const fs::path folder = pipeline.parent_path();
   if (fs::exists(folder / "run.sqlite")) return AddRun(folder.empty() ? "." : folder);
   for (const std::string& earlier : config_.prompt.lessons_from) AddRun(earlier);

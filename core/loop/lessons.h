@@ -35,8 +35,8 @@ class Lessons {
   // there. Fill follows the run's own rounds. The references outlive this. `heldout` may be null.
   void Begin(RunDatabase& database, const ProblemSet& problems, const ProblemSet* heldout);
   // Adds what the run of that resolved.yaml learned, for a command that plays its policy; without such a run those
-  // that prompt.lessons_from names.
-  void AddSourcesOf(const std::filesystem::path& pipeline);
+  // that prompt.lessons_from names. `heldout`: as in Begin.
+  void AddSourcesOf(const std::filesystem::path& pipeline, const ProblemSet* heldout);
 
   // Sets the lessons of the request's problems.
   void Fill(const ProblemSet& problems, RolloutRequest* request);
@@ -59,6 +59,7 @@ class Lessons {
   using Speedups = std::map<std::pair<std::string, std::string>, double>;
 
   bool used() const;
+  void LeaveOut(const ProblemSet* heldout);
   void AddRun(const std::filesystem::path& folder);
   void Add(const std::vector<PlayedRound>& rounds, Speedups* speedups);
   void Restore(const std::string& text);

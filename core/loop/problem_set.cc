@@ -39,11 +39,13 @@ Opened Open(Evaluator& evaluator, const std::string& directory, bool skip_unusab
 }
 
 void OpenInScreen(Evaluator& screen, OpenProblem* open) {
-  Problem problem = screen.OpenProblem(open->directory);
-  Evaluation baseline;
-  if (!MeasureReference(screen, problem, &baseline).empty()) return;
-  open->screened.emplace(std::move(problem));
-  open->screen_seconds = baseline.seconds;
+  try {
+    Problem problem = screen.OpenProblem(open->directory);
+    open->screen_seconds = screen.Baseline(problem).seconds;
+    open->screened.emplace(std::move(problem));
+  } catch (const Error& error) {
+    if (error.code() != KGRPO_ERROR_INVALID && error.code() != KGRPO_ERROR_UNSUPPORTED) throw;
+  }
 }
 
 }  // namespace

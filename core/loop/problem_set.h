@@ -22,8 +22,8 @@ struct OpenProblem {
   PromptProblem prompt;
   Evaluation baseline;  // of the reference kernel; it is correct, and its time is the numerator of every speedup
   std::string directory;
-  // The same problem in the screen, and its reference's time there; absent without a screen, and where the screen
-  // cannot evaluate the reference.
+  // The same problem in the screen, and its reference's time there; absent without a screen, and if the screen cannot
+  // read the problem or evaluate the reference.
   std::optional<Problem> screened = {};
   double screen_seconds = 0;
 };

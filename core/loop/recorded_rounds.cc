@@ -1,13 +1,14 @@
 #include "loop/recorded_rounds.h"
 
-#include "config/changes.h"
+#include "config/node.h"
 #include "loop/metrics.h"
 #include "loop/round_faults.h"
+#include "loop/screen.h"
 #include "store/readable.h"
 
 #include <kgrpo/sdk/error.h>
 
-#include <optional>
+#include <algorithm>
 #include <utility>
 
 namespace kgrpo {
@@ -15,6 +16,23 @@ namespace {
 
 std::string KeyOf(const std::string& problem, const std::string& kernel) {
   return problem + '\n' + kernel;
+}
+
+// Removes the metrics of a screen, which are of the other run's scale and reward. Returns true if it decided the
+// kernel.
+bool RemoveScreen(RoundRecord* round) {
+  if (!round->evaluation) return false;
+  std::vector<Metric>& metrics = round->evaluation->metrics;
+  const bool decided = std::ranges::find(metrics, kScreenDecided, &Metric::name) != metrics.end();
+  std::erase_if(metrics, [](const Metric& metric) { return metric.name.starts_with("screen/"); });
+  return decided;
+}
+
+nlohmann::ordered_json PromptOf(const std::string& resolved_yaml) {
+  std::vector<Diagnostic> mistakes;
+  const Node root = ParseYaml(resolved_yaml, "", 0, &mistakes);
+  const Node* prompt = root.Get("prompt");
+  return prompt == nullptr ? nlohmann::ordered_json::object() : prompt->ToJson();
 }
 
 // The answer was paid for by the run that recorded it.
@@ -54,11 +72,16 @@ RecordedRounds::RecordedRounds(const std::vector<std::string>& runs, const Probl
       ++rounds_;
       RemoveCost(&round.answer);
       round.evaluate_seconds = 0;
+      const bool decided = RemoveScreen(&round);
       Node& from = nodes_[KeyOf(trajectory.problem_name, round.code_b)];
-      from.by_suggestion.emplace(SuggestionText(round.suggestion), &round);
-      if (round.speedup == 0) continue;
+      if (!decided) from.by_suggestion.emplace(SuggestionText(round.suggestion), &round);
+      if (round.speedup == 0 || !round.evaluation) continue;
       if (from.fastest == nullptr || round.speedup > from.fastest->speedup) from.fastest = &round;
-      nodes_[KeyOf(trajectory.problem_name, round.answer.source)].speedup = round.speedup;
+      Node& to = nodes_[KeyOf(trajectory.problem_name, round.answer.source)];
+      const int exactness = decided ? 0 : round.evaluation->modelled ? 1 : 2;
+      if (exactness < to.exactness) continue;
+      to.speedup = round.speedup;
+      to.exactness = exactness;
     }
   }
   for (size_t i = 0; i < problems.size(); ++i) nodes_[KeyOf(problems[i].name, problems[i].source)].speedup = 1;
@@ -93,16 +116,21 @@ std::vector<TrajectoryRecord> RecordedRounds::ToImitate(const DemonstrationConfi
     }
     if (!chosen.rounds_done.empty()) imitated.push_back(std::move(chosen));
   }
+  if (imitated.empty()) {
+    throw Error(KGRPO_ERROR_INVALID,
+                "demonstrations.from: none of the " + std::to_string(rounds_) +
+                    " recorded rounds on this pipeline's training problems gained demonstrations.min_gain");
+  }
   return imitated;
 }
 
 void RequireSamePrompts(const std::vector<std::string>& runs, const PipelineConfig& config) {
+  const nlohmann::ordered_json ours = PromptOf(config.resolved_yaml), none;
   for (const std::string& run : runs) {
-    const std::optional<std::string> theirs = OpenRecord(run).Get("resolved_yaml");
-    for (const Change& change :
-         ChangesBetween(theirs.value_or(""), config.resolved_yaml).value_or(std::vector<Change>())) {
-      if (change.path != "prompt" && !change.path.starts_with("prompt.")) continue;
-      throw Error(KGRPO_ERROR_INVALID, "the prompts of " + run + " cannot be imitated: " + change.path +
+    const nlohmann::ordered_json theirs = PromptOf(OpenRecord(run).Get("resolved_yaml").value_or(""));
+    for (const char* key : {"system", "user", "enable_thinking"}) {
+      if (theirs.value(key, none) == ours.value(key, none)) continue;
+      throw Error(KGRPO_ERROR_INVALID, "the prompts of " + run + " cannot be imitated: prompt." + key +
                                            " differs from this pipeline's. Use the run's templates, or other runs");
     }
   }

@@ -15,6 +15,8 @@
 
 namespace kgrpo {
 
+inline constexpr const char* kOwnRun = "output_dir";  // in demonstrations.from: this run
+
 // Immutable once made: any thread may read it.
 class RecordedRounds {
  public:
@@ -27,17 +29,19 @@ class RecordedRounds {
   size_t size() const { return rounds_; }
 
   // Returns the earliest recorded round with that suggestion for that kernel, with no cost of the coder; null if there
-  // is none. Suggestions are compared by SuggestionText.
+  // is none. Suggestions are compared by SuggestionText. Kernels that a screen decided are not among them.
   const RoundRecord* Find(const std::string& problem, const std::string& kernel, const std::string& suggestion) const;
 
   // Returns each recorded state (prompt and kernels) with the suggestion to imitate there and its result, if that made
   // the kernel at least config.min_gain times as fast. Token ids are empty, `problem` is this run's index.
+  // Throws KGRPO_ERROR_INVALID if there is none.
   std::vector<TrajectoryRecord> ToImitate(const DemonstrationConfig& config) const;
 
  private:
   // A kernel of a problem.
   struct Node {
     double speedup = 1;                    // over the reference; 1 if it is not known
+    int exactness = 0;                     // of that: 0 estimated by a screen, 1 modelled, 2 measured
     const RoundRecord* fastest = nullptr;  // the round from here with the fastest correct kernel
     std::map<std::string, const RoundRecord*> by_suggestion;
   };
@@ -47,7 +51,8 @@ class RecordedRounds {
   size_t rounds_ = 0;
 };
 
-// Throws KGRPO_ERROR_INVALID if the prompts of one of the runs are made by other templates than this pipeline's.
+// Throws KGRPO_ERROR_INVALID if one of the runs cannot be read, or its prompts are made by other templates than this
+// pipeline's.
 void RequireSamePrompts(const std::vector<std::string>& runs, const PipelineConfig& config);
 
 }  // namespace kgrpo

@@ -299,17 +299,19 @@ std::optional<Evaluation> RoundsInFlight::AskEvaluator(const Trajectory& traject
   return audited ? std::optional(std::move(screening->evaluation)) : std::nullopt;
 }
 
-// `audited`: see AskEvaluator. The reward that it would have earned is kept as a metric.
+// `audited`: see AskEvaluator. The reward that it would have earned is kept as a metric, unless the reward fails on it.
 void RoundsInFlight::AskReward(Slot& slot, const std::optional<Evaluation>& audited) {
   if (slot.trajectory.Drops(slot.round)) return;
-  Ask(RoundPart::kReward, slot.round, [&] {
-    slot.trajectory.Score(slot.round, *parts_.reward);
-    if (!audited) return;
-    RoundRecord other = slot.round;
-    other.evaluation = audited;
+  Ask(RoundPart::kReward, slot.round, [&] { slot.trajectory.Score(slot.round, *parts_.reward); });
+  if (!audited || slot.round.failure) return;
+  RoundRecord other = slot.round;
+  other.evaluation = audited;
+  try {
     slot.trajectory.Score(other, *parts_.reward);
     slot.round.evaluation->metrics.push_back({kScreenReward, other.reward});
-  });
+  } catch (const Error& error) {
+    RequireFailsOneRound(RoundPart::kReward, error, parts_.cancelled());
+  }
 }
 
 void RoundsInFlight::Judge(Slot& slot) {

@@ -4,9 +4,12 @@
 #include "loop/recorded_rounds.h"
 #include "loop/run_config.h"
 #include "loop/trajectory.h"
+#include "store/database.h"
 
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -27,6 +30,26 @@ std::function<void()> Counter(const PipelineConfig& config, const RunProblems::O
   return [opening, total, open = size_t{0}]() mutable { opening(++open, total); };
 }
 
+// Finds out before the first step whether each stage can imitate the runs that it names. A stage whose demonstrations
+// this run has recorded does not read them again.
+void RequireImitable(const PipelineConfig& config, const ProblemSet& train) {
+  const std::filesystem::path own = std::filesystem::path(config.output_dir) / "run.sqlite";
+  std::vector<uint64_t> recorded;
+  if (std::filesystem::exists(own) && !ReadProgress(own).is_foreign && !ReadProgress(own).is_empty)
+    recorded = RunDatabase::ToRead(own).StepsWithRounds(Purpose::kDemonstration);
+  uint64_t first = 1;
+  for (const StageConfig& stage : config.stages) {
+    std::vector<std::string> runs = stage.demonstrations.from;
+    const bool with_own = std::erase(runs, kOwnRun) > 0;
+    if (!runs.empty() && !std::ranges::binary_search(recorded, first)) {
+      RequireSamePrompts(runs, config);
+      // The first stage reads them at once.
+      if (first > 1 && !with_own) RecordedRounds(runs, train).ToImitate(stage.demonstrations);
+    }
+    first += stage.steps;
+  }
+}
+
 }  // namespace
 
 RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts, const Opening& opening)
@@ -38,6 +61,7 @@ RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts, con
   if (Measures(config))
     heldout.emplace(*parts.evaluator, config.heldout_problems, pool, config.skip_unusable, opened_one);
   CheckRunConfig(config, parts);
+  RequireImitable(config, train);
   if (const ReplayConfig& replay = config.loop.replay; !replay.from.empty()) {
     const auto recorded = std::make_shared<RecordedRounds>(replay.from, train);
     notes.push_back("loop.replay: " + std::to_string(recorded->size()) + " recorded rounds");

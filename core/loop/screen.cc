@@ -124,7 +124,7 @@ void ScreenHistory::AddAdvantages(const std::vector<TrajectoryRecord>& trajector
       const double advantage = round->reward - mean;
       advantages_ += advantage * advantage;
       const std::optional<double> estimated = MetricOf(*round, kScreenReward);
-      if (!estimated) continue;
+      if (!estimated || config_.audit == 0) continue;  // a resumed run may have turned audits off
       const double error = *estimated - round->reward, shift = error * (1 - 1 / size);
       products_ += error * advantage / config_.audit;  // an audit stands for 1 / audit kernels
       errors_ += error * shift / config_.audit;

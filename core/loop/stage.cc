@@ -24,8 +24,6 @@ namespace {
 constexpr const char* kTrainerState = "trainer.state";
 constexpr size_t kUselessSteps = 3;  // steps in a row in which all answers of a part failed, after which a run ends
 
-constexpr const char* kOwnRun = "output_dir";  // in demonstrations.from
-
 bool ImitatesItself(const StageConfig& stage) {
   return std::ranges::find(stage.demonstrations.from, kOwnRun) != stage.demonstrations.from.end();
 }
@@ -136,7 +134,7 @@ void Stage::GetDemonstrations(bool begins) {
   std::vector<TrajectoryRecord> trajectories = database_.ReadStep(Purpose::kDemonstration, first_step_);
   if (trajectories.empty() || (begins && ImitatesItself(config_.stages[index_]))) {
     trajectories = imitates_runs ? ImitatedRounds() : CollectDemonstrations();
-    database_.WriteDemonstrations(first_step_, trajectories);
+    database_.WriteDemonstrations(first_step_, trajectories, /*copies=*/imitates_runs);
   }
   demonstrations_.emplace(std::move(trajectories),
                           imitates_runs ? std::vector<std::string>() : parts_.coder->Suggestions(), *parts_.policy);
@@ -166,7 +164,8 @@ std::vector<TrajectoryRecord> Stage::CollectDemonstrations() {
   return trajectories;
 }
 
-// The rounds of other runs, encoded for this policy. Prompts that leave no room for a completion are left out.
+// The rounds of other runs, encoded for this policy. Prompts that leave no room for a completion are left out, and so
+// are completions that this run's limit would have cut: the context may not hold both.
 std::vector<TrajectoryRecord> Stage::ImitatedRounds() {
   const DemonstrationConfig& demonstrations = config_.stages[index_].demonstrations;
   std::vector<std::string> runs = demonstrations.from;
@@ -181,14 +180,16 @@ std::vector<TrajectoryRecord> Stage::ImitatedRounds() {
       round.prompt_ids = prompter.Encode(round.messages);
       round.completion_ids = parts_.policy->EncodeCompletion(round.suggestion);
     }
-    std::erase_if(trajectory.rounds_done,
-                  [&](const RoundRecord& round) { return round.prompt_ids.size() > prompter.room(); });
+    std::erase_if(trajectory.rounds_done, [&](const RoundRecord& round) {
+      return round.prompt_ids.size() > prompter.room() ||
+             round.completion_ids.size() > config_.loop.sampling.max_new_tokens;
+    });
     states += trajectory.rounds_done.size();
   }
   if (states == 0) {
     throw Error(KGRPO_ERROR_INVALID,
-                "demonstrations.from: none of the " + std::to_string(recorded.size()) +
-                    " recorded rounds on this pipeline's training problems gained demonstrations.min_gain");
+                "demonstrations.from: the prompts of all recorded rounds are too long for the context, or their "
+                "suggestions for loop.sampling.max_new_tokens");
   }
   Note("imitating suggestions at " + std::to_string(states) + " of " + std::to_string(recorded.size()) +
        " recorded states");
@@ -214,7 +215,7 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
   request.encode = true;
   if (config_.screen) request.screen = Screened(step).Limits();
   batch_.Collect(rollouts_before_ + step - first_step_, std::move(request), &record, &metrics);
-  if (screen_) metrics.merge(screen_->Add(record.trajectories));
+  if (screen_) metrics.merge(screen_->Add(Played(record)));
   before_training(record);
   if (console_ != nullptr) console_->UnderWay("step " + std::to_string(step) + "  training");
   std::vector<kgrpo_sample> samples = MakeSamples(record.trajectories);
@@ -230,8 +231,11 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
 ScreenHistory& Stage::Screened(uint64_t step) {
   if (screen_) return *screen_;
   screen_.emplace(problems_.size(), *config_.screen);
-  for (const uint64_t before : database_.StepsWithRounds(Purpose::kTrain)) {
-    if (before < step) screen_->Add(database_.ReadStep(Purpose::kTrain, before));
+  StepRecord before;
+  for (before.step = 1; before.step < step; ++before.step) {
+    before.trajectories = database_.ReadStep(Purpose::kTrain, before.step);
+    before.redrawn = database_.ReadStep(Purpose::kRedrawn, before.step);
+    screen_->Add(Played(before));
   }
   return *screen_;
 }

@@ -246,8 +246,10 @@ void RunDatabase::AddHeldout(const StepRecord& step) {
   transaction.Commit();
 }
 
-void RunDatabase::WriteDemonstrations(uint64_t first_step, const std::vector<TrajectoryRecord>& trajectories) {
+void RunDatabase::WriteDemonstrations(uint64_t first_step, const std::vector<TrajectoryRecord>& trajectories,
+                                      bool copies) {
   Transaction transaction(database_);
+  if (copies) Set("copies/" + std::to_string(first_step), "");
   WriteTrajectories(Purpose::kDemonstration, first_step, trajectories);
   transaction.Commit();
 }

@@ -99,8 +99,9 @@ class RunDatabase {
   void AddHeldout(const StepRecord& step);
   // Adds the kernels that were judged since the step was written.
   void WriteJudged(uint64_t step, const JudgedKernels& judged);
-  // Replaces the demonstrations of the stage that begins with that step.
-  void WriteDemonstrations(uint64_t first_step, const std::vector<TrajectoryRecord>& trajectories);
+  // Replaces the demonstrations of the stage that begins with that step. `copies`: they are rounds that another run, or
+  // an earlier stage, has recorded; ReadPlayed leaves them out.
+  void WriteDemonstrations(uint64_t first_step, const std::vector<TrajectoryRecord>& trajectories, bool copies = false);
 
   // The best kernel of each problem, by its name, as judged up to the end of that step.
   std::map<std::string, BestKernel> ReadBest(uint64_t up_to_step);

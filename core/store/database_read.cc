@@ -63,7 +63,8 @@ std::vector<PlayedRound> RunDatabase::ReadPlayed(uint64_t first, uint64_t last) 
                    "reward, code_b IN (SELECT source FROM problems WHERE name = problem_name), code_b, code_c, "
                    "suggestion FROM rounds r JOIN trajectories USING(purpose, step, trajectory) "
                    "WHERE purpose IN ('demonstration', 'evaluation', 'redrawn', 'search', 'train') AND step BETWEEN ? "
-                   "AND ? ORDER BY step, purpose, trajectory, r.round");
+                   "AND ? AND NOT (purpose = 'demonstration' AND EXISTS(SELECT 1 FROM run WHERE key = 'copies/' || "
+                   "step)) ORDER BY step, purpose, trajectory, r.round");
   select << first << last;
   while (select.Step()) {
     rounds.push_back({select.Integer(0) != 0, static_cast<uint64_t>(select.Integer(1)),

@@ -19,6 +19,7 @@ namespace {
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 TEST(DrawByWeight, DrawsInProportionAndNoneTwice) {
   const std::vector<double> weights = {1, 3, 0.5, 0.5};
@@ -40,6 +41,8 @@ TEST(DrawByWeight, BeginsAgainOnceAllAreDrawn) {
   EXPECT_EQ(DrawByWeight(random, std::vector<double>{1, 1, 1}, 1, {true, false, true}), std::vector<uint32_t>{1});
   const std::vector<uint32_t> drawn = DrawByWeight(random, std::vector<double>{1, 1, 1}, 7, {});
   for (const uint32_t problem : {0U, 1U, 2U}) EXPECT_GE(std::ranges::count(drawn, problem), 2) << problem;
+  EXPECT_THAT(DrawByWeight(random, std::vector<double>{1, 1, 1}, 2, {true, true, true}, {false, true, false}),
+              UnorderedElementsAre(0, 2));
 }
 
 PlayedRound Round(uint64_t step, uint32_t problem, uint32_t round, double speedup, double reward) {
@@ -88,6 +91,7 @@ TEST(HasEqualRewardsTest, ComparesRoundByRound) {
   first.rounds_done.resize(2);
   first.rounds_done[0].reward = 1;
   first.rounds_done[1].reward = 2;
+  for (RoundRecord& round : first.rounds_done) round.answer.outcome = KGRPO_CODER_OK;
   std::vector<TrajectoryRecord> group = {first, first};
   EXPECT_TRUE(HasEqualRewards(group));
   std::swap(group[1].rounds_done[0], group[1].rounds_done[1]);
@@ -98,6 +102,9 @@ TEST(HasEqualRewardsTest, ComparesRoundByRound) {
   group[1] = first;
   group[1].dropped = "round 1: the evaluator failed";
   EXPECT_FALSE(HasEqualRewards(group)) << "more requests do not repair a service";
+  group[1] = first;
+  group[0].rounds_done[0].answer.outcome = KGRPO_CODER_FAILED;
+  EXPECT_FALSE(HasEqualRewards(group));
 }
 
 class RedrawTest : public ::testing::Test {
@@ -135,6 +142,9 @@ TEST_F(RedrawTest, GroupsWithEqualRewardsAreDrawnAgainUpToTheBound) {
     EXPECT_EQ(metrics.at(kRedrawnMetric), 4);
     EXPECT_EQ(metrics.at(kEqualMetric), 2);
     EXPECT_DOUBLE_EQ(metrics.at("coder/cost"), 12 * 3 * 0.01);
+    EXPECT_EQ(metrics.at("coder/tokens"), 12 * 3 * 10);
+    EXPECT_DOUBLE_EQ(metrics.at("time/implement"), 12 * 3 * 0.001);
+    for (const std::string& problem : problems) EXPECT_TRUE(metrics.contains("reward/problem/" + problem)) << problem;
     EXPECT_NEAR(metrics.at("coder/cost_total"), static_cast<double>(step) * 12 * 3 * 0.01, 1e-9);
   }
   EXPECT_THAT(out.str(), HasSubstr("groups with equal rewards: 8 were drawn again, 4 stayed in their batches"));
@@ -159,6 +169,31 @@ TEST_F(RedrawTest, KeepsGroupsWhoseRewardsDiffer) {
     redrawn += aside.size();
   }
   EXPECT_GT(redrawn, 0U);
+}
+
+// Eight groups of five problems: trainers pool the groups of a problem that was drawn twice.
+TEST_F(RedrawTest, AProblemDrawnTwiceIsOneGroup) {
+  PipelineConfig config = fakes::Config(fakes::Folder("redraws_twice"), 0, 12);
+  config.loop.batch_size = 16;
+  config.loop.rounds = 1;
+  config.loop.redraws = 1;
+  fakes::RunIn(config);
+  RunDatabase database(std::filesystem::path(config.output_dir) / "run.sqlite");
+  size_t twice = 0;
+  for (uint64_t step = 1; step <= 12; ++step) {
+    std::map<std::string, std::vector<TrajectoryRecord>> aside;
+    std::set<std::string> kept;
+    for (TrajectoryRecord& one : database.ReadStep(Purpose::kRedrawn, step)) aside[one.problem_name].push_back(one);
+    for (const TrajectoryRecord& one : database.ReadStep(Purpose::kTrain, step)) {
+      if (one.trajectory < 16) kept.insert(one.problem_name);
+    }
+    for (const auto& [problem, trajectories] : aside) {
+      EXPECT_TRUE(HasEqualRewards(trajectories)) << problem;
+      EXPECT_FALSE(kept.contains(problem));
+      twice += trajectories.size() > 2 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(twice, 0U);
 }
 
 TEST_F(RedrawTest, NeedsGroups) {

@@ -26,12 +26,14 @@ struct kgrpo_evaluator {
 namespace kgrpo::fakes {
 namespace {
 
-kgrpo_error* OpenProblem(kgrpo_evaluator*, kgrpo_str directory, kgrpo_problem** out) {
+kgrpo_error* OpenProblem(kgrpo_evaluator* self, kgrpo_str directory, kgrpo_problem** out) {
   return Guard([&] {
     auto problem = std::make_unique<kgrpo_problem>();
     problem->name = std::filesystem::path(Copy(directory)).filename();
     if (problem->name.find("missing") != std::string::npos)
       throw Error(KGRPO_ERROR_NOT_FOUND, "no problem in " + Copy(directory));
+    if (self->screens && problem->name.find("unscreened") != std::string::npos)
+      throw Error(KGRPO_ERROR_UNSUPPORTED, "this evaluator has no such dtype");
     problem->title = "Problem " + problem->name;
     problem->family = problem->name.substr(0, problem->name.find('_'));
     problem->task = "Compute " + problem->name + " <fast> & \"right\".";

@@ -24,7 +24,7 @@ void Reset() {
   k.coder_fails_every = k.coder_reuses_every = 0;
   k.coder_cost = k.coder_spent = k.coder_lost = 0;
   k.coder_error = k.coder_counts = k.thorough_refutes = k.forgets_state = k.cancelled = k.cancel_in_thorough = false;
-  k.policy_fails = false;
+  k.policy_fails = k.reward_fails_screened = false;
   k.policy_suggests = k.reward_fails_after = -1;
   k.reward_scale = 1;
   k.first_answer_after = k.calls_at_first_answer = 0;

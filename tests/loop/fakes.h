@@ -63,6 +63,7 @@ struct Knobs {
   std::atomic<int> thorough_fails{0};                    // so many of the next thorough evaluations fail
   std::atomic<int> reward_fails_every{0};                // so for scores, of rounds with a kernel
   std::atomic<double> reward_gives{0};                   // the score where it fails; 0: an error
+  std::atomic<bool> reward_fails_screened{false};        // fails on the screen's evaluations
   std::atomic<int> fault_code{KGRPO_ERROR_UNAVAILABLE};  // of those errors
 };
 Knobs& knobs();

@@ -98,6 +98,16 @@ TEST_F(LessonsTest, RanksByGainAndSimilarityAndLeavesTheProblemOut) {
   EXPECT_EQ(For("map_b", lessons), "");
 }
 
+TEST_F(LessonsTest, CopiesOfRecordedRoundsCountOnce) {
+  Play("map_a", {{"tile", 2}});
+  for (const bool copies : {false, true}) {
+    database_->WriteDemonstrations(1, step_.trajectories, copies);
+    Lessons lessons(config_);
+    lessons.Begin(*database_, problems_.train, nullptr);
+    EXPECT_EQ(For("map_b", lessons), copies ? "" : "<tile of map_a 2.00 1>");
+  }
+}
+
 TEST_F(LessonsTest, TheControlDrawsFromOtherProblems) {
   Play("map_a", {{"tile", 2}, {"unroll", 3}, {"fuse", 1}});
   Play("map_b", {{"own", 2}});
@@ -156,12 +166,16 @@ TEST_F(LessonsTest, ACommandReadsTheRunBesideThePipeline) {
   Play("map_a", {{"tile", 2}});
   database_->WriteStep(step_, {});
   Lessons lessons(config_);
-  lessons.AddSourcesOf(fs::path(config_.output_dir) / "resolved.yaml");
+  lessons.AddSourcesOf(fs::path(config_.output_dir) / "resolved.yaml", nullptr);
   EXPECT_EQ(For("map_b", lessons, 0), "<tile of map_a 2.00 1>");
+  const ProblemSet heldout(*parts_.evaluator, {"map_a"}, problems_.pool, false);
+  Lessons evaluated(config_);
+  evaluated.AddSourcesOf(fs::path(config_.output_dir) / "resolved.yaml", &heldout);
+  EXPECT_EQ(For("map_b", evaluated, 0), "") << "held-out problems give no lessons";
   config_.prompt.lessons_from = {config_.output_dir + "/none"};
   Lessons named(config_);
   try {
-    named.AddSourcesOf("elsewhere/resolved.yaml");
+    named.AddSourcesOf("elsewhere/resolved.yaml", nullptr);
     FAIL() << "a run that is not there";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);

@@ -3,6 +3,7 @@
 
 #include "fakes.h"
 #include "loop/run_config.h"
+#include "loop/screen.h"
 #include "store/database.h"
 
 #include <kgrpo/sdk/error.h>
@@ -120,6 +121,64 @@ TEST_F(RecordedRoundsTest, OnlyGainsAreImitated) {
   config = Imitating("no_gains");
   config.stages[0].demonstrations.min_gain = 100;
   EXPECT_THAT(MessageOf(config), HasSubstr("gained demonstrations.min_gain"));
+  config = Imitating("too_long");
+  config.loop.sampling.max_new_tokens = 1;  // each has two
+  EXPECT_THAT(MessageOf(config), HasSubstr("too long for the context"));
+}
+
+// Before the stages that come first have cost anything.
+TEST_F(RecordedRoundsTest, ALaterStagesRunsAreReadAtTheStart) {
+  PipelineConfig config = Imitating("later");
+  std::swap(config.stages[0], config.stages[1]);
+  config.stages[1].demonstrations.from = {"nowhere"};
+  EXPECT_THAT(MessageOf(config), HasSubstr("there is no folder nowhere"));
+  config = Imitating("later");
+  std::swap(config.stages[0], config.stages[1]);
+  config.stages[1].demonstrations.min_gain = 100;
+  EXPECT_THAT(MessageOf(config), HasSubstr("gained demonstrations.min_gain"));
+  EXPECT_EQ(knobs().coder_calls, 0);
+}
+
+// A screen estimates kernels; where the evaluator measured one, that counts, and an estimate is not replayed.
+TEST_F(RecordedRoundsTest, EstimatesDoNotReplaceMeasurements) {
+  const PipelineConfig config = fakes::Config(fakes::Folder("estimates"), 0);
+  PipelineParts parts = fakes::Parts(config);
+  WorkerPool pool(1);
+  const ProblemSet problems(*parts.evaluator, {"map_a"}, pool, false);
+  fs::create_directories(config.output_dir);
+  {
+    RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
+    StepRecord step;
+    step.step = 1;
+    step.has_rollouts = true;
+    const auto play = [&](const std::string& suggestion, const std::string& from, const std::string& to, double speedup,
+                          bool decided) {
+      TrajectoryRecord& trajectory = step.trajectories.emplace_back();
+      trajectory.trajectory = step.trajectories.size() - 1;
+      trajectory.problem_name = "map_a";
+      RoundRecord& round = trajectory.rounds_done.emplace_back();
+      round.suggestion = suggestion;
+      round.code_a = round.code_b = from;
+      round.answer.outcome = KGRPO_CODER_OK;
+      round.answer.source = to;
+      round.speedup = speedup;
+      round.evaluation.emplace();
+      round.evaluation->compiled = round.evaluation->correct = true;
+      round.evaluation->modelled = decided;
+      if (decided) round.evaluation->metrics = {{kScreenDecided, 1}};
+    };
+    play("tile", problems[0].source, "tiled", 2, false);
+    play("estimated", problems[0].source, "tiled", 4, true);
+    play("unroll", "tiled", "unrolled", 3, false);
+    database.WriteStep(step, {});
+  }
+  const RecordedRounds recorded({config.output_dir}, problems);
+  EXPECT_NE(recorded.Find("map_a", problems[0].source, "tile"), nullptr);
+  EXPECT_EQ(recorded.Find("map_a", problems[0].source, "estimated"), nullptr);
+  size_t imitated = 0;
+  for (const TrajectoryRecord& trajectory : recorded.ToImitate({.from = {}, .best_of_group = false, .min_gain = 1.2}))
+    imitated += trajectory.rounds_done.at(0).suggestion == "unroll" ? 1 : 0;
+  EXPECT_EQ(imitated, 1U) << "3 is 1.5 times the measured 2, not 0.75 times the estimated 4";
 }
 
 TEST_F(RecordedRoundsTest, AStoppedRunResumesWithoutTheOther) {
@@ -184,7 +243,9 @@ TEST_F(RecordedRoundsTest, RefusesRunsThatCannotBeImitated) {
   EXPECT_THAT(MessageOf(config), HasSubstr("there is no folder nowhere"));
   config = Imitating("refused");
   config.resolved_yaml = "name: fake\nprompt: {user: other}\n";
-  EXPECT_THAT(MessageOf(config), HasSubstr("prompt differs from this pipeline's"));
+  EXPECT_THAT(MessageOf(config), HasSubstr("prompt.user differs from this pipeline's"));
+  config.resolved_yaml = "name: fake\nprompt: {lessons: 3, lessons_from: []}\n";
+  EXPECT_NO_THROW(RequireSamePrompts({recorded_}, config)) << "an earlier version had no lessons";
   config = Imitating("refused");
   config.stages[1].demonstrations.from = {recorded_};
   EXPECT_THAT(EpisodesMistake(config, fakes::Parts(config).trainers),

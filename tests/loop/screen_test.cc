@@ -31,11 +31,12 @@ class ScreenTest : public ::testing::Test {
   }
 
   // The rounds of training whose kernel was judged, with their trajectories.
-  static std::vector<std::pair<TrajectoryRecord, RoundRecord>> Rounds(const PipelineConfig& config) {
+  static std::vector<std::pair<TrajectoryRecord, RoundRecord>> Rounds(const PipelineConfig& config,
+                                                                      Purpose purpose = Purpose::kTrain) {
     RunDatabase database(std::filesystem::path(config.output_dir) / "run.sqlite");
     std::vector<std::pair<TrajectoryRecord, RoundRecord>> rounds;
-    for (const uint64_t step : database.StepsWithRounds(Purpose::kTrain)) {
-      for (const TrajectoryRecord& trajectory : database.ReadStep(Purpose::kTrain, step)) {
+    for (const uint64_t step : database.StepsWithRounds(purpose)) {
+      for (const TrajectoryRecord& trajectory : database.ReadStep(purpose, step)) {
         for (const RoundRecord& round : trajectory.rounds_done) rounds.emplace_back(trajectory, round);
       }
     }
@@ -177,12 +178,79 @@ TEST_F(ScreenTest, AVerdictThatLeavesCorrectnessOpenIsLeftToTheEvaluator) {
   EXPECT_EQ(knobs().evaluations, knobs().screened);
 }
 
+// The recording run's figures are of its scale and reward, and a kernel that its screen decided has no answer.
+TEST_F(ScreenTest, AReplayTakesNothingFromTheScreenOfTheRecord) {
+  const PipelineConfig recorded = Config("screen_recorded", 0.3);
+  RunIn(recorded);
+  ASSERT_GT(Sum(recorded, "screen/audited"), 0);
+  fakes::Reset();
+  PipelineConfig config = Config("screen_replayed", 0);
+  config.loop.replay.from = {recorded.output_dir};
+  RunIn(config);
+  int judged = 0, labelled = 0, decided = 0;
+  for (const auto& [trajectory, round] : Rounds(config)) {
+    if (!round.evaluation || round.unchanged) continue;
+    ++judged;
+    decided += Find(round, kScreenDecided) != nullptr ? 1 : 0;
+    labelled += Find(round, kScreenDecided) != nullptr || Find(round, kScreenSpeedup) != nullptr ? 1 : 0;
+  }
+  EXPECT_EQ(knobs().screened, labelled);
+  EXPECT_LT(labelled, judged);
+  EXPECT_GT(decided, 0);
+  EXPECT_EQ(Sum(config, "screen/decided"), decided);
+  EXPECT_EQ(Sum(config, "screen/audited"), 0);
+}
+
+TEST_F(ScreenTest, GroupsSetAsideAreInTheHistory) {
+  PipelineConfig config = Config("screen_redraws", 0.3);
+  config.loop.trajectories_per_problem = 2;
+  config.loop.redraws = 2;
+  RunIn(config);
+  double kernels = 0;
+  ASSERT_FALSE(Rounds(config, Purpose::kRedrawn).empty());
+  for (const Purpose purpose : {Purpose::kTrain, Purpose::kRedrawn}) {
+    for (const auto& [trajectory, round] : Rounds(config, purpose))
+      kernels += round.evaluation && !round.unchanged ? 1 : 0;
+  }
+  EXPECT_EQ(Sum(config, "screen/kernels"), kernels);
+}
+
+TEST_F(ScreenTest, AProblemThatOnlyTheScreenCannotReadIsNotScreened) {
+  PipelineConfig config = Config("unscreened", 0);
+  config.train_problems.emplace_back("map_unscreened");
+  RunIn(config);
+  int judged = 0;
+  for (const auto& [trajectory, round] : Rounds(config)) {
+    if (trajectory.problem_name != "map_unscreened" || !round.evaluation || round.unchanged) continue;
+    ++judged;
+    EXPECT_EQ(Find(round, kScreenDecided), nullptr);
+    EXPECT_EQ(Find(round, kScreenSpeedup), nullptr);
+  }
+  EXPECT_GT(judged, 0);
+}
+
+TEST_F(ScreenTest, ARewardThatFailsOnAnEstimateDropsNoRound) {
+  knobs().reward_fails_screened = true;
+  const PipelineConfig config = Config("reward_fails", 1);
+  RunIn(config);
+  for (const auto& [trajectory, round] : Rounds(config)) EXPECT_EQ(trajectory.dropped, "");
+  EXPECT_EQ(Rounds(config).size(), 12U * 8 * 3);
+  EXPECT_EQ(Sum(config, "screen/audited"), 0);
+  EXPECT_EQ(Sum(config, "screen/decided"), 0);
+}
+
 TEST_F(ScreenTest, AStoppedRunResumesToTheSameEnd) {
-  const PipelineConfig whole = Config("screen_whole", 0.3);
+  const auto config_of = [](const std::string& folder) {
+    PipelineConfig config = Config(folder, 0.3);
+    config.loop.trajectories_per_problem = 2;
+    config.loop.redraws = 1;
+    return config;
+  };
+  const PipelineConfig whole = config_of("screen_whole");
   RunIn(whole);
   for (const int steps : {1, 5, 10}) {
     fakes::Reset();
-    const PipelineConfig config = Config("screen_stopped", 0.3);
+    const PipelineConfig config = config_of("screen_stopped");
     knobs().cancel_after_updates = steps;
     EXPECT_EQ(RunIn(config).status, RunOutcome::Status::kInterrupted);
     fakes::Reset();

@@ -314,9 +314,9 @@ TEST_F(GpuModelTest, RefusedLaunchIsAnErrorAndLeavesTheModelUsable) {
   const std::vector<GenerationRequest> requests = Requests(2);
   const std::vector<Completion> expected = Run(requests, {4, 0.0, 0, 1.0, 0.0}, limits);
   static GpuKernels broken;
-  static bool fails = false;
+  [[maybe_unused]] static bool fails = false;  // g++ does not see uses in a generic lambda
   broken = on_.kernels;
-  static const auto good = broken.attention_of_new;  // a kernel of decode steps, which run as graphs
+  [[maybe_unused]] static const auto good = broken.attention_of_new;  // a kernel of decode steps, which run as graphs
   broken.attention_of_new = [](auto... arguments) -> const char* {
     return fails ? "attention_of_new: invalid configuration argument" : good(arguments...);
   };

@@ -175,7 +175,7 @@ bool EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, const Po
               database);
   WriteIdentity(config, parts, plan.repeats, plan.overrides, std::nullopt, run, database);
   Lessons lessons(config);
-  lessons.AddSourcesOf(plan.pipeline);
+  lessons.AddSourcesOf(plan.pipeline, &problems);
   BestKernels best(problems, parts, pool, config.seed, {}, {});
   double cost = 0;
   for (uint64_t repeat = 0; repeat < plan.repeats; ++repeat) {

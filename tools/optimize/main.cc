@@ -101,7 +101,13 @@ PolicySource PolicyOf(const std::string& given) {
 std::string HintFor(const std::string& pipeline) {
   const fs::path database = fs::path(pipeline).parent_path() / "run.sqlite";
   std::error_code code;
-  if (fs::exists(database, code) && ReadProgress(database).is_foreign)
+  bool foreign = false;
+  try {
+    foreign = fs::exists(database, code) && ReadProgress(database).is_foreign;
+  } catch (const Error&) {
+    // The caller's error is the one to show.
+  }
+  if (foreign)
     return "\n" + pipeline + " is of another version of this program: name a pipeline file by --pipeline FILE";
   return "\nThe paths in " + pipeline +
          " are relative to the folder in which that run was started: start optimize there, or name a pipeline file by "
@@ -300,7 +306,8 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
     session.StartServices(config.seed);
     parts = session.MakeParts(config, request.roles, /*identify=*/true);
   } catch (const Error& error) {
-    if (request.file != policy.pipeline || error.code() == KGRPO_ERROR_CANCELLED) throw;
+    const bool may_be_a_path = error.code() == KGRPO_ERROR_INVALID || error.code() == KGRPO_ERROR_NOT_FOUND;
+    if (request.file != policy.pipeline || !may_be_a_path) throw;
     throw Error(error.code(), error.what() + HintFor(policy.pipeline));
   }
   RequireListed(policy.choice.suggester.sequence, *parts.coder, config.coder.plugin);
@@ -315,7 +322,7 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
       start == problem.source ? problem.baseline : parts.evaluator->Evaluate(problem.problem, start, start_seed);
   start_evaluation.CompareWith(problem.baseline);
   Lessons lessons(config);
-  lessons.AddSourcesOf(request.file);
+  lessons.AddSourcesOf(request.file, nullptr);
   options.plan.lessons = lessons.For(problem.prompt, Purpose::kSearch, 0);
   RequireSearchable(options.plan, start_evaluation, parts);
   const RunFolder folder = RunFolder::Create(out, config.resolved_yaml, /*overwrite=*/false);

@@ -137,7 +137,8 @@ at::Tensor Transformer::Layer(const Weights& weights, int64_t index, const Packe
 
 at::Tensor Transformer::Forward(const Weights& weights, const PackedBatch& batch, Activations* saved,
                                 const KeyValueSink& sink) const {
-  at::Tensor x = GatherRows(weights.embedding, batch.ids);
+  at::Tensor x = weights.embedding.is_cpu() ? GatherRows(weights.embedding, batch.ids)
+                                            : weights.embedding.index_select(0, batch.ids);  // ids are never -1
   const bool keeps = saved != nullptr && !saved->inputs_only;
   if (saved != nullptr) saved->layers.resize(weights.layers.size());
   for (int64_t i = 0; i < config_.layer_count; ++i) {
