@@ -13,7 +13,7 @@
 
 #include "base/directories.h"
 #include "in_process.h"
-#include "plugin/catalog.h"
+#include "validate/catalog.h"
 #include "plugin/instances.h"
 
 namespace kgrpo {

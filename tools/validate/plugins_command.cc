@@ -10,7 +10,7 @@
 #include "cli/command_line.h"
 #include "cli/session.h"
 #include "common/table.h"
-#include "plugin/catalog.h"
+#include "validate/catalog.h"
 
 namespace kgrpo::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "plugin/catalog.h"
+#include "validate/catalog.h"
 
 #include <kgrpo/sdk/error.h>
 

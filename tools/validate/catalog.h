@@ -1,6 +1,6 @@
 // Lists the plugins: `kgrpo-host plugins list`.
-#ifndef KGRPO_PLUGIN_CATALOG_H
-#define KGRPO_PLUGIN_CATALOG_H
+#ifndef KGRPO_VALIDATE_CATALOG_H
+#define KGRPO_VALIDATE_CATALOG_H
 
 #include <filesystem>
 #include <string>
