@@ -139,19 +139,22 @@ TEST_F(ImageGpuTest, FetchesAsTheInterpreterDoes) {
   constexpr uint64_t kCases = 2000;
   size_t filtered = 0, different = 0;
   double most = 0;
-  for (uint64_t number = 0; number < kCases; ++number) {
+  int failed = 0;  // cases: the first value of each is shown
+  for (uint64_t number = 0; number < kCases && failed < 10; ++number) {
     const ImageCase one = simt::MakeImageCase(number, 256);
     std::string messages;
     const std::vector<Bits4> own = simt::FetchInterpreted(one, kgrpo_image_ptx, &messages);
     ASSERT_EQ(messages, "") << one;
     const std::vector<Bits4> device = FetchOnDevice(one);
-    ASSERT_FALSE(HasFailure()) << one;
-    for (size_t i = 0; i < own.size(); ++i) {
-      for (size_t channel = 0; channel < 4; ++channel) {
+    if (HasFatalFailure()) return;
+    bool right = true;
+    for (size_t i = 0; i < own.size() && right; ++i) {
+      for (size_t channel = 0; channel < 4 && right; ++channel) {
         const uint32_t a = own[i][channel], b = device[i][channel];
         const Float4& at = one.coordinates[i];
         if (!one.object.linear_filter) {
-          ASSERT_EQ(a, b) << one << ", channel " << channel << " at " << at[0] << ", " << at[1] << ", " << at[2];
+          right = a == b;
+          EXPECT_EQ(a, b) << one << ", channel " << channel << " at " << at[0] << ", " << at[1] << ", " << at[2];
           continue;
         }
         ++filtered;
@@ -159,13 +162,15 @@ TEST_F(ImageGpuTest, FetchesAsTheInterpreterDoes) {
         ++different;
         const double error = std::fabs(static_cast<double>(std::bit_cast<float>(a)) - std::bit_cast<float>(b));
         most = std::max(most, error);
-        ASSERT_LE(error, 2.0 / 256) << one << ", channel " << channel << " at " << at[0] << ", " << at[1] << ", "
+        right = error <= 2.0 / 256;
+        EXPECT_LE(error, 2.0 / 256) << one << ", channel " << channel << " at " << at[0] << ", " << at[1] << ", "
                                     << at[2] << ": " << std::bit_cast<float>(a) << " and " << std::bit_cast<float>(b);
       }
     }
+    if (!right) ++failed;
   }
   std::printf("linear filter: %zu of %zu values differ from the GPU's, by at most %.3g\n", different, filtered, most);
-  EXPECT_GT(filtered, 100000u);
+  EXPECT_TRUE(failed > 0 || filtered > 100000u);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <thread>
 #include <tuple>
@@ -55,7 +56,8 @@ class GpuPolicyTest : public ::testing::TestWithParam<int> {
         << hidden_size << R"(,
                "intermediate_size": 384, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
                "rope_theta": 10000.0, "max_position_embeddings": 512, "rms_norm_eps": 1e-6, "hidden_act": "silu",
-               "initializer_range": 0.1, "tie_word_embeddings": true, "eos_token_id": 2})";
+               "initializer_range": )"
+        << 1.6 / std::sqrt(hidden_size) << R"(, "tie_word_embeddings": true, "eos_token_id": 2})";
   }
 
   std::string device() const { return "cuda:" + std::to_string(GetParam()); }

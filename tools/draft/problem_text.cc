@@ -290,8 +290,7 @@ std::string ProblemText(const CudaSource& source, const Draft& draft, const Orac
   if (!draft.libraries.empty()) allowed = "libraries: [" + JoinedText(draft.libraries) + "]";
   if (ReferenceText(source, draft).find("cudaMalloc") != std::string::npos)
     allowed += std::string(allowed.empty() ? "" : ", ") + "device_malloc: true";
-  if (!allowed.empty()) text += "allow: {" + allowed + "}
-";
+  if (!allowed.empty()) text += "allow: {" + allowed + "}\n";
   text +=
       "# Every tensor once; the operations of this kernel, 0 if they were not counted: lower them if fewer "
       "suffice.\n";
