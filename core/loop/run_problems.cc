@@ -1,5 +1,6 @@
 #include "loop/run_problems.h"
 
+#include "config/changes.h"
 #include "loop/context_room.h"
 #include "loop/recorded_rounds.h"
 #include "loop/run_config.h"
@@ -35,8 +36,14 @@ std::function<void()> Counter(const PipelineConfig& config, const RunProblems::O
 void RequireImitable(const PipelineConfig& config, const ProblemSet& train) {
   const std::filesystem::path own = std::filesystem::path(config.output_dir) / "run.sqlite";
   std::vector<uint64_t> recorded;
-  if (std::filesystem::exists(own) && !ReadProgress(own).is_foreign && !ReadProgress(own).is_empty)
-    recorded = RunDatabase::ToRead(own).StepsWithRounds(Purpose::kDemonstration);
+  if (std::filesystem::exists(own) && !ReadProgress(own).is_foreign && !ReadProgress(own).is_empty) {
+    RunDatabase database = RunDatabase::ToRead(own);
+    const auto changes = ChangesBetween(database.Get("resolved_yaml").value_or(""), config.resolved_yaml);
+    const bool other = changes && std::ranges::any_of(*changes, [](const Change& change) {
+                         return change.path.find(".demonstrations") != std::string::npos;
+                       });  // a run that a new one overwrites
+    if (!other) recorded = database.StepsWithRounds(Purpose::kDemonstration);
+  }
   uint64_t first = 1;
   for (const StageConfig& stage : config.stages) {
     std::vector<std::string> runs = stage.demonstrations.from;
