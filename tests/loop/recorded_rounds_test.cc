@@ -3,6 +3,7 @@
 
 #include "fakes.h"
 #include "loop/run_config.h"
+#include "loop/run_problems.h"
 #include "loop/screen.h"
 #include "store/database.h"
 
@@ -137,6 +138,14 @@ TEST_F(RecordedRoundsTest, ALaterStagesRunsAreReadAtTheStart) {
   config.stages[1].demonstrations.min_gain = 100;
   EXPECT_THAT(MessageOf(config), HasSubstr("gained demonstrations.min_gain"));
   EXPECT_EQ(knobs().coder_calls, 0);
+  // A new run that overwrites one with recorded demonstrations.
+  config = Imitating("overwritten");
+  config.resolved_yaml = "name: fake\ntrainer: [{demonstrations: {from: [recorded]}}, {steps: 3}]\n";
+  RunIn(config);
+  config.resolved_yaml = "name: fake\ntrainer: [{demonstrations: {from: [nowhere]}}, {steps: 3}]\n";
+  config.stages[0].demonstrations.from = {"nowhere"};
+  PipelineParts parts = fakes::Parts(config);
+  EXPECT_THROW(RunProblems(config, parts), Error);
 }
 
 // A screen estimates kernels; where the evaluator measured one, that counts, and an estimate is not replayed.
