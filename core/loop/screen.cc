@@ -11,7 +11,7 @@ namespace kgrpo {
 namespace {
 
 // Before anything was measured, times are taken to be off by this (standard deviation of the logarithm), with the
-// weight of so many kernels. The time model's is 0.1 against an H100.
+// weight of so many kernels. The simulator's time model was off by 0.1.
 constexpr double kPriorError = 0.2;
 constexpr double kPriorKernels = 10;
 constexpr double kPriorRatios = 2;  // kernels of ratio 1 that each problem begins with
