@@ -19,7 +19,7 @@ class Formula {
     if (channel >= image_.channels) return 0;
     const Float4& c = one_.coordinates[i];
     const auto whole = [&](size_t k) { return std::bit_cast<int32_t>(c[k]); };
-    const auto layer = [&](int64_t most) { return std::min<int64_t>(std::max(whole(0), 0), most); };
+    const auto layer = [&](int64_t most) { return std::min<int64_t>(static_cast<uint32_t>(whole(0)), most); };
     const auto depth = static_cast<int64_t>(image_.depth);
     switch (image_.shape) {
       case ImageShape::kLinear:
@@ -50,9 +50,14 @@ class Formula {
   }
 
   double Texel(size_t channel, int64_t x, int64_t y, int64_t z) const {
-    if (x < 0 || y < 0 || z < 0)
-      return one_.is_float() ? static_cast<double>(std::bit_cast<float>(object_.border[channel]))
-                             : object_.border[channel];
+    if (x < 0 || y < 0 || z < 0) {
+      if (!one_.is_float()) return object_.border[channel];
+      const double border = std::bit_cast<float>(object_.border[channel]);
+      if (!object_.normalized_float) return border;
+      const bool has_sign = image_.kind == ChannelKind::kSigned;
+      const double steps = std::exp2(8 * image_.channel_bytes - (has_sign ? 1 : 0)) - 1;
+      return std::round(std::min(std::max(border, has_sign ? -1.0 : 0.0), 1.0) * steps) / steps;
+    }
     const size_t texel =
         static_cast<size_t>((z * static_cast<int64_t>(image_.height) + y) * static_cast<int64_t>(image_.width) + x);
     const uint8_t* at = &one_.texels[(texel * image_.channels + channel) * image_.channel_bytes];

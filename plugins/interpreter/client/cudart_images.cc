@@ -27,6 +27,7 @@ namespace {
 
 constexpr unsigned kLayered = 1, kSurfaceAccess = 2, kCubemap = 4, kGather = 8;  // flags of arrays
 constexpr size_t kAlignment = 512, kPitchAlignment = 32;                         // cudaDeviceProp has them, too
+constexpr size_t kAddressAlignment = 256;  // of cudaMalloc's memory here, so a texture's address need have no more
 
 struct Array {
   CudaChannelFormat format;
@@ -204,7 +205,7 @@ int SetImage(const CudaResource& resource, Image* image) {
   image->height = linear ? 1 : resource.pitched.height;
   image->pitch = linear ? 0 : resource.pitched.pitch;
   const CudaExtent most = LargestExtent(image->shape);
-  const bool fits = image->address % kAlignment == 0 && image->width >= 1 && image->width <= most.width &&
+  const bool fits = image->address % kAddressAlignment == 0 && image->width >= 1 && image->width <= most.width &&
                     image->height >= 1 && image->height <= most.height;
   const bool rows_fit =
       linear || (image->pitch % kPitchAlignment == 0 && image->width * image->TexelBytes() <= image->pitch &&

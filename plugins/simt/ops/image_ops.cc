@@ -90,8 +90,9 @@ Axes AxesOf(const ImageObject& object, const std::array<double, 4>& c) {
     const uint64_t texels = number == 0 ? image.width : number == 1 ? image.height : image.depth;
     return AxisOf(x, texels, object.modes[number], object);
   };
+  // An unsigned number: -1 is the last layer.
   const auto layer = [](double value, uint64_t layers) {
-    return static_cast<int64_t>(std::clamp(value, 0.0, static_cast<double>(layers - 1)));
+    return value < 0 ? static_cast<int64_t>(layers - 1) : static_cast<int64_t>(std::min(value, static_cast<double>(layers - 1)));
   };
   switch (image.shape) {
     case ImageShape::k2D:
@@ -128,11 +129,17 @@ uint64_t TexelAddress(const Image& image, int64_t x, int64_t y, int64_t z) {
 std::array<uint32_t, 4> Decode(const ImageObject& object, const std::byte* texel) {
   const Image& image = object.image;
   std::array<uint32_t, 4> result{};
+  const uint32_t bits = 8u * image.channel_bytes, unused = 32 - bits;
+  const bool has_sign = image.kind == ChannelKind::kSigned;
+  const auto most = static_cast<float>((uint64_t{1} << (bits - (has_sign ? 1 : 0))) - 1);  // of a normalized value
   if (texel == nullptr) {
     std::copy_n(object.border, image.channels, result.begin());
+    for (uint32_t c = 0; object.normalized_float && c < image.channels; ++c) {  // in the texels' format, too
+      const float border = std::clamp(std::bit_cast<float>(result[c]), has_sign ? -1.0f : 0.0f, 1.0f);
+      result[c] = std::bit_cast<uint32_t>(std::round(border * most) / most);
+    }
     return result;
   }
-  const uint32_t bits = 8u * image.channel_bytes, unused = 32 - bits;
   for (uint32_t c = 0; c < image.channels; ++c) {
     uint32_t value = 0;
     std::memcpy(&value, texel + c * image.channel_bytes, image.channel_bytes);
@@ -140,11 +147,9 @@ std::array<uint32_t, 4> Decode(const ImageObject& object, const std::byte* texel
     if (image.kind == ChannelKind::kFloat) {
       if (bits == 16) value = std::bit_cast<uint32_t>(HalfToFloat(value));
     } else if (object.normalized_float) {
-      const auto most = static_cast<float>((1u << (bits - (image.kind == ChannelKind::kSigned ? 1 : 0))) - 1);
-      const float number =
-          image.kind == ChannelKind::kSigned ? static_cast<float>(with_sign) : static_cast<float>(value);
+      const float number = has_sign ? static_cast<float>(with_sign) : static_cast<float>(value);
       value = std::bit_cast<uint32_t>(std::max(number / most, -1.0f));
-    } else if (image.kind == ChannelKind::kSigned) {
+    } else if (has_sign) {
       value = static_cast<uint32_t>(with_sign);
     }
     result[c] = value;

@@ -28,8 +28,8 @@ constexpr bool MayBeOfHost(DeviceAddress address) {
   return address >= 4096 && address < (uint64_t{1} << 52);
 }
 
-// Allocations begin at multiples of this, as those of cudaMalloc do; it is also what textures ask for.
-inline constexpr uint64_t kAllocationAlignment = 512;
+// Allocations begin at multiples of this; cudaMalloc promises no more. Modelled times depend on it.
+inline constexpr uint64_t kAllocationAlignment = 256;
 
 // Bytes between two allocations that belong to neither: an access there is out of bounds.
 inline constexpr uint64_t kRedZoneBytes = 4096;
