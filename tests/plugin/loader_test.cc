@@ -13,8 +13,8 @@
 
 #include "base/directories.h"
 #include "in_process.h"
-#include "validate/catalog.h"
 #include "plugin/instances.h"
+#include "validate/catalog.h"
 
 namespace kgrpo {
 namespace {

@@ -92,7 +92,8 @@ Axes AxesOf(const ImageObject& object, const std::array<double, 4>& c) {
   };
   // An unsigned number: -1 is the last layer.
   const auto layer = [](double value, uint64_t layers) {
-    return value < 0 ? static_cast<int64_t>(layers - 1) : static_cast<int64_t>(std::min(value, static_cast<double>(layers - 1)));
+    return value < 0 ? static_cast<int64_t>(layers - 1)
+                     : static_cast<int64_t>(std::min(value, static_cast<double>(layers - 1)));
   };
   switch (image.shape) {
     case ImageShape::k2D:
@@ -124,8 +125,8 @@ uint64_t TexelAddress(const Image& image, int64_t x, int64_t y, int64_t z) {
          static_cast<uint64_t>(x) * image.TexelBytes();
 }
 
-// The results of a texel, or of the border without one: bits of floats or integers. Channels that an image lacks are 0, as
-// measured on an H100 (the guides do not define them).
+// The results of a texel, or of the border without one: bits of floats or integers. Channels that an image lacks are 0,
+// as measured on an H100 (the guides do not define them).
 std::array<uint32_t, 4> Decode(const ImageObject& object, const std::byte* texel) {
   const Image& image = object.image;
   std::array<uint32_t, 4> result{};
