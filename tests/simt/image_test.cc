@@ -55,8 +55,9 @@ class Formula {
       const double border = std::bit_cast<float>(object_.border[channel]);
       if (!object_.normalized_float) return border;
       const bool has_sign = image_.kind == ChannelKind::kSigned;
-      const double steps = std::exp2(8 * image_.channel_bytes - (has_sign ? 1 : 0)) - 1;
-      return std::round(std::min(std::max(border, has_sign ? -1.0 : 0.0), 1.0) * steps) / steps;
+      const auto steps = static_cast<float>(std::exp2(8 * image_.channel_bytes - (has_sign ? 1 : 0)) - 1);
+      const double clamped = std::min(std::max(border, has_sign ? -1.0 : 0.0), 1.0);
+      return static_cast<float>(std::round(clamped * steps)) / steps;
     }
     const size_t texel =
         static_cast<size_t>((z * static_cast<int64_t>(image_.height) + y) * static_cast<int64_t>(image_.width) + x);
