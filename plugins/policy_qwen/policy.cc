@@ -77,7 +77,7 @@ std::string TokenizerFolder(const PolicyOptions& options, const std::string& fol
 
 // Copies weights without an adapter.
 void CopyWeights(const Weights& from, const Weights& to) {
-  const auto copy = [](const at::Tensor& source, at::Tensor target) {
+  const auto copy = [](const at::Tensor& source, const at::Tensor& target) {
     if (target.defined()) target.copy_(source);
   };
   copy(from.embedding, to.embedding);
