@@ -34,6 +34,7 @@ std::function<void()> Counter(const PipelineConfig& config, const RunProblems::O
 // Finds out before the first step whether each stage can imitate the runs that it names. A stage whose demonstrations
 // this run has recorded does not read them again.
 void RequireImitable(const PipelineConfig& config, const ProblemSet& train) {
+  if (std::ranges::all_of(config.stages, [](const auto& stage) { return stage.demonstrations.from.empty(); })) return;
   const std::filesystem::path own = std::filesystem::path(config.output_dir) / "run.sqlite";
   std::vector<uint64_t> recorded;
   if (std::filesystem::exists(own) && !ReadProgress(own).is_foreign && !ReadProgress(own).is_empty) {
