@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A decode step and the reading of prompts, ours and transformers', alternating: random weights, on a GPU.
+"""A decode step and the reading of prompts, ours and transformers', alternating: the same random weights, on a GPU.
 
 usage: policy.py --bench build/bin/policy [--shape qwen2-1.5b] [--rounds 2] [--batch 1 16 64 256] [--top-p 0.9] [--top-k 50] [--no-compile]
 example: bench/policy.py --bench build/bin/policy > bench/results/h200_policy.txt
@@ -10,8 +10,10 @@ with the CPU and with itself (policy --check)."""
 import argparse
 import json
 import pathlib
+import shutil
 import statistics
 import subprocess
+import tempfile
 import time
 
 PROMPT, NEW = 512, 128
@@ -37,6 +39,14 @@ def make_model(shape):
         model = transformers.AutoModelForCausalLM.from_config(
             make_config(shape), dtype=torch.bfloat16, attn_implementation="sdpa")
     return model.eval()
+
+
+def saved(model):
+    """The folder of this model, removed with the object: both measure the same weights. Its tokenizer is another model's and unused."""
+    folder = tempfile.TemporaryDirectory()
+    model.save_pretrained(folder.name)
+    shutil.copy(pathlib.Path(__file__).parents[1] / "tests/golden/policy/qwen2/tokenizer.json", folder.name)
+    return folder
 
 
 def transformers_times(model, batch, static, sampling, repeats=3):
@@ -82,8 +92,9 @@ def main():
     sampling = {"top_p": options.top_p, "top_k": options.top_k}
     filters = ["--top-p", str(options.top_p), "--top-k", str(options.top_k)]
     model = make_model(options.shape)
+    folder = saved(model)
     for _ in range(options.rounds):
-        ours(options.bench, "--shape", options.shape, "--batch", *map(str, options.batch), "--rounds", "3", *filters)
+        ours(options.bench, "--model", folder.name, "--batch", *map(str, options.batch), "--rounds", "3", *filters)
         for static in [False] if options.no_compile else [False, True]:
             for batch in options.batch:
                 pairs = transformers_times(model, batch, static, sampling)

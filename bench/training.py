@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A training step of ours and of transformers', alternating: random weights, on a GPU.
+"""A training step of ours and of transformers', alternating: the same random weights, on a GPU.
 
 usage: training.py --bench build/bin/training [--shape qwen2-1.5b] [--rounds 3] [--sequences 16 4] [--adapter 16]
 example: bench/training.py --bench build/bin/training > bench/results/h200_training.txt
@@ -13,7 +13,7 @@ import statistics
 import subprocess
 import time
 
-from policy import make_config
+from policy import make_config, saved
 
 
 STEPS = 7
@@ -42,17 +42,21 @@ def timed(step):
     return times
 
 
-def transformers_times(shape, sequences, prompt, completion, adapter):
+def make(shape):
     import torch
     import transformers
 
-    def make():
-        with torch.device("cuda"):
-            return transformers.AutoModelForCausalLM.from_config(
-                make_config(shape), dtype=torch.bfloat16, attn_implementation="sdpa")
     torch.manual_seed(0)
+    with torch.device("cuda"):
+        return transformers.AutoModelForCausalLM.from_config(
+            make_config(shape), dtype=torch.bfloat16, attn_implementation="sdpa")
+
+
+def transformers_times(shape, sequences, prompt, completion, adapter):
+    import torch
+
     ids = torch.randint(3, 700, (sequences, prompt + completion), device="cuda")
-    return timed(adapter_step(make(), ids, prompt, adapter) if adapter else whole_step(make(), make(), ids, prompt))
+    return timed(adapter_step(make(shape), ids, prompt, adapter) if adapter else whole_step(make(shape), make(shape), ids, prompt))
 
 
 def whole_step(model, reference, ids, prompt):
@@ -106,12 +110,14 @@ def main():
     parser.add_argument("--sequences", type=int, nargs="+", default=[16, 4])
     parser.add_argument("--adapter", type=int, default=0, help="rank of a LoRA adapter; 0: all weights train")
     options = parser.parse_args()
+    folder = saved(make(options.shape))
     name = f"peft, rank {options.adapter}" if options.adapter else "transformers"
     for sequences in options.sequences:
         theirs = []
         for _ in range(options.rounds):
             result = subprocess.run(
-                [options.bench, "--device", "cuda", "--shape", options.shape, "--sequences", str(sequences), "--adapter", str(options.adapter)],
+                [options.bench, "--device", "cuda", "--shape", options.shape, "--model", folder.name,
+                 "--sequences", str(sequences), "--adapter", str(options.adapter)],
                 capture_output=True, text=True)
             print((result.stdout or result.stderr).strip(), flush=True)
             theirs += transformers_times(options.shape, sequences, 512, 128, options.adapter)
