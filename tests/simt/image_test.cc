@@ -51,7 +51,11 @@ class Formula {
 
   double Texel(size_t channel, int64_t x, int64_t y, int64_t z) const {
     if (x < 0 || y < 0 || z < 0) {
-      if (!one_.is_float()) return object_.border[channel];
+      const double span = std::ldexp(1, 8 * image_.channel_bytes);
+      if (!one_.is_float()) {  // the low bits
+        const double low = std::fmod(object_.border[channel], span);
+        return image_.kind == ChannelKind::kSigned && low >= span / 2 ? low - span : low;
+      }
       const double border = std::bit_cast<float>(object_.border[channel]);
       if (!object_.normalized_float) return border;
       const bool has_sign = image_.kind == ChannelKind::kSigned;
@@ -103,10 +107,7 @@ class Formula {
     const auto n = static_cast<int64_t>(sizes[axis]);
     double scaled = static_cast<double>(x[axis]);
     if (object_.normalized_coordinates) {
-      const double whole = std::floor(scaled), part = scaled - whole;
-      const bool odd = std::fabs(std::remainder(whole, 2)) == 1;
-      if (object_.modes[axis] == AddressMode::kWrap) scaled = part;
-      if (object_.modes[axis] == AddressMode::kMirror) scaled = odd ? 1 - part : part;
+      if (object_.modes[axis] == AddressMode::kWrap) scaled -= std::floor(scaled);
       scaled *= static_cast<double>(n);
     }
     const auto with = [&](int64_t i) {

@@ -47,10 +47,8 @@ Axis AxisOf(double x, uint64_t texels, AddressMode mode, const ImageObject& obje
   const auto size = static_cast<int64_t>(texels);
   if (std::isnan(x)) x = 0;
   if (object.normalized_coordinates) {
-    const double whole = std::floor(x);
-    if (mode == AddressMode::kWrap && std::isfinite(x)) x -= whole;
-    if (mode == AddressMode::kMirror && std::isfinite(x)) x = std::fmod(whole, 2) == 0 ? x - whole : 1 - (x - whole);
-    x *= static_cast<double>(size);
+    if (mode == AddressMode::kWrap && std::isfinite(x)) x -= std::floor(x);
+    x *= static_cast<double>(size);  // kMirror mirrors the texel's index, which at edges of texels is not the guide's
   } else if (mode == AddressMode::kWrap || mode == AddressMode::kMirror) {
     mode = AddressMode::kClamp;
   }
@@ -133,9 +131,10 @@ std::array<uint32_t, 4> Decode(const ImageObject& object, const std::byte* texel
   const uint32_t bits = 8u * image.channel_bytes, unused = 32 - bits;
   const bool has_sign = image.kind == ChannelKind::kSigned;
   const auto most = static_cast<float>((uint64_t{1} << (bits - (has_sign ? 1 : 0))) - 1);  // of a normalized value
-  if (texel == nullptr) {
+  // A border has the texels' format, as measured: normalized values in its steps, integers by their low bits.
+  if (texel == nullptr && (object.normalized_float || image.kind == ChannelKind::kFloat)) {
     std::copy_n(object.border, image.channels, result.begin());
-    for (uint32_t c = 0; object.normalized_float && c < image.channels; ++c) {  // in the texels' format, too
+    for (uint32_t c = 0; object.normalized_float && c < image.channels; ++c) {
       const float border = std::clamp(std::bit_cast<float>(result[c]), has_sign ? -1.0f : 0.0f, 1.0f);
       result[c] = std::bit_cast<uint32_t>(std::round(border * most) / most);
     }
@@ -143,7 +142,10 @@ std::array<uint32_t, 4> Decode(const ImageObject& object, const std::byte* texel
   }
   for (uint32_t c = 0; c < image.channels; ++c) {
     uint32_t value = 0;
-    std::memcpy(&value, texel + c * image.channel_bytes, image.channel_bytes);
+    std::memcpy(
+        &value,
+        texel == nullptr ? reinterpret_cast<const std::byte*>(&object.border[c]) : texel + c * image.channel_bytes,
+        image.channel_bytes);
     const auto with_sign = static_cast<int32_t>(value << unused) >> unused;
     if (image.kind == ChannelKind::kFloat) {
       if (bits == 16) value = std::bit_cast<uint32_t>(HalfToFloat(value));
