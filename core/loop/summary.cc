@@ -170,10 +170,12 @@ void ShowHeldout(Console& console, uint64_t step, const MetricMap& metrics) {
     console.Note("held-out after step " + std::to_string(step) + ": no round has a score");
     return;
   }
+  const auto greedy = metrics.find("heldout/greedy_reward");
   console.Note(Format("held-out after step %llu: reward %.3f  correct %.0f%%  best speedup %.2fx",
                       static_cast<unsigned long long>(step), MetricOr0(metrics, "heldout/reward"),
                       100 * MetricOr0(metrics, "heldout/kernel/correct_rate"),
-                      MetricOr0(metrics, "heldout/best_speedup_geomean")));
+                      MetricOr0(metrics, "heldout/best_speedup_geomean")) +
+               (greedy == metrics.end() ? "" : Format("  greedy %.3f", greedy->second)));
 }
 
 void ShowStep(Console& console, const StepRecord& record, const MetricMap& metrics, uint64_t steps, uint64_t stage_end,
