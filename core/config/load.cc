@@ -69,9 +69,7 @@ class Loader {
     CheckMaxSteps();
     may_change_.push_back(StepsKey(root_));
     if (request_.resumes) CheckChanges(set);
-    CheckPrompt("system");
-    CheckPrompt("user");
-    CheckLessons();
+    for (const char* key : {"system", "user"}) CheckPrompt(key);
     if (!request_.ignore_problems) {
       CheckEvaluation();
       ExpandProblemLists(&root_, request_.needs_train_problems, request_.needs_heldout_problems, &diagnostics_);
@@ -139,12 +137,10 @@ class Loader {
     for (const char* key : kExperimentKeys) {
       const Node::Member* member = root_.Find(key);
       if (member == nullptr) continue;
-      if (!request_.of_experiment) {
+      if (!request_.of_experiment)
         Report(member->at, key,
                "this file describes several runs, and this command takes one: give the resolved.yaml in the folder of "
-               "one of "
-               "them");
-      }
+               "one of them");
       root_.Erase(key);
     }
   }
@@ -158,9 +154,8 @@ class Loader {
 
   void CheckPresent() {
     for (Role role : request_.roles) {
-      if (root_.Find(KeyOf(role)) == nullptr) {
+      if (root_.Find(KeyOf(role)) == nullptr)
         Report(root_.at, "", std::string("the key \"") + KeyOf(role) + "\" is missing");
-      }
     }
   }
 
@@ -295,10 +290,9 @@ class Loader {
       const Node* asked = evaluation->Get(key);
       if (Integer(every) != 0 || asked == nullptr || !asked->IsScalar()) continue;
       if (asked->scalar != true && Integer(asked).value_or(0) == 0) continue;
-      Report(
-          asked->at, "evaluation." + key,
-          "it has no effect: evaluation.every is 0, so held-out problems are not evaluated; set evaluation.every, or "
-          "leave this out");
+      Report(asked->at, "evaluation." + key,
+             "it has no effect: evaluation.every is 0, so held-out problems are not evaluated; set evaluation.every, "
+             "or leave this out");
     }
     if (Integer(every) == 0 || heldout == nullptr || !heldout->IsList() || !heldout->items.empty()) return;
     Report(every->at, "evaluation.every",
@@ -351,35 +345,19 @@ class Loader {
     });
   }
 
-  // A run keeps the lessons of earlier runs in its own record when it starts.
-  void CheckLessons() {
-    const Node* prompt = root_.Get("prompt");
-    const Node* from = prompt == nullptr ? nullptr : prompt->Get("lessons_from");
-    if (from == nullptr || !from->IsList() || request_.resumes || !request_.roles.contains(Role::kTrainer)) return;
-    for (size_t i = 0; i < from->items.size(); ++i) {
-      const Node& folder = from->items[i];
-      if (!folder.IsString()) continue;
-      const auto path = folder.scalar.get<std::string>();
-      if (std::filesystem::exists(std::filesystem::path(path) / "run.sqlite")) continue;
-      Report(folder.at, "prompt.lessons_from[" + std::to_string(i) + "]",
-             path + " is not a run's folder: it has no run.sqlite");
-    }
-  }
-
   void CheckPrompt(const char* key) {
     const Node* prompt = root_.Get("prompt");
     const Node* text = prompt == nullptr ? nullptr : prompt->Get(key);
     if (text == nullptr || !text->IsString()) return;
     const auto content = text->scalar.get<std::string>();
     for (const TemplateMistake& mistake : CheckTemplate(content)) {
-      if (text->text.line > 0) {
-        Report(PlaceWithin(content, text->text, mistake.line, mistake.column), std::string("prompt.") + key,
-               mistake.message);
-        continue;
-      }
-      Report(text->at, std::string("prompt.") + key,
-             "line " + std::to_string(mistake.line) + ", column " + std::to_string(mistake.column) +
-                 " of the template: " + mistake.message);
+      const bool in_file = text->text.line > 0;
+      Report(in_file ? PlaceWithin(content, text->text, mistake.line, mistake.column) : text->at,
+             std::string("prompt.") + key,
+             (in_file ? ""
+                      : "line " + std::to_string(mistake.line) + ", column " + std::to_string(mistake.column) +
+                            " of the template: ") +
+                 mistake.message);
     }
   }
 

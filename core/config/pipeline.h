@@ -78,16 +78,11 @@ struct ScreenConfig {
   double margin = 0.5;  // how many standard errors slower than the problem's fastest a kernel must be
 };
 
-// How a step draws its problems: in epochs, or with more weight for those that are undecided (loop/problem_weights.h).
-enum class ProblemWeighting { kUniform, kSolveRate, kRewardSpread };
-
 struct LoopConfig {
   uint64_t max_steps = 100;
   uint64_t batch_size = 16;               // trajectories a step
   uint32_t rounds = 4;                    // refinement rounds a trajectory
-  uint64_t trajectories_per_problem = 1;  // batch_size / this problems are drawn a step (loop/batch.h)
-  ProblemWeighting problem_weights = ProblemWeighting::kUniform;
-  uint64_t redraws = 0;  // how often a step draws groups with equal rewards again, at most
+  uint64_t trajectories_per_problem = 1;  // batch_size / this problems are drawn a step, in epochs (loop/draws.h)
   // Suggestions that the policy writes at the same time, at most; 0: all of a step. Changes no result.
   uint64_t generation_batch = 16;
   uint32_t workers = 0;  // threads that judge kernels; 0: as many as cores
@@ -106,11 +101,9 @@ struct LoopConfig {
 struct PromptConfig {
   std::string system;  // empty: no system message of ours (the chat template may have its own)
   std::string user;
-  std::optional<bool> enable_thinking;    // unset: as the template has it
-  uint64_t max_tokens = 0;                // of a prompt; 0: what the context leaves beside a completion
-  uint32_t best_rounds = 3;               // in the variable `best`
-  uint32_t lessons = 3;                   // in the variable `lessons`
-  std::vector<std::string> lessons_from;  // earlier runs' folders, for `lessons`
+  std::optional<bool> enable_thinking;  // unset: as the template has it
+  uint64_t max_tokens = 0;              // of a prompt; 0: what the context leaves beside a completion
+  uint32_t best_rounds = 3;             // in the variable `best`
 };
 
 struct CheckpointConfig {
@@ -133,7 +126,6 @@ struct EvaluationConfig {
 struct ControlsConfig {
   bool shuffle_prompts = false;  // each trajectory is given the prompts of one on another problem
   bool shuffle_rewards = false;  // rewards are permuted among the samples of a step
-  bool shuffle_lessons = false;  // the prompts' lessons have suggestions drawn at random
 };
 
 struct PipelineConfig {

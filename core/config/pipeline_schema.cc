@@ -91,8 +91,6 @@ constexpr const char kSchema[] = R"json({
       "batch_size": {"type": "integer", "minimum": 1, "maximum": 1000000, "default": 16, "description": "Trajectories collected for each update."},
       "rounds": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 4, "description": "Refinement rounds of a trajectory."},
       "trajectories_per_problem": {"type": "integer", "minimum": 1, "maximum": 1000000, "default": 1, "description": "Trajectories that share a problem within a step; divides batch_size."},
-      "problem_weights": {"enum": ["uniform", "solve_rate", "reward_spread"], "default": "uniform", "description": "How a step draws its problems: `uniform`, in epochs; `solve_rate`, more often the nearer half of a problem's recent rounds were faster than the reference; `reward_spread`, more often the more its recent rewards differ."},
-      "redraws": {"type": "integer", "minimum": 0, "maximum": 100, "default": 0, "description": "How often a step replaces its groups of equal rewards by groups on other problems, at most; 0: never. For trainers that compare a round with the same round of the same problem."},
       "generation_batch": {"type": "integer", "minimum": 0, "maximum": 1000000, "default": 16, "description": "Suggestions that the policy writes at the same time, at most; 0: all of a step. It changes no result."},
       "workers": {"type": "integer", "minimum": 0, "maximum": 4096, "default": 0, "description": "Threads that judge kernels; 0: as many as there are cores."},
       "sampling": {
@@ -133,10 +131,8 @@ constexpr const char kSchema[] = R"json({
       "system": {"type": "string", "default": "", "description": "The system message; empty: none is sent (the model's chat template may have its own)."},
       "user": {"type": "string", "minLength": 1, "description": "The user message.", "default": "Suggest the one change that would make this CUDA kernel fastest. Answer with the change alone, in one or two sentences, without code.\n\nTask: {{problem.task}}\n\nPrevious kernel:\n```cuda\n{{code_a}}\n```\n\nCurrent kernel:\n```cuda\n{{code_b}}\n```\n{{#last_suggestion}}\nThe last suggestion was: {{last_suggestion}}\n{{/last_suggestion}}{{#current.diagnosis}}\nWhat was found about the current kernel: {{current.diagnosis}}\n{{/current.diagnosis}}"},
       "enable_thinking": {"type": ["boolean", "null"], "default": null, "description": "The thinking switch of chat templates that have one; unset: as the template has it."},
-      "max_tokens": {"type": "integer", "minimum": 0, "maximum": 10000000, "default": 0, "description": "Tokens of a prompt, at most: the oldest rounds of `history` are left out until it fits, then the slowest of `best`, then the last of `lessons`. 0: what the policy's context leaves beside sampling.max_new_tokens."},
-      "best_rounds": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 3, "description": "Rounds in the variable `best`: those with the fastest correct kernels."},
-      "lessons": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 3, "description": "Suggestions in the variable `lessons`: those that made kernels of similar problems faster."},
-      "lessons_from": {"type": "array", "items": {"type": "string", "minLength": 1}, "default": [], "description": "Folders of earlier runs whose rounds `lessons` uses, too."}
+      "max_tokens": {"type": "integer", "minimum": 0, "maximum": 10000000, "default": 0, "description": "Tokens of a prompt, at most: the oldest rounds of `history` are left out until it fits, then the slowest of `best`. 0: what the policy's context leaves beside sampling.max_new_tokens."},
+      "best_rounds": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 3, "description": "Rounds in the variable `best`: those with the fastest correct kernels."}
     }
   },
   "checkpoint": {
@@ -171,8 +167,7 @@ constexpr const char kSchema[] = R"json({
     "description": "Experiments that must fail to learn: a check on what was learned. Off in every real run.",
     "properties": {
       "shuffle_prompts": {"type": "boolean", "default": false, "description": "Each trajectory is given the prompts of one that works on another problem."},
-      "shuffle_rewards": {"type": "boolean", "default": false, "description": "Rewards are permuted among the samples of a step."},
-      "shuffle_lessons": {"type": "boolean", "default": false, "description": "The suggestions in the prompt's `lessons` are drawn at random from those of all other problems."}
+      "shuffle_rewards": {"type": "boolean", "default": false, "description": "Rewards are permuted among the samples of a step."}
     }
   },
   "observers": {

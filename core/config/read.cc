@@ -12,11 +12,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-ProblemWeighting ReadWeighting(const std::string& name) {
-  if (name == "solve_rate") return ProblemWeighting::kSolveRate;
-  return name == "reward_spread" ? ProblemWeighting::kRewardSpread : ProblemWeighting::kUniform;
-}
-
 PluginChoice ReadChoice(const Json& json) {
   return {json.at("plugin").get<std::string>(), nlohmann::json(json.at("options"))};
 }
@@ -40,8 +35,6 @@ PipelineConfig ReadPipeline(const Node& root) {
   config.loop.batch_size = loop.at("batch_size");
   config.loop.rounds = loop.at("rounds");
   config.loop.trajectories_per_problem = loop.at("trajectories_per_problem");
-  config.loop.problem_weights = ReadWeighting(loop.at("problem_weights"));
-  config.loop.redraws = loop.at("redraws");
   config.loop.generation_batch = loop.at("generation_batch");
   config.loop.workers = loop.at("workers");
   const Json& sampling = loop.at("sampling");
@@ -74,8 +67,6 @@ PipelineConfig ReadPipeline(const Node& root) {
   if (!prompt.at("enable_thinking").is_null()) config.prompt.enable_thinking = prompt.at("enable_thinking").get<bool>();
   config.prompt.max_tokens = prompt.at("max_tokens");
   config.prompt.best_rounds = prompt.at("best_rounds");
-  config.prompt.lessons = prompt.at("lessons");
-  config.prompt.lessons_from = prompt.at("lessons_from").get<std::vector<std::string>>();
   const Json& checkpoint = json.at("checkpoint");
   config.checkpoint = {checkpoint.at("every"), checkpoint.at("keep_last"), checkpoint.at("keep_best"),
                        checkpoint.at("final") == "best"};
@@ -83,7 +74,7 @@ PipelineConfig ReadPipeline(const Node& root) {
   config.evaluation = {evaluation.at("every"), evaluation.at("episodes"), evaluation.at("at_start"),
                        evaluation.at("greedy"), evaluation.at("patience")};
   const Json& controls = json.at("controls");
-  config.controls = {controls.at("shuffle_prompts"), controls.at("shuffle_rewards"), controls.at("shuffle_lessons")};
+  config.controls = {controls.at("shuffle_prompts"), controls.at("shuffle_rewards")};
   for (const Json& observer : json.at("observers")) config.observers.push_back(ReadChoice(observer));
   config.output_dir = json.at("output_dir");
   config.resolved_yaml = EmitYaml(json);

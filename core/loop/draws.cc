@@ -72,53 +72,25 @@ std::vector<uint32_t> DrawInEpochs(uint64_t seed, std::string_view stream, std::
   return drawn;
 }
 
-std::vector<uint32_t> DrawByWeight(KeyedStream& random, std::span<const double> weights, size_t count,
-                                   std::vector<bool> taken, std::vector<bool> kept) {
-  taken.resize(weights.size());
-  kept.resize(weights.size());
-  std::vector<uint32_t> drawn;
-  while (drawn.size() < count) {
-    double left = 0;
-    for (size_t i = 0; i < weights.size(); ++i) left += taken[i] ? 0 : weights[i];
-    if (left == 0) {
-      taken = kept;
-      continue;
-    }
-    double at = random.Uniform() * left;
-    size_t chosen = 0;
-    for (size_t i = 0; i < weights.size() && at >= 0; ++i) {
-      if (taken[i]) continue;
-      chosen = i;
-      at -= weights[i];
-    }
-    drawn.push_back(static_cast<uint32_t>(chosen));
-    taken[chosen] = true;
-  }
-  return drawn;
-}
-
-std::vector<Assignment> AssignmentsOf(std::span<const uint32_t> drawn, size_t per_problem, KeyedStream* shuffle,
-                                      std::span<const std::string> families) {
-  std::vector<size_t> others(drawn.size());
+std::vector<Assignment> DrawAssignments(uint64_t seed, Purpose purpose, uint64_t sequence, uint64_t draw,
+                                        size_t trajectories, size_t per_problem, std::span<const std::string> families,
+                                        bool shuffle_prompts) {
+  const uint64_t kind = static_cast<uint64_t>(purpose);
+  const size_t draws = trajectories / per_problem;
+  const std::vector<uint32_t> drawn = DrawInEpochs(seed, "problems", {kind, sequence}, draw, draws, families.size());
+  std::vector<size_t> others(draws);
   std::iota(others.begin(), others.end(), size_t{0});
-  if (shuffle != nullptr) others = StrangerOf(*shuffle, drawn, families);
+  if (shuffle_prompts) {
+    KeyedStream random(seed, "shuffle prompts", {kind, sequence, draw});
+    others = StrangerOf(random, drawn, families);
+  }
   std::vector<Assignment> assignments;
-  for (size_t i = 0; i < drawn.size(); ++i) {
+  for (size_t i = 0; i < draws; ++i) {
     for (size_t k = 0; k < per_problem; ++k) {
       assignments.push_back({drawn[i], static_cast<uint32_t>(others[i] * per_problem + k)});
     }
   }
   return assignments;
-}
-
-std::vector<Assignment> DrawAssignments(uint64_t seed, Purpose purpose, uint64_t sequence, uint64_t draw,
-                                        size_t trajectories, size_t per_problem, std::span<const std::string> families,
-                                        bool shuffle_prompts) {
-  const uint64_t kind = static_cast<uint64_t>(purpose);
-  KeyedStream shuffle(seed, "shuffle prompts", {kind, sequence, draw});
-  return AssignmentsOf(
-      DrawInEpochs(seed, "problems", {kind, sequence}, draw, trajectories / per_problem, families.size()), per_problem,
-      shuffle_prompts ? &shuffle : nullptr, families);
 }
 
 }  // namespace kgrpo

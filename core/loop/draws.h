@@ -22,17 +22,6 @@ namespace kgrpo {
 std::vector<uint32_t> DrawInEpochs(uint64_t seed, std::string_view stream, std::vector<uint64_t> key, uint64_t draw,
                                    size_t per_draw, size_t count);
 
-// Returns `count` indices into `weights`, which are above 0. Each is drawn with a probability in proportion to its
-// weight among those left; none twice while others are left. Those in `taken` count as drawn. Once none is left, all
-// are drawn again, except for those in `kept`, which must not be all.
-std::vector<uint32_t> DrawByWeight(KeyedStream& random, std::span<const double> weights, size_t count,
-                                   std::vector<bool> taken, std::vector<bool> kept = {});
-
-// Assigns each drawn problem to per_problem consecutive trajectories. `shuffle`: as `shuffle_prompts` below; may be
-// null.
-std::vector<Assignment> AssignmentsOf(std::span<const uint32_t> drawn, size_t per_problem, KeyedStream* shuffle,
-                                      std::span<const std::string> families);
-
 // Returns `trajectories` assignments: trajectories / per_problem problems, each for per_problem consecutive
 // trajectories. `sequence` and `draw`: see DrawInEpochs, which draws the problems. `families`: of each problem, by
 // index. With `shuffle_prompts`, each trajectory gets the prompts of one on another drawn problem: see StrangerOf.

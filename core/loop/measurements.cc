@@ -18,9 +18,9 @@ constexpr const char* kHeldoutTime = "time/heldout";
 }  // namespace
 
 Measurements::Measurements(const PipelineConfig& config, PipelineParts& parts, RunProblems& problems,
-                           RunDatabase& database, Lessons* lessons, Console* console)
+                           RunDatabase& database, Console* console)
     : config_(config), heldout_(problems.heldout), database_(database), console_(console) {
-  if (heldout_) rollout_.emplace(config, parts, *heldout_, problems.pool, lessons);
+  if (heldout_) rollout_.emplace(config, parts, *heldout_, problems.pool);
 }
 
 bool Measurements::Due(uint64_t step) const {

@@ -6,7 +6,6 @@
 #include "base/console.h"
 #include "config/pipeline.h"
 #include "loop/checkpoint.h"
-#include "loop/lessons.h"
 #include "loop/metrics.h"
 #include "loop/parts.h"
 #include "loop/rollout.h"
@@ -25,7 +24,7 @@ class Measurements {
  public:
   // All references outlive this. `console` may be null.
   Measurements(const PipelineConfig& config, PipelineParts& parts, RunProblems& problems, RunDatabase& database,
-               Lessons* lessons, Console* console);
+               Console* console);
 
   // Whether held-out episodes are played after that step; 0: before the first.
   bool Due(uint64_t step) const;

@@ -1,7 +1,6 @@
 #include "loop/rollout.h"
 
 #include "base/keyed.h"
-#include "loop/lessons.h"
 #include "loop/prompter.h"
 #include "loop/rounds_in_flight.h"
 #include "loop/stopwatch.h"
@@ -63,9 +62,7 @@ class Rollout::Session {
         flight_(rollout.config_, rollout.parts_, rollout.pool_, request) {
     for (size_t i = begin; i < end; ++i) {
       const uint32_t problem = request.assignments[i].problem;
-      slots_.emplace_back(
-          Trajectory(request.first_trajectory + i, problem, rollout.problems_[problem], rollout.config_.loop));
-      if (!request.lessons.empty()) slots_.back().trajectory.SetLessons(request.lessons.at(problem));
+      slots_.emplace_back(Trajectory(i, problem, rollout.problems_[problem], rollout.config_.loop));
     }
     for (size_t i = begin; i < end; ++i) {
       const uint32_t other = request.assignments[i].prompt_of;
@@ -112,7 +109,7 @@ class Rollout::Session {
     if (request_.progress) request_.progress(done_, slots_.size());
   }
 
-  Trajectory& Of(size_t assignment) { return slots_.at(assignment - begin_).trajectory; }
+  Trajectory& Of(size_t trajectory) { return slots_.at(trajectory - begin_).trajectory; }
 
   // Starts the next round of each slot that has rounds left, and empties the list. Returns the number of rounds
   // started.
@@ -132,9 +129,8 @@ class Rollout::Session {
   void BeginRound(Slot& slot) {
     const Trajectory& trajectory = slot.trajectory;
     const bool encode = request_.suggester.kind == Suggester::Kind::kPolicy || request_.encode;
-    const uint64_t assignment = trajectory.record().trajectory - request_.first_trajectory;
-    prompter_.Begin(trajectory, Of(request_.assignments[assignment].prompt_of), rollout_.parts_.metrics, encode,
-                    &slot.round);
+    prompter_.Begin(trajectory, Of(request_.assignments[trajectory.record().trajectory].prompt_of),
+                    rollout_.parts_.metrics, encode, &slot.round);
     slot.suggestion_seed = Keyed(
         rollout_.config_.seed, "generate",
         {static_cast<uint64_t>(request_.purpose), request_.step, trajectory.record().trajectory, trajectory.round()},
@@ -172,19 +168,16 @@ class Rollout::Session {
   RoundsInFlight flight_;
 };
 
-Rollout::Rollout(const PipelineConfig& config, PipelineParts& parts, const ProblemSet& problems, WorkerPool& pool,
-                 Lessons* lessons)
+Rollout::Rollout(const PipelineConfig& config, PipelineParts& parts, const ProblemSet& problems, WorkerPool& pool)
     : config_(config),
       parts_(parts),
       problems_(problems),
       pool_(pool),
-      lessons_(lessons),
       known_suggestions_(parts.coder->Suggestions()) {}
 
-RolloutResult Rollout::Collect(RolloutRequest& request) {
+RolloutResult Rollout::Collect(const RolloutRequest& request) {
   RequireSuggester(request.suggester, parts_);
   if (request.encode) RequireSuggester(Suggester(), parts_);
-  if (lessons_ != nullptr) lessons_->Fill(problems_, &request);
   if (parts_.ranks == nullptr) return Session(*this, request, 0, request.assignments.size()).Run();
   parts_.ranks->Order(CollectOrder(request));
   return CollectShare(request, *parts_.ranks);

@@ -23,8 +23,6 @@
 
 namespace kgrpo {
 
-class Lessons;  // loop/lessons.h
-
 // The source of suggestions.
 struct Suggester {
   enum class Kind {
@@ -56,9 +54,7 @@ struct RolloutRequest {
   Purpose purpose = Purpose::kTrain;
   uint64_t step = 0;  // the random streams' key, with the purpose
   Suggester suggester;
-  std::vector<Assignment> assignments;             // a trajectory each
-  uint64_t first_trajectory = 0;                   // number of the first, which keys its random streams
-  std::vector<std::vector<PromptLesson>> lessons;  // of each problem, by index, for its prompts; empty: none
+  std::vector<Assignment> assignments;  // a trajectory each
   bool encode = false;  // also token ids of prompts and given suggestions, for demonstrations; needs the policy
   // The same step's rollout of an earlier attempt. A trajectory that reaches the same state reuses its coder answers
   // and evaluations, so that a resumed run pays for no answer twice and gets the same times. May be empty.
@@ -90,14 +86,12 @@ struct RolloutResult {
 
 class Rollout {
  public:
-  // All of it outlives this. `lessons`: sets those of each request; null: there are none.
-  Rollout(const PipelineConfig& config, PipelineParts& parts, const ProblemSet& problems, WorkerPool& pool,
-          Lessons* lessons = nullptr);
+  // All of it outlives this.
+  Rollout(const PipelineConfig& config, PipelineParts& parts, const ProblemSet& problems, WorkerPool& pool);
 
-  // Sets the request's lessons. Throws a plugin's error that ends the run, or KGRPO_ERROR_CANCELLED once the user asked
-  // to stop; nothing is in flight then. With several ranks only the leader calls it, and each rank collects its share.
-  // One thread.
-  RolloutResult Collect(RolloutRequest& request);
+  // Throws a plugin's error that ends the run, or KGRPO_ERROR_CANCELLED once the user asked to stop; nothing is in
+  // flight then. With several ranks only the leader calls it, and each rank collects its share. One thread.
+  RolloutResult Collect(const RolloutRequest& request);
   // Collects this rank's share of a Collect that the leader has ordered. Returns all ranks' trajectories on every rank.
   RolloutResult CollectShare(const RolloutRequest& request, Ranks& ranks);
 
@@ -108,7 +102,6 @@ class Rollout {
   PipelineParts& parts_;
   const ProblemSet& problems_;
   WorkerPool& pool_;
-  Lessons* lessons_;
   std::vector<std::string> known_suggestions_;  // the coder's
 };
 

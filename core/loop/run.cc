@@ -7,7 +7,6 @@
 #include "loop/coder_cost.h"
 #include "loop/identity.h"
 #include "loop/learned.h"
-#include "loop/lessons.h"
 #include "loop/measurements.h"
 #include "loop/metrics.h"
 #include "loop/observers.h"
@@ -21,7 +20,6 @@
 #include <kgrpo/sdk/error.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -44,13 +42,10 @@ class Runner {
         options_(options),
         database_(folder.database(), options.faults),
         models_(config, parts, folder, options.faults),
-        pool_(problems.pool),
+        opened_(problems),
         problems_(problems.train),
-        heldout_(problems.heldout),
-        notes_(problems.notes),
-        lessons_(config),
-        rollout_(config, parts, problems_, pool_, &lessons_),
-        measurements_(config, parts, problems, database_, &lessons_, options.console),
+        rollout_(config, parts, problems_, problems.pool),
+        measurements_(config, parts, problems, database_, options.console),
         observers_(config, parts) {
     for (const StageConfig& stage : config_.stages) total_ += stage.steps;
   }
@@ -98,7 +93,7 @@ class Runner {
     std::string notice = options_.notice;
     HideKeys(&notice);  // output_dir may hold any text
     Note(notice);
-    for (const std::string& note : notes_) Note(note);
+    for (const std::string& note : opened_.notes) Note(note);
     for (const std::string& note : set_aside) Note(note);
     if (checkpoint_) {
       OrWayOn([this] { models_.Load(checkpoint_->step); });
@@ -108,27 +103,22 @@ class Runner {
       if (checkpoint_->stage_steps > 0 && unfinished && parts_.trainers.at(stage)->needs_reference())
         models_.RequireReference(config_.stages.at(stage).trainer.plugin);
     }
-    if (options_.resume && config_.skip_unusable) {
-      RequireSameProblems(Purpose::kTrain, problems_);
-      if (heldout_) RequireSameProblems(Purpose::kHeldout, *heldout_);
-    }
+    if (options_.resume && config_.skip_unusable) opened_.RequireSame(database_);
     models_.SetLaterAside();
     database_.WriteProblems(Purpose::kTrain, problems_.Records());
-    if (heldout_) database_.WriteProblems(Purpose::kHeldout, heldout_->Records());
+    if (opened_.heldout) database_.WriteProblems(Purpose::kHeldout, opened_.heldout->Records());
     database_.SetUnfinished();
-    lessons_.Begin(database_, problems_, heldout_ ? &*heldout_ : nullptr);
     if (!WriteIdentity(config_, parts_, total_, options_.overrides,
                        options_.resume ? std::optional(done_) : std::nullopt, folder_, database_)) {
       Note("the plugins differ from those that the run had before: results from here on may differ");
     }
     models_.RankAfter(RewardChangedAfter(database_.ReadChanges()));
-    best_.emplace(problems_, parts_, pool_, config_.seed, database_.ReadBest(done_), database_.ReadRefuted(done_));
+    best_.emplace(problems_, parts_, opened_.pool, config_.seed, database_.ReadBest(done_),
+                  database_.ReadRefuted(done_));
     for (const auto& [name, kernel] : best_->best()) WriteBestKernel(folder_.kernels(), kernel);
     // Kernels of steps since the last judging wait to be judged again.
-    for (uint64_t step = database_.LastJudging(done_) + 1; step <= done_; ++step) {
+    for (uint64_t step = database_.LastJudging(done_) + 1; step <= done_; ++step)
       best_->Add(step, database_.ReadStep(Purpose::kTrain, step));
-      best_->Add(step, database_.ReadStep(Purpose::kRedrawn, step));
-    }
     observers_.Begin(config_, folder_.path(), total_, done_, options_.resume);
     if (options_.resume) {
       std::string with;
@@ -188,7 +178,6 @@ class Runner {
     MetricMap metrics;
     stage_->Step(step, record, metrics, [this](const StepRecord& rollouts) {
       best_->Add(rollouts.step, rollouts.trajectories);
-      best_->Add(rollouts.step, rollouts.redrawn);
       if (CheckpointDue(rollouts.step)) best_->Start();
     });
     if (begin_seconds_) metrics["time/begin_stage"] = *std::exchange(begin_seconds_, std::nullopt);
@@ -266,7 +255,7 @@ class Runner {
   }
 
   void AddSpending(const StepRecord& record, MetricMap& metrics) {
-    for (const auto* all : {&record.trajectories, &record.redrawn, &record.heldout, &record.greedy})
+    for (const auto* all : {&record.trajectories, &record.heldout, &record.greedy})
       spending_.cost += CoderCost(*all);  // of all ranks; the account is of this rank's coder
     TakeSpending(*parts_.coder, &spending_);
     metrics[kCostMetric] = spending_.cost;
@@ -350,22 +339,6 @@ class Runner {
     return outcome;
   }
 
-  // Problems are drawn by their index in the list, so a resumed run needs the list that it began with.
-  void RequireSameProblems(Purpose purpose, const ProblemSet& problems) {
-    std::vector<std::string> names;
-    for (size_t i = 0; i < problems.size(); ++i) names.push_back(problems[i].name);
-    const std::vector<std::string> before = database_.ReadProblemNames(purpose);
-    if (before.empty() || before == names) return;
-    std::string differ;
-    for (const std::string& name : before)
-      if (std::find(names.begin(), names.end(), name) == names.end()) differ += " " + name + " can no longer be used.";
-    for (const std::string& name : names)
-      if (std::find(before.begin(), before.end(), name) == before.end()) differ += " " + name + " was left out before.";
-    throw Error(KGRPO_ERROR_INVALID, std::string("the ") + (purpose == Purpose::kTrain ? "training" : "held-out") +
-                                         " problems differ from those that this run began with:" + differ +
-                                         " Its figures depend on the list: resume where the same problems can be used");
-  }
-
   void Finish() {
     Note(FinalText(config_, models_.WriteFinal(done_, database_)));
     database_.SetFinished(SecondsSince1970());
@@ -386,11 +359,8 @@ class Runner {
   const RunOptions& options_;
   RunDatabase database_;
   SavedModels models_;
-  WorkerPool& pool_;
-  const ProblemSet& problems_;
-  const std::optional<ProblemSet>& heldout_;
-  const std::vector<std::string>& notes_;
-  Lessons lessons_;
+  RunProblems& opened_;
+  const ProblemSet& problems_;  // of training
   Rollout rollout_;
   Measurements measurements_;
   Observers observers_;

@@ -41,10 +41,7 @@ std::string FileMistake(const PipelineConfig& config) {
   }
   if (loop.batch_size == 0 || loop.rounds == 0) return "loop.batch_size and loop.rounds must be at least 1";
   if (problems == 0) return "problems.train names no problem";
-  std::vector<std::pair<std::string, uint64_t>> factors = {{"loop.batch_size", loop.batch_size},
-                                                           {"loop.rounds", loop.rounds}};
-  if (loop.redraws > 0) factors.emplace_back("(1 + loop.redraws)", 1 + loop.redraws);
-  std::string mistake = RoundsMistake("a step", factors);
+  std::string mistake = RoundsMistake("a step", {{"loop.batch_size", loop.batch_size}, {"loop.rounds", loop.rounds}});
   for (size_t i = 0; i < config.stages.size() && mistake.empty(); ++i) {
     mistake = RoundsMistake("a warm start", {{"trainer[" + std::to_string(i) + "].episodes", config.stages[i].episodes},
                                              {"loop.rounds", loop.rounds}});
@@ -55,14 +52,6 @@ std::string FileMistake(const PipelineConfig& config) {
                                                        {"loop.rounds", loop.rounds}});
   }
   if (!mistake.empty()) return mistake;
-  if (loop.redraws > 0 && loop.trajectories_per_problem < 2) {
-    return "loop.redraws draws groups with equal rewards again, and loop.trajectories_per_problem is 1: each group has "
-           "one trajectory; set that to 2 or more, or loop.redraws to 0";
-  }
-  if (loop.redraws > 0 && config.controls.shuffle_prompts) {
-    return "controls.shuffle_prompts exchanges the prompts of the groups that a step draws together: set loop.redraws "
-           "to 0";
-  }
   const uint64_t in_a_step = loop.batch_size / loop.trajectories_per_problem;
   if (config.controls.shuffle_prompts && (problems < 2 || in_a_step < 2)) {
     return "controls.shuffle_prompts needs two problems in a step: problems.train has " + std::to_string(problems) +

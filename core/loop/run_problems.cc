@@ -37,7 +37,8 @@ void RequireImitable(const PipelineConfig& config, const ProblemSet& train) {
   if (std::ranges::all_of(config.stages, [](const auto& stage) { return stage.demonstrations.from.empty(); })) return;
   const std::filesystem::path own = std::filesystem::path(config.output_dir) / "run.sqlite";
   std::vector<uint64_t> recorded;
-  if (std::filesystem::exists(own) && !ReadProgress(own).is_foreign && !ReadProgress(own).is_empty) {
+  const RunProgress progress = std::filesystem::exists(own) ? ReadProgress(own) : RunProgress{.is_empty = true};
+  if (!progress.is_foreign && !progress.is_empty) {
     RunDatabase database = RunDatabase::ToRead(own);
     const auto changes = ChangesBetween(database.Get("resolved_yaml").value_or(""), config.resolved_yaml);
     const bool other = changes && std::ranges::any_of(*changes, [](const Change& change) {
@@ -56,6 +57,19 @@ void RequireImitable(const PipelineConfig& config, const ProblemSet& train) {
     }
     first += stage.steps;
   }
+}
+
+void RequireSameList(const std::string& which, const ProblemSet& problems, const std::vector<std::string>& before) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < problems.size(); ++i) names.push_back(problems[i].name);
+  if (before.empty() || before == names) return;
+  std::string differ;
+  for (const std::string& name : before)
+    if (std::find(names.begin(), names.end(), name) == names.end()) differ += " " + name + " can no longer be used.";
+  for (const std::string& name : names)
+    if (std::find(before.begin(), before.end(), name) == before.end()) differ += " " + name + " was left out before.";
+  throw Error(KGRPO_ERROR_INVALID, "the " + which + " problems differ from those that this run began with:" + differ +
+                                       " Its figures depend on the list: resume where the same problems can be used");
 }
 
 }  // namespace
@@ -90,6 +104,11 @@ RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts, con
   }
   if (!room.warning.empty()) notes.push_back(room.warning);
   for (std::string& warning : FileWarnings(config)) notes.push_back(std::move(warning));
+}
+
+void RunProblems::RequireSame(RunDatabase& database) const {
+  RequireSameList("training", train, database.ReadProblemNames(Purpose::kTrain));
+  if (heldout) RequireSameList("held-out", *heldout, database.ReadProblemNames(Purpose::kHeldout));
 }
 
 std::string RunProblems::Names() const {

@@ -7,6 +7,7 @@
 #include "loop/parts.h"
 #include "loop/problem_set.h"
 #include "loop/worker_pool.h"
+#include "store/database.h"
 
 #include <functional>
 #include <optional>
@@ -28,6 +29,9 @@ struct RunProblems {
   std::optional<ProblemSet> heldout;  // set where the run measures on held-out problems
   std::vector<std::string> notes;     // for the user: problems left out, and warnings
 
+  // Problems are drawn by their index in the list, so a resumed run needs the list that it began with. Throws
+  // KGRPO_ERROR_INVALID, with the names of problems that are missing or new, if the run recorded another one.
+  void RequireSame(RunDatabase& database) const;
   // Returns the names of all problems, one a line. They must be equal on all ranks of a run.
   std::string Names() const;
 

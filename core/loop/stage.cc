@@ -51,8 +51,7 @@ Stage::Stage(const PipelineConfig& config, PipelineParts& parts, Rollout& rollou
       first_step_(first_step),
       console_(console),
       trainer_(*parts.trainers.at(index)),
-      source_(trainer_.source()),
-      batch_(config, rollout, problems, database, console) {
+      source_(trainer_.source()) {
   for (size_t i = 0; i < index; ++i) {
     if (parts.trainers[i]->source() == KGRPO_TRAINER_ROLLOUTS) rollouts_before_ += config.stages[i].steps;
   }
@@ -134,7 +133,7 @@ void Stage::GetDemonstrations(bool begins) {
   std::vector<TrajectoryRecord> trajectories = database_.ReadStep(Purpose::kDemonstration, first_step_);
   if (trajectories.empty() || (begins && ImitatesItself(config_.stages[index_]))) {
     trajectories = imitates_runs ? ImitatedRounds() : CollectDemonstrations();
-    database_.WriteDemonstrations(first_step_, trajectories, /*copies=*/imitates_runs);
+    database_.WriteDemonstrations(first_step_, trajectories);
   }
   demonstrations_.emplace(std::move(trajectories),
                           imitates_runs ? std::vector<std::string>() : parts_.coder->Suggestions(), *parts_.policy);
@@ -170,7 +169,6 @@ std::vector<TrajectoryRecord> Stage::ImitatedRounds() {
   const DemonstrationConfig& demonstrations = config_.stages[index_].demonstrations;
   std::vector<std::string> runs = demonstrations.from;
   std::ranges::replace(runs, kOwnRun, config_.output_dir);
-  RequireSamePrompts(runs, config_);
   const RecordedRounds recorded(runs, problems_, config_.output_dir, first_step_);
   std::vector<TrajectoryRecord> trajectories = recorded.ToImitate(demonstrations);
   const Prompter prompter(config_, parts_.policy.get());
@@ -214,8 +212,19 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
   request.suggester = MakeSuggester();
   request.encode = true;
   if (config_.screen) request.screen = Screened(step).Limits();
-  batch_.Collect(rollouts_before_ + step - first_step_, std::move(request), &record, &metrics);
-  if (screen_) metrics.merge(screen_->Add(Played(record)));
+  request.recorded = database_.ReadStep(Purpose::kTrain, step);
+  request.assignments =
+      DrawAssignments(config_.seed, Purpose::kTrain, 0, rollouts_before_ + step - first_step_, config_.loop.batch_size,
+                      config_.loop.trajectories_per_problem, problems_.families(), config_.controls.shuffle_prompts);
+  ShowUnderWay(console_, "step " + std::to_string(step), &request);
+  RolloutResult rollout = rollout_.Collect(request);
+  record.trajectories = std::move(rollout.trajectories);
+  record.has_rollouts = true;
+  metrics = RolloutMetrics(record.trajectories);
+  metrics["time/rollout"] = rollout.seconds;
+  metrics["time/generate"] = rollout.generate_seconds;
+  metrics["time/device_wait"] = rollout.wait_seconds;
+  if (screen_) metrics.merge(screen_->Add(record.trajectories));
   before_training(record);
   if (console_ != nullptr) console_->UnderWay("step " + std::to_string(step) + "  training");
   std::vector<kgrpo_sample> samples = MakeSamples(record.trajectories);
@@ -231,12 +240,7 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
 ScreenHistory& Stage::Screened(uint64_t step) {
   if (screen_) return *screen_;
   screen_.emplace(problems_.size(), *config_.screen);
-  StepRecord before;
-  for (before.step = 1; before.step < step; ++before.step) {
-    before.trajectories = database_.ReadStep(Purpose::kTrain, before.step);
-    before.redrawn = database_.ReadStep(Purpose::kRedrawn, before.step);
-    screen_->Add(Played(before));
-  }
+  for (uint64_t before = 1; before < step; ++before) screen_->Add(database_.ReadStep(Purpose::kTrain, before));
   return *screen_;
 }
 

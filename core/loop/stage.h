@@ -5,7 +5,6 @@
 
 #include "base/console.h"
 #include "config/pipeline.h"
-#include "loop/batch.h"
 #include "loop/demonstrations.h"
 #include "loop/metrics.h"
 #include "loop/parts.h"
@@ -81,7 +80,6 @@ class Stage {
   Console* console_;
   Trainer& trainer_;
   kgrpo_trainer_source source_;
-  BatchCollector batch_;
   uint64_t rollouts_before_ = 0;  // rollouts of the stages before this one
   RoundFaults faults_, heldout_faults_;
   std::optional<Demonstrations> demonstrations_;  // set where the trainer imitates

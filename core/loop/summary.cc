@@ -1,7 +1,6 @@
 #include "loop/summary.h"
 
 #include <kgrpo/support/number_text.h>  // Format, FormatDollars
-#include "loop/batch.h"
 #include "loop/coder_cost.h"
 #include "loop/learned.h"
 #include "loop/metrics.h"
@@ -104,17 +103,6 @@ void ShowScreen(Console& console, RunDatabase& database) {
   console.Note(text);
 }
 
-// Groups with equal rewards; shows nothing if the run drew none again.
-void ShowRedrawn(Console& console, RunDatabase& database) {
-  const auto sum = [&](const char* name) {
-    const std::vector<Metric> sums = database.MetricSums(name);
-    return static_cast<size_t>(sums.empty() ? 0 : sums.front().value);
-  };
-  if (const size_t redrawn = sum(kRedrawnMetric); redrawn > 0)
-    console.Note("groups with equal rewards: " + std::to_string(redrawn) + " were drawn again, " +
-                 std::to_string(sum(kEqualMetric)) + " stayed in their batches (loop.redraws)");
-}
-
 // Files that kgrpo's own observers wrote there: "", or ", metrics.jsonl, TensorBoard events".
 std::string ObserversFiles(const std::filesystem::path& folder) {
   std::string files = std::filesystem::exists(folder / "metrics.jsonl") ? ", metrics.jsonl" : "";
@@ -159,8 +147,6 @@ void ShowHeader(Console& console, const PipelineConfig& config, const PipelinePa
     lines.emplace_back("control", "prompts are shuffled among problems: must not learn");
   if (config.controls.shuffle_rewards)
     lines.emplace_back("control", "rewards are shuffled among samples: must not learn");
-  if (config.controls.shuffle_lessons)
-    lines.emplace_back("control", "suggestions in the prompts' lessons are shuffled");
   lines.emplace_back("output", folder.path().string());
   console.Header(config.name, lines);
 }
@@ -287,7 +273,6 @@ void ShowSummary(Console& console, RunDatabase& database, const ProblemSet& prob
                  " training problems were not drawn");
   }
   ShowTimes(console, database, steps.size());
-  ShowRedrawn(console, database);
   ShowCoder(console, database);
   ShowScreen(console, database);
   const std::string nothing_learned = NothingLearned(database);

@@ -82,7 +82,6 @@ PromptState Trajectory::Prompt(const MetricRegistry* metrics) const {
     past.kernel = round.answer.source;
     if (round.evaluation) past.evaluation = *round.evaluation;
   }
-  state.lessons = lessons_;
   state.current = current_;
   state.metrics = metrics;
   return state;

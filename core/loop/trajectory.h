@@ -37,7 +37,6 @@ class Trajectory {
   PromptState Prompt(const MetricRegistry* metrics) const;
   // Call before the first round: starts from another correct kernel than the reference.
   void StartFrom(const std::string& source, const Evaluation& evaluation);
-  void SetLessons(std::vector<PromptLesson> lessons) { lessons_ = std::move(lessons); }
   // Returns an independent copy under another number.
   Trajectory Fork(uint64_t number) const;
   // Records that this trajectory gets the prompts of one on that other problem.
@@ -62,7 +61,6 @@ class Trajectory {
   CoderFailure on_coder_failure_;
   std::string code_a_, code_b_, last_suggestion_;
   Evaluation current_;
-  std::vector<PromptLesson> lessons_;  // of the problem, for its prompts
   TrajectoryRecord record_;
 };
 

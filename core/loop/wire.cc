@@ -153,19 +153,11 @@ Json RequestToJson(const RolloutRequest& request) {
     assignments.push_back({assignment.problem, assignment.prompt_of});
   Json screen = Json::array();
   for (const ScreenLimit& limit : request.screen) screen.push_back({limit.scale, limit.least, limit.measured});
-  Json lessons = Json::array();
-  for (const std::vector<PromptLesson>& of_problem : request.lessons) {
-    Json& list = lessons.emplace_back(Json::array());
-    for (const PromptLesson& lesson : of_problem)
-      list.push_back({lesson.suggestion, lesson.problem, lesson.uses, lesson.gain});
-  }
   return {{"purpose", static_cast<int>(request.purpose)},
           {"step", request.step},
           {"suggester", static_cast<int>(request.suggester.kind)},
           {"sequence", request.suggester.sequence},
           {"assignments", std::move(assignments)},
-          {"first_trajectory", request.first_trajectory},
-          {"lessons", std::move(lessons)},
           {"encode", request.encode},
           {"recorded", TrajectoriesToJson(request.recorded)},
           {"screen", std::move(screen)},
@@ -180,11 +172,6 @@ RolloutRequest RequestFromJson(const Json& json) {
   json.at("sequence").get_to(request.suggester.sequence);
   for (const Json& assignment : json.at("assignments"))
     request.assignments.push_back({assignment.at(0), assignment.at(1)});
-  json.at("first_trajectory").get_to(request.first_trajectory);
-  for (const Json& list : json.at("lessons")) {
-    std::vector<PromptLesson>& of_problem = request.lessons.emplace_back();
-    for (const Json& lesson : list) of_problem.push_back({lesson.at(0), lesson.at(1), lesson.at(2), lesson.at(3)});
-  }
   json.at("encode").get_to(request.encode);
   request.recorded = TrajectoriesFromJson(json.at("recorded"));
   for (const Json& limit : json.at("screen"))

@@ -26,14 +26,6 @@ struct PromptRound {
   Evaluation evaluation = {};  // of the kernel; empty without one
 };
 
-// A suggestion that made kernels of similar problems faster (loop/lessons.h).
-struct PromptLesson {
-  std::string suggestion;
-  std::string problem;  // the one that gained most
-  uint64_t uses = 0;    // rounds
-  double gain = 0;      // of a round, the geometric mean
-};
-
 struct PromptState {
   PromptProblem problem;
   std::string reference;        // the reference kernel
@@ -45,7 +37,6 @@ struct PromptState {
   std::vector<PromptRound> history;         // oldest first
   size_t history_from = 0;                  // rounds of it that `history` leaves out, from the oldest
   size_t best_rounds = 0;                   // rounds that `best` has, at most
-  std::vector<PromptLesson> lessons;        // best first
   Evaluation current;                       // of code_b
   const MetricRegistry* metrics = nullptr;  // declarations of the metrics; null: none
 };

@@ -62,16 +62,6 @@ mustache::data Root(const PromptState& state) {
   mustache::data best(mustache::data::type::list);
   for (const PromptRound* round : BestRounds(state)) best.push_back(Round(*round, state.metrics));
 
-  mustache::data lessons(mustache::data::type::list);
-  for (const PromptLesson& lesson : state.lessons) {
-    mustache::data data;
-    data.set("suggestion", TextData(lesson.suggestion));
-    data.set("problem", TextData(lesson.problem));
-    data.set("uses", mustache::data(std::to_string(lesson.uses)));
-    data.set("gain", Speedup(lesson.gain));
-    lessons.push_back(data);
-  }
-
   mustache::data current;
   current.set("speedup", Speedup(state.current.speedup));
   current.set("diagnosis", TextData(state.current.diagnosis));
@@ -94,7 +84,6 @@ mustache::data Root(const PromptState& state) {
   root.set("history_left_out",
            state.history_from > 0 ? Number(static_cast<uint32_t>(state.history_from)) : mustache::data(false));
   root.set("best", best);
-  root.set("lessons", lessons);
   root.set("applied", TextsData(applied));
   root.set("applied_joined", TextData(JoinedText(applied)));
   root.set("last", state.history.empty() ? mustache::data(false) : Round(state.history.back(), state.metrics));
@@ -135,12 +124,8 @@ bool ShortenHistory(PromptState* state) {
     return true;
   }
   state->best_rounds = std::min(state->best_rounds, BestRounds(*state).size());
-  if (state->best_rounds > 0) {
-    --state->best_rounds;
-    return true;
-  }
-  if (state->lessons.empty()) return false;
-  state->lessons.pop_back();
+  if (state->best_rounds == 0) return false;
+  --state->best_rounds;
   return true;
 }
 

@@ -17,7 +17,7 @@ namespace kgrpo {
 std::vector<TemplateMistake> CheckTemplate(const std::string& text);
 
 // Makes the prompts of a state shorter: leaves out the oldest round of `history`, or the slowest of `best` once no
-// round of `history` is left, or then the last of `lessons`. Returns false if nothing is left.
+// round of `history` is left. Returns false if nothing is left.
 bool ShortenHistory(PromptState* state);
 
 // A checked template. Rendering is for one thread at a time; instances are independent.

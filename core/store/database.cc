@@ -26,8 +26,6 @@ const char* PurposeName(Purpose purpose) {
       return "search";
     case Purpose::kGreedy:
       return "greedy";
-    case Purpose::kRedrawn:
-      return "redrawn";
   }
   return "unknown";
 }
@@ -217,7 +215,6 @@ void RunDatabase::WriteStep(const StepRecord& step, const JudgedKernels& judged)
     }
   }
   WriteTrajectories(step.purpose, step.step, step.trajectories);
-  WriteTrajectories(Purpose::kRedrawn, step.step, step.redrawn);
   Pass(faults_, "database: inside the transaction");
   WriteTrajectories(Purpose::kHeldout, step.step, step.heldout);
   WriteTrajectories(Purpose::kGreedy, step.step, step.greedy);
@@ -246,10 +243,8 @@ void RunDatabase::AddHeldout(const StepRecord& step) {
   transaction.Commit();
 }
 
-void RunDatabase::WriteDemonstrations(uint64_t first_step, const std::vector<TrajectoryRecord>& trajectories,
-                                      bool copies) {
+void RunDatabase::WriteDemonstrations(uint64_t first_step, const std::vector<TrajectoryRecord>& trajectories) {
   Transaction transaction(database_);
-  if (copies) Set("copies/" + std::to_string(first_step), "");
   WriteTrajectories(Purpose::kDemonstration, first_step, trajectories);
   transaction.Commit();
 }

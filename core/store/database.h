@@ -99,9 +99,8 @@ class RunDatabase {
   void AddHeldout(const StepRecord& step);
   // Adds the kernels that were judged since the step was written.
   void WriteJudged(uint64_t step, const JudgedKernels& judged);
-  // Replaces the demonstrations of the stage that begins with that step. `copies`: they are rounds that another run, or
-  // an earlier stage, has recorded; ReadPlayed leaves them out.
-  void WriteDemonstrations(uint64_t first_step, const std::vector<TrajectoryRecord>& trajectories, bool copies = false);
+  // Replaces the demonstrations of the stage that begins with that step.
+  void WriteDemonstrations(uint64_t first_step, const std::vector<TrajectoryRecord>& trajectories);
 
   // The best kernel of each problem, by its name, as judged up to the end of that step.
   std::map<std::string, BestKernel> ReadBest(uint64_t up_to_step);
@@ -131,10 +130,6 @@ class RunDatabase {
   std::vector<uint64_t> StepsWithRounds(Purpose purpose);
   // The names of the parts that the run's rewards consist of, of all rounds.
   std::set<std::string> RewardParts();
-
-  // The scored rounds of the steps `first` to `last`, in an order that depends only on the record: demonstrations, and
-  // all others but those on held-out problems.
-  std::vector<PlayedRound> ReadPlayed(uint64_t first, uint64_t last);
 
   // The step's recorded rounds with everything that a coder and an evaluator said, so that a replay can use it instead
   // of asking again. Empty when the step is not there.

@@ -56,25 +56,6 @@ std::set<std::string> RunDatabase::RewardParts() {
   return parts;
 }
 
-std::vector<PlayedRound> RunDatabase::ReadPlayed(uint64_t first, uint64_t last) {
-  std::vector<PlayedRound> rounds;
-  Statement select(database_,
-                   "SELECT purpose = 'demonstration', step, problem, problem_name, family, r.round, applied, speedup, "
-                   "reward, code_b IN (SELECT source FROM problems WHERE name = problem_name), code_b, code_c, "
-                   "suggestion FROM rounds r JOIN trajectories USING(purpose, step, trajectory) "
-                   "WHERE purpose IN ('demonstration', 'evaluation', 'redrawn', 'search', 'train') AND step BETWEEN ? "
-                   "AND ? AND NOT (purpose = 'demonstration' AND EXISTS(SELECT 1 FROM run WHERE key = 'copies/' || "
-                   "step)) ORDER BY step, purpose, trajectory, r.round");
-  select << first << last;
-  while (select.Step()) {
-    rounds.push_back({select.Integer(0) != 0, static_cast<uint64_t>(select.Integer(1)),
-                      static_cast<uint32_t>(select.Integer(2)), select.Text(3), select.Text(4),
-                      static_cast<uint32_t>(select.Integer(5)), select.Integer(6) != 0, select.Real(7), select.Real(8),
-                      select.Integer(9) != 0, select.Text(10), select.Text(11), select.Text(12)});
-  }
-  return rounds;
-}
-
 std::vector<TrajectoryRecord> RunDatabase::ReadStep(Purpose purpose, uint64_t step) {
   std::map<uint64_t, std::vector<RoundRecord>> rounds = ReadRounds("rounds", purpose, step),
                                                dropped = ReadRounds("dropped_rounds", purpose, step);

@@ -24,13 +24,10 @@ enum class Purpose {
   kEvaluation,     // of `eval --policy`: each repeat is a step
   kSearch,         // of `optimize`: each wave is a step
   kGreedy,         // as kHeldout, at temperature 0
-  kRedrawn,        // groups of a step whose rewards were equal, so that others were drawn (loop.redraws)
 };
 inline constexpr std::array kPurposes = {Purpose::kTrain,      Purpose::kHeldout, Purpose::kDemonstration,
-                                         Purpose::kEvaluation, Purpose::kSearch,  Purpose::kGreedy,
-                                         Purpose::kRedrawn};
-// "train", "demonstration", "heldout", "evaluation", "search", "greedy", "redrawn"
-const char* PurposeName(Purpose purpose);
+                                         Purpose::kEvaluation, Purpose::kSearch,  Purpose::kGreedy};
+const char* PurposeName(Purpose purpose);  // "train", "demonstration", "heldout", "evaluation", "search", "greedy"
 
 // Of rounds in SQL: those of a run's own steps, whatever the run is for.
 #define KGRPO_OWN_ROUNDS "purpose IN ('train', 'evaluation', 'search')"
@@ -169,21 +166,6 @@ void VisitTrajectoryFields(Trajectory& trajectory, Visitor& visit) {
   visit("dropped", trajectory.dropped);
 }
 
-// A recorded round that has a score, without its prompt and evaluation.
-struct PlayedRound {
-  bool demonstration = false;
-  uint64_t step = 0;
-  uint32_t problem = 0;  // index into the run's problems of that purpose
-  std::string problem_name, family;
-  uint32_t round = 0;
-  bool applied = false;
-  double speedup = 0;  // over the reference; 0 unless correct
-  double reward = 0;
-  bool from_reference = false;  // code_b is the problem's reference kernel
-  std::string code_b, code_c;   // hashes of its first kernel and of its new one
-  std::string suggestion;
-};
-
 struct StepRecord {
   uint64_t step = 0;                  // of the whole run, from 1
   Purpose purpose = Purpose::kTrain;  // of `trajectories`
@@ -193,7 +175,6 @@ struct StepRecord {
   bool has_rollouts = false;
   double finished_at = 0;  // seconds since 1970
   std::vector<TrajectoryRecord> trajectories;
-  std::vector<TrajectoryRecord> redrawn;  // of Purpose::kRedrawn; their numbers are not those of `trajectories`
   std::vector<TrajectoryRecord> heldout;  // of the measurement after this step, if there was one
   std::vector<TrajectoryRecord> greedy;   // likewise
   std::vector<Metric> metrics;

@@ -76,26 +76,6 @@ TEST_F(RecordsTest, AnErrorInTheRunsPipelineHasAHint) {
   EXPECT_EQ(Run("optimize problems/one --policy run --pipeline p.yaml --evaluations 2 --out a").code, 0);
 }
 
-// The prompts of a search, and of an evaluation, have the lessons of the policy's run.
-TEST_F(RecordsTest, PromptsHaveTheLessonsOfTheRun) {
-  Write("lessons.yaml",
-        "extends: p.yaml\nproblems: {train: [problems/two], heldout: [problems/one]}\nloop: {max_steps: 6}\n"
-        "trainer: {plugin: fakes, suggestions: uniform, episodes: 1}\n"
-        "prompt: {user: '{{problem.name}}{{#lessons}} LESSON of {{problem}}{{/lessons}}'}\n");
-  ASSERT_EQ(Run("-q lessons.yaml --set output_dir=run").code, 0);
-  for (const std::string command : {"optimize problems/one --policy run --evaluations 2 --out a",
-                                    "eval run/resolved.yaml --policy run/final --out b"}) {
-    const Result result = Run(command);
-    ASSERT_EQ(result.code, 0) << result.err;
-    const std::string folder(1, command.back());
-    for (const json& row : Lines(Run("export " + folder).out)) {
-      const std::string prompt = row["prompt"].back()["content"];
-      EXPECT_THAT(prompt, HasSubstr("LESSON of two"));
-      EXPECT_THAT(prompt, testing::Not(HasSubstr("LESSON of one")));
-    }
-  }
-}
-
 TEST_F(RecordsTest, AnAnswerWithoutAKernelIsShownOnce) {
   const Result result = Optimize("--evaluations 6 --out a");
   ASSERT_EQ(result.code, 0) << result.err;

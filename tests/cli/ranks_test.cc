@@ -166,14 +166,10 @@ TEST_F(RanksTest, TheFirstStepDrawsTheSameSamplesOnAnyNumberOfRanks) {
   const std::vector<int> alone = Run(1, "trained");
   if (alone[0] == 4 && LacksCompiler(directory())) GTEST_SKIP() << Said(0);
   ASSERT_EQ(alone[0], 0) << Said(0);
-  // Prompts have the lessons of the run before, groups with equal rewards are drawn again, and a screen decides
-  // kernels: the leader decides on all of it. Several ranks replay what one recorded.
+  // A screen decides kernels by the leader's limits. Several ranks replay what one recorded.
   std::string pipeline = Pipeline(0, 1, (directory() / "trained/final").string());
-  pipeline.replace(pipeline.find("batch_size: 6"), 0,
-                   "trajectories_per_problem: 2, redraws: 2, problem_weights: solve_rate, ");
+  pipeline.replace(pipeline.find("batch_size: 6"), 0, "trajectories_per_problem: 2, ");
   pipeline += "screen: {plugin: evaluator_sim, audit: 0.5}\n";
-  pipeline.replace(pipeline.find("family}}:'"), 10,
-                   "family}}:{{#lessons}} {{suggestion}}{{/lessons}}', lessons_from: [trained]");
   Write(directory() / "p.yaml", pipeline);
   ASSERT_EQ(Run(1, "one"), std::vector<int>{0}) << Said(0);
   const auto samples = [&](const std::string& output) { return StepSamples(directory() / output); };

@@ -107,9 +107,6 @@ TEST_F(LoadTest, DefaultsAreThoseOfTheStructs) {
   EXPECT_EQ(config.prompt.enable_thinking, std::nullopt);
   EXPECT_EQ(config.prompt.max_tokens, PromptConfig().max_tokens);
   EXPECT_EQ(config.prompt.best_rounds, PromptConfig().best_rounds);
-  EXPECT_EQ(config.prompt.lessons, PromptConfig().lessons);
-  EXPECT_EQ(config.loop.problem_weights, ProblemWeighting::kUniform);
-  EXPECT_EQ(config.loop.redraws, LoopConfig().redraws);
   ASSERT_EQ(config.stages.size(), 1U);
   const StageConfig stage;
   EXPECT_EQ(config.stages[0].steps, loop.max_steps);
@@ -141,12 +138,11 @@ TEST_F(LoadTest, ReadsEveryKey) {
       "problems: {train: [problems/a], heldout: [problems/b, problems/c/], skip_unusable: true}\n"
       "loop: {max_steps: 21, batch_size: 12, rounds: 6, trajectories_per_problem: 4, generation_batch: 0, workers: 3,\n"
       "       sampling: {max_new_tokens: 17, temperature: 0.7, top_k: 8, top_p: 0.9, min_p: 0.05}, on_coder_failure: "
-      "punish, advance: correct, fresh_inputs: true, hang_seconds: 90, replay: {from: [runs/b], unrecorded: refuse}, "
-      "problem_weights: reward_spread, redraws: 2}\n"
+      "punish, advance: correct, fresh_inputs: true, hang_seconds: 90, replay: {from: [runs/b], unrecorded: refuse}}\n"
       "prompt: {system: be brief, user: 'do {{code_b}}', enable_thinking: false, max_tokens: 9000, "
-      "best_rounds: 5, lessons: 4}\n"
+      "best_rounds: 5}\n"
       "checkpoint: {every: 2, keep_last: 3, keep_best: 0}\nevaluation: {every: 4, episodes: 5}\n"
-      "controls: {shuffle_prompts: true, shuffle_rewards: true, shuffle_lessons: true}\noutput_dir: out/x\n"
+      "controls: {shuffle_prompts: true, shuffle_rewards: true}\noutput_dir: out/x\n"
       "observers: [{plugin: observer_metrics, options: {rounds: true}}]\n");
   const PipelineConfig config = Load("all.yaml");
   EXPECT_EQ(config.name, "all-keys_1.0");
@@ -191,10 +187,6 @@ TEST_F(LoadTest, ReadsEveryKey) {
   EXPECT_EQ(config.prompt.enable_thinking, false);
   EXPECT_EQ(config.prompt.max_tokens, 9000U);
   EXPECT_EQ(config.prompt.best_rounds, 5U);
-  EXPECT_EQ(config.prompt.lessons, 4U);
-  EXPECT_EQ(config.loop.problem_weights, ProblemWeighting::kRewardSpread);
-  EXPECT_EQ(config.loop.redraws, 2U);
-  EXPECT_TRUE(config.controls.shuffle_lessons);
   EXPECT_EQ(config.checkpoint.every, 2U);
   EXPECT_EQ(config.checkpoint.keep_last, 3U);
   EXPECT_EQ(config.checkpoint.keep_best, 0U);
@@ -305,16 +297,6 @@ TEST_F(LoadTest, OptionsOfAnEvaluationThatNeverComesAreRefused) {
   EXPECT_EQ(MessageOf("quiet.yaml", {"evaluation.every=2"}), "accepted");
   EXPECT_EQ(MessageOf("quiet.yaml", {"evaluation.at_start=false", "evaluation.greedy=false", "evaluation.patience=0"}),
             "accepted");
-}
-
-TEST_F(LoadTest, LessonsComeFromRuns) {
-  Write("lessons.yaml", "extends: base.yaml\nprompt: {lessons_from: [runs/there, runs/gone]}\n");
-  Write("runs/there/run.sqlite", "");
-  EXPECT_EQ(MessageOf("lessons.yaml"),
-            "lessons.yaml:2:37: prompt.lessons_from[1]: runs/gone is not a run's folder: it has no run.sqlite");
-  EXPECT_EQ(OnResume("lessons.yaml", {}), "accepted") << "a run keeps them when it starts";
-  EXPECT_EQ(Load("base.yaml", {"prompt.lessons_from=[runs/there]"}).prompt.lessons_from,
-            std::vector<std::string>{"runs/there"});
 }
 
 TEST_F(LoadTest, SettingAPluginDropsTheFormerOptionsWhateverTheOrder) {

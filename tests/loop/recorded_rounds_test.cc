@@ -254,7 +254,7 @@ TEST_F(RecordedRoundsTest, RefusesRunsThatCannotBeImitated) {
   config.resolved_yaml = "name: fake\nprompt: {user: other}\n";
   EXPECT_THAT(MessageOf(config), HasSubstr("prompt.user differs from this pipeline's"));
   config.resolved_yaml = "name: fake\nprompt: {lessons: 3, lessons_from: []}\n";
-  EXPECT_NO_THROW(RequireSamePrompts({recorded_}, config)) << "an earlier version had no lessons";
+  EXPECT_NO_THROW(RequireSamePrompts({recorded_}, config)) << "keys of another version do not matter";
   config = Imitating("refused");
   config.stages[1].demonstrations.from = {recorded_};
   EXPECT_THAT(EpisodesMistake(config, fakes::Parts(config).trainers),

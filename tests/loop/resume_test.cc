@@ -235,56 +235,6 @@ TEST_F(ResumeTest, ARunThatStopsEarlyEndsAtTheSameStep) {
   EXPECT_EQ(steps_of(whole), steps) << "a finished run resumes to itself";
 }
 
-// What a step draws, and the lessons in its prompts, depend on the record of the steps before it.
-TEST_F(ResumeTest, WhatDependsOnEarlierRoundsIsTheSame) {
-  fakes::Reset();
-  const fs::path earlier = fakes::Config(fakes::Folder("earlier"), 0, 1).output_dir;
-  fakes::RunIn(fakes::Config(earlier, 0, 1));
-  for (const ProblemWeighting by : {ProblemWeighting::kSolveRate, ProblemWeighting::kRewardSpread}) {
-    const auto config_of = [&](const std::string& folder) {
-      PipelineConfig config = fakes::Config(fakes::Folder(folder));
-      config.loop.problem_weights = by;
-      config.loop.redraws = 2;
-      config.prompt.user = "{{problem.family}} {{#lessons}}{{suggestion}} of {{problem}}: {{gain}}; {{/lessons}}";
-      config.prompt.lessons_from = {earlier};
-      return config;
-    };
-    const PipelineConfig whole = config_of("depends");
-    int points = 0;
-    fakes::RunIn(whole, false, [&](const char*) { ++points; });
-    const std::string samples = fakes::Samples(whole.output_dir);
-    EXPECT_THAT(samples, HasSubstr("redrawn|"));
-    EXPECT_THAT(samples, HasSubstr(" of map_a: "));
-    for (int at = 5; at <= points; at += 6) {
-      const PipelineConfig config = config_of("depends_killed");
-      RunWithKills(config, at, std::chrono::microseconds(0), 1);
-      SCOPED_TRACE(at);
-      EXPECT_EQ(fakes::Samples(config.output_dir), samples);
-      EXPECT_EQ(fakes::FinalWeights(config.output_dir), fakes::FinalWeights(whole.output_dir));
-      if (HasFailure()) return;
-    }
-    // Nor do threads and their timing matter.
-    PipelineConfig config = config_of("depends_timing");
-    config.loop.workers = 5;
-    config.loop.generation_batch = 0;
-    fakes::knobs().delay_seed = 3;
-    fakes::RunIn(config);
-    fakes::Reset();
-    EXPECT_EQ(fakes::Samples(config.output_dir), samples);
-  }
-  // Lessons of an earlier run are kept when the run starts.
-  PipelineConfig config = fakes::Config(fakes::Folder("depends_gone"), 0, 4);
-  config.prompt.user = "{{problem.family}} {{#lessons}}{{suggestion}} of {{problem}}; {{/lessons}}";
-  config.prompt.lessons_from = {earlier};
-  PipelineConfig kept = config;
-  kept.output_dir = fakes::Folder("depends_kept");
-  EXPECT_TRUE(RunChild(kept, false, 0, std::chrono::microseconds(0)));
-  EXPECT_FALSE(RunChild(config, false, 12, std::chrono::microseconds(0)));
-  fs::remove_all(earlier);
-  EXPECT_TRUE(RunChild(config, true, 0, std::chrono::microseconds(0)));
-  EXPECT_EQ(fakes::Samples(config.output_dir), fakes::Samples(kept.output_dir));
-}
-
 // The steps of a run that ends earlier, with its end on a step whose kernels a longer run judges too.
 constexpr uint64_t kFewerSteps = 6;
 

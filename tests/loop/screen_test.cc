@@ -201,20 +201,6 @@ TEST_F(ScreenTest, AReplayTakesNothingFromTheScreenOfTheRecord) {
   EXPECT_EQ(Sum(config, "screen/audited"), 0);
 }
 
-TEST_F(ScreenTest, GroupsSetAsideAreInTheHistory) {
-  PipelineConfig config = Config("screen_redraws", 0.3);
-  config.loop.trajectories_per_problem = 2;
-  config.loop.redraws = 2;
-  RunIn(config);
-  double kernels = 0;
-  ASSERT_FALSE(Rounds(config, Purpose::kRedrawn).empty());
-  for (const Purpose purpose : {Purpose::kTrain, Purpose::kRedrawn}) {
-    for (const auto& [trajectory, round] : Rounds(config, purpose))
-      kernels += round.evaluation && !round.unchanged ? 1 : 0;
-  }
-  EXPECT_EQ(Sum(config, "screen/kernels"), kernels);
-}
-
 TEST_F(ScreenTest, AProblemThatOnlyTheScreenCannotReadIsNotScreened) {
   PipelineConfig config = Config("unscreened", 0);
   config.train_problems.emplace_back("map_unscreened");
@@ -243,7 +229,6 @@ TEST_F(ScreenTest, AStoppedRunResumesToTheSameEnd) {
   const auto config_of = [](const std::string& folder) {
     PipelineConfig config = Config(folder, 0.3);
     config.loop.trajectories_per_problem = 2;
-    config.loop.redraws = 1;
     return config;
   };
   const PipelineConfig whole = config_of("screen_whole");

@@ -37,8 +37,6 @@ TEST(Wire, RequestsAndSamplesArriveAsTheyWere) {
   request.step = 12;
   request.suggester = {Suggester::Kind::kFixed, {"a", "b"}};
   request.assignments = {{1, 0}, {2, 1}};
-  request.first_trajectory = 16;
-  request.lessons = {{}, {{"tile \xff", "map_a", 3, 1.0 / 3}, {"", "", 0, 0}}};
   request.encode = true;
   request.most_faults = 5;
   request.screen = {{0.1, 1.0 / 3, {"a", "b"}}, {}};

@@ -189,7 +189,6 @@ int EvaluatePolicies(const Globals& globals, const PolicyEvalOptions& options) {
   plan.episodes = options.episodes > 0 ? options.episodes : config.evaluation.episodes;
   plan.repeats = options.repeats;
   plan.overrides = options.settings;
-  plan.pipeline = options.file;
   if (const std::string mistake = RoundsMistake("an eval", {{"episodes", plan.episodes},
                                                             {"held-out problems", config.heldout_problems.size()},
                                                             {"loop.rounds", config.loop.rounds},

@@ -5,7 +5,6 @@
 #include "loop/coder_cost.h"
 #include "loop/heldout.h"
 #include "loop/identity.h"
-#include "loop/lessons.h"
 #include "loop/metrics.h"
 #include "loop/round_faults.h"
 #include "loop/stopwatch.h"
@@ -174,14 +173,12 @@ bool EvaluatePolicy(const PipelineConfig& config, PipelineParts& parts, const Po
               {{"--policy", choice.model.empty() ? choice.label : choice.model}, {"--episodes", plan.episodes}},
               database);
   WriteIdentity(config, parts, plan.repeats, plan.overrides, std::nullopt, run, database);
-  Lessons lessons(config);
-  lessons.AddSourcesOf(plan.pipeline, &problems);
   BestKernels best(problems, parts, pool, config.seed, {}, {});
   double cost = 0;
   for (uint64_t repeat = 0; repeat < plan.repeats; ++repeat) {
     PipelineConfig own = config;
     own.seed += repeat;
-    Rollout rollout(own, parts, problems, pool, &lessons);
+    Rollout rollout(own, parts, problems, pool);
     // Step 0 is no step of a training run: the evaluation does not reuse random streams that the policy may have been
     // trained with.
     RolloutRequest request = HeldoutRequest(own, problems.families(), 0, plan.episodes, choice.suggester);

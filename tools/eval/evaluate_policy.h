@@ -41,7 +41,6 @@ struct EpisodePlan {
   uint64_t repeats = 1;                // times to play all episodes, with the seeds config.seed, config.seed + 1, ...
   std::filesystem::path kernels = {};  // where the best kernel of each problem is kept; empty: nowhere
   std::vector<std::string> overrides = {};  // of the command line, for the record
-  std::filesystem::path pipeline = {};      // the pipeline file: of a run, prompts get its lessons (loop/lessons.h)
 };
 
 // Plays the plan on config.heldout_problems and records it in `folder`, a new run's (store/run_folder.h): each repeat

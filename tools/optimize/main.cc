@@ -22,7 +22,6 @@
 #include "config/problems.h"      // HoldsProblemYaml
 #include "eval/evaluate_policy.h"
 #include "loop/identity.h"
-#include "loop/lessons.h"
 #include "loop/rounds_in_flight.h"  // SharedInputsSeed
 #include "loop/stopwatch.h"
 #include "optimize/confirm.h"
@@ -321,9 +320,6 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
   Evaluation start_evaluation =
       start == problem.source ? problem.baseline : parts.evaluator->Evaluate(problem.problem, start, start_seed);
   start_evaluation.CompareWith(problem.baseline);
-  Lessons lessons(config);
-  lessons.AddSourcesOf(request.file, nullptr);
-  options.plan.lessons = lessons.For(problem.prompt, Purpose::kSearch, 0);
   RequireSearchable(options.plan, start_evaluation, parts);
   const RunFolder folder = RunFolder::Create(out, config.resolved_yaml, /*overwrite=*/false);
   RunDatabase database(folder.database());

@@ -37,7 +37,6 @@ class Searching {
         start_(0, 0, problem, config_.loop),
         seen_{start, problem.source} {
     start_.StartFrom(start, start_evaluation);
-    start_.SetLessons(plan.lessons);
     best_speedup_ = start_.current().speedup;
   }
 

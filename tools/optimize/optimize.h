@@ -24,9 +24,8 @@ namespace kgrpo {
 
 struct SearchPlan {
   Suggester suggester;
-  std::vector<PromptLesson> lessons = {};  // for the prompts
-  uint64_t beam = 4;                       // kernels that a wave starts from
-  uint64_t samples = 8;                    // suggestions for each of them
+  uint64_t beam = 4;     // kernels that a wave starts from
+  uint64_t samples = 8;  // suggestions for each of them
   // Limits. A kernel that was judged before costs no evaluation. The last wave may exceed max_cost by its own cost.
   uint64_t evaluations = 200;
   double seconds = std::numeric_limits<double>::infinity();
