@@ -408,12 +408,15 @@ TEST_F(RunTest, AnEvaluationAtTheStartGivesALongIntervalAnEffect) {
 TEST_F(RunTest, HeldoutEpisodesArePlayedBeforeEachStageAndGreedily) {
   PipelineConfig config = fakes::Config(Folder("at_start"));
   config.evaluation.at_start = config.evaluation.greedy = true;
-  RunIn(config);
+  std::ostringstream out;
+  Console console(out, false);
+  RunIn(config, false, {}, &console);
   RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
   EXPECT_THAT(database.StepsWithRounds(Purpose::kHeldout), ::testing::ElementsAre(0, 3, 4, 8));
   EXPECT_THAT(database.StepsWithRounds(Purpose::kGreedy), ::testing::ElementsAre(0, 3, 4, 8));
   EXPECT_EQ(database.ReadStep(Purpose::kGreedy, 8).size(), 3U) << "one of each problem";
   EXPECT_EQ(database.MetricCurve("heldout/greedy_reward").size(), 4U);
+  EXPECT_THAT(out.str(), ::testing::ContainsRegex("held-out after step 8: reward .*  greedy [-0-9.]+\n"));
   // Nothing of it changes what is learned.
   const std::string weights = fakes::FinalWeights(config.output_dir);
   fakes::Reset();
