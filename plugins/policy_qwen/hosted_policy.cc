@@ -18,11 +18,6 @@ RankPlace PlaceOf(const Collective& ranks) {
   return {ranks.local_rank(), ranks.local_size(), chosen != nullptr && *chosen != '\0'};
 }
 
-std::string GenerationText(const KernelChoice& choice) {
-  if (choice.ours) return "the engine";
-  return "the CPU" + (choice.why_not.empty() ? "" : " (" + choice.why_not + ")");
-}
-
 }  // namespace
 
 std::unique_ptr<Policy> OpenPolicy(const kgrpo_host* raw_host, PolicyOptions options, uint64_t seed) {
@@ -43,7 +38,8 @@ std::unique_ptr<Policy> OpenPolicy(const kgrpo_host* raw_host, PolicyOptions opt
   }
   const std::string where = options.part + " on " + DeviceName(*policy) + ": ";
   if (policy->device().is_cuda()) {
-    host.Info(where + "generation by " + GenerationText(policy->engine_choice()) +
+    const KernelChoice& choice = policy->engine_choice();
+    host.Info(where + "generation by " + (choice.ours ? "the engine" : "the CPU (" + choice.why_not + ")") +
               (options.trains ? ", training by fused kernels" : ""));
   }
   if (policy->parameter_count() > 0 && (policy->device().is_cuda() || options.adapter || !options.trains)) {

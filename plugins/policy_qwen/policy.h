@@ -144,8 +144,9 @@ class Policy {
   friend struct ForwardContext;
 
   void ReadWeights(const std::string& folder, ParameterSet& set) const;
-  const Weights& WeightsOf(Copy copy) const;
+  Weights WeightsOf(Copy copy) const;
   const Weights& GenerationWeights();
+  const TensorSet& TrainedGradients();  // of what trains: the weights or the adapter
   void UseThreads() const;
   void CheckIds(std::span<const int32_t> ids, const std::string& what) const;
   // In policy_scoring.cc, with Forward, Backward and Memory:

@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "policy_qwen/device.h"
-#include "policy_qwen/model/tensors.h"
 #include "policy_qwen/policy.h"
 
 namespace kgrpo::policy {
@@ -142,7 +141,7 @@ MemoryNeeds Policy::Memory(uint32_t ranks) const {
 
 ForwardContextPtr Policy::Forward(std::span<const ScoredSequence> sequences, Copy copy, double temperature,
                                   bool need_gradient, const at::Tensor& logprobs, const at::Tensor& entropies) {
-  const Weights& weights = WeightsOf(copy);
+  const Weights weights = WeightsOf(copy);
   if (!std::isfinite(temperature) || temperature <= 0) {
     throw Error(KGRPO_ERROR_INVALID, "forward: the temperature must be above 0");
   }
@@ -175,11 +174,12 @@ ForwardContextPtr Policy::Forward(std::span<const ScoredSequence> sequences, Cop
 void Policy::Backward(ForwardContextPtr context, const at::Tensor& d_logprobs, const GradientsFinal& final) {
   UseThreads();
   const DeviceScope scope(device_);
-  const Weights& weights = WeightsOf(Copy::kCurrent);
-  const Weights& gradients = adapter_ ? adapter_->gradient_weights() : this->gradients().weights();
-  const at::Tensor& buffer = adapter_ ? adapter_->gradients().buffer() : this->gradients().buffer();
+  const Weights weights = WeightsOf(Copy::kCurrent);
+  const Weights gradients = adapter_ ? adapter_->gradient_weights() : this->gradients().weights();
+  const TensorSet& set = TrainedGradients();
+  const at::Tensor& buffer = set.buffer();
   std::vector<LayerPiece> pieces;
-  if (final) pieces = LayerPieces(adapter_ ? adapter_->gradients().specs() : this->gradients().specs(), buffer.numel());
+  if (final) pieces = LayerPieces(set.specs(), buffer.numel());
   const LayerDone tell = [&](int64_t layer) {
     for (const LayerPiece& piece : pieces) {
       if (piece.layer == layer) final(buffer.narrow(0, piece.begin, piece.end - piece.begin));

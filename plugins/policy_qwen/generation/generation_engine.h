@@ -3,10 +3,7 @@
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_GENERATION_GENERATION_ENGINE_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_GENERATION_GENERATION_ENGINE_H_
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,11 +14,6 @@
 #include "policy_qwen/model/transformer.h"
 
 namespace kgrpo::policy {
-
-// Returns device pointers to the model's tensors. `place` maps a tensor to its pointer: on a GPU, the tensor's own
-// data.
-GpuWeights PlacesOf(const Weights& weights, const RotaryAngles& angles,
-                    const std::function<const void*(const at::Tensor&)>& place);
 
 // Throws KGRPO_ERROR_UNSUPPORTED if the engine cannot run a model of that shape on a GPU, or on that GPU.
 void RequireEngine(const ModelConfig& config, at::Device device);
@@ -48,7 +40,6 @@ class GenerationEngine {
   void OpenOnGpu(const ModelConfig& config, Element type, const Weights& weights, RotaryTable& rotary,
                  at::Device device, const EngineOptions& options, SchedulerLimits& limits);
 
-  RotaryAngles angles_;  // of all positions; only on a GPU
   std::string prompt_note_;
   std::unique_ptr<GenerationDevice> model_;
   std::optional<GenerationScheduler> scheduler_;

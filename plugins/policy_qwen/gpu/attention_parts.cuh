@@ -1,4 +1,4 @@
-// The shared part of both attention kernels: the source of a block's queries, and the joining of a row's splits. A
+// The shared part of both attention kernels: the making of a block's heads, and the joining of a row's splits. A
 // split is kAttentionSplit positions of a row; a block goes through some splits, for the query heads that share a KV
 // head. Used by attention.cu and tensor_attention.cuh.
 #pragma once
@@ -35,28 +35,19 @@ __device__ inline bool HasPositions(const Place& place, HeadShape shape, const P
   return parts.begin() < parts.end(place);
 }
 
-// The queries of a kernel: made by an earlier kernel or, with kNew (no two rows of one slot), still to be made from the
-// product's sums, together with the row's own key and value.
-template <typename T>
-struct Queries {
-  const T* made;  // [rows, heads, D], or null
-  HeadSums sums;
-  int rows;
-};
-
 // Makes a block's own heads: its queries and, if the block holds the row's own position, that key and value, which it
 // also writes to the cache. All threads of the block call it. The constructor reads the inputs that may be read before
 // WaitForPrevious.
 template <typename T, int D>
 class NewHeads {
  public:
-  __device__ NewHeads(const Queries<T>& queries, const Place& place, HeadShape shape, const Parts& parts)
-      : queries_(queries), place_(place), shape_(shape), each_(shape.heads / shape.kv_heads) {
+  __device__ NewHeads(const HeadSums& sums, const Place& place, HeadShape shape, const Parts& parts)
+      : sums_(sums), place_(place), shape_(shape), each_(shape.heads / shape.kv_heads) {
     const bool has_own = parts.end(place) == Parts::used(place);
     count_ = parts.begin() < parts.end(place) ? each_ + (has_own ? 2 : 0) : 0;
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
-      if (Index(i) < count_) factors_[i] = LoadFactors<T, D>(queries_.sums, shape_, HeadOf(i), place_.position);
+      if (Index(i) < count_) factors_[i] = LoadFactors<T, D>(sums_, shape_, HeadOf(i), place_.position);
     }
   }
 
@@ -66,13 +57,13 @@ class NewHeads {
     Head<T, D> sums[kRounds];
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
-      if (Index(i) < count_) sums[i] = LoadSums<T, D>(queries_.sums, shape_, blockIdx.x, queries_.rows, HeadOf(i));
+      if (Index(i) < count_) sums[i] = LoadSums<T, D>(sums_, shape_, blockIdx.x, gridDim.x, HeadOf(i));
     }
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
       const int index = Index(i);
       if (index >= count_) continue;
-      const Head<T, D> head = FinishHead(queries_.sums, shape_, HeadOf(i), sums[i], factors_[i]);
+      const Head<T, D> head = FinishHead(sums_, shape_, HeadOf(i), sums[i], factors_[i]);
       head.Store(made + (index < each_ ? index : kMaxHeads + index - each_) * D);
       if (index >= each_) {
         head.Store(static_cast<T*>(index == each_ ? cache.keys : cache.values) +
@@ -93,7 +84,7 @@ class NewHeads {
     return i < each_ ? kv_head * each_ + i : shape_.heads + (i - each_) * shape_.kv_heads + kv_head;
   }
 
-  const Queries<T>& queries_;
+  const HeadSums& sums_;
   const Place place_;
   const HeadShape shape_;
   const int each_;

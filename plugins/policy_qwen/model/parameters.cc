@@ -243,29 +243,31 @@ std::vector<LayerPiece> LayerPieces(std::vector<ParameterSpec> specs, int64_t el
   return pieces;
 }
 
-ParameterSet::ParameterSet(const ModelConfig& config, at::ScalarType dtype, at::Device device)
-    : specs_(ParameterSpecs(config)) {
-  int64_t matrices_end = 0, end = 0;
-  for (const ParameterSpec& spec : specs_) {
-    int64_t& own_end = spec.is_matrix ? matrices_end : end;
-    own_end = std::max(own_end, spec.offset + spec.size());
-  }
-  others_begin_ = AlignedSize(matrices_end);
-  buffer_ = at::zeros({end}, at::TensorOptions().dtype(dtype).device(device));
-  weights_ = MakeWeights(config, buffer_, specs_);
+ParameterSet::ParameterSet(const ModelConfig& config, at::ScalarType dtype, at::Device device) {
+  std::vector<ParameterSpec> all = ParameterSpecs(config);
+  int64_t end = 0;
+  for (const ParameterSpec& spec : all) end = std::max(end, spec.offset + spec.size());
+  Allocate(std::move(all), end, dtype, device);
+  weights_ = MakeWeights(config, buffer(), specs());
 }
 
-at::Tensor ParameterSet::Get(size_t index) const {
+void TensorSet::Allocate(std::vector<ParameterSpec> specs, int64_t elements, at::ScalarType dtype, at::Device device) {
+  specs_ = std::move(specs);
+  buffer_ = at::zeros({elements}, at::TensorOptions().dtype(dtype).device(device));
+}
+
+at::Tensor TensorSet::Get(size_t index) const {
   const ParameterSpec& spec = specs_[index];
   return buffer_.narrow(0, spec.offset, spec.size()).view(spec.shape);
 }
 
-at::Tensor ParameterSet::Group(bool matrices) const {
-  return matrices ? buffer_.narrow(0, 0, others_begin_)
-                  : buffer_.narrow(0, others_begin_, buffer_.size(0) - others_begin_);
+at::Tensor TensorSet::Group(bool matrices) const {
+  int64_t middle = buffer_.size(0);
+  for (const ParameterSpec& spec : specs_) middle = spec.is_matrix ? middle : std::min(middle, spec.offset);
+  return matrices ? buffer_.narrow(0, 0, middle) : buffer_.narrow(0, middle, buffer_.size(0) - middle);
 }
 
-int64_t ParameterSet::parameter_count() const {
+int64_t TensorSet::parameter_count() const {
   int64_t count = 0;
   for (const ParameterSpec& spec : specs_) count += spec.size();
   return count;
@@ -314,17 +316,17 @@ void InitializeParameters(const ModelConfig& config, uint64_t seed, ParameterSet
   }
 }
 
-void WriteParameters(const std::string& folder, const ParameterSet& set) {
-  const at::Tensor host = set.buffer().cpu();
+void TensorSet::Write(const std::string& path) const {
+  const at::Tensor host = buffer_.cpu();
   const size_t item_size = host.element_size();
   const std::string dtype = host.scalar_type() == at::kBFloat16 ? "BF16" : "F32";
   std::vector<TensorToWrite> tensors;
-  for (const ParameterSpec& spec : set.specs()) {
+  for (const ParameterSpec& spec : specs_) {
     const auto* data =
         static_cast<const uint8_t*>(host.const_data_ptr()) + static_cast<size_t>(spec.offset) * item_size;
     tensors.push_back({spec.name, dtype, spec.shape, {data, static_cast<size_t>(spec.size()) * item_size}});
   }
-  WriteTensorFile(folder + "/model.safetensors", tensors);
+  WriteTensorFile(path, tensors);
 }
 
 }  // namespace kgrpo::policy
