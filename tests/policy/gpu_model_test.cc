@@ -278,7 +278,7 @@ TEST_F(GpuModelTest, GivesTheTokensOfTheCpuPath) {
   for (const auto& [architecture, head_size] :
        {std::pair{Architecture::kQwen2, 64}, {Architecture::kQwen3, 128}, {Architecture::kLlama, 64}}) {
     Make(SmallModel(architecture, head_size), Element::kFloat32);
-    const std::vector<GenerationRequest> requests = Requests(4);
+    std::vector<GenerationRequest> requests = Requests(4);
     for (const SamplingOptions& options : {SamplingOptions{8, 0.0, 0, 1.0, 0.0}, SamplingOptions{8, 1.0, 0, 1.0, 0.0},
                                            SamplingOptions{8, 0.8, 20, 0.9, 0.01}}) {
       std::vector<Completion> expected(requests.size());
@@ -292,6 +292,7 @@ TEST_F(GpuModelTest, GivesTheTokensOfTheCpuPath) {
         for (size_t j = 0; j < found[i].ids.size(); ++j)
           ASSERT_NEAR(found[i].logprobs[j], expected[i].logprobs[j], 1e-4);
       }
+      requests[1].prompt.resize(20);  // two splits of attention once: the interpreter takes its time
     }
   }
   EXPECT_GT(on_.gpu.overlapped(), 0U);
@@ -300,11 +301,10 @@ TEST_F(GpuModelTest, GivesTheTokensOfTheCpuPath) {
 TEST_F(GpuModelTest, BitsAreTheRequestsOwn) {
   for (const Element type : {Element::kFloat32, Element::kBfloat16}) {
     Make(SmallModel(Architecture::kQwen2, 64), type);
-    const std::vector<GenerationRequest> requests = Requests(10);
+    const std::vector<GenerationRequest> requests = Requests(6);
     const SamplingOptions options = {6, 1.0, 0, 0.95, 0.0};
     // All at once, in chunks that end within prompts and shared pages, and one after the other.
-    const auto together =
-        Run(requests, options, {.slots = 10, .pages = 130, .context_length = 200, .rows_a_read = 100});
+    const auto together = Run(requests, options, {.slots = 6, .pages = 78, .context_length = 200, .rows_a_read = 100});
     const auto apart = Run(requests, options, {.slots = 1, .pages = 13, .context_length = 200, .rows_a_read = 9});
     for (size_t i = 0; i < requests.size(); ++i) {
       EXPECT_EQ(together[i].ids, apart[i].ids) << i;
@@ -359,7 +359,8 @@ TEST_F(GpuModelTest, PromptOpsGiveTheSameBitsInAnyChunks) {
     const std::vector<GenerationRequest> requests = Requests(10);
     const SamplingOptions options = {4, 1.0, 0, 0.95, 0.0};
     const SchedulerLimits many = {.slots = 10, .pages = 130, .context_length = 200, .rows_a_read = 400};
-    const auto whole = Run(requests, options, many, true), ours = Run(requests, options, many);
+    const auto whole = Run(requests, options, many, true);
+    const auto ours = Run({requests[0], requests[2], requests[3]}, {1, 1.0, 0, 0.95, 0.0}, many);
     for (const SchedulerLimits& limits :
          {SchedulerLimits{
               .slots = 10, .pages = 130, .context_length = 200, .rows_a_read = 50},  // groups of 200 positions
@@ -370,9 +371,10 @@ TEST_F(GpuModelTest, PromptOpsGiveTheSameBitsInAnyChunks) {
         EXPECT_EQ(found[i].logprobs, whole[i].logprobs) << i;
       }
     }
-    for (size_t i = 0; i < requests.size(); ++i) {
-      if (whole[i].ids[0] == ours[i].ids[0]) {
-        EXPECT_NEAR(whole[i].logprobs[0], ours[i].logprobs[0], 0.1) << i;
+    for (size_t i = 0; i < ours.size(); ++i) {
+      const Completion& with_ops = whole[i == 0 ? 0 : i + 1];
+      if (with_ops.ids[0] == ours[i].ids[0]) {
+        EXPECT_NEAR(with_ops.logprobs[0], ours[i].logprobs[0], 0.1) << i;
       }
     }
   }

@@ -1,5 +1,11 @@
-#include "policy_qwen/generation/cpu_model.h"
-
+// The model on a CPU for the scheduler: a cache per slot, prompts by the transformer's forward pass, decode steps row
+// by row. Made by generation_engine.cc.
+//
+// A completion's bits depend on its prompt, seed, sampling and parameters only. Prompts are computed whole and by
+// themselves, as libtorch's products may depend on what else they multiply; equal ones of a call are computed once. In
+// a decode step every row is computed from its own values, by the same instructions in the same order however many rows
+// there are (row_kernels.h). Values are rounded to the model's dtype where the operators of ops.h round them, so that
+// log-probabilities stay close to those of a forward pass.
 #include <ATen/Parallel.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
@@ -12,6 +18,7 @@
 #include <utility>
 
 #include "policy_qwen/device.h"
+#include "policy_qwen/generation/generation_engine.h"
 #include "policy_qwen/model/random.h"
 #include "policy_qwen/model/row_kernels.h"
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "policy_qwen/device.h"
-#include "policy_qwen/generation/cpu_model.h"
 #include "policy_qwen/generation/gpu_model.h"
 #include "policy_qwen/generation/prompt_ops.h"
 #include "policy_qwen/gpu/gpu_library.h"

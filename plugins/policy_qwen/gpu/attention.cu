@@ -89,23 +89,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
       }
     }
     __syncthreads();
-    for (int i = 0; i < kItems; ++i) {
-      const int item = threadIdx.x + i * kAttentionThreads, g = item / D, d = item % D;
-      if (g >= each) break;
-      float top = greatest[0][g];
-      for (int s = 1; s < kStreams; ++s) top = fmaxf(top, greatest[s][g]);
-      float weight = 0;
-      out[i] = 0;
-      for (int s = 0; s < kStreams; ++s) {
-        const float factor = exp2f(greatest[s][g] - top);
-        out[i] = fmaf(joined[s][g][d], factor, out[i]);
-        weight = fmaf(totals[s][g], factor, weight);
-      }
-      if (d == 0) {
-        bounds[g][0] = top;
-        bounds[g][1] = weight;
-      }
-    }
+    JoinStreams<D>(joined, greatest, totals, out, bounds);
     __syncthreads();
     if (Parts::used(place) > 1) StorePart<T, D>(shape, parts, split, out, bounds);
   }
@@ -137,20 +121,6 @@ void Launch(const HeadSums& sums, LayerCache cache, const Place* places, int64_t
     launch(AttentionKernel<T, D, 4>);
   } else {
     launch(AttentionKernel<T, D, 8>);
-  }
-}
-
-// Calls body<T, D>().
-template <typename Body>
-void ForHeads(Element type, HeadShape shape, Body&& body) {
-  if (type == Element::kBfloat16 && shape.size == 64) {
-    body.template operator()<__nv_bfloat16, 64>();
-  } else if (type == Element::kBfloat16) {
-    body.template operator()<__nv_bfloat16, 128>();
-  } else if (shape.size == 64) {
-    body.template operator()<float, 64>();
-  } else {
-    body.template operator()<float, 128>();
   }
 }
 

@@ -92,6 +92,34 @@ class NewHeads {
   HeadFactors<T, D> factors_[kRounds];
 };
 
+// Joins a block's S streams over a split, each with its greatest score, its sum of weights and its weighted sum of values
+// for each head, in order: out[i] of item threadIdx.x + i kAttentionThreads of [heads, D], and the heads' bounds.
+template <int D, int S, int H, int W>
+__device__ inline void JoinStreams(const float (&joined)[S][H][W], const float (&greatest)[S][H],
+                                   const float (&totals)[S][H], float (&out)[kMaxHeads * D / kAttentionThreads],
+                                   float (&bounds)[kMaxHeads][2]) {
+#pragma unroll
+  for (int i = 0; i < kMaxHeads * D / kAttentionThreads; ++i) {
+    const int item = threadIdx.x + i * kAttentionThreads, head = item / D, d = item % D;
+    if (head >= H) break;
+    float top = greatest[0][head];
+#pragma unroll
+    for (int s = 1; s < S; ++s) top = fmaxf(top, greatest[s][head]);
+    float weight = 0;
+    out[i] = 0;
+#pragma unroll
+    for (int s = 0; s < S; ++s) {
+      const float factor = exp2f(greatest[s][head] - top);
+      out[i] = fmaf(joined[s][head][d], factor, out[i]);
+      weight = fmaf(totals[s][head], factor, weight);
+    }
+    if (d == 0) {
+      bounds[head][0] = top;
+      bounds[head][1] = weight;
+    }
+  }
+}
+
 // Stores a split's part of the result: out[i] of item threadIdx.x + i kAttentionThreads of [heads, D], not divided yet.
 // `bounds` [kMaxHeads, 2] is in shared memory, and a barrier has made it visible.
 template <typename T, int D>

@@ -2,7 +2,6 @@
 #pragma once
 #include "policy_qwen/gpu/attention_parts.cuh"
 #include "policy_qwen/gpu/overlap.cuh"
-#include "policy_qwen/gpu/tensor_cores.cuh"
 
 namespace kgrpo::policy {
 
@@ -169,25 +168,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
       totals[warp][g] = total;
     }
     __syncthreads();
-#pragma unroll
-    for (int i = 0; i < kItems; ++i) {
-      const int item = threadIdx.x + i * kAttentionThreads, head = item / D, d = item % D;
-      float top = greatest[0][head];
-#pragma unroll
-      for (int w = 1; w < kAttentionWarps; ++w) top = fmaxf(top, greatest[w][head]);
-      float weight = 0;
-      out[i] = 0;
-#pragma unroll
-      for (int w = 0; w < kAttentionWarps; ++w) {
-        const float factor = exp2f(greatest[w][head] - top);
-        out[i] = fmaf(joined[w][head][d], factor, out[i]);
-        weight = fmaf(totals[w][head], factor, weight);
-      }
-      if (d == 0) {
-        bounds[head][0] = top;
-        bounds[head][1] = weight;
-      }
-    }
+    JoinStreams<D>(joined, greatest, totals, out, bounds);
     __syncthreads();
     if (Parts::used(place) > 1) StorePart<T, D>(shape, parts, split, out, bounds);
   }

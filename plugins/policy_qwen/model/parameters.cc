@@ -60,20 +60,16 @@ class Views {
     for (const ParameterSpec& spec : specs) by_name_[spec.name] = &spec;
   }
 
-  // The parameters `first` and those behind it, as one matrix of `rows` rows (or one vector); undefined if there is
-  // none of that name.
-  at::Tensor Rows(const std::string& first, int64_t rows) const {
+  // The parameter `first` or, if `rows` is given, it and those behind it as one matrix of so many rows (or one vector);
+  // undefined if there is none of that name.
+  at::Tensor Rows(const std::string& first, int64_t rows = 0) const {
     const auto found = by_name_.find(first);
     if (found == by_name_.end()) return {};
     const ParameterSpec& spec = *found->second;
     const int64_t columns = spec.is_matrix ? spec.shape[1] : 1;
+    if (rows == 0) rows = spec.shape[0];
     const at::Tensor flat = buffer_.narrow(0, spec.offset, rows * columns);
     return spec.is_matrix ? flat.view({rows, columns}) : flat;
-  }
-
-  at::Tensor One(const std::string& name) const {
-    const auto found = by_name_.find(name);
-    return found == by_name_.end() ? at::Tensor() : Rows(name, found->second->shape[0]);
   }
 
  private:
@@ -93,31 +89,31 @@ Weights MakeWeights(const ModelConfig& config, const at::Tensor& buffer, const s
   const int64_t query = config.query_size();
   const int64_t key_value = 2 * config.kv_size();
   Weights weights;
-  weights.embedding = views.One(kEmbeddingName);
+  weights.embedding = views.Rows(kEmbeddingName);
   for (int64_t i = 0; i < config.layer_count; ++i) {
     const std::string prefix = LayerPrefix(i);
     const std::string attention = prefix + "self_attn.";
     LayerWeights layer;
-    layer.attention_norm = views.One(prefix + "input_layernorm.weight");
-    layer.query = views.One(attention + "q_proj.weight");
-    layer.query_bias = views.One(attention + "q_proj.bias");
+    layer.attention_norm = views.Rows(prefix + "input_layernorm.weight");
+    layer.query = views.Rows(attention + "q_proj.weight");
+    layer.query_bias = views.Rows(attention + "q_proj.bias");
     layer.key_value = views.Rows(attention + "k_proj.weight", key_value);
     layer.key_value_bias = views.Rows(attention + "k_proj.bias", key_value);
     layer.query_key_value = views.Rows(attention + "q_proj.weight", query + key_value);
     layer.query_key_value_bias = views.Rows(attention + "q_proj.bias", query + key_value);
-    layer.query_norm = views.One(attention + "q_norm.weight");
-    layer.key_norm = views.One(attention + "k_norm.weight");
-    layer.output = views.One(attention + "o_proj.weight");
-    layer.output_bias = views.One(attention + "o_proj.bias");
-    layer.mlp_norm = views.One(prefix + "post_attention_layernorm.weight");
+    layer.query_norm = views.Rows(attention + "q_norm.weight");
+    layer.key_norm = views.Rows(attention + "k_norm.weight");
+    layer.output = views.Rows(attention + "o_proj.weight");
+    layer.output_bias = views.Rows(attention + "o_proj.bias");
+    layer.mlp_norm = views.Rows(prefix + "post_attention_layernorm.weight");
     layer.gate_up = views.Rows(prefix + "mlp.gate_proj.weight", 2 * config.intermediate_size);
     layer.gate_up_bias = views.Rows(prefix + "mlp.gate_proj.bias", 2 * config.intermediate_size);
-    layer.down = views.One(prefix + "mlp.down_proj.weight");
-    layer.down_bias = views.One(prefix + "mlp.down_proj.bias");
+    layer.down = views.Rows(prefix + "mlp.down_proj.weight");
+    layer.down_bias = views.Rows(prefix + "mlp.down_proj.bias");
     weights.layers.push_back(std::move(layer));
   }
-  weights.final_norm = views.One("model.norm.weight");
-  weights.head = config.tied_head ? weights.embedding : views.One(kHeadName);
+  weights.final_norm = views.Rows("model.norm.weight");
+  weights.head = config.tied_head ? weights.embedding : views.Rows(kHeadName);
   return weights;
 }
 
