@@ -13,7 +13,7 @@
 
 #include "coder_engine/options.h"
 #include "coder_shared/prompt.h"
-#include "policy_qwen/completion_writer.h"
+#include "policy_qwen/hosted_policy.h"
 #include "policy_qwen/policy.h"
 
 namespace kgrpo::coder_engine {

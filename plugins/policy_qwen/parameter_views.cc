@@ -7,7 +7,7 @@ namespace kgrpo::policy {
 ParameterViews::ParameterViews(Policy& policy) {
   const ParameterSet* gradients = nullptr;
   if (TrainedAdapter* adapter = policy.adapter()) {
-    AddAdapter(adapter->factors(), adapter->gradients());
+    AddGroup("adapter", true, adapter->factors(), &adapter->gradients());
   } else {
     gradients = &policy.gradients();
   }
@@ -30,18 +30,14 @@ const kgrpo_tensor* ParameterViews::View(const at::Tensor& tensor) {
   return &view;
 }
 
-template <typename Set>
-void ParameterViews::AddParameters(Group& made, const Set& values, const Set* gradients, size_t index) {
-  made.parameters.push_back({sizeof(kgrpo_parameter), Str(values.specs()[index].name), View(values.Get(index)),
-                             gradients == nullptr ? nullptr : View(gradients->Get(index))});
-  made.pointers.push_back(&made.parameters.back());
-}
-
-void ParameterViews::AddGroup(std::string_view name, bool matrices, const ParameterSet& values,
-                              const ParameterSet* gradients) {
+void ParameterViews::AddGroup(std::string_view name, bool matrices, const TensorSet& values,
+                              const TensorSet* gradients) {
   Group& made = owned_.emplace_back();
   for (size_t i = 0; i < values.specs().size(); ++i) {
-    if (values.specs()[i].is_matrix == matrices) AddParameters(made, values, gradients, i);
+    if (values.specs()[i].is_matrix != matrices) continue;
+    made.pointers.push_back(&made.parameters.emplace_back(
+        kgrpo_parameter{sizeof(kgrpo_parameter), Str(values.specs()[i].name), View(values.Get(i)),
+                        gradients == nullptr ? nullptr : View(gradients->Get(i))}));
   }
   made.group = {.struct_size = sizeof(kgrpo_parameter_group),
                 .name = Str(name),
@@ -51,20 +47,6 @@ void ParameterViews::AddGroup(std::string_view name, bool matrices, const Parame
                 .parameter_count = made.pointers.size(),
                 .flat_value = View(values.Group(matrices)),
                 .flat_gradient = gradients == nullptr ? nullptr : View(gradients->Group(matrices))};
-  groups_.push_back(&made.group);
-}
-
-void ParameterViews::AddAdapter(const AdapterSet& values, const AdapterSet& gradients) {
-  Group& made = owned_.emplace_back();
-  for (size_t i = 0; i < values.specs().size(); ++i) AddParameters(made, values, &gradients, i);
-  made.group = {.struct_size = sizeof(kgrpo_parameter_group),
-                .name = Str("adapter"),
-                .trainable = 1,
-                .decay = 1,
-                .parameters = made.pointers.data(),
-                .parameter_count = made.pointers.size(),
-                .flat_value = View(values.buffer()),
-                .flat_gradient = View(gradients.buffer())};
   groups_.push_back(&made.group);
 }
 

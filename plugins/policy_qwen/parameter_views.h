@@ -31,12 +31,9 @@ class ParameterViews {
     std::vector<const kgrpo_parameter*> pointers;
   };
 
-  template <typename Set>
-  void AddParameters(Group& made, const Set& values, const Set* gradients, size_t index);
   const kgrpo_tensor* View(const at::Tensor& tensor);
   // `gradients` is null where the group is frozen.
-  void AddGroup(std::string_view name, bool matrices, const ParameterSet& values, const ParameterSet* gradients);
-  void AddAdapter(const AdapterSet& values, const AdapterSet& gradients);
+  void AddGroup(std::string_view name, bool matrices, const TensorSet& values, const TensorSet* gradients);
 
   // Deques: what is pointed to never moves.
   std::deque<kgrpo_tensor> tensors_;

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "policy_qwen/completion_writer.h"
 #include "policy_qwen/device.h"
 #include "policy_qwen/files.h"
 #include "policy_qwen/hosted_policy.h"
@@ -128,7 +127,7 @@ kgrpo_error* Backward(kgrpo_policy* self, kgrpo_forward_context* context, const 
                       const Policy::GradientsFinal& final) {
   kgrpo::policy::ForwardContextPtr owned(reinterpret_cast<kgrpo::policy::ForwardContext*>(context));
   return self->OnDevice([&] {
-    const size_t tokens = TokenCount(*owned);
+    const size_t tokens = owned->tokens;
     self->policy.Backward(std::move(owned), Borrow(self->policy, d_logprobs, tokens, "dlogprobs"), final);
   });
 }
@@ -215,7 +214,7 @@ const kgrpo_policy_interface kInterface = {
 
     .release_context =
         [](kgrpo_policy*, kgrpo_forward_context* context) {
-          kgrpo::policy::ForwardContextDeleter()(reinterpret_cast<kgrpo::policy::ForwardContext*>(context));
+          delete reinterpret_cast<kgrpo::policy::ForwardContext*>(context);
         },
 
     .parameters =

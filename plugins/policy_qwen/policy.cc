@@ -9,7 +9,6 @@
 #include "policy_qwen/device.h"
 #include "policy_qwen/files.h"
 #include "policy_qwen/gpu/fused_ops.h"
-#include "policy_qwen/model/tensors.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -75,22 +74,11 @@ std::string TokenizerFolder(const PolicyOptions& options, const std::string& fol
   return folder;
 }
 
-// Copies weights without an adapter.
 void CopyWeights(const Weights& from, const Weights& to) {
-  const auto copy = [](const at::Tensor& source, const at::Tensor& target) {
-    if (target.defined()) target.copy_(source);
-  };
-  copy(from.embedding, to.embedding);
-  copy(from.final_norm, to.final_norm);
-  if (!to.head.is_same(to.embedding)) copy(from.head, to.head);
-  using W = LayerWeights;
-  for (size_t i = 0; i < to.layers.size(); ++i) {
-    for (at::Tensor W::*const part :
-         {&W::attention_norm, &W::query_key_value, &W::query_key_value_bias, &W::query_norm, &W::key_norm, &W::output,
-          &W::output_bias, &W::mlp_norm, &W::gate_up, &W::gate_up_bias, &W::down, &W::down_bias}) {
-      copy(from.layers[i].*part, to.layers[i].*part);
-    }
-  }
+  std::vector<at::Tensor> sources;
+  ForEachTensor(from, [&](const at::Tensor& tensor) { sources.push_back(tensor); });
+  size_t next = 0;
+  ForEachTensor(to, [&](const at::Tensor& tensor) { tensor.copy_(sources[next++]); });
 }
 
 }  // namespace
@@ -136,11 +124,8 @@ Policy::Policy(const PolicyOptions& options, uint64_t seed)
   current_ = ParameterSet(config_, dtype_, device_);
   rotary_ = std::make_unique<RotaryTable>(config_, dtype_, device_);
   engine_choice_ = ChooseEngine(options_.engine_generation, device_, [&] { RequireEngine(config_, device_); });
-  if (options_.adapter) {
-    if (options_.random_weights) {
-      throw Error(KGRPO_ERROR_INVALID, "init: random leaves nothing to adapt: an adapter needs pretrained weights");
-    }
-  }
+  if (options_.adapter && options_.random_weights)
+    throw Error(KGRPO_ERROR_INVALID, "init: random leaves nothing to adapt: an adapter needs pretrained weights");
   if (device_.is_cpu()) {
     ops_ = std::make_unique<Ops>();
   } else if (options_.trains) {
@@ -183,7 +168,7 @@ void Policy::RequireWeights() const {
   }
 }
 
-const Weights& Policy::WeightsOf(Copy copy) const {
+Weights Policy::WeightsOf(Copy copy) const {
   RequireWeights();
   if (copy == Copy::kCurrent) return adapter_ ? adapter_->weights() : current_.weights();
   if (adapter_ ? !adapter_->has_reference() : !reference_.defined()) {
@@ -287,9 +272,14 @@ const ParameterSet& Policy::gradients() {
   return gradients_;
 }
 
+const TensorSet& Policy::TrainedGradients() {
+  if (adapter_) return adapter_->gradients();
+  return gradients();
+}
+
 void Policy::ZeroGradients() {
   const DeviceScope scope(device_);
-  at::Tensor(adapter_ ? adapter_->gradients().buffer() : gradients().buffer()).zero_();
+  at::Tensor(TrainedGradients().buffer()).zero_();
 }
 
 void Policy::FreezeReference() {
@@ -325,7 +315,7 @@ void Policy::Save(Copy copy, const std::string& directory) {
   if (adapter_) {
     adapter_->Save(copy == Copy::kReference, directory);
   } else {
-    WriteParameters(directory, copy == Copy::kCurrent ? current_ : reference_);
+    (copy == Copy::kCurrent ? current_ : reference_).Write(directory + "/model.safetensors");  // without a tied head
   }
 }
 

@@ -60,13 +60,20 @@ struct ScoredSequence {
   std::span<const int32_t> completion;  // at least one id
 };
 
-// State that a forward with gradient keeps for its backward. Made by Policy::Forward.
-struct ForwardContext;
-struct ForwardContextDeleter {
-  void operator()(ForwardContext* context) const;
+// State that a forward with gradient keeps for its backward.
+struct ForwardContext {
+  // Sequences that go through the model together, the shortest first.
+  struct Chunk {
+    std::vector<PackedSequence> sequences;
+    std::vector<int64_t> targets;  // the completions' tokens
+    std::vector<int64_t> places;   // of each target in the caller's arrays
+    ScoredPass pass;               // only with a gradient
+  };
+  std::vector<Chunk> chunks;
+  double temperature = 1.0;
+  size_t tokens = 0;  // of all completions
 };
-size_t TokenCount(const ForwardContext& context);  // of all completions
-using ForwardContextPtr = std::unique_ptr<ForwardContext, ForwardContextDeleter>;
+using ForwardContextPtr = std::unique_ptr<ForwardContext>;
 
 class Policy {
  public:
@@ -140,17 +147,15 @@ class Policy {
   void Load(Copy copy, const std::string& directory);
 
  private:
-  struct Chunk;
-  friend struct ForwardContext;
-
   void ReadWeights(const std::string& folder, ParameterSet& set) const;
-  const Weights& WeightsOf(Copy copy) const;
+  Weights WeightsOf(Copy copy) const;
   const Weights& GenerationWeights();
+  const TensorSet& TrainedGradients();  // of what trains: the weights or the adapter
   void UseThreads() const;
   void CheckIds(std::span<const int32_t> ids, const std::string& what) const;
   // In policy_scoring.cc, with Forward, Backward and Memory:
   void CheckSequences(std::span<const ScoredSequence> sequences) const;
-  std::vector<Chunk> MakeChunks(std::span<const ScoredSequence> sequences) const;
+  std::vector<ForwardContext::Chunk> MakeChunks(std::span<const ScoredSequence> sequences) const;
   int64_t TokensAChunk() const;
   int64_t ActivationRoom() const;
 

@@ -7,33 +7,9 @@
 #include <numeric>
 
 #include "policy_qwen/device.h"
-#include "policy_qwen/model/tensors.h"
 #include "policy_qwen/policy.h"
 
 namespace kgrpo::policy {
-
-// Sequences that go through the model together, the shortest first.
-struct Policy::Chunk {
-  std::vector<PackedSequence> sequences;
-  std::vector<int64_t> targets;  // the completions' tokens
-  std::vector<int64_t> places;   // of each target in the caller's arrays
-  ScoredPass pass;               // only with a gradient
-};
-
-struct ForwardContext {
-  std::vector<Policy::Chunk> chunks;
-  double temperature = 1.0;
-};
-
-size_t TokenCount(const ForwardContext& context) {
-  size_t count = 0;
-  for (const auto& chunk : context.chunks) count += chunk.places.size();
-  return count;
-}
-
-void ForwardContextDeleter::operator()(ForwardContext* context) const {
-  delete context;
-}
 
 void Policy::CheckSequences(std::span<const ScoredSequence> sequences) const {
   for (size_t i = 0; i < sequences.size(); ++i) {
@@ -60,7 +36,7 @@ int64_t Policy::ActivationRoom() const {
 }
 
 // The last token of a completion is never an input; the row before each of its tokens predicts it.
-std::vector<Policy::Chunk> Policy::MakeChunks(std::span<const ScoredSequence> sequences) const {
+std::vector<ForwardContext::Chunk> Policy::MakeChunks(std::span<const ScoredSequence> sequences) const {
   const int64_t most_rows = TokensAChunk();
   std::vector<int64_t> first_place(sequences.size());
   int64_t place = 0;
@@ -75,9 +51,9 @@ std::vector<Policy::Chunk> Policy::MakeChunks(std::span<const ScoredSequence> se
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, [&](size_t a, size_t b) { return rows_of(a) < rows_of(b); });
 
-  std::vector<Chunk> chunks;
+  std::vector<ForwardContext::Chunk> chunks;
   for (size_t begin = 0; begin < order.size();) {
-    Chunk chunk;
+    ForwardContext::Chunk& chunk = chunks.emplace_back();
     int64_t rows = 0;
     size_t end = begin;
     for (; end < order.size() && (end == begin || rows + rows_of(order[end]) <= most_rows); ++end) {
@@ -93,7 +69,6 @@ std::vector<Policy::Chunk> Policy::MakeChunks(std::span<const ScoredSequence> se
       rows += rows_of(order[end]);
       chunk.sequences.push_back(std::move(input));
     }
-    chunks.push_back(std::move(chunk));
     begin = end;
   }
   return chunks;
@@ -142,7 +117,7 @@ MemoryNeeds Policy::Memory(uint32_t ranks) const {
 
 ForwardContextPtr Policy::Forward(std::span<const ScoredSequence> sequences, Copy copy, double temperature,
                                   bool need_gradient, const at::Tensor& logprobs, const at::Tensor& entropies) {
-  const Weights& weights = WeightsOf(copy);
+  const Weights weights = WeightsOf(copy);
   if (!std::isfinite(temperature) || temperature <= 0) {
     throw Error(KGRPO_ERROR_INVALID, "forward: the temperature must be above 0");
   }
@@ -154,10 +129,9 @@ ForwardContextPtr Policy::Forward(std::span<const ScoredSequence> sequences, Cop
   UseThreads();
   const DeviceScope scope(device_);
 
-  ForwardContextPtr context(need_gradient ? new ForwardContext : nullptr);
   int64_t room = need_gradient ? ActivationRoom() : 0;
-  std::vector<Chunk> chunks = MakeChunks(sequences);
-  for (Chunk& chunk : chunks) {
+  std::vector<ForwardContext::Chunk> chunks = MakeChunks(sequences);
+  for (ForwardContext::Chunk& chunk : chunks) {
     Scorer::Result result = scorer_->Forward(weights, chunk.sequences, chunk.targets, temperature, entropies.defined(),
                                              need_gradient ? &room : nullptr);
     chunk.pass = std::move(result.pass);
@@ -165,32 +139,31 @@ ForwardContextPtr Policy::Forward(std::span<const ScoredSequence> sequences, Cop
     at::Tensor(logprobs).index_copy_(0, places, result.logprobs.to(logprobs.device()));
     if (entropies.defined()) at::Tensor(entropies).index_copy_(0, places, result.entropies.to(entropies.device()));
   }
-  if (context != nullptr) {
-    context->chunks = std::move(chunks);
-    context->temperature = temperature;
-  }
-  return context;
+  if (!need_gradient) return nullptr;
+  return std::make_unique<ForwardContext>(
+      ForwardContext{std::move(chunks), temperature, static_cast<size_t>(logprobs.size(0))});
 }
 
 void Policy::Backward(ForwardContextPtr context, const at::Tensor& d_logprobs, const GradientsFinal& final) {
   UseThreads();
   const DeviceScope scope(device_);
-  const Weights& weights = WeightsOf(Copy::kCurrent);
-  const Weights& gradients = adapter_ ? adapter_->gradient_weights() : this->gradients().weights();
-  const at::Tensor& buffer = adapter_ ? adapter_->gradients().buffer() : this->gradients().buffer();
+  const Weights weights = WeightsOf(Copy::kCurrent);
+  const Weights gradients = adapter_ ? adapter_->gradient_weights() : this->gradients().weights();
+  const TensorSet& set = TrainedGradients();
+  const at::Tensor& buffer = set.buffer();
   std::vector<LayerPiece> pieces;
-  if (final) pieces = LayerPieces(adapter_ ? adapter_->gradients().specs() : this->gradients().specs(), buffer.numel());
+  if (final) pieces = LayerPieces(set.specs(), buffer.numel());
   const LayerDone tell = [&](int64_t layer) {
     for (const LayerPiece& piece : pieces) {
       if (piece.layer == layer) final(buffer.narrow(0, piece.begin, piece.end - piece.begin));
     }
   };
-  for (Chunk& chunk : context->chunks) {
+  for (ForwardContext::Chunk& chunk : context->chunks) {
     const bool is_last = &chunk == &context->chunks.back();
     const LayerDone done = final && is_last ? tell : LayerDone();
     const at::Tensor d = d_logprobs.index_select(0, IndexTensor(chunk.places, d_logprobs.device())).to(device_);
     scorer_->Backward(weights, gradients, std::move(chunk.pass), context->temperature, d, ActivationRoom(), done);
-    chunk = Chunk();
+    chunk = {};
   }
 }
 

@@ -49,8 +49,7 @@ TrainedAdapter::TrainedAdapter(const AdapterOptions& options, const ModelConfig&
       base_(base),
       base_folder_(std::move(base_folder)),
       device_(device),
-      factors_(config, config_, device),
-      weights_(factors_.Attached(base)) {
+      factors_(config, config_, device) {
   if (options.start.empty()) {
     InitializeAdapter(seed, factors_);
   } else {
@@ -59,57 +58,36 @@ TrainedAdapter::TrainedAdapter(const AdapterOptions& options, const ModelConfig&
 }
 
 const AdapterSet& TrainedAdapter::gradients() {
-  if (!gradients_.defined()) {
-    gradients_ = AdapterSet(model_, config_, device_);
-    gradient_weights_ = gradients_.Alone();
-  }
+  if (!gradients_.defined()) gradients_ = AdapterSet(model_, config_, device_);
   return gradients_;
-}
-
-const Weights& TrainedAdapter::gradient_weights() {
-  gradients();
-  return gradient_weights_;
-}
-
-const Weights& TrainedAdapter::reference_weights() const {
-  return reference_.defined() ? reference_weights_ : base_;
 }
 
 const Weights& TrainedAdapter::Merged(bool* changed) {
   *changed = !merged_ || !at::equal(merged_factors_, factors_.buffer());
   if (*changed) {
-    if (!merged_) merged_ = CopyTargets(model_, weights_);
-    MergeAdapter(model_, weights_, *merged_);
+    if (!merged_) merged_ = CopyTargets(model_, weights());
+    MergeAdapter(model_, weights(), *merged_);
     merged_factors_ = factors_.buffer().clone();
   }
   return *merged_;
 }
 
 int64_t TrainedAdapter::merged_bytes() const {
-  return CopiedBytes(weights_);
+  return CopiedBytes(weights());
 }
 
 void TrainedAdapter::SetReference(const AdapterSet& factors) {
-  has_reference_ = true;
-  reference_ = AdapterSet();
+  reference_.emplace();
   if (factors.IsOff()) return;
-  reference_ = AdapterSet(model_, config_, device_);
-  at::Tensor(reference_.buffer()).copy_(factors.buffer());
-  reference_weights_ = reference_.Attached(base_);
-}
-
-void TrainedAdapter::FreezeReference() {
-  SetReference(factors_);
+  reference_.emplace(model_, config_, device_);
+  at::Tensor(reference_->buffer()).copy_(factors.buffer());
 }
 
 void TrainedAdapter::Save(bool reference, const std::string& directory) const {
-  if (!reference) {
-    WriteAdapter(directory, base_folder_, config_, factors_);
-  } else if (reference_.defined()) {
-    WriteAdapter(directory, base_folder_, config_, reference_);
-  } else {
-    WriteAdapter(directory, base_folder_, config_, AdapterSet(model_, config_, at::kCPU));
-  }
+  const AdapterSet& saved = !reference              ? factors_
+                            : reference_->defined() ? *reference_
+                                                    : AdapterSet(model_, config_, at::kCPU);
+  WriteAdapter(directory, base_folder_, config_, saved);
 }
 
 void TrainedAdapter::Load(bool reference, const std::string& directory) {

@@ -36,11 +36,11 @@ class TrainedAdapter {
   const AdapterSet& gradients();  // zeros at the first call
 
   // The base with the current factors beside it, and the gradients that its backward adds to.
-  const Weights& weights() const { return weights_; }
-  const Weights& gradient_weights();
+  Weights weights() const { return factors_.Attached(base_); }
+  Weights gradient_weights() { return gradients().Alone(); }
   // The base with the reference's factors beside it, or the base alone where those change nothing.
-  bool has_reference() const { return has_reference_; }
-  const Weights& reference_weights() const;
+  bool has_reference() const { return reference_.has_value(); }
+  Weights reference_weights() const { return reference_->defined() ? reference_->Attached(base_) : base_; }
 
   // Returns the base's weights with the adapter merged in, for generation. Merges again if the factors have changed;
   // the tensors keep their addresses. `changed` receives true if the tensors were written.
@@ -48,7 +48,7 @@ class TrainedAdapter {
   // Bytes that the merged weights take beyond the base's.
   int64_t merged_bytes() const;
 
-  void FreezeReference();
+  void FreezeReference() { SetReference(factors_); }
   void Save(bool reference, const std::string& directory) const;
   // On failure the factors are as before. Throws KGRPO_ERROR_INVALID for an adapter of another shape.
   void Load(bool reference, const std::string& directory);
@@ -62,9 +62,7 @@ class TrainedAdapter {
   std::string base_folder_;
   at::Device device_;
   AdapterSet factors_, gradients_;
-  AdapterSet reference_;  // undefined: none, or all its B are zero
-  bool has_reference_ = false;
-  Weights weights_, gradient_weights_, reference_weights_;
+  std::optional<AdapterSet> reference_;  // undefined if all its B are zero
   std::optional<Weights> merged_;
   at::Tensor merged_factors_;  // the factors that merged_ contains
 };

@@ -239,7 +239,8 @@ TEST_P(GenerationKernelsTest, AttentionOverRaggedPagedPositions) {
     const ElementArray biases = OnGpu(bias), query_norms = OnGpu(query_norm), key_norms = OnGpu(key_norm),
                        cosines = OnGpu(cos), sines = OnGpu(sin);
 
-    const auto run = [&](const std::vector<int64_t>& which) {
+    std::vector<float> made_queries;                           // by finish_query_key_value
+    const auto run = [&](const std::vector<int64_t>& which) {  // no two of one slot
       std::vector<Place> chosen;
       std::vector<float> chosen_parts;
       for (int64_t split = 0; split < 2; ++split) {
@@ -259,34 +260,30 @@ TEST_P(GenerationKernelsTest, AttentionOverRaggedPagedPositions) {
       EXPECT_EQ(
           on_.kernels.finish_query_key_value(type(), heads, on_gpu.data(), count, shape, cache, query.data(), kStream),
           nullptr);
+      const std::vector<float> keys_made = key_cache.Read(), values_made = value_cache.Read();
+      key_cache.Write(keys_before);
+      value_cache.Write(values_before);
       constexpr int64_t kSplits = kPositions / kAttentionSplit + 1;
       const auto sums_count = static_cast<size_t>(count * c.heads * kSplits);
       GpuArray<float> sums(on_.gpu, sums_count * static_cast<size_t>(size)), bounds(on_.gpu, sums_count * 2);
       const std::vector<int32_t> none(static_cast<size_t>(count * c.kv_heads));
       const GpuArray<int32_t> arrived(on_.gpu, none);
-      EXPECT_EQ(on_.kernels.attention(type(), query.data(), cache, on_gpu.data(), count, shape, kSplits, sums.data(),
+      on_.gpu.EndOverlap();  // the earlier positions are of earlier steps
+      EXPECT_EQ(on_.kernels.attention(type(), heads, cache, on_gpu.data(), count, shape, kSplits, sums.data(),
                                       bounds.data(), arrived.data(), y.data(), kStream),
                 nullptr);
       EXPECT_TRUE(y.AllWritten());
       EXPECT_EQ(arrived.Read(), none);
-      // In one, where no two rows are of one slot: the same, in the cache too.
-      if (std::ranges::count(chosen, 1, &Place::slot) < 2 && std::ranges::count(chosen, 0, &Place::slot) < 2) {
-        const std::vector<float> keys_made = key_cache.Read(), values_made = value_cache.Read();
-        key_cache.Write(keys_before);
-        value_cache.Write(values_before);
-        const ElementArray z = OnGpu(count * c.heads * size);
-        on_.gpu.EndOverlap();  // the earlier positions are of earlier steps
-        EXPECT_EQ(on_.kernels.attention_of_new(type(), heads, cache, on_gpu.data(), count, shape, kSplits, sums.data(),
-                                               bounds.data(), arrived.data(), z.data(), kStream),
-                  nullptr);
-        EXPECT_EQ(z.Read(), y.Read());
-        EXPECT_EQ(key_cache.Read(), keys_made);
-        EXPECT_EQ(value_cache.Read(), values_made);
-      }
+      EXPECT_EQ(key_cache.Read(), keys_made);
+      EXPECT_EQ(value_cache.Read(), values_made);
+      made_queries = query.Read();
       return y.Read();
     };
     run({0, 2, 3, 4});
-    const std::vector<float> found = run({0, 1, 2, 3, 4, 5});
+    std::vector<float> found = run({0, 1, 2, 3}), queries = made_queries;
+    const std::vector<float> later = run({4, 5});  // of the slots of rows 1 and 0
+    found.insert(found.end(), later.begin(), later.end());
+    queries.insert(queries.end(), made_queries.begin(), made_queries.end());
     const std::vector<float> keys_after = key_cache.Read(), values_after = value_cache.Read();
 
     // The head of a row after bias, norm and rotation.
@@ -359,6 +356,10 @@ TEST_P(GenerationKernelsTest, AttentionOverRaggedPagedPositions) {
           }
         }
         const auto query = head_of(row, head, c.norms ? &query_norm : nullptr, true);
+        for (size_t i = 0; i < query.size(); ++i) {
+          ASSERT_NEAR(queries[static_cast<size_t>((row * c.heads + head) * size) + i], query[i],
+                      3 * epsilon() * (0.5 + std::abs(query[i])));  // of two rotated components
+        }
         std::vector<double> weights, out(static_cast<size_t>(size));
         double greatest = -INFINITY, total = 0;
         for (int64_t p = 0; p <= place.position; ++p) {
@@ -397,13 +398,11 @@ TEST_P(GenerationKernelsTest, SplitsOfARowHaveTheSameBitsInOneBlockAndInSeveral)
   const int64_t cache_size = kRows * kPositions * shape.kv_heads * shape.size;
   const std::vector<float> keys = Normal(cache_size), values = Normal(cache_size);
   const ElementArray cosines = OnGpu(Normal(kPositions * shape.size)), sines = OnGpu(Normal(kPositions * shape.size));
-  const std::vector<float> parts = Normal(kRows * width), queries = Normal(kRows * out);
+  const std::vector<float> parts = Normal(kRows * width);
   std::vector<Place> places;
   for (int32_t row = 0; row < kRows; ++row) places.push_back({row, static_cast<int32_t>(kPositions) - 1 - 71 * row});
-  const auto run = [&](int64_t first, int64_t rows, bool is_new) {
-    const ElementArray key_cache = OnGpu(keys), value_cache = OnGpu(values), y = OnGpu(rows * out),
-                       query = OnGpu(
-                           std::vector<float>(queries.begin() + first * out, queries.begin() + (first + rows) * out));
+  const auto run = [&](int64_t first, int64_t rows) {
+    const ElementArray key_cache = OnGpu(keys), value_cache = OnGpu(values), y = OnGpu(rows * out);
     const LayerCache cache = {key_cache.data(), value_cache.data(), page_table.data(), kPagesASlot};
     const GpuArray<Place> chosen(on_.gpu, std::vector<Place>(places.begin() + first, places.begin() + first + rows));
     const GpuArray<float> partial(
@@ -411,24 +410,16 @@ TEST_P(GenerationKernelsTest, SplitsOfARowHaveTheSameBitsInOneBlockAndInSeveral)
     const auto heads = static_cast<size_t>(rows * shape.heads * kSplits);
     GpuArray<float> sums(on_.gpu, heads * static_cast<size_t>(shape.size)), bounds(on_.gpu, heads * 2);
     const GpuArray<int32_t> arrived(on_.gpu, std::vector<int32_t>(static_cast<size_t>(rows * shape.kv_heads)));
-    if (is_new) {
-      const HeadSums heads = {partial.data(), 1, nullptr, nullptr, nullptr, 1e-6F, cosines.data(), sines.data()};
-      EXPECT_EQ(on_.kernels.attention_of_new(type(), heads, cache, chosen.data(), rows, shape, kSplits, sums.data(),
-                                             bounds.data(), arrived.data(), y.data(), kStream),
-                nullptr);
-    } else {
-      EXPECT_EQ(on_.kernels.attention(type(), query.data(), cache, chosen.data(), rows, shape, kSplits, sums.data(),
-                                      bounds.data(), arrived.data(), y.data(), kStream),
-                nullptr);
-    }
+    const HeadSums in = {partial.data(), 1, nullptr, nullptr, nullptr, 1e-6F, cosines.data(), sines.data()};
+    EXPECT_EQ(on_.kernels.attention(type(), in, cache, chosen.data(), rows, shape, kSplits, sums.data(), bounds.data(),
+                                    arrived.data(), y.data(), kStream),
+              nullptr);
     return y.Read();
   };
-  for (const bool is_new : {true, false}) {
-    const std::vector<float> together = run(0, kRows, is_new);
-    for (int64_t row = 0; row < kRows; ++row) {
-      const std::vector<float> alone = run(row, 1, is_new);
-      EXPECT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + row * out)) << is_new << " " << row;
-    }
+  const std::vector<float> together = run(0, kRows);
+  for (int64_t row = 0; row < kRows; ++row) {
+    const std::vector<float> alone = run(row, 1);
+    EXPECT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + row * out)) << row;
   }
 }
 

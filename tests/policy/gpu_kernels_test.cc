@@ -325,10 +325,8 @@ TEST_P(GpuKernelsTest, EveryKernelReportsARefusedLaunchOnceWithItsName) {
       {kernels_.finish_query_key_value(type(), {f, 1, x, x, x, 0, x, x}, nullptr, rows, heads, cache, x, kStream),
        "finish_query_key_value"},
       {kernels_.gather(type(), cache, nullptr, nullptr, rows, 16, heads, x, x, kStream), "gather"},
-      {kernels_.attention(type(), x, cache, nullptr, rows, heads, 1, f, f, nullptr, x, kStream), "attention"},
-      {kernels_.attention_of_new(type(), {f, 1, x, x, x, 0, x, x}, cache, nullptr, rows, heads, 1, f, f, nullptr, x,
-                                 kStream),
-       "attention_of_new"},
+      {kernels_.attention(type(), {f, 1, x, x, x, 0, x, x}, cache, nullptr, rows, heads, 1, f, f, nullptr, x, kStream),
+       "attention"},
       {kernels_.sample(type(), x, rows, 64, nullptr, nullptr, nullptr, nullptr, 0, nullptr, nullptr, f, 4, kStream),
        "sample"}};
   EXPECT_EQ(kernels_.swiglu(type(), x, 1, 1, x, kStream), nullptr);

@@ -1,7 +1,6 @@
 // The sampler draws from the distribution that its options define: chi-square against the exact probabilities.
 #include "policy_qwen/model/sampler.h"
 
-#include <ATen/ops/from_blob.h>
 #include <gtest/gtest.h>
 #include <kgrpo/sdk/error.h>
 
@@ -50,10 +49,18 @@ std::vector<double> ExactProbabilities(const std::vector<float>& logits, const S
   return weights;
 }
 
-at::Tensor Rows(const std::vector<float>& logits, int64_t rows) {
-  return at::from_blob(const_cast<float*>(logits.data()), {1, kVocabularySize}, at::TensorOptions().dtype(at::kFloat))
-      .expand({rows, kVocabularySize})
-      .contiguous();
+struct Drawn {
+  std::vector<int64_t> ids;
+  std::vector<float> logprobs;
+};
+Drawn Draw(const std::vector<float>& logits, const SamplingOptions& options, const std::vector<double>& uniforms) {
+  Drawn drawn;
+  for (const double uniform : uniforms) {
+    const SampledToken token = SampleToken(logits, options, uniform);
+    drawn.ids.push_back(token.id);
+    drawn.logprobs.push_back(token.logprob);
+  }
+  return drawn;
 }
 
 struct Setting {
@@ -79,7 +86,7 @@ TEST_P(SamplerTest, FrequenciesFitTheDistribution) {
 
   std::vector<double> uniforms;
   for (uint64_t i = 0; i < kDraws; ++i) uniforms.push_back(RandomUniform(i, 3));
-  const SampledTokens sampled = SampleTokens(Rows(logits, kDraws), options, uniforms);
+  const Drawn sampled = Draw(logits, options, uniforms);
   std::vector<int64_t> counts(kVocabularySize, 0);
   for (const int64_t id : sampled.ids) ++counts[static_cast<size_t>(id)];
 
@@ -117,7 +124,7 @@ TEST(SamplerTest, TemperatureZeroTakesTheLikeliest) {
   const std::vector<float> logits = MakeLogits();
   SamplingOptions options;
   options.temperature = 0;
-  const SampledTokens sampled = SampleTokens(Rows(logits, 3), options, {0.0, 0.5, 0.999999});
+  const Drawn sampled = Draw(logits, options, {0.0, 0.5, 0.999999});
   const int64_t likeliest = std::ranges::max_element(logits) - logits.begin();
   EXPECT_EQ(sampled.ids, std::vector<int64_t>(3, likeliest));
 }
@@ -129,17 +136,25 @@ TEST(SamplerTest, LogprobsAreOfTheFullVocabularyWhateverTheFilters) {
   SamplingOptions options;
   options.top_k = 3;
   options.top_p = 0.5;
-  const SampledTokens sampled = SampleTokens(Rows(logits, 2), options, {0.1, 0.9});
+  const Drawn sampled = Draw(logits, options, {0.1, 0.9});
   for (size_t i = 0; i < 2; ++i) {
     EXPECT_NEAR(sampled.logprobs[i], logits[static_cast<size_t>(sampled.ids[i])] - std::log(sum), 1e-5);
   }
+}
+
+// As on a GPU: tokens of equal logits are taken in the order of their ids.
+TEST(SamplerTest, OfEqualLogitsTheSmallerIdComesFirst) {
+  const std::vector<float> logits(kVocabularySize, 0.5F);
+  SamplingOptions options;
+  options.top_k = 4;
+  EXPECT_EQ(Draw(logits, options, {0.0, 0.3, 0.6, 0.9}).ids, (std::vector<int64_t>{0, 1, 2, 3}));
 }
 
 TEST(SamplerTest, ExtremeUniformsStayInTheVocabulary) {
   // Tokens of probability 0 at both ends must not be drawn.
   std::vector<float> logits(kVocabularySize, -std::numeric_limits<float>::infinity());
   logits[3] = logits[4] = 0;
-  const SampledTokens sampled = SampleTokens(Rows(logits, 2), {}, {0.0, std::nextafter(1.0, 0.0)});
+  const Drawn sampled = Draw(logits, {}, {0.0, std::nextafter(1.0, 0.0)});
   EXPECT_EQ(sampled.ids, (std::vector<int64_t>{3, 4}));
 }
 

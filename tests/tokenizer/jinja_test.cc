@@ -7,13 +7,13 @@
 #include <random>
 
 #include "policy_qwen/files.h"
+#include "policy_qwen/tokenizer/jinja_value.h"
 #include "policy_qwen/tokenizer/unicode.h"
 #include "test_files.h"
 
 namespace kgrpo::jinja {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using testing::HasSubstr;
 using testing::StartsWith;
 using tokenizer::MessageOf;
@@ -130,7 +130,7 @@ TEST(JinjaTest, LongConversationsAreRendered) {
 
 TEST(JinjaTest, LiteralsReadBack) {
   const Json value = {{"a", {1, 2.5, nullptr, true}}, {"it's", "q\"\n\\ é"}};
-  EXPECT_EQ(Rendered("{{ " + Literal(value) + " | tojson }}"), Rendered("{{ x | tojson }}", {{"x", value}}));
+  EXPECT_EQ(Rendered("{{ " + Dump(value) + " | tojson }}"), Rendered("{{ x | tojson }}", {{"x", value}}));
 }
 
 // Cut, changed and mixed templates end in a text or an error.

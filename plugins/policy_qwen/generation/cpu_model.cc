@@ -1,5 +1,11 @@
-#include "policy_qwen/generation/cpu_model.h"
-
+// The model on a CPU for the scheduler: a cache per slot, prompts by the transformer's forward pass, decode steps row
+// by row. Made by generation_engine.cc.
+//
+// A completion's bits depend on its prompt, seed, sampling and parameters only. Prompts are computed whole and by
+// themselves, as libtorch's products may depend on what else they multiply; equal ones of a call are computed once. In
+// a decode step every row is computed from its own values, by the same instructions in the same order however many rows
+// there are (row_kernels.h). Values are rounded to the model's dtype where the operators of ops.h round them, so that
+// log-probabilities stay close to those of a forward pass.
 #include <ATen/Parallel.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
@@ -7,16 +13,14 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <numeric>
 #include <span>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "policy_qwen/device.h"
+#include "policy_qwen/generation/generation_engine.h"
 #include "policy_qwen/model/random.h"
 #include "policy_qwen/model/row_kernels.h"
-#include "policy_qwen/model/tensors.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -142,58 +146,40 @@ class CpuModel final : public GenerationDevice {
 
   // Samples the next token of each slot from its final hidden state, and advances the slot.
   void Sample(const at::Tensor& hidden, const std::vector<int32_t>& slots) {
-    const auto sampling = [&](size_t i) {
-      const Slot& slot = slots_[static_cast<size_t>(slots[i])];
-      return std::tie(slot.temperature, slot.top_k, slot.top_p, slot.min_p);
-    };
-    std::vector<size_t> order(slots.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::ranges::stable_sort(order, {}, sampling);
     const at::Tensor wide = hidden.to(at::kFloat).contiguous();
-    for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
-      while (end < order.size() && sampling(order[end]) == sampling(order[begin])) ++end;
-      const std::span<const size_t> alike(order.data() + begin, end - begin);
-      const Slot& first = slots_[static_cast<size_t>(slots[alike[0]])];
-      const SamplingOptions options = {1, first.temperature, first.top_k, first.top_p, first.min_p};
-      std::vector<double> uniforms;
-      std::vector<int64_t> index;
-      for (const size_t i : alike) {
-        const Slot& slot = slots_[static_cast<size_t>(slots[i])];
-        uniforms.push_back(RandomUniform(slot.seed, static_cast<uint64_t>(slot.count)));
-        index.push_back(static_cast<int64_t>(i));
-      }
-      const at::Tensor rows = alike.size() == slots.size() ? wide : GatherRows(wide, IndexTensor(index, at::kCPU));
-      const float divisor = first.temperature == 0 ? 1.0F : first.temperature;
-      const SampledTokens sampled = SampleTokens(Logits(rows, divisor), options, uniforms);
-      for (size_t i = 0; i < alike.size(); ++i) {
-        MoveOn(slots[alike[i]], static_cast<int32_t>(sampled.ids[i]), sampled.logprobs[i]);
-      }
-    }
-  }
-
-  void MoveOn(int32_t index, int32_t id, float logprob) {
-    Slot& slot = slots_[static_cast<size_t>(index)];
-    State& state = states_[static_cast<size_t>(index)];
-    state.ids.push_back(id);
-    state.logprobs.push_back(logprob);
-    slot.token = id;
-    ++slot.position;
-    if (++slot.count == slot.limit) slot.end = SlotEnd::kLength;
-    if (std::ranges::find(config_.end_ids, id) != config_.end_ids.end()) slot.end = SlotEnd::kStop;
-  }
-
-  // logits / divisor of final hidden states, float32 [rows, vocabulary].
-  at::Tensor Logits(const at::Tensor& hidden, float divisor) {
-    const int64_t rows = hidden.size(0), vocabulary = weights_.head.size(0);
-    at::Tensor logits = at::empty({rows, vocabulary}, hidden.options());
-    float* out = logits.mutable_data_ptr<float>();
-    ForColumns(hidden.const_data_ptr<float>(), rows, weights_.head, out, [&](int64_t begin, int64_t end) {
+    const int64_t rows = wide.size(0), vocabulary = weights_.head.size(0);
+    const auto slot_of = [&](int64_t row) -> Slot& {
+      return slots_[static_cast<size_t>(slots[static_cast<size_t>(row)])];
+    };
+    const at::Tensor logits = at::empty({rows, vocabulary}, wide.options());
+    float* const out = logits.mutable_data_ptr<float>();
+    ForColumns(wide.const_data_ptr<float>(), rows, weights_.head, out, [&](int64_t begin, int64_t end) {
       for (int64_t row = 0; row < rows; ++row) {
+        const float temperature = slot_of(row).temperature, divisor = temperature == 0 ? 1.0F : temperature;
         float* y = out + row * vocabulary;
         for (int64_t j = begin; j < end; ++j) y[j] = Round(y[j]) / divisor;
       }
     });
-    return logits;
+    at::parallel_for(0, rows, /*grain_size=*/1, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const Slot& slot = slot_of(row);
+        const SamplingOptions options = {1, slot.temperature, slot.top_k, slot.top_p, slot.min_p};
+        const double uniform = RandomUniform(slot.seed, static_cast<uint64_t>(slot.count));
+        MoveOn(slots[static_cast<size_t>(row)],
+               SampleToken({out + row * vocabulary, static_cast<size_t>(vocabulary)}, options, uniform));
+      }
+    });
+  }
+
+  void MoveOn(int32_t index, const SampledToken& sampled) {
+    Slot& slot = slots_[static_cast<size_t>(index)];
+    State& state = states_[static_cast<size_t>(index)];
+    state.ids.push_back(sampled.id);
+    state.logprobs.push_back(sampled.logprob);
+    slot.token = sampled.id;
+    ++slot.position;
+    if (++slot.count == slot.limit) slot.end = SlotEnd::kLength;
+    if (std::ranges::find(config_.end_ids, sampled.id) != config_.end_ids.end()) slot.end = SlotEnd::kStop;
   }
 
   static float Round(float value) {

@@ -9,11 +9,9 @@
 #include <vector>
 
 #include "policy_qwen/device.h"
-#include "policy_qwen/generation/cpu_model.h"
 #include "policy_qwen/generation/gpu_model.h"
 #include "policy_qwen/generation/prompt_ops.h"
 #include "policy_qwen/gpu/gpu_library.h"
-#include "policy_qwen/model/tensors.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -34,32 +32,6 @@ void RequireEngine(const ModelConfig& config, at::Device device) {
   GpuModel::CheckShape(config);
   const auto& kernels = OpenGpuTable<GpuKernels>();
   CheckCard("generation: engine", device, kernels.check_card(device.index()), "\"generation\": \"auto\"");
-}
-
-GpuWeights PlacesOf(const Weights& weights, const RotaryAngles& angles,
-                    const std::function<const void*(const at::Tensor&)>& place) {
-  const auto at = [&](const at::Tensor& tensor) { return tensor.defined() ? place(tensor) : nullptr; };
-  GpuWeights places;
-  places.embedding = at(weights.embedding);
-  places.final_norm = at(weights.final_norm);
-  places.head = weights.head.is_same(weights.embedding) ? places.embedding : at(weights.head);
-  places.cos = at(angles.cos);
-  places.sin = at(angles.sin);
-  for (const LayerWeights& w : weights.layers) {
-    places.layers.push_back({.attention_norm = at(w.attention_norm),
-                             .query_key_value = at(w.query_key_value),
-                             .query_key_value_bias = at(w.query_key_value_bias),
-                             .query_norm = at(w.query_norm),
-                             .key_norm = at(w.key_norm),
-                             .output = at(w.output),
-                             .output_bias = at(w.output_bias),
-                             .mlp_norm = at(w.mlp_norm),
-                             .gate_up = at(w.gate_up),
-                             .gate_up_bias = at(w.gate_up_bias),
-                             .down = at(w.down),
-                             .down_bias = at(w.down_bias)});
-  }
-  return places;
 }
 
 GenerationEngine::GenerationEngine(const ModelConfig& config, const Weights& weights, RotaryTable& rotary,
@@ -84,17 +56,14 @@ void GenerationEngine::OpenOnGpu(const ModelConfig& config, Element type, const 
   const auto& runtime = OpenGpuTable<GpuRuntime>();
   std::vector<int64_t> positions(static_cast<size_t>(config.context_length));
   std::iota(positions.begin(), positions.end(), 0);
-  angles_ = rotary.At(IndexTensor(positions, device), config.context_length);
-
-  const GpuWeights places =
-      PlacesOf(weights, angles_, [](const at::Tensor& tensor) { return tensor.const_data_ptr(); });
+  const RotaryAngles angles = rotary.At(IndexTensor(positions, device), config.context_length);
   const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
   PromptOpsChoice prompts;
   if (type == Element::kBfloat16) {
     WaitForDevice(device);  // the weights were written on other streams
-    prompts = ChoosePromptOps(config, places, stream);
+    prompts = ChoosePromptOps(config, weights, stream);
   } else {
-    prompts.note = "prompts by the kernels of decoding, as dtype is float32";
+    prompts.note = "prompts position by position, as decoding: dtype is float32";
   }
   prompt_note_ = prompts.note;
   if (prompts.ops) limits.rows_a_read = kRowsAReadWithPromptOps;
@@ -114,8 +83,8 @@ void GenerationEngine::OpenOnGpu(const ModelConfig& config, Element type, const 
                     (limits.pages == 0 ? "raise generation_memory_mib or lower max_sequences"
                                        : "lower generation_memory_mib or max_sequences"));
   }
-  model_ = std::make_unique<GpuModel>(config, type, GpuStream{device.index(), stream.native_handle()}, places, limits,
-                                      OpenGpuTable<GpuKernels>(), runtime, std::move(prompts.ops));
+  model_ = std::make_unique<GpuModel>(config, type, GpuStream{device.index(), stream.native_handle()}, weights, angles,
+                                      limits, OpenGpuTable<GpuKernels>(), runtime, std::move(prompts.ops));
 }
 
 }  // namespace kgrpo::policy

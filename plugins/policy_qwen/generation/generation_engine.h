@@ -1,27 +1,22 @@
-// Generation: the model on its device and the scheduler that fills it. Made by the policy; used by
-// completion_writer.cc.
+// Generation: the model on its device and the scheduler that fills it. Made by the policy; used by hosted_policy.cc.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_GENERATION_GENERATION_ENGINE_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_GENERATION_GENERATION_ENGINE_H_
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "policy_qwen/generation/generation_scheduler.h"
-#include "policy_qwen/generation/gpu_model.h"
 #include "policy_qwen/model/parameters.h"
 #include "policy_qwen/model/transformer.h"
 
 namespace kgrpo::policy {
 
-// Returns device pointers to the model's tensors. `place` maps a tensor to its pointer: on a GPU, the tensor's own
-// data.
-GpuWeights PlacesOf(const Weights& weights, const RotaryAngles& angles,
-                    const std::function<const void*(const at::Tensor&)>& place);
+// The model on the CPU, as its arguments are, which outlive it. One thread at a time. The scheduler's limits must have
+// whole_prompts. In cpu_model.cc.
+std::unique_ptr<GenerationDevice> MakeCpuModel(const ModelConfig& config, const Weights& weights, RotaryTable& rotary,
+                                               int32_t slots);
 
 // Throws KGRPO_ERROR_UNSUPPORTED if the engine cannot run a model of that shape on a GPU, or on that GPU.
 void RequireEngine(const ModelConfig& config, at::Device device);
@@ -48,7 +43,6 @@ class GenerationEngine {
   void OpenOnGpu(const ModelConfig& config, Element type, const Weights& weights, RotaryTable& rotary,
                  at::Device device, const EngineOptions& options, SchedulerLimits& limits);
 
-  RotaryAngles angles_;  // of all positions; only on a GPU
   std::string prompt_note_;
   std::unique_ptr<GenerationDevice> model_;
   std::optional<GenerationScheduler> scheduler_;

@@ -1,4 +1,4 @@
-// Decides which requests share a device's slots, and when: gpu_model.h and cpu_model.h are devices, tests have others.
+// Decides which requests share a device's slots, and when: gpu_model.h and cpu_model.cc are devices, tests have others.
 // Used by generation_engine.cc.
 //
 // A request takes a free slot and the pages its prompt and completion can fill, in the order of arrival; prompts are

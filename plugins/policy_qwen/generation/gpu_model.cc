@@ -29,14 +29,13 @@ int64_t DecodeRows(const SchedulerLimits& limits) {
   return std::bit_ceil(static_cast<uint32_t>(limits.slots));
 }
 
-int64_t StepRows(const SchedulerLimits& limits) {
-  return std::max<int64_t>(DecodeRows(limits), limits.rows_a_read);
+int64_t RowsAtATime(const SchedulerLimits& limits, bool has_prompt_ops) {
+  return std::max<int64_t>(DecodeRows(limits), has_prompt_ops ? limits.rows_a_read : 0);
 }
 
 uint64_t PartialBytes(const ModelConfig& config, const SchedulerLimits& limits, bool has_prompt_ops) {
-  const int64_t elements =
-      has_prompt_ops ? std::max(DecodeRows(limits) * PartialElements(config), StepRows(limits) * Width(config))
-                     : StepRows(limits) * PartialElements(config);
+  int64_t elements = DecodeRows(limits) * PartialElements(config);
+  if (has_prompt_ops) elements = std::max(elements, limits.rows_a_read * Width(config));
   return static_cast<uint64_t>(elements) * sizeof(float);
 }
 
@@ -87,31 +86,30 @@ uint64_t GpuModel::PageBytes(const ModelConfig& config, Element type) {
 }
 
 int64_t GpuModel::GroupPositions(const SchedulerLimits& limits) {
-  return std::max<int64_t>(2 * StepRows(limits), limits.context_length);
+  return std::max<int64_t>(2 * RowsAtATime(limits, true), limits.context_length);
 }
 
 uint64_t GpuModel::BufferBytes(const ModelConfig& config, Element type, const SchedulerLimits& limits,
                                bool has_prompt_ops) {
   int64_t row = 2 * config.hidden_size + 2 * config.query_size() + config.intermediate_size;
   if (has_prompt_ops) row += 2 * config.intermediate_size;
-  int64_t elements = StepRows(limits) * row + DecodeRows(limits) * config.vocabulary_size;
+  int64_t elements = RowsAtATime(limits, has_prompt_ops) * row + DecodeRows(limits) * config.vocabulary_size;
   if (has_prompt_ops) elements += 2 * GroupPositions(limits) * config.kv_size();
   return static_cast<uint64_t>(elements) * ElementBytes(type) + PartialBytes(config, limits, has_prompt_ops);
 }
 
-GpuModel::GpuModel(const ModelConfig& config, Element type, GpuStream stream, GpuWeights weights,
-                   const SchedulerLimits& limits, const GpuKernels& kernels, const GpuRuntime& runtime,
-                   std::unique_ptr<PromptOps> prompt_ops)
+GpuModel::GpuModel(const ModelConfig& config, Element type, GpuStream stream, const Weights& weights,
+                   RotaryAngles angles, const SchedulerLimits& limits, const GpuKernels& kernels,
+                   const GpuRuntime& runtime, std::unique_ptr<PromptOps> prompt_ops)
     : config_(config),
       type_(type),
-      weights_(std::move(weights)),
+      weights_(weights),
+      angles_(std::move(angles)),
       limits_(limits),
       kernels_(kernels),
       runtime_(runtime),
       prompt_ops_(std::move(prompt_ops)),
-      rows_(StepRows(limits)),
-      attention_rows_(prompt_ops_ ? DecodeRows(limits)
-                                  : std::min<int64_t>(rows_, std::max<int64_t>(512, DecodeRows(limits)))),
+      rows_(RowsAtATime(limits, prompt_ops_ != nullptr)),
       pages_per_slot_((limits.context_length + kPageSize - 1) / kPageSize),
       stream_(stream) {
   CheckShape(config);
@@ -123,7 +121,7 @@ GpuModel::GpuModel(const ModelConfig& config, Element type, GpuStream stream, Gp
   slots_ = take(slots * sizeof(Slot), "slots");
   pages_ = take(slots * static_cast<uint64_t>(pages_per_slot_) * sizeof(int32_t), "slots");
   end_ids_ = take(std::max<uint64_t>(1, config.end_ids.size()) * sizeof(int32_t), "slots");
-  step_rows_ = take(rows * sizeof(StepRow), "a step's rows");
+  step_rows_ = take(static_cast<uint64_t>(RowsAtATime(limits, true)) * sizeof(StepRow), "a step's rows");
   sampled_rows_ = take(slots * sizeof(int32_t), "a step's rows");
   places_ = take(rows * sizeof(Place), "a step's rows");
   x_ = elements(rows, config.hidden_size);
@@ -146,7 +144,7 @@ GpuModel::GpuModel(const ModelConfig& config, Element type, GpuStream stream, Gp
   values_ = take(cache, "the cache's values");
   Upload(slots_, 0, std::span<const Slot>(std::vector<Slot>(slots)));  // ReadSlots copies the unused ones too
   Upload(end_ids_, 0, std::span<const int32_t>(config.end_ids));
-  const std::vector<int32_t> none(static_cast<size_t>(attention_rows_ * config.kv_head_count));
+  const std::vector<int32_t> none(static_cast<size_t>(DecodeRows(limits) * config.kv_head_count));
   attention_arrived_ = take(none.size() * sizeof(int32_t), "attention");
   Upload(attention_arrived_, 0, std::span<const int32_t>(none));
 }
@@ -160,20 +158,18 @@ GpuModel::~GpuModel() {
 void GpuModel::MakeRoom(int64_t new_tokens, int64_t positions) {
   const auto slots = static_cast<uint64_t>(limits_.slots);
   if (new_tokens > new_tokens_) {
-    // Slots in use have tokens in the old buffers, in rows of the old length.
     const auto wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(new_tokens)));
-    const auto count = slots * static_cast<uint64_t>(new_tokens_);
-    std::vector<int32_t> ids(count), wide_ids(slots * static_cast<uint64_t>(wanted));
-    std::vector<float> logprobs(count), wide_logprobs(wide_ids.size());
-    if (count > 0) {
-      CheckGeneration(runtime_.download(ids.data(), ids_.As<void>(), count * sizeof(int32_t), stream_));
-      CheckGeneration(runtime_.download(logprobs.data(), logprobs_.As<void>(), count * sizeof(float), stream_));
-      for (uint64_t slot = 0; slot < slots; ++slot) {
-        const auto from = static_cast<ptrdiff_t>(slot) * new_tokens_, to = static_cast<ptrdiff_t>(slot) * wanted;
-        std::copy_n(ids.begin() + from, new_tokens_, wide_ids.begin() + to);
-        std::copy_n(logprobs.begin() + from, new_tokens_, wide_logprobs.begin() + to);
-      }
-    }
+    // Slots in use have tokens in the old buffers, in rows of the old length.
+    const auto widened = [&]<typename T>(const GpuMemory& from, T) {
+      std::vector<T> old(slots * static_cast<uint64_t>(new_tokens_)), wide(slots * static_cast<uint64_t>(wanted));
+      if (!old.empty())
+        CheckGeneration(runtime_.download(old.data(), from.As<void>(), old.size() * sizeof(T), stream_));
+      for (int64_t slot = 0; slot < limits_.slots; ++slot)
+        std::copy_n(old.begin() + slot * new_tokens_, new_tokens_, wide.begin() + slot * wanted);
+      return wide;
+    };
+    const std::vector<int32_t> wide_ids = widened(ids_, int32_t{});
+    const std::vector<float> wide_logprobs = widened(logprobs_, float{});
     DropGraphs();
     GpuMemory ids_memory(runtime_, stream_.device, wide_ids.size() * sizeof(int32_t), "completions");
     logprobs_ = GpuMemory(runtime_, stream_.device, wide_logprobs.size() * sizeof(float), "completions");
@@ -186,7 +182,7 @@ void GpuModel::MakeRoom(int64_t new_tokens, int64_t positions) {
   if (splits > position_splits_) {
     DropGraphs();
     const auto wider = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(splits)));
-    const auto sums = static_cast<uint64_t>(attention_rows_ * config_.head_count * wider) * sizeof(float);
+    const auto sums = static_cast<uint64_t>(DecodeRows(limits_) * config_.head_count * wider) * sizeof(float);
     position_splits_ = 0;  // until both arrays are there: an allocation may throw
     CheckGeneration(runtime_.wait(stream_));
     attention_sums_ = GpuMemory();
@@ -219,63 +215,53 @@ HeadShape GpuModel::Heads() const {
           static_cast<int32_t>(config_.head_size)};
 }
 
-HeadSums GpuModel::SumsOf(const GpuLayerWeights& w, int32_t splits) const {
-  return {partial_.As<float>(), splits,      w.query_key_value_bias,
-          w.query_norm,         w.key_norm,  static_cast<float>(config_.norm_epsilon),
-          weights_.cos,         weights_.sin};
+HeadSums GpuModel::SumsOf(const LayerWeights& w, int32_t splits) const {
+  return {partial_.As<float>(),
+          splits,
+          PlaceOf(w.query_key_value_bias),
+          PlaceOf(w.query_norm),
+          PlaceOf(w.key_norm),
+          static_cast<float>(config_.norm_epsilon),
+          PlaceOf(angles_.cos),
+          PlaceOf(angles_.sin)};
 }
 
-void GpuModel::QueueEmbedding(int64_t rows) {
-  CheckGeneration(kernels_.embed(type_, step_rows_.As<StepRow>(), slots_.As<Slot>(), weights_.embedding, rows,
+void GpuModel::QueueEmbedding(const StepRow* step_rows, int64_t rows) {
+  CheckGeneration(kernels_.embed(type_, step_rows, slots_.As<Slot>(), PlaceOf(weights_.embedding), rows,
                                  config_.hidden_size, x_.As<void>(), places_.As<Place>(), stream_));
 }
 
-void GpuModel::QueueNorm(void* x, const Pending& pending, const void* weight, int64_t rows, const int32_t* gather,
+void GpuModel::QueueNorm(void* x, const Pending& pending, const at::Tensor& weight, int64_t rows, const int32_t* gather,
                          int64_t out_rows) {
-  CheckGeneration(kernels_.add_norm(type_, pending.sums, pending.splits, pending.bias, x, weight,
+  CheckGeneration(kernels_.add_norm(type_, pending.sums, pending.splits, pending.bias, x, PlaceOf(weight),
                                     static_cast<float>(config_.norm_epsilon), rows, config_.hidden_size, gather,
                                     out_rows, normed_.As<void>(), stream_));
 }
 
-GpuModel::Pending GpuModel::QueueLayers(int64_t rows, int64_t position_splits, bool decodes) {
-  const HeadShape shape = Heads();
-  const int64_t hidden = config_.hidden_size, width = Width(config_), query = config_.query_size();
-  const int64_t intermediate = config_.intermediate_size;
-  auto* const places = places_.As<Place>();
-  auto* const partial = partial_.As<float>();
-  void* const normed = normed_.As<void>();
+GpuModel::Pending GpuModel::QueueLayers(int64_t rows, int64_t position_splits) {
+  // Queues x weight^T in a form; the sums of kPartial are in partial_.
+  const auto product = [&](ProductMode mode, const GpuMemory& x, const at::Tensor& weight, const void* bias,
+                           const GpuMemory& y) -> Pending {
+    const int64_t inputs = weight.size(1), outputs = weight.size(0);
+    CheckGeneration(kernels_.product(type_, mode, x.As<void>(), PlaceOf(weight), bias, rows, inputs, outputs,
+                                     y.As<void>(), stream_));
+    return {partial_.As<float>(), kernels_.product_splits(inputs, outputs), nullptr};
+  };
   Pending pending;
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
-    const GpuLayerWeights& w = weights_.layers[i];
-    const LayerCache cache = CacheOf(i);
+    const LayerWeights& w = weights_.layers[i];
     QueueNorm(x_.As<void>(), pending, w.attention_norm, rows, nullptr, rows);
-    CheckGeneration(kernels_.product(type_, ProductMode::kPartial, normed, w.query_key_value, nullptr, rows, hidden,
-                                     width, partial, stream_));
-    const HeadSums heads = SumsOf(w, static_cast<int32_t>(kernels_.product_splits(hidden, width)));
-    if (decodes) {
-      CheckGeneration(kernels_.attention_of_new(type_, heads, cache, places, rows, shape, position_splits,
-                                                attention_sums_.As<float>(), attention_bounds_.As<float>(),
-                                                attention_arrived_.As<int32_t>(), attended_.As<void>(), stream_));
-    } else {
-      CheckGeneration(
-          kernels_.finish_query_key_value(type_, heads, places, rows, shape, cache, query_.As<void>(), stream_));
-      for (int64_t first = 0; first < rows; first += attention_rows_) {
-        const uint64_t offset = static_cast<uint64_t>(first * query) * ElementBytes(type_);
-        CheckGeneration(kernels_.attention(type_, query_.As<char>() + offset, cache, places + first,
-                                           std::min(rows - first, attention_rows_), shape, position_splits,
-                                           attention_sums_.As<float>(), attention_bounds_.As<float>(),
-                                           attention_arrived_.As<int32_t>(), attended_.As<char>() + offset, stream_));
-      }
-    }
-    CheckGeneration(kernels_.product(type_, ProductMode::kPartial, attended_.As<void>(), w.output, nullptr, rows, query,
-                                     hidden, partial, stream_));
-    QueueNorm(x_.As<void>(), {partial, kernels_.product_splits(query, hidden), w.output_bias}, w.mlp_norm, rows,
-              nullptr, rows);
-    CheckGeneration(kernels_.product(type_, ProductMode::kSwiGlu, normed, w.gate_up, w.gate_up_bias, rows, hidden,
-                                     2 * intermediate, gated_.As<void>(), stream_));
-    CheckGeneration(kernels_.product(type_, ProductMode::kPartial, gated_.As<void>(), w.down, nullptr, rows,
-                                     intermediate, hidden, partial, stream_));
-    pending = {partial, kernels_.product_splits(intermediate, hidden), w.down_bias};
+    pending = product(ProductMode::kPartial, normed_, w.query_key_value, nullptr, partial_);
+    CheckGeneration(kernels_.attention(type_, SumsOf(w, static_cast<int32_t>(pending.splits)), CacheOf(i),
+                                       places_.As<Place>(), rows, Heads(), position_splits, attention_sums_.As<float>(),
+                                       attention_bounds_.As<float>(), attention_arrived_.As<int32_t>(),
+                                       attended_.As<void>(), stream_));
+    pending = product(ProductMode::kPartial, attended_, w.output, nullptr, partial_);
+    pending.bias = PlaceOf(w.output_bias);
+    QueueNorm(x_.As<void>(), pending, w.mlp_norm, rows, nullptr, rows);
+    product(ProductMode::kSwiGlu, normed_, w.gate_up, PlaceOf(w.gate_up_bias), gated_);
+    pending = product(ProductMode::kPartial, gated_, w.down, nullptr, partial_);
+    pending.bias = PlaceOf(w.down_bias);
   }
   return pending;
 }
@@ -284,8 +270,8 @@ void GpuModel::QueueSampling(void* x, const Pending& pending, int64_t rows, cons
                              const int32_t* sampled, int64_t count) {
   if (count == 0) return;  // a prompt's middle: only its keys and values were wanted
   QueueNorm(x, pending, weights_.final_norm, rows, gather, count);
-  CheckGeneration(kernels_.product(type_, ProductMode::kPlain, normed_.As<void>(), weights_.head, nullptr, count,
-                                   config_.hidden_size, config_.vocabulary_size, logits_.As<void>(), stream_));
+  CheckGeneration(kernels_.product(type_, ProductMode::kPlain, normed_.As<void>(), PlaceOf(weights_.head), nullptr,
+                                   count, config_.hidden_size, config_.vocabulary_size, logits_.As<void>(), stream_));
   CheckGeneration(kernels_.sample(type_, logits_.As<void>(), count, config_.vocabulary_size, sampled,
                                   places_.As<Place>(), slots_.As<Slot>(), end_ids_.As<int32_t>(),
                                   static_cast<int32_t>(config_.end_ids.size()), sample_parts_.As<SamplePart>(),
@@ -299,8 +285,8 @@ void* GpuModel::DecodeGraph(int64_t rows, int64_t position_splits) {
   void* graph = nullptr;
   CheckGeneration(runtime_.begin_graph(stream_));
   try {
-    QueueEmbedding(rows);
-    QueueSampling(x_.As<void>(), QueueLayers(rows, position_splits, true), rows, nullptr, nullptr, rows);
+    QueueEmbedding(step_rows_.As<StepRow>(), rows);
+    QueueSampling(x_.As<void>(), QueueLayers(rows, position_splits), rows, nullptr, nullptr, rows);
   } catch (...) {  // of a launch, which the graph then lacks
     if (runtime_.end_graph(stream_, &graph) == nullptr) runtime_.destroy_graph(stream_.device, graph);
     throw;

@@ -3,7 +3,7 @@
 //
 // A row has one role. Tokens of a prompt are prompt rows, also the last one, whose logits give the first new token, and
 // tokens that a later request reads again. Sampled tokens are decode rows. With PromptOps the roles give different
-// bits; a row's role never depends on what else is read, shared or decoded.
+// bits, without them the same; a row's role never depends on what else is read, shared or decoded.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_GENERATION_GPU_MODEL_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_GENERATION_GPU_MODEL_H_
 
@@ -20,19 +20,15 @@
 #include "policy_qwen/gpu/gpu_runtime.h"
 #include "policy_qwen/gpu/kernels.h"
 #include "policy_qwen/model/config.h"
+#include "policy_qwen/model/ops.h"
+#include "policy_qwen/model/parameters.h"
 
 namespace kgrpo::policy {
 
-// Device pointers to the tensors of parameters.h; null where the architecture has none.
-struct GpuLayerWeights {
-  const void *attention_norm, *query_key_value, *query_key_value_bias, *query_norm, *key_norm, *output, *output_bias,
-      *mlp_norm, *gate_up, *gate_up_bias, *down, *down_bias;
-};
-struct GpuWeights {
-  const void *embedding, *final_norm, *head;
-  const void *cos, *sin;  // of all positions: [context, head size], [context, head size / 2]
-  std::vector<GpuLayerWeights> layers;
-};
+// A tensor's place in the device's memory; null for an undefined one.
+inline const void* PlaceOf(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.const_data_ptr() : nullptr;
+}
 
 // Device memory, released with the object.
 class GpuMemory {
@@ -95,10 +91,12 @@ class GpuModel final : public GenerationDevice {
   static uint64_t BufferBytes(const ModelConfig& config, Element type, const SchedulerLimits& limits,
                               bool has_prompt_ops);
 
-  // `config`, tables, weights and stream outlive the model; the weights are on the stream's device. Takes limits.pages
-  // pages of the cache at once. With `prompt_ops` null, prompts run on the kernels of decoding.
-  GpuModel(const ModelConfig& config, Element type, GpuStream stream, GpuWeights weights, const SchedulerLimits& limits,
-           const GpuKernels& kernels, const GpuRuntime& runtime, std::unique_ptr<PromptOps> prompt_ops = nullptr);
+  // `config`, tables, weights and stream outlive the model; the weights, and `angles` of all positions, are on the
+  // stream's device and keep their addresses. Takes limits.pages pages of the cache at once. With `prompt_ops` null,
+  // prompts are read position by position, as decode rows.
+  GpuModel(const ModelConfig& config, Element type, GpuStream stream, const Weights& weights, RotaryAngles angles,
+           const SchedulerLimits& limits, const GpuKernels& kernels, const GpuRuntime& runtime,
+           std::unique_ptr<PromptOps> prompt_ops = nullptr);
   ~GpuModel() override;
 
   void Admit(int32_t slot, const Slot& start, std::span<const int32_t> pages) override;
@@ -124,12 +122,13 @@ class GpuModel final : public GenerationDevice {
   };
   LayerCache CacheOf(size_t layer) const;
   HeadShape Heads() const;
-  HeadSums SumsOf(const GpuLayerWeights& w, int32_t splits) const;  // in partial_
-  // These queue a step's parts, on the step's rows. `decodes`: each slot has one row at most.
-  void QueueEmbedding(int64_t rows);
-  void QueueNorm(void* x, const Pending& pending, const void* weight, int64_t rows, const int32_t* gather,
+  HeadSums SumsOf(const LayerWeights& w, int32_t splits) const;  // in partial_
+  // These queue a step's parts, on the step's rows.
+  void QueueEmbedding(const StepRow* step_rows, int64_t rows);
+  void QueueNorm(void* x, const Pending& pending, const at::Tensor& weight, int64_t rows, const int32_t* gather,
                  int64_t out_rows);
-  Pending QueueLayers(int64_t rows, int64_t position_splits, bool decodes);
+  Pending QueueLayers(int64_t rows, int64_t position_splits);  // of decode rows
+  void ReadByPosition(std::span<const StepRow> rows, std::span<const int32_t> sampled);
   // Returns the residual stream of the `count` sampled rows. Only these go through the last layer's MLP.
   void* QueuePromptLayers(int64_t rows, const std::vector<PromptGroup>& groups, const int32_t* sampled, int64_t count);
   // x: the residual stream of `rows` rows, of which `gather` names those to sample; null: all of them. They are the
@@ -142,13 +141,13 @@ class GpuModel final : public GenerationDevice {
 
   const ModelConfig& config_;
   const Element type_;
-  const GpuWeights weights_;
+  const Weights& weights_;
+  const RotaryAngles angles_;
   const SchedulerLimits limits_;
   const GpuKernels& kernels_;
   const GpuRuntime& runtime_;
   const std::unique_ptr<PromptOps> prompt_ops_;
-  const int64_t rows_;            // of a step, at most
-  const int64_t attention_rows_;  // of a launch of attention, whose sums may be large
+  const int64_t rows_;  // that are computed at a time, at most
   const int32_t pages_per_slot_;
   const GpuStream stream_;
   GpuMemory slots_, end_ids_, pages_, step_rows_, sampled_rows_, places_;

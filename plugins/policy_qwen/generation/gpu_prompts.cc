@@ -1,5 +1,6 @@
 // The prompts of GpuModel: rows cut into sequences, and the layers over them by PromptOps.
 #include <algorithm>
+#include <numeric>
 
 #include "policy_qwen/generation/gpu_model.h"
 
@@ -45,18 +46,37 @@ std::vector<PromptGroup> GpuModel::UploadGroups(std::span<const StepRow> rows) {
 }
 
 void GpuModel::ReadPrompts(std::span<const StepRow> rows, std::span<const int32_t> sampled) {
+  if (!prompt_ops_) return ReadByPosition(rows, sampled);
   const auto count = static_cast<int64_t>(rows.size()), sampled_count = static_cast<int64_t>(sampled.size());
   Upload(step_rows_, 0, rows);
   Upload(sampled_rows_, 0, sampled);
-  QueueEmbedding(count);
+  QueueEmbedding(step_rows_.As<StepRow>(), count);
   const int32_t* const which = sampled_rows_.As<int32_t>();
-  if (prompt_ops_) {
-    void* const x = QueuePromptLayers(count, UploadGroups(rows), which, sampled_count);
-    QueueSampling(x, {}, sampled_count, nullptr, which, sampled_count);
-  } else {
-    const int32_t last = std::ranges::max(rows, {}, &StepRow::position).position;
-    const Pending pending = QueueLayers(count, last / kAttentionSplit + 1, false);
-    QueueSampling(x_.As<void>(), pending, count, which, which, sampled_count);
+  void* const x = QueuePromptLayers(count, UploadGroups(rows), which, sampled_count);
+  QueueSampling(x, {}, sampled_count, nullptr, which, sampled_count);
+}
+
+// A step for each position, of all prompts that have it: no two rows of a step are of one slot, and what a row attends
+// to is there, also in pages of another prompt.
+void GpuModel::ReadByPosition(std::span<const StepRow> rows, std::span<const int32_t> sampled) {
+  std::vector<size_t> order(rows.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return rows[i].position; });
+  std::vector<StepRow> sorted;
+  for (const size_t i : order) sorted.push_back(rows[i]);
+  Upload(step_rows_, 0, std::span<const StepRow>(sorted));
+  for (size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
+    std::vector<int32_t> which;  // of the step's rows, those to sample
+    for (; end < sorted.size() && sorted[end].position == sorted[begin].position; ++end) {
+      if (std::ranges::count(sampled, static_cast<int32_t>(order[end])) > 0)
+        which.push_back(static_cast<int32_t>(end - begin));
+    }
+    const auto count = static_cast<int64_t>(end - begin), sampled_count = static_cast<int64_t>(which.size());
+    Upload(sampled_rows_, 0, std::span<const int32_t>(which));
+    QueueEmbedding(step_rows_.As<StepRow>() + begin, count);
+    const Pending pending = QueueLayers(count, sorted[begin].position / kAttentionSplit + 1);
+    const int32_t* const at = sampled_rows_.As<int32_t>();
+    QueueSampling(x_.As<void>(), pending, count, at, at, sampled_count);
   }
 }
 
@@ -67,10 +87,10 @@ void* GpuModel::QueuePromptLayers(int64_t rows, const std::vector<PromptGroup>& 
     return memory.As<char>() + index * width * (type_ == Element::kBfloat16 ? 2 : 4);
   };
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
-    const GpuLayerWeights& w = weights_.layers[i];
+    const LayerWeights& w = weights_.layers[i];
     const LayerCache cache = CacheOf(i);
     QueueNorm(x_.As<void>(), {}, w.attention_norm, rows, nullptr, rows);
-    prompt_ops_->Product(PromptProduct::kQueryKeyValue, normed_.As<void>(), w.query_key_value, nullptr, rows,
+    prompt_ops_->Product(PromptProduct::kQueryKeyValue, normed_.As<void>(), PlaceOf(w.query_key_value), nullptr, rows,
                          partial_.As<void>());
     CheckGpu("generation", kernels_.finish_query_key_value(type_, SumsOf(w, 1), places_.As<Place>(), rows, Heads(),
                                                            cache, query_.As<void>(), stream_));
@@ -80,7 +100,7 @@ void* GpuModel::QueuePromptLayers(int64_t rows, const std::vector<PromptGroup>& 
                                prompt_keys_.As<void>(), prompt_values_.As<void>(), stream_));
       const void* const attended = prompt_ops_->Attention(group, row(query_, group.first_row, config_.query_size()),
                                                           prompt_keys_.As<void>(), prompt_values_.As<void>());
-      prompt_ops_->Product(PromptProduct::kOutput, attended, w.output, w.output_bias, group.rows,
+      prompt_ops_->Product(PromptProduct::kOutput, attended, PlaceOf(w.output), PlaceOf(w.output_bias), group.rows,
                            row(x_, group.first_row, config_.hidden_size));
     }
     if (i + 1 == weights_.layers.size()) {
@@ -90,11 +110,11 @@ void* GpuModel::QueuePromptLayers(int64_t rows, const std::vector<PromptGroup>& 
       rows = count;
     }
     QueueNorm(x, {}, w.mlp_norm, rows, nullptr, rows);
-    prompt_ops_->Product(PromptProduct::kGateUp, normed_.As<void>(), w.gate_up, w.gate_up_bias, rows,
+    prompt_ops_->Product(PromptProduct::kGateUp, normed_.As<void>(), PlaceOf(w.gate_up), PlaceOf(w.gate_up_bias), rows,
                          gate_up_.As<void>());
     CheckGpu("generation",
              kernels_.swiglu(type_, gate_up_.As<void>(), rows, config_.intermediate_size, gated_.As<void>(), stream_));
-    prompt_ops_->Product(PromptProduct::kDown, gated_.As<void>(), w.down, w.down_bias, rows, x);
+    prompt_ops_->Product(PromptProduct::kDown, gated_.As<void>(), PlaceOf(w.down), PlaceOf(w.down_bias), rows, x);
   }
   return x;
 }

@@ -118,40 +118,26 @@ class LibraryPromptOps final : public PromptOps {
 
 }  // namespace
 
-PromptOpsChoice ChoosePromptOps(const ModelConfig& config, const GpuWeights& weights, c10::Stream stream) {
+PromptOpsChoice ChoosePromptOps(const ModelConfig& config, const Weights& weights, c10::Stream stream) {
   using Result = PinnedShape::Result;
-  const GpuLayerWeights& layer = weights.layers.front();
-  const int64_t hidden = config.hidden_size, query = config.query_size(), intermediate = config.intermediate_size;
+  const LayerWeights& layer = weights.layers.front();
   const struct {
     PromptProduct which;
-    PinnedShape shape;
-    const void *weight, *bias;
-  } products[] = {
-      {PromptProduct::kQueryKeyValue,
-       {hidden, query + 2 * config.kv_size(), Result::kFloat32, false},
-       layer.query_key_value,
-       nullptr},
-      {PromptProduct::kOutput,
-       {query, hidden, Result::kAdd, layer.output_bias != nullptr},
-       layer.output,
-       layer.output_bias},
-      {PromptProduct::kGateUp,
-       {hidden, 2 * intermediate, Result::kPlain, layer.gate_up_bias != nullptr},
-       layer.gate_up,
-       layer.gate_up_bias},
-      {PromptProduct::kDown,
-       {intermediate, hidden, Result::kAdd, layer.down_bias != nullptr},
-       layer.down,
-       layer.down_bias},
-  };
+    Result result;
+    at::Tensor weight, bias;
+  } products[] = {{PromptProduct::kQueryKeyValue, Result::kFloat32, layer.query_key_value, {}},
+                  {PromptProduct::kOutput, Result::kAdd, layer.output, layer.output_bias},
+                  {PromptProduct::kGateUp, Result::kPlain, layer.gate_up, layer.gate_up_bias},
+                  {PromptProduct::kDown, Result::kAdd, layer.down, layer.down_bias}};
   const DeviceScope scope(stream.device());
   const c10::StreamGuard on(stream);
   auto ops = std::make_unique<LibraryPromptOps>(config, stream);
   std::string note = "prompts by FlashAttention-2 and";
-  for (const auto& [which, shape, weight, bias] : products) {
+  for (const auto& [which, result, weight, bias] : products) {
+    const PinnedShape shape = {weight.size(1), weight.size(0), result, bias.defined()};
     const std::string name = std::to_string(shape.inputs) + " x " + std::to_string(shape.outputs);
-    if (const std::string why = ops->Pin(which, shape, weight, bias); !why.empty()) {
-      return {nullptr, "prompts by the kernels of decoding: " + name + ": " + why};
+    if (const std::string why = ops->Pin(which, shape, PlaceOf(weight), PlaceOf(bias)); !why.empty()) {
+      return {nullptr, "prompts position by position, as decoding: " + name + ": " + why};
     }
     note += (which == PromptProduct::kQueryKeyValue ? " " : ", ") + name + " by " + ops->NameOf(which);
   }

@@ -20,13 +20,13 @@
 namespace kgrpo::policy {
 
 struct PromptOpsChoice {
-  std::unique_ptr<PromptOps> ops;  // null: prompts run on the kernels of kernels.h
+  std::unique_ptr<PromptOps> ops;  // null: prompts are read as decode rows
   std::string note;                // names the algorithms, or why there are none; for the log
 };
 
 // Chooses an algorithm for each product of the model, and checks with the first layer's weights that its bits do not
 // depend on the number of rows. The operators queue their work on `stream`.
-PromptOpsChoice ChoosePromptOps(const ModelConfig& config, const GpuWeights& weights, c10::Stream stream);
+PromptOpsChoice ChoosePromptOps(const ModelConfig& config, const Weights& weights, c10::Stream stream);
 
 }  // namespace kgrpo::policy
 

@@ -17,10 +17,10 @@ namespace {
 // G: query heads a KV head, rounded up. The lanes that hold one key together form a stream. A stream goes over every
 // kStreams-th position with an online softmax (Milakov and Gimelshein, 2018) of its own; the streams are joined in
 // order.
-template <typename T, int D, int G, bool kNew>
+template <typename T, int D, int G>
 __global__ void __launch_bounds__(kAttentionThreads)
-    AttentionKernel(Queries<T> queries, LayerCache cache, const Place* places, HeadShape shape, float scale,
-                    Parts parts, T* __restrict__ y) {
+    AttentionKernel(HeadSums sums, LayerCache cache, const Place* places, HeadShape shape, float scale, Parts parts,
+                    T* __restrict__ y) {
   constexpr int N = kWide<T>, kLanes = D / N, kKeys = 32 / kLanes, kStreams = kAttentionWarps * kKeys;
   __shared__ float joined[kStreams][G][D];
   __shared__ float greatest[kStreams][G], totals[kStreams][G];
@@ -30,16 +30,15 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const int kv_head = blockIdx.y;
   const Place place = places[row];
   if (!HasPositions<T, D>(place, shape, parts, y)) return;
-  __shared__ __align__(16) T made[kNew ? (kMaxHeads + 2) * D : 4];
-  if constexpr (kNew) NewHeads<T, D>(queries, place, shape, parts).Make(cache, made);
+  __shared__ __align__(16) T made[(kMaxHeads + 2) * D];
+  NewHeads<T, D>(sums, place, shape, parts).Make(cache, made);
   const int each = shape.heads / shape.kv_heads;
-  const T* const query = kNew ? made : queries.made + static_cast<int64_t>(row * shape.heads + kv_head * each) * D;
   const int lane = threadIdx.x % 32, stream = threadIdx.x / 32 * kKeys + lane / kLanes, column = lane % kLanes * N;
 
   float q[G][N];
 #pragma unroll
   for (int g = 0; g < G; ++g) {
-    const auto lanes = Lanes<T, N>::Load(query + min(g, each - 1) * D + column);
+    const auto lanes = Lanes<T, N>::Load(made + min(g, each - 1) * D + column);
 #pragma unroll
     for (int i = 0; i < N; ++i) q[g][i] = lanes.at[i] * scale;
   }
@@ -90,31 +89,15 @@ __global__ void __launch_bounds__(kAttentionThreads)
       }
     }
     __syncthreads();
-    for (int i = 0; i < kItems; ++i) {
-      const int item = threadIdx.x + i * kAttentionThreads, g = item / D, d = item % D;
-      if (g >= each) break;
-      float top = greatest[0][g];
-      for (int s = 1; s < kStreams; ++s) top = fmaxf(top, greatest[s][g]);
-      float weight = 0;
-      out[i] = 0;
-      for (int s = 0; s < kStreams; ++s) {
-        const float factor = exp2f(greatest[s][g] - top);
-        out[i] = fmaf(joined[s][g][d], factor, out[i]);
-        weight = fmaf(totals[s][g], factor, weight);
-      }
-      if (d == 0) {
-        bounds[g][0] = top;
-        bounds[g][1] = weight;
-      }
-    }
+    JoinStreams<D>(joined, greatest, totals, out, bounds);
     __syncthreads();
     if (Parts::used(place) > 1) StorePart<T, D>(shape, parts, split, out, bounds);
   }
   JoinParts<T, D>(place, shape, parts, out, bounds, y);
 }
 
-template <typename T, int D, bool kNew>
-void Launch(const Queries<T>& queries, LayerCache cache, const Place* places, int64_t row_count, HeadShape shape,
+template <typename T, int D>
+void Launch(const HeadSums& sums, LayerCache cache, const Place* places, int64_t row_count, HeadShape shape,
             Parts parts, void* y, cudaStream_t stream) {
   // Aims at as many blocks as run at a time, or a few less. A block that goes through several splits makes its queries
   // once, and reads the next split's keys while it computes. So each split has its own block only if all of them fit.
@@ -124,52 +107,28 @@ void Launch(const Queries<T>& queries, LayerCache cache, const Place* places, in
   constexpr float kLog2E = 1.4426950408889634F;
   const float scale = kLog2E / sqrtf(static_cast<float>(D));
   const auto launch = [&](auto kernel) {
-    LaunchOverlapping(kernel, grid, kAttentionThreads, stream, queries, cache, places, shape, scale, parts,
+    LaunchOverlapping(kernel, grid, kAttentionThreads, stream, sums, cache, places, shape, scale, parts,
                       static_cast<T*>(y));
   };
   const int each = shape.heads / shape.kv_heads;
   if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-    launch(TensorAttentionKernel<D, kNew>);
+    launch(TensorAttentionKernel<D>);
   } else if (each == 1) {
-    launch(AttentionKernel<T, D, 1, kNew>);
+    launch(AttentionKernel<T, D, 1>);
   } else if (each == 2) {
-    launch(AttentionKernel<T, D, 2, kNew>);
+    launch(AttentionKernel<T, D, 2>);
   } else if (each <= 4) {
-    launch(AttentionKernel<T, D, 4, kNew>);
+    launch(AttentionKernel<T, D, 4>);
   } else {
-    launch(AttentionKernel<T, D, 8, kNew>);
+    launch(AttentionKernel<T, D, 8>);
   }
 }
 
-// Calls body<T, D>().
-template <typename Body>
-void ForHeads(Element type, HeadShape shape, Body&& body) {
-  if (type == Element::kBfloat16 && shape.size == 64) {
-    body.template operator()<__nv_bfloat16, 64>();
-  } else if (type == Element::kBfloat16) {
-    body.template operator()<__nv_bfloat16, 128>();
-  } else if (shape.size == 64) {
-    body.template operator()<float, 64>();
-  } else {
-    body.template operator()<float, 128>();
-  }
-}
-
-void Attention(Element type, const void* query, LayerCache cache, const Place* places, int64_t row_count,
-               HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived, void* y,
-               GpuStream stream) {
+void Attention(Element type, HeadSums heads, LayerCache cache, const Place* places, int64_t row_count, HeadShape shape,
+               int64_t position_splits, float* sums, float* bounds, int32_t* arrived, void* y, GpuStream stream) {
   ForHeads(type, shape, [&]<typename T, int D>() {
-    Launch<T, D, false>({static_cast<const T*>(query), {}, 0}, cache, places, row_count, shape,
-                        {sums, bounds, arrived, static_cast<int>(position_splits), 1}, y, StreamOf(stream));
-  });
-}
-
-void AttentionOfNew(Element type, HeadSums heads, LayerCache cache, const Place* places, int64_t row_count,
-                    HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived, void* y,
-                    GpuStream stream) {
-  ForHeads(type, shape, [&]<typename T, int D>() {
-    Launch<T, D, true>({nullptr, heads, static_cast<int>(row_count)}, cache, places, row_count, shape,
-                       {sums, bounds, arrived, static_cast<int>(position_splits), 1}, y, StreamOf(stream));
+    Launch<T, D>(heads, cache, places, row_count, shape, {sums, bounds, arrived, static_cast<int>(position_splits), 1},
+                 y, StreamOf(stream));
   });
 }
 
@@ -177,7 +136,6 @@ void AttentionOfNew(Element type, HeadSums heads, LayerCache cache, const Place*
 
 void SetAttention(GpuKernels& table) {
   KGRPO_SET_KERNEL(table, attention, Attention);
-  KGRPO_SET_KERNEL(table, attention_of_new, AttentionOfNew);
 }
 
 }  // namespace kgrpo::policy

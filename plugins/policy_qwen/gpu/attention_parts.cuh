@@ -1,4 +1,4 @@
-// The shared part of both attention kernels: the source of a block's queries, and the joining of a row's splits. A
+// The shared part of both attention kernels: the making of a block's heads, and the joining of a row's splits. A
 // split is kAttentionSplit positions of a row; a block goes through some splits, for the query heads that share a KV
 // head. Used by attention.cu and tensor_attention.cuh.
 #pragma once
@@ -35,28 +35,19 @@ __device__ inline bool HasPositions(const Place& place, HeadShape shape, const P
   return parts.begin() < parts.end(place);
 }
 
-// The queries of a kernel: made by an earlier kernel or, with kNew (no two rows of one slot), still to be made from the
-// product's sums, together with the row's own key and value.
-template <typename T>
-struct Queries {
-  const T* made;  // [rows, heads, D], or null
-  HeadSums sums;
-  int rows;
-};
-
 // Makes a block's own heads: its queries and, if the block holds the row's own position, that key and value, which it
 // also writes to the cache. All threads of the block call it. The constructor reads the inputs that may be read before
 // WaitForPrevious.
 template <typename T, int D>
 class NewHeads {
  public:
-  __device__ NewHeads(const Queries<T>& queries, const Place& place, HeadShape shape, const Parts& parts)
-      : queries_(queries), place_(place), shape_(shape), each_(shape.heads / shape.kv_heads) {
+  __device__ NewHeads(const HeadSums& sums, const Place& place, HeadShape shape, const Parts& parts)
+      : sums_(sums), place_(place), shape_(shape), each_(shape.heads / shape.kv_heads) {
     const bool has_own = parts.end(place) == Parts::used(place);
     count_ = parts.begin() < parts.end(place) ? each_ + (has_own ? 2 : 0) : 0;
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
-      if (Index(i) < count_) factors_[i] = LoadFactors<T, D>(queries_.sums, shape_, HeadOf(i), place_.position);
+      if (Index(i) < count_) factors_[i] = LoadFactors<T, D>(sums_, shape_, HeadOf(i), place_.position);
     }
   }
 
@@ -66,13 +57,13 @@ class NewHeads {
     Head<T, D> sums[kRounds];
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
-      if (Index(i) < count_) sums[i] = LoadSums<T, D>(queries_.sums, shape_, blockIdx.x, queries_.rows, HeadOf(i));
+      if (Index(i) < count_) sums[i] = LoadSums<T, D>(sums_, shape_, blockIdx.x, gridDim.x, HeadOf(i));
     }
 #pragma unroll
     for (int i = 0; i < kRounds; ++i) {
       const int index = Index(i);
       if (index >= count_) continue;
-      const Head<T, D> head = FinishHead(queries_.sums, shape_, HeadOf(i), sums[i], factors_[i]);
+      const Head<T, D> head = FinishHead(sums_, shape_, HeadOf(i), sums[i], factors_[i]);
       head.Store(made + (index < each_ ? index : kMaxHeads + index - each_) * D);
       if (index >= each_) {
         head.Store(static_cast<T*>(index == each_ ? cache.keys : cache.values) +
@@ -93,13 +84,41 @@ class NewHeads {
     return i < each_ ? kv_head * each_ + i : shape_.heads + (i - each_) * shape_.kv_heads + kv_head;
   }
 
-  const Queries<T>& queries_;
+  const HeadSums& sums_;
   const Place place_;
   const HeadShape shape_;
   const int each_;
   int count_;
   HeadFactors<T, D> factors_[kRounds];
 };
+
+// Joins a block's S streams over a split, each with its greatest score, its sum of weights and its weighted sum of values
+// for each head, in order: out[i] of item threadIdx.x + i kAttentionThreads of [heads, D], and the heads' bounds.
+template <int D, int S, int H, int W>
+__device__ inline void JoinStreams(const float (&joined)[S][H][W], const float (&greatest)[S][H],
+                                   const float (&totals)[S][H], float (&out)[kMaxHeads * D / kAttentionThreads],
+                                   float (&bounds)[kMaxHeads][2]) {
+#pragma unroll
+  for (int i = 0; i < kMaxHeads * D / kAttentionThreads; ++i) {
+    const int item = threadIdx.x + i * kAttentionThreads, head = item / D, d = item % D;
+    if (head >= H) break;
+    float top = greatest[0][head];
+#pragma unroll
+    for (int s = 1; s < S; ++s) top = fmaxf(top, greatest[s][head]);
+    float weight = 0;
+    out[i] = 0;
+#pragma unroll
+    for (int s = 0; s < S; ++s) {
+      const float factor = exp2f(greatest[s][head] - top);
+      out[i] = fmaf(joined[s][head][d], factor, out[i]);
+      weight = fmaf(totals[s][head], factor, weight);
+    }
+    if (d == 0) {
+      bounds[head][0] = top;
+      bounds[head][1] = weight;
+    }
+  }
+}
 
 // Stores a split's part of the result: out[i] of item threadIdx.x + i kAttentionThreads of [heads, D], not divided yet.
 // `bounds` [kMaxHeads, 2] is in shared memory, and a barrier has made it visible.

@@ -1,8 +1,6 @@
 // Rotary positions and SwiGLU: kernels.h. A thread takes 16 bytes of its row.
 #include <cuda_runtime.h>
 
-#include <type_traits>
-
 #include "policy_qwen/gpu/launch.cuh"
 #include "policy_qwen/gpu/vectors.cuh"
 
@@ -75,17 +73,15 @@ __global__ void __launch_bounds__(kThreads)
 
 void Rotate(Element type, const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t rows, int64_t heads,
             int64_t head_size, const float* cos, const float* sin, float direction, GpuStream stream) {
-  const bool bfloat16 = type == Element::kBfloat16;
   const int64_t half = head_size / 2;
-  Dispatch(bfloat16, IsWide(bfloat16, x, x_stride, y, y_stride, half), [&]<typename T, int N>() {
+  ForLanes(type, IsWide(type, x, x_stride, y, y_stride, half), [&]<typename T, int N>() {
     RotateKernel<T, N><<<Blocks(rows * heads * half / N, kThreads), kThreads, 0, StreamOf(stream)>>>(
         static_cast<const T*>(x), x_stride, static_cast<T*>(y), y_stride, rows, heads, half, cos, sin, direction);
   });
 }
 
 void SwiGlu(Element type, const void* x, int64_t rows, int64_t columns, void* y, GpuStream stream) {
-  const bool bfloat16 = type == Element::kBfloat16;
-  Dispatch(bfloat16, IsWide(bfloat16, x, y, columns), [&]<typename T, int N>() {
+  ForLanes(type, IsWide(type, x, y, columns), [&]<typename T, int N>() {
     SwiGluKernel<T, N><<<Blocks(rows * columns / N, kThreads), kThreads, 0, StreamOf(stream)>>>(
         static_cast<const T*>(x), rows, columns, static_cast<T*>(y));
   });
@@ -93,8 +89,7 @@ void SwiGlu(Element type, const void* x, int64_t rows, int64_t columns, void* y,
 
 void SwiGluBackward(Element type, const void* dy, const void* x, int64_t rows, int64_t columns, void* dx,
                     GpuStream stream) {
-  const bool bfloat16 = type == Element::kBfloat16;
-  Dispatch(bfloat16, IsWide(bfloat16, dy, x, dx, columns), [&]<typename T, int N>() {
+  ForLanes(type, IsWide(type, dy, x, dx, columns), [&]<typename T, int N>() {
     SwiGluBackwardKernel<T, N><<<Blocks(rows * columns / N, kThreads), kThreads, 0, StreamOf(stream)>>>(
         static_cast<const T*>(dy), static_cast<const T*>(x), rows, columns, static_cast<T*>(dx));
   });

@@ -119,6 +119,18 @@ __device__ inline Head<T, D> FinishHead(const HeadSums& in, HeadShape shape, int
   return x;
 }
 
+// Calls body<T, D>().
+template <typename Body>
+void ForHeads(Element type, HeadShape shape, Body&& body) {
+  ForElement(type, [&]<typename T>() {
+    if (shape.size == 64) {
+      body.template operator()<T, 64>();
+    } else {
+      body.template operator()<T, 128>();
+    }
+  });
+}
+
 // Offset in elements of the place's key or value of a KV head.
 template <int D>
 __device__ inline int64_t CacheOffset(const LayerCache& cache, HeadShape shape, const Place& place, int kv_head) {

@@ -15,7 +15,7 @@
 // another: gpu_model.h names the roles.) Results of a row of slot -1, or of a slot that has ended, are unused.
 //
 // A kernel of generation may begin before the one before it on the stream has ended (overlap.cuh): weights are read
-// early, so code that changes weights must wait for the device before the next step. attention_of_new also reads
+// early, so code that changes weights must wait for the device before the next step. attention also reads
 // places, the table of pages and the cache's earlier positions early: within a step, only embed, its first kernel, may
 // write those.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_GPU_KERNELS_H_
@@ -188,17 +188,13 @@ struct GpuKernels {
   const char* (*gather)(Element type, LayerCache cache, const int32_t* slots, const int32_t* ends, int64_t sequences,
                         int64_t longest, HeadShape shape, void* keys, void* values, GpuStream stream);
 
-  // y [rows, heads size] = attention of each row over positions 0 to its own. position_splits: enough for the greatest,
-  // ceil((position + 1) / kAttentionSplit). sums: float32 [rows, heads, position_splits, size], bounds: [.., 2].
-  // arrived: [rows, kv_heads], zeros, and zeros again afterwards.
-  const char* (*attention)(Element type, const void* query, LayerCache cache, const Place* places, int64_t row_count,
+  // For rows of which no two are of one slot: makes heads of the sums (finish_query_key_value, k and v with the same
+  // bits), and y [rows, heads size] = attention of each row over positions 0 to its own. position_splits: enough for
+  // the greatest, ceil((position + 1) / kAttentionSplit). sums: float32 [rows, heads, position_splits, size], bounds:
+  // [.., 2]. arrived: [rows, kv_heads], zeros, and zeros again afterwards.
+  const char* (*attention)(Element type, HeadSums heads, LayerCache cache, const Place* places, int64_t row_count,
                            HeadShape shape, int64_t position_splits, float* sums, float* bounds, int32_t* arrived,
                            void* y, GpuStream stream);
-
-  // finish_query_key_value and attention in one, for rows of which no two are of one slot: the same bits.
-  const char* (*attention_of_new)(Element type, HeadSums heads, LayerCache cache, const Place* places,
-                                  int64_t row_count, HeadShape shape, int64_t position_splits, float* sums,
-                                  float* bounds, int32_t* arrived, void* y, GpuStream stream);
 
   // Samples the next token of the slot of places[rows[i]] (places[i] where `rows` is null) from logits row i, as
   // model/sampler.h says, writes it to ids and logprobs [slots, max_new_tokens], and advances the slot. Unused rows are

@@ -61,12 +61,20 @@ const char* Text(const std::string& text) {
   return kept.c_str();
 }
 
-// Runs `work`, which returns a cublasStatus_t, with `device` current.
+void Check(cublasStatus_t status) {
+  if (status != CUBLAS_STATUS_SUCCESS) throw status;
+}
+
+// Runs `work`, which throws a cublasStatus_t if it fails, with `device` current.
 template <typename Work>
 const char* OnLt(const char* what, int32_t device, Work&& work) {
   cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
   const char* failure = OnDevice(what, device, [&] {
-    status = work();
+    try {
+      work();
+    } catch (cublasStatus_t thrown) {
+      status = thrown;
+    }
     return cudaSuccess;
   });
   if (failure != nullptr || status == CUBLAS_STATUS_SUCCESS) return failure;
@@ -86,70 +94,55 @@ struct PinnedProduct {
   bool has_bias = false;
   std::string name;
 
-  cublasStatus_t Open(const PinnedShape& shape) {
+  void Open(const PinnedShape& shape) {
     const Library& lt = Lt();
     const auto inputs = static_cast<uint64_t>(shape.inputs), outputs = static_cast<uint64_t>(shape.outputs);
-    const auto out = shape.result == PinnedShape::Result::kFloat32 ? CUDA_R_32F : CUDA_R_16BF;
     add = shape.result == PinnedShape::Result::kAdd ? 1.0F : 0.0F;
     has_bias = shape.has_bias;
-    const cublasOperation_t transpose = CUBLAS_OP_T;
-    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    cublasStatus_t status = lt.Create(&handle);
-    const auto then = [&](auto&& call) {
-      if (status == CUBLAS_STATUS_SUCCESS) status = call();
-    };
-    then([&] { return lt.MatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F); });
-    then([&] { return Set(CUBLASLT_MATMUL_DESC_TRANSA, transpose); });
-    if (has_bias) then([&] { return Set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue); });
-    then([&] { return lt.MatrixLayoutCreate(&weight, CUDA_R_16BF, inputs, outputs, shape.inputs); });
-    then([&] { return lt.MatrixLayoutCreate(&x, CUDA_R_16BF, inputs, 1, shape.inputs); });
-    then([&] { return lt.MatrixLayoutCreate(&y, out, outputs, 1, shape.outputs); });
-    return status;
+    Check(lt.Create(&handle));
+    Check(lt.MatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    Set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+    if (has_bias) Set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    Check(lt.MatrixLayoutCreate(&weight, CUDA_R_16BF, inputs, outputs, shape.inputs));
+    Check(lt.MatrixLayoutCreate(&x, CUDA_R_16BF, inputs, 1, shape.inputs));
+    const auto out = shape.result == PinnedShape::Result::kFloat32 ? CUDA_R_32F : CUDA_R_16BF;
+    Check(lt.MatrixLayoutCreate(&y, out, outputs, 1, shape.outputs));
   }
 
   template <typename Value>
-  cublasStatus_t Set(cublasLtMatmulDescAttributes_t attribute, const Value& value) {
-    return Lt().MatmulDescSetAttribute(operation, attribute, &value, sizeof value);
+  void Set(cublasLtMatmulDescAttributes_t attribute, const Value& value) {
+    Check(Lt().MatmulDescSetAttribute(operation, attribute, &value, sizeof value));
   }
 
-  cublasStatus_t SetRows(int64_t rows) {
+  void SetRows(int64_t rows) {
     const auto columns = static_cast<uint64_t>(rows);
     for (cublasLtMatrixLayout_t layout : {x, y}) {
-      const auto status = Lt().MatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns);
-      if (status != CUBLAS_STATUS_SUCCESS) return status;
+      Check(Lt().MatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns));
     }
-    return CUBLAS_STATUS_SUCCESS;
   }
 
-  // Sets `algorithm`; CUBLAS_STATUS_NOT_SUPPORTED if there are fewer.
-  cublasStatus_t Choose(int64_t rows, int32_t candidate) {
+  // Sets `algorithm`; throws CUBLAS_STATUS_NOT_SUPPORTED if there are fewer.
+  void Choose(int64_t rows, int32_t candidate) {
     const Library& lt = Lt();
+    SetRows(rows);
     cublasLtMatmulPreference_t wish = nullptr;
-    cublasLtMatmulHeuristicResult_t found[kMostCandidates];
-    int count = 0;
-    const uint32_t one_piece = CUBLASLT_REDUCTION_SCHEME_NONE, alignment = 16;
-    const uint64_t workspace = 0;
-    cublasStatus_t status = SetRows(rows);
-    const auto then = [&](auto&& call) {
-      if (status == CUBLAS_STATUS_SUCCESS) status = call();
-    };
+    Check(lt.MatmulPreferenceCreate(&wish));
+    const std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, cublasStatus_t (*)(cublasLtMatmulPreference_t)> owned(
+        wish, lt.MatmulPreferenceDestroy);
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-      then([&] { return lt.MatmulPreferenceSetAttribute(wish, attribute, &value, sizeof value); });
+      Check(lt.MatmulPreferenceSetAttribute(wish, attribute, &value, sizeof value));
     };
-    then([&] { return lt.MatmulPreferenceCreate(&wish); });
-    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
-    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, one_piece);
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{0});
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE});
     for (const auto attribute :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-      set(attribute, alignment);
+      set(attribute, uint32_t{16});
     }
-    then([&] {
-      return lt.MatmulAlgoGetHeuristic(handle, operation, weight, x, y, y, wish, kMostCandidates, found, &count);
-    });
-    if (wish != nullptr) lt.MatmulPreferenceDestroy(wish);
-    if (status != CUBLAS_STATUS_SUCCESS) return status;
-    if (candidate >= count) return CUBLAS_STATUS_NOT_SUPPORTED;
+    cublasLtMatmulHeuristicResult_t found[kMostCandidates];
+    int count = 0;
+    Check(lt.MatmulAlgoGetHeuristic(handle, operation, weight, x, y, y, wish, kMostCandidates, found, &count));
+    if (candidate >= count) throw CUBLAS_STATUS_NOT_SUPPORTED;
     algorithm = found[candidate].algo;
     name = "algorithm";
     for (const auto attribute : {CUBLASLT_ALGO_CONFIG_ID, CUBLASLT_ALGO_CONFIG_TILE_ID, CUBLASLT_ALGO_CONFIG_STAGES_ID,
@@ -164,7 +157,6 @@ struct PinnedProduct {
     const size_t version = lt.GetVersion();
     name += " of cuBLASLt " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
             std::to_string(version % 100);
-    return CUBLAS_STATUS_SUCCESS;
   }
 
   ~PinnedProduct() {
@@ -187,31 +179,23 @@ const PinnedProducts kProducts = {
       auto made = std::make_unique<PinnedProduct>();
       made->device = device;
       const char* failure = OnLt("pin", device, [&] {
-        const cublasStatus_t status = made->Open(shape);
-        return status != CUBLAS_STATUS_SUCCESS ? status : made->Choose(rows, candidate);
+        made->Open(shape);
+        made->Choose(rows, candidate);
       });
       if (failure == nullptr) *pinned = made.release();
       return failure;
     },
     .release =
-        [](PinnedProduct* pinned) {
-          static_cast<void>(OnLt("release", pinned->device, [&] {
-            delete pinned;
-            return CUBLAS_STATUS_SUCCESS;
-          }));
-        },
+        [](PinnedProduct* pinned) { static_cast<void>(OnLt("release", pinned->device, [&] { delete pinned; })); },
     .name = [](const PinnedProduct* pinned) { return pinned->name.c_str(); },
     .run = [](PinnedProduct* pinned, const void* x, const void* weight, const void* bias, int64_t rows, void* y,
               GpuStream stream) -> const char* {
       return OnLt("product", pinned->device, [&] {
-        cublasStatus_t status = pinned->SetRows(rows);
-        if (status == CUBLAS_STATUS_SUCCESS && pinned->has_bias) {
-          status = pinned->Set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-        }
-        if (status != CUBLAS_STATUS_SUCCESS) return status;
+        pinned->SetRows(rows);
+        if (pinned->has_bias) pinned->Set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
         const float one = 1;
-        return Lt().Matmul(pinned->handle, pinned->operation, &one, weight, pinned->weight, x, pinned->x, &pinned->add,
-                           y, pinned->y, y, pinned->y, &pinned->algorithm, nullptr, 0, StreamOf(stream));
+        Check(Lt().Matmul(pinned->handle, pinned->operation, &one, weight, pinned->weight, x, pinned->x, &pinned->add,
+                          y, pinned->y, y, pinned->y, &pinned->algorithm, nullptr, 0, StreamOf(stream)));
       });
     },
 };

@@ -9,7 +9,6 @@
 #include <cuda_runtime.h>
 
 #include "policy_qwen/gpu/kernels.h"
-#include "policy_qwen/gpu/tensor_cores.cuh"
 #include "policy_qwen/gpu/vectors.cuh"
 
 namespace kgrpo::policy {

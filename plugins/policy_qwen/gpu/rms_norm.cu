@@ -1,8 +1,6 @@
 // RMSNorm and its derivatives: kernels.h. A warp takes a row; what it reads twice comes from the first-level cache.
 #include <cuda_runtime.h>
 
-#include <type_traits>
-
 #include "policy_qwen/gpu/launch.cuh"
 #include "policy_qwen/gpu/vectors.cuh"
 
@@ -106,8 +104,7 @@ __global__ void SumSlicesKernel(const float* __restrict__ partial, int64_t colum
 
 void RmsNorm(Element type, const void* x, int64_t x_stride, const void* weight, float epsilon, int64_t rows,
              int64_t columns, void* y, float* scale, GpuStream stream) {
-  const bool bfloat16 = type == Element::kBfloat16;
-  Dispatch(bfloat16, IsWide(bfloat16, x, x_stride, weight, columns, y), [&]<typename T, int N>() {
+  ForLanes(type, IsWide(type, x, x_stride, weight, columns, y), [&]<typename T, int N>() {
     RmsNormKernel<T, N><<<Blocks(rows, kWarpsABlock), 32 * kWarpsABlock, 0, StreamOf(stream)>>>(
         static_cast<const T*>(x), x_stride, static_cast<const T*>(weight), epsilon, rows, columns, static_cast<T*>(y),
         scale);
@@ -116,8 +113,7 @@ void RmsNorm(Element type, const void* x, int64_t x_stride, const void* weight, 
 
 void RmsNormBackward(Element type, const void* dy, const void* x, int64_t x_stride, const void* weight,
                      const float* scale, const void* add, int64_t rows, int64_t columns, void* dx, GpuStream stream) {
-  const bool bfloat16 = type == Element::kBfloat16;
-  Dispatch(bfloat16, IsWide(bfloat16, dy, x, x_stride, weight, add, columns, dx), [&]<typename T, int N>() {
+  ForLanes(type, IsWide(type, dy, x, x_stride, weight, add, columns, dx), [&]<typename T, int N>() {
     RmsNormBackwardKernel<T, N><<<Blocks(rows, kWarpsABlock), 32 * kWarpsABlock, 0, StreamOf(stream)>>>(
         static_cast<const T*>(dy), static_cast<const T*>(x), x_stride, static_cast<const T*>(weight), scale,
         static_cast<const T*>(add), rows, columns, static_cast<T*>(dx));
@@ -128,7 +124,7 @@ void RmsNormWeightGradient(Element type, const void* dy, const void* x, int64_t 
                            int64_t rows, int64_t columns, float* partial, float* weight_gradient, GpuStream stream) {
   const auto queue = StreamOf(stream);
   const dim3 grid(Blocks(columns, kColumnsABlock), kNormSlices), block(kColumnsABlock, kRowsAtATime);
-  Dispatch(type == Element::kBfloat16, false, [&]<typename T, int N>() {
+  ForElement(type, [&]<typename T>() {
     PartialWeightGradientKernel<T><<<grid, block, 0, queue>>>(static_cast<const T*>(dy), static_cast<const T*>(x),
                                                               x_stride, scale, rows, columns, partial);
   });

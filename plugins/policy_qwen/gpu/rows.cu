@@ -2,8 +2,6 @@
 // product's partial sums: kernels.h.
 #include <cuda_runtime.h>
 
-#include <type_traits>
-
 #include "policy_qwen/gpu/heads.cuh"
 #include "policy_qwen/gpu/launch.cuh"
 #include "policy_qwen/gpu/overlap.cuh"
@@ -149,19 +147,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <typename Body>
-void ForElement(Element type, Body&& body) {
-  if (type == Element::kBfloat16) {
-    body(__nv_bfloat16());
-  } else {
-    body(float());
-  }
-}
-
 void Embed(Element type, const StepRow* rows, const Slot* slots, const void* embedding, int64_t row_count,
            int64_t hidden, void* x, Place* places, GpuStream stream) {
-  ForElement(type, [&](auto element) {
-    using T = decltype(element);
+  ForElement(type, [&]<typename T>() {
     EmbedKernel<T><<<Blocks(row_count, 1), kThreads, 0, StreamOf(stream)>>>(
         rows, slots, static_cast<const T*>(embedding), hidden, static_cast<T*>(x), places);
   });
@@ -170,8 +158,7 @@ void Embed(Element type, const StepRow* rows, const Slot* slots, const void* emb
 void AddNorm(Element type, const float* partial, int64_t splits, const void* bias, void* x, const void* weight,
              float epsilon, int64_t row_count, int64_t hidden, const int32_t* gather, int64_t out_rows, void* y,
              GpuStream stream) {
-  ForElement(type, [&](auto element) {
-    using T = decltype(element);
+  ForElement(type, [&]<typename T>() {
     const bool is_first = partial == nullptr;  // after Embed: overlap.cuh
     QueueKernel(AddNormKernel<T>, Blocks(out_rows, 1), kThreads, StreamOf(stream), !is_first, 0, partial,
                 static_cast<int>(splits), static_cast<const T*>(bias), static_cast<T*>(x),
@@ -182,17 +169,10 @@ void AddNorm(Element type, const float* partial, int64_t splits, const void* bia
 
 void FinishQueryKeyValue(Element type, HeadSums sums, const Place* places, int64_t row_count, HeadShape shape,
                          LayerCache cache, void* query, GpuStream stream) {
-  ForElement(type, [&](auto element) {
-    using T = decltype(element);
-    const auto launch = [&](auto kernel) {
-      LaunchOverlapping(kernel, Blocks(row_count * (shape.heads + 2 * shape.kv_heads), 4), 128, StreamOf(stream), sums,
-                        static_cast<int>(row_count), places, shape, cache, static_cast<T*>(query));
-    };
-    if (shape.size == 64) {
-      launch(FinishQueryKeyValueKernel<T, 64>);
-    } else {
-      launch(FinishQueryKeyValueKernel<T, 128>);
-    }
+  ForHeads(type, shape, [&]<typename T, int D>() {
+    LaunchOverlapping(FinishQueryKeyValueKernel<T, D>, Blocks(row_count * (shape.heads + 2 * shape.kv_heads), 4), 128,
+                      StreamOf(stream), sums, static_cast<int>(row_count), places, shape, cache,
+                      static_cast<T*>(query));
   });
 }
 

@@ -2,8 +2,6 @@
 // each segment of the vocabulary; then one block a row draws (sample_row.cuh).
 #include <cuda_runtime.h>
 
-#include <type_traits>
-
 #include "policy_qwen/gpu/launch.cuh"
 #include "policy_qwen/gpu/overlap.cuh"
 #include "policy_qwen/gpu/sample_row.cuh"
@@ -144,26 +142,14 @@ void Sample(Element type, const void* logits, int64_t sampled_rows, int64_t voca
             int32_t* ids, float* logprobs, int64_t max_new_tokens, GpuStream stream) {
   const auto size = static_cast<int>(vocabulary);
   const auto queue = StreamOf(stream);
-  const auto launch = [&](auto* typed) {
-    using T = std::remove_cvref_t<decltype(*typed)>;
-    const auto find_parts = [&]<int N>() {
-      const dim3 grid(Blocks(sampled_rows, 1), Blocks(vocabulary, kSegment * kPartWarps));
-      LaunchOverlapping(SegmentKernel<T, N, false>, grid, kPartThreads, queue, typed, size, rows, places, slots, parts);
-      LaunchOverlapping(SegmentKernel<T, N, true>, grid, kPartThreads, queue, typed, size, rows, places, slots, parts);
-    };
-    if (IsWide(type == Element::kBfloat16, logits, vocabulary)) {
-      find_parts.template operator()<kWide<T>>();
-    } else {
-      find_parts.template operator()<1>();
-    }
-    LaunchOverlapping(SampleKernel<T>, Blocks(sampled_rows, 1), kThreads, queue, typed, size, rows, places, slots,
-                      end_ids, end_id_count, ids, logprobs, max_new_tokens, parts);
-  };
-  if (type == Element::kBfloat16) {
-    launch(static_cast<const __nv_bfloat16*>(logits));
-  } else {
-    launch(static_cast<const float*>(logits));
-  }
+  const dim3 grid(Blocks(sampled_rows, 1), Blocks(vocabulary, kSegment * kPartWarps));
+  ForLanes(type, IsWide(type, logits, vocabulary), [&]<typename T, int N>() {
+    const auto* const typed = static_cast<const T*>(logits);
+    LaunchOverlapping(SegmentKernel<T, N, false>, grid, kPartThreads, queue, typed, size, rows, places, slots, parts);
+    LaunchOverlapping(SegmentKernel<T, N, true>, grid, kPartThreads, queue, typed, size, rows, places, slots, parts);
+    LaunchOverlapping(SampleKernel<T>, grid.x, kThreads, queue, typed, size, rows, places, slots, end_ids, end_id_count,
+                      ids, logprobs, max_new_tokens, parts);
+  });
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #pragma once
 #include "policy_qwen/gpu/attention_parts.cuh"
 #include "policy_qwen/gpu/overlap.cuh"
-#include "policy_qwen/gpu/tensor_cores.cuh"
 
 namespace kgrpo::policy {
 
@@ -25,11 +24,11 @@ __device__ inline uint4 Load16(const __nv_bfloat16* from) {
 // of both products. Operands go from memory to the tensor cores as they lie there: the order of a head's elements
 // within an instruction is free as long as both operands agree, and so is the order of the result's columns.
 //
-// With kNew, earlier steps wrote all keys and values but the row's own, so those of the first split are read before the
-// wait. Those of the next split are read while a split is joined.
-template <int D, bool kNew>
+// Earlier steps wrote all keys and values but the row's own, so those of the first split are read before the wait. Those
+// of the next split are read while a split is joined.
+template <int D>
 __global__ void __launch_bounds__(kAttentionThreads)
-    TensorAttentionKernel(Queries<__nv_bfloat16> queries, LayerCache cache, const Place* places, HeadShape shape,
+    TensorAttentionKernel(HeadSums sums, LayerCache cache, const Place* places, HeadShape shape,
                           float scale, Parts parts, __nv_bfloat16* y) {
   using T = __nv_bfloat16;
   constexpr int kKeys = 32, kSteps = D / 32, kWide = D / 64, kItems = kMaxHeads * D / kAttentionThreads;
@@ -37,21 +36,20 @@ __global__ void __launch_bounds__(kAttentionThreads)
   __shared__ __align__(16) float joined[kAttentionWarps][kMaxHeads][D + 4];
   __shared__ float greatest[kAttentionWarps][kMaxHeads], totals[kAttentionWarps][kMaxHeads];
   __shared__ float bounds[kMaxHeads][2];
-  __shared__ __align__(16) T made[kNew ? (kMaxHeads + 2) * D : 8];
+  __shared__ __align__(16) T made[(kMaxHeads + 2) * D];
   LetNextBegin();
-  if constexpr (!kNew) WaitForPrevious();
   const int row = blockIdx.x;
   const int kv_head = blockIdx.y, each = shape.heads / shape.kv_heads;
   const Place place = places[row];  // written by the step's first kernel, which nothing overlaps
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
-  const int end = place.position + 1, own = kNew ? place.position : -1;
+  const int own = place.position, end = own + 1;
 
   const int32_t* const pages = cache.pages + static_cast<int64_t>(place.slot) * cache.pages_per_slot;
   // The first of the warp's positions of a split.
   const auto first_of = [&](int split) { return split * kAttentionSplit + warp * kKeys; };
-  // Element `element` of a position; zeros behind the row's last, and for its own where that is new.
+  // Element `element` of a position; zeros for the row's own and behind it.
   const auto load = [&](const void* from, int position, int element) {
-    if (position >= end || (kNew && position == own)) return make_uint4(0, 0, 0, 0);
+    if (position >= own) return make_uint4(0, 0, 0, 0);
     const int line = (pages[position / kPageSize] * shape.kv_heads + kv_head) * kPageSize + position % kPageSize;
     return Load16(static_cast<const T*>(from) + static_cast<int64_t>(line) * D + element);
   };
@@ -72,38 +70,28 @@ __global__ void __launch_bounds__(kAttentionThreads)
       for (int i = 0; i < 4; ++i) early[half][i] = load(cache.values, first + value_key(half, i), g * 8);
     }
   };
-  const T* query = nullptr;
-  if constexpr (kNew) {
-    load_early(parts.begin());
-    const NewHeads<T, D> heads(queries, place, shape, parts);
-    WaitForPrevious();
-    if (!HasPositions<T, D>(place, shape, parts, y)) return;
-    heads.Make(cache, made);
-    query = made;
-  } else {
-    if (!HasPositions<T, D>(place, shape, parts, y)) return;
-    load_early(parts.begin());
-    query = queries.made + static_cast<int64_t>(row * shape.heads + kv_head * each) * D;
-  }
+  load_early(parts.begin());
+  const NewHeads<T, D> heads(sums, place, shape, parts);
+  WaitForPrevious();
+  if (!HasPositions<T, D>(place, shape, parts, y)) return;
+  heads.Make(cache, made);
 
   float out[kItems];
   for (int split = parts.begin(); split < parts.end(place); ++split) {
     const int first = first_of(split);
     float most = -INFINITY, total = 0, values[kWide * 8][4] = {};
     if (first < end) {
-      if constexpr (kNew) {
 #pragma unroll
-        for (int j = 0; j < 4; ++j) {
+      for (int j = 0; j < 4; ++j) {
 #pragma unroll
-          for (int i = 0; i < kSteps; ++i) {
-            if (first + j * 8 + g == own) keys[j][i] = Load16(made + kMaxHeads * D + i * 32 + t * 8);
-          }
+        for (int i = 0; i < kSteps; ++i) {
+          if (first + j * 8 + g == own) keys[j][i] = Load16(made + kMaxHeads * D + i * 32 + t * 8);
         }
       }
       uint4 q[kSteps];
 #pragma unroll
       for (int i = 0; i < kSteps; ++i) {
-        q[i] = g < each ? Load16(query + g * D + i * 32 + t * 8) : make_uint4(0, 0, 0, 0);
+        q[i] = g < each ? Load16(made + g * D + i * 32 + t * 8) : make_uint4(0, 0, 0, 0);
       }
       float scores[4][4] = {};
 #pragma unroll
@@ -145,9 +133,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
           for (int i = 0; i < 4; ++i) {
             const int key = value_key(half, i);
             uint4 loaded = wide == 0 ? early[half][i] : load(cache.values, first + key, wide * 64 + g * 8);
-            if constexpr (kNew) {
-              if (first + key == own) loaded = Load16(made + (kMaxHeads + 1) * D + wide * 64 + g * 8);
-            }
+            if (first + key == own) loaded = Load16(made + (kMaxHeads + 1) * D + wide * 64 + g * 8);
             words[i][0] = loaded.x;
             words[i][1] = loaded.y;
             words[i][2] = loaded.z;
@@ -182,25 +168,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
       totals[warp][g] = total;
     }
     __syncthreads();
-#pragma unroll
-    for (int i = 0; i < kItems; ++i) {
-      const int item = threadIdx.x + i * kAttentionThreads, head = item / D, d = item % D;
-      float top = greatest[0][head];
-#pragma unroll
-      for (int w = 1; w < kAttentionWarps; ++w) top = fmaxf(top, greatest[w][head]);
-      float weight = 0;
-      out[i] = 0;
-#pragma unroll
-      for (int w = 0; w < kAttentionWarps; ++w) {
-        const float factor = exp2f(greatest[w][head] - top);
-        out[i] = fmaf(joined[w][head][d], factor, out[i]);
-        weight = fmaf(totals[w][head], factor, weight);
-      }
-      if (d == 0) {
-        bounds[head][0] = top;
-        bounds[head][1] = weight;
-      }
-    }
+    JoinStreams<D>(joined, greatest, totals, out, bounds);
     __syncthreads();
     if (Parts::used(place) > 1) StorePart<T, D>(shape, parts, split, out, bounds);
   }

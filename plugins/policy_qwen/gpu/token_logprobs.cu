@@ -3,7 +3,6 @@
 #include <cuda_runtime.h>
 
 #include <cmath>
-#include <type_traits>
 
 #include "policy_qwen/gpu/launch.cuh"
 #include "policy_qwen/gpu/vectors.cuh"
@@ -113,8 +112,7 @@ __global__ void __launch_bounds__(kThreads)
 
 void TokenLogprobs(Element type, const void* logits, const int64_t* targets, float temperature, int64_t rows,
                    int64_t vocabulary, float* logprobs, float* normalizers, float* entropies, GpuStream stream) {
-  const bool bfloat16 = type == Element::kBfloat16;
-  Dispatch(bfloat16, IsWide(bfloat16, logits, vocabulary), [&]<typename T, int N>() {
+  ForLanes(type, IsWide(type, logits, vocabulary), [&]<typename T, int N>() {
     TokenLogprobsKernel<T, N><<<Blocks(rows, 1), kThreads, 0, StreamOf(stream)>>>(
         static_cast<const T*>(logits), targets, 1.0f / temperature, vocabulary, logprobs, normalizers, entropies);
   });
@@ -123,8 +121,7 @@ void TokenLogprobs(Element type, const void* logits, const int64_t* targets, flo
 void TokenLogprobsBackward(Element type, void* logits, const int64_t* targets, const float* normalizers,
                            const float* d_logprobs, float temperature, int64_t rows, int64_t vocabulary,
                            GpuStream stream) {
-  const bool bfloat16 = type == Element::kBfloat16;
-  Dispatch(bfloat16, IsWide(bfloat16, logits, vocabulary), [&]<typename T, int N>() {
+  ForLanes(type, IsWide(type, logits, vocabulary), [&]<typename T, int N>() {
     // All blocks on x: the grid's other sizes end at 65,535.
     const unsigned grid = Blocks(rows * Blocks(vocabulary, int64_t{kThreads} * N), 1);
     TokenLogprobsBackwardKernel<T, N>

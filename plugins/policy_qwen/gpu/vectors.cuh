@@ -4,29 +4,19 @@
 #include <cuda_bf16.h>
 
 #include <cstdint>
+#include <type_traits>
+
+#include "policy_qwen/gpu/kernels.h"
 
 namespace kgrpo::policy {
 
 template <typename T>
-__device__ inline float ToFloat(T value);
-template <>
-__device__ inline float ToFloat(float value) {
-  return value;
+__device__ inline float ToFloat(T value) {
+  return static_cast<float>(value);
 }
-template <>
-__device__ inline float ToFloat(__nv_bfloat16 value) {
-  return __bfloat162float(value);
-}
-
 template <typename T>
-__device__ inline T FromFloat(float value);
-template <>
-__device__ inline float FromFloat(float value) {
-  return value;
-}
-template <>
-__device__ inline __nv_bfloat16 FromFloat(float value) {
-  return __float2bfloat16(value);
+__device__ inline T FromFloat(float value) {
+  return static_cast<T>(value);  // to the nearest, ties to even
 }
 
 // A value rounded to T and back.
@@ -71,27 +61,10 @@ __device__ inline float WarpSum(float value) {
 template <typename T>
 inline constexpr int kWide = 16 / sizeof(T);
 
-// Calls body<T, N>() with T the element type, and N = kWide<T> where all counts and pointers are multiples of it,
-// else 1.
-template <typename Body>
-void Dispatch(bool bfloat16, bool wide, Body&& body) {
-  if (bfloat16) {
-    if (wide) {
-      body.template operator()<__nv_bfloat16, kWide<__nv_bfloat16>>();
-    } else {
-      body.template operator()<__nv_bfloat16, 1>();
-    }
-  } else if (wide) {
-    body.template operator()<float, kWide<float>>();
-  } else {
-    body.template operator()<float, 1>();
-  }
-}
-
-// True if pointers and element counts are multiples of 16 bytes of `bfloat16` or float32 elements.
+// True if pointers and element counts are multiples of 16 bytes of elements.
 template <typename... Values>
-bool IsWide(bool bfloat16, Values... values) {
-  const uint64_t elements = bfloat16 ? 8 : 4;
+bool IsWide(Element type, Values... values) {
+  const uint64_t elements = type == Element::kBfloat16 ? 8 : 4;
   const auto fits = [&](auto value) {
     if constexpr (std::is_pointer_v<decltype(value)>) {
       return reinterpret_cast<uintptr_t>(value) % 16 == 0;
@@ -100,6 +73,39 @@ bool IsWide(bool bfloat16, Values... values) {
     }
   };
   return (fits(values) && ...);
+}
+
+// Calls body<T>() with T the element type.
+template <typename Body>
+void ForElement(Element type, Body&& body) {
+  if (type == Element::kBfloat16) {
+    body.template operator()<__nv_bfloat16>();
+  } else {
+    body.template operator()<float>();
+  }
+}
+
+// Calls body<T, N>(), N being kWide<T> if `wide`, else 1.
+template <typename Body>
+void ForLanes(Element type, bool wide, Body&& body) {
+  ForElement(type, [&]<typename T>() {
+    if (wide) {
+      body.template operator()<T, kWide<T>>();
+    } else {
+      body.template operator()<T, 1>();
+    }
+  });
+}
+
+// The tensor cores' instruction for bfloat16: d += a b, a 16 x 16, b 16 x 8. A lane (g = lane / 4, t = lane % 4) holds
+// pairs of neighbours: of a row g, columns 2t (a0) and 2t + 8 (a2), and of row g + 8 the same (a1, a3); of b column g,
+// rows 2t (b0) and 2t + 8 (b1); of d row g (d[0], d[1]) and g + 8, columns 2t and 2t + 1.
+__device__ inline void Mma(float (&d)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0,
+                           uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
 }  // namespace kgrpo::policy

@@ -1,5 +1,6 @@
 #include "policy_qwen/model/adapter.h"
 
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/count_nonzero.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
@@ -27,24 +28,12 @@ struct Target {
   int64_t (*inputs)(const ModelConfig&);
 };
 
-int64_t None(const ModelConfig&) {
-  return 0;
-}
-int64_t Hidden(const ModelConfig& c) {
-  return c.hidden_size;
-}
-int64_t Intermediate(const ModelConfig& c) {
-  return c.intermediate_size;
-}
-int64_t Query(const ModelConfig& c) {
-  return c.query_size();
-}
-int64_t KeyValue(const ModelConfig& c) {
-  return c.kv_size();
-}
-int64_t QueryAndKey(const ModelConfig& c) {
-  return c.query_size() + c.kv_size();
-}
+constexpr auto None = [](const ModelConfig&) { return int64_t{0}; };
+constexpr auto Hidden = [](const ModelConfig& c) { return c.hidden_size; };
+constexpr auto Intermediate = [](const ModelConfig& c) { return c.intermediate_size; };
+constexpr auto Query = [](const ModelConfig& c) { return c.query_size(); };
+constexpr auto KeyValue = [](const ModelConfig& c) { return c.kv_size(); };
+constexpr auto QueryAndKey = [](const ModelConfig& c) { return c.query_size() + c.kv_size(); };
 
 constexpr auto kJoined = &LayerWeights::query_key_value;
 constexpr std::array<Target, 7> kTargets = {{
@@ -81,16 +70,11 @@ std::vector<std::string> InTargetOrder(const std::vector<std::string>& given) {
 }
 
 AdapterSet::AdapterSet(const ModelConfig& config, const AdapterConfig& adapter, at::Device device) {
+  std::vector<ParameterSpec> specs;
   int64_t end = 0;
   const auto add = [&](const std::string& name, std::vector<int64_t> shape, int64_t layer) {
-    ParameterSpec spec;
-    spec.layer = layer;
-    spec.name = name;
-    spec.shape = std::move(shape);
-    spec.is_matrix = true;
-    spec.offset = end;
-    end += AlignedSize(spec.size());
-    specs_.push_back(std::move(spec));
+    specs.push_back({.name = name, .shape = std::move(shape), .is_matrix = true, .offset = end, .layer = layer});
+    end += AlignedSize(specs.back().size());
   };
   const AdapterSelection selection(adapter);
   for (const char* name : {"model.embed_tokens", "lm_head"}) {
@@ -116,23 +100,12 @@ AdapterSet::AdapterSet(const ModelConfig& config, const AdapterConfig& adapter, 
     throw Error(KGRPO_ERROR_INVALID,
                 "adapter: \"target_modules\" and the keys beside it select none of the model's linear layers");
   }
-  buffer_ = at::zeros({end}, at::TensorOptions().dtype(at::kFloat).device(device));
+  Allocate(std::move(specs), end, at::kFloat, device);
   for (size_t i = 0; i < adapted.size(); ++i) *adapted[i].first = {Get(2 * i), Get(2 * i + 1), adapted[i].second};
 }
 
-at::Tensor AdapterSet::Get(size_t index) const {
-  const ParameterSpec& spec = specs_[index];
-  return buffer_.narrow(0, spec.offset, spec.size()).view(spec.shape);
-}
-
-int64_t AdapterSet::parameter_count() const {
-  int64_t count = 0;
-  for (const ParameterSpec& spec : specs_) count += spec.size();
-  return count;
-}
-
 bool AdapterSet::IsOff() const {
-  for (size_t i = 1; i < specs_.size(); i += 2) {
+  for (size_t i = 1; i < specs().size(); i += 2) {
     if (at::count_nonzero(Get(i)).item<int64_t>() > 0) return false;
   }
   return true;
@@ -199,8 +172,10 @@ void MergeAdapter(const ModelConfig& config, const Weights& adapted, const Weigh
     const LayerWeights& from = adapted.layers[i];
     for (const Target& target : kTargets) {
       const LowRank& factors = from.adapter.*target.factors;
-      if (factors.defined())
-        MergeLowRank(OwnRows(config, target, from), factors, OwnRows(config, target, merged.layers[i]));
+      if (!factors.defined()) continue;
+      const at::Tensor sum =
+          at::addmm(OwnRows(config, target, from).to(at::kFloat), factors.b, factors.a, 1, factors.scale);
+      OwnRows(config, target, merged.layers[i]).copy_(sum);
     }
   }
 }

@@ -36,18 +36,13 @@ struct AdapterConfig {
   bool operator==(const AdapterConfig&) const = default;
 };
 
-// The factors of an adapter, or their gradients: float32, in one buffer. Owns the memory; views share it.
-class AdapterSet {
+// The factors of an adapter, or their gradients: float32, named as PEFT's files name them.
+class AdapterSet : public TensorSet {
  public:
   AdapterSet() = default;
   // Zeros. Throws kgrpo::Error if the adapter selects no layer, or one that cannot be adapted.
   AdapterSet(const ModelConfig& config, const AdapterConfig& adapter, at::Device device);
 
-  bool defined() const { return buffer_.defined(); }
-  const std::vector<ParameterSpec>& specs() const { return specs_; }  // named as PEFT's files name them
-  at::Tensor Get(size_t index) const;                                 // the view of specs()[index]
-  const at::Tensor& buffer() const { return buffer_; }
-  int64_t parameter_count() const;
   // True if every B is zero: then the adapted model is the base, bit for bit.
   bool IsOff() const;
 
@@ -58,9 +53,7 @@ class AdapterSet {
   Weights Alone() const;
 
  private:
-  std::vector<ParameterSpec> specs_;
   std::vector<LayerAdapter> layers_;
-  at::Tensor buffer_;
 };
 
 // A random A (uniform within 1 / sqrt(inputs), as peft draws it) and a zero B; a pure function of (seed, tensor name,

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <span>
 
 #include "policy_qwen/files.h"
 #include "policy_qwen/model/adapter.h"
@@ -23,34 +22,11 @@ constexpr const char* kTensorFile = "/adapter_model.safetensors";
 
 // Keys of adapter_config.json that do not change the result at all, and those that ReadAdapterConfig reads. All others
 // must be idle.
-constexpr const char* kKnownKeys[] = {"alpha_pattern",
-                                      "auto_mapping",
-                                      "base_model_name_or_path",
-                                      "bias",
-                                      "corda_config",
-                                      "ensure_weight_tying",
-                                      "eva_config",
-                                      "exclude_modules",
-                                      "fan_in_fan_out",
-                                      "inference_mode",
-                                      "init_lora_weights",
-                                      "layers_pattern",
-                                      "layers_to_transform",
-                                      "loftq_config",
-                                      "lora_alpha",
-                                      "lora_dropout",
-                                      "lora_ga_config",
-                                      "megatron_core",
-                                      "peft_type",
-                                      "peft_version",
-                                      "qalora_group_size",
-                                      "r",
-                                      "rank_pattern",
-                                      "revision",
-                                      "runtime_config",
-                                      "target_modules",
-                                      "task_type",
-                                      "use_rslora"};
+constexpr std::string_view kKnownKeys =
+    " alpha_pattern auto_mapping base_model_name_or_path bias corda_config ensure_weight_tying eva_config"
+    " exclude_modules fan_in_fan_out inference_mode init_lora_weights layers_pattern layers_to_transform loftq_config"
+    " lora_alpha lora_dropout lora_ga_config megatron_core peft_type peft_version qalora_group_size r rank_pattern"
+    " revision runtime_config target_modules task_type use_rslora ";
 constexpr const char* kPatternKeys[] = {"exclude_modules", "layers_to_transform", "layers_pattern", "rank_pattern",
                                         "alpha_pattern"};
 // Initial values after which A and B are the whole change of the base. Most others subtract the first product from it.
@@ -153,7 +129,7 @@ AdapterConfig ReadAdapterConfig(const std::string& folder) {
   if (get("peft_type") != "LORA")
     throw refuse("\"peft_type\" is " + get("peft_type").dump() + "; only LORA is supported");
   for (const auto& [key, value] : object.items()) {
-    if (IsIdle(value) || std::ranges::find(kKnownKeys, key) != std::end(kKnownKeys)) continue;
+    if (IsIdle(value) || kKnownKeys.find(" " + key + " ") != kKnownKeys.npos) continue;
     throw refuse("\"" + key + "\" is in use, which is not supported");
   }
   const OrderedJson initial = object.value("init_lora_weights", OrderedJson(true)), task = get("task_type");
@@ -278,13 +254,7 @@ void WriteAdapter(const std::string& folder, const std::string& base, const Adap
                         {"modules_to_save", nullptr},
                         {"inference_mode", true}};
   object.update(adapter.patterns);
-  const at::Tensor host = set.buffer().cpu();
-  std::vector<TensorToWrite> tensors;
-  for (const ParameterSpec& spec : set.specs()) {
-    const auto* data = reinterpret_cast<const uint8_t*>(host.const_data_ptr<float>() + spec.offset);
-    tensors.push_back({spec.name, "F32", spec.shape, {data, static_cast<size_t>(spec.size()) * sizeof(float)}});
-  }
-  WriteTensorFile(folder + kTensorFile, tensors);
+  set.Write(folder + kTensorFile);
   WriteFileAtomically(folder + kConfigFile, {object.dump(2) + "\n"});
 }
 

@@ -13,7 +13,6 @@
 #include <numeric>
 
 #include "policy_qwen/model/ops.h"
-#include "policy_qwen/model/tensors.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -106,6 +105,12 @@ at::Tensor BlockOf(const GroupView& view, const at::Tensor& queries, int64_t beg
       .reshape({view.batch(), view.heads_each() * count, -1});
 }
 
+// The opposite: writes a block of rows from `begin` on.
+void SetBlock(const GroupView& view, const at::Tensor& queries, int64_t begin, const at::Tensor& block) {
+  const at::Tensor rows = block.view({view.batch(), view.heads_each(), -1, view.config.head_size});
+  queries.view({view.batch(), view.heads_each(), view.group.queries, -1}).narrow(2, begin, rows.size(2)).copy_(rows);
+}
+
 // softmax(scale q k^T + mask) of a block: [batch, heads each * count, keys] in the model's dtype, computed in float32.
 at::Tensor Probabilities(const GroupView& view, const at::Tensor& queries, const at::Tensor& keys, int64_t begin,
                          int64_t count) {
@@ -195,13 +200,16 @@ AttentionPlan MakeFlashAttentionPlan(const std::vector<int64_t>& lengths, const 
   return plan;
 }
 
-at::Tensor Attention(const ModelConfig& config, const AttentionPlan& plan, const at::Tensor& q, const at::Tensor& k,
-                     const at::Tensor& v, AttentionActivations* saved) {
+at::Tensor Ops::Attention(const ModelConfig& config, const AttentionPlan& plan, const at::Tensor& q,
+                          const at::Tensor& k, const at::Tensor& v, AttentionActivations* saved) const {
   AttentionActivations local;
   AttentionActivations& held = saved != nullptr ? *saved : local;
-  held.queries = GatherRows(q.view({-1, config.head_size}), plan.query_index);
-  held.keys = GatherRows(k.view({-1, config.head_size}), plan.key_index);
-  held.values = GatherRows(v.view({-1, config.head_size}), plan.key_index);
+  const auto gathered = [&](const at::Tensor& heads, const at::Tensor& index) {
+    return GatherRows(heads.contiguous().view({-1, config.head_size}), index);
+  };
+  held.queries = gathered(q, plan.query_index);
+  held.keys = gathered(k, plan.key_index);
+  held.values = gathered(v, plan.key_index);
   held.probabilities.assign(plan.groups.size(), {});
 
   at::Tensor out = at::empty_like(held.queries);
@@ -212,28 +220,21 @@ at::Tensor Attention(const ModelConfig& config, const AttentionPlan& plan, const
     const at::Tensor values = view.Keys(held.values);
     at::Tensor group_out = view.Queries(out);
     const int64_t block = BlockSize(view);
-    if (block == view.group.queries) {
-      at::Tensor probabilities = Probabilities(view, queries, keys, 0, block);
-      at::bmm_out(group_out, probabilities, values);
-      if (saved != nullptr && view.group.keys <= kKeptKeys) held.probabilities[g] = std::move(probabilities);
-      continue;
-    }
     for (int64_t begin = 0; begin < view.group.queries; begin += block) {
       const int64_t count = std::min(block, view.group.queries - begin);
       const int64_t visible = VisibleKeys(view.group, begin, count);
       const at::Tensor probabilities =
           Probabilities(view, BlockOf(view, queries, begin, count), keys.narrow(1, 0, visible), begin, count);
-      group_out.view({view.batch(), view.heads_each(), view.group.queries, -1})
-          .narrow(2, begin, count)
-          .copy_(
-              at::bmm(probabilities, values.narrow(1, 0, visible)).view({view.batch(), view.heads_each(), count, -1}));
+      SetBlock(view, group_out, begin, at::bmm(probabilities, values.narrow(1, 0, visible)));
+      if (saved != nullptr && block == view.group.queries && view.group.keys <= kKeptKeys)
+        held.probabilities[g] = probabilities;
     }
   }
   return GatherRows(out, plan.query_place).view({-1, config.query_size()});
 }
 
-AttentionGradients AttentionBackward(const ModelConfig& config, const AttentionPlan& plan,
-                                     const AttentionActivations& saved, const at::Tensor& d_out) {
+AttentionGradients Ops::AttentionBackward(const ModelConfig& config, const AttentionPlan& plan,
+                                          const AttentionActivations& saved, const at::Tensor& d_out) const {
   const double scale = 1.0 / std::sqrt(static_cast<double>(config.head_size));
   const at::Tensor d_gathered = GatherRows(d_out.view({-1, config.head_size}), plan.query_index);
   at::Tensor dq = at::empty_like(saved.queries);
@@ -263,10 +264,7 @@ AttentionGradients AttentionBackward(const ModelConfig& config, const AttentionP
       at::Tensor d_scores = at::_softmax_backward_data(d_probabilities, probabilities, -1, probabilities.scalar_type());
       d_scores.mul_(scale);
       group_dk.narrow(1, 0, visible).baddbmm_(d_scores.transpose(1, 2), block_queries);
-      const at::Tensor block_dq = at::bmm(d_scores, block_keys);
-      group_dq.view({view.batch(), view.heads_each(), view.group.queries, -1})
-          .narrow(2, begin, count)
-          .copy_(block_dq.view({view.batch(), view.heads_each(), count, -1}));
+      SetBlock(view, group_dq, begin, at::bmm(d_scores, block_keys));
     }
   }
   AttentionGradients gradients;

@@ -1,5 +1,5 @@
-// Causal attention over packed sequences of different lengths, with grouped key-value heads, and its derivative.
-// Used by the transformer.
+// Causal attention over packed sequences of different lengths, with grouped key-value heads: its plan, and what its
+// derivative needs. Ops::Attention (ops.h) computes it.
 //
 // Sequences lie packed, one after the other, without padding. Inside, those of about the same length form a group,
 // whose heads are gathered into padded batches; keys behind a query, and padding, are masked. Scores of a group are
@@ -53,16 +53,9 @@ struct AttentionActivations {
   at::Tensor output, log_sums, random, unused;  // flash attention's
 };
 
-// q [query rows, heads, head size], k and v [rows, kv heads, head size], contiguous -> [query rows, heads * head size].
-// `saved` may be null.
-at::Tensor Attention(const ModelConfig& config, const AttentionPlan& plan, const at::Tensor& q, const at::Tensor& k,
-                     const at::Tensor& v, AttentionActivations* saved);
-
 struct AttentionGradients {
   at::Tensor q, k, v;  // shaped as the inputs
 };
-AttentionGradients AttentionBackward(const ModelConfig& config, const AttentionPlan& plan,
-                                     const AttentionActivations& saved, const at::Tensor& d_out);
 
 }  // namespace kgrpo::policy
 

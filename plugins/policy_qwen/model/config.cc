@@ -32,47 +32,40 @@ class Reader {
   const json& At(const char* key) const { return object_[key]; }
 
   int64_t Positive(const char* key, std::optional<int64_t> fallback = std::nullopt) const {
-    if (!Has(key)) {
-      if (!fallback) Fail(std::string("\"") + key + "\" is missing");
-      return *fallback;
-    }
-    const json& value = At(key);
-    if (!value.is_number_integer() || value.get<int64_t>() <= 0 || value.get<int64_t>() > (int64_t{1} << 40)) {
-      Fail(std::string("\"") + key + "\" is " + value.dump() + ": expected a positive whole number");
-    }
-    return value.get<int64_t>();
+    const auto is_right = [](const json& value) {
+      return value.is_number_integer() && value.get<int64_t>() > 0 && value.get<int64_t>() <= int64_t{1} << 40;
+    };
+    return Get(key, fallback, is_right, "a positive whole number");
   }
-
   double Number(const char* key, std::optional<double> fallback) const {
-    if (!Has(key)) {
-      if (!fallback) Fail(std::string("\"") + key + "\" is missing");
-      return *fallback;
-    }
-    const json& value = At(key);
-    if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < 0) {
-      Fail(std::string("\"") + key + "\" is " + value.dump() + ": expected a number that is not negative");
-    }
-    return value.get<double>();
+    const auto is_right = [](const json& value) {
+      return value.is_number() && std::isfinite(value.get<double>()) && value.get<double>() >= 0;
+    };
+    return Get(key, fallback, is_right, "a number that is not negative");
   }
-
   bool Flag(const char* key, bool fallback) const {
-    if (!Has(key)) return fallback;
-    const json& value = At(key);
-    if (!value.is_boolean()) Fail(std::string("\"") + key + "\" is " + value.dump() + ": expected true or false");
-    return value.get<bool>();
+    return Get(
+        key, std::optional(fallback), [](const json& value) { return value.is_boolean(); }, "true or false");
+  }
+  std::string Text(const char* key, const std::string& fallback) const {
+    return Get(
+        key, std::optional(fallback), [](const json& value) { return value.is_string(); }, "a text");
   }
 
   bool IsNull(const char* key) const { return object_.contains(key) && object_[key].is_null(); }
   void Note(ModelConfig& config, const std::string& text) const { config.notes.push_back(file_ + ": " + text); }
 
-  std::string Text(const char* key, const std::string& fallback) const {
-    if (!Has(key)) return fallback;
-    const json& value = At(key);
-    if (!value.is_string()) Fail(std::string("\"") + key + "\" is " + value.dump() + ": expected a text");
-    return value.get<std::string>();
+ private:
+  // Of an absent key: the fallback, if there is one.
+  template <typename T, typename IsRight>
+  T Get(const char* key, const std::optional<T>& fallback, const IsRight& is_right, const char* expected) const {
+    const std::string name = std::string("\"") + key + "\"";
+    if (!Has(key) && !fallback) Fail(name + " is missing");
+    if (!Has(key)) return *fallback;
+    if (!is_right(At(key))) Fail(name + " is " + At(key).dump() + ": expected " + expected);
+    return At(key).get<T>();
   }
 
- private:
   std::string file_;
   const json& object_;
 };

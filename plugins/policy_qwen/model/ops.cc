@@ -40,6 +40,22 @@ at::Tensor LogSoftmax(const at::Tensor& logits, double temperature) {
   return at::_log_softmax(wide, -1, false);
 }
 
+// The dtype of the factors in products with x: float32 on a CPU; on a GPU that of x, whose products add in float32.
+at::ScalarType FactorType(const at::Tensor& x) {
+  return x.is_cpu() ? at::kFloat : x.scalar_type();
+}
+
+// to += scale x y, rounded once.
+void AddProduct(at::Tensor to, const at::Tensor& x, const at::Tensor& y, double scale) {
+  if (to.scalar_type() == x.scalar_type()) {
+    to.addmm_(x, y, 1, scale);
+  } else if (to.scalar_type() == at::kFloat) {
+    at::addmm_out(to, to, x, y, at::kFloat, 1, scale);
+  } else {
+    to.copy_(at::addmm(to.to(at::kFloat), x, y, 1, scale));
+  }
+}
+
 }  // namespace
 
 at::Tensor Ops::RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon, at::Tensor& scale) const {
@@ -75,16 +91,6 @@ at::Tensor Ops::Rotate(const at::Tensor& x, const RotaryAngles& angles) const {
 
 void Ops::RotateBackward(const at::Tensor& dy, const RotaryAngles& angles, const at::Tensor& dx) const {
   RotateInto(dy, angles, -1.0, dx);
-}
-
-at::Tensor Ops::Attention(const ModelConfig& config, const AttentionPlan& plan, const at::Tensor& q,
-                          const at::Tensor& k, const at::Tensor& v, AttentionActivations* saved) const {
-  return policy::Attention(config, plan, q.contiguous(), k.contiguous(), v.contiguous(), saved);
-}
-
-AttentionGradients Ops::AttentionBackward(const ModelConfig& config, const AttentionPlan& plan,
-                                          const AttentionActivations& saved, const at::Tensor& d_out) const {
-  return policy::AttentionBackward(config, plan, saved, d_out);
 }
 
 at::Tensor Ops::SwiGlu(const at::Tensor& x) const {
@@ -148,6 +154,29 @@ void LinearBackwardParameters(const at::Tensor& dy, const at::Tensor& x, const a
     at::addmm_out(sums, sums, dy.t(), x, at::kFloat);  // products of bfloat16, sums and result float32
   }
   if (bias_gradient.defined()) at::Tensor(bias_gradient).add_(at::sum(dy, {0}, false, at::kFloat));
+}
+
+void AddLowRank(const at::Tensor& y, const at::Tensor& x, const LowRank& factors) {
+  if (!factors.defined()) return;
+  const at::ScalarType type = FactorType(x);
+  AddProduct(y, at::mm(x.to(type), factors.a.to(type).t()), factors.b.to(type).t(), factors.scale);
+}
+
+void LowRankBackward(const at::Tensor& dy, const at::Tensor& x, const LowRank& factors, const LowRank& gradients,
+                     const at::Tensor& dx) {
+  if (!factors.defined()) return;
+  const at::ScalarType type = FactorType(x);
+  const at::Tensor rows = x.to(type), d = dy.to(type), a = factors.a.to(type);
+  AddProduct(gradients.b, d.t(), at::mm(rows, a.t()), factors.scale);
+  const at::Tensor d_inner = at::mm(d, factors.b.to(type));
+  AddProduct(gradients.a, d_inner.t(), rows, factors.scale);
+  AddProduct(dx, d_inner, a, factors.scale);
+}
+
+at::Tensor IndexTensor(const std::vector<int64_t>& values, at::Device device) {
+  at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::TensorOptions().dtype(at::kLong));
+  if (!values.empty()) std::memcpy(tensor.mutable_data_ptr(), values.data(), values.size() * sizeof(int64_t));
+  return device.is_cpu() ? tensor : tensor.to(device);
 }
 
 at::Tensor GatherRows(const at::Tensor& source, const at::Tensor& index) {

@@ -14,6 +14,7 @@
 
 #include "policy_qwen/model/attention.h"
 #include "policy_qwen/model/config.h"
+#include "policy_qwen/model/parameters.h"
 
 namespace kgrpo::policy {
 
@@ -48,7 +49,8 @@ class Ops {
 
   // Whether attention is FlashAttention-2's for that model; else it is attention.h's.
   virtual bool UsesFlashAttention(const ModelConfig&, at::ScalarType) const { return false; }
-  // As attention.h's functions of these names. q, k and v: rows at any stride.
+  // q [query rows, heads, head size], k and v [rows, kv heads, head size], rows at any stride -> [query rows, heads *
+  // head size]. `saved` may be null. In attention.cc.
   virtual at::Tensor Attention(const ModelConfig& config, const AttentionPlan& plan, const at::Tensor& q,
                                const at::Tensor& k, const at::Tensor& v, AttentionActivations* saved) const;
   virtual AttentionGradients AttentionBackward(const ModelConfig& config, const AttentionPlan& plan,
@@ -92,6 +94,17 @@ at::Tensor LinearAdd(const at::Tensor& residual, const at::Tensor& x, const at::
 // The parameters' part of Linear's derivative: weight_gradient += dy^T x, bias_gradient += the column sums of dy.
 void LinearBackwardParameters(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight_gradient,
                               const at::Tensor& bias_gradient);
+
+// y += scale x A^T B^T; nothing where `factors` is undefined. x [rows, inputs], y [rows, outputs], which may be a slice
+// of columns. A and B are float32; on a GPU their products with bfloat16 rows take A, B and x A^T rounded to it, and
+// add in float32.
+void AddLowRank(const at::Tensor& y, const at::Tensor& x, const LowRank& factors);
+// Its derivative: adds to the gradients of A and B and to dx [rows, inputs]. dy as y.
+void LowRankBackward(const at::Tensor& dy, const at::Tensor& x, const LowRank& factors, const LowRank& gradients,
+                     const at::Tensor& dx);
+
+// A copy of `values` on `device`, int64 [values.size()].
+at::Tensor IndexTensor(const std::vector<int64_t>& values, at::Device device);
 
 // out[i] = source[index[i]], zeros where index[i] is -1. source [n, columns] contiguous, index int64 [m].
 at::Tensor GatherRows(const at::Tensor& source, const at::Tensor& index);

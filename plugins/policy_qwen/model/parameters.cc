@@ -60,20 +60,16 @@ class Views {
     for (const ParameterSpec& spec : specs) by_name_[spec.name] = &spec;
   }
 
-  // The parameters `first` and those behind it, as one matrix of `rows` rows (or one vector); undefined if there is
-  // none of that name.
-  at::Tensor Rows(const std::string& first, int64_t rows) const {
+  // The parameter `first` or, if `rows` is given, it and those behind it as one matrix of so many rows (or one vector);
+  // undefined if there is none of that name.
+  at::Tensor Rows(const std::string& first, int64_t rows = 0) const {
     const auto found = by_name_.find(first);
     if (found == by_name_.end()) return {};
     const ParameterSpec& spec = *found->second;
     const int64_t columns = spec.is_matrix ? spec.shape[1] : 1;
+    if (rows == 0) rows = spec.shape[0];
     const at::Tensor flat = buffer_.narrow(0, spec.offset, rows * columns);
     return spec.is_matrix ? flat.view({rows, columns}) : flat;
-  }
-
-  at::Tensor One(const std::string& name) const {
-    const auto found = by_name_.find(name);
-    return found == by_name_.end() ? at::Tensor() : Rows(name, found->second->shape[0]);
   }
 
  private:
@@ -93,31 +89,31 @@ Weights MakeWeights(const ModelConfig& config, const at::Tensor& buffer, const s
   const int64_t query = config.query_size();
   const int64_t key_value = 2 * config.kv_size();
   Weights weights;
-  weights.embedding = views.One(kEmbeddingName);
+  weights.embedding = views.Rows(kEmbeddingName);
   for (int64_t i = 0; i < config.layer_count; ++i) {
     const std::string prefix = LayerPrefix(i);
     const std::string attention = prefix + "self_attn.";
     LayerWeights layer;
-    layer.attention_norm = views.One(prefix + "input_layernorm.weight");
-    layer.query = views.One(attention + "q_proj.weight");
-    layer.query_bias = views.One(attention + "q_proj.bias");
+    layer.attention_norm = views.Rows(prefix + "input_layernorm.weight");
+    layer.query = views.Rows(attention + "q_proj.weight");
+    layer.query_bias = views.Rows(attention + "q_proj.bias");
     layer.key_value = views.Rows(attention + "k_proj.weight", key_value);
     layer.key_value_bias = views.Rows(attention + "k_proj.bias", key_value);
     layer.query_key_value = views.Rows(attention + "q_proj.weight", query + key_value);
     layer.query_key_value_bias = views.Rows(attention + "q_proj.bias", query + key_value);
-    layer.query_norm = views.One(attention + "q_norm.weight");
-    layer.key_norm = views.One(attention + "k_norm.weight");
-    layer.output = views.One(attention + "o_proj.weight");
-    layer.output_bias = views.One(attention + "o_proj.bias");
-    layer.mlp_norm = views.One(prefix + "post_attention_layernorm.weight");
+    layer.query_norm = views.Rows(attention + "q_norm.weight");
+    layer.key_norm = views.Rows(attention + "k_norm.weight");
+    layer.output = views.Rows(attention + "o_proj.weight");
+    layer.output_bias = views.Rows(attention + "o_proj.bias");
+    layer.mlp_norm = views.Rows(prefix + "post_attention_layernorm.weight");
     layer.gate_up = views.Rows(prefix + "mlp.gate_proj.weight", 2 * config.intermediate_size);
     layer.gate_up_bias = views.Rows(prefix + "mlp.gate_proj.bias", 2 * config.intermediate_size);
-    layer.down = views.One(prefix + "mlp.down_proj.weight");
-    layer.down_bias = views.One(prefix + "mlp.down_proj.bias");
+    layer.down = views.Rows(prefix + "mlp.down_proj.weight");
+    layer.down_bias = views.Rows(prefix + "mlp.down_proj.bias");
     weights.layers.push_back(std::move(layer));
   }
-  weights.final_norm = views.One("model.norm.weight");
-  weights.head = config.tied_head ? weights.embedding : views.One(kHeadName);
+  weights.final_norm = views.Rows("model.norm.weight");
+  weights.head = config.tied_head ? weights.embedding : views.Rows(kHeadName);
   return weights;
 }
 
@@ -243,29 +239,31 @@ std::vector<LayerPiece> LayerPieces(std::vector<ParameterSpec> specs, int64_t el
   return pieces;
 }
 
-ParameterSet::ParameterSet(const ModelConfig& config, at::ScalarType dtype, at::Device device)
-    : specs_(ParameterSpecs(config)) {
-  int64_t matrices_end = 0, end = 0;
-  for (const ParameterSpec& spec : specs_) {
-    int64_t& own_end = spec.is_matrix ? matrices_end : end;
-    own_end = std::max(own_end, spec.offset + spec.size());
-  }
-  others_begin_ = AlignedSize(matrices_end);
-  buffer_ = at::zeros({end}, at::TensorOptions().dtype(dtype).device(device));
-  weights_ = MakeWeights(config, buffer_, specs_);
+ParameterSet::ParameterSet(const ModelConfig& config, at::ScalarType dtype, at::Device device) {
+  std::vector<ParameterSpec> all = ParameterSpecs(config);
+  int64_t end = 0;
+  for (const ParameterSpec& spec : all) end = std::max(end, spec.offset + spec.size());
+  Allocate(std::move(all), end, dtype, device);
+  weights_ = MakeWeights(config, buffer(), specs());
 }
 
-at::Tensor ParameterSet::Get(size_t index) const {
+void TensorSet::Allocate(std::vector<ParameterSpec> specs, int64_t elements, at::ScalarType dtype, at::Device device) {
+  specs_ = std::move(specs);
+  buffer_ = at::zeros({elements}, at::TensorOptions().dtype(dtype).device(device));
+}
+
+at::Tensor TensorSet::Get(size_t index) const {
   const ParameterSpec& spec = specs_[index];
   return buffer_.narrow(0, spec.offset, spec.size()).view(spec.shape);
 }
 
-at::Tensor ParameterSet::Group(bool matrices) const {
-  return matrices ? buffer_.narrow(0, 0, others_begin_)
-                  : buffer_.narrow(0, others_begin_, buffer_.size(0) - others_begin_);
+at::Tensor TensorSet::Group(bool matrices) const {
+  int64_t middle = buffer_.size(0);
+  for (const ParameterSpec& spec : specs_) middle = spec.is_matrix ? middle : std::min(middle, spec.offset);
+  return matrices ? buffer_.narrow(0, 0, middle) : buffer_.narrow(0, middle, buffer_.size(0) - middle);
 }
 
-int64_t ParameterSet::parameter_count() const {
+int64_t TensorSet::parameter_count() const {
   int64_t count = 0;
   for (const ParameterSpec& spec : specs_) count += spec.size();
   return count;
@@ -314,17 +312,17 @@ void InitializeParameters(const ModelConfig& config, uint64_t seed, ParameterSet
   }
 }
 
-void WriteParameters(const std::string& folder, const ParameterSet& set) {
-  const at::Tensor host = set.buffer().cpu();
+void TensorSet::Write(const std::string& path) const {
+  const at::Tensor host = buffer_.cpu();
   const size_t item_size = host.element_size();
   const std::string dtype = host.scalar_type() == at::kBFloat16 ? "BF16" : "F32";
   std::vector<TensorToWrite> tensors;
-  for (const ParameterSpec& spec : set.specs()) {
+  for (const ParameterSpec& spec : specs_) {
     const auto* data =
         static_cast<const uint8_t*>(host.const_data_ptr()) + static_cast<size_t>(spec.offset) * item_size;
     tensors.push_back({spec.name, dtype, spec.shape, {data, static_cast<size_t>(spec.size()) * item_size}});
   }
-  WriteTensorFile(folder + "/model.safetensors", tensors);
+  WriteTensorFile(path, tensors);
 }
 
 }  // namespace kgrpo::policy

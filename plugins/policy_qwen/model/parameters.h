@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "policy_qwen/model/config.h"
-#include "policy_qwen/model/low_rank.h"
 #include "policy_qwen/model/safetensors.h"
 
 namespace kgrpo::policy {
@@ -45,6 +44,20 @@ std::vector<LayerPiece> LayerPieces(std::vector<ParameterSpec> specs, int64_t el
 // Every parameter of an architecture, in the order in which files hold them.
 std::vector<ParameterSpec> ParameterSpecs(const ModelConfig& config);
 
+// Low-rank adaptation of a linear layer (Hu et al., 2021: LoRA): scale * B A is added to its frozen weight (AddLowRank
+// in ops.h). The factors, or their gradients (whose scale is not read): float32 whatever the model's dtype, as peft
+// keeps them. Undefined where a layer is not adapted.
+struct LowRank {
+  at::Tensor a;  // [rank, inputs]
+  at::Tensor b;  // [outputs, rank]
+  double scale = 0;
+
+  bool defined() const { return a.defined(); }
+};
+struct LayerAdapter {
+  LowRank query, key, value, output, gate, up, down;
+};
+
 // The tensors of one layer as views of a buffer. Linear weights are [outputs, inputs]; undefined where the architecture
 // has none.
 struct LayerWeights {
@@ -67,25 +80,55 @@ struct Weights {
   at::Tensor head;        // [vocabulary, hidden]; the embedding itself where tied
 };
 
-// One copy of the parameters, or their gradients: a buffer and its views. Owns the memory; views share it.
-class ParameterSet {
+// Calls body(tensor) for each tensor that the architecture has, each memory once and without adapters, in one order for
+// all copies of a model. A head that is the embedding's is left to the caller.
+template <typename AnyWeights, typename Body>
+void ForEachTensor(AnyWeights& weights, Body&& body) {
+  const bool has_head = !weights.head.is_same(weights.embedding);
+  body(weights.embedding);
+  body(weights.final_norm);
+  if (has_head) body(weights.head);
+  using W = LayerWeights;
+  for (auto& layer : weights.layers) {
+    for (at::Tensor W::*const part :
+         {&W::attention_norm, &W::query_key_value, &W::query_key_value_bias, &W::query_norm, &W::key_norm, &W::output,
+          &W::output_bias, &W::mlp_norm, &W::gate_up, &W::gate_up_bias, &W::down, &W::down_bias}) {
+      if ((layer.*part).defined()) body(layer.*part);
+    }
+  }
+}
+
+// Tensors in one buffer. Owns the memory; views share it.
+class TensorSet {
+ public:
+  bool defined() const { return buffer_.defined(); }
+  const std::vector<ParameterSpec>& specs() const { return specs_; }
+  at::Tensor Get(size_t index) const;  // the view of specs()[index]
+  const at::Tensor& buffer() const { return buffer_; }
+  at::Tensor Group(bool matrices) const;  // the slice of the buffer with all matrices, or with all norms and biases
+  int64_t parameter_count() const;
+  // Writes the tensors to a safetensors file in the set's dtype.
+  void Write(const std::string& path) const;
+
+ protected:
+  TensorSet() = default;
+  void Allocate(std::vector<ParameterSpec> specs, int64_t elements, at::ScalarType dtype, at::Device device);  // zeros
+
+ private:
+  std::vector<ParameterSpec> specs_;
+  at::Tensor buffer_;  // [elements], padding between tensors zero
+};
+
+// One copy of the parameters, or their gradients.
+class ParameterSet : public TensorSet {
  public:
   ParameterSet() = default;
   // Zeros of the given dtype and device.
   ParameterSet(const ModelConfig& config, at::ScalarType dtype, at::Device device);
 
-  bool defined() const { return buffer_.defined(); }
-  const std::vector<ParameterSpec>& specs() const { return specs_; }
-  at::Tensor Get(size_t index) const;  // the view of specs()[index]
   const Weights& weights() const { return weights_; }
-  const at::Tensor& buffer() const { return buffer_; }
-  at::Tensor Group(bool matrices) const;  // the slice of the buffer with all matrices, or with all norms and biases
-  int64_t parameter_count() const;
 
  private:
-  at::Tensor buffer_;         // [elements], padding between tensors zero
-  int64_t others_begin_ = 0;  // of norms and biases
-  std::vector<ParameterSpec> specs_;
   Weights weights_;
 };
 
@@ -108,9 +151,6 @@ void ReadParameters(const std::string& folder, const ModelConfig& config, Parame
 // Random values: matrices normal with standard deviation config.initializer_range, biases 0, norms 1; a pure function
 // of (seed, tensor name, index).
 void InitializeParameters(const ModelConfig& config, uint64_t seed, ParameterSet& set);
-
-// Writes `folder`/model.safetensors in the set's dtype. A tied head is left out, as transformers does.
-void WriteParameters(const std::string& folder, const ParameterSet& set);
 
 }  // namespace kgrpo::policy
 

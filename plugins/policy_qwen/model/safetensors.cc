@@ -115,12 +115,7 @@ void CheckCoverage(const std::string& path, std::vector<Extent> extents, uint64_
   }
 }
 
-std::string SingleFile(const std::string& folder) {
-  return folder + "/model.safetensors";
-}
-std::string ShardIndex(const std::string& folder) {
-  return folder + "/model.safetensors.index.json";
-}
+constexpr const char *kSingleFile = "/model.safetensors", *kShardIndex = "/model.safetensors.index.json";
 
 }  // namespace
 
@@ -131,11 +126,11 @@ std::string ShapeText(std::span<const int64_t> shape) {
 }
 
 bool HasTensorFiles(const std::string& folder) {
-  return FileExists(SingleFile(folder)) || FileExists(ShardIndex(folder));
+  return FileExists(folder + kSingleFile) || FileExists(folder + kShardIndex);
 }
 
 TensorFiles::TensorFiles(const std::string& folder) {
-  const std::string single = SingleFile(folder), index = ShardIndex(folder);
+  const std::string single = folder + kSingleFile, index = folder + kShardIndex;
   if (FileExists(single)) {
     Open(single);
   } else if (FileExists(index)) {

@@ -1,11 +1,10 @@
-// Draws tokens from logits. The drawn token depends only on the logits and one uniform number a row, which the caller
-// takes from a keyed stream. Used by generation/cpu_model.cc.
+// Draws a token from logits and one uniform number, which the caller takes from a keyed stream. Used by
+// generation/cpu_model.cc.
 #ifndef KGRPO_PLUGINS_POLICY_QWEN_MODEL_SAMPLER_H_
 #define KGRPO_PLUGINS_POLICY_QWEN_MODEL_SAMPLER_H_
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace kgrpo::policy {
@@ -22,15 +21,14 @@ struct SamplingOptions {
 // Throws kgrpo::Error when an option is out of its range.
 void CheckSamplingOptions(const SamplingOptions& options);
 
-struct SampledTokens {
-  std::vector<int64_t> ids;
-  std::vector<float> logprobs;  // under softmax(logits) over the full vocabulary, whatever the filters
+struct SampledToken {
+  int32_t id;
+  float logprob;  // under softmax(logits) over the full vocabulary, whatever the filters
 };
 
-// `logits`: float32 [rows, vocabulary] on the CPU, compact, already divided by the temperature (by 1 if that is 0).
-// `uniforms`: a number in [0, 1) for each row. A row's result depends, bit for bit, on that row only.
-SampledTokens SampleTokens(const at::Tensor& logits, const SamplingOptions& options,
-                           const std::vector<double>& uniforms);
+// `logits`: of the vocabulary, already divided by the temperature (by 1 if that is 0). `uniform`: in [0, 1). The result
+// depends, bit for bit, on the arguments only. Any thread.
+SampledToken SampleToken(std::span<const float> logits, const SamplingOptions& options, double uniform);
 
 }  // namespace kgrpo::policy
 

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "policy_qwen/model/tensors.h"
-
 namespace kgrpo::policy {
 namespace {
 

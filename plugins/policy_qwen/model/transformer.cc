@@ -7,8 +7,6 @@
 #include <cmath>
 #include <utility>
 
-#include "policy_qwen/model/tensors.h"
-
 namespace kgrpo::policy {
 
 RotaryTable::RotaryTable(const ModelConfig& config, at::ScalarType dtype, at::Device device)

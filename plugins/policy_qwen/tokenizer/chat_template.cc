@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "policy_qwen/files.h"
+#include "policy_qwen/tokenizer/jinja_value.h"
 #include "policy_qwen/tokenizer/tokenizer_config.h"
 #include "policy_qwen/tokenizer/unicode.h"
 
@@ -150,7 +151,7 @@ std::map<std::string, std::string> ChatTemplate::Files() const {
   if (own_) return files;
   std::string defaults;
   for (const auto& [key, value] : arguments_.items()) {
-    defaults += "{%- set " + key + " = " + key + " if " + key + " is defined else " + jinja::Literal(value) + " %}\n";
+    defaults += "{%- set " + key + " = " + key + " if " + key + " is defined else " + jinja::Dump(value) + " %}\n";
   }
   for (const auto& [name, named] : templates_) {
     const std::string file = name == "default" ? "chat_template.jinja" : "additional_chat_templates/" + name + ".jinja";

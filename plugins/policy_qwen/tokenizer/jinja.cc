@@ -348,8 +348,4 @@ std::string Template::Render(const nlohmann::ordered_json& variables, std::time_
   }
 }
 
-std::string Literal(const nlohmann::ordered_json& value) {
-  return Dump(value);
-}
-
 }  // namespace kgrpo::jinja

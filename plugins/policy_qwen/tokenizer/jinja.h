@@ -37,8 +37,5 @@ class Template {
   Notes notes_;
 };
 
-// The value as a template writes it.
-std::string Literal(const nlohmann::ordered_json& value);
-
 }  // namespace kgrpo::jinja
 #endif  // KGRPO_PLUGINS_POLICY_QWEN_TOKENIZER_JINJA_H_

@@ -31,13 +31,13 @@ const json& ObjectReader::Require(std::string_view key) {
 bool ObjectReader::Bool(std::string_view key, bool otherwise) {
   const json* value = Find(key);
   if (value == nullptr) return otherwise;
-  if (!value->is_boolean()) Fail(key, std::string("is a JSON ") + value->type_name() + ", must be true or false");
+  if (!value->is_boolean()) FailType(key, "true or false");
   return value->get<bool>();
 }
 
 std::string ObjectReader::String(std::string_view key) {
   const json& value = Require(key);
-  if (!value.is_string()) Fail(key, std::string("is a JSON ") + value.type_name() + ", must be a string");
+  if (!value.is_string()) FailType(key, "a string");
   return value.get<std::string>();
 }
 
@@ -60,7 +60,7 @@ ObjectReader ObjectReader::Object(std::string_view key) {
 
 const json& ObjectReader::Array(std::string_view key) {
   const json& value = Require(key);
-  if (!value.is_array()) Fail(key, std::string("is a JSON ") + value.type_name() + ", must be an array");
+  if (!value.is_array()) FailType(key, "an array");
   return value;
 }
 
@@ -73,6 +73,10 @@ void ObjectReader::RefuseOthers() {
 
 std::string ObjectReader::PathOf(std::string_view key) const {
   return path_.empty() ? std::string(key) : path_ + "." + std::string(key);
+}
+
+void ObjectReader::FailType(std::string_view key, const std::string& expected) const {
+  Fail(key, std::string("is a JSON ") + value_[std::string(key)].type_name() + ", must be " + expected);
 }
 
 void ObjectReader::Fail(std::string_view key, const std::string& what) const {

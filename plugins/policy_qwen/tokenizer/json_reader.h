@@ -33,7 +33,9 @@ class ObjectReader {
   // "path.key", or the key alone at the top level.
   std::string PathOf(std::string_view key) const;
   const std::string& file() const { return file_; }
-  // Throws because the value of `key` is wrong or, for Refuse, well formed but not implemented here.
+  // Throws because the value of `key` has the wrong type, is wrong or, for Refuse, well formed but not implemented
+  // here.
+  [[noreturn]] void FailType(std::string_view key, const std::string& expected) const;
   [[noreturn]] void Fail(std::string_view key, const std::string& what) const;
   [[noreturn]] void Refuse(std::string_view key, const std::string& what) const;
   // Refuses the `type` of a step; `kind` is "decoder", `supported` names those that are.

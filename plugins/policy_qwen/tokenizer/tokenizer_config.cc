@@ -34,8 +34,7 @@ std::optional<AddedToken> ReadToken(ObjectReader& reader, std::string_view key) 
   const json* value = reader.Find(key);
   if (value == nullptr) return std::nullopt;
   if (value->is_string()) return AddedToken{.content = value->get<std::string>(), .special = true};
-  if (!value->is_object())
-    reader.Fail(key, std::string("is a JSON ") + value->type_name() + ", must be a string or an object");
+  if (!value->is_object()) reader.FailType(key, "a string or an object");
   ObjectReader token = reader.Object(key);
   return ReadAddedToken(token, true);
 }
@@ -124,10 +123,7 @@ void ReadChatTemplate(ObjectReader& reader, TokenizerConfig& config) {
       config.chat_templates[name] = {named.String(name), source + "." + name};
     return;
   }
-  if (!value->is_array()) {
-    reader.Fail("chat_template",
-                std::string("is a JSON ") + value->type_name() + ", must be a string or an array of {name, template}");
-  }
+  if (!value->is_array()) reader.FailType("chat_template", "a string or an array of {name, template}");
   for (size_t i = 0; i < value->size(); ++i) {
     ObjectReader entry(reader.file(), "chat_template[" + std::to_string(i) + "]", (*value)[i]);
     config.chat_templates[entry.String("name")] = {entry.String("template"), source + "[" + std::to_string(i) + "]"};

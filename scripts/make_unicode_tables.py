@@ -3,7 +3,7 @@
 
     pip install --target v17 unicodedata2==17.0.0
     pip install tokenizers==0.23.3
-    python3.11 make_unicode_tables.py v17 > unicode_tables.inc        # 3.11: its own unicodedata is Unicode 14
+    python3.11 scripts/make_unicode_tables.py v17 > plugins/policy_qwen/tokenizer/unicode_tables.inc  # 3.11 knows Unicode 14
 
 The reference knows several versions: 16 in regular expressions, 17 in Digits and Lowercase, older ones in Punctuation and
 in the normal forms. Each is found out here by asking it. Oniguruma 6.9.8 knows Unicode 14, utf8proc 15 or later.
