@@ -2,11 +2,37 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "coder_offline/phrases.h"
 
 namespace kgrpo::coder_offline {
 namespace {
+
+// By technique: its option in a schedule line, and its name in messages.
+constexpr std::pair<std::string_view, std::string_view> kTechniques[] = {
+    {"tile", "shared-memory tiling"},
+    {"register", "register blocking"},
+    {"vectorize", "vectorised loads"},
+    {"unroll", "loop unrolling"},
+    {"grid_stride", "a grid-stride loop"},
+    {"coalesce", "coalesced access"},
+    {"fuse", "fusion"},
+    {"shuffle", "warp shuffles"},
+    {"cooperate", "one block a row"},
+    {"one_pass", "one pass"},
+    {"restrict", "read-only __restrict__ pointers"},
+    {"block", "another block size"},
+    {"hoist", "hoisting"},
+    {"branchless", "removing divergence"},
+    {"pad", "padding of shared memory"},
+    {"fast", "fast intrinsics"},
+    {"half", "half precision"},
+    {"privatize", "private counters"},
+    {"prefetch", "prefetching"},
+    {"launch_bounds", "launch bounds"},
+    {"narrow", "32-bit indices"},
+};
 
 constexpr std::string_view kSmallWords[] = {"a",    "an",    "the",  "of", "in",   "into", "to",    "by",
                                             "with", "using", "use",  "on", "from", "for",  "its",   "it",
@@ -108,51 +134,11 @@ int NumberFor(const std::vector<Word>& words, const std::vector<Found>& found, s
 }  // namespace
 
 std::string_view NameOf(Technique technique) {
-  switch (technique) {
-    case Technique::kTile:
-      return "shared-memory tiling";
-    case Technique::kRegister:
-      return "register blocking";
-    case Technique::kVectorize:
-      return "vectorised loads";
-    case Technique::kUnroll:
-      return "loop unrolling";
-    case Technique::kGridStride:
-      return "a grid-stride loop";
-    case Technique::kCoalesce:
-      return "coalesced access";
-    case Technique::kFuse:
-      return "fusion";
-    case Technique::kShuffle:
-      return "warp shuffles";
-    case Technique::kCooperate:
-      return "one block a row";
-    case Technique::kOnePass:
-      return "one pass";
-    case Technique::kRestrict:
-      return "read-only __restrict__ pointers";
-    case Technique::kBlock:
-      return "another block size";
-    case Technique::kHoist:
-      return "hoisting";
-    case Technique::kBranchless:
-      return "removing divergence";
-    case Technique::kPad:
-      return "padding of shared memory";
-    case Technique::kFast:
-      return "fast intrinsics";
-    case Technique::kHalf:
-      return "half precision";
-    case Technique::kPrivatize:
-      return "private counters";
-    case Technique::kPrefetch:
-      return "prefetching";
-    case Technique::kLaunchBounds:
-      return "launch bounds";
-    case Technique::kNarrow:
-      return "32-bit indices";
-  }
-  return "";
+  return kTechniques[static_cast<size_t>(technique)].second;
+}
+
+std::string_view OptionOf(Technique technique) {
+  return kTechniques[static_cast<size_t>(technique)].first;
 }
 
 std::vector<Ask> Understand(std::string_view text) {

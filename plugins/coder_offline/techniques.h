@@ -42,6 +42,8 @@ struct Ask {
 
 // The technique's name in summaries and messages: "shared-memory tiling".
 std::string_view NameOf(Technique technique);
+// The option that it sets in a schedule line: "tile".
+std::string_view OptionOf(Technique technique);
 
 // The techniques named by a text, in its order, each once. A technique that the text rejects ("without unrolling", "do
 // not tile") is left out. Only the first `kLongestSuggestion` bytes are read. Empty if no technique is named.
