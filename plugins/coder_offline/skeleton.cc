@@ -41,26 +41,26 @@ const Skeleton* FindSkeleton(std::string_view name) {
   return nullptr;
 }
 
-Refusal If(const std::string& option, const std::string& reason) {
+Obstacle If(const std::string& option, const std::string& reason) {
   return [=](const Program& program) { return program.schedule.Has(option) ? reason : ""; };
 }
 
-Refusal Unless(const std::vector<std::string>& options, const std::string& reason) {
+Obstacle Unless(const std::vector<std::string>& options, const std::string& reason) {
   return [=](const Program& program) {
     return std::any_of(options.begin(), options.end(), [&](const auto& o) { return program.schedule.Has(o); }) ? ""
                                                                                                                : reason;
   };
 }
 
-Refusal NeedsTile() {
+Obstacle NeedsTile() {
   return Unless({"tile"}, "there is no shared-memory tile yet");
 }
 
-Refusal NeedsSecondKernel(const std::string& function) {
+Obstacle NeedsSecondKernel(const std::string& function) {
   return [=](const Program& program) { return program.FindFunction(function) == nullptr ? kOneKernel : ""; };
 }
 
-Refusal NeedsChunk() {
+Obstacle NeedsChunk() {
   return [](const Program& program) {
     if (program.schedule.Has("grid_stride")) return "the grid-stride loop is coalesced already";
     return program.schedule.Has("chunk") ? "" : "neighbouring threads read neighbouring elements already";
@@ -75,7 +75,7 @@ Rule BlockRule(int preferred) {
   return {kBlock, "blocks of @value@ threads", {64, 128, 256, 512, 1024}, preferred};
 }
 
-Rule UnrollRule(const std::string& what, Refusal why_not) {
+Rule UnrollRule(const std::string& what, Obstacle why_not) {
   return {kUnroll, what + " unrolled @value@ times", {2, 4, 8}, 4, std::move(why_not)};
 }
 

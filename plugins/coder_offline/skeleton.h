@@ -18,7 +18,7 @@ namespace kgrpo::coder_offline {
 using enum Technique;
 
 // The reason why a technique can't be applied to a program now; empty if it can. Null: it always can.
-using Refusal = std::function<std::string(const Program&)>;
+using Obstacle = std::function<std::string(const Program&)>;
 
 // How one technique changes the schedule of one kind of kernel. It sets the option OptionOf(technique).
 struct Rule {
@@ -26,7 +26,7 @@ struct Rule {
   std::string done;              // the summary; @value@ stands for the value
   std::vector<int> values = {};  // the option's permitted values, ascending; empty: a flag
   int preferred = 1;             // the value if the suggestion names none; 1 for a flag
-  Refusal why_not = nullptr;
+  Obstacle why_not = nullptr;
 };
 
 struct Skeleton {
@@ -66,14 +66,14 @@ const Skeleton* FindSkeleton(std::string_view name);  // null when there is none
 
 // ---- rules and reasons that several skeletons share ----
 
-Refusal If(const std::string& option, const std::string& reason);
-Refusal Unless(const std::vector<std::string>& options, const std::string& reason);  // unless it has one of these
-Refusal NeedsTile();
-Refusal NeedsSecondKernel(const std::string& function);  // for fusion: the problem has this function
-Refusal NeedsChunk();                                    // for coalescing, with the starting option chunk
+Obstacle If(const std::string& option, const std::string& reason);
+Obstacle Unless(const std::vector<std::string>& options, const std::string& reason);  // unless it has one of these
+Obstacle NeedsTile();
+Obstacle NeedsSecondKernel(const std::string& function);  // for fusion: the problem has this function
+Obstacle NeedsChunk();                                    // for coalescing, with the starting option chunk
 Rule RestrictRule();
 Rule BlockRule(int preferred = 256);
-Rule UnrollRule(const std::string& what, Refusal why_not = nullptr);
+Rule UnrollRule(const std::string& what, Obstacle why_not = nullptr);
 Rule VectorRule(const std::string& done);
 Rule GridStrideRule();
 Rule InterchangeRule();  // coalescing by swapping row and column

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kgrpo::evaluator {
+namespace kgrpo::cuda_source {
 
 struct Token {
   enum class Kind {
@@ -57,6 +57,6 @@ bool DefinesFunction(std::string_view source, std::string_view name);
 // The source with every backslash-newline removed: what the compiler's preprocessor sees as lines.
 std::string RemoveSplices(std::string_view source);
 
-}  // namespace kgrpo::evaluator
+}  // namespace kgrpo::cuda_source
 
 #endif

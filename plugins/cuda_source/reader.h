@@ -10,7 +10,7 @@
 
 #include "cuda_source/lexer.h"
 
-namespace kgrpo::evaluator {
+namespace kgrpo::cuda_source {
 
 // Thrown at what is not understood.
 struct NotUnderstood {
@@ -63,6 +63,6 @@ class SourceReader {
   const LexedSource lexed_;
 };
 
-}  // namespace kgrpo::evaluator
+}  // namespace kgrpo::cuda_source
 
 #endif

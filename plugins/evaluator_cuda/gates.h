@@ -30,7 +30,7 @@ class Gates {
   bool WaitReached(uint32_t which, double seconds) const;
 
  private:
-  evaluator::Descriptor open_memory_, reached_memory_;
+  process::Descriptor open_memory_, reached_memory_;
   OpenPage* open_ = nullptr;
   const ReachedPage* reached_ = nullptr;
   bool sealed_ = false;

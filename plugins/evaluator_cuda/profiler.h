@@ -43,7 +43,7 @@ class Profiler {
   bool has_worked() const { return has_worked_; }
 
  private:
-  evaluator::Subprocess::Spec CommandLine(const std::string& folder) const;
+  process::Subprocess::Spec CommandLine(const std::string& folder) const;
 
   const evaluator::Sandbox& sandbox_;
   const Options options_;

@@ -111,8 +111,8 @@ class Worker {
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::unique_ptr<evaluator::ScratchFolder> scratch_;
   Gates gates_;
-  evaluator::Descriptor socket_;
-  std::unique_ptr<evaluator::Subprocess> process_;
+  process::Descriptor socket_;
+  std::unique_ptr<process::Subprocess> process_;
   double launch_seconds_ = 0;
   std::string no_gates_;
 };

@@ -19,7 +19,7 @@ struct MappedArguments {
   static constexpr uint8_t kGapByte = 0xff;    // between the rows of a tensor with a pitch
   std::vector<evaluator::Argument> arguments;  // tensors without their bytes
   std::vector<uint64_t> bytes;                 // of each tensor, 0 for scalars
-  std::vector<evaluator::Descriptor> files;    // of inputs and inouts; closed (-1) for the others
+  std::vector<process::Descriptor> files;      // of inputs and inouts; closed (-1) for the others
 };
 
 // The tensors of one call. The destructor frees them, so that a pointer kept beyond the call is caught.

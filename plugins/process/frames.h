@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kgrpo::evaluator {
+namespace kgrpo::process {
 
 enum class Heard { kWhole, kEnded, kLate };
 
@@ -26,6 +26,6 @@ bool WriteFrames(int fd, const std::vector<std::string>& parts);
 // stream, when the time is over, or for a malformed message.
 bool ReadFrames(int fd, std::vector<std::string>* parts, double seconds, size_t most_bytes = size_t{256} << 20);
 
-}  // namespace kgrpo::evaluator
+}  // namespace kgrpo::process
 
 #endif

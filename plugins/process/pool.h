@@ -15,7 +15,7 @@
 #include "process/frames.h"
 #include "process/subprocess.h"
 
-namespace kgrpo::evaluator {
+namespace kgrpo::process {
 
 // A helper program with a socket to this process. Destroying it ends the program. One thread at a time.
 class Helper {
@@ -95,6 +95,6 @@ class ProcessPool {
   std::deque<std::unique_ptr<Process>> waiting_;
 };
 
-}  // namespace kgrpo::evaluator
+}  // namespace kgrpo::process
 
 #endif

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace kgrpo::evaluator {
+namespace kgrpo::process {
 
 // A file descriptor that closes itself.
 class Descriptor {
@@ -84,6 +84,6 @@ class Subprocess {
   std::optional<Result> result_;
 };
 
-}  // namespace kgrpo::evaluator
+}  // namespace kgrpo::process
 
 #endif

@@ -40,8 +40,8 @@ class Connection {
   [[noreturn]] void ThrowEnded();
 
   std::function<void(std::string_view)> log_;
-  evaluator::Descriptor input_, output_, error_;  // our ends, which do not block
-  std::optional<evaluator::Subprocess> process_;
+  process::Descriptor input_, output_, error_;  // our ends, which do not block
+  std::optional<process::Subprocess> process_;
   std::string outgoing_, incoming_, errors_, last_words_;
   bool errors_open_ = true;
   bool answered_ = false;  // wrote a line

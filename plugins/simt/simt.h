@@ -11,8 +11,8 @@
 
 #include "simt/check/earlier_launches.h"  // IWYU pragma: export
 #include "simt/lower/module.h"            // IWYU pragma: export
-#include "simt/schedule/launch.h"         // IWYU pragma: export
 #include "simt/state/counts.h"            // IWYU pragma: export
+#include "simt/state/launch.h"            // IWYU pragma: export
 #include "simt/state/memory.h"            // IWYU pragma: export
 #include "simt/time/time_model.h"         // IWYU pragma: export
 

@@ -7,11 +7,13 @@
 
 namespace kgrpo::coder_gpt4o {
 
+using process::Subprocess;
+
 std::string KeyOfCommand(const std::string& command) {
   constexpr double kSeconds = 60;
   constexpr size_t kLongest = size_t{64} << 10;
-  const evaluator::Subprocess::Result result =
-      evaluator::Subprocess::Run({.argv = {"/bin/sh", "-c", "exec 2>/dev/null\n" + command}}, kSeconds, kLongest);
+  const Subprocess::Result result =
+      Subprocess::Run({.argv = {"/bin/sh", "-c", "exec 2>/dev/null\n" + command}}, kSeconds, kLongest);
   const std::string key(Trimmed(result.output));
   if (result.Succeeded() && !result.output_cut && !key.empty()) return key;
   const char* why = result.timed_out     ? "did not end within a minute"

@@ -101,7 +101,7 @@ std::string WhyNotIndices(const PlainSource& source, const PlainFunction& functi
   for (size_t i = function.body.begin; i < function.body.end; ++i) {
     if (source.At(i).Is("^") || source.At(i).Is("~") || source.Follows(i, {"<", "<"}))
       return function.name + " works on bits, so its 64-bit numbers may not be indices";
-    if (source.At(i).kind == evaluator::Token::Kind::kNumber &&
+    if (source.At(i).kind == cuda_source::Token::Kind::kNumber &&
         source.At(i).text.find_first_of("lL") != std::string_view::npos)
       return function.name + " has a constant of 64 bits";
     if (source.Follows(i, {"+", "="})) {

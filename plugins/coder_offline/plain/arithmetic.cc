@@ -9,7 +9,7 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-using evaluator::Token;
+using cuda_source::Token;
 
 constexpr std::pair<std::string_view, std::string_view> kFastCalls[] = {
     {"expf", "__expf"}, {"logf", "__logf"}, {"log2f", "__log2f"},   {"log10f", "__log10f"}, {"sinf", "__sinf"},

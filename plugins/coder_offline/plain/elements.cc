@@ -12,6 +12,8 @@
 namespace kgrpo::coder_offline {
 namespace {
 
+using cuda_source::Token;
+
 constexpr int kBlocks = 1056;  // blocks of a grid-stride loop: eight per multiprocessor of an H100 (132)
 
 bool IsGlobalIndex(const std::string& text) {
@@ -207,7 +209,7 @@ std::string WhyNotTogether(const PlainSource& source, const PlainFunction& kerne
     const bool leaves = source.At(k).Is("return") || source.At(k).Is("continue") || source.At(k).Is("break");
     const bool around = source.At(k).Is("{") && source.Close(k) > i;
     const bool last = k + 1 == i && !source.At(k).Is(";") && !source.At(k).Is("{") && !source.At(k).Is("}") &&
-                      source.At(k).kind != evaluator::Token::Kind::kDirective;
+                      source.At(k).kind != Token::Kind::kDirective;
     if (!leaves && !around && !last) continue;
     size_t close = leaves || around ? k - 1 : k;  // of the condition
     if (leaves && source.At(close).Is("{")) --close;
@@ -296,8 +298,7 @@ std::string WhyNotPlain(const PlainSource& source, const PlainFunction& kernel, 
         source.At(i).Is(elements.index) && (source.Follows(i + 1, {"+", "+"}) || source.Follows(i + 1, {"+", "="}) ||
                                             (source.Follows(i + 1, {"="}) && !source.Follows(i + 1, {"=", "="})));
     if (changed) return kernel.name + " changes its index";
-    if (source.At(i).kind == evaluator::Token::Kind::kDirective &&
-        source.At(i).text.find("unroll") == std::string_view::npos)
+    if (source.At(i).kind == Token::Kind::kDirective && source.At(i).text.find("unroll") == std::string_view::npos)
       return kernel.name + "'s work has a directive in it";
   }
   return "";

@@ -178,7 +178,7 @@ PlainResult ShuffleReduction(const PlainSource& source) {
         continue;
       }
       size_t begin = i;
-      if (source.At(i - 1).kind == evaluator::Token::Kind::kDirective) begin = i - 1;  // its #pragma unroll
+      if (source.At(i - 1).kind == cuda_source::Token::Kind::kDirective) begin = i - 1;  // its #pragma unroll
       edits.push_back(
           {source.At(begin).begin, source.At(tree->end - 1).end, Shuffles(source, *tree, source.Indentation(i))});
       i = tree->end - 1;

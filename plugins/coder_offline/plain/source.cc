@@ -8,7 +8,7 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-using evaluator::Token;
+using cuda_source::Token;
 
 bool IsOpen(const Token& token) {
   return token.Is("(") || token.Is("[") || token.Is("{");
@@ -32,7 +32,7 @@ PlainSource::PlainSource(std::string text, std::string* why) {
   std::set<std::string, std::less<>> hidden;
   text_ = ExpandMacros(std::move(text), &hidden);
   why->clear();
-  evaluator::LexedSource lexed = evaluator::Lex(text_);
+  cuda_source::LexedSource lexed = cuda_source::Lex(text_);
   tokens_ = std::move(lexed.tokens);
   std::vector<std::string> open;
   for (const Token& token : tokens_) {

@@ -73,10 +73,10 @@ class PlainSource {
   std::vector<const PlainLaunch*> LaunchesOf(const PlainFunction& kernel) const;
 
   size_t size() const { return tokens_.size(); }
-  const evaluator::Token& At(size_t i) const { return tokens_[i]; }
+  const cuda_source::Token& At(size_t i) const { return tokens_[i]; }
   // True if the tokens from `i` on are these; false beyond the end.
   bool Follows(size_t i, std::initializer_list<std::string_view> words) const;
-  bool IsName(size_t i) const { return i < size() && At(i).kind == evaluator::Token::Kind::kIdentifier; }
+  bool IsName(size_t i) const { return i < size() && At(i).kind == cuda_source::Token::Kind::kIdentifier; }
   bool Has(Range range, std::string_view word) const;
   // The names of a template's parameters, as of template <typename T, int BLOCK = 256>. Empty for other functions.
   std::vector<std::string> TemplateParameters(const PlainFunction& function) const;
@@ -106,7 +106,7 @@ class PlainSource {
   PlainParameter ReadParameter(Range range) const;
 
   std::string text_;
-  std::vector<evaluator::Token> tokens_;
+  std::vector<cuda_source::Token> tokens_;
   std::vector<PlainFunction> functions_;
   std::vector<PlainLaunch> launches_;
   std::set<std::string, std::less<>> names_;

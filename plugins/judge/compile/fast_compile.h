@@ -49,7 +49,7 @@ class FastCompiler {
   const CudaToolkit& toolkit_;
   const std::string helper_directory_;
   const double seconds_;
-  ProcessPool<Process> processes_;
+  process::ProcessPool<Process> processes_;
   std::mutex mutex_;                                 // guards what follows
   std::map<std::string, std::string> host_objects_;  // by the digest of the host code's tokens
   std::deque<std::string> host_order_;               // oldest first

@@ -52,11 +52,11 @@ class TorchWorker {
  private:
   // The answer's parts after "ok".
   std::vector<std::string> Ask(const std::vector<std::string>& request);
-  Subprocess::Spec Spec(int socket) const;
+  process::Subprocess::Spec Spec(int socket) const;
 
   const std::string gpu_;
   std::mutex mutex_;
-  std::optional<Helper> helper_;
+  std::optional<process::Helper> helper_;
 };
 
 }  // namespace kgrpo::evaluator

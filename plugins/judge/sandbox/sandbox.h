@@ -63,7 +63,7 @@ class Sandbox {
   bool has_filter() const { return filter_; }
 
   // The command line that runs `command` inside.
-  Subprocess::Spec Wrap(const SandboxCommand& command) const;
+  process::Subprocess::Spec Wrap(const SandboxCommand& command) const;
 
   // Makes a fresh folder that a command may use as scratch. The caller removes it (ScratchFolder does).
   std::string MakeScratch() const;

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "simt/check/access_counter.h"
 #include "simt/state/vector_clones.h"
-#include "simt/time/counter.h"
 
 namespace kgrpo::simt {
 namespace {

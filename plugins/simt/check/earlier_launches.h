@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "simt/schedule/launch.h"
+#include "simt/state/launch.h"
 #include "simt/state/race_shadow.h"
 
 namespace kgrpo::simt {

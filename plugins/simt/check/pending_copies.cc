@@ -5,7 +5,6 @@
 #include <string>
 
 #include "simt/check/access.h"
-#include "simt/ops/bulk_copies.h"
 
 namespace kgrpo::simt {
 namespace {

@@ -1,6 +1,6 @@
 // Runs an instruction that uses registers that may be unset. Reports an unset value that matters: in an address, a
 // branch, an atomic, or a store to global memory. Checked launches only; see unset_uses.h.
-#include "simt/check/unset_uses.h"
+#include "simt/state/unset_uses.h"
 
 #include <algorithm>
 #include <bit>

@@ -13,9 +13,9 @@
 #include <string>
 
 #include "simt/check/access.h"
+#include "simt/check/access_counter.h"
 #include "simt/check/race_order.h"
 #include "simt/state/handlers.h"
-#include "simt/time/counter.h"
 
 namespace kgrpo::simt {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "simt/alu/half_float.h"
 #include "simt/check/access.h"
+#include "simt/check/access_counter.h"
 #include "simt/state/handlers.h"
 #include "simt/state/image.h"
-#include "simt/time/counter.h"
 
 namespace kgrpo::simt {
 namespace {

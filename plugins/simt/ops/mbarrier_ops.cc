@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "simt/check/access.h"
+#include "simt/check/access_counter.h"
 #include "simt/ops/bulk_copies.h"
 #include "simt/state/handlers.h"
 #include "simt/state/machine.h"
 #include "simt/state/warp_sync.h"
-#include "simt/time/counter.h"
 
 namespace kgrpo::simt {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "simt/check/access.h"
+#include "simt/check/access_counter.h"
 #include "simt/state/handlers.h"
-#include "simt/time/counter.h"
 
 namespace kgrpo::simt {
 namespace {

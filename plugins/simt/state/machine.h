@@ -2,6 +2,7 @@
 #ifndef KGRPO_SIMT_STATE_MACHINE_H_
 #define KGRPO_SIMT_STATE_MACHINE_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "simt/schedule/launch.h"
+#include "simt/state/launch.h"
 #include "simt/state/program.h"
 #include "simt/state/race_shadow.h"
 
@@ -18,7 +19,7 @@ namespace kgrpo::simt {
 
 struct Grid;
 struct Block;
-class Counter;
+class AccessCounter;
 
 enum class WarpState : uint8_t { kReady, kBarrier, kDone };
 
@@ -164,7 +165,7 @@ struct Grid {
   bool watches_loads = false;             // (checked) every instruction that may use an unset value is watched
   const LaunchConfig* config = nullptr;
   LaunchResult* result = nullptr;
-  Counter* counter = nullptr;  // kCounted
+  AccessCounter* counter = nullptr;  // kCounted
   bool checked = false;
   std::vector<uint32_t> constants;  // patched
   std::vector<uint8_t> parameters;
@@ -210,6 +211,15 @@ inline uint32_t PredicateOf(const Warp& warp, Operand operand) {
 inline void SetPredicate(Warp& warp, Operand operand, uint32_t mask, uint32_t value) {
   uint32_t* target = TargetAs<uint32_t>(warp, operand);
   *target = (*target & ~mask) | (value & mask);
+}
+
+// Charges work beyond that of one instruction against the launch's budget.
+inline void Charge(Grid& grid, uint64_t instructions) {
+  grid.budget -= std::min(instructions, grid.budget);
+}
+// Charges a walk through a list of copies.
+inline void ChargeWalk(Grid& grid, size_t copies) {
+  Charge(grid, copies / 16);
 }
 
 // ---- starting (launch_start.cc) ----

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "simt/check/unset_uses.h"
-#include "simt/lower/control_flow.h"
 #include "simt/ptx/ptx_syntax.h"
+#include "simt/state/control_flow.h"
 #include "simt/state/counts.h"
+#include "simt/state/unset_uses.h"
 
 namespace kgrpo::simt {
 
