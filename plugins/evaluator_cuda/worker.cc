@@ -69,7 +69,7 @@ std::string SignalText(int signal) {
 }  // namespace
 
 Worker::Worker(const evaluator::Sandbox& sandbox, const Options& options) : options_(options) {
-  auto [ours, theirs] = evaluator::MakeSocketPair();
+  auto [ours, theirs] = process::MakeSocketPair();
   socket_ = std::move(ours);
   // Inside namespaces /tmp is the worker's own; without them it gets a folder.
   if (!sandbox.has_namespaces()) scratch_ = std::make_unique<ScratchFolder>(sandbox);

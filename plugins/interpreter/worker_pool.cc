@@ -17,7 +17,7 @@ constexpr double kStallSeconds = 5;
 }  // namespace
 
 Worker::Worker(const evaluator::Sandbox& sandbox, const std::string& helper_directory, uint64_t cpu_seconds) {
-  auto [ours, theirs] = evaluator::MakeSocketPair();
+  auto [ours, theirs] = process::MakeSocketPair();
   socket_ = std::move(ours);
   // With namespaces, /tmp is private to the worker; without them the worker gets a scratch folder.
   if (!sandbox.has_namespaces()) scratch_ = std::make_unique<ScratchFolder>(sandbox);

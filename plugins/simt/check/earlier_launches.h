@@ -20,6 +20,7 @@ struct Access;
 struct Grid;
 struct Instruction;
 struct Kernel;
+struct Program;
 struct Warp;
 enum class AccessKind : uint8_t;
 
