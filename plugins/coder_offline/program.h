@@ -9,8 +9,7 @@
 //
 // The schedule line is the whole state: nothing else is kept from one round to the next. The problem's name does not
 // matter, so a user's kernel in this style works like the shipped ones.
-#ifndef KGRPO_PLUGINS_CODER_OFFLINE_PROGRAM_H_
-#define KGRPO_PLUGINS_CODER_OFFLINE_PROGRAM_H_
+#pragma once
 
 #include <map>
 #include <optional>
@@ -74,5 +73,3 @@ std::optional<Program> ParseProgram(std::string_view source, std::string* why);
 bool ParseParameters(std::string_view text, std::vector<Parameter>* parameters);
 
 }  // namespace kgrpo::coder_offline
-
-#endif  // KGRPO_PLUGINS_CODER_OFFLINE_PROGRAM_H_

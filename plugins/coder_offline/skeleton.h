@@ -1,7 +1,6 @@
 // A skeleton writes all kernels of one kind (row reductions, matrix products, ...) around the functions of a problem.
 // One file a kind in skeletons/; called by coder.cc.
-#ifndef KGRPO_PLUGINS_CODER_OFFLINE_SKELETON_H_
-#define KGRPO_PLUGINS_CODER_OFFLINE_SKELETON_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -128,5 +127,3 @@ const Parameter* FirstInput(const Program& program);
 std::string ProblemText(const Program& program);
 
 }  // namespace kgrpo::coder_offline
-
-#endif  // KGRPO_PLUGINS_CODER_OFFLINE_SKELETON_H_

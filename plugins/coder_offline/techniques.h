@@ -1,6 +1,5 @@
 // The techniques that the offline coder knows, and the parser that finds them in a free text.
-#ifndef KGRPO_PLUGINS_CODER_OFFLINE_TECHNIQUES_H_
-#define KGRPO_PLUGINS_CODER_OFFLINE_TECHNIQUES_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -54,5 +53,3 @@ constexpr size_t kLongestSuggestion = 4096;
 const std::vector<std::string>& Suggestions();
 
 }  // namespace kgrpo::coder_offline
-
-#endif  // KGRPO_PLUGINS_CODER_OFFLINE_TECHNIQUES_H_

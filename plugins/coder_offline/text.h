@@ -1,6 +1,5 @@
 // Text templates for the kernels that the skeletons write.
-#ifndef KGRPO_PLUGINS_CODER_OFFLINE_TEXT_H_
-#define KGRPO_PLUGINS_CODER_OFFLINE_TEXT_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -36,5 +35,3 @@ std::string Trim(std::string_view text);
 std::string ReplaceWord(std::string text, std::string_view from, std::string_view to);
 
 }  // namespace kgrpo::coder_offline
-
-#endif  // KGRPO_PLUGINS_CODER_OFFLINE_TEXT_H_

@@ -1,6 +1,5 @@
 // Undoes what copying, escaping and formatting do to code.
-#ifndef KGRPO_CODER_SHARED_DISGUISE_H
-#define KGRPO_CODER_SHARED_DISGUISE_H
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -18,5 +17,3 @@ std::string WithLines(std::string_view answer);
 std::string WithPlainApostrophes(std::string_view text);
 
 }  // namespace kgrpo::coder_shared
-
-#endif

@@ -1,7 +1,6 @@
 // Takes a model's answer apart: its text without thoughts, the blocks of code, and what they may be: kernels, each with
 // the other blocks that it needs, or patches of the given kernel. Used by answer.cc.
-#ifndef KGRPO_CODER_SHARED_PARTS_H
-#define KGRPO_CODER_SHARED_PARTS_H
+#pragma once
 
 #include "coder_shared/answer.h"
 #include "coder_shared/blocks.h"
@@ -42,5 +41,3 @@ void TakeApart(Parts* parts);
 std::string Tidied(std::string_view code);
 
 }  // namespace kgrpo::coder_shared
-
-#endif

@@ -1,6 +1,5 @@
 // Applies an answer that changes the given kernel: a unified diff, hunks without headers, search/replace blocks.
-#ifndef KGRPO_CODER_SHARED_PATCH_H
-#define KGRPO_CODER_SHARED_PATCH_H
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -23,5 +22,3 @@ std::vector<Hunk> ReadPatch(std::string_view text, std::string_view info);
 std::string Patched(std::string_view kernel, const std::vector<Hunk>& hunks, std::string* why);
 
 }  // namespace kgrpo::coder_shared
-
-#endif

@@ -1,7 +1,6 @@
 // Splits CUDA C++ into tokens, enough to find directives, declarations and launches without a compiler. The one lexer
 // of everything that reads sources: evaluators, drafts of problems and coders.
-#ifndef KGRPO_CUDA_SOURCE_LEXER_H
-#define KGRPO_CUDA_SOURCE_LEXER_H
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -58,5 +57,3 @@ bool DefinesFunction(std::string_view source, std::string_view name);
 std::string RemoveSplices(std::string_view source);
 
 }  // namespace kgrpo::cuda_source
-
-#endif

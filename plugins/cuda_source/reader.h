@@ -1,8 +1,7 @@
 // Reads a CUDA source by its tokens: brackets, and the properties of each declaration at namespace scope. Understands
 // the declarations that people write; throws NotUnderstood at others. Used by source_split.cc, which decides which
 // compiler gets what.
-#ifndef KGRPO_CUDA_SOURCE_READER_H
-#define KGRPO_CUDA_SOURCE_READER_H
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -64,5 +63,3 @@ class SourceReader {
 };
 
 }  // namespace kgrpo::cuda_source
-
-#endif

@@ -2,8 +2,7 @@
 // owns, over several sizes and seeds, compares with the oracle, and times it beside the reference kernel. The steps
 // are described in docs/evaluator_cuda.md, the verdicts in docs/judging.md. Called by the evaluator's plugin and by the
 // tests.
-#ifndef KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_H
-#define KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_H
+#pragma once
 
 #include <cstdint>
 #include <deque>
@@ -192,5 +191,3 @@ class DeviceEvaluator {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

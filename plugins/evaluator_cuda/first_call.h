@@ -1,6 +1,5 @@
 // Detects a batch whose first call does the work of those after it. Used by the timer for its verdict.
-#ifndef KGRPO_EVALUATOR_CUDA_FIRST_CALL_H
-#define KGRPO_EVALUATOR_CUDA_FIRST_CALL_H
+#pragma once
 
 #include <vector>
 
@@ -20,5 +19,3 @@ FirstCall CompareFirstCalls(const std::vector<double>& rests, const std::vector<
                             double call_seconds);
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -1,6 +1,5 @@
 // The evaluator's side of the gates at which a worker's device waits (worker/protocol.h, OpenPage). Used by Worker.
-#ifndef KGRPO_EVALUATOR_CUDA_GATES_H
-#define KGRPO_EVALUATOR_CUDA_GATES_H
+#pragma once
 
 #include <cstdint>
 
@@ -38,5 +37,3 @@ class Gates {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -1,6 +1,5 @@
 // A median and its confidence interval. Used by the timer for the time of a call and to decide when to stop.
-#ifndef KGRPO_EVALUATOR_CUDA_MEDIAN_H
-#define KGRPO_EVALUATOR_CUDA_MEDIAN_H
+#pragma once
 
 #include <vector>
 
@@ -21,5 +20,3 @@ struct Median {
 Median MedianOf(std::vector<double> values);
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

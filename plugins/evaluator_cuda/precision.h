@@ -1,6 +1,5 @@
 // When a speedup has been measured precisely enough. Asked by the timer after each round.
-#ifndef KGRPO_EVALUATOR_CUDA_PRECISION_H
-#define KGRPO_EVALUATOR_CUDA_PRECISION_H
+#pragma once
 
 #include <cstddef>
 #include <vector>
@@ -29,5 +28,3 @@ enum class FlatRounds { kFew, kOfCandidate, kOfBoth };
 FlatRounds WhoseRoundsAreFlat(size_t candidate, size_t reference, size_t either, size_t rounds);
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -3,8 +3,7 @@
 // bubblewrap's namespaces, with no network but the loopback device, under the compilers' filter with sockets allowed.
 // Without namespaces that sandbox would be weaker than the candidates', so nothing is profiled unless it is off. Used
 // by the evaluator, under the device's lock.
-#ifndef KGRPO_EVALUATOR_CUDA_PROFILER_H
-#define KGRPO_EVALUATOR_CUDA_PROFILER_H
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -53,5 +52,3 @@ class Profiler {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -10,8 +10,7 @@
 //    its own inputs.
 //  - Both use the same memory, at either placement (placements.h) equally often, since the same tensors elsewhere can
 //    be some percent slower, or half as fast.
-#ifndef KGRPO_EVALUATOR_CUDA_TIMER_H
-#define KGRPO_EVALUATOR_CUDA_TIMER_H
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -192,5 +191,3 @@ class Timer {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

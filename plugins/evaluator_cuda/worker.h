@@ -1,8 +1,7 @@
 // The evaluator's side of one worker process (worker/worker_main.cc): starts it in the sandbox, sends requests, waits
 // for answers with a deadline, and reports how it ended. Used by the pool, the evaluator and the timer. One thread at a
 // time.
-#ifndef KGRPO_EVALUATOR_CUDA_WORKER_H
-#define KGRPO_EVALUATOR_CUDA_WORKER_H
+#pragma once
 
 #include <chrono>
 #include <cstdint>
@@ -118,5 +117,3 @@ class Worker {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

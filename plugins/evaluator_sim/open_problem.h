@@ -1,7 +1,6 @@
 // A problem opened for the interpreter: with its inputs and expected outputs at the timing size. Made and used by
 // KernelEvaluator.
-#ifndef KGRPO_EVALUATOR_SIM_OPEN_PROBLEM_H
-#define KGRPO_EVALUATOR_SIM_OPEN_PROBLEM_H
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -57,5 +56,3 @@ class OpenProblem : public evaluator::OpenProblem {
 };
 
 }  // namespace kgrpo::evaluator_sim
-
-#endif

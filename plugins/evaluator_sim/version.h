@@ -1,7 +1,6 @@
 // The evaluator's version, for the keys of cached evaluations. In a file of its own, so that a change anywhere
 // recompiles only this one.
-#ifndef KGRPO_EVALUATOR_SIM_VERSION_H
-#define KGRPO_EVALUATOR_SIM_VERSION_H
+#pragma once
 
 namespace kgrpo::evaluator_sim {
 
@@ -9,5 +8,3 @@ namespace kgrpo::evaluator_sim {
 const char* SourceDigest();
 
 }  // namespace kgrpo::evaluator_sim
-
-#endif

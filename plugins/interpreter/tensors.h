@@ -1,6 +1,5 @@
 // The tensors of one call of the launch function in the interpreted device's memory. Used by the evaluators.
-#ifndef KGRPO_INTERPRETER_TENSORS_H
-#define KGRPO_INTERPRETER_TENSORS_H
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -62,5 +61,3 @@ class Tensors {
   std::vector<uint8_t> gaps_;  // by parameter, what fills the gaps between its rows (correctness cases)
 };
 }  // namespace kgrpo::interpreter
-
-#endif

@@ -1,7 +1,6 @@
 // Processes that run candidates' host code: started ahead of need inside the sandbox, each used for one candidate and
 // then ended. Used by the evaluator.
-#ifndef KGRPO_INTERPRETER_WORKER_POOL_H
-#define KGRPO_INTERPRETER_WORKER_POOL_H
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -51,5 +50,3 @@ class WorkerPool : public process::ProcessPool<Worker> {
 };
 
 }  // namespace kgrpo::interpreter
-
-#endif

@@ -1,7 +1,6 @@
 // Messages over a socket to and from helper programs: bytes with a time limit, and lists of byte strings, each preceded
 // by its length.
-#ifndef KGRPO_PROCESS_FRAMES_H
-#define KGRPO_PROCESS_FRAMES_H
+#pragma once
 
 #include <initializer_list>
 #include <string>
@@ -27,5 +26,3 @@ bool WriteFrames(int fd, const std::vector<std::string>& parts);
 bool ReadFrames(int fd, std::vector<std::string>* parts, double seconds, size_t most_bytes = size_t{256} << 20);
 
 }  // namespace kgrpo::process
-
-#endif

@@ -1,6 +1,5 @@
 // Processes of one kind that wait for work, and a helper program that answers requests in frames.
-#ifndef KGRPO_PROCESS_POOL_H
-#define KGRPO_PROCESS_POOL_H
+#pragma once
 
 #include <cstddef>
 #include <deque>
@@ -96,5 +95,3 @@ class ProcessPool {
 };
 
 }  // namespace kgrpo::process
-
-#endif

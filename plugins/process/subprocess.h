@@ -1,7 +1,6 @@
 // Child processes: started with exactly the descriptors they are given, in a session of their own, killed with all
 // their children, output capped, wall clock limited. Used for compilers, and below the sandbox for everything else.
-#ifndef KGRPO_PROCESS_SUBPROCESS_H
-#define KGRPO_PROCESS_SUBPROCESS_H
+#pragma once
 
 #include <sys/types.h>  // pid_t
 
@@ -85,5 +84,3 @@ class Subprocess {
 };
 
 }  // namespace kgrpo::process
-
-#endif

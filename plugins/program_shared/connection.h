@@ -1,6 +1,5 @@
 // A running program and the lines that go to and fro. Used by pool.h, which has a thread for each.
-#ifndef KGRPO_PROGRAM_SHARED_CONNECTION_H
-#define KGRPO_PROGRAM_SHARED_CONNECTION_H
+#pragma once
 
 #include <functional>
 #include <optional>
@@ -50,5 +49,3 @@ class Connection {
 };
 
 }  // namespace kgrpo::program
-
-#endif  // KGRPO_PROGRAM_SHARED_CONNECTION_H

@@ -1,6 +1,5 @@
 // Collectives among CPUs, by Gloo. Used by torch_transport.cc.
-#ifndef KGRPO_TRANSPORT_TORCH_GLOO_GROUP_H
-#define KGRPO_TRANSPORT_TORCH_GLOO_GROUP_H
+#pragma once
 
 #include "transport_torch/group.h"
 #include "transport_torch/rendezvous.h"
@@ -36,4 +35,3 @@ class GlooGroup : public Group {
 };
 
 }  // namespace kgrpo::transport
-#endif

@@ -1,6 +1,5 @@
 // The collectives of kgrpo/collective.h for tensors on one kind of device. Used by torch_transport.h.
-#ifndef KGRPO_TRANSPORT_TORCH_GROUP_H
-#define KGRPO_TRANSPORT_TORCH_GROUP_H
+#pragma once
 
 #include <kgrpo/collective.h>
 
@@ -38,4 +37,3 @@ inline std::string CannotBeSent(const kgrpo_tensor& tensor) {
 }
 
 }  // namespace kgrpo::transport
-#endif

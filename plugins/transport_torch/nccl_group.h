@@ -1,6 +1,5 @@
 // Collectives among GPUs, one a rank, by NCCL. Used by torch_transport.cc.
-#ifndef KGRPO_TRANSPORT_TORCH_NCCL_GROUP_H
-#define KGRPO_TRANSPORT_TORCH_NCCL_GROUP_H
+#pragma once
 
 #include "transport_torch/group.h"
 #include "transport_torch/nccl_library.h"
@@ -49,4 +48,3 @@ class NcclGroup : public Group {
 };
 
 }  // namespace kgrpo::transport
-#endif

@@ -1,7 +1,6 @@
 // ASCII case and blanks, independent of the locale, for the text of headers, hosts, options and answers.
 // Used throughout the client and by the plugin's options.cc.
-#ifndef KGRPO_CODER_GPT4O_CLIENT_ASCII_H
-#define KGRPO_CODER_GPT4O_CLIENT_ASCII_H
+#pragma once
 
 #include <algorithm>
 #include <string>
@@ -25,4 +24,3 @@ inline std::string_view Trimmed(std::string_view text) {
 }
 
 }  // namespace kgrpo::coder_gpt4o
-#endif

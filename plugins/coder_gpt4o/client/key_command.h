@@ -1,6 +1,5 @@
 // Runs the command of the option api_key_command, for services whose keys expire. Used by dispatcher.cc.
-#ifndef KGRPO_CODER_GPT4O_CLIENT_KEY_COMMAND_H
-#define KGRPO_CODER_GPT4O_CLIENT_KEY_COMMAND_H
+#pragma once
 
 #include <string>
 
@@ -11,4 +10,3 @@ namespace kgrpo::coder_gpt4o {
 std::string KeyOfCommand(const std::string& command);
 
 }  // namespace kgrpo::coder_gpt4o
-#endif

@@ -1,7 +1,6 @@
 // Recognises names of headers, query parameters and keys of a body that stand for a secret. Used by endpoint.cc and by
 // the plugin's options.cc.
-#ifndef KGRPO_CODER_GPT4O_CLIENT_SECRET_NAMES_H
-#define KGRPO_CODER_GPT4O_CLIENT_SECRET_NAMES_H
+#pragma once
 
 #include <algorithm>
 #include <string>
@@ -30,4 +29,3 @@ inline bool NamesSecret(std::string_view name) {
 }
 
 }  // namespace kgrpo::coder_gpt4o
-#endif

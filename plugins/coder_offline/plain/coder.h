@@ -1,7 +1,6 @@
 // The offline coder on a kernel without a schedule line: techniques that need only the source's tokens. Called by
 // coder.cc.
-#ifndef KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_CODER_H_
-#define KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_CODER_H_
+#pragma once
 
 #include <string_view>
 #include <vector>
@@ -15,5 +14,3 @@ namespace kgrpo::coder_offline {
 Answer ImplementPlain(std::string_view source, const std::vector<Ask>& asks);
 
 }  // namespace kgrpo::coder_offline
-
-#endif  // KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_CODER_H_

@@ -1,8 +1,7 @@
 // Reads an ordinary CUDA source by its tokens: functions with their parameters, launches, and named numbers. It needs
 // no schedule line and ignores comments and strings. Used by the techniques of this folder. Templates are read as they
 // are written. Macros that hide what a kernel does are expanded first (macros.cc).
-#ifndef KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_SOURCE_H_
-#define KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_SOURCE_H_
+#pragma once
 
 #include <initializer_list>
 #include <optional>
@@ -113,5 +112,3 @@ class PlainSource {
 };
 
 }  // namespace kgrpo::coder_offline
-
-#endif  // KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_SOURCE_H_

@@ -1,7 +1,6 @@
 // Techniques for ordinary kernels, without a schedule line. Each looks for a form that it knows and returns the
 // new source; it leaves other forms unchanged and says so. Used by plain/coder.cc.
-#ifndef KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_TECHNIQUES_H_
-#define KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_TECHNIQUES_H_
+#pragma once
 
 #include <string>
 
@@ -25,5 +24,3 @@ PlainResult VectorElements(const PlainSource& source, int width);  // width: 0 f
 PlainResult ShuffleReduction(const PlainSource& source);
 
 }  // namespace kgrpo::coder_offline
-
-#endif  // KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_TECHNIQUES_H_

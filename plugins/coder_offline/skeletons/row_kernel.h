@@ -1,8 +1,7 @@
 // Text shared by the kinds that work row by row: the threads of a row, the loop over it, and the reduction of partial
 // results.
 // Used by rows.cc and normalise.cc.
-#ifndef KGRPO_PLUGINS_CODER_OFFLINE_SKELETONS_ROW_KERNEL_H_
-#define KGRPO_PLUGINS_CODER_OFFLINE_SKELETONS_ROW_KERNEL_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -56,5 +55,3 @@ constexpr const char* kWholeRow =
 std::string MissingRowParts(const Program& program, const std::vector<std::string>& functions);
 
 }  // namespace kgrpo::coder_offline
-
-#endif  // KGRPO_PLUGINS_CODER_OFFLINE_SKELETONS_ROW_KERNEL_H_

@@ -1,7 +1,6 @@
 // Keeps evaluations by content in SQLite, so that the same source is judged once on a machine, in whatever run or
 // process. Used by each evaluator, which defines the key.
-#ifndef KGRPO_JUDGE_CACHE_EVALUATION_CACHE_H
-#define KGRPO_JUDGE_CACHE_EVALUATION_CACHE_H
+#pragma once
 
 #include <mutex>
 #include <optional>
@@ -30,5 +29,3 @@ class EvaluationCache {
 };
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -1,7 +1,6 @@
 // An evaluator's cache in memory: equal requests are judged once, also when several threads make them at the same time,
 // and the evaluation is kept on disk for later runs. Used by each evaluator, which defines when requests are equal.
-#ifndef KGRPO_JUDGE_CACHE_EVALUATION_MEMORY_H
-#define KGRPO_JUDGE_CACHE_EVALUATION_MEMORY_H
+#pragma once
 
 #include <functional>
 #include <future>
@@ -39,5 +38,3 @@ class EvaluationMemory {
 };
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -1,7 +1,6 @@
 // The fast compile route: device code by NVRTC, host code by g++ with headers of ours, both in long-lived sandboxed
 // processes, some 50 ms a kernel where nvcc takes a second. Used by Compiler, which falls back to nvcc.
-#ifndef KGRPO_JUDGE_COMPILE_FAST_COMPILE_H
-#define KGRPO_JUDGE_COMPILE_FAST_COMPILE_H
+#pragma once
 
 #include <deque>
 #include <map>
@@ -56,5 +55,3 @@ class FastCompiler {
 };
 
 }  // namespace kgrpo::evaluator
-
-#endif

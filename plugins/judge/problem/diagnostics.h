@@ -1,7 +1,6 @@
 // Collects mistakes of a file, so that all of them are reported at once as `file:line:column: path: message`.
 // Used by the problem parser.
-#ifndef KGRPO_JUDGE_PROBLEM_DIAGNOSTICS_H
-#define KGRPO_JUDGE_PROBLEM_DIAGNOSTICS_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -38,5 +37,3 @@ class Diagnostics {
 std::string DidYouMean(const std::string& word, const std::vector<std::string>& known);
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -1,7 +1,6 @@
 // Typed access to the nodes of a YAML file that collects every mistake with its position. Used by the parsers of
 // problem files.
-#ifndef KGRPO_JUDGE_PROBLEM_YAML_READER_H
-#define KGRPO_JUDGE_PROBLEM_YAML_READER_H
+#pragma once
 
 #include <kgrpo/support/yaml.h>
 
@@ -42,5 +41,3 @@ class YamlReader {
 };
 
 }  // namespace kgrpo::evaluator
-
-#endif

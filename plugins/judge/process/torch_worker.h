@@ -1,8 +1,7 @@
 // The process that runs a problem's TorchScript files: its oracle, tapes that draw inputs no distribution draws, and
 // PyTorch's own computation, for its time on a GPU. It alone links libtorch. Used by torch_oracle.cc, inputs.cc and
 // evaluator_cuda.
-#ifndef KGRPO_JUDGE_PROCESS_TORCH_WORKER_H
-#define KGRPO_JUDGE_PROCESS_TORCH_WORKER_H
+#pragma once
 
 #include <cstdint>
 #include <mutex>
@@ -60,5 +59,3 @@ class TorchWorker {
 };
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -1,7 +1,6 @@
 // An evaluator's measurements by line of the source, collected from its metrics: "line/12 dram" (the share of the time,
 // and its largest term), "line_sectors/12" and so on. Used by remarks.cc and by the report.
-#ifndef KGRPO_JUDGE_REPORT_LINE_FACTS_H
-#define KGRPO_JUDGE_REPORT_LINE_FACTS_H
+#pragma once
 
 #include <optional>
 #include <string>
@@ -28,4 +27,3 @@ struct LineFacts {
 std::vector<LineFacts> LinesOf(const std::vector<Metric>& metrics);
 
 }  // namespace kgrpo::evaluator
-#endif

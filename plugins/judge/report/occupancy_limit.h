@@ -1,7 +1,6 @@
 // Names the resource that limits a kernel's occupancy, from the metrics of how many blocks each has room for. Used by
 // remarks.cc.
-#ifndef KGRPO_JUDGE_REPORT_OCCUPANCY_LIMIT_H
-#define KGRPO_JUDGE_REPORT_OCCUPANCY_LIMIT_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -25,4 +24,3 @@ std::vector<OccupancyRoom> OccupancyRooms(const std::vector<Metric>& metrics);
 std::string OccupancyLimit(const std::vector<Metric>& metrics);
 
 }  // namespace kgrpo::evaluator
-#endif

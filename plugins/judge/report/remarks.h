@@ -1,7 +1,6 @@
 // An evaluation's remarks: what limits the occupancy, and which lines of the source take the time.
 // Used by interface.cc.
-#ifndef KGRPO_JUDGE_REPORT_REMARKS_H
-#define KGRPO_JUDGE_REPORT_REMARKS_H
+#pragma once
 
 #include <vector>
 
@@ -13,4 +12,3 @@ namespace kgrpo::evaluator {
 std::vector<Remark> RemarksOf(const std::vector<Metric>& metrics);
 
 }  // namespace kgrpo::evaluator
-#endif

@@ -1,6 +1,5 @@
 // What the checks and the instructions report to the count of a launch for the time model (time/counter.h).
-#ifndef KGRPO_SIMT_CHECK_ACCESS_COUNTER_H_
-#define KGRPO_SIMT_CHECK_ACCESS_COUNTER_H_
+#pragma once
 
 #include <cstdint>
 
@@ -25,4 +24,3 @@ class AccessCounter {
 };
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_CHECK_ACCESS_COUNTER_H_

@@ -2,8 +2,7 @@
 // not touch what those access before griddepcontrol.wait (cudaGridDependencySynchronize). Launches run one after the
 // other here; what each accessed in global memory is kept, and a checked launch compares with it every access that no
 // wait precedes. So a race is found whichever part of the earlier launch would still run on a GPU.
-#ifndef KGRPO_SIMT_CHECK_EARLIER_LAUNCHES_H_
-#define KGRPO_SIMT_CHECK_EARLIER_LAUNCHES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -56,4 +55,3 @@ class LaunchesInFlight {
 void CheckEarlierLaunches(Warp& warp, const Instruction& in, uint32_t mask, AccessKind kind, const Access& access);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_CHECK_EARLIER_LAUNCHES_H_

@@ -1,7 +1,6 @@
 // Bulk copies between their issue and their end; see bulk_copies.cc. Used by barriers, exits and the checks of all
 // memory accesses.
-#ifndef KGRPO_SIMT_OPS_BULK_COPIES_H_
-#define KGRPO_SIMT_OPS_BULK_COPIES_H_
+#pragma once
 
 #include <cstdint>
 
@@ -17,4 +16,3 @@ void CompleteBulkLoads(Warp& warp, const Instruction& in, int lane, uint32_t off
 void EndBulkStores(Warp& warp, uint32_t mask);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_OPS_BULK_COPIES_H_

@@ -1,6 +1,5 @@
 // Runs a kernel of a loaded module on the interpreter: checked, plain, or counted for the time model.
-#ifndef KGRPO_SIMT_STATE_LAUNCH_H_
-#define KGRPO_SIMT_STATE_LAUNCH_H_
+#pragma once
 
 #include <array>    // Dim3 of a thread
 #include <cstdint>  // counts
@@ -164,4 +163,3 @@ struct LaunchResult {
 LaunchResult Launch(ModuleInstance& instance, int kernel, const LaunchConfig& config);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_STATE_LAUNCH_H_

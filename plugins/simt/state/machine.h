@@ -1,6 +1,5 @@
 // The state of a launch while it runs: grid, blocks, warps. Handlers work on it; run_grid.cc schedules it.
-#ifndef KGRPO_SIMT_STATE_MACHINE_H_
-#define KGRPO_SIMT_STATE_MACHINE_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -266,4 +265,3 @@ std::string DescribeUnfinished(const Block& block);
 std::string DescribeShared(const Grid& grid, uint64_t offset, uint32_t size);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_STATE_MACHINE_H_

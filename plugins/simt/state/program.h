@@ -1,7 +1,6 @@
 // A kernel decoded for the interpreter: straight arrays of instructions, each with its handler. Made by lowering.cc,
 // run by the scheduler in run_grid.cc.
-#ifndef KGRPO_SIMT_STATE_PROGRAM_H_
-#define KGRPO_SIMT_STATE_PROGRAM_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -216,4 +215,3 @@ struct Program {
 };
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_STATE_PROGRAM_H_

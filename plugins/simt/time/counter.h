@@ -1,6 +1,5 @@
 // Counts what the time model needs while sampled blocks run. See counts.h for what each figure means.
-#ifndef KGRPO_SIMT_TIME_COUNTER_H_
-#define KGRPO_SIMT_TIME_COUNTER_H_
+#pragma once
 
 #include <bit>
 #include <cstddef>
@@ -158,4 +157,3 @@ class Counter final : public AccessCounter {
 };
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_TIME_COUNTER_H_
