@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "coder_offline/plain/coder.h"
+#include "coder_offline/plain/techniques.h"
 #include "coder_offline/program.h"
 #include "coder_offline/skeleton.h"
 #include "coder_offline/techniques.h"

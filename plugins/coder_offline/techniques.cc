@@ -31,8 +31,7 @@ constexpr std::pair<std::string_view, std::string_view> kTechniques[] = {
     {"privatize", "private counters"},
     {"prefetch", "prefetching"},
     {"launch_bounds", "launch bounds"},
-    {"narrow", "32-bit indices"},
-};
+    {"narrow", "32-bit indices"}};
 
 constexpr std::string_view kSmallWords[] = {"a",    "an",    "the",  "of", "in",   "into", "to",    "by",
                                             "with", "using", "use",  "on", "from", "for",  "its",   "it",
@@ -48,7 +47,7 @@ struct Word {
   int number = 0;  // the word's value, if it is a number
 };
 
-bool IsOneOf(std::string_view word, const auto& list) {
+bool IsAmong(std::string_view word, const auto& list) {
   return std::find(std::begin(list), std::end(list), word) != std::end(list);
 }
 
@@ -99,7 +98,7 @@ size_t Covers(std::string_view phrase, const std::vector<Word>& words, size_t at
     phrase = space == std::string_view::npos ? "" : phrase.substr(space + 1);
     const auto passed_over = [&] {
       const Word& word = words[at];
-      return !Matches(pattern, word.text) && (word.number > 0 || IsOneOf(word.text, kSmallWords));
+      return !Matches(pattern, word.text) && (word.number > 0 || IsAmong(word.text, kSmallWords));
     };
     while (!first && at < words.size() && passed_over()) ++at;
     if (at >= words.size() || !Matches(pattern, words[at].text)) return 0;
@@ -162,8 +161,8 @@ std::vector<Ask> Understand(std::string_view text) {
     int reach = kRejectionReach;
     for (size_t i = at; i > 0 && reach > 0 && words[i - 1].clause == words[at].clause; --i) {
       if (!found.empty() && i - 1 < found.back().end) break;
-      if (IsOneOf(words[i - 1].text, kRejections)) match.rejected = true;
-      if (!IsOneOf(words[i - 1].text, kSmallWords)) --reach;
+      if (IsAmong(words[i - 1].text, kRejections)) match.rejected = true;
+      if (!IsAmong(words[i - 1].text, kSmallWords)) --reach;
     }
     found.push_back(match);
     at += longest;
@@ -185,31 +184,29 @@ std::vector<Ask> Understand(std::string_view text) {
 }
 
 const std::vector<std::string>& Suggestions() {
-  static const std::vector<std::string> kSuggestions = {
-      "tile in shared memory 16",
-      "tile in shared memory 32",
-      "register blocking 4",
-      "register blocking 8",
-      "vectorize loads 2",
-      "vectorize loads 4",
-      "unroll 4",
-      "grid stride loop",
-      "coalesce by loop interchange",
-      "fuse kernels",
-      "warp shuffle reduction",
-      "one block per row",
-      "single pass",
-      "read only restrict",
-      "block size 128",
-      "block size 512",
-      "hoist invariants",
-      "remove divergence",
-      "pad shared memory",
-      "fast intrinsics",
-      "half precision",
-      "privatize histogram",
-      "prefetch next tile",
-  };
+  static const std::vector<std::string> kSuggestions = {"tile in shared memory 16",
+                                                        "tile in shared memory 32",
+                                                        "register blocking 4",
+                                                        "register blocking 8",
+                                                        "vectorize loads 2",
+                                                        "vectorize loads 4",
+                                                        "unroll 4",
+                                                        "grid stride loop",
+                                                        "coalesce by loop interchange",
+                                                        "fuse kernels",
+                                                        "warp shuffle reduction",
+                                                        "one block per row",
+                                                        "single pass",
+                                                        "read only restrict",
+                                                        "block size 128",
+                                                        "block size 512",
+                                                        "hoist invariants",
+                                                        "remove divergence",
+                                                        "pad shared memory",
+                                                        "fast intrinsics",
+                                                        "half precision",
+                                                        "privatize histogram",
+                                                        "prefetch next tile"};
   return kSuggestions;
 }
 

@@ -1,4 +1,4 @@
-#include "coder_shared/disguise.h"
+#include "coder_shared/parts.h"
 
 #include "coder_shared/literals.h"
 #include "coder_shared/text.h"

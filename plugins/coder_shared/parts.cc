@@ -1,8 +1,6 @@
 #include "coder_shared/parts.h"
 
-#include "coder_shared/disguise.h"
 #include "coder_shared/literals.h"
-#include "coder_shared/patch.h"
 #include "coder_shared/source.h"
 #include "coder_shared/text.h"
 #include "coder_shared/thoughts.h"

@@ -33,6 +33,9 @@
 
 namespace kgrpo::evaluator_cuda {
 
+// The SHA-256, in hexadecimal, of the sources of evaluator_cuda and judge (version.cc).
+const char* SourceDigest();
+
 using evaluator::KernelEvaluation;
 using evaluator::OpenProblem;
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "evaluator_cuda/median.h"
+#include "evaluator_cuda/rounds.h"
 
 namespace kgrpo::evaluator_cuda {
 

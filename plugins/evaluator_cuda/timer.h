@@ -18,9 +18,8 @@
 
 #include "evaluator_cuda/clocks.h"
 #include "evaluator_cuda/device.h"
-#include "evaluator_cuda/median.h"
 #include "evaluator_cuda/placements.h"
-#include "evaluator_cuda/precision.h"
+#include "evaluator_cuda/rounds.h"
 #include "evaluator_cuda/timing_inputs.h"
 #include "evaluator_cuda/worker.h"
 #include "judge/inputs/inputs.h"       // Argument

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include <kgrpo/support/sha256.h>
-#include "evaluator_sim/version.h"
 #include "judge/problem/random.h"
 
 namespace kgrpo::evaluator_sim {

@@ -17,6 +17,9 @@
 
 namespace kgrpo::evaluator_sim {
 
+// The SHA-256, in hexadecimal, of the sources of evaluator_sim and judge and of the device files (version.cc).
+const char* SourceDigest();
+
 using TimingInputs = interpreter::MappedArguments;
 
 // A problem with the data that every judgement of it needs. [any thread]

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "judge/cache/evaluation_cache.h"
+#include "judge/cache/evaluation_memory.h"
 #include "judge/compile/cuda_toolkit.h"
 #include "process/subprocess.h"
 

@@ -6,9 +6,11 @@
 #include <string>
 #include <string_view>
 
-#include "coder_gpt4o/client/ascii.h"
+#include "coder_shared/text.h"
 
 namespace kgrpo::coder_gpt4o {
+
+using coder_shared::Lower;
 
 inline bool NamesSecret(std::string_view name) {
   const std::string lower = Lower(name);

@@ -17,11 +17,8 @@ size_t StatementBegin(const PlainSource& source, size_t i, size_t first) {
 }
 
 bool LoadsByLdg(const std::string& type) {
-  for (const char* known : {"float", "double", "int", "unsigned", "unsigned int", "long long", "unsigned char",
-                            "unsigned long long", "float2", "float4", "int2", "int4", "int32_t", "uint32_t"}) {
-    if (type == known) return true;
-  }
-  return false;
+  return IsOneOf(type, {"float", "double", "int", "unsigned", "unsigned int", "long long", "unsigned char",
+                        "unsigned long long", "float2", "float4", "int2", "int4", "int32_t", "uint32_t"});
 }
 
 // The uses of a pointer in a function body. read_only is false if one of them may write an element.

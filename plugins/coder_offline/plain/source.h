@@ -3,6 +3,7 @@
 // are written. Macros that hide what a kernel does are expanded first (macros.cc).
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <optional>
 #include <set>
@@ -59,6 +60,17 @@ struct Edit {
   std::string text;
 };
 
+// for (start; condition; step)
+struct ForHead {
+  Range start, condition, step;
+  size_t close = 0;  // the token )
+};
+
+// True if `words` has the word.
+inline bool IsOneOf(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
 class PlainSource {
  public:
   // Sets *why to the reason why this source can't be changed, or to an empty text.
@@ -84,6 +96,8 @@ class PlainSource {
   size_t Close(size_t open) const;       // the bracket that closes the one at `open`
   std::string Text(Range range) const;   // the source's text, unchanged
   std::string Plain(Range range) const;  // tokens without blanks and without casts to numbers
+  // The three parts of the head of the `for` at token `i`; nullopt unless two semicolons divide it.
+  std::optional<ForHead> ForAt(size_t i) const;
   std::string Indentation(size_t token) const;
   std::vector<Range> Split(Range range) const;     // at the commas outside of brackets
   std::optional<int> Value(size_t token) const;    // of a whole number without a decimal point

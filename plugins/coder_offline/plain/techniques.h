@@ -3,10 +3,18 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "coder_offline/coder.h"
 #include "coder_offline/plain/source.h"
+#include "coder_offline/techniques.h"
 
 namespace kgrpo::coder_offline {
+
+// As Implement, for a kernel without a schedule line (coder.cc here): applies the applicable techniques of `asks`, in a
+// fixed order. `asks` must not be empty.
+Answer ImplementPlain(std::string_view source, const std::vector<Ask>& asks);
 
 struct PlainResult {
   std::string source;  // empty if nothing was changed
