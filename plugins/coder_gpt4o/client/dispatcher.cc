@@ -10,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "coder_shared/text.h"
+#include "process/subprocess.h"
+
 namespace kgrpo::coder_gpt4o {
 namespace {
 

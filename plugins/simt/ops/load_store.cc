@@ -110,7 +110,7 @@ void Load(Warp& warp, const Instruction& in, uint32_t mask) {
         d[l] = ToLane<S>(v);
       }
     } else {
-      for (uint32_t m = mask; m != 0; m &= m - 1) d[std::countr_zero(m)] = value(std::countr_zero(m));
+      for (const int l : EachBit(mask)) d[l] = value(l);
     }
   }
 }
@@ -118,8 +118,7 @@ void Load(Warp& warp, const Instruction& in, uint32_t mask) {
 template <typename T, typename S>
 void StoreChecked(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
   const Operand* sources = &warp.grid->kernel->operands[in.extra];
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     bool changes = false;
     for (uint32_t i = 0; i < in.count; ++i) {
       const T value = static_cast<T>(SourceAs<S>(warp, sources[i])[l]);
@@ -159,8 +158,7 @@ void Store(Warp& warp, const Instruction& in, uint32_t mask) {
   }
   for (uint32_t i = 0; i < in.count; ++i) {
     const S* s = SourceAs<S>(warp, operands[i]);
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
+    for (const int l : EachBit(mask)) {
       const T value = static_cast<T>(s[l]);
       std::memcpy(access.At(l) + i * sizeof(T), &value, sizeof(T));
     }

@@ -2,6 +2,7 @@
 // run by the scheduler in run_grid.cc.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,6 +16,17 @@ namespace kgrpo::simt {
 
 inline constexpr int kLanes = 32;
 inline constexpr uint32_t kAllLanes = 0xFFFFFFFFu;
+
+// The bits of a mask that are set, the lowest first: for (const int lane : EachBit(mask)).
+struct EachBit {
+  explicit EachBit(uint32_t mask) : left(mask) {}
+  EachBit begin() const { return *this; }
+  EachBit end() const { return EachBit(0); }
+  int operator*() const { return std::countr_zero(left); }
+  void operator++() { left &= left - 1; }
+  bool operator!=(const EachBit& other) const { return left != other.left; }
+  uint32_t left;
+};
 
 // Location of an operand's 32 lanes: >= 0 a byte offset in the warp's registers, < 0 the complement of a byte offset in
 // the kernel's constants (immediates and parameters, broadcast). A slot is 32 lanes of 4 bytes (types of up to 32 bits,
