@@ -120,7 +120,8 @@ TEST(Skeletons, EveryTechniqueOfEverySkeletonIsInTheSuggestions) {
     std::set<std::string> options;
     for (const Rule& rule : skeleton->rules) {
       EXPECT_TRUE(suggested.count(rule.technique)) << NameOf(rule.technique);
-      EXPECT_TRUE(options.insert(std::string(OptionOf(rule.technique))).second) << skeleton->name << " " << OptionOf(rule.technique);
+      EXPECT_TRUE(options.insert(std::string(OptionOf(rule.technique))).second)
+          << skeleton->name << " " << OptionOf(rule.technique);
     }
     for (const Technique technique : suggested) EXPECT_FALSE(skeleton->WhyNever(technique).empty());
   }
