@@ -1,6 +1,5 @@
 // Reads the kernel that a policy has written in its completion. Used by plugin.cc.
-#ifndef KGRPO_CODER_DIRECT_COMPLETION_H
-#define KGRPO_CODER_DIRECT_COMPLETION_H
+#pragma once
 
 #include <kgrpo/support/coder_answer.h>
 
@@ -20,5 +19,3 @@ struct Completion {
 CoderAnswer ReadCompletion(const Completion& completion, std::string_view signature, std::string_view current);
 
 }  // namespace kgrpo::coder_direct
-
-#endif

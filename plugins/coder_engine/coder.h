@@ -1,7 +1,6 @@
 // A coder whose model is in this process: a request becomes a prompt, the prompt a completion of the policy's engine,
 // the completion a kernel or the reason why there is none. Made by plugin.cc.
-#ifndef KGRPO_CODER_ENGINE_CODER_H
-#define KGRPO_CODER_ENGINE_CODER_H
+#pragma once
 
 #include <kgrpo/coder.h>
 #include <kgrpo/sdk/host.h>
@@ -54,5 +53,3 @@ class Coder {
 };
 
 }  // namespace kgrpo::coder_engine
-
-#endif

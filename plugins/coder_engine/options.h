@@ -1,7 +1,6 @@
 // The options of coder_engine: those of policy_qwen that a model needs to generate, how answers are sampled, and the
 // prompt. Used by plugin.cc and coder.cc.
-#ifndef KGRPO_CODER_ENGINE_OPTIONS_H
-#define KGRPO_CODER_ENGINE_OPTIONS_H
+#pragma once
 
 #include <kgrpo/policy.h>
 
@@ -26,5 +25,3 @@ std::string_view OptionsSchema();
 CoderOptions ReadOptions(std::string_view json);
 
 }  // namespace kgrpo::coder_engine
-
-#endif

@@ -1,7 +1,6 @@
 // The cost of calls, and a limit on it: before a call is made, its highest possible cost is reserved. Used by
 // coder.cc, under its mutex.
-#ifndef KGRPO_CODER_GPT4O_BUDGET_H
-#define KGRPO_CODER_GPT4O_BUDGET_H
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -87,5 +86,3 @@ class Budget {
 };
 
 }  // namespace kgrpo::coder_gpt4o
-
-#endif

@@ -1,7 +1,6 @@
 // The coder: a request becomes a prompt, the prompt an exchange with the service (or a recorded one), the exchange a
 // kernel or the reason why there is none. Made by plugin.cc; tests give it a service of their own.
-#ifndef KGRPO_CODER_GPT4O_CODER_H
-#define KGRPO_CODER_GPT4O_CODER_H
+#pragma once
 
 #include <kgrpo/coder.h>
 
@@ -128,5 +127,3 @@ class Coder {
 };
 
 }  // namespace kgrpo::coder_gpt4o
-
-#endif

@@ -5,8 +5,7 @@
 // A call waits for a free place (max_concurrency), for the rate limits and for the breaker; then it is posted. A
 // temporary failure is retried after a backoff with full jitter, at most max_attempts times. During an outage of the
 // whole service calls wait, and one at a time is sent as a probe. Only an outage of max_outage_seconds ends the run.
-#ifndef KGRPO_CODER_GPT4O_COMPLETION_CLIENT_H
-#define KGRPO_CODER_GPT4O_COMPLETION_CLIENT_H
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -154,4 +153,3 @@ class CompletionClient {
 };
 
 }  // namespace kgrpo::coder_gpt4o
-#endif

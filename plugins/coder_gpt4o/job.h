@@ -1,7 +1,6 @@
 // One request on its way from the prompt to the answer: its exchanges with the service (more than one where an answer
 // is continued), what they took, and the one answer that the host gets. Used by coder.cc; one thread at a time.
-#ifndef KGRPO_CODER_GPT4O_JOB_H
-#define KGRPO_CODER_GPT4O_JOB_H
+#pragma once
 
 #include <kgrpo/coder.h>
 
@@ -70,5 +69,3 @@ class Job {
 };
 
 }  // namespace kgrpo::coder_gpt4o
-
-#endif

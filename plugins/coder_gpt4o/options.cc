@@ -1,8 +1,8 @@
 #include "coder_gpt4o/options.h"
 
-#include "coder_gpt4o/client/ascii.h"
 #include "coder_gpt4o/client/secret_names.h"
 #include "coder_gpt4o/recording.h"
+#include "coder_shared/text.h"
 
 #include <kgrpo/sdk/error.h>
 
@@ -15,6 +15,8 @@
 #include <vector>
 
 namespace kgrpo::coder_gpt4o {
+
+using coder_shared::Lower;
 
 // from_json of the options that are read unchanged.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClientOptions, base_url, allow_plain_http, api_key_header, max_concurrency, stream,

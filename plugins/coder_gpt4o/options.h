@@ -1,7 +1,6 @@
 // The plugin's options: their schema, and their checked values. docs/coder_gpt4o.md explains each
 // for users. Used by plugin.cc.
-#ifndef KGRPO_CODER_GPT4O_OPTIONS_H
-#define KGRPO_CODER_GPT4O_OPTIONS_H
+#pragma once
 
 #include "coder_gpt4o/budget.h"             // Price
 #include "coder_gpt4o/completion_client.h"  // ClientOptions
@@ -62,5 +61,3 @@ CoderOptions ReadOptions(std::string_view json, const Environment& environment, 
 std::string PriceWarning(const CoderOptions& options);
 
 }  // namespace kgrpo::coder_gpt4o
-
-#endif

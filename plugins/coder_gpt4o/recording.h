@@ -1,8 +1,7 @@
 // Stores exchanges with a service in an SQLite file: the exact request and the answer. The modes replay and cache
 // answer equal requests from it without the service, and a resumed run reuses the answers that it has paid for.
 // docs/coder_gpt4o.md describes the tables. Used by coder.cc.
-#ifndef KGRPO_CODER_GPT4O_RECORDING_H
-#define KGRPO_CODER_GPT4O_RECORDING_H
+#pragma once
 
 #include <kgrpo/support/sqlite.h>           // Database
 #include "coder_gpt4o/completion_client.h"  // Completion
@@ -108,5 +107,3 @@ std::filesystem::path RecordingFile(const std::filesystem::path& named);
 inline constexpr const char* kRecordingName = "exchanges.sqlite";
 
 }  // namespace kgrpo::coder_gpt4o
-
-#endif

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "coder_offline/plain/coder.h"
+#include "coder_offline/plain/techniques.h"
 #include "coder_offline/program.h"
 #include "coder_offline/skeleton.h"
 #include "coder_offline/techniques.h"
@@ -14,21 +14,15 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-const Rule* RuleFor(const Skeleton& skeleton, Technique technique) {
-  for (const Rule& rule : skeleton.rules()) {
-    if (rule.technique == technique) return &rule;
-  }
-  return nullptr;
-}
-
 // The reason why the skeleton does not support the schedule; empty if it does.
 std::string WhyNotSchedule(const Skeleton& skeleton, const Schedule& schedule) {
-  const std::vector<std::string> starting = skeleton.starting_options();
+  const std::vector<std::string>& starting = skeleton.starting_options;
   for (const auto& [option, value] : schedule.options) {
     if (std::find(starting.begin(), starting.end(), option) != starting.end()) continue;
-    const auto rule = std::find_if(skeleton.rules().begin(), skeleton.rules().end(),
-                                   [&name = option](const Rule& candidate) { return candidate.option == name; });
-    if (rule == skeleton.rules().end()) {
+    const auto rule =
+        std::find_if(skeleton.rules.begin(), skeleton.rules.end(),
+                     [&name = option](const Rule& candidate) { return OptionOf(candidate.technique) == name; });
+    if (rule == skeleton.rules.end()) {
       return "its schedule has '" + option + "', which a kernel of kind '" + schedule.skeleton + "' does not have";
     }
     const bool known = rule->values.empty()
@@ -60,7 +54,7 @@ std::optional<Read> ReadSource(std::string_view source, std::string* why) {
   }
   *why = WhyNotSchedule(*skeleton, program->schedule);
   if (why->empty()) {
-    *why = skeleton->Missing(*program);
+    *why = skeleton->missing(*program);
     if (!why->empty()) *why = "a kernel of kind '" + program->schedule.skeleton + "' needs " + *why;
   }
   if (!why->empty()) return std::nullopt;
@@ -70,28 +64,29 @@ std::optional<Read> ReadSource(std::string_view source, std::string* why) {
 std::string Write(const Read& read) {
   std::string text = read.program.heading + read.program.schedule.Line() + "\n";
   if (read.program.schedule.Has("half")) text += "#include <cuda_fp16.h>\n";
-  return text + "\n" + ProblemText(read.program) + "\n" + read.skeleton->Kernels(read.program);
+  return text + "\n" + ProblemText(read.program) + "\n" + read.skeleton->kernels(read.program);
 }
 
 // Applies one technique to the program's schedule. Returns the summary, or nullopt and sets *reason.
 std::optional<std::string> Apply(const Ask& ask, Read* read, std::string* reason) {
-  const Rule* rule = RuleFor(*read->skeleton, ask.technique);
+  const Rule* rule = read->skeleton->FindRule(ask.technique);
   if (rule == nullptr) {
     *reason = read->skeleton->WhyNever(ask.technique);
     return std::nullopt;
   }
   Schedule& schedule = read->program.schedule;
-  const bool present = schedule.Has(rule->option);
+  const std::string option(OptionOf(ask.technique));
+  const bool present = schedule.Has(option);
   int value = 1;
   if (!rule->values.empty()) {
     if (ask.value > 0) {
       value = Nearest(rule->values, ask.value);
     } else {
-      value = present ? schedule.Get(rule->option, 1) : rule->preferred;
+      value = present ? schedule.Get(option, 1) : rule->preferred;
     }
   }
-  const std::string done = Trim(Fill(rule->done, {{"value", std::to_string(value)}}));
-  if (present && schedule.Get(rule->option, 1) == value) {
+  const std::string done = Trim(Fill(rule->done, {{"value", value}}));
+  if (present && schedule.Get(option, 1) == value) {
     *reason = "already applied: " + done;
     return std::nullopt;
   }
@@ -99,7 +94,7 @@ std::optional<std::string> Apply(const Ask& ask, Read* read, std::string* reason
     *reason = rule->why_not(read->program);
     if (!reason->empty()) return std::nullopt;
   }
-  schedule.options[rule->option] = value;
+  schedule.options[option] = value;
   if (ask.value > 0 && !rule->values.empty() && ask.value != value) {
     return done + " (the nearest to " + std::to_string(ask.value) + ")";
   }

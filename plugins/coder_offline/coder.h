@@ -1,6 +1,5 @@
 // The offline coder: applies a suggestion in words to a kernel. Pure and deterministic; safe from any thread.
-#ifndef KGRPO_PLUGINS_CODER_OFFLINE_CODER_H_
-#define KGRPO_PLUGINS_CODER_OFFLINE_CODER_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -31,5 +30,3 @@ Answer Implement(std::string_view source, std::string_view suggestion);
 std::string Rewrite(std::string_view source, std::string* why);
 
 }  // namespace kgrpo::coder_offline
-
-#endif  // KGRPO_PLUGINS_CODER_OFFLINE_CODER_H_

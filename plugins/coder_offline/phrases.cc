@@ -1,284 +1,103 @@
 #include "coder_offline/phrases.h"
 
+#include <algorithm>
+#include <charconv>
+#include <utility>
+#include <vector>
+
 namespace kgrpo::coder_offline {
 namespace {
 
-constexpr Phrase kPhrases[] = {
-    {"tile*", Technique::kTile},
-    {"tiling", Technique::kTile},
-    {"shared memory", Technique::kTile},
-    {"shared mem", Technique::kTile},
-    {"smem", Technique::kTile},
-    {"shared tile*", Technique::kTile},
-    {"shared memory tile*", Technique::kTile},
-    {"shared memory tiling", Technique::kTile},
-    {"tile* shared memory", Technique::kTile},
-    {"tiling shared memory", Technique::kTile},
-    {"block tile*", Technique::kTile},
-    {"block tiling", Technique::kTile},
-    {"cache block*", Technique::kTile},
-    {"loop block*", Technique::kTile},
-    {"blocked loop*", Technique::kTile},
-    {"stage* shared memory", Technique::kTile},
-    {"stage* tile* shared memory", Technique::kTile},
-    {"cache tile* shared memory", Technique::kTile},
-    {"load* tile* shared memory", Technique::kTile},
-    {"scratchpad", Technique::kTile},
+using enum Technique;
 
-    {"register block*", Technique::kRegister},
-    {"register tile*", Technique::kRegister},
-    {"register tiling", Technique::kRegister},
-    {"block* registers", Technique::kRegister},
-    {"tile* registers", Technique::kRegister},
-    {"micro tile*", Technique::kRegister},
-    {"microtile*", Technique::kRegister},
-    {"thread coarsen*", Technique::kRegister},
-    {"coarsen*", Technique::kRegister},
-    {"coarsen* threads", Technique::kRegister},
-    {"thread tile*", Technique::kRegister},
-    {"thread tiling", Technique::kRegister},
-    {"outputs per thread", Technique::kRegister},
-    {"results per thread", Technique::kRegister},
-    {"rows per thread", Technique::kRegister},
-    {"multiple outputs per thread", Technique::kRegister},
-    {"several outputs per thread", Technique::kRegister},
-    {"more work per thread", Technique::kRegister},
-    {"accumulate* registers", Technique::kRegister},
-
-    {"vector*", Technique::kVectorize},
-    {"vectori* load*", Technique::kVectorize},
-    {"vectori* memory access*", Technique::kVectorize},
-    {"vector load*", Technique::kVectorize},
-    {"vector width", Technique::kVectorize},
-    {"float4", Technique::kVectorize, 4},
-    {"float4 load*", Technique::kVectorize, 4},
-    {"float4 vector*", Technique::kVectorize, 4},
-    {"float4 vectori* load*", Technique::kVectorize, 4},
-    {"vectori* float4", Technique::kVectorize, 4},
-    {"vectori* load* float4", Technique::kVectorize, 4},
-    {"vectori* float4 load*", Technique::kVectorize, 4},
-    {"int4", Technique::kVectorize, 4},
-    {"int4 load*", Technique::kVectorize, 4},
-    {"128 bit load*", Technique::kVectorize, 4},
-    {"float2", Technique::kVectorize, 2},
-    {"float2 load*", Technique::kVectorize, 2},
-    {"vectori* float2", Technique::kVectorize, 2},
-    {"vectori* load* float2", Technique::kVectorize, 2},
-    {"64 bit load*", Technique::kVectorize, 2},
-    {"wide load*", Technique::kVectorize},
-    {"wider load*", Technique::kVectorize},
-
-    {"unroll*", Technique::kUnroll},
-    {"loop unroll*", Technique::kUnroll},
-    {"unroll* loop*", Technique::kUnroll},
-    {"unroll* inner loop*", Technique::kUnroll},
-    {"pragma unroll", Technique::kUnroll},
-    {"instruction level parallelism", Technique::kUnroll},
-    {"ilp", Technique::kUnroll},
-
-    {"grid stride", Technique::kGridStride},
-    {"grid stride loop*", Technique::kGridStride},
-    {"gridstride", Technique::kGridStride},
-    {"grid strided loop*", Technique::kGridStride},
-    {"persistent threads", Technique::kGridStride},
-    {"persistent kernel*", Technique::kGridStride},
-    {"fewer blocks", Technique::kGridStride},
-
-    {"coalesc*", Technique::kCoalesce},
-    {"coalesc* access*", Technique::kCoalesce},
-    {"coalesc* load*", Technique::kCoalesce},
-    {"coalesc* memory access*", Technique::kCoalesce},
-    {"coalesc* global memory", Technique::kCoalesce},
-    {"coalesc* loop interchange", Technique::kCoalesce},
-    {"interchange loop*", Technique::kCoalesce},
-    {"loop interchange", Technique::kCoalesce},
-    {"swap loop*", Technique::kCoalesce},
-    {"swap indices", Technique::kCoalesce},
-    {"swap thread indices", Technique::kCoalesce},
-    {"reorder loop*", Technique::kCoalesce},
-    {"contiguous access*", Technique::kCoalesce},
-    {"consecutive addresses", Technique::kCoalesce},
-    {"adjacent threads", Technique::kCoalesce},
-
-    {"fuse*", Technique::kFuse},
-    {"fusing", Technique::kFuse},
-    {"fusion", Technique::kFuse},
-    {"fuse* kernel*", Technique::kFuse},
-    {"fuse* passes", Technique::kFuse},
-    {"kernel fusion", Technique::kFuse},
-    {"merge kernel*", Technique::kFuse},
-    {"combine kernel*", Technique::kFuse},
-    {"single kernel", Technique::kFuse},
-
-    {"shuffle*", Technique::kShuffle},
-    {"shuffling", Technique::kShuffle},
-    {"shfl*", Technique::kShuffle},
-    {"warp shuffle*", Technique::kShuffle},
-    {"warp shuffle* reduc*", Technique::kShuffle},
-    {"warp shuffle* scan*", Technique::kShuffle},
-    {"warp level reduc*", Technique::kShuffle},
-    {"warp level primitive*", Technique::kShuffle},
-    {"warp level", Technique::kShuffle},
-    {"warp reduc*", Technique::kShuffle},
-    {"warp per row", Technique::kShuffle},
-    {"one warp per row", Technique::kShuffle},
-    {"shuffle* reduc*", Technique::kShuffle},
-
-    {"block per row", Technique::kCooperate},
-    {"one block per row", Technique::kCooperate},
-    {"cooperat*", Technique::kCooperate},
-    {"cooperative block*", Technique::kCooperate},
-    {"block reduc*", Technique::kCooperate},
-    {"block level reduc*", Technique::kCooperate},
-    {"block wide reduc*", Technique::kCooperate},
-    {"block cooperat*", Technique::kCooperate},
-    {"parallel reduc*", Technique::kCooperate},
-    {"tree reduc*", Technique::kCooperate},
-    {"parallelize row*", Technique::kCooperate},
-    {"split row*", Technique::kCooperate},
-    {"whole block", Technique::kCooperate},
-    {"block row*", Technique::kCooperate},
-
-    {"one pass", Technique::kOnePass},
-    {"single pass", Technique::kOnePass},
-    {"online", Technique::kOnePass},
-    {"online softmax", Technique::kOnePass},
-    {"single pass online", Technique::kOnePass},
-    {"one pass online", Technique::kOnePass},
-    {"two passes one", Technique::kOnePass},
-    {"passes one", Technique::kOnePass},
-    {"merge passes", Technique::kOnePass},
-    {"combine passes", Technique::kOnePass},
-    {"fewer passes", Technique::kOnePass},
-    {"last block*", Technique::kOnePass},
-
-    {"restrict", Technique::kRestrict},
-    {"read only", Technique::kRestrict},
-    {"readonly", Technique::kRestrict},
-    {"read only restrict", Technique::kRestrict},
-    {"read only cache", Technique::kRestrict},
-    {"restrict read only", Technique::kRestrict},
-    {"const restrict", Technique::kRestrict},
-    {"restrict pointers", Technique::kRestrict},
-    {"ldg", Technique::kRestrict},
-    {"no alias*", Technique::kRestrict},
-
-    {"block size", Technique::kBlock},
-    {"blocksize", Technique::kBlock},
-    {"block dim*", Technique::kBlock},
-    {"blockdim", Technique::kBlock},
-    {"threads per block", Technique::kBlock},
-    {"threads block", Technique::kBlock},
-    {"block* threads", Technique::kBlock},
-    {"thread block size", Technique::kBlock},
-    {"occupancy", Technique::kBlock},
-    {"larger block*", Technique::kBlock, 512},
-    {"bigger block*", Technique::kBlock, 512},
-    {"smaller block*", Technique::kBlock, 128},
-    {"larger block size", Technique::kBlock, 512},
-    {"smaller block size", Technique::kBlock, 128},
-
-    {"hoist*", Technique::kHoist},
-    {"hoist* invariant*", Technique::kHoist},
-    {"loop invariant*", Technique::kHoist},
-    {"hoist* loop invariant*", Technique::kHoist},
-    {"precompute*", Technique::kHoist},
-    {"compute once", Technique::kHoist},
-    {"reuse computed", Technique::kHoist},
-    {"common subexpression*", Technique::kHoist},
-    {"move out loop", Technique::kHoist},
-
-    {"branchless", Technique::kBranchless},
-    {"divergen*", Technique::kBranchless},
-    {"remove* divergen*", Technique::kBranchless},
-    {"reduce divergen*", Technique::kBranchless},
-    {"avoid* divergen*", Technique::kBranchless},
-    {"eliminat* divergen*", Technique::kBranchless},
-    {"warp divergence", Technique::kBranchless},
-    {"remove* warp divergence", Technique::kBranchless},
-    {"avoid* warp divergence", Technique::kBranchless},
-    {"reduce warp divergence", Technique::kBranchless},
-    {"remove* branch*", Technique::kBranchless},
-    {"avoid* branch*", Technique::kBranchless},
-    {"eliminat* branch*", Technique::kBranchless},
-    {"without branch*", Technique::kBranchless},
-    {"predicat*", Technique::kBranchless},
-    {"sequential addressing", Technique::kBranchless},
-
-    {"pad*", Technique::kPad},
-    {"pad* shared memory", Technique::kPad},
-    {"pad* shared", Technique::kPad},
-    {"pad* shared tile*", Technique::kPad},
-    {"pad* tile*", Technique::kPad},
-    {"padding shared memory", Technique::kPad},
-    {"pad* against bank conflict*", Technique::kPad},
-    {"bank conflict*", Technique::kPad},
-    {"avoid* bank conflict*", Technique::kPad},
-    {"remove* bank conflict*", Technique::kPad},
-    {"avoid* shared memory bank conflict*", Technique::kPad},
-    {"shared memory bank conflict*", Technique::kPad},
-    {"no bank conflict*", Technique::kPad},
-    {"without bank conflict*", Technique::kPad},
-
-    {"fast intrinsic*", Technique::kFast},
-    {"intrinsic*", Technique::kFast},
-    {"fast math", Technique::kFast},
-    {"fast math intrinsic*", Technique::kFast},
-    {"fast exp*", Technique::kFast},
-    {"approximate*", Technique::kFast},
-    {"approximate intrinsic*", Technique::kFast},
-    {"special function unit*", Technique::kFast},
-
-    {"half precision", Technique::kHalf},
-    {"half", Technique::kHalf},
-    {"half2", Technique::kHalf},
-    {"fp16", Technique::kHalf},
-    {"float16", Technique::kHalf},
-    {"lower precision", Technique::kHalf},
-    {"reduced precision", Technique::kHalf},
-    {"16 bit float*", Technique::kHalf},
-
-    {"privati*", Technique::kPrivatize},
-    {"privati* histogram*", Technique::kPrivatize},
-    {"privati* shared memory", Technique::kPrivatize},
-    {"privati* histogram* shared memory", Technique::kPrivatize},
-    {"private histogram*", Technique::kPrivatize},
-    {"private cop*", Technique::kPrivatize},
-    {"private counter*", Technique::kPrivatize},
-    {"shared memory histogram*", Technique::kPrivatize},
-    {"shared histogram*", Technique::kPrivatize},
-    {"shared memory atomic*", Technique::kPrivatize},
-    {"shared atomic*", Technique::kPrivatize},
-    {"local histogram*", Technique::kPrivatize},
-    {"avoid* global atomic*", Technique::kPrivatize},
-    {"fewer atomic*", Technique::kPrivatize},
-    {"reduce contention", Technique::kPrivatize},
-
-    {"prefetch*", Technique::kPrefetch},
-    {"prefetch* next tile*", Technique::kPrefetch},
-    {"double buffer*", Technique::kPrefetch},
-    {"software pipelin*", Technique::kPrefetch},
-    {"pipelin*", Technique::kPrefetch},
-    {"next tile*", Technique::kPrefetch},
-    {"overlap load* compute", Technique::kPrefetch},
-
-    {"launch bound*", Technique::kLaunchBounds},
-    {"limit register*", Technique::kLaunchBounds},
-
-    {"32 bit ind*", Technique::kNarrow, 32},
-    {"32 bit integer*", Technique::kNarrow, 32},
-    {"32 bit offset*", Technique::kNarrow, 32},
-    {"32 bit arithmetic", Technique::kNarrow, 32},
-    {"int32 ind*", Technique::kNarrow, 32},
-    {"int ind*", Technique::kNarrow, 32},
-    {"narrow* ind*", Technique::kNarrow},
-    {"64 bit ind*", Technique::kNarrow, 32},
+// By technique: its phrases, separated by |. A number behind = is the phrase's own value.
+constexpr std::pair<Technique, std::string_view> kPhrases[] = {
+    {kTile,
+     "tile*|tiling|shared memory|shared mem|smem|shared tile*|shared memory tile*|shared memory tiling|"
+     "tile* shared memory|tiling shared memory|block tile*|block tiling|cache block*|loop block*|blocked loop*|"
+     "stage* shared memory|stage* tile* shared memory|cache tile* shared memory|load* tile* shared memory|"
+     "scratchpad"},
+    {kRegister,
+     "register block*|register tile*|register tiling|block* registers|tile* registers|micro tile*|microtile*|"
+     "thread coarsen*|coarsen*|coarsen* threads|thread tile*|thread tiling|outputs per thread|results per thread|"
+     "rows per thread|multiple outputs per thread|several outputs per thread|more work per thread|"
+     "accumulate* registers"},
+    {kVectorize,
+     "vector*|vectori* load*|vectori* memory access*|vector load*|vector width|float4=4|float4 load*=4|"
+     "float4 vector*=4|float4 vectori* load*=4|vectori* float4=4|vectori* load* float4=4|vectori* float4 load*=4|"
+     "int4=4|int4 load*=4|128 bit load*=4|float2=2|float2 load*=2|vectori* float2=2|vectori* load* float2=2|"
+     "64 bit load*=2|wide load*|wider load*"},
+    {kUnroll, "unroll*|loop unroll*|unroll* loop*|unroll* inner loop*|pragma unroll|instruction level parallelism|ilp"},
+    {kGridStride,
+     "grid stride|grid stride loop*|gridstride|grid strided loop*|persistent threads|persistent kernel*|"
+     "fewer blocks"},
+    {kCoalesce,
+     "coalesc*|coalesc* access*|coalesc* load*|coalesc* memory access*|coalesc* global memory|"
+     "coalesc* loop interchange|interchange loop*|loop interchange|swap loop*|swap indices|swap thread indices|"
+     "reorder loop*|contiguous access*|consecutive addresses|adjacent threads"},
+    {kFuse, "fuse*|fusing|fusion|fuse* kernel*|fuse* passes|kernel fusion|merge kernel*|combine kernel*|single kernel"},
+    {kShuffle,
+     "shuffle*|shuffling|shfl*|warp shuffle*|warp shuffle* reduc*|warp shuffle* scan*|warp level reduc*|"
+     "warp level primitive*|warp level|warp reduc*|warp per row|one warp per row|shuffle* reduc*"},
+    {kCooperate,
+     "block per row|one block per row|cooperat*|cooperative block*|block reduc*|block level reduc*|"
+     "block wide reduc*|block cooperat*|parallel reduc*|tree reduc*|parallelize row*|split row*|whole block|"
+     "block row*"},
+    {kOnePass,
+     "one pass|single pass|online|online softmax|single pass online|one pass online|two passes one|passes one|"
+     "merge passes|combine passes|fewer passes|last block*"},
+    {kRestrict,
+     "restrict|read only|readonly|read only restrict|read only cache|restrict read only|const restrict|"
+     "restrict pointers|ldg|no alias*"},
+    {kBlock,
+     "block size|blocksize|block dim*|blockdim|threads per block|threads block|block* threads|thread block size|"
+     "occupancy|larger block*=512|bigger block*=512|smaller block*=128|larger block size=512|"
+     "smaller block size=128"},
+    {kHoist,
+     "hoist*|hoist* invariant*|loop invariant*|hoist* loop invariant*|precompute*|compute once|reuse computed|"
+     "common subexpression*|move out loop"},
+    {kBranchless,
+     "branchless|divergen*|remove* divergen*|reduce divergen*|avoid* divergen*|eliminat* divergen*|"
+     "warp divergence|remove* warp divergence|avoid* warp divergence|reduce warp divergence|remove* branch*|"
+     "avoid* branch*|eliminat* branch*|without branch*|predicat*|sequential addressing"},
+    {kPad,
+     "pad*|pad* shared memory|pad* shared|pad* shared tile*|pad* tile*|padding shared memory|"
+     "pad* against bank conflict*|bank conflict*|avoid* bank conflict*|remove* bank conflict*|"
+     "avoid* shared memory bank conflict*|shared memory bank conflict*|no bank conflict*|without bank conflict*"},
+    {kFast,
+     "fast intrinsic*|intrinsic*|fast math|fast math intrinsic*|fast exp*|approximate*|approximate intrinsic*|"
+     "special function unit*"},
+    {kHalf, "half precision|half|half2|fp16|float16|lower precision|reduced precision|16 bit float*"},
+    {kPrivatize,
+     "privati*|privati* histogram*|privati* shared memory|privati* histogram* shared memory|private histogram*|"
+     "private cop*|private counter*|shared memory histogram*|shared histogram*|shared memory atomic*|"
+     "shared atomic*|local histogram*|avoid* global atomic*|fewer atomic*|reduce contention"},
+    {kPrefetch,
+     "prefetch*|prefetch* next tile*|double buffer*|software pipelin*|pipelin*|next tile*|overlap load* compute"},
+    {kLaunchBounds, "launch bound*|limit register*"},
+    {kNarrow,
+     "32 bit ind*=32|32 bit integer*=32|32 bit offset*=32|32 bit arithmetic=32|int32 ind*=32|int ind*=32|"
+     "narrow* ind*|64 bit ind*=32"},
 };
 
 }  // namespace
 
 std::span<const Phrase> Phrases() {
-  return kPhrases;
+  static const std::vector<Phrase> kAll = [] {
+    std::vector<Phrase> all;
+    for (auto [technique, phrases] : kPhrases) {
+      while (!phrases.empty()) {
+        const std::string_view phrase = phrases.substr(0, phrases.find('|'));
+        phrases.remove_prefix(std::min(phrases.size(), phrase.size() + 1));
+        const std::string_view words = phrase.substr(0, phrase.find('='));
+        all.push_back({words, technique});
+        if (words != phrase)
+          std::from_chars(words.data() + words.size() + 1, phrase.data() + phrase.size(), all.back().value);
+      }
+    }
+    return all;
+  }();
+  return kAll;
 }
 
 }  // namespace kgrpo::coder_offline

@@ -1,6 +1,5 @@
 // The phrases that name techniques in a suggestion. Used by techniques.cc, which finds them in a text.
-#ifndef KGRPO_PLUGINS_CODER_OFFLINE_PHRASES_H_
-#define KGRPO_PLUGINS_CODER_OFFLINE_PHRASES_H_
+#pragma once
 
 #include <span>
 #include <string_view>
@@ -21,5 +20,3 @@ struct Phrase {
 std::span<const Phrase> Phrases();
 
 }  // namespace kgrpo::coder_offline
-
-#endif  // KGRPO_PLUGINS_CODER_OFFLINE_PHRASES_H_

@@ -16,10 +16,6 @@ constexpr std::string_view kDevice = "__device__ ";
 constexpr std::string_view kConstant = "constexpr int ";
 constexpr std::string_view kLaunchMark = "extern \"C\" void launch(";
 
-bool StartsWith(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-
 bool IsIdentifier(std::string_view text) {
   if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0])) != 0) return false;
   for (const char c : text) {
@@ -60,7 +56,7 @@ bool ParseSchedule(const std::string& text, Schedule* schedule, std::string* why
 }
 
 // "x[rows][cols], out[rows]" -> {"x": {"rows", "cols"}, "out": {"rows"}}.
-bool ParseLayout(const std::string& text, std::map<std::string, std::vector<std::string>>* layout, std::string* why) {
+bool ParseLayout(const std::string& text, std::map<std::string, Axes>* layout, std::string* why) {
   std::istringstream items(text);
   for (std::string item; std::getline(items, item, ',');) {
     item = Trim(item);
@@ -143,7 +139,7 @@ bool ParseParameters(std::string_view text, std::vector<Parameter>* parameters) 
   for (std::string item; std::getline(items, item, ',');) {
     item = Trim(item);
     Parameter parameter;
-    if (StartsWith(item, "const ")) {
+    if (item.starts_with("const ")) {
       parameter.constant = true;
       item = item.substr(6);
     }
@@ -178,6 +174,11 @@ const Parameter* Program::FindParameter(std::string_view name) const {
   return nullptr;
 }
 
+Axes Program::AxesOf(const std::string& name) const {
+  const auto found = layout.find(name);
+  return found == layout.end() ? Axes{} : found->second;
+}
+
 const Parameter* Program::Output() const {
   const Parameter* output = nullptr;
   for (const Parameter& parameter : parameters) {
@@ -190,7 +191,7 @@ const Parameter* Program::Output() const {
 
 bool HasSchedule(std::string_view source) {
   for (const std::string& line : SplitLines(source)) {
-    if (StartsWith(line, kScheduleMark)) return true;
+    if (line.starts_with(kScheduleMark)) return true;
   }
   return false;
 }
@@ -200,17 +201,17 @@ std::optional<Program> ParseProgram(std::string_view source, std::string* why) {
   enum { kHeading, kProblem, kKernels } part = kHeading;
   for (const std::string& line : SplitLines(source)) {
     if (part == kHeading) {
-      if (StartsWith(line, kScheduleMark)) {
+      if (line.starts_with(kScheduleMark)) {
         if (!ParseSchedule(line.substr(kScheduleMark.size()), &program.schedule, why)) return std::nullopt;
         part = kProblem;
         continue;
       }
-      if (StartsWith(line, kLayoutMark) && !ParseLayout(line.substr(kLayoutMark.size()), &program.layout, why)) {
+      if (line.starts_with(kLayoutMark) && !ParseLayout(line.substr(kLayoutMark.size()), &program.layout, why)) {
         return std::nullopt;
       }
       program.heading += line + "\n";
     } else if (part == kProblem) {
-      if (StartsWith(line, kKernelsMark)) {
+      if (line.starts_with(kKernelsMark)) {
         part = kKernels;
         continue;
       }

@@ -9,8 +9,7 @@
 //
 // The schedule line is the whole state: nothing else is kept from one round to the next. The problem's name does not
 // matter, so a user's kernel in this style works like the shipped ones.
-#ifndef KGRPO_PLUGINS_CODER_OFFLINE_PROGRAM_H_
-#define KGRPO_PLUGINS_CODER_OFFLINE_PROGRAM_H_
+#pragma once
 
 #include <map>
 #include <optional>
@@ -46,17 +45,20 @@ struct Function {
   std::vector<Parameter> parameters;
 };
 
+using Axes = std::vector<std::string>;
+
 struct Program {
   std::string heading;  // the comment lines before the schedule, including the layout line
   Schedule schedule;
-  std::string problem;                                     // the problem's own part, ends with a newline
-  std::vector<Parameter> parameters;                       // of extern "C" void launch(...)
-  std::vector<Function> functions;                         // found in `problem`, in order
-  std::map<std::string, std::vector<std::string>> layout;  // {"x": {"rows", "cols"}, ...}
-  std::map<std::string, int> constants;                    // `constexpr int kName = 5;` found in `problem`
+  std::string problem;                   // the problem's own part, ends with a newline
+  std::vector<Parameter> parameters;     // of extern "C" void launch(...)
+  std::vector<Function> functions;       // found in `problem`, in order
+  std::map<std::string, Axes> layout;    // {"x": {"rows", "cols"}, ...}
+  std::map<std::string, int> constants;  // `constexpr int kName = 5;` found in `problem`
 
   const Function* FindFunction(std::string_view name) const;  // null when there is none
   const Parameter* FindParameter(std::string_view name) const;
+  Axes AxesOf(const std::string& name) const;  // of an array in the layout line; empty when it is not there
   // The only pointer that is not const; null when there is none or more than one.
   const Parameter* Output() const;
 };
@@ -71,5 +73,3 @@ std::optional<Program> ParseProgram(std::string_view source, std::string* why);
 bool ParseParameters(std::string_view text, std::vector<Parameter>* parameters);
 
 }  // namespace kgrpo::coder_offline
-
-#endif  // KGRPO_PLUGINS_CODER_OFFLINE_PROGRAM_H_

@@ -2,11 +2,36 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "coder_offline/phrases.h"
 
 namespace kgrpo::coder_offline {
 namespace {
+
+// By technique: its option in a schedule line, and its name in messages.
+constexpr std::pair<std::string_view, std::string_view> kTechniques[] = {
+    {"tile", "shared-memory tiling"},
+    {"register", "register blocking"},
+    {"vectorize", "vectorised loads"},
+    {"unroll", "loop unrolling"},
+    {"grid_stride", "a grid-stride loop"},
+    {"coalesce", "coalesced access"},
+    {"fuse", "fusion"},
+    {"shuffle", "warp shuffles"},
+    {"cooperate", "one block a row"},
+    {"one_pass", "one pass"},
+    {"restrict", "read-only __restrict__ pointers"},
+    {"block", "another block size"},
+    {"hoist", "hoisting"},
+    {"branchless", "removing divergence"},
+    {"pad", "padding of shared memory"},
+    {"fast", "fast intrinsics"},
+    {"half", "half precision"},
+    {"privatize", "private counters"},
+    {"prefetch", "prefetching"},
+    {"launch_bounds", "launch bounds"},
+    {"narrow", "32-bit indices"}};
 
 constexpr std::string_view kSmallWords[] = {"a",    "an",    "the",  "of", "in",   "into", "to",    "by",
                                             "with", "using", "use",  "on", "from", "for",  "its",   "it",
@@ -22,7 +47,7 @@ struct Word {
   int number = 0;  // the word's value, if it is a number
 };
 
-bool IsOneOf(std::string_view word, const auto& list) {
+bool IsAmong(std::string_view word, const auto& list) {
   return std::find(std::begin(list), std::end(list), word) != std::end(list);
 }
 
@@ -73,7 +98,7 @@ size_t Covers(std::string_view phrase, const std::vector<Word>& words, size_t at
     phrase = space == std::string_view::npos ? "" : phrase.substr(space + 1);
     const auto passed_over = [&] {
       const Word& word = words[at];
-      return !Matches(pattern, word.text) && (word.number > 0 || IsOneOf(word.text, kSmallWords));
+      return !Matches(pattern, word.text) && (word.number > 0 || IsAmong(word.text, kSmallWords));
     };
     while (!first && at < words.size() && passed_over()) ++at;
     if (at >= words.size() || !Matches(pattern, words[at].text)) return 0;
@@ -108,51 +133,11 @@ int NumberFor(const std::vector<Word>& words, const std::vector<Found>& found, s
 }  // namespace
 
 std::string_view NameOf(Technique technique) {
-  switch (technique) {
-    case Technique::kTile:
-      return "shared-memory tiling";
-    case Technique::kRegister:
-      return "register blocking";
-    case Technique::kVectorize:
-      return "vectorised loads";
-    case Technique::kUnroll:
-      return "loop unrolling";
-    case Technique::kGridStride:
-      return "a grid-stride loop";
-    case Technique::kCoalesce:
-      return "coalesced access";
-    case Technique::kFuse:
-      return "fusion";
-    case Technique::kShuffle:
-      return "warp shuffles";
-    case Technique::kCooperate:
-      return "one block a row";
-    case Technique::kOnePass:
-      return "one pass";
-    case Technique::kRestrict:
-      return "read-only __restrict__ pointers";
-    case Technique::kBlock:
-      return "another block size";
-    case Technique::kHoist:
-      return "hoisting";
-    case Technique::kBranchless:
-      return "removing divergence";
-    case Technique::kPad:
-      return "padding of shared memory";
-    case Technique::kFast:
-      return "fast intrinsics";
-    case Technique::kHalf:
-      return "half precision";
-    case Technique::kPrivatize:
-      return "private counters";
-    case Technique::kPrefetch:
-      return "prefetching";
-    case Technique::kLaunchBounds:
-      return "launch bounds";
-    case Technique::kNarrow:
-      return "32-bit indices";
-  }
-  return "";
+  return kTechniques[static_cast<size_t>(technique)].second;
+}
+
+std::string_view OptionOf(Technique technique) {
+  return kTechniques[static_cast<size_t>(technique)].first;
 }
 
 std::vector<Ask> Understand(std::string_view text) {
@@ -176,8 +161,8 @@ std::vector<Ask> Understand(std::string_view text) {
     int reach = kRejectionReach;
     for (size_t i = at; i > 0 && reach > 0 && words[i - 1].clause == words[at].clause; --i) {
       if (!found.empty() && i - 1 < found.back().end) break;
-      if (IsOneOf(words[i - 1].text, kRejections)) match.rejected = true;
-      if (!IsOneOf(words[i - 1].text, kSmallWords)) --reach;
+      if (IsAmong(words[i - 1].text, kRejections)) match.rejected = true;
+      if (!IsAmong(words[i - 1].text, kSmallWords)) --reach;
     }
     found.push_back(match);
     at += longest;
@@ -199,31 +184,29 @@ std::vector<Ask> Understand(std::string_view text) {
 }
 
 const std::vector<std::string>& Suggestions() {
-  static const std::vector<std::string> kSuggestions = {
-      "tile in shared memory 16",
-      "tile in shared memory 32",
-      "register blocking 4",
-      "register blocking 8",
-      "vectorize loads 2",
-      "vectorize loads 4",
-      "unroll 4",
-      "grid stride loop",
-      "coalesce by loop interchange",
-      "fuse kernels",
-      "warp shuffle reduction",
-      "one block per row",
-      "single pass",
-      "read only restrict",
-      "block size 128",
-      "block size 512",
-      "hoist invariants",
-      "remove divergence",
-      "pad shared memory",
-      "fast intrinsics",
-      "half precision",
-      "privatize histogram",
-      "prefetch next tile",
-  };
+  static const std::vector<std::string> kSuggestions = {"tile in shared memory 16",
+                                                        "tile in shared memory 32",
+                                                        "register blocking 4",
+                                                        "register blocking 8",
+                                                        "vectorize loads 2",
+                                                        "vectorize loads 4",
+                                                        "unroll 4",
+                                                        "grid stride loop",
+                                                        "coalesce by loop interchange",
+                                                        "fuse kernels",
+                                                        "warp shuffle reduction",
+                                                        "one block per row",
+                                                        "single pass",
+                                                        "read only restrict",
+                                                        "block size 128",
+                                                        "block size 512",
+                                                        "hoist invariants",
+                                                        "remove divergence",
+                                                        "pad shared memory",
+                                                        "fast intrinsics",
+                                                        "half precision",
+                                                        "privatize histogram",
+                                                        "prefetch next tile"};
   return kSuggestions;
 }
 

@@ -1,6 +1,5 @@
 // The techniques that the offline coder knows, and the parser that finds them in a free text.
-#ifndef KGRPO_PLUGINS_CODER_OFFLINE_TECHNIQUES_H_
-#define KGRPO_PLUGINS_CODER_OFFLINE_TECHNIQUES_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -42,6 +41,8 @@ struct Ask {
 
 // The technique's name in summaries and messages: "shared-memory tiling".
 std::string_view NameOf(Technique technique);
+// The option that it sets in a schedule line: "tile".
+std::string_view OptionOf(Technique technique);
 
 // The techniques named by a text, in its order, each once. A technique that the text rejects ("without unrolling", "do
 // not tile") is left out. Only the first `kLongestSuggestion` bytes are read. Empty if no technique is named.
@@ -52,5 +53,3 @@ constexpr size_t kLongestSuggestion = 4096;
 const std::vector<std::string>& Suggestions();
 
 }  // namespace kgrpo::coder_offline
-
-#endif  // KGRPO_PLUGINS_CODER_OFFLINE_TECHNIQUES_H_

@@ -10,14 +10,14 @@ bool IsWordCharacter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-const std::string& ValueOf(const std::map<std::string, std::string>& values, const std::string& name) {
+const Value& ValueOf(const Values& values, const std::string& name) {
   const auto found = values.find(name);
   if (found == values.end()) throw std::logic_error("kernel template: no value for @" + name + "@");
   return found->second;
 }
 
 // Replaces the placeholders inside one line.
-std::string FillLine(std::string_view line, const std::map<std::string, std::string>& values) {
+std::string FillLine(std::string_view line, const Values& values) {
   std::string filled;
   size_t at = 0;
   while (at < line.size()) {
@@ -61,7 +61,7 @@ std::string Trim(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
 }
 
-std::string Fill(std::string_view pattern, const std::map<std::string, std::string>& values) {
+std::string Fill(std::string_view pattern, const Values& values) {
   if (!pattern.empty() && pattern.front() == '\n') pattern.remove_prefix(1);
   std::string text;
   for (const std::string& line : SplitLines(pattern)) {

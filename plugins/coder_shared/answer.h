@@ -1,7 +1,6 @@
 // Extracts the kernel from a model's answer, or the reason why there is none, by one table of forms that an answer may
 // have (answer.cc). The kernel of the request is never returned as a new one. For the coders that read a model's text.
-#ifndef KGRPO_CODER_SHARED_ANSWER_H
-#define KGRPO_CODER_SHARED_ANSWER_H
+#pragma once
 
 #include <kgrpo/coder.h>
 
@@ -40,5 +39,3 @@ bool IsCutOff(std::string_view finish_reason);
 ReadAnswer ReadKernel(const AnswerText& answer, const Wanted& wanted);
 
 }  // namespace kgrpo::coder_shared
-
-#endif

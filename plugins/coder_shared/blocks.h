@@ -1,6 +1,5 @@
 // Finds the code of an answer: fenced blocks, here-documents, and code without a fence.
-#ifndef KGRPO_CODER_SHARED_BLOCKS_H
-#define KGRPO_CODER_SHARED_BLOCKS_H
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -32,5 +31,3 @@ CodeBlock UnfencedCode(std::string_view answer);
 bool BeginsCode(std::string_view line);
 
 }  // namespace kgrpo::coder_shared
-
-#endif

@@ -1,6 +1,5 @@
 // Continues an answer that was cut off at its token limit: the model is shown its text so far and asked for the rest.
-#ifndef KGRPO_CODER_SHARED_CONTINUATION_H
-#define KGRPO_CODER_SHARED_CONTINUATION_H
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -18,5 +17,3 @@ inline constexpr const char* kContinueRequest =
 std::string JoinAnswer(std::string begun, std::string_view rest);
 
 }  // namespace kgrpo::coder_shared
-
-#endif

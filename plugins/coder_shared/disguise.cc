@@ -1,4 +1,4 @@
-#include "coder_shared/disguise.h"
+#include "coder_shared/parts.h"
 
 #include "coder_shared/literals.h"
 #include "coder_shared/text.h"
@@ -11,6 +11,8 @@
 
 namespace kgrpo::coder_shared {
 namespace {
+
+using cuda_source::Lex, cuda_source::Token;
 
 using Pairs = std::vector<std::pair<std::string_view, std::string_view>>;
 
@@ -86,9 +88,9 @@ size_t EntityAt(std::string_view text, char* character) {
 std::string Entities(std::string code) {
   char character = 0;
   for (int escaped = 0; escaped < 2; ++escaped) {
-    const auto tokens = evaluator::Lex(code).tokens;
-    if (std::none_of(tokens.begin(), tokens.end(), [&](const evaluator::Token& token) {
-          const bool directive = token.kind == evaluator::Token::Kind::kDirective;
+    const auto tokens = Lex(code).tokens;
+    if (std::none_of(tokens.begin(), tokens.end(), [&](const Token& token) {
+          const bool directive = token.kind == Token::Kind::kDirective;
           const size_t at = directive ? std::min(token.text.find('&'), token.text.size()) : 0;
           return (directive || token.Is("&")) &&
                  EntityAt(std::string_view(code).substr(token.begin + at), &character) > 0;
@@ -137,9 +139,8 @@ std::string Typography(std::string code) {
       {"\u00bb", "\""}, {"\u2033", "\""}, {"\u2018", "'"},  {"\u2019", "'"},  {"\u2212", "-"},  {"\u2013", "-"},
       {"\u2010", "-"},  {"\u2011", "-"},  {"\u2014", "--"}, {"\uff1b", ";"},  {"\uff0c", ","},  {"\uff08", "("},
       {"\uff09", ")"},  {"\uff5b", "{"},  {"\uff5d", "}"},  {"\uff1a", ":"},  {"\uff1d", "="}};
-  for (const evaluator::Token& token : evaluator::Lex(code).tokens) {
-    const bool literal =
-        token.kind == evaluator::Token::Kind::kString || token.kind == evaluator::Token::Kind::kCharacter;
+  for (const Token& token : Lex(code).tokens) {
+    const bool literal = token.kind == Token::Kind::kString || token.kind == Token::Kind::kCharacter;
     if (literal || std::none_of(token.text.begin(), token.text.end(), [](char c) { return (c & 0x80) != 0; })) continue;
     return Replaced(code, kTypeset);
   }

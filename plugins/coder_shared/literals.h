@@ -1,6 +1,5 @@
 // Reads the string literals of Python and JSON, in which an answer may give its code.
-#ifndef KGRPO_CODER_SHARED_LITERALS_H
-#define KGRPO_CODER_SHARED_LITERALS_H
+#pragma once
 
 #include "coder_shared/blocks.h"
 
@@ -18,5 +17,3 @@ std::vector<CodeBlock> Literals(std::string_view text, bool json);
 std::string Unescaped(std::string_view text);
 
 }  // namespace kgrpo::coder_shared
-
-#endif

@@ -1,8 +1,6 @@
 #include "coder_shared/parts.h"
 
-#include "coder_shared/disguise.h"
 #include "coder_shared/literals.h"
-#include "coder_shared/patch.h"
 #include "coder_shared/source.h"
 #include "coder_shared/text.h"
 #include "coder_shared/thoughts.h"
@@ -13,6 +11,8 @@
 
 namespace kgrpo::coder_shared {
 namespace {
+
+using cuda_source::DefinesFunction;
 
 bool IsPython(const CodeBlock& block) {
   if (block.info.starts_with("py")) return true;
@@ -122,7 +122,7 @@ Candidate WithNeeded(const Parts& parts, const std::vector<Names>& names, size_t
   const auto is_chosen = [&](size_t i) { return std::count(chosen.begin(), chosen.end(), i) > 0; };
   const auto may_join = [&](size_t i) {
     return !is_chosen(i) && !names[i].runs && names[i].defined.count("main") == 0 &&
-           !evaluator::DefinesFunction(blocks[i].text, parts.function);
+           !DefinesFunction(blocks[i].text, parts.function);
   };
   constexpr size_t kMostSame = 32;
   std::vector<std::string> again;  // lines that define a name once more, in the same way
@@ -186,7 +186,7 @@ Candidate WithNeeded(const Parts& parts, const std::vector<Names>& names, size_t
 }
 
 bool IsKernel(const Parts& parts, std::string_view code) {
-  return parts.function.empty() ? !Trimmed(code).empty() : evaluator::DefinesFunction(code, parts.function);
+  return parts.function.empty() ? !Trimmed(code).empty() : DefinesFunction(code, parts.function);
 }
 
 // Of a string of load_inline also that it is not a function of tensors.
@@ -233,7 +233,7 @@ std::string Tidied(std::string_view code) {
 void TakeApart(Parts* parts) {
   constexpr size_t kMostBlocks = 64;  // that are compared with each other
   parts->text = WithoutThoughts(WithLines(parts->given.text), &parts->unfinished);
-  parts->function = evaluator::FunctionName(parts->wanted.signature);
+  parts->function = cuda_source::FunctionName(parts->wanted.signature);
   const std::string& text = parts->text;
   parts->plain = WithPlainApostrophes(text);
   std::vector<CodeBlock> blocks = FencedBlocks(text, &parts->prose);

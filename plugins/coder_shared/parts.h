@@ -1,7 +1,6 @@
 // Takes a model's answer apart: its text without thoughts, the blocks of code, and what they may be: kernels, each with
 // the other blocks that it needs, or patches of the given kernel. Used by answer.cc.
-#ifndef KGRPO_CODER_SHARED_PARTS_H
-#define KGRPO_CODER_SHARED_PARTS_H
+#pragma once
 
 #include "coder_shared/answer.h"
 #include "coder_shared/blocks.h"
@@ -41,6 +40,33 @@ void TakeApart(Parts* parts);
 // The code with no empty lines before it and exactly one line end after it.
 std::string Tidied(std::string_view code);
 
-}  // namespace kgrpo::coder_shared
+// ---- disguise.cc: undoes what copying, escaping and formatting do to code ----
 
-#endif
+// The code without its disguises, each of which all of the code must show: HTML entities, line numbers, typographic
+// quotes and blanks, escaped line ends. Lines of a chat window above the code go too. Other code is returned unchanged.
+std::string Undisguised(std::string code);
+
+// A whole answer without the disguises that hide its lines: carriage returns, escaped line ends, a byte order mark.
+std::string WithLines(std::string_view answer);
+
+// The text with ' for each typographic apostrophe.
+std::string WithPlainApostrophes(std::string_view text);
+
+// ---- patch.cc: an answer that changes the given kernel: a unified diff, hunks without headers, search/replace blocks
+// ----
+
+// One change: these lines become those.
+struct Hunk {
+  std::vector<std::string> old_lines, new_lines;
+  size_t line = 0;  // where the old lines begin, as the patch numbers them from 1; 0: unknown
+};
+
+// The hunks of a block; empty if it is no patch. `info`: the words after its fence; "prose" without one.
+std::vector<Hunk> ReadPatch(std::string_view text, std::string_view info);
+
+// Applies the hunks to the kernel. Old lines must occur in it exactly once, or at their stated line, but for blanks at
+// the ends of lines. A patch without old lines is a whole file. On failure
+// returns an empty text and sets *why.
+std::string Patched(std::string_view kernel, const std::vector<Hunk>& hunks, std::string* why);
+
+}  // namespace kgrpo::coder_shared

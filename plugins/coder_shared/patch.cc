@@ -1,4 +1,4 @@
-#include "coder_shared/patch.h"
+#include "coder_shared/parts.h"
 
 #include "coder_shared/text.h"
 

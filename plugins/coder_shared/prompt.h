@@ -1,7 +1,6 @@
 // The prompt for a model that writes the kernel of a suggestion: two mustache templates over a request, the options
 // that set them, and their schema. For the coders that ask a model.
-#ifndef KGRPO_CODER_SHARED_PROMPT_H
-#define KGRPO_CODER_SHARED_PROMPT_H
+#pragma once
 
 #include <kgrpo/coder.h>
 
@@ -73,5 +72,3 @@ class CoderPrompt {
 };
 
 }  // namespace kgrpo::coder_shared
-
-#endif

@@ -1,6 +1,5 @@
 // What every coder's plugin.cc does with a request of the host.
-#ifndef KGRPO_CODER_SHARED_REQUEST_H
-#define KGRPO_CODER_SHARED_REQUEST_H
+#pragma once
 
 #include <kgrpo/coder.h>
 #include <kgrpo/sdk/error.h>
@@ -35,5 +34,3 @@ void AnswerAtOnce(const kgrpo_coder_done& done, Function implement) {
 }
 
 }  // namespace kgrpo::coder_shared
-
-#endif

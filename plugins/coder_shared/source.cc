@@ -10,9 +10,7 @@
 namespace kgrpo::coder_shared {
 namespace {
 
-using evaluator::Closes;
-using evaluator::Lex;
-using evaluator::Token;
+using cuda_source::Closes, cuda_source::Lex, cuda_source::Token;
 using Tokens = std::vector<Token>;
 
 bool Is(const Tokens& tokens, size_t i, std::string_view text) {
@@ -159,7 +157,7 @@ std::string Essence(std::string_view source) {
     if (token.kind == Token::Kind::kDirective) {
       bool blank = false;
       essence += '\n';
-      for (const char c : evaluator::RemoveSplices(token.text)) {
+      for (const char c : cuda_source::RemoveSplices(token.text)) {
         if (blank && c != ' ' && c != '\t' && c != '\r') essence += ' ';
         blank = c == ' ' || c == '\t' || c == '\r';
         if (!blank) essence += c;

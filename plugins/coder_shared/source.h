@@ -1,6 +1,5 @@
 // Answers questions about CUDA source without a compiler, by the tokens of cuda_source/lexer.h.
-#ifndef KGRPO_CODER_SHARED_SOURCE_H
-#define KGRPO_CODER_SHARED_SOURCE_H
+#pragma once
 
 #include <set>
 #include <string>
@@ -39,5 +38,3 @@ std::string StrayCharacter(std::string_view source);
 std::string LeftOut(std::string_view source, std::string_view current);
 
 }  // namespace kgrpo::coder_shared
-
-#endif

@@ -1,6 +1,5 @@
 // Lines, case and blanks of an answer's text. ASCII only, independent of the locale.
-#ifndef KGRPO_CODER_SHARED_TEXT_H
-#define KGRPO_CODER_SHARED_TEXT_H
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -41,5 +40,3 @@ inline bool IsWord(char c) {
 }
 
 }  // namespace kgrpo::coder_shared
-
-#endif

@@ -1,6 +1,5 @@
 // Sets aside what a model thinks before it answers.
-#ifndef KGRPO_CODER_SHARED_THOUGHTS_H
-#define KGRPO_CODER_SHARED_THOUGHTS_H
+#pragma once
 
 #include <string>
 
@@ -11,5 +10,3 @@ namespace kgrpo::coder_shared {
 std::string WithoutThoughts(std::string answer, bool* unfinished);
 
 }  // namespace kgrpo::coder_shared
-
-#endif

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace kgrpo::evaluator {
+namespace kgrpo::cuda_source {
 namespace {
 
 bool IsIdentifierStart(char c) {
@@ -264,4 +264,4 @@ std::string RemoveSplices(std::string_view source) {
   return text;
 }
 
-}  // namespace kgrpo::evaluator
+}  // namespace kgrpo::cuda_source

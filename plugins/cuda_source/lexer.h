@@ -1,13 +1,12 @@
 // Splits CUDA C++ into tokens, enough to find directives, declarations and launches without a compiler. The one lexer
 // of everything that reads sources: evaluators, drafts of problems and coders.
-#ifndef KGRPO_CUDA_SOURCE_LEXER_H
-#define KGRPO_CUDA_SOURCE_LEXER_H
+#pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace kgrpo::evaluator {
+namespace kgrpo::cuda_source {
 
 struct Token {
   enum class Kind {
@@ -57,6 +56,4 @@ bool DefinesFunction(std::string_view source, std::string_view name);
 // The source with every backslash-newline removed: what the compiler's preprocessor sees as lines.
 std::string RemoveSplices(std::string_view source);
 
-}  // namespace kgrpo::evaluator
-
-#endif
+}  // namespace kgrpo::cuda_source

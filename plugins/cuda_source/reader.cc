@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace kgrpo::evaluator {
+namespace kgrpo::cuda_source {
 
 void SourceReader::Fail(size_t token, const std::string& what) const {
   throw NotUnderstood{token < size() ? At(token).begin : source_.size(), what};
@@ -146,4 +146,4 @@ Declaration SourceReader::ReadDeclaration(const size_t begin, size_t end) const 
   Fail(begin, "a declaration that does not end");
 }
 
-}  // namespace kgrpo::evaluator
+}  // namespace kgrpo::cuda_source

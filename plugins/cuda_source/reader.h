@@ -1,8 +1,7 @@
 // Reads a CUDA source by its tokens: brackets, and the properties of each declaration at namespace scope. Understands
 // the declarations that people write; throws NotUnderstood at others. Used by source_split.cc, which decides which
 // compiler gets what.
-#ifndef KGRPO_CUDA_SOURCE_READER_H
-#define KGRPO_CUDA_SOURCE_READER_H
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -10,7 +9,7 @@
 
 #include "cuda_source/lexer.h"
 
-namespace kgrpo::evaluator {
+namespace kgrpo::cuda_source {
 
 // Thrown at what is not understood.
 struct NotUnderstood {
@@ -63,6 +62,4 @@ class SourceReader {
   const LexedSource lexed_;
 };
 
-}  // namespace kgrpo::evaluator
-
-#endif
+}  // namespace kgrpo::cuda_source

@@ -1,6 +1,5 @@
 // Kernels that measure the peak rates of the device's arithmetic units. Called by device.cc; compiled by nvcc.
-#ifndef KGRPO_EVALUATOR_CUDA_CEILING_KERNELS_H
-#define KGRPO_EVALUATOR_CUDA_CEILING_KERNELS_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -18,5 +17,3 @@ cudaError_t LaunchTensorHalf(int multiprocessors, int rounds, float* sink, doubl
 cudaError_t LaunchTensorFloat(int multiprocessors, int rounds, float* sink, double* operations, cudaStream_t stream);
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -1,6 +1,5 @@
 // The device's clock and whether it is throttled, by NVML. Used by the timer.
-#ifndef KGRPO_EVALUATOR_CUDA_CLOCKS_H
-#define KGRPO_EVALUATOR_CUDA_CLOCKS_H
+#pragma once
 
 #include <string>
 
@@ -33,5 +32,3 @@ class Clocks {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -1,7 +1,6 @@
 // One GPU as the evaluator's process uses it: memory that it owns and lends, copies, its own kernels, and the
 // device's measured peak rates. Made by the evaluator; used by the evaluator under the device's lock.
-#ifndef KGRPO_EVALUATOR_CUDA_DEVICE_H
-#define KGRPO_EVALUATOR_CUDA_DEVICE_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -133,5 +132,3 @@ class LentMemory {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -1,7 +1,6 @@
 // Errors of the CUDA runtime: those that a candidate caused, as verdicts, and a lack of device memory, which may pass.
 // Used by worker.cc, device.cc and the evaluator.
-#ifndef KGRPO_EVALUATOR_CUDA_DEVICE_ERRORS_H
-#define KGRPO_EVALUATOR_CUDA_DEVICE_ERRORS_H
+#pragma once
 
 #include <kgrpo/sdk/error.h>
 
@@ -46,5 +45,3 @@ auto WaitForMemory(double seconds, const std::function<void(const OutOfMemory&)>
 }
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

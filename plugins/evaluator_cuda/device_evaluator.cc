@@ -13,7 +13,6 @@
 
 #include "evaluator_cuda/device_errors.h"
 #include "evaluator_cuda/device_evaluator_case.h"
-#include "evaluator_cuda/version.h"
 #include "judge/compile/cuda_toolkit.h"
 #include "judge/problem/random.h"
 

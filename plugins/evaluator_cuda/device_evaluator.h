@@ -2,8 +2,7 @@
 // owns, over several sizes and seeds, compares with the oracle, and times it beside the reference kernel. The steps
 // are described in docs/evaluator_cuda.md, the verdicts in docs/judging.md. Called by the evaluator's plugin and by the
 // tests.
-#ifndef KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_H
-#define KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_H
+#pragma once
 
 #include <cstdint>
 #include <deque>
@@ -33,6 +32,9 @@
 #include "judge/verdict/kernel_evaluation.h"  // KernelEvaluation, Trouble
 
 namespace kgrpo::evaluator_cuda {
+
+// The SHA-256, in hexadecimal, of the sources of evaluator_cuda and judge (version.cc).
+const char* SourceDigest();
 
 using evaluator::KernelEvaluation;
 using evaluator::OpenProblem;
@@ -192,5 +194,3 @@ class DeviceEvaluator {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

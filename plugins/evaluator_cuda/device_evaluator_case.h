@@ -1,6 +1,5 @@
 // The values that DeviceEvaluator's functions pass to each other. Private to device_evaluator*.cc.
-#ifndef KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_CASE_H
-#define KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATOR_CASE_H
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -44,5 +43,3 @@ struct DeviceEvaluator::ReferenceProcess {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -1,7 +1,6 @@
 // An evaluator on each of several devices of one kind: evaluations go to the device with the fewest under way. The
 // backend of evaluator_cuda.
-#ifndef KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATORS_H
-#define KGRPO_EVALUATOR_CUDA_DEVICE_EVALUATORS_H
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -42,5 +41,3 @@ class DeviceEvaluators : public evaluator::Backend {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -1,7 +1,6 @@
 // The evaluator's own kernels: inputs drawn on the device, and outputs compared there, so that every timed call can
 // have fresh inputs and be checked. Called by device.cc; compiled by nvcc.
-#ifndef KGRPO_EVALUATOR_CUDA_DEVICE_KERNELS_H
-#define KGRPO_EVALUATOR_CUDA_DEVICE_KERNELS_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -74,5 +73,3 @@ cudaError_t LaunchGather(const Place* places, uint32_t count, uint8_t* out, cuda
 cudaError_t LaunchRead(const void* memory, uint64_t bytes, unsigned long long* sink, cudaStream_t stream);
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -1,6 +1,5 @@
 // The evaluator's side of the gates at which a worker's device waits (worker/protocol.h, OpenPage). Used by Worker.
-#ifndef KGRPO_EVALUATOR_CUDA_GATES_H
-#define KGRPO_EVALUATOR_CUDA_GATES_H
+#pragma once
 
 #include <cstdint>
 
@@ -30,7 +29,7 @@ class Gates {
   bool WaitReached(uint32_t which, double seconds) const;
 
  private:
-  evaluator::Descriptor open_memory_, reached_memory_;
+  process::Descriptor open_memory_, reached_memory_;
   OpenPage* open_ = nullptr;
   const ReachedPage* reached_ = nullptr;
   bool sealed_ = false;
@@ -38,5 +37,3 @@ class Gates {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -2,8 +2,7 @@
 // while the device runs the same cases and times them. Its findings (a race, an access out of bounds that the device
 // lets pass, uninitialised memory) become verdicts; outputs are judged by the device's results only. Used by the
 // evaluator.
-#ifndef KGRPO_EVALUATOR_CUDA_INTERPRETED_CHECKS_H
-#define KGRPO_EVALUATOR_CUDA_INTERPRETED_CHECKS_H
+#pragma once
 
 #include <chrono>
 #include <condition_variable>
@@ -100,5 +99,3 @@ class InterpretedChecks {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -1,7 +1,6 @@
 // Offsets of the tensors of one call in lent memory. Used by the evaluator, for one call at a correctness size, and by
 // the timer, for many sets one after the other.
-#ifndef KGRPO_EVALUATOR_CUDA_LAYOUT_H
-#define KGRPO_EVALUATOR_CUDA_LAYOUT_H
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -41,5 +40,3 @@ class Layout {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

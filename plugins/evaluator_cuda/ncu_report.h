@@ -1,7 +1,6 @@
 // Reads the output of Nsight Compute's command line program: the table of `ncu --csv`, and its errors. Used by the
 // profiler.
-#ifndef KGRPO_EVALUATOR_CUDA_NCU_REPORT_H
-#define KGRPO_EVALUATOR_CUDA_NCU_REPORT_H
+#pragma once
 
 #include <map>
 #include <string>
@@ -30,5 +29,3 @@ struct NcuReport {
 NcuReport ParseNcuOutput(const std::string& output);
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -1,7 +1,6 @@
 // How many blocks of a launch fit on a multiprocessor at once, by each of its resources, and which of them limits it.
 // Used by the evaluator for its diagnosis.
-#ifndef KGRPO_EVALUATOR_CUDA_OCCUPANCY_H
-#define KGRPO_EVALUATOR_CUDA_OCCUPANCY_H
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -38,5 +37,3 @@ struct ResidentBlocks {
 ResidentBlocks CountResidentBlocks(const Multiprocessor& has, const BlockNeeds& needs);
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -2,13 +2,12 @@
 // slice of an H200's L2 where it begins at a multiple of 1 KiB, and by two slices 512 bytes further on, in half the
 // time (notes/). cudaMalloc gives a program either place. So the timer puts every tensor at both, equally often.
 // This file decides which sets a batch takes, and computes the time by placement from the rounds. Used by the timer.
-#ifndef KGRPO_EVALUATOR_CUDA_PLACEMENTS_H
-#define KGRPO_EVALUATOR_CUDA_PLACEMENTS_H
+#pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "evaluator_cuda/median.h"
+#include "evaluator_cuda/rounds.h"
 
 namespace kgrpo::evaluator_cuda {
 
@@ -48,5 +47,3 @@ Rests PairRests(const std::vector<RoundRest>& rounds);
 double PlacementSpread(const std::vector<double>& differences, double call_seconds);
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

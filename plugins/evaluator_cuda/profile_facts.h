@@ -1,7 +1,6 @@
 // The counters requested from Nsight Compute, and their results: metrics profile.*, and a few sentences for users and
 // prompts. Used by the profiler and by the evaluator.
-#ifndef KGRPO_EVALUATOR_CUDA_PROFILE_FACTS_H
-#define KGRPO_EVALUATOR_CUDA_PROFILE_FACTS_H
+#pragma once
 
 #include <string>
 #include <utility>
@@ -24,5 +23,3 @@ struct ProfileFacts {
 ProfileFacts FactsOf(const std::vector<ProfiledKernel>& kernels);
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using evaluator::SandboxCommand;
-using evaluator::Subprocess;
+using process::Subprocess;
 
 constexpr const char* kInstalled = "/opt/nvidia";  // where NVIDIA's packages put Nsight Compute
 constexpr int kMostKernels = 32;  // of a call that are profiled: each is run once for every few counters

@@ -3,8 +3,7 @@
 // bubblewrap's namespaces, with no network but the loopback device, under the compilers' filter with sockets allowed.
 // Without namespaces that sandbox would be weaker than the candidates', so nothing is profiled unless it is off. Used
 // by the evaluator, under the device's lock.
-#ifndef KGRPO_EVALUATOR_CUDA_PROFILER_H
-#define KGRPO_EVALUATOR_CUDA_PROFILER_H
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -43,7 +42,7 @@ class Profiler {
   bool has_worked() const { return has_worked_; }
 
  private:
-  evaluator::Subprocess::Spec CommandLine(const std::string& folder) const;
+  process::Subprocess::Spec CommandLine(const std::string& folder) const;
 
   const evaluator::Sandbox& sandbox_;
   const Options options_;
@@ -53,5 +52,3 @@ class Profiler {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -1,7 +1,6 @@
 // The time of a problem's needs at this device's measured rates: the roofline used for "x% of peak" in reports, and the
 // least time, below which a kernel is implausible. Used by the evaluator.
-#ifndef KGRPO_EVALUATOR_CUDA_ROOFLINE_H
-#define KGRPO_EVALUATOR_CUDA_ROOFLINE_H
+#pragma once
 
 #include <string>
 
@@ -36,5 +35,3 @@ Roofline RooflineOf(const evaluator::Problem& problem, const Ceilings& ceilings,
 std::string RooflineText(const Roofline& roofline, double seconds);
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

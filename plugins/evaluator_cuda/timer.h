@@ -10,8 +10,7 @@
 //    its own inputs.
 //  - Both use the same memory, at either placement (placements.h) equally often, since the same tensors elsewhere can
 //    be some percent slower, or half as fast.
-#ifndef KGRPO_EVALUATOR_CUDA_TIMER_H
-#define KGRPO_EVALUATOR_CUDA_TIMER_H
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -19,9 +18,8 @@
 
 #include "evaluator_cuda/clocks.h"
 #include "evaluator_cuda/device.h"
-#include "evaluator_cuda/median.h"
 #include "evaluator_cuda/placements.h"
-#include "evaluator_cuda/precision.h"
+#include "evaluator_cuda/rounds.h"
 #include "evaluator_cuda/timing_inputs.h"
 #include "evaluator_cuda/worker.h"
 #include "judge/inputs/inputs.h"       // Argument
@@ -192,5 +190,3 @@ class Timer {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

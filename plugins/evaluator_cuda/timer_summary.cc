@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <sstream>
 
-#include "evaluator_cuda/first_call.h"
 #include "evaluator_cuda/placements.h"
+#include "evaluator_cuda/rounds.h"
 #include "evaluator_cuda/timer.h"
 
 namespace kgrpo::evaluator_cuda {

@@ -1,7 +1,6 @@
 // Inputs at the timing size, drawn on the device: as many sets as a batch has calls, fresh for every round. Used by the
 // timer, for the candidate's and the reference's memory alike.
-#ifndef KGRPO_EVALUATOR_CUDA_TIMING_INPUTS_H
-#define KGRPO_EVALUATOR_CUDA_TIMING_INPUTS_H
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -61,5 +60,3 @@ class TimingInputs {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

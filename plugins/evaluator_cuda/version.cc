@@ -1,5 +1,5 @@
-#include "evaluator_cuda/version.h"
-
+// The evaluator's version, for the keys of cached evaluations, in a file of its own: a change anywhere recompiles only
+// this one.
 #include "source_digest.h"  // made by the build
 
 namespace kgrpo::evaluator_cuda {

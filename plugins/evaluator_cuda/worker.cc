@@ -21,7 +21,7 @@ namespace kgrpo::evaluator_cuda {
 
 using evaluator::SandboxCommand;
 using evaluator::ScratchFolder;
-using evaluator::Subprocess;
+using process::Subprocess;
 using Clock = std::chrono::steady_clock;
 
 namespace {
@@ -69,7 +69,7 @@ std::string SignalText(int signal) {
 }  // namespace
 
 Worker::Worker(const evaluator::Sandbox& sandbox, const Options& options) : options_(options) {
-  auto [ours, theirs] = evaluator::MakeSocketPair();
+  auto [ours, theirs] = process::MakeSocketPair();
   socket_ = std::move(ours);
   // Inside namespaces /tmp is the worker's own; without them it gets a folder.
   if (!sandbox.has_namespaces()) scratch_ = std::make_unique<ScratchFolder>(sandbox);
@@ -100,11 +100,11 @@ Worker::Heard Worker::Hear(Message* message, std::vector<char>* payload, double 
   double spins = kSpinSeconds;
   const auto read_all = [&](void* data, size_t bytes) {
     const double before = seconds;
-    const evaluator::Heard heard = evaluator::ReadExactly(socket_.get(), data, bytes, &seconds, spins);
+    const process::Heard heard = process::ReadExactly(socket_.get(), data, bytes, &seconds, spins);
     spins -= before - seconds;
-    return heard == evaluator::Heard::kWhole  ? Heard::kMessage
-           : heard == evaluator::Heard::kLate ? Heard::kLate
-                                              : Heard::kEnded;
+    return heard == process::Heard::kWhole  ? Heard::kMessage
+           : heard == process::Heard::kLate ? Heard::kLate
+                                            : Heard::kEnded;
   };
   if (const Heard heard = read_all(message, sizeof *message); heard != Heard::kMessage) return heard;
   if (message->payload_bytes > kLargestAnswer) return Heard::kNonsense;
@@ -114,7 +114,7 @@ Worker::Heard Worker::Hear(Message* message, std::vector<char>* payload, double 
 
 bool Worker::Send(Ask kind, const void* payload, size_t bytes) {
   const Message message = {static_cast<uint32_t>(kind), 0, bytes};
-  return evaluator::SendExactly(
+  return process::SendExactly(
       socket_.get(),
       {{reinterpret_cast<const char*>(&message), sizeof message}, {static_cast<const char*>(payload), bytes}},
       kStallSeconds);

@@ -1,8 +1,7 @@
 // The evaluator's side of one worker process (worker/worker_main.cc): starts it in the sandbox, sends requests, waits
 // for answers with a deadline, and reports how it ended. Used by the pool, the evaluator and the timer. One thread at a
 // time.
-#ifndef KGRPO_EVALUATOR_CUDA_WORKER_H
-#define KGRPO_EVALUATOR_CUDA_WORKER_H
+#pragma once
 
 #include <chrono>
 #include <cstdint>
@@ -111,12 +110,10 @@ class Worker {
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::unique_ptr<evaluator::ScratchFolder> scratch_;
   Gates gates_;
-  evaluator::Descriptor socket_;
-  std::unique_ptr<evaluator::Subprocess> process_;
+  process::Descriptor socket_;
+  std::unique_ptr<process::Subprocess> process_;
   double launch_seconds_ = 0;
   std::string no_gates_;
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

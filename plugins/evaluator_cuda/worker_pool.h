@@ -1,8 +1,7 @@
 // Keeps workers with a live CUDA context ready, so that a candidate does not wait for a fresh process: one more than
 // are about to be taken. A thread starts all that are missing at once, since a context in the making adds noise to what
 // is timed meanwhile. Used by the evaluator.
-#ifndef KGRPO_EVALUATOR_CUDA_WORKER_POOL_H
-#define KGRPO_EVALUATOR_CUDA_WORKER_POOL_H
+#pragma once
 
 #include <condition_variable>
 #include <deque>
@@ -76,5 +75,3 @@ class WorkerPool {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -1,7 +1,6 @@
 // One HTTP request over libcurl, blocking. Connections are kept and shared by the calls of an HttpCaller. Used by
 // server_pool.cc.
-#ifndef KGRPO_EVALUATOR_REMOTE_HTTP_CALL_H
-#define KGRPO_EVALUATOR_REMOTE_HTTP_CALL_H
+#pragma once
 
 #include <functional>
 #include <mutex>
@@ -46,4 +45,3 @@ class HttpCaller {
 };
 
 }  // namespace kgrpo::evaluator_remote
-#endif

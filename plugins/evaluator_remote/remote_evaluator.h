@@ -1,7 +1,6 @@
 // An evaluator that asks servers (`kgrpo-host serve`). Problems travel by name and digest, and with their
 // files if a server does not have them. Used by plugin.cc.
-#ifndef KGRPO_EVALUATOR_REMOTE_REMOTE_EVALUATOR_H
-#define KGRPO_EVALUATOR_REMOTE_REMOTE_EVALUATOR_H
+#pragma once
 
 #include <kgrpo/evaluator.h>
 #include <kgrpo/sdk/host.h>
@@ -72,4 +71,3 @@ class RemoteEvaluator {
 };
 
 }  // namespace kgrpo::evaluator_remote
-#endif

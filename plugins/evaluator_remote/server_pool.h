@@ -1,7 +1,6 @@
 // The servers that an evaluator_remote may ask: picks the one with the fewest requests in flight, pauses one that
 // fails, and tries the others until there is an answer or the time is over. Used by remote_evaluator.cc.
-#ifndef KGRPO_EVALUATOR_REMOTE_SERVER_POOL_H
-#define KGRPO_EVALUATOR_REMOTE_SERVER_POOL_H
+#pragma once
 
 #include <chrono>
 #include <cstdint>
@@ -68,4 +67,3 @@ class ServerPool {
 };
 
 }  // namespace kgrpo::evaluator_remote
-#endif

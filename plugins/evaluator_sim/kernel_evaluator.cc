@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "evaluator_sim/kernel_evaluator_run.h"
-#include "evaluator_sim/version.h"
 #include "interpreter/interpreted_cases.h"
 #include "judge/compile/cuda_toolkit.h"
 #include "judge/problem/cases.h"

@@ -1,8 +1,7 @@
 // Judges one kernel for one problem: compiles it, runs it in a sandboxed worker on an interpreted GPU over several
 // sizes and seeds, compares with the oracle, and models its time. The steps are described in
 // docs/evaluator_sim.md, the verdicts in docs/judging.md. The backend of evaluator_sim; used by tools and tests too.
-#ifndef KGRPO_EVALUATOR_SIM_KERNEL_EVALUATOR_H
-#define KGRPO_EVALUATOR_SIM_KERNEL_EVALUATOR_H
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -95,5 +94,3 @@ class KernelEvaluator : public evaluator::Backend {
 };
 
 }  // namespace kgrpo::evaluator_sim
-
-#endif

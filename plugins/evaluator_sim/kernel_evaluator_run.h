@@ -1,7 +1,6 @@
 // One kernel under evaluation: the values that KernelEvaluator's functions pass to each other. Private to
 // kernel_evaluator*.cc.
-#ifndef KGRPO_EVALUATOR_SIM_KERNEL_EVALUATOR_RUN_H
-#define KGRPO_EVALUATOR_SIM_KERNEL_EVALUATOR_RUN_H
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -34,5 +33,3 @@ struct KernelEvaluator::TimedCall {
 };
 
 }  // namespace kgrpo::evaluator_sim
-
-#endif

@@ -10,10 +10,11 @@
 #include <utility>
 
 #include <kgrpo/support/sha256.h>
-#include "evaluator_sim/version.h"
 #include "judge/problem/random.h"
 
 namespace kgrpo::evaluator_sim {
+
+using process::Descriptor;
 
 using evaluator::Parameter;
 using evaluator::Role;
@@ -29,8 +30,8 @@ constexpr double kSlack = 2;
 std::atomic<uint64_t> g_kept_timing_bytes{0};
 
 // An unnamed file that holds these bytes.
-evaluator::Descriptor FileOf(const std::vector<uint8_t>& bytes) {
-  evaluator::Descriptor file(memfd_create("kgrpo timing inputs", MFD_CLOEXEC));
+Descriptor FileOf(const std::vector<uint8_t>& bytes) {
+  Descriptor file(memfd_create("kgrpo timing inputs", MFD_CLOEXEC));
   if (file.get() < 0)
     throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("no file for timing inputs: ") + std::strerror(errno));
   for (size_t at = 0; at < bytes.size();) {

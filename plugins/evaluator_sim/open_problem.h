@@ -1,7 +1,6 @@
 // A problem opened for the interpreter: with its inputs and expected outputs at the timing size. Made and used by
 // KernelEvaluator.
-#ifndef KGRPO_EVALUATOR_SIM_OPEN_PROBLEM_H
-#define KGRPO_EVALUATOR_SIM_OPEN_PROBLEM_H
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -17,6 +16,9 @@
 #include "judge/inputs/inputs.h"       // Argument
 
 namespace kgrpo::evaluator_sim {
+
+// The SHA-256, in hexadecimal, of the sources of evaluator_sim and judge and of the device files (version.cc).
+const char* SourceDigest();
 
 using TimingInputs = interpreter::MappedArguments;
 
@@ -57,5 +59,3 @@ class OpenProblem : public evaluator::OpenProblem {
 };
 
 }  // namespace kgrpo::evaluator_sim
-
-#endif

@@ -1,7 +1,6 @@
 // The metrics of the call at the timing size: where its time goes. docs/metrics.md lists them;
 // judge/report/declared_metrics.cc has their labels. Called by KernelEvaluator::Time.
-#ifndef KGRPO_EVALUATOR_SIM_TIMED_FACTS_H
-#define KGRPO_EVALUATOR_SIM_TIMED_FACTS_H
+#pragma once
 
 #include <cstddef>
 
@@ -22,5 +21,3 @@ struct TimedFacts {
 void AddTimeFacts(const TimedFacts& facts, evaluator::KernelEvaluation* evaluation);
 
 }  // namespace kgrpo::evaluator_sim
-
-#endif

@@ -1,7 +1,6 @@
 // A problem's expected outputs at its timing size: computed once on a machine, kept in a file, and compared with the
 // outputs of some or all blocks of a candidate. Made by OpenProblem, used by the evaluator.
-#ifndef KGRPO_EVALUATOR_SIM_TIMING_EXPECTED_H
-#define KGRPO_EVALUATOR_SIM_TIMING_EXPECTED_H
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -52,5 +51,3 @@ class TimingExpected {
 };
 
 }  // namespace kgrpo::evaluator_sim
-
-#endif

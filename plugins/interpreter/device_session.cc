@@ -75,7 +75,7 @@ Trouble DeviceSession::EndOf(Worker& worker, Worker::Event event) {
                            " seconds."};
   }
   if (worker.malformed()) return {"forbidden", "The host code wrote malformed data to the evaluator's socket."};
-  const evaluator::Subprocess::Result end = worker.End();
+  const process::Subprocess::Result end = worker.End();
   if (end.signal == SIGXCPU || end.signal == SIGKILL) {
     return {"timeout", "The host code used up its limit of CPU time or memory."};
   }

@@ -1,7 +1,6 @@
 // One candidate's device: its memory, its module, and the answers to its host code's questions. Made by the evaluator
 // for one evaluation; lives beside the worker that asks.
-#ifndef KGRPO_INTERPRETER_DEVICE_SESSION_H
-#define KGRPO_INTERPRETER_DEVICE_SESSION_H
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -129,5 +128,3 @@ class DeviceSession {
 };
 
 }  // namespace kgrpo::interpreter
-
-#endif

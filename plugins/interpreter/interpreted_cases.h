@@ -1,8 +1,7 @@
 // Runs a kernel's correctness cases on the interpreter: the first seed's with every check, the others with bounds
 // checks only and blocks in another order. Used by both evaluators: without a GPU it decides whether a kernel is
 // correct; beside a GPU only the checks' findings count.
-#ifndef KGRPO_INTERPRETER_INTERPRETED_CASES_H
-#define KGRPO_INTERPRETER_INTERPRETED_CASES_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -88,5 +87,3 @@ class InterpretedCases {
 };
 
 }  // namespace kgrpo::interpreter
-
-#endif

@@ -1,7 +1,6 @@
 // A compiled kernel beside an interpreted device: its host code in a sandboxed process, its kernels' PTX parsed. Made
 // by an evaluator for one evaluation.
-#ifndef KGRPO_INTERPRETER_LOADED_KERNEL_H
-#define KGRPO_INTERPRETER_LOADED_KERNEL_H
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -53,5 +52,3 @@ std::vector<evaluator::Expected> ReferenceOutputs(const evaluator::Problem& prob
                                                   const std::vector<evaluator::Argument>& arguments);
 
 }  // namespace kgrpo::interpreter
-
-#endif

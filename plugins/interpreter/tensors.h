@@ -1,6 +1,5 @@
 // The tensors of one call of the launch function in the interpreted device's memory. Used by the evaluators.
-#ifndef KGRPO_INTERPRETER_TENSORS_H
-#define KGRPO_INTERPRETER_TENSORS_H
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -19,7 +18,7 @@ struct MappedArguments {
   static constexpr uint8_t kGapByte = 0xff;    // between the rows of a tensor with a pitch
   std::vector<evaluator::Argument> arguments;  // tensors without their bytes
   std::vector<uint64_t> bytes;                 // of each tensor, 0 for scalars
-  std::vector<evaluator::Descriptor> files;    // of inputs and inouts; closed (-1) for the others
+  std::vector<process::Descriptor> files;      // of inputs and inouts; closed (-1) for the others
 };
 
 // The tensors of one call. The destructor frees them, so that a pointer kept beyond the call is caught.
@@ -62,5 +61,3 @@ class Tensors {
   std::vector<uint8_t> gaps_;  // by parameter, what fills the gaps between its rows (correctness cases)
 };
 }  // namespace kgrpo::interpreter
-
-#endif

@@ -6,10 +6,9 @@
 
 namespace kgrpo::interpreter {
 
-using evaluator::Heard;
 using evaluator::SandboxCommand;
 using evaluator::ScratchFolder;
-using evaluator::Subprocess;
+using process::Heard, process::Subprocess;
 
 namespace {
 
@@ -18,7 +17,7 @@ constexpr double kStallSeconds = 5;
 }  // namespace
 
 Worker::Worker(const evaluator::Sandbox& sandbox, const std::string& helper_directory, uint64_t cpu_seconds) {
-  auto [ours, theirs] = evaluator::MakeSocketPair();
+  auto [ours, theirs] = process::MakeSocketPair();
   socket_ = std::move(ours);
   // With namespaces, /tmp is private to the worker; without them the worker gets a scratch folder.
   if (!sandbox.has_namespaces()) scratch_ = std::make_unique<ScratchFolder>(sandbox);
@@ -41,7 +40,7 @@ Worker::Worker(const evaluator::Sandbox& sandbox, const std::string& helper_dire
 
 Worker::Event Worker::Receive(Request* request, std::vector<uint8_t>* payload, double* seconds) {
   const auto read = [&](void* data, size_t bytes) {
-    const Heard heard = evaluator::ReadExactly(socket_.get(), data, bytes, seconds);
+    const Heard heard = process::ReadExactly(socket_.get(), data, bytes, seconds);
     return heard == Heard::kWhole ? Event::kRequest : heard == Heard::kLate ? Event::kTimeout : Event::kEnded;
   };
   if (const Event event = read(request, sizeof *request); event != Event::kRequest) return event;
@@ -59,7 +58,7 @@ void Worker::Answer(const Reply& reply, const void* payload, size_t payload_byte
   Reply head = reply;
   head.payload_bytes = payload_bytes;
   // A worker that does not read must not hold up the evaluator: the next Receive tells its end.
-  evaluator::SendExactly(
+  process::SendExactly(
       socket_.get(),
       {{reinterpret_cast<const char*>(&head), sizeof head}, {static_cast<const char*>(payload), payload_bytes}},
       kStallSeconds);

@@ -1,7 +1,6 @@
 // Processes that run candidates' host code: started ahead of need inside the sandbox, each used for one candidate and
 // then ended. Used by the evaluator.
-#ifndef KGRPO_INTERPRETER_WORKER_POOL_H
-#define KGRPO_INTERPRETER_WORKER_POOL_H
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -32,24 +31,22 @@ class Worker {
   void Answer(const Reply& reply, const void* payload = nullptr, size_t payload_bytes = 0);
 
   // Call after kEnded. Returns the process's end; an exit code of 128 + n, the shells' convention, becomes signal n.
-  evaluator::Subprocess::Result End();
+  process::Subprocess::Result End();
 
   // True if the last event was kEnded because of malformed bytes rather than an end.
   bool malformed() const { return malformed_; }
 
  private:
   std::unique_ptr<evaluator::ScratchFolder> scratch_;
-  evaluator::Descriptor socket_;
-  std::unique_ptr<evaluator::Subprocess> process_;
+  process::Descriptor socket_;
+  std::unique_ptr<process::Subprocess> process_;
   bool malformed_ = false;
 };
 
 // Keeps `spares` workers that have loaded nothing yet; each is taken by TakeAndReplace. [any thread]
-class WorkerPool : public evaluator::ProcessPool<Worker> {
+class WorkerPool : public process::ProcessPool<Worker> {
  public:
   WorkerPool(const evaluator::Sandbox& sandbox, std::string helper_directory, size_t spares, uint64_t cpu_seconds);
 };
 
 }  // namespace kgrpo::interpreter
-
-#endif

@@ -1,7 +1,6 @@
 // lines_file.h - a JSON Lines file: each line belongs to a step of the run ("step": N), in the order of steps. Used by
 // plugin.cc.
-#ifndef KGRPO_OBSERVER_METRICS_LINES_FILE_H
-#define KGRPO_OBSERVER_METRICS_LINES_FILE_H
+#pragma once
 
 #include <cstdint>
 #include <filesystem>
@@ -29,4 +28,3 @@ class LinesFile {
 };
 
 }  // namespace kgrpo::metrics
-#endif

@@ -1,8 +1,7 @@
 // event_writer.h - TensorBoard event files: scalars by step. The format is TensorFlow's record file of Event messages
 // (tensorflow/core/util/ event.proto, lib/io/record_writer.h); scalars need so little of protobuf that it is written
 // here by hand.
-#ifndef KGRPO_OBSERVER_TENSORBOARD_EVENT_WRITER_H
-#define KGRPO_OBSERVER_TENSORBOARD_EVENT_WRITER_H
+#pragma once
 
 #include <kgrpo/abi.h>
 
@@ -40,4 +39,3 @@ class EventWriter {
 };
 
 }  // namespace kgrpo::tensorboard
-#endif

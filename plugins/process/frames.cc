@@ -9,7 +9,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace kgrpo::evaluator {
+namespace kgrpo::process {
 
 using Clock = std::chrono::steady_clock;
 
@@ -82,4 +82,4 @@ bool ReadFrames(int fd, std::vector<std::string>* parts, double seconds, size_t 
   return true;
 }
 
-}  // namespace kgrpo::evaluator
+}  // namespace kgrpo::process

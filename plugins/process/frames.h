@@ -1,14 +1,13 @@
 // Messages over a socket to and from helper programs: bytes with a time limit, and lists of byte strings, each preceded
 // by its length.
-#ifndef KGRPO_PROCESS_FRAMES_H
-#define KGRPO_PROCESS_FRAMES_H
+#pragma once
 
 #include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace kgrpo::evaluator {
+namespace kgrpo::process {
 
 enum class Heard { kWhole, kEnded, kLate };
 
@@ -26,6 +25,4 @@ bool WriteFrames(int fd, const std::vector<std::string>& parts);
 // stream, when the time is over, or for a malformed message.
 bool ReadFrames(int fd, std::vector<std::string>* parts, double seconds, size_t most_bytes = size_t{256} << 20);
 
-}  // namespace kgrpo::evaluator
-
-#endif
+}  // namespace kgrpo::process

@@ -1,6 +1,5 @@
 // Processes of one kind that wait for work, and a helper program that answers requests in frames.
-#ifndef KGRPO_PROCESS_POOL_H
-#define KGRPO_PROCESS_POOL_H
+#pragma once
 
 #include <cstddef>
 #include <deque>
@@ -15,7 +14,7 @@
 #include "process/frames.h"
 #include "process/subprocess.h"
 
-namespace kgrpo::evaluator {
+namespace kgrpo::process {
 
 // A helper program with a socket to this process. Destroying it ends the program. One thread at a time.
 class Helper {
@@ -95,6 +94,4 @@ class ProcessPool {
   std::deque<std::unique_ptr<Process>> waiting_;
 };
 
-}  // namespace kgrpo::evaluator
-
-#endif
+}  // namespace kgrpo::process

@@ -18,7 +18,7 @@
 
 extern char** environ;
 
-namespace kgrpo::evaluator {
+namespace kgrpo::process {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -191,4 +191,4 @@ Subprocess::Result Subprocess::Run(Spec spec, double seconds, size_t output_cap)
   return *result;
 }
 
-}  // namespace kgrpo::evaluator
+}  // namespace kgrpo::process

@@ -1,7 +1,6 @@
 // Child processes: started with exactly the descriptors they are given, in a session of their own, killed with all
 // their children, output capped, wall clock limited. Used for compilers, and below the sandbox for everything else.
-#ifndef KGRPO_PROCESS_SUBPROCESS_H
-#define KGRPO_PROCESS_SUBPROCESS_H
+#pragma once
 
 #include <sys/types.h>  // pid_t
 
@@ -10,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace kgrpo::evaluator {
+namespace kgrpo::process {
 
 // A file descriptor that closes itself.
 class Descriptor {
@@ -84,6 +83,4 @@ class Subprocess {
   std::optional<Result> result_;
 };
 
-}  // namespace kgrpo::evaluator
-
-#endif
+}  // namespace kgrpo::process

@@ -13,6 +13,8 @@
 namespace kgrpo::program {
 namespace {
 
+using process::MakePipe, process::Subprocess;
+
 constexpr size_t kLongestLogLine = 4096;
 
 // Appends what can be read now, up to `most` bytes; false at the end of the stream.
@@ -38,7 +40,7 @@ std::string EndOfLine(std::string_view line) {
   return (line.size() > kLongest ? "...\"" : "\"") + text + "\"";
 }
 
-std::string EndOf(const evaluator::Subprocess::Result& result) {
+std::string EndOf(const Subprocess::Result& result) {
   if (result.signal == 0) return "exit code " + std::to_string(result.exit_code);
   return "signal " + std::to_string(result.signal) + " (" + strsignal(result.signal) + ")";
 }
@@ -47,14 +49,14 @@ std::string EndOf(const evaluator::Subprocess::Result& result) {
 
 Connection::Connection(const std::vector<std::string>& command, std::function<void(std::string_view)> log)
     : log_(std::move(log)) {
-  auto [their_input, our_input] = evaluator::MakePipe();
-  auto [our_output, their_output] = evaluator::MakePipe();
-  auto [our_error, their_error] = evaluator::MakePipe();
+  auto [their_input, our_input] = MakePipe();
+  auto [our_output, their_output] = MakePipe();
+  auto [our_error, their_error] = MakePipe();
   input_ = std::move(our_input);
   output_ = std::move(our_output);
   error_ = std::move(our_error);
   for (const auto* ours : {&input_, &output_, &error_}) fcntl(ours->get(), F_SETFL, O_NONBLOCK);
-  process_.emplace(evaluator::Subprocess::Spec{
+  process_.emplace(Subprocess::Spec{
       .argv = command, .descriptors = {{their_input.get(), 0}, {their_output.get(), 1}, {their_error.get(), 2}}});
 }
 

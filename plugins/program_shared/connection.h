@@ -1,6 +1,5 @@
 // A running program and the lines that go to and fro. Used by pool.h, which has a thread for each.
-#ifndef KGRPO_PROGRAM_SHARED_CONNECTION_H
-#define KGRPO_PROGRAM_SHARED_CONNECTION_H
+#pragma once
 
 #include <functional>
 #include <optional>
@@ -40,8 +39,8 @@ class Connection {
   [[noreturn]] void ThrowEnded();
 
   std::function<void(std::string_view)> log_;
-  evaluator::Descriptor input_, output_, error_;  // our ends, which do not block
-  std::optional<evaluator::Subprocess> process_;
+  process::Descriptor input_, output_, error_;  // our ends, which do not block
+  std::optional<process::Subprocess> process_;
   std::string outgoing_, incoming_, errors_, last_words_;
   bool errors_open_ = true;
   bool answered_ = false;  // wrote a line
@@ -50,5 +49,3 @@ class Connection {
 };
 
 }  // namespace kgrpo::program
-
-#endif  // KGRPO_PROGRAM_SHARED_CONNECTION_H

@@ -1,6 +1,5 @@
 // One copy of a program and the thread that speaks with it. Used by pool.cc and copy.cc alone.
-#ifndef KGRPO_PROGRAM_SHARED_COPY_H
-#define KGRPO_PROGRAM_SHARED_COPY_H
+#pragma once
 
 #include <map>
 #include <memory>
@@ -55,5 +54,3 @@ class Pool::Copy {
 };
 
 }  // namespace kgrpo::program
-
-#endif  // KGRPO_PROGRAM_SHARED_COPY_H

@@ -1,7 +1,6 @@
 // Writes JSON straight into a text, without a tree: for requests for which a tree would cost more than everything else.
 // A reader gets the same values as from nlohmann's dump. Used by wire.cc.
-#ifndef KGRPO_PROGRAM_SHARED_JSON_TEXT_H
-#define KGRPO_PROGRAM_SHARED_JSON_TEXT_H
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -36,5 +35,3 @@ class JsonText {
 };
 
 }  // namespace kgrpo::program
-
-#endif  // KGRPO_PROGRAM_SHARED_JSON_TEXT_H

@@ -1,7 +1,6 @@
 // One line of the protocol: JSON-RPC 2.0, an object a line. Used by connection.h and pool.h;
 // docs/protocol describes it.
-#ifndef KGRPO_PROGRAM_SHARED_MESSAGE_H
-#define KGRPO_PROGRAM_SHARED_MESSAGE_H
+#pragma once
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -41,5 +40,3 @@ Answer ParseAnswer(std::string_view line);
 std::string Excerpt(std::string_view line);
 
 }  // namespace kgrpo::program
-
-#endif  // KGRPO_PROGRAM_SHARED_MESSAGE_H

@@ -1,7 +1,6 @@
 // A program's options in a pipeline, and its answers at its start. Used by pool.h's parts and the
 // plugins.
-#ifndef KGRPO_PROGRAM_SHARED_OPTIONS_H
-#define KGRPO_PROGRAM_SHARED_OPTIONS_H
+#pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -36,5 +35,3 @@ nlohmann::json CheckProgramOptions(const nlohmann::json& given, const nlohmann::
 void DeclareMetrics(const Host& host, const nlohmann::json& metrics);
 
 }  // namespace kgrpo::program
-
-#endif  // KGRPO_PROGRAM_SHARED_OPTIONS_H

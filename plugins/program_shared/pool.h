@@ -1,7 +1,6 @@
 // Copies of a program that answer requests: started when there is work, kept, restarted when they fail. Used by
 // reward_program, coder_program and evaluator_program.
-#ifndef KGRPO_PROGRAM_SHARED_POOL_H
-#define KGRPO_PROGRAM_SHARED_POOL_H
+#pragma once
 
 #include <kgrpo/sdk/host.h>
 
@@ -102,5 +101,3 @@ class Pool {
 };
 
 }  // namespace kgrpo::program
-
-#endif  // KGRPO_PROGRAM_SHARED_POOL_H

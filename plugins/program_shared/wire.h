@@ -1,6 +1,5 @@
 // Converts ABI structs to the JSON that programs read and write. Used by the plugins for programs.
-#ifndef KGRPO_PROGRAM_SHARED_WIRE_H
-#define KGRPO_PROGRAM_SHARED_WIRE_H
+#pragma once
 
 #include <kgrpo/coder.h>
 #include <kgrpo/evaluator.h>
@@ -43,5 +42,3 @@ class OpenedProblem {
 };
 
 }  // namespace kgrpo::program
-
-#endif  // KGRPO_PROGRAM_SHARED_WIRE_H

@@ -1,6 +1,5 @@
 // A reward as an expression over a round's results: "correct ? 0.3 + log2(min(speedup, 8)) : -0.5". Used by plugin.cc.
-#ifndef KGRPO_PLUGINS_REWARD_EXPRESSION_EXPRESSION_REWARD_H
-#define KGRPO_PLUGINS_REWARD_EXPRESSION_EXPRESSION_REWARD_H
+#pragma once
 
 #include <kgrpo/reward.h>
 
@@ -44,5 +43,3 @@ class ExpressionReward {
 };
 
 }  // namespace kgrpo::reward
-
-#endif  // KGRPO_PLUGINS_REWARD_EXPRESSION_EXPRESSION_REWARD_H

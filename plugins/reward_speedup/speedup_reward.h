@@ -1,7 +1,6 @@
 // speedup_reward.h - the reward of a round: penalties for kernels that do not compile or are wrong, a base for correct
 // ones, and the speedup over the reference. plugin.cc offers it as kgrpo.reward/1.
-#ifndef KGRPO_REWARD_SPEEDUP_SPEEDUP_REWARD_H
-#define KGRPO_REWARD_SPEEDUP_SPEEDUP_REWARD_H
+#pragma once
 #include <kgrpo/reward.h>
 
 #include <string_view>
@@ -45,4 +44,3 @@ RewardParts Score(const SpeedupRewardOptions& options, const kgrpo_reward_reques
 double IdleScore(const SpeedupRewardOptions& options, const kgrpo_reward_request& request);
 
 }  // namespace kgrpo::reward
-#endif

@@ -6,14 +6,11 @@
 //   auto result = simt::Launch(instance, module->FindKernel("add"), config);
 //   auto time = simt::EstimateTime(result.counts, {registers, static_shared, dynamic_shared},
 //   simt::Device::Load("h100.yaml"));
-#ifndef KGRPO_SIMT_SIMT_H_
-#define KGRPO_SIMT_SIMT_H_
+#pragma once
 
 #include "simt/check/earlier_launches.h"  // IWYU pragma: export
 #include "simt/lower/module.h"            // IWYU pragma: export
-#include "simt/schedule/launch.h"         // IWYU pragma: export
 #include "simt/state/counts.h"            // IWYU pragma: export
+#include "simt/state/launch.h"            // IWYU pragma: export
 #include "simt/state/memory.h"            // IWYU pragma: export
 #include "simt/time/time_model.h"         // IWYU pragma: export
-
-#endif  // KGRPO_SIMT_SIMT_H_

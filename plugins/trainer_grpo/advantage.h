@@ -1,7 +1,6 @@
 // advantage.h - from rewards to advantages: returns within a trajectory, a baseline, a scale. Called by
 // grpo_trainer.cc.
-#ifndef KGRPO_TRAINER_GRPO_ADVANTAGE_H
-#define KGRPO_TRAINER_GRPO_ADVANTAGE_H
+#pragma once
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -73,4 +72,3 @@ struct Advantages {
 Advantages ComputeAdvantages(const AdvantageOptions& options, std::span<const RoundOutcome> samples);
 
 }  // namespace kgrpo::grpo
-#endif

@@ -1,7 +1,6 @@
 // grpo_options.h - the options of trainer_grpo: their JSON Schema and their parsed form. Used by plugin.cc and
 // grpo_trainer.cc; docs/grpo.md explains them.
-#ifndef KGRPO_TRAINER_GRPO_GRPO_OPTIONS_H
-#define KGRPO_TRAINER_GRPO_GRPO_OPTIONS_H
+#pragma once
 #include <kgrpo/trainer.h>
 
 #include <cstdint>
@@ -57,4 +56,3 @@ void RefusePlan(const GrpoOptions& options, const kgrpo_trainer_plan& plan);
 std::vector<std::string> PlanWarnings(const GrpoOptions& options, const kgrpo_trainer_plan& plan);
 
 }  // namespace kgrpo::grpo
-#endif

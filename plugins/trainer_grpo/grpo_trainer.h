@@ -1,6 +1,5 @@
 // grpo_trainer.h - group-relative policy optimisation over any kgrpo.policy/1. plugin.cc offers it as kgrpo.trainer/1.
-#ifndef KGRPO_TRAINER_GRPO_GRPO_TRAINER_H
-#define KGRPO_TRAINER_GRPO_GRPO_TRAINER_H
+#pragma once
 #include <kgrpo/host.h>
 #include <kgrpo/sdk/policy_client.h>
 #include <kgrpo/trainer.h>
@@ -72,4 +71,3 @@ class GrpoTrainer {
 };
 
 }  // namespace kgrpo::grpo
-#endif

@@ -19,8 +19,7 @@
 // that were drawn from another policy. H, which depends on no token, is the baseline. Sources: DeepSeekMath
 // (2402.03300), DAPO (2503.14476), Dr. GRPO (2503.20783), GSPO (2507.18071), MiniMax-M1 (2506.13585, CISPO),
 // INTELLECT-2 (2505.07291, delta), DeepSeek-V3.2 (2512.02556, the ratio in the KL term).
-#ifndef KGRPO_TRAINER_GRPO_LOSS_H
-#define KGRPO_TRAINER_GRPO_LOSS_H
+#pragma once
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -233,4 +232,3 @@ T SequenceLoss(const LossOptions& options, const SequenceInputs<T>& in, T weight
 }
 
 }  // namespace kgrpo::grpo
-#endif

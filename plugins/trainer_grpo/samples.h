@@ -1,6 +1,5 @@
 // samples.h - the samples of an update, checked, each with the data that the loss needs. Made by grpo_trainer.cc.
-#ifndef KGRPO_TRAINER_GRPO_SAMPLES_H
-#define KGRPO_TRAINER_GRPO_SAMPLES_H
+#pragma once
 #include <kgrpo/trainer.h>
 
 #include <cstddef>
@@ -37,4 +36,3 @@ std::vector<TrainingSample> ReadSamples(const GrpoOptions& options, const kgrpo_
 std::vector<double> SamplerCorrections(const GrpoOptions& options, const TrainingSample& sample);
 
 }  // namespace kgrpo::grpo
-#endif

@@ -1,7 +1,6 @@
 // update_metrics.h - the figures of an update, under the names that TRL gives them. Filled by grpo_trainer.cc while it
 // works, pushed once at the end.
-#ifndef KGRPO_TRAINER_GRPO_UPDATE_METRICS_H
-#define KGRPO_TRAINER_GRPO_UPDATE_METRICS_H
+#pragma once
 #include <kgrpo/trainer.h>
 
 #include <cstdint>
@@ -62,4 +61,3 @@ class UpdateMetrics {
 };
 
 }  // namespace kgrpo::grpo
-#endif

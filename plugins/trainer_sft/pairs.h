@@ -1,6 +1,5 @@
 // pairs.h - training pairs from a JSONL file, as the policy's token ids. Called by sft_trainer.cc when a stage begins.
-#ifndef KGRPO_TRAINER_SFT_PAIRS_H
-#define KGRPO_TRAINER_SFT_PAIRS_H
+#pragma once
 #include <kgrpo/policy.h>
 
 #include <cstdint>
@@ -27,4 +26,3 @@ struct Pair {
 std::vector<Pair> ReadPairs(const kgrpo_policy_interface& api, kgrpo_policy* policy, const std::string& path);
 
 }  // namespace kgrpo::sft
-#endif

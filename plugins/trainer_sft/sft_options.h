@@ -1,7 +1,6 @@
 // sft_options.h - the options of trainer_sft: their JSON Schema and their parsed form. Used by plugin.cc and
 // sft_trainer.cc.
-#ifndef KGRPO_TRAINER_SFT_SFT_OPTIONS_H
-#define KGRPO_TRAINER_SFT_SFT_OPTIONS_H
+#pragma once
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,4 +23,3 @@ std::string_view SftOptionsSchema();
 SftOptions ReadSftOptions(std::string_view json);
 
 }  // namespace kgrpo::sft
-#endif

@@ -1,7 +1,6 @@
 // sft_trainer.h - supervised fine-tuning over any kgrpo.policy/1: the warm start before GRPO. plugin.cc offers it as
 // kgrpo.trainer/1.
-#ifndef KGRPO_TRAINER_SFT_SFT_TRAINER_H
-#define KGRPO_TRAINER_SFT_SFT_TRAINER_H
+#pragma once
 #include <kgrpo/host.h>
 #include <kgrpo/sdk/policy_client.h>
 #include <kgrpo/trainer.h>
@@ -65,4 +64,3 @@ class SftTrainer {
 };
 
 }  // namespace kgrpo::sft
-#endif

@@ -1,7 +1,6 @@
 // adamw.h - AdamW over a policy's parameters, with float32 masters of bfloat16 ones, and its saved state. Used by
 // optimizer.cc, which adds clipping, the schedule and the treatment of non-finite gradients.
-#ifndef KGRPO_TRAINER_SHARED_ADAMW_H
-#define KGRPO_TRAINER_SHARED_ADAMW_H
+#pragma once
 #include <kgrpo/sdk/collective.h>
 
 #include <cstdint>
@@ -83,4 +82,3 @@ class AdamW {
 };
 
 }  // namespace kgrpo::trainer
-#endif

@@ -1,7 +1,6 @@
 // batching.h - the order in which samples are visited, and the cuts of a mini-batch into pieces that fit in memory.
 // Used by both trainers.
-#ifndef KGRPO_TRAINER_SHARED_BATCHING_H
-#define KGRPO_TRAINER_SHARED_BATCHING_H
+#pragma once
 #include <kgrpo/host.h>
 
 #include <cstddef>
@@ -22,4 +21,3 @@ std::vector<size_t> ShuffledOrder(const kgrpo_host* host, std::initializer_list<
 std::vector<size_t> PieceEnds(std::span<const size_t> sequence_tokens, size_t max_tokens);
 
 }  // namespace kgrpo::trainer
-#endif

@@ -1,6 +1,5 @@
 // Reads an option that is one of several names. Used by the trainers' options.
-#ifndef KGRPO_TRAINER_SHARED_CHOICE_H
-#define KGRPO_TRAINER_SHARED_CHOICE_H
+#pragma once
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -15,5 +14,3 @@ Value Choice(const nlohmann::json& json, const char* key, const std::map<std::st
 }
 
 }  // namespace kgrpo::trainer
-
-#endif

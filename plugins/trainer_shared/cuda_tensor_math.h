@@ -1,6 +1,5 @@
 // cuda_tensor_math.h - TensorMath for GPUs, through libtorch. Linked by the trainer plugins (kgrpo_trainer_cuda).
-#ifndef KGRPO_TRAINER_SHARED_CUDA_TENSOR_MATH_H
-#define KGRPO_TRAINER_SHARED_CUDA_TENSOR_MATH_H
+#pragma once
 #include <memory>
 #include <string>
 
@@ -15,4 +14,3 @@ std::unique_ptr<TensorMath> MakeTorchTensorMath(const std::string& device);
 std::unique_ptr<TensorMath> MakeCudaTensorMath(int device);
 
 }  // namespace kgrpo::trainer
-#endif

@@ -1,7 +1,6 @@
 // gradient_reduction.h - sums gradients over the ranks, bucket by bucket, while the backward pass still computes others
 // (as PyTorch's DistributedDataParallel does; Li et al. 2020). Used by optimizer.cc.
-#ifndef KGRPO_TRAINER_SHARED_GRADIENT_REDUCTION_H
-#define KGRPO_TRAINER_SHARED_GRADIENT_REDUCTION_H
+#pragma once
 #include <kgrpo/policy.h>
 #include <kgrpo/sdk/collective.h>
 
@@ -67,4 +66,3 @@ class GradientReduction {
 };
 
 }  // namespace kgrpo::trainer
-#endif

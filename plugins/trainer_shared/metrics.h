@@ -1,6 +1,5 @@
 // metrics.h - the summaries behind metrics, and the metrics common to all trainers. Used by both trainers.
-#ifndef KGRPO_TRAINER_SHARED_METRICS_H
-#define KGRPO_TRAINER_SHARED_METRICS_H
+#pragma once
 #include <kgrpo/sdk/host.h>
 #include <kgrpo/sdk/text.h>
 #include <kgrpo/trainer.h>
@@ -58,4 +57,3 @@ inline constexpr std::string_view kMetricGroup = "Training";
 void DeclareTrainingMetrics(const Host& host);
 
 }  // namespace kgrpo::trainer
-#endif

@@ -1,8 +1,7 @@
 // optimizer.h - an optimiser step: gradients accumulated and summed over the ranks, norm, clipping, learning rate,
 // AdamW. If loss or gradient is not finite, the step is only counted. Used by trainer_grpo and trainer_sft; its options
 // are shared by both.
-#ifndef KGRPO_TRAINER_SHARED_OPTIMIZER_H
-#define KGRPO_TRAINER_SHARED_OPTIMIZER_H
+#pragma once
 #include <kgrpo/host.h>
 #include <kgrpo/policy.h>
 #include <kgrpo/sdk/host.h>
@@ -80,4 +79,3 @@ class Optimizer {
 };
 
 }  // namespace kgrpo::trainer
-#endif

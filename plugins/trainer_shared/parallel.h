@@ -1,6 +1,5 @@
 // parallel.h - a loop over a large array on all cores that this process may use. Used by cpu_tensor_math.cc.
-#ifndef KGRPO_TRAINER_SHARED_PARALLEL_H
-#define KGRPO_TRAINER_SHARED_PARALLEL_H
+#pragma once
 #include <cstddef>
 #include <functional>
 
@@ -13,4 +12,3 @@ namespace kgrpo::trainer {
 void ParallelFor(size_t blocks, const std::function<void(size_t)>& body);
 
 }  // namespace kgrpo::trainer
-#endif

@@ -1,7 +1,6 @@
 // parameters.h - a policy's parameters as the optimiser sees them: flat arrays and the memory they lie in, checked
 // once. Used by adamw.cc and by the trainers when a stage begins.
-#ifndef KGRPO_TRAINER_SHARED_PARAMETERS_H
-#define KGRPO_TRAINER_SHARED_PARAMETERS_H
+#pragma once
 #include <kgrpo/policy.h>
 
 #include <cstddef>
@@ -48,4 +47,3 @@ struct ParameterSet {
 ParameterSet ViewParameters(const kgrpo_policy_interface& api, kgrpo_policy* policy);
 
 }  // namespace kgrpo::trainer
-#endif

@@ -1,6 +1,5 @@
 // A stage's progress and its optimiser's, as saved state. Used by the trainers' SaveState and LoadState.
-#ifndef KGRPO_TRAINER_SHARED_PROGRESS_H
-#define KGRPO_TRAINER_SHARED_PROGRESS_H
+#pragma once
 
 #include "trainer_shared/optimizer.h"
 #include "trainer_shared/state_stream.h"
@@ -36,4 +35,3 @@ inline Progress LoadProgress(kgrpo_reader stream, const char* name, Optimizer& o
 }
 
 }  // namespace kgrpo::trainer
-#endif

@@ -1,7 +1,6 @@
 // ranks.h - divides an update's work among the ranks of a run, and combines their figures. Used by both trainers. A
 // rank that is alone has all the work, and its figures are returned unchanged.
-#ifndef KGRPO_TRAINER_SHARED_RANKS_H
-#define KGRPO_TRAINER_SHARED_RANKS_H
+#pragma once
 #include <kgrpo/sdk/collective.h>
 
 #include <cstddef>
@@ -21,4 +20,3 @@ std::vector<size_t> ShareOf(const Collective& ranks, std::span<const size_t> cos
 Summary CombinedOver(const Collective& ranks, const Summary& own);
 
 }  // namespace kgrpo::trainer
-#endif

@@ -1,6 +1,5 @@
 // schedule.h - the learning rate over a stage. Used by optimizer.cc.
-#ifndef KGRPO_TRAINER_SHARED_SCHEDULE_H
-#define KGRPO_TRAINER_SHARED_SCHEDULE_H
+#pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -37,4 +36,3 @@ double LearningRate(const ScheduleOptions& options, const SchedulePosition& posi
 std::vector<std::string> ScheduleWarnings(const ScheduleOptions& options, uint64_t updates);
 
 }  // namespace kgrpo::trainer
-#endif

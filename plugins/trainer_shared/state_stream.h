@@ -5,8 +5,7 @@
 //
 // Layout, little-endian: "KGRPOTRN", u32 version, string trainer, fields, u64 checksum of all that precedes it.
 // A string is a u64 size and its bytes; an array is its bytes alone, its size being known to the reader.
-#ifndef KGRPO_TRAINER_SHARED_STATE_STREAM_H
-#define KGRPO_TRAINER_SHARED_STATE_STREAM_H
+#pragma once
 #include <kgrpo/trainer.h>
 
 #include <cstddef>
@@ -66,4 +65,3 @@ class StateReader {
 };
 
 }  // namespace kgrpo::trainer
-#endif

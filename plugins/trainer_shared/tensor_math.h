@@ -1,8 +1,7 @@
 // tensor_math.h - the few operations that an optimiser does on whole tensors, wherever they lie: one interface, a CPU
 // implementation that needs no library, and a CUDA one in cuda_tensor_math.cc that goes through libtorch. Used by
 // adamw.cc.
-#ifndef KGRPO_TRAINER_SHARED_TENSOR_MATH_H
-#define KGRPO_TRAINER_SHARED_TENSOR_MATH_H
+#pragma once
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -78,4 +77,3 @@ std::unique_ptr<TensorMath> MakeCpuTensorMath();
 using CudaTensorMathFactory = std::unique_ptr<TensorMath> (*)(int device);
 
 }  // namespace kgrpo::trainer
-#endif

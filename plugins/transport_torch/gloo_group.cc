@@ -1,4 +1,5 @@
-#include "transport_torch/gloo_group.h"
+// Collectives among CPUs, by Gloo.
+#include "transport_torch/group.h"
 
 #include <ATen/ATen.h>
 #include <kgrpo/sdk/collective.h>
@@ -52,72 +53,80 @@ void Finish(const char* what, Start&& start) {
   Telling(what, [&] { std::forward<Start>(start)()->wait(); });
 }
 
-}  // namespace
-
-GlooGroup::GlooGroup(const Options& options, const c10::intrusive_ptr<c10d::Store>& store) : size_(options.size) {
-  auto gloo = c10d::ProcessGroupGloo::Options::create_default(
-      std::chrono::milliseconds(static_cast<int64_t>(options.patience * 1000)));
-  gloo->threads = 1;
-  gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(OwnAddress(options)));
-  group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, static_cast<int>(options.rank),
-                                                       static_cast<int>(options.size), gloo);
-  group_->setTimeout(kCollectivePatience);
-}
-
-GlooGroup::~GlooGroup() = default;
-
-void GlooGroup::AllReduce(const kgrpo_tensor& values, kgrpo_reduction reduction) {
-  std::vector<at::Tensor> tensors = {Flat(values)};
-  c10d::AllreduceOptions how;
-  how.reduceOp = reduction == KGRPO_REDUCTION_MIN   ? c10d::ReduceOp::MIN
-                 : reduction == KGRPO_REDUCTION_MAX ? c10d::ReduceOp::MAX
-                                                    : c10d::ReduceOp::SUM;
-  if (tensors[0].numel() > 0) Finish("all_reduce", [&] { return group_->allreduce(tensors, how); });
-}
-
-// Gloo has no reduce_scatter that is faster than its all_reduce.
-void GlooGroup::ReduceScatter(const kgrpo_tensor& values) {
-  AllReduce(values, KGRPO_REDUCTION_SUM);
-}
-
-void GlooGroup::AllGather(const kgrpo_tensor& values) {
-  const at::Tensor all = Flat(values);
-  const auto count = static_cast<size_t>(all.numel());
-  for (uint32_t rank = 0; rank < size_; ++rank) {
-    const auto begin = static_cast<int64_t>(Collective::SliceBegin(count, rank, size_));
-    const auto end = static_cast<int64_t>(Collective::SliceBegin(count, rank + 1, size_));
-    if (begin == end) continue;
-    std::vector<at::Tensor> slice = {all.slice(0, begin, end)};
-    c10d::BroadcastOptions from;
-    from.rootRank = rank;
-    Finish("all_gather", [&] { return group_->broadcast(slice, from); });
+class GlooGroup : public Group {
+ public:
+  GlooGroup(const Options& options, const c10::intrusive_ptr<c10d::Store>& store) : size_(options.size) {
+    auto gloo = c10d::ProcessGroupGloo::Options::create_default(
+        std::chrono::milliseconds(static_cast<int64_t>(options.patience * 1000)));
+    gloo->threads = 1;
+    gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(OwnAddress(options)));
+    group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, static_cast<int>(options.rank),
+                                                         static_cast<int>(options.size), gloo);
+    group_->setTimeout(kCollectivePatience);
   }
-}
 
-void GlooGroup::Broadcast(const kgrpo_tensor& values, uint32_t root) {
-  std::vector<at::Tensor> tensors = {Flat(values)};
-  c10d::BroadcastOptions from;
-  from.rootRank = root;
-  if (tensors[0].numel() > 0) Finish("broadcast", [&] { return group_->broadcast(tensors, from); });
-}
+  void AllReduce(const kgrpo_tensor& values, kgrpo_reduction reduction) override {
+    std::vector<at::Tensor> tensors = {Flat(values)};
+    c10d::AllreduceOptions how;
+    how.reduceOp = reduction == KGRPO_REDUCTION_MIN   ? c10d::ReduceOp::MIN
+                   : reduction == KGRPO_REDUCTION_MAX ? c10d::ReduceOp::MAX
+                                                      : c10d::ReduceOp::SUM;
+    if (tensors[0].numel() > 0) Finish("all_reduce", [&] { return group_->allreduce(tensors, how); });
+  }
 
-// Gloo's single thread runs the reductions in the order in which they were begun, in the background.
-void GlooGroup::BeginReduceScatter(const kgrpo_tensor& values, size_t begin, size_t end, void* /*stream*/) {
-  if (begin == end) return;
-  std::vector<at::Tensor> part = {Flat(values).slice(0, static_cast<int64_t>(begin), static_cast<int64_t>(end))};
-  Telling("reduce_scatter", [&] { begun_.push_back(group_->allreduce(part)); });
-}
+  // Gloo has no reduce_scatter that is faster than its all_reduce.
+  void ReduceScatter(const kgrpo_tensor& values) override { AllReduce(values, KGRPO_REDUCTION_SUM); }
 
-void GlooGroup::FinishReductions() {
-  std::exception_ptr failure;  // the first; all are waited for, since they use the caller's memory
-  for (const auto& work : std::exchange(begun_, {})) {
-    try {
-      Finish("reduce_scatter", [&] { return work; });
-    } catch (const Error&) {
-      if (!failure) failure = std::current_exception();
+  void AllGather(const kgrpo_tensor& values) override {
+    const at::Tensor all = Flat(values);
+    const auto count = static_cast<size_t>(all.numel());
+    for (uint32_t rank = 0; rank < size_; ++rank) {
+      const auto begin = static_cast<int64_t>(Collective::SliceBegin(count, rank, size_));
+      const auto end = static_cast<int64_t>(Collective::SliceBegin(count, rank + 1, size_));
+      if (begin == end) continue;
+      std::vector<at::Tensor> slice = {all.slice(0, begin, end)};
+      c10d::BroadcastOptions from;
+      from.rootRank = rank;
+      Finish("all_gather", [&] { return group_->broadcast(slice, from); });
     }
   }
-  if (failure) std::rethrow_exception(failure);
+
+  void Broadcast(const kgrpo_tensor& values, uint32_t root) override {
+    std::vector<at::Tensor> tensors = {Flat(values)};
+    c10d::BroadcastOptions from;
+    from.rootRank = root;
+    if (tensors[0].numel() > 0) Finish("broadcast", [&] { return group_->broadcast(tensors, from); });
+  }
+
+  // Gloo's single thread runs the reductions in the order in which they were begun, in the background.
+  void BeginReduceScatter(const kgrpo_tensor& values, size_t begin, size_t end, void* /*stream*/) override {
+    if (begin == end) return;
+    std::vector<at::Tensor> part = {Flat(values).slice(0, static_cast<int64_t>(begin), static_cast<int64_t>(end))};
+    Telling("reduce_scatter", [&] { begun_.push_back(group_->allreduce(part)); });
+  }
+
+  void FinishReductions() override {
+    std::exception_ptr failure;  // the first; all are waited for, since they use the caller's memory
+    for (const auto& work : std::exchange(begun_, {})) {
+      try {
+        Finish("reduce_scatter", [&] { return work; });
+      } catch (const Error&) {
+        if (!failure) failure = std::current_exception();
+      }
+    }
+    if (failure) std::rethrow_exception(failure);
+  }
+
+ private:
+  const uint32_t size_;
+  c10::intrusive_ptr<c10d::Backend> group_;
+  std::vector<c10::intrusive_ptr<c10d::Work>> begun_;  // reductions in flight, in the order of their begin
+};
+
+}  // namespace
+
+std::unique_ptr<Group> MakeGlooGroup(const Options& options, const c10::intrusive_ptr<c10d::Store>& store) {
+  return std::make_unique<GlooGroup>(options, store);
 }
 
 }  // namespace kgrpo::transport

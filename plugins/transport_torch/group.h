@@ -1,11 +1,13 @@
 // The collectives of kgrpo/collective.h for tensors on one kind of device. Used by torch_transport.h.
-#ifndef KGRPO_TRANSPORT_TORCH_GROUP_H
-#define KGRPO_TRANSPORT_TORCH_GROUP_H
+#pragma once
 
 #include <kgrpo/collective.h>
 
 #include <cstddef>
+#include <memory>
 #include <string>
+
+#include "transport_torch/rendezvous.h"
 
 namespace kgrpo::transport {
 
@@ -20,6 +22,12 @@ class Group {
   virtual void BeginReduceScatter(const kgrpo_tensor& values, size_t begin, size_t end, void* stream) = 0;
   virtual void FinishReductions() = 0;
 };
+
+// gloo_group.cc. Returns once all ranks have connected, within options.patience.
+std::unique_ptr<Group> MakeGlooGroup(const Options& options, const c10::intrusive_ptr<c10d::Store>& store);
+// nccl_group.cc. Returns once all ranks have made their group, within options.patience. `device`: the GPU's number in
+// this process. Throws KGRPO_ERROR_INVALID, naming both ranks, if two ranks are on one GPU.
+std::unique_ptr<Group> MakeNcclGroup(const Options& options, c10d::Store& store, int device);
 
 inline size_t CountOf(const kgrpo_tensor& tensor) {
   size_t count = 1;
@@ -38,4 +46,3 @@ inline std::string CannotBeSent(const kgrpo_tensor& tensor) {
 }
 
 }  // namespace kgrpo::transport
-#endif

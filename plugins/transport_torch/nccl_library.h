@@ -1,7 +1,6 @@
 // Functions of NCCL and of CUDA's runtime, loaded when needed: a machine without a GPU has neither. Used by
 // nccl_group.cc.
-#ifndef KGRPO_TRANSPORT_TORCH_NCCL_LIBRARY_H
-#define KGRPO_TRANSPORT_TORCH_NCCL_LIBRARY_H
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -52,4 +51,3 @@ struct NcclLibrary {
 NcclLibrary OpenNccl(const std::string& nccl, const std::string& cudart);
 
 }  // namespace kgrpo::transport
-#endif

@@ -1,6 +1,5 @@
 // The meeting place of the ranks: c10d's TCPStore, opened by rank 0 or by torchrun's agent. Used by torch_transport.cc.
-#ifndef KGRPO_TRANSPORT_TORCH_RENDEZVOUS_H
-#define KGRPO_TRANSPORT_TORCH_RENDEZVOUS_H
+#pragma once
 
 #include <c10/util/intrusive_ptr.h>
 
@@ -43,4 +42,3 @@ std::string PlaceText(const Options& options);
 std::string OwnAddress(const Options& options);
 
 }  // namespace kgrpo::transport
-#endif

@@ -12,9 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "transport_torch/gloo_group.h"
-#include "transport_torch/nccl_group.h"
-
 namespace kgrpo::transport {
 namespace {
 
@@ -62,7 +59,7 @@ TorchTransport::TorchTransport(Options options) : options_(std::move(options)) {
   words_ = Connect(options_, false, kWordSeconds);
   cpus_ = Connecting([&] {
     MeetAll();
-    return std::make_unique<GlooGroup>(options_, store_);
+    return MakeGlooGroup(options_, store_);
   });
 }
 
@@ -92,7 +89,7 @@ Group& TorchTransport::GroupOf(const kgrpo_tensor& values) {
     throw Error(KGRPO_ERROR_UNSUPPORTED, "cannot exchange a tensor on device type " +
                                              std::to_string(values.device.type) +
                                              " among ranks: only CPU and CUDA tensors");
-  if (!gpus_) gpus_ = Connecting([&] { return std::make_unique<NcclGroup>(options_, *store_, values.device.id); });
+  if (!gpus_) gpus_ = Connecting([&] { return MakeNcclGroup(options_, *store_, values.device.id); });
   return *gpus_;
 }
 

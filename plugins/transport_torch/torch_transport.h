@@ -1,7 +1,6 @@
 // One rank's connection to the others: collectives by Gloo for tensors on the CPU, by NCCL for those on a GPU, and the
 // rendezvous's keys. plugin.cc offers it as kgrpo.transport/1.
-#ifndef KGRPO_TRANSPORT_TORCH_TORCH_TRANSPORT_H
-#define KGRPO_TRANSPORT_TORCH_TORCH_TRANSPORT_H
+#pragma once
 
 #include <kgrpo/collective.h>
 
@@ -50,4 +49,3 @@ class TorchTransport {
 };
 
 }  // namespace kgrpo::transport
-#endif

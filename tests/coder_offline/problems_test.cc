@@ -116,11 +116,12 @@ TEST(Skeletons, EveryTechniqueOfEverySkeletonIsInTheSuggestions) {
   std::set<Technique> suggested;
   for (const std::string& suggestion : Suggestions()) suggested.insert(Understand(suggestion).at(0).technique);
   for (const Skeleton* skeleton : AllSkeletons()) {
-    EXPECT_EQ(FindSkeleton(skeleton->name()), skeleton);
+    EXPECT_EQ(FindSkeleton(skeleton->name), skeleton);
     std::set<std::string> options;
-    for (const Rule& rule : skeleton->rules()) {
+    for (const Rule& rule : skeleton->rules) {
       EXPECT_TRUE(suggested.count(rule.technique)) << NameOf(rule.technique);
-      EXPECT_TRUE(options.insert(rule.option).second) << skeleton->name() << " " << rule.option;
+      EXPECT_TRUE(options.insert(std::string(OptionOf(rule.technique))).second)
+          << skeleton->name << " " << OptionOf(rule.technique);
     }
     for (const Technique technique : suggested) EXPECT_FALSE(skeleton->WhyNever(technique).empty());
   }

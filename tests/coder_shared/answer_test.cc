@@ -127,7 +127,7 @@ TEST(AnswersTest, PrefixesGiveCompleteKernelsOnly) {
       const ReadAnswer stopped = Read(row.answer.substr(0, size), "stop", row.given);
       kernels += cut.outcome == KGRPO_CODER_OK ? 1 : 0;
       for (const std::string& source : {cut.source, stopped.source}) {
-        ASSERT_TRUE(source.empty() || (IsBalanced(source) && evaluator::DefinesFunction(source, "launch") &&
+        ASSERT_TRUE(source.empty() || (IsBalanced(source) && cuda_source::DefinesFunction(source, "launch") &&
                                        NamesOf(source).only_launched.empty()))
             << row.name << ", " << size << " bytes:\n"
             << source;
@@ -230,16 +230,16 @@ TEST(ContinuationTest, GoesOnWhereItStoppedWhereverThatIs) {
 }
 
 TEST(SourceTest, Definitions) {
-  EXPECT_EQ(evaluator::FunctionName("extern \"C\" void launch(const float* x, int n);"), "launch");
-  EXPECT_EQ(evaluator::FunctionName("no declaration"), "");
+  EXPECT_EQ(cuda_source::FunctionName("extern \"C\" void launch(const float* x, int n);"), "launch");
+  EXPECT_EQ(cuda_source::FunctionName("no declaration"), "");
   for (const char* source :
        {"void launch(dim3 g = dim3(1, 2)) noexcept { }",
         "void launch(int n); /* later */ void launch(int n)\n// here\n{ }",
         "int big = 1'000'000; char c = '\"'; void launch() {}", "auto s = R\"x(\" ) )x\"; void launch() {}"})
-    EXPECT_TRUE(evaluator::DefinesFunction(source, "launch")) << source;
+    EXPECT_TRUE(cuda_source::DefinesFunction(source, "launch")) << source;
   for (const char* source :
        {"void launch(int n);", "if (launch(x)) { }", "// \\\nvoid launch() {}", "void launch(int n", "int a;"})
-    EXPECT_FALSE(evaluator::DefinesFunction(source, "launch")) << source;
+    EXPECT_FALSE(cuda_source::DefinesFunction(source, "launch")) << source;
 }
 
 TEST(SourceTest, NamesAtNamespaceScope) {

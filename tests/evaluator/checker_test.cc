@@ -123,7 +123,7 @@ TEST_F(CheckerTest, KeepsNoDescriptorOfOtherThreads) {
                           Replaced(Checker(), "  for (int64_t r",
                                    "  if (std::FILE* once = std::fopen(\"" + begun +
                                        "\", \"wx\")) std::fclose(once), sleep(3);\n  for (int64_t r"));
-  auto [reader, writer] = evaluator::MakePipe();  // as another thread's, open while the checker starts
+  auto [reader, writer] = process::MakePipe();  // as another thread's, open while the checker starts
   std::thread judge([&] { EXPECT_EQ(Judge(Reference()).verdict, "correct"); });
   for (int i = 0; i < 6000 && !fs::exists(begun); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_TRUE(fs::exists(begun));

@@ -164,8 +164,7 @@ TEST_F(ProblemTest, ExactMessages) {
        "int64, uint8, "
        "uint32, int8, bool, int16, uint16; did you mean \"float32\"?"},
       {"shape: [n], distribution", "shape: [k], distribution",
-       "problem.yaml:8:52: parameters[0].shape[0]: unknown symbol \"k\": the sizes do not bind it; did you mean "
-       "\"n\"?"},
+       "problem.yaml:8:52: parameters[0].shape[0]: unknown symbol \"k\": the sizes do not bind it"},
       {"shape: [n], distribution", "shape: [n - 4], distribution",
        "problem.yaml:8:52: parameters[0].shape[0]: a dimension must be at least 1, not 0 (with sizes.visible[0])"},
       {"shape: [n], distribution", "shape: [n +], distribution",
@@ -191,8 +190,7 @@ TEST_F(ProblemTest, ExactMessages) {
        "problem.yaml:8:93: parameters[0].also[1]: \"denormal\" is not one of normal, uniform, integers, large_offset, "
        "sparse, permutation, offsets, constant, denormals, extremes, torchscript, source; did you mean \"denormals\"?"},
       {"distribution: normal", "distribution: normal, also: [{distribution: uniform, low: m, high: 1}]",
-       "problem.yaml:8:114: parameters[0].also[0].low: unknown symbol \"m\": the sizes do not bind it; did you mean "
-       "\"n\"?"},
+       "problem.yaml:8:114: parameters[0].also[0].low: unknown symbol \"m\": the sizes do not bind it"},
       {"distribution: normal", "distribution: normal, also: [{low: 0}]",
        "problem.yaml:8:85: parameters[0].also[0].distribution: is missing"},
       {"distribution: normal", "distribution: normal, also: [{distribution: sparse, nans: true}]",
@@ -213,7 +211,7 @@ TEST_F(ProblemTest, ExactMessages) {
        "`value: n + 1`"},
       {"value: n}", "value: n, pitch: n}", "problem.yaml:10:60: parameters[2].pitch: a scalar has no pitch"},
       {"shape: [n]}", "shape: [n], may_alias: y}",
-       "problem.yaml:9:70: parameters[1].may_alias: \"y\" is not the name of an input; did you mean \"x\"?"},
+       "problem.yaml:9:70: parameters[1].may_alias: \"y\" is not the name of an input"},
       {"shape: [n]}", "shape: [n + 1], may_alias: x}",
        "problem.yaml:9:74: parameters[1].may_alias: x has another shape or pitch (with sizes.visible[0])"},
       {"role: output, dtype: float32, shape: [n]}", "role: output, dtype: int32, shape: [n], may_alias: x}",

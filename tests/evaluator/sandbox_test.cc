@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "judge/cache/evaluation_cache.h"
+#include "judge/cache/evaluation_memory.h"
 #include "judge/compile/cuda_toolkit.h"
 #include "process/subprocess.h"
 
@@ -23,7 +23,8 @@ class SandboxTest : public testing::Test {
  protected:
   SandboxTest() : sandbox_(SandboxMode::kAuto, FindHelperDirectory()), scratch_(sandbox_) {}
 
-  Subprocess::Result Shell(const std::string& script, double seconds = 20, uint64_t memory = uint64_t{1} << 30) {
+  process::Subprocess::Result Shell(const std::string& script, double seconds = 20,
+                                    uint64_t memory = uint64_t{1} << 30) {
     SandboxCommand command;
     command.argv = {"/bin/sh", "-c", script};
     command.environment = {"PATH=/usr/bin:/bin"};
@@ -31,7 +32,7 @@ class SandboxTest : public testing::Test {
     command.memory_bytes = memory;
     command.cpu_seconds = 5;
     command.file_bytes = 1 << 20;
-    return Subprocess::Run(sandbox_.Wrap(command), seconds, 10000);
+    return process::Subprocess::Run(sandbox_.Wrap(command), seconds, 10000);
   }
 
   Sandbox sandbox_;
@@ -66,7 +67,7 @@ TEST_F(SandboxTest, SocketsAndPipesForWhoAsksAndInsideNamespacesOnly) {
     command.argv = {"/usr/bin/perl", "-e", "$x = q(/tmp/x); exit(syscall(" + call + ") < 0 ? 1 : 0)"};
     command.environment = {"PATH=/usr/bin:/bin"};
     command.sockets = sockets;
-    return Subprocess::Run(sandbox_.Wrap(command), 20, 10000).Succeeded();
+    return process::Subprocess::Run(sandbox_.Wrap(command), 20, 10000).Succeeded();
   };
   // On x86-64: socket(AF_INET, SOCK_STREAM), mknod of a named pipe and of the device /dev/null, unshare of nothing.
   const std::string socket = "41, 2, 1, 0", pipe = "133, $x, 010600, 0", device = "133, $x, 020600, 259";
@@ -96,16 +97,17 @@ TEST_F(SandboxTest, SystemCallsAreFiltered) {
   if (access("/usr/bin/perl", X_OK) != 0) GTEST_SKIP() << "no perl";
   for (const char* number :
        {"41, 2, 1, 0", "101, 0, 0, 0", "425, 1, 0", "250, 0, 0", "165, 0, 0, 0", "272, 0x10000000"}) {
-    const Subprocess::Result result = Shell(std::string("perl -e 'exit(syscall(") + number + ") == -1 ? 7 : 0)'");
+    const process::Subprocess::Result result =
+        Shell(std::string("perl -e 'exit(syscall(") + number + ") == -1 ? 7 : 0)'");
     EXPECT_EQ(result.exit_code, 7) << number << " " << result.output;
   }
 }
 
 TEST_F(SandboxTest, LimitsHold) {
   EXPECT_FALSE(Shell("head -c 3000000 /dev/zero > big").Succeeded());
-  const Subprocess::Result sleeper = Shell("sleep 100", 1);
+  const process::Subprocess::Result sleeper = Shell("sleep 100", 1);
   EXPECT_TRUE(sleeper.timed_out);
-  const Subprocess::Result loop = Shell("while true; do :; done", 30);
+  const process::Subprocess::Result loop = Shell("while true; do :; done", 30);
   EXPECT_FALSE(loop.timed_out) << "the CPU limit comes first";
   EXPECT_FALSE(loop.Succeeded());
   if (access("/usr/bin/perl", X_OK) == 0) {
@@ -114,21 +116,22 @@ TEST_F(SandboxTest, LimitsHold) {
 }
 
 TEST_F(SandboxTest, OutputIsCut) {
-  const Subprocess::Result result = Shell("yes | head -c 1000000");
+  const process::Subprocess::Result result = Shell("yes | head -c 1000000");
   EXPECT_EQ(result.output.size(), 10000u);
   EXPECT_TRUE(result.output_cut);
 }
 
 TEST_F(SandboxTest, NothingSurvivesTheCommand) {
   Shell("sleep 77.125 & exit 0");
-  const Subprocess::Result found =
-      Subprocess::Run({{"sh", "-c", "grep -la '77.125' /proc/[0-9]*/cmdline 2>/dev/null | grep -v self"}}, 10);
+  const process::Subprocess::Result found =
+      process::Subprocess::Run({{"sh", "-c", "grep -la '77.125' /proc/[0-9]*/cmdline 2>/dev/null | grep -v self"}}, 10);
   EXPECT_THAT(found.output, testing::Not(HasSubstr("sleep")));
   Shell("sleep 78.125", 0.5);
-  const Subprocess::Result after = Subprocess::Run({{"sh", "-c",
-                                                     "for f in /proc/[0-9]*/comm; do read c < $f; d=${f%comm}; [ "
-                                                     "\"$c\" = sleep ] && tr '\\0' ' ' < ${d}cmdline; done"}},
-                                                   10);
+  const process::Subprocess::Result after =
+      process::Subprocess::Run({{"sh", "-c",
+                                 "for f in /proc/[0-9]*/comm; do read c < $f; d=${f%comm}; [ "
+                                 "\"$c\" = sleep ] && tr '\\0' ' ' < ${d}cmdline; done"}},
+                               10);
   EXPECT_THAT(after.output, testing::Not(HasSubstr("78.125")));
 }
 
@@ -139,7 +142,7 @@ TEST_F(SandboxTest, OffStillRuns) {
   command.argv = {"/bin/sh", "-c", "echo fine"};
   command.environment = {"PATH=/usr/bin:/bin"};
   command.compiler_filter = false;
-  EXPECT_EQ(Subprocess::Run(off.Wrap(command), 10).output, "fine\n");
+  EXPECT_EQ(process::Subprocess::Run(off.Wrap(command), 10).output, "fine\n");
 }
 
 TEST(SandboxDegrades, WithoutBubblewrap) {
@@ -159,7 +162,7 @@ TEST(SandboxDegrades, WithoutBubblewrap) {
     command.argv = {"/bin/sh", "-c", "echo x > mine && cat mine"};
     command.environment = {"PATH=/usr/bin:/bin"};
     command.scratch = scratch.path();
-    EXPECT_EQ(Subprocess::Run(sandbox.Wrap(command), 10).output, "x\n");
+    EXPECT_EQ(process::Subprocess::Run(sandbox.Wrap(command), 10).output, "x\n");
   }
   try {
     Sandbox strict(SandboxMode::kStrict, helpers);

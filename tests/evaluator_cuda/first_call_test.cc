@@ -1,4 +1,4 @@
-#include "evaluator_cuda/first_call.h"
+#include "evaluator_cuda/rounds.h"
 
 #include <gtest/gtest.h>
 

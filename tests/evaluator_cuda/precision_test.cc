@@ -1,11 +1,9 @@
-#include "evaluator_cuda/precision.h"
+#include "evaluator_cuda/rounds.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
-
-#include "evaluator_cuda/median.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {

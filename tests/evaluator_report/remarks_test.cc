@@ -10,8 +10,6 @@
 
 #include <kgrpo/support/metrics.h>
 #include "judge/report/declared_metrics.h"
-#include "judge/report/line_facts.h"
-#include "judge/report/occupancy_limit.h"
 
 namespace kgrpo::evaluator {
 namespace {

@@ -124,7 +124,7 @@ void CudaSource::ReadItems() {
 }
 
 void CudaSource::ReadDirective(size_t token) {
-  const Directive directive = evaluator::ReadDirective(reader_.At(token).text);
+  const Directive directive = cuda_source::ReadDirective(reader_.At(token).text);
   const std::string word(directive.word), rest(directive.rest);
   const LexedSource lexed = Lex(rest);
   const auto first = [&](size_t i) { return i < lexed.tokens.size() ? std::string(lexed.tokens[i].text) : ""; };
@@ -250,7 +250,7 @@ std::string CudaSource::NeededBy(const CudaFunction& function,
       if (kept[i] || !(item.always || used)) continue;
       const std::string text = TextOf(item.begin, item.end);
       if (reader_.At(item.begin).kind == Kind::kDirective) {
-        const auto [word, rest] = evaluator::ReadDirective(text);
+        const auto [word, rest] = cuda_source::ReadDirective(text);
         if (word == "include" && !allowed(text)) {
           left_out.insert(i);
           continue;

@@ -16,6 +16,9 @@
 
 namespace kgrpo::evaluator {
 
+using cuda_source::Declaration, cuda_source::Directive, cuda_source::IncludedHeader, cuda_source::Lex;
+using cuda_source::LexedSource, cuda_source::NotUnderstood, cuda_source::SourceReader, cuda_source::Token;
+
 struct FunctionParameter {
   std::string type;  // without const, * and __restrict__: "float", "unsigned int"
   std::string name;

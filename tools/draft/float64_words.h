@@ -9,6 +9,8 @@
 
 namespace kgrpo::evaluator {
 
+using cuda_source::Token;
+
 // Functions that the standard library has, by CUDA's name: {"__expf", "exp"}.
 const std::map<std::string, std::string>& MathFunctions();
 

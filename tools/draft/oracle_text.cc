@@ -355,7 +355,7 @@ std::string TraceOracle(const Problem& problem, const std::string& function, con
   const size_t colon = function.rfind(".py:");
   const std::string file = colon == std::string::npos ? function : function.substr(0, colon + 3);
   const std::string name = colon == std::string::npos ? "" : function.substr(colon + 4);
-  Subprocess::Spec spec;
+  process::Subprocess::Spec spec;
   spec.argv = {python,
                script,
                file,
@@ -378,7 +378,7 @@ std::string TraceOracle(const Problem& problem, const std::string& function, con
       spec.argv.push_back(parameter.name + "=" + value.str());
     }
   }
-  const Subprocess::Result result = Subprocess::Run(spec, kSeconds);
+  const process::Subprocess::Result result = process::Subprocess::Run(spec, kSeconds);
   std::string said = result.output;
   while (!said.empty() && said.back() == '\n') said.pop_back();
   if (!result.Succeeded())

@@ -1,7 +1,6 @@
 // Distinguishes an outage of the service from failures of single requests; during an outage it lets only probes out.
 // Used by dispatcher.cc, on its thread. Times are seconds of one steady clock, given by the caller.
-#ifndef KGRPO_CODER_GPT4O_CLIENT_CIRCUIT_BREAKER_H
-#define KGRPO_CODER_GPT4O_CLIENT_CIRCUIT_BREAKER_H
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -70,4 +69,3 @@ class CircuitBreaker {
 };
 
 }  // namespace kgrpo::coder_gpt4o
-#endif

@@ -10,10 +10,30 @@
 #include <utility>
 #include <vector>
 
-#include "coder_gpt4o/client/key_command.h"
+#include "coder_shared/text.h"
+#include "process/subprocess.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
+
+using process::Subprocess;
+
+// What the shell command of api_key_command writes to its standard output, without blanks around it. Throws
+// Error(KGRPO_ERROR_UNAVAILABLE) if it fails, writes nothing, or takes more than a minute. Its standard error is
+// dropped.
+std::string KeyOfCommand(const std::string& command) {
+  constexpr double kSeconds = 60;
+  constexpr size_t kLongest = size_t{64} << 10;
+  const Subprocess::Result result =
+      Subprocess::Run({.argv = {"/bin/sh", "-c", "exec 2>/dev/null\n" + command}}, kSeconds, kLongest);
+  const std::string key(coder_shared::Trimmed(result.output));
+  if (result.Succeeded() && !result.output_cut && !key.empty()) return key;
+  const char* why = result.timed_out     ? "did not end within a minute"
+                    : result.output_cut  ? "wrote more than a key"
+                    : result.Succeeded() ? "wrote nothing to its standard output"
+                                         : "failed";
+  throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("api_key_command ") + why + ": run it in a shell to see why");
+}
 
 constexpr double kForever = std::numeric_limits<double>::infinity();
 

@@ -1,8 +1,7 @@
 // Decides which request is sent when (dispatcher.cc) and what follows from its outcome (dispatcher_outcomes.cc): the
 // client's logic, without its thread. Used by completion_client.cc, which calls everything but Wake and Address from
 // one thread.
-#ifndef KGRPO_CODER_GPT4O_CLIENT_DISPATCHER_H
-#define KGRPO_CODER_GPT4O_CLIENT_DISPATCHER_H
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -119,4 +118,3 @@ class Dispatcher {
 };
 
 }  // namespace kgrpo::coder_gpt4o
-#endif

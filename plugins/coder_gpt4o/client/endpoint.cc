@@ -8,11 +8,13 @@
 #include <filesystem>
 #include <string_view>
 
-#include "coder_gpt4o/client/ascii.h"
 #include "coder_gpt4o/client/excerpt.h"
 #include "coder_gpt4o/client/secret_names.h"
+#include "coder_shared/text.h"
 
 namespace kgrpo::coder_gpt4o {
+
+using coder_shared::Lower;
 namespace {
 
 [[noreturn]] void Refuse(const std::string& option, const std::string& message) {

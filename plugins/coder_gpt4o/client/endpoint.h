@@ -1,7 +1,6 @@
 // The service's URL, headers, proxy and certificates, as curl needs them. They are checked once and shared by all
 // attempts. Used by transfer.cc.
-#ifndef KGRPO_CODER_GPT4O_CLIENT_ENDPOINT_H
-#define KGRPO_CODER_GPT4O_CLIENT_ENDPOINT_H
+#pragma once
 
 #include <curl/curl.h>
 
@@ -63,4 +62,3 @@ class Endpoint {
 };
 
 }  // namespace kgrpo::coder_gpt4o
-#endif

@@ -1,6 +1,5 @@
 // Makes text of a server or an option safe and short enough to quote in a message.
-#ifndef KGRPO_CODER_GPT4O_CLIENT_EXCERPT_H
-#define KGRPO_CODER_GPT4O_CLIENT_EXCERPT_H
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -12,4 +11,3 @@ namespace kgrpo::coder_gpt4o {
 std::string Excerpt(std::string_view text, size_t most = 300);
 
 }  // namespace kgrpo::coder_gpt4o
-#endif

@@ -6,10 +6,12 @@
 #include <string_view>
 #include <utility>
 
-#include "coder_gpt4o/client/ascii.h"
 #include "coder_gpt4o/client/excerpt.h"
+#include "coder_shared/text.h"
 
 namespace kgrpo::coder_gpt4o {
+
+using coder_shared::Lower;
 namespace {
 
 using Remedy = Failure::Remedy;

@@ -1,7 +1,6 @@
 // Classifies a failed attempt: retry, refusal, failure of this request, or the end of the run. failure.cc holds the
 // table of what services report. Used by transfer.cc, which evaluates each attempt, and by dispatcher.cc, which acts.
-#ifndef KGRPO_CODER_GPT4O_CLIENT_FAILURE_H
-#define KGRPO_CODER_GPT4O_CLIENT_FAILURE_H
+#pragma once
 
 #include <curl/curl.h>
 
@@ -38,4 +37,3 @@ Failure FailureOfAnswer(const ResponseHeaders& headers, const ServiceError& erro
 Failure FailureOfTransfer(CURLcode code, const std::string& detail);
 
 }  // namespace kgrpo::coder_gpt4o
-#endif

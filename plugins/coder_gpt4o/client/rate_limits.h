@@ -1,7 +1,6 @@
 // Limits how fast requests are sent: requests and tokens a minute as the service reports them, and pauses that it asks
 // for. Used by dispatcher.cc, on its thread. Times are seconds of one steady clock, given by the caller.
-#ifndef KGRPO_CODER_GPT4O_CLIENT_RATE_LIMITS_H
-#define KGRPO_CODER_GPT4O_CLIENT_RATE_LIMITS_H
+#pragma once
 
 #include <cstdint>
 #include <string_view>
@@ -87,4 +86,3 @@ class ConcurrencyLimit {
 };
 
 }  // namespace kgrpo::coder_gpt4o
-#endif

@@ -1,7 +1,6 @@
 // Removes secrets from text. Used by the dispatcher on everything that leaves the client, and by response_reader.cc
 // before it shortens a text.
-#ifndef KGRPO_CODER_GPT4O_CLIENT_REDACTION_H
-#define KGRPO_CODER_GPT4O_CLIENT_REDACTION_H
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -25,4 +24,3 @@ class Redaction {
 };
 
 }  // namespace kgrpo::coder_gpt4o
-#endif

@@ -11,9 +11,11 @@
 #include <iterator>
 #include <utility>
 
-#include "coder_gpt4o/client/ascii.h"
+#include "coder_shared/text.h"
 
 namespace kgrpo::coder_gpt4o {
+
+using coder_shared::Lower, coder_shared::Trimmed;
 namespace {
 
 // Parses a finite number that is not negative; `rest` gets the text after it.

@@ -1,7 +1,6 @@
 // Reads an answer's headers: the status, the type, when to retry and how much of the rate limits is left. Used by
 // transfer.cc, which feeds them as they arrive.
-#ifndef KGRPO_CODER_GPT4O_CLIENT_RESPONSE_HEADERS_H
-#define KGRPO_CODER_GPT4O_CLIENT_RESPONSE_HEADERS_H
+#pragma once
 
 #include <optional>
 #include <string>
@@ -40,4 +39,3 @@ std::optional<double> ParseDuration(std::string_view text);
 std::optional<double> SecondsUntil(std::string_view text, double unix_now);
 
 }  // namespace kgrpo::coder_gpt4o
-#endif

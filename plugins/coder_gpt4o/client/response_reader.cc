@@ -7,11 +7,13 @@
 #include <optional>
 #include <utility>
 
-#include "coder_gpt4o/client/ascii.h"
 #include "coder_gpt4o/client/excerpt.h"
 #include "coder_gpt4o/client/unicode_repair.h"
+#include "coder_shared/text.h"
 
 namespace kgrpo::coder_gpt4o {
+
+using coder_shared::Lower, coder_shared::Trimmed;
 namespace {
 
 using nlohmann::json;

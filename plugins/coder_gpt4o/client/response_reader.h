@@ -1,7 +1,6 @@
 // Reads an answer's body, streamed (server-sent events) or whole (one JSON object), into an Answer. Lenient where
 // servers differ without harm, strict where an incomplete answer could pass for a complete one. Used by transfer.cc.
-#ifndef KGRPO_CODER_GPT4O_CLIENT_RESPONSE_READER_H
-#define KGRPO_CODER_GPT4O_CLIENT_RESPONSE_READER_H
+#pragma once
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -95,4 +94,3 @@ class ResponseReader {
 };
 
 }  // namespace kgrpo::coder_gpt4o
-#endif

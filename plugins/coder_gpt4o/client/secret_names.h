@@ -1,15 +1,16 @@
 // Recognises names of headers, query parameters and keys of a body that stand for a secret. Used by endpoint.cc and by
 // the plugin's options.cc.
-#ifndef KGRPO_CODER_GPT4O_CLIENT_SECRET_NAMES_H
-#define KGRPO_CODER_GPT4O_CLIENT_SECRET_NAMES_H
+#pragma once
 
 #include <algorithm>
 #include <string>
 #include <string_view>
 
-#include "coder_gpt4o/client/ascii.h"
+#include "coder_shared/text.h"
 
 namespace kgrpo::coder_gpt4o {
+
+using coder_shared::Lower;
 
 inline bool NamesSecret(std::string_view name) {
   const std::string lower = Lower(name);
@@ -30,4 +31,3 @@ inline bool NamesSecret(std::string_view name) {
 }
 
 }  // namespace kgrpo::coder_gpt4o
-#endif

@@ -1,7 +1,6 @@
 // Parses server-sent events (the WHATWG HTML standard, section 9.2.6) from bytes that arrive in any pieces. Used by
 // response_reader.cc.
-#ifndef KGRPO_CODER_GPT4O_CLIENT_SSE_PARSER_H
-#define KGRPO_CODER_GPT4O_CLIENT_SSE_PARSER_H
+#pragma once
 
 #include <functional>
 #include <string>
@@ -36,4 +35,3 @@ class SseParser {
 };
 
 }  // namespace kgrpo::coder_gpt4o
-#endif

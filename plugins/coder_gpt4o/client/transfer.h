@@ -1,7 +1,6 @@
 // One attempt at one request: a curl handle, the data received so far, and the outcome. Used by
 // dispatcher.cc, on its thread. Times are seconds of one steady clock, given by the caller.
-#ifndef KGRPO_CODER_GPT4O_CLIENT_TRANSFER_H
-#define KGRPO_CODER_GPT4O_CLIENT_TRANSFER_H
+#pragma once
 
 #include <curl/curl.h>
 
@@ -101,4 +100,3 @@ class Transfer {
 };
 
 }  // namespace kgrpo::coder_gpt4o
-#endif

@@ -1,7 +1,6 @@
 // Reads JSON with characters that a server cut in two: half of a surrogate pair, or some of a character's UTF-8 bytes,
 // at the end of one streamed event and the rest in the next. A JSON parser takes neither. Used by response_reader.cc.
-#ifndef KGRPO_CODER_GPT4O_CLIENT_UNICODE_REPAIR_H
-#define KGRPO_CODER_GPT4O_CLIENT_UNICODE_REPAIR_H
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -16,4 +15,3 @@ std::string WithPlaceholders(std::string_view json);
 void RepairUnicode(std::string& text);
 
 }  // namespace kgrpo::coder_gpt4o
-#endif

@@ -17,11 +17,8 @@ size_t StatementBegin(const PlainSource& source, size_t i, size_t first) {
 }
 
 bool LoadsByLdg(const std::string& type) {
-  for (const char* known : {"float", "double", "int", "unsigned", "unsigned int", "long long", "unsigned char",
-                            "unsigned long long", "float2", "float4", "int2", "int4", "int32_t", "uint32_t"}) {
-    if (type == known) return true;
-  }
-  return false;
+  return IsOneOf(type, {"float", "double", "int", "unsigned", "unsigned int", "long long", "unsigned char",
+                        "unsigned long long", "float2", "float4", "int2", "int4", "int32_t", "uint32_t"});
 }
 
 // The uses of a pointer in a function body. read_only is false if one of them may write an element.
@@ -101,7 +98,7 @@ std::string WhyNotIndices(const PlainSource& source, const PlainFunction& functi
   for (size_t i = function.body.begin; i < function.body.end; ++i) {
     if (source.At(i).Is("^") || source.At(i).Is("~") || source.Follows(i, {"<", "<"}))
       return function.name + " works on bits, so its 64-bit numbers may not be indices";
-    if (source.At(i).kind == evaluator::Token::Kind::kNumber &&
+    if (source.At(i).kind == cuda_source::Token::Kind::kNumber &&
         source.At(i).text.find_first_of("lL") != std::string_view::npos)
       return function.name + " has a constant of 64 bits";
     if (source.Follows(i, {"+", "="})) {

@@ -9,9 +9,9 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-using evaluator::Token;
+using cuda_source::Token;
 
-constexpr std::pair<std::string_view, std::string_view> kFast[] = {
+constexpr std::pair<std::string_view, std::string_view> kFastCalls[] = {
     {"expf", "__expf"}, {"logf", "__logf"}, {"log2f", "__log2f"},   {"log10f", "__log10f"}, {"sinf", "__sinf"},
     {"cosf", "__cosf"}, {"tanf", "__tanf"}, {"exp10f", "__exp10f"}, {"powf", "__powf"},     {"fdividef", "__fdividef"},
 };
@@ -150,7 +150,7 @@ PlainResult FastIntrinsics(const PlainSource& source) {
   for (const PlainFunction& function : source.functions()) {
     if (!function.global && !function.device) continue;
     for (size_t i = function.body.begin; i < function.body.end; ++i) {
-      for (const auto& [exact, fast] : kFast) {
+      for (const auto& [exact, fast] : kFastCalls) {
         if (!source.At(i).Is(exact) || !source.Follows(i + 1, {"("}) || source.At(i - 1).Is("::")) continue;
         if (source.Find(exact) != nullptr) continue;  // the source defines a function of this name
         edits.push_back({source.At(i).begin, source.At(i).end, std::string(fast)});

@@ -1,4 +1,4 @@
-#include "coder_offline/plain/coder.h"
+// The offline coder on a kernel without a schedule line: techniques that need only the source's tokens.
 
 #include <algorithm>
 #include <cstdlib>
@@ -6,7 +6,6 @@
 #include <iterator>
 #include <string>
 
-#include "coder_offline/plain/source.h"
 #include "coder_offline/plain/techniques.h"
 
 namespace kgrpo::coder_offline {

@@ -12,14 +12,13 @@
 namespace kgrpo::coder_offline {
 namespace {
 
+using cuda_source::Token;
+
 constexpr int kBlocks = 1056;  // blocks of a grid-stride loop: eight per multiprocessor of an H100 (132)
 
 bool IsGlobalIndex(const std::string& text) {
-  for (const char* form : {"blockIdx.x*blockDim.x+threadIdx.x", "blockDim.x*blockIdx.x+threadIdx.x",
-                           "threadIdx.x+blockIdx.x*blockDim.x", "threadIdx.x+blockDim.x*blockIdx.x"}) {
-    if (text == form) return true;
-  }
-  return false;
+  return IsOneOf(text, {"blockIdx.x*blockDim.x+threadIdx.x", "blockDim.x*blockIdx.x+threadIdx.x",
+                        "threadIdx.x+blockIdx.x*blockDim.x", "threadIdx.x+blockDim.x*blockIdx.x"});
 }
 
 bool IsStride(const std::string& text) {
@@ -27,10 +26,7 @@ bool IsStride(const std::string& text) {
 }
 
 bool IsIndexType(const std::string& type) {
-  for (const char* known : {"int", "unsigned", "unsigned int", "size_t", "long long", "int64_t", "uint", "long"}) {
-    if (type == known) return true;
-  }
-  return false;
+  return IsOneOf(type, {"int", "unsigned", "unsigned int", "size_t", "long long", "int64_t", "uint", "long"});
 }
 
 // `[const] int i = <global index>` in the tokens of a statement.
@@ -55,9 +51,8 @@ bool ReadLimit(const PlainSource& source, Range condition, const char* sign, Ele
   const Range limit{i, condition.end};
   if (limit.begin >= limit.end || source.Has(limit, elements->index)) return false;
   for (size_t k = limit.begin; k < limit.end; ++k) {
-    const bool arithmetic = source.IsName(k) || source.Value(k) || source.At(k).Is("*") || source.At(k).Is("+") ||
-                            source.At(k).Is("-") || source.At(k).Is("/") || source.At(k).Is("(") ||
-                            source.At(k).Is(")");
+    const bool arithmetic =
+        source.IsName(k) || source.Value(k) || IsOneOf(source.At(k).text, {"*", "+", "-", "/", "(", ")"});
     if (!arithmetic) return false;
   }
   elements->limit = source.Text(limit);
@@ -102,23 +97,21 @@ std::string Resolved(const PlainSource& source, const PlainFunction& kernel, Ran
 
 // Reads the loop at token `i`, if together its threads run through all elements.
 bool ReadSharedLoop(const PlainSource& source, const PlainFunction& kernel, size_t i, SharedLoop* loop, bool* of_warp) {
-  const size_t close = source.Close(i + 1);
-  std::vector<size_t> marks;
-  for (size_t k = i + 2; k < close; ++k) {
-    if (source.At(k).Is(";")) marks.push_back(k);
-  }
-  if (marks.size() != 2) return false;
-  size_t equals = i + 2;
-  while (equals < marks[0] && !source.At(equals).Is("=")) ++equals;
-  if (equals >= marks[0] || equals < i + 4 || source.Has({equals, marks[0]}, ",")) return false;
+  const auto head = source.ForAt(i);
+  if (!head) return false;
+  const auto [begin, first_mark] = head->start;
+  const size_t close = head->close, second_mark = head->condition.end;
+  size_t equals = begin;
+  while (equals < first_mark && !source.At(equals).Is("=")) ++equals;
+  if (equals >= first_mark || equals < begin + 2 || source.Has({equals, first_mark}, ",")) return false;
   Elements& elements = loop->elements;
-  elements.type = source.Text({i + 2, equals - 1});
+  elements.type = source.Text({begin, equals - 1});
   elements.index = source.At(equals - 1).text;
-  if (!IsIndexType(elements.type) || !ReadLimit(source, {marks[0] + 1, marks[1]}, "<", &elements)) return false;
-  const Range start{equals + 1, marks[0]};
-  Range step{marks[1] + 4, close};
-  if (!source.Follows(marks[1] + 1, {elements.index, "+", "="})) {  // i = i + blockDim.x
-    if (!source.Follows(marks[1] + 1, {elements.index, "=", elements.index, "+"})) return false;
+  if (!IsIndexType(elements.type) || !ReadLimit(source, head->condition, "<", &elements)) return false;
+  const Range start{equals + 1, first_mark};
+  Range step{second_mark + 4, close};
+  if (!source.Follows(second_mark + 1, {elements.index, "+", "="})) {  // i = i + blockDim.x
+    if (!source.Follows(second_mark + 1, {elements.index, "=", elements.index, "+"})) return false;
     ++step.begin;
   }
   loop->start = source.Text(start);
@@ -207,7 +200,7 @@ std::string WhyNotTogether(const PlainSource& source, const PlainFunction& kerne
     const bool leaves = source.At(k).Is("return") || source.At(k).Is("continue") || source.At(k).Is("break");
     const bool around = source.At(k).Is("{") && source.Close(k) > i;
     const bool last = k + 1 == i && !source.At(k).Is(";") && !source.At(k).Is("{") && !source.At(k).Is("}") &&
-                      source.At(k).kind != evaluator::Token::Kind::kDirective;
+                      source.At(k).kind != Token::Kind::kDirective;
     if (!leaves && !around && !last) continue;
     size_t close = leaves || around ? k - 1 : k;  // of the condition
     if (leaves && source.At(close).Is("{")) --close;
@@ -227,19 +220,14 @@ std::optional<Elements> ReadElements(const PlainSource& source, const PlainFunct
   const size_t begin = kernel.body.begin, end = kernel.body.end;
   if (begin >= end) return std::nullopt;
   if (source.Follows(begin, {"for", "("})) {
-    const size_t close = source.Close(begin + 1);
-    std::vector<size_t> marks;
-    for (size_t i = begin + 2; i < close; ++i) {
-      if (source.At(i).Is(";")) marks.push_back(i);
-    }
-    if (marks.size() != 2 || !ReadIndex(source, {begin + 2, marks[0]}, &elements)) return std::nullopt;
-    if (!ReadLimit(source, {marks[0] + 1, marks[1]}, "<", &elements)) return std::nullopt;
-    const size_t step = marks[1] + 1;
-    if (!source.At(step).Is(elements.index) || !source.Follows(step + 1, {"+", "="}) ||
-        !IsStride(source.Plain({step + 3, close})))
-      return std::nullopt;
+    const auto head = source.ForAt(begin);
+    if (!head || !ReadIndex(source, head->start, &elements)) return std::nullopt;
+    if (!ReadLimit(source, head->condition, "<", &elements)) return std::nullopt;
+    const size_t step = head->step.begin;
     elements.strides = true;
-    if (!ReadWork(source, close + 1, end, &elements)) return std::nullopt;
+    const bool strides =
+        source.Follows(step, {elements.index, "+", "="}) && IsStride(source.Plain({step + 3, head->close}));
+    if (!strides || !ReadWork(source, head->close + 1, end, &elements)) return std::nullopt;
     return elements;
   }
   size_t mark = begin;
@@ -296,8 +284,7 @@ std::string WhyNotPlain(const PlainSource& source, const PlainFunction& kernel, 
         source.At(i).Is(elements.index) && (source.Follows(i + 1, {"+", "+"}) || source.Follows(i + 1, {"+", "="}) ||
                                             (source.Follows(i + 1, {"="}) && !source.Follows(i + 1, {"=", "="})));
     if (changed) return kernel.name + " changes its index";
-    if (source.At(i).kind == evaluator::Token::Kind::kDirective &&
-        source.At(i).text.find("unroll") == std::string_view::npos)
+    if (source.At(i).kind == Token::Kind::kDirective && source.At(i).text.find("unroll") == std::string_view::npos)
       return kernel.name + "'s work has a directive in it";
   }
   return "";

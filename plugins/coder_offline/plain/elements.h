@@ -1,7 +1,6 @@
 // Recognises kernels and loops that do the same work for each element. Used for grid-stride loops (elements.cc) and
 // vector loads (vectors.cc).
-#ifndef KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_ELEMENTS_H_
-#define KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_ELEMENTS_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -47,5 +46,3 @@ std::string WhyNotPlain(const PlainSource& source, const PlainFunction& kernel, 
 std::string WhyNotGrid(const PlainSource& source, const PlainLaunch& launch);
 
 }  // namespace kgrpo::coder_offline
-
-#endif  // KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_ELEMENTS_H_

@@ -11,7 +11,9 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-using evaluator::Token;
+using cuda_source::Lex, cuda_source::LexedSource;
+
+using cuda_source::Token;
 
 constexpr int kDeepest = 16;                    // macros in macros
 constexpr size_t kMostAdded = size_t{1} << 20;  // characters by which a source may grow
@@ -32,7 +34,7 @@ bool Hides(std::string_view body) {
 
 // Reads "#define NAME(a, b) body".
 std::optional<std::pair<std::string, Macro>> ReadDefine(std::string_view directive) {
-  const evaluator::LexedSource lexed = evaluator::Lex(directive.substr(1));
+  const LexedSource lexed = Lex(directive.substr(1));
   const std::vector<Token>& tokens = lexed.tokens;
   if (tokens.size() < 2 || !tokens[0].Is("define")) return std::nullopt;
   Macro macro;
@@ -55,7 +57,7 @@ std::optional<std::pair<std::string, Macro>> ReadDefine(std::string_view directi
 
 // The macro's body with its arguments in place of its parameters; cut off once it has more than `most` characters.
 std::string Substituted(const Macro& macro, const std::vector<std::string>& arguments, size_t most) {
-  const evaluator::LexedSource lexed = evaluator::Lex(macro.body);
+  const LexedSource lexed = Lex(macro.body);
   std::string text;
   size_t at = 0;
   for (const Token& token : lexed.tokens) {
@@ -112,9 +114,9 @@ std::optional<std::vector<std::string>> Arguments(const std::string& text, const
 }  // namespace
 
 std::string ExpandMacros(std::string text, std::set<std::string, std::less<>>* hidden) {
-  text = evaluator::RemoveSplices(text);
+  text = cuda_source::RemoveSplices(text);
   std::map<std::string, Macro, std::less<>> macros;
-  const evaluator::LexedSource definitions = evaluator::Lex(text);
+  const LexedSource definitions = Lex(text);
   for (const Token& token : definitions.tokens) {
     if (token.kind != Token::Kind::kDirective) continue;
     const auto read = ReadDefine(token.text);
@@ -126,7 +128,7 @@ std::string ExpandMacros(std::string text, std::set<std::string, std::less<>>* h
   std::erase_if(macros, [](const auto& macro) { return !macro.second.hides; });
   const size_t most = text.size() + kMostAdded;
   for (int pass = 0; pass < kDeepest; ++pass) {
-    const evaluator::LexedSource lexed = evaluator::Lex(text);
+    const LexedSource lexed = Lex(text);
     const std::vector<Token>& tokens = lexed.tokens;
     const std::vector<bool> inside = InDeviceFunctions(tokens);
     std::string expanded;

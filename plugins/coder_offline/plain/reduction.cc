@@ -35,30 +35,26 @@ std::string SharedType(const PlainSource& source, Range body, std::string_view n
 std::optional<Tree> ReadTree(const PlainSource& source, const PlainFunction& function, size_t loop) {
   Tree tree;
   tree.begin = loop;
-  const size_t close = source.Close(loop + 1);
-  std::vector<size_t> marks;
-  for (size_t i = loop + 2; i < close; ++i) {
-    if (source.At(i).Is(";")) marks.push_back(i);
-  }
-  if (marks.size() != 2) return std::nullopt;
+  const auto head = source.ForAt(loop);
+  if (!head) return std::nullopt;
   // The loop's head: s starts at half the threads and is halved while it is positive.
+  const size_t close = head->close, mark = head->start.end;
   size_t equals = loop + 2;
-  while (equals < marks[0] && !source.At(equals).Is("=")) ++equals;
-  if (equals >= marks[0]) return std::nullopt;
+  while (equals < mark && !source.At(equals).Is("=")) ++equals;
+  if (equals >= mark) return std::nullopt;
   const std::string s(source.At(equals - 1).text);
-  const std::string start = source.Plain({equals + 1, marks[0]});
-  const std::string condition = source.Plain({marks[0] + 1, marks[1]}), step = source.Plain({marks[1] + 1, close});
-  if (condition != s + ">0" && condition != s + ">=1" && condition != s) return std::nullopt;
-  if (step != s + ">>=1" && step != s + "/=2" && step != s + "=" + s + "/2" && step != s + "=" + s + ">>1")
-    return std::nullopt;
+  const std::string start = source.Plain({equals + 1, mark});
+  const std::string condition = source.Plain(head->condition), step = source.Plain(head->step);
+  if (!IsOneOf(condition, {s + ">0", s + ">=1", s})) return std::nullopt;
+  if (!IsOneOf(step, {s + ">>=1", s + "/=2", s + "=" + s + "/2", s + "=" + s + ">>1"})) return std::nullopt;
   if (start == "blockDim.x/2" || start == "blockDim.x>>1") {
     tree.warps = "(int)(blockDim.x / 32)";
     tree.known = false;
   } else {
     const size_t value = equals + 1;
     const auto number = source.Number({value, value + 1});
-    const bool halved = source.Follows(value + 1, {"/", "2"}) && marks[0] == value + 3;
-    if (!number || (!halved && marks[0] != value + 1)) return std::nullopt;
+    const bool halved = source.Follows(value + 1, {"/", "2"}) && mark == value + 3;
+    if (!number || (!halved && mark != value + 1)) return std::nullopt;
     const int threads = halved ? number->value : 2 * number->value;
     if (threads < 64 || threads > 1024 || (threads & (threads - 1)) != 0) return std::nullopt;
     tree.warps =
@@ -111,8 +107,7 @@ std::optional<Tree> ReadTree(const PlainSource& source, const PlainFunction& fun
 // The reason why the tree can't be replaced: more than its result is used later, or the block size is not known to be
 // a power of two from 32 on. Empty if it can be replaced.
 std::string WhyNot(const PlainSource& source, const PlainFunction& function, const Tree& tree) {
-  if (tree.type != "float" && tree.type != "int" && tree.type != "double" && tree.type != "unsigned int" &&
-      tree.type != "unsigned")
+  if (!IsOneOf(tree.type, {"float", "int", "double", "unsigned int", "unsigned"}))
     return tree.array + " is not a shared array of numbers in " + function.name;
   if (tree.thread != "threadIdx.x") {
     const auto value = source.Initializer(function.body, tree.thread);
@@ -178,7 +173,7 @@ PlainResult ShuffleReduction(const PlainSource& source) {
         continue;
       }
       size_t begin = i;
-      if (source.At(i - 1).kind == evaluator::Token::Kind::kDirective) begin = i - 1;  // its #pragma unroll
+      if (source.At(i - 1).kind == cuda_source::Token::Kind::kDirective) begin = i - 1;  // its #pragma unroll
       edits.push_back(
           {source.At(begin).begin, source.At(tree->end - 1).end, Shuffles(source, *tree, source.Indentation(i))});
       i = tree->end - 1;

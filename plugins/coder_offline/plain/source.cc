@@ -8,7 +8,7 @@
 namespace kgrpo::coder_offline {
 namespace {
 
-using evaluator::Token;
+using cuda_source::Token;
 
 bool IsOpen(const Token& token) {
   return token.Is("(") || token.Is("[") || token.Is("{");
@@ -19,11 +19,8 @@ bool IsClose(const Token& token) {
 }
 
 bool IsNumberType(std::string_view word) {
-  for (const std::string_view type : {"int", "unsigned", "long", "short", "size_t", "int64_t", "uint64_t", "int32_t",
-                                      "uint32_t", "float", "double"}) {
-    if (word == type) return true;
-  }
-  return false;
+  return IsOneOf(word, {"int", "unsigned", "long", "short", "size_t", "int64_t", "uint64_t", "int32_t", "uint32_t",
+                        "float", "double"});
 }
 
 }  // namespace
@@ -32,7 +29,7 @@ PlainSource::PlainSource(std::string text, std::string* why) {
   std::set<std::string, std::less<>> hidden;
   text_ = ExpandMacros(std::move(text), &hidden);
   why->clear();
-  evaluator::LexedSource lexed = evaluator::Lex(text_);
+  cuda_source::LexedSource lexed = cuda_source::Lex(text_);
   tokens_ = std::move(lexed.tokens);
   std::vector<std::string> open;
   for (const Token& token : tokens_) {
@@ -148,6 +145,16 @@ std::string PlainSource::Plain(Range range) const {
     text += At(i).text;
   }
   return text;
+}
+
+std::optional<ForHead> PlainSource::ForAt(size_t i) const {
+  const size_t close = Close(i + 1);
+  std::vector<size_t> marks;
+  for (size_t k = i + 2; k < close; ++k) {
+    if (At(k).Is(";")) marks.push_back(k);
+  }
+  if (marks.size() != 2) return std::nullopt;
+  return ForHead{{i + 2, marks[0]}, {marks[0] + 1, marks[1]}, {marks[1] + 1, close}, close};
 }
 
 std::string PlainSource::Indentation(size_t token) const {

@@ -1,9 +1,9 @@
 // Reads an ordinary CUDA source by its tokens: functions with their parameters, launches, and named numbers. It needs
 // no schedule line and ignores comments and strings. Used by the techniques of this folder. Templates are read as they
 // are written. Macros that hide what a kernel does are expanded first (macros.cc).
-#ifndef KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_SOURCE_H_
-#define KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_SOURCE_H_
+#pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <optional>
 #include <set>
@@ -60,6 +60,17 @@ struct Edit {
   std::string text;
 };
 
+// for (start; condition; step)
+struct ForHead {
+  Range start, condition, step;
+  size_t close = 0;  // the token )
+};
+
+// True if `words` has the word.
+inline bool IsOneOf(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
 class PlainSource {
  public:
   // Sets *why to the reason why this source can't be changed, or to an empty text.
@@ -73,10 +84,10 @@ class PlainSource {
   std::vector<const PlainLaunch*> LaunchesOf(const PlainFunction& kernel) const;
 
   size_t size() const { return tokens_.size(); }
-  const evaluator::Token& At(size_t i) const { return tokens_[i]; }
+  const cuda_source::Token& At(size_t i) const { return tokens_[i]; }
   // True if the tokens from `i` on are these; false beyond the end.
   bool Follows(size_t i, std::initializer_list<std::string_view> words) const;
-  bool IsName(size_t i) const { return i < size() && At(i).kind == evaluator::Token::Kind::kIdentifier; }
+  bool IsName(size_t i) const { return i < size() && At(i).kind == cuda_source::Token::Kind::kIdentifier; }
   bool Has(Range range, std::string_view word) const;
   // The names of a template's parameters, as of template <typename T, int BLOCK = 256>. Empty for other functions.
   std::vector<std::string> TemplateParameters(const PlainFunction& function) const;
@@ -85,6 +96,8 @@ class PlainSource {
   size_t Close(size_t open) const;       // the bracket that closes the one at `open`
   std::string Text(Range range) const;   // the source's text, unchanged
   std::string Plain(Range range) const;  // tokens without blanks and without casts to numbers
+  // The three parts of the head of the `for` at token `i`; nullopt unless two semicolons divide it.
+  std::optional<ForHead> ForAt(size_t i) const;
   std::string Indentation(size_t token) const;
   std::vector<Range> Split(Range range) const;     // at the commas outside of brackets
   std::optional<int> Value(size_t token) const;    // of a whole number without a decimal point
@@ -106,12 +119,10 @@ class PlainSource {
   PlainParameter ReadParameter(Range range) const;
 
   std::string text_;
-  std::vector<evaluator::Token> tokens_;
+  std::vector<cuda_source::Token> tokens_;
   std::vector<PlainFunction> functions_;
   std::vector<PlainLaunch> launches_;
   std::set<std::string, std::less<>> names_;
 };
 
 }  // namespace kgrpo::coder_offline
-
-#endif  // KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_SOURCE_H_

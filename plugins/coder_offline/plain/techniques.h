@@ -1,13 +1,20 @@
 // Techniques for ordinary kernels, without a schedule line. Each looks for a form that it knows and returns the
 // new source; it leaves other forms unchanged and says so. Used by plain/coder.cc.
-#ifndef KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_TECHNIQUES_H_
-#define KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_TECHNIQUES_H_
+#pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "coder_offline/coder.h"
 #include "coder_offline/plain/source.h"
+#include "coder_offline/techniques.h"
 
 namespace kgrpo::coder_offline {
+
+// As Implement, for a kernel without a schedule line (coder.cc here): applies the applicable techniques of `asks`, in a
+// fixed order. `asks` must not be empty.
+Answer ImplementPlain(std::string_view source, const std::vector<Ask>& asks);
 
 struct PlainResult {
   std::string source;  // empty if nothing was changed
@@ -25,5 +32,3 @@ PlainResult VectorElements(const PlainSource& source, int width);  // width: 0 f
 PlainResult ShuffleReduction(const PlainSource& source);
 
 }  // namespace kgrpo::coder_offline
-
-#endif  // KGRPO_PLUGINS_CODER_OFFLINE_PLAIN_TECHNIQUES_H_

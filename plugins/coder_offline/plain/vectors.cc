@@ -12,6 +12,8 @@
 namespace kgrpo::coder_offline {
 namespace {
 
+using cuda_source::Token;
+
 // The accesses of one array in the work, at base[index].
 struct Array {
   std::string name, base;  // base: "x", or "x + row * cols" for x[row * cols + i]
@@ -58,7 +60,7 @@ std::optional<std::string> OffsetOf(const PlainSource& source, size_t i, const s
     return std::nullopt;
   }
   for (size_t k = inside.begin; k < inside.end; ++k) {
-    const evaluator::Token& token = source.At(k);
+    const Token& token = source.At(k);
     const bool sum = token.Is("+") || token.Is("*") || token.Is("-") || token.Is("(") || token.Is(")") || token.Is(".");
     if (token.Is(index) || !(sum || source.IsName(k) || source.Value(k))) return std::nullopt;
   }
@@ -374,7 +376,7 @@ PlainResult VectorElements(const PlainSource& source, int width) {
         continue;
       }
       size_t begin = loop.tokens.begin;
-      if (source.At(begin - 1).kind == evaluator::Token::Kind::kDirective) --begin;  // its #pragma unroll
+      if (source.At(begin - 1).kind == Token::Kind::kDirective) --begin;  // its #pragma unroll
       edits.push_back(
           {source.At(begin).begin, source.At(loop.tokens.end - 1).end, VectorLoop(source, loop, *arrays, width)});
     }

@@ -5,14 +5,9 @@
 // parameters are query, key or scalars of launch. The naive kernel gives each thread one query and sweeps the keys
 // three times (maximum, sum of exponentials, result), computing the scores each time.
 #include "coder_offline/skeleton.h"
-#include "coder_offline/skeletons/all.h"
-#include "coder_offline/skeletons/shared.h"
-#include "coder_offline/text.h"
 
 namespace kgrpo::coder_offline {
 namespace {
-
-using Axes = std::vector<std::string>;
 
 // Writes the parts of one kernel.
 class Writer {
@@ -46,8 +41,7 @@ class Writer {
   // Statements for each of the thread's queries.
   std::string ForEach(const std::string& statements) const {
     if (each_ == 1) return statements;
-    return Fill("#pragma unroll\nfor (int r = 0; r < @each@; ++r) {\n  @s@\n}\n",
-                {{"each", std::to_string(each_)}, {"s", statements}});
+    return Fill("#pragma unroll\nfor (int r = 0; r < @each@; ++r) {\n  @s@\n}\n", {{"each", each_}, {"s", statements}});
   }
   std::string Query() const { return each_ == 1 ? "query" : "query[r]"; }
 
@@ -81,7 +75,7 @@ class Writer {
       each += statements(c == 0 ? "d" : "d + " + std::to_string(c), "element" + Component(c));
     }
     return Fill("#pragma unroll\nfor (int d = 0; d < kDim; d += @width@) {\n  @s@\n}\n",
-                {{"width", std::to_string(width_)}, {"s", body + ForEach(each)}});
+                {{"width", width_}, {"s", body + ForEach(each)}});
   }
 
   std::string Score() const {
@@ -115,8 +109,7 @@ class Writer {
 };
 
 std::string Writer::Sweep(const std::string& statements, bool uses_values) const {
-  std::map<std::string, std::string> values = {
-      {"unroll", UnrollPragma(schedule_)}, {"s", statements}, {"tile", std::to_string(tile_)}};
+  Values values = {{"unroll", UnrollPragma(schedule_)}, {"s", statements}, {"tile", tile_}};
   if (tile_ == 0) return Fill("@unroll@\nfor (int key = 0; key < keys; ++key) {\n  @s@\n}\n", values);
   std::string copies;
   for (const std::string matrix : {"k", "v"}) {
@@ -161,7 +154,7 @@ std::string Writer::Body() const {
         "int query[@each@];  // those beyond the end repeat the last query\n#pragma unroll\nfor (int r = 0; r < "
         "@each@; ++r) {\n"
         "  query[r] = min((int)((blockIdx.x * @each@ + r) * blockDim.x + threadIdx.x), queries - 1);\n}\n",
-        {{"each", std::to_string(each_)}});
+        {{"each", each_}});
   }
   if (schedule_.Has("hoist")) {
     text += std::string("float q_value") + (each_ == 1 ? "" : "[" + std::to_string(each_) + "]") + "[kDim];\n" +
@@ -207,98 +200,39 @@ for (int r = 0; r < @each@; ++r) {
   }
 }
 )",
-                     {{"each", std::to_string(each_)}, {"out", out}});
+                     {{"each", each_}, {"out", out}});
 }
 
-class Attention : public Skeleton {
- public:
-  std::string_view name() const override { return "attention"; }
-
-  const std::vector<Rule>& rules() const override {
-    static const std::vector<Rule> kRules = {
-        {Technique::kTile,
-         "tile",
-         {16, 32, 64, 128},
-         32,
-         "keys and values staged in shared memory, @value@ at a time",
-         nullptr},
-        {Technique::kRegister, "register", {2, 4, 8}, 2, "register blocking, @value@ queries a thread", nullptr},
-        {Technique::kVectorize, "vectorize", {2, 4}, 4, "keys and values read by float@value@", nullptr},
-        UnrollRule("the loop over keys"),
-        {Technique::kOnePass, "one_pass", {}, 1, "one pass over the keys (online softmax)", nullptr},
-        RestrictRule(),
-        BlockRule(),
-        {Technique::kHoist, "hoist", {}, 1, "the query kept in registers", nullptr},
-        {Technique::kPad, "pad", {}, 1, "the tiles padded against bank conflicts", NeedsTile},
-        FastRule(),
-        {Technique::kHalf, "half", {}, 1, "the tiles held in half precision", NeedsTile},
-    };
-    static const std::vector<Rule> kWithExponentials = [] {
-      std::vector<Rule> all = kRules;
-      for (Rule& rule : all) {
-        if (rule.technique == Technique::kFast) rule.why_not = nullptr;  // the softmax has exponentials
-      }
-      return all;
-    }();
-    return kWithExponentials;
+std::string MissingAttention(const Program& program) {
+  const std::string missing = MissingNames(program, {"term", "score"}, {"q", "k", "v", "queries", "keys"});
+  if (!missing.empty()) return missing;
+  const auto dim = program.constants.find("kDim");
+  if (dim == program.constants.end() || dim->second % 4 != 0 || dim->second > 64)
+    return "constexpr int kDim, a multiple of 4 up to 64";
+  const Axes queries = {"queries", "kDim"}, keys = {"keys", "kDim"};
+  if (program.AxesOf("q") != queries || program.AxesOf("k") != keys || program.AxesOf("v") != keys ||
+      program.AxesOf(program.Output()->name) != queries) {
+    return "a layout line with q[queries][kDim], k[keys][kDim], v[keys][kDim] and an output [queries][kDim]";
   }
+  const std::string refused =
+      Refused(program, *program.FindFunction("score"), "`total`, `query`, `key` or a scalar of launch",
+              [](const std::string& name, const Parameter* given) {
+                const bool known = name == "total" || name == "query" || name == "key";
+                return known || (given != nullptr && !given->pointer);
+              });
+  if (!refused.empty()) return refused;
+  return program.FindFunction("term")->parameters.size() == 2 ? "" : "term(float q, float k)";
+}
 
-  std::string Missing(const Program& program) const override {
-    std::string missing = MissingNames(program, {"term", "score"}, {"q", "k", "v", "queries", "keys"});
-    if (!missing.empty()) return missing;
-    const auto dim = program.constants.find("kDim");
-    if (dim == program.constants.end() || dim->second % 4 != 0 || dim->second > 64)
-      return "constexpr int kDim, a multiple of 4 up to 64";
-    const auto is = [&](const std::string& name, const Axes& axes) {
-      const auto found = program.layout.find(name);
-      return found != program.layout.end() && found->second == axes;
-    };
-    if (!is("q", {"queries", "kDim"}) || !is("k", {"keys", "kDim"}) || !is("v", {"keys", "kDim"}) ||
-        !is(program.Output()->name, {"queries", "kDim"})) {
-      return "a layout line with q[queries][kDim], k[keys][kDim], v[keys][kDim] and an output [queries][kDim]";
-    }
-    for (const Parameter& parameter : program.FindFunction("score")->parameters) {
-      const Parameter* given = program.FindParameter(parameter.name);
-      const bool known = parameter.name == "total" || parameter.name == "query" || parameter.name == "key";
-      if (!known && (given == nullptr || given->pointer)) {
-        return "each parameter of score to be `total`, `query`, `key` or a scalar of launch; " + parameter.name +
-               " is not";
-      }
-    }
-    return program.FindFunction("term")->parameters.size() == 2 ? "" : "term(float q, float k)";
-  }
-
-  std::string WhyNever(Technique technique) const override {
-    switch (technique) {
-      case Technique::kShuffle:
-      case Technique::kCooperate:
-        return "a thread sums its own query, so threads have nothing to combine";
-      case Technique::kFuse:
-        return "there is one kernel only, so nothing to fuse; its sweeps can become one pass";
-      case Technique::kCoalesce:
-        return "all threads of a warp visit the same key, which is one access";
-      case Technique::kGridStride:
-        return "every thread has its query, and the grid covers them once";
-      case Technique::kBranchless:
-        return "the threads of a warp take the same path";
-      case Technique::kPrefetch:
-        return "the keys come from the caches, which keep ahead of the arithmetic";
-      case Technique::kPrivatize:
-        return "no two threads add to the same result";
-      default:
-        return "it has no place for it";
-    }
-  }
-
-  std::string Kernels(const Program& program) const override {
-    const Schedule& schedule = program.schedule;
-    const Writer writer(program);
-    const int block = schedule.Get("block", 128);
-    const int each = schedule.Get("register", 1);
-    std::string comment = each == 1 ? "a thread a query" : std::to_string(each) + " queries a thread";
-    comment += schedule.Has("one_pass") ? ", one sweep over the keys" : ", three sweeps over the keys";
-    if (schedule.Has("tile")) comment += ", staged in shared memory";
-    return Fill(R"(
+std::string AttentionKernels(const Program& program) {
+  const Schedule& schedule = program.schedule;
+  const Writer writer(program);
+  const int block = schedule.Get("block", 128);
+  const int each = schedule.Get("register", 1);
+  std::string comment = each == 1 ? "a thread a query" : std::to_string(each) + " queries a thread";
+  comment += schedule.Has("one_pass") ? ", one sweep over the keys" : ", three sweeps over the keys";
+  if (schedule.Has("tile")) comment += ", staged in shared memory";
+  return Fill(R"(
 // kernels: @comment@.
 constexpr float kLowest = -3.402823466e38f;  // the most negative float
 
@@ -311,22 +245,41 @@ __global__ void attention_kernel(@parameters@) {
   attention_kernel<<<(queries + @less_one@) / @queries@, @block@>>>(@arguments@);
 }
 )",
-                {{"comment", comment},
-                 {"parameters", ParameterList(program.parameters, schedule.Has("restrict"))},
-                 {"arguments", ArgumentList(program.parameters)},
-                 {"launch", LaunchLine(program)},
-                 {"tiles", writer.Tiles()},
-                 {"body", writer.Body()},
-                 {"queries", std::to_string(block * each)},
-                 {"less_one", std::to_string(block * each - 1)},
-                 {"block", std::to_string(block)}});
-  }
-};
+              CommonValues(program, 128,
+                           {{"comment", comment},
+                            {"tiles", writer.Tiles()},
+                            {"body", writer.Body()},
+                            {"queries", block * each},
+                            {"less_one", block * each - 1}}));
+}
 
 }  // namespace
 
 const Skeleton* AttentionSkeleton() {
-  static const Attention kSkeleton;
+  static const Skeleton kSkeleton = {
+      "attention",
+      {},
+      {{kTile, "keys and values staged in shared memory, @value@ at a time", {16, 32, 64, 128}, 32},
+       {kRegister, "register blocking, @value@ queries a thread", {2, 4, 8}, 2},
+       VectorRule("keys and values read by float@value@"),
+       UnrollRule("the loop over keys"),
+       {kOnePass, "one pass over the keys (online softmax)"},
+       RestrictRule(),
+       BlockRule(),
+       {kHoist, "the query kept in registers"},
+       {kPad, "the tiles padded against bank conflicts", {}, 1, NeedsTile()},
+       {kFast, FastRule().done},  // always applicable: the softmax has exponentials
+       {kHalf, "the tiles held in half precision", {}, 1, NeedsTile()}},
+      {{{kShuffle, kCooperate}, "a thread sums its own query, so threads have nothing to combine"},
+       {{kFuse}, std::string(kOneKernel) + "; its sweeps can become one pass"},
+       {{kCoalesce}, "all threads of a warp visit the same key, which is one access"},
+       {{kGridStride}, "every thread has its query, and the grid covers them once"},
+       {{kBranchless}, kSamePath},
+       {{kPrefetch}, "the keys come from the caches, which keep ahead of the arithmetic"},
+       {{kPrivatize}, "no two threads add to the same result"}},
+      "it has no place for it",
+      MissingAttention,
+      AttentionKernels};
   return &kSkeleton;
 }
 

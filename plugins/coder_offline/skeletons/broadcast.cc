@@ -4,9 +4,6 @@
 // kernel each thread computes one element including its coefficient, and neighbouring threads work on neighbouring
 // rows.
 #include "coder_offline/skeleton.h"
-#include "coder_offline/skeletons/all.h"
-#include "coder_offline/skeletons/shared.h"
-#include "coder_offline/text.h"
 
 namespace kgrpo::coder_offline {
 namespace {
@@ -16,6 +13,10 @@ constexpr int kRowsPerThread = 16;  // how many rows share a hoisted coefficient
 std::string Coefficient(const Program& program, const std::string& column) {
   return CallText(*program.FindFunction("coefficient"),
                   [&](const Parameter& p) { return p.name == "column" ? column : p.name; });
+}
+
+std::string ColumnPlus(int k) {
+  return k == 0 ? "column" : "column + " + std::to_string(k);
 }
 
 // The statements for the columns of this thread in row `row`; coefficients stand in `factor`, or are computed in place.
@@ -30,8 +31,7 @@ std::string RowStatements(const Program& program, int width, bool hoisted) {
   std::string text = "const " + type + " loaded = *reinterpret_cast<const " + type + "*>(" + in +
                      " + (size_t)row * cols + column);\n" + type + " result;\n";
   for (int k = 0; k < width; ++k) {
-    const std::string factor = hoisted ? "factor[" + std::to_string(k) + "]"
-                                       : Coefficient(program, k == 0 ? "column" : "column + " + std::to_string(k));
+    const std::string factor = hoisted ? "factor[" + std::to_string(k) + "]" : Coefficient(program, ColumnPlus(k));
     text += Fill("result@component@ = apply(loaded@component@, @factor@);\n",
                  {{"component", Component(k)}, {"factor", factor}});
   }
@@ -44,17 +44,10 @@ std::string BroadcastBody(const Program& program, int width) {
   if (!schedule.Has("hoist")) {
     return "if (row < rows) {\n" + Fill("  @s@\n", {{"s", RowStatements(program, width, false)}}) + "}\n";
   }
-  std::string factors;
-  if (width == 1) {
-    factors = "const float factor = " + Coefficient(program, "column") + ";\n";
-  } else {
-    std::vector<std::string> each;
-    each.reserve(width);
-    for (int k = 0; k < width; ++k) {
-      each.push_back(Coefficient(program, k == 0 ? "column" : "column + " + std::to_string(k)));
-    }
-    factors = "const float factor[" + std::to_string(width) + "] = {" + Join(each, ", ") + "};\n";
-  }
+  std::vector<std::string> each;
+  for (int k = 0; k < width; ++k) each.push_back(Coefficient(program, ColumnPlus(k)));
+  const std::string factors = "const float factor" + (width == 1 ? " = " : "[" + std::to_string(width) + "] = {") +
+                              Join(each, ", ") + (width == 1 ? ";\n" : "};\n");
   return Fill(R"(
 @factors@
 const int end = min(first_row + @rows@, rows);
@@ -64,79 +57,30 @@ for (int row = first_row; row < end; ++row) {
 }
 )",
               {{"factors", factors},
-               {"rows", std::to_string(kRowsPerThread)},
+               {"rows", kRowsPerThread},
                {"unroll", UnrollPragma(schedule)},
                {"statements", RowStatements(program, width, true)}});
 }
 
-class Broadcast : public Skeleton {
- public:
-  std::string_view name() const override { return "broadcast"; }
+std::string MissingBroadcast(const Program& program) {
+  std::string missing = MissingNames(program, {"coefficient", "apply"}, {"rows", "cols"});
+  if (!missing.empty()) return missing;
+  if (FirstInput(program) == nullptr) return "an input";
+  if (program.FindFunction("apply")->parameters.size() != 2) return "apply(float x, float c)";
+  return Refused(program, *program.FindFunction("coefficient"), "`column` or a scalar of launch",
+                 [](const std::string& name, const Parameter* given) { return name == "column" || given != nullptr; });
+}
 
-  const std::vector<Rule>& rules() const override {
-    static const std::vector<Rule> kRules = {
-        {Technique::kCoalesce, "coalesce", {}, 1, "row and column interchanged, so that access is coalesced", nullptr},
-        {Technique::kHoist, "hoist", {}, 1, "the column's coefficient computed once for 16 rows", nullptr},
-        {Technique::kVectorize, "vectorize", {2, 4}, 4, "vectorised loads and stores, float@value@", nullptr},
-        {Technique::kUnroll,
-         "unroll",
-         {2, 4, 8},
-         4,
-         "the loop over rows unrolled @value@ times",
-         [](const Program& program) -> std::string {
-           return program.schedule.Has("hoist") ? "" : "a thread has one row and no loop to unroll";
-         }},
-        RestrictRule(),
-        {Technique::kBlock, "block", {64, 128, 256, 512, 1024}, 256, "blocks of @value@ threads", nullptr},
-        FastRule(),
-    };
-    return kRules;
-  }
-
-  std::string Missing(const Program& program) const override {
-    std::string missing = MissingNames(program, {"coefficient", "apply"}, {"rows", "cols"});
-    if (!missing.empty()) return missing;
-    if (FirstInput(program) == nullptr) return "an input";
-    if (program.FindFunction("apply")->parameters.size() != 2) return "apply(float x, float c)";
-    for (const Parameter& parameter : program.FindFunction("coefficient")->parameters) {
-      if (parameter.name != "column" && program.FindParameter(parameter.name) == nullptr) {
-        return "each parameter of coefficient to be `column` or a scalar of launch; " + parameter.name + " is not";
-      }
-    }
-    return "";
-  }
-
-  std::string WhyNever(Technique technique) const override {
-    switch (technique) {
-      case Technique::kTile:
-      case Technique::kPad:
-      case Technique::kPrefetch:
-      case Technique::kPrivatize:
-        return "every element is used once, so there is nothing to share between threads";
-      case Technique::kShuffle:
-      case Technique::kCooperate:
-        return "elements are independent of each other, so threads have nothing to combine";
-      case Technique::kFuse:
-        return "there is one kernel only, so nothing to fuse";
-      case Technique::kOnePass:
-        return "the kernel sweeps over its data once already";
-      case Technique::kHalf:
-        return "the arrays are float32, so the traffic would stay the same";
-      default:
-        return "an elementwise kernel has no place for it";
-    }
-  }
-
-  std::string Kernels(const Program& program) const override {
-    const Schedule& schedule = program.schedule;
-    const int width = schedule.Get("vectorize", 1);
-    const bool hoist = schedule.Has("hoist");
-    const bool coalesce = schedule.Has("coalesce");
-    const int block = schedule.Get("block", 256);
-    const std::string unit = hoist ? std::to_string(kRowsPerThread) : "1";
-    std::string columns = "const int column = @column@;\nif (column >= cols) return;\n@body@\n";
-    if (width > 1) {
-      columns = R"(
+std::string BroadcastKernels(const Program& program) {
+  const Schedule& schedule = program.schedule;
+  const int width = schedule.Get("vectorize", 1);
+  const bool hoist = schedule.Has("hoist");
+  const bool coalesce = schedule.Has("coalesce");
+  const int block = schedule.Get("block", 256);
+  const std::string unit = hoist ? std::to_string(kRowsPerThread) : "1";
+  std::string columns = "const int column = @column@;\nif (column >= cols) return;\n@body@\n";
+  if (width > 1) {
+    columns = R"(
 const int column = (@column@) * @width@;
 if (column + @width@ <= cols && cols % @width@ == 0) {
   @vector_body@
@@ -148,24 +92,24 @@ if (column + @width@ <= cols && cols % @width@ == 0) {
   }
 }
 )";
-    }
-    const std::string along = "blockIdx.x * blockDim.x + threadIdx.x";
-    const std::string index = coalesce ? along : "blockIdx.y";
-    const std::string row_index = coalesce ? "blockIdx.y" : along;
-    const std::string code =
-        Fill(columns, {{"column", index},
-                       {"width", std::to_string(width)},
-                       {"body", BroadcastBody(program, 1)},
-                       {"vector_body", BroadcastBody(program, width)},
-                       {"single_body", ReplaceWord(BroadcastBody(program, 1), "column", "single")}});
-    const std::string row_name = hoist ? "first_row" : "row";
-    std::string row = "const int " + row_name + " = " + (hoist ? "(" + row_index + ") * " + unit : row_index) + ";\n";
-    const std::string column_units =
-        width > 1 ? "(cols + " + std::to_string(width - 1) + ") / " + std::to_string(width) : "cols";
-    const std::string row_units = hoist ? "(rows + " + std::to_string(kRowsPerThread - 1) + ") / " + unit : "rows";
-    const std::string x = coalesce ? "column_units" : "row_units";
-    const std::string y = coalesce ? "row_units" : "column_units";
-    return Fill(R"(
+  }
+  const std::string along = "blockIdx.x * blockDim.x + threadIdx.x";
+  const std::string index = coalesce ? along : "blockIdx.y";
+  const std::string row_index = coalesce ? "blockIdx.y" : along;
+  const std::string code = Fill(columns, {{"column", index},
+                                          {"width", width},
+                                          {"body", BroadcastBody(program, 1)},
+                                          {"vector_body", BroadcastBody(program, width)},
+                                          {"single_body", ReplaceWord(BroadcastBody(program, 1), "column", "single")}});
+  const std::string row_name = hoist ? "first_row" : "row";
+  std::string row = "const int " + row_name + " = " + (hoist ? "(" + row_index + ") * " + unit : row_index) + ";\n";
+  const std::string column_units =
+      width > 1 ? "(cols + " + std::to_string(width - 1) + ") / " + std::to_string(width) : "cols";
+  const std::string row_units = hoist ? "(rows + " + std::to_string(kRowsPerThread - 1) + ") / " + unit : "rows";
+  const std::string x = coalesce ? "column_units" : "row_units";
+  const std::string y = coalesce ? "row_units" : "column_units";
+  return Fill(
+      R"(
 // kernels: @comment@.
 __global__ void broadcast_kernel(@parameters@) {
   @row@
@@ -179,28 +123,42 @@ __global__ void broadcast_kernel(@parameters@) {
   broadcast_kernel<<<blocks, @block@>>>(@arguments@);
 }
 )",
-                {{"comment",
-                  std::string("neighbouring threads take neighbouring ") + (coalesce ? "columns" : "rows") +
-                      (hoist ? ", a coefficient serves " + unit + " rows" : ", an element each with its coefficient") +
-                      (width > 1 ? ", " + std::to_string(width) + " columns at a time" : "")},
-                 {"parameters", ParameterList(program.parameters, schedule.Has("restrict"))},
-                 {"arguments", ArgumentList(program.parameters)},
-                 {"launch", LaunchLine(program)},
-                 {"row", row},
-                 {"code", code},
-                 {"row_units", row_units},
-                 {"column_units", column_units},
-                 {"x", x},
-                 {"y", y},
-                 {"block", std::to_string(block)},
-                 {"block_less_one", std::to_string(block - 1)}});
-  }
-};
+      CommonValues(
+          program, 256,
+          {{"comment",
+            std::string("neighbouring threads take neighbouring ") + (coalesce ? "columns" : "rows") +
+                (hoist ? ", a coefficient serves " + unit + " rows" : ", an element each with its coefficient") +
+                (width > 1 ? ", " + std::to_string(width) + " columns at a time" : "")},
+           {"row", row},
+           {"code", code},
+           {"row_units", row_units},
+           {"column_units", column_units},
+           {"x", x},
+           {"y", y},
+           {"block_less_one", block - 1}}));
+}
 
 }  // namespace
 
 const Skeleton* BroadcastSkeleton() {
-  static const Broadcast kSkeleton;
+  static const Skeleton kSkeleton = {
+      "broadcast",
+      {},
+      {InterchangeRule(),
+       {kHoist, "the column's coefficient computed once for 16 rows"},
+       VectorRule("vectorised loads and stores, float@value@"),
+       UnrollRule("the loop over rows", Unless({"hoist"}, "a thread has one row and no loop to unroll")),
+       RestrictRule(),
+       BlockRule(),
+       FastRule()},
+      {{{kTile, kPad, kPrefetch, kPrivatize}, kUsedOnce},
+       {{kShuffle, kCooperate}, kIndependent},
+       {{kFuse}, kOneKernel},
+       {{kOnePass}, "the kernel sweeps over its data once already"},
+       {{kHalf}, kFloatTraffic}},
+      "an elementwise kernel has no place for it",
+      MissingBroadcast,
+      BroadcastKernels};
   return &kSkeleton;
 }
 

@@ -5,22 +5,12 @@
 // finish(float total, ...), whose other parameters are named after inputs with the output's layout, vectors [width], or
 // scalars. In the naive kernel a thread writes a whole row, element after element.
 #include "coder_offline/skeleton.h"
-#include "coder_offline/skeletons/all.h"
-#include "coder_offline/skeletons/shared.h"
-#include "coder_offline/text.h"
 
 namespace kgrpo::coder_offline {
 namespace {
 
-using Axes = std::vector<std::string>;
-
-Axes AxesOf(const Program& program, const std::string& name) {
-  const auto found = program.layout.find(name);
-  return found == program.layout.end() ? Axes{} : found->second;
-}
-
 bool HasBag(const Program& program) {
-  return AxesOf(program, "index").size() == 2;
+  return program.AxesOf("index").size() == 2;
 }
 
 // The statements that write `step` neighbouring elements of row i from column d.
@@ -62,7 +52,7 @@ for (int j = 0; j < bag; ++j) {
     const Parameter* given = program.FindParameter(parameter.name);
     if (given == nullptr || !given->pointer) continue;
     arrays.push_back(parameter.name);
-    const std::string index = AxesOf(program, parameter.name).size() == 1 ? "d" : "(size_t)i * width + d";
+    const std::string index = program.AxesOf(parameter.name).size() == 1 ? "d" : "(size_t)i * width + d";
     text += "const " + type + " " + parameter.name + "_value = " + at(parameter.name, index) + ";\n";
   }
   std::vector<std::string> results;
@@ -78,115 +68,42 @@ for (int j = 0; j < bag; ++j) {
          Join(results, ", ") + ");\n";
 }
 
-class Gather : public Skeleton {
- public:
-  std::string_view name() const override { return "gather"; }
+std::string MissingGather(const Program& program) {
+  const std::string missing = MissingNames(program, {"finish"}, {"table", "index", "n", "width"});
+  if (!missing.empty()) return missing;
+  if (program.AxesOf("table").size() != 2) return "a layout line with table[entries][width]";
+  const Axes index = program.AxesOf("index");
+  if (index != Axes{"n"} && index != Axes{"n", "bag"}) return "a layout line with index[n] or index[n][bag]";
+  if (index.size() == 2 && program.FindParameter("bag") == nullptr) return "a launch parameter bag";
+  if (program.AxesOf(program.Output()->name) != Axes{"n", "width"}) return "an output with the axes [n][width]";
+  return Refused(
+      program, *program.FindFunction("finish"), "`total`, a scalar, or an input with the axes [width] or [n][width]",
+      [&](const std::string& name, const Parameter* given) {
+        const Axes axes = program.AxesOf(name);
+        return name == "total" ||
+               (given != nullptr && (!given->pointer || axes == Axes{"width"} || axes == Axes{"n", "width"}));
+      });
+}
 
-  const std::vector<Rule>& rules() const override {
-    static const std::vector<Rule> kRules = {
-        {Technique::kCoalesce,
-         "coalesce",
-         {},
-         1,
-         "a thread for each element, so that neighbouring threads share a row",
-         nullptr},
-        {Technique::kVectorize, "vectorize", {2, 4}, 4, "vectorised loads and stores, float@value@", nullptr},
-        {Technique::kGridStride,
-         "grid_stride",
-         {},
-         1,
-         "a grid-stride loop over a grid that just fills the device",
-         nullptr},
-        {Technique::kUnroll,
-         "unroll",
-         {2, 4, 8},
-         4,
-         "the inner loop unrolled @value@ times",
-         [](const Program& program) -> std::string {
-           return HasBag(program) || !program.schedule.Has("coalesce") || program.schedule.Has("grid_stride")
-                      ? ""
-                      : "a thread has one element and no loop to unroll";
-         }},
-        RestrictRule(),
-        BlockRule(),
-        FastRule(),
-    };
-    return kRules;
-  }
-
-  std::string Missing(const Program& program) const override {
-    std::string missing = MissingNames(program, {"finish"}, {"table", "index", "n", "width"});
-    if (!missing.empty()) return missing;
-    if (AxesOf(program, "table").size() != 2) return "a layout line with table[entries][width]";
-    const Axes index = AxesOf(program, "index");
-    if (index != Axes{"n"} && index != Axes{"n", "bag"}) return "a layout line with index[n] or index[n][bag]";
-    if (index.size() == 2 && program.FindParameter("bag") == nullptr) return "a launch parameter bag";
-    if (AxesOf(program, program.Output()->name) != Axes{"n", "width"}) return "an output with the axes [n][width]";
-    for (const Parameter& parameter : program.FindFunction("finish")->parameters) {
-      if (parameter.name == "total") continue;
-      const Parameter* given = program.FindParameter(parameter.name);
-      const Axes axes = AxesOf(program, parameter.name);
-      if (given == nullptr || (given->pointer && axes != Axes{"width"} && axes != Axes{"n", "width"})) {
-        return "each parameter of finish to be `total`, a scalar, or an input with the axes [width] or [n][width]; " +
-               parameter.name + " is not";
-      }
-    }
-    return "";
-  }
-
-  std::string WhyNever(Technique technique) const override {
-    switch (technique) {
-      case Technique::kTile:
-      case Technique::kPad:
-      case Technique::kPrefetch:
-        return "which rows are read is known at run time only, so a shared-memory tile can't hold them";
-      case Technique::kShuffle:
-      case Technique::kCooperate:
-        return "elements of a row are independent of each other, so threads have nothing to combine";
-      case Technique::kRegister:
-        return "no loaded value serves two outputs, so there is nothing to keep in registers";
-      case Technique::kFuse:
-        return "there is one kernel only, so nothing to fuse";
-      case Technique::kOnePass:
-        return "the rows are swept once already";
-      case Technique::kHalf:
-        return "the table is float32, so the traffic would stay the same";
-      case Technique::kPrivatize:
-        return "no two threads write the same element";
-      case Technique::kBranchless:
-        return "the threads of a warp take the same path";
-      case Technique::kHoist:
-        return "a row's index is read once for each element, from the first-level cache";
-      default:
-        return "a gather has no place for it";
-    }
-  }
-
-  std::string Kernels(const Program& program) const override {
-    const Schedule& schedule = program.schedule;
-    const bool coalesce = schedule.Has("coalesce");
-    const bool stride = schedule.Has("grid_stride");
-    const int step = schedule.Get("vectorize", 1);
-    const int block = schedule.Get("block", 256);
-    std::map<std::string, std::string> values = {
-        {"step", std::to_string(step)},
-        {"block", std::to_string(block)},
-        {"less_one", std::to_string(block - 1)},
-        {"most", std::to_string(kGridStrideThreads / block)},
-        {"single", GatherBody(program, 1)},
-        {"vector", step > 1 ? GatherBody(program, step) : ""},
-        // With a bag the loop over it is the inner one.
-        {"outer_unroll", HasBag(program) ? "" : UnrollPragma(schedule)},
-        {"parameters", ParameterList(program.parameters, schedule.Has("restrict"))},
-        {"arguments", ArgumentList(program.parameters)},
-        {"launch", LaunchLine(program)}};
-    std::string comment = coalesce ? "a thread for each element" : "a thread for each row";
-    if (stride) comment += ", threads stride over them by the size of the grid";
-    if (step > 1) comment += ", " + std::to_string(step) + " elements at a time";
-    values["comment"] = comment;
-    std::string work;
-    if (coalesce) {
-      work = step == 1 ? "const int i = unit / width;\nconst int d = unit % width;\n@single@\n" : R"(
+std::string GatherKernels(const Program& program) {
+  const Schedule& schedule = program.schedule;
+  const bool coalesce = schedule.Has("coalesce");
+  const bool stride = schedule.Has("grid_stride");
+  const int step = schedule.Get("vectorize", 1);
+  const int block = schedule.Get("block", 256);
+  Values values = CommonValues(program, 256,
+                               {{"step", step},
+                                {"single", GatherBody(program, 1)},
+                                {"vector", step > 1 ? GatherBody(program, step) : ""},
+                                // With a bag the loop over it is the inner one.
+                                {"outer_unroll", HasBag(program) ? "" : UnrollPragma(schedule)}});
+  std::string comment = coalesce ? "a thread for each element" : "a thread for each row";
+  if (stride) comment += ", threads stride over them by the size of the grid";
+  if (step > 1) comment += ", " + std::to_string(step) + " elements at a time";
+  values["comment"] = comment;
+  std::string work;
+  if (coalesce) {
+    work = step == 1 ? "const int i = unit / width;\nconst int d = unit % width;\n@single@\n" : R"(
 const int i = unit / units_per_row;
 const int d = unit % units_per_row * @step@;
 if (width % @step@ == 0) {
@@ -198,8 +115,8 @@ if (width % @step@ == 0) {
   }
 }
 )";
-    } else {
-      work = step == 1 ? "const int i = unit;\n@outer_unroll@\nfor (int d = 0; d < width; ++d) {\n  @single@\n}\n" : R"(
+  } else {
+    work = step == 1 ? "const int i = unit;\n@outer_unroll@\nfor (int d = 0; d < width; ++d) {\n  @single@\n}\n" : R"(
 const int i = unit;
 int d = 0;
 if (width % @step@ == 0) {
@@ -212,39 +129,30 @@ for (; d < width; ++d) {
   @single@
 }
 )";
-    }
-    values["work"] = Fill(work, values);
-    const std::string units_per_row =
-        step == 1 ? "width" : "(width + " + std::to_string(step - 1) + ") / " + std::to_string(step);
-    std::string before;
-    if (coalesce && step > 1) before += "const int units_per_row = " + units_per_row + ";\n";
-    before += "const int units = " +
-              std::string(!coalesce   ? "n"
-                          : step == 1 ? "n * width"
-                                      : "n * units_per_row") +
-              ";\n";
-    values["before"] = before;
-    values["loop"] = stride ? Fill(R"(
+  }
+  values["work"] = Fill(work, values);
+  const std::string units_per_row =
+      step == 1 ? "width" : "(width + " + std::to_string(step - 1) + ") / " + std::to_string(step);
+  std::string before;
+  if (coalesce && step > 1) before += "const int units_per_row = " + units_per_row + ";\n";
+  before += "const int units = " + std::string(!coalesce ? "n" : step == 1 ? "n * width" : "n * units_per_row") + ";\n";
+  values["before"] = before;
+  values["loop"] = stride ? Fill(R"(
 @coalesced_unroll@
 for (int unit = blockIdx.x * blockDim.x + threadIdx.x; unit < units; unit += gridDim.x * blockDim.x) {
   @work@
 }
 )",
-                                   {{"coalesced_unroll", coalesce && !HasBag(program) ? UnrollPragma(schedule) : ""},
-                                    {"work", values["work"]}})
-                            : Fill(R"(
+                                 {{"coalesced_unroll", coalesce && !HasBag(program) ? UnrollPragma(schedule) : ""},
+                                  {"work", values["work"]}})
+                          : Fill(R"(
 const int unit = blockIdx.x * blockDim.x + threadIdx.x;
 if (unit >= units) return;
 @work@
 )",
-                                   values);
-    values["blocks"] =
-        stride ? Fill(
-                     "const int needed = (units + @less_one@) / @block@;\n"
-                     "const int blocks = needed < @most@ ? needed : @most@;  // enough to fill the device\n",
-                     values)
-               : Fill("const int blocks = (units + @less_one@) / @block@;\n", values);
-    return Fill(R"(
+                                 values);
+  values["blocks"] = BlocksText(schedule, "units", block, kGridStrideThreads / block);
+  return Fill(R"(
 // kernels: @comment@.
 __global__ void gather_kernel(@parameters@) {
   @before@
@@ -257,14 +165,39 @@ __global__ void gather_kernel(@parameters@) {
   gather_kernel<<<blocks, @block@>>>(@arguments@);
 }
 )",
-                values);
-  }
-};
+              values);
+}
 
 }  // namespace
 
 const Skeleton* GatherSkeleton() {
-  static const Gather kSkeleton;
+  static const Skeleton kSkeleton = {
+      "gather",
+      {},
+      {{kCoalesce, "a thread for each element, so that neighbouring threads share a row"},
+       VectorRule("vectorised loads and stores, float@value@"),
+       GridStrideRule(),
+       UnrollRule("the inner loop",
+                  [](const Program& p) {
+                    const bool loop = HasBag(p) || !p.schedule.Has("coalesce") || p.schedule.Has("grid_stride");
+                    return loop ? "" : kOneLoop;
+                  }),
+       RestrictRule(),
+       BlockRule(),
+       FastRule()},
+      {{{kTile, kPad, kPrefetch},
+        "which rows are read is known at run time only, so a shared-memory tile can't hold them"},
+       {{kShuffle, kCooperate}, "elements of a row are independent of each other, so threads have nothing to combine"},
+       {{kRegister}, kNoSecondOutput},
+       {{kFuse}, kOneKernel},
+       {{kOnePass}, "the rows are swept once already"},
+       {{kHalf}, "the table is float32, so the traffic would stay the same"},
+       {{kPrivatize}, "no two threads write the same element"},
+       {{kBranchless}, kSamePath},
+       {{kHoist}, "a row's index is read once for each element, from the first-level cache"}},
+      "a gather has no place for it",
+      MissingGather,
+      GatherKernels};
   return &kSkeleton;
 }
 

@@ -7,8 +7,6 @@
 #include <algorithm>
 
 #include "coder_offline/skeleton.h"
-#include "coder_offline/skeletons/all.h"
-#include "coder_offline/text.h"
 
 namespace kgrpo::coder_offline {
 namespace {
@@ -77,7 +75,7 @@ std::string Expression(const Program& program, const Pass& pass,
 }
 
 // The statements that compute one element, or one vector of `width` elements, at index i.
-std::string Body(const Program& program, const Pass& pass, int width) {
+std::string MapBody(const Program& program, const Pass& pass, int width) {
   const std::string out = program.Output()->name;
   if (width == 1) {
     return out + "[i] = " + Expression(program, pass, [](const std::string& name) { return name + "[i]"; }) + ";\n";
@@ -88,7 +86,7 @@ std::string Body(const Program& program, const Pass& pass, int width) {
     if (!parameter.pointer || !parameter.constant) continue;
     body += VectorLoad(type, parameter.name + "_vector", parameter.name);
   }
-  const std::map<std::string, std::string> values = {{"type", type}, {"out", out}};
+  const Values values = {{"type", type}, {"out", out}};
   body +=
       Fill(ReadsValue(pass) ? "@type@ @out@_vector = reinterpret_cast<@type@*>(@out@)[i];\n" : "@type@ @out@_vector;\n",
            values);
@@ -99,75 +97,11 @@ std::string Body(const Program& program, const Pass& pass, int width) {
   return body + Fill("reinterpret_cast<@type@*>(@out@)[i] = @out@_vector;\n", values);
 }
 
-// The loop or the test by which a thread gets its indices below `count`.
-std::string Loop(const Schedule& schedule, int width, const std::string& body) {
-  const std::map<std::string, std::string> values = {
-      {"body", body},
-      {"unroll", UnrollPragma(schedule)},
-      {"chunk", std::to_string(std::max(1, schedule.Get("chunk", 1) / width))}};
-  if (schedule.Has("grid_stride")) {
-    return Fill(R"(
-@unroll@
-for (int i = thread; i < count; i += gridDim.x * blockDim.x) {
-  @body@
-}
-)",
-                values);
-  }
-  if (schedule.Has("chunk") && schedule.Has("coalesce")) {
-    return Fill(R"(
-const int end = min((blockIdx.x + 1) * blockDim.x * @chunk@, count);
-@unroll@
-for (int i = blockIdx.x * blockDim.x * @chunk@ + threadIdx.x; i < end; i += blockDim.x) {
-  @body@
-}
-)",
-                values);
-  }
-  if (schedule.Has("chunk")) {
-    return Fill(R"(
-const int end = min((thread + 1) * @chunk@, count);
-@unroll@
-for (int i = thread * @chunk@; i < end; ++i) {
-  @body@
-}
-)",
-                values);
-  }
-  return Fill(R"(
-const int i = thread;
-if (i < count) {
-  @body@
-}
-)",
-              values);
-}
-
-std::string Kernel(const Program& program, const Pass& pass) {
+std::string MapKernel(const Program& program, const Pass& pass) {
   const Schedule& schedule = program.schedule;
   const int width = schedule.Get("vectorize", 1);
-  std::string code;
-  if (width > 1) {
-    code = "const int count = n / " + std::to_string(width) + ";\n" +
-           Loop(schedule, width, Body(program, pass, width)) + "if (thread < n - count * " + std::to_string(width) +
-           ") {\n" + "  const int i = count * " + std::to_string(width) +
-           " + thread;  // the last elements, one a thread\n  " + Body(program, pass, 1) + "}\n";
-  } else {
-    code = Loop(schedule, 1, Body(program, pass, 1));
-    code = ReplaceWord(code, "count", "n");
-  }
-  const bool has_thread = ReplaceWord(code, "thread", "") != code;
-  if (!schedule.Has("grid_stride") && !schedule.Has("chunk") && width == 1) {
-    code = Fill(R"(
-const int i = blockIdx.x * blockDim.x + threadIdx.x;
-if (i < n) {
-  @body@
-}
-)",
-                {{"body", Body(program, pass, 1)}});
-  } else if (has_thread) {
-    code = "const int thread = blockIdx.x * blockDim.x + threadIdx.x;\n" + code;
-  }
+  const char* plain = width == 1 ? "const int i = blockIdx.x * blockDim.x + threadIdx.x;\nif (i < n) {\n  @body@\n}\n"
+                                 : "const int i = thread;\nif (i < count) {\n  @body@\n}\n";
   return Fill(R"(
 __global__ void @name@(@parameters@) {
   @code@
@@ -175,10 +109,10 @@ __global__ void @name@(@parameters@) {
 )",
               {{"name", pass.name},
                {"parameters", ParameterList(PassParameters(program, pass), schedule.Has("restrict"))},
-               {"code", code}});
+               {"code", ElementLoop(schedule, plain, MapBody(program, pass, width), MapBody(program, pass, 1))}});
 }
 
-std::string Comment(const Schedule& schedule, size_t passes) {
+std::string MapComment(const Schedule& schedule, size_t passes) {
   std::string text = "// kernels: ";
   text += passes == 1 ? "one pass over the elements" : "a pass over the elements for each stage";
   if (schedule.Has("grid_stride")) {
@@ -193,130 +127,67 @@ std::string Comment(const Schedule& schedule, size_t passes) {
   return text + ".\n";
 }
 
-class Map : public Skeleton {
- public:
-  std::string_view name() const override { return "map"; }
-  std::vector<std::string> starting_options() const override { return {"chunk"}; }
-
-  const std::vector<Rule>& rules() const override {
-    static const std::vector<Rule> kRules = {
-        {Technique::kFuse,
-         "fuse",
-         {},
-         1,
-         "the stages fused into one kernel",
-         [](const Program& program) -> std::string {
-           return Stages(program).size() < 2 ? "there is one kernel only, so nothing to fuse" : "";
-         }},
-        {Technique::kVectorize, "vectorize", {2, 4}, 4, "vectorised loads and stores, float@value@", nullptr},
-        {Technique::kGridStride, "grid_stride", {}, 1, "a grid-stride loop", nullptr},
-        {Technique::kCoalesce,
-         "coalesce",
-         {},
-         1,
-         "the chunk's elements interleaved, so that access is coalesced",
-         [](const Program& program) -> std::string {
-           if (program.schedule.Has("grid_stride")) return "the grid-stride loop is coalesced already";
-           return program.schedule.Has("chunk") ? "" : "neighbouring threads read neighbouring elements already";
-         }},
-        {Technique::kUnroll,
-         "unroll",
-         {2, 4, 8},
-         4,
-         "the thread's loop unrolled @value@ times",
-         [](const Program& program) -> std::string {
-           return program.schedule.Has("chunk") || program.schedule.Has("grid_stride")
-                      ? ""
-                      : "a thread has one element and no loop to unroll";
-         }},
-        RestrictRule(),
-        BlockRule(),
-        FastRule(),
-    };
-    return kRules;
-  }
-
-  std::string Missing(const Program& program) const override {
-    std::string missing = MissingNames(program, {}, {"n"});
+std::string MissingMap(const Program& program) {
+  std::string missing = MissingNames(program, {}, {"n"});
+  const auto stages = Stages(program);
+  if (missing.empty() && stages.empty()) missing = "a __device__ function stage_<what>";
+  for (const Function* stage : stages) {
     if (!missing.empty()) return missing;
-    const auto stages = Stages(program);
-    if (stages.empty()) return "a __device__ function stage_<what>";
-    for (const Function* stage : stages) {
-      for (const Parameter& parameter : stage->parameters) {
-        const bool first = stage == stages.front() && parameter.name == "value";
-        const Parameter* given = program.FindParameter(parameter.name);
-        const bool scalar_or_input =
-            given != nullptr && (!given->pointer || (given->constant && given->type == "float"));
-        if (first || (parameter.name != "value" && !scalar_or_input)) {
-          return "each parameter of " + stage->name +
-                 " to be named after a float input, a scalar of launch, or `value`; " + parameter.name + " is not";
-        }
-      }
-    }
-    if (program.Output()->type != "float") return "a float output";
-    return "";
+    missing = Refused(program, *stage, "named after a float input, a scalar of launch, or `value`",
+                      [&](const std::string& name, const Parameter* given) {
+                        if (name == "value") return stage != stages.front();
+                        return given != nullptr && (!given->pointer || (given->constant && given->type == "float"));
+                      });
   }
+  return missing.empty() && program.Output()->type != "float" ? "a float output" : missing;
+}
 
-  std::string WhyNever(Technique technique) const override {
-    switch (technique) {
-      case Technique::kTile:
-      case Technique::kPad:
-      case Technique::kPrefetch:
-      case Technique::kPrivatize:
-        return "every element is used once, so there is nothing to share between threads";
-      case Technique::kShuffle:
-      case Technique::kCooperate:
-        return "elements are independent of each other, so threads have nothing to combine";
-      case Technique::kRegister:
-        return "no loaded value serves two outputs, so there is nothing to keep in registers";
-      case Technique::kHalf:
-        return "the arrays are float32, so the traffic would stay the same";
-      case Technique::kOnePass:
-        return "no kernel sweeps over its data twice (fusion joins the stages)";
-      case Technique::kBranchless:
-        return "the threads of a warp take the same path";
-      case Technique::kHoist:
-        return "nothing is computed that does not depend on the element";
-      default:
-        return "an elementwise kernel has no place for it";
-    }
+std::string MapKernels(const Program& program) {
+  const Schedule& schedule = program.schedule;
+  const auto passes = Passes(program);
+  const int block = schedule.Get("block", 256);
+  std::string text = MapComment(schedule, passes.size());
+  std::string calls;
+  for (const Pass& pass : passes) {
+    text += MapKernel(program, pass) + "\n";
+    calls += pass.name + "<<<blocks, " + std::to_string(block) + ">>>(" + ArgumentList(PassParameters(program, pass)) +
+             ");\n";
   }
-
-  std::string Kernels(const Program& program) const override {
-    const Schedule& schedule = program.schedule;
-    const auto passes = Passes(program);
-    const int block = schedule.Get("block", 256);
-    const int width = schedule.Get("vectorize", 1);
-    const int per_thread = width * (schedule.Has("chunk") ? std::max(1, schedule.Get("chunk", 1) / width) : 1);
-    std::string text = Comment(schedule, passes.size());
-    std::string calls;
-    for (const Pass& pass : passes) {
-      text += Kernel(program, pass) + "\n";
-      calls += pass.name + "<<<blocks, " + std::to_string(block) + ">>>(" +
-               ArgumentList(PassParameters(program, pass)) + ");\n";
-    }
-    std::string blocks;
-    if (schedule.Has("grid_stride")) {
-      const int per_block = block * width;
-      blocks = "const int needed = (n + " + std::to_string(per_block - 1) + ") / " + std::to_string(per_block) + ";\n" +
-               "const int blocks = needed < " + std::to_string(kGridStrideThreads / block) +
-               " ? needed : " + std::to_string(kGridStrideThreads / block) + ";  // enough to fill the device\n";
-    } else {
-      const int per_block = block * per_thread;
-      blocks = "const int blocks = (n + " + std::to_string(per_block - 1) + ") / " + std::to_string(per_block) + ";\n";
-    }
-    return text + LaunchLine(program) + " {\n" +
-           Fill("  @blocks@\n  @calls@\n", {{"blocks", blocks}, {"calls", calls}}) + "}\n";
-  }
-
- private:
-  static constexpr int kGridStrideThreads = 132 * 2048;
-};
+  const int chunk = schedule.Has("grid_stride") ? 1 : ChunkOf(schedule);
+  const std::string blocks =
+      BlocksText(schedule, "n", block * schedule.Get("vectorize", 1) * chunk, 2 * kGridStrideThreads / block);
+  return text + Fill("@launch@ {\n  @blocks@\n  @calls@\n}\n",
+                     CommonValues(program, 256, {{"blocks", blocks}, {"calls", calls}}));
+}
 
 }  // namespace
 
 const Skeleton* MapSkeleton() {
-  static const Map kSkeleton;
+  static const Skeleton kSkeleton = {
+      "map",
+      {"chunk"},
+      {{kFuse,
+        "the stages fused into one kernel",
+        {},
+        1,
+        [](const Program& p) { return Stages(p).size() < 2 ? kOneKernel : ""; }},
+       VectorRule("vectorised loads and stores, float@value@"),
+       {kGridStride, "a grid-stride loop"},
+       {kCoalesce, "the chunk's elements interleaved, so that access is coalesced", {}, 1, NeedsChunk()},
+       UnrollRule("the thread's loop", Unless({"chunk", "grid_stride"}, kOneLoop)),
+       RestrictRule(),
+       BlockRule(),
+       FastRule()},
+      {{{kTile, kPad, kPrefetch, kPrivatize}, kUsedOnce},
+       {{kShuffle, kCooperate}, kIndependent},
+       {{kRegister}, kNoSecondOutput},
+       {{kHalf}, kFloatTraffic},
+       {{kOnePass}, "no kernel sweeps over its data twice (fusion joins the stages)"},
+       {{kBranchless}, kSamePath},
+       {{kHoist}, "nothing is computed that does not depend on the element"}},
+      "an elementwise kernel has no place for it",
+      MissingMap,
+      MapKernels};
   return &kSkeleton;
 }
 

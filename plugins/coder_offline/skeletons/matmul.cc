@@ -4,17 +4,12 @@
 // along a row of the output ([n]), matrices like it ([m][n]) or scalars. In the naive form finish is a second kernel
 // over the output, and neighbouring threads of the product work on neighbouring rows.
 #include "coder_offline/skeleton.h"
-#include "coder_offline/skeletons/all.h"
-#include "coder_offline/skeletons/shared.h"
-#include "coder_offline/text.h"
 
 namespace kgrpo::coder_offline {
 namespace {
 
-using Axes = std::vector<std::string>;
-
 bool BIsTransposed(const Program& program) {
-  return program.layout.at("b") == Axes{"n", "k"};
+  return program.AxesOf("b") == Axes{"n", "k"};
 }
 
 // finish(...) at (row, col), or `total` itself where the problem has none.
@@ -97,12 +92,12 @@ for (int j = 0; j < @loads@; ++j) {
   @body@
 }
 )",
-                {{"loads", std::to_string(Loads())},
+                {{"loads", Loads()},
                  {"element", shape_.width == 1
                                  ? "thread + j * " + std::to_string(threads)
                                  : "(thread + j * " + std::to_string(threads) + ") * " + std::to_string(shape_.width)},
                  {"guard", guard ? "if (element >= " + std::to_string(Elements()) + ") break;" : ""},
-                 {"fast", std::to_string(fast)},
+                 {"fast", fast},
                  {"fast_name", operand_.depth_is_fast ? "inner" : "along"},
                  {"slow_name", operand_.depth_is_fast ? "along" : "inner"},
                  {"body", body}});
@@ -182,13 +177,11 @@ __global__ void matmul_kernel(@parameters@) {
   @out@[(size_t)row * n + col] = @result@;
 }
 )",
-              {{"parameters", ParameterList(program.parameters, schedule.Has("restrict"))},
-               {"row_lane", coalesce ? "threadIdx.y" : "threadIdx.x"},
-               {"col_lane", coalesce ? "threadIdx.x" : "threadIdx.y"},
-               {"unroll", UnrollPragma(schedule)},
-               {"b", BIsTransposed(program) ? "b[(size_t)col * k + i]" : "b[(size_t)i * n + col]"},
-               {"out", program.Output()->name},
-               {"result", result}});
+              CommonValues(program, 256,
+                           {{"row_lane", coalesce ? "threadIdx.y" : "threadIdx.x"},
+                            {"col_lane", coalesce ? "threadIdx.x" : "threadIdx.y"},
+                            {"b", BIsTransposed(program) ? "b[(size_t)col * k + i]" : "b[(size_t)i * n + col]"},
+                            {"result", result}}));
 }
 
 std::string TiledKernel(const Program& program, const std::string& result) {
@@ -219,22 +212,19 @@ std::string TiledKernel(const Program& program, const std::string& result) {
     const std::string text = operand.name + "_tile" + TileIndex(operand, along, "i");
     return half ? "__half2float(" + text + ")" : text;
   };
-  std::map<std::string, std::string> values = {
-      {"parameters", ParameterList(program.parameters, schedule.Has("restrict"))},
-      {"out", program.Output()->name},
-      {"outputs", std::to_string(shape.outputs)},
-      {"depth", std::to_string(shape.depth)},
-      {"side", std::to_string(shape.side)},
-      {"each", std::to_string(shape.each)},
-      {"tiles", tile(a) + tile(b)},
-      {"row_lane", coalesce ? "threadIdx.y" : "threadIdx.x"},
-      {"col_lane", coalesce ? "threadIdx.x" : "threadIdx.y"},
-      {"thread", coalesce ? "threadIdx.y * " + std::to_string(shape.side) + " + threadIdx.x"
-                          : "threadIdx.x * " + std::to_string(shape.side) + " + threadIdx.y"},
-      {"unroll", UnrollPragma(schedule)},
-      {"result", result},
-      {"own_row", own("row_lane", "r")},
-      {"own_col", own("col_lane", "c")}};
+  Values values = CommonValues(program, 256,
+                               {{"outputs", shape.outputs},
+                                {"depth", shape.depth},
+                                {"side", shape.side},
+                                {"each", shape.each},
+                                {"tiles", tile(a) + tile(b)},
+                                {"row_lane", coalesce ? "threadIdx.y" : "threadIdx.x"},
+                                {"col_lane", coalesce ? "threadIdx.x" : "threadIdx.y"},
+                                {"thread", coalesce ? "threadIdx.y * " + std::to_string(shape.side) + " + threadIdx.x"
+                                                    : "threadIdx.x * " + std::to_string(shape.side) + " + threadIdx.y"},
+                                {"result", result},
+                                {"own_row", own("row_lane", "r")},
+                                {"own_col", own("col_lane", "c")}});
   if (prefetch) {
     values["before"] = copy_a.RegisterType() + " a_next[" + std::to_string(copy_a.Loads()) + "];\n" +
                        copy_b.RegisterType() + " b_next[" + std::to_string(copy_b.Loads()) + "];\n" +
@@ -242,7 +232,7 @@ std::string TiledKernel(const Program& program, const std::string& result) {
     values["copy"] = copy_a.FromRegisters() + copy_b.FromRegisters();
     values["after"] = Fill(
         "if (depth + @depth@ < k) {  // the next step's elements arrive during this one's arithmetic\n  @body@\n}\n",
-        {{"depth", std::to_string(shape.depth)},
+        {{"depth", shape.depth},
          {"body", copy_a.ToRegisters("depth + " + std::to_string(shape.depth)) +
                       copy_b.ToRegisters("depth + " + std::to_string(shape.depth))}});
   } else {
@@ -314,113 +304,47 @@ __global__ void matmul_kernel(@parameters@) {
               values);
 }
 
-class Matmul : public Skeleton {
- public:
-  std::string_view name() const override { return "matmul"; }
+std::string MissingMatmul(const Program& program) {
+  const std::string missing = MissingNames(program, {}, {"a", "b", "m", "n", "k"});
+  if (!missing.empty()) return missing;
+  if (program.AxesOf("a") != Axes{"m", "k"}) return "a layout line with a[m][k]";
+  const Axes b = program.AxesOf("b");
+  if (b != Axes{"k", "n"} && b != Axes{"n", "k"}) return "a layout line with b[k][n] or b[n][k]";
+  if (program.AxesOf(program.Output()->name) != Axes{"m", "n"}) return "an output with the axes [m][n]";
+  const Function* finish = program.FindFunction("finish");
+  if (finish == nullptr) return "";
+  return Refused(program, *finish, "`total`, a scalar of launch, or an input with the axes [n] or [m][n]",
+                 [&](const std::string& name, const Parameter* given) {
+                   const Axes axes = program.AxesOf(name);
+                   return name == "total" ||
+                          (given != nullptr && (!given->pointer || axes == Axes{"n"} || axes == Axes{"m", "n"}));
+                 });
+}
 
-  const std::vector<Rule>& rules() const override {
-    static const std::vector<Rule> kRules = {
-        {Technique::kTile, "tile", {16, 32, 64}, 32, "shared-memory tiling, tile @value@", nullptr},
-        {Technique::kRegister, "register", {4, 8}, 4, "register blocking, @value@x@value@ outputs a thread", NeedsTile},
-        {Technique::kVectorize, "vectorize", {4}, 4, "tiles loaded by float4", NeedsTile},
-        UnrollRule("the inner loop"),
-        {Technique::kCoalesce, "coalesce", {}, 1, "row and column interchanged, so that access is coalesced", nullptr},
-        {Technique::kFuse,
-         "fuse",
-         {},
-         1,
-         "the element's last step fused into the product",
-         [](const Program& program) -> std::string {
-           return program.FindFunction("finish") == nullptr ? "there is one kernel only, so nothing to fuse" : "";
-         }},
-        RestrictRule(),
-        {Technique::kPad, "pad", {}, 1, "the tiles padded against bank conflicts", NeedsTile},
-        {Technique::kHalf, "half", {}, 1, "the tiles held in half precision", NeedsTile},
-        {Technique::kPrefetch,
-         "prefetch",
-         {},
-         1,
-         "the next tile loaded into registers during the arithmetic",
-         NeedsTile},
-        FastRule(),
-    };
-    return kRules;
-  }
-
-  std::string Missing(const Program& program) const override {
-    std::string missing = MissingNames(program, {}, {"a", "b", "m", "n", "k"});
-    if (!missing.empty()) return missing;
-    const auto axes = [&](const std::string& name) {
-      const auto found = program.layout.find(name);
-      return found == program.layout.end() ? Axes{} : found->second;
-    };
-    if (axes("a") != Axes{"m", "k"}) return "a layout line with a[m][k]";
-    if (axes("b") != Axes{"k", "n"} && axes("b") != Axes{"n", "k"}) return "a layout line with b[k][n] or b[n][k]";
-    if (axes(program.Output()->name) != Axes{"m", "n"}) return "an output with the axes [m][n]";
-    if (const Function* finish = program.FindFunction("finish")) {
-      for (const Parameter& parameter : finish->parameters) {
-        if (parameter.name == "total") continue;
-        const Parameter* given = program.FindParameter(parameter.name);
-        const Axes operand = axes(parameter.name);
-        if (given == nullptr || (given->pointer && operand != Axes{"n"} && operand != Axes{"m", "n"})) {
-          return "each parameter of finish to be `total`, a scalar of launch, or an input with the axes [n] or "
-                 "[m][n]; " +
-                 parameter.name + " is not";
-        }
-      }
-    }
-    return "";
-  }
-
-  std::string WhyNever(Technique technique) const override {
-    switch (technique) {
-      case Technique::kShuffle:
-      case Technique::kCooperate:
-        return "a thread sums its own outputs, so threads have nothing to combine";
-      case Technique::kGridStride:
-        return "every thread has its outputs, and the grid covers them once";
-      case Technique::kBlock:
-        return "the block is the tile of outputs; choose the tile or the outputs a thread instead";
-      case Technique::kOnePass:
-        return "the product sweeps over its operands once";
-      case Technique::kPrivatize:
-        return "no two threads add to the same output";
-      case Technique::kBranchless:
-        return "only threads outside the matrix take another path";
-      case Technique::kHoist:
-        return "nothing in the inner loop is computed twice";
-      default:
-        return "a matrix product has no place for it";
-    }
-  }
-
-  std::string Kernels(const Program& program) const override {
-    const Schedule& schedule = program.schedule;
-    const bool separate = program.FindFunction("finish") != nullptr && !schedule.Has("fuse");
-    const std::string result = separate ? "total" : FinishText(program);
-    const bool tiled = schedule.Has("tile");
-    const Shape shape = tiled ? ShapeOf(schedule) : Shape{16, 1, 16, 0, 1};
-    std::map<std::string, std::string> values = {
-        {"comment", tiled ? "a block computes " + std::to_string(shape.outputs) + "x" + std::to_string(shape.outputs) +
-                                " outputs from tiles in shared memory" +
-                                (shape.each > 1 ? ", " + std::to_string(shape.each) + "x" + std::to_string(shape.each) +
-                                                      " a thread"
-                                                : "")
-                          : std::string("a thread computes one output, neighbouring threads in neighbouring ") +
-                                (schedule.Has("coalesce") ? "columns" : "rows")},
-        {"kernel", tiled ? TiledKernel(program, result) : PlainKernel(program, result)},
-        {"launch", LaunchLine(program)},
-        {"parameters", ParameterList(program.parameters, schedule.Has("restrict"))},
-        {"arguments", ArgumentList(program.parameters)},
-        {"out", program.Output()->name},
-        {"finish", FinishText(program)},
-        {"side", std::to_string(shape.side)},
-        {"outputs", std::to_string(shape.outputs)},
-        {"less_one", std::to_string(shape.outputs - 1)}};
-    std::string text = Fill("// kernels: @comment@.\n@kernel@\n", values);
-    text += "\n";
-    if (separate) {
-      text += Fill(R"(
+std::string MatmulKernels(const Program& program) {
+  const Schedule& schedule = program.schedule;
+  const bool separate = program.FindFunction("finish") != nullptr && !schedule.Has("fuse");
+  const std::string result = separate ? "total" : FinishText(program);
+  const bool tiled = schedule.Has("tile");
+  const Shape shape = tiled ? ShapeOf(schedule) : Shape{16, 1, 16, 0, 1};
+  Values values = CommonValues(
+      program, 256,
+      {{"comment",
+        tiled ? "a block computes " + std::to_string(shape.outputs) + "x" + std::to_string(shape.outputs) +
+                    " outputs from tiles in shared memory" +
+                    (shape.each > 1 ? ", " + std::to_string(shape.each) + "x" + std::to_string(shape.each) + " a thread"
+                                    : "")
+              : std::string("a thread computes one output, neighbouring threads in neighbouring ") +
+                    (schedule.Has("coalesce") ? "columns" : "rows")},
+       {"kernel", tiled ? TiledKernel(program, result) : PlainKernel(program, result)},
+       {"finish", FinishText(program)},
+       {"side", shape.side},
+       {"outputs", shape.outputs},
+       {"less_one", shape.outputs - 1}});
+  std::string text = Fill("// kernels: @comment@.\n@kernel@\n", values);
+  text += "\n";
+  if (separate) {
+    text += Fill(R"(
 __global__ void finish_kernel(@parameters@) {
   const int col = blockIdx.x * blockDim.x + threadIdx.x;
   const int row = blockIdx.y;
@@ -430,23 +354,45 @@ __global__ void finish_kernel(@parameters@) {
 }
 
 )",
-                   values);
-    }
-    text += Fill(R"(
+                 values);
+  }
+  text += Fill(R"(
 @launch@ {
   const dim3 blocks((n + @less_one@) / @outputs@, (m + @less_one@) / @outputs@);
   matmul_kernel<<<blocks, dim3(@side@, @side@)>>>(@arguments@);
 )",
-                 values);
-    if (separate) text += Fill("  finish_kernel<<<dim3((n + 255) / 256, m), 256>>>(@arguments@);\n", values);
-    return text + "}\n";
-  }
-};
+               values);
+  if (separate) text += Fill("  finish_kernel<<<dim3((n + 255) / 256, m), 256>>>(@arguments@);\n", values);
+  return text + "}\n";
+}
 
 }  // namespace
 
 const Skeleton* MatmulSkeleton() {
-  static const Matmul kSkeleton;
+  static const Skeleton kSkeleton = {
+      "matmul",
+      {},
+      {{kTile, "shared-memory tiling, tile @value@", {16, 32, 64}, 32},
+       {kRegister, "register blocking, @value@x@value@ outputs a thread", {4, 8}, 4, NeedsTile()},
+       {kVectorize, "tiles loaded by float4", {4}, 4, NeedsTile()},
+       UnrollRule("the inner loop"),
+       InterchangeRule(),
+       {kFuse, "the element's last step fused into the product", {}, 1, NeedsSecondKernel("finish")},
+       RestrictRule(),
+       {kPad, "the tiles padded against bank conflicts", {}, 1, NeedsTile()},
+       {kHalf, "the tiles held in half precision", {}, 1, NeedsTile()},
+       {kPrefetch, "the next tile loaded into registers during the arithmetic", {}, 1, NeedsTile()},
+       FastRule()},
+      {{{kShuffle, kCooperate}, "a thread sums its own outputs, so threads have nothing to combine"},
+       {{kGridStride}, "every thread has its outputs, and the grid covers them once"},
+       {{kBlock}, "the block is the tile of outputs; choose the tile or the outputs a thread instead"},
+       {{kOnePass}, "the product sweeps over its operands once"},
+       {{kPrivatize}, "no two threads add to the same output"},
+       {{kBranchless}, "only threads outside the matrix take another path"},
+       {{kHoist}, "nothing in the inner loop is computed twice"}},
+      "a matrix product has no place for it",
+      MissingMatmul,
+      MatmulKernels};
   return &kSkeleton;
 }
 

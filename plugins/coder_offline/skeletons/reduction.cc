@@ -4,9 +4,6 @@
 // In the naive kernel each thread processes a chunk of neighbouring elements, each block reduces its threads by a tree
 // with growing stride between active threads, and a second kernel of one thread reduces the blocks' results.
 #include "coder_offline/skeleton.h"
-#include "coder_offline/skeletons/all.h"
-#include "coder_offline/skeletons/shared.h"
-#include "coder_offline/text.h"
 
 namespace kgrpo::coder_offline {
 namespace {
@@ -44,8 +41,8 @@ std::string ThreadLoop(const Program& program) {
                          LoadText(program, [&](const std::string& name) { return name + "_vector" + Component(k); }));
     }
   }
-  std::map<std::string, std::string> values = {
-      {"width", std::to_string(width)},
+  Values values = {
+      {"width", width},
       {"count", width == 1 ? "n" : "count"},
       {"unroll", UnrollPragma(schedule)},
       {"body", body},
@@ -83,8 +80,7 @@ for (int i = count * @width@ + thread; i < n; i += threads) {
 
 std::string JoinBlockHelper(const Schedule& schedule) {
   const int block = schedule.Get("block", 256);
-  const std::map<std::string, std::string> values = {
-      {"block", std::to_string(block)}, {"half", std::to_string(block / 2)}, {"warps", std::to_string(block / 32)}};
+  const Values values = {{"block", block}, {"half", block / 2}, {"warps", block / 32}};
   if (schedule.Has("shuffle")) {
     return Fill(R"(
 __device__ float warp_join(float value) {
@@ -138,112 +134,37 @@ __device__ float block_join(float value) {
               values);
 }
 
-class Reduction : public Skeleton {
- public:
-  std::string_view name() const override { return "reduction"; }
+std::string MissingReduction(const Program& program) {
+  const std::string missing = MissingNames(program, {"load", "identity", "combine", "finish"}, {"n"});
+  if (!missing.empty()) return missing;
+  return Refused(program, *program.FindFunction("load"), "named after a float input or a scalar of launch",
+                 [](const std::string&, const Parameter* given) {
+                   return given != nullptr && (!given->pointer || (given->constant && given->type == "float"));
+                 });
+}
 
-  const std::vector<Rule>& rules() const override {
-    static const std::vector<Rule> kRules = {
-        {Technique::kCoalesce,
-         "coalesce",
-         {},
-         1,
-         "neighbouring threads on neighbouring elements",
-         [](const Program& program) -> std::string {
-           return program.schedule.Has("grid_stride") ? "the grid-stride loop is coalesced already" : "";
-         }},
-        {Technique::kGridStride,
-         "grid_stride",
-         {},
-         1,
-         "a grid-stride loop over a grid that just fills the device",
-         nullptr},
-        {Technique::kShuffle, "shuffle", {}, 1, "blocks joined by warp shuffles", nullptr},
-        {Technique::kBranchless,
-         "branchless",
-         {},
-         1,
-         "the active threads of the tree kept together, so that warps do not diverge",
-         [](const Program& program) -> std::string {
-           return program.schedule.Has("shuffle") ? "with warp shuffles there is no divergent tree left" : "";
-         }},
-        {Technique::kOnePass,
-         "one_pass",
-         {},
-         1,
-         "one pass: the last block to finish joins the blocks' results",
-         nullptr},
-        {Technique::kVectorize, "vectorize", {2, 4}, 4, "vectorised loads, float@value@", nullptr},
-        UnrollRule("the thread's loop"),
-        RestrictRule(),
-        {Technique::kBlock, "block", {64, 128, 256, 512, 1024}, 256, "blocks of @value@ threads", nullptr},
-        FastRule(),
-        {Technique::kHalf, "half", {}, 1, "partial results accumulated in half precision", nullptr},
-    };
-    return kRules;
-  }
-
-  std::string Missing(const Program& program) const override {
-    std::string missing = MissingNames(program, {"load", "identity", "combine", "finish"}, {"n"});
-    if (!missing.empty()) return missing;
-    for (const Parameter& parameter : program.FindFunction("load")->parameters) {
-      const Parameter* given = program.FindParameter(parameter.name);
-      if (given == nullptr || (given->pointer && (!given->constant || given->type != "float"))) {
-        return "each parameter of load to be named after a float input or a scalar of launch; " + parameter.name +
-               " is not";
-      }
-    }
-    return "";
-  }
-
-  std::string WhyNever(Technique technique) const override {
-    switch (technique) {
-      case Technique::kTile:
-      case Technique::kPad:
-      case Technique::kPrefetch:
-        return "every element is used once, so a shared-memory tile would not be read twice";
-      case Technique::kRegister:
-        return "the result is one number, which is in a register already";
-      case Technique::kFuse:
-        return "the element's work and the sum are in one kernel already; the blocks' results can be joined in one "
-               "pass";
-      case Technique::kCooperate:
-        return "the threads of a block join their results already";
-      case Technique::kPrivatize:
-        return "every thread has a total of its own already";
-      case Technique::kHoist:
-        return "nothing in the loop is computed twice";
-      default:
-        return "a reduction has no place for it";
-    }
-  }
-
-  std::string Kernels(const Program& program) const override {
-    const Schedule& schedule = program.schedule;
-    const int block = schedule.Get("block", 256);
-    const bool half = schedule.Has("half");
-    const bool one_pass = schedule.Has("one_pass");
-    const int most_blocks = (schedule.Has("grid_stride") ? kGridStrideThreads : kMostThreads) / block;
-    std::map<std::string, std::string> values = {
-        {"block", std::to_string(block)},
-        {"most_blocks", std::to_string(most_blocks)},
-        {"join_block", JoinBlockHelper(schedule)},
-        {"parameters", ParameterList(program.parameters, schedule.Has("restrict"))},
-        {"arguments", ArgumentList(program.parameters)},
-        {"launch", LaunchLine(program)},
-        {"out", program.Output()->name},
-        {"accumulator", half ? "__half partial = __float2half(identity());" : "float total = identity();"},
-        {"loop", ThreadLoop(program)},
-        {"total", half ? "__half2float(partial)" : "total"},
-        {"finish", CallText(*program.FindFunction("finish"), [](const Parameter& p) { return p.name; })},
-        {"comment",
-         std::string(schedule.Has("coalesce") || schedule.Has("grid_stride")
-                         ? "threads take turns over the elements"
-                         : "each thread walks a chunk of neighbouring elements") +
-             (schedule.Has("shuffle") ? ", blocks join by shuffles" : ", blocks join by a tree in shared memory") +
-             (one_pass ? ", the last block finishes" : ", a second kernel joins the blocks")}};
-    if (one_pass) {
-      values["end"] = Fill(R"(
+std::string ReductionKernels(const Program& program) {
+  const Schedule& schedule = program.schedule;
+  const int block = schedule.Get("block", 256);
+  const bool half = schedule.Has("half");
+  const bool one_pass = schedule.Has("one_pass");
+  const int most_blocks = (schedule.Has("grid_stride") ? kGridStrideThreads : kMostThreads) / block;
+  Values values = CommonValues(
+      program, 256,
+      {{"most_blocks", most_blocks},
+       {"join_block", JoinBlockHelper(schedule)},
+       {"accumulator", half ? "__half partial = __float2half(identity());" : "float total = identity();"},
+       {"loop", ThreadLoop(program)},
+       {"total", half ? "__half2float(partial)" : "total"},
+       {"finish", CallText(*program.FindFunction("finish"), [](const Parameter& p) { return p.name; })},
+       {"comment",
+        std::string(schedule.Has("coalesce") || schedule.Has("grid_stride")
+                        ? "threads take turns over the elements"
+                        : "each thread walks a chunk of neighbouring elements") +
+            (schedule.Has("shuffle") ? ", blocks join by shuffles" : ", blocks join by a tree in shared memory") +
+            (one_pass ? ", the last block finishes" : ", a second kernel joins the blocks")}});
+  if (one_pass) {
+    values["end"] = Fill(R"(
   __shared__ bool last;
   if (threadIdx.x == 0) {
     block_totals[blockIdx.x] = joined;
@@ -262,12 +183,12 @@ class Reduction : public Skeleton {
     blocks_done = 0;  // ready for the next launch
   }
 )",
-                           values);
-    } else {
-      values["end"] = "if (threadIdx.x == 0) block_totals[blockIdx.x] = joined;\n";
-    }
-    values["counter"] = one_pass ? "__device__ unsigned int blocks_done = 0;\n" : "";
-    std::string text = Fill(R"(
+                         values);
+  } else {
+    values["end"] = "if (threadIdx.x == 0) block_totals[blockIdx.x] = joined;\n";
+  }
+  values["counter"] = one_pass ? "__device__ unsigned int blocks_done = 0;\n" : "";
+  std::string text = Fill(R"(
 // kernels: @comment@.
 constexpr int kMostBlocks = @most_blocks@;
 __device__ float block_totals[kMostBlocks];
@@ -285,9 +206,9 @@ __global__ void reduce_kernel(@parameters@) {
 }
 
 )",
-                            values);
-    if (!one_pass) {
-      text += Fill(R"(
+                          values);
+  if (!one_pass) {
+    text += Fill(R"(
 __global__ void join_blocks_kernel(@parameters@, int blocks) {
   float total = identity();
   for (int i = 0; i < blocks; ++i) total = combine(total, block_totals[i]);
@@ -295,24 +216,54 @@ __global__ void join_blocks_kernel(@parameters@, int blocks) {
 }
 
 )",
-                   values);
-    }
-    text += Fill(R"(
+                 values);
+  }
+  text += Fill(R"(
 @launch@ {
   const int needed = (n + @block@ - 1) / @block@;
   const int blocks = needed < kMostBlocks ? needed : kMostBlocks;
   reduce_kernel<<<blocks, @block@>>>(@arguments@);
 )",
-                 values);
-    if (!one_pass) text += Fill("  join_blocks_kernel<<<1, 1>>>(@arguments@, blocks);\n", values);
-    return text + "}\n";
-  }
-};
+               values);
+  if (!one_pass) text += Fill("  join_blocks_kernel<<<1, 1>>>(@arguments@, blocks);\n", values);
+  return text + "}\n";
+}
 
 }  // namespace
 
 const Skeleton* ReductionSkeleton() {
-  static const Reduction kSkeleton;
+  static const Skeleton kSkeleton = {
+      "reduction",
+      {},
+      {{kCoalesce,
+        "neighbouring threads on neighbouring elements",
+        {},
+        1,
+        If("grid_stride", "the grid-stride loop is coalesced already")},
+       GridStrideRule(),
+       {kShuffle, "blocks joined by warp shuffles"},
+       {kBranchless,
+        "the active threads of the tree kept together, so that warps do not diverge",
+        {},
+        1,
+        If("shuffle", "with warp shuffles there is no divergent tree left")},
+       {kOnePass, "one pass: the last block to finish joins the blocks' results"},
+       VectorRule("vectorised loads, float@value@"),
+       UnrollRule("the thread's loop"),
+       RestrictRule(),
+       BlockRule(),
+       FastRule(),
+       {kHalf, "partial results accumulated in half precision"}},
+      {{{kTile, kPad, kPrefetch}, kTileUsedOnce},
+       {{kRegister}, "the result is one number, which is in a register already"},
+       {{kFuse},
+        "the element's work and the sum are in one kernel already; the blocks' results can be joined in one pass"},
+       {{kCooperate}, "the threads of a block join their results already"},
+       {{kPrivatize}, "every thread has a total of its own already"},
+       {{kHoist}, "nothing in the loop is computed twice"}},
+      "a reduction has no place for it",
+      MissingReduction,
+      ReductionKernels};
   return &kSkeleton;
 }
 

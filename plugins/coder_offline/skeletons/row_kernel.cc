@@ -2,26 +2,16 @@
 
 #include <algorithm>
 
-#include "coder_offline/text.h"
-
 namespace kgrpo::coder_offline {
 namespace {
 
-using Axes = std::vector<std::string>;
-
-const Axes* LayoutOf(const Program& program, const std::string& name) {
-  const auto found = program.layout.find(name);
-  return found == program.layout.end() ? nullptr : &found->second;
-}
-
 bool AlongRow(const Program& program, const std::string& name) {
-  const Axes* axes = LayoutOf(program, name);
-  return axes != nullptr && axes->back() == "cols";
+  const Axes axes = program.AxesOf(name);
+  return !axes.empty() && axes.back() == "cols";
 }
 
 bool IsMatrix(const Program& program, const std::string& name) {
-  const Axes* axes = LayoutOf(program, name);
-  return axes != nullptr && axes->size() == 2 && axes->back() == "cols";
+  return AlongRow(program, name) && program.AxesOf(name).size() == 2;
 }
 
 // The pointer to the elements of an array's row: x_row for a matrix, the array itself for a vector.
@@ -50,7 +40,7 @@ std::string CallOnRow(const Program& program, const Function& function, const El
     const std::string& name = parameter.name;
     if (std::find(known.begin(), known.end(), name) != known.end()) return name;
     if (AlongRow(program, name)) return element(name);
-    return LayoutOf(program, name) != nullptr ? name + "[row]" : name;
+    return !program.AxesOf(name).empty() ? name + "[row]" : name;
   });
 }
 
@@ -58,20 +48,13 @@ std::string SweepText(const Program& program, const std::vector<std::string>& lo
                       const std::function<std::string(const Element&)>& statements) {
   const Schedule& schedule = program.schedule;
   const int width = schedule.Get("vectorize", 1);
-  std::map<std::string, std::string> values = {{"unroll", UnrollPragma(schedule)}, {"width", std::to_string(width)}};
-  switch (OwnerOf(schedule)) {
-    case RowOwner::kThread:
-      values.insert({{"first", "0"}, {"plus_first", ""}, {"advance", "++"}});
-      break;
-    case RowOwner::kWarp:
-      values.insert({{"first", "lane"}, {"plus_first", " + lane"}, {"advance", "32"}});
-      break;
-    case RowOwner::kBlock:
-      values.insert({{"first", "threadIdx.x"}, {"plus_first", " + threadIdx.x"}, {"advance", "blockDim.x"}});
-      break;
-  }
+  Values values = {{"unroll", UnrollPragma(schedule)}, {"width", width}};
+  const RowOwner owner = OwnerOf(schedule);
+  values["first"] = owner == RowOwner::kThread ? "0" : owner == RowOwner::kWarp ? "lane" : "threadIdx.x";
+  values["plus_first"] = owner == RowOwner::kThread ? "" : " + " + values["first"];
   const auto step = [&](const std::string& index) {
-    return values["advance"] == "++" ? "++" + index : index + " += " + values["advance"];
+    return owner == RowOwner::kThread ? "++" + index
+                                      : index + " += " + (owner == RowOwner::kWarp ? "32" : "blockDim.x");
   };
   values["next_col"] = step("col");
   values["next_i"] = step("i");
@@ -130,13 +113,9 @@ __device__ float warp_@name@(float value) {
                  {{"name", name}, {"join", join("value", "__shfl_xor_sync(0xffffffffu, value, offset)")}});
   }
   if (OwnerOf(schedule) != RowOwner::kBlock) return text;
-  const std::map<std::string, std::string> values = {
-      {"name", name},
-      {"block", std::to_string(block)},
-      {"half", std::to_string(block / 2)},
-      {"warps", std::to_string(block / 32)},
-      {"identity", identity},
-      {"join", join("values[threadIdx.x]", "values[threadIdx.x + active]")}};
+  const Values values = {{"name", name},         {"block", block},
+                         {"half", block / 2},    {"warps", block / 32},
+                         {"identity", identity}, {"join", join("values[threadIdx.x]", "values[threadIdx.x + active]")}};
   if (schedule.Has("shuffle")) {
     return text + Fill(R"(
 // Every thread of a block gets the joined value of all threads.
@@ -174,33 +153,21 @@ __device__ float block_@name@(float value) {
 }
 
 std::string JoinCall(const Program& program, const std::string& name, const std::string& text) {
-  switch (OwnerOf(program.schedule)) {
-    case RowOwner::kThread:
-      return text;
-    case RowOwner::kWarp:
-      return "warp_" + name + "(" + text + ")";
-    case RowOwner::kBlock:
-      return "block_" + name + "(" + text + ")";
-  }
-  return text;
+  const RowOwner owner = OwnerOf(program.schedule);
+  if (owner == RowOwner::kThread) return text;
+  return (owner == RowOwner::kWarp ? "warp_" : "block_") + name + "(" + text + ")";
 }
 
 std::string RowStart(const Program& program) {
   const Schedule& schedule = program.schedule;
   std::string text;
-  switch (OwnerOf(schedule)) {
-    case RowOwner::kThread:
-      text = "const int row = blockIdx.x * blockDim.x + threadIdx.x;\nif (row >= rows) return;\n";
-      break;
-    case RowOwner::kWarp:
-      text =
-          "const int lane = threadIdx.x % 32;\n"
-          "const int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;\nif (row >= rows) return;\n";
-      break;
-    case RowOwner::kBlock:
-      text = "const int row = blockIdx.x;\n";
-      break;
+  const RowOwner owner = OwnerOf(schedule);
+  if (owner == RowOwner::kThread) text = "const int row = blockIdx.x * blockDim.x + threadIdx.x;\n";
+  if (owner == RowOwner::kBlock) text = "const int row = blockIdx.x;\n";
+  if (owner == RowOwner::kWarp) {
+    text = "const int lane = threadIdx.x % 32;\nconst int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;\n";
   }
+  if (owner != RowOwner::kBlock) text += "if (row >= rows) return;\n";
   for (const Parameter& parameter : program.parameters) {
     if (!parameter.pointer || !IsMatrix(program, parameter.name)) continue;
     text += (parameter.constant ? "const " : "") + parameter.type + "* " + parameter.name + "_row = " + parameter.name +
@@ -222,38 +189,29 @@ std::string RowLaunch(const Program& program, const std::string& kernel, const s
     const int rows = owner == RowOwner::kWarp ? block / 32 : block;
     blocks = "(rows + " + std::to_string(rows - 1) + ") / " + std::to_string(rows);
   }
-  const std::string shared = shared_bytes.empty() ? "" : ", " + shared_bytes;
-  return LaunchLine(program) + " {\n  " + kernel + "<<<" + blocks + ", " + std::to_string(block) + shared + ">>>(" +
-         ArgumentList(program.parameters) + ");\n}\n";
+  return Fill(
+      "@launch@ {\n  @kernel@<<<@blocks@, @block@@shared@>>>(@arguments@);\n}\n",
+      CommonValues(
+          program, 256,
+          {{"kernel", kernel}, {"blocks", blocks}, {"shared", shared_bytes.empty() ? "" : ", " + shared_bytes}}));
 }
 
 std::string OwnerComment(const Schedule& schedule) {
-  switch (OwnerOf(schedule)) {
-    case RowOwner::kThread:
-      return "a thread a row";
-    case RowOwner::kWarp:
-      return "a warp a row, joined by shuffles";
-    case RowOwner::kBlock:
-      return schedule.Has("shuffle") ? "a block a row, joined by shuffles"
-                                     : "a block a row, joined by a tree in shared memory";
-  }
-  return "";
+  const RowOwner owner = OwnerOf(schedule);
+  if (owner == RowOwner::kThread) return "a thread a row";
+  return std::string(owner == RowOwner::kWarp ? "a warp" : "a block") + " a row, joined by " +
+         (schedule.Has("shuffle") ? "shuffles" : "a tree in shared memory");
 }
 
-std::vector<Rule> RowRules(const std::string& what_is_swept) {
-  return {
-      {Technique::kCooperate, "cooperate", {}, 1, "one block a row, reduced across its threads", nullptr},
-      {Technique::kShuffle,
-       "shuffle",
-       {},
-       1,
-       "reduction by warp shuffles (a warp a row unless a block has the row)",
-       nullptr},
-      {Technique::kVectorize, "vectorize", {2, 4}, 4, "vectorised loads, float@value@", nullptr},
-      UnrollRule(what_is_swept),
-      RestrictRule(),
-      BlockRule(),
-  };
+std::vector<Rule> RowRules(const std::string& what_is_swept, const std::vector<Rule>& more) {
+  std::vector<Rule> rules = {{kCooperate, "one block a row, reduced across its threads"},
+                             {kShuffle, "reduction by warp shuffles (a warp a row unless a block has the row)"},
+                             VectorRule("vectorised loads, float@value@"),
+                             UnrollRule(what_is_swept),
+                             RestrictRule(),
+                             BlockRule()};
+  rules.insert(rules.end(), more.begin(), more.end());
+  return rules;
 }
 
 std::string MissingRowParts(const Program& program, const std::vector<std::string>& functions) {
@@ -261,10 +219,9 @@ std::string MissingRowParts(const Program& program, const std::vector<std::strin
   if (!missing.empty()) return missing;
   for (const Parameter& parameter : program.parameters) {
     if (!parameter.pointer) continue;
-    const Axes* axes = LayoutOf(program, parameter.name);
-    const bool known =
-        axes != nullptr && (*axes == Axes{"rows", "cols"} || *axes == Axes{"rows"} || *axes == Axes{"cols"});
-    if (!known) return "a layout line that gives " + parameter.name + " the axes [rows][cols], [rows] or [cols]";
+    const Axes axes = program.AxesOf(parameter.name);
+    if (axes != Axes{"rows", "cols"} && axes != Axes{"rows"} && axes != Axes{"cols"})
+      return "a layout line that gives " + parameter.name + " the axes [rows][cols], [rows] or [cols]";
     if (parameter.type != "float") return parameter.name + " to be float";
   }
   return "";

@@ -1,8 +1,7 @@
 // Text shared by the kinds that work row by row: the threads of a row, the loop over it, and the reduction of partial
 // results.
 // Used by rows.cc and normalise.cc.
-#ifndef KGRPO_PLUGINS_CODER_OFFLINE_SKELETONS_ROW_KERNEL_H_
-#define KGRPO_PLUGINS_CODER_OFFLINE_SKELETONS_ROW_KERNEL_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -48,11 +47,11 @@ std::string RowLaunch(const Program& program, const std::string& kernel, const s
 // "a thread a row", "a warp a row, joined by shuffles", ...
 std::string OwnerComment(const Schedule& schedule);
 
-// The rules that all row kinds share.
-std::vector<Rule> RowRules(const std::string& what_is_swept);
+// The rules that all row kinds share, then `more`.
+std::vector<Rule> RowRules(const std::string& what_is_swept, const std::vector<Rule>& more);
+constexpr const char* kWholeRow =
+    "a thread needs its whole row; access becomes coalesced when a block or a warp shares the row";
 // The missing functions, parameters and layout of a row kernel; empty if none.
 std::string MissingRowParts(const Program& program, const std::vector<std::string>& functions);
 
 }  // namespace kgrpo::coder_offline
-
-#endif  // KGRPO_PLUGINS_CODER_OFFLINE_SKELETONS_ROW_KERNEL_H_

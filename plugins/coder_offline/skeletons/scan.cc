@@ -2,16 +2,13 @@
 //
 // The problem's part holds load(float x), identity() and combine(float a, float b). In the naive kernel a thread walks
 // its row.
-#include "coder_offline/skeletons/all.h"
 #include "coder_offline/skeletons/row_kernel.h"
-#include "coder_offline/skeletons/shared.h"
-#include "coder_offline/text.h"
 
 namespace kgrpo::coder_offline {
 namespace {
 
 // A thread walks the whole row.
-std::string SerialBody(const Program& program, const std::map<std::string, std::string>& values) {
+std::string SerialBody(const Program& program, const Values& values) {
   const int width = program.schedule.Get("vectorize", 1);
   const std::string single = Fill(R"(
 @unroll@
@@ -27,7 +24,7 @@ for (int col = @first_single@; col < cols; ++col) {
     items += Fill("before = combine(before, load(loaded@component@));\nscanned@component@ = before;\n",
                   {{"component", Component(k)}});
   }
-  std::map<std::string, std::string> more = values;
+  Values more = values;
   more["items"] = items;
   return Fill(R"(
 float before = identity();
@@ -64,8 +61,7 @@ const float before = lane == 0 ? carry : combine(carry, left);
 carry = combine(carry, __shfl_sync(0xffffffffu, value, 31));
 )";
   }
-  const std::map<std::string, std::string> values = {
-      {"block", std::to_string(block)}, {"warps", std::to_string(block / 32)}, {"warp_scan", WarpScan()}};
+  const Values values = {{"block", block}, {"warps", block / 32}, {"warp_scan", WarpScan()}};
   if (schedule.Has("shuffle")) {
     return Fill(R"(
 @warp_scan@
@@ -100,7 +96,7 @@ __syncthreads();  // values may be used again
 }
 
 // A warp or a block walks the row, a segment at a time.
-std::string JointBody(const Program& program, std::map<std::string, std::string> values) {
+std::string JointBody(const Program& program, Values values) {
   const Schedule& schedule = program.schedule;
   const int width = schedule.Get("vectorize", 1);
   const bool warp = OwnerOf(schedule) == RowOwner::kWarp;
@@ -159,89 +155,37 @@ for (int start = 0; start < cols; start += @segment@) {
               values);
 }
 
-class Scan : public Skeleton {
- public:
-  std::string_view name() const override { return "scan"; }
-
-  const std::vector<Rule>& rules() const override {
-    static const std::vector<Rule> kRules = {
-        {Technique::kCooperate, "cooperate", {}, 1, "one block a row, scanned across its threads", nullptr},
-        {Technique::kShuffle,
-         "shuffle",
-         {},
-         1,
-         "scan by warp shuffles (a warp a row unless a block has the row)",
-         nullptr},
-        {Technique::kVectorize,
-         "vectorize",
-         {2, 4},
-         4,
-         "float@value@ loads and stores, @value@ neighbouring elements a thread",
-         nullptr},
-        UnrollRule("the walk along the row"),
-        RestrictRule(),
-        BlockRule(),
-        FastRule(),
-    };
-    return kRules;
+std::string MissingScan(const Program& program) {
+  const std::string missing = MissingRowParts(program, {"load", "identity", "combine"});
+  if (!missing.empty()) return missing;
+  if (FirstInput(program) == nullptr) return "an input";
+  for (const Parameter& parameter : program.parameters) {
+    if (parameter.pointer && program.AxesOf(parameter.name).size() != 2)
+      return "input and output with the axes [rows][cols]";
   }
+  return program.FindFunction("load")->parameters.size() == 1 ? "" : "load(float x)";
+}
 
-  std::string Missing(const Program& program) const override {
-    std::string missing = MissingRowParts(program, {"load", "identity", "combine"});
-    if (!missing.empty()) return missing;
-    if (FirstInput(program) == nullptr) return "an input";
-    for (const Parameter& parameter : program.parameters) {
-      if (parameter.pointer && program.layout.at(parameter.name).size() != 2)
-        return "input and output with the axes [rows][cols]";
-    }
-    return program.FindFunction("load")->parameters.size() == 1 ? "" : "load(float x)";
+std::string ScanKernels(const Program& program) {
+  const Schedule& schedule = program.schedule;
+  const int width = schedule.Get("vectorize", 1);
+  const RowOwner owner = OwnerOf(schedule);
+  const Values values = CommonValues(program, 256,
+                                     {{"in", FirstInput(program)->name},
+                                      {"width", width},
+                                      {"type", "float" + std::to_string(width)},
+                                      {"first_single", width == 1 ? "0" : "vectors * " + std::to_string(width)}});
+  std::string shared;
+  std::string start = RowStart(program);
+  if (owner != RowOwner::kThread && width > 1) start = start.substr(0, start.find("const int vectors"));
+  if (owner == RowOwner::kBlock) {
+    const int block = schedule.Get("block", 256);
+    shared = schedule.Has("shuffle") ? "__shared__ float warp_totals[" + std::to_string(block / 32) + "];"
+                                     : "__shared__ float values[" + std::to_string(block) + "];";
+    if (schedule.Has("shuffle")) start = "const int lane = threadIdx.x % 32;\n" + start;
   }
-
-  std::string WhyNever(Technique technique) const override {
-    switch (technique) {
-      case Technique::kCoalesce:
-        return "a thread needs its whole row in order; access becomes coalesced when a block or a warp shares the row";
-      case Technique::kTile:
-      case Technique::kPad:
-      case Technique::kPrefetch:
-        return "every element is used once, so a shared-memory tile would not be read twice";
-      case Technique::kRegister:
-        return "the running result is in a register already";
-      case Technique::kFuse:
-      case Technique::kOnePass:
-        return "the row is swept once already, by one kernel";
-      case Technique::kHalf:
-        return "the running result would lose most of its digits, and the arrays are float32 anyway";
-      case Technique::kGridStride:
-        return "there is one row for each worker, so there is nothing to stride over";
-      case Technique::kBranchless:
-        return "the threads of a warp take the same path, or a predicate";
-      default:
-        return "a scan has no place for it";
-    }
-  }
-
-  std::string Kernels(const Program& program) const override {
-    const Schedule& schedule = program.schedule;
-    const int width = schedule.Get("vectorize", 1);
-    const RowOwner owner = OwnerOf(schedule);
-    const std::map<std::string, std::string> values = {
-        {"in", FirstInput(program)->name},
-        {"out", program.Output()->name},
-        {"unroll", UnrollPragma(schedule)},
-        {"width", std::to_string(width)},
-        {"type", "float" + std::to_string(width)},
-        {"first_single", width == 1 ? "0" : "vectors * " + std::to_string(width)}};
-    std::string shared;
-    std::string start = RowStart(program);
-    if (owner != RowOwner::kThread && width > 1) start = start.substr(0, start.find("const int vectors"));
-    if (owner == RowOwner::kBlock) {
-      const int block = schedule.Get("block", 256);
-      shared = schedule.Has("shuffle") ? "__shared__ float warp_totals[" + std::to_string(block / 32) + "];"
-                                       : "__shared__ float values[" + std::to_string(block) + "];";
-      if (schedule.Has("shuffle")) start = "const int lane = threadIdx.x % 32;\n" + start;
-    }
-    return Fill(R"(
+  return Fill(
+      R"(
 // kernels: @comment@.
 __global__ void scan_kernel(@parameters@) {
   @shared@
@@ -251,22 +195,42 @@ __global__ void scan_kernel(@parameters@) {
 
 @launch@
 )",
-                {{"comment", owner == RowOwner::kThread ? "a thread walks its row"
-                             : owner == RowOwner::kWarp ? "a warp walks its row, scanning a segment by shuffles"
-                             : schedule.Has("shuffle")  ? "a block walks its row, scanning a segment by shuffles"
-                                                        : "a block walks its row, scanning a segment in shared memory"},
-                 {"parameters", ParameterList(program.parameters, schedule.Has("restrict"))},
-                 {"shared", shared},
-                 {"start", start},
-                 {"body", owner == RowOwner::kThread ? SerialBody(program, values) : JointBody(program, values)},
-                 {"launch", RowLaunch(program, "scan_kernel", "")}});
-  }
-};
+      CommonValues(
+          program, 256,
+          {{"comment", owner == RowOwner::kThread ? "a thread walks its row"
+                       : owner == RowOwner::kWarp ? "a warp walks its row, scanning a segment by shuffles"
+                       : schedule.Has("shuffle")  ? "a block walks its row, scanning a segment by shuffles"
+                                                  : "a block walks its row, scanning a segment in shared memory"},
+           {"shared", shared},
+           {"start", start},
+           {"body", owner == RowOwner::kThread ? SerialBody(program, values) : JointBody(program, values)},
+           {"launch", RowLaunch(program, "scan_kernel", "")}}));
+}
 
 }  // namespace
 
 const Skeleton* ScanSkeleton() {
-  static const Scan kSkeleton;
+  static const Skeleton kSkeleton = {
+      "scan",
+      {},
+      {{kCooperate, "one block a row, scanned across its threads"},
+       {kShuffle, "scan by warp shuffles (a warp a row unless a block has the row)"},
+       VectorRule("float@value@ loads and stores, @value@ neighbouring elements a thread"),
+       UnrollRule("the walk along the row"),
+       RestrictRule(),
+       BlockRule(),
+       FastRule()},
+      {{{kCoalesce},
+        "a thread needs its whole row in order; access becomes coalesced when a block or a warp shares the row"},
+       {{kTile, kPad, kPrefetch}, kTileUsedOnce},
+       {{kRegister}, "the running result is in a register already"},
+       {{kFuse, kOnePass}, "the row is swept once already, by one kernel"},
+       {{kHalf}, "the running result would lose most of its digits, and the arrays are float32 anyway"},
+       {{kGridStride}, kOwnRow},
+       {{kBranchless}, "the threads of a warp take the same path, or a predicate"}},
+      "a scan has no place for it",
+      MissingScan,
+      ScanKernels};
   return &kSkeleton;
 }
 

@@ -2,8 +2,7 @@
 // host object, which holds empty functions and variables in the kernels' place; nvcc's is in the object, and loaded
 // once more where that places it better (placement.h). Used by the worker, which loads the code, and by interposed.cc,
 // which substitutes the kernel where the runtime gets the function.
-#ifndef KGRPO_EVALUATOR_CUDA_WORKER_FAST_KERNELS_H
-#define KGRPO_EVALUATOR_CUDA_WORKER_FAST_KERNELS_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -19,5 +18,3 @@ const void* KernelOf(const void* function);
 void* VariableOf(const void* symbol);
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

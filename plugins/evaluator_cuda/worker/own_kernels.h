@@ -1,6 +1,5 @@
 // The kernels of kernels.cu in the worker's process. Used by worker_main.cc (the gates) and placement.cc.
-#ifndef KGRPO_EVALUATOR_CUDA_WORKER_OWN_KERNELS_H
-#define KGRPO_EVALUATOR_CUDA_WORKER_OWN_KERNELS_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -42,5 +41,3 @@ class OwnKernels {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -2,8 +2,7 @@
 // and far memory alternate in pieces of 4 KiB. A kernel that ends in a single block walking a small variable takes up
 // to 6% longer if the variable lies far (notes/). The driver's choice differs from process to process, so
 // candidate and reference would differ by chance: each gets the nearest of several places. Used by the worker.
-#ifndef KGRPO_EVALUATOR_CUDA_WORKER_PLACEMENT_H
-#define KGRPO_EVALUATOR_CUDA_WORKER_PLACEMENT_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -28,5 +27,3 @@ cudaError_t LoadNearest(const OwnKernels& own, const void* code, const std::vect
 void PlaceRegistered(const OwnKernels& own);
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

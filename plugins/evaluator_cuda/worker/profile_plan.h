@@ -1,8 +1,7 @@
 // The file that the evaluator writes for kgrpo_cuda_profile (profile_main.cc): the candidate's machine code where it
 // is not in its object, and the arguments of a call, tensors with their contents. Written by
 // device_evaluator_profile.cc.
-#ifndef KGRPO_EVALUATOR_CUDA_WORKER_PROFILE_PLAN_H
-#define KGRPO_EVALUATOR_CUDA_WORKER_PROFILE_PLAN_H
+#pragma once
 
 #include <cstdint>
 
@@ -23,5 +22,3 @@ constexpr const char* kProfilePlanFile = "plan";
 constexpr const char* kProfileObjectFile = "candidate.so";
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -1,8 +1,7 @@
 // The messages between evaluator and worker, over a socket pair. The evaluator asks, the worker answers. The worker's
 // answers are not trusted: results are read from memory that the evaluator owns, and times are taken by the evaluator's
 // own clock.
-#ifndef KGRPO_EVALUATOR_CUDA_WORKER_PROTOCOL_H
-#define KGRPO_EVALUATOR_CUDA_WORKER_PROTOCOL_H
+#pragma once
 
 #include <cstdint>
 
@@ -102,5 +101,3 @@ struct Done {
 };
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

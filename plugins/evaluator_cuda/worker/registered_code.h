@@ -1,8 +1,7 @@
 // The device code that a candidate built by nvcc registered with the runtime when it was loaded: nvcc puts the machine
 // code into the object, and constructors there register it. Filled by interposed.cc; read by placement.cc, which loads
 // the code once more where its variables lie better, and by fast_kernels.cc, which then puts those kernels in place.
-#ifndef KGRPO_EVALUATOR_CUDA_WORKER_REGISTERED_CODE_H
-#define KGRPO_EVALUATOR_CUDA_WORKER_REGISTERED_CODE_H
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -27,5 +26,3 @@ struct RegisteredCode {
 RegisteredCode& Registered();
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

@@ -1,7 +1,6 @@
 // The real CUDA runtime as the worker uses it: looked up in the toolkit's libcudart.so.13, which the candidate links
 // too. The worker's own definitions of a few of its functions (interposed.cc) stand before it.
-#ifndef KGRPO_EVALUATOR_CUDA_WORKER_RUNTIME_H
-#define KGRPO_EVALUATOR_CUDA_WORKER_RUNTIME_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -44,5 +43,3 @@ void* RuntimeFunction(const char* name);
 #define RUNTIME(name) reinterpret_cast<decltype(&name)>(::kgrpo::evaluator_cuda::RuntimeFunction(#name))
 
 }  // namespace kgrpo::evaluator_cuda
-
-#endif

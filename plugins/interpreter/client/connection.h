@@ -1,6 +1,5 @@
 // The worker's end of the socket, used by the cudart functions and by the worker's main loop. One request at a time.
-#ifndef KGRPO_INTERPRETER_CLIENT_CONNECTION_H
-#define KGRPO_INTERPRETER_CLIENT_CONNECTION_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -24,5 +23,3 @@ inline Reply Ask(Operation operation, uint64_t a = 0, uint64_t b = 0, uint64_t c
 }
 
 }  // namespace kgrpo::interpreter
-
-#endif

@@ -1,7 +1,6 @@
 // The few types and numbers of the CUDA runtime's binary interface that our libcudart.so.13 implements, so that
 // building it needs no CUDA toolkit. tests/evaluator holds them against the toolkit's headers.
-#ifndef KGRPO_INTERPRETER_CLIENT_CUDA_TYPES_H
-#define KGRPO_INTERPRETER_CLIENT_CUDA_TYPES_H
+#pragma once
 
 #include <cstddef>
 
@@ -200,5 +199,3 @@ struct CudaFunctionAttributes {
 };
 
 }  // namespace kgrpo::interpreter
-
-#endif

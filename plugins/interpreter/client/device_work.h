@@ -1,6 +1,5 @@
 // The work of a stream: launches, copies and memsets, run at once or kept in a graph.
-#ifndef KGRPO_INTERPRETER_CLIENT_DEVICE_WORK_H
-#define KGRPO_INTERPRETER_CLIENT_DEVICE_WORK_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -43,5 +42,3 @@ int MakeSymbolCopy(const void* symbol, void* host, size_t bytes, size_t offset, 
 int Run(const Work& work);
 
 }  // namespace kgrpo::interpreter
-
-#endif

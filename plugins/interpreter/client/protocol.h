@@ -2,8 +2,7 @@
 // the evaluator replies. Commands travel in the replies to kReady, kLoaded and kReturned; every CUDA call that touches
 // the device is a request. Shared by client/ (in the worker) and device_session.cc (in the evaluator), both built
 // together, so there is no versioning. The evaluator treats everything it reads here as hostile.
-#ifndef KGRPO_INTERPRETER_CLIENT_PROTOCOL_H
-#define KGRPO_INTERPRETER_CLIENT_PROTOCOL_H
+#pragma once
 
 #include <cstdint>
 
@@ -83,5 +82,3 @@ struct LaunchRequest {
 };
 
 }  // namespace kgrpo::interpreter
-
-#endif

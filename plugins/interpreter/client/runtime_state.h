@@ -1,7 +1,6 @@
 // State shared by the parts of our libcudart (cudart*.cc, device_work.cc): the last error, the candidate's kernels and
 // device variables, and questions about kernels.
-#ifndef KGRPO_INTERPRETER_CLIENT_RUNTIME_STATE_H
-#define KGRPO_INTERPRETER_CLIENT_RUNTIME_STATE_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -49,5 +48,3 @@ int SetSharedLimit(const void* function, int bytes);
 int Occupancy(const void* function, int threads, size_t shared, int* blocks);
 
 }  // namespace kgrpo::interpreter
-
-#endif

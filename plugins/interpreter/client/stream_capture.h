@@ -1,8 +1,7 @@
 // Streams, events and graphs: everything runs in order of issue, except work on a stream that is captured: it is kept
 // in a graph, to run when the graph is launched. The rules and errors are CUDA's (CUDA programming guide,
 // stream capture). One thread at a time, as the sandbox allows a candidate no more.
-#ifndef KGRPO_INTERPRETER_CLIENT_STREAM_CAPTURE_H
-#define KGRPO_INTERPRETER_CLIENT_STREAM_CAPTURE_H
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -52,5 +51,3 @@ int EndCapture(void* stream, Graph** graph);
 int CaptureStatus(void* stream, int* status);
 
 }  // namespace kgrpo::interpreter
-
-#endif

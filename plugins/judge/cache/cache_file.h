@@ -1,7 +1,6 @@
 // A cache's file in SQLite, shared by several processes. A damaged file, or one of another program, is set aside and
 // created again. Used by EvaluationCache and CompileCache, which define its tables.
-#ifndef KGRPO_JUDGE_CACHE_CACHE_FILE_H
-#define KGRPO_JUDGE_CACHE_CACHE_FILE_H
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -68,5 +67,3 @@ class CacheFile {
 };
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -1,19 +1,39 @@
 // An evaluator's cache in memory: equal requests are judged once, also when several threads make them at the same time,
 // and the evaluation is kept on disk for later runs. Used by each evaluator, which defines when requests are equal.
-#ifndef KGRPO_JUDGE_CACHE_EVALUATION_MEMORY_H
-#define KGRPO_JUDGE_CACHE_EVALUATION_MEMORY_H
+#pragma once
 
 #include <functional>
 #include <future>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
-#include "judge/cache/evaluation_cache.h"     // EvaluationCache
+#include "judge/cache/cache_file.h"           // CacheFile
 #include "judge/verdict/kernel_evaluation.h"  // KernelEvaluation
 
 namespace kgrpo::evaluator {
+
+// Keeps evaluations by content in SQLite, so that the same source is judged once on a machine, in whatever run or
+// process.
+// [any thread]; several processes may have the same file open.
+class EvaluationCache {
+ public:
+  // Opens or makes the file. A file that is damaged, or of another program, is set aside as FILE.damaged and begun
+  // anew, since a cache can be rebuilt. Throws Error(KGRPO_ERROR_UNAVAILABLE) where it cannot be written at all.
+  explicit EvaluationCache(const std::string& path);
+
+  // The text kept under the key, if any. A failing disk is a miss.
+  std::optional<std::string> Find(const std::string& key);
+
+  // Keeps a value; where two processes race, the first one stays. A failure is no error: the source is judged again.
+  void Keep(const std::string& key, const std::string& value);
+
+ private:
+  std::mutex mutex_;
+  CacheFile file_;
+};
 
 // [any thread]
 class EvaluationMemory {
@@ -39,5 +59,3 @@ class EvaluationMemory {
 };
 
 }  // namespace kgrpo::evaluator
-
-#endif

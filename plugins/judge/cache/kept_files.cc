@@ -22,6 +22,8 @@
 namespace kgrpo::evaluator {
 namespace {
 
+using process::Descriptor;
+
 namespace fs = std::filesystem;
 
 struct Header {

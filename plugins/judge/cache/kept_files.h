@@ -1,7 +1,6 @@
 // Files kept by content in a folder of the cache directory, so that expensive results are computed once on a machine.
 // Several processes may use the folder at once. Used for the expected outputs at a problem's timing size.
-#ifndef KGRPO_JUDGE_CACHE_KEPT_FILES_H
-#define KGRPO_JUDGE_CACHE_KEPT_FILES_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -60,5 +59,3 @@ class KeptFiles {
 };
 
 }  // namespace kgrpo::evaluator
-
-#endif

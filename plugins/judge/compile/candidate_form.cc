@@ -12,6 +12,8 @@
 namespace kgrpo::evaluator {
 namespace {
 
+using cuda_source::IncludedHeader, cuda_source::Lex, cuda_source::RemoveSplices, cuda_source::Token;
+
 namespace fs = std::filesystem;
 
 constexpr char kExport[] = "TVM_FFI_DLL_EXPORT_TYPED_FUNC";
@@ -31,7 +33,7 @@ bool NamesTensor(const std::vector<Token>& tokens, size_t begin, size_t end) {
 std::vector<TensorFunction> TensorFunctions(const std::vector<Token>& tokens) {
   std::vector<TensorFunction> functions;
   std::vector<std::string> calls;
-  const std::vector<size_t> closes = Closes(tokens);
+  const std::vector<size_t> closes = cuda_source::Closes(tokens);
   const auto ends = [](const Token& token) {
     return token.Is(";") || token.Is("{") || token.Is("}") || token.kind == Token::Kind::kDirective;
   };
@@ -132,7 +134,7 @@ CandidateForm FormOf(const std::string& source, const std::string& entry) {
   const bool takes_tensors = names_torch && !functions.empty();
   const bool entry_takes_tensors = std::any_of(functions.begin(), functions.end(),
                                                [&](const TensorFunction& function) { return function.name == entry; });
-  if (DefinesFunction(text, entry) && !entry_takes_tensors) return CandidateForm::kLaunch;
+  if (cuda_source::DefinesFunction(text, entry) && !entry_takes_tensors) return CandidateForm::kLaunch;
   return takes_tensors || includes ? CandidateForm::kTorch : CandidateForm::kLaunch;
 }
 

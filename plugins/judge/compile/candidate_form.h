@@ -1,7 +1,6 @@
 // The forms that a candidate may have: our launch function, PyTorch's forward, or a TVM-FFI function. Says which one a
 // source has, and what the compiler puts around it. Used by Compiler and by the evaluators' workers.
-#ifndef KGRPO_JUDGE_COMPILE_CANDIDATE_FORM_H
-#define KGRPO_JUDGE_COMPILE_CANDIDATE_FORM_H
+#pragma once
 
 #include <optional>
 #include <string>
@@ -77,5 +76,3 @@ bool UsesFormLibraries(const CompiledKernel& kernel);
 Trouble FormBroken(int exit_code);
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -11,6 +11,8 @@
 namespace kgrpo::evaluator {
 namespace {
 
+using cuda_source::Lex, cuda_source::Token;
+
 // Includes of the standard headers that PyTorch's bring and the source uses, by names of theirs. All of them would add
 // 1.6 s to the 2.9 s of a small source; kgrpo/torch_types.h has the cheap ones.
 std::string StandardIncludes(const std::string& source) {
@@ -33,7 +35,7 @@ std::string StandardIncludes(const std::string& source) {
       {"unordered_map", " unordered_map "},
       {"unordered_set", " unordered_set "},
       {"variant", " variant visit "}};
-  std::string text = RemoveSplices(source);
+  std::string text = cuda_source::RemoveSplices(source);
   std::replace(text.begin(), text.end(), '#', ' ');  // macros' words count, too
   const std::vector<Token> tokens = Lex(text).tokens;
   std::set<std::string> names;

@@ -1,7 +1,6 @@
 // Keeps compiled kernels and the compiler's refusals by content in SQLite, so that the same source is
 // compiled once on a machine. Used by Compiler; beside evaluations.sqlite in the evaluator's cache directory.
-#ifndef KGRPO_JUDGE_COMPILE_COMPILE_CACHE_H
-#define KGRPO_JUDGE_COMPILE_COMPILE_CACHE_H
+#pragma once
 
 #include <cstdint>
 #include <mutex>
@@ -56,5 +55,3 @@ std::string ToBytes(const CompileOutcome& outcome);
 std::optional<CompileOutcome> OutcomeFromBytes(const std::string& bytes);
 
 }  // namespace kgrpo::evaluator
-
-#endif

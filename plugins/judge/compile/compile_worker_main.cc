@@ -25,7 +25,7 @@
 
 namespace {
 
-using kgrpo::evaluator::Subprocess;
+using kgrpo::process::Subprocess;
 using Parts = std::vector<std::string>;
 
 constexpr int kSocket = 3;
@@ -260,14 +260,14 @@ int main(int argc, char** argv) {
   const auto seconds = static_cast<uint64_t>(std::atoll(argv[4]));
   const Parts include_directories(argv + 5, argv + argc);
   Parts request;
-  while (kgrpo::evaluator::ReadFrames(kSocket, &request, -1)) {
+  while (kgrpo::process::ReadFrames(kSocket, &request, -1)) {
     LimitTime(seconds);
     Parts answer = {"error", "unknown request", "", "", ""};
     if (request.size() == 3 && request[0] == "device")
       answer = CompileDevice(nvrtc, request, architecture, include_directories);
     if (request.size() == 3 && request[0] == "host")
       answer = CompileHost(request, scratch, static_cast<double>(seconds));
-    if (!kgrpo::evaluator::WriteFrames(kSocket, answer)) break;
+    if (!kgrpo::process::WriteFrames(kSocket, answer)) break;
   }
   return 0;
 }

@@ -1,6 +1,5 @@
 // The result of a compilation: the shared object with the host code, the PTX, and each kernel's resources by ptxas.
-#ifndef KGRPO_JUDGE_COMPILE_COMPILED_KERNEL_H
-#define KGRPO_JUDGE_COMPILE_COMPILED_KERNEL_H
+#pragma once
 
 #include <map>
 #include <string>
@@ -65,5 +64,3 @@ bool FailedForTheMoment(const std::string& output);
 std::string QuoteCompilerOutput(const std::string& output, const std::string& scratch);
 
 }  // namespace kgrpo::evaluator
-
-#endif

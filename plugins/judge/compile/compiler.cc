@@ -14,6 +14,8 @@
 namespace kgrpo::evaluator {
 namespace {
 
+using cuda_source::DefinesFunction;
+
 constexpr char kLaunch[] = "launch";  // accepted besides `entry`
 constexpr double kTvmFfiPatience = 3;
 

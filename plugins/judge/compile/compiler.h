@@ -1,6 +1,5 @@
 // Compiles candidates: the include policy first, then the fast route or nvcc. One instance an evaluator.
-#ifndef KGRPO_JUDGE_COMPILE_COMPILER_H
-#define KGRPO_JUDGE_COMPILE_COMPILER_H
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -73,5 +72,3 @@ class Compiler {
 std::string FallbackNotice(const std::string& why);
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -15,6 +15,8 @@
 namespace kgrpo::evaluator {
 namespace {
 
+using process::Subprocess;
+
 namespace fs = std::filesystem;
 
 constexpr int kCudaMajor = 13;

@@ -1,8 +1,7 @@
 // Finds the CUDA toolkit: nvcc, its headers, NVRTC, and the host's g++, and checks them before anything
 // is judged. Both whole toolkits and the PyPI wheels' folder are supported. Called by each evaluator's
 // create().
-#ifndef KGRPO_JUDGE_COMPILE_CUDA_TOOLKIT_H
-#define KGRPO_JUDGE_COMPILE_CUDA_TOOLKIT_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -42,5 +41,3 @@ inline constexpr char kSystemPath[] = "/usr/local/bin:/usr/bin:/bin";
 std::string HostCompilerVersion(const std::string& path = kSystemPath);
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -1,7 +1,6 @@
 // The few lines put before and after a candidate's source: a declaration that enforces the problem's signature, and
 // a function through which the worker calls it with arguments in memory. Both compile routes use them.
-#ifndef KGRPO_JUDGE_COMPILE_ENTRY_SHIM_H
-#define KGRPO_JUDGE_COMPILE_ENTRY_SHIM_H
+#pragma once
 
 #include <string>
 
@@ -16,5 +15,3 @@ std::string EntryPrologue(const Problem& problem);
 std::string EntryEpilogue(const Problem& problem);
 
 }  // namespace kgrpo::evaluator
-
-#endif

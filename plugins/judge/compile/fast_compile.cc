@@ -20,6 +20,8 @@
 namespace kgrpo::evaluator {
 namespace {
 
+using process::Helper, process::Subprocess;
+
 constexpr size_t kKeptHostObjects = 512;
 
 // "k<16>" of "void k<16>(float const*)", where it is an instance of one of the templates.
@@ -44,7 +46,7 @@ std::string TemplateInstance(const std::string& linker_name, const std::vector<s
 
 std::string TokensKey(const Problem& problem, const std::string& text) {
   std::string tokens;
-  for (const Token& token : Lex(text).tokens) {
+  for (const cuda_source::Token& token : cuda_source::Lex(text).tokens) {
     tokens += token.text;
     tokens += '\n';
   }

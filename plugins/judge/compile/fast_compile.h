@@ -1,7 +1,6 @@
 // The fast compile route: device code by NVRTC, host code by g++ with headers of ours, both in long-lived sandboxed
 // processes, some 50 ms a kernel where nvcc takes a second. Used by Compiler, which falls back to nvcc.
-#ifndef KGRPO_JUDGE_COMPILE_FAST_COMPILE_H
-#define KGRPO_JUDGE_COMPILE_FAST_COMPILE_H
+#pragma once
 
 #include <deque>
 #include <map>
@@ -49,12 +48,10 @@ class FastCompiler {
   const CudaToolkit& toolkit_;
   const std::string helper_directory_;
   const double seconds_;
-  ProcessPool<Process> processes_;
+  process::ProcessPool<Process> processes_;
   std::mutex mutex_;                                 // guards what follows
   std::map<std::string, std::string> host_objects_;  // by the digest of the host code's tokens
   std::deque<std::string> host_order_;               // oldest first
 };
 
 }  // namespace kgrpo::evaluator
-
-#endif

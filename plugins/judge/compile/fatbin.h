@@ -1,8 +1,7 @@
 // Finds the PTX and the machine code that nvcc put into a shared object (section .nv_fatbin, built with --no-compress),
 // and reads ELF tables. The bytes come from a compiler that worked on hostile source, so every offset is checked. Used
 // by the compile routes and by tests of them.
-#ifndef KGRPO_JUDGE_COMPILE_FATBIN_H
-#define KGRPO_JUDGE_COMPILE_FATBIN_H
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -29,5 +28,3 @@ std::vector<std::string> DefinedFunctions(std::string_view object);
 std::vector<std::string> UndefinedSymbols(std::string_view object);
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -11,6 +11,8 @@
 namespace kgrpo::evaluator {
 namespace {
 
+using process::Subprocess;
+
 std::string ReadWhole(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;

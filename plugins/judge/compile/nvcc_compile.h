@@ -1,6 +1,5 @@
 // The reference compile route: nvcc, in the sandbox, to a shared object that carries PTX and a cubin. About a second.
-#ifndef KGRPO_JUDGE_COMPILE_NVCC_COMPILE_H
-#define KGRPO_JUDGE_COMPILE_NVCC_COMPILE_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -34,5 +33,3 @@ CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbo
                                int compute_capability, const NvccSource& source, double seconds, bool as_nvrtc);
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -9,6 +9,8 @@
 namespace kgrpo::evaluator {
 namespace {
 
+using cuda_source::Token;
+
 const std::set<std::string>& AllowedHeaders() {
   static const std::set<std::string> kHeaders = {
       "cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "device_functions.h",
@@ -54,10 +56,10 @@ std::string LibraryOf(const std::string& header) {
 
 std::string CheckIncludes(const std::string& source, const std::vector<std::string>& allowed_libraries,
                           CandidateForm form) {
-  const std::string text = RemoveSplices(source);
-  for (const Token& token : Lex(text).tokens) {
+  const std::string text = cuda_source::RemoveSplices(source);
+  for (const Token& token : cuda_source::Lex(text).tokens) {
     if (token.kind != Token::Kind::kDirective) continue;
-    const std::string_view word = ReadDirective(token.text).word;
+    const std::string_view word = cuda_source::ReadDirective(token.text).word;
     const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(token.begin), '\n');
     const SourcePlace place = PlacesOfLines(text, "")[static_cast<size_t>(line)];
     const bool own_header = !place.file.empty() && place.file != "kernel.cu";
@@ -66,7 +68,7 @@ std::string CheckIncludes(const std::string& source, const std::vector<std::stri
       return where + "#" + std::string(word) + " is not allowed";
     }
     if (word != "include") continue;
-    const std::string header(IncludedHeader(token));
+    const std::string header(cuda_source::IncludedHeader(token));
     if (header.empty()) return where + "#include must name a header plainly, not through a macro";
     if (AllowedHeaders().count(header) > 0 || IsDeviceStandard(header) || FormAllowsHeader(form, header)) continue;
     const std::string library = LibraryOf(header);

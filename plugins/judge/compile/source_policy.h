@@ -1,6 +1,5 @@
 // Checks a candidate's includes before any compiler sees it. If this check is evaded, the sandbox still holds.
-#ifndef KGRPO_JUDGE_COMPILE_SOURCE_POLICY_H
-#define KGRPO_JUDGE_COMPILE_SOURCE_POLICY_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -24,5 +23,3 @@ std::string IncludePolicy(const std::vector<std::string>& allowed_libraries);
 std::string CheckSymbols(const std::vector<std::string>& undefined);
 
 }  // namespace kgrpo::evaluator
-
-#endif

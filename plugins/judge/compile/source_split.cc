@@ -9,6 +9,8 @@
 namespace kgrpo::evaluator {
 namespace {
 
+using cuda_source::Declaration, cuda_source::Token;
+
 class Splitter {
  public:
   explicit Splitter(const std::string& source) : reader_(source), device_(source), host_(source) {}
@@ -221,7 +223,7 @@ class Splitter {
     }
   }
 
-  const SourceReader reader_;
+  const cuda_source::SourceReader reader_;
   std::string device_, host_;
   std::vector<Replacement> edits_, device_edits_;  // of the host's and the device's text
   std::vector<std::string> kernel_templates_;
@@ -232,7 +234,7 @@ class Splitter {
 SplitSource Split(const std::string& source) {
   try {
     return Splitter(source).Run();
-  } catch (const NotUnderstood& failure) {
+  } catch (const cuda_source::NotUnderstood& failure) {
     const auto line =
         std::count(source.begin(), source.begin() + static_cast<std::ptrdiff_t>(failure.offset), '\n') + 1;
     SplitSource result;

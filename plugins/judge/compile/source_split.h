@@ -1,8 +1,7 @@
 // Splits a CUDA source into what NVRTC compiles (device code) and what g++ compiles (host code), as nvcc's front end
 // does inside. Both keep the line numbers. Understands the declarations that people write; says so when it does not,
 // and nvcc takes over.
-#ifndef KGRPO_JUDGE_COMPILE_SOURCE_SPLIT_H
-#define KGRPO_JUDGE_COMPILE_SOURCE_SPLIT_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -26,5 +25,3 @@ struct SplitSource {
 SplitSource Split(const std::string& source);
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -1,7 +1,6 @@
 // The evaluator behind both plugins: a backend compiles and runs kernels, on a GPU or on a model of one. Here are the
 // cache, the timing sizes, the secret inputs' keys and the baseline, once for both. front.h offers it through the ABI.
-#ifndef KGRPO_JUDGE_FRONT_EVALUATOR_H
-#define KGRPO_JUDGE_FRONT_EVALUATOR_H
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -130,5 +129,3 @@ class Evaluator {
 };
 
 }  // namespace kgrpo::evaluator
-
-#endif

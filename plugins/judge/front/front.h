@@ -1,7 +1,6 @@
 // The kgrpo.evaluator/1 interface and its tools over an Evaluator, for the plugin.cc of evaluators that compile
 // kernels: a plugin adds its own options and its backend.
-#ifndef KGRPO_JUDGE_FRONT_FRONT_H
-#define KGRPO_JUDGE_FRONT_FRONT_H
+#pragma once
 
 #include <kgrpo/evaluator_tools.h>
 #include <kgrpo/sdk/host.h>
@@ -30,5 +29,3 @@ kgrpo_evaluator_interface MakeInterface(kgrpo_str (*options_schema)(void),
                                         decltype(kgrpo_evaluator_interface::create) create, bool counts);
 
 }  // namespace kgrpo::evaluator
-
-#endif

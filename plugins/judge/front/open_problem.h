@@ -1,7 +1,6 @@
 // A problem opened for evaluation at one timing size: under the evaluator's rules, with its oracle or checker. Made by
 // a Backend.
-#ifndef KGRPO_JUDGE_FRONT_OPEN_PROBLEM_H
-#define KGRPO_JUDGE_FRONT_OPEN_PROBLEM_H
+#pragma once
 
 #include <memory>
 #include <string>
@@ -35,5 +34,3 @@ struct OpenProblem {
 };
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -1,6 +1,5 @@
 // Problems with several timing sizes: a kernel's time is the geometric mean over them. Used by both evaluators.
-#ifndef KGRPO_JUDGE_FRONT_TIMING_SIZES_H
-#define KGRPO_JUDGE_FRONT_TIMING_SIZES_H
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -23,5 +22,3 @@ std::vector<Problem> FurtherTimingProblems(const Problem& problem);
 KernelEvaluation OverTimingSizes(size_t count, const std::function<KernelEvaluation(size_t i)>& evaluate);
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -1,7 +1,6 @@
 // The values of `normal`, `denormals` and `extremes` inputs. Here, and not in inputs.cc, since the GPU evaluator draws
 // on the device by the same code.
-#ifndef KGRPO_JUDGE_INPUTS_DRAW_H
-#define KGRPO_JUDGE_INPUTS_DRAW_H
+#pragma once
 
 #include <cmath>
 #include <cstdint>
@@ -69,5 +68,3 @@ KGRPO_HOST_DEVICE inline double ExtremeValue(uint64_t bits, FloatFormat format, 
 }
 
 }  // namespace kgrpo::evaluator
-
-#endif

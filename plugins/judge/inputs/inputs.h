@@ -1,8 +1,7 @@
 // Draws a problem's arguments: the values of inputs and scalars at one size, from a secret key. Called by the
 // evaluators for each correctness case; the arguments of the same (problem, size, key, variant) are the same on every
 // machine.
-#ifndef KGRPO_JUDGE_INPUTS_INPUTS_H
-#define KGRPO_JUDGE_INPUTS_INPUTS_H
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -49,5 +48,3 @@ bool GapsHold(const Rows& rows, DType dtype, const std::vector<uint8_t>& memory,
 uint8_t PoisonByte(const Parameter& parameter, uint64_t key);
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -1,7 +1,6 @@
 // inputs.cc of a problem's folder: draws the tensors that have `distribution: source`, which no distribution describes
 // (symmetric, triangular, normalised). Made when an evaluator opens a problem; called by inputs.cc.
-#ifndef KGRPO_JUDGE_INPUTS_SOURCE_INPUTS_H
-#define KGRPO_JUDGE_INPUTS_SOURCE_INPUTS_H
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -31,5 +30,3 @@ class SourceInputs {
 Problem WithSourceInputs(Problem problem, const std::string& cache_directory);
 
 }  // namespace kgrpo::evaluator
-
-#endif

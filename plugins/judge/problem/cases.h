@@ -1,7 +1,6 @@
 // The calls of an evaluation at correctness sizes: the key of each one's inputs, and which outputs lie in an input's
 // memory. Both evaluators run the same calls, in this order.
-#ifndef KGRPO_JUDGE_PROBLEM_CASES_H
-#define KGRPO_JUDGE_PROBLEM_CASES_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -45,5 +44,3 @@ std::vector<CorrectnessCase> CorrectnessCases(const Problem& problem, uint64_t k
 std::string NameTimingSize(const Problem& problem, std::string sentence);
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -85,6 +85,27 @@ T Get(const void* element) {
   return value;
 }
 
+// Calls f with a zero of the C type that holds an integer dtype.
+template <typename Function>
+auto OfInteger(DType dtype, Function f) {
+  switch (dtype) {
+    case DType::kInt32:
+      return f(int32_t{});
+    case DType::kInt64:
+      return f(int64_t{});
+    case DType::kUint32:
+      return f(uint32_t{});
+    case DType::kInt8:
+      return f(int8_t{});
+    case DType::kInt16:
+      return f(int16_t{});
+    case DType::kUint16:
+      return f(uint16_t{});
+    default:
+      return f(uint8_t{});
+  }
+}
+
 }  // namespace
 
 double DTypeInfo::SmallestSubnormal() const {
@@ -118,45 +139,17 @@ void StoreDouble(DType dtype, double value, void* element) {
       return Store(element, HalfFromDouble(value));
     case DType::kBfloat16:
       return Store(element, Bfloat16FromDouble(value));
-    case DType::kInt32:
-      return Store(element, Saturate<int32_t>(value));
-    case DType::kInt64:
-      return Store(element, Saturate<int64_t>(value));
-    case DType::kUint8:
-      return Store(element, Saturate<uint8_t>(value));
-    case DType::kUint32:
-      return Store(element, Saturate<uint32_t>(value));
-    case DType::kInt8:
-      return Store(element, Saturate<int8_t>(value));
     case DType::kBool:
       return Store(element, static_cast<uint8_t>(value != 0));
-    case DType::kInt16:
-      return Store(element, Saturate<int16_t>(value));
-    case DType::kUint16:
-      return Store(element, Saturate<uint16_t>(value));
+    default:
+      OfInteger(dtype, [&](auto zero) { Store(element, Saturate<decltype(zero)>(value)); });
   }
 }
 
 void StoreInteger(DType dtype, int64_t value, void* element) {
-  switch (dtype) {
-    case DType::kInt32:
-      return Store(element, static_cast<int32_t>(value));
-    case DType::kInt64:
-      return Store(element, value);
-    case DType::kUint8:
-      return Store(element, static_cast<uint8_t>(value));
-    case DType::kUint32:
-      return Store(element, static_cast<uint32_t>(value));
-    case DType::kInt8:
-      return Store(element, static_cast<int8_t>(value));
-    case DType::kBool:
-      return Store(element, static_cast<uint8_t>(value != 0));
-    case DType::kInt16:
-    case DType::kUint16:
-      return Store(element, static_cast<uint16_t>(value));
-    default:
-      return StoreDouble(dtype, static_cast<double>(value), element);
-  }
+  if (Info(dtype).is_floating) return StoreDouble(dtype, static_cast<double>(value), element);
+  if (dtype == DType::kBool) value = value != 0 ? 1 : 0;
+  OfInteger(dtype, [&](auto zero) { Store(element, static_cast<decltype(zero)>(value)); });
 }
 
 double LoadDouble(DType dtype, const void* element) {
@@ -175,26 +168,8 @@ double LoadDouble(DType dtype, const void* element) {
 }
 
 int64_t LoadInteger(DType dtype, const void* element) {
-  switch (dtype) {
-    case DType::kInt32:
-      return Get<int32_t>(element);
-    case DType::kInt64:
-      return Get<int64_t>(element);
-    case DType::kUint8:
-      return Get<uint8_t>(element);
-    case DType::kUint32:
-      return Get<uint32_t>(element);
-    case DType::kInt8:
-      return Get<int8_t>(element);
-    case DType::kBool:
-      return Get<uint8_t>(element);
-    case DType::kInt16:
-      return Get<int16_t>(element);
-    case DType::kUint16:
-      return Get<uint16_t>(element);
-    default:
-      return static_cast<int64_t>(LoadDouble(dtype, element));
-  }
+  if (Info(dtype).is_floating) return static_cast<int64_t>(LoadDouble(dtype, element));
+  return OfInteger(dtype, [&](auto zero) { return static_cast<int64_t>(Get<decltype(zero)>(element)); });
 }
 
 }  // namespace kgrpo::evaluator

@@ -1,7 +1,6 @@
 // The element types of problems: their names, C types and sizes, and the conversions between a tensor's bytes and the
 // float64 / int64 values that oracles work with. Used by the problem parser, input generation and comparison.
-#ifndef KGRPO_JUDGE_PROBLEM_DTYPE_H_
-#define KGRPO_JUDGE_PROBLEM_DTYPE_H_
+#pragma once
 
 #include <cstddef>  // size_t
 #include <cstdint>
@@ -63,5 +62,3 @@ double LoadDouble(DType dtype, const void* element);
 int64_t LoadInteger(DType dtype, const void* element);
 
 }  // namespace kgrpo::evaluator
-
-#endif  // KGRPO_JUDGE_PROBLEM_DTYPE_H_

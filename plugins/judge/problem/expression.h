@@ -1,7 +1,6 @@
 // Arithmetic over a problem's size symbols: shapes, scalar values, needed bytes. Written by problem authors in
 // problem.yaml ("12*n", "(n + 1) / 2"), parsed by the problem parser, evaluated once a size by the evaluator.
-#ifndef KGRPO_JUDGE_PROBLEM_EXPRESSION_H_
-#define KGRPO_JUDGE_PROBLEM_EXPRESSION_H_
+#pragma once
 
 #include <cstdint>  // int64_t
 #include <map>      // Bindings
@@ -47,5 +46,3 @@ class Expression {
 };
 
 }  // namespace kgrpo::evaluator
-
-#endif  // KGRPO_JUDGE_PROBLEM_EXPRESSION_H_

@@ -1,7 +1,6 @@
 // Reads a problem file's identifiers and expressions, and checks the expressions at every size once the sizes are
 // known. A base of the parsers of problem.yaml.
-#ifndef KGRPO_JUDGE_PROBLEM_EXPRESSION_READER_H
-#define KGRPO_JUDGE_PROBLEM_EXPRESSION_READER_H
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -49,5 +48,3 @@ class ExpressionReader : public YamlReader {
 bool IsIdentifier(const std::string& text);
 
 }  // namespace kgrpo::evaluator
-
-#endif

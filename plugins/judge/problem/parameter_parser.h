@@ -1,7 +1,6 @@
 // Reads the `parameters` of a problem.yaml: roles, shapes, pitches, what they are drawn from. A base of the parser of
 // the whole file (problem_parser.cc).
-#ifndef KGRPO_JUDGE_PROBLEM_PARAMETER_PARSER_H
-#define KGRPO_JUDGE_PROBLEM_PARAMETER_PARSER_H
+#pragma once
 
 #include <set>
 #include <string>
@@ -43,5 +42,3 @@ class ParameterParser : public ExpressionReader {
 };
 
 }  // namespace kgrpo::evaluator
-
-#endif

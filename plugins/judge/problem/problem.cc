@@ -10,6 +10,8 @@
 namespace kgrpo::evaluator {
 namespace {
 
+using cuda_source::DefinesFunction;
+
 const char* RoleText(Role role) {
   switch (role) {
     case Role::kInput:

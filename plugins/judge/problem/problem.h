@@ -1,7 +1,6 @@
 // A problem: parameters, sizes, tolerance, needs. Read from problems/<name>/problem.yaml by LoadProblem; used
 // by every evaluator. The format is described in docs/problems.md.
-#ifndef KGRPO_JUDGE_PROBLEM_PROBLEM_H
-#define KGRPO_JUDGE_PROBLEM_PROBLEM_H
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -160,5 +159,3 @@ void RequireNotRefused(const Problem& problem);
 void RequireReference(const Problem& problem);
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -299,7 +299,7 @@ Problem LoadProblem(const std::string& directory) {
     } else if (file == launcher) {
       problem.launcher = std::move(text);
       problem.own_entry = problem.entry;
-      problem.entry = FunctionName(problem.launcher);
+      problem.entry = cuda_source::FunctionName(problem.launcher);
       if (problem.entry.empty() || problem.entry == problem.own_entry)
         parser.diagnostics().AddFile(file.string(), "must define a function other than `entry` of problem.yaml");
     } else {

@@ -1,7 +1,6 @@
 // Counter-based random bits: the value of (key, index) depends on nothing else, so that inputs are the same on every
 // machine, in any order and in any thread. Used by input generation and to derive keys.
-#ifndef KGRPO_JUDGE_PROBLEM_RANDOM_H
-#define KGRPO_JUDGE_PROBLEM_RANDOM_H
+#pragma once
 
 #include <cstdint>
 #include <string_view>
@@ -51,5 +50,3 @@ inline uint64_t UniformBelow(uint64_t bits, uint64_t bound) {
 }
 
 }  // namespace kgrpo::evaluator
-
-#endif

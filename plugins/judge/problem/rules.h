@@ -1,7 +1,6 @@
 // By whose rules a kernel is judged: ours, or those of KernelBench's own evaluation, for figures that compare with
 // published ones. The option `rules` of both evaluators; docs/judging.md says what differs.
-#ifndef KGRPO_JUDGE_PROBLEM_RULES_H
-#define KGRPO_JUDGE_PROBLEM_RULES_H
+#pragma once
 
 #include <string>
 
@@ -22,5 +21,3 @@ Rules RulesFromName(const std::string& name);
 Problem UnderRules(Problem problem, Rules rules);
 
 }  // namespace kgrpo::evaluator
-
-#endif

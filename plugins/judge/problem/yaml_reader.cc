@@ -1,10 +1,42 @@
 #include "judge/problem/yaml_reader.h"
 
+#include <kgrpo/sdk/error.h>
+#include <kgrpo/support/closest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 namespace kgrpo::evaluator {
+
+void Diagnostics::Add(int line, int column, const std::string& path, const std::string& message) {
+  entries_.push_back({file_, line, column, path.empty() ? message : path + ": " + message});
+}
+
+void Diagnostics::AddFile(const std::string& file, const std::string& message) {
+  entries_.push_back({file, 0, 0, message});
+}
+
+void Diagnostics::ThrowIfAny() const {
+  if (entries_.empty()) return;
+  std::vector<Entry> sorted = entries_;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Entry& a, const Entry& b) {
+    return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+  });
+  std::string text;
+  for (const Entry& entry : sorted) {
+    if (!text.empty()) text += "\n";
+    text += entry.file + ":";
+    if (entry.line > 0) text += std::to_string(entry.line) + ":" + std::to_string(entry.column) + ":";
+    text += " " + entry.text;
+  }
+  throw Error(KGRPO_ERROR_INVALID, text);
+}
+
+std::string DidYouMean(const std::string& word, const std::vector<std::string>& known) {
+  const std::string closest = Closest(word, known);
+  return closest.empty() ? "" : "; did you mean \"" + closest + "\"?";
+}
 
 void YamlReader::Add(const YamlNode& node, const std::string& path, const std::string& message) {
   diagnostics_.Add(node.at.line, node.at.column, path, message);

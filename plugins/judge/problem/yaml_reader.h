@@ -1,7 +1,6 @@
 // Typed access to the nodes of a YAML file that collects every mistake with its position. Used by the parsers of
 // problem files.
-#ifndef KGRPO_JUDGE_PROBLEM_YAML_READER_H
-#define KGRPO_JUDGE_PROBLEM_YAML_READER_H
+#pragma once
 
 #include <kgrpo/support/yaml.h>
 
@@ -11,9 +10,37 @@
 #include <string>
 #include <vector>
 
-#include "judge/problem/diagnostics.h"
-
 namespace kgrpo::evaluator {
+
+// Collects mistakes of a file, so that all of them are reported at once as `file:line:column: path: message`.
+class Diagnostics {
+ public:
+  explicit Diagnostics(std::string file) : file_(std::move(file)) {}
+
+  // `line` and `column` count from 1; 0 for both speaks of the file as a whole. `path` is "sizes.visible[0].n" or "".
+  void Add(int line, int column, const std::string& path, const std::string& message);
+
+  // Of another file than the one given above, as a whole.
+  void AddFile(const std::string& file, const std::string& message);
+
+  bool empty() const { return entries_.empty(); }
+
+  // Throws Error(KGRPO_ERROR_INVALID) with all of them in order of position, a line each; does nothing when there are
+  // none.
+  void ThrowIfAny() const;
+
+ private:
+  struct Entry {
+    std::string file;
+    int line, column;
+    std::string text;
+  };
+  std::string file_;
+  std::vector<Entry> entries_;
+};
+
+// `; did you mean "x"?` if one of `known` is near enough to `word`, else "".
+std::string DidYouMean(const std::string& word, const std::vector<std::string>& known);
 
 // Each function writes what it read to `out`, or notes a mistake at the node's position, under `path`
 // ("parameters[0].shape"), and returns false.
@@ -42,5 +69,3 @@ class YamlReader {
 };
 
 }  // namespace kgrpo::evaluator
-
-#endif

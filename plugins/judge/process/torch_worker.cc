@@ -13,6 +13,8 @@
 namespace kgrpo::evaluator {
 namespace {
 
+using process::Subprocess;
+
 constexpr double kSeconds = 600;  // of one request
 constexpr size_t kMostBytes = size_t{16} << 30;
 
@@ -64,8 +66,9 @@ Subprocess::Spec TorchWorker::Spec(int socket) const {
   }
   Subprocess::Spec spec;
   spec.argv = {program};
-  spec.descriptors = {{socket, Helper::kSocket}, {2, 1}, {2, 2}};  // what a file prints is no output of this program's
-  spec.own_session = false;                                        // it ends with this process's group
+  spec.descriptors = {
+      {socket, process::Helper::kSocket}, {2, 1}, {2, 2}};  // what a file prints is no output of this program's
+  spec.own_session = false;                                 // it ends with this process's group
   for (char** variable = environ; *variable != nullptr; ++variable) {
     if (!std::string_view(*variable).starts_with("CUDA_VISIBLE_DEVICES=")) spec.environment.emplace_back(*variable);
   }

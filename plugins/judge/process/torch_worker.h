@@ -1,8 +1,7 @@
 // The process that runs a problem's TorchScript files: its oracle, tapes that draw inputs no distribution draws, and
 // PyTorch's own computation, for its time on a GPU. It alone links libtorch. Used by torch_oracle.cc, inputs.cc and
 // evaluator_cuda.
-#ifndef KGRPO_JUDGE_PROCESS_TORCH_WORKER_H
-#define KGRPO_JUDGE_PROCESS_TORCH_WORKER_H
+#pragma once
 
 #include <cstdint>
 #include <mutex>
@@ -52,13 +51,11 @@ class TorchWorker {
  private:
   // The answer's parts after "ok".
   std::vector<std::string> Ask(const std::vector<std::string>& request);
-  Subprocess::Spec Spec(int socket) const;
+  process::Subprocess::Spec Spec(int socket) const;
 
   const std::string gpu_;
   std::mutex mutex_;
-  std::optional<Helper> helper_;
+  std::optional<process::Helper> helper_;
 };
 
 }  // namespace kgrpo::evaluator
-
-#endif

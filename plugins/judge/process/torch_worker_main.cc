@@ -224,8 +224,8 @@ int main() {
   torch::jit::getProfilingMode() = false;
   at::set_num_threads(1);  // the same bits on every machine
   Parts request;
-  while (kgrpo::evaluator::ReadFrames(kSocket, &request, -1, kMostBytes)) {
-    if (!kgrpo::evaluator::WriteFrames(kSocket, Serve(request))) break;
+  while (kgrpo::process::ReadFrames(kSocket, &request, -1, kMostBytes)) {
+    if (!kgrpo::process::WriteFrames(kSocket, Serve(request))) break;
   }
   return 0;
 }

@@ -17,6 +17,8 @@
 namespace kgrpo::evaluator {
 namespace {
 
+using process::Subprocess;
+
 namespace fs = std::filesystem;
 
 // The same bits on every machine: nothing that reorders sums, fuses multiplications and additions, or takes what this

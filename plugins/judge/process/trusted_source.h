@@ -1,7 +1,6 @@
 // C++ sources of a problem's author (oracle.cc, inputs.cc), compiled by the host's compiler and loaded into this
 // process. Trusted, as the author is. Used by source_oracle.cc and source_inputs.cc.
-#ifndef KGRPO_JUDGE_PROCESS_TRUSTED_SOURCE_H
-#define KGRPO_JUDGE_PROCESS_TRUSTED_SOURCE_H
+#pragma once
 
 #include <memory>
 #include <string>
@@ -36,5 +35,3 @@ class TrustedLibrary {
 };
 
 }  // namespace kgrpo::evaluator
-
-#endif

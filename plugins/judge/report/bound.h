@@ -1,7 +1,6 @@
 // A problem's `needs` beside what a kernel was counted to do: kgrpo_evaluator_tools.explain_bound, which
 // `kgrpo-host eval --dispute-bound` prints. Used by judge/front/front.cc.
-#ifndef KGRPO_JUDGE_REPORT_BOUND_H
-#define KGRPO_JUDGE_REPORT_BOUND_H
+#pragma once
 
 #include <kgrpo/support/evaluation.h>
 
@@ -30,4 +29,3 @@ struct Bound {
 std::optional<Bound> BoundOf(const Evaluation& evaluation);
 
 }  // namespace kgrpo::evaluator
-#endif

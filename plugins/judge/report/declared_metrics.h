@@ -1,7 +1,6 @@
 // Labels of the evaluators' metrics: those of an evaluation, in the order in which they are listed, and those of a
 // step. Declared by each evaluator's create; docs/metrics.md lists the names for users.
-#ifndef KGRPO_JUDGE_REPORT_DECLARED_METRICS_H
-#define KGRPO_JUDGE_REPORT_DECLARED_METRICS_H
+#pragma once
 
 #include <kgrpo/sdk/host.h>  // MetricDeclaration
 
@@ -16,4 +15,3 @@ inline constexpr const char* kOccupancyTitle = "Occupancy";
 inline constexpr const char* kLinesTitle = "By source line";
 
 }  // namespace kgrpo::evaluator
-#endif

@@ -1,7 +1,6 @@
 // Escapes untrusted text (kernels, compilers' output, third parties' metrics) for a web page. Used by everything in
 // report/ that writes HTML or SVG.
-#ifndef KGRPO_JUDGE_REPORT_ESCAPE_H
-#define KGRPO_JUDGE_REPORT_ESCAPE_H
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -13,4 +12,3 @@ namespace kgrpo::evaluator {
 std::string EscapeHtml(std::string_view text);
 
 }  // namespace kgrpo::evaluator
-#endif

@@ -13,12 +13,14 @@
 #include <kgrpo/support/number_text.h>
 #include "judge/report/declared_metrics.h"
 #include "judge/report/escape.h"
-#include "judge/report/kernel_report_template.h"
 #include "judge/report/roofline.h"
 #include "judge/report/roofline_picture.h"
 #include "judge/report/source_notes.h"
 
 namespace kgrpo::evaluator {
+
+extern const char* const kKernelReportTemplate;  // mustache, in kernel_report_template.cc
+
 namespace {
 
 namespace mustache = kainjow::mustache;

@@ -1,7 +1,6 @@
 // The report of one kernel, kgrpo_evaluator_tools.report: a web page that needs neither scripts nor anything else.
 // Missing measurements are left out. Sources, compilers' output and metrics' names are data and never become markup.
-#ifndef KGRPO_JUDGE_REPORT_KERNEL_REPORT_H
-#define KGRPO_JUDGE_REPORT_KERNEL_REPORT_H
+#pragma once
 
 #include <string>
 
@@ -20,4 +19,3 @@ struct KernelReport {
 std::string KernelReportHtml(const KernelReport& report);
 
 }  // namespace kgrpo::evaluator
-#endif

@@ -1,8 +1,8 @@
-#include "judge/report/kernel_report_template.h"
-
+// The mustache template of a kernel's report. Filled by kernel_report.cc.
 namespace kgrpo::evaluator {
 
 // The policy forbids scripts and everything from elsewhere, should text of others ever get by the escaping.
+extern const char* const kKernelReportTemplate;
 const char* const kKernelReportTemplate = R"html(<!DOCTYPE html>
 <html lang="en">
 <head>

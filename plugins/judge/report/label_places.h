@@ -1,7 +1,6 @@
 // Chooses positions for the labels of a picture's dots: beside the dot, or apart from it at the end of a leader line.
 // Used by roofline_picture.cc.
-#ifndef KGRPO_JUDGE_REPORT_LABEL_PLACES_H
-#define KGRPO_JUDGE_REPORT_LABEL_PLACES_H
+#pragma once
 
 #include <vector>
 
@@ -53,4 +52,3 @@ class LabelPlaces {
 };
 
 }  // namespace kgrpo::evaluator
-#endif

@@ -1,7 +1,6 @@
 // The data of a roofline picture: a kernel's rate over its operations for each byte moved, below the device's limits.
 // Taken from an evaluator's metrics; drawn by roofline_picture.cc.
-#ifndef KGRPO_JUDGE_REPORT_ROOFLINE_H
-#define KGRPO_JUDGE_REPORT_ROOFLINE_H
+#pragma once
 
 #include <optional>
 #include <string>
@@ -43,4 +42,3 @@ struct Roofline {
 std::optional<Roofline> RooflineOf(const Evaluation& candidate, const Evaluation& baseline);
 
 }  // namespace kgrpo::evaluator
-#endif

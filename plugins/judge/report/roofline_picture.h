@@ -1,6 +1,5 @@
 // Draws a roofline: log-log, as SVG for a web page or a file of its own. Used by kernel_report.cc.
-#ifndef KGRPO_JUDGE_REPORT_ROOFLINE_PICTURE_H
-#define KGRPO_JUDGE_REPORT_ROOFLINE_PICTURE_H
+#pragma once
 
 #include <string>
 
@@ -11,4 +10,3 @@ namespace kgrpo::evaluator {
 std::string RooflineSvg(const Roofline& roofline);
 
 }  // namespace kgrpo::evaluator
-#endif

@@ -1,7 +1,6 @@
 // Notes on the lines of a kernel's source: findings that name a line, and the compiler's errors. Used by
 // kernel_report.cc and, for its lines, by what `kgrpo-host eval` prints.
-#ifndef KGRPO_JUDGE_REPORT_SOURCE_NOTES_H
-#define KGRPO_JUDGE_REPORT_SOURCE_NOTES_H
+#pragma once
 
 #include <map>
 #include <string>
@@ -17,4 +16,3 @@ std::map<unsigned, std::vector<std::string>> NotesByLine(const std::string& diag
 std::vector<std::string> SplitLines(const std::string& source);
 
 }  // namespace kgrpo::evaluator
-#endif

@@ -14,6 +14,8 @@
 namespace kgrpo::evaluator {
 namespace {
 
+using process::Subprocess;
+
 namespace fs = std::filesystem;
 
 std::string FindInPath(const std::string& program) {

@@ -1,8 +1,7 @@
 // The sandbox that compilers and candidates run in. Probed once: bubblewrap's namespaces where the machine allows them,
 // and always resource limits, no_new_privs and a system call filter; one sentence describes what is in force.
 // Used by the compilers here and by each evaluator's worker pool.
-#ifndef KGRPO_JUDGE_SANDBOX_SANDBOX_H
-#define KGRPO_JUDGE_SANDBOX_SANDBOX_H
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -63,7 +62,7 @@ class Sandbox {
   bool has_filter() const { return filter_; }
 
   // The command line that runs `command` inside.
-  Subprocess::Spec Wrap(const SandboxCommand& command) const;
+  process::Subprocess::Spec Wrap(const SandboxCommand& command) const;
 
   // Makes a fresh folder that a command may use as scratch. The caller removes it (ScratchFolder does).
   std::string MakeScratch() const;
@@ -109,5 +108,3 @@ class ScratchFolder {
 std::string FindHelperDirectory();
 
 }  // namespace kgrpo::evaluator
-
-#endif

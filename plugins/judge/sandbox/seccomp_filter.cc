@@ -7,87 +7,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
+#include <sstream>
+#include <string>
 
 namespace kgrpo::evaluator {
 namespace {
 
 // System calls that neither a compiler nor a candidate needs: other processes, mounts, keys, kernel features, sockets.
-constexpr const char* kPrivileged[] = {"ptrace",
-                                       "process_vm_readv",
-                                       "process_vm_writev",
-                                       "process_madvise",
-                                       "pidfd_getfd",
-                                       "kcmp",
-                                       "mount",
-                                       "umount2",
-                                       "move_mount",
-                                       "open_tree",
-                                       "fsopen",
-                                       "fsconfig",
-                                       "fsmount",
-                                       "fspick",
-                                       "mount_setattr",
-                                       "pivot_root",
-                                       "chroot",
-                                       "keyctl",
-                                       "add_key",
-                                       "request_key",
-                                       "io_uring_setup",
-                                       "io_uring_enter",
-                                       "io_uring_register",
-                                       "bpf",
-                                       "perf_event_open",
-                                       "userfaultfd",
-                                       "kexec_load",
-                                       "kexec_file_load",
-                                       "init_module",
-                                       "finit_module",
-                                       "delete_module",
-                                       "reboot",
-                                       "swapon",
-                                       "swapoff",
-                                       "sethostname",
-                                       "setdomainname",
-                                       "acct",
-                                       "settimeofday",
-                                       "clock_settime",
-                                       "clock_adjtime",
-                                       "adjtimex",
-                                       "syslog",
-                                       "quotactl",
-                                       "quotactl_fd",
-                                       "iopl",
-                                       "ioperm",
-                                       "nfsservctl",
-                                       "vhangup",
-                                       "name_to_handle_at",
-                                       "open_by_handle_at",
-                                       "fanotify_init",
-                                       "lookup_dcookie",
-                                       "setns",
-                                       "unshare",
-                                       "personality",
-                                       "socket",
-                                       "socketpair",
-                                       "connect",
-                                       "bind",
-                                       "listen",
-                                       "accept",
-                                       "accept4",
-                                       "modify_ldt",
-                                       "mknod",
-                                       "mknodat",
-                                       "mbind",
-                                       "migrate_pages",
-                                       "move_pages",
-                                       "set_mempolicy",
-                                       "landlock_create_ruleset"};
+constexpr const char* kPrivileged =
+    "ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp mount umount2 move_mount "
+    "open_tree fsopen fsconfig fsmount fspick mount_setattr pivot_root chroot keyctl add_key request_key "
+    "io_uring_setup io_uring_enter io_uring_register bpf perf_event_open userfaultfd kexec_load "
+    "kexec_file_load init_module finit_module delete_module reboot swapon swapoff sethostname setdomainname "
+    "acct settimeofday clock_settime clock_adjtime adjtimex syslog quotactl quotactl_fd iopl ioperm nfsservctl "
+    "vhangup name_to_handle_at open_by_handle_at fanotify_init lookup_dcookie setns unshare personality socket "
+    "socketpair connect bind listen accept accept4 modify_ldt mknod mknodat mbind migrate_pages move_pages "
+    "set_mempolicy landlock_create_ruleset";
 
 // Owns a filter under construction.
 class Filter {
@@ -110,6 +48,14 @@ class Filter {
     Note(seccomp_rule_add(context_, action, number, sizeof...(arguments), arguments...), name);
   }
 
+  // Adds the calls of `names`, separated by blanks, except those of `left_out`.
+  void AddAll(uint32_t action, const std::string& names, const std::string& left_out = "") {
+    std::istringstream words(names);
+    for (std::string name; words >> name;) {
+      if ((" " + left_out + " ").find(" " + name + " ") == std::string::npos) Add(action, name.c_str());
+    }
+  }
+
   std::string Install() {
     if (failure_.empty()) Note(seccomp_load(context_), "loading");
     return failure_;
@@ -125,17 +71,14 @@ class Filter {
 
 // System calls that a profiler needs to start, inspect and hear from a program; also named pipes, which ncu makes
 // before it starts anything.
-constexpr std::array<std::string_view, 13> kProfiling = {
-    "socket", "socketpair",       "connect",           "bind",        "listen", "accept", "accept4",
-    "ptrace", "process_vm_readv", "process_vm_writev", "personality", "mknod",  "mknodat"};
+constexpr const char* kProfiling =
+    "socket socketpair connect bind listen accept accept4 ptrace process_vm_readv process_vm_writev "
+    "personality mknod mknodat";
 
 std::string InstallDenying(bool profiling_too) {
   Filter filter(SCMP_ACT_ALLOW);
   const uint32_t deny = SCMP_ACT_ERRNO(EPERM);
-  for (const char* name : kPrivileged) {
-    if (profiling_too || std::find(kProfiling.begin(), kProfiling.end(), name) == kProfiling.end())
-      filter.Add(deny, name);
-  }
+  filter.AddAll(deny, kPrivileged, profiling_too ? "" : kProfiling);
   for (const unsigned device : {S_IFCHR, S_IFBLK}) {
     filter.Add(deny, "mknod", SCMP_A1(SCMP_CMP_MASKED_EQ, S_IFMT, device));
     filter.Add(deny, "mknodat", SCMP_A2(SCMP_CMP_MASKED_EQ, S_IFMT, device));
@@ -158,72 +101,14 @@ std::string InstallProfilerFilter() {
 
 std::string InstallWorkerFilter() {
   Filter filter(SCMP_ACT_TRAP);
-  for (const char* name : {"read",
-                           "write",
-                           "readv",
-                           "writev",
-                           "pread64",
-                           "lseek",
-                           "close",
-                           "fstat",
-                           "newfstatat",
-                           "stat",
-                           "lstat",
-                           "statx",
-                           "access",
-                           "faccessat",
-                           "faccessat2",
-                           "readlink",
-                           "readlinkat",
-                           "getcwd",
-                           "getdents64",
-                           "mmap",
-                           "mprotect",
-                           "munmap",
-                           "mremap",
-                           "madvise",
-                           "brk",
-                           "futex",
-                           "poll",
-                           "ppoll",
-                           "select",
-                           "pselect6",
-                           "exit",
-                           "exit_group",
-                           "rt_sigaction",
-                           "rt_sigprocmask",
-                           "rt_sigreturn",
-                           "sigaltstack",
-                           "getpid",
-                           "gettid",
-                           "getppid",
-                           "getuid",
-                           "geteuid",
-                           "getgid",
-                           "getegid",
-                           "clock_gettime",
-                           "clock_getres",
-                           "gettimeofday",
-                           "time",
-                           "nanosleep",
-                           "clock_nanosleep",
-                           "sched_yield",
-                           "sched_getaffinity",
-                           "getcpu",
-                           "getrandom",
-                           "uname",
-                           "sysinfo",
-                           "getrlimit",
-                           "getrusage",
-                           "times",
-                           "set_robust_list",
-                           "rseq",
-                           "set_tid_address",
-                           "arch_prctl",
-                           "restart_syscall",
-                           "membarrier"}) {
-    filter.Add(SCMP_ACT_ALLOW, name);
-  }
+  filter.AddAll(SCMP_ACT_ALLOW,
+                "read write readv writev pread64 lseek close fstat newfstatat stat lstat statx access "
+                "faccessat faccessat2 readlink readlinkat getcwd getdents64 mmap mprotect munmap mremap "
+                "madvise brk futex poll ppoll select pselect6 exit exit_group rt_sigaction rt_sigprocmask "
+                "rt_sigreturn sigaltstack getpid gettid getppid getuid geteuid getgid getegid clock_gettime "
+                "clock_getres gettimeofday time nanosleep clock_nanosleep sched_yield sched_getaffinity getcpu "
+                "getrandom uname sysinfo getrlimit getrusage times set_robust_list rseq set_tid_address "
+                "arch_prctl restart_syscall membarrier");
   constexpr int kWriting = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
   filter.Add(SCMP_ACT_ALLOW, "openat", SCMP_A2(SCMP_CMP_MASKED_EQ, kWriting, 0));
   filter.Add(SCMP_ACT_ALLOW, "open", SCMP_A1(SCMP_CMP_MASKED_EQ, kWriting, 0));
@@ -238,60 +123,13 @@ std::string InstallWorkerFilter() {
 
 std::string InstallGpuWorkerFilter() {
   Filter filter(SCMP_ACT_ALLOW);
-  for (const char* name : kPrivileged) filter.Add(SCMP_ACT_TRAP, name);
-  for (const char* name : {"fork",
-                           "vfork",
-                           "clone",
-                           "execve",
-                           "execveat",
-                           "socketpair",
-                           "sendto",
-                           "sendmsg",
-                           "recvfrom",
-                           "recvmsg",
-                           "kill",
-                           "tkill",
-                           "rt_sigqueueinfo",
-                           "rt_tgsigqueueinfo",
-                           "pidfd_send_signal",
-                           "pidfd_open",
-                           "setuid",
-                           "setgid",
-                           "setresuid",
-                           "setresgid",
-                           "setgroups",
-                           "capset",
-                           "chmod",
-                           "fchmod",
-                           "fchmodat",
-                           "chown",
-                           "fchown",
-                           "fchownat",
-                           "unlink",
-                           "unlinkat",
-                           "rename",
-                           "renameat",
-                           "renameat2",
-                           "mkdir",
-                           "mkdirat",
-                           "rmdir",
-                           "link",
-                           "linkat",
-                           "symlink",
-                           "symlinkat",
-                           "truncate",
-                           "timer_create",
-                           "setitimer",
-                           "alarm",
-                           "inotify_init1",
-                           "signalfd4",
-                           "shmget",
-                           "shmat",
-                           "semget",
-                           "msgget",
-                           "mq_open"}) {
-    filter.Add(SCMP_ACT_TRAP, name);
-  }
+  filter.AddAll(SCMP_ACT_TRAP, kPrivileged);
+  filter.AddAll(SCMP_ACT_TRAP,
+                "fork vfork clone execve execveat socketpair sendto sendmsg recvfrom recvmsg kill tkill "
+                "rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal pidfd_open setuid setgid setresuid "
+                "setresgid setgroups capset chmod fchmod fchmodat chown fchown fchownat unlink unlinkat rename "
+                "renameat renameat2 mkdir mkdirat rmdir link linkat symlink symlinkat truncate timer_create "
+                "setitimer alarm inotify_init1 signalfd4 shmget shmat semget msgget mq_open");
   filter.Add(SCMP_ACT_ERRNO(ENOSYS), "clone3");  // as above: then clone is tried, and refused
   filter.Add(SCMP_ACT_ERRNO(EACCES), "openat", SCMP_A2(SCMP_CMP_MASKED_EQ, O_CREAT, O_CREAT));
   filter.Add(SCMP_ACT_ERRNO(EACCES), "open", SCMP_A1(SCMP_CMP_MASKED_EQ, O_CREAT, O_CREAT));

@@ -1,8 +1,7 @@
 // The system call filters: for compilers (a list of what is denied), for workers that run a candidate's host code (a
 // list of what is allowed), and for those that do so on a GPU (denied). Installed by the sandbox launcher and by the
 // workers themselves; all are irrevocable.
-#ifndef KGRPO_JUDGE_SANDBOX_SECCOMP_FILTER_H
-#define KGRPO_JUDGE_SANDBOX_SECCOMP_FILTER_H
+#pragma once
 
 #include <string>
 
@@ -31,5 +30,3 @@ std::string InstallGpuWorkerFilter();
 std::string SystemCallName(int number);
 
 }  // namespace kgrpo::evaluator
-
-#endif

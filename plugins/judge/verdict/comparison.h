@@ -1,7 +1,6 @@
 // Compares an output with the float64 oracle. The tolerance comes from the problem, or from an error model of its dtype
 // and its number of accumulations (docs/judging.md). Called by the evaluator for each output of each call.
-#ifndef KGRPO_JUDGE_VERDICT_COMPARISON_H
-#define KGRPO_JUDGE_VERDICT_COMPARISON_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -84,5 +83,3 @@ class WorstErrors {
 };
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -1,6 +1,5 @@
 // The evaluation of one kernel, and its form as JSON for the cache. Used by every evaluator.
-#ifndef KGRPO_JUDGE_VERDICT_KERNEL_EVALUATION_H
-#define KGRPO_JUDGE_VERDICT_KERNEL_EVALUATION_H
+#pragma once
 
 #include <string>
 #include <utility>
@@ -54,5 +53,3 @@ std::string ReferenceTrouble(const KernelEvaluation& evaluation, const Problem& 
 void RequireCorrectReference(const KernelEvaluation& evaluation, const Problem& problem);
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -2,8 +2,7 @@
 // directory, which runs in this process (source_oracle.cc); or by TorchScript files, which
 // a process of their own runs (torch_oracle.cc). Trusted code, as the problem's author is. Called by the evaluators for
 // each (size, seed).
-#ifndef KGRPO_JUDGE_VERDICT_ORACLE_H
-#define KGRPO_JUDGE_VERDICT_ORACLE_H
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -81,5 +80,3 @@ std::shared_ptr<const Oracle> LoadSourceOracle(const Problem& problem, const std
 std::shared_ptr<const Oracle> LoadTorchOracle(const Problem& problem);
 
 }  // namespace kgrpo::evaluator
-
-#endif

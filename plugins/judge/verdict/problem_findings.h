@@ -1,8 +1,7 @@
 // Finds degenerate problems: those that judge a kernel correct that does not do the work, and those whose reference
 // kernel is no fair baseline. No kernel runs: constructed outputs are compared with the expected ones. Called by
 // evaluators' check_problem.
-#ifndef KGRPO_JUDGE_VERDICT_PROBLEM_FINDINGS_H
-#define KGRPO_JUDGE_VERDICT_PROBLEM_FINDINGS_H
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -52,5 +51,3 @@ inline constexpr uint64_t kReferenceSeeds = 5;
 std::vector<ProblemFinding> FindOfReference(const Problem& problem, const JudgeReference& judge);
 
 }  // namespace kgrpo::evaluator
-
-#endif

@@ -168,7 +168,7 @@ Checker::~Checker() = default;
 Checker::Result Checker::Check(const Problem& problem, const std::vector<Argument>& arguments,
                                const std::vector<std::vector<uint8_t>>& outputs) const {
   Values values = ValuesOf(problem, arguments, &outputs);
-  auto [reader, writer] = MakePipe();
+  auto [reader, writer] = process::MakePipe();
   const pid_t copy = fork();
   if (copy < 0)
     throw Error(KGRPO_ERROR_UNAVAILABLE, std::string("cannot make a process for checker.cc: ") + std::strerror(errno));

@@ -1,6 +1,5 @@
 // Conversions between float and the 16-bit formats, in integer arithmetic: the same on every machine, and vectorisable.
-#ifndef KGRPO_SIMT_ALU_HALF_FLOAT_H_
-#define KGRPO_SIMT_ALU_HALF_FLOAT_H_
+#pragma once
 
 #include <bit>
 #include <cstdint>
@@ -61,4 +60,3 @@ inline uint32_t DoubleToBf16(double value) {
 
 }  // namespace
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_ALU_HALF_FLOAT_H_

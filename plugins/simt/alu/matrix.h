@@ -1,8 +1,7 @@
 // Shared by the tensor core instructions: their shapes, and elements of fragments. Used by mma_ops.cc and wmma_ops.cc.
 //
 // Sums are taken in double precision and rounded once: a tensor core keeps fewer bits, differently on each generation.
-#ifndef KGRPO_SIMT_ALU_MATRIX_H_
-#define KGRPO_SIMT_ALU_MATRIX_H_
+#pragma once
 
 #include <array>
 #include <bit>
@@ -123,4 +122,3 @@ void Mma(Warp& warp, const Instruction& in, uint32_t mask);
 void WmmaMultiply(Warp& warp, const Instruction& in, uint32_t mask);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_ALU_MATRIX_H_

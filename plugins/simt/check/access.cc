@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "simt/check/access_counter.h"
 #include "simt/state/vector_clones.h"
-#include "simt/time/counter.h"
 
 namespace kgrpo::simt {
 namespace {
@@ -76,8 +76,7 @@ void ResolveGlobal(Warp& warp, const Instruction& in, uint32_t mask, uint32_t by
   access.allocation = nullptr;
   access.direct = false;
   access.pattern = Pattern::kGeneral;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     const uint64_t address = access.address[l];
     Allocation* own = FindAllocation(grid, address);
     if (own == nullptr || own->end() - address < bytes)
@@ -103,8 +102,7 @@ void ResolveShared(Warp& warp, const Instruction& in, uint32_t mask, uint32_t by
   const bool fits = extent.high < limit && limit - extent.high >= bytes && (extent.bits & (bytes - 1)) == 0;
   // In checked mode an access must not cross from one array into the next.
   if (fits && (!grid.checked || ArrayAround(grid, extent.low, extent.high + bytes) != nullptr)) return;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     const uint64_t address = access.address[l];
     const bool inside = address < limit && limit - address >= bytes &&
                         (!grid.checked || ArrayAround(grid, address, address + bytes) != nullptr);
@@ -122,8 +120,7 @@ void ResolveLocal(Warp& warp, const Instruction& in, uint32_t mask, uint32_t byt
   access.pattern = Pattern::kGeneral;
   const uint64_t frame = grid.kernel->local_bytes;
   std::byte* base = warp.block->local.data() + static_cast<size_t>(warp.id) * kLanes * frame;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     const uint64_t address = access.address[l];
     if (address >= frame || frame - address < bytes) {
       OutOfBounds(warp, in, l, kind, bytes, address, DescribeLocal(grid, address));
@@ -140,8 +137,7 @@ void ResolveParameter(Warp& warp, const Instruction& in, uint32_t mask, uint32_t
   access.allocation = nullptr;
   access.direct = false;
   access.pattern = Pattern::kGeneral;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     const uint64_t address = access.address[l];
     if (kind != AccessKind::kLoad || address >= grid.parameters.size() || grid.parameters.size() - address < bytes) {
       OutOfBounds(warp, in, l, kind, bytes, address,
@@ -178,8 +174,7 @@ void ResolveSpace(Warp& warp, const Instruction& in, uint32_t mask, uint32_t byt
                                                                : DistinctLanes(access.address, mask);
   if (space == Space::kGeneric) {
     const uint64_t window = access.address[std::countr_zero(mask)] & kGenericWindow;
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
+    for (const int l : EachBit(mask)) {
       if ((access.address[l] & kGenericWindow) == window) continue;
       // A warp whose generic pointers point into different memories: refused, since the rest of an access assumes one.
       Report(warp, in.index, l, FindingCode::kTrap, true, access.address[l], "",

@@ -1,7 +1,6 @@
 // Shared by loads, stores, atomics and asynchronous copies: from addresses to host memory, with bounds,
 // alignment, and the checks and counts of the launch's mode.
-#ifndef KGRPO_SIMT_CHECK_ACCESS_H_
-#define KGRPO_SIMT_CHECK_ACCESS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -134,4 +133,3 @@ inline uint64_t BitsOf(uint64_t offset, uint32_t bytes) {
 }
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_CHECK_ACCESS_H_

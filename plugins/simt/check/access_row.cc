@@ -3,9 +3,9 @@
 #include <bit>
 
 #include "simt/check/access.h"
+#include "simt/check/access_counter.h"
 #include "simt/check/earlier_launches.h"
 #include "simt/state/vector_clones.h"
-#include "simt/time/counter.h"
 
 namespace kgrpo::simt {
 namespace {

@@ -75,8 +75,7 @@ void LaunchesInFlight::End(LaunchResult* result) {
 void CheckEarlierLaunches(Warp& warp, const Instruction& in, uint32_t mask, AccessKind kind, const Access& access) {
   Grid& grid = *warp.grid;
   if (!grid.checked || !grid.compares_launches) return;
-  for (uint32_t m = mask & ~warp.waited; m != 0; m &= m - 1) {
-    const int lane = std::countr_zero(m);
+  for (const int lane : EachBit(mask & ~warp.waited)) {
     if (HasWaited(warp, lane)) continue;
     const Allocation* allocation =
         access.allocation != nullptr ? access.allocation : FindAllocation(grid, access.address[lane]);

@@ -2,8 +2,7 @@
 // not touch what those access before griddepcontrol.wait (cudaGridDependencySynchronize). Launches run one after the
 // other here; what each accessed in global memory is kept, and a checked launch compares with it every access that no
 // wait precedes. So a race is found whichever part of the earlier launch would still run on a GPU.
-#ifndef KGRPO_SIMT_CHECK_EARLIER_LAUNCHES_H_
-#define KGRPO_SIMT_CHECK_EARLIER_LAUNCHES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "simt/schedule/launch.h"
+#include "simt/state/launch.h"
 #include "simt/state/race_shadow.h"
 
 namespace kgrpo::simt {
@@ -20,6 +19,7 @@ struct Access;
 struct Grid;
 struct Instruction;
 struct Kernel;
+struct Program;
 struct Warp;
 enum class AccessKind : uint8_t;
 
@@ -55,4 +55,3 @@ class LaunchesInFlight {
 void CheckEarlierLaunches(Warp& warp, const Instruction& in, uint32_t mask, AccessKind kind, const Access& access);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_CHECK_EARLIER_LAUNCHES_H_

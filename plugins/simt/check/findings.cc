@@ -2,6 +2,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdlib>
 
@@ -33,27 +34,10 @@ std::string KernelName(const std::string& mangled) {
 }  // namespace
 
 const char* FindingName(FindingCode code) {
-  switch (code) {
-    case FindingCode::kInvalidLaunch:
-      return "invalid_launch";
-    case FindingCode::kOutOfBounds:
-      return "out_of_bounds";
-    case FindingCode::kMisaligned:
-      return "misaligned";
-    case FindingCode::kUninitialised:
-      return "uninitialised";
-    case FindingCode::kRace:
-      return "race";
-    case FindingCode::kDivergentBarrier:
-      return "divergent_barrier";
-    case FindingCode::kInvalidShuffle:
-      return "invalid_shuffle";
-    case FindingCode::kTrap:
-      return "trap";
-    case FindingCode::kUnsupported:
-      return "unsupported";
-  }
-  return "unknown";
+  constexpr std::array<const char*, 9> kNames = {"invalid_launch",  "out_of_bounds", "misaligned",
+                                                 "uninitialised",   "race",          "divergent_barrier",
+                                                 "invalid_shuffle", "trap",          "unsupported"};
+  return kNames[static_cast<size_t>(code)];
 }
 
 ThreadId IdOf(const Grid& grid, uint64_t block, uint32_t thread) {

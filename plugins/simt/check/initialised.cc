@@ -83,8 +83,8 @@ void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Ac
       return;
   } else if (access.space == Space::kShared) {
     if (TouchesCopies(warp, lanes, access, false)) [[unlikely]] {
-      for (uint32_t m = lanes; m != 0; m &= m - 1) {
-        if (ReportPending(warp, in, std::countr_zero(m), access, false, "reads")) return;
+      for (const int lane : EachBit(lanes)) {
+        if (ReportPending(warp, in, lane, access, false, "reads")) return;
       }
     }
     if (of_matrix && warp.grid->config->unwritten_shared) return;
@@ -94,8 +94,7 @@ void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Ac
     return;
   }
   const uint32_t bytes = elements == 0 ? access.bytes : access.bytes / elements;
-  for (uint32_t m = lanes; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(lanes)) {
     if (!Unwritten(warp, l, access, 0, access.bytes) && (elements <= 1 || access.space != Space::kLocal)) continue;
     for (uint32_t e = 0; e < elements; ++e) {
       if (Unwritten(warp, l, access, e * bytes, bytes))
@@ -119,8 +118,7 @@ void MarkWritten(Warp& warp, uint32_t mask, const Access& access) {
       return;
     }
     if (access.pattern == Pattern::kUniform) mask = 1u;
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
+    for (const int l : EachBit(mask)) {
       Allocation* allocation =
           access.allocation != nullptr ? access.allocation : FindAllocation(*warp.grid, access.address[l]);
       allocation->MarkInitialised(access.address[l] - allocation->address(), access.bytes);
@@ -130,13 +128,13 @@ void MarkWritten(Warp& warp, uint32_t mask, const Access& access) {
     if (access.pattern == Pattern::kContiguous)
       return SetBits(written.data(), access.address[0], uint64_t{access.bytes} * kLanes);
     if (access.pattern == Pattern::kUniform) mask = 1u;
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      const uint64_t offset = access.address[std::countr_zero(m)];
+    for (const int lane : EachBit(mask)) {
+      const uint64_t offset = access.address[lane];
       written[offset / 64] |= BitsOf(offset, access.bytes);
     }
   } else if (access.space == Space::kLocal && warp.grid->checked) {
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      const uint64_t offset = LocalOffset(warp, std::countr_zero(m), access);
+    for (const int lane : EachBit(mask)) {
+      const uint64_t offset = LocalOffset(warp, lane, access);
       warp.block->local_written[offset / 64] |= BitsOf(offset, access.bytes);
     }
   }
@@ -146,8 +144,7 @@ void MarkUnwritten(Warp& warp, uint32_t mask, const Access& access) {
   if (access.space != Space::kShared && access.space != Space::kLocal) return;
   const bool shared = access.space == Space::kShared;
   std::vector<uint64_t>& written = shared ? warp.block->shared_written : warp.block->local_written;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     const uint64_t offset = shared ? access.address[l] : LocalOffset(warp, l, access);
     written[offset / 64] &= ~BitsOf(offset, access.bytes);
   }

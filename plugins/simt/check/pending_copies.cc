@@ -5,7 +5,6 @@
 #include <string>
 
 #include "simt/check/access.h"
-#include "simt/ops/bulk_copies.h"
 
 namespace kgrpo::simt {
 namespace {
@@ -97,9 +96,9 @@ bool TouchesCopies(const Warp& warp, uint32_t mask, const Access& access, bool w
   if (access.space == Space::kGlobal) {
     if (warp.grid->bulk_stores == 0 && (!writes || block.bulk_copies.empty())) return false;
     uint64_t low = UINT64_MAX, high = 0;
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      low = std::min(low, access.address[std::countr_zero(m)]);
-      high = std::max(high, access.address[std::countr_zero(m)]);
+    for (const int lane : EachBit(mask)) {
+      low = std::min(low, access.address[lane]);
+      high = std::max(high, access.address[lane]);
     }
     bool touches = false;
     ForGlobalCopies(warp, writes, [&](const Block&, const BulkCopy& copy) {
@@ -110,8 +109,8 @@ bool TouchesCopies(const Warp& warp, uint32_t mask, const Access& access, bool w
   if (block.copies_pending == 0 || access.space != Space::kShared) return false;
   const bool sources = writes && !block.shared_sources.empty();
   bool touches = false;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const uint64_t offset = access.address[std::countr_zero(m)];
+  for (const int lane : EachBit(mask)) {
+    const uint64_t offset = access.address[lane];
     touches |= (block.shared_pending[offset / 64] & BitsOf(offset, access.bytes)) != 0;
     touches |= sources && block.shared_sources[offset / 16] != 0;
   }

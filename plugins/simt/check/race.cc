@@ -42,8 +42,7 @@ uint32_t AddRacingReads(Warp& warp, const Instruction& in, uint32_t mask, const 
   const RacingReads* known = warp.grid->config->racing_reads;
   if (known == nullptr || elements == 0) return 0;
   uint32_t racing = 0;
-  for (uint32_t m = access.distinct & mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(access.distinct & mask)) {
     for (uint32_t from = 0; from < access.bytes; from += 4) {
       const auto found =
           known->reads.find(RacingKey(warp.grid->events[event], static_cast<uint32_t>(l), access.address[l] + from));
@@ -214,8 +213,8 @@ RaceShadow* ShadowOf(Warp& warp, const Access& access, int lane, uint64_t& base)
 
 void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, uint32_t elements) {
   if (access.space == Space::kGlobal && TouchesCopies(warp, mask, access, false)) [[unlikely]] {
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      if (ReportPending(warp, in, std::countr_zero(m), access, false, "reads")) return;
+    for (const int lane : EachBit(mask)) {
+      if (ReportPending(warp, in, lane, access, false, "reads")) return;
     }
   }
   const uint32_t event = NoteEvent(warp, in, AccessKind::kLoad);
@@ -228,8 +227,7 @@ void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Acce
   RaceShadow* shadow = several ? nullptr : ShadowOf(warp, access, std::countr_zero(mask), base);
   if (!several && shadow == nullptr) return;
   if (!several && NoteLoads(warp, mask, access, event, polled, *shadow, base)) return;
-  for (uint32_t m = access.distinct & mask; m != 0; m &= m - 1) {
-    const int lane = std::countr_zero(m);
+  for (const int lane : EachBit(access.distinct & mask)) {
     if (several) shadow = ShadowOf(warp, access, lane, base);
     if (shadow == nullptr) continue;
     const RaceShadow::Span span = shadow->At(access.address[lane] - base, access.bytes);
@@ -258,8 +256,7 @@ void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Acce
 }
 
 void CheckImageReadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
-  for (uint32_t m = access.distinct & mask; m != 0; m &= m - 1) {
-    const int lane = std::countr_zero(m);
+  for (const int lane : EachBit(access.distinct & mask)) {
     uint64_t base = 0;
     RaceShadow* shadow = ShadowOf(warp, access, lane, base);
     if (shadow == nullptr) continue;
@@ -338,8 +335,8 @@ void NoteRelease(Warp& warp, const Instruction& in, uint32_t mask, const Access&
   if (IsWithinBlock(in, access)) {
     if ((in.flags & kFlagRelease) == 0) return;
     const auto own = static_cast<size_t>(warp.id);
-    for (uint32_t m = access.distinct & mask; m != 0; m &= m - 1) {
-      std::vector<uint32_t>& published = warp.block->published[access.address[std::countr_zero(m)]];
+    for (const int lane : EachBit(access.distinct & mask)) {
+      std::vector<uint32_t>& published = warp.block->published[access.address[lane]];
       published.resize(warp.known.size(), 0);
       for (size_t w = 0; w < published.size(); ++w) published[w] = std::max(published[w], warp.known[w]);
       published[own] = std::max(published[own], warp.clock + 1);
@@ -359,16 +356,15 @@ void NoteRelease(Warp& warp, const Instruction& in, uint32_t mask, const Access&
     const uint32_t covered = warp.known[warps + w];
     if (covered > (released[w].empty() ? 0 : released[w].back().clock)) released[w].push_back({covered, now});
   }
-  for (uint32_t m = access.distinct & mask; m != 0; m &= m - 1)
-    grid.release_times[access.address[std::countr_zero(m)] / 16] = now;
+  for (const int l : EachBit(access.distinct & mask)) grid.release_times[access.address[l] / 16] = now;
 }
 
 void NoteAcquire(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
   Grid& grid = *warp.grid;
   if (IsWithinBlock(in, access)) {
     if ((in.flags & kFlagAcquire) == 0 || warp.block->published.empty()) return;
-    for (uint32_t m = access.distinct & mask; m != 0; m &= m - 1) {
-      const auto found = warp.block->published.find(access.address[std::countr_zero(m)]);
+    for (const int lane : EachBit(access.distinct & mask)) {
+      const auto found = warp.block->published.find(access.address[lane]);
       if (found == warp.block->published.end()) continue;
       for (size_t w = 0; w < found->second.size(); ++w) {
         if (w != static_cast<size_t>(warp.id)) warp.known[w] = std::max(warp.known[w], found->second[w]);
@@ -377,8 +373,8 @@ void NoteAcquire(Warp& warp, const Instruction& in, uint32_t mask, const Access&
     return;
   }
   if (access.space != Space::kGlobal || grid.release_times.empty()) return;
-  for (uint32_t m = access.distinct & mask; m != 0; m &= m - 1) {
-    const auto found = grid.release_times.find(access.address[std::countr_zero(m)] / 16);
+  for (const int lane : EachBit(access.distinct & mask)) {
+    const auto found = grid.release_times.find(access.address[lane] / 16);
     if (found != grid.release_times.end()) warp.acquire_time = std::max(warp.acquire_time, found->second);
   }
 }

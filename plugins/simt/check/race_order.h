@@ -1,6 +1,5 @@
 // Shared by race.cc and race_together.cc: the order between a warp's accesses and earlier ones.
-#ifndef KGRPO_SIMT_CHECK_RACE_ORDER_H_
-#define KGRPO_SIMT_CHECK_RACE_ORDER_H_
+#pragma once
 
 #include <cstdint>
 
@@ -48,4 +47,3 @@ bool NoteLoads(const Warp& warp, uint32_t mask, const Access& access, uint32_t e
                uint64_t base);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_CHECK_RACE_ORDER_H_

@@ -1,6 +1,6 @@
 // Runs an instruction that uses registers that may be unset. Reports an unset value that matters: in an address, a
 // branch, an atomic, or a store to global memory. Checked launches only; see unset_uses.h.
-#include "simt/check/unset_uses.h"
+#include "simt/state/unset_uses.h"
 
 #include <algorithm>
 #include <bit>
@@ -120,8 +120,7 @@ uint32_t ResultOf(const Warp& warp, const Instruction& in, const UnsetUse& use, 
       uint32_t from[kLanes];
       ShuffledFrom(warp, in, from);
       uint32_t lanes = 0;
-      for (uint32_t m = mask; m != 0; m &= m - 1) {
-        const int l = std::countr_zero(m);
+      for (const int l : EachBit(mask)) {
         lanes |= (read(0) >> from[l] & 1u) << l;
       }
       return in.a < 0 ? 0 : lanes;
@@ -189,8 +188,7 @@ void AroundStore(Warp& warp, const Instruction& in, const UnsetUse& use, uint32_
   for (size_t i = 0; i < use.reads.size(); ++i) {
     if (const uint32_t lanes = LanesOf(warp, use.reads[i]) & mask; lanes != 0) {
       MarkUnwritten(warp, lanes, access);
-      for (uint32_t m = lanes; m != 0; m &= m - 1) {
-        const int l = std::countr_zero(m);
+      for (const int l : EachBit(lanes)) {
         const uint64_t offset = access.space == Space::kLocal
                                     ? static_cast<uint64_t>(access.host[l] - warp.block->local.data())
                                     : access.address[l];
@@ -262,8 +260,7 @@ void AddSuspect(Warp& warp, const Instruction& in, uint32_t mask, const Access& 
     if (earlier.warp == warp.id && earlier.block == warp.block->index)
       mask &= ~(1u << what.earlier % kLanes);  // a lane reads its own write in order
   }
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     if (l != lane && (access.space == Space::kLocal || access.address[l] != access.address[lane])) continue;
     if (!stored) what.thread = static_cast<uint32_t>(warp.id * kLanes + l);
     suspects[static_cast<size_t>(l)] = what;
@@ -277,8 +274,7 @@ void AddSuspect(Warp& warp, const Instruction& in, uint32_t mask, const Access& 
 void AddShuffleSuspects(Warp& warp, const Instruction& in, uint32_t mask, const uint32_t* from) {
   if (warp.grid->watched_code.empty()) return;
   std::array<Suspect, kLanes>& suspects = warp.suspects[in.index];
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     suspects[static_cast<size_t>(l)] = {.address = from[l],
                                         .pc = in.index,
                                         .thread = static_cast<uint32_t>(warp.id * kLanes + l),

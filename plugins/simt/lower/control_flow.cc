@@ -1,4 +1,4 @@
-#include "simt/lower/control_flow.h"
+#include "simt/state/control_flow.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,8 +1,7 @@
 // Machine code of PTX instructions on a GPU: how many machine instructions, on which pipe, with which latency. PTX is
 // not machine code: moves and address conversions vanish, an exact division is a subroutine. The figures are what ptxas
 // 13 emits for sm_90.
-#ifndef KGRPO_SIMT_LOWER_COST_H_
-#define KGRPO_SIMT_LOWER_COST_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -40,4 +39,3 @@ inline bool Exchanges(const Cost& cost) {
 }
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_LOWER_COST_H_

@@ -1,7 +1,6 @@
 // The integer instructions as generic functions, for evaluation over other types than the values of one block.
 // Used by the census of blocks (interval_ops.h).
-#ifndef KGRPO_SIMT_LOWER_INTEGER_MEANING_H_
-#define KGRPO_SIMT_LOWER_INTEGER_MEANING_H_
+#pragma once
 
 #include <cstdint>
 
@@ -48,4 +47,3 @@ struct IntegerMeaning {
 const IntegerMeaning* MeaningOf(Handler handler);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_LOWER_INTEGER_MEANING_H_

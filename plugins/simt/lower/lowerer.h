@@ -1,7 +1,6 @@
 // One kernel while it is lowered. lowering.cc walks its statements; the members are defined in the lowering_*.cc, by
 // what they lower.
-#ifndef KGRPO_SIMT_LOWER_LOWERER_H_
-#define KGRPO_SIMT_LOWER_LOWERER_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -211,4 +210,3 @@ class Lowerer {
 };
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_LOWER_LOWERER_H_

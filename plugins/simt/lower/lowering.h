@@ -1,6 +1,5 @@
 // From PTX syntax to a decoded kernel: device functions inlined, operands resolved, handlers and costs chosen.
-#ifndef KGRPO_SIMT_LOWER_LOWERING_H_
-#define KGRPO_SIMT_LOWER_LOWERING_H_
+#pragma once
 
 #include <cstdint>
 #include <string_view>
@@ -30,4 +29,3 @@ uint64_t FunctionAddress(const PtxModule& module, std::string_view name);
 std::vector<uint32_t> SuccessorsOf(const Kernel& kernel, uint32_t index, const std::vector<uint32_t>& block_at);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_LOWER_LOWERING_H_

@@ -1,7 +1,6 @@
 // PTX, parsed once and decoded for the interpreter. The evaluator parses what nvcc embedded in a candidate, then makes
 // an instance (its global variables in a DeviceMemory) for each run.
-#ifndef KGRPO_SIMT_LOWER_MODULE_H_
-#define KGRPO_SIMT_LOWER_MODULE_H_
+#pragma once
 
 #include <cstdint>      // sizes
 #include <memory>       // shared_ptr
@@ -96,4 +95,3 @@ class ModuleInstance {
 };
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_LOWER_MODULE_H_

@@ -35,8 +35,7 @@ void Atomic(Warp& warp, const Instruction& in, uint32_t mask) {
   const S* b = SourceAs<S>(warp, in.b);
   const S* c = in.c == kNoOperand ? b : SourceAs<S>(warp, in.c);
   S* d = (in.flags & kFlagNoReturn) != 0 ? nullptr : TargetAs<S>(warp, in.d);
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     if (grid.checked) CheckStoreOrder(warp, in, l, access, AccessKind::kAtomic, true);
     T old;
     std::memcpy(&old, access.At(l), sizeof old);

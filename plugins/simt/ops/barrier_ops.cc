@@ -23,8 +23,8 @@ void CheckMeeting(Block& block, const BarrierState& barrier) {
   const Grid& grid = *block.warps[0].grid;
   if (!grid.checked) return;
   Warp& first = block.warps[static_cast<size_t>(std::countr_zero(barrier.arrived_warps))];
-  for (uint32_t m = barrier.arrived_warps; m != 0; m &= m - 1) {
-    const Warp& warp = block.warps[static_cast<size_t>(std::countr_zero(m))];
+  for (const int w : EachBit(barrier.arrived_warps)) {
+    const Warp& warp = block.warps[static_cast<size_t>(w)];
     if (warp.barrier_pc == first.barrier_pc) continue;
     const int a = LineOf(first, first.barrier_pc), b = LineOf(warp, warp.barrier_pc);
     if (KindAt(warp) != KindAt(first)) {
@@ -46,13 +46,13 @@ void CheckMeeting(Block& block, const BarrierState& barrier) {
 void Resume(Block& block, uint32_t warps) {
   const Grid& grid = *block.warps[0].grid;
   uint32_t count = 0, threads = 0;
-  for (uint32_t m = warps; m != 0; m &= m - 1) {
-    const Warp& warp = block.warps[static_cast<size_t>(std::countr_zero(m))];
+  for (const int w : EachBit(warps)) {
+    const Warp& warp = block.warps[static_cast<size_t>(w)];
     count += static_cast<uint32_t>(std::popcount(warp.barrier_predicate & warp.alive));
     threads += static_cast<uint32_t>(std::popcount(warp.alive));
   }
-  for (uint32_t m = warps; m != 0; m &= m - 1) {
-    Warp& warp = block.warps[static_cast<size_t>(std::countr_zero(m))];
+  for (const int w : EachBit(warps)) {
+    Warp& warp = block.warps[static_cast<size_t>(w)];
     const Instruction& in = grid.kernel->code[warp.barrier_pc];
     const BarrierKind kind = KindAt(warp);
     if (kind == BarrierKind::kReducePopc) {
@@ -109,8 +109,8 @@ void OrderAccesses(Block& block, uint32_t warps, const BarrierState& barrier) {
     known[id] = UINT32_MAX;
     if (peer.grid->kernel->bulk_copies) known[fences + id] = std::max(known[fences + id], peer.known[fences + id]);
   }
-  for (uint32_t m = warps; m != 0; m &= m - 1) {
-    Warp& warp = block.warps[static_cast<size_t>(std::countr_zero(m))];
+  for (const int w : EachBit(warps)) {
+    Warp& warp = block.warps[static_cast<size_t>(w)];
     warp.known = known;
     warp.acquire_time = acquired;
     warp.fenced = fenced;

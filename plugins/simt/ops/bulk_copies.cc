@@ -13,9 +13,9 @@
 #include <string>
 
 #include "simt/check/access.h"
+#include "simt/check/access_counter.h"
 #include "simt/check/race_order.h"
 #include "simt/state/handlers.h"
-#include "simt/time/counter.h"
 
 namespace kgrpo::simt {
 namespace {
@@ -259,20 +259,19 @@ void StoreBulk(Warp& warp, const Instruction& in, uint32_t mask) {
 }
 
 void CommitBulkCopies(Warp& warp, const Instruction&, uint32_t mask) {
-  for (uint32_t m = mask; m != 0; m &= m - 1) ++warp.bulk_groups[static_cast<size_t>(std::countr_zero(m))];
+  for (const int l : EachBit(mask)) ++warp.bulk_groups[static_cast<size_t>(l)];
 }
 
 void WaitBulkCopies(Warp& warp, const Instruction& in, uint32_t mask) {
   const auto keep = static_cast<uint32_t>(in.offset);
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     const uint32_t committed = warp.bulk_groups[static_cast<size_t>(l)];
     if (committed > keep) EndStores(warp, l, committed - keep, in.size == 1);
   }
 }
 
 void EndBulkStores(Warp& warp, uint32_t mask) {
-  for (uint32_t m = mask; m != 0; m &= m - 1) EndStores(warp, std::countr_zero(m), UINT32_MAX, false);
+  for (const int l : EachBit(mask)) EndStores(warp, l, UINT32_MAX, false);
 }
 
 void CompleteBulkLoads(Warp& warp, const Instruction& in, int lane, uint32_t offset, PhaseBarrier& barrier) {

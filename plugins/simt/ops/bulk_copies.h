@@ -1,24 +1,12 @@
 // Bulk copies between their issue and their end; see bulk_copies.cc. Used by barriers, exits and the checks of all
 // memory accesses.
-#ifndef KGRPO_SIMT_OPS_BULK_COPIES_H_
-#define KGRPO_SIMT_OPS_BULK_COPIES_H_
+#pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 
 #include "simt/state/machine.h"
 
 namespace kgrpo::simt {
-
-// Charges work beyond that of one instruction against the launch's budget.
-inline void Charge(Grid& grid, uint64_t instructions) {
-  grid.budget -= std::min(instructions, grid.budget);
-}
-// Charges a walk through a list of copies.
-inline void ChargeWalk(Grid& grid, size_t copies) {
-  Charge(grid, copies / 16);
-}
 
 // Call before `lane` tests a phase of the mbarrier at `offset`. Completes the copies that the phase waits for, if it
 // waits for nothing else.
@@ -28,4 +16,3 @@ void CompleteBulkLoads(Warp& warp, const Instruction& in, int lane, uint32_t off
 void EndBulkStores(Warp& warp, uint32_t mask);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_OPS_BULK_COPIES_H_

@@ -69,8 +69,7 @@ void CallSubroutine(Warp& warp, const Instruction& in, uint32_t mask) {
   const Operand* addresses = &kernel.operands[in.extra];  // of the arguments, then of the results
   if (warp.calls.empty()) warp.calls.resize(kLanes);
   uint32_t pcs[kLanes];
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     auto index = static_cast<size_t>(in.offset);
     if (in.offset < 0) {
       const uint64_t address = SourceAs<uint64_t>(warp, in.a)[l];
@@ -108,8 +107,7 @@ void CallSubroutine(Warp& warp, const Instruction& in, uint32_t mask) {
 void ReturnFromSubroutine(Warp& warp, const Instruction&, uint32_t mask) {
   const Kernel& kernel = *warp.grid->kernel;
   uint32_t pcs[kLanes];
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     std::vector<uint64_t>& kept = warp.calls[static_cast<size_t>(l)];
     auto pop = [&] {
       const uint64_t value = kept.back();

@@ -168,7 +168,7 @@ void Park(Warp& warp, uint32_t lanes, uint32_t pc) {
 
 void SynchroniseLanes(Warp& warp, uint32_t lanes) {
   ++warp.clock;
-  for (uint32_t m = lanes; m != 0; m &= m - 1) warp.lane_known[static_cast<size_t>(std::countr_zero(m))] = warp.clock;
+  for (const int l : EachBit(lanes)) warp.lane_known[static_cast<size_t>(l)] = warp.clock;
 }
 
 void Branch(Warp& warp, const Instruction& in, uint32_t mask) {
@@ -220,12 +220,11 @@ void TrapOperation(Warp& warp, const Instruction& in, uint32_t mask) {
 
 void ReadClock32(Warp& warp, const Instruction& in, uint32_t mask) {
   uint32_t* d = TargetAs<uint32_t>(warp, in.d);
-  for (uint32_t m = mask; m != 0; m &= m - 1)
-    d[std::countr_zero(m)] = static_cast<uint32_t>(warp.executed >> in.offset);
+  for (const int l : EachBit(mask)) d[l] = static_cast<uint32_t>(warp.executed >> in.offset);
 }
 void ReadClock64(Warp& warp, const Instruction& in, uint32_t mask) {
   uint64_t* d = TargetAs<uint64_t>(warp, in.d);
-  for (uint32_t m = mask; m != 0; m &= m - 1) d[std::countr_zero(m)] = warp.executed;
+  for (const int l : EachBit(mask)) d[l] = warp.executed;
 }
 void NanoSleep(Warp& warp, const Instruction&, uint32_t) {
   warp.block->polls += 64;

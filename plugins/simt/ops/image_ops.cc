@@ -9,9 +9,9 @@
 
 #include "simt/alu/half_float.h"
 #include "simt/check/access.h"
+#include "simt/check/access_counter.h"
 #include "simt/state/handlers.h"
 #include "simt/state/image.h"
-#include "simt/time/counter.h"
 
 namespace kgrpo::simt {
 namespace {
@@ -244,8 +244,7 @@ void Fetch(Warp& warp, const Instruction& in, uint32_t mask, const ImageObject& 
   std::array<Axes, kLanes> axes;
   std::array<std::array<uint32_t, 4>, kLanes> result{};
   std::array<std::array<double, 4>, kLanes> sum{};
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     axes[static_cast<size_t>(l)] = ChosenBy(warp, in, object, l);
   }
   const bool cube = image.shape >= ImageShape::kCube;
@@ -260,8 +259,8 @@ void Fetch(Warp& warp, const Instruction& in, uint32_t mask, const ImageObject& 
       for (size_t i = 0; i < 4 && filters; ++i)
         sum[l][i] += weights[l] * static_cast<double>(std::bit_cast<float>(texel[i]));
     };
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      const auto l = static_cast<size_t>(std::countr_zero(m));
+    for (const int lane : EachBit(mask)) {
+      const auto l = static_cast<size_t>(lane);
       std::array<int64_t, 3> at{};
       weights[l] = 1;
       for (size_t a = 0; a < 3; ++a) {
@@ -280,15 +279,14 @@ void Fetch(Warp& warp, const Instruction& in, uint32_t mask, const ImageObject& 
     }
     if (reads == 0) continue;
     ReadTexels(warp, in, reads, image.TexelBytes(), access);
-    for (uint32_t m = reads; m != 0; m &= m - 1)
-      add(std::countr_zero(m), Decode(object, access.At(std::countr_zero(m))));
+    for (const int l : EachBit(reads)) add(l, Decode(object, access.At(l)));
   }
   for (uint32_t i = 0; i < in.count; ++i) {
     const Operand target = warp.grid->kernel->operands[in.extra + i];
     if (target == kNoOperand) continue;
     auto* d = TargetAs<uint32_t>(warp, target);
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      const auto l = static_cast<size_t>(std::countr_zero(m));
+    for (const int lane : EachBit(mask)) {
+      const auto l = static_cast<size_t>(lane);
       d[l] = filters ? std::bit_cast<uint32_t>(static_cast<float>(sum[l][i])) : result[l][i];
     }
   }
@@ -306,8 +304,7 @@ uint32_t PlaceSurface(Warp& warp, const Instruction& in, uint32_t mask, const Im
   const std::array<int64_t, 3> most = {static_cast<int64_t>(image.width * image.TexelBytes()) - bytes,
                                        static_cast<int64_t>(image.height) - 1, static_cast<int64_t>(image.depth) - 1};
   uint32_t inside = 0;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     std::array<int64_t, 3> at{};
     for (uint32_t i = 0; i < coordinates; ++i) {
       const size_t axis = !layered ? i : i == 0 ? 2 : i - 1;  // the layer comes first
@@ -349,8 +346,7 @@ void LoadSurface(Warp& warp, const Instruction& in, uint32_t mask) {
     if (inside != 0) ReadTexels(warp, in, inside, static_cast<uint32_t>(in.offset >> 8) * in.count, access);
     ForElements(warp, in, [&](Operand target, uint32_t from, uint32_t size) {
       if (target == kNoOperand) return;
-      for (uint32_t m = lanes; m != 0; m &= m - 1) {
-        const int l = std::countr_zero(m);
+      for (const int l : EachBit(lanes)) {
         uint64_t value = 0;
         if (((inside >> l) & 1u) != 0) std::memcpy(&value, access.At(l) + from, size);
         if (size == 8) {
@@ -374,8 +370,7 @@ void StoreSurface(Warp& warp, const Instruction& in, uint32_t mask) {
     if (grid.counter != nullptr) grid.counter->CountAccess(warp, in, inside, access, AccessKind::kStore);
     MarkWritten(warp, inside, access);
     const bool each = grid.checked && !NoteStores(warp, in, inside, access);
-    for (uint32_t m = inside; m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
+    for (const int l : EachBit(inside)) {
       std::array<std::byte, 16> value{};
       ForElements(warp, in, [&](Operand source, uint32_t from, uint32_t size) {
         const std::byte* lane = Source(warp, source) + static_cast<size_t>(l) * (size == 8 ? 8 : 4);

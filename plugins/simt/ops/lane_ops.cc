@@ -25,8 +25,7 @@ void Lanes(Warp& warp, const Instruction& in, uint32_t mask) {
   const uint32_t* b = in.b == kNoOperand ? a : SourceAs<uint32_t>(warp, in.b);
   const uint32_t* c = in.c == kNoOperand ? a : SourceAs<uint32_t>(warp, in.c);
   uint32_t* d = TargetAs<uint32_t>(warp, in.d);
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     d[l] = F(a[l], b[l], c[l], in.offset);
   }
 }
@@ -323,8 +322,7 @@ void Lop3Predicate(Warp& warp, const Instruction& in, uint32_t mask) {
   const uint32_t other =
       PredicateOf(warp, warp.grid->kernel->operands[in.extra]) ^ ((in.flags & kFlagNegateC) != 0 ? kAllLanes : 0u);
   uint32_t nonzero = 0;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     uint32_t result = 0;
     for (uint32_t row = 0; row < 8; ++row) {
       if ((in.offset >> row & 1) == 0) continue;

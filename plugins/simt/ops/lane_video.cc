@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <string_view>
 
 #include "simt/state/handlers.h"
@@ -9,7 +10,7 @@
 namespace kgrpo::simt {
 namespace {
 
-enum class VideoOperation : uint8_t {
+enum class VideoOperation : uint32_t {
   kAdd,
   kSubtract,
   kDifference,
@@ -21,40 +22,17 @@ enum class VideoOperation : uint8_t {
   kRight,
   kMultiplyAdd
 };
-enum class Then : uint8_t { kNothing, kAdd, kMinimum, kMaximum };
-enum class Comparison : uint8_t { kEq, kNe, kLt, kLe, kGt, kGe };
+enum class Then : uint32_t { kNothing, kAdd, kMinimum, kMaximum };
+enum class Comparison : uint32_t { kEq, kNe, kLt, kLe, kGt, kGe };
 
-// The fields of a video instruction in Instruction::offset, below the selectors.
+// The fields of a video instruction in the lower half of Instruction::offset, below the selectors.
 struct Video {
-  VideoOperation operation = VideoOperation::kAdd;
-  Then then = Then::kNothing;
-  Comparison comparison = Comparison::kEq;
-  uint32_t parts = 1;  // 1, 2 halves or 4 bytes
-  bool signed_d = false, signed_a = false, signed_b = false, saturate = false, wrap = false, plus_one = false;
-  uint32_t shift = 0;  // of vmad's result
-
-  int64_t Pack() const {
-    return static_cast<int64_t>(static_cast<uint32_t>(operation) | static_cast<uint32_t>(then) << 4 |
-                                static_cast<uint32_t>(comparison) << 6 | parts << 9 | uint32_t{signed_d} << 12 |
-                                uint32_t{signed_a} << 13 | uint32_t{signed_b} << 14 | uint32_t{saturate} << 15 |
-                                uint32_t{wrap} << 16 | uint32_t{plus_one} << 17 | shift << 18);
-  }
-  static Video Unpack(int64_t packed) {
-    const auto bits = static_cast<uint32_t>(packed);
-    Video v;
-    v.operation = static_cast<VideoOperation>(bits & 15u);
-    v.then = static_cast<Then>(bits >> 4 & 3u);
-    v.comparison = static_cast<Comparison>(bits >> 6 & 7u);
-    v.parts = bits >> 9 & 7u;
-    v.signed_d = (bits >> 12 & 1u) != 0;
-    v.signed_a = (bits >> 13 & 1u) != 0;
-    v.signed_b = (bits >> 14 & 1u) != 0;
-    v.saturate = (bits >> 15 & 1u) != 0;
-    v.wrap = (bits >> 16 & 1u) != 0;
-    v.plus_one = (bits >> 17 & 1u) != 0;
-    v.shift = bits >> 18 & 31u;
-    return v;
-  }
+  VideoOperation operation : 4;
+  Then then : 2;
+  Comparison comparison : 3;
+  uint32_t parts : 3;  // 1, 2 halves or 4 bytes
+  bool signed_d : 1, signed_a : 1, signed_b : 1, saturate : 1, wrap : 1, plus_one : 1;
+  uint32_t shift : 14;  // of vmad's result
 };
 
 int64_t Field(uint32_t value, uint32_t shift, uint32_t bits, bool is_signed) {
@@ -70,21 +48,8 @@ int64_t Selected(uint32_t value, int64_t code, bool is_signed) {
 }
 
 bool ComparisonHolds(Comparison comparison, int64_t x, int64_t y) {
-  switch (comparison) {
-    case Comparison::kEq:
-      return x == y;
-    case Comparison::kNe:
-      return x != y;
-    case Comparison::kLt:
-      return x < y;
-    case Comparison::kLe:
-      return x <= y;
-    case Comparison::kGt:
-      return x > y;
-    case Comparison::kGe:
-      return x >= y;
-  }
-  return false;
+  const std::array<bool, 6> holds = {x == y, x != y, x<y, x <= y, x> y, x >= y};
+  return holds[static_cast<size_t>(comparison)];
 }
 
 int64_t Combine(const Video& v, int64_t x, int64_t y, int64_t c) {
@@ -143,7 +108,8 @@ bool ReadVideo(const Opcode& op, int64_t& mode) {
                                             {"vshl", VideoOperation::kLeft, false, true},
                                             {"vshr", VideoOperation::kRight, false, true},
                                             {"vmad", VideoOperation::kMultiplyAdd, false, true}}};
-  Video v;
+  Video v{};
+  v.parts = 1;
   std::string_view base = op.base;
   if (!base.empty() && (base.back() == '2' || base.back() == '4')) {
     v.parts = base.back() == '2' ? 2 : 4;
@@ -173,12 +139,12 @@ bool ReadVideo(const Opcode& op, int64_t& mode) {
            : op.Has("min") ? Then::kMinimum
            : op.Has("max") ? Then::kMaximum
                            : Then::kNothing;
-  mode = v.Pack();
+  mode = int64_t{std::bit_cast<uint32_t>(v)};
   return true;
 }
 
 uint32_t VideoLane(uint32_t a, uint32_t b, uint32_t c, int64_t mode) {
-  const Video v = Video::Unpack(mode);
+  const auto v = std::bit_cast<Video>(static_cast<uint32_t>(mode));
   if (v.parts == 1) {
     const bool multiply = v.operation == VideoOperation::kMultiplyAdd;
     const int64_t x = Selected(a, mode >> kSelectorShiftA & 15, v.signed_a);

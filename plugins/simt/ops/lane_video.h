@@ -1,6 +1,5 @@
 // The video instructions (vadd, vabsdiff4, ...): arithmetic on a register's bytes and halves. Used by lane_ops.cc.
-#ifndef KGRPO_SIMT_OPS_LANE_VIDEO_H_
-#define KGRPO_SIMT_OPS_LANE_VIDEO_H_
+#pragma once
 
 #include <cstdint>
 
@@ -14,4 +13,3 @@ bool ReadVideo(const Opcode& opcode, int64_t& mode);
 uint32_t VideoLane(uint32_t a, uint32_t b, uint32_t c, int64_t mode);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_OPS_LANE_VIDEO_H_

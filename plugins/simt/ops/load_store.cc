@@ -110,7 +110,7 @@ void Load(Warp& warp, const Instruction& in, uint32_t mask) {
         d[l] = ToLane<S>(v);
       }
     } else {
-      for (uint32_t m = mask; m != 0; m &= m - 1) d[std::countr_zero(m)] = value(std::countr_zero(m));
+      for (const int l : EachBit(mask)) d[l] = value(l);
     }
   }
 }
@@ -118,8 +118,7 @@ void Load(Warp& warp, const Instruction& in, uint32_t mask) {
 template <typename T, typename S>
 void StoreChecked(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
   const Operand* sources = &warp.grid->kernel->operands[in.extra];
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     bool changes = false;
     for (uint32_t i = 0; i < in.count; ++i) {
       const T value = static_cast<T>(SourceAs<S>(warp, sources[i])[l]);
@@ -159,8 +158,7 @@ void Store(Warp& warp, const Instruction& in, uint32_t mask) {
   }
   for (uint32_t i = 0; i < in.count; ++i) {
     const S* s = SourceAs<S>(warp, operands[i]);
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
+    for (const int l : EachBit(mask)) {
       const T value = static_cast<T>(s[l]);
       std::memcpy(access.At(l) + i * sizeof(T), &value, sizeof(T));
     }
@@ -170,52 +168,20 @@ void Store(Warp& warp, const Instruction& in, uint32_t mask) {
 }  // namespace
 
 Handler FindLoad(Type type, uint32_t slot_bytes) {
-  if (slot_bytes == 8) {
-    switch (type) {
-      case Type::kB64:
-      case Type::kU64:
-      case Type::kS64:
-      case Type::kF64:
-        return &Load<uint64_t, uint64_t>;
-      case Type::kB32:
-      case Type::kU32:
-        return &Load<uint32_t, uint64_t>;
-      case Type::kS32:
-        return &Load<int32_t, uint64_t>;
-      case Type::kB16:
-      case Type::kU16:
-        return &Load<uint16_t, uint64_t>;
-      case Type::kS16:
-        return &Load<int16_t, uint64_t>;
-      case Type::kB8:
-      case Type::kU8:
-        return &Load<uint8_t, uint64_t>;
-      case Type::kS8:
-        return &Load<int8_t, uint64_t>;
-      default:
-        return nullptr;
-    }
-  }
-  switch (type) {
-    case Type::kB32:
-    case Type::kU32:
-    case Type::kS32:
-    case Type::kF32:
-    case Type::kF16x2:
-    case Type::kBf16x2:
-      return &Load<uint32_t, uint32_t>;
-    case Type::kB16:
-    case Type::kU16:
-    case Type::kF16:
-    case Type::kBf16:
-      return &Load<uint16_t, uint32_t>;
-    case Type::kS16:
-      return &Load<int16_t, uint32_t>;
-    case Type::kB8:
-    case Type::kU8:
-      return &Load<uint8_t, uint32_t>;
-    case Type::kS8:
-      return &Load<int8_t, uint32_t>;
+  const bool floating = type >= Type::kF16 && type <= Type::kF32, wide = slot_bytes == 8, sign = TypeIsSigned(type);
+  if (type == Type::kPred || (wide && floating)) return nullptr;
+  switch (TypeBytes(type)) {
+    case 8:
+      return wide ? &Load<uint64_t, uint64_t> : nullptr;
+    case 4:
+      if (!wide) return &Load<uint32_t, uint32_t>;
+      return sign ? &Load<int32_t, uint64_t> : &Load<uint32_t, uint64_t>;
+    case 2:
+      if (wide) return sign ? &Load<int16_t, uint64_t> : &Load<uint16_t, uint64_t>;
+      return sign ? &Load<int16_t, uint32_t> : &Load<uint16_t, uint32_t>;
+    case 1:
+      if (wide) return sign ? &Load<int8_t, uint64_t> : &Load<uint8_t, uint64_t>;
+      return sign ? &Load<int8_t, uint32_t> : &Load<uint8_t, uint32_t>;
     default:
       return nullptr;
   }

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "simt/check/access.h"
+#include "simt/check/access_counter.h"
 #include "simt/ops/bulk_copies.h"
 #include "simt/state/handlers.h"
 #include "simt/state/machine.h"
 #include "simt/state/warp_sync.h"
-#include "simt/time/counter.h"
 
 namespace kgrpo::simt {
 namespace {
@@ -87,8 +87,7 @@ void MbarrierInit(Warp& warp, const Instruction& in, uint32_t mask) {
   Access access;
   ResolveBarrier(warp, in, mask, access);
   MarkWritten(warp, mask, access);
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     if (in.b == kNoOperand) {  // mbarrier.inval
       warp.block->phase_barriers.erase(static_cast<uint32_t>(access.address[l]));
       continue;
@@ -113,8 +112,7 @@ void MbarrierArrive(Warp& warp, const Instruction& in, uint32_t mask) {
   if (warp.grid->counter != nullptr && IsAfterCopies(in))
     warp.grid->counter->CountAsyncArrival(in, static_cast<uint32_t>(access.address[std::countr_zero(mask)]));
   ++warp.block->polls;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     PhaseBarrier& barrier = BarrierAt(warp, in, l, access);
     FinishPhase(warp, in, l, access, barrier);
     const uint64_t token = barrier.phase << kPendingBits | static_cast<uint64_t>(barrier.pending);
@@ -157,8 +155,7 @@ void MbarrierWait(Warp& warp, const Instruction& in, uint32_t mask) {
   Access access;
   ResolveBarrier(warp, in, mask, access);
   uint32_t complete = 0;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     PhaseBarrier& barrier = BarrierAt(warp, in, l, access);
     const auto done = [&] {
       return in.size == 1 ? (barrier.phase & 1u) != (SourceAs<uint32_t>(warp, in.b)[l] & 1u)
@@ -181,8 +178,7 @@ void MbarrierWait(Warp& warp, const Instruction& in, uint32_t mask) {
 }
 
 void MbarrierPending(Warp& warp, const Instruction& in, uint32_t mask) {
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     TargetAs<uint32_t>(warp, in.d)[l] =
         static_cast<uint32_t>(SourceAs<uint64_t>(warp, in.a)[l] & ((uint64_t{1} << kPendingBits) - 1));
   }

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "simt/check/access.h"
+#include "simt/check/access_counter.h"
 #include "simt/state/handlers.h"
-#include "simt/time/counter.h"
 
 namespace kgrpo::simt {
 namespace {
@@ -87,8 +87,7 @@ void CopyAsync(Warp& warp, const Instruction& in, uint32_t mask) {
     }
   }
   if (warp.copies.empty()) warp.copies.emplace_back();
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     PendingCopy copy{};
     copy.lane = static_cast<uint8_t>(l);
     copy.bytes = in.size;

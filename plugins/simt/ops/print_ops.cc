@@ -106,8 +106,7 @@ std::string Format(const Warp& warp, int lane, const std::string& format, uint64
 
 void PrintFormatted(Warp& warp, const Instruction& in, uint32_t mask) {
   std::string& printed = warp.grid->result->printed;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int l = std::countr_zero(m);
+  for (const int l : EachBit(mask)) {
     if (printed.size() < kMostPrinted) {
       printed += Format(warp, l, TextAt(warp, l, FromFrame(warp, in.a, l, 8)), FromFrame(warp, in.b, l, 8));
       if (printed.size() > kMostPrinted) printed.resize(kMostPrinted);

@@ -84,10 +84,9 @@ void Redux(Warp& warp, const Instruction& in, uint32_t mask) {
   Together(warp, in, mask, [&](uint32_t lanes) {
     const uint32_t* a = SourceAs<uint32_t>(warp, in.a);
     T result = static_cast<T>(a[std::countr_zero(lanes)]);
-    for (uint32_t m = lanes & (lanes - 1); m != 0; m &= m - 1)
-      result = F(result, static_cast<T>(a[std::countr_zero(m)]));
+    for (const int l : EachBit(lanes & (lanes - 1))) result = F(result, static_cast<T>(a[l]));
     uint32_t* d = TargetAs<uint32_t>(warp, in.d);
-    for (uint32_t m = lanes; m != 0; m &= m - 1) d[std::countr_zero(m)] = static_cast<uint32_t>(result);
+    for (const int l : EachBit(lanes)) d[l] = static_cast<uint32_t>(result);
   });
 }
 
@@ -151,8 +150,7 @@ void Shuffle(Warp& warp, const Instruction& in, uint32_t mask) {
       std::memcpy(d, result, sizeof result);
     } else {
       uint32_t undefined = 0;
-      for (uint32_t m = lanes; m != 0; m &= m - 1) {
-        const int l = std::countr_zero(m);
+      for (const int l : EachBit(lanes)) {
         const bool takes_part = ((lanes >> from[l]) & 1u) != 0;
         d[l] = takes_part ? result[l] : kUndefined;
         undefined |= (takes_part ? 0u : 1u) << l;
@@ -169,7 +167,7 @@ void Vote(Warp& warp, const Instruction& in, uint32_t mask) {
     bool result = false;
     switch (static_cast<VoteMode>(in.size)) {
       case VoteMode::kBallot:
-        for (uint32_t m = lanes; m != 0; m &= m - 1) TargetAs<uint32_t>(warp, in.d)[std::countr_zero(m)] = p;
+        for (const int l : EachBit(lanes)) TargetAs<uint32_t>(warp, in.d)[l] = p;
         return;
       case VoteMode::kAll:
         result = p == lanes;
@@ -188,16 +186,14 @@ void Vote(Warp& warp, const Instruction& in, uint32_t mask) {
 void MatchAny(Warp& warp, const Instruction& in, uint32_t mask) {
   Together(warp, in, mask, [&](uint32_t lanes) {
     uint32_t result[kLanes];
-    for (uint32_t m = lanes; m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
+    for (const int l : EachBit(lanes)) {
       result[l] = 0;
       for (uint32_t n = lanes; n != 0; n &= n - 1) {
         const int k = std::countr_zero(n);
         result[l] |= static_cast<uint32_t>(ValueAt(warp, in, k) == ValueAt(warp, in, l)) << k;
       }
     }
-    for (uint32_t m = lanes; m != 0; m &= m - 1)
-      TargetAs<uint32_t>(warp, in.d)[std::countr_zero(m)] = result[std::countr_zero(m)];
+    for (const int l : EachBit(lanes)) TargetAs<uint32_t>(warp, in.d)[l] = result[l];
   });
 }
 
@@ -205,9 +201,8 @@ void MatchAll(Warp& warp, const Instruction& in, uint32_t mask) {
   Together(warp, in, mask, [&](uint32_t lanes) {
     const uint64_t first = ValueAt(warp, in, std::countr_zero(lanes));
     bool same = true;
-    for (uint32_t m = lanes; m != 0; m &= m - 1) same &= ValueAt(warp, in, std::countr_zero(m)) == first;
-    for (uint32_t m = lanes; m != 0; m &= m - 1)
-      TargetAs<uint32_t>(warp, in.d)[std::countr_zero(m)] = same ? lanes : 0u;
+    for (const int l : EachBit(lanes)) same &= ValueAt(warp, in, l) == first;
+    for (const int l : EachBit(lanes)) TargetAs<uint32_t>(warp, in.d)[l] = same ? lanes : 0u;
     if (in.e != kNoOperand) SetPredicate(warp, in.e, lanes, same ? kAllLanes : 0u);
   });
 }
@@ -229,13 +224,13 @@ void SyncWarp(Warp& warp, const Instruction& in, uint32_t mask) {
 }
 
 void ActiveMask(Warp& warp, const Instruction& in, uint32_t mask) {
-  for (uint32_t m = mask; m != 0; m &= m - 1) TargetAs<uint32_t>(warp, in.d)[std::countr_zero(m)] = mask;
+  for (const int l : EachBit(mask)) TargetAs<uint32_t>(warp, in.d)[l] = mask;
 }
 
 void ElectOne(Warp& warp, const Instruction& in, uint32_t mask) {
   Together(warp, in, mask, [&](uint32_t lanes) {
     const auto leader = static_cast<uint32_t>(std::countr_zero(lanes));
-    for (uint32_t m = lanes; m != 0; m &= m - 1) TargetAs<uint32_t>(warp, in.d)[std::countr_zero(m)] = leader;
+    for (const int l : EachBit(lanes)) TargetAs<uint32_t>(warp, in.d)[l] = leader;
     if (in.e != kNoOperand) SetPredicate(warp, in.e, lanes, 1u << leader);
   });
 }

@@ -6,8 +6,8 @@
 
 #include "simt/alu/matrix.h"
 #include "simt/check/access.h"
+#include "simt/check/access_counter.h"
 #include "simt/state/handlers.h"
-#include "simt/time/counter.h"
 
 namespace kgrpo::simt {
 namespace {

@@ -1,6 +1,5 @@
 // Splits PTX text into words, numbers, strings and punctuation, for the parser.
-#ifndef KGRPO_SIMT_PTX_PTX_LEXER_H_
-#define KGRPO_SIMT_PTX_PTX_LEXER_H_
+#pragma once
 
 #include <cstdint>
 #include <string_view>
@@ -42,4 +41,3 @@ class Lexer {
 };
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_PTX_PTX_LEXER_H_

@@ -1,7 +1,6 @@
 // A recursive-descent parser for the PTX that nvcc and NVRTC emit. Callers use ParsePtx of ptx_syntax.h; the members
 // are defined in ptx_parser.cc and the ptx_parser_*.cc, by what they parse.
-#ifndef KGRPO_SIMT_PTX_PTX_PARSER_H_
-#define KGRPO_SIMT_PTX_PTX_PARSER_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -119,4 +118,3 @@ class Parser {
 };
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_PTX_PTX_PARSER_H_

@@ -1,6 +1,5 @@
 // The syntax of a PTX module: what the parser reads and the lowering turns into a Program. Views point into the text.
-#ifndef KGRPO_SIMT_PTX_PTX_SYNTAX_H_
-#define KGRPO_SIMT_PTX_PTX_SYNTAX_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -131,4 +130,3 @@ std::string Refusal(const PtxModule& module, const SourceLine& where, int ptx_li
 [[noreturn]] void Refuse(const PtxModule& module, const SourceLine& where, int ptx_line, const std::string& what);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_PTX_PTX_SYNTAX_H_

@@ -198,8 +198,7 @@ class Census {
     const uint64_t* address = SourceAs<uint64_t>(warp, bulk ? in.b : in.a);
     const uint64_t offset =
         bulk ? *SourceAs<uint64_t>(warp, kernel_.operands[in.extra]) : static_cast<uint64_t>(in.offset);
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
+    for (const int l : EachBit(mask)) {
       note(address[l] + offset, bulk ? SourceAs<uint32_t>(warp, in.c)[l] : uint64_t{in.size} * in.count);
     }
   }

@@ -3,8 +3,7 @@
 //
 // A range on whose decisions all blocks agree is done; else it is halved, down to single blocks, on which intervals are
 // exact. So `if (i < n)` costs an evaluation or two, whatever the grid.
-#ifndef KGRPO_SIMT_SCHEDULE_BLOCK_CENSUS_H_
-#define KGRPO_SIMT_SCHEDULE_BLOCK_CENSUS_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -49,4 +48,3 @@ std::vector<uint32_t> ClassByBlock(const Grid& grid, const std::vector<BlockClas
 std::optional<std::vector<StoredRange>> StoredByGrid(const Grid& grid);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_SCHEDULE_BLOCK_CENSUS_H_

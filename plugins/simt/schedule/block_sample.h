@@ -1,6 +1,5 @@
 // Chooses blocks of a large grid that represent all of them. Used by launches that run a part of their blocks.
-#ifndef KGRPO_SIMT_SCHEDULE_BLOCK_SAMPLE_H_
-#define KGRPO_SIMT_SCHEDULE_BLOCK_SAMPLE_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -38,4 +37,3 @@ std::vector<Stratum> Stratify(const std::vector<uint64_t>& work, const std::vect
 double BusiestBlocks(const std::vector<uint64_t>& work, uint32_t multiprocessors);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_SCHEDULE_BLOCK_SAMPLE_H_

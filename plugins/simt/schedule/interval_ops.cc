@@ -144,8 +144,7 @@ void IntervalRegisters::AfterKnown(Warp& warp, const Instruction& in, uint32_t m
     if (mask == warp.alive) {
       spread_at_[static_cast<uint32_t>(at) / kGranule] = -1;
     } else {  // the other lanes keep their values
-      for (uint32_t m = mask; m != 0; m &= m - 1) {
-        const int lane = std::countr_zero(m);
+      for (const int lane : EachBit(mask)) {
         const auto l = static_cast<size_t>(lane);
         if (spread.bytes != 0)
           spread.low[l] = spread.high[l] =
@@ -158,8 +157,7 @@ void IntervalRegisters::AfterKnown(Warp& warp, const Instruction& in, uint32_t m
 void IntervalRegisters::Compare(Warp& warp, const Instruction& in, uint32_t mask, uint8_t depends) {
   const IntegerMeaning& meaning = *MeaningOf(in.run);
   uint32_t yes = 0, known = 0;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int lane = std::countr_zero(m);
+  for (const int lane : EachBit(mask)) {
     const int holds =
         Holds(meaning.relation, Read(warp, in.a, meaning.type, lane), Read(warp, in.b, meaning.type, lane));
     if (holds >= 0) known |= 1u << lane;
@@ -241,8 +239,7 @@ void IntervalRegisters::Execute(Warp& warp, const Instruction& in, uint32_t mask
   const bool adds = meaning.operation == Operation::kMadLo || meaning.operation == Operation::kMadWide;
   const bool unary = meaning.operation == Operation::kCopy || meaning.operation == Operation::kConvert ||
                      meaning.operation == Operation::kNeg || meaning.operation == Operation::kNot;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int lane = std::countr_zero(m);
+  for (const int lane : EachBit(mask)) {
     const Interval a = Read(warp, in.a, meaning.type, lane);
     const Interval b = unary ? Interval{} : Read(warp, in.b, shifts ? Type::kU32 : meaning.type, lane);
     Interval& value = values[static_cast<size_t>(lane)];

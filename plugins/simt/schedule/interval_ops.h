@@ -4,8 +4,7 @@
 // A register that is equal in all of these blocks is kept in the warp's registers. One that may differ has the least
 // and the greatest value of each lane beside them. The value may be anything if the operation is unknown here, or if
 // the result wraps around in some blocks only.
-#ifndef KGRPO_SIMT_SCHEDULE_INTERVAL_OPS_H_
-#define KGRPO_SIMT_SCHEDULE_INTERVAL_OPS_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -70,4 +69,3 @@ class IntervalRegisters {
 };
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_SCHEDULE_INTERVAL_OPS_H_

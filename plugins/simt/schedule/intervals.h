@@ -1,6 +1,5 @@
 // Arithmetic on intervals of integers: bounds of results. Used by interval_ops.cc.
-#ifndef KGRPO_SIMT_SCHEDULE_INTERVALS_H_
-#define KGRPO_SIMT_SCHEDULE_INTERVALS_H_
+#pragma once
 
 #include "simt/lower/integer_meaning.h"
 
@@ -22,4 +21,3 @@ Interval Apply(Operation operation, Type type, const Interval& a, const Interval
 int Holds(Relation relation, const Interval& a, const Interval& b);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_SCHEDULE_INTERVALS_H_

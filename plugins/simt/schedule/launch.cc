@@ -1,10 +1,11 @@
 // Launches: refuses those that a device would refuse, and sets up a grid.
-#include "simt/schedule/launch.h"
+#include "simt/state/launch.h"
 
 #include <kgrpo/sdk/error.h>
 
 #include "simt/check/access.h"
 #include "simt/check/earlier_launches.h"
+#include "simt/lower/module.h"
 #include "simt/schedule/run_grid.h"
 #include "simt/state/machine.h"
 

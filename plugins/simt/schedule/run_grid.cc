@@ -37,7 +37,7 @@ uint32_t RunWarp(Warp& warp, uint32_t slice) {
     }
     const Instruction& in = code[warp.pc];
     const uint32_t mask = warp.active & (PredicateOf(warp, in.predicate) ^ in.flip);
-    if constexpr (kCounted) warp.grid->counter->CountInstruction(warp, warp.pc, mask);
+    if constexpr (kCounted) static_cast<Counter*>(warp.grid->counter)->CountInstruction(warp, warp.pc, mask);
     ++warp.pc;
     --left;
     if (mask != 0) in.run(warp, in, mask);

@@ -1,7 +1,6 @@
 // Schedules the blocks of a launch on the interpreter, and chooses the blocks that run and those that are counted. Used
 // by launch.cc.
-#ifndef KGRPO_SIMT_SCHEDULE_RUN_GRID_H_
-#define KGRPO_SIMT_SCHEDULE_RUN_GRID_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -69,4 +68,3 @@ class GridRun {
 };
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_SCHEDULE_RUN_GRID_H_

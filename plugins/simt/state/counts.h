@@ -1,6 +1,5 @@
 // Measurements of a counted launch: the inputs of the time model. Sums over the sampled blocks unless said otherwise.
-#ifndef KGRPO_SIMT_STATE_COUNTS_H_
-#define KGRPO_SIMT_STATE_COUNTS_H_
+#pragma once
 
 #include <array>    // pipes
 #include <cstddef>  // sizes
@@ -201,4 +200,3 @@ struct Counts {
 };
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_STATE_COUNTS_H_

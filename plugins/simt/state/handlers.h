@@ -1,7 +1,6 @@
 // Handlers of everything that is not arithmetic. Lowering chooses them; see program.h for the meaning of an
 // instruction's fields.
-#ifndef KGRPO_SIMT_STATE_HANDLERS_H_
-#define KGRPO_SIMT_STATE_HANDLERS_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -125,4 +124,3 @@ void PrintFormatted(Warp&, const Instruction&, uint32_t);  // a = format address
 void AssertFailed(Warp&, const Instruction&, uint32_t);    // operands: message, file, line, function
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_STATE_HANDLERS_H_

@@ -1,8 +1,7 @@
 // Texture and surface objects: how a kernel sees an allocation as an image. Made for a candidate's host code
 // (interpreter/client/cudart_images.cc), kept by DeviceMemory, used by ops/image_ops.cc. Plain data, because it also
 // travels from the sandboxed worker to the evaluator.
-#ifndef KGRPO_SIMT_STATE_IMAGE_H_
-#define KGRPO_SIMT_STATE_IMAGE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -68,4 +67,3 @@ constexpr bool IsValid(const ImageObject& object) {
 }
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_STATE_IMAGE_H_

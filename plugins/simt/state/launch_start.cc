@@ -10,42 +10,25 @@ namespace {
 // The value of a word of the constants that depends on the launch.
 uint64_t ValueOf(const ConstantPatch& patch, const Grid& grid) {
   const LaunchConfig& config = *grid.config;
-  switch (patch.kind) {
-    case ConstantPatch::Kind::kParameter: {
-      uint64_t value = 0;
-      std::memcpy(&value, config.parameters.data() + patch.value, TypeBytes(patch.type));
-      if (TypeIsSigned(patch.type) && TypeBytes(patch.type) < 8) {
-        const uint32_t shift = 64 - 8 * TypeBytes(patch.type);
-        value = static_cast<uint64_t>(static_cast<int64_t>(value << shift) >> shift);
-      }
-      return value;
+  if (patch.kind == ConstantPatch::Kind::kParameter) {
+    uint64_t value = 0;
+    std::memcpy(&value, config.parameters.data() + patch.value, TypeBytes(patch.type));
+    if (TypeIsSigned(patch.type) && TypeBytes(patch.type) < 8) {
+      const uint32_t shift = 64 - 8 * TypeBytes(patch.type);
+      value = static_cast<uint64_t>(static_cast<int64_t>(value << shift) >> shift);
     }
-    case ConstantPatch::Kind::kGridX:
-      return config.grid.x;
-    case ConstantPatch::Kind::kGridY:
-      return config.grid.y;
-    case ConstantPatch::Kind::kGridZ:
-      return config.grid.z;
-    case ConstantPatch::Kind::kBlockX:
-      return config.block.x;
-    case ConstantPatch::Kind::kBlockY:
-      return config.block.y;
-    case ConstantPatch::Kind::kBlockZ:
-      return config.block.z;
-    case ConstantPatch::Kind::kDynamicShared:
-      return config.dynamic_shared_bytes;
-    case ConstantPatch::Kind::kTotalShared:
-      return config.dynamic_shared_bytes + grid.kernel->static_shared_bytes;
-    case ConstantPatch::Kind::kAggregateShared:
-      return kReservedSharedBytes + (config.dynamic_shared_bytes + grid.kernel->static_shared_bytes + 127) / 128 * 128;
-    case ConstantPatch::Kind::kGridWorkspaceLow:
-      return grid.workspace == nullptr ? 0 : grid.workspace->address() & 0xFFFFFFFFu;
-    case ConstantPatch::Kind::kGridWorkspaceHigh:
-      return grid.workspace == nullptr ? 0 : grid.workspace->address() >> 32;
-    case ConstantPatch::Kind::kGlobal:
-      break;
+    return value;
   }
-  return 0;
+  const uint64_t dynamic = config.dynamic_shared_bytes;
+  const uint32_t total = config.dynamic_shared_bytes + grid.kernel->static_shared_bytes;
+  const uint64_t workspace = grid.workspace == nullptr ? 0 : grid.workspace->address();
+  // By kind, from kGridX on.
+  const Dim3 &g = config.grid, &b = config.block;
+  const uint32_t aggregate = kReservedSharedBytes + (total + 127) / 128 * 128;
+  const uint64_t values[] = {
+      g.x, g.y, g.z, b.x, b.y, b.z, dynamic, total, aggregate, workspace & 0xFFFFFFFFu, workspace >> 32};
+  if (patch.kind == ConstantPatch::Kind::kGlobal) return 0;
+  return values[static_cast<size_t>(patch.kind) - static_cast<size_t>(ConstantPatch::Kind::kGridX)];
 }
 
 // The value of a special register in lane `l` of a warp.

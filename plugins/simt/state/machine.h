@@ -1,7 +1,7 @@
 // The state of a launch while it runs: grid, blocks, warps. Handlers work on it; run_grid.cc schedules it.
-#ifndef KGRPO_SIMT_STATE_MACHINE_H_
-#define KGRPO_SIMT_STATE_MACHINE_H_
+#pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "simt/schedule/launch.h"
+#include "simt/state/launch.h"
 #include "simt/state/program.h"
 #include "simt/state/race_shadow.h"
 
@@ -18,7 +18,7 @@ namespace kgrpo::simt {
 
 struct Grid;
 struct Block;
-class Counter;
+class AccessCounter;
 
 enum class WarpState : uint8_t { kReady, kBarrier, kDone };
 
@@ -164,7 +164,7 @@ struct Grid {
   bool watches_loads = false;             // (checked) every instruction that may use an unset value is watched
   const LaunchConfig* config = nullptr;
   LaunchResult* result = nullptr;
-  Counter* counter = nullptr;  // kCounted
+  AccessCounter* counter = nullptr;  // kCounted
   bool checked = false;
   std::vector<uint32_t> constants;  // patched
   std::vector<uint8_t> parameters;
@@ -212,6 +212,15 @@ inline void SetPredicate(Warp& warp, Operand operand, uint32_t mask, uint32_t va
   *target = (*target & ~mask) | (value & mask);
 }
 
+// Charges work beyond that of one instruction against the launch's budget.
+inline void Charge(Grid& grid, uint64_t instructions) {
+  grid.budget -= std::min(instructions, grid.budget);
+}
+// Charges a walk through a list of copies.
+inline void ChargeWalk(Grid& grid, size_t copies) {
+  Charge(grid, copies / 16);
+}
+
 // ---- starting (launch_start.cc) ----
 
 // Fills in the constants that only the launch knows.
@@ -256,4 +265,3 @@ std::string DescribeUnfinished(const Block& block);
 std::string DescribeShared(const Grid& grid, uint64_t offset, uint32_t size);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_STATE_MACHINE_H_

@@ -1,7 +1,6 @@
 // The memory of the modelled GPU: allocations that only the evaluator's process holds. Filled and read by the evaluator
 // and by the memory copies of a candidate's host code (forwarded), read and written by interpreted kernels.
-#ifndef KGRPO_SIMT_STATE_MEMORY_H_
-#define KGRPO_SIMT_STATE_MEMORY_H_
+#pragma once
 
 #include <cstddef>  // size_t
 #include <cstdint>  // uint64_t
@@ -164,4 +163,3 @@ class DeviceMemory {
 };
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_STATE_MEMORY_H_

@@ -1,6 +1,5 @@
 // An opcode taken apart: "fma.rn.ftz.f32" is base "fma", modifiers "rn" and "ftz", type f32.
-#ifndef KGRPO_SIMT_STATE_OPCODE_H_
-#define KGRPO_SIMT_STATE_OPCODE_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -41,4 +40,3 @@ AluChoice FindAlu(const Opcode& opcode);
 void RunRounded(Warp& warp, const Instruction& instruction, uint32_t mask);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_STATE_OPCODE_H_

@@ -1,21 +1,32 @@
 // A kernel decoded for the interpreter: straight arrays of instructions, each with its handler. Made by lowering.cc,
 // run by the scheduler in run_grid.cc.
-#ifndef KGRPO_SIMT_STATE_PROGRAM_H_
-#define KGRPO_SIMT_STATE_PROGRAM_H_
+#pragma once
 
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "simt/check/unset_uses.h"
-#include "simt/lower/control_flow.h"
 #include "simt/ptx/ptx_syntax.h"
+#include "simt/state/control_flow.h"
 #include "simt/state/counts.h"
+#include "simt/state/unset_uses.h"
 
 namespace kgrpo::simt {
 
 inline constexpr int kLanes = 32;
 inline constexpr uint32_t kAllLanes = 0xFFFFFFFFu;
+
+// The bits of a mask that are set, the lowest first: for (const int lane : EachBit(mask)).
+struct EachBit {
+  explicit EachBit(uint32_t mask) : left(mask) {}
+  EachBit begin() const { return *this; }
+  EachBit end() const { return EachBit(0); }
+  int operator*() const { return std::countr_zero(left); }
+  void operator++() { left &= left - 1; }
+  bool operator!=(const EachBit& other) const { return left != other.left; }
+  uint32_t left;
+};
 
 // Location of an operand's 32 lanes: >= 0 a byte offset in the warp's registers, < 0 the complement of a byte offset in
 // the kernel's constants (immediates and parameters, broadcast). A slot is 32 lanes of 4 bytes (types of up to 32 bits,
@@ -216,4 +227,3 @@ struct Program {
 };
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_STATE_PROGRAM_H_

@@ -11,8 +11,7 @@
 //
 // An access's warp, clock and place are the same for all lanes of an instruction. They are stored once, in an event; a
 // memory cell keeps the event's number and the lane.
-#ifndef KGRPO_SIMT_STATE_RACE_SHADOW_H_
-#define KGRPO_SIMT_STATE_RACE_SHADOW_H_
+#pragma once
 
 #include <cstdint>
 #include <cstdlib>
@@ -127,4 +126,3 @@ class RaceShadow {
 };
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_STATE_RACE_SHADOW_H_

@@ -1,6 +1,5 @@
 // Shared by warp operations and reconvergence.
-#ifndef KGRPO_SIMT_STATE_WARP_SYNC_H_
-#define KGRPO_SIMT_STATE_WARP_SYNC_H_
+#pragma once
 
 #include <cstdint>
 
@@ -24,4 +23,3 @@ inline int LineOf(const Warp& warp, uint32_t pc) {
 }
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_STATE_WARP_SYNC_H_

@@ -1,7 +1,6 @@
 // Finds the one change to a kernel that would gain most: its time is estimated again with one cost removed.
 // Used by the time model when it explains an estimate.
-#ifndef KGRPO_SIMT_TIME_ADVICE_H_
-#define KGRPO_SIMT_TIME_ADVICE_H_
+#pragma once
 
 #include <string>
 
@@ -16,4 +15,3 @@ std::string Advise(const Counts& counts, const KernelResources& resources, const
                    const L2Contents& before, double seconds);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_TIME_ADVICE_H_

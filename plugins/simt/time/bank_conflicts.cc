@@ -9,9 +9,9 @@ uint32_t BankCycles(const uint64_t* address, uint32_t mask, uint32_t bytes) {
   uint32_t words[32][kLanes];
   uint8_t counts[32] = {};
   uint32_t most = 0;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const auto first = static_cast<uint32_t>(address[std::countr_zero(m)] / 4);
-    const auto last = static_cast<uint32_t>((address[std::countr_zero(m)] + bytes - 1) / 4);
+  for (const int lane : EachBit(mask)) {
+    const auto first = static_cast<uint32_t>(address[lane] / 4);
+    const auto last = static_cast<uint32_t>((address[lane] + bytes - 1) / 4);
     for (uint32_t word = first; word <= last; ++word) {
       const uint32_t bank = word % 32;
       uint32_t i = 0;
@@ -70,8 +70,7 @@ uint32_t BankConflicts::Wavefronts(uint32_t pc, const uint64_t* address, uint32_
   Kept& kept = kept_[kept_at_[pc] - 1];
   const uint64_t base = address[std::countr_zero(mask)] & ~uint64_t{3};
   bool same = kept.mask == mask && kept.bytes == bytes;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const int lane = std::countr_zero(m);
+  for (const int lane : EachBit(mask)) {
     const auto offset = static_cast<uint32_t>(address[lane] - base);
     same &= kept.offset[static_cast<size_t>(lane)] == offset;
     kept.offset[static_cast<size_t>(lane)] = offset;

@@ -1,6 +1,5 @@
 // Cycles that shared memory needs to serve a warp's access. Used by the counter.
-#ifndef KGRPO_SIMT_TIME_BANK_CONFLICTS_H_
-#define KGRPO_SIMT_TIME_BANK_CONFLICTS_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -38,5 +37,3 @@ class BankConflicts {
 };
 
 }  // namespace kgrpo::simt
-
-#endif

@@ -157,27 +157,9 @@ Counts Counter::Finish() {
 }
 
 const char* PipeName(Pipe pipe) {
-  switch (pipe) {
-    case Pipe::kFp32:
-      return "fp32";
-    case Pipe::kInt:
-      return "int";
-    case Pipe::kHalf:
-      return "half";
-    case Pipe::kFp64:
-      return "fp64";
-    case Pipe::kSpecial:
-      return "special";
-    case Pipe::kMemory:
-      return "memory";
-    case Pipe::kTensor:
-      return "tensor";
-    case Pipe::kControl:
-      return "control";
-    case Pipe::kCount:
-      break;
-  }
-  return "unknown";
+  constexpr std::array<const char*, static_cast<size_t>(Pipe::kCount)> kNames = {
+      "fp32", "int", "half", "fp64", "special", "memory", "tensor", "control"};
+  return kNames[static_cast<size_t>(pipe)];
 }
 
 }  // namespace kgrpo::simt

@@ -1,6 +1,5 @@
 // Counts what the time model needs while sampled blocks run. See counts.h for what each figure means.
-#ifndef KGRPO_SIMT_TIME_COUNTER_H_
-#define KGRPO_SIMT_TIME_COUNTER_H_
+#pragma once
 
 #include <bit>
 #include <cstddef>
@@ -10,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "simt/check/access.h"
+#include "simt/check/access_counter.h"
 #include "simt/state/counts.h"
 #include "simt/state/machine.h"
 #include "simt/time/bank_conflicts.h"
@@ -20,10 +19,10 @@
 
 namespace kgrpo::simt {
 
-class Counter {
+class Counter final : public AccessCounter {
  public:
   explicit Counter(Grid& grid);
-  ~Counter();
+  ~Counter() override;
 
   // Around each sampled block.
   void StartBlock(Block& block);
@@ -37,18 +36,13 @@ class Counter {
     std::vector<TraceEntry>& entries = trace_->entries[static_cast<size_t>(warp.id)];
     if (entries.size() < most_traced_) entries.push_back({pc, 0, 0});
   }
-  // Each memory access, once resolved.
-  void CountAccess(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind);
-
-  // counter_bulk.cc. CountBulk: a bulk copy (`another`: of a further lane of the instruction). CountAsyncArrival: an
-  // arrival after the warp's earlier cp.async. CountArrival: all bulk loads of an mbarrier so far have arrived.
-  // CountWait: a warp has waited for them.
-  void CountAsyncArrival(const Instruction& in, uint32_t barrier);
-  void CountBulk(Warp& warp, const Instruction& in, const BulkCopy& copy, bool another);
-  void CountArrival(uint32_t barrier);
-  void CountWait(const Warp& warp, const Instruction& in, uint32_t barrier);
-  // A GPU's warp sleeps until the mbarrier's phase is complete: a wait that failed is not counted.
-  void ForgetPoll(const Warp& warp, const Instruction& in, uint32_t mask);
+  void CountAccess(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, AccessKind kind) override;
+  // counter_bulk.cc
+  void CountAsyncArrival(const Instruction& in, uint32_t barrier) override;
+  void CountBulk(Warp& warp, const Instruction& in, const BulkCopy& copy, bool another) override;
+  void CountArrival(uint32_t barrier) override;
+  void CountWait(const Warp& warp, const Instruction& in, uint32_t barrier) override;
+  void ForgetPoll(const Warp& warp, const Instruction& in, uint32_t mask) override;
 
   // Makes `block` the current block of the counts.
   void Switch(const Block& block) { trace_ = &traces_[block.index]; }
@@ -163,4 +157,3 @@ class Counter {
 };
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_TIME_COUNTER_H_

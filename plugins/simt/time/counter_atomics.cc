@@ -32,7 +32,7 @@ void Counter::CountSharedAtomic(const Instruction& in, uint32_t mask, const Acce
   // Lanes at one address take turns.
   uint64_t addresses[kLanes];
   uint32_t count = 0;
-  for (uint32_t m = mask; m != 0; m &= m - 1) addresses[count++] = access.address[std::countr_zero(m)];
+  for (const int l : EachBit(mask)) addresses[count++] = access.address[l];
   std::sort(addresses, addresses + count);
   uint32_t most = 0;
   for (uint32_t i = 0, run = 0; i < count; ++i) {
@@ -60,7 +60,7 @@ void Counter::CountGlobalAtomic(const Instruction& in, uint32_t mask, const Acce
   uint32_t count = 0;
   // As if the allocation began at a multiple of a kilobyte: see FindBusiestAtomics.
   const uint64_t shift = (kAtomicPeriod - start % kAtomicPeriod) % kAtomicPeriod;
-  for (uint32_t m = mask; m != 0; m &= m - 1) addresses[count++] = access.address[std::countr_zero(m)] + shift;
+  for (const int l : EachBit(mask)) addresses[count++] = access.address[l] + shift;
   std::sort(addresses, addresses + count);
   for (uint32_t i = 0; i < count;) {
     const uint64_t part = addresses[i] / kAtomicPart;

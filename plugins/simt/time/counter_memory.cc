@@ -42,8 +42,8 @@ Coalesced Coalesce(const Access& access, uint32_t mask, bool load, Touched (&tou
   for (uint32_t p = 0; p < parts; ++p) {
     const uint32_t start = count;
     const uint32_t part = mask & ((width == 32 ? kAllLanes : ((1u << width) - 1)) << (p * width));
-    for (uint32_t m = part; m != 0; m &= m - 1) {
-      const uint64_t address = access.address[std::countr_zero(m)];
+    for (const int lane : EachBit(part)) {
+      const uint64_t address = access.address[lane];
       const uint64_t line = address / kLine;
       const uint32_t first = static_cast<uint32_t>(address % kLine / kSector);
       uint32_t found = start;
@@ -142,7 +142,7 @@ bool Counter::CountMergedLoad(const Instruction& in, uint32_t mask, const Access
   const uint32_t width = code_.merged_into_wide[leader - 1];
   if (leader - 1 == in.index) {
     bool aligned = true;
-    for (uint32_t m = mask; m != 0; m &= m - 1) aligned &= access.address[std::countr_zero(m)] % width == 0;
+    for (const int l : EachBit(mask)) aligned &= access.address[l] % width == 0;
     leader_aligned_[in.index] = aligned ? 1 : 0;
     if (aligned) {
       AddSharedWavefronts(in, access, mask, width, true);

@@ -37,8 +37,8 @@ void Counter::CountReuse(Array& array, DeviceAddress start, uint64_t line, uint3
 uint32_t Counter::CountStored(Array& array, DeviceAddress start, uint32_t mask, const Access& access) {
   Stored lines[kLanes];
   uint32_t count = 0;
-  for (uint32_t m = mask; m != 0; m &= m - 1) {
-    const uint64_t address = access.address[std::countr_zero(m)];
+  for (const int lane : EachBit(mask)) {
+    const uint64_t address = access.address[lane];
     const uint64_t line = address / SectorCache::kLine;
     const auto sector = static_cast<uint32_t>(address % SectorCache::kLine / SectorCache::kSector);
     uint32_t found = count;  // search from the last one: neighbouring lanes most often share it

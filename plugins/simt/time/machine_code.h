@@ -1,6 +1,5 @@
 // Models what ptxas does to a kernel's PTX, as far as it changes the cost of instructions. Used by counter.cc.
-#ifndef KGRPO_SIMT_TIME_MACHINE_CODE_H_
-#define KGRPO_SIMT_TIME_MACHINE_CODE_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -19,4 +18,3 @@ struct MachineCode {
 MachineCode TowardsMachineCode(const Kernel& kernel);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_TIME_MACHINE_CODE_H_

@@ -2,8 +2,7 @@
 // predicates, except those over a jump back, and small loops are unrolled, so that loads of several iterations are
 // pending at once.
 // Used by the scoreboard.
-#ifndef KGRPO_SIMT_TIME_REGIONS_H_
-#define KGRPO_SIMT_TIME_REGIONS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -51,4 +50,3 @@ class Regions {
 };
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_TIME_REGIONS_H_

@@ -4,8 +4,7 @@
 // Machine code is not in PTX's order: ptxas moves loads up and their uses down. So each region's instructions
 // (regions.h) are first ordered by a list scheduler (longest path first), then issued in that order, each waiting for
 // its operands.
-#ifndef KGRPO_SIMT_TIME_SCOREBOARD_H_
-#define KGRPO_SIMT_TIME_SCOREBOARD_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -77,4 +76,3 @@ class Scoreboard {
 };
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_TIME_SCOREBOARD_H_

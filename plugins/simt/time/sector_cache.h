@@ -1,6 +1,5 @@
 // The L1 cache as counted launches see it. Used by counter_memory.cc.
-#ifndef KGRPO_SIMT_TIME_SECTOR_CACHE_H_
-#define KGRPO_SIMT_TIME_SECTOR_CACHE_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -31,4 +30,3 @@ class SectorCache {
 };
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_TIME_SECTOR_CACHE_H_

@@ -1,6 +1,5 @@
 // Divides a launch's modelled time among source lines. Used by the evaluator, for users and prompts.
-#ifndef KGRPO_SIMT_TIME_TIME_BY_LINE_H_
-#define KGRPO_SIMT_TIME_TIME_BY_LINE_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -24,4 +23,3 @@ struct LineTime {
 std::vector<LineTime> TimeByLine(const Counts& counts, const TimeEstimate& estimate, const Device& device);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_TIME_TIME_BY_LINE_H_

@@ -1,6 +1,5 @@
 // Estimates a counted kernel's seconds on a GPU described by a data sheet, and what bounds it.
-#ifndef KGRPO_SIMT_TIME_TIME_MODEL_H_
-#define KGRPO_SIMT_TIME_TIME_MODEL_H_
+#pragma once
 
 #include <cstdint>  // sizes
 #include <string>   // sentences
@@ -128,4 +127,3 @@ TimeEstimate EstimateTime(const Counts& counts, const KernelResources& resources
                           L2Contents* contents = nullptr, bool explain = true);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_TIME_TIME_MODEL_H_

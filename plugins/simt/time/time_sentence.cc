@@ -1,6 +1,7 @@
 #include "simt/time/time_sentence.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -13,39 +14,20 @@ constexpr size_t kMostShares = 3;
 constexpr double kLargeShare = 0.2;  // least share of the time at which the launch cost is named
 constexpr double kSmallGrid = 0.75;  // in units of the blocks that fit on the device at once
 
-const char* WaitText(LatencyTerm term) {
-  switch (term) {
-    case LatencyTerm::kAlu:
-      return "waiting for arithmetic";
-    case LatencyTerm::kFp64:
-      return "waiting for fp64 arithmetic";
-    case LatencyTerm::kSpecial:
-      return "waiting for special functions";
-    case LatencyTerm::kTensor:
-      return "waiting for tensor cores";
-    case LatencyTerm::kShared:
-      return "waiting for shared memory";
-    case LatencyTerm::kShuffle:
-      return "waiting for shuffles";
-    case LatencyTerm::kConstant:
-      return "waiting for constant memory";
-    case LatencyTerm::kL1:
-      return "waiting for the L1";
-    case LatencyTerm::kL2:
-      return "waiting for the L2";
-    case LatencyTerm::kDram:
-      return "waiting for DRAM";
-    case LatencyTerm::kAtomic:
-      return "waiting for atomics or fences";
-    case LatencyTerm::kBarrier:
-      return "at barriers";
-    case LatencyTerm::kTransfer:
-      return "waiting for transfers from the L2";
-    case LatencyTerm::kCount:
-      break;
-  }
-  return "";
-}
+// By LatencyTerm.
+constexpr std::array<const char*, kLatencyTerms> kWaits = {"waiting for arithmetic",
+                                                           "waiting for fp64 arithmetic",
+                                                           "waiting for special functions",
+                                                           "waiting for tensor cores",
+                                                           "waiting for shared memory",
+                                                           "waiting for shuffles",
+                                                           "waiting for constant memory",
+                                                           "waiting for the L1",
+                                                           "waiting for the L2",
+                                                           "waiting for DRAM",
+                                                           "waiting for atomics or fences",
+                                                           "at barriers",
+                                                           "waiting for transfers from the L2"};
 
 // "bound by latency: 61% waiting for DRAM, 20% at barriers (about 2310 cycles a warp)"
 std::string LatencyText(const Waiting& waiting) {
@@ -55,7 +37,7 @@ std::string LatencyText(const Waiting& waiting) {
   for (size_t i = 0; i < kLatencyTerms; ++i) {
     const double cycles = waiting.chain.steps[i] * by_term[i];
     waited += cycles;
-    shares.emplace_back(cycles, WaitText(static_cast<LatencyTerm>(i)));
+    shares.emplace_back(cycles, kWaits[i]);
   }
   shares.emplace_back(waiting.chain.issue, "issuing instructions");
   shares.emplace_back(waiting.cycles - waited, "starting blocks");

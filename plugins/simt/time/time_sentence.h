@@ -1,6 +1,5 @@
 // The sentence that says what bounds a kernel's time. Part of the time model.
-#ifndef KGRPO_SIMT_TIME_TIME_SENTENCE_H_
-#define KGRPO_SIMT_TIME_TIME_SENTENCE_H_
+#pragma once
 
 #include <cstdio>
 #include <string>
@@ -34,4 +33,3 @@ std::string TimeSentence(const Counts& counts, const Device& device, const TimeE
                          const Traffic& traffic, const Waiting& waiting);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_TIME_TIME_SENTENCE_H_

@@ -1,6 +1,5 @@
 // A counted launch's traffic at the L2 and at DRAM. Part of the time model.
-#ifndef KGRPO_SIMT_TIME_TRAFFIC_H_
-#define KGRPO_SIMT_TIME_TRAFFIC_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -51,4 +50,3 @@ struct AtomicCycles {
 AtomicCycles CyclesOfAtomics(const Counts& counts, const Device& device);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_TIME_TRAFFIC_H_

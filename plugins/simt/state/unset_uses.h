@@ -6,8 +6,7 @@
 // Lowering finds the registers that may be unset and the instructions that use them (lowering_unset.cc). A checked
 // launch watches those instructions (unset_uses.cc): from the start what uses registers that were never set, from the
 // first suspect on what uses loaded values.
-#ifndef KGRPO_SIMT_CHECK_UNSET_USES_H_
-#define KGRPO_SIMT_CHECK_UNSET_USES_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -64,4 +63,3 @@ struct Suspect {
 };
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_CHECK_UNSET_USES_H_

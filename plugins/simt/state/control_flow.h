@@ -1,8 +1,7 @@
 // Finds the origin of the differences in work among a kernel's blocks: none, the block's number, or data. Computed once
 // a kernel, from its code. A launch that counts a sample of its blocks uses it to find the blocks that they represent:
 // see block_census.h.
-#ifndef KGRPO_SIMT_LOWER_CONTROL_FLOW_H_
-#define KGRPO_SIMT_LOWER_CONTROL_FLOW_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -64,4 +63,3 @@ ControlFlow AnalyseControl(const Kernel& kernel, std::vector<Origin> starts, con
                            const std::vector<uint8_t>& arithmetic, const std::vector<uint8_t>& stores);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_LOWER_CONTROL_FLOW_H_

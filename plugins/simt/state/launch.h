@@ -1,6 +1,5 @@
 // Runs a kernel of a loaded module on the interpreter: checked, plain, or counted for the time model.
-#ifndef KGRPO_SIMT_SCHEDULE_LAUNCH_H_
-#define KGRPO_SIMT_SCHEDULE_LAUNCH_H_
+#pragma once
 
 #include <array>    // Dim3 of a thread
 #include <cstdint>  // counts
@@ -10,8 +9,8 @@
 #include <unordered_map>
 #include <vector>  // parameters
 
-#include "simt/lower/module.h"
 #include "simt/state/counts.h"
+#include "simt/state/memory.h"
 
 namespace kgrpo::simt {
 
@@ -19,6 +18,8 @@ struct Dim3 {
   uint32_t x = 1, y = 1, z = 1;
   uint64_t Count() const { return uint64_t{x} * y * z; }
 };
+
+class ModuleInstance;  // lower/module.h
 
 enum class Mode {
   kChecked,  // every check; all blocks
@@ -162,4 +163,3 @@ struct LaunchResult {
 LaunchResult Launch(ModuleInstance& instance, int kernel, const LaunchConfig& config);
 
 }  // namespace kgrpo::simt
-#endif  // KGRPO_SIMT_SCHEDULE_LAUNCH_H_
