@@ -91,7 +91,7 @@ TEST_F(PlannerLocal, IsResumedToTheSameBits) {
   }
   HostProcess process(directory(), {"-q", "run", "p.yaml", "--set", "output_dir=broken"});
   // In the second step's rounds.
-  ASSERT_TRUE(process.KillWhen([&] { return !StepSamples(directory() / "broken").empty(); }));
+  ASSERT_TRUE(process.KillWhen([&] { return test::RecordedStep(directory() / "broken") > 0; }));
   EXPECT_EQ(HostProcess(directory(), {"-q", "resume", "broken"}).Wait(), 0) << Read(directory() / "err");
   EXPECT_EQ(StepSamples(directory() / "broken"), expected);
   EXPECT_EQ(Read(directory() / "broken/final/model.safetensors"), Read(directory() / "whole/final/model.safetensors"));

@@ -47,8 +47,8 @@ TEST_F(TorchFormTest, IsCorrectAndTimed) {
           "1}).reshape(x.sizes());\n") +
       "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n  m.def(\"forward\", &forward, \"affine\", py::arg(\"x\"), "
       "py::arg(\"y\"));\n}\n#define at broken\n#define arguments broken\n#define each broken\n";
-  ExpectVerdict(source, "correct");
   const KernelEvaluation torch = Affine(source), launch = Affine(affine_->problem.reference_source);
+  EXPECT_EQ(torch.verdict, "correct") << torch.diagnosis;
   EXPECT_NEAR(torch.seconds, launch.seconds, launch.seconds * 0.05);
 }
 

@@ -109,14 +109,6 @@ TEST_F(KernelEvaluatorTest, CompilerVerdicts) {
   EXPECT_EQ(Affine(std::string("int a;\0int b;", 13)).verdict, "not_compiled");
 }
 
-TEST_F(KernelEvaluatorTest, TemplateBombIsStopped) {
-  const KernelEvaluation bomb = AffineThenReference(
-      "template <int N, int M> struct B { static constexpr long v = B<N - 1, M * 2>::v + B<N - 1, M * 2 + 1>::v; };\n"
-      "template <int M> struct B<0, M> { static constexpr long v = M; };\n" +
-      WithKernel("out[i] = B<24, 1>::v;"));
-  EXPECT_EQ(bomb.verdict, "not_compiled");
-}
-
 TEST_F(KernelEvaluatorTest, IncludePolicy) {
   for (const char* line :
        {"#include \"/etc/passwd\"", "#include </dev/zero>", "#include <cub/cub.cuh>", "#include <cublas_v2.h>",
@@ -222,8 +214,9 @@ TEST_F(CachedEvaluatorTest, SeedsOfThoroughEvaluationsAndOfTheOption) {
     const std::map<std::string, double> metrics(evaluation.metrics.begin(), evaluation.metrics.end());
     return metrics.at("worst_error/out");
   };
-  EXPECT_EQ(error(0, {.seed = 1, .thorough = true}), error(0, {.seed = 1, .thorough = true}));
-  EXPECT_NE(error(0, {.seed = 1, .thorough = true}), error(0, {.seed = 2, .thorough = true}));
+  const double thorough = error(0, {.seed = 1, .thorough = true});
+  EXPECT_EQ(error(0, {.seed = 1, .thorough = true}), thorough);
+  EXPECT_NE(error(0, {.seed = 2, .thorough = true}), thorough);
   EXPECT_EQ(error(0, {.seed = 1}), error(0, {.seed = 2})) << "a quick evaluation is one for all runs";
   EXPECT_NE(error(1, {}), error(2, {}));
 }

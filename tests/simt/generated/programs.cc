@@ -48,7 +48,7 @@ std::vector<Operation> Mixed() {
 }
 
 // @n the type's name, @s a value, @c a condition, @p a step, @1 to @3 expressions.
-constexpr Form kControl[] = {
+constexpr Form kControlForms[] = {
     {'*', "@n $ = @s; if ((@c & 3u) == 1u) { $ = @1; } else if ((@c & 3u) == 2u) { $ = @2; }", "if of @c: @1 or @2"},
     {'*', "@n $ = @s; for (unsigned n = 0; n < (@c & 7u); ++n) { @p(@1); if ($ == @s) break; }",
      "loop of @c & 7 over @1"},
@@ -68,7 +68,7 @@ constexpr Form kControl[] = {
      "early end by @c"}};
 
 // @w a mask of y's bits.
-constexpr Form kWarp[] = {
+constexpr Form kWarpForms[] = {
     {'u',
      "unsigned $ = @x; { const unsigned m = __ballot_sync(0xffffffffu, (int)(@y & @wu)); if ((@y & @wu) != 0u) $ = "
      "__shfl_sync(m, @x, __ffs((int)m) - 1) + __reduce_add_sync(m, @x); }",
@@ -87,7 +87,7 @@ constexpr Form kWarp[] = {
      "groups of equal @x"}};
 
 // @n the type's name, @a an array of @k threads' values (4 times as many bytes: @b), @m a change of the type.
-constexpr Form kShared[] = {
+constexpr Form kSharedForms[] = {
     {'*', "__shared__ @n @a[@k]; @a[threadIdx.x] = @x; __syncthreads(); @n $ = @a[@y % @ku];",
      "gather of @x from shared memory"},
     {'*',
@@ -111,7 +111,7 @@ constexpr Form kShared[] = {
      "a warp's exchange through shared memory"}};
 
 // @p a place in the scratch memory, @w a word there, @n the same as an int, @l a 64-bit value, @i a number.
-constexpr Form kAtomic[] = {
+constexpr Form kAtomicForms[] = {
     {0, "atomicAdd(@w, @x);", ""},
     {0, "atomicMax(@w, @x); ", ""},
     {0, "atomicMin(@n, (int)@x);", ""},
@@ -135,7 +135,7 @@ constexpr Form kAtomic[] = {
      "sums in shared memory"}};
 
 // @i a number, @1 and @2 places in the scratch memory.
-constexpr Form kMemory[] = {
+constexpr Form kMemoryForms[] = {
     {'u', "const uint4 q@i = ((const uint4*)in)[@x & 511u]; unsigned $ = q@i.x ^ q@i.y + q@i.z * q@i.w;",
      "a load of 16 bytes"},
     {'s', "const short4 q@i = __ldg((const short4*)in + (@x & 1023u)); int $ = q@i.x * 3 + q@i.y - q@i.z ^ q@i.w;",
@@ -175,7 +175,7 @@ void WriteControl(Builder& b) {
     const std::string step = type == 'f'   ? "$ = $ * 0.5f + "
                              : type == 's' ? "$ = (int)((unsigned)$ * 3u) ^ "
                                            : "$ = $ * 3u ^ ";
-    Write(b, kControl[b.random.Below(6)],
+    Write(b, kControlForms[b.random.Below(6)],
           {{'n', CppType(type)}, {'s', start}, {'c', condition}, {'p', step}, {'1', one}, {'2', two}, {'3', three}},
           type);
   }
@@ -186,7 +186,7 @@ void WriteWarp(Builder& b) {
   b.Straight(8);
   for (int i = 0; i < 4; ++i) {
     const std::string x = b.Value('u'), y = b.Value('u'), who = Text(1 + b.random.Below(7));
-    Write(b, kWarp[b.random.Below(4)], {{'x', x}, {'y', y}, {'w', who}});
+    Write(b, kWarpForms[b.random.Below(4)], {{'x', x}, {'y', y}, {'w', who}});
   }
 }
 
@@ -198,7 +198,7 @@ void WriteShared(Builder& b) {
     const char type = "ufUs"[b.random.Below(4)];
     const std::string x = b.Value(type), y = b.Value('u');
     const std::string change = type == 'f' ? " * 0.5f" : type == 's' ? " ^ 5" : " + 3u";
-    Write(b, kShared[b.random.Below(6)],
+    Write(b, kSharedForms[b.random.Below(6)],
           {{'n', CppType(type)},
            {'a', "s" + Text(i)},
            {'k', Text(n)},
@@ -216,7 +216,7 @@ void WriteAtomic(Builder& b) {
     const std::string x = b.Value('u'), y = b.Value('u'), wide = b.Value('U');
     const std::string place = "scratch + (" + Text(i * 16) + "u + (" + y + " & 7u))";
     const std::string word = "((unsigned*)(" + place + "))", number = "((int*)(" + place + "))";
-    Write(b, kAtomic[b.random.Below(12)],
+    Write(b, kAtomicForms[b.random.Below(12)],
           {{'p', place}, {'w', word}, {'n', number}, {'l', wide}, {'i', Text(i)}, {'x', x}, {'y', y}});
   }
 }
@@ -225,7 +225,7 @@ void WriteMemory(Builder& b) {
   b.Straight(4);
   for (uint64_t i = 0; i < 6; ++i) {
     const std::string x = b.Value('u'), y = b.Value('u');
-    Write(b, kMemory[b.random.Below(8)],
+    Write(b, kMemoryForms[b.random.Below(8)],
           {{'x', x}, {'y', y}, {'i', Text(i)}, {'1', Text(i * 64)}, {'2', Text(i * 64 + 16)}});
   }
 }
