@@ -130,7 +130,7 @@ function(kgrpo_write_shipped_plugins)
   file(CONFIGURE OUTPUT "${KGRPO_PLUGIN_DIRECTORY}/shipped_plugins" CONTENT "${lines}\n")
 endfunction()
 
-# kgrpo_precompile(NAME): headers that most tests read, compiled once for all tests with the same options: kgrpo_test_headers, and
+# kgrpo_precompile(NAME): tests/test.h, compiled once for all tests with the same options: kgrpo_test_headers, and
 # kgrpo_computing_test_headers with -O1 (KGRPO_UNITY). An executable, since its options must be the tests'.
 function(kgrpo_precompile name)
   if(TARGET ${name})
@@ -139,8 +139,7 @@ function(kgrpo_precompile name)
   file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/tests/headers.cc" CONTENT "int main() {}\n")
   add_executable(${name} EXCLUDE_FROM_ALL "${CMAKE_BINARY_DIR}/tests/headers.cc")
   target_link_libraries(${name} PRIVATE kgrpo_options GTest::gmock GTest::gtest_main)
-  target_precompile_headers(${name} PRIVATE
-    <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp> <filesystem> <fstream> <functional> <map> <memory> <regex> <sstream> <string> <thread> <vector>)
+  target_precompile_headers(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/test.h")
   kgrpo_test_options(${name})
   if(name STREQUAL "kgrpo_computing_test_headers")
     kgrpo_quick_to_compile(${name})
@@ -161,6 +160,7 @@ function(kgrpo_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE kgrpo_options ${arg_LINK} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   kgrpo_unity(${name})
   kgrpo_test_options(${name})
   set(headers kgrpo_test_headers)

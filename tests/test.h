@@ -1,10 +1,11 @@
-// What most tests include: GoogleTest, JSON, and the standard library's containers, files, text and threads, with their
-// usual short names. Precompiled (kgrpo_precompile in cmake/Kgrpo.cmake).
+// What most tests include: GoogleTest, JSON, Error, and the standard library's containers, files, text and threads,
+// with their usual short names. Precompiled (kgrpo_precompile in cmake/Kgrpo.cmake).
 #ifndef KGRPO_TESTS_TEST_H
 #define KGRPO_TESTS_TEST_H
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <kgrpo/sdk/error.h>
 
 #include <algorithm>
 #include <array>
@@ -41,12 +42,28 @@ namespace kgrpo {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 
+namespace test {
+
+// The message of the Error that `body` throws, of which the code is expected if one is given; `otherwise` if it throws
+// none.
+inline std::string MessageOf(const std::function<void()>& body, uint32_t code = 0,
+                             const std::string& otherwise = "nothing thrown") {
+  try {
+    body();
+  } catch (const Error& error) {
+    if (code != 0) EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  return otherwise;
+}
+
+}  // namespace test
 }  // namespace kgrpo
 #endif

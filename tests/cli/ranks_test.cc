@@ -1,42 +1,18 @@
 // Several ranks, as processes on this machine, train one policy. Their result equals that of one rank, also after a
 // kill and a resume, and rank 0 refuses impossible settings in one sentence.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <iterator>
-#include <map>
-#include <memory>
-#include <nlohmann/json.hpp>
-#include <random>
-#include <regex>
-#include <set>
-#include <sstream>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include "base/directories.h"
 #include "host_binary.h"
 #include "host_process.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
 using test::HostProcess;
 using test::Read;
 using test::StepSamples;
 using test::Tree;
 using test::Write;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 // Without `warm_up` steps the policy is `model` as it is, and GRPO begins at once.
 std::string Pipeline(int warm_up, int steps, const std::string& model = test::QuickstartModel().string()) {
@@ -227,8 +203,8 @@ TEST_F(RanksTest, TwoGpusDrawTheSameSamples) {
   EXPECT_EQ(run("list", "['cuda:1', 'cuda:0']", "2"), expected);
 }
 
-// At random moments each rank in its turn is killed; the run is resumed each time, and ends as an unbroken one of as many
-// ranks. KGRPO_TEST_KILLS=20 kills more often, in a longer run.
+// At random moments each rank in its turn is killed; the run is resumed each time, and ends as an unbroken one of as
+// many ranks. KGRPO_TEST_KILLS=20 kills more often, in a longer run.
 TEST_F(RanksTest, KilledRanksGoOnToTheSameEnd) {
   constexpr size_t kRanks = 3;
   const char* chosen = std::getenv("KGRPO_TEST_KILLS");

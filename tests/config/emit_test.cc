@@ -1,14 +1,9 @@
 // EmitYaml: whatever is written reads back as the same value.
 #include "config/emit.h"
 
-#include <gtest/gtest.h>
-
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include "base/keyed.h"
 #include "config/node.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {

@@ -1,16 +1,11 @@
 // Candidates in PyTorch's form, judged by the interpreter against our tensors (form_include/kgrpo/torch_tensor.h):
 // honest ones, those that break the form, cheats, and those that ask PyTorch for more.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "kernel_evaluator_fixture.h"
+
+#include "test.h"
 
 namespace kgrpo::evaluator_sim {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr char kHead[] =
     "#include <torch/extension.h>\n#include <ATen/cuda/CUDAContext.h>\n#include <c10/cuda/CUDAGuard.h>\n"

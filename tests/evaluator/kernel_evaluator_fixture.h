@@ -3,13 +3,10 @@
 #ifndef KGRPO_TESTS_EVALUATOR_KERNEL_EVALUATOR_FIXTURE_H
 #define KGRPO_TESTS_EVALUATOR_KERNEL_EVALUATOR_FIXTURE_H
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <string>
-
 #include "evaluator_sim/kernel_evaluator.h"
+#include "test.h"
 
 namespace kgrpo::evaluator_sim {
 

@@ -1,18 +1,10 @@
 // The evaluator without a GPU: an evaluation's content, both compile routes, the compiler's verdicts, permitted
 // includes, the cache, and many threads at once. Verdicts on kernels that run: kernel_evaluator_verdicts_test.cc.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <map>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include "affine_candidates.h"
 #include "evaluator_sim/kernel_evaluator.h"
+#include "affine_candidates.h"
 #include "judge/front/evaluator.h"
 #include "kernel_evaluator_fixture.h"
+#include "test.h"
 
 namespace kgrpo::evaluator_sim {
 namespace {
@@ -22,7 +14,6 @@ using evaluator::kKernel;
 using evaluator::kLaunch;
 using evaluator::WithBody;
 using evaluator::WithKernel;
-using testing::HasSubstr;
 
 TEST_F(KernelEvaluatorTest, CorrectWithATimeAndMetrics) {
   const KernelEvaluation evaluation = Affine(WithBody(kHonest));

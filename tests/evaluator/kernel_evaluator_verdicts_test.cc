@@ -1,12 +1,8 @@
 // Every verdict with a real kernel, compiled, run in the sandbox and interpreted; the known cheats; and after each of
 // them an honest kernel, whose verdict must not be affected.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "affine_candidates.h"
 #include "kernel_evaluator_fixture.h"
+#include "test.h"
 
 namespace kgrpo::evaluator_sim {
 namespace {
@@ -16,7 +12,6 @@ using evaluator::kKernel;
 using evaluator::kLaunch;
 using evaluator::WithBody;
 using evaluator::WithKernel;
-using testing::HasSubstr;
 
 struct Case {
   const char* name;

@@ -1,11 +1,7 @@
 #include "evaluator_cuda/precision.h"
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <random>
-
 #include "evaluator_cuda/median.h"
+#include "test.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {

@@ -2,16 +2,11 @@
 // them.
 #include "judge/report/remarks.h"
 
-#include <gtest/gtest.h>
-
-#include <set>
-#include <string>
-#include <vector>
-
 #include <kgrpo/support/metrics.h>
 #include "judge/report/declared_metrics.h"
 #include "judge/report/line_facts.h"
 #include "judge/report/occupancy_limit.h"
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {

@@ -4,21 +4,12 @@
 #include "fakes.h"
 #include "loop/draws.h"
 #include "loop/run_config.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <map>
-#include <set>
-#include <sstream>
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
 using ::testing::DoubleNear;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
 TEST(DrawByWeight, DrawsInProportionAndNoneTwice) {

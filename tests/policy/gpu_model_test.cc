@@ -2,18 +2,13 @@
 // log-probabilities are those of the CPU path; in both dtypes other requests do not change a request's bits.
 #include "policy_qwen/generation/gpu_model.h"
 
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <algorithm>
 #include <bit>
-#include <cmath>
-#include <memory>
 
 #include "gpu_elements.h"
 #include "policy_qwen/generation/generation_engine.h"
 #include "policy_qwen/model/random.h"
 #include "policy_qwen/model/tensors.h"
+#include "test.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -330,13 +325,8 @@ TEST_F(GpuModelTest, RefusedLaunchIsAnErrorAndLeavesTheModelUsable) {
     }
   };
   fails = true;
-  try {
-    run();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
-    EXPECT_STREQ(error.what(), "generation on the GPU: attention_of_new: invalid configuration argument");
-  }
+  EXPECT_EQ(test::MessageOf([&] { run(); }, KGRPO_ERROR_UNAVAILABLE),
+            "generation on the GPU: attention_of_new: invalid configuration argument");
   fails = false;
   scheduler.Clear();
   run();

@@ -1,13 +1,7 @@
 // The vector build of the arithmetic handlers gives the same bits as the portable build, for whole and partial warps.
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstring>
-#include <sstream>
-#include <string>
-
 #include "simt/state/machine.h"
 #include "simt/state/opcode.h"
+#include "test.h"
 
 namespace kgrpo::simt {
 namespace {
