@@ -5,8 +5,8 @@
     scripts/make_abi_layout.py --check    # as ctest does: exit code 1 where the file is not what the headers say
 
 The file is compiled with the tests, so a member that moved, or became another size, fails the build. A struct that grew
-at its end, as the ABI allows, fails --check until the new member is written down here. A line of the file that changes
-or goes away is a broken ABI.
+at its end, as the ABI allows, fails --check until the new member is written down here. An assertion of the file that
+changes or goes away is a broken ABI.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDER = os.path.join(ROOT, "core/abi/kgrpo")
+WIDTH = 120
 FILE = os.path.join(ROOT, "tests/plugin/abi_layout.c")
 
 
@@ -74,7 +75,7 @@ def text():
     places = measured(every)
     lines = [
         "/* Where each member of each struct of the plugin ABI lies, on machines of 64-bit pointers. Written by",
-        " * scripts/make_abi_layout.py; a plugin that was built years ago relies on each line. */",
+        " * scripts/make_abi_layout.py; a plugin that was built years ago relies on each assertion. */",
         "/* clang-format off */",
         "#include <stddef.h>",
         "",
@@ -87,8 +88,19 @@ def text():
         "  _Static_assert(sizeof(((type*)0)->member) == (size), #type \".\" #member \" has another size\")",
     ]
     for _, name, names in every:
-        lines += [""] + [f"AT({name}, {member}, {places[name, member][0]}, {places[name, member][1]});" for member in names]
+        line = ""
+        for member in names:
+            assertion = f"AT({name}, {member}, {places[name, member][0]}, {places[name, member][1]});"
+            if line and len(line) + len(assertion) >= WIDTH:
+                lines.append(line)
+                line = ""
+            line += " " * bool(line) + assertion
+        lines.append(line)
     return "\n".join(lines) + "\n"
+
+
+def assertions(source):
+    return re.findall(r"^#include .*|AT\(kgrpo_.*?\);", source, re.M)
 
 
 def main():
@@ -102,8 +114,8 @@ def main():
         return
     with open(FILE) as file:
         there = file.read()
-    missing = [line for line in wanted.splitlines() if line not in set(there.splitlines())]
-    gone = [line for line in there.splitlines() if line not in set(wanted.splitlines())]
+    missing = [line for line in assertions(wanted) if line not in set(assertions(there))]
+    gone = [line for line in assertions(there) if line not in set(assertions(wanted))]
     if missing or gone:
         print("the headers of core/abi and tests/plugin/abi_layout.c differ")
         for line in gone:

@@ -1,16 +1,10 @@
 // The keyed random numbers: Philox against its authors' known answers, and the properties that the host relies on.
 #include "base/keyed.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <bit>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "base/philox.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {

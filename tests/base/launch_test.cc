@@ -1,18 +1,12 @@
 // A process's rank, from the variables that launchers set.
 #include "base/launch.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <map>
-#include <string>
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
-using ::testing::HasSubstr;
 
 std::optional<Launch> Read(const Variables& variables) {
   return ReadLaunch([&](const char* name) {
@@ -22,13 +16,7 @@ std::optional<Launch> Read(const Variables& variables) {
 }
 
 std::string Refusal(const Variables& variables) {
-  try {
-    Read(variables);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
-    return error.what();
-  }
-  return "nothing was thrown";
+  return test::MessageOf([&] { Read(variables); }, KGRPO_ERROR_INVALID, "nothing was thrown");
 }
 
 TEST(Launch, AProcessAloneIsNoRank) {

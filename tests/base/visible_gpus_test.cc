@@ -1,13 +1,8 @@
 // The GPUs that a process may use.
 #include "base/visible_gpus.h"
 
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <string>
-#include <vector>
-
 #include "base/directories.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {

@@ -1,23 +1,13 @@
 // The shared code of the benchmarks: how a command ends, quantiles, and the variants of a reference kernel.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <fstream>
-#include <iterator>
-#include <set>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "common/command.h"
 #include "common/figures.h"
 #include "common/variants.h"
+#include "test.h"
 
 namespace kgrpo::bench {
 namespace {
-
-using ::testing::ElementsAre;
 
 // The exit code, with what `work` does.
 template <typename Work>

@@ -1,15 +1,9 @@
 // Results that the calibration computes from measurements: figures of agreement, fitted parameters, the device's file.
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
 #include "calibrate/accuracy.h"
 #include "calibrate/counted_kernel.h"
 #include "calibrate/device_file.h"
 #include "calibrate/fit.h"
+#include "test.h"
 
 namespace kgrpo::bench {
 namespace {

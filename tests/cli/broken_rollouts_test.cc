@@ -2,21 +2,13 @@
 // file beside it, and the output folder must be as it was. Files named real_* go through policy_qwen and trainer_grpo,
 // the others through the small plugin of tests/fixtures/plugins. To write the expected files anew after a deliberate
 // change of wording: KGRPO_WRITE_EXPECTED=1 cli_test, then read the diff.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
-#include <vector>
-
 #include "base/directories.h"
 #include "host_binary.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
 using test::Read;
 using test::Result;
 using test::RunHost;

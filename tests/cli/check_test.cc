@@ -1,23 +1,12 @@
 // The command check: its findings on a file, the file's parts and the folder that a run would use.
 #include "commands.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <set>
-#include <sstream>
-#include <string>
-
-#include <nlohmann/json.hpp>
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
-using nlohmann::json;
 using test::Result;
-using testing::HasSubstr;
 
 TEST_F(CliTest, CheckPassesARightFile) {
   const Result result = Run("check p.yaml");
@@ -285,8 +274,8 @@ TEST_F(CliTest, TheKernelBenchConfigurationsPassOnAnImportedSuite) {
               HasSubstr(std::to_string(count - 13 - kLeftOut) + " training and 13 held-out problems, 100 steps"));
 }
 
-// Their prompts, at their own sizes, with a tiny model whose context is made as long as those of the models that they
-// name.
+// Their prompts, for the problems with the longest sources, with a tiny model whose context is made as long as those of
+// the models that they name.
 TEST_F(CliTest, TheWriterConfigurationsPass) {
   const std::string source = KGRPO_SOURCE_DIR "/";
   const fs::path model = directory_.path() / "long";
@@ -295,12 +284,18 @@ TEST_F(CliTest, TheWriterConfigurationsPass) {
   config["max_position_embeddings"] = 131072;
   fs::remove(model / "config.json");
   test::Write(model / "config.json", config.dump());
+  std::vector<std::pair<uintmax_t, std::string>> longest;
+  for (const auto& problem : fs::directory_iterator(source + "problems"))
+    if (fs::exists(problem.path() / "problem.yaml"))
+      longest.emplace_back(fs::file_size(problem.path() / "reference.cu"), problem.path().string());
+  std::sort(longest.rbegin(), longest.rend());
+  std::string train;
+  for (size_t i = 0; i < 4; ++i) train += longest.at(i).second + ", ";
   for (const std::string name : {"writer", "writer_looo"}) {
     Write("stand_ins.yaml", "extends: " + source + "configs/" + name + ".yaml\nevaluator: {plugin: evaluator_sim}\n" +
                                 "policy: {options: {model: " + model.string() +
                                 ", init: random, adapter: null, dtype: float32, device: cpu}}\n" +
-                                "problems: {train: ['" + source + "problems/*'], heldout: [" + source +
-                                "problems/swiglu]}\n");
+                                "problems: {train: [" + train + "], heldout: [" + source + "problems/swiglu]}\n");
     const Result result = Run("check stand_ins.yaml");
     EXPECT_EQ(result.code, 0) << result.err;
     EXPECT_THAT(result.err, Not(HasSubstr("context"))) << "prompt.max_tokens and max_new_tokens fit in it";

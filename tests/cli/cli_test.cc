@@ -1,26 +1,14 @@
 // The commands end to end: usage, run and resume, eval, plugins and problems.
 #include "commands.h"
 #include "host_process.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
-using nlohmann::json;
 using test::Read;
 using test::Result;
 using testing::AnyOf;
-using testing::HasSubstr;
-using testing::Not;
 
 // ---- usage --------------------------------------------------------------------------------------
 

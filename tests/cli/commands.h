@@ -3,17 +3,9 @@
 #ifndef KGRPO_TESTS_CLI_COMMANDS_H
 #define KGRPO_TESTS_CLI_COMMANDS_H
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <sstream>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
-
 #include "base/directories.h"
 #include "host_binary.h"
+#include "test.h"
 
 namespace kgrpo {
 

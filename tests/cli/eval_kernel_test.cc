@@ -2,23 +2,12 @@
 // report their requests, the others evaluator_sim.
 #include "commands.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <sstream>
-#include <string>
-
-#include <nlohmann/json.hpp>
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-using nlohmann::json;
 using test::Result;
-using testing::HasSubstr;
-using testing::Not;
 
 class EvalKernelTest : public CliTest {
  protected:

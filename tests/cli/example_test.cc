@@ -1,21 +1,12 @@
 // Builds the example plugins as their authors would: copied elsewhere, with only the package kgrpo-dev. Then the host
 // uses them.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <string>
-
 #include "base/directories.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
-
-namespace fs = std::filesystem;
-using testing::HasSubstr;
 
 // A folder with an example in "plugin" and the headers in "include", and what the last command said.
 class ExampleTest : public testing::Test {

@@ -1,31 +1,18 @@
 // A file of several runs, end to end: run, stop, resume and compare.
 #include "commands.h"
 #include "store/database.h"
+#include "test.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
-#include <filesystem>
-#include <set>
-#include <sstream>
-#include <string>
-#include <utility>
-
-#include <nlohmann/json.hpp>
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
-using nlohmann::json;
 using test::Read;
 using test::Result;
-using testing::HasSubstr;
-using testing::Not;
 
 class ExperimentCliTest : public CliTest {
  protected:

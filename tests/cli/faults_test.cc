@@ -1,18 +1,11 @@
 // A run whose reward crashes, calls exit(), scores nan or never returns: the messages at a terminal, and the exit code.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <csignal>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
 
 #include "commands.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
-
-using testing::HasSubstr;
 
 class PluginFaultTest : public CliTest {
  protected:

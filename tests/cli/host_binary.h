@@ -42,6 +42,16 @@ inline std::map<std::string, std::string> Tree(const std::filesystem::path& fold
   return tree;
 }
 
+// The last step of training with recorded rounds; 0 without one. Cheap enough to be asked again and again.
+inline int64_t RecordedStep(const std::filesystem::path& run) {
+  const std::filesystem::path file = run / "run.sqlite";
+  if (!std::filesystem::exists(file)) return 0;
+  Database database(file, Database::ToRead(file));
+  if (!database.HasTable("rounds")) return 0;
+  Statement select(database, "SELECT max(step) FROM rounds WHERE purpose = 'train'");
+  return select.Step() ? select.Integer(0) : 0;
+}
+
 // The recorded rounds of training, a text for each step, without times and costs: equal runs have equal texts. Empty
 // without a database, or while it has no tables.
 inline std::map<int64_t, std::string> StepSamples(const std::filesystem::path& run) {

@@ -1,25 +1,17 @@
 // A run's folder is unchanged, byte for byte, if another run in it cannot start, with --overwrite too. Tried with a
 // broken pipeline file, model, problem and plugin.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <map>
-#include <string>
-
 #include "base/directories.h"
 #include "host_binary.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
 using test::Read;
 using test::Result;
 using test::RunHost;
 using test::Tree;
 using test::Write;
-using testing::HasSubstr;
 
 const char* const kPipeline =
     "seed: 5\n"

@@ -3,31 +3,17 @@
 // and best kernels. tests/loop/resume_test.cc does the same at every instant with fakes. A killed experiment ends its
 // runs.
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/file.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <filesystem>
-#include <functional>
-#include <map>
-#include <random>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <vector>
 
 #include "base/directories.h"
 #include "host_binary.h"
 #include "host_process.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 using test::HostProcess;
@@ -126,7 +112,7 @@ TEST(KilledRun, EndsAsTheUnbrokenOne) {
   kills += within_checkpoint(below(microseconds(2'000)));
   kills += after_checkpoints(2, below(microseconds(30'000)));
   kills += start().KillWhen([&] {  // while the kernels of the next step are judged
-    if (!test::StepSamples(run).contains(25)) return false;
+    if (test::RecordedStep(run) < 25) return false;
     std::this_thread::sleep_for(microseconds(100'000) + below(microseconds(400'000)));
     return true;
   });

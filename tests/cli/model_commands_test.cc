@@ -1,24 +1,13 @@
 // The commands of one model, end to end: tokenize, score, generate and update.
 #include "commands.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <nlohmann/json.hpp>
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-using nlohmann::json;
 using test::Read;
 using test::Result;
-using testing::HasSubstr;
 
 TEST_F(CliTest, TokenizeReadsTextAndChats) {
   const Result result = Run("tokenize random --plugin fakes",

@@ -1,21 +1,12 @@
 // `kgrpo-host optimize` and `eval --policy` write runs that report, compare and export read.
 #include "commands.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <set>
-#include <string>
-
-#include <nlohmann/json.hpp>
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-using nlohmann::json;
 using test::Result;
-using testing::HasSubstr;
 
 class RecordsTest : public CliTest {
  protected:

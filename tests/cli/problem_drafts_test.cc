@@ -1,20 +1,13 @@
 // From a kernel to a problem that can be judged: `problems new`, `problems check` and `eval --dispute-bound`, with
 // evaluator_sim.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-
-#include <nlohmann/json.hpp>
-
 #include "commands.h"
+
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-using nlohmann::json;
 using test::Result;
-using testing::HasSubstr;
 
 class ProblemDraftsTest : public CliTest {
  protected:

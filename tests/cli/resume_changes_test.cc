@@ -1,21 +1,13 @@
 // `resume` with other settings, by the real binary: more steps, what is allowed and refused, and where it is shown.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <string>
-
 #include "commands.h"
+
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
-using nlohmann::json;
 using test::Read;
 using test::Result;
-using testing::AllOf;
-using testing::HasSubstr;
 
 class ResumeCommandTest : public CliTest {
  protected:

@@ -2,21 +2,12 @@
 // evaluator_sim.
 #include "commands.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <string>
-
-#include <nlohmann/json.hpp>
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-using nlohmann::json;
 using test::Result;
-using testing::HasSubstr;
-using testing::Not;
 
 class SuiteRulesTest : public CliTest {
  protected:

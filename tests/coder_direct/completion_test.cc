@@ -1,18 +1,10 @@
 // coder_direct/completion.h: the kernels of the completions of completions.txt.
 #include "coder_direct/completion.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <map>
-#include <string>
-#include <vector>
+#include "test.h"
 
 namespace kgrpo::coder_direct {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr const char* kSignature = "extern \"C\" void launch(float* x)";
 

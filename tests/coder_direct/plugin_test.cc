@@ -1,21 +1,11 @@
 // The plugin coder_direct through the C interface.
 #include <dlfcn.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <kgrpo/coder.h>
-#include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
-
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
+#include "test.h"
 
 namespace kgrpo {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 class CoderDirectPlugin : public testing::Test {
  protected:
@@ -35,13 +25,7 @@ class CoderDirectPlugin : public testing::Test {
     return coder;
   }
   std::string Refusal(const std::string& examples) {
-    try {
-      table_->destroy(Create(examples));
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
-      return error.what();
-    }
-    return "";
+    return test::MessageOf([&] { table_->destroy(Create(examples)); }, KGRPO_ERROR_INVALID, "");
   }
   // The outcome of `suggestion`, which ended at its token limit if `truncated`.
   uint32_t Outcome(kgrpo_coder* coder, const std::string& suggestion, bool truncated) {
@@ -84,12 +68,8 @@ TEST_F(CoderDirectPlugin, RefusesARequestWithoutItsLastMember) {
   request.struct_size = KGRPO_SIZEOF_THROUGH(kgrpo_coder_request, seed);
   request.problem = &problem;
   const kgrpo_coder_done done = {nullptr, [](void*, const kgrpo_coder_answer*, kgrpo_error*) { ADD_FAILURE(); }};
-  try {
-    Check(table_->implement(coder, &request, done));
-    ADD_FAILURE() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
-  }
+  EXPECT_NE(test::MessageOf([&] { Check(table_->implement(coder, &request, done)); }, KGRPO_ERROR_INVALID),
+            "nothing thrown");
   table_->destroy(coder);
 }
 

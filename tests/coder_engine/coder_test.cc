@@ -1,20 +1,9 @@
 // The plugin coder_engine as a host sees it: what becomes of completions, and that an answer depends on its request
 // only.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
 #include <deque>
-#include <future>
-#include <memory>
-#include <optional>
-#include <set>
-#include <sstream>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "../coder_shared/asked.h"
 #include "base/directories.h"
@@ -24,6 +13,7 @@
 #include "plugin/instances.h"
 #include "plugin/library.h"
 #include "scripted_model.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
@@ -32,10 +22,6 @@ using coder_shared::Asked;
 using coder_shared::Fenced;
 using coder_shared::kKernelB;
 using coder_shared::kKernelC;
-using nlohmann::json;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 const PluginLibrary& Library() {
   static const PluginLibrary library(KGRPO_BINARY_DIR "/lib/kgrpo/coder_engine.so");

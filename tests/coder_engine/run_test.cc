@@ -1,31 +1,18 @@
 // Runs of configs/planner_local.yaml with tiny models in both roles: resumed after a kill to the same bits, and the
 // same samples on two ranks.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include "../cli/host_binary.h"
 #include "../cli/host_process.h"
 #include "base/directories.h"
 #include "scripted_model.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
 using test::HostProcess;
 using test::Read;
 using test::StepSamples;
 using test::Write;
-using ::testing::HasSubstr;
 
 std::string Replaced(std::string text, const std::string& what, const std::string& with) {
   for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
@@ -91,7 +78,7 @@ TEST_F(PlannerLocal, IsResumedToTheSameBits) {
   }
   HostProcess process(directory(), {"-q", "run", "p.yaml", "--set", "output_dir=broken"});
   // In the second step's rounds.
-  ASSERT_TRUE(process.KillWhen([&] { return !StepSamples(directory() / "broken").empty(); }));
+  ASSERT_TRUE(process.KillWhen([&] { return test::RecordedStep(directory() / "broken") > 0; }));
   EXPECT_EQ(HostProcess(directory(), {"-q", "resume", "broken"}).Wait(), 0) << Read(directory() / "err");
   EXPECT_EQ(StepSamples(directory() / "broken"), expected);
   EXPECT_EQ(Read(directory() / "broken/final/model.safetensors"), Read(directory() / "whole/final/model.safetensors"));

@@ -2,16 +2,10 @@
 #include "coder_gpt4o/coder.h"
 
 #include "bench.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
-
-using nlohmann::json;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 TEST(CoderTest, ACacheAnswersForItsOwnServiceAlone) {
   const auto folder = TestFolder("services");

@@ -1,27 +1,16 @@
 // `coder-check`, with a service on this machine: its output, and its messages while it waits.
 #include "run_with_service.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "test.h"
+
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include <atomic>
-#include <filesystem>
-#include <future>
-#include <sstream>
-#include <string>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-namespace fs = std::filesystem;
-using nlohmann::json;
 using test::Result;
-using ::testing::AllOf;
 using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 TEST_F(RunWithServiceTest, CoderCheckShowsEverythingButTheKey) {
   Server server([](const auto& request, auto& response, int) { AnswerKernel(request, response); });

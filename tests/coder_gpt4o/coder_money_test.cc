@@ -2,18 +2,12 @@
 #include "coder_gpt4o/coder.h"
 
 #include "bench.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "test.h"
 
 #include <deque>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
-
-using nlohmann::json;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 TEST(CoderTest, HoldsCallsBackUntilTheirCostFitsAndThenStops) {
   // A call can cost about $0.044 and costs $0.0045: the limit has room for two at once, and for seven in all.

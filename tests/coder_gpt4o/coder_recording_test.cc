@@ -2,15 +2,10 @@
 #include "coder_gpt4o/coder.h"
 
 #include "bench.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
-
-using nlohmann::json;
-using ::testing::HasSubstr;
 
 TEST(CoderTest, AResumedRunDoesNotPayTwice) {
   const auto folder = TestFolder("resumed");

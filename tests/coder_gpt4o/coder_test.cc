@@ -2,17 +2,10 @@
 #include "coder_gpt4o/coder.h"
 
 #include "bench.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
-
-using nlohmann::json;
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 TEST(CoderTest, AsksOnceAndAnswersOnce) {
   Bench bench({{"prices", kPrices}, {"seed", 7}, {"extra_body", {{"top_p", 0.5}}}});

@@ -2,12 +2,9 @@
 // own: every request is answered exactly once, whatever happens meanwhile.
 #include "bench.h"
 
-#include <gtest/gtest.h>
+#include "test.h"
 
-#include <atomic>
 #include <condition_variable>
-#include <mutex>
-#include <thread>
 
 namespace kgrpo::coder_gpt4o {
 namespace {

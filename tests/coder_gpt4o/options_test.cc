@@ -3,19 +3,10 @@
 
 #include "asked.h"
 #include "config/schema.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
-
-using nlohmann::json;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 std::string Refusal(const json& changes, const char* key = "secret-key") {
   json options = DefaultOptions();

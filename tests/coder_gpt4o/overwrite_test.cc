@@ -2,17 +2,10 @@
 // earlier one, which is kept until the new one can start.
 #include "run_with_service.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <string>
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 TEST_F(RunWithServiceTest, ANewRunAsksAnewWhatAReplacedOneHadAsked) {
   std::atomic<int> calls{0};

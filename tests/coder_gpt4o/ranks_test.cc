@@ -2,22 +2,15 @@
 // holds for the whole run, and no answer is paid for that no rank needs any more.
 #include "run_with_service.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <unistd.h>
+#include "test.h"
 
-#include <atomic>
-#include <filesystem>
-#include <future>
-#include <string>
+#include <unistd.h>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-namespace fs = std::filesystem;
 using test::Result;
 using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
 
 const char* const kExchanges = "SELECT count(*) FROM exchanges";
 

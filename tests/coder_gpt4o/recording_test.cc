@@ -4,19 +4,12 @@
 #include "../cli/host_binary.h"  // Read
 #include "asked.h"
 #include "fixtures/virtual_sleep.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <fstream>
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-namespace fs = std::filesystem;
 using namespace std::chrono_literals;
-using ::testing::HasSubstr;
 using Access = Recording::Access;
 
 RecordedCompletion Exchange(const std::string& text, double cost = 0.5) {
@@ -122,12 +115,7 @@ TEST(RecordingTest, ClosedItIsOnePlainFile) {
 TEST(RecordingTest, RefusesWhatIsNoRecording) {
   const fs::path folder = TestFolder("none");
   const auto refusal = [&](Access access, const char* name) -> std::string {
-    try {
-      Recording recording(folder / name, access);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return test::MessageOf([&] { Recording recording(folder / name, access); }, 0, "");
   };
   EXPECT_THAT(refusal(Access::kReplay, "absent.sqlite"), HasSubstr("no recording at"));
   EXPECT_FALSE(fs::exists(folder / "absent.sqlite"));
@@ -181,13 +169,8 @@ TEST(RecordingTest, AnEarlierVersionIsRefusedAndStaysAsItIs) {
   Database(file).Execute(sql.c_str());
   const std::string before = test::Read(file);
   for (const Access access : {Access::kReplay, Access::kReadWrite}) {
-    try {
-      Recording recording(file, access);
-      ADD_FAILURE() << "it was opened";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), KGRPO_ERROR_UNSUPPORTED);
-      EXPECT_THAT(error.what(), HasSubstr("version 2, not 3"));
-    }
+    EXPECT_THAT(test::MessageOf([&] { Recording recording(file, access); }, KGRPO_ERROR_UNSUPPORTED),
+                HasSubstr("version 2, not 3"));
   }
   EXPECT_TRUE(test::Read(file) == before) << "it was written to";
 }

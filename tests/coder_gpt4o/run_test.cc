@@ -1,23 +1,14 @@
 // Whole runs of kgrpo-host with the plugin coder_gpt4o and a service on this machine.
 #include "run_with_service.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <stdlib.h>
+#include "test.h"
 
-#include <cstdio>
-#include <filesystem>
-#include <string>
+#include <stdlib.h>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-namespace fs = std::filesystem;
-using nlohmann::json;
 using test::Result;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 TEST_F(RunWithServiceTest, CheckFindsWhatARunWouldComeToLater) {
   WritePipeline("http://127.0.0.1:1/v1");

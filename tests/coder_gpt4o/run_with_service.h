@@ -7,20 +7,14 @@
 #include "../cli/host_binary.h"
 #include "../coder_gpt4o_client/server.h"
 #include "base/directories.h"
+#include "test.h"
 
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/types.h>
 
 #include <charconv>
-#include <filesystem>
-#include <functional>
-#include <sstream>
-#include <string>
-
-#include <nlohmann/json.hpp>
 
 namespace kgrpo::coder_gpt4o {
 

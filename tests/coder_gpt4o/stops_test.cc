@@ -1,24 +1,18 @@
 // Runs and evaluations that end early, with a service on this machine: the spending is reported.
 #include "run_with_service.h"
 
-#include <gmock/gmock.h>
+#include "test.h"
+
 #include <gtest/gtest-spi.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <csignal>
-#include <cstdio>
-#include <future>
-#include <string>
 
 namespace kgrpo::coder_gpt4o {
 namespace {
 
 using test::Result;
-using ::testing::AllOf;
 using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
 
 // Answers three calls, then stops the command whose line holds the word, and answers no more until it is over.
 class StoppingServer {

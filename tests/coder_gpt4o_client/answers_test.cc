@@ -1,17 +1,11 @@
 // Valid answers in all their shapes, and the requests for them.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
-
 #include "server.h"
 #include "socket_server.h"
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-using nlohmann::json;
-using testing::HasSubstr;
 using Outcome = Completion::Outcome;
 
 // Every length of UTF-8 character, and what JSON escapes.

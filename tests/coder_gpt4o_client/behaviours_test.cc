@@ -5,24 +5,14 @@
 // response. Expected: `outcome` of the coder, or "fatal" for an error that ends the run; `failure`, the client's word;
 // `attempts` (1), of at most 2; `tokens`, prompt and completion; `cost` in dollars; `lost` attempts; `says`, a part of
 // the message; `text`, the whole answer. $KERNEL stands for an answer with a kernel.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <zlib.h>
-
-#include <fstream>
-#include <future>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "../coder_gpt4o/asked.h"
 #include "server.h"
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
-
-using nlohmann::json;
-using testing::HasSubstr;
 
 std::string WithKernel(std::string text, const std::string& kernel) {
   constexpr std::string_view kPlace = "$KERNEL";

@@ -1,18 +1,11 @@
 // Connections that break, stall or never speak HTTP.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <functional>
-#include <string>
-
 #include "server.h"
 #include "socket_server.h"
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-using testing::HasSubstr;
 using Outcome = Completion::Outcome;
 
 struct Breaking {

@@ -1,9 +1,7 @@
 // The circuit breaker, by a clock that the test sets.
 #include "coder_gpt4o/client/circuit_breaker.h"
 
-#include <gtest/gtest.h>
-
-#include <cmath>
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {

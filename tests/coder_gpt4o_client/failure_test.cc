@@ -1,16 +1,12 @@
 // Failures of transfers, and of answers beside the table of behaviours_test.cc.
 #include "coder_gpt4o/client/failure.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
 
 using Remedy = Failure::Remedy;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
 
 // A phrase of the table counts wherever it stands; the time that a text names is one with a unit.
 TEST(Failure, ReadsTheTimeOfAText) {

@@ -1,19 +1,11 @@
 // Error responses over HTTP: those that are retried, those that are given up, and those that end the run.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <functional>
-#include <future>
-#include <string>
-#include <utility>
-
 #include "server.h"
+
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-using testing::HasSubstr;
 using Outcome = Completion::Outcome;
 
 TEST(Failures, AServiceThatRefusesEverythingEndsTheRun) {

@@ -1,13 +1,7 @@
 // Attempts that the service accepted but that gave no answer: it may bill them, so they are counted.
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <future>
-#include <string>
-#include <utility>
-
 #include "server.h"
 #include "socket_server.h"
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {

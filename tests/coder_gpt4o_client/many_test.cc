@@ -1,26 +1,15 @@
 // Many requests at once, from many threads, cancelled in the middle.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <chrono>
-#include <future>
 #include <latch>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include <kgrpo/support/sha256.h>
 #include "server.h"
 #include "socket_server.h"
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
 
 using Outcome = Completion::Outcome;
-using testing::HasSubstr;
 
 // A fifth of all attempts fail, by three kinds in turn; which ones follows from prompt and attempt alone. Each prompt
 // gets its own answer.

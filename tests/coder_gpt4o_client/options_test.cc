@@ -1,33 +1,17 @@
 // Invalid options are refused before anything is sent, with a message that says what to do.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include <functional>
-#include <string>
-
 #include "server.h"
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
-
 std::string Complaint(const std::function<void(ClientOptions&)>& change) {
   ClientOptions options = QuickOptions("http://127.0.0.1:1/v1");
   change(options);
-  try {
-    const CompletionClient client(options);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
-    return error.what();
-  }
-  return "";
+  return test::MessageOf([&] { const CompletionClient client(options); }, KGRPO_ERROR_INVALID, "");
 }
 
 TEST(Options, BadUrlsAreRefused) {

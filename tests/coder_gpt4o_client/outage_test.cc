@@ -1,22 +1,11 @@
 // A service that is down, for a while or for good: no request is lost.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <chrono>
-#include <future>
-#include <optional>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include "server.h"
 #include "socket_server.h"
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-using testing::HasSubstr;
 using Outcome = Completion::Outcome;
 
 TEST(Outage, WaitsInsteadOfFailingWhatIsInFlight) {

@@ -1,11 +1,7 @@
 // Rate limits and the number in flight, by a clock that the test sets.
 #include "coder_gpt4o/client/rate_limits.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <set>
-#include <string>
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {

@@ -1,10 +1,7 @@
 // Secrets in messages.
 #include "coder_gpt4o/client/redaction.h"
 
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <string>
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {

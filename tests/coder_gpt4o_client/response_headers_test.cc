@@ -1,7 +1,7 @@
 // Values read from an answer's headers.
 #include "coder_gpt4o/client/response_headers.h"
 
-#include <gtest/gtest.h>
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {

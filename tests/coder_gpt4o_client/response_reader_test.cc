@@ -1,21 +1,14 @@
 // Bodies of answers, streamed and whole, as real servers write them.
 #include "coder_gpt4o/client/response_reader.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <string>
 #include <tuple>
 
 #include "coder_gpt4o/client/excerpt.h"
 #include "coder_gpt4o/client/redaction.h"
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
-
-using testing::HasSubstr;
-using testing::Not;
 
 std::unique_ptr<ResponseReader> Read(const std::string& body, int status = 200, uint64_t most = 1 << 20,
                                      const Redaction* secrets = nullptr) {

@@ -1,23 +1,12 @@
 // Secrets that must not appear in messages: the key, headers' values, a URL's query.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <unistd.h>
-
-#include <atomic>
-#include <filesystem>
-#include <fstream>
-#include <string>
 
 #include "server.h"
 #include "socket_server.h"
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
 
 // A server that sends back everything it got must not bring the key into what people read.
 TEST(Secrets, StayHidden) {

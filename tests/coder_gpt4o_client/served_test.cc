@@ -2,26 +2,15 @@
 // http://localhost:8011/v1 once scripts/serve_smollm2 runs, and KGRPO_CHAT_MODEL its model. LiteLlm, between the client
 // and a service on this machine, is skipped unless KGRPO_LITELLM is the path of the program litellm: pip install
 // 'litellm[proxy]' (756 MB) into an environment of its own.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <cstdlib>
-#include <fstream>
-#include <future>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <thread>
 #include <tuple>
-#include <utility>
 
 #include "server.h"
 #include "socket_server.h"
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-using nlohmann::json;
 using Outcome = Completion::Outcome;
 
 Completion Send(CompletionClient& client, CompletionRequest request) {

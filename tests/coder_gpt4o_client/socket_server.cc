@@ -1,16 +1,13 @@
 #include "socket_server.h"
 
 #include <arpa/inet.h>
-#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <sstream>
-
 #include "server.h"
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {

@@ -1,17 +1,10 @@
 // Server-sent events, cut in every place.
 #include "coder_gpt4o/client/sse_parser.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
-
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 std::vector<std::string> Parse(const std::vector<std::string>& pieces) {
   std::vector<std::string> events;

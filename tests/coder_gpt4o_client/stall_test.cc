@@ -1,22 +1,13 @@
 // Calls that must not block, and delays that must do no harm: the client's one thread is delayed by a callback, by a
 // name lookup, or not at all.
 #include <dlfcn.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <netdb.h>
 
-#include <algorithm>
-#include <chrono>
 #include <condition_variable>
-#include <cstring>
-#include <future>
-#include <mutex>
-#include <string>
-#include <thread>
-#include <utility>
 
 #include "server.h"
 #include "socket_server.h"
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {

@@ -1,21 +1,14 @@
 // HTTPS: certificates that are trusted, and those that are not.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
-#include <cstdio>
-#include <filesystem>
-#include <memory>
-#include <string>
-
 #include "server.h"
+#include "test.h"
 
 namespace kgrpo::coder_gpt4o {
 namespace {
 
-using testing::HasSubstr;
 using Outcome = Completion::Outcome;
 
 // A certificate that signs itself, with its key, in files that go with it.

@@ -1,19 +1,11 @@
 // Effects of a suggestion on a kernel: composition, parameters, reasons for refusing, sources of other styles. Tests
 // coder.cc and the rules of the skeletons.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <string>
-#include <vector>
-
 #include "coder_offline/coder.h"
 #include "shipped.h"
+#include "test.h"
 
 namespace kgrpo::coder_offline {
 namespace {
-
-using testing::HasSubstr;
 
 std::string Applied(std::string source, const std::vector<std::string>& suggestions) {
   for (const std::string& suggestion : suggestions) {

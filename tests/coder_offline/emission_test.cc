@@ -1,15 +1,9 @@
 // The text of a few kernels, compared with committed files that were compiled by nvcc and judged correct: any change of
 // the skeletons' output fails here. To accept a change: run with KGRPO_UPDATE_GOLDEN=1, judge the kernels again, and
 // run tests/golden/pack.py coder_offline build/test_data/coder_offline/golden.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <fstream>
-#include <string>
-#include <vector>
-
 #include "coder_offline/coder.h"
 #include "shipped.h"
+#include "test.h"
 
 namespace kgrpo::coder_offline {
 namespace {

@@ -1,30 +1,18 @@
 // Every technique on ordinary kernels without a schedule line (ordinary/): checks which technique applies to which
 // kernel. The interpreter judges each result against the original kernel. Tests plain/.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <chrono>
-#include <filesystem>
-#include <future>
-#include <iterator>
-#include <map>
-#include <memory>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "coder_offline/coder.h"
 #include "coder_offline/plain/source.h"
 #include "evaluator_sim/kernel_evaluator.h"
 #include "shipped.h"
+#include "test.h"
 
 namespace kgrpo::coder_offline {
 namespace {
 
 using evaluator_sim::KernelEvaluator;
 using evaluator_sim::OpenProblem;
-using testing::HasSubstr;
 
 struct Suggested {
   char letter;

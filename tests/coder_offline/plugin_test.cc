@@ -1,16 +1,11 @@
 // The plugin as the host sees it: loaded from its file, through the C interface alone. Tests plugin.cc.
 #include <dlfcn.h>
-#include <gtest/gtest.h>
 #include <kgrpo/coder.h>
-#include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
-
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "coder_offline/techniques.h"
 #include "shipped.h"
+#include "test.h"
 
 namespace kgrpo::coder_offline {
 namespace {

@@ -1,18 +1,11 @@
 // Properties over all shipped problems: the coder reproduces their references, any sequence of suggestions is safe, and
 // the results are read again as the same schedule. Tests the skeletons, program.cc and problems/.
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <map>
-#include <random>
-#include <set>
-#include <string>
-
 #include "coder_offline/coder.h"
 #include "coder_offline/program.h"
 #include "coder_offline/skeleton.h"
 #include "coder_offline/techniques.h"
 #include "shipped.h"
+#include "test.h"
 
 namespace kgrpo::coder_offline {
 namespace {

@@ -1,14 +1,8 @@
 // Parsing of free texts: techniques by their words, parameters, several techniques, rejections. Tests techniques.cc and
 // phrases.cc.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "coder_offline/coder.h"
 #include "coder_offline/techniques.h"
+#include "test.h"
 
 namespace kgrpo::coder_offline {
 namespace {

@@ -6,15 +6,7 @@
 #include "coder_shared/source.h"
 #include "coder_shared/text.h"
 #include "cuda_source/lexer.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <fstream>
-#include <map>
-#include <sstream>
-#include <vector>
+#include "test.h"
 
 namespace kgrpo::coder_shared {
 namespace {

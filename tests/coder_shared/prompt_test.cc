@@ -2,18 +2,12 @@
 #include "coder_shared/prompt.h"
 
 #include "../coder_shared/asked.h"
+#include "test.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <kgrpo/sdk/host.h>  // MetricDeclaration
 
 namespace kgrpo::coder_shared {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 // As an evaluator declares its own.
 const MetricRegistry& Names() {

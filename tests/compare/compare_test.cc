@@ -2,18 +2,10 @@
 // cannot be compared are not.
 #include "compare/compare.h"
 #include "compare/comparison_json.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <random>
+#include "test.h"
 
 namespace kgrpo {
 namespace {
-
-using testing::HasSubstr;
 
 RunMeasures OneRun(const std::string& variant, uint64_t seed, double reward, double speedup = 2) {
   RunMeasures run;

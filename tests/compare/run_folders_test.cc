@@ -1,22 +1,12 @@
 // Comparing runs by their folders: for equal runs the rate of false differences is as stated. A damaged or incomplete
 // folder, or one of another version, is reported in one sentence.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <filesystem>
-#include <fstream>
-#include <random>
-
 #include "compare/compare.h"
 #include "compare/comparison_json.h"
 #include "store/database.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
-
-namespace fs = std::filesystem;
-using testing::HasSubstr;
 
 fs::path Folder(const std::string& name) {
   return fs::path(KGRPO_BINARY_DIR) / "test_runs" / ("compare_" + name);
@@ -205,13 +195,12 @@ TEST(CompareFoldersTest, WhatCannotBeReadIsLeftOutWithASentence) {
   EXPECT_THAT(left_out[2], HasSubstr("compare_empty is left out: there is no run"));
   // A folder that is not there was misspelt: the others' figures are not what was asked for.
   const std::string absent = Folder("absent").string();
-  try {
-    ReadRuns({good.string(), absent}, &left_out);
-    ADD_FAILURE() << "it was left out";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), KGRPO_ERROR_NOT_FOUND);
-    EXPECT_EQ(error.what(), "there is no folder " + absent + ": name a run's folder");
-  }
+  EXPECT_EQ(test::MessageOf(
+                [&] {
+                  ReadRuns({good.string(), absent}, &left_out);
+                },
+                KGRPO_ERROR_NOT_FOUND),
+            "there is no folder " + absent + ": name a run's folder");
   // Their lists of problems differ, and both have one seed.
   std::ofstream(good / "resolved.yaml", std::ios::app) << "problems: {heldout: [problems/a]}\n";
   const fs::path unlike = Folder("unlike");

@@ -1,23 +1,12 @@
 // Every file in tests/config/broken, loaded: the whole message must be that of the .expected file beside it. To write
 // the expected files anew after a deliberate change of wording: KGRPO_WRITE_EXPECTED=1 config_broken_test, then read
 // the diff.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include "config/load.h"
 #include "fake_schemas.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
-
-namespace fs = std::filesystem;
 
 const fs::path& Folder() {
   static const fs::path folder = fs::path(KGRPO_SOURCE_DIR) / "tests" / "config" / "broken";

@@ -1,10 +1,7 @@
 // config/changes.h: the changes found between two files, and those with which a run may be resumed.
 #include "config/changes.h"
 
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
+#include "test.h"
 
 namespace kgrpo {
 namespace {

@@ -1,19 +1,11 @@
 // Several runs described by one file: variants, a sweep, seeds.
 #include "config/experiment.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
-
 #include "base/directories.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 class ExperimentTest : public testing::Test {
  protected:
@@ -32,12 +24,7 @@ class ExperimentTest : public testing::Test {
     return folders;
   }
   std::string Mistakes(const std::string& text) {
-    try {
-      Read(text);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
+    return test::MessageOf([&] { Read(text); }, 0, "");
   }
 
   TemporaryDirectory directory_;

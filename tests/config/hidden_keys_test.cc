@@ -1,14 +1,11 @@
 // config/hidden_keys.h: keys in messages, and texts that only resemble keys.
 #include "config/hidden_keys.h"
 
-#include <gtest/gtest.h>
 #include <stdlib.h>
-
-#include <string>
-#include <vector>
 
 #include "config/diagnostic.h"
 #include "config/node.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {

@@ -1,25 +1,13 @@
 // Meaning of a correct pipeline file: defaults, `extends`, `--set`, stages, problems, the resolved file.
 #include "config/load.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
-
 #include "base/directories.h"
 #include "config/pipeline_schema.h"
 #include "fake_schemas.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
-
-namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 // Works in an empty folder with four problems.
 class LoadTest : public testing::Test {
@@ -57,21 +45,11 @@ class LoadTest : public testing::Test {
     request.file = file;
     request.settings = settings;
     request.resumes = true;
-    try {
-      LoadPipeline(request, test::FakeSchema);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "accepted";
+    return test::MessageOf([&] { LoadPipeline(request, test::FakeSchema); }, 0, "accepted");
   }
 
   std::string MessageOf(const std::string& file, const std::vector<std::string>& settings = {}) {
-    try {
-      Load(file, settings);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "accepted";
+    return test::MessageOf([&] { Load(file, settings); }, 0, "accepted");
   }
 
   TemporaryDirectory directory_;

@@ -2,26 +2,18 @@
 #define VALIJSON_USE_EXCEPTIONS 1  // without it valijson ends the process at a malformed schema
 #include "config/schema.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <kgrpo/support/closest.h>
 
-#include <string>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>
 #include <valijson/validator.hpp>
-#include <vector>
 
 #include "base/keyed.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 std::vector<std::string> Objections(const char* schema, const char* value) {
   std::vector<Diagnostic> diagnostics;

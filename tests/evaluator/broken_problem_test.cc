@@ -1,25 +1,14 @@
 // Problems with well-formed files but broken kernels or oracles: the exact message of the evaluator for each. Mistakes
 // within problem.yaml: problem_test.cc.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <filesystem>
-#include <fstream>
-#include <string>
-
 #include "evaluator_sim/kernel_evaluator.h"
 #include "judge/front/evaluator.h"
+#include "test.h"
 
 namespace kgrpo::evaluator_sim {
 namespace {
 
-namespace fs = std::filesystem;
-using testing::AllOf;
 using testing::EndsWith;
-using testing::HasSubstr;
 using testing::MatchesRegex;
-using testing::StartsWith;
 
 // A copy of the problem `affine` (out = 2 x + y) to break.
 class BrokenProblemTest : public testing::Test {

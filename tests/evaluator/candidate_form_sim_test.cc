@@ -1,16 +1,11 @@
 // Candidates in PyTorch's form, judged by the interpreter against our tensors (form_include/kgrpo/torch_tensor.h):
 // honest ones, those that break the form, cheats, and those that ask PyTorch for more.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "kernel_evaluator_fixture.h"
+
+#include "test.h"
 
 namespace kgrpo::evaluator_sim {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr char kHead[] =
     "#include <torch/extension.h>\n#include <ATen/cuda/CUDAContext.h>\n#include <c10/cuda/CUDAGuard.h>\n"
@@ -47,8 +42,8 @@ TEST_F(TorchFormTest, IsCorrectAndTimed) {
           "1}).reshape(x.sizes());\n") +
       "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n  m.def(\"forward\", &forward, \"affine\", py::arg(\"x\"), "
       "py::arg(\"y\"));\n}\n#define at broken\n#define arguments broken\n#define each broken\n";
-  ExpectVerdict(source, "correct");
   const KernelEvaluation torch = Affine(source), launch = Affine(affine_->problem.reference_source);
+  EXPECT_EQ(torch.verdict, "correct") << torch.diagnosis;
   EXPECT_NEAR(torch.seconds, launch.seconds, launch.seconds * 0.05);
 }
 

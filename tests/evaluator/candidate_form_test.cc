@@ -2,26 +2,15 @@
 // candidates in TVM-FFI's. The calls need no GPU: their host code writes host memory that stands for the device's.
 // Candidates in PyTorch's form are judged in candidate_form_sim_test.cc.
 #include <dlfcn.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <memory>
 
 #include "judge/compile/candidate_form.h"
 #include "judge/compile/compiler.h"
 #include "judge/compile/source_policy.h"
-#include "kgrpo/sdk/error.h"
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {
-
-using testing::HasSubstr;
 
 TEST(CandidateForm, IsToldByWhatTheSourceDefines) {
   EXPECT_EQ(FormOf("extern \"C\" void launch(float* x) {}"), CandidateForm::kLaunch);

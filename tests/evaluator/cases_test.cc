@@ -1,17 +1,9 @@
 // The unusual correctness cases: odd values, rows with gaps, outputs in an input's memory; and comparison among such
 // values.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <functional>
-#include <limits>
-#include <set>
-
-#include "judge/inputs/inputs.h"
 #include "judge/problem/cases.h"
+#include "judge/inputs/inputs.h"
 #include "judge/verdict/comparison.h"
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {

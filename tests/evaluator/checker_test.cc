@@ -1,31 +1,17 @@
 // checker.cc in place of an oracle: right outputs in another order, wrong ones, and checkers that crash or forget.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <poll.h>
 #include <unistd.h>
-
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <memory>
-#include <string>
-#include <thread>
 
 #include "evaluator_sim/kernel_evaluator.h"
 #include "judge/front/evaluator.h"
 #include "process/subprocess.h"  // MakePipe
+#include "test.h"
 
 namespace kgrpo::evaluator_sim {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::Contains;
 using testing::Field;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::StartsWith;
 
 std::string Replaced(std::string text, const std::string& from, const std::string& to) {
   EXPECT_NE(text.find(from), std::string::npos) << from;

@@ -2,25 +2,18 @@
 // the compiler keeps in it.
 #include "judge/compile/compile_cache.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <chrono>
-#include <thread>
 
 #include "fake_toolkit.h"
 #include "fixtures/virtual_sleep.h"
 #include "judge/compile/compiler.h"
 #include "judge/compile/nvcc_compile.h"
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {
-
-using testing::HasSubstr;
-namespace fs = std::filesystem;
 
 CompileOutcome Outcome(const std::string& object) {
   CompileOutcome outcome;

@@ -1,25 +1,13 @@
 // The two compile routes: the kernels that they accept, their messages, the splitter, and the policy.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <memory>
-#include <sstream>
-
 #include "judge/compile/compiler.h"
 #include "judge/compile/cuda_toolkit.h"
 #include "judge/compile/fatbin.h"
 #include "judge/compile/source_policy.h"
 #include "judge/compile/source_split.h"
-#include "kgrpo/sdk/error.h"
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {
-
-using testing::HasSubstr;
-using testing::Not;
 
 TEST(CompileRoutes, EveryShippedProblemTakesTheFastOne) {
   for (const auto& entry : std::filesystem::directory_iterator(std::string(KGRPO_SOURCE_DIR) + "/problems")) {

@@ -2,16 +2,7 @@
 // for word.
 #include "draft/draft.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <optional>
-#include <string>
 
 #include <kgrpo/support/own_headers.h>
 #include "draft/oracle_text.h"
@@ -20,12 +11,10 @@
 #include "judge/compile/source_policy.h"
 #include "judge/inputs/inputs.h"
 #include "judge/verdict/oracle.h"
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {
-
-namespace fs = std::filesystem;
-using testing::HasSubstr;
 
 const Ask kNobody = [](const std::string&, const std::string&) { return std::string(); };
 
@@ -470,13 +459,12 @@ TEST_F(DraftTest, OwnHeadersAreReadAndUnusedCodeIsLeftOut) {
 }
 
 std::string ErrorOf(const std::string& text, const DraftOptions& options) {
-  try {
-    const CudaSource source("k.cu", text);
-    MakeDraft(source, "k", options, kNobody);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "none";
+  return test::MessageOf(
+      [&] {
+        const CudaSource source("k.cu", text);
+        MakeDraft(source, "k", options, kNobody);
+      },
+      0, "none");
 }
 
 TEST_F(DraftTest, WhatIsMissingOrUnknownIsSaid) {

@@ -1,7 +1,7 @@
 // Expressions of problem.yaml: values, precedence, floor division, and refusals.
 #include "judge/problem/expression.h"
 
-#include <gtest/gtest.h>
+#include "test.h"
 
 #include <stdexcept>
 

@@ -2,13 +2,8 @@
 #ifndef KGRPO_TESTS_EVALUATOR_FAKE_TOOLKIT_H
 #define KGRPO_TESTS_EVALUATOR_FAKE_TOOLKIT_H
 
-#include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <atomic>
-#include <filesystem>
-#include <fstream>
-#include <string>
+#include "test.h"
 
 namespace kgrpo::evaluator {
 

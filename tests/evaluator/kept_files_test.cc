@@ -1,20 +1,15 @@
 // Files kept by content: found again, refused if damaged, limited in size, shared by several processes.
 #include "judge/cache/kept_files.h"
 
-#include <gtest/gtest.h>
+#include "test.h"
+
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <stdexcept>
-#include <string>
 
 namespace kgrpo::evaluator {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr uint64_t kMuch = uint64_t{1} << 30;
 

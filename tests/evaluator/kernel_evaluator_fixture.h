@@ -3,13 +3,10 @@
 #ifndef KGRPO_TESTS_EVALUATOR_KERNEL_EVALUATOR_FIXTURE_H
 #define KGRPO_TESTS_EVALUATOR_KERNEL_EVALUATOR_FIXTURE_H
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <string>
-
 #include "evaluator_sim/kernel_evaluator.h"
+#include "test.h"
 
 namespace kgrpo::evaluator_sim {
 
@@ -42,12 +39,10 @@ class KernelEvaluatorTest : public testing::Test {
     return evaluator_->Evaluate(*row_sum_, source, 1, false);
   }
 
-  // Judges a bad candidate for `affine`, then the reference.
-  static KernelEvaluation AffineThenReference(const std::string& source) {
-    KernelEvaluation evaluation = Affine(source);
-    const KernelEvaluation after = Affine(affine_->problem.reference_source);
-    EXPECT_EQ(after.verdict, "correct") << "after: " << evaluation.verdict << ": " << after.diagnosis;
-    return evaluation;
+  // After bad candidates.
+  static void ExpectReferenceIsCorrect() {
+    const KernelEvaluation evaluation = Affine(affine_->problem.reference_source);
+    EXPECT_EQ(evaluation.verdict, "correct") << evaluation.diagnosis;
   }
 
   static inline KernelEvaluator* evaluator_ = nullptr;

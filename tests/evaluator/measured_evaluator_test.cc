@@ -1,23 +1,12 @@
 // Evaluator over a backend that measures: when the reference is timed, what is kept, and whose time counts. The backend
 // here is a table of times; a GPU's is in tests/evaluator_cuda.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <memory>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "judge/front/evaluator.h"
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Call {
   std::string source;

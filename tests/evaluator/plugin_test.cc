@@ -1,21 +1,12 @@
 // evaluator_sim through its ABI alone, as the host uses it: the built plugin, a problem, an evaluation, a report.
 #include <dlfcn.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <kgrpo/evaluator_tools.h>
-#include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/host.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <limits>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <vector>
-
 #include <kgrpo/support/evaluation.h>
 #include "base/services.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {

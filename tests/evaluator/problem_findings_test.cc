@@ -1,14 +1,8 @@
 // FindDegenerate: each way in which a problem is degenerate, by an oracle of that kind, and none for a sound problem.
 #include "judge/verdict/problem_findings.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <string>
-#include <vector>
-
 #include "judge/problem/dtype.h"
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {

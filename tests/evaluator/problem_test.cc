@@ -1,18 +1,10 @@
 // The problem format: the problem read from a good folder, and the exact message for each mistake.
 #include "judge/problem/problem.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <filesystem>
-#include <fstream>
-#include <functional>
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {
-
-namespace fs = std::filesystem;
 
 const char* const kGood = R"(name: sample
 title: Sample

@@ -1,11 +1,9 @@
 // Kernels that kgrpo's rules and KernelBench's judge differently, without a GPU.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "affine_candidates.h"
 #include "evaluator_sim/kernel_evaluator.h"
 #include "judge/front/evaluator.h"
 #include "kernel_evaluator_fixture.h"
+#include "test.h"
 
 namespace kgrpo::evaluator_sim {
 namespace {

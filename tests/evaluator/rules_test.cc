@@ -1,9 +1,7 @@
 // A problem as KernelBench's rules see it.
 #include "judge/problem/rules.h"
 
-#include <gtest/gtest.h>
-
-#include <string>
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {

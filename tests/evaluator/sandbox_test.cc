@@ -2,22 +2,15 @@
 // caps.
 #include "judge/sandbox/sandbox.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "judge/cache/evaluation_memory.h"
 #include "judge/compile/cuda_toolkit.h"
 #include "process/subprocess.h"
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {
-
-using testing::HasSubstr;
 
 class SandboxTest : public testing::Test {
  protected:
@@ -164,24 +157,14 @@ TEST(SandboxDegrades, WithoutBubblewrap) {
     command.scratch = scratch.path();
     EXPECT_EQ(process::Subprocess::Run(sandbox.Wrap(command), 10).output, "x\n");
   }
-  try {
-    Sandbox strict(SandboxMode::kStrict, helpers);
-    ADD_FAILURE() << "strict must refuse";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
-    EXPECT_THAT(error.what(),
-                HasSubstr("sandbox: strict is asked for, but this machine lacks namespaces (bwrap is not installed)"));
-  }
+  EXPECT_THAT(test::MessageOf([&] { Sandbox strict(SandboxMode::kStrict, helpers); }, KGRPO_ERROR_UNAVAILABLE),
+              HasSubstr("sandbox: strict is asked for, but this machine lacks namespaces (bwrap is not installed)"));
   setenv("PATH", path.c_str(), 1);
 }
 
 TEST(CudaToolkitTest, NamesEveryPlace) {
-  try {
-    CudaToolkit::Find("/no/such/toolkit");
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("cuda_home: /no/such/toolkit: no such folder"));
-  }
+  EXPECT_THAT(test::MessageOf([&] { CudaToolkit::Find("/no/such/toolkit"); }),
+              HasSubstr("cuda_home: /no/such/toolkit: no such folder"));
 }
 
 TEST(EvaluationCacheTest, KeepsAndSurvives) {

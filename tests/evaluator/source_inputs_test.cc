@@ -1,24 +1,13 @@
 // inputs.cc of a problem's folder: the values it draws, an evaluation with it, and the messages for a broken one.
 #include "judge/inputs/source_inputs.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <string>
-
 #include "evaluator_sim/kernel_evaluator.h"
 #include "judge/front/evaluator.h"
 #include "judge/inputs/inputs.h"
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {
-
-namespace fs = std::filesystem;
-using testing::HasSubstr;
 
 class SourceInputsTest : public testing::Test {
  protected:
@@ -40,13 +29,7 @@ class SourceInputsTest : public testing::Test {
   }
   Problem Open() const { return WithSourceInputs(LoadProblem(folder_.string()), Cache()); }
   std::string Message() const {
-    try {
-      Open();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
-      return error.what();
-    }
-    return "accepted";
+    return test::MessageOf([&] { Open(); }, KGRPO_ERROR_INVALID, "accepted");
   }
 
   fs::path root_, folder_;
@@ -91,12 +74,8 @@ TEST_F(SourceInputsTest, TheEvaluatorJudgesWithThem) {
         "void draw_b(int64_t* b, const Sizes& size, Draw& draw) {\n"
         "  for (int64_t i = 0; i < size.n * size.n; ++i) b[i] = draw.below(2) * 2 - 1;\n}\n");
   const auto changed = evaluator.Open(folder_.string());
-  try {
-    evaluator.Baseline(*changed);
-    ADD_FAILURE() << "the new inputs.cc was not used";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("the reference kernel is not correct (wrong)"));
-  }
+  EXPECT_THAT(test::MessageOf([&] { evaluator.Baseline(*changed); }),
+              HasSubstr("the reference kernel is not correct (wrong)"));
 }
 
 TEST_F(SourceInputsTest, TheDigestFollowsTheFile) {

@@ -1,32 +1,18 @@
 // Mistakes in a toolkit or a host compiler are reported before anything is judged, with advice. The toolkits here are
 // shell scripts.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "fake_toolkit.h"
 #include "judge/compile/compiler.h"
 #include "judge/compile/cuda_toolkit.h"
 #include "judge/compile/nvcc_compile.h"
 #include "judge/sandbox/sandbox.h"
-#include "kgrpo/sdk/error.h"
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-namespace fs = std::filesystem;
-
 // The message of the function's exception; "" if it throws nothing.
-template <typename Function>
-std::string ErrorOf(Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
-    return error.what();
-  }
-  return "";
+std::string ErrorOf(const std::function<void()>& body) {
+  return test::MessageOf(body, KGRPO_ERROR_UNAVAILABLE);
 }
 
 std::string FindError(const fs::path& home) {
@@ -90,7 +76,7 @@ TEST(Toolkit, WithPartsMissing) {
 TEST(Toolkit, ThatDoesNotKnowTheDevice) {
   const FakeToolkit fake;
   const CudaToolkit toolkit = CudaToolkit::Find(fake.home().string());
-  EXPECT_EQ(ErrorOf([&] { toolkit.CheckArchitecture(90); }), "");
+  EXPECT_EQ(ErrorOf([&] { toolkit.CheckArchitecture(90); }), "nothing thrown");
   EXPECT_THAT(ErrorOf([&] { toolkit.CheckArchitecture(130); }),
               AllOf(HasSubstr("compute capability 13.0"), HasSubstr("it knows 7.5, 9.0, 12.0"),
                     HasSubstr("install a newer toolkit"), HasSubstr("cuda_home")));

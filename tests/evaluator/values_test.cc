@@ -1,17 +1,9 @@
 // Element types against numpy and torch, input generation and comparison against their definitions.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <algorithm>
 #include <bit>
-#include <cmath>
-#include <cstring>
-#include <fstream>
-#include <set>
 
 #include "judge/inputs/inputs.h"
 #include "judge/verdict/comparison.h"
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {

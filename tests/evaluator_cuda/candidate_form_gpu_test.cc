@@ -1,21 +1,13 @@
 // Candidates in PyTorch's and in TVM-FFI's form on a GPU: honest ones, and cheats that need such a form. Skipped if
 // there is no GPU, those in TVM-FFI's form if its library is missing (KGRPO_TVM_FFI).
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <memory>
-#include <string>
-
 #include "evaluator_cuda/device_evaluator.h"
+#include "test.h"
 #include "test_device.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr char kAffineKernel[] =
     "__global__ void affine(const float* x, const float* y, float* out, int n) {\n"

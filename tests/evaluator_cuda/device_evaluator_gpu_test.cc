@@ -1,16 +1,10 @@
 // The evaluator on a GPU: every verdict with a real kernel, known cheats, and after each of them an honest kernel,
 // whose verdict must not be affected. Skipped without a GPU.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <map>
 
 #include "affine_candidates.h"
 #include "evaluator_cuda/device_evaluator.h"
+#include "test.h"
 #include "test_device.h"
 
 namespace kgrpo::evaluator_cuda {
@@ -21,8 +15,6 @@ using evaluator::kKernel;
 using evaluator::kLaunch;
 using evaluator::WithBody;
 using evaluator::WithKernel;
-using testing::AllOf;
-using testing::HasSubstr;
 
 const std::string kProblems = std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/";
 class DeviceEvaluatorGpuTest : public testing::Test {

@@ -1,27 +1,17 @@
 // Devices that are missing or not as configured, and several devices side by side. Skipped without a GPU.
 #include <cuda_runtime_api.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <csignal>
-#include <cstring>
-#include <filesystem>
-#include <memory>
-#include <thread>
 
 #include "evaluator_cuda/ceiling_kernels.h"
 #include "evaluator_cuda/device_evaluators.h"
+#include "test.h"
 #include "test_device.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {
-
-using testing::HasSubstr;
 
 class DeviceEvaluatorsGpuTest : public testing::Test {
  protected:
@@ -38,12 +28,7 @@ class DeviceEvaluatorsGpuTest : public testing::Test {
   }
 
   std::string WhyNot(const std::vector<int>& devices) {
-    try {
-      const DeviceEvaluators evaluators(options_, devices);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return test::MessageOf([&] { const DeviceEvaluators evaluators(options_, devices); }, 0, "");
   }
 
   int devices_ = 0;

@@ -1,17 +1,8 @@
 // Odd values on the device: drawn as the host draws them, and compared as it compares. Skipped where there is no GPU.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <cmath>
-#include <cstring>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "evaluator_cuda/device.h"
 #include "judge/inputs/inputs.h"
 #include "judge/problem/random.h"
+#include "test.h"
 #include "test_device.h"
 
 namespace kgrpo::evaluator_cuda {
@@ -19,7 +10,6 @@ namespace {
 
 using evaluator::Distribution;
 using evaluator::DType;
-using testing::ElementsAre;
 
 constexpr int64_t kCount = 10000;
 constexpr uint64_t kKey = 77;

@@ -1,15 +1,13 @@
 // The evaluator's side of the gates; the test plays the worker and the device.
 #include "evaluator_cuda/gates.h"
 
+#include "test.h"
+
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <string>
-#include <thread>
 
 namespace kgrpo::evaluator_cuda {
 namespace {

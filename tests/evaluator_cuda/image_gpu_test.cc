@@ -1,15 +1,10 @@
 // The interpreter's texture fetches against a GPU's, bit for bit: random textures at random coordinates. Skipped where
 // there is no GPU.
 #include <cuda_runtime_api.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstring>
-#include <string>
-#include <vector>
 
 #include "interpreter/client/cuda_types.h"
 #include "simt/image_cases.h"
+#include "test.h"
 #include "test_device.h"
 
 asm(R"(

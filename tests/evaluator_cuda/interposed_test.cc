@@ -1,11 +1,9 @@
 // evaluator_cuda/worker/interposed.cc before a runtime of ours (fake_runtime.c): which functions count as allocations
 // of device memory, what is refused, and that the rest is forwarded.
 #include <cuda_runtime_api.h>
-#include <gtest/gtest.h>
-
-#include <functional>
 
 #include "evaluator_cuda/worker/runtime.h"
+#include "test.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {

@@ -1,19 +1,11 @@
 #include "evaluator_cuda/interpreted_checks.h"
 
-#include <gtest/gtest.h>
-
-#include <kgrpo/sdk/error.h>
-
-#include <functional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "interpreter/interpreted_cases.h"
 #include "interpreter/loaded_kernel.h"
 #include "judge/compile/compiler.h"
 #include "judge/compile/cuda_toolkit.h"
 #include "judge/problem/cases.h"
+#include "test.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {

@@ -1,8 +1,6 @@
 #include "evaluator_cuda/layout.h"
 
-#include <gtest/gtest.h>
-
-#include <cstring>
+#include "test.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {

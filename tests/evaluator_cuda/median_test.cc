@@ -1,10 +1,6 @@
 #include "evaluator_cuda/rounds.h"
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <numeric>
-#include <random>
+#include "test.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {

@@ -2,19 +2,11 @@
 // manual and its output.
 #include "evaluator_cuda/ncu_report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <map>
-
 #include "evaluator_cuda/profile_facts.h"
+#include "test.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
 
 // A line for each metric; messages before, between and after.
 constexpr char kLong[] =

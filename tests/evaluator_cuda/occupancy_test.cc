@@ -1,7 +1,7 @@
 // evaluator_cuda/occupancy.h against NVIDIA's occupancy calculator for compute capability 9.0.
 #include "evaluator_cuda/occupancy.h"
 
-#include <gtest/gtest.h>
+#include "test.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {

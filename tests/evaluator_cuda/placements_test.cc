@@ -1,11 +1,6 @@
 #include "evaluator_cuda/placements.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <numeric>
-#include <random>
-#include <set>
+#include "test.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {

@@ -1,9 +1,6 @@
 #include "evaluator_cuda/rounds.h"
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <random>
+#include "test.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {

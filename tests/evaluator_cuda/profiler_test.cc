@@ -2,23 +2,16 @@
 // real one needs a GPU (device_evaluator_gpu_test.cc).
 #include "evaluator_cuda/profiler.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
+#include "test.h"
+
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 namespace kgrpo::evaluator_cuda {
 namespace {
 
 using evaluator::Sandbox;
 using evaluator::SandboxMode;
-using testing::AllOf;
-using testing::HasSubstr;
 
 const std::string kHelpers = std::string(KGRPO_BINARY_DIR) + "/lib/kgrpo/evaluator";
 
@@ -49,13 +42,8 @@ class ProfilerTest : public testing::Test {
   }
 
   std::string FailureOf(const Sandbox& sandbox) {
-    try {
-      Profiler(sandbox, options_).Run(folder_ + "/candidate");
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
-      return error.what();
-    }
-    return "";
+    return test::MessageOf([&] { Profiler(sandbox, options_).Run(folder_ + "/candidate"); }, KGRPO_ERROR_UNAVAILABLE,
+                           "");
   }
 
   const std::string folder_, path_;

@@ -1,8 +1,7 @@
 // evaluator_cuda/roofline.h: the ceiling that applies to a problem, and the shortest time that is plausible.
 #include "evaluator_cuda/roofline.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "test.h"
 
 namespace kgrpo::evaluator_cuda {
 namespace {
@@ -11,7 +10,6 @@ using evaluator::DType;
 using evaluator::Parameter;
 using evaluator::Problem;
 using evaluator::Role;
-using testing::HasSubstr;
 
 constexpr Ceilings kCeilings = {3e12, 60e12, 30e12, 600e12};
 

@@ -1,33 +1,19 @@
 // A run judged by three servers, one of which is killed in the middle: it goes on, and what it records is what a run
 // without servers records, each evaluation once.
-#include <gtest/gtest.h>
 #include <httplib.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <memory>
-#include <regex>
-#include <sstream>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "base/directories.h"
 #include "host_binary.h"
+#include "test.h"
 
 namespace kgrpo::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 // `kgrpo-host serve` as a process of its own.
 class ServerProcess {

@@ -1,22 +1,13 @@
 // judge/report/kernel_report.h: the page's content, and the escaping of foreign text.
 #include "judge/report/kernel_report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
 #include "judge/report/escape.h"
 #include "judge/report/remarks.h"
 #include "judge/report/source_notes.h"
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 Evaluation Correct(double seconds) {
   Evaluation evaluation;

@@ -2,14 +2,9 @@
 // them.
 #include "judge/report/remarks.h"
 
-#include <gtest/gtest.h>
-
-#include <set>
-#include <string>
-#include <vector>
-
 #include <kgrpo/support/metrics.h>
 #include "judge/report/declared_metrics.h"
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {

@@ -1,18 +1,10 @@
 // judge/report/label_places.h, in report/roofline_picture.h's pictures: every dot's name lies clear of other
 // text and dots, beside its dot or at the end of a leader line.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <map>
 #include <numbers>
-#include <regex>
-#include <string>
-#include <vector>
 
 #include "judge/report/label_places.h"
 #include "judge/report/roofline_picture.h"
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {

@@ -2,18 +2,11 @@
 // the picture.
 #include "judge/report/roofline.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstdio>
-#include <string>
-
 #include "judge/report/roofline_picture.h"
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {
-
-using ::testing::HasSubstr;
 
 Evaluation Kernel(double seconds, double operations, double needed_bytes, double dram_bytes) {
   Evaluation evaluation;

@@ -1,31 +1,18 @@
 // Problems whose oracle and inputs are TorchScript, as the import of KernelBench wrote them (golden/, by
 // make_golden.py).
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <unistd.h>
 
 #include <bit>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <sstream>
-#include <string>
 
 #include "evaluator_sim/kernel_evaluator.h"
 #include "judge/inputs/inputs.h"
 #include "judge/problem/problem.h"
 #include "judge/process/torch_worker.h"
 #include "judge/verdict/oracle.h"
+#include "test.h"
 
 namespace kgrpo::evaluator {
 namespace {
-
-namespace fs = std::filesystem;
-using testing::HasSubstr;
 
 const std::string kGolden = std::string(KGRPO_BINARY_DIR) + "/test_data/import_kernelbench/";
 const std::string kScaled = kGolden + "kb_l1_001_scaled_rows", kSymmetric = kGolden + "kb_l1_002_symmetric_product",

@@ -2,22 +2,13 @@
 // After each kernel that is not correct on the GPU the reference must still be judged correct. Each verdict is checked
 // against the kernel's first lines, and the two verdicts against each other (agreement.h). Skipped without a GPU.
 // One kernel: --gtest_filter='*/cheats_01_side_stream'; parts of all: GTEST_TOTAL_SHARDS and GTEST_SHARD_INDEX.
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <future>
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "agreement.h"
 #include "catalogue.h"
 #include "evaluator_cuda/device_evaluator.h"
 #include "evaluator_sim/kernel_evaluator.h"
+#include "test.h"
 
 namespace kgrpo::judging {
 namespace {

@@ -1,21 +1,11 @@
 // Judges every kernel of the catalogue, and every bug, by the evaluator without a GPU. Threads judge ahead of the
 // tests, since most of an evaluation is waiting for processes and time limits.
-#include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <atomic>
-#include <filesystem>
-#include <future>
-#include <map>
-#include <memory>
-#include <set>
-#include <thread>
-#include <utility>
 
 #include "agreement.h"
 #include "catalogue.h"
 #include "evaluator_sim/kernel_evaluator.h"
+#include "test.h"
 
 namespace kgrpo::judging {
 namespace {

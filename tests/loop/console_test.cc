@@ -1,20 +1,12 @@
 // base/console.h: the output to a pipe and to a terminal.
 #include "base/console.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/support/number_text.h>
+#include "test.h"
 
-#include <algorithm>
-#include <sstream>
-#include <string>
-#include <vector>
+#include <kgrpo/support/number_text.h>
 
 namespace kgrpo {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 StepLine Line(uint64_t step, double reward) {
   StepLine line;

@@ -5,25 +5,13 @@
 #include "fakes.h"
 #include "loop/prompter.h"
 #include "loop/run.h"
+#include "test.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-#include <filesystem>
-#include <memory>
-#include <sstream>
-#include <string>
-
 namespace kgrpo {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 class ContextRoomTest : public ::testing::Test {
  protected:
@@ -36,14 +24,12 @@ class ContextRoomTest : public ::testing::Test {
   // The run's refusal before it has a folder; "" if it goes on.
   std::string Refusal() const {
     PipelineParts parts = fakes::Parts(config_);
-    try {
-      const RunProblems problems(config_, parts);
-      EXPECT_THAT(problems.notes, IsEmpty());
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
-      return error.what();
-    }
-    return "";
+    return test::MessageOf(
+        [&] {
+          const RunProblems problems(config_, parts);
+          EXPECT_THAT(problems.notes, IsEmpty());
+        },
+        KGRPO_ERROR_INVALID, "");
   }
 
   PipelineConfig config_ = fakes::Config("", 0);

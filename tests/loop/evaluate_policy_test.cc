@@ -6,20 +6,10 @@
 #include "fakes.h"
 #include "store/database.h"
 #include "store/run_folder.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <map>
+#include "test.h"
 
 namespace kgrpo {
 namespace {
-
-using ::testing::HasSubstr;
 
 struct Played {
   RunMeasures run;

@@ -2,8 +2,7 @@
 // processes.
 #include "loop/hang.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "test.h"
 
 namespace kgrpo {
 namespace {

@@ -4,22 +4,13 @@
 
 #include "fakes.h"
 #include "store/files.h"
+#include "test.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
 
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <atomic>
-#include <fstream>
-#include <mutex>
-#include <set>
-#include <sstream>
-#include <thread>
 
 // An observer that writes down what it is told, a line an event, in memory and, where it has one, in a file, which it
 // treats as observers must: on begin it forgets the steps that follow `done`.
@@ -49,10 +40,6 @@ struct kgrpo_observer {
 
 namespace kgrpo {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 using Lines = std::vector<std::string>;
 
@@ -242,13 +229,8 @@ TEST_F(ObserversTest, AFailureIsKeptAndTheOthersAreToldTheRest) {
   observers_->Step(Record(1));
   observers_->Step(Record(2));
   observers_->Drain();
-  try {
-    observers_->ThrowFailure();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
-    EXPECT_STREQ(error.what(), "observers[0] (recorder): the disk is full");
-  }
+  EXPECT_EQ(test::MessageOf([&] { observers_->ThrowFailure(); }, KGRPO_ERROR_UNAVAILABLE),
+            "observers[0] (recorder): the disk is full");
   EXPECT_EQ(observers_->End("failed"), "observers[0] (recorder): the disk is full");
   EXPECT_EQ(observers_->End("failed"), "") << "nobody is told twice";
   EXPECT_EQ(broken->told.back(), "step 1 stage 0 t: failed");
@@ -257,12 +239,7 @@ TEST_F(ObserversTest, AFailureIsKeptAndTheOthersAreToldTheRest) {
 
 TEST_F(ObserversTest, AFailureAtTheBeginningIsThrownThere) {
   AddRecorder(config_, parts_)->fails_at = "begin";
-  try {
-    Begin();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "observers[0] (recorder): the disk is full");
-  }
+  EXPECT_EQ(test::MessageOf([&] { Begin(); }), "observers[0] (recorder): the disk is full");
 }
 
 // ---- in runs ------------------------------------------------------------------------------------

@@ -3,16 +3,9 @@
 
 #include "fakes.h"
 #include "optimize/confirm.h"
+#include "test.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <memory>
-#include <set>
-#include <string>
 #include <tuple>
-#include <vector>
 
 namespace kgrpo {
 namespace {

@@ -2,18 +2,15 @@
 // metrics and remarks.
 #include "prompt/template.h"
 
+#include "test.h"
+
 #include <kgrpo/support/metrics.h>
 #include <kgrpo/support/number_text.h>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/host.h>  // MetricDeclaration
 
 namespace kgrpo {
 namespace {
-
-using ::testing::HasSubstr;
 
 // As plugins declare theirs.
 const MetricRegistry& Registry() {

@@ -6,25 +6,13 @@
 #include "loop/run_problems.h"
 #include "loop/screen.h"
 #include "store/database.h"
-
-#include <kgrpo/sdk/error.h>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
 using fakes::knobs;
 using fakes::RunIn;
-using ::testing::HasSubstr;
 
 class RecordedRoundsTest : public ::testing::Test {
  protected:
@@ -54,13 +42,7 @@ class RecordedRoundsTest : public ::testing::Test {
   }
 
   static std::string MessageOf(const PipelineConfig& config) {
-    try {
-      RunIn(config);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
-      return error.what();
-    }
-    return "";
+    return test::MessageOf([&] { RunIn(config); }, KGRPO_ERROR_INVALID, "");
   }
 
   static void ExpectSame(const PipelineConfig& a, const PipelineConfig& b) {

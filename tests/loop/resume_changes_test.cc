@@ -4,21 +4,11 @@
 #include "store/checkpoints.h"
 #include "store/database.h"
 #include "store/files.h"
-
-#include <kgrpo/sdk/error.h>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <filesystem>
-#include <sstream>
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kYaml = "name: fake\nreward: {plugin: r, options: {cap: 1}}\nloop: {workers: 2}\n";
@@ -202,14 +192,9 @@ TEST_F(ResumeChangesTest, AReferenceThatTheStageBeganWithoutCannotBeAdded) {
   EXPECT_FALSE(fs::exists(fs::path(config.output_dir) / "checkpoints/step-2/reference"));
   PipelineConfig compares = config;
   compares.stages.back().trainer.options["compares"] = true;
-  try {
-    ResumeWith(&compares, "workers: 2", "workers: 3");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
-    EXPECT_THAT(error.what(), HasSubstr("fake_climber now compares with a reference policy, and the steps before "
-                                        "the checkpoint did not, so it has none"));
-  }
+  EXPECT_THAT(test::MessageOf([&] { ResumeWith(&compares, "workers: 2", "workers: 3"); }, KGRPO_ERROR_INVALID),
+              HasSubstr("fake_climber now compares with a reference policy, and the steps before "
+                        "the checkpoint did not, so it has none"));
   EXPECT_EQ(Changes(config), "") << "what was refused is not recorded";
   EXPECT_EQ(Resume(config, {}).status, RunOutcome::Status::kFinished);
 }

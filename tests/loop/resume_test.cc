@@ -5,23 +5,14 @@
 #include "store/checkpoints.h"
 #include "store/database.h"
 #include "store/files.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "test.h"
 
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <fstream>
-#include <thread>
-
 namespace kgrpo {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 
 // Runs the pipeline in a child process. With `die_at` > 0 it kills itself when it passes its so many-th fault point;
 // with `die_after` it is killed from outside after that time. Returns whether it reached the end.
@@ -185,13 +176,8 @@ TEST_F(ResumeTest, NothingIsRepeatedWhereEveryCheckpointIsDamaged) {
     RunOptions options;
     options.resume = true;
     options.from_step = from;
-    try {
-      kgrpo::Run(config, parts, problems, RunFolder::Open(config.output_dir), options);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
-      return error.what();
-    }
-    return "";
+    return test::MessageOf([&] { kgrpo::Run(config, parts, problems, RunFolder::Open(config.output_dir), options); },
+                           KGRPO_ERROR_INVALID, "");
   };
   EXPECT_THAT(refusal(std::nullopt), HasSubstr("every checkpoint is damaged: step-" + std::to_string(steps.back())));
   EXPECT_THAT(refusal(steps.back()), HasSubstr("no other checkpoint is undamaged"));

@@ -9,25 +9,14 @@
 #include "loop/run.h"
 #include "loop/trajectory.h"  // ForEachAnswer
 #include "store/database.h"
+#include "test.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <cmath>
-#include <limits>
-#include <map>
-#include <set>
-#include <sstream>
 #include <stdexcept>
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
 using fakes::knobs;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 class RoundFailureTest : public ::testing::Test {
  protected:
@@ -365,13 +354,8 @@ TEST_F(RoundFailureTest, OneGoodAnswerIsEnoughAndFewBadStepsAreChance) {
     }
   }
   EXPECT_EQ(faults.Add({}, kEnough), "");  // nobody was asked
-  try {
-    faults.Add(bad, kEnough);
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("last 9 answers"));
-    EXPECT_THAT(error.what(), HasSubstr("6 times, is truncated: cut."));
-  }
+  EXPECT_THAT(test::MessageOf([&] { faults.Add(bad, kEnough); }),
+              AllOf(HasSubstr("last 9 answers"), HasSubstr("6 times, is truncated: cut.")));
 }
 
 // A stop reports the coder's own figure of the cost of calls without an answer, even if nothing was asked since.
@@ -505,12 +489,7 @@ TEST_P(PartFailureTest, ThreeStepsOfFailuresEndTheRunWithACheckpoint) {
                                                 GetParam().message + ".* After 3 such steps in a row the run stops\n"));
   EXPECT_THAT(out.str(), Not(HasSubstr("\nstep 4: the " + Part())));
   // A resumed run goes on after the failed steps; if the cause is still there, for three more.
-  try {
-    fakes::RunIn(config, true);
-    ADD_FAILURE() << "the run went on";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("step 8: the " + Part() + "'s last "));
-  }
+  EXPECT_THAT(test::MessageOf([&] { fakes::RunIn(config, true); }), HasSubstr("step 8: the " + Part() + "'s last "));
   fakes::Reset();
   EXPECT_EQ(fakes::RunIn(config, true).status, RunOutcome::Status::kFinished);
   RunDatabase database(fs::path(config.output_dir) / "run.sqlite");
@@ -605,13 +584,8 @@ TEST_P(PartFailureTest, ACorrectedRewardScoresWhatIsRecorded) {
 TEST_P(PartFailureTest, DemonstrationsThatFailedAreCollectedAgain) {
   PipelineConfig config = fakes::Config(fakes::Folder(std::string("part_demonstrations_") + GetParam().name));
   GetParam().Set(1);
-  try {
-    fakes::RunIn(config);
-    ADD_FAILURE() << "the run went on";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
-    EXPECT_THAT(error.what(), HasSubstr("the " + Part() + "'s last 6 answers all failed"));
-  }
+  EXPECT_THAT(test::MessageOf([&] { fakes::RunIn(config); }, KGRPO_ERROR_UNAVAILABLE),
+              HasSubstr("the " + Part() + "'s last 6 answers all failed"));
   fakes::Reset();
   EXPECT_EQ(fakes::RunIn(config, true).status, RunOutcome::Status::kFinished);
 }

@@ -3,21 +3,14 @@
 
 #include "fakes.h"
 #include "store/database.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <fstream>
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
 using fakes::Folder;
 using fakes::knobs;
 using fakes::RunIn;
-using ::testing::HasSubstr;
 
 class RunStopsTest : public ::testing::Test {
  protected:
@@ -137,15 +130,14 @@ TEST_F(RunStopsTest, AUsersStopDuringTheLastJudgingLosesNoKernel) {
 
 TEST_F(RunStopsTest, SaysWhatIsWrongWithTheConfiguration) {
   const auto message = [](const PipelineConfig& config) -> std::string {
-    try {
-      PipelineParts parts = fakes::Parts(config);
-      RunProblems problems(config, parts);
-      const RunFolder folder = RunFolder::Create(Folder("bad"), "", false);
-      kgrpo::Run(config, parts, problems, folder, {});
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return test::MessageOf(
+        [&] {
+          PipelineParts parts = fakes::Parts(config);
+          RunProblems problems(config, parts);
+          const RunFolder folder = RunFolder::Create(Folder("bad"), "", false);
+          kgrpo::Run(config, parts, problems, folder, {});
+        },
+        0, "");
   };
   PipelineConfig config = fakes::Config("");
   config.loop.trajectories_per_problem = 3;
@@ -257,25 +249,16 @@ TEST_F(RunStopsTest, AResumedRunNeedsTheProblemsThatItBeganWith) {
   fakes::Reset();
   PipelineConfig changed = config;
   changed.train_problems.back() = "z_works";  // as if its reference were correct on this machine
-  try {
-    RunIn(changed, true);
-    FAIL() << "another list of problems";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("the training problems differ from those that this run began with: z_works was "
-                                        "left out before."));
-  }
+  EXPECT_THAT(test::MessageOf([&] { RunIn(changed, true); }),
+              HasSubstr("the training problems differ from those that this run began with: z_works was "
+                        "left out before."));
   EXPECT_EQ(RunIn(config, true).status, RunOutcome::Status::kFinished);
 }
 
 TEST_F(RunStopsTest, RefusesAFolderThatIsNotEmpty) {
   const PipelineConfig config = fakes::Config(Folder("refuse"));
   const auto refusal = [&](const std::string& yaml) -> std::string {
-    try {
-      RunFolder::Create(config.output_dir, yaml, false);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return test::MessageOf([&] { RunFolder::Create(config.output_dir, yaml, false); }, 0, "");
   };
   knobs().cancel_after_updates = 4;
   RunIn(config);

@@ -8,24 +8,14 @@
 #include "store/checkpoints.h"
 #include "store/database.h"
 #include "store/files.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <set>
-#include <sstream>
-#include <utility>
-#include <vector>
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
 using fakes::Folder;
 using fakes::knobs;
 using fakes::RunIn;
-using ::testing::HasSubstr;
 
 class RunTest : public ::testing::Test {
  protected:

@@ -3,14 +3,7 @@
 
 #include "fakes.h"
 #include "store/database.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <map>
-#include <utility>
-#include <vector>
+#include "test.h"
 
 namespace kgrpo {
 namespace {

@@ -4,15 +4,7 @@
 #include "loop/draws.h"
 #include "loop/metrics.h"
 #include "loop/samples.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-#include <set>
-#include <string>
-#include <utility>
+#include "test.h"
 
 namespace kgrpo {
 namespace {

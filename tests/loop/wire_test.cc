@@ -4,11 +4,7 @@
 
 #include "fakes.h"
 #include "store/filled_round.h"
-
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <limits>
+#include "test.h"
 
 namespace kgrpo {
 namespace {

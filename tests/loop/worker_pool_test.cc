@@ -1,10 +1,7 @@
 // loop/worker_pool.h: the number of threads.
 #include "loop/worker_pool.h"
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <iterator>
+#include "test.h"
 
 namespace kgrpo {
 namespace {

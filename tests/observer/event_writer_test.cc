@@ -3,19 +3,14 @@
 #include "observer_tensorboard/event_writer.h"
 
 #include "store/files.h"
+#include "test.h"
 
-#include <gtest/gtest.h>
 #include <kgrpo/sdk/text.h>
 
 #include <initializer_list>
-#include <nlohmann/json.hpp>
-#include <utility>
-#include <vector>
 
 namespace kgrpo::tensorboard {
 namespace {
-
-namespace fs = std::filesystem;
 
 nlohmann::json Golden() {
   return nlohmann::json::parse(ReadFile(fs::path(KGRPO_SOURCE_DIR) / "tests/golden/observer/events.json"));

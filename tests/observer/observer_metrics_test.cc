@@ -1,21 +1,13 @@
 // observer_metrics, loaded as by the host: the content of its files, also after a resume.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <fstream>
-#include <limits>
-
 #include "observed.h"
 #include "store/files.h"
+#include "test.h"
 #include "validate/validate.h"
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
 using test::Observed;
-using ::testing::HasSubstr;
 
 const nlohmann::json kStepsAlone = {{"rounds", false}};
 const nlohmann::json kRoundsToo = {{"rounds", true}};
@@ -121,13 +113,8 @@ TEST_F(ObserverMetricsTest, RefusesAFileThatIsNotItsOwn) {
 
 TEST_F(ObserverMetricsTest, SaysWhereItCannotWrite) {
   fs::create_directory(File("metrics.jsonl"));
-  try {
-    observed_.Begin(kStepsAlone);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
-    EXPECT_THAT(error.what(), HasSubstr("cannot read " + File("metrics.jsonl").string() + ": "));
-  }
+  EXPECT_THAT(test::MessageOf([&] { observed_.Begin(kStepsAlone); }, KGRPO_ERROR_UNAVAILABLE),
+              HasSubstr("cannot read " + File("metrics.jsonl").string() + ": "));
 }
 
 TEST(ObserverMetrics, IsAPluginThatValidates) {

@@ -1,21 +1,13 @@
 // observer_tensorboard, loaded as by the host: the curves in its files. Their bytes: event_writer_test.cc.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <map>
-#include <sstream>
-
 #include "observed.h"
 #include "store/files.h"
+#include "test.h"
 #include "validate/validate.h"
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
 using test::Observed;
-using ::testing::ElementsAre;
 
 // A protobuf message, as far as events need one: its fields by number, numbers as their bytes.
 std::multimap<uint64_t, std::string> Fields(std::string_view bytes) {

@@ -1,6 +1,5 @@
 // The ABI's promise: released members never move. A failure here means that plugins in the field would
 // break: append members instead, and leave these numbers alone. (x86-64 and other LP64 machines.)
-#include <gtest/gtest.h>
 #include <kgrpo/abi.h>
 #include <kgrpo/coder.h>
 #include <kgrpo/collective.h>
@@ -13,17 +12,11 @@
 #include <kgrpo/tensor.h>
 #include <kgrpo/trainer.h>
 
-#include <algorithm>
 #include <cstddef>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <regex>
-#include <string>
 #include <type_traits>
-#include <vector>
 
 #include "base/role.h"
+#include "test.h"
 
 extern "C" int kgrpo_abi_compiles_as_c11(void);  // abi_c11.c
 

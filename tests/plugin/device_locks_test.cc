@@ -1,8 +1,6 @@
 // Exclusive use of devices: one user at a time, in the order of requests, and not while another process has the device.
 #include "base/device_locks.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <kgrpo/sdk/gpu_uuid.h>
 #include <kgrpo/sdk/host.h>
 #include <signal.h>
@@ -10,24 +8,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <filesystem>
 #include <latch>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "base/cancel.h"
 #include "base/services.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 void Until(const std::function<bool()>& holds) {

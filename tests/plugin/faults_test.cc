@@ -2,23 +2,16 @@
 // own process.
 #include "base/faults.h"
 
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "base/cancel.h"
 #include "base/plugin_calls.h"
 #include "in_process.h"
 #include "plugin/instances.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {

@@ -1,18 +1,12 @@
 // Host and plugin may be compiled with different sizes of a struct: neither reads beyond the bytes that the other
 // wrote, and of a longer struct each reads the members that it knows.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <kgrpo/sdk/generation_queue.h>
 #include <kgrpo/sdk/text.h>
 #include <kgrpo/support/metric_registry.h>
 
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "in_process.h"
 #include "plugin/instances.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
@@ -21,7 +15,6 @@ using test::AtPageEnd;
 using test::Fakes;
 using test::InstancesTest;
 using test::MessageOf;
-using testing::HasSubstr;
 
 // T of a later revision.
 template <typename T>

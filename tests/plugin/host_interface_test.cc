@@ -1,15 +1,9 @@
 // kgrpo_host_interface as a plugin in C sees it: look-up, errors, declared metrics, options, the stop and its deadline.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <kgrpo/sdk/host.h>
-
-#include <cmath>
-#include <limits>
-#include <string>
-#include <thread>
 
 #include "base/cancel.h"
 #include "in_process.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
@@ -130,7 +124,7 @@ TEST_F(HostInterfaceTest, BadDeclarationsAreRefused) {
     spoil(declaration);
     return MessageOf([&] { Check(api_->declare_metric(host_->context, &declaration)); });
   };
-  EXPECT_EQ(refusal([](auto&) {}), "no error");
+  EXPECT_EQ(refusal([](auto&) {}), "nothing thrown");
   EXPECT_EQ(refusal([](auto& d) { d.name = {}; }), "the declaration of metric \"\": it has no name");
   EXPECT_EQ(refusal([](auto& d) { d.kind = 7; }), "the declaration of metric \"m\": unknown kind 7");
   EXPECT_EQ(refusal([](auto& d) { d.direction = 3; }), "the declaration of metric \"m\": unknown direction 3");

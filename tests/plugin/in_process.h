@@ -2,33 +2,18 @@
 #ifndef KGRPO_TESTS_PLUGIN_IN_PROCESS_H
 #define KGRPO_TESTS_PLUGIN_IN_PROCESS_H
 
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstring>
-#include <filesystem>
-#include <functional>
-#include <string>
-
 #include "base/services.h"
 #include "plugin/library.h"
+#include "test.h"
 
 namespace kgrpo::test {
 
 // Folders of the fixtures: sound plugins, and broken ones.
 inline const std::filesystem::path kGood = std::filesystem::path(KGRPO_BINARY_DIR) / "tests" / "plugins";
 inline const std::filesystem::path kBad = std::filesystem::path(KGRPO_BINARY_DIR) / "tests" / "bad_plugins";
-
-inline std::string MessageOf(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 inline const PluginLibrary& Fakes() {
   static const PluginLibrary library(kGood / "fakes.so");

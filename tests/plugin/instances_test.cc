@@ -1,23 +1,11 @@
 // The C++ wrappers of plugin instances: the results that they collect, and violations of the contract that they refuse.
 #include "plugin/instances.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
-
-#include <atomic>
-#include <fstream>
-#include <future>
-#include <iterator>
-#include <limits>
-#include <sstream>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "base/directories.h"
 #include "in_process.h"
+#include "test.h"
 
 // Instances of the tables below.
 struct kgrpo_reward {};
@@ -27,9 +15,6 @@ struct kgrpo_coder {
 
 namespace kgrpo {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 using test::Fakes;
 using test::InstancesTest;
@@ -57,13 +42,12 @@ TEST_F(InstancesTest, PolicyCollectsWhatIsPushed) {
 }
 
 TEST_F(InstancesTest, CreateErrorsKeepTheirCode) {
-  try {
-    Policy policy(Fakes().Table<kgrpo_policy_interface>(Role::kPolicy), host_, {{"model", "/nowhere"}});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), KGRPO_ERROR_NOT_FOUND);
-    EXPECT_STREQ(error.what(), "no model in /nowhere/logits.bin");
-  }
+  EXPECT_EQ(MessageOf(
+                [&] {
+                  Policy policy(Fakes().Table<kgrpo_policy_interface>(Role::kPolicy), host_, {{"model", "/nowhere"}});
+                },
+                KGRPO_ERROR_NOT_FOUND),
+            "no model in /nowhere/logits.bin");
 }
 
 TEST_F(InstancesTest, TrainerTrainsAndItsStateGoesThroughStreams) {
@@ -123,7 +107,7 @@ TEST_F(InstancesTest, APolicyCountsEveryChangeOfItsReference) {
   EXPECT_EQ(policy.reference_version(), 2U);
   policy.Load(KGRPO_POLICY_REFERENCE, directory.path());
   EXPECT_EQ(policy.reference_version(), 3U);
-  EXPECT_NE(MessageOf([&] { policy.Load(KGRPO_POLICY_REFERENCE, directory.path() / "nothing"); }), "no error");
+  EXPECT_NE(MessageOf([&] { policy.Load(KGRPO_POLICY_REFERENCE, directory.path() / "nothing"); }), "nothing thrown");
   EXPECT_EQ(policy.reference_version(), 3U);
 
   // Another policy of the same plugin, moved, of version 1.0.

@@ -2,28 +2,19 @@
 #include "plugin/loader.h"
 
 #include <elf.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <string>
 
 #include "base/directories.h"
 #include "in_process.h"
 #include "plugin/instances.h"
+#include "test.h"
 #include "validate/catalog.h"
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
 using test::kBad;
 using test::kGood;
 using test::MessageOf;
-using testing::HasSubstr;
 
 TEST(PluginLoader, FindsANameInItsDirectoriesInOrder) {
   PluginLoader loader({"/nowhere", kBad, kGood});

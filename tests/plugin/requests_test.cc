@@ -1,19 +1,9 @@
 // Requests in flight: detects a policy or coder that ends a request twice, late, or after refusing it.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <kgrpo/sdk/text.h>
-
-#include <atomic>
-#include <cmath>
-#include <functional>
-#include <future>
-#include <optional>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "in_process.h"
 #include "plugin/instances.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
@@ -21,7 +11,6 @@ namespace {
 using test::Fakes;
 using test::InstancesTest;
 using test::MessageOf;
-using testing::HasSubstr;
 
 const int32_t kPrompt[] = {1};
 const kgrpo_sampling kFour = {sizeof(kgrpo_sampling), 4, 1.0, 0, 1.0, 0.0};

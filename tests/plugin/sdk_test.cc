@@ -1,23 +1,13 @@
 // The parts of kgrpo/sdk beyond wrappers: sampling, Adam, processes within limits.
-#include <gmock/gmock.h>
 #include <kgrpo/sdk/adam.h>
 #include <kgrpo/sdk/process.h>
 #include <kgrpo/sdk/sampling.h>
-
-#include <array>
-#include <cmath>
-#include <fstream>
-#include <limits>
-#include <string>
-#include <vector>
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
 using testing::DoubleNear;
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 kgrpo_sampling Sampling(double temperature, uint32_t top_k = 0, double top_p = 1, double min_p = 0) {
   return {sizeof(kgrpo_sampling), 1, temperature, top_k, top_p, min_p};
@@ -112,12 +102,8 @@ TEST(Process, EndsAtItsLimits) {
 }
 
 TEST(Process, SaysWhatCannotBeStarted) {
-  try {
-    RunProcess({"no_such_program"});
-    FAIL() << "it started";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("cannot start no_such_program: No such file or directory"));
-  }
+  EXPECT_THAT(test::MessageOf([&] { RunProcess({"no_such_program"}); }),
+              HasSubstr("cannot start no_such_program: No such file or directory"));
 }
 
 TEST(TemporaryFolder, IsGoneAtTheEnd) {

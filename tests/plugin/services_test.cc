@@ -1,22 +1,15 @@
 // The host's services for plugins: metrics, folders, random numbers, the stop flag. Device locks: device_locks_test.cc.
 #include "base/services.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <kgrpo/sdk/collective.h>
 #include <kgrpo/sdk/host.h>
 
-#include <cmath>
-#include <cstdlib>
-#include <filesystem>
-
 #include "base/keyed.h"
 #include "base/log.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
-
-namespace fs = std::filesystem;
 
 TEST(HostServices, MetricsAreMeansWhateverTheOrder) {
   HostServices forward({}), backward({});

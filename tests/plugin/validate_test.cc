@@ -1,23 +1,15 @@
 // `plugins validate`: a sound plugin passes, and each broken one is found, with a sentence of its own.
 #include "validate/validate.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <string>
-#include <vector>
-
 #include "base/log.h"
 #include "in_process.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
-namespace fs = std::filesystem;
 using test::kBad;
 using test::kGood;
-using testing::HasSubstr;
 
 ValidateOptions Quick() {
   ValidateOptions options;

@@ -1,11 +1,8 @@
 // The kernels of generation on a GPU compute their formulas, at sizes that are no multiple of a tile, and a row's bits
 // do not depend on the other rows. On the PTX interpreter, with its checks for races, bounds and unset memory.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <numeric>
-
 #include "gpu_elements.h"
+
+#include "test.h"
 
 namespace kgrpo::policy {
 namespace {

@@ -1,9 +1,6 @@
 // A batch of the generation queue can take in requests that arrive while it is under way.
-#include <gtest/gtest.h>
 #include <kgrpo/sdk/generation_queue.h>
-
-#include <atomic>
-#include <thread>
+#include "test.h"
 
 namespace kgrpo {
 namespace {

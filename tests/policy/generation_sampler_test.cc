@@ -1,13 +1,8 @@
 // The sampler of generation on a GPU draws the token that a sort of the vocabulary would give, with the draws of
 // model/random.h. On the PTX interpreter.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
 #include "gpu_elements.h"
 #include "policy_qwen/model/random.h"
+#include "test.h"
 
 namespace kgrpo::policy {
 namespace {

@@ -2,13 +2,8 @@
 // does not depend on the requests that share its slots and pages, and shared prefixes are processed once.
 #include "policy_qwen/generation/generation_scheduler.h"
 
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <algorithm>
-#include <random>
-
 #include "policy_qwen/model/random.h"
+#include "test.h"
 
 namespace kgrpo::policy {
 namespace {

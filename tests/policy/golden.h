@@ -4,23 +4,10 @@
 #define KGRPO_TESTS_POLICY_GOLDEN_H_
 
 #include <ATen/ops/from_blob.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <stdlib.h>
 
-#include <cmath>
-#include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <nlohmann/json.hpp>
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include "policy_qwen/policy.h"
+#include "test.h"
 
 namespace kgrpo::policy {
 
@@ -91,15 +78,7 @@ inline at::Tensor ViewOf(const std::vector<float>& values) {
   return ViewOf(const_cast<std::vector<float>&>(values));
 }
 
-// The message of the Error that `body` throws.
-inline std::string MessageOf(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing thrown";
-}
+using test::MessageOf;
 
 // A folder that is removed with the object.
 class TemporaryFolder {

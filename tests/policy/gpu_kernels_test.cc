@@ -2,16 +2,10 @@
 // vector; on the PTX interpreter, with its checks for races, bounds and unset memory.
 #include "policy_qwen/gpu/kernels.h"
 
-#include <gtest/gtest.h>
-
 #include <bit>
-#include <cmath>
-#include <cstring>
-#include <memory>
-#include <numeric>
-#include <random>
 
 #include "fixtures/interpreted_gpu.h"
+#include "test.h"
 
 namespace kgrpo::policy {
 namespace {

@@ -3,17 +3,13 @@
 #include "policy_qwen/generation/gpu_model.h"
 
 #include <ATen/ops/from_blob.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
-#include <memory>
 
 #include "gpu_elements.h"
 #include "policy_qwen/generation/generation_engine.h"
 #include "policy_qwen/model/random.h"
+#include "test.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -337,13 +333,8 @@ TEST_F(GpuModelTest, RefusedLaunchIsAnErrorAndLeavesTheModelUsable) {
     }
   };
   fails = true;
-  try {
-    run();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
-    EXPECT_STREQ(error.what(), "generation on the GPU: sample: invalid configuration argument");
-  }
+  EXPECT_EQ(test::MessageOf([&] { run(); }, KGRPO_ERROR_UNAVAILABLE),
+            "generation on the GPU: sample: invalid configuration argument");
   fails = false;
   scheduler.Clear();
   run();

@@ -1,15 +1,10 @@
 // Device memory for training, computed by hand for a model of half a billion parameters on 80 GB.
 #include "policy_qwen/memory_needs.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "test.h"
 
 namespace kgrpo::policy {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr uint64_t kMib = 1 << 20;
 

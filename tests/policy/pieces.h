@@ -3,13 +3,8 @@
 #ifndef KGRPO_TESTS_POLICY_PIECES_H_
 #define KGRPO_TESTS_POLICY_PIECES_H_
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <utility>
-#include <vector>
-
 #include "golden.h"
+#include "test.h"
 
 namespace kgrpo::policy {
 

@@ -1,14 +1,10 @@
 // The GPU of each rank of a machine. The number of GPUs is made up.
 #include "policy_qwen/rank_device.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
+#include "test.h"
 
 namespace kgrpo::policy {
 namespace {
-
-using ::testing::StartsWith;
 
 std::function<int()> Gpus(int count) {
   return [count] { return count; };

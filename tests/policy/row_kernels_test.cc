@@ -2,17 +2,11 @@
 // other rows.
 #include "policy_qwen/model/row_kernels.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <bit>
-#include <cmath>
-#include <limits>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include "policy_qwen/model/random.h"
+#include "test.h"
 
 namespace kgrpo::policy {
 namespace {

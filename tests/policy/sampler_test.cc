@@ -1,14 +1,9 @@
 // The sampler draws from the distribution that its options define: chi-square against the exact probabilities.
 #include "policy_qwen/model/sampler.h"
 
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "policy_qwen/model/random.h"
+#include "test.h"
 
 namespace kgrpo::policy {
 namespace {
@@ -160,12 +155,7 @@ TEST(SamplerTest, ExtremeUniformsStayInTheVocabulary) {
 
 TEST(SamplerTest, RefusesOptionsOutOfRange) {
   const auto message = [](SamplingOptions options) -> std::string {
-    try {
-      CheckSamplingOptions(options);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "accepted";
+    return test::MessageOf([&] { CheckSamplingOptions(options); }, 0, "accepted");
   };
   const double nan = std::nan("");
   EXPECT_EQ(message({0, 1, 0, 1, 0}), "sampling: max_new_tokens must be at least 1");

@@ -1,21 +1,13 @@
 // Each kind of failure of a program has its own message, loses no request, and leaves no process behind.
-#include <gmock/gmock.h>
-
-#include <chrono>
 #include <csignal>
-#include <fstream>
-#include <sstream>
-#include <thread>
 
 #include "faulty.h"
+#include "test.h"
 
 namespace kgrpo::program {
 namespace {
 
-using testing::AllOf;
 using testing::EndsWith;
-using testing::HasSubstr;
-using testing::Not;
 
 class Faults : public ProgramTest {};
 
@@ -117,12 +109,8 @@ TEST_F(Faults, ASchemaThatCannotBeCheckedIsRefused) {
 
 TEST_F(Faults, ARequestOf100MegabytesIsRefusedBeforeItIsSent) {
   Pool pool(host(), "reward", Faulty("echo"));
-  try {
-    pool.Call("echo", std::string(100 << 20, 'x'));
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "a request of 100 MiB is too long for a program: at most 16 MiB are sent");
-  }
+  EXPECT_EQ(test::MessageOf([&] { pool.Call("echo", std::string(100 << 20, 'x')); }),
+            "a request of 100 MiB is too long for a program: at most 16 MiB are sent");
   EXPECT_EQ(pool.Call("echo", 7), 7);
 }
 

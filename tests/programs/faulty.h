@@ -2,16 +2,10 @@
 #ifndef KGRPO_TESTS_PROGRAMS_FAULTY_H
 #define KGRPO_TESTS_PROGRAMS_FAULTY_H
 
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <memory>
-#include <nlohmann/json.hpp>
-#include <string>
-
 #include "base/directories.h"
 #include "base/services.h"
 #include "program_shared/pool.h"
+#include "test.h"
 
 namespace kgrpo::program {
 
@@ -48,12 +42,7 @@ class ProgramTest : public testing::Test {
     return message;
   }
   std::string Starting(const PoolOptions& options) {
-    try {
-      Pool pool(host(), "reward", options);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "it started";
+    return test::MessageOf([&] { Pool pool(host(), "reward", options); }, 0, "it started");
   }
 
   TemporaryDirectory directory_;

@@ -1,18 +1,10 @@
 // `plugins new`, and docs/reward.md and similar pages: runs each command of a page in its order, as a reader would.
-#include <gmock/gmock.h>
-
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include "cli/commands.h"
+
+#include "test.h"
 
 namespace kgrpo {
 namespace {
-
-using testing::HasSubstr;
 
 // Projects are made and built with what the package kgrpo-dev holds, and kgrpo-host on PATH.
 class NewProjectTest : public CliTest {

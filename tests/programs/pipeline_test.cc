@@ -1,15 +1,10 @@
 // A run whose reward is a Python script, with the real host: its scores, output and errors reach the user.
-#include <gmock/gmock.h>
-
-#include <filesystem>
-#include <string>
-
 #include "cli/commands.h"
+
+#include "test.h"
 
 namespace kgrpo {
 namespace {
-
-using testing::HasSubstr;
 
 class ProgramPipelineTest : public CliTest {
  protected:

@@ -1,23 +1,12 @@
 // Copies that work correctly: order, concurrency, large answers, cancelling, and the plugins with the Python kit.
-#include <gmock/gmock.h>
-
-#include <atomic>
 #include <condition_variable>
-#include <cstdlib>
-#include <fstream>
-#include <future>
-#include <iterator>
-#include <set>
-#include <thread>
 
 #include "faulty.h"
 #include "program_shared/options.h"
+#include "test.h"
 
 namespace kgrpo::program {
 namespace {
-
-using nlohmann::json;
-using testing::HasSubstr;
 
 class PoolTest : public ProgramTest {};
 

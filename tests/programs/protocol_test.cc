@@ -1,11 +1,6 @@
 // Compares the messages that the host and the Python kit write with docs/protocol/program.json.
 #define VALIJSON_USE_EXCEPTIONS 1
-#include <gmock/gmock.h>
 
-#include <filesystem>
-#include <map>
-#include <set>
-#include <string>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>
@@ -14,12 +9,10 @@
 
 #include "cli/commands.h"
 #include "program_shared/message.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
-
-using nlohmann::json;
-using testing::HasSubstr;
 
 json ReadJson(const std::string& name) {
   return json::parse(test::Read(KGRPO_SOURCE_DIR "/docs/protocol/" + name));

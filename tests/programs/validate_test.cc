@@ -1,23 +1,12 @@
 // `plugins validate` of a reward that is a program: a sound one passes, and each broken one is found with its sentence.
 #include "validate/validate.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <string>
-
 #include "base/directories.h"
 #include "base/log.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
-
-namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
 
 class ValidateProgram : public testing::Test {
  protected:

@@ -1,20 +1,14 @@
 // A reward's parameters, written without a JSON tree, parse to the same values as with one.
 #include "program_shared/wire.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
 #include <kgrpo/support/evaluation_json.h>
 
-#include <limits>
-
 #include "program_shared/json_text.h"
+#include "test.h"
 
 namespace kgrpo::program {
 namespace {
-
-using nlohmann::json;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
@@ -85,12 +79,7 @@ TEST(RewardParams, ReadAsTheTreeDoes) {
 
 TEST(ReadCoderAnswer, ASourceThatIsMissingIsToldWithTheKeysThatAreThere) {
   const auto error = [](const nlohmann::json& answer) -> std::string {
-    try {
-      ReadCoderAnswer(answer);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "it was read";
+    return test::MessageOf([&] { ReadCoderAnswer(answer); }, 0, "it was read");
   };
   EXPECT_EQ(error({{"outcome", "ok"}, {"sorce", "x"}, {"summary", "y"}}),
             "the program's answer: the outcome is \"ok\" and there is no \"source\"; it has \"sorce\", \"summary\"");

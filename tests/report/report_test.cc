@@ -2,27 +2,15 @@
 // once; runs that cannot be read are reported and the others shown.
 #include "report/report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <kgrpo/support/sqlite.h>
 #include <zlib.h>
 
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <random>
-#include <regex>
-
 #include "store/database.h"
 #include "store/files.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
-
-namespace fs = std::filesystem;
-using nlohmann::json;
-using testing::HasSubstr;
 
 constexpr const char* kNasty = "</script><script>alert(1)</script><!-- \"quoted\" & \u00e9 \n\\";
 

@@ -1,23 +1,12 @@
 // Rewards written as expressions: permitted names, the reward of a round without a kernel, and refusals.
 #include "reward_expression/expression_reward.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-#include <kgrpo/sdk/text.h>
+#include "test.h"
 
-#include <cmath>
-#include <functional>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
+#include <kgrpo/sdk/text.h>
 
 namespace kgrpo::reward {
 namespace {
-
-using ::testing::HasSubstr;
 
 kgrpo_evaluation Kernel(bool compiled, bool correct, double seconds) {
   kgrpo_evaluation evaluation = {};
@@ -60,13 +49,7 @@ struct Round {
 };
 
 std::string ErrorOf(const std::function<void()>& body, kgrpo_error_code code = KGRPO_ERROR_INVALID) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code);
-    return error.what();
-  }
-  return "nothing was thrown";
+  return test::MessageOf(body, code);
 }
 
 TEST(RewardExpression, NamesWhatTheRoundCameTo) {
@@ -204,7 +187,7 @@ TEST(RewardExpression, SuggestsTheMetricThatWasMeant) {
   EXPECT_EQ(error("speedup - metric(\"registerz\")"),
             "options.score: at character 18 of \"speedup - metric(\"registerz\")\": no part declares a metric "
             "\"registerz\"; did you mean \"registers\"?");
-  EXPECT_EQ(error("metric( \"registers\" ) + metric(\"seconds/dram\")"), "nothing was thrown");
+  EXPECT_EQ(error("metric( \"registers\" ) + metric(\"seconds/dram\")"), "nothing thrown");
   const ExpressionReward undeclared(R"x({"score": "metric(\"joules\") - metric(\"registers\")", "no_kernel": "0"})x");
   EXPECT_EQ(undeclared.CheckMetrics(declared), std::set<std::string>{"joules"}) << "it may be measured all the same";
 }

@@ -1,22 +1,10 @@
 // The reward of every outcome of a round under reward_speedup.
 #include "reward_speedup/speedup_reward.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <cmath>
-#include <functional>
-#include <limits>
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
+#include "test.h"
 
 namespace kgrpo::reward {
 namespace {
-
-using nlohmann::json;
-using ::testing::HasSubstr;
 
 SpeedupRewardOptions Options(const json& changes = json::object()) {
   json options = json::object();
@@ -68,13 +56,7 @@ struct Round {
 };
 
 std::string ErrorOf(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
-    return error.what();
-  }
-  return "nothing was thrown";
+  return test::MessageOf(body, KGRPO_ERROR_INVALID);
 }
 
 TEST(RewardSpeedup, PaysTheOriginalsTable) {

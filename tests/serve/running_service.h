@@ -3,27 +3,14 @@
 #ifndef KGRPO_TESTS_SERVE_RUNNING_SERVICE_H
 #define KGRPO_TESTS_SERVE_RUNNING_SERVICE_H
 
-#include <gtest/gtest.h>
 #include <httplib.h>
-
-#include <atomic>
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <memory>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "base/cancel.h"
 #include "base/directories.h"
 #include "base/services.h"
 #include "fake_judge.h"
 #include "serve/service.h"
+#include "test.h"
 
 namespace kgrpo::test {
 

@@ -1,6 +1,7 @@
 // Kernels of common styles against the same computation on the host, with all checks on and no findings.
 #include <cmath>
 #include <map>
+#include <sstream>
 #include <utility>
 
 #include "harness.h"
@@ -195,49 +196,18 @@ TEST_P(Basic, LocalConstantGlobalMemoryAndSwitch) {
 
 // Every special register that ptxas accepts, for block (1, 2, 0) of a grid of 3 x 4 x 1.
 TEST(SpecialRegisters, HaveTheValuesOfAnH100) {
-  std::vector<std::pair<std::string, uint32_t>> wanted = {{"tid.x", 0},
-                                                          {"tid.z", 0},
-                                                          {"ntid.x", 32},
-                                                          {"ntid.y", 2},
-                                                          {"ctaid.x", 1},
-                                                          {"ctaid.y", 2},
-                                                          {"nctaid.x", 3},
-                                                          {"nctaid.y", 4},
-                                                          {"clusterid.x", 1},
-                                                          {"clusterid.y", 2},
-                                                          {"clusterid.z", 0},
-                                                          {"nclusterid.x", 3},
-                                                          {"nclusterid.y", 4},
-                                                          {"nclusterid.z", 1},
-                                                          {"cluster_ctaid.x", 0},
-                                                          {"cluster_ctaid.y", 0},
-                                                          {"cluster_ctaid.z", 0},
-                                                          {"cluster_nctaid.x", 1},
-                                                          {"cluster_nctaid.y", 1},
-                                                          {"cluster_nctaid.z", 1},
-                                                          {"cluster_ctarank", 0},
-                                                          {"cluster_nctarank", 1},
-                                                          {"laneid", 0},
-                                                          {"warpid", 0},
-                                                          {"nwarpid", 64},
-                                                          {"nsmid", 132},
-                                                          {"smid", 7},
-                                                          {"gridid", 0},
-                                                          {"lanemask_eq", 1},
-                                                          {"lanemask_le", 1},
-                                                          {"lanemask_lt", 0},
-                                                          {"lanemask_ge", 0xFFFFFFFF},
-                                                          {"lanemask_gt", 0xFFFFFFFE},
-                                                          {"clock_hi", 0},
-                                                          {"globaltimer_hi", 0},
-                                                          {"reserved_smem_offset_begin", 0},
-                                                          {"reserved_smem_offset_end", 1024},
-                                                          {"reserved_smem_offset_cap", 1024},
-                                                          {"reserved_smem_offset_0", 0},
-                                                          {"reserved_smem_offset_1", 736},
-                                                          {"dynamic_smem_size", 100},
-                                                          {"total_smem_size", 140},
-                                                          {"aggr_smem_size", 1024 + 256}};
+  std::vector<std::pair<std::string, uint32_t>> wanted;
+  std::istringstream known(
+      "tid.x 0 tid.z 0 ntid.x 32 ntid.y 2 ctaid.x 1 ctaid.y 2 nctaid.x 3 nctaid.y 4 clusterid.x 1 clusterid.y 2 "
+      "clusterid.z 0 nclusterid.x 3 nclusterid.y 4 nclusterid.z 1 cluster_ctaid.x 0 cluster_ctaid.y 0 "
+      "cluster_ctaid.z 0 cluster_nctaid.x 1 cluster_nctaid.y 1 cluster_nctaid.z 1 cluster_ctarank 0 "
+      "cluster_nctarank 1 laneid 0 warpid 0 nwarpid 64 nsmid 132 smid 7 gridid 0 lanemask_eq 1 lanemask_le 1 "
+      "lanemask_lt 0 lanemask_ge 0xFFFFFFFF lanemask_gt 0xFFFFFFFE clock_hi 0 globaltimer_hi 0 "
+      "reserved_smem_offset_begin 0 reserved_smem_offset_end 1024 reserved_smem_offset_cap 1024 "
+      "reserved_smem_offset_0 0 reserved_smem_offset_1 736 dynamic_smem_size 100 total_smem_size 140 "
+      "aggr_smem_size 1280");
+  for (std::string name, value; known >> name >> value;)
+    wanted.emplace_back(name, static_cast<uint32_t>(std::stoul(value, nullptr, 0)));
   for (const char* vector :
        {"tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"})
     wanted.emplace_back(std::string(vector) + ".w", 0);

@@ -2,17 +2,8 @@
 #ifndef KGRPO_TESTS_SIMT_HARNESS_H_
 #define KGRPO_TESTS_SIMT_HARNESS_H_
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <cstring>
-#include <fstream>
-#include <memory>
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include "simt/simt.h"
+#include "test.h"
 
 namespace kgrpo::simt {
 

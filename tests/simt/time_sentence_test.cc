@@ -1,20 +1,11 @@
 // The sentences on a kernel's time: the causes for which its warps wait, and the change that would gain most.
-#include <gmock/gmock.h>
-
-#include <cmath>
-#include <cstdio>
-#include <regex>
-
+#include "simt/time/time_sentence.h"  // Print
 #include "harness.h"
 #include "simt/simt.h"
-#include "simt/time/time_sentence.h"  // Print
+#include "test.h"
 
 namespace kgrpo::simt {
 namespace {
-
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
 
 class TimeSentenceTest : public testing::Test {
  protected:

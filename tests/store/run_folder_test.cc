@@ -5,21 +5,10 @@
 #include "store/database.h"
 #include "store/files.h"
 #include "store/readable.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <fstream>
-#include <map>
+#include "test.h"
 
 namespace kgrpo {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 // Every file below a folder, by its path, with its bytes.
 std::map<std::string, std::string> Contents(const fs::path& folder) {
@@ -171,13 +160,7 @@ TEST_F(RunFolderTest, ARecordThatWasEmptiedIsToldOf) {
   const std::string lost = "run.sqlite is empty: the run's samples, metrics and costs are lost";
   EXPECT_THAT(WhyNoRecord(folder_), HasSubstr(lost));
   EXPECT_THAT(RunFolder::Refusal(folder_, "name: a\n"), HasSubstr(lost));
-  try {
-    RunFolder::Open(folder_);
-    ADD_FAILURE() << "it was opened";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
-    EXPECT_THAT(error.what(), HasSubstr(lost));
-  }
+  EXPECT_THAT(test::MessageOf([&] { RunFolder::Open(folder_); }, KGRPO_ERROR_INVALID), HasSubstr(lost));
 }
 
 TEST_F(RunFolderTest, ADatabaseOfAnotherProgramIsNotContinued) {

@@ -6,23 +6,12 @@
 #include "store/database.h"
 #include "store/files.h"
 #include "store/kernels.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
+#include "test.h"
 
 #include <sys/resource.h>
-#include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <optional>
 
 namespace kgrpo {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 fs::path Folder(const std::string& name) {
   const fs::path folder = fs::path(KGRPO_BINARY_DIR) / "test_runs" / ("store_" + name);
@@ -196,13 +185,8 @@ TEST(DatabaseTest, RefusesWhatItCannotRead) {
     Database(file).Execute(("CREATE TABLE rounds(x); PRAGMA user_version = " + std::to_string(version)).c_str());
     const std::string before = ReadFile(file);
     EXPECT_TRUE(ReadProgress(file).is_foreign);
-    try {
-      RunDatabase database(file);
-      ADD_FAILURE();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), KGRPO_ERROR_UNSUPPORTED);
-      EXPECT_THAT(error.what(), HasSubstr("version " + std::to_string(version)));
-    }
+    EXPECT_THAT(test::MessageOf([&] { RunDatabase database(file); }, KGRPO_ERROR_UNSUPPORTED),
+                HasSubstr("version " + std::to_string(version)));
     EXPECT_TRUE(ReadFile(file) == before) << "it was written to";
   }
 }

@@ -1,7 +1,6 @@
 // SHA-256 as hexadecimal text, of one string and of a list.
 #include <kgrpo/support/sha256.h>
-
-#include <gtest/gtest.h>
+#include "test.h"
 
 namespace kgrpo {
 namespace {

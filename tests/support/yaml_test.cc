@@ -1,9 +1,6 @@
 // kgrpo/support/yaml.h: values, places and limits. Messages: tests/config/broken.
 #include <kgrpo/support/yaml.h>
-
-#include <gtest/gtest.h>
-
-#include <string>
+#include "test.h"
 
 namespace kgrpo {
 namespace {

@@ -1,10 +1,7 @@
 // Bpe against the definition of byte-pair encoding, on random merge lists.
 #include "policy_qwen/tokenizer/bpe.h"
 
-#include <gmock/gmock.h>
-
-#include <map>
-#include <random>
+#include "test.h"
 
 namespace kgrpo::tokenizer {
 namespace {

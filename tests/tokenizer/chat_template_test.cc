@@ -2,20 +2,12 @@
 // template, and what is written for other programs.
 #include "policy_qwen/tokenizer/chat_template.h"
 
-#include <gmock/gmock.h>
-
-#include <cstdlib>
-#include <map>
-
 #include "policy_qwen/files.h"
+#include "test.h"
 #include "test_files.h"
 
 namespace kgrpo::tokenizer {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 const Json kNone = Json::object();
 

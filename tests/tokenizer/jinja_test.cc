@@ -1,21 +1,15 @@
 // The template language against jinja2 (tests/golden/tokenizer/make_chat_golden.py), its errors, and its limits.
 #include "policy_qwen/tokenizer/jinja.h"
 
-#include <gmock/gmock.h>
-
-#include <chrono>
-#include <random>
-
 #include "policy_qwen/files.h"
 #include "policy_qwen/tokenizer/jinja_value.h"
 #include "policy_qwen/tokenizer/unicode.h"
+#include "test.h"
 #include "test_files.h"
 
 namespace kgrpo::jinja {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
 using tokenizer::MessageOf;
 
 // 14:05:06 on 3 February 2026, here.

@@ -3,10 +3,8 @@
 #include "policy_qwen/tokenizer/regex.h"
 
 #include <dlfcn.h>
-#include <gmock/gmock.h>
 
-#include <thread>
-
+#include "test.h"
 #include "test_files.h"
 
 namespace kgrpo::tokenizer {
@@ -17,9 +15,6 @@ std::vector<std::string> Matches(const std::string& pattern, std::string_view te
   for (const auto& [start, end] : Regex(pattern).FindAll(text)) found.emplace_back(text.substr(start, end - start));
   return found;
 }
-
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 TEST(RegexTest, FindsLeftmostWithoutOverlap) {
   EXPECT_THAT(Matches("aa|b", "aaabaab"), ElementsAre("aa", "b", "aa", "b"));

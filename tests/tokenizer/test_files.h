@@ -1,18 +1,10 @@
 // Shared by the tokenizer's tests: golden files and temporary folders.
 #ifndef KGRPO_TESTS_TOKENIZER_TEST_FILES_H_
 #define KGRPO_TESTS_TOKENIZER_TEST_FILES_H_
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
 #include <stdlib.h>
+#include "test.h"
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace kgrpo::tokenizer {
 

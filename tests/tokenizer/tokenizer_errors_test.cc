@@ -1,13 +1,10 @@
 // Every kind of error in tokenizer.json and tokenizer_config.json, with its message.
-#include <gmock/gmock.h>
-
 #include "policy_qwen/tokenizer/tokenizer.h"
+#include "test.h"
 #include "test_files.h"
 
 namespace kgrpo::tokenizer {
 namespace {
-
-using nlohmann::json;
 
 // A small tokenizer in which everything is right.
 json RightFile() {

@@ -1,16 +1,11 @@
 // Tokenizer against Hugging Face's tokenizers and transformers, whose results make_tokenizer_golden.py and
 // make_released_golden.py in tests/golden/tokenizer wrote.
-#include <gmock/gmock.h>
-
-#include <sstream>
-
 #include "policy_qwen/tokenizer/tokenizer.h"
+#include "test.h"
 #include "test_files.h"
 
 namespace kgrpo::tokenizer {
 namespace {
-
-using nlohmann::json;
 
 std::vector<int32_t> ParseIds(const std::string& text) {
   std::istringstream stream(text);

@@ -2,20 +2,14 @@
 // long texts, threads.
 #include "policy_qwen/tokenizer/tokenizer.h"
 
-#include <gmock/gmock.h>
 #include <utf8proc.h>
 
-#include <memory>
-#include <random>
-#include <thread>
-
 #include "policy_qwen/tokenizer/unicode.h"
+#include "test.h"
 #include "test_files.h"
 
 namespace kgrpo::tokenizer {
 namespace {
-
-using nlohmann::json;
 
 Tokenizer LoadTiny(const std::string& style) {
   return Tokenizer::Load(GoldenFolder() / "tiny" / style);

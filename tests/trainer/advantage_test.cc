@@ -1,23 +1,10 @@
 // Returns and advantages: against TRL's (tests/golden/trainer/make_losses.py), by hand, and their properties.
 #include "trainer_grpo/advantage.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <algorithm>
-#include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <numeric>
-#include <random>
-#include <string>
-#include <vector>
+#include "test.h"
 
 namespace kgrpo::grpo {
 namespace {
-
-using nlohmann::json;
 
 // `trajectories` of `rounds` each, two problems in turn.
 std::vector<RoundOutcome> RandomBatch(uint64_t seed, size_t trajectories, uint32_t rounds) {
@@ -335,19 +322,10 @@ TEST(Advantage, EqualReturnsHaveNoAdvantage) {
 TEST(Advantage, ContradictoryTrajectoriesAreRefused) {
   const std::vector<RoundOutcome> twice = {{1, 0, 7, 0, 2, 0}, {1, 0, 7, 0, 2, 0}};
   const std::vector<RoundOutcome> past = {{1, 0, 7, 2, 2, 0}};
-  try {
-    ComputeAdvantages({}, twice);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "sample 1: trajectory 7, round 0 appears twice: give each trajectory of a batch its own number");
-  }
-  try {
-    ComputeAdvantages({}, past);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "sample 0: trajectory 7, round 2 is past the trajectory's 2 rounds");
-  }
+  EXPECT_EQ(test::MessageOf([&] { ComputeAdvantages({}, twice); }),
+            "sample 1: trajectory 7, round 0 appears twice: give each trajectory of a batch its own number");
+  EXPECT_EQ(test::MessageOf([&] { ComputeAdvantages({}, past); }),
+            "sample 0: trajectory 7, round 2 is past the trajectory's 2 rounds");
 }
 
 }  // namespace

@@ -3,15 +3,8 @@
 #include "trainer_shared/cuda_tensor_math.h"
 
 #include <dlfcn.h>
-#include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstdlib>
-#include <cstring>
-#include <random>
-#include <string>
-#include <vector>
-
+#include "test.h"
 #include "trainer_shared/tensor_math.h"
 
 namespace kgrpo::trainer {

@@ -2,16 +2,8 @@
 // and not before, and the sums equal those of a single reduction.
 #include "trainer_shared/gradient_reduction.h"
 
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <algorithm>
-#include <memory>
-#include <random>
-#include <string>
-#include <vector>
-
 #include "fake_host.h"
+#include "test.h"
 #include "thread_ranks.h"
 
 namespace kgrpo::trainer {
@@ -189,14 +181,8 @@ TEST(GradientReduction, APieceThatIsToldTwiceIsAnErrorOfThePolicy) {
     ranks.Join(host, rank);
     GradientReduction reduction(set, Collective(host.get()), nullptr, 4 * sizeof(float));
     for (int i = 0; i < 2; ++i) Tell(reduction, gradient.data() + 6, 4);
-    try {
-      reduction.Finish();
-      FAIL() << "it is taken";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), KGRPO_ERROR_INTERNAL);
-      EXPECT_EQ(std::string(error.what()),
-                "the policy's backward_in_pieces told of a piece of the gradients more than once");
-    }
+    EXPECT_EQ(test::MessageOf([&] { reduction.Finish(); }, KGRPO_ERROR_INTERNAL),
+              "the policy's backward_in_pieces told of a piece of the gradients more than once");
     EXPECT_EQ(ranks.logs[rank].back(), "finish");  // the other ranks are not left waiting
   });
 }

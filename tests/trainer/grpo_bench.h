@@ -3,20 +3,11 @@
 #ifndef KGRPO_TESTS_TRAINER_GRPO_BENCH_H
 #define KGRPO_TESTS_TRAINER_GRPO_BENCH_H
 
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <random>
-#include <string>
-#include <vector>
-
 #include "bigram_policy.h"
 #include "fake_host.h"
 #include "options_json.h"
 #include "recorded_sink.h"
+#include "test.h"
 #include "trainer_grpo/grpo_options.h"
 #include "trainer_grpo/grpo_trainer.h"
 
@@ -78,13 +69,7 @@ struct Bench {
 
 // The code and text of the kgrpo::Error that `body` throws.
 inline std::string ErrorOf(const std::function<void()>& body, kgrpo_error_code code = KGRPO_ERROR_INVALID) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code);
-    return error.what();
-  }
-  return "nothing was thrown";
+  return test::MessageOf(body, code);
 }
 
 inline double LargestDifference(const std::vector<double>& a, const std::vector<double>& b) {

@@ -1,21 +1,13 @@
 // The options of trainer_grpo: defaults, descriptions, contradictions.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <string>
-#include <vector>
-
 #include "grpo_bench.h"
+
+#include "test.h"
 
 namespace kgrpo::grpo {
 namespace {
 
 using kgrpo::testing::FakeHost;
 using kgrpo::testing::OptionsJson;
-using nlohmann::json;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 TEST(GrpoOptions, DefaultsAreTheDocumentedOnes) {
   const GrpoOptions options = ReadGrpoOptions(OptionsJson(GrpoOptionsSchema()));
@@ -62,13 +54,8 @@ kgrpo_trainer_plan PlanOf(uint64_t trajectories, uint64_t per_problem, uint64_t 
 }
 
 std::string RefusalOf(const json& options, const kgrpo_trainer_plan& plan) {
-  try {
-    RefusePlan(ReadGrpoOptions(OptionsJson(GrpoOptionsSchema(), options)), plan);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), KGRPO_ERROR_INVALID);
-    return error.what();
-  }
-  return "";
+  return test::MessageOf([&] { RefusePlan(ReadGrpoOptions(OptionsJson(GrpoOptionsSchema(), options)), plan); },
+                         KGRPO_ERROR_INVALID, "");
 }
 
 std::vector<std::string> WarningsOf(const json& options, const kgrpo_trainer_plan& plan) {

@@ -1,20 +1,10 @@
 // Losses and their gradients against TRL's own code (tests/golden/trainer/make_losses.py), and their properties.
 #include "trainer_grpo/loss.h"
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <random>
-#include <string>
-#include <vector>
+#include "test.h"
 
 namespace kgrpo::grpo {
 namespace {
-
-using nlohmann::json;
 
 const json& Golden() {
   static const json golden = json::parse(std::ifstream(KGRPO_BINARY_DIR "/test_data/trainer/losses.json"));

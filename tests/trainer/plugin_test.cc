@@ -1,26 +1,21 @@
 // The shared libraries trainer_grpo, trainer_sft and reward_speedup as the host sees them: one symbol, tables, errors.
 #include <dlfcn.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <kgrpo/reward.h>
-#include <kgrpo/sdk/error.h>
 #include <kgrpo/sdk/text.h>
 #include <kgrpo/trainer.h>
 
-#include <map>
 #include <stdexcept>
-#include <string>
 
 #include "fake_host.h"
 #include "options_json.h"
 #include "recorded_sink.h"
+#include "test.h"
 
 namespace kgrpo {
 namespace {
 
 using kgrpo::testing::FakeHost;
 using kgrpo::testing::OptionsJson;
-using ::testing::HasSubstr;
 
 // Never closed: a library that links libtorch does not survive it.
 const kgrpo_plugin* Load(const std::string& name) {

@@ -1,10 +1,7 @@
 // trainer_grpo as a whole: skipped steps and refusals.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <functional>
-
 #include "grpo_bench.h"
+
+#include "test.h"
 
 namespace kgrpo::grpo {
 namespace {
@@ -14,7 +11,6 @@ using kgrpo::testing::FakeHost;
 using kgrpo::testing::OptionsJson;
 using kgrpo::testing::RecordedSink;
 using ::testing::Contains;
-using ::testing::HasSubstr;
 
 TEST(TrainerGrpo, ANonFiniteStepIsSkippedAndCounted) {
   for (bool in_gradient : {false, true}) {

@@ -1,20 +1,13 @@
 // trainer_grpo as a whole: its state, saved and loaded.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "grpo_bench.h"
+
+#include "test.h"
 
 namespace kgrpo::grpo {
 namespace {
 
 using kgrpo::testing::BigramPolicy;
 using kgrpo::testing::MemoryStream;
-using nlohmann::json;
-using ::testing::HasSubstr;
 
 TEST(TrainerGrpo, ResumedRunsGoOnBitForBit) {
   for (bool bfloat16 : {false, true}) {

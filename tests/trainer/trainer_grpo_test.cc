@@ -1,26 +1,16 @@
 // trainer_grpo as a whole: the inputs that change the gradient and those that do not, and the figures of an update.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <random>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "grpo_bench.h"
+
+#include "test.h"
 
 namespace kgrpo::grpo {
 namespace {
 
 using kgrpo::testing::OptionsJson;
-using nlohmann::json;
 using ::testing::Contains;
 using ::testing::Each;
-using ::testing::ElementsAre;
 using ::testing::Key;
 using ::testing::Le;
-using ::testing::Not;
 
 TEST(TrainerGrpo, CuttingAWindowInAnyWayGivesTheSameUpdate) {
   for (const char* loss : {"grpo", "bnpo", "dr_grpo", "dapo", "cispo"}) {

@@ -1,16 +1,7 @@
 // An update by several ranks equals that by one: the same parameters except for the order of additions, the same bits
 // on every rank, and states that can be loaded with another number of ranks.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <memory>
-#include <numeric>
-#include <random>
-#include <string>
-#include <vector>
-
 #include "grpo_bench.h"
+#include "test.h"
 #include "thread_ranks.h"
 #include "trainer_shared/ranks.h"
 

@@ -1,22 +1,11 @@
 // trainer_sft: against PyTorch (tests/golden/trainer/make_sft.py), reading of pairs, resuming, bad input.
 #include "trainer_sft/sft_trainer.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
-
 #include "bigram_policy.h"
 #include "fake_host.h"
 #include "options_json.h"
 #include "recorded_sink.h"
+#include "test.h"
 #include "trainer_sft/pairs.h"
 #include "trainer_sft/sft_options.h"
 
@@ -28,18 +17,9 @@ using kgrpo::testing::FakeHost;
 using kgrpo::testing::MemoryStream;
 using kgrpo::testing::OptionsJson;
 using kgrpo::testing::RecordedSink;
-using nlohmann::json;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 std::string ErrorOf(const std::function<void()>& body, kgrpo_error_code code = KGRPO_ERROR_INVALID) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code);
-    return error.what();
-  }
-  return "nothing was thrown";
+  return test::MessageOf(body, code);
 }
 
 // A file that is gone with the test.

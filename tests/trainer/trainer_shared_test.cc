@@ -1,24 +1,10 @@
 // The optimiser's parts: schedule, AdamW over large tensors, norms, checksums, batching.
-#include <gtest/gtest.h>
-#include <kgrpo/sdk/error.h>
-
 #include <bit>
-#include <cmath>
-#include <cstdint>
-#include <fstream>
-#include <limits>
-#include <map>
-#include <memory>
-#include <nlohmann/json.hpp>
-#include <numeric>
-#include <random>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "bigram_policy.h"
 #include "fake_host.h"
 #include "recorded_sink.h"
+#include "test.h"
 #include "trainer_shared/adamw.h"
 #include "trainer_shared/batching.h"
 #include "trainer_shared/metrics.h"

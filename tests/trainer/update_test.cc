@@ -1,16 +1,9 @@
 // Whole updates of a bigram policy against PyTorch and TRL (tests/golden/trainer/make_updates.py).
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
-
 #include "bigram_policy.h"
 #include "fake_host.h"
 #include "options_json.h"
 #include "recorded_sink.h"
+#include "test.h"
 #include "trainer_grpo/grpo_options.h"
 #include "trainer_grpo/grpo_trainer.h"
 
@@ -20,7 +13,6 @@ namespace {
 using kgrpo::testing::BigramPolicy;
 using kgrpo::testing::FakeHost;
 using kgrpo::testing::RecordedSink;
-using nlohmann::json;
 
 constexpr size_t kVocabulary = 13;
 

@@ -1,27 +1,13 @@
 // The collectives of transport_torch among threads as ranks: by Gloo on the CPU, and by fake_nccl.cc in place of NCCL
 // and GPUs. Expected results are computed here element by element.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <kgrpo/sdk/collective.h>
-#include <kgrpo/sdk/error.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <cstdint>
-#include <cstdlib>
-#include <functional>
-#include <limits>
-#include <string>
-#include <thread>
-#include <vector>
-
+#include "test.h"
 #include "transport_torch/torch_transport.h"
 
 namespace kgrpo::transport {
 namespace {
-
-using ::testing::HasSubstr;
 
 // Runs `work` on each of `size` ranks that have met, and returns what each threw, or "".
 std::vector<std::string> OnRanks(uint32_t size, const std::function<void(TorchTransport&)>& work) {
@@ -229,13 +215,8 @@ TEST(Rendezvous, WhoDoesNotComeIsNamedAfterThePatience) {
   options.patience = 1;
   const auto refusal = [&](uint32_t rank) -> std::string {
     options.rank = options.local_rank = rank;
-    try {
-      const TorchTransport transport(options);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
-      return error.what();
-    }
-    return "it has met somebody";
+    return test::MessageOf([&] { const TorchTransport transport(options); }, KGRPO_ERROR_UNAVAILABLE,
+                           "it has met somebody");
   };
   const std::string place = "127.0.0.1:" + std::to_string(options.port);
   EXPECT_EQ(refusal(1), "nobody answered at " + place +
@@ -251,13 +232,8 @@ TEST(Rendezvous, AHostThatCannotBeResolvedIsNamed) {
   options.run = "test";
   for (const uint32_t rank : {0, 1}) {
     options.rank = options.local_rank = rank;
-    try {
-      const TorchTransport transport(options);
-      FAIL() << "it has met somebody";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), KGRPO_ERROR_UNAVAILABLE);
-      EXPECT_THAT(error.what(), ::testing::HasSubstr("rank-zero.invalid, cannot be resolved"));
-    }
+    EXPECT_THAT(test::MessageOf([&] { const TorchTransport transport(options); }, KGRPO_ERROR_UNAVAILABLE),
+                ::testing::HasSubstr("rank-zero.invalid, cannot be resolved"));
   }
 }
 

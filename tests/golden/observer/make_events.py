@@ -27,9 +27,7 @@ def main():
     stream = io.BytesIO()
     writer = RecordWriter(stream)
     writer.write(Event(wall_time=1700000000.0, file_version="brain.Event:2").SerializeToString())
-    writer.write(
-        Event(wall_time=1700000000.0, step=7, session_log=SessionLog(status=SessionLog.START)).SerializeToString()
-    )
+    writer.write(Event(wall_time=1700000000.0, step=7, session_log=SessionLog(status=SessionLog.START)).SerializeToString())
     for step, wall_time, scalars in SCALARS:
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars]
         writer.write(Event(wall_time=wall_time, step=step, summary=Summary(value=values)).SerializeToString())

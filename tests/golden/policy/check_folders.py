@@ -59,13 +59,7 @@ QWEN3 = {**QWEN2, "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", 
 LLAMA = {**QWEN2, "architectures": ["LlamaForCausalLM"], "model_type": "llama"}
 MISTRAL = {**QWEN2, "architectures": ["MistralForCausalLM"], "model_type": "mistral", "sliding_window": None}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
-LLAMA3 = {
-    "rope_type": "llama3",
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 32,
-}
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
 
 
 def without(config, *keys):
@@ -259,11 +253,7 @@ def compare(host, folder, reference, lengths=(60, 7), settings=(), prompts=None,
             assert line["text"] == text, f"{line['ids']} is {line['text']!r}, not {text!r}"
     completions = [torch.randint(3, VOCABULARY, (20,), generator=generator).tolist() for _ in prompts]
     scored, errors = run(
-        host,
-        "score",
-        folder,
-        [{"prompt_ids": p, "completion_ids": c} for p, c in zip(prompts, completions, strict=True)],
-        *settings,
+        host, "score", folder, [{"prompt_ids": p, "completion_ids": c} for p, c in zip(prompts, completions, strict=True)], *settings
     )
     assert scored is not None, errors.strip()
     most = 0.0
@@ -324,13 +314,9 @@ model_row("mistral, heads of another size", {**MISTRAL, "head_dim": 16})
 model_row("gelu", {**QWEN2, "hidden_act": "gelu"}, '"hidden_act" is "gelu"')
 model_row("phi3", {**QWEN2, "architectures": ["Phi3ForCausalLM"], "model_type": "phi3"}, "Phi3ForCausalLM", of=QWEN2)
 model_row("two architectures", {**QWEN2, "architectures": ["LlamaForCausalLM"]}, "another architecture")
-model_row(
-    "quantized", {**QWEN2, "quantization_config": {"quant_method": "gptq", "bits": 4}}, "quantization_config", of=QWEN2
-)
+model_row("quantized", {**QWEN2, "quantization_config": {"quant_method": "gptq", "bits": 4}}, "quantization_config", of=QWEN2)
 model_row("no number of layers", without(QWEN2, "num_hidden_layers"), '"num_hidden_layers" is missing', of=QWEN2)
-model_row(
-    "qwen2, no number of key heads", without(QWEN2, "num_key_value_heads"), '"num_key_value_heads" (32)', of=QWEN2
-)
+model_row("qwen2, no number of key heads", without(QWEN2, "num_key_value_heads"), '"num_key_value_heads" (32)', of=QWEN2)
 
 # The head.
 model_row(
@@ -394,12 +380,7 @@ model_row("window longer than the texts", {**QWEN2, **WINDOW, "sliding_window": 
 model_row("window shorter than the texts", {**QWEN2, **WINDOW, "sliding_window": 32}, "sliding window")
 model_row(
     "window by type of layer, shorter than the texts",
-    {
-        **QWEN2,
-        "use_sliding_window": True,
-        "sliding_window": 32,
-        "layer_types": ["full_attention", "sliding_attention", "full_attention"],
-    },
+    {**QWEN2, "use_sliding_window": True, "sliding_window": 32, "layer_types": ["full_attention", "sliding_attention", "full_attention"]},
     "sliding window",
 )
 model_row(
@@ -407,9 +388,7 @@ model_row(
     {**QWEN2, "layer_types": ["sliding_attention"] * 3},
     '"use_sliding_window" and "sliding_window" set none',
 )
-model_row(
-    "mistral, default window", {**without(MISTRAL, "sliding_window"), "max_position_embeddings": 8192}, note="4096"
-)
+model_row("mistral, default window", {**without(MISTRAL, "sliding_window"), "max_position_embeddings": 8192}, note="4096")
 model_row("mistral, window shorter than the texts", {**MISTRAL, "sliding_window": 16}, "sliding window")
 
 # Adapters.
@@ -417,31 +396,17 @@ LIST = ["q_proj", "v_proj", "down_proj"]
 adapter_row("adapter, a list", dict(r=4, lora_alpha=6, target_modules=LIST))
 adapter_row("adapter, all-linear", dict(r=4, lora_alpha=6, target_modules="all-linear"))
 adapter_row("adapter, rslora", dict(r=4, lora_alpha=6, target_modules=LIST, use_rslora=True))
-adapter_row(
-    "adapter, regular expression", dict(r=4, lora_alpha=6, target_modules=r".*layers\.[02]\..*(q_proj|up_proj)")
-)
+adapter_row("adapter, regular expression", dict(r=4, lora_alpha=6, target_modules=r".*layers\.[02]\..*(q_proj|up_proj)"))
 adapter_row("adapter, paths", dict(r=4, target_modules=["model.layers.1.mlp.up_proj", "layers.0.self_attn.k_proj"]))
 adapter_row("adapter, names of other models too", dict(r=4, target_modules=["q_proj", "c_attn"]))
-adapter_row(
-    "adapter, excluded names",
-    dict(r=4, target_modules="all-linear", exclude_modules=["layers.1.mlp.up_proj", "q_proj"]),
-)
+adapter_row("adapter, excluded names", dict(r=4, target_modules="all-linear", exclude_modules=["layers.1.mlp.up_proj", "q_proj"]))
 adapter_row("adapter, excluded expression", dict(r=4, target_modules=LIST, exclude_modules=r".*\.2\..*v_proj"))
 adapter_row("adapter, layers", dict(r=4, target_modules=LIST, layers_to_transform=[0, 2]))
 adapter_row("adapter, one layer", dict(r=4, target_modules=LIST, layers_to_transform=1, layers_pattern="layers"))
-adapter_row(
-    "adapter, rank_pattern",
-    dict(r=4, target_modules=LIST, rank_pattern={"q_proj": 2, r"layers\.1.*v_proj": 7, "v_proj": 3}),
-)
+adapter_row("adapter, rank_pattern", dict(r=4, target_modules=LIST, rank_pattern={"q_proj": 2, r"layers\.1.*v_proj": 7, "v_proj": 3}))
 adapter_row(
     "adapter, rank_pattern, alpha_pattern, rslora",
-    dict(
-        r=4,
-        target_modules=LIST,
-        use_rslora=True,
-        rank_pattern={"q_proj": 2},
-        alpha_pattern={"0.self_attn.q_proj": 32, "down_proj": 1},
-    ),
+    dict(r=4, target_modules=LIST, use_rslora=True, rank_pattern={"q_proj": 2}, alpha_pattern={"0.self_attn.q_proj": 32, "down_proj": 1}),
 )
 adapter_row("adapter, rank above the rows of k_proj", dict(r=24, target_modules=["k_proj", "q_proj"]))
 adapter_row("adapter, gaussian", dict(r=4, target_modules=LIST, init_lora_weights="gaussian"))
@@ -453,10 +418,7 @@ for kind in ("pissa", "pissa_niter_4", "olora", "mica"):
     adapter_row(f"adapter, {kind}", dict(r=4, target_modules=LIST, init_lora_weights=kind), '"init_lora_weights"')
 for kind in ("corda", "loftq"):
     adapter_row(
-        f"adapter, {kind}",
-        dict(r=4, target_modules=LIST),
-        f'"init_lora_weights" is "{kind}"',
-        changes=dict(init_lora_weights=kind),
+        f"adapter, {kind}", dict(r=4, target_modules=LIST), f'"init_lora_weights" is "{kind}"', changes=dict(init_lora_weights=kind)
     )
 for key, value in dict(
     use_dora=True,
@@ -469,22 +431,13 @@ for key, value in dict(
 ).items():
     adapter_row(f"adapter, {key}", dict(r=4, target_modules=LIST, **{key: value}), f'"{key}" is')
 for key, value in dict(megatron_config={"a": 1}, target_parameters=["a"], use_qalora=True, a_new_key=3).items():
-    adapter_row(
-        f"adapter, {key}",
-        dict(r=4, target_modules=LIST),
-        f'"{key}" is in use',
-        changes={key: value},
-    )
+    adapter_row(f"adapter, {key}", dict(r=4, target_modules=LIST), f'"{key}" is in use', changes={key: value})
 for name in ("lm_head", "embed_tokens"):
     adapter_row(f"adapter of {name}", dict(r=4, target_modules=["q_proj", name]), f"{name}, which is not supported")
 
 
 for kind in ("eva", "lora_ga"):
-    adapter_row(
-        f"adapter, {kind}",
-        dict(r=4, target_modules=LIST),
-        changes=dict(init_lora_weights=kind),
-    )
+    adapter_row(f"adapter, {kind}", dict(r=4, target_modules=LIST), changes=dict(init_lora_weights=kind))
 
 
 @row("adapter and a whole model", "a whole model")
@@ -604,12 +557,8 @@ model_row("whole numbers as weights", QWEN2, "has dtype I32", edit=lambda t: t.u
 model_row("NaN weights", QWEN2, "not finite", edit=lambda t: t["model.norm.weight"].fill_(math.nan))
 model_row("weights whose logits overflow", QWEN2, "logits are not finite", edit=lambda t: [t[n].fill_(3e38) for n in t])
 model_row("a missing tensor", QWEN2, "the weights lack", edit=lambda t: t.pop("model.layers.1.mlp.up_proj.weight"))
-model_row(
-    "a tensor too many", QWEN2, "does not have", edit=lambda t: t.update({"model.layers.9.mlp.a": torch.zeros(2)})
-)
-model_row(
-    "a tensor of another shape", QWEN2, "has shape", edit=lambda t: t.update({"model.norm.weight": torch.ones(31)})
-)
+model_row("a tensor too many", QWEN2, "does not have", edit=lambda t: t.update({"model.layers.9.mlp.a": torch.zeros(2)}))
+model_row("a tensor of another shape", QWEN2, "has shape", edit=lambda t: t.update({"model.norm.weight": torch.ones(31)}))
 
 
 @row("truncated weights", "truncated")
@@ -632,16 +581,10 @@ def _(path):
 # Tokenizers. Name: folder in tests/golden/tokenizer, tokenizer_config.json if that has none, the model's config.json.
 TRAITS = {"clean_up_tokenization_spaces": False, "model_max_length": 8192}
 FORMS = {
-    "qwen": (
-        "tiny/qwen",
-        dict(tokenizer_class="Qwen2Tokenizer", bos_token=None, eos_token="<|im_end|>", pad_token="<|endoftext|>"),
-        QWEN2,
-    ),
+    "qwen": ("tiny/qwen", dict(tokenizer_class="Qwen2Tokenizer", bos_token=None, eos_token="<|im_end|>", pad_token="<|endoftext|>"), QWEN2),
     "smollm2": (
         "tiny/smollm",
-        dict(
-            tokenizer_class="GPT2Tokenizer", bos_token="<|im_start|>", eos_token="<|im_end|>", unk_token="<|endoftext|>"
-        ),
+        dict(tokenizer_class="GPT2Tokenizer", bos_token="<|im_start|>", eos_token="<|im_end|>", unk_token="<|endoftext|>"),
         LLAMA,
     ),
     "gpt2": ("tiny/gpt2", dict(tokenizer_class="GPT2Tokenizer", eos_token="<|endoftext|>"), LLAMA),
@@ -751,11 +694,7 @@ tokenizer_row("byte_fallback, Llama 2, legacy", "llama2", legacy=True)
 tokenizer_row("byte_fallback, Llama 2, no prefix space", "llama2", add_prefix_space=False)
 tokenizer_row("byte_fallback, Llama 2 by tokenizer.json", "llama2", tokenizer_class="PreTrainedTokenizerFast")
 tokenizer_row("byte_fallback, Mistral", "mistral")
-tokenizer_row(
-    "byte_fallback, Mistral's in a Llama",
-    "mistral",
-    config=dict(architectures=["LlamaForCausalLM"], model_type="llama"),
-)
+tokenizer_row("byte_fallback, Mistral's in a Llama", "mistral", config=dict(architectures=["LlamaForCausalLM"], model_type="llama"))
 tokenizer_row("add_eos_token", "llama2", add_eos_token=True)
 FAST = {"tokenizer_class": "PreTrainedTokenizerFast"}
 tokenizer_row("tokens after a text", "mistral", "post_processor", edit=setting(post_processor=post("<s>", "A", "</s>")))
@@ -775,9 +714,7 @@ for style in ("added_tokens", "digits_together", "gpt2_prefix", "inverted", "mer
     tokenizer_row(f"steps of tokenizer.json, {style}", style)
 for kind in ("NFC", "NFD", "NFKC", "NFKD", "Lowercase"):
     tokenizer_row(f"normalizer {kind}", "bpe", edit=setting(normalizer={"type": kind}))
-tokenizer_row(
-    "normalizer Strip", "bpe", edit=setting(normalizer={"type": "Strip", "strip_left": True, "strip_right": True})
-)
+tokenizer_row("normalizer Strip", "bpe", edit=setting(normalizer={"type": "Strip", "strip_left": True, "strip_right": True}))
 
 
 @row("tokenizer.model alone", "needs the tokenizer.json")

@@ -13,12 +13,7 @@ import sys
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-PROMPTS = [
-    "tile the loop",
-    "a",
-    "unroll the inner loop by four and use shared memory",
-    "<|im_start|>user\nhello<|im_end|>\n",
-]
+PROMPTS = ["tile the loop", "a", "unroll the inner loop by four and use shared memory", "<|im_start|>user\nhello<|im_end|>\n"]
 
 
 def main():

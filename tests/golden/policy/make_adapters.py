@@ -42,9 +42,7 @@ ADAPTERS = {
         alpha_pattern={"up_proj": 2.5, r".*\.0\.self_attn\..*": 7},
         use_rslora=True,
     ),
-    "llama-layers": dict(
-        r=4, lora_alpha=4, target_modules=["v_proj", "mlp.up_proj"], layers_to_transform=[0, 2], layers_pattern="layers"
-    ),
+    "llama-layers": dict(r=4, lora_alpha=4, target_modules=["v_proj", "mlp.up_proj"], layers_to_transform=[0, 2], layers_pattern="layers"),
 }
 
 
@@ -112,9 +110,7 @@ def main():
         expected["rate"], expected["decay"] = RATE, DECAY
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         torch.optim.AdamW(trained, lr=RATE, weight_decay=DECAY).step()
-        save_file(
-            factors(model, lambda parameter: parameter), os.path.join(folder, "updated", "adapter_model.safetensors")
-        )
+        save_file(factors(model, lambda parameter: parameter), os.path.join(folder, "updated", "adapter_model.safetensors"))
         with torch.no_grad():
             expected["updated"] = logprobs_of(model, prompts, completions).tolist()
             merged = logprobs_of(model.merge_and_unload(), prompts, completions)

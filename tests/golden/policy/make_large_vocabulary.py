@@ -72,9 +72,7 @@ def forward(w, sequence):
     layer = "model.layers.0."
     x = w["model.embed_tokens.weight"][sequence]
     y = norm(x, w[layer + "input_layernorm.weight"])
-    q, k, v = (
-        (y @ w[f"{layer}self_attn.{p}_proj.weight"].T).reshape(-1, HEADS, HIDDEN // HEADS).swapaxes(0, 1) for p in "qkv"
-    )
+    q, k, v = ((y @ w[f"{layer}self_attn.{p}_proj.weight"].T).reshape(-1, HEADS, HIDDEN // HEADS).swapaxes(0, 1) for p in "qkv")
     scores = rotate(q) @ rotate(k).swapaxes(1, 2) / math.sqrt(HIDDEN // HEADS)
     scores = np.where(np.tri(len(sequence), dtype=bool), scores, -np.inf)
     x = x + (np.exp(log_softmax(scores)) @ v).swapaxes(0, 1).reshape(-1, HIDDEN) @ w[layer + "self_attn.o_proj.weight"].T
@@ -102,12 +100,7 @@ def main():
             vector = noise(parameter.size, 200 + direction).reshape(parameter.shape)
             ends = [(noise(190, 102) * score({**w, name: parameter + s * vector})[0]).sum() for s in (step, -step)]
             gradients[name].append((ends[0] - ends[1]) / (2 * step))
-    expected = {
-        "temperature": TEMPERATURE,
-        "logprobs": logprobs.tolist(),
-        "entropies": entropies.tolist(),
-        "gradients": gradients,
-    }
+    expected = {"temperature": TEMPERATURE, "logprobs": logprobs.tolist(), "entropies": entropies.tolist(), "gradients": gradients}
     with open(os.path.join(HERE, "large_vocabulary.json"), "w") as file:
         json.dump(expected, file)
         file.write("\n")

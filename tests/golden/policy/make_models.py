@@ -23,9 +23,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCau
 HERE = os.path.dirname(os.path.abspath(__file__))
 VOCABULARY = 300
 TEMPERATURE = 0.7
-QWEN_SPLIT = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
+QWEN_SPLIT = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 CHATML = (
     "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
@@ -83,28 +81,16 @@ def make_tokenizer():
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(QWEN_SPLIT), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
+        [pre_tokenizers.Split(Regex(QWEN_SPLIT), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
     )
     tokenizer.decoder = decoders.ByteLevel()
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY,
-        special_tokens=special,
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
+        vocab_size=VOCABULARY, special_tokens=special, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False
     )
-    text = [
-        "tile the loop through shared memory",
-        "unroll the inner loop by four",
-        "use vector loads and shuffle reductions",
-    ]
+    text = ["tile the loop through shared memory", "unroll the inner loop by four", "use vector loads and shuffle reductions"]
     tokenizer.train_from_iterator(text * 4, trainer)
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>", chat_template=CHATML
-    )
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>", chat_template=CHATML)
 
 
 def save(folder, *parts):
@@ -195,9 +181,7 @@ def main():
             ids = torch.tensor([[0] * (longest - len(p)) + p for p in prompts])
             mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in prompts])
             model.generation_config.eos_token_id = None
-            batch = model.generate(
-                input_ids=ids, attention_mask=mask, do_sample=False, max_new_tokens=64, min_new_tokens=64
-            )
+            batch = model.generate(input_ids=ids, attention_mask=mask, do_sample=False, max_new_tokens=64, min_new_tokens=64)
             assert batch[:, longest:].tolist() == expected["greedy"], name
         with open(os.path.join(folder, "expected.json"), "w") as file:
             json.dump(expected, file)

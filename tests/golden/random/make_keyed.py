@@ -3,6 +3,7 @@
 
 Philox4x32-10 and the cascade over it, written from the paper and from the comment in core/base/keyed.h.
 """
+
 MASK32 = 0xFFFFFFFF
 
 
@@ -11,12 +12,7 @@ def philox(counter, key):
     for _ in range(10):
         product0 = 0xD2511F53 * counter[0]
         product1 = 0xCD9E8D57 * counter[2]
-        counter = [
-            (product1 >> 32) ^ counter[1] ^ key[0],
-            product1 & MASK32,
-            (product0 >> 32) ^ counter[3] ^ key[1],
-            product0 & MASK32,
-        ]
+        counter = [(product1 >> 32) ^ counter[1] ^ key[0], product1 & MASK32, (product0 >> 32) ^ counter[3] ^ key[1], product0 & MASK32]
         key = [(key[0] + 0x9E3779B9) & MASK32, (key[1] + 0xBB67AE85) & MASK32]
     return counter
 
@@ -30,7 +26,7 @@ def keyed(seed, stream, key, index):
     data = stream.encode()
     state = block(seed, len(data) << 32 | len(key), 0)
     for begin in range(0, len(data), 8):
-        state = block(state, int.from_bytes(data[begin:begin + 8], "little"), 1)
+        state = block(state, int.from_bytes(data[begin : begin + 8], "little"), 1)
     for word in key:
         state = block(state, word, 2)
     return block(state, index, 3)

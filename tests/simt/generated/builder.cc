@@ -1,107 +1,43 @@
 #include "builder.h"
 
-#include <string_view>
+#include <algorithm>
+#include <iterator>
 
 namespace kgrpo::generated {
 namespace {
 
-std::vector<Operation> OperationsOf(Kind kind) {
-  switch (kind) {
-    case Kind::kFloat:
-      return FloatOperations();
-    case Kind::kDouble:
-      return DoubleOperations();
-    case Kind::kConvert:
-      return ConvertOperations();
-    case Kind::kHalf:
-      return HalfOperations();
-    case Kind::kWarp:
-      return WarpOperations();
-    case Kind::kApproximate:
-      return ApproximateOperations();
-    case Kind::kMath:
-      return MathOperations();
-    default:
-      return IntegerOperations();
-  }
-}
+// What kernels know of a type by its letter: the C++ name, how it is stored, and how a value comes from an input word.
+struct Type {
+  char letter;
+  const char* name;
+  ValueType stored;
+  const char *before, *after;
+};
+constexpr Type kTypes[] = {
+    {'u', "unsigned", ValueType::kU32, "(unsigned)", ""},
+    {'s', "int", ValueType::kU32, "(int)(unsigned)", ""},
+    {'U', "unsigned long long", ValueType::kU64, "", ""},
+    {'S', "long long", ValueType::kU64, "(long long)", ""},
+    {'f', "float", ValueType::kF32, "__uint_as_float((unsigned)", ")"},
+    {'d', "double", ValueType::kF64, "FromBits(", ")"},
+    {'h', "__half", ValueType::kF16, "FromBits16<__half>((unsigned)", ")"},
+    {'b', "__nv_bfloat16", ValueType::kBf16, "FromBits16<__nv_bfloat16>((unsigned)", ")"},
+    {'H', "__half2", ValueType::kF16x2, "PairOf((unsigned)", ", __half())"},
+    {'B', "__nv_bfloat162", ValueType::kBf16x2, "PairOf((unsigned)", ", __nv_bfloat16())"},
+};
 
-ValueType TypeOf(char type) {
-  switch (type) {
-    case 'U':
-    case 'S':
-      return ValueType::kU64;
-    case 'f':
-      return ValueType::kF32;
-    case 'd':
-      return ValueType::kF64;
-    case 'h':
-      return ValueType::kF16;
-    case 'b':
-      return ValueType::kBf16;
-    case 'H':
-      return ValueType::kF16x2;
-    case 'B':
-      return ValueType::kBf16x2;
-    default:
-      return ValueType::kU32;
-  }
-}
-
-// How a value of the type comes from an input word.
-std::string FromWord(char type, const std::string& word) {
-  switch (type) {
-    case 'u':
-      return "(unsigned)" + word;
-    case 's':
-      return "(int)(unsigned)" + word;
-    case 'S':
-      return "(long long)" + word;
-    case 'f':
-      return "__uint_as_float((unsigned)" + word + ")";
-    case 'd':
-      return "FromBits(" + word + ")";
-    case 'h':
-      return "FromBits16<__half>((unsigned)" + word + ")";
-    case 'b':
-      return "FromBits16<__nv_bfloat16>((unsigned)" + word + ")";
-    case 'H':
-      return "PairOf((unsigned)" + word + ", __half())";
-    case 'B':
-      return "PairOf((unsigned)" + word + ", __nv_bfloat16())";
-    default:
-      return word;
-  }
+const Type& TypeOf(char letter) {
+  return *std::find_if(std::begin(kTypes), std::end(kTypes),
+                       [letter](const Type& type) { return type.letter == letter; });
 }
 
 }  // namespace
 
 const char* CppType(char type) {
-  switch (type) {
-    case 'u':
-      return "unsigned";
-    case 's':
-      return "int";
-    case 'U':
-      return "unsigned long long";
-    case 'S':
-      return "long long";
-    case 'f':
-      return "float";
-    case 'd':
-      return "double";
-    case 'h':
-      return "__half";
-    case 'b':
-      return "__nv_bfloat16";
-    case 'H':
-      return "__half2";
-    default:
-      return "__nv_bfloat162";
-  }
+  return TypeOf(type).name;
 }
 
-Builder::Builder(uint64_t number, Kind kind) : random(number), operations(OperationsOf(kind)) {
+Builder::Builder(uint64_t number, Kind kind) : random(number), operations(Operations(kind)) {
   kernel.number = number;
   kernel.kind = kind;
   kernel.name = "k" + std::to_string(number);
@@ -118,7 +54,8 @@ std::string Builder::Value(char type) {
   const std::string name = "i" + std::to_string(inputs_++);
   const std::string word =
       "in[(t * " + std::to_string(2 * random.Below(16) + 1) + "u + " + Number(kInputWords) + "u) & 1023u]";
-  before_ += "  const " + std::string(CppType(type)) + " " + name + " = " + FromWord(type, word) + ";\n";
+  const Type& known = TypeOf(type);
+  before_ += "  const " + std::string(known.name) + " " + name + " = " + known.before + word + known.after + ";\n";
   values_.push_back({type, name});
   return name;
 }
@@ -126,13 +63,12 @@ std::string Builder::Value(char type) {
 std::string Builder::Fill(const Operation& operation) {
   std::string text;
   std::vector<std::string> arguments;
-  for (const char* type = operation.arguments; *type != '\0'; ++type) arguments.push_back(Value(*type));
-  for (const char* at = operation.text; *at != '\0'; ++at) {
-    if (*at == '$') {
-      text += arguments[static_cast<size_t>(*++at - '0')];
-    } else {
-      text += *at;
-    }
+  for (const char type : operation.arguments) arguments.push_back(Value(type));
+  for (size_t at = 0; at < operation.text.size(); ++at) {
+    if (operation.text[at] == '$')
+      text += arguments[static_cast<size_t>(operation.text[++at] - '0')];
+    else
+      text += operation.text[at];
   }
   return text;
 }
@@ -154,7 +90,7 @@ std::string Builder::Add(char type, const std::string& text, const std::string& 
   // A value that is only approximately known may not be an operand of others.
   if (ulps == 0 && absolute == 0) values_.push_back({type, name});
   stored_.push_back(name);
-  kernel.results.push_back({TypeOf(type), ulps, absolute, name + " = " + description});
+  kernel.results.push_back({TypeOf(type).stored, ulps, absolute, name + " = " + description});
   return name;
 }
 

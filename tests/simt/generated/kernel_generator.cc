@@ -1,7 +1,8 @@
 #include "kernel_generator.h"
 
 #include <array>
-#include <cstring>
+#include <iterator>
+#include <map>
 
 #include "builder.h"
 
@@ -17,63 +18,48 @@ const char* KindName(Kind kind) {
 GeneratedKernel Generate(uint64_t number) {
   const auto kind = static_cast<Kind>(number % kKinds);
   Builder builder(number, kind);
-  switch (kind) {
-    case Kind::kControl:
-      WriteControl(builder);
-      break;
-    case Kind::kWarp:
-      WriteWarp(builder);
-      break;
-    case Kind::kShared:
-      WriteShared(builder);
-      break;
-    case Kind::kAtomic:
-      WriteAtomic(builder);
-      break;
-    case Kind::kMemory:
-      WriteMemory(builder);
-      break;
-    case Kind::kMatrix:
-      WriteMatrix(builder);
-      break;
-    default:
-      builder.Straight(20);
-  }
+  static const std::map<Kind, void (*)(Builder&)> kWriters = {
+      {Kind::kControl, WriteControl}, {Kind::kWarp, WriteWarp},     {Kind::kShared, WriteShared},
+      {Kind::kAtomic, WriteAtomic},   {Kind::kMemory, WriteMemory}, {Kind::kMatrix, WriteMatrix}};
+  if (const auto writer = kWriters.find(kind); writer != kWriters.end())
+    writer->second(builder);
+  else
+    builder.Straight(20);
   return builder.Finish();
 }
 
 std::vector<uint64_t> InputsOf(uint64_t number) {
   Random random(number * 2 + 1);
-  constexpr std::array<uint64_t, 24> kSpecial = {0,
-                                                 0x80000000ull,
-                                                 1,
-                                                 0x007FFFFFull,
-                                                 0x00800000ull,
-                                                 0x7F7FFFFFull,
-                                                 0x7F800000ull,
-                                                 0xFF800000ull,
-                                                 0x7FC00000ull,
-                                                 0xFFFFFFFFFFFFFFFFull,
-                                                 0x8000000000000000ull,
-                                                 0x7FFFFFFFFFFFFFFFull,
-                                                 0x0000000080000001ull,
-                                                 0x7FF0000000000000ull,
-                                                 0xFFF0000000000000ull,
-                                                 0x7FF8000000000000ull,
-                                                 0x000FFFFFFFFFFFFFull,
-                                                 0x0010000000000000ull,
-                                                 0x7FEFFFFFFFFFFFFFull,
-                                                 0x3FF000003F800000ull,
-                                                 0x3FF0000000000001ull,
-                                                 0xBF8000003F7FFFFFull,
-                                                 0x3F003C007C007BFFull,
-                                                 0x4B0000004B7FFFFFull};
+  constexpr uint64_t kSpecial[] = {0,
+                                   0x80000000ull,
+                                   1,
+                                   0x007FFFFFull,
+                                   0x00800000ull,
+                                   0x7F7FFFFFull,
+                                   0x7F800000ull,
+                                   0xFF800000ull,
+                                   0x7FC00000ull,
+                                   0xFFFFFFFFFFFFFFFFull,
+                                   0x8000000000000000ull,
+                                   0x7FFFFFFFFFFFFFFFull,
+                                   0x80000001ull,
+                                   0x7FF0000000000000ull,
+                                   0xFFF0000000000000ull,
+                                   0x7FF8000000000000ull,
+                                   0x000FFFFFFFFFFFFFull,
+                                   0x0010000000000000ull,
+                                   0x7FEFFFFFFFFFFFFFull,
+                                   0x3FF000003F800000ull,
+                                   0x3FF0000000000001ull,
+                                   0xBF8000003F7FFFFFull,
+                                   0x3F003C007C007BFFull,
+                                   0x4B0000004B7FFFFFull};
   std::vector<uint64_t> words(kInputWords);
   for (uint64_t& word : words) {
     word = random.Next();
     switch (random.Below(8)) {
       case 0:
-        word = kSpecial[random.Below(kSpecial.size())];
+        word = kSpecial[random.Below(std::size(kSpecial))];
         break;
       case 1:
         word = random.Below(40);  // small integers, and the smallest subnormals

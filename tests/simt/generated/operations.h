@@ -1,8 +1,8 @@
-// The operations of generated kernels, by kind. Used by kernel_generator.cc.
+// The operations of generated kernels, by kind. Used by builder.cc and programs.cc.
 #ifndef KGRPO_TESTS_SIMT_GENERATED_OPERATIONS_H_
 #define KGRPO_TESTS_SIMT_GENERATED_OPERATIONS_H_
 
-#include <iterator>
+#include <string>
 #include <vector>
 
 #include "kernel_generator.h"
@@ -13,19 +13,13 @@ namespace kgrpo::generated {
 // b __nv_bfloat16, H __half2, B __nv_bfloat162.
 struct Operation {
   char result;
-  const char* arguments;  // letters
-  const char* text;       // $0, $1, $2 are the arguments
+  std::string arguments;  // letters
+  std::string text;       // $0, $1, $2 are the arguments
   double ulps = 0, absolute = 0;
 };
 
-std::vector<Operation> IntegerOperations();
-std::vector<Operation> FloatOperations();
-std::vector<Operation> DoubleOperations();
-std::vector<Operation> ConvertOperations();
-std::vector<Operation> HalfOperations();
-std::vector<Operation> WarpOperations();
-std::vector<Operation> ApproximateOperations();
-std::vector<Operation> MathOperations();
+// Those of a kind; integer operations for a kind without its own.
+std::vector<Operation> Operations(Kind kind);
 
 }  // namespace kgrpo::generated
 #endif  // KGRPO_TESTS_SIMT_GENERATED_OPERATIONS_H_
