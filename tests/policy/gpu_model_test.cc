@@ -297,8 +297,9 @@ TEST_F(GpuModelTest, GivesTheTokensOfTheCpuPath) {
 TEST_F(GpuModelTest, BitsAreTheRequestsOwn) {
   for (const Element type : {Element::kFloat32, Element::kBfloat16}) {
     Make(SmallModel(Architecture::kQwen2, 64), type);
-    const std::vector<GenerationRequest> requests = Requests(6);
-    const SamplingOptions options = {6, 1.0, 0, 0.95, 0.0};
+    std::vector<GenerationRequest> requests = Requests(6);
+    requests[1].prompt.resize(50);
+    const SamplingOptions options = {4, 1.0, 0, 0.95, 0.0};
     // All at once, in chunks that end within prompts and shared pages, and one after the other.
     const auto together = Run(requests, options, {.slots = 6, .pages = 78, .context_length = 200, .rows_a_read = 100});
     const auto apart = Run(requests, options, {.slots = 1, .pages = 13, .context_length = 200, .rows_a_read = 9});

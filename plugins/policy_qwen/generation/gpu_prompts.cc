@@ -1,6 +1,5 @@
 // The prompts of GpuModel: rows cut into sequences, and the layers over them by PromptOps.
 #include <algorithm>
-#include <numeric>
 
 #include "policy_qwen/generation/gpu_model.h"
 
@@ -59,17 +58,19 @@ void GpuModel::ReadPrompts(std::span<const StepRow> rows, std::span<const int32_
 // A step for each position, of all prompts that have it: no two rows of a step are of one slot, and what a row attends
 // to is there, also in pages of another prompt.
 void GpuModel::ReadByPosition(std::span<const StepRow> rows, std::span<const int32_t> sampled) {
-  std::vector<size_t> order(rows.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, {}, [&](size_t i) { return rows[i].position; });
-  std::vector<StepRow> sorted;
-  for (const size_t i : order) sorted.push_back(rows[i]);
+  std::vector<StepRow> sorted(rows.begin(), rows.end());
+  std::ranges::stable_sort(sorted, {}, &StepRow::position);
+  const auto is_sampled = [&](const StepRow& row) {
+    return std::ranges::any_of(sampled, [&](int32_t i) {
+      const StepRow& other = rows[static_cast<size_t>(i)];
+      return other.slot == row.slot && other.position == row.position;
+    });
+  };
   Upload(step_rows_, 0, std::span<const StepRow>(sorted));
   for (size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
     std::vector<int32_t> which;  // of the step's rows, those to sample
     for (; end < sorted.size() && sorted[end].position == sorted[begin].position; ++end) {
-      if (std::ranges::count(sampled, static_cast<int32_t>(order[end])) > 0)
-        which.push_back(static_cast<int32_t>(end - begin));
+      if (is_sampled(sorted[end])) which.push_back(static_cast<int32_t>(end - begin));
     }
     const auto count = static_cast<int64_t>(end - begin), sampled_count = static_cast<int64_t>(which.size());
     Upload(sampled_rows_, 0, std::span<const int32_t>(which));
