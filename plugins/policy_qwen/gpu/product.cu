@@ -54,7 +54,9 @@ __global__ void __launch_bounds__(64 * kSlices) FloatKernel(ProductTask task) {
   Finish<float, M, 1>(task, tile, output, row, split, {{low}}, {{high}});
 }
 
-constexpr int kNarrowRows = 32;          // up to which the narrow kernel is the best
+// The narrow kernel is the best up to kNarrowRows rows. WidestKernel is the best from kWidestPartial rows on in mode
+// kPartial, and from kWidest rows on in the other modes.
+constexpr int kNarrowRows = 32, kWidestPartial = 512, kWidest = 200;
 constexpr int kLargeBlocksWanted = 100;  // for blocks of 5 tiles; a multiprocessor has room for one
 
 // Bytes of shared memory that a block may ask for on the current device: 227 KiB on an H100, 99 on an L4.
@@ -79,18 +81,20 @@ void Launch(Element type, const ProductTask& task, cudaStream_t stream) {
     LaunchOverlapping(kernel, dim3(Blocks(task.rows, rows), Blocks(tiles, 1), splits), static_cast<unsigned>(threads),
                       stream, task);
   };
-  const auto wide_grid = [&](int block_tiles) {
-    return dim3(Blocks(task.rows, kWideRows), Blocks(tiles, block_tiles), splits);
+  const auto wide_grid = [&](int rows, int block_tiles) {
+    return dim3(Blocks(task.rows, rows), Blocks(tiles, block_tiles), splits);
+  };
+  const auto launch = [&](auto kernel, dim3 grid, int threads, int bytes) {
+    static_cast<void>(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    QueueKernel(kernel, grid, static_cast<unsigned>(threads), stream, true, static_cast<unsigned>(bytes), task);
   };
   const auto wide = [&]<int T>() {
-    constexpr int kBytes = WideBlock<T>::kBytes;
-    static_cast<void>(cudaFuncSetAttribute(WideKernel<M, T>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-    QueueKernel(WideKernel<M, T>, wide_grid(T), kSlices * kWideGroup, stream, true, kBytes, task);
+    launch(WideKernel<M, T>, wide_grid(kWideRows, T), kSlices * kWideGroup, WideBlock<T>::kBytes);
   };
   // True if blocks of T tiles are enough in number and fit in shared memory. The order of sums is the same for each T,
   // so the choice may differ by device.
   const auto suits = [&]<int T>(int64_t blocks_wanted) {
-    const dim3 grid = wide_grid(T);
+    const dim3 grid = wide_grid(kWideRows, T);
     return int64_t{grid.x} * grid.y * grid.z >= blocks_wanted && WideBlock<T>::kBytes <= SharedMemoryLimit();
   };
   if (type == Element::kFloat32) {
@@ -101,6 +105,9 @@ void Launch(Element type, const ProductTask& task, cudaStream_t stream) {
     narrow(NarrowKernel<M, 2>, 16, 32 * kSlices);
   } else if (task.rows <= kNarrowRows) {
     narrow(NarrowKernel<M, 4>, 32, 32 * kSlices);
+  } else if (task.rows >= (M == ProductMode::kPartial ? kWidestPartial : kWidest)) {
+    launch(WidestKernel<M>, wide_grid(WidestBlock::kBlockRows, WidestBlock::kBlockTiles), WidestBlock::kThreads,
+           WidestBlock::kBytes);
   } else if (M != ProductMode::kPartial && suits.template operator()<5>(kLargeBlocksWanted)) {
     // The largest blocks that still occupy most multiprocessors: the fewer blocks read a row, the better.
     wide.template operator()<5>();

@@ -16,11 +16,9 @@ __device__ inline void Keep(V& value) {
   }
 }
 
-inline constexpr int kWideRows = 64, kWideGroup = 128;  // rows of a block, threads of a slice
-
-// Copies steps from memory to stages of shared memory, with kWideGroup threads. Each thread copies the same part of the
+// Copies steps from memory to stages of shared memory, with `kThreads` threads. Each thread copies the same part of the
 // same lines of every step. A line is a row of the weight or of x.
-template <int kLineCount>
+template <int kLineCount, int kThreads>
 class LineCopies {
  public:
   // row_of(i): the row of line i in `array`, -1 for none, whose line is filled with zeros.
@@ -51,7 +49,7 @@ class LineCopies {
   }
 
  private:
-  static constexpr int kLines = kWideGroup / 4, kCopies = (kLineCount + kLines - 1) / kLines;
+  static constexpr int kLines = kThreads / 4, kCopies = (kLineCount + kLines - 1) / kLines;
 
   __device__ bool Covers(int i) const {
     return (i + 1) * kLines <= kLineCount || first_ + i * kLines < kLineCount;
@@ -72,13 +70,13 @@ __device__ inline void AwaitCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-// A ring of kStages steps in shared memory, for kWideGroup threads: kWeightLines lines of the weight, then kWideRows of
+// A ring of kStages steps in shared memory, for `kThreads` threads: kWeightLines lines of the weight, then kRowLines of
 // x. A step's place is free for the one kStages later once all threads have read it.
-template <int kWeightLines>
+template <int kWeightLines, int kRowLines, int kThreads, int kStages>
 class StepRing {
  public:
   using Line = uint4[4];
-  static constexpr int kStages = 4, kLines = kWeightLines + kWideRows, kBytes = kStages * kLines * 64;
+  static constexpr int kLines = kWeightLines + kRowLines, kBytes = kStages * kLines * 64;
 
   // `memory`: kBytes of shared memory. The ring's steps are `begin` to `end`; weight_row and x_row as LineCopies'.
   template <typename WeightRowOf, typename XRowOf>
@@ -104,11 +102,12 @@ class StepRing {
     }
   }
 
-  // Returns the i-th step's lines, once barrier `slice` + 1 has made them complete for all of the group's threads. Begins
-  // the copy of a later step into the place of step i - 1.
-  __device__ const Line* Next(uint32_t i, int slice) const {
+  // Returns the i-th step's lines, once `barrier` has made them complete for all threads. Begins the copy of a later
+  // step into the place of step i - 1.
+  template <typename Barrier>
+  __device__ const Line* Next(uint32_t i, Barrier barrier) const {
     AwaitCopies<kStages - 2>();
-    asm volatile("bar.sync %0, %1;" ::"r"(slice + 1), "n"(kWideGroup) : "memory");
+    barrier();
     if (const uint32_t ahead = i + kStages - 1; begin_ + ahead < end_) {
       const uint32_t to = at_ + ahead % kStages * kLines * 64;
       weights_.Fetch(to, begin_ + ahead);
@@ -128,37 +127,51 @@ class StepRing {
 
   const Line* const stages_;
   const uint32_t at_, begin_, end_;
-  const LineCopies<kWeightLines> weights_;
-  const LineCopies<kWideRows> rows_;
+  const LineCopies<kWeightLines, kThreads> weights_;
+  const LineCopies<kRowLines, kThreads> rows_;
 };
 
-// A warp's part of a step: 16 rows of x by kTiles tiles of the weight.
-template <int kTiles>
+// A warp's part of a step: kRowTiles x 16 rows of x by kTiles tiles of the weight.
+template <int kRowTiles, int kTiles>
 struct WarpSums {
-  float at[2 * kTiles][4] = {};
+  float at[kRowTiles][2 * kTiles][4] = {};
 
-  // x: the warp's lines of x; weight: the step's lines of the weight.
+  // x: the warp's lines of x; weight: its lines of the weight.
   __device__ void Add(const uint4 (*x)[4], const uint4 (*weight)[4]) {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    const uint4 top = x[g][t], bottom = x[8 + g][t];
-    uint32_t a[8] = {top.x, bottom.x, top.y, bottom.y, top.z, bottom.z, top.w, bottom.w};  // of two instructions
+    uint32_t a[kRowTiles][8];  // of the step's two instructions
 #pragma unroll
-    for (int i = 0; i < 8; ++i) Keep(a[i]);
+    for (int n = 0; n < kRowTiles; ++n) {
+      const uint4 top = x[n * 16 + g][t], bottom = x[n * 16 + 8 + g][t];
+      const uint32_t words[8] = {top.x, bottom.x, top.y, bottom.y, top.z, bottom.z, top.w, bottom.w};
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        a[n][i] = words[i];
+        Keep(a[n][i]);
+      }
+    }
 #pragma unroll
     for (int m = 0; m < 2 * kTiles; ++m) {
       const uint4 b = weight[m * 8 + g][t];
-      Mma(at[m], a[0], a[1], a[2], a[3], b.x, b.y);
-      Mma(at[m], a[4], a[5], a[6], a[7], b.z, b.w);
+#pragma unroll
+      for (int n = 0; n < kRowTiles; ++n) {
+        Mma(at[n][m], a[n][0], a[n][1], a[n][2], a[n][3], b.x, b.y);
+        Mma(at[n][m], a[n][4], a[n][5], a[n][6], a[n][7], b.z, b.w);
+      }
     }
   }
 };
 
+// ---- some dozens of rows ----
+
 // 64 rows and T tiles a block, four warps for each slice, which take 16 rows each. The slices of a split go side by
 // side, so that a block waits for a fourth of the steps; each has kStages steps of its own in shared memory, where
 // their sums meet at the end.
+inline constexpr int kWideRows = 64, kWideGroup = 128;  // rows of a block, threads of a slice
+
 template <int T>
 struct WideBlock {
-  using Ring = StepRing<16 * T>;
+  using Ring = StepRing<16 * T, kWideRows, kWideGroup, 4>;
   static constexpr int kSumWidth = 16 * T + 4, kSumBytes = kWideRows * kSumWidth * 4;
   static constexpr int kBytes = kSlices * (Ring::kBytes > kSumBytes ? Ring::kBytes : kSumBytes);
 };
@@ -178,9 +191,11 @@ __global__ void __launch_bounds__(kSlices* kWideGroup) WideKernel(ProductTask ta
       [&](int line) { return WeightRow<M>(task, first_tile + line / 16, line % 16); },
       [&](int line) { return first_row + line < task.rows ? first_row + line : -1; });
   ring.Begin();
-  WarpSums<T> sums;
+  WarpSums<1, T> sums;
   for (uint32_t i = 0; i < end - begin; ++i) {
-    const auto* const stage = ring.Next(i, slice);
+    const auto* const stage = ring.Next(i, [&] {
+      asm volatile("bar.sync %0, %1;" ::"r"(slice + 1), "n"(kWideGroup) : "memory");
+    });
     sums.Add(stage + 16 * T + rows_at, stage);
   }
   __syncthreads();
@@ -190,7 +205,7 @@ __global__ void __launch_bounds__(kSlices* kWideGroup) WideKernel(ProductTask ta
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float* const to = &meeting[slice][rows_at + half * 8 + lane / 4][m * 8 + lane % 4 * 2];
-      *reinterpret_cast<float2*>(to) = make_float2(sums.at[m][half * 2], sums.at[m][half * 2 + 1]);
+      *reinterpret_cast<float2*>(to) = make_float2(sums.at[0][m][half * 2], sums.at[0][m][half * 2 + 1]);
     }
   }
   __syncthreads();
@@ -207,6 +222,66 @@ __global__ void __launch_bounds__(kSlices* kWideGroup) WideKernel(ProductTask ta
       high.y += second.y;
     }
     FinishPair<__nv_bfloat16, M>(task, first_tile + m, i, first_row + row, split, low, high);
+  }
+}
+
+// ---- hundreds of rows ----
+
+// 64 rows and four tiles a block, a warp for two tiles and 32 rows. The slices of a split follow one another.
+struct WidestBlock {
+  static constexpr int kTiles = 2, kRowTiles = 2;  // of a warp; four warps, two by two
+  static constexpr int kThreads = 128, kBlockTiles = 2 * kTiles, kBlockRows = 2 * kRowTiles * 16;
+  using Ring = StepRing<kBlockTiles * 16, kBlockRows, kThreads, 6>;
+  static constexpr int kBytes = Ring::kBytes;
+};
+
+template <ProductMode M>
+__global__ void __launch_bounds__(WidestBlock::kThreads) WidestKernel(ProductTask task) {
+  using Block = WidestBlock;
+  constexpr int kTiles = Block::kTiles, kRowTiles = Block::kRowTiles, kWeightLines = Block::kBlockTiles * 16;
+  extern __shared__ __align__(16) unsigned char memory[];
+  const int first_tile = blockIdx.y * Block::kBlockTiles, first_row = blockIdx.x * Block::kBlockRows;
+  const int split = blockIdx.z, splits = gridDim.z, steps = StepCount(task.inputs);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int tiles_at = warp / 2 * kTiles, rows_at = warp % 2 * kRowTiles * 16;
+  const uint32_t begin = SliceBegin(steps, split, splits, 0), end = SliceBegin(steps, split, splits, kSlices);
+  LetNextBegin();
+  const Block::Ring ring(
+      memory, task, threadIdx.x, begin, end,
+      [&](int line) { return WeightRow<M>(task, first_tile + line / 16, line % 16); },
+      [&](int line) { return first_row + line < task.rows ? first_row + line : -1; });
+  ring.Begin();
+  WarpSums<kRowTiles, kTiles> total, sums;
+  uint32_t i = 0;
+  for (int slice = 0; slice < kSlices; ++slice) {
+    for (const uint32_t slice_end = SliceBegin(steps, split, splits, slice + 1) - begin; i < slice_end; ++i) {
+      const auto* const stage = ring.Next(i, [] { __syncthreads(); });
+      sums.Add(stage + kWeightLines + rows_at, stage + tiles_at * 16);
+    }
+#pragma unroll
+    for (int n = 0; n < kRowTiles; ++n) {
+#pragma unroll
+      for (int m = 0; m < 2 * kTiles; ++m) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          total.at[n][m][k] += sums.at[n][m][k];
+          sums.at[n][m][k] = 0;
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int n = 0; n < kRowTiles; ++n) {
+#pragma unroll
+    for (int m = 0; m < kTiles; ++m) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float(&low)[4] = total.at[n][2 * m], (&high)[4] = total.at[n][2 * m + 1];
+        FinishPair<__nv_bfloat16, M>(
+            task, first_tile + tiles_at + m, lane % 4 * 2, first_row + rows_at + n * 16 + half * 8 + lane / 4, split,
+            make_float2(low[half * 2], low[half * 2 + 1]), make_float2(high[half * 2], high[half * 2 + 1]));
+      }
+    }
   }
 }
 
