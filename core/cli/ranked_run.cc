@@ -47,6 +47,10 @@ void RankedRun::Join(Session& session, const PipelineConfig& config) {
                 "controls.shuffle_prompts exchanges prompts among all trajectories, and each rank has only its own: "
                 "start it with one process");
   }
+  if (config.loop.max_staleness > 0) {
+    throw Error(KGRPO_ERROR_UNSUPPORTED,
+                "loop.max_staleness: 1 needs a run in one process: start one, or set loop.max_staleness to 0");
+  }
   session.services().SetCollective(transport_.collective(), transport_.context());
 }
 

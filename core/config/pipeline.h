@@ -83,6 +83,7 @@ struct LoopConfig {
   uint64_t batch_size = 16;               // trajectories a step
   uint32_t rounds = 4;                    // refinement rounds a trajectory
   uint64_t trajectories_per_problem = 1;  // batch_size / this problems are drawn a step, in epochs (loop/draws.h)
+  uint32_t max_staleness = 0;  // 0 or 1: updates that a step's first rounds may lack, since they begin before them
   // Suggestions that the policy writes at the same time, at most; 0: all of a step. Changes no result.
   uint64_t generation_batch = 16;
   uint32_t workers = 0;  // threads that judge kernels; 0: as many as cores

@@ -91,6 +91,7 @@ constexpr const char kSchema[] = R"json({
       "batch_size": {"type": "integer", "minimum": 1, "maximum": 1000000, "default": 16, "description": "Trajectories collected for each update."},
       "rounds": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 4, "description": "Refinement rounds of a trajectory."},
       "trajectories_per_problem": {"type": "integer", "minimum": 1, "maximum": 1000000, "default": 1, "description": "Trajectories that share a problem within a step; divides batch_size."},
+      "max_staleness": {"type": "integer", "minimum": 0, "maximum": 1, "default": 0, "description": "1: a step's first rounds begin before the policy has learned from the step before, so that slow coders, the policy and the trainer work at the same time; 0: a step begins after that. One rank only."},
       "generation_batch": {"type": "integer", "minimum": 0, "maximum": 1000000, "default": 16, "description": "Suggestions that the policy writes at the same time, at most; 0: all of a step. It changes no result."},
       "workers": {"type": "integer", "minimum": 0, "maximum": 4096, "default": 0, "description": "Threads that judge kernels; 0: as many as there are cores."},
       "sampling": {

@@ -35,6 +35,7 @@ PipelineConfig ReadPipeline(const Node& root) {
   config.loop.batch_size = loop.at("batch_size");
   config.loop.rounds = loop.at("rounds");
   config.loop.trajectories_per_problem = loop.at("trajectories_per_problem");
+  config.loop.max_staleness = loop.at("max_staleness");
   config.loop.generation_batch = loop.at("generation_batch");
   config.loop.workers = loop.at("workers");
   const Json& sampling = loop.at("sampling");

@@ -51,18 +51,36 @@ void RequireSuggester(const Suggester& suggester, const PipelineParts& parts) {
   }
 }
 
-// The state of one call of Collect.
-class Rollout::Session {
+namespace {
+
+void CopySuggestion(const RoundRecord& from, RoundRecord* to) {
+  to->round = from.round;
+  to->prompt_ids = from.prompt_ids;
+  to->completion_ids = from.completion_ids;
+  to->logprobs = from.logprobs;
+  to->truncated = from.truncated;
+  to->suggestion = from.suggestion;
+}
+
+}  // namespace
+
+class Rollout::Cohort {
  public:
-  // Collects the request's trajectories from `begin` up to `end`, which is excluded.
-  Session(Rollout& rollout, const RolloutRequest& request, size_t begin, size_t end)
+  using Slot = RoundsInFlight::Slot;
+
+  // Of the request's trajectories from `begin` up to `end`, which is excluded.
+  Cohort(Rollout& rollout, const RolloutRequest& request, std::shared_ptr<RoundsInFlight> flight, size_t begin,
+         size_t end)
       : rollout_(rollout),
         request_(request),
         begin_(begin),
-        flight_(rollout.config_, rollout.parts_, rollout.pool_, request) {
+        rounds_ahead_(RoundsAhead(rollout.config_.loop)),
+        begun_ahead_(request.staleness > 0 || !request.begun.empty()),
+        staleness_(request.staleness),
+        flight_(std::move(flight)) {
     for (size_t i = begin; i < end; ++i) {
       const uint32_t problem = request.assignments[i].problem;
-      slots_.emplace_back(Trajectory(i, problem, rollout.problems_[problem], rollout.config_.loop));
+      slots_.emplace_back(Trajectory(i, problem, rollout.problems_[problem], rollout.config_.loop), request);
     }
     for (size_t i = begin; i < end; ++i) {
       const uint32_t other = request.assignments[i].prompt_of;
@@ -70,60 +88,106 @@ class Rollout::Session {
       Of(i).SetPromptedAs(Of(other).problem().name);
       lock_step_ = true;
     }
+    for (Slot& slot : slots_) ready_.push_back(&slot);
+  }
+  ~Cohort() {
+    if (under_way_ > 0) flight_->Abandon();
+  }
+  Cohort(const Cohort&) = delete;
+  Cohort& operator=(const Cohort&) = delete;
+
+  const std::shared_ptr<RoundsInFlight>& flight() const { return flight_; }
+  const RolloutRequest& request() const { return request_; }
+  bool over() const { return under_way_ == 0 && ready_.empty(); }
+  // True if each trajectory has begun the rounds that it may begin ahead.
+  bool waits() const {
+    return std::ranges::none_of(ready_, [this](const Slot* slot) { return MayBegin(*slot); }) &&
+           std::ranges::all_of(slots_, [this](const Slot& slot) {
+             return slot.trajectory.done() || slot.trajectory.round() + 1 >= rounds_ahead_;
+           });
   }
 
-  RolloutResult Run() {
-    const Stopwatch watch;
-    const double waited_before = rollout_.parts_.all_seconds_waited();
-    try {
-      std::vector<Slot*> ready;
-      for (Slot& slot : slots_) ready.push_back(&slot);
-      for (size_t under_way = BeginRounds(ready); under_way > 0;) {
-        std::vector<Slot*> landed = flight_.Landed();
-        under_way -= landed.size();
-        for (Slot* slot : landed) slot->trajectory.Finish(std::move(slot->round));
-        TellProgress(landed);
-        ready.insert(ready.end(), landed.begin(), landed.end());
-        if (!lock_step_ || under_way == 0) under_way += BeginRounds(ready);
+  // From here on the policy is the one that the step begins with.
+  void SetFresh() { staleness_ = 0; }
+
+  // Starts the next round of each trajectory that may begin it.
+  void BeginRounds() {
+    std::erase_if(ready_, [](const Slot* slot) { return slot->trajectory.done(); });
+    if (lock_step_ && under_way_ > 0) return;
+    const auto waiting = std::ranges::stable_partition(ready_, [this](const Slot* slot) { return MayBegin(*slot); });
+    std::vector<Slot*> asking;
+    std::vector<Slot*> beginning(ready_.begin(), waiting.begin());
+    ready_.erase(ready_.begin(), waiting.begin());
+    under_way_ += beginning.size();
+    for (Slot* slot : beginning) BeginRound(*slot);
+    for (Slot* slot : beginning) {
+      if (request_.suggester.kind != Suggester::Kind::kPolicy) {
+        Give(*slot);
+      } else if (TakeBegun(slot->round, slot->trajectory.record())) {
+        flight_->Implement(*slot);
+      } else {
+        slot->round.staleness = staleness_;
+        asking.push_back(slot);
       }
-    } catch (...) {
-      flight_.Abandon();
-      throw;
     }
-    if (const std::string shortened = prompter_.Shortened(); !shortened.empty())
-      spdlog::info("step {}, {}: {}", request_.step, PurposeName(request_.purpose), shortened);
-    RolloutResult result;
-    result.seconds = watch.seconds();
-    result.generate_seconds = flight_.generate_seconds();
-    result.wait_seconds = rollout_.parts_.all_seconds_waited() - waited_before;
-    for (Slot& slot : slots_) result.trajectories.push_back(slot.trajectory.Take());
-    return result;
+    if (request_.suggester.kind == Suggester::Kind::kPolicy) flight_->Suggest(asking);
   }
 
- private:
-  using Slot = RoundsInFlight::Slot;
-
-  void TellProgress(const std::vector<Slot*>& landed) {
-    done_ += static_cast<size_t>(
-        std::count_if(landed.begin(), landed.end(), [](const Slot* slot) { return slot->trajectory.done(); }));
+  // Takes those of the landed slots that are this cohort's.
+  void Land(const std::vector<Slot*>& landed) {
+    for (Slot* slot : landed) {
+      if (&slot->rollout != &request_) continue;
+      --under_way_;
+      slot->trajectory.Finish(std::move(slot->round));
+      ready_.push_back(slot);
+      if (slot->trajectory.done()) ++done_;
+    }
     if (request_.progress) request_.progress(done_, slots_.size());
   }
 
+  std::vector<TrajectoryRecord> Take() {
+    if (const std::string shortened = prompter_.Shortened(); !shortened.empty())
+      spdlog::info("step {}, {}: {}", request_.step, PurposeName(request_.purpose), shortened);
+    std::vector<TrajectoryRecord> trajectories;
+    // BegunAhead may be asked for a copy until the step is recorded.
+    for (Slot& slot : slots_) trajectories.push_back(begun_ahead_ ? slot.trajectory.record() : slot.trajectory.Take());
+    return trajectories;
+  }
+
+  std::vector<TrajectoryRecord> BegunAhead() const {
+    std::vector<TrajectoryRecord> all;
+    if (!begun_ahead_) return all;
+    for (const Slot& slot : slots_) {
+      TrajectoryRecord& begun = all.emplace_back(slot.trajectory.record());
+      std::erase_if(begun.rounds_done, [this](const RoundRecord& round) { return round.round >= rounds_ahead_; });
+      if (begun.failed_round && begun.failed_round->round >= rounds_ahead_) {
+        begun.failed_round.reset();
+        begun.dropped.clear();
+      }
+      if (begun.failed_round || begun.rounds_done.size() == rounds_ahead_) continue;
+      CopySuggestion(slot.round, &begun.failed_round.emplace());  // the rest belongs to another thread
+    }
+    return all;
+  }
+
+ private:
   Trajectory& Of(size_t trajectory) { return slots_.at(trajectory - begin_).trajectory; }
 
-  // Starts the next round of each slot that has rounds left, and empties the list. Returns the number of rounds
-  // started.
-  size_t BeginRounds(std::vector<Slot*>& ready) {
-    std::erase_if(ready, [](const Slot* slot) { return slot->trajectory.done(); });
-    for (Slot* slot : ready) BeginRound(*slot);
-    if (request_.suggester.kind == Suggester::Kind::kPolicy) {
-      flight_.Suggest(ready);
-    } else {
-      for (Slot* slot : ready) Give(*slot);
+  bool MayBegin(const Slot& slot) const { return staleness_ == 0 || slot.trajectory.round() < rounds_ahead_; }
+
+  // Sets the suggestion of a round that an earlier attempt began ahead. Returns false if there is none for this prompt.
+  bool TakeBegun(RoundRecord& round, const TrajectoryRecord& trajectory) const {
+    for (const TrajectoryRecord& begun : request_.begun) {
+      if (begun.trajectory != trajectory.trajectory || begun.problem_name != trajectory.problem_name) continue;
+      const RoundRecord* written = round.round < begun.rounds_done.size() ? &begun.rounds_done[round.round]
+                                   : begun.failed_round                   ? &*begun.failed_round
+                                                                          : nullptr;
+      if (written == nullptr || written->round != round.round || written->prompt_ids != round.prompt_ids) return false;
+      CopySuggestion(*written, &round);
+      round.staleness = 1;
+      return true;
     }
-    const size_t begun = ready.size();
-    ready.clear();
-    return begun;
+    return false;
   }
 
   void BeginRound(Slot& slot) {
@@ -141,7 +205,7 @@ class Rollout::Session {
   void Give(Slot& slot) {
     slot.round.suggestion = GivenSuggestion(slot.trajectory);
     if (request_.encode) slot.round.completion_ids = rollout_.parts_.policy->EncodeCompletion(slot.round.suggestion);
-    flight_.Implement(slot);
+    flight_->Implement(slot);
   }
 
   std::string GivenSuggestion(const Trajectory& trajectory) const {
@@ -159,13 +223,18 @@ class Rollout::Session {
   Rollout& rollout_;
   const RolloutRequest& request_;
   const size_t begin_;
+  const uint32_t rounds_ahead_;
+  const bool begun_ahead_;  // by this process or by an earlier one
+  uint32_t staleness_;      // of the suggestions that are asked for now
   Prompter prompter_{rollout_.config_, rollout_.parts_.policy.get()};
-  size_t done_ = 0;         // trajectories
-  std::deque<Slot> slots_;  // a deque: addresses of slots in flight stay valid
+  size_t done_ = 0;           // trajectories
+  std::deque<Slot> slots_;    // a deque: addresses of slots in flight stay valid
+  std::vector<Slot*> ready_;  // for their next round
+  size_t under_way_ = 0;      // rounds begun and not landed
   // Under the shuffle_prompts control a round begins when all trajectories have ended theirs, so that the other
   // trajectory's prompt is of the same round. For a dropped trajectory it is of the last round that it reached.
   bool lock_step_ = false;
-  RoundsInFlight flight_;
+  const std::shared_ptr<RoundsInFlight> flight_;
 };
 
 Rollout::Rollout(const PipelineConfig& config, PipelineParts& parts, const ProblemSet& problems, WorkerPool& pool)
@@ -178,9 +247,50 @@ Rollout::Rollout(const PipelineConfig& config, PipelineParts& parts, const Probl
 RolloutResult Rollout::Collect(const RolloutRequest& request) {
   RequireSuggester(request.suggester, parts_);
   if (request.encode) RequireSuggester(Suggester(), parts_);
-  if (parts_.ranks == nullptr) return Session(*this, request, 0, request.assignments.size()).Run();
+  if (parts_.ranks == nullptr) return Finish(*Begin(request));
   parts_.ranks->Order(CollectOrder(request));
   return CollectShare(request, *parts_.ranks);
+}
+
+std::shared_ptr<Rollout::Cohort> Rollout::Begin(const RolloutRequest& request, const Cohort* beside, size_t begin,
+                                                size_t end) {
+  auto flight =
+      beside != nullptr ? beside->flight() : std::make_shared<RoundsInFlight>(config_, parts_, pool_, request);
+  auto cohort =
+      std::make_shared<Cohort>(*this, request, std::move(flight), begin, std::min(end, request.assignments.size()));
+  cohort->BeginRounds();
+  return cohort;
+}
+
+RolloutResult Rollout::Finish(Cohort& cohort, Cohort* ahead) {
+  const Stopwatch watch;
+  RoundsInFlight& flight = *cohort.flight();
+  const double waited_before = parts_.all_seconds_waited();
+  try {
+    cohort.SetFresh();
+    for (;;) {
+      cohort.BeginRounds();
+      if (ahead != nullptr) ahead->BeginRounds();
+      if (cohort.over() && (ahead == nullptr || ahead->waits())) break;
+      const auto landed = flight.Landed(cohort.request().under_way);
+      cohort.Land(landed);
+      if (ahead != nullptr) ahead->Land(landed);
+    }
+    if (ahead != nullptr) ahead->Land(flight.Landed(cohort.request().under_way, /*until_written=*/true));
+  } catch (...) {
+    flight.Abandon();
+    throw;
+  }
+  RolloutResult result;
+  result.trajectories = cohort.Take();
+  result.seconds = watch.seconds();
+  result.generate_seconds = flight.TakeGenerateSeconds();
+  result.wait_seconds = parts_.all_seconds_waited() - waited_before;
+  return result;
+}
+
+std::vector<TrajectoryRecord> Rollout::BegunAhead(const Cohort& cohort) {
+  return cohort.BegunAhead();
 }
 
 // Shares are consecutive and do not split a group of trajectories_per_problem, because trajectories of a group share
@@ -195,7 +305,7 @@ RolloutResult Rollout::CollectShare(const RolloutRequest& request, Ranks& ranks)
   RolloutResult own;
   const std::vector<std::string> shares = ranks.Together([&] {
     try {
-      own = Session(*this, request, begin_of(ranks.rank()), begin_of(ranks.rank() + 1)).Run();
+      own = Finish(*Begin(request, nullptr, begin_of(ranks.rank()), begin_of(ranks.rank() + 1)));
     } catch (const Error&) {
       ranks.TellFailing();  // so that the others stop paying for answers
       throw;

@@ -37,7 +37,12 @@ uint64_t SharedInputsSeed(uint64_t run_seed, const std::string& problem) {
 
 RoundsInFlight::RoundsInFlight(const PipelineConfig& config, PipelineParts& parts, WorkerPool& pool,
                                const RolloutRequest& request)
-    : config_(config), parts_(parts), pool_(pool), request_(request), sampling_(SamplingOf(config.loop.sampling)) {
+    : config_(config),
+      parts_(parts),
+      pool_(pool),
+      purpose_(request.purpose),
+      most_faults_(request.most_faults),
+      sampling_(SamplingOf(config.loop.sampling)) {
   if (request.purpose == Purpose::kGreedy) sampling_.temperature = 0;
 }
 
@@ -69,7 +74,7 @@ void RoundsInFlight::Implement(Slot& slot) {
   SendToCoder(slot);
 }
 
-std::vector<RoundsInFlight::Slot*> RoundsInFlight::Landed() {
+std::vector<RoundsInFlight::Slot*> RoundsInFlight::Landed(const UnderWay& under_way, bool until_written) {
   std::optional<PluginCall> generation;  // lets loop/hang.h find a policy that never answers
   size_t awaited = 0;
   std::unique_lock lock(mutex_);
@@ -81,15 +86,15 @@ std::vector<RoundsInFlight::Slot*> RoundsInFlight::Landed() {
     if (failure_) std::rethrow_exception(failure_);
     // The flag is set by a signal, which cannot notify: hence the pause below.
     if (parts_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
-    TellUnderWay(lock);
-    if (!landed_.empty()) return std::exchange(landed_, {});
+    TellUnderWay(under_way, lock);
+    if (until_written ? generating_ == 0 : !landed_.empty()) return std::exchange(landed_, {});
     changed_.wait_for(lock, std::chrono::milliseconds(100));
   }
 }
 
 // Called on the loop's thread with the lock held.
-void RoundsInFlight::TellUnderWay(std::unique_lock<std::mutex>& lock) {
-  if (!request_.under_way) return;
+void RoundsInFlight::TellUnderWay(const UnderWay& under_way, std::unique_lock<std::mutex>& lock) {
+  if (!under_way) return;
   const size_t policy = generating_ + waiting_.size();
   const RoundsUnderWay now = {policy, coding_, in_flight_ - policy - coding_};
   const auto time = std::chrono::steady_clock::now();
@@ -97,7 +102,7 @@ void RoundsInFlight::TellUnderWay(std::unique_lock<std::mutex>& lock) {
   told_ = now;
   told_at_ = time;
   lock.unlock();
-  request_.under_way(now);
+  under_way(now);
   lock.lock();
 }
 
@@ -131,9 +136,17 @@ void RoundsInFlight::Submit(const std::vector<Slot*>& slots) {
     parts_.policy->Submit(
         requests, sampling_,
         [this, slots](size_t request, std::optional<Completion> completion, std::exception_ptr error) {
+          Slot& slot = *slots[request];
+          // Before the request counts as ended: once the policy has none, each round has its suggestion.
+          if (completion) {
+            slot.round.completion_ids = std::move(completion->ids);
+            slot.round.logprobs = std::move(completion->logprobs);
+            slot.round.truncated = completion->finish_reason == KGRPO_FINISH_LENGTH;
+            slot.round.suggestion = std::move(completion->text);
+          }
           GenerationEnded();
           if (error) return Fail(std::move(error));
-          Suggested(*slots[request], *std::move(completion));
+          SendToCoder(slot);
         });
   } catch (...) {  // nothing was accepted
     for (size_t i = 0; i < slots.size(); ++i) {
@@ -154,17 +167,12 @@ void RoundsInFlight::GenerationEnded() {
       waiting_.pop_front();
       ++generating_;
     }
-    if (generating_ == 0) generate_seconds_ += generation_.seconds();
+    if (generating_ == 0) {
+      generate_seconds_ += generation_.seconds();
+      changed_.notify_one();
+    }
   }
   Submit(next);
-}
-
-void RoundsInFlight::Suggested(Slot& slot, Completion completion) {
-  slot.round.completion_ids = std::move(completion.ids);
-  slot.round.logprobs = std::move(completion.logprobs);
-  slot.round.truncated = completion.finish_reason == KGRPO_FINISH_LENGTH;
-  slot.round.suggestion = std::move(completion.text);
-  SendToCoder(slot);
 }
 
 void RoundsInFlight::SendToCoder(Slot& slot) {
@@ -194,9 +202,9 @@ void RoundsInFlight::SendToCoder(Slot& slot) {
   slot.request.last_suggestion = Str(trajectory.last_suggestion());
   slot.request.suggestion = Str(slot.round.suggestion);
   slot.request.current = slot.current.c();
-  slot.request.seed = Keyed(
-      config_.seed, "coder",
-      {static_cast<uint64_t>(request_.purpose), request_.step, trajectory.record().trajectory, slot.round.round}, 0);
+  slot.request.seed =
+      Keyed(config_.seed, "coder",
+            {static_cast<uint64_t>(purpose_), slot.rollout.step, trajectory.record().trajectory, slot.round.round}, 0);
   slot.request.truncated = slot.round.truncated ? 1 : 0;
   {
     const std::lock_guard lock(mutex_);
@@ -228,8 +236,7 @@ void RoundsInFlight::SendToCoder(Slot& slot) {
 
 // True if rounds may be answered from the runs of loop.replay.
 bool RoundsInFlight::Replays() const {
-  return parts_.replay != nullptr &&
-         (request_.purpose == Purpose::kTrain || request_.purpose == Purpose::kDemonstration);
+  return parts_.replay != nullptr && (purpose_ == Purpose::kTrain || purpose_ == Purpose::kDemonstration);
 }
 
 // Returns the recorded round that this one repeats: one of an earlier attempt at the step with the same problem, round
@@ -241,7 +248,7 @@ const RoundRecord* RoundsInFlight::Recorded(const Slot& slot) const {
            round.code_a == slot.round.code_a && round.code_b == slot.round.code_b &&
            round.completion_ids == slot.round.completion_ids;
   };
-  for (const TrajectoryRecord& trajectory : request_.recorded) {
+  for (const TrajectoryRecord& trajectory : slot.rollout.recorded) {
     if (trajectory.trajectory != slot.trajectory.record().trajectory || trajectory.problem_name != problem) continue;
     const auto found = std::ranges::find_if(trajectory.rounds_done, repeated);
     if (found != trajectory.rounds_done.end()) return &*found;
@@ -252,7 +259,7 @@ const RoundRecord* RoundsInFlight::Recorded(const Slot& slot) const {
 
 // Call after each answer of a part, with the round that has it or its failure.
 void RoundsInFlight::CheckAnswer(RoundPart part, const RoundRecord& round) {
-  if (request_.most_faults == 0) return;
+  if (most_faults_ == 0) return;
   const std::optional<RoundFault> fault = FaultOf(round);
   const auto i = static_cast<size_t>(part);
   const std::lock_guard lock(mutex_);
@@ -260,7 +267,7 @@ void RoundsInFlight::CheckAnswer(RoundPart part, const RoundRecord& round) {
     faults_[i].Count(fault->kind, fault->message);
   else
     any_use_[i] = true;
-  if (!any_use_[i] && faults_[i].count() >= request_.most_faults) faults_[i].Throw("first");
+  if (!any_use_[i] && faults_[i].count() >= most_faults_) faults_[i].Throw("first");
 }
 
 // Calls the evaluator or the reward. A failure of this round alone becomes the round's; throws the others.
@@ -277,16 +284,18 @@ void RoundsInFlight::Ask(RoundPart part, RoundRecord& round, Call call) {
 
 // Sets the round's evaluation: the screen's if it decides the kernel, else the evaluator's. Returns the screen's for a
 // kernel that it decides and the evaluator audits.
-std::optional<Evaluation> RoundsInFlight::AskEvaluator(const Trajectory& trajectory, RoundRecord* round) {
-  const OpenProblem& problem = trajectory.problem();
+std::optional<Evaluation> RoundsInFlight::AskEvaluator(Slot& slot) {
+  const OpenProblem& problem = slot.trajectory.problem();
+  RoundRecord* round = &slot.round;
+  const RolloutRequest& rollout = slot.rollout;
   std::optional<Screening> screening;
-  if (!request_.screen.empty() && problem.screened) {
-    screening = AskScreen(*parts_.screen, problem, request_.screen.at(trajectory.record().problem),
+  if (!rollout.screen.empty() && problem.screened) {
+    screening = AskScreen(*parts_.screen, problem, rollout.screen.at(slot.trajectory.record().problem),
                           round->answer.source, round->evaluation_seed);
   }
   const bool decided = screening && screening->decides;
   const bool audited = decided && KeyedStream(config_.seed, "screen audit",
-                                              {request_.step, trajectory.record().trajectory, round->round})
+                                              {rollout.step, slot.trajectory.record().trajectory, round->round})
                                           .Uniform() < config_.screen->audit;
   if (decided && !audited) {
     round->evaluation = std::move(screening->evaluation);
@@ -323,7 +332,7 @@ void RoundsInFlight::Judge(Slot& slot) {
   const bool fresh_inputs = config_.loop.fresh_inputs;
   round.evaluation_seed = fresh_inputs
                               ? Keyed(config_.seed, InputsStream(problem),
-                                      {static_cast<uint64_t>(request_.purpose), request_.step, number, round.round}, 0)
+                                      {static_cast<uint64_t>(purpose_), slot.rollout.step, number, round.round}, 0)
                               : SharedInputsSeed(config_.seed, problem);
   if (round.unchanged && !fresh_inputs) {
     round.evaluation = slot.trajectory.current();
@@ -333,7 +342,7 @@ void RoundsInFlight::Judge(Slot& slot) {
     std::optional<Evaluation> audited;
     Ask(RoundPart::kEvaluator, slot.round, [&] {
       const CallTime time(parts_);
-      audited = AskEvaluator(slot.trajectory, &slot.round);
+      audited = AskEvaluator(slot);
       slot.round.evaluate_seconds = time.worked();
     });
     AskReward(slot, audited);

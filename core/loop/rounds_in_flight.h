@@ -38,16 +38,17 @@ uint64_t SharedInputsSeed(uint64_t run_seed, const std::string& problem);
 class RoundsInFlight {
  public:
   struct Slot {
-    explicit Slot(Trajectory t) : trajectory(std::move(t)) {}
+    Slot(Trajectory t, const RolloutRequest& r) : trajectory(std::move(t)), rollout(r) {}
     Trajectory trajectory;
-    RoundRecord round;             // the one under way
-    uint64_t suggestion_seed = 0;  // for Suggest
+    const RolloutRequest& rollout;  // that it belongs to
+    RoundRecord round;              // the one under way
+    uint64_t suggestion_seed = 0;   // for Suggest
     // Borrowed by the coder's request while it is in flight.
     EvaluationView current = Evaluation().ToC();
     kgrpo_coder_request request{};
   };
 
-  // All of it outlives this.
+  // All but `request` outlives this. Its purpose and most_faults are those of all slots.
   RoundsInFlight(const PipelineConfig& config, PipelineParts& parts, WorkerPool& pool, const RolloutRequest& request);
 
   // Sends rounds with encoded prompts to the policy, at most loop.generation_batch at once, and then through the other
@@ -57,19 +58,20 @@ class RoundsInFlight {
   void Implement(Slot& slot);
 
   // Waits until rounds have landed, and returns them, with answer, evaluation and score, or with the failure of a part.
-  // Throws a plugin's error that ends the run (FailsOneRound), or KGRPO_ERROR_CANCELLED once the user asked to stop.
-  std::vector<Slot*> Landed();
+  // With `until_written` waits until the policy has no request instead, and may return none. Throws a plugin's error
+  // that ends the run (FailsOneRound), or KGRPO_ERROR_CANCELLED once the user asked to stop. `under_way`: see
+  // RolloutRequest.
+  std::vector<Slot*> Landed(const UnderWay& under_way, bool until_written = false);
 
   // For use after an error: starts nothing new, cancels the policy and the coder, and waits for all rounds in flight.
   void Abandon();
 
-  // Seconds in which at least one suggestion was being generated. Call once nothing is in flight.
-  double generate_seconds() const { return generate_seconds_; }
+  // Seconds since the last call in which at least one suggestion was being generated. Call while none is.
+  double TakeGenerateSeconds() { return std::exchange(generate_seconds_, 0); }
 
  private:
   void Submit(const std::vector<Slot*>& slots);
-  void TellUnderWay(std::unique_lock<std::mutex>& lock);
-  void Suggested(Slot& slot, Completion completion);
+  void TellUnderWay(const UnderWay& under_way, std::unique_lock<std::mutex>& lock);
   void GenerationEnded();
   void SendToCoder(Slot& slot);
   bool Replays() const;
@@ -77,7 +79,7 @@ class RoundsInFlight {
   void CheckAnswer(RoundPart part, const RoundRecord& round);
   template <typename Call>
   void Ask(RoundPart part, RoundRecord& round, Call call);
-  std::optional<Evaluation> AskEvaluator(const Trajectory& trajectory, RoundRecord* round);
+  std::optional<Evaluation> AskEvaluator(Slot& slot);
   void AskReward(Slot& slot, const std::optional<Evaluation>& audited = std::nullopt);
   void Judge(Slot& slot);
   void Score(Slot& slot);
@@ -90,7 +92,8 @@ class RoundsInFlight {
   const PipelineConfig& config_;
   PipelineParts& parts_;
   WorkerPool& pool_;
-  const RolloutRequest& request_;
+  const Purpose purpose_;
+  const size_t most_faults_;
   kgrpo_sampling sampling_{};
 
   std::mutex mutex_;  // guards what follows
@@ -102,7 +105,7 @@ class RoundsInFlight {
   double generate_seconds_ = 0;
   size_t in_flight_ = 0;  // rounds sent and not landed
   size_t coding_ = 0;     // of them, those with the coder
-  RoundsUnderWay told_;   // the last value passed to request_.under_way
+  RoundsUnderWay told_;   // the last value that the user was told
   std::chrono::steady_clock::time_point told_at_;
   bool abandoned_ = false;
   std::array<bool, kRoundParts.size()> any_use_{};  // some answer of the part was no fault

@@ -16,12 +16,14 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <utility>
 
 namespace kgrpo {
 namespace {
 
 constexpr const char* kTrainerState = "trainer.state";
+constexpr const char* kBegunAhead = "begun_ahead.cbor";  // with loop.max_staleness
 constexpr size_t kUselessSteps = 3;  // steps in a row in which all answers of a part failed, after which a run ends
 
 bool ImitatesItself(const StageConfig& stage) {
@@ -36,6 +38,14 @@ void NamingFile(const std::filesystem::path& file, Work&& work) {
   } catch (const Error& error) {
     throw Error(error.code(), file.string() + ": " + error.what());
   }
+}
+
+double MeanStaleness(const std::vector<TrajectoryRecord>& trajectories) {
+  double rounds = 0, sum = 0;
+  for (const TrajectoryRecord& trajectory : trajectories) {
+    for (const RoundRecord& round : trajectory.rounds_done) ++rounds, sum += round.staleness;
+  }
+  return rounds == 0 ? 0 : sum / rounds;
 }
 
 }  // namespace
@@ -107,6 +117,8 @@ void Stage::Restore(const std::filesystem::path& checkpoint) {
         RestoreTrainer(trainer_, checkpoint / kTrainerState);
       });
   if (source_ == KGRPO_TRAINER_DEMONSTRATIONS) GetDemonstrations(/*begins=*/false);
+  const std::filesystem::path begun = checkpoint / kBegunAhead;
+  if (std::filesystem::exists(begun)) restored_ = TrajectoriesFromJson(FromBytes(ReadFile(begun)));
 }
 
 void Stage::Save(const std::filesystem::path& checkpoint) {
@@ -119,6 +131,10 @@ void Stage::Save(const std::filesystem::path& checkpoint) {
     state.close();
     if (!state) throw Error(KGRPO_ERROR_UNAVAILABLE, std::strerror(errno));
   });
+  // Of the first step that is not recorded.
+  if (begun_.empty() || begun_.front()->cohort == nullptr) return;
+  const std::vector<TrajectoryRecord> begun = Rollout::BegunAhead(*begun_.front()->cohort);
+  if (!begun.empty()) WriteFileAtomically(checkpoint / kBegunAhead, ToBytes(TrajectoriesToJson(begun)));
 }
 
 Suggester Stage::MakeSuggester() const {
@@ -206,25 +222,22 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
     case KGRPO_TRAINER_ROLLOUTS:
       break;
   }
-  RolloutRequest request;
-  request.purpose = Purpose::kTrain;
-  request.step = step;
-  request.suggester = MakeSuggester();
-  request.encode = true;
-  if (config_.screen) request.screen = Screened(step).Limits();
-  request.recorded = database_.ReadStep(Purpose::kTrain, step);
-  request.assignments =
-      DrawAssignments(config_.seed, Purpose::kTrain, 0, rollouts_before_ + step - first_step_, config_.loop.batch_size,
-                      config_.loop.trajectories_per_problem, problems_.families(), config_.controls.shuffle_prompts);
+  if (begun_.empty()) Prepare(step, /*staleness=*/0);
+  RolloutRequest& request = begun_.front()->request;
   ShowUnderWay(console_, "step " + std::to_string(step), &request);
-  RolloutResult rollout = rollout_.Collect(request);
+  RolloutResult rollout =
+      config_.loop.max_staleness == 0 ? rollout_.Collect(request) : FinishBesideNext(step, *begun_.front());
   record.trajectories = std::move(rollout.trajectories);
   record.has_rollouts = true;
   metrics = RolloutMetrics(record.trajectories);
+  if (config_.loop.max_staleness > 0) metrics["policy/staleness"] = MeanStaleness(record.trajectories);
   metrics["time/rollout"] = rollout.seconds;
   metrics["time/generate"] = rollout.generate_seconds;
   metrics["time/device_wait"] = rollout.wait_seconds;
-  if (screen_) metrics.merge(screen_->Add(record.trajectories));
+  if (config_.screen) {
+    metrics.merge(Screened(step - 1).Add(record.trajectories));
+    screened_ = step;
+  }
   before_training(record);
   if (console_ != nullptr) console_->UnderWay("step " + std::to_string(step) + "  training");
   std::vector<kgrpo_sample> samples = MakeSamples(record.trajectories);
@@ -236,11 +249,44 @@ void Stage::Step(uint64_t step, StepRecord& record, MetricMap& metrics,
   Train(std::move(samples), record, metrics);
 }
 
+// Makes the request of a step, which is kept until the step is recorded.
+Stage::Begun& Stage::Prepare(uint64_t step, uint32_t staleness) {
+  RolloutRequest request;
+  request.purpose = Purpose::kTrain;
+  request.step = step;
+  request.suggester = MakeSuggester();
+  request.encode = true;
+  request.staleness = staleness;
+  // The same whether the step was begun ahead by this process or by an earlier one.
+  if (config_.screen)
+    request.screen = Screened(step - std::min<uint64_t>(step, 1 + config_.loop.max_staleness)).Limits();
+  request.begun = std::exchange(restored_, {});
+  request.recorded = request.begun;
+  std::ranges::move(database_.ReadStep(Purpose::kTrain, step), std::back_inserter(request.recorded));
+  request.assignments =
+      DrawAssignments(config_.seed, Purpose::kTrain, 0, rollouts_before_ + step - first_step_, config_.loop.batch_size,
+                      config_.loop.trajectories_per_problem, problems_.families(), config_.controls.shuffle_prompts);
+  return *begun_.emplace_back(new Begun{std::move(request), nullptr});
+}
+
+// Plays a step to its end, and begins the next one ahead.
+RolloutResult Stage::FinishBesideNext(uint64_t step, Begun& begun) {
+  if (begun.cohort == nullptr) begun.cohort = rollout_.Begin(begun.request);
+  if (step == last_step()) return rollout_.Finish(*begun.cohort);
+  Begun& next = Prepare(step + 1, /*staleness=*/1);
+  next.cohort = rollout_.Begin(next.request, begun.cohort.get());
+  return rollout_.Finish(*begun.cohort, next.cohort.get());
+}
+
+void Stage::StepRecorded() {
+  policy_in_doubt_ = false;
+  if (!begun_.empty()) begun_.pop_front();
+}
+
 // The screen's history up to that step, from the records of the run where this process has not seen them.
-ScreenHistory& Stage::Screened(uint64_t step) {
-  if (screen_) return *screen_;
-  screen_.emplace(problems_.size(), *config_.screen);
-  for (uint64_t before = 1; before < step; ++before) screen_->Add(database_.ReadStep(Purpose::kTrain, before));
+ScreenHistory& Stage::Screened(uint64_t last) {
+  if (!screen_) screen_.emplace(problems_.size(), *config_.screen);
+  while (screened_ < last) screen_->Add(database_.ReadStep(Purpose::kTrain, ++screened_));
   return *screen_;
 }
 

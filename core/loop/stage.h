@@ -15,8 +15,10 @@
 #include "store/records.h"
 
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,18 +57,24 @@ class Stage {
   // which leaves the policy unchanged. Write no checkpoint while it is true.
   bool policy_in_doubt() const { return policy_in_doubt_; }
   // Call once the step that the policy has learned from is in the database.
-  void StepRecorded() { policy_in_doubt_ = false; }
+  void StepRecorded();
   // Tells the user if all answers of the coder, the evaluator or the reward in that step failed, or were useless.
   // Throws KGRPO_ERROR_UNAVAILABLE where all of several steps in a row failed, and so for held-out episodes. Call it
   // after the step is recorded: a resumed run then continues after it with new requests.
   void CheckAnswers(const StepRecord& record);
 
  private:
+  struct Begun {
+    RolloutRequest request;
+    std::shared_ptr<Rollout::Cohort> cohort;  // with loop.max_staleness
+  };
   void Note(const std::string& text) const;
   void GetDemonstrations(bool begins);
   std::vector<TrajectoryRecord> CollectDemonstrations();
   std::vector<TrajectoryRecord> ImitatedRounds();
-  ScreenHistory& Screened(uint64_t step);
+  Begun& Prepare(uint64_t step, uint32_t staleness);
+  RolloutResult FinishBesideNext(uint64_t step, Begun& begun);
+  ScreenHistory& Screened(uint64_t last);
   Suggester MakeSuggester() const;
   void Train(std::vector<kgrpo_sample> samples, StepRecord& record, MetricMap& metrics);
 
@@ -83,7 +91,10 @@ class Stage {
   uint64_t rollouts_before_ = 0;  // rollouts of the stages before this one
   RoundFaults faults_, heldout_faults_;
   std::optional<Demonstrations> demonstrations_;  // set where the trainer imitates
-  std::optional<ScreenHistory> screen_;           // of the steps before this one, where there is a screen
+  std::optional<ScreenHistory> screen_;           // of the first steps of the run, where there is a screen
+  uint64_t screened_ = 0;                         // number of these steps
+  std::deque<std::unique_ptr<Begun>> begun_;      // the step, then the one that is begun ahead
+  std::vector<TrajectoryRecord> restored_;        // what an earlier process began ahead of the next step
   bool policy_in_doubt_ = false;
 };
 

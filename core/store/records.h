@@ -57,6 +57,7 @@ struct RoundRecord {
   std::vector<float> logprobs;  // of completion_ids; empty if they were not sampled
   bool truncated = false;       // the completion ended for its length
   std::string suggestion;
+  uint32_t staleness = 0;      // updates of the policy between its writing and its step's own; not kept
   std::string code_a, code_b;  // the state that the round started from
   CoderAnswer answer;
   std::optional<Evaluation> evaluation;  // of answer.source; absent without a kernel, and where the evaluator failed

@@ -49,6 +49,10 @@ void WriteCompletions(const kgrpo_policy& self, std::vector<PendingCompletion>& 
     const double temperature = request->sampling().temperature;
     const auto logprobs = LogProbabilities(self.current.data(), ContextOf(prompt.data(), prompt.size()),
                                            temperature > 0 ? temperature : 1.0);
+    {
+      const std::lock_guard lock(knobs().written_mutex);
+      knobs().written[request->seed()].second = knobs().updates;
+    }
     double left = Unit(Mix(request->seed()));
     size_t chosen = 0;
     while (chosen + 1 < 6 && left >= std::exp(logprobs[chosen])) left -= std::exp(logprobs[chosen++]);
@@ -135,7 +139,13 @@ kgrpo_error* Decode(const kgrpo_policy*, const int32_t* ids, size_t count, int32
 }
 
 kgrpo_error* Generate(kgrpo_policy* self, const kgrpo_generate_request* const* requests, size_t count) {
-  return Guard([&] { self->queue->Submit(requests, count); });
+  return Guard([&] {
+    {
+      const std::lock_guard lock(knobs().written_mutex);
+      for (size_t i = 0; i < count; ++i) knobs().written[requests[i]->seed].first = knobs().updates;
+    }
+    self->queue->Submit(requests, count);
+  });
 }
 
 kgrpo_error* Forward(kgrpo_policy* self, const kgrpo_forward_request* request, const kgrpo_tensor* logprob_tensor,

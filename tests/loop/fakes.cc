@@ -36,6 +36,7 @@ void Reset() {
   k.reward_gives = 0;
   k.fault_code = KGRPO_ERROR_UNAVAILABLE;
   k.budget_after_evaluations = 0;
+  k.written.clear();
 }
 
 uint64_t Mix(uint64_t value) {

@@ -12,7 +12,10 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kgrpo::fakes {
@@ -57,6 +60,9 @@ struct Knobs {
   std::atomic<int> thorough{0};
   std::atomic<int> budget_after_evaluations{0};  // the evaluator's budget, in evaluations; 0: no limit
   std::atomic<int> updates{0};
+  // Of each suggestion, by its seed: updates when the policy was asked for it, and when it wrote it.
+  std::mutex written_mutex;
+  std::map<uint64_t, std::pair<int, int>> written;
   // One evaluation in so many fails, chosen by its content, of problems whose name contains the text; 0: none.
   std::atomic<int> evaluator_fails_every{0};
   std::atomic<const char*> evaluator_fails_for{""};

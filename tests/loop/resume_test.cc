@@ -221,6 +221,38 @@ TEST_F(ResumeTest, ARunThatStopsEarlyEndsAtTheSameStep) {
   EXPECT_EQ(steps_of(whole), steps) << "a finished run resumes to itself";
 }
 
+// With loop.max_staleness a checkpoint holds the rounds of the next step that older weights have begun.
+TEST_F(ResumeTest, AStepThatWasBegunAheadIsTheSame) {
+  const auto config_of = [](const std::string& folder) {
+    PipelineConfig config = fakes::Config(fakes::Folder(folder));
+    config.loop.max_staleness = 1;
+    config.loop.rounds = 4;
+    config.checkpoint.every = 2;
+    return config;
+  };
+  for (const int fails_every : {0, 7}) {
+    fakes::Reset();
+    fakes::knobs().delay_seed = 9;  // so that answers are outstanding when the process dies
+    fakes::knobs().delay_microseconds = 500;
+    fakes::knobs().coder_fails_every = fails_every;
+    const PipelineConfig whole = config_of("ahead");
+    int points = 0;
+    fakes::RunIn(whole, false, [&](const char*) { ++points; });
+    for (int at = 5; at <= points; at += 3) {
+      const PipelineConfig config = config_of("ahead_killed");
+      RunWithKills(config, at, std::chrono::microseconds(0), 1);
+      SCOPED_TRACE(at);
+      EXPECT_EQ(fakes::Samples(config.output_dir), fakes::Samples(whole.output_dir));
+      EXPECT_EQ(fakes::FinalWeights(config.output_dir), fakes::FinalWeights(whole.output_dir));
+      if (HasFailure()) return;
+    }
+    const PipelineConfig config = config_of("ahead_killed");
+    RunWithKills(config, points / 3, std::chrono::microseconds(0), 30);
+    EXPECT_EQ(fakes::Samples(config.output_dir), fakes::Samples(whole.output_dir));
+  }
+  fakes::Reset();
+}
+
 // The steps of a run that ends earlier, with its end on a step whose kernels a longer run judges too.
 constexpr uint64_t kFewerSteps = 6;
 

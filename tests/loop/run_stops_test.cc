@@ -45,18 +45,30 @@ TEST_F(RunStopsTest, StopsWithACheckpointWhenTheMoneyIsSpent) {
   EXPECT_TRUE(fs::exists(fs::path(config.output_dir) / "checkpoints/step-2/trainer.state"));
 }
 
-TEST_F(RunStopsTest, AUsersStopCanBeResumedToTheSameEnd) {
+class StalenessTest : public RunStopsTest, public ::testing::WithParamInterface<uint32_t> {};
+
+INSTANTIATE_TEST_SUITE_P(Max, StalenessTest, ::testing::Values(0U, 1U));
+
+TEST_P(StalenessTest, AUsersStopCanBeResumedToTheSameEnd) {
   PipelineConfig config = fakes::Config(Folder("cancel_whole"));
+  config.loop.max_staleness = GetParam();
   RunIn(config);
   const std::string samples = fakes::Samples(config.output_dir), weights = fakes::FinalWeights(config.output_dir);
-  for (const int updates : {1, 3, 5, 10}) {
+  for (const int updates : {1, 3, 5, 7, 10}) {
     fakes::Reset();
     config.output_dir = Folder("cancel_" + std::to_string(updates));
-    knobs().cancel_after_updates = updates;
+    knobs().delay_seed = GetParam();  // so that answers are outstanding
+    const bool diverges = updates == 7;
+    if (diverges)
+      knobs().not_finite_at = updates + 1 - 3;  // of the second stage, after the step's rollout
+    else
+      knobs().cancel_after_updates = updates;
     const RunOutcome stopped = RunIn(config);
-    EXPECT_EQ(stopped.status, RunOutcome::Status::kInterrupted);
-    EXPECT_EQ(stopped.ExitCode(), 130);
+    EXPECT_EQ(stopped.status, diverges ? RunOutcome::Status::kStopped : RunOutcome::Status::kInterrupted);
+    EXPECT_EQ(stopped.ExitCode(), diverges ? 1 : 130);
     EXPECT_EQ(stopped.steps, static_cast<uint64_t>(updates));
+    const auto checkpoint = fs::path(config.output_dir) / "checkpoints" / ("step-" + std::to_string(updates));
+    EXPECT_EQ(fs::exists(checkpoint / "begun_ahead.cbor"), GetParam() == 1 && updates > 3);
     fakes::Reset();
     EXPECT_EQ(RunIn(config, true).status, RunOutcome::Status::kFinished);
     EXPECT_EQ(knobs().updates, 11 - updates);  // nothing was done twice

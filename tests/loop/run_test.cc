@@ -140,42 +140,41 @@ TEST_F(RunTest, AdvanceCorrectKeepsTheLastCorrectKernel) {
   EXPECT_GT(wrong, 0u);
 }
 
-TEST_F(RunTest, DoesNotDependOnTiming) {
-  PipelineConfig config = fakes::Config(Folder("timing_0"));
-  RunIn(config);
-  const std::string samples = fakes::Samples(config.output_dir);
-  const std::string weights = fakes::FinalWeights(config.output_dir);
-  EXPECT_GT(samples.size(), 10000u);
-  for (const uint64_t delays : {1, 2, 3}) {
-    knobs().delay_seed = delays;
-    config.output_dir = Folder("timing_" + std::to_string(delays));
-    config.loop.workers = static_cast<uint32_t>(1 + 2 * delays);
+TEST_F(RunTest, DoesNotDependOnTimingOrThreads) {
+  std::string all;
+  for (const uint32_t staleness : {0, 1}) {
+    knobs().delay_seed = 0;
+    PipelineConfig config = fakes::Config(Folder("timing_0"));
+    config.loop.max_staleness = staleness;
     RunIn(config);
-    EXPECT_EQ(fakes::Samples(config.output_dir), samples) << delays;
-    EXPECT_EQ(fakes::FinalWeights(config.output_dir), weights) << delays;
-  }
-}
-
-TEST_F(RunTest, HowManyGenerateTogetherChangesNothing) {
-  PipelineConfig config = fakes::Config(Folder("together_3"));
-  RunIn(config);
-  const std::string samples = fakes::Samples(config.output_dir);
-  for (const uint64_t together : {0, 1, 4}) {
-    config.output_dir = Folder("together_" + std::to_string(together));
-    config.loop.generation_batch = together;
-    RunIn(config);
-    EXPECT_EQ(fakes::Samples(config.output_dir), samples) << together;
+    const std::string samples = fakes::Samples(config.output_dir);
+    const std::string weights = fakes::FinalWeights(config.output_dir);
+    EXPECT_GT(samples.size(), 10000u);
+    EXPECT_NE(samples, std::exchange(all, samples));
+    for (const uint64_t delays : {1, 2, 3}) {
+      knobs().delay_seed = delays;
+      config.output_dir = Folder("timing_" + std::to_string(delays));
+      config.loop.workers = static_cast<uint32_t>(1 + 2 * delays);
+      config.loop.generation_batch = delays == 3 ? 0 : 4 - delays;
+      RunIn(config);
+      EXPECT_EQ(fakes::Samples(config.output_dir), samples) << delays;
+      EXPECT_EQ(fakes::FinalWeights(config.output_dir), weights) << delays;
+    }
   }
 }
 
 TEST_F(RunTest, OneSlowAnswerHoldsUpNobody) {
-  PipelineConfig config = fakes::Config(Folder("slow_answer"), 0, 1);
-  config.evaluation.every = 0;
-  // All rounds of the other trajectories, and the first of the one that waits.
-  const int others = static_cast<int>((config.loop.batch_size - 1) * config.loop.rounds + 1);
-  knobs().first_answer_after = others;
-  RunIn(config);
-  EXPECT_EQ(knobs().calls_at_first_answer, others);
+  for (const uint32_t staleness : {0, 1}) {
+    fakes::Reset();
+    PipelineConfig config = fakes::Config(Folder("slow_answer"), 0, 2);
+    config.evaluation.every = 0;
+    config.loop.max_staleness = staleness;
+    // All rounds of the other trajectories, the first of the one that waits, and two of three of the next step.
+    const int others = static_cast<int>((config.loop.batch_size - 1) * 3 + 1 + staleness * config.loop.batch_size * 2);
+    knobs().first_answer_after = others;
+    RunIn(config);
+    EXPECT_EQ(knobs().calls_at_first_answer, others);
+  }
 }
 
 TEST_F(RunTest, AnotherSeedGivesOtherSamples) {

@@ -219,23 +219,27 @@ TEST_F(ScreenTest, ARewardThatFailsOnAnEstimateDropsNoRound) {
 }
 
 TEST_F(ScreenTest, AStoppedRunResumesToTheSameEnd) {
-  const auto config_of = [](const std::string& folder) {
-    PipelineConfig config = Config(folder, 0.3);
-    config.loop.trajectories_per_problem = 2;
-    return config;
-  };
-  const PipelineConfig whole = config_of("screen_whole");
-  RunIn(whole);
-  for (const int steps : {1, 5, 10}) {
+  for (const uint32_t staleness : {0, 1}) {
+    const auto config_of = [staleness](const std::string& folder) {
+      PipelineConfig config = Config(folder, 0.3);
+      config.loop.trajectories_per_problem = 2;
+      config.loop.max_staleness = staleness;
+      return config;
+    };
     fakes::Reset();
-    const PipelineConfig config = config_of("screen_stopped");
-    knobs().cancel_after_updates = steps;
-    EXPECT_EQ(RunIn(config).status, RunOutcome::Status::kInterrupted);
-    fakes::Reset();
-    RunIn(config, /*resume=*/true);
-    EXPECT_EQ(fakes::Samples(config.output_dir), fakes::Samples(whole.output_dir)) << steps;
-    EXPECT_EQ(fakes::FinalWeights(config.output_dir), fakes::FinalWeights(whole.output_dir)) << steps;
-    EXPECT_EQ(Sum(config, "screen/audited"), Sum(whole, "screen/audited")) << steps;
+    const PipelineConfig whole = config_of("screen_whole");
+    RunIn(whole);
+    for (const int steps : {1, 5, 10}) {
+      fakes::Reset();
+      const PipelineConfig config = config_of("screen_stopped");
+      knobs().cancel_after_updates = steps;
+      EXPECT_EQ(RunIn(config).status, RunOutcome::Status::kInterrupted);
+      fakes::Reset();
+      RunIn(config, /*resume=*/true);
+      EXPECT_EQ(fakes::Samples(config.output_dir), fakes::Samples(whole.output_dir)) << steps;
+      EXPECT_EQ(fakes::FinalWeights(config.output_dir), fakes::FinalWeights(whole.output_dir)) << steps;
+      EXPECT_EQ(Sum(config, "screen/audited"), Sum(whole, "screen/audited")) << steps;
+    }
   }
 }
 

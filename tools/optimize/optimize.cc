@@ -83,10 +83,17 @@ class Searching {
     const Stopwatch watch;
     // Each suggestion may give a new kernel, which takes an evaluation.
     const uint64_t most = std::min(plan_.samples * beam.size(), plan_.evaluations - result_.evaluations);
+    RolloutRequest request;
+    request.purpose = Purpose::kHeldout;
+    request.step = result_.waves;
+    // After one evaluation failures are chance.
+    request.most_faults = result_.evaluations > 0 ? 0 : std::min<size_t>(kMostFaults, most);
+    request.under_way = plan_.under_way;
     std::deque<Slot> slots;  // a deque: addresses of slots in flight stay valid
     // In turns, so that a small wave serves the whole beam.
-    for (uint64_t i = 0; i < most; ++i) Open(slots.emplace_back(beam[i % beam.size()].Fork(i)), i, beam.size());
-    Play(slots);
+    for (uint64_t i = 0; i < most; ++i)
+      Open(slots.emplace_back(beam[i % beam.size()].Fork(i), request), i, beam.size());
+    Play(request, slots);
     Record(slots, watch.seconds());
     return Fastest(slots);
   }
@@ -111,13 +118,7 @@ class Searching {
 
   // Plays the rounds. After a stop, or at a limit of the coder's or the evaluator's own, only those that have landed
   // have an outcome.
-  void Play(std::deque<Slot>& slots) {
-    RolloutRequest request;
-    request.purpose = Purpose::kHeldout;
-    request.step = result_.waves;
-    // After one evaluation failures are chance.
-    request.most_faults = result_.evaluations > 0 ? 0 : std::min<size_t>(kMostFaults, slots.size());
-    request.under_way = plan_.under_way;
+  void Play(const RolloutRequest& request, std::deque<Slot>& slots) {
     const std::function<bool()> user = parts_.cancelled;
     parts_.cancelled = [this, &user] { return user() || watch_.seconds() >= plan_.seconds; };
     RoundsInFlight flight(config_, parts_, pool_, request);
@@ -131,7 +132,7 @@ class Searching {
         for (Slot* slot : all) flight.Implement(*slot);
       }
       for (size_t under_way = all.size(); under_way > 0;) {
-        const std::vector<Slot*> landed = flight.Landed();
+        const std::vector<Slot*> landed = flight.Landed(request.under_way);
         under_way -= landed.size();
         for (Slot* slot : landed) {
           if (slot->round.evaluation) slot->round.failure.reset();  // the reward's: the search looks at times only
