@@ -127,9 +127,7 @@ TEST_F(CheckerTest, ThatForgetsIsFound) {
   const fs::path original = fs::path(KGRPO_SOURCE_DIR) / "tests/evaluator/problems/top_two/checker.cc";
   Write("checker.cc", Replaced(Read(original), "values[2 * r] != row[a] || values[2 * r + 1] != row[b]",
                                "values[2 * r] == 0 && values[2 * r + 1] == 0"));
-  EXPECT_THAT(Check(), found("permuted_passes"));
-  EXPECT_THAT(Check(), found("poison_passes"));
-  Write("checker.cc", Replaced(Read(original), "a < 0 || a >= cols || b < 0 || b >= cols || ", ""));
+  EXPECT_THAT(Check(), AllOf(found("permuted_passes"), found("poison_passes")));
   Write("checker.cc",
         Replaced(Checker(), "const double* row = x + r * cols;",
                  "const double* row = x + r * cols;\n    if (columns[0] == 0 && columns[1] == 0) abort();"));
