@@ -1,7 +1,6 @@
 // The sampler draws from the distribution that its options define: chi-square against the exact probabilities.
 #include "policy_qwen/model/sampler.h"
 
-
 #include "policy_qwen/model/random.h"
 #include "test.h"
 
