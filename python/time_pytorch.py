@@ -77,7 +77,10 @@ def seconds_of_call(torch, call, device, flush):
 
 def time_one(arguments):
     """The row of the problem in the file arguments.path, in milliseconds."""
-    import torch
+    try:
+        import torch
+    except ImportError as error:
+        fail(f"{sys.executable} cannot load PyTorch: {error}", 4)
     dtype, device = getattr(torch, DTYPES[arguments.precision]), arguments.device
 
     def moved(value):
@@ -115,6 +118,9 @@ def run_one(file, arguments):
         return None, f"it took longer than {arguments.seconds:.0f} s"
     if done.returncode == 0:
         return json.loads(done.stdout.splitlines()[-1]), ""
+    if done.returncode == 4:
+        sys.stderr.write(done.stderr)
+        sys.exit(4)
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     return None, lines[-1][:200] if lines else f"its process ended with {done.returncode}"
 

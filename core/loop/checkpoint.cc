@@ -154,8 +154,8 @@ std::map<uint64_t, double> SavedModels::Scores(uint64_t done, RunDatabase& datab
     }
     return scores;
   }
-  // A step's rollouts are of the weights that the step before ended with, and each step draws other problems. Later
-  // steps are of a run before it resumed.
+  // A step's rollouts are of the weights that the step before ended with (with loop.max_staleness half of them are one
+  // update older), and each step draws other problems. Later steps are of a run before it resumed.
   std::map<uint64_t, double> problems;  // of each step
   for (const std::string& problem : database.ReadProblemNames(Purpose::kTrain)) {
     auto curve = database.MetricCurve("reward/problem/" + problem);

@@ -114,10 +114,11 @@ class Rollout::Cohort {
   void BeginRounds() {
     std::erase_if(ready_, [](const Slot* slot) { return slot->trajectory.done(); });
     if (lock_step_ && under_way_ > 0) return;
-    const auto waiting = std::ranges::stable_partition(ready_, [this](const Slot* slot) { return MayBegin(*slot); });
+    const auto waiting =
+        std::stable_partition(ready_.begin(), ready_.end(), [this](const Slot* slot) { return MayBegin(*slot); });
     std::vector<Slot*> asking;
-    std::vector<Slot*> beginning(ready_.begin(), waiting.begin());
-    ready_.erase(ready_.begin(), waiting.begin());
+    std::vector<Slot*> beginning(ready_.begin(), waiting);
+    ready_.erase(ready_.begin(), waiting);
     under_way_ += beginning.size();
     for (Slot* slot : beginning) BeginRound(*slot);
     for (Slot* slot : beginning) {
@@ -247,13 +248,24 @@ Rollout::Rollout(const PipelineConfig& config, PipelineParts& parts, const Probl
 RolloutResult Rollout::Collect(const RolloutRequest& request) {
   RequireSuggester(request.suggester, parts_);
   if (request.encode) RequireSuggester(Suggester(), parts_);
-  if (parts_.ranks == nullptr) return Finish(*Begin(request));
+  if (parts_.ranks == nullptr) {
+    const Stopwatch watch;
+    const double waited_before = parts_.all_seconds_waited();
+    RolloutResult result = Finish(*Begin(request));
+    result.seconds = watch.seconds();
+    result.wait_seconds = parts_.all_seconds_waited() - waited_before;
+    return result;
+  }
   parts_.ranks->Order(CollectOrder(request));
   return CollectShare(request, *parts_.ranks);
 }
 
-std::shared_ptr<Rollout::Cohort> Rollout::Begin(const RolloutRequest& request, const Cohort* beside, size_t begin,
+std::shared_ptr<Rollout::Cohort> Rollout::Begin(const RolloutRequest& request, Cohort* beside, size_t begin,
                                                 size_t end) {
+  if (beside != nullptr) {  // whose requests go first
+    beside->SetFresh();
+    beside->BeginRounds();
+  }
   auto flight =
       beside != nullptr ? beside->flight() : std::make_shared<RoundsInFlight>(config_, parts_, pool_, request);
   auto cohort =
@@ -289,7 +301,8 @@ RolloutResult Rollout::Finish(Cohort& cohort, Cohort* ahead) {
   return result;
 }
 
-std::vector<TrajectoryRecord> Rollout::BegunAhead(const Cohort& cohort) {
+std::vector<TrajectoryRecord> Rollout::BegunAhead(Cohort& cohort) {
+  cohort.Land(cohort.flight()->TakeLanded());
   return cohort.BegunAhead();
 }
 

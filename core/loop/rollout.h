@@ -113,15 +113,16 @@ class Rollout {
   // flight then. With several ranks only the leader calls it, and each rank collects its share. One thread.
   RolloutResult Collect(const RolloutRequest& request);
   // The parts of Collect, for cohorts of one rank that overlap. Begin sends the first rounds of the trajectories from
-  // `begin` up to `end` to the policy; the request outlives the cohort. `beside`: another one that is played, or null.
+  // `begin` up to `end` to the policy; the request outlives the cohort. `beside`: the one that is
+  // played, whose own rounds are sent first; or null.
   // Finish plays the cohort to its end, and `ahead`, unless null, until the policy has written its rounds before
   // RoundsAhead. Both throw as Collect does.
-  std::shared_ptr<Cohort> Begin(const RolloutRequest& request, const Cohort* beside = nullptr, size_t begin = 0,
+  std::shared_ptr<Cohort> Begin(const RolloutRequest& request, Cohort* beside = nullptr, size_t begin = 0,
                                 size_t end = SIZE_MAX);
   RolloutResult Finish(Cohort& cohort, Cohort* ahead = nullptr);
   // For RolloutRequest::begun: the rounds before RoundsAhead of a cohort that was begun ahead, of others nothing. A
   // failed_round without `dropped` is a suggestion without an answer.
-  static std::vector<TrajectoryRecord> BegunAhead(const Cohort& cohort);
+  static std::vector<TrajectoryRecord> BegunAhead(Cohort& cohort);
 
   // Collects this rank's share of a Collect that the leader has ordered. Returns all ranks' trajectories on every rank.
   RolloutResult CollectShare(const RolloutRequest& request, Ranks& ranks);

@@ -92,6 +92,11 @@ std::vector<RoundsInFlight::Slot*> RoundsInFlight::Landed(const UnderWay& under_
   }
 }
 
+std::vector<RoundsInFlight::Slot*> RoundsInFlight::TakeLanded() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(landed_, {});
+}
+
 // Called on the loop's thread with the lock held.
 void RoundsInFlight::TellUnderWay(const UnderWay& under_way, std::unique_lock<std::mutex>& lock) {
   if (!under_way) return;

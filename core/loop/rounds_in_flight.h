@@ -62,6 +62,8 @@ class RoundsInFlight {
   // that ends the run (FailsOneRound), or KGRPO_ERROR_CANCELLED once the user asked to stop. `under_way`: see
   // RolloutRequest.
   std::vector<Slot*> Landed(const UnderWay& under_way, bool until_written = false);
+  // Those that have landed by now. Neither waits nor throws.
+  std::vector<Slot*> TakeLanded();
 
   // For use after an error: starts nothing new, cancels the policy and the coder, and waits for all rounds in flight.
   void Abandon();

@@ -154,7 +154,7 @@ class Runner {
           stage_->Begin();
         }
         begin_seconds_ = beginning.seconds();
-        spending_ = ReadSpending(database_, done_);  // includes demonstrations
+        ReadCosts();  // includes demonstrations
         for (uint64_t step = done_ + 1; step <= last; ++step) {
           if (CancelledNow()) return;
           if (const std::string why = measurements_.EarlyStop(*stage_, done_); !why.empty()) return EndEarly(why);
@@ -169,7 +169,8 @@ class Runner {
     const Stopwatch watch;
     at_ = step;
     NoteStepUnderWay(step);
-    parts_.take_metrics();                               // discards metrics that plugins pushed before the step
+    // Discards metrics that plugins pushed before the step; those of a step begun ahead count in this one.
+    if (config_.loop.max_staleness == 0 || begin_seconds_) parts_.take_metrics();
     const auto shared = std::make_shared<StepRecord>();  // shared with the observers once it is recorded
     StepRecord& record = *shared;
     record.step = step;
@@ -254,9 +255,19 @@ class Runner {
     return (every > 0 && step % every == 0) || step == total_;
   }
 
+  void ReadCosts() {
+    spending_ = ReadSpending(database_, done_);
+    account_ = parts_.coder->Spending();
+  }
+
   void AddSpending(const StepRecord& record, MetricMap& metrics) {
-    for (const auto* all : {&record.trajectories, &record.heldout, &record.greedy})
-      spending_.cost += CoderCost(*all);  // of all ranks; the account is of this rank's coder
+    const std::optional<CoderSpending> before = std::exchange(account_, parts_.coder->Spending());
+    if (config_.loop.max_staleness > 0 && account_) {  // has answers of the next step, too
+      spending_.cost += account_->cost - before->cost;
+    } else {
+      for (const auto* all : {&record.trajectories, &record.heldout, &record.greedy})
+        spending_.cost += CoderCost(*all);  // of all ranks; the account is of this rank's coder
+    }
     TakeSpending(*parts_.coder, &spending_);
     metrics[kCostMetric] = spending_.cost;
     metrics[kLostCostMetric] = spending_.lost_cost;
@@ -268,6 +279,9 @@ class Runner {
     Note("stopped early " + step + ": " + why + ". To train on: resume with --set evaluation.patience=0");
     const std::optional<CheckpointState> last = models_.Last();
     if (!last || last->step < done_) WriteCheckpoint();
+    stage_.reset();  // with a step begun ahead, whose cost counts
+    TakeSpending(*parts_.coder, &spending_);
+    KeepCost(database_, &spending_);
     database_.Set(kEndedEarly, step + " of " + std::to_string(total_) + ": " + why);
     total_ = done_;
   }
@@ -278,7 +292,7 @@ class Runner {
     if (parts_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
     at_ = done_;
     NoteStepUnderWay(done_);
-    spending_ = ReadSpending(database_, done_);
+    ReadCosts();
     StepRecord record;
     record.step = done_;
     MetricMap metrics;
@@ -314,6 +328,7 @@ class Runner {
     if (cannot_go_on_) throw error;
     const bool cancelled = error.code() == KGRPO_ERROR_CANCELLED;
     std::string kept = KeepCheckpoint(error);
+    stage_.reset();  // with a step begun ahead, whose cost counts
     TakeSpending(*parts_.coder, &spending_);
     KeepCost(database_, &spending_);
     const bool again = kept.ends_with(kNoCheckpoint);
@@ -370,10 +385,11 @@ class Runner {
   std::optional<double> begin_seconds_;   // what beginning the stage took, until a step's metrics hold it
   std::optional<double> record_seconds_;  // what recording the last step took, until a step's metrics hold it
   uint64_t total_ = 0;
-  uint64_t at_ = 1;            // the step that is being done
-  bool cannot_go_on_ = false;  // a checkpoint's files could not be read
-  uint64_t done_ = 0;          // steps in the database and in the policy
-  CoderSpending spending_;     // of the run so far
+  uint64_t at_ = 1;                       // the step that is being done
+  bool cannot_go_on_ = false;             // a checkpoint's files could not be read
+  uint64_t done_ = 0;                     // steps in the database and in the policy
+  CoderSpending spending_;                // of the run so far
+  std::optional<CoderSpending> account_;  // the coder's own, as last read
 };
 
 }  // namespace

@@ -185,6 +185,7 @@ std::vector<TrajectoryRecord> Stage::ImitatedRounds() {
   const DemonstrationConfig& demonstrations = config_.stages[index_].demonstrations;
   std::vector<std::string> runs = demonstrations.from;
   std::ranges::replace(runs, kOwnRun, config_.output_dir);
+  RequireSamePrompts(runs, config_);  // the start leaves out a stage that an earlier run of this folder recorded
   const RecordedRounds recorded(runs, problems_, config_.output_dir, first_step_);
   std::vector<TrajectoryRecord> trajectories = recorded.ToImitate(demonstrations);
   const Prompter prompter(config_, parts_.policy.get());

@@ -9,6 +9,16 @@
 namespace kgrpo {
 namespace {
 
+// Not of an Error without a place in the file.
+std::string ConfigMessageOf(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
 // Works in an empty folder with four problems.
 class LoadTest : public testing::Test {
  protected:
@@ -45,11 +55,11 @@ class LoadTest : public testing::Test {
     request.file = file;
     request.settings = settings;
     request.resumes = true;
-    return test::MessageOf([&] { LoadPipeline(request, test::FakeSchema); }, 0, "accepted");
+    return ConfigMessageOf([&] { LoadPipeline(request, test::FakeSchema); });
   }
 
   std::string MessageOf(const std::string& file, const std::vector<std::string>& settings = {}) {
-    return test::MessageOf([&] { Load(file, settings); }, 0, "accepted");
+    return ConfigMessageOf([&] { Load(file, settings); });
   }
 
   TemporaryDirectory directory_;

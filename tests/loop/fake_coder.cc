@@ -45,6 +45,7 @@ void Answer(const kgrpo_coder_request& request, kgrpo_coder_done done) {
   const int reuses_every = knobs().coder_reuses_every;
   answer.reused = reuses_every > 0 && Hash(suggestion, request.seed) % static_cast<uint64_t>(reuses_every) == 0;
   if (answer.reused) answer.cost = 0;
+  knobs().coder_paid += answer.cost;
   const int fails_every = knobs().coder_fails_every;
   const bool known = std::find(kTechniques.begin(), kTechniques.end(), suggestion) != kTechniques.end();
   if (fails_every > 0 && Hash(code + suggestion, request.seed) % static_cast<uint64_t>(fails_every) == 0) {
@@ -101,7 +102,7 @@ const kgrpo_coder_interface kCoder = {sizeof(kgrpo_coder_interface),
                                       nullptr,
                                       nullptr,
                                       [](const kgrpo_coder*, kgrpo_coder_spending* out) -> kgrpo_error* {
-                                        out->cost = knobs().coder_spent;
+                                        out->cost = knobs().coder_accounts ? knobs().coder_paid : knobs().coder_spent;
                                         out->lost_cost = knobs().coder_lost;
                                         return nullptr;
                                       }};

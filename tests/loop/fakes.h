@@ -37,6 +37,8 @@ struct Knobs {
   std::atomic<bool> policy_fails{false};        // those failures are the policy's: it writes the kernels
   std::atomic<double> coder_cost{0};            // US dollars of each answer, which has 1000 tokens per dollar
   std::atomic<double> coder_spent{0};           // the spending that the coder reports, US dollars; 0: it reports none
+  std::atomic<double> coder_paid{0};            // of all answers
+  std::atomic<bool> coder_accounts{false};      // the coder reports coder_paid
   std::atomic<double> coder_lost{0};            // the part for attempts without an answer
   std::atomic<int> coder_reuses_every{0};       // about one answer in so many comes from a cache; 0: none
   std::atomic<bool> coder_error{false};         // the next request ends with a run-stopping error

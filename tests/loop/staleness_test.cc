@@ -50,5 +50,24 @@ TEST(Staleness, EveryRoundIsWrittenByTheWeightsOfItsStepNumber) {
   fakes::Reset();
 }
 
+// A step's account has answers of the next step; no answer is counted twice.
+TEST(Staleness, AnAnswerIsPaidForOnce) {
+  fakes::Reset();
+  knobs().delay_seed = 5;
+  knobs().coder_cost = 0.25;
+  knobs().coder_accounts = true;
+  PipelineConfig config = fakes::Config(fakes::Folder("paid"), 0, 6);
+  config.loop.max_staleness = 1;
+  fakes::RunIn(config);
+  RunDatabase database(std::filesystem::path(config.output_dir) / "run.sqlite");
+  double total = 0;
+  for (const Metric& metric : database.Metrics(6))
+    if (metric.name == "coder/cost_total") total = metric.value;
+  EXPECT_GT(total, 0);
+  EXPECT_DOUBLE_EQ(total, knobs().coder_paid);
+  EXPECT_DOUBLE_EQ(total, 0.25 * knobs().coder_calls);
+  fakes::Reset();
+}
+
 }  // namespace
 }  // namespace kgrpo

@@ -45,6 +45,7 @@ std::string BroadcastBody(const Program& program, int width) {
     return "if (row < rows) {\n" + Fill("  @s@\n", {{"s", RowStatements(program, width, false)}}) + "}\n";
   }
   std::vector<std::string> each;
+  each.reserve(static_cast<size_t>(width));
   for (int k = 0; k < width; ++k) each.push_back(Coefficient(program, ColumnPlus(k)));
   const std::string factors = "const float factor" + (width == 1 ? " = " : "[" + std::to_string(width) + "] = {") +
                               Join(each, ", ") + (width == 1 ? ";\n" : "};\n");

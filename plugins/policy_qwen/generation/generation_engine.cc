@@ -17,7 +17,7 @@ namespace kgrpo::policy {
 namespace {
 
 // Prompt rows of a step: large products run at the card's speed.
-constexpr int32_t kRowsAReadWithPromptOps = 8192;
+constexpr int32_t kRowsAReadWithPromptOps = 8192, kRowsAReadByPosition = 65536;
 
 // Pages of the cache: as many as `unset` bytes or the option allow, and no more than all slots can use.
 int32_t PagesOf(const EngineOptions& options, uint64_t unset, uint64_t page, const SchedulerLimits& limits) {
@@ -66,7 +66,8 @@ void GenerationEngine::OpenOnGpu(const ModelConfig& config, Element type, const 
     prompts.note = "prompts position by position, as decoding: dtype is float32";
   }
   prompt_note_ = prompts.note;
-  if (prompts.ops) limits.rows_a_read = kRowsAReadWithPromptOps;
+  // By position, prompts of one read share their steps: read as many together as there are slots.
+  limits.rows_a_read = prompts.ops ? kRowsAReadWithPromptOps : kRowsAReadByPosition;
   if (options.rows_a_read > 0) limits.rows_a_read = options.rows_a_read;
   uint64_t free = 0;
   CheckGpu("generation", runtime.free_bytes(device.index(), &free));

@@ -1,5 +1,8 @@
 // The prompts of GpuModel: rows cut into sequences, and the layers over them by PromptOps.
 #include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <vector>
 
 #include "policy_qwen/generation/gpu_model.h"
 
@@ -58,19 +61,18 @@ void GpuModel::ReadPrompts(std::span<const StepRow> rows, std::span<const int32_
 // A step for each position, of all prompts that have it: no two rows of a step are of one slot, and what a row attends
 // to is there, also in pages of another prompt.
 void GpuModel::ReadByPosition(std::span<const StepRow> rows, std::span<const int32_t> sampled) {
-  std::vector<StepRow> sorted(rows.begin(), rows.end());
-  std::ranges::stable_sort(sorted, {}, &StepRow::position);
-  const auto is_sampled = [&](const StepRow& row) {
-    return std::ranges::any_of(sampled, [&](int32_t i) {
-      const StepRow& other = rows[static_cast<size_t>(i)];
-      return other.slot == row.slot && other.position == row.position;
-    });
-  };
+  std::vector<bool> is_sampled(rows.size());
+  for (const int32_t i : sampled) is_sampled[static_cast<size_t>(i)] = true;
+  std::vector<size_t> order(rows.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return rows[i].position; });
+  std::vector<StepRow> sorted;
+  std::ranges::transform(order, std::back_inserter(sorted), [&](size_t i) { return rows[i]; });
   Upload(step_rows_, 0, std::span<const StepRow>(sorted));
   for (size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
     std::vector<int32_t> which;  // of the step's rows, those to sample
     for (; end < sorted.size() && sorted[end].position == sorted[begin].position; ++end) {
-      if (is_sampled(sorted[end])) which.push_back(static_cast<int32_t>(end - begin));
+      if (is_sampled[order[end]]) which.push_back(static_cast<int32_t>(end - begin));
     }
     const auto count = static_cast<int64_t>(end - begin), sampled_count = static_cast<int64_t>(which.size());
     Upload(sampled_rows_, 0, std::span<const int32_t>(which));
