@@ -263,7 +263,8 @@ void GrpoTrainer::WarnOfSamplerMismatch(const UpdateMetrics& metrics) {
   warned_of_mismatch_ = true;
   Host(host_).Warn("the recorded log-probabilities differ from the policy's own by " +
                    std::to_string(difference.mean()) +
-                   " nats a token: other weights, another temperature or another precision wrote these completions; "
+                   " nats a token: other weights, another temperature or another precision wrote these completions "
+                   "(loop.max_staleness: 1 has older weights, for which the ratios correct); else "
                    "old_logprobs: recomputed with importance_sampling_correction: token_truncate bounds the damage");
 }
 
