@@ -1,6 +1,7 @@
 #include <kgrpo/support/template_data.h>
 
 #include <kgrpo/sdk/text.h>             // Copy
+#include <kgrpo/support/closest.h>      // JoinedText
 #include <kgrpo/support/number_text.h>  // FormatSeconds
 
 namespace kgrpo {
