@@ -107,8 +107,13 @@ class Rollout::Cohort {
            });
   }
 
-  // From here on the policy is the one that the step begins with.
-  void SetFresh() { staleness_ = 0; }
+  // From here on the policy is the one that the step begins with, and what was begun ahead takes the step's time.
+  void SetFresh() {
+    if (staleness_ == 0) return;
+    staleness_ = 0;
+    watch_ = Stopwatch();
+    waited_before_ = rollout_.parts_.all_seconds_waited();
+  }
 
   // Starts the next round of each trajectory that may begin it.
   void BeginRounds() {
@@ -146,13 +151,17 @@ class Rollout::Cohort {
     if (request_.progress) request_.progress(done_, slots_.size());
   }
 
-  std::vector<TrajectoryRecord> Take() {
+  RolloutResult Take() {
     if (const std::string shortened = prompter_.Shortened(); !shortened.empty())
       spdlog::info("step {}, {}: {}", request_.step, PurposeName(request_.purpose), shortened);
-    std::vector<TrajectoryRecord> trajectories;
+    RolloutResult result;
     // BegunAhead may be asked for a copy until the step is recorded.
-    for (Slot& slot : slots_) trajectories.push_back(begun_ahead_ ? slot.trajectory.record() : slot.trajectory.Take());
-    return trajectories;
+    for (Slot& slot : slots_)
+      result.trajectories.push_back(begun_ahead_ ? slot.trajectory.record() : slot.trajectory.Take());
+    result.seconds = watch_.seconds();
+    result.generate_seconds = flight_->TakeGenerateSeconds();
+    result.wait_seconds = rollout_.parts_.all_seconds_waited() - waited_before_;
+    return result;
   }
 
   std::vector<TrajectoryRecord> BegunAhead() const {
@@ -227,6 +236,8 @@ class Rollout::Cohort {
   const uint32_t rounds_ahead_;
   const bool begun_ahead_;  // by this process or by an earlier one
   uint32_t staleness_;      // of the suggestions that are asked for now
+  Stopwatch watch_;
+  double waited_before_ = rollout_.parts_.all_seconds_waited();
   Prompter prompter_{rollout_.config_, rollout_.parts_.policy.get()};
   size_t done_ = 0;           // trajectories
   std::deque<Slot> slots_;    // a deque: addresses of slots in flight stay valid
@@ -248,14 +259,7 @@ Rollout::Rollout(const PipelineConfig& config, PipelineParts& parts, const Probl
 RolloutResult Rollout::Collect(const RolloutRequest& request) {
   RequireSuggester(request.suggester, parts_);
   if (request.encode) RequireSuggester(Suggester(), parts_);
-  if (parts_.ranks == nullptr) {
-    const Stopwatch watch;
-    const double waited_before = parts_.all_seconds_waited();
-    RolloutResult result = Finish(*Begin(request));
-    result.seconds = watch.seconds();
-    result.wait_seconds = parts_.all_seconds_waited() - waited_before;
-    return result;
-  }
+  if (parts_.ranks == nullptr) return Finish(*Begin(request));
   parts_.ranks->Order(CollectOrder(request));
   return CollectShare(request, *parts_.ranks);
 }
@@ -275,9 +279,7 @@ std::shared_ptr<Rollout::Cohort> Rollout::Begin(const RolloutRequest& request, C
 }
 
 RolloutResult Rollout::Finish(Cohort& cohort, Cohort* ahead) {
-  const Stopwatch watch;
   RoundsInFlight& flight = *cohort.flight();
-  const double waited_before = parts_.all_seconds_waited();
   try {
     cohort.SetFresh();
     for (;;) {
@@ -293,12 +295,7 @@ RolloutResult Rollout::Finish(Cohort& cohort, Cohort* ahead) {
     flight.Abandon();
     throw;
   }
-  RolloutResult result;
-  result.trajectories = cohort.Take();
-  result.seconds = watch.seconds();
-  result.generate_seconds = flight.TakeGenerateSeconds();
-  result.wait_seconds = parts_.all_seconds_waited() - waited_before;
-  return result;
+  return cohort.Take();
 }
 
 std::vector<TrajectoryRecord> Rollout::BegunAhead(Cohort& cohort) {

@@ -113,10 +113,9 @@ class Rollout {
   // flight then. With several ranks only the leader calls it, and each rank collects its share. One thread.
   RolloutResult Collect(const RolloutRequest& request);
   // The parts of Collect, for cohorts of one rank that overlap. Begin sends the first rounds of the trajectories from
-  // `begin` up to `end` to the policy; the request outlives the cohort. `beside`: the one that is
-  // played, whose own rounds are sent first; or null.
-  // Finish plays the cohort to its end, and `ahead`, unless null, until the policy has written its rounds before
-  // RoundsAhead. Both throw as Collect does.
+  // `begin` up to `end` to the policy; the request outlives the cohort. `beside`: the one that is played,
+  // whose own rounds are sent first; or null. Finish plays the cohort to its end, and `ahead`, unless null, until the
+  // policy has written its rounds before RoundsAhead. Both throw as Collect does.
   std::shared_ptr<Cohort> Begin(const RolloutRequest& request, Cohort* beside = nullptr, size_t begin = 0,
                                 size_t end = SIZE_MAX);
   RolloutResult Finish(Cohort& cohort, Cohort* ahead = nullptr);
