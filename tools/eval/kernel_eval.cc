@@ -89,27 +89,17 @@ struct Asked {
 };
 
 Asked AskedOf(Session& session, const EvalOptions& options) {
-  if (options.file.empty()) {
-    const std::string folder = ShippedProblem(options.problem, ProblemArgument::kOption);
-    const std::string plugin = options.evaluator.empty() ? KGRPO_DEFAULT_EVALUATOR : options.evaluator;
-    Json evaluator_options = OptionsFromSettings(options.settings);
-    evaluator_options.update(DecidedOptions(session, plugin, options));
-    session.StartServices(options.seed.value_or(0));
-    return {session.MakeEvaluator(plugin, evaluator_options), plugin, folder};
-  }
   LoadRequest request;
   request.file = options.file;
   request.settings = options.settings;
-  if (!options.evaluator.empty()) request.settings.push_back("evaluator.plugin=" + options.evaluator);
+  request.evaluator = options.evaluator;
   request.roles = {Role::kEvaluator};
   request.needs_train_problems = false;
   request.ignore_problems = NamesFolder(options.problem);
   PipelineConfig config = session.Load(request);
   config.evaluator.options.update(DecidedOptions(session, config.evaluator.plugin, options));
-  std::vector<std::string> folders = config.train_problems;
-  folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
-  const std::string folder = ProblemFolder(options.problem, folders, options.file, ProblemArgument::kOption);
-  session.StartServices(config.seed);
+  const std::string folder = PipelineProblem(options.problem, options.file, config);
+  session.StartServices(options.file.empty() ? options.seed.value_or(0) : config.seed);
   return {std::move(session.MakeParts(config, request.roles).evaluator), config.evaluator.plugin, folder};
 }
 
