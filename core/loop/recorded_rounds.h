@@ -21,7 +21,7 @@ inline constexpr const char* kOwnRun = "output_dir";  // in demonstrations.from:
 // Immutable once made: any thread may read it.
 class RecordedRounds {
  public:
-  // Reads the rounds of runs of any purpose (training, `eval --policy`, `optimize`) on those problems, by their names.
+  // Reads the rounds of runs of any purpose (training, `eval policy`, `optimize`) on those problems, by their names.
   // Rounds whose coder or evaluator failed are left out. The run in the folder `own` is read up to the step `before`,
   // which is excluded. Throws KGRPO_ERROR_INVALID if a folder has no readable run.
   RecordedRounds(const std::vector<std::string>& runs, const ProblemSet& problems, const std::string& own = "",

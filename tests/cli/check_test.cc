@@ -153,13 +153,13 @@ TEST_F(CliTest, CheckFindsMoreRoundsThanAreCollectedAtOnce) {
 }
 
 TEST_F(CliTest, CountsOfTheCommandLineHaveAnUpperEnd) {
-  const Result eval = Run("eval p.yaml --policy uniform --episodes 100000000000");
+  const Result eval = Run("eval policy p.yaml --policy uniform --episodes 100000000000");
   EXPECT_EQ(eval.code, 2);
   EXPECT_THAT(eval.err, HasSubstr("--episodes: Value 100000000000 not in range 1 to 1000000"));
   const Result optimize = Run("optimize problems/one --policy uniform --pipeline p.yaml --evaluations 100000000000");
   EXPECT_EQ(optimize.code, 2);
   EXPECT_THAT(optimize.err, HasSubstr("--evaluations: Value 100000000000 not in range 1 to 1000000"));
-  const Result rounds = Run("eval p.yaml --policy uniform --episodes 500000 --repeat 2");
+  const Result rounds = Run("eval policy p.yaml --policy uniform --episodes 500000 --repeat 2");
   EXPECT_EQ(rounds.code, 3);
   EXPECT_THAT(rounds.err, HasSubstr("episodes x held-out problems x loop.rounds x repeats is 500000 x 1 x 2 x 2: "));
 }

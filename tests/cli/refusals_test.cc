@@ -143,9 +143,9 @@ TEST_P(RefusalsTest, CheckFindsWhatRunRefuses) {
   const std::string text = row.file;
   const bool uses_before = (text + row.arguments).find("runs/before") != std::string::npos;
   if (uses_before) {
-    const Result before =
-        Run("eval p.yaml --policy uniform --out runs/before --episodes 2 --set 'problems.heldout=[problems/one]' "
-            "--set 'problems.train=[problems/two]'");
+    const Result before = Run(
+        "eval policy p.yaml --policy uniform --out runs/before --episodes 2 --set 'problems.heldout=[problems/one]' "
+        "--set 'problems.train=[problems/two]'");
     ASSERT_EQ(before.code, 0) << before.err;
   }
   Write("p.yaml", test::Read(directory_.path() / "p.yaml") + "\noutput_dir: runs/new\n");
