@@ -1,7 +1,7 @@
 # What `cmake --install` and `cpack` take, in two parts: runtime (host, plugins, problems, configurations) and development
 # (headers, CMake package, pkg-config). Nothing in it names a folder of this machine but libtorch's, which the policy and the
 # trainers look for in lib/kgrpo/libtorch first. docs/building.md has the commands.
-install(TARGETS kgrpo-host kgrpo-eval kgrpo-model kgrpo-new-plugin kgrpo-optimize kgrpo-report kgrpo-serve kgrpo-validate RUNTIME DESTINATION bin COMPONENT runtime)
+install(TARGETS kgrpo-host kgrpo-eval kgrpo-new-plugin kgrpo-optimize kgrpo-report kgrpo-serve kgrpo-validate RUNTIME DESTINATION bin COMPONENT runtime)
 install(CODE "execute_process(COMMAND python3 \"${PROJECT_SOURCE_DIR}/scripts/make_man_page.py\" \"$<TARGET_FILE:kgrpo-host>\"
   \"${CMAKE_BINARY_DIR}/kgrpo-host.1\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT runtime)
 install(FILES "${CMAKE_BINARY_DIR}/kgrpo-host.1" DESTINATION share/man/man1 COMPONENT runtime)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Times PyTorch on KernelBench's problems, as a file that `kgrpo-host eval --suite --pytorch-times` reads.
+"""Times PyTorch on KernelBench's problems, as a file that `kgrpo-host eval suite --pytorch-times` reads.
 
     python time_pytorch.py KernelBench/ --mode compile --out compile.json
-    kgrpo-host eval --suite kernelbench/ --kernels mine/ --evaluator evaluator_cuda --pytorch-times compile.json
+    kgrpo-host eval suite kernelbench/ --kernels mine/ --evaluator evaluator_cuda --pytorch-times compile.json
 
 Needs PyTorch, and a GPU unless --device cpu. Each problem is built and compiled in a process of its own, so that nothing
 compiled for other shapes is used. A stopped run continues where it was. docs/kernelbench.md describes it.

@@ -254,12 +254,15 @@ std::string RefusalOf(const PlannedRun& planned) {
   return RunFolder::Refusal(planned.config.output_dir, planned.config.resolved_yaml, planned.config.may_change);
 }
 
-void RequireVariant(const std::vector<ExperimentRun>& runs, const std::string& name) {
+void RequireVariant(const std::optional<std::vector<ExperimentRun>>& runs, const std::string& name,
+                    const std::string& file) {
+  if (name.empty()) return;
+  if (!runs) throw Error(KGRPO_ERROR_INVALID, "--variant: " + file + " has no variants");
   std::vector<std::string> names;
-  for (const ExperimentRun& run : runs) {
+  for (const ExperimentRun& run : *runs) {
     if (names.empty() || names.back() != run.variant) names.push_back(run.variant);
   }
-  if (name.empty() || std::ranges::find(names, name) != names.end()) return;
+  if (std::ranges::find(names, name) != names.end()) return;
   throw Error(KGRPO_ERROR_INVALID, "--variant " + name + ": no such variant; the file has " + JoinedText(names));
 }
 
@@ -290,7 +293,7 @@ int RunExperiment(const Globals& globals, const std::vector<PlannedRun>& runs, c
   bool told = false;
   std::vector<std::string> failed;
   for (auto next = waiting.begin(); next != waiting.end() || !under_way.empty();) {
-    if (next != waiting.end() && under_way.size() < options.jobs && !CancelRequested()) {
+    if (next != waiting.end() && under_way.size() < std::max<size_t>(options.jobs, 1) && !CancelRequested()) {
       const auto& [planned, state] = *next++;
       fs::create_directories(FileOf(*planned).parent_path());
       WriteFileAtomically(FileOf(*planned), planned->config.resolved_yaml);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,15 +30,17 @@ std::vector<PlannedRun> PlanExperiment(Session& session, const LoadRequest& requ
 // `variant "log"`, as messages name it.
 std::string NameOfVariant(const ExperimentRun& run);
 
-// Throws KGRPO_ERROR_INVALID, with the names of all variants, unless `name` is empty or one of them.
-void RequireVariant(const std::vector<ExperimentRun>& runs, const std::string& name);
+// Throws KGRPO_ERROR_INVALID, with the names of all variants, unless `name` (--variant) is empty or one of them.
+// `runs`: those that `file` describes; absent if it describes one.
+void RequireVariant(const std::optional<std::vector<ExperimentRun>>& runs, const std::string& name,
+                    const std::string& file);
 
 // Returns a message for the user if RunExperiment would neither begin nor continue the run; else "".
 std::string RefusalOf(const PlannedRun& planned);
 
 struct ExperimentOptions {
   std::string variant;  // only this one; empty: all
-  size_t jobs = 1;      // runs at the same time; with more than one, each gets one of the GPUs, if there are any
+  size_t jobs = 0;  // runs at the same time, 0 as 1; with more than one, each gets one of the GPUs, if there are any
   bool overwrite = false;
 };
 

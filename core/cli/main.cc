@@ -114,11 +114,7 @@ constexpr OtherProgram kOtherPrograms[] = {
     {"eval", "", "kgrpo-eval", "Evaluate kernels, or a policy on held-out problems"},
     {"coder-check", "", "kgrpo-eval", "Ask a pipeline's coder once, and show request, answer and cost"},
     {"serve", "", "kgrpo-serve", "Judge kernels for other programs and machines, over HTTP"},
-    {"tokenize", "", "kgrpo-model", "Text and chats to token ids (the tokenizer's files suffice)"},
-    {"score", "", "kgrpo-model", "Log-probabilities of completions"},
-    {"generate", "", "kgrpo-model", "Completions of prompts"},
-    {"merge", "", "kgrpo-model", "An adapter and its base as one whole model"},
-    {"update", "", "kgrpo-model", "An update of a pipeline's policy from recorded samples"}};
+    {"merge", "", "kgrpo-report", "An adapter and its base as one whole model"}};
 
 // Adds the commands, so that help lists them and a misspelt one is told the closest.
 void AddOtherPrograms(CLI::App* app) {

@@ -4,6 +4,7 @@
 #include "base/default_plugins.h"
 #include "base/launch.h"
 #include "base/log.h"
+#include "cli/open_run.h"
 #include "loop/follower.h"
 
 #include <kgrpo/sdk/error.h>
@@ -55,11 +56,12 @@ void RankedRun::Join(Session& session, const PipelineConfig& config) {
 }
 
 std::unique_ptr<RunProblems> RankedRun::OpenProblems(const PipelineConfig& config, PipelineParts& parts,
+                                                     Findings* findings, uint64_t done,
                                                      const RunProblems::Opening& opening) {
   ranks_.SetHangLimit(std::chrono::seconds(config.loop.hang_seconds));
   std::unique_ptr<RunProblems> problems;
   ranks_.Agree(Versions(parts), config.resolved_yaml, [&] {
-    problems = std::make_unique<RunProblems>(config, parts, opening);
+    problems = std::make_unique<RunProblems>(config, parts, *findings, done, opening);
     return problems->Names();
   });
   parts.ranks = &ranks_;
@@ -80,12 +82,14 @@ int RankedRun::Follow(Session& session, const LoadRequest& request, const std::s
   try {
     PipelineConfig config = session.Load(request);
     if (!output_dir.empty()) config.output_dir = output_dir;
-    session.StartServices(config.seed, ArtifactRoot(config.output_dir));
-    Join(session, config);
-    PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
-    const std::unique_ptr<RunProblems> problems = OpenProblems(config, parts, {});
+    OpenOptions options;
+    options.artifact_root = ArtifactRoot(config.output_dir);
+    options.ranked = this;
+    options.done = request.steps_done;
+    Findings findings;
+    const std::unique_ptr<OpenedRun> run = OpenRun(session, config, options, &findings);
     SetFolder(config.output_dir);
-    return kgrpo::Follow(config, parts, *problems, ranks_);
+    return kgrpo::Follow(config, run->parts, *run->problems, ranks_);
   } catch (const std::exception& error) {
     ranks_.Fail(error.what());
   }

@@ -29,8 +29,8 @@ class RankedRun {
   void Join(Session& session, const PipelineConfig& config);
   // Call on every rank, once its parts are made. Opens the run's problems, and checks that all ranks are about to do
   // the same run.
-  std::unique_ptr<RunProblems> OpenProblems(const PipelineConfig& config, PipelineParts& parts,
-                                            const RunProblems::Opening& opening);
+  std::unique_ptr<RunProblems> OpenProblems(const PipelineConfig& config, PipelineParts& parts, Findings* findings,
+                                            uint64_t done, const RunProblems::Opening& opening);
 
   // Call on the leader once the run's folder exists: a message about a lost rank then says how to continue.
   void SetFolder(const std::string& folder);

@@ -18,6 +18,7 @@
 #include "cli/command.h"
 #include "cli/experiment.h"
 #include "cli/local_ranks.h"
+#include "cli/open_run.h"
 #include "cli/ranked_run.h"
 #include "cli/session.h"
 #include "config/changes.h"
@@ -63,14 +64,6 @@ RunProblems::Opening OpeningLine(bool quiet) {
   };
 }
 
-std::unique_ptr<RunProblems> OpenProblems(RankedRun* ranked, const PipelineConfig& config, PipelineParts& parts,
-                                          const RunProblems::Opening& opening, uint64_t done = 0) {
-  std::unique_ptr<RunProblems> problems = ranked != nullptr ? ranked->OpenProblems(config, parts, opening)
-                                                            : std::make_unique<RunProblems>(config, parts, opening);
-  Session::CheckPlans(config, parts, problems->train.size(), done);
-  return problems;
-}
-
 int Report(const RunOutcome& outcome) {
   if (!outcome.message.empty()) std::fprintf(stderr, "%s\n", outcome.message.c_str());
   return outcome.ExitCode();
@@ -102,10 +95,12 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
       spdlog::warn("--overwrite: {}", PrintableText(paid));
     claim.emplace(config.output_dir);
   }
-  session.StartServices(config.seed, std::filesystem::path(config.output_dir) / "artifacts");
-  if (ranked) ranked->Join(session, config);
-  PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
-  const std::unique_ptr<RunProblems> problems = OpenProblems(ranked.get(), config, parts, OpeningLine(globals.quiet));
+  OpenOptions opening;
+  opening.artifact_root = std::filesystem::path(config.output_dir) / "artifacts";
+  opening.ranked = ranked.get();
+  opening.opening = OpeningLine(globals.quiet);
+  Findings findings;
+  const std::unique_ptr<OpenedRun> run = OpenRun(session, config, opening, &findings);
   const RunFolder folder =
       RunFolder::Create(config.output_dir, config.resolved_yaml, overwrite, claim ? &*claim : nullptr);
   NoteResumableRun(folder.path().string());
@@ -113,7 +108,7 @@ int Run(const Globals& globals, const std::string& file, const std::vector<std::
   options.console = console.get();
   options.overrides = settings;
   if (ranked) ranked->SetFolder(folder.path().string());
-  return Ended(ranked.get(), Report(kgrpo::Run(config, parts, *problems, folder, options)));
+  return Ended(ranked.get(), Report(kgrpo::Run(config, run->parts, *run->problems, folder, options)));
 }
 
 // One run, or all those that the file describes.
@@ -124,8 +119,9 @@ int RunFile(const Globals& globals, const std::string& file, const std::vector<s
   request.file = file;
   request.settings = settings;
   const std::optional<std::vector<ExperimentRun>> runs = ReadExperiment(request);
+  RequireVariant(runs, options.variant, file);
   if (!runs) {
-    if (!options.variant.empty()) throw Error(KGRPO_ERROR_INVALID, "--variant: " + file + " has no variants");
+    if (options.jobs > 0) throw Error(KGRPO_ERROR_INVALID, "--jobs: " + file + " describes one run");
     return Run(globals, file, settings, options.overwrite);
   }
   if (ReadLaunch()) {
@@ -139,7 +135,6 @@ int RunFile(const Globals& globals, const std::string& file, const std::vector<s
     Session session(globals);
     planned = PlanExperiment(session, request, *runs);
   }
-  RequireVariant(*runs, options.variant);
   return RunExperiment(globals, planned, options);
 }
 
@@ -196,11 +191,13 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   PipelineConfig config = session.Load(request);
   RequireStepsLeft(config, progress, !settings.empty() && !from_step, directory, longer);
   config.output_dir = directory;  // the folder may have been moved
-  session.StartServices(config.seed, folder.path() / "artifacts");
-  if (ranked) ranked->Join(session, config);
-  PipelineParts parts = session.MakeParts(config, request.roles, /*identify=*/true);
-  const std::unique_ptr<RunProblems> problems =
-      OpenProblems(ranked.get(), config, parts, OpeningLine(globals.quiet), request.steps_done);
+  OpenOptions opening;
+  opening.artifact_root = folder.path() / "artifacts";
+  opening.ranked = ranked.get();
+  opening.done = request.steps_done;
+  opening.opening = OpeningLine(globals.quiet);
+  Findings findings;
+  const std::unique_ptr<OpenedRun> run = OpenRun(session, config, opening, &findings);
   NoteResumableRun(folder.path().string());
   RunConsole console(folder, globals.quiet);
   RunOptions options;
@@ -209,7 +206,7 @@ int Resume(const Globals& globals, const std::string& directory, const std::vect
   options.overrides = settings;  // kgrpo::Run writes them into resolved.yaml
   options.console = console.get();
   if (ranked) ranked->SetFolder(directory);
-  return Ended(ranked.get(), Report(kgrpo::Run(config, parts, *problems, folder, options)));
+  return Ended(ranked.get(), Report(kgrpo::Run(config, run->parts, *run->problems, folder, options)));
 }
 
 // For a cluster that ends jobs at a fixed time: the run stops before that, with a checkpoint.

@@ -23,7 +23,7 @@ std::string ChoiceOf(const PipelineConfig& config, Role role) {
   std::string text = std::string(RoleName(role)) + "\n";
   if (role == Role::kEvaluator || role == Role::kReward) text += TextOf(config.evaluator);
   if (role == Role::kReward) text += TextOf(config.reward);
-  if (role == Role::kCoder || role == Role::kTrainer) text += TextOf(config.coder);  // SuggestionsMistake
+  if (role == Role::kCoder || role == Role::kTrainer) text += TextOf(config.coder);  // whose list a stage may draw from
   if (role == Role::kTrainer) {
     const LoopConfig& loop = config.loop;
     for (const uint64_t planned : {loop.batch_size, loop.trajectories_per_problem, uint64_t{loop.rounds},
@@ -40,17 +40,24 @@ std::string ChoiceOf(const PipelineConfig& config, Role role) {
   return text;
 }
 
+// "" if there is none.
+std::string FaultOfFile(const PipelineConfig& config) {
+  Findings findings(Findings::Stop::kNever);
+  CheckFile(config, &findings);
+  return findings.failures.empty() ? "" : findings.failures.front();
+}
+
 class Checker {
  public:
   Checker(Session& session, const PlannedRun* checked) : session_(session) {
     if (checked == nullptr) return;
     for (const Role role : kMade) seen_.insert(ChoiceOf(checked->config, role));
-    seen_.insert(FileMistake(checked->config));
+    seen_.insert(FaultOfFile(checked->config));
   }
 
   void Check(const PlannedRun& run) {
-    if (const std::string mistake = FileMistake(run.config); !mistake.empty() && seen_.insert(mistake).second)
-      Add(run, Error(KGRPO_ERROR_INVALID, mistake));
+    if (const std::string fault = FaultOfFile(run.config); !fault.empty() && seen_.insert(fault).second)
+      Add(run, Error(KGRPO_ERROR_INVALID, fault));
     for (const Role role : kMade) {
       if (!seen_.insert(ChoiceOf(run.config, role)).second) continue;
       try {
@@ -81,19 +88,17 @@ class Checker {
       evaluator_failed_ = false;
     }
     if (role == Role::kEvaluator) return;
-    const PipelineParts parts = session_.MakeParts(config, {role});
+    PipelineParts parts = session_.MakeParts(config, {role});
     if (role != Role::kTrainer) return;
-    Session::CheckPlans(config, parts, config.skip_unusable ? 0 : config.train_problems.size());
-    for (const std::string& mistake : {EpisodesMistake(config, parts.trainers),
-                                       SuggestionsMistake(config, *session_.MakeParts(config, {Role::kCoder}).coder)}) {
-      if (!mistake.empty()) throw Error(KGRPO_ERROR_INVALID, mistake);
-    }
+    parts.coder = session_.MakeParts(config, {Role::kCoder}).coder;
+    Findings first;  // throws
+    CheckParts(config, parts, config.skip_unusable ? 0 : config.train_problems.size(), /*done=*/0, &first);
   }
 
   void Add(const PlannedRun& run, const Error& error) {
     if (mistakes_.empty() || error.code() == KGRPO_ERROR_INVALID) code_ = error.code();
     const auto* part = dynamic_cast<const PartError*>(&error);
-    const std::vector<std::string> found = part != nullptr ? part->mistakes() : std::vector<std::string>{error.what()};
+    const std::vector<std::string> found = part != nullptr ? part->faults() : std::vector<std::string>{error.what()};
     const std::string variant = NameOfVariant(run.run);
     for (const std::string& mistake : found) {
       const bool placed = mistake.find(": " + variant + ": ") != std::string::npos;  // by PlanExperiment

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/default_plugins.h"
 #include "config/changes.h"
 #include "config/emit.h"
 #include "config/experiment.h"
@@ -374,7 +375,16 @@ class Loader {
 }  // namespace
 
 PipelineConfig LoadPipeline(const LoadRequest& request, const SchemaLookup& lookup) {
-  return Loader(request, lookup).Load();
+  if (request.file.empty()) {
+    PipelineConfig config;
+    config.evaluator.plugin = request.evaluator.empty() ? KGRPO_DEFAULT_EVALUATOR : request.evaluator;
+    config.evaluator.options = CheckOptions(OptionsFromSettings(request.settings),
+                                            lookup(Role::kEvaluator, config.evaluator.plugin), "", "--set");
+    return config;
+  }
+  LoadRequest with_evaluator = request;
+  if (!request.evaluator.empty()) with_evaluator.settings.push_back("evaluator.plugin=" + request.evaluator);
+  return Loader(with_evaluator, lookup).Load();
 }
 
 nlohmann::json CheckOptions(const nlohmann::ordered_json& options, const Schema& schema, const std::string& path,

@@ -20,8 +20,9 @@ namespace kgrpo {
 using SchemaLookup = std::function<Schema(Role role, const std::string& plugin)>;
 
 struct LoadRequest {
-  std::string file;
+  std::string file;                   // empty: no file. Then only the evaluator is used, and `settings` are its options
   std::vector<std::string> settings;  // each --set
+  std::string evaluator;  // --evaluator: the plugin to use instead of the file's; empty: that, or the default one
   // Of an experiment: how many of the last settings are the run's own, and its name for people ("short, seed 2").
   size_t run_settings = 0;
   std::string run_name;

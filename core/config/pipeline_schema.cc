@@ -38,7 +38,7 @@ constexpr const char kSchema[] = R"json({
         "default": {},
         "description": "For a trainer that imitates: rounds of other runs, in place of collected ones.",
         "properties": {
-          "from": {"$ref": "#/definitions/folders", "default": [], "description": "Folders of runs of any purpose: training, `eval --policy`, `optimize`; `output_dir`: this run's earlier stages."},
+          "from": {"$ref": "#/definitions/folders", "default": [], "description": "Folders of runs of any purpose: training, `eval policy`, `optimize`; `output_dir`: this run's earlier stages."},
           "select": {"enum": ["best_of_group", "all"], "default": "best_of_group", "description": "Imitate, at each recorded kernel, the suggestion that led from it to the fastest one, or all that gained enough."},
           "min_gain": {"type": "number", "minimum": 0, "maximum": 1000, "default": 1.05, "description": "Imitate only suggestions whose kernel is at least this many times as fast as the one it was made from."}
         }

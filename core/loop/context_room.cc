@@ -1,10 +1,6 @@
 #include "loop/context_room.h"
 
-#include "loop/problem_set.h"
 #include "loop/prompter.h"
-
-#include <kgrpo/sdk/text.h>
-#include <kgrpo/support/template_data.h>  // MakePromptProblem
 
 #include <algorithm>
 
@@ -48,19 +44,6 @@ ContextRoom RoomInContext(const PipelineConfig& config, Policy& policy, std::spa
                   " for completions, not loop.sampling.max_new_tokens (" + std::to_string(wanted) +
                   "), and less in later rounds where kernels grow" + advice;
   return room;
-}
-
-PromptState FirstRound(const kgrpo_problem_info& problem, const LoopConfig& loop) {
-  PromptState state;
-  state.problem = MakePromptProblem(problem);
-  state.reference = state.code_a = state.code_b = Copy(problem.source);
-  state.rounds = loop.rounds;
-  return state;
-}
-
-bool TrainsOnPrompts(const std::vector<std::unique_ptr<Trainer>>& trainers) {
-  return std::any_of(trainers.begin(), trainers.end(),
-                     [](const auto& trainer) { return trainer->source() != KGRPO_TRAINER_OWN_DATA; });
 }
 
 }  // namespace kgrpo

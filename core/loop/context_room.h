@@ -1,5 +1,4 @@
-// Checks that a run's prompts fit the policy's context, and that its completions can end. Used by loop/run.cc before a
-// run has a folder, and by the command check, before anything is measured.
+// Checks that a run's prompts fit the policy's context, and that its completions can end. Used by loop/run_problems.cc.
 #ifndef KGRPO_LOOP_CONTEXT_ROOM_H
 #define KGRPO_LOOP_CONTEXT_ROOM_H
 
@@ -7,10 +6,8 @@
 #include "plugin/instances.h"
 #include "prompt/state.h"
 
-#include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace kgrpo {
 
@@ -20,12 +17,6 @@ struct ContextRoom {
   std::string warning;  // there is less than max_new_tokens, or completions end in no other way
 };
 ContextRoom RoomInContext(const PipelineConfig& config, Policy& policy, std::span<const PromptState> first_rounds);
-
-// The state of a trajectory's first round, without what the evaluator measures of the reference kernel.
-PromptState FirstRound(const kgrpo_problem_info& problem, const LoopConfig& loop);
-
-// True if any stage collects trajectories. A trainer that reads its own data needs no prompts.
-bool TrainsOnPrompts(const std::vector<std::unique_ptr<Trainer>>& trainers);
 
 }  // namespace kgrpo
 #endif

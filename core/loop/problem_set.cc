@@ -4,6 +4,7 @@
 #include <kgrpo/sdk/text.h>
 #include <kgrpo/support/template_data.h>  // MakePromptProblem
 
+#include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -21,11 +22,17 @@ struct Opened {
 Opened OpenOnce(Evaluator& evaluator, const std::string& directory) {
   Problem problem = evaluator.OpenProblem(directory);
   const kgrpo_problem_info& info = problem.info();
+  if (const std::string refused = Copy(info.refused); !refused.empty())
+    return {std::nullopt, directory + ": the problem was refused when it was imported: " + refused};
   const PromptProblem prompt = MakePromptProblem(info);
   std::string source = Copy(info.source);
   Evaluation baseline;
-  if (std::string unusable = MeasureReference(evaluator, problem, &baseline); !unusable.empty())
-    return {std::nullopt, std::move(unusable)};
+  try {
+    baseline = evaluator.Baseline(problem);
+  } catch (const Error& error) {
+    if (error.code() != KGRPO_ERROR_INVALID) throw;  // the machine, not the problem, is the cause
+    return {std::nullopt, error.what()};
+  }
   return {OpenProblem{std::move(problem), prompt.name, prompt.family, std::move(source), prompt, std::move(baseline),
                       directory},
           ""};
@@ -50,45 +57,45 @@ void OpenInScreen(Evaluator& screen, OpenProblem* open) {
 
 }  // namespace
 
-std::string MeasureReference(Evaluator& evaluator, const Problem& problem, Evaluation* baseline) {
-  try {
-    *baseline = evaluator.Baseline(problem);
-  } catch (const Error& error) {
-    if (error.code() != KGRPO_ERROR_INVALID) throw;
-    return error.what();
-  }
-  return "";
-}
-
 ProblemSet::ProblemSet(Evaluator& evaluator, const std::vector<std::string>& directories, WorkerPool& pool,
-                       bool skip_unusable, const std::function<void()>& opened_one, Evaluator* screen) {
+                       bool skip_unusable, const std::function<void()>& opened_one, Evaluator* screen,
+                       Findings* findings) {
+  Findings first;  // throws
+  if (findings == nullptr) findings = &first;
   std::vector<std::optional<Opened>> opened(directories.size());
+  std::vector<std::exception_ptr> failures(directories.size());
   std::mutex telling;
   pool.ForEach(directories.size(), [&](size_t i) {
-    opened[i].emplace(Open(evaluator, directories[i], skip_unusable));
-    if (screen != nullptr && opened[i]->problem) OpenInScreen(*screen, &*opened[i]->problem);
+    try {
+      opened[i].emplace(Open(evaluator, directories[i], skip_unusable));
+      if (screen != nullptr && opened[i]->problem) OpenInScreen(*screen, &*opened[i]->problem);
+    } catch (const Error&) {
+      failures[i] = std::current_exception();
+    }
     const std::lock_guard<std::mutex> lock(telling);
     if (opened_one) opened_one();
   });
   std::map<std::string, std::string> directory_of;
   problems_.reserve(opened.size());
-  for (std::optional<Opened>& one : opened) {
-    if (!one->problem) {
-      skipped_.push_back(std::move(one->unusable));
+  for (size_t i = 0; i < opened.size(); ++i) {
+    if (!findings->Try([&] {
+          if (failures[i]) std::rethrow_exception(failures[i]);
+        }))
+      continue;
+    if (!opened[i]->problem) {
+      skipped_.push_back(std::move(opened[i]->unusable));
       continue;
     }
-    OpenProblem& problem = *one->problem;
+    OpenProblem& problem = *opened[i]->problem;
     const auto [other, inserted] = directory_of.emplace(problem.name, problem.directory);
-    if (!inserted) {
-      throw Error(KGRPO_ERROR_INVALID,
-                  "two problems are named " + problem.name + ": " + other->second + " and " + problem.directory);
-    }
+    if (!inserted)
+      findings->Add("two problems are named " + problem.name + ": " + other->second + " and " + problem.directory);
     families_.push_back(problem.family);
     problems_.push_back(std::move(problem));
   }
-  if (problems_.empty() && !skipped_.empty()) {
-    throw Error(KGRPO_ERROR_INVALID, "none of the " + std::to_string(skipped_.size()) +
-                                         " problems can be used; of the first: " + skipped_.front());
+  if (problems_.empty() && skipped_.size() == directories.size() && !skipped_.empty()) {
+    findings->Add("none of the " + std::to_string(skipped_.size()) +
+                  " problems can be used; of the first: " + skipped_.front());
   }
 }
 

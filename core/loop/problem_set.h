@@ -2,6 +2,7 @@
 #ifndef KGRPO_LOOP_PROBLEM_SET_H
 #define KGRPO_LOOP_PROBLEM_SET_H
 
+#include "loop/findings.h"
 #include "loop/worker_pool.h"
 #include "plugin/instances.h"
 #include "prompt/state.h"
@@ -28,19 +29,16 @@ struct OpenProblem {
   double screen_seconds = 0;
 };
 
-// Measures the problem's reference kernel. Returns why the problem cannot be used; empty: it can. Throws where the
-// machine, not the problem, is the cause.
-std::string MeasureReference(Evaluator& evaluator, const Problem& problem, Evaluation* baseline);
-
 // Immutable once made: any thread may read it. The evaluators must outlive it.
 class ProblemSet {
  public:
-  // Opens the folders and judges their reference kernels, on the pool. Throws where a folder is no problem, or two
-  // problems have the same name. With `skip_unusable`, leaves out problems without a correct reference kernel, and
-  // throws only if none is left; otherwise throws for the first. `opened_one` is called after each, from any thread,
-  // one call at a time. `screen`: opens the problems, too; may be null.
+  // Opens the folders and evaluates their reference kernels, on the pool. It is a fault if a folder is no problem, if
+  // two problems have the same name, or if a reference kernel is not correct; with `skip_unusable` such a problem is
+  // left out, and it is a fault if none is left. The set has the problems without a fault. `findings`: receives the
+  // faults; null: the first is thrown. `opened_one` is called after each, from any thread, one call at a time.
+  // `screen`: opens the problems, too; may be null.
   ProblemSet(Evaluator& evaluator, const std::vector<std::string>& directories, WorkerPool& pool, bool skip_unusable,
-             const std::function<void()>& opened_one = {}, Evaluator* screen = nullptr);
+             const std::function<void()>& opened_one = {}, Evaluator* screen = nullptr, Findings* findings = nullptr);
 
   size_t size() const { return problems_.size(); }
   const OpenProblem& operator[](size_t index) const { return problems_[index]; }

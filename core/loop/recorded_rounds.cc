@@ -2,6 +2,7 @@
 
 #include "config/node.h"
 #include "loop/metrics.h"
+#include "loop/prompter.h"
 #include "loop/round_faults.h"
 #include "loop/screen.h"
 #include "store/readable.h"
@@ -134,6 +135,34 @@ void RequireSamePrompts(const std::vector<std::string>& runs, const PipelineConf
                                            " differs from this pipeline's. Use the run's templates, or other runs");
     }
   }
+}
+
+ImitatedRounds ReadImitatedRounds(const PipelineConfig& config, size_t stage, uint64_t first_step,
+                                  const ProblemSet& problems, const Policy& policy) {
+  const DemonstrationConfig& demonstrations = config.stages.at(stage).demonstrations;
+  std::vector<std::string> runs = demonstrations.from;
+  std::ranges::replace(runs, kOwnRun, config.output_dir);
+  RequireSamePrompts(runs, config);
+  const RecordedRounds recorded(runs, problems, config.output_dir, first_step);
+  ImitatedRounds imitated = {recorded.ToImitate(demonstrations), 0, recorded.size()};
+  const Prompter prompter(config, &policy);
+  for (TrajectoryRecord& trajectory : imitated.trajectories) {
+    for (RoundRecord& round : trajectory.rounds_done) {
+      round.prompt_ids = prompter.Encode(round.messages);
+      round.completion_ids = policy.EncodeCompletion(round.suggestion);
+    }
+    std::erase_if(trajectory.rounds_done, [&](const RoundRecord& round) {
+      return round.prompt_ids.size() > prompter.room() ||
+             round.completion_ids.size() > config.loop.sampling.max_new_tokens;
+    });
+    imitated.states += trajectory.rounds_done.size();
+  }
+  if (imitated.states == 0) {
+    throw Error(KGRPO_ERROR_INVALID,
+                "demonstrations.from: the prompts of all recorded rounds are too long for the context, or their "
+                "suggestions for loop.sampling.max_new_tokens");
+  }
+  return imitated;
 }
 
 }  // namespace kgrpo

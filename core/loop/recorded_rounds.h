@@ -5,6 +5,7 @@
 
 #include "config/pipeline.h"
 #include "loop/problem_set.h"
+#include "plugin/instances.h"
 #include "store/records.h"
 
 #include <cstddef>
@@ -20,7 +21,7 @@ inline constexpr const char* kOwnRun = "output_dir";  // in demonstrations.from:
 // Immutable once made: any thread may read it.
 class RecordedRounds {
  public:
-  // Reads the rounds of runs of any purpose (training, `eval --policy`, `optimize`) on those problems, by their names.
+  // Reads the rounds of runs of any purpose (training, `eval policy`, `optimize`) on those problems, by their names.
   // Rounds whose coder or evaluator failed are left out. The run in the folder `own` is read up to the step `before`,
   // which is excluded. Throws KGRPO_ERROR_INVALID if a folder has no readable run.
   RecordedRounds(const std::vector<std::string>& runs, const ProblemSet& problems, const std::string& own = "",
@@ -54,6 +55,19 @@ class RecordedRounds {
 // Throws KGRPO_ERROR_INVALID if one of the runs cannot be read, or its prompts are made by other templates than this
 // pipeline's.
 void RequireSamePrompts(const std::vector<std::string>& runs, const PipelineConfig& config);
+
+// The rounds that a stage imitates, encoded for this policy.
+struct ImitatedRounds {
+  std::vector<TrajectoryRecord> trajectories;
+  size_t states = 0;    // rounds in `trajectories`
+  size_t recorded = 0;  // rounds that the runs recorded on these problems
+};
+
+// Reads the runs of stage `stage`, whose first step is `first_step`. Leaves out prompts without room for a completion,
+// and completions that this run's limit would have cut: the context may not hold both. Throws KGRPO_ERROR_INVALID if
+// the runs cannot be imitated or nothing is left.
+ImitatedRounds ReadImitatedRounds(const PipelineConfig& config, size_t stage, uint64_t first_step,
+                                  const ProblemSet& problems, const Policy& policy);
 
 }  // namespace kgrpo
 #endif

@@ -1,46 +1,16 @@
 #include "loop/run_config.h"
 
-#include <kgrpo/sdk/error.h>
+#include "loop/stage.h"
+
+#include <memory>
 
 namespace kgrpo {
+namespace {
 
-void CheckRunConfig(const PipelineConfig& config, const PipelineParts& parts) {
-  if (parts.trainers.size() != config.stages.size()) {
-    throw Error(KGRPO_ERROR_INTERNAL, "a trainer instance is needed for each stage");
-  }
-  for (const std::string& mistake :
-       {FileMistake(config), SuggestionsMistake(config, *parts.coder), EpisodesMistake(config, parts.trainers)}) {
-    if (!mistake.empty()) throw Error(KGRPO_ERROR_INVALID, mistake);
-  }
-}
-
-std::string RoundsMistake(const std::string& of, const std::vector<std::pair<std::string, uint64_t>>& factors) {
-  constexpr uint64_t kMostRounds = 1'000'000;  // more would not fit in memory
-  uint64_t product = 1;
-  bool too_many = false;
-  for (const auto& [name, factor] : factors) {
-    too_many = too_many || (factor != 0 && product > kMostRounds / factor);
-    product *= factor;
-  }
-  if (!too_many) return "";
-  std::string names, values;
-  for (const auto& [name, factor] : factors) {
-    names += (names.empty() ? "" : " x ") + name;
-    values += (values.empty() ? "" : " x ") + std::to_string(factor);
-  }
-  return names + " is " + values + ": " + of + " takes at most " + std::to_string(kMostRounds) + " rounds";
-}
-
+// Returns the first fault of the file; "" if there is none.
 std::string FileMistake(const PipelineConfig& config) {
   const LoopConfig& loop = config.loop;
   const size_t problems = config.train_problems.size();
-  if (loop.trajectories_per_problem == 0 || loop.batch_size % loop.trajectories_per_problem != 0) {
-    return "loop.batch_size (" + std::to_string(loop.batch_size) +
-           ") must be a multiple of loop.trajectories_per_problem (" + std::to_string(loop.trajectories_per_problem) +
-           ")";
-  }
-  if (loop.batch_size == 0 || loop.rounds == 0) return "loop.batch_size and loop.rounds must be at least 1";
-  if (problems == 0) return "problems.train names no problem";
   std::string mistake = RoundsMistake("a step", {{"loop.batch_size", loop.batch_size}, {"loop.rounds", loop.rounds}});
   for (size_t i = 0; i < config.stages.size() && mistake.empty(); ++i) {
     mistake = RoundsMistake("a warm start", {{"trainer[" + std::to_string(i) + "].episodes", config.stages[i].episodes},
@@ -60,32 +30,7 @@ std::string FileMistake(const PipelineConfig& config) {
   return "";
 }
 
-std::string SuggestionsMistake(const PipelineConfig& config, const Coder& coder) {
-  for (size_t i = 0; i < config.stages.size(); ++i) {
-    if (config.stages[i].suggestions != SuggestionSource::kUniform || !coder.Suggestions().empty()) continue;
-    return "stage " + std::to_string(i + 1) + " (" + config.stages[i].trainer.plugin +
-           ") draws suggestions uniformly from the coder's list, and " + config.coder.plugin +
-           " has none (it takes any text): leave this stage out, or train it in another run, whose coder has a list, "
-           "and start from its model";
-  }
-  return "";
-}
-
-std::string EpisodesMistake(const PipelineConfig& config, const std::vector<std::unique_ptr<Trainer>>& trainers) {
-  for (size_t i = 0; i < trainers.size(); ++i) {
-    const StageConfig& stage = config.stages[i];
-    const bool imitates = trainers[i]->source() == KGRPO_TRAINER_DEMONSTRATIONS,
-               given = !stage.demonstrations.from.empty();
-    const std::string name = "stage " + std::to_string(i + 1) + " (" + stage.trainer.plugin + ") ";
-    if (given && !imitates) return name + "does not learn from demonstrations: leave out `demonstrations`";
-    if (!imitates || given || stage.episodes > 0) continue;
-    return name +
-           "learns from demonstrations, but `episodes` is 0: say how many trajectories to collect, for example "
-           "`episodes: 64`, or name recorded runs in `demonstrations.from`";
-  }
-  return "";
-}
-
+// Describes settings of the loop that have no effect in this run.
 std::vector<std::string> FileWarnings(const PipelineConfig& config) {
   uint64_t steps = 0;
   for (const StageConfig& stage : config.stages) steps += stage.steps;
@@ -106,6 +51,85 @@ std::vector<std::string> FileWarnings(const PipelineConfig& config) {
                        std::to_string(config.evaluation.every) + "), so not every checkpoint has a held-out reward");
   }
   return warnings;
+}
+
+// Returns a message if a stage draws suggestions from the coder's list, and the coder has none; else "".
+std::string SuggestionsMistake(const PipelineConfig& config, const Coder& coder) {
+  for (size_t i = 0; i < config.stages.size(); ++i) {
+    if (config.stages[i].suggestions != SuggestionSource::kUniform || !coder.Suggestions().empty()) continue;
+    return "stage " + std::to_string(i + 1) + " (" + config.stages[i].trainer.plugin +
+           ") draws suggestions uniformly from the coder's list, and " + config.coder.plugin +
+           " has none (it takes any text): leave this stage out, or train it in another run, whose coder has a list, "
+           "and start from its model";
+  }
+  return "";
+}
+
+// Returns a message if a stage's trainer imitates demonstrations and none are collected; else "".
+std::string EpisodesMistake(const PipelineConfig& config, const std::vector<std::unique_ptr<Trainer>>& trainers) {
+  for (size_t i = 0; i < trainers.size(); ++i) {
+    const StageConfig& stage = config.stages[i];
+    const bool imitates = trainers[i]->source() == KGRPO_TRAINER_DEMONSTRATIONS,
+               given = !stage.demonstrations.from.empty();
+    const std::string name = "stage " + std::to_string(i + 1) + " (" + stage.trainer.plugin + ") ";
+    if (given && !imitates) return name + "does not learn from demonstrations: leave out `demonstrations`";
+    if (!imitates || given || stage.episodes > 0) continue;
+    return name +
+           "learns from demonstrations, but `episodes` is 0: say how many trajectories to collect, for example "
+           "`episodes: 64`, or name recorded runs in `demonstrations.from`";
+  }
+  return "";
+}
+
+void CheckPlans(const PipelineConfig& config, const PipelineParts& parts, size_t problems, uint64_t done) {
+  std::vector<std::string> faults;
+  uint64_t end = 0;
+  for (size_t i = 0; i < parts.trainers.size(); ++i) {
+    end += config.stages[i].steps;
+    if (end <= done) continue;
+    kgrpo_trainer_plan plan = PlanOf(config, parts, i);
+    if (plan.trajectories > 0) plan.problems = problems;
+    try {
+      parts.trainers[i]->CheckPlan(plan);
+    } catch (const Error& error) {
+      if (error.code() != KGRPO_ERROR_INVALID) throw;
+      const PartError named(error, "trainer[" + std::to_string(i) + "]", config.stages[i].trainer.plugin,
+                            config.option_places);
+      faults.insert(faults.end(), named.faults().begin(), named.faults().end());
+    }
+  }
+  if (!faults.empty()) throw PartError(KGRPO_ERROR_INVALID, std::move(faults));
+}
+
+}  // namespace
+
+void CheckFile(const PipelineConfig& config, Findings* findings) {
+  findings->Add(FileMistake(config));
+  for (std::string& warning : FileWarnings(config)) findings->notes.push_back(std::move(warning));
+}
+
+void CheckParts(const PipelineConfig& config, const PipelineParts& parts, size_t problems, uint64_t done,
+                Findings* findings) {
+  if (parts.coder != nullptr) findings->Add(SuggestionsMistake(config, *parts.coder));
+  findings->Add(EpisodesMistake(config, parts.trainers));
+  findings->Try([&] { CheckPlans(config, parts, problems, done); });
+}
+
+std::string RoundsMistake(const std::string& of, const std::vector<std::pair<std::string, uint64_t>>& factors) {
+  constexpr uint64_t kMostRounds = 1'000'000;  // more would not fit in memory
+  uint64_t product = 1;
+  bool too_many = false;
+  for (const auto& [name, factor] : factors) {
+    too_many = too_many || (factor != 0 && product > kMostRounds / factor);
+    product *= factor;
+  }
+  if (!too_many) return "";
+  std::string names, values;
+  for (const auto& [name, factor] : factors) {
+    names += (names.empty() ? "" : " x ") + name;
+    values += (values.empty() ? "" : " x ") + std::to_string(factor);
+  }
+  return names + " is " + values + ": " + of + " takes at most " + std::to_string(kMostRounds) + " rounds";
 }
 
 }  // namespace kgrpo

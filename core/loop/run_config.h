@@ -1,39 +1,31 @@
-// Checks of a pipeline that its schema cannot express: rules over two keys, or over what the plugins offer. Used by
-// loop/run_problems.cc before a run has a folder; the command check, which makes its parts one by one, calls each
-// function by itself.
+// Checks of a run that its file's schema cannot express: rules over two keys, or over what the plugins offer. Used by
+// cli/plan.cc before a run has a folder, and by cli/variant_check.cc.
 #ifndef KGRPO_LOOP_RUN_CONFIG_H
 #define KGRPO_LOOP_RUN_CONFIG_H
 
 #include "config/pipeline.h"
+#include "loop/findings.h"
 #include "loop/parts.h"
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace kgrpo {
 
-// Throws KGRPO_ERROR_INVALID with the first mistake.
-void CheckRunConfig(const PipelineConfig& config, const PipelineParts& parts);
+// Checks what does not depend on the plugins, and notes settings of the loop that have no effect in this run.
+void CheckFile(const PipelineConfig& config, Findings* findings);
 
-// Returns the first mistake of the file that does not depend on its plugins; empty if there is none.
-std::string FileMistake(const PipelineConfig& config);
+// Checks the parts against each other: the coder's list, the stages' demonstrations, and each trainer's plan of its
+// stage. Parts that are absent are not checked. `problems`: number of training problems that can be used, 0 if not
+// known. `done`: steps of a resumed run, whose finished stages are left out.
+void CheckParts(const PipelineConfig& config, const PipelineParts& parts, size_t problems, uint64_t done,
+                Findings* findings);
 
-// Returns a message where the product of `factors`, each with its name, exceeds the number of rounds collected at once,
-// all of which stay in memory; else empty. `of` names the purpose: "a step".
+// Returns a message if the product of `factors`, each with its name, exceeds the number of rounds collected at once,
+// all of which stay in memory; else "". `of` names the purpose: "a step".
 std::string RoundsMistake(const std::string& of, const std::vector<std::pair<std::string, uint64_t>>& factors);
-
-// Returns a message where a stage draws suggestions from the coder's list, and the coder has none; else empty.
-std::string SuggestionsMistake(const PipelineConfig& config, const Coder& coder);
-
-// Returns a message where a stage's trainer imitates demonstrations and none are collected; else empty. `trainers`: of
-// the stages.
-std::string EpisodesMistake(const PipelineConfig& config, const std::vector<std::unique_ptr<Trainer>>& trainers);
-
-// Describes settings of the loop that have no effect in this run.
-std::vector<std::string> FileWarnings(const PipelineConfig& config);
 
 }  // namespace kgrpo
 #endif

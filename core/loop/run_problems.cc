@@ -24,16 +24,23 @@ bool Measures(const PipelineConfig& config) {
 }
 
 // Returns a function that counts opened problems, and reports 0 at once.
-std::function<void()> Counter(const PipelineConfig& config, const RunProblems::Opening& opening) {
+std::function<void()> Counter(const PipelineConfig& config, const Findings& findings,
+                              const RunProblems::Opening& opening) {
   if (!opening) return {};
-  const size_t total = config.train_problems.size() + (Measures(config) ? config.heldout_problems.size() : 0);
+  const bool both = Measures(config) || findings.collects();
+  const size_t total = config.train_problems.size() + (both ? config.heldout_problems.size() : 0);
   opening(0, total);
   return [opening, total, open = size_t{0}]() mutable { opening(++open, total); };
 }
 
+// True if any stage collects trajectories. A trainer that reads its own data needs no prompts.
+bool TrainsOnPrompts(const std::vector<std::unique_ptr<Trainer>>& trainers) {
+  return std::ranges::any_of(trainers, [](const auto& trainer) { return trainer->source() != KGRPO_TRAINER_OWN_DATA; });
+}
+
 // Finds out before the first step whether each stage can imitate the runs that it names. A stage whose demonstrations
 // this run has recorded does not read them again.
-void RequireImitable(const PipelineConfig& config, const ProblemSet& train) {
+void RequireImitable(const PipelineConfig& config, const ProblemSet& train, const Policy& policy) {
   if (std::ranges::all_of(config.stages, [](const auto& stage) { return stage.demonstrations.from.empty(); })) return;
   const std::filesystem::path own = std::filesystem::path(config.output_dir) / "run.sqlite";
   std::vector<uint64_t> recorded;
@@ -47,15 +54,16 @@ void RequireImitable(const PipelineConfig& config, const ProblemSet& train) {
     if (!other) recorded = database.StepsWithRounds(Purpose::kDemonstration);
   }
   uint64_t first = 1;
-  for (const StageConfig& stage : config.stages) {
-    std::vector<std::string> runs = stage.demonstrations.from;
+  for (size_t i = 0; i < config.stages.size(); ++i) {
+    std::vector<std::string> runs = config.stages[i].demonstrations.from;
     const bool with_own = std::erase(runs, kOwnRun) > 0;
     if (!runs.empty() && !std::ranges::binary_search(recorded, first)) {
-      RequireSamePrompts(runs, config);
-      // The first stage reads them at once.
-      if (first > 1 && !with_own) RecordedRounds(runs, train).ToImitate(stage.demonstrations);
+      if (with_own)
+        RequireSamePrompts(runs, config);
+      else
+        ReadImitatedRounds(config, i, first, train, policy);
     }
-    first += stage.steps;
+    first += config.stages[i].steps;
   }
 }
 
@@ -74,36 +82,51 @@ void RequireSameList(const std::string& which, const ProblemSet& problems, const
 
 }  // namespace
 
-RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts, const Opening& opening)
-    : RunProblems(config, parts, Counter(config, opening)) {}
+RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts, Findings& findings, uint64_t done,
+                         const Opening& opening)
+    : RunProblems(config, parts, findings, done, Counter(config, findings, opening)) {}
 
-RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts, const std::function<void()>& opened_one)
+RunProblems::RunProblems(const PipelineConfig& config, PipelineParts& parts, Findings& findings, uint64_t done,
+                         const std::function<void()>& opened_one)
     : pool(config.loop.workers),
-      train(*parts.evaluator, config.train_problems, pool, config.skip_unusable, opened_one, parts.screen.get()) {
-  if (Measures(config))
-    heldout.emplace(*parts.evaluator, config.heldout_problems, pool, config.skip_unusable, opened_one);
-  CheckRunConfig(config, parts);
-  RequireImitable(config, train);
-  if (const ReplayConfig& replay = config.loop.replay; !replay.from.empty()) {
-    const auto recorded = std::make_shared<RecordedRounds>(replay.from, train);
-    notes.push_back("loop.replay: " + std::to_string(recorded->size()) + " recorded rounds");
-    parts.replay = recorded;
+      train(*parts.evaluator, config.train_problems, pool, config.skip_unusable, opened_one, parts.screen.get(),
+            &findings) {
+  Findings unused(Findings::Stop::kNever);
+  if (Measures(config) || (findings.collects() && !config.heldout_problems.empty())) {
+    heldout.emplace(*parts.evaluator, config.heldout_problems, pool, config.skip_unusable, opened_one, nullptr,
+                    Measures(config) ? &findings : &unused);
   }
+  for (const std::string& fault : unused.failures)
+    findings.notes.push_back("held-out problems, which this run does not use: " + fault);
+  for (const ProblemSet* problems : {&train, heldout ? &*heldout : nullptr}) {
+    if (problems == nullptr) continue;
+    for (const std::string& why : problems->skipped())
+      findings.notes.push_back("left out (problems.skip_unusable): " + why);
+  }
+  CheckParts(config, parts, train.size(), done, &findings);
+  if (parts.policy != nullptr) findings.Try([&] { RequireImitable(config, train, *parts.policy); });
+  if (const ReplayConfig& replay = config.loop.replay; !replay.from.empty()) {
+    findings.Try([&] {
+      const auto recorded = std::make_shared<RecordedRounds>(replay.from, train);
+      findings.notes.push_back("loop.replay: " + std::to_string(recorded->size()) + " recorded rounds");
+      parts.replay = recorded;
+    });
+  }
+  if (parts.policy != nullptr) findings.Try([&] { CheckPrompts(config, parts, &findings); });
+  notes = findings.notes;
+}
+
+void RunProblems::CheckPrompts(const PipelineConfig& config, const PipelineParts& parts, Findings* findings) const {
   std::vector<PromptState> first_rounds;
   const auto add = [&](const ProblemSet& problems) {
     for (size_t i = 0; i < problems.size(); ++i)
       first_rounds.push_back(Trajectory(0, 0, problems[i], config.loop).Prompt(parts.metrics));
   };
   if (TrainsOnPrompts(parts.trainers)) add(train);
-  if (heldout) add(*heldout);
+  if (heldout && Measures(config)) add(*heldout);
   const ContextRoom room = RoomInContext(config, *parts.policy, first_rounds);
-  if (!room.mistake.empty()) throw Error(KGRPO_ERROR_INVALID, room.mistake);
-  for (const ProblemSet* problems : {&train, heldout ? &*heldout : nullptr}) {
-    if (problems == nullptr) continue;
-    for (const std::string& why : problems->skipped()) notes.push_back("left out (problems.skip_unusable): " + why);
-  }
-  if (!room.warning.empty()) notes.push_back(room.warning);
-  for (std::string& warning : FileWarnings(config)) notes.push_back(std::move(warning));
+  findings->Add(room.mistake);
+  if (!room.warning.empty()) findings->notes.push_back(room.warning);
 }
 
 void RunProblems::RequireSame(RunDatabase& database) const {

@@ -1,7 +1,6 @@
 #include "loop/stage.h"
 
 #include "loop/draws.h"
-#include "loop/prompter.h"
 #include "loop/ranks.h"
 #include "loop/recorded_rounds.h"
 #include "loop/samples.h"
@@ -148,7 +147,14 @@ void Stage::GetDemonstrations(bool begins) {
   const bool imitates_runs = !config_.stages[index_].demonstrations.from.empty();
   std::vector<TrajectoryRecord> trajectories = database_.ReadStep(Purpose::kDemonstration, first_step_);
   if (trajectories.empty() || (begins && ImitatesItself(config_.stages[index_]))) {
-    trajectories = imitates_runs ? ImitatedRounds() : CollectDemonstrations();
+    if (imitates_runs) {
+      ImitatedRounds imitated = ReadImitatedRounds(config_, index_, first_step_, problems_, *parts_.policy);
+      Note("imitating suggestions at " + std::to_string(imitated.states) + " of " + std::to_string(imitated.recorded) +
+           " recorded states");
+      trajectories = std::move(imitated.trajectories);
+    } else {
+      trajectories = CollectDemonstrations();
+    }
     database_.WriteDemonstrations(first_step_, trajectories);
   }
   demonstrations_.emplace(std::move(trajectories),
@@ -176,38 +182,6 @@ std::vector<TrajectoryRecord> Stage::CollectDemonstrations() {
   });
   const std::string useless = faults_.Add(trajectories, none ? 1 : kUselessSteps);
   if (!useless.empty()) Note(useless);
-  return trajectories;
-}
-
-// The rounds of other runs, encoded for this policy. Prompts that leave no room for a completion are left out, and so
-// are completions that this run's limit would have cut: the context may not hold both.
-std::vector<TrajectoryRecord> Stage::ImitatedRounds() {
-  const DemonstrationConfig& demonstrations = config_.stages[index_].demonstrations;
-  std::vector<std::string> runs = demonstrations.from;
-  std::ranges::replace(runs, kOwnRun, config_.output_dir);
-  RequireSamePrompts(runs, config_);  // the start leaves out a stage that an earlier run of this folder recorded
-  const RecordedRounds recorded(runs, problems_, config_.output_dir, first_step_);
-  std::vector<TrajectoryRecord> trajectories = recorded.ToImitate(demonstrations);
-  const Prompter prompter(config_, parts_.policy.get());
-  size_t states = 0;
-  for (TrajectoryRecord& trajectory : trajectories) {
-    for (RoundRecord& round : trajectory.rounds_done) {
-      round.prompt_ids = prompter.Encode(round.messages);
-      round.completion_ids = parts_.policy->EncodeCompletion(round.suggestion);
-    }
-    std::erase_if(trajectory.rounds_done, [&](const RoundRecord& round) {
-      return round.prompt_ids.size() > prompter.room() ||
-             round.completion_ids.size() > config_.loop.sampling.max_new_tokens;
-    });
-    states += trajectory.rounds_done.size();
-  }
-  if (states == 0) {
-    throw Error(KGRPO_ERROR_INVALID,
-                "demonstrations.from: the prompts of all recorded rounds are too long for the context, or their "
-                "suggestions for loop.sampling.max_new_tokens");
-  }
-  Note("imitating suggestions at " + std::to_string(states) + " of " + std::to_string(recorded.size()) +
-       " recorded states");
   return trajectories;
 }
 

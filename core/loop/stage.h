@@ -71,7 +71,6 @@ class Stage {
   void Note(const std::string& text) const;
   void GetDemonstrations(bool begins);
   std::vector<TrajectoryRecord> CollectDemonstrations();
-  std::vector<TrajectoryRecord> ImitatedRounds();
   Begun& Prepare(uint64_t step, uint32_t staleness);
   RolloutResult FinishBesideNext(uint64_t step, Begun& begun);
   ScreenHistory& Screened(uint64_t last);

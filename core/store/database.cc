@@ -8,6 +8,7 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace kgrpo {
@@ -57,17 +58,6 @@ std::string PlacesOf(size_t count) {
   return places;
 }
 
-// Rounds in which a trajectory was dropped are in a table like that of the others; all_rounds has both.
-std::string TablesOfRounds() {
-  std::string sql = "CREATE TABLE trajectories(purpose TEXT NOT NULL, step INTEGER NOT NULL, " +
-                    TrajectoryColumns().Declared() + ", PRIMARY KEY(purpose, step, trajectory)) STRICT, WITHOUT ROWID;";
-  for (const std::string table : {"rounds", "dropped_rounds"}) {
-    sql += "CREATE TABLE " + table + "(purpose TEXT NOT NULL, step INTEGER NOT NULL, trajectory INTEGER NOT NULL, " +
-           RoundColumns().Declared() + ", PRIMARY KEY(purpose, step, trajectory, round)) STRICT, WITHOUT ROWID;";
-  }
-  return sql + "CREATE VIEW all_rounds AS SELECT * FROM rounds UNION ALL SELECT * FROM dropped_rounds;";
-}
-
 }  // namespace
 
 RunDatabase::RunDatabase(const std::filesystem::path& path, FaultPoints faults)
@@ -84,10 +74,11 @@ RunDatabase::RunDatabase(const std::filesystem::path& path, FaultPoints faults)
   // WAL lets others read while the run writes; FULL makes a commit survive the machine, not only the process.
   database_.Execute("PRAGMA journal_mode = WAL");
   database_.Execute("PRAGMA synchronous = FULL");
-  if (found == kSchemaVersion) return;
   Transaction transaction(database_);
-  database_.Execute(kSchema);
-  database_.Execute(TablesOfRounds().c_str());
+  if (found == kSchemaVersion)
+    GrowTables(database_);
+  else
+    database_.Execute(Schema().c_str());
   database_.Execute(("PRAGMA user_version = " + std::to_string(kSchemaVersion)).c_str());
   transaction.Commit();
 }
@@ -152,10 +143,13 @@ void RunDatabase::WriteTrajectories(Purpose purpose, uint64_t step, const std::v
     Statement clear(database_, std::string("DELETE FROM ") + table + " WHERE purpose = ? AND step = ?");
     (clear << PurposeName(purpose) << step).Run();
   }
-  const size_t of_trajectory = 2 + TrajectoryColumns().columns().size(), of_round = 3 + RoundColumns().columns().size();
-  Statement insert_trajectory(database_, "INSERT INTO trajectories VALUES(" + PlacesOf(of_trajectory) + ")");
-  Statement insert_round(database_, "INSERT INTO rounds VALUES(" + PlacesOf(of_round) + ")");
-  Statement insert_dropped(database_, "INSERT INTO dropped_rounds VALUES(" + PlacesOf(of_round) + ")");
+  const auto insert_into = [](const std::string& table, const std::string& keys, const ColumnList& list) {
+    const size_t count = list.columns().size() + static_cast<size_t>(std::ranges::count(keys, ','));
+    return "INSERT INTO " + table + "(" + keys + list.Names() + ") VALUES(" + PlacesOf(count) + ")";
+  };
+  Statement insert_trajectory(database_, insert_into("trajectories", "purpose, step, ", TrajectoryColumns()));
+  Statement insert_round(database_, insert_into("rounds", "purpose, step, trajectory, ", RoundColumns()));
+  Statement insert_dropped(database_, insert_into("dropped_rounds", "purpose, step, trajectory, ", RoundColumns()));
   const auto source = [this](const std::string& text) { return WriteSource(text); };
   for (const TrajectoryRecord& trajectory : trajectories) {
     FieldWriter fields(insert_trajectory << PurposeName(purpose) << step, source);

@@ -17,7 +17,7 @@ RunProgress ReadProgress(const std::filesystem::path& path) {
   const int64_t version = number("PRAGMA user_version");
   const bool empty = number("SELECT count(*) FROM sqlite_master") == 0;
   if (version == 0 && empty) return {.is_empty = true};
-  if (version != kSchemaVersion || !database.HasTable("run") || !database.HasTable("steps") ||
+  if (version < kOldestSchema || version > kSchemaVersion || !database.HasTable("run") || !database.HasTable("steps") ||
       !database.HasTable("metrics")) {
     return {.is_foreign = true};
   }
@@ -34,6 +34,7 @@ RunProgress ReadProgress(const std::filesystem::path& path) {
 }
 
 RunDatabase::RunDatabase(const std::filesystem::path& path, ReadOnly) : database_(path, Database::ToRead(path)) {
+  ShowWhole(database_);
   database_.Execute("BEGIN");  // all that is read is of one moment, though a run may be writing
 }
 

@@ -15,8 +15,14 @@ std::string ColumnList::Declared() const {
   std::string list;
   for (const Column& column : columns_) {
     list += list.empty() ? "" : ", ";
-    list += column.name + " " + column.type + (column.nullable ? "" : " NOT NULL");
+    list += column.name + " " + column.type + (column.nullable ? "" : " NOT NULL DEFAULT " + column.fallback);
   }
+  return list;
+}
+
+std::string ColumnList::Names() const {
+  std::string list;
+  for (const Column& column : columns_) list += (list.empty() ? "" : ", ") + column.name;
   return list;
 }
 

@@ -20,19 +20,24 @@ namespace kgrpo {
 struct Column {
   std::string name;
   const char* type;
-  bool nullable;   // a field of a group that may be absent
-  bool is_source;  // a hash in `sources`
+  bool nullable;         // a field of a group that may be absent
+  bool is_source;        // a hash in `sources`
+  std::string fallback;  // SQL of the value in a record that lacks the column
 };
 
 // Collects the columns of the fields that it visits.
 class ColumnList {
  public:
   template <typename T>
-  void operator()(const char* name, const T&) {
-    columns_.push_back({name, TypeOf<T>(), nullable_, false});
+  void operator()(const char* name, const T& value) {
+    columns_.push_back({name, TypeOf<T>(), nullable_, false, FallbackOf(value)});
   }
-  void operator()(KernelText field, const std::string&) { columns_.push_back({field.name, "TEXT", nullable_, true}); }
-  void operator()(Digits field, uint64_t) { columns_.push_back({field.name, "TEXT", nullable_, false}); }
+  void operator()(KernelText field, const std::string& text) {
+    columns_.push_back({field.name, "TEXT", nullable_, true, FallbackOf(text)});
+  }
+  void operator()(Digits field, uint64_t value) {
+    columns_.push_back({field.name, "TEXT", nullable_, false, FallbackOf(std::to_string(value))});
+  }
   template <typename T, typename Fields>
   void Group(const std::optional<T>&, const Fields& fields) {
     nullable_ = true;
@@ -45,8 +50,9 @@ class ColumnList {
 
   // "a, b, (SELECT text FROM sources WHERE hash = c)": what FieldReader reads.
   std::string Selected() const;
-  // "a INTEGER NOT NULL, b REAL": what FieldWriter writes.
+  // "a INTEGER NOT NULL DEFAULT 0, b REAL": what FieldWriter writes.
   std::string Declared() const;
+  std::string Names() const;  // "a, b, c"
 
  private:
   template <typename T>
@@ -56,6 +62,24 @@ class ColumnList {
     if constexpr (std::same_as<T, std::vector<int32_t>> || std::same_as<T, std::vector<float>>) return "BLOB";
     return "TEXT";
   }
+
+  template <typename T>
+  std::string FallbackOf(const T& value) const {
+    if (nullable_) return "NULL";  // the group is absent
+    if constexpr (std::integral<T> || std::same_as<T, kgrpo_coder_outcome>)
+      return std::to_string(static_cast<int64_t>(value));
+    else if constexpr (std::floating_point<T>)
+      return std::to_string(value);
+    else if constexpr (std::same_as<T, std::vector<int32_t>> || std::same_as<T, std::vector<float>>)
+      return "x''";
+    else
+      return "'" + TextOf(value) + "'";
+  }
+  static std::string TextOf(const std::string& text) { return text; }
+  static std::string TextOf(const std::vector<ChatMessage>& messages) { return MessagesToJson(messages); }
+  static std::string TextOf(const std::vector<Metric>& metrics) { return MetricsToJson(metrics); }
+  static std::string TextOf(const std::vector<Remark>& remarks) { return RemarksToJson(remarks); }
+  static std::string TextOf(RoundPart part) { return RoundPartName(part); }
 
   std::vector<Column> columns_;
   bool nullable_ = false;
@@ -113,7 +137,8 @@ class FieldReader {
 
   template <typename T>
   void operator()(const char*, T& value) {
-    if (!Skips()) Take(value);
+    // NULL is a number that is not finite, or a field of a group that an earlier record lacks.
+    if (!Skips() && (std::same_as<T, double> || !row_.IsNull(next_))) Take(value);
     ++next_;
   }
   void operator()(KernelText, std::string& text) {

@@ -21,7 +21,7 @@ enum class Purpose {
   kTrain,          // the samples of a step
   kDemonstration,  // collected once at a stage's start, to be imitated
   kHeldout,        // measured only
-  kEvaluation,     // of `eval --policy`: each repeat is a step
+  kEvaluation,     // of `eval policy`: each repeat is a step
   kSearch,         // of `optimize`: each wave is a step
   kGreedy,         // as kHeldout, at temperature 0
 };

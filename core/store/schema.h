@@ -1,53 +1,37 @@
-// The tables of run.sqlite. Used by store/database.cc, which adds those of trajectories and rounds: their columns are
-// the fields of store/records.h. A change that older readers would misread raises kSchemaVersion.
+// The tables of run.sqlite, and how a record of an earlier version gets the columns that were added since. Used by
+// store/database.cc, and RecordToRead by whatever reads a run by SQL of its own.
+//
+// Records grow: a new column or table needs no new version. Readers see its default in records that lack it; `resume`
+// adds it. A column of rounds or trajectories is a field in store/records.h, and its default is the field's.
 #ifndef KGRPO_STORE_SCHEMA_H
 #define KGRPO_STORE_SCHEMA_H
 
+#include <kgrpo/support/sqlite.h>
+
+#include <filesystem>
+#include <string>
+
 namespace kgrpo {
 
+// Raised only if the meaning of a column changes: then this program cannot continue runs of the version before.
 inline constexpr int kSchemaVersion = 4;
+// The oldest version that is read.
+inline constexpr int kOldestSchema = 3;
 
-// `purpose` is PurposeName (store/records.h); trajectories and rounds count from 0, steps from 1. Kernels are
-// hashes in `sources`. `changes` has the settings that `resume` changed, as JSON.
-inline constexpr const char* kSchema = R"sql(
-CREATE TABLE run(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+// Returns the SQL that makes all tables of this version.
+std::string Schema();
 
-CREATE TABLE changes(
-  after_step INTEGER NOT NULL, key TEXT NOT NULL, before TEXT NOT NULL, after TEXT NOT NULL,
-  PRIMARY KEY(after_step, key)) STRICT, WITHOUT ROWID;
+// Adds the tables and columns that a record of this version lacks, within the caller's transaction.
+void GrowTables(Database& database);
 
-CREATE TABLE sources(hash TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID;
+// Makes tables and columns that a record lacks appear to this connection, which only reads, as if it had them.
+void ShowWhole(Database& database);
 
-CREATE TABLE problems(
-  purpose TEXT NOT NULL, problem INTEGER NOT NULL, name TEXT NOT NULL, title TEXT NOT NULL, family TEXT NOT NULL,
-  split TEXT NOT NULL, directory TEXT NOT NULL, source TEXT NOT NULL,
-  baseline_seconds REAL NOT NULL, modelled INTEGER NOT NULL, time_source TEXT NOT NULL, diagnosis TEXT NOT NULL,
-  PRIMARY KEY(purpose, problem)) STRICT, WITHOUT ROWID;
-
-CREATE TABLE steps(
-  step INTEGER PRIMARY KEY, stage INTEGER NOT NULL, stage_name TEXT NOT NULL, has_rollouts INTEGER NOT NULL,
-  reward_mean REAL NOT NULL, finished_at REAL NOT NULL) STRICT;
-
-CREATE TABLE metrics(
-  step INTEGER NOT NULL, name TEXT NOT NULL, value REAL, PRIMARY KEY(step, name)) STRICT, WITHOUT ROWID;
-
-CREATE TABLE optimizer_steps(
-  step INTEGER NOT NULL, optimizer_step INTEGER NOT NULL, name TEXT NOT NULL, value REAL,
-  PRIMARY KEY(step, optimizer_step, name)) STRICT, WITHOUT ROWID;
-
-CREATE TABLE best_kernels(
-  judged_step INTEGER NOT NULL, problem TEXT NOT NULL,
-  step INTEGER NOT NULL, trajectory INTEGER NOT NULL, round INTEGER NOT NULL,
-  source TEXT NOT NULL, speedup REAL NOT NULL, evaluation TEXT NOT NULL, baseline TEXT NOT NULL,
-  suggestions TEXT NOT NULL,
-  PRIMARY KEY(judged_step, problem)) STRICT, WITHOUT ROWID;
-
-CREATE TABLE refuted_kernels(
-  judged_step INTEGER NOT NULL, problem TEXT NOT NULL, source TEXT NOT NULL,
-  PRIMARY KEY(judged_step, problem, source)) STRICT, WITHOUT ROWID;
-
-CREATE TABLE judgings(judged_step INTEGER PRIMARY KEY) STRICT;
-)sql";
+// A record that is only read, shown whole.
+class RecordToRead : public Database {
+ public:
+  explicit RecordToRead(const std::filesystem::path& path) : Database(path, ToRead(path)) { ShowWhole(*this); }
+};
 
 }  // namespace kgrpo
 #endif

@@ -3,7 +3,7 @@
 beside it.
 
     kgrpo-host plugins validate evaluator_program --options options.json
-    kgrpo-host eval --kernel kernels/faster.c --problem problems/polynomial --evaluator evaluator_program --set 'command=[python3, evaluator_python.py]'
+    kgrpo-host eval kernel kernels/faster.c --problem problems/polynomial --evaluator evaluator_program --set 'command=[python3, evaluator_python.py]'
 
 A candidate runs in a process of its own with a limit of time, but not in a sandbox, and its process holds the clock: use it
 with coders that you trust.

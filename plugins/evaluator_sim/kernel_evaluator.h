@@ -51,7 +51,7 @@ class KernelEvaluator : public evaluator::Backend {
   std::vector<evaluator::ProblemFinding> FindDegenerateOutputs(const evaluator::OpenProblem& open) override;
 
   // Counts the launches of one call at the timing size, without a verdict on `source`. Used to fit
-  // and to try the time model (tools/calibrate). [any thread]
+  // and to try the time model (bench/calibrate). [any thread]
   Trouble Count(const OpenProblem& open, const std::string& source, CallRecord* record);
 
   bool modelled() const override { return true; }

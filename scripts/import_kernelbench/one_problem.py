@@ -417,7 +417,7 @@ class Importer:
                 "traits": [f"KernelBench level {self.level}"] + self._size_traits(), "flags": self.flags}
 
     def _size_traits(self):
-        """`eval --suite` compares no times at other sizes with PyTorch's at the original ones."""
+        """`eval suite` compares no times at other sizes with PyTorch's at the original ones."""
         return ["small sizes"] if self.options["sizes"] == "small" else []
 
     def refuse(self, folder, why):

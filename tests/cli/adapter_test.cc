@@ -108,7 +108,7 @@ TEST_F(AdapterRunTest, WhatItLeavesOpensAsAModel) {
   ASSERT_EQ(Run("lora.yaml --set output_dir=run").code, 0);
   const std::string prompt = "{\"prompt\": \"tile the loop\"}\n";
   const std::string arguments = " --temperature 0 --max-new-tokens 8";
-  const Result adapted = Run("generate run/final" + arguments, prompt);
+  const Result adapted = Model("generate run/final" + arguments, prompt);
   ASSERT_EQ(adapted.code, 0) << adapted.err;
 
   const Result merged = Run("merge run/final -o merged");
@@ -117,7 +117,7 @@ TEST_F(AdapterRunTest, WhatItLeavesOpensAsAModel) {
   EXPECT_TRUE(fs::exists(directory_.path() / "merged/model.safetensors"));
   EXPECT_TRUE(fs::exists(directory_.path() / "merged/config.json"));
   EXPECT_FALSE(fs::exists(directory_.path() / "merged/adapter_config.json"));
-  EXPECT_EQ(Run("generate merged" + arguments, prompt).out, adapted.out);
+  EXPECT_EQ(Model("generate merged" + arguments, prompt).out, adapted.out);
 
   // An adapter goes on from the folder, and one of another shape does not.
   const Result further = Run("run lora.yaml --set output_dir=further --set policy.options.adapter.start=run/final -q");
@@ -166,17 +166,17 @@ TEST_F(AdapterRunTest, LogitsThatAreNotFiniteAreAnError) {
   for (uint64_t at = offsets[0]; at < offsets[1].get<uint64_t>(); at += sizeof large)
     std::memcpy(file.data() + 8 + header + at, &large, sizeof large);
   Write("broken/model.safetensors", file);
-  const Result scored = Run("score broken",
-                            "{\"prompt_ids\": [5], \"completion_ids\": [6, 7]}\n{\"prompt_ids\": [5, 6], "
-                            "\"completion_ids\": [8]}\n");
+  const Result scored = Model("score broken",
+                              "{\"prompt_ids\": [5], \"completion_ids\": [6, 7]}\n{\"prompt_ids\": [5, 6], "
+                              "\"completion_ids\": [8]}\n");
   EXPECT_NE(scored.code, 0);
   EXPECT_EQ(scored.out, "");
   EXPECT_THAT(scored.err, HasSubstr("error: <stdin>:1: "));
   EXPECT_THAT(scored.err, HasSubstr("logits are not finite. Its weights have diverged, or its values are too large for "
                                     "the policy's dtype (with bfloat16, try float32)"));
   for (const char* temperature : {"0", "1"}) {
-    const Result generated =
-        Run(std::string("generate broken --max-new-tokens 4 --temperature ") + temperature, "{\"prompt_ids\": [5]}\n");
+    const Result generated = Model(std::string("generate broken --max-new-tokens 4 --temperature ") + temperature,
+                                   "{\"prompt_ids\": [5]}\n");
     EXPECT_NE(generated.code, 0);
     EXPECT_EQ(generated.out, "");
     EXPECT_THAT(generated.err, HasSubstr("the model's logits are not finite: its weights have diverged"));

@@ -102,7 +102,8 @@ TEST_F(CliTest, CheckMeasuresTheReferences) {
   }
   const Result leaving = Run("check p.yaml --set problems.skip_unusable=true");
   EXPECT_EQ(leaving.code, 3);
-  EXPECT_THAT(leaving.err, HasSubstr("none of the 1 training problems can be used; the notes give the reasons\n"));
+  EXPECT_THAT(leaving.err,
+              HasSubstr("none of the 1 problems can be used; of the first: the reference kernel of problem one"));
   EXPECT_THAT(leaving.err, HasSubstr("note: left out (problems.skip_unusable): the reference kernel of problem two"));
   Write("problems/one/reference.cu", "void launch() {}\n");
   const Result one_left = Run("check p.yaml --set problems.skip_unusable=true");
@@ -152,13 +153,13 @@ TEST_F(CliTest, CheckFindsMoreRoundsThanAreCollectedAtOnce) {
 }
 
 TEST_F(CliTest, CountsOfTheCommandLineHaveAnUpperEnd) {
-  const Result eval = Run("eval p.yaml --policy uniform --episodes 100000000000");
+  const Result eval = Run("eval policy p.yaml --policy uniform --episodes 100000000000");
   EXPECT_EQ(eval.code, 2);
   EXPECT_THAT(eval.err, HasSubstr("--episodes: Value 100000000000 not in range 1 to 1000000"));
   const Result optimize = Run("optimize problems/one --policy uniform --pipeline p.yaml --evaluations 100000000000");
   EXPECT_EQ(optimize.code, 2);
   EXPECT_THAT(optimize.err, HasSubstr("--evaluations: Value 100000000000 not in range 1 to 1000000"));
-  const Result rounds = Run("eval p.yaml --policy uniform --episodes 500000 --repeat 2");
+  const Result rounds = Run("eval policy p.yaml --policy uniform --episodes 500000 --repeat 2");
   EXPECT_EQ(rounds.code, 3);
   EXPECT_THAT(rounds.err, HasSubstr("episodes x held-out problems x loop.rounds x repeats is 500000 x 1 x 2 x 2: "));
 }
@@ -306,6 +307,18 @@ TEST_F(CliTest, TheWriterConfigurationsPass) {
           "model --set coder.options.examples=" + tiny + "examples --set problems.train=[" + tiny + "problems/*]");
   EXPECT_EQ(quickstart.code, 0) << quickstart.err;
   EXPECT_THAT(quickstart.out, HasSubstr("8 training and 0 held-out problems, 300 steps in 2 stages"));
+}
+
+// The whole process group gets the signal, so compilers end too: their failures are no faults of the file.
+TEST_F(CliTest, AnInterruptedCheckIsNoFaultOfTheFile) {
+  Write("problems/one/reference.cu", "void launch() {} // interrupts\n");
+  Write("problems/two/reference.cu", "#error\n");
+  const Result result =
+      Run("check p.yaml --set 'problems.train=[problems/one, problems/two]' --set problems.heldout=[]");
+  EXPECT_EQ(result.code, 130) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("error: stopped by the user\n"));
+  EXPECT_THAT(result.err, Not(HasSubstr("does not compile")));
+  EXPECT_EQ(result.out, "");
 }
 
 TEST_F(CliTest, AFileThatIsNotThere) {

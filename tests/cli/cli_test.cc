@@ -13,9 +13,9 @@ using testing::AnyOf;
 // ---- usage --------------------------------------------------------------------------------------
 
 TEST_F(CliTest, EveryCommandHasHelpWithAnExample) {
-  for (const char* command : {"run", "resume", "check", "compare", "coder-check", "eval", "plugins", "plugins list",
-                              "plugins describe", "plugins validate", "problems", "problems list", "problems check",
-                              "problems new", "tokenize", "score", "generate", "merge", "update"}) {
+  for (const char* command : {"run", "resume", "check", "compare", "coder-check", "eval", "eval kernel", "eval policy",
+                              "eval suite", "plugins", "plugins list", "plugins describe", "plugins validate",
+                              "problems", "problems list", "problems check", "problems new", "merge"}) {
     const Result result = Run(std::string(command) + " --help");
     EXPECT_EQ(result.code, 0) << command;
     EXPECT_THAT(result.out, HasSubstr("Example")) << command;
@@ -29,7 +29,7 @@ TEST_F(CliTest, WrongUsageIsTwo) {
   EXPECT_EQ(Run("run").code, 2);
   EXPECT_EQ(Run("check p.yaml --nonsense").code, 2);
   EXPECT_EQ(Run("eval").code, 2);
-  EXPECT_EQ(Run("eval --kernel k.cu").code, 2);
+  EXPECT_EQ(Run("eval kernel k.cu").code, 2);
   EXPECT_EQ(Run("--plugin-path . p.yaml --quiet").code, 0) << "the folder is one word, the pipeline the next";
   const Result mistyped = Run("chekc p.yaml");
   EXPECT_EQ(mistyped.code, 2);
@@ -106,23 +106,24 @@ TEST_F(CliTest, ATimeLimitStopsARunThatCanGoOn) {
 
 TEST_F(CliTest, EvalJudgesAKernel) {
   Write("k.cu", "void launch() {} // a // b // c\n");
-  const Result result = Run("eval --kernel k.cu --problem problems/one --evaluator fakes --json");
+  const Result result = Run("eval kernel k.cu --problem problems/one --evaluator fakes --json");
   ASSERT_EQ(result.code, 0) << result.err;
   const json verdict = json::parse(result.out);
   EXPECT_EQ(verdict["verdict"], "correct");
   EXPECT_EQ(verdict["speedup"], 4.0);
   EXPECT_EQ(verdict["baseline"]["seconds"], 0.001);
   EXPECT_EQ(verdict["metrics"]["comments"], 3.0);
-  EXPECT_THAT(Run("eval --kernel k.cu --problem problems/one --evaluator fakes --set unit=0.5").out,
+  EXPECT_THAT(Run("eval kernel k.cu --problem problems/one --evaluator fakes --set unit=0.5").out,
               HasSubstr("speedup    4\n"));
-  const std::string text = Run("eval --kernel k.cu --problem problems/one --evaluator fakes").out;
+  const std::string text = Run("eval kernel k.cu --problem problems/one --evaluator fakes").out;
   EXPECT_THAT(text, HasSubstr("problem    one\nverdict    correct\nfound      it has too few comments\n"
                               "reference  1 ms (modelled: comments)\nkernel     250 us\nspeedup    4\n"));
   EXPECT_THAT(text, HasSubstr("\nSource\n  comments   3   comments\n")) << "as the plugin declares it";
-  const std::string by = "eval --kernel k.cu --problem problems/one --evaluator ";
+  const std::string by = "eval kernel k.cu --problem problems/one --evaluator ";
   EXPECT_THAT(Run(by + "fakes").out, HasSubstr("counts comments; salt 0, trace off"));
   EXPECT_THAT(Run(by + "fakes --profile --quick --seed 7").out, HasSubstr("counts comments; salt 7, trace all"));
-  EXPECT_THAT(Run("eval p.yaml --kernel k.cu --problem problems/one --profile").out, HasSubstr("salt 0, trace all"));
+  EXPECT_THAT(Run("eval kernel k.cu --pipeline p.yaml --problem problems/one --profile").out,
+              HasSubstr("salt 0, trace all"));
   const std::string plain = KGRPO_BINARY_DIR "/tests/bad_plugins/all_is_correct.so";
   const Result profile = Run(by + plain + " --profile");
   EXPECT_EQ(profile.code, 3);
@@ -132,30 +133,30 @@ TEST_F(CliTest, EvalJudgesAKernel) {
   EXPECT_EQ(json::parse(Run(by + "fakes --dispute-bound --json").out)["bound"],
             json::parse(R"({"needed": 9, "counted": 3})"));
   EXPECT_THAT(Run(by + plain + " --dispute-bound").err, HasSubstr("does not count what a kernel does"));
-  EXPECT_EQ(json::parse(Run("eval p.yaml --kernel k.cu --problem problems/one --json").out)["speedup"], 4.0);
-  const Result report = Run("eval --kernel k.cu --problem problems/one --evaluator fakes --report k.html");
+  EXPECT_EQ(json::parse(Run("eval kernel k.cu --pipeline p.yaml --problem problems/one --json").out)["speedup"], 4.0);
+  const Result report = Run("eval kernel k.cu --problem problems/one --evaluator fakes --report k.html");
   EXPECT_NE(report.code, 0);
   EXPECT_THAT(report.err, HasSubstr("--report: the evaluator fakes writes no reports"));
-  const Result nowhere = Run("eval --kernel k.cu --problem problems/one --evaluator fakes --report none/k.html");
+  const Result nowhere = Run("eval kernel k.cu --problem problems/one --evaluator fakes --report none/k.html");
   EXPECT_EQ(nowhere.code, 3);
   EXPECT_THAT(nowhere.err, HasSubstr("--report none/k.html: there is no folder none"));
-  EXPECT_EQ(Run("eval p.yaml --policy uniform --report k.html").code, 2);
+  EXPECT_EQ(Run("eval policy p.yaml --policy uniform --report k.html").code, 2);
   Write("broken.cu", "#error\n");
-  const Result broken = Run("eval --kernel broken.cu --problem problems/one --evaluator fakes --json");
+  const Result broken = Run("eval kernel broken.cu --problem problems/one --evaluator fakes --json");
   EXPECT_EQ(broken.code, 0) << "a verdict is a result";
   EXPECT_EQ(json::parse(broken.out)["verdict"], "not_compiled");
-  EXPECT_EQ(Run("eval --kernel none.cu --problem problems/one --evaluator fakes").code, 3);
-  const Result option = Run("eval --kernel k.cu --problem problems/one --evaluator fakes --set unt=1");
+  EXPECT_EQ(Run("eval kernel none.cu --problem problems/one --evaluator fakes").code, 3);
+  const Result option = Run("eval kernel k.cu --problem problems/one --evaluator fakes --set unt=1");
   EXPECT_EQ(option.code, 3);
   EXPECT_EQ(option.err, "--set: unt: unknown key; did you mean \"unit\"?\n");
 }
 
 TEST_F(CliTest, EvalPlaysPolicies) {
-  const Result uniform = Run("eval p.yaml --policy uniform --episodes 3 --json");
+  const Result uniform = Run("eval policy p.yaml --policy uniform --episodes 3 --json");
   ASSERT_EQ(uniform.code, 0) << uniform.err;
   EXPECT_EQ(json::parse(uniform.out)["episodes"], 3);
-  EXPECT_EQ(Run("eval p.yaml --policy fixed:tile --episodes 2").code, 0);
-  const Result nowhere = Run("eval p.yaml --policy nowhere --episodes 2");
+  EXPECT_EQ(Run("eval policy p.yaml --policy fixed:tile --episodes 2").code, 0);
+  const Result nowhere = Run("eval policy p.yaml --policy nowhere --episodes 2");
   EXPECT_EQ(nowhere.code, 3);
   EXPECT_THAT(nowhere.err, HasSubstr("nor \"fixed:TECHNIQUE,...\", nor a folder (a run's or a model's)"));
 }
@@ -191,7 +192,7 @@ TEST_F(CliTest, OtherProgramsAreGivenNoGlobalOptionsThatTheyLack) {
   EXPECT_EQ(Run("-q --plugin-path /none plugins new reward mine --lang c").code, 0);
   EXPECT_TRUE(fs::exists(directory_.path() / "mine/mine.c"));
   EXPECT_THAT(Run("-q --plugin-path /none problems new --help").out, HasSubstr("problems new"));
-  EXPECT_EQ(Run("-q tokenize --help").code, 0);
+  EXPECT_EQ(Run("-q merge --help").code, 0);
 }
 
 TEST_F(CliTest, AnUnknownSubcommandIsNamedWithThoseThereAre) {

@@ -32,6 +32,10 @@ class CliTest : public testing::Test {
     return test::RunHost(directory_.path(), arguments, input);
   }
 
+  test::Result Model(const std::string& arguments, const std::string& input = "") {
+    return test::RunModel(directory_.path(), arguments, input);
+  }
+
   static std::vector<nlohmann::json> Lines(const std::string& text) {
     std::vector<nlohmann::json> lines;
     std::istringstream stream(text);

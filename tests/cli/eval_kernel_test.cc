@@ -1,4 +1,4 @@
-// `eval --kernel`: its options for thoroughness, inputs and the problem, and its output. Some tests use fakes that
+// `eval kernel`: its options for thoroughness, inputs and the problem, and its output. Some tests use fakes that
 // report their requests, the others evaluator_sim.
 #include "commands.h"
 
@@ -13,7 +13,7 @@ class EvalKernelTest : public CliTest {
  protected:
   std::string Asked(const std::string& flags) {
     Write("k.cu", "void launch() {} // asked\n");
-    const Result result = Run("eval --kernel k.cu --problem one --evaluator fakes --json " + flags);
+    const Result result = Run("eval kernel k.cu --problem one --evaluator fakes --json " + flags);
     EXPECT_EQ(result.code, 0) << result.err;
     return result.code == 0 ? json::parse(result.out)["diagnosis"].get<std::string>() : "";
   }
@@ -29,7 +29,7 @@ class EvalKernelTest : public CliTest {
               ";\n}\nextern \"C\" void launch(const float* x, const float* y, float* out, int n) {\n"
               "  k<<<(n + 255) / 256, 256>>>(x, y, out, n);\n}\n");
     const Result result =
-        Run("eval --kernel affine.cu --problem " KGRPO_SOURCE_DIR "/tests/evaluator/problems/affine " + flags);
+        Run("eval kernel affine.cu --problem " KGRPO_SOURCE_DIR "/tests/evaluator/problems/affine " + flags);
     EXPECT_EQ(result.code, 0) << result.err;
     return result.out;
   }
@@ -48,7 +48,7 @@ TEST_F(EvalKernelTest, SeveralKernelsGetALineEach) {
   Write("more/b.cu", "void launch() {} // broken\n");
   Write("more/a.cu", "void launch() {} // asked\n");
   Write("more/notes.txt", "");
-  const std::string eval = "eval --kernel k.cu more --problem one --evaluator fakes";
+  const std::string eval = "eval kernel k.cu more --problem one --evaluator fakes";
   const Result result = Run(eval + " --json --jobs 2");
   EXPECT_EQ(result.code, 0) << result.err;
   std::istringstream lines(result.out);
@@ -67,13 +67,13 @@ TEST_F(EvalKernelTest, SeveralKernelsGetALineEach) {
   // One file in a folder, or one file with --jobs, also gets a line.
   std::filesystem::remove(directory_.path() / "more/b.cu");
   for (const char* one : {"more", "more --jobs 2", "more/a.cu --jobs 2"}) {
-    const Result line = Run(std::string("eval --json --problem one --evaluator fakes --kernel ") + one);
+    const Result line = Run(std::string("eval kernel --json --problem one --evaluator fakes ") + one);
     EXPECT_EQ(line.code, 0) << one << ": " << line.err;
     EXPECT_EQ(std::count(line.out.begin(), line.out.end(), '\n'), 1) << line.out;
     EXPECT_EQ(json::parse(line.out)["kernel"], "more/a.cu");
   }
-  EXPECT_EQ(Run("eval p.yaml --policy uniform --jobs 2").code, 2);
-  EXPECT_EQ(Run("eval --kernel k.cu none.cu --problem one --evaluator fakes").code, 3);
+  EXPECT_EQ(Run("eval policy p.yaml --policy uniform --jobs 2").code, 2);
+  EXPECT_EQ(Run("eval kernel k.cu none.cu --problem one --evaluator fakes").code, 3);
 }
 
 // A kernel's own headers, beside it or in a folder of --include; messages name their lines, and the kernel's own.
@@ -87,9 +87,9 @@ TEST_F(EvalKernelTest, ReadsTheHeadersBesideAKernel) {
               "  if (i < n) Put(out, i, Twice(x[i]) + y[i]);\n}\n"
               "void launch(const float* x, const float* y, float* out, int n) {\n"
               "  k<<<(n + 255) / 256, 256>>>(x, y, out, n);\n}\n");
-    const Result result = Run("eval --kernel more/mine.cu --problem " KGRPO_SOURCE_DIR
-                              "/tests/evaluator/problems/affine --quick --json " +
-                              flags);
+    const Result result =
+        Run("eval kernel more/mine.cu --problem " KGRPO_SOURCE_DIR "/tests/evaluator/problems/affine --quick --json " +
+            flags);
     EXPECT_EQ(result.code, 0) << result.err;
     return json::parse(result.out);
   };
@@ -119,35 +119,56 @@ TEST_F(EvalKernelTest, IsThoroughUnlessItIsToBeQuick) {
   EXPECT_EQ(Asked("--thorough --seed 7"), "seed 7, thorough");
   EXPECT_EQ(Asked("--quick --seed 7"), "seed 7");
   EXPECT_EQ(Asked("--show-hidden"), "seed 0, thorough, hidden shown");
-  EXPECT_EQ(Run("eval --kernel k.cu --problem one --evaluator fakes --quick --thorough").code, 2);
+  EXPECT_EQ(Run("eval kernel k.cu --problem one --evaluator fakes --quick --thorough").code, 2);
   EXPECT_THAT(Affine("2.0f * x[i] + y[i]", ""), HasSubstr("\nEvaluator (thorough evaluation)\n  compiler: "));
   EXPECT_THAT(Affine("2.0f * x[i] + y[i]", "--quick"), HasSubstr("\nEvaluator (quick evaluation)\n  compiler: "));
   EXPECT_EQ(json::parse(Affine("2.0f * x[i] + y[i]", "--quick --json"))["thorough"], false);
   for (const char* flag : {"--show-hidden", "--quick", "--seed 1"})
-    EXPECT_EQ(Run(std::string("eval p.yaml --policy uniform ") + flag).code, 2) << flag;
+    EXPECT_EQ(Run(std::string("eval policy p.yaml --policy uniform ") + flag).code, 2) << flag;
+}
+
+// `eval --kernel`, `eval FILE --policy` and `eval --suite` are the spelling of before.
+TEST_F(EvalKernelTest, TheSpellingOfBeforeIsUnderstoodWithANote) {
+  Write("k.cu", "void launch() {} // asked\n");
+  Write("ks/one.cu", "void launch() {} //\n");
+  for (const auto& [before, now] :
+       std::map<std::string, std::string>{{"eval p.yaml --kernel k.cu --problem one --seed 3 --json",
+                                           "eval kernel k.cu --pipeline p.yaml --problem one --seed 3 --json"},
+                                          {"eval --json --seed=3 --problem one --quick p.yaml --kernel=k.cu",
+                                           "eval kernel k.cu --pipeline p.yaml --problem one --seed 3 --quick --json"},
+                                          {"-q eval --kernel k.cu ks --problem one --evaluator fakes",
+                                           "eval kernel k.cu ks --problem one --evaluator fakes"}}) {
+    const test::Result old = Run(before);
+    EXPECT_EQ(old.code, 0) << old.err;
+    EXPECT_THAT(old.err, HasSubstr("note: this spelling goes with the next release: write `eval kernel`")) << before;
+    EXPECT_EQ(old.out, Run(now).out) << before;
+  }
+  EXPECT_THAT(Run("eval p.yaml --policy uniform --episodes 1 --json").out, HasSubstr("\"policy\": \"uniform\""));
+  EXPECT_THAT(Run("eval --suite problems --kernels ks --evaluator fakes").out, HasSubstr("fast_"));
+  EXPECT_EQ(Run("eval p.yaml --policy uniform --quick").code, 2) << "refused as in the new spelling";
 }
 
 TEST_F(EvalKernelTest, TakesAProblemByName) {
   Write("k.cu", "void launch() {}\n");
-  EXPECT_THAT(Run("eval --kernel k.cu --problem two --evaluator fakes").out, HasSubstr("problem    two\n"));
-  EXPECT_THAT(Run("eval --kernel k.cu --problem problems/two/ --evaluator fakes").out, HasSubstr("problem    two\n"));
-  EXPECT_THAT(Run("eval p.yaml --kernel k.cu --problem two").out, HasSubstr("problem    two\n"));
-  const Result typo = Run("eval --kernel k.cu --problem twoo --evaluator fakes");
+  EXPECT_THAT(Run("eval kernel k.cu --problem two --evaluator fakes").out, HasSubstr("problem    two\n"));
+  EXPECT_THAT(Run("eval kernel k.cu --problem problems/two/ --evaluator fakes").out, HasSubstr("problem    two\n"));
+  EXPECT_THAT(Run("eval kernel k.cu --pipeline p.yaml --problem two").out, HasSubstr("problem    two\n"));
+  const Result typo = Run("eval kernel k.cu --problem twoo --evaluator fakes");
   EXPECT_EQ(typo.code, 3);
   EXPECT_EQ(typo.err, "error: --problem twoo is neither a folder nor a problem of problems/; did you mean \"two\"?\n");
-  EXPECT_EQ(Run("eval --kernel k.cu --problem third --evaluator fakes").err,
+  EXPECT_EQ(Run("eval kernel k.cu --problem third --evaluator fakes").err,
             "error: --problem third is neither a folder nor a problem of problems/; it has: one, two\n");
   std::filesystem::create_directory(directory_.path() / "row_sums");
   Write("row_sums/problem.yaml", "");
-  EXPECT_THAT(Run("eval --kernel k.cu --problem row_sum --evaluator fakes").err,
+  EXPECT_THAT(Run("eval kernel k.cu --problem row_sum --evaluator fakes").err,
               HasSubstr("did you mean \"row_sums\"?\n"));
   Write("heldout.yaml", "extends: p.yaml\nproblems: {train: [problems/two], heldout: []}\n");
-  EXPECT_THAT(Run("eval heldout.yaml --kernel k.cu --problem one").err,
+  EXPECT_THAT(Run("eval kernel k.cu --pipeline heldout.yaml --problem one").err,
               HasSubstr("--problem one is neither a folder nor a problem of heldout.yaml; "));
-  EXPECT_EQ(Run("eval --kernel k.cu --problem problems/two/reference.cu --evaluator fakes").err,
+  EXPECT_EQ(Run("eval kernel k.cu --problem problems/two/reference.cu --evaluator fakes").err,
             "error: --problem problems/two/reference.cu is a file: name its folder, problems/two\n");
   std::filesystem::remove_all(directory_.path() / "problems");
-  EXPECT_THAT(Run("eval --kernel k.cu --problem one --evaluator fakes").err,
+  EXPECT_THAT(Run("eval kernel k.cu --problem one --evaluator fakes").err,
               HasSubstr("--problem one is neither a folder nor a problem of " KGRPO_SOURCE_DIR "/problems/; it has: "));
 }
 

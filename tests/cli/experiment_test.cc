@@ -94,7 +94,7 @@ TEST_F(ExperimentCliTest, RefusesWhatWouldCompareNothing) {
   EXPECT_FALSE(fs::exists(directory_.path() / "runs"));
   EXPECT_EQ(Run("ab.yaml --variant nobody").code, 3);
   EXPECT_EQ(Run("p.yaml --variant base").code, 3);
-  EXPECT_THAT(Run("eval ab.yaml --policy uniform").err, HasSubstr("several runs"));
+  EXPECT_THAT(Run("eval policy ab.yaml --policy uniform").err, HasSubstr("several runs"));
   const Result absent = Run("compare runs nowhere");
   EXPECT_EQ(absent.code, 3);
   EXPECT_EQ(absent.err, "error: there is no folder runs: name a run's folder\n");
@@ -232,7 +232,8 @@ TEST_F(ExperimentCliTest, ReportAndExportShowWhatARunLeft) {
   EXPECT_EQ(Run("export nowhere").err, "error: there is no folder nowhere: name a run's folder\n");
   for (const char* command : {"export runs/short", "resume runs/short", "compare runs/short", "report runs/short"})
     EXPECT_EQ(Run(command).err, "error: runs/short is no run, but holds 2 runs: name one, such as runs/short/seed-1\n");
-  EXPECT_THAT(Run("eval p.yaml --policy runs/short").err, HasSubstr("--policy runs/short is no run, but holds 2 runs"));
+  EXPECT_THAT(Run("eval policy p.yaml --policy runs/short").err,
+              HasSubstr("--policy runs/short is no run, but holds 2 runs"));
   const Result nowhere = Run("report runs/short/seed-1 -o nowhere/x.html");
   EXPECT_EQ(nowhere.code, 3);
   EXPECT_EQ(nowhere.err, "error: -o nowhere/x.html: there is no folder nowhere; make it first\n");

@@ -73,17 +73,28 @@ inline std::map<int64_t, std::string> StepSamples(const std::filesystem::path& r
   return steps;
 }
 
-// Runs kgrpo-host in `directory`, which also holds its caches and its output, with the plugin of tests/fixtures/plugins
-// beside those of the build.
-inline Result RunHost(const std::filesystem::path& directory, const std::string& arguments,
-                      const std::string& input = "") {
+// Runs a program of the build in `directory`, which also holds its caches and its output, with the plugin of
+// tests/fixtures/plugins beside those of the build.
+inline Result RunProgram(const std::string& program, const std::filesystem::path& directory,
+                         const std::string& arguments, const std::string& input) {
   Write(directory / "stdin", input);
   const std::string command = "cd '" + directory.string() + "' && KGRPO_CACHE_DIR=cache KGRPO_PLUGIN_PATH='" +
-                              KGRPO_BINARY_DIR "/tests/plugins' '" KGRPO_BINARY_DIR "/bin/kgrpo-host' " + arguments +
+                              KGRPO_BINARY_DIR "/tests/plugins' '" KGRPO_BINARY_DIR "/" + program + "' " + arguments +
                               " < stdin > out 2> err";
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), Read(directory / "out"),
           Read(directory / "err")};
+}
+
+inline Result RunHost(const std::filesystem::path& directory, const std::string& arguments,
+                      const std::string& input = "") {
+  return RunProgram("bin/kgrpo-host", directory, arguments, input);
+}
+
+// The program of tests/model.
+inline Result RunModel(const std::filesystem::path& directory, const std::string& arguments,
+                       const std::string& input = "") {
+  return RunProgram("tests/kgrpo-model", directory, arguments, input);
 }
 
 }  // namespace kgrpo::test

@@ -63,7 +63,7 @@ if [ -z "${CUDA_HOME:-}" ]; then
 fi
 problem=$here/share/kgrpo/problems/transpose
 code=0
-(cd "$work" && "$here/bin/kgrpo-host" eval --kernel "$problem/reference.cu" --problem "$problem") > "$work/log" 2>&1 || code=$?
+(cd "$work" && "$here/bin/kgrpo-host" eval kernel "$problem/reference.cu" --problem "$problem") > "$work/log" 2>&1 || code=$?
 if grep -q 'no CUDA toolkit with nvcc was found' "$work/log"; then sed 's/^/skipped: /' "$work/log"; exit 77; fi
 [ "$code" = 0 ] || fail "eval: $(cat "$work/log")"
 grep -q '^verdict *correct' "$work/log" || fail "eval: $(cat "$work/log")"

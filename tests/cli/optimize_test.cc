@@ -1,4 +1,4 @@
-// `kgrpo-host optimize` and `eval --policy` write runs that report, compare and export read.
+// `kgrpo-host optimize` and `eval policy` write runs that report, compare and export read.
 #include "commands.h"
 
 #include "test.h"
@@ -76,7 +76,8 @@ TEST_F(RecordsTest, AnAnswerWithoutAKernelIsShownOnce) {
 }
 
 TEST_F(RecordsTest, AnEvaluationIsARunThatCompareAndReportRead) {
-  const Result both = Run("eval p.yaml --policy uniform --policy fixed:tile --episodes 4 --repeat 2 --out e --json");
+  const Result both =
+      Run("eval policy p.yaml --policy uniform --policy fixed:tile --episodes 4 --repeat 2 --out e --json");
   ASSERT_EQ(both.code, 0) << both.err;
   const json played = json::parse(both.out);
   ASSERT_EQ(played["policies"].size(), 2U);
@@ -95,11 +96,11 @@ TEST_F(RecordsTest, AnEvaluationIsARunThatCompareAndReportRead) {
   EXPECT_THAT(test::Read(Path("e/1-uniform/report.html")), HasSubstr("\"evaluation\""));
   EXPECT_EQ(Lines(Run("export e/2-fixed_tile").out).size(), 16U) << "8 episodes of 2 rounds";
   EXPECT_THAT(Run("resume e/1-uniform").err, HasSubstr("is the record of an evaluation"));
-  EXPECT_THAT(Run("eval p.yaml --policy uniform --out e").err, HasSubstr("e is not empty"));
+  EXPECT_THAT(Run("eval policy p.yaml --policy uniform --out e").err, HasSubstr("e is not empty"));
   // Without --out each evaluation has the next folder.
-  const Result text = Run("eval p.yaml --policy uniform --episodes 2");
+  const Result text = Run("eval policy p.yaml --policy uniform --episodes 2");
   EXPECT_THAT(text.out, HasSubstr("fast_p"));
-  ASSERT_EQ(Run("eval p.yaml --policy uniform --episodes 2").code, 0);
+  ASSERT_EQ(Run("eval policy p.yaml --policy uniform --episodes 2").code, 0);
   size_t folders = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(Path("evaluated"))) ++folders;
   EXPECT_EQ(folders, 2U);

@@ -1,5 +1,5 @@
-// From a kernel to a problem that can be judged: `problems new`, `problems check` and `eval --dispute-bound`, with
-// evaluator_sim.
+// From a kernel to a problem that can be judged: `problems new`, `problems check` and `eval kernel --dispute-bound`,
+// with evaluator_sim.
 #include "commands.h"
 
 #include "test.h"
@@ -49,7 +49,7 @@ TEST_F(ProblemDraftsTest, ADraftedMapIsJudgedAsItStands) {
   EXPECT_THAT(drafted.out, HasSubstr("  change   a wrong guess in mine/blend/problem.yaml"));
   EXPECT_EQ(Codes("mine/blend"), "0");
   // The user's own file is a candidate.
-  const Result judged = Run("eval --kernel blend.cu --problem mine/blend --json");
+  const Result judged = Run("eval kernel blend.cu --problem mine/blend --json");
   EXPECT_EQ(json::parse(judged.out)["verdict"], "correct") << judged.out << judged.err;
   EXPECT_EQ(Run("problems new blend.cu --out mine/blend --size n=4194304 --value t=0.3").code, 3);
 
@@ -106,7 +106,7 @@ TEST_F(ProblemDraftsTest, ACheckerIsDraftedOrCopied) {
   EXPECT_FALSE(std::filesystem::exists(directory_.path() / "compact/oracle.cc"));
   EXPECT_EQ(Codes("compact"), "1 oracle_not_written");
   // The draft compiles and accepts no kernel.
-  const std::string eval = "eval --kernel compact.cu --quick --json --problem ";
+  const std::string eval = "eval kernel compact.cu --quick --json --problem ";
   const Result refused = Run(eval + "compact");
   EXPECT_EQ(refused.code, 3);
   EXPECT_THAT(refused.err,
@@ -139,7 +139,7 @@ TEST_F(ProblemDraftsTest, WithoutATerminalTheMissingOptionsAreNamed) {
 
 TEST_F(ProblemDraftsTest, ABoundThatTheReferenceBeatsShowsWhatWasCounted) {
   ASSERT_EQ(Run("problems new blend.cu --size n=4194304 --value t=0.3").code, 0);
-  const std::string dispute = "eval --kernel blend/reference.cu --problem blend/ --dispute-bound --json";
+  const std::string dispute = "eval kernel blend/reference.cu --problem blend/ --dispute-bound --json";
   json bound = json::parse(Run(dispute).out)["bound"];
   EXPECT_EQ(bound["needed_bytes"], 12.0 * 4194304);
   EXPECT_EQ(bound["tensor_bytes"], 12.0 * 4194304);
@@ -151,9 +151,9 @@ TEST_F(ProblemDraftsTest, ABoundThatTheReferenceBeatsShowsWhatWasCounted) {
   EXPECT_EQ(bound["beaten"], true);
   EXPECT_THAT(bound["conclusion"].get<std::string>(),
               HasSubstr("needs.bytes asks for more than any kernel has to move"));
-  EXPECT_THAT(Run("eval --kernel blend/reference.cu --problem blend/ --dispute-bound").out,
+  EXPECT_THAT(Run("eval kernel blend/reference.cu --problem blend/ --dispute-bound").out,
               HasSubstr("  bytes       needed 252 MB, counted 50.3 MB, every tensor once 50.3 MB\n"));
-  EXPECT_EQ(Run("eval p.yaml --policy uniform --dispute-bound").code, 2);
+  EXPECT_EQ(Run("eval policy p.yaml --policy uniform --dispute-bound").code, 2);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// `eval --suite --as-kernelbench`: both counts, the verdicts that differ, speedups over PyTorch's times. Judged by
+// `eval suite --as-kernelbench`: both counts, the verdicts that differ, speedups over PyTorch's times. Judged by
 // evaluator_sim.
 #include "commands.h"
 
@@ -55,7 +55,7 @@ needs: {bytes: "12*n", flops: "2*n"}
 };
 
 TEST_F(SuiteRulesTest, CountsByBothRulesAndNamesWhatDiffers) {
-  const Result result = Run("eval --suite suite --kernels kernels --pytorch-times times.json --json");
+  const Result result = Run("eval suite suite --kernels kernels --pytorch-times times.json --json");
   ASSERT_EQ(result.code, 0) << result.err;
   const json found = json::parse(result.out);
   EXPECT_EQ(found["groups"][0]["correct"], 1);
@@ -69,19 +69,19 @@ TEST_F(SuiteRulesTest, CountsByBothRulesAndNamesWhatDiffers) {
   EXPECT_NEAR(found["results"][1]["as_kernelbench"]["speedup"].get<double>(), 1, 0.01)
       << "PyTorch's time is not known: over the reference";
 
-  const Result again = Run("eval --suite suite --kernels kernels --pytorch-times times.json --json");
+  const Result again = Run("eval suite suite --kernels kernels --pytorch-times times.json --json");
   EXPECT_EQ(again.out, result.out);
-  const Result table = Run("eval --suite suite --kernels kernels --pytorch-times times.json --markdown");
+  const Result table = Run("eval suite suite --kernels kernels --pytorch-times times.json --markdown");
   EXPECT_THAT(table.out, HasSubstr("**as KernelBench counts**"));
   EXPECT_THAT(table.out, HasSubstr("| kb_l1_001_affine | wrong | correct | At n=100: "));
-  EXPECT_THAT(Run("eval --suite suite --kernels kernels").out, Not(HasSubstr("KernelBench counts")));
+  EXPECT_THAT(Run("eval suite suite --kernels kernels").out, Not(HasSubstr("KernelBench counts")));
 }
 
 TEST_F(SuiteRulesTest, PrintsALineForEachKernelAndNamesThoseThatAreNotJudged) {
   Add("third");
   Write("kernels/therd.cu", Kernel("1.0f"));
   Write("kernels/notes.txt", "");
-  const Result result = Run("eval --suite suite --kernels kernels");
+  const Result result = Run("eval suite suite --kernels kernels");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(result.out, testing::StartsWith("PROBLEM           VERDICT  SPEEDUP OR DIAGNOSIS\n"
                                               "kb_l1_001_affine  wrong    At n=100: "));
@@ -99,7 +99,7 @@ TEST_F(SuiteRulesTest, GivesTheGeometricMeanAnIntervalAndFlagsExcessiveSpeedups)
                "  if (s < 0.0f) return;\n  if (i < n)");
   Write("suite/kb_l1_001_affine/reference.cu", slow);
   Write("kernels/kb_l1_001_affine.cu", Kernel("1.0f"));
-  const Result result = Run("eval --suite suite --kernels kernels --json");
+  const Result result = Run("eval suite suite --kernels kernels --json");
   ASSERT_EQ(result.code, 0) << result.err;
   const json found = json::parse(result.out);
   const double first = found["results"][0]["speedup"], second = found["results"][1]["speedup"];
@@ -112,14 +112,14 @@ TEST_F(SuiteRulesTest, GivesTheGeometricMeanAnIntervalAndFlagsExcessiveSpeedups)
   // Of two values Student's t is 12.706 and the mean's deviation half their distance.
   EXPECT_NEAR(std::log(group["geometric_mean_high"].get<double>()), mean + 12.7062 * half, 1e-3);
   EXPECT_NEAR(std::log(group["geometric_mean_low"].get<double>()), mean - 12.7062 * half, 1e-3);
-  const Result table = Run("eval --suite suite --kernels kernels");
+  const Result table = Run("eval suite suite --kernels kernels");
   EXPECT_THAT(table.out,
               HasSubstr("speedups above 10, which KernelBench flags as excessive (look at these kernels): 1"));
 }
 
 // A verdict that a busy machine may have caused is judged again.
 TEST_F(SuiteRulesTest, KeepsNoVerdictOfTheMoment) {
-  const std::string command = "eval --suite suite --kernels kernels --json";
+  const std::string command = "eval suite suite --kernels kernels --json";
   const Result first = Run(command);
   const std::string kept = Kept();
   const size_t verdict = kept.find("\"wrong\"");
@@ -133,7 +133,7 @@ TEST_F(SuiteRulesTest, KeepsNoVerdictOfTheMoment) {
 
 // PyTorch's times are of the original sizes.
 TEST_F(SuiteRulesTest, ComparesNoSmallSizesWithPytorch) {
-  const std::string command = "eval --suite suite --kernels kernels --pytorch-times times.json";
+  const std::string command = "eval suite suite --kernels kernels --pytorch-times times.json";
   EXPECT_THAT(
       Run(command).out,
       HasSubstr("of 2 speedups: 1 over PyTorch's times of times.json, measured on a device; 1 over the reference"));
@@ -152,14 +152,14 @@ TEST_F(SuiteRulesTest, ComparesNoSmallSizesWithPytorch) {
 TEST_F(SuiteRulesTest, RefusesFilesWithoutTimes) {
   Write("none.json", R"({"level1": {"1_Affine.py": {"mean": "fast"}}})");
   Write("text.json", "no JSON");
-  const std::string suite = "eval --suite suite --kernels kernels --pytorch-times ";
+  const std::string suite = "eval suite suite --kernels kernels --pytorch-times ";
   for (const char* file : {"none.json", "text.json"}) {
     const Result result = Run(suite + file);
     EXPECT_EQ(result.code, 3);
     EXPECT_THAT(result.err, HasSubstr(std::string(file) + ": holds no times; expected"));
   }
   EXPECT_THAT(Run(suite + "missing.json").err, HasSubstr("there is no such file"));
-  EXPECT_EQ(Run("eval --kernel kernels/kb_l1_001_affine.cu --problem suite/kb_l1_001_affine --as-kernelbench").code, 2);
+  EXPECT_EQ(Run("eval kernel kernels/kb_l1_001_affine.cu --problem suite/kb_l1_001_affine --as-kernelbench").code, 2);
 }
 
 }  // namespace

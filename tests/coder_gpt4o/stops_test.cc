@@ -127,7 +127,7 @@ TEST_F(RunWithServiceTest, AStoppedEvaluationTellsWhatItHasCost) {
   const std::string word = "eval-" + std::to_string(getpid());
   StoppingServer server(word);
   WritePipeline(server.Url(), "    max_concurrency: 1\n");
-  const Result result = Host("eval p.yaml --policy 'fixed:" + word + "' --episodes 3");
+  const Result result = Host("eval policy p.yaml --policy 'fixed:" + word + "' --episodes 3");
   server.End();
   EXPECT_EQ(result.code, 130);
   EXPECT_THAT(result.err, ContainsRegex("error: stopped by the user; the coder has cost \\$[0-9.]+ so far, of it up to "
@@ -137,7 +137,7 @@ TEST_F(RunWithServiceTest, AStoppedEvaluationTellsWhatItHasCost) {
 TEST_F(RunWithServiceTest, AnEvaluationThatCannotPaySaysWhatItHasCost) {
   Server server([](const auto& request, auto& response, int) { AnswerKernel(request, response); });
   WritePipeline(server.Url(), "    max_tokens: 100\n    max_cost: 1.1\n");
-  const Result result = Host("eval p.yaml --policy fixed:tile --episodes 30");
+  const Result result = Host("eval policy p.yaml --policy fixed:tile --episodes 30");
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(
       result.err,
@@ -149,7 +149,7 @@ TEST_F(RunWithServiceTest, AnEvaluationThatCannotPaySaysWhatItHasCost) {
 TEST_F(RunWithServiceTest, AnEvaluationSaysThatItsAnswersWereThere) {
   Server server([](const auto& request, auto& response, int) { AnswerKernel(request, response); });
   WritePipeline(server.Url(), "    mode: cache\n    recording: cache.sqlite\n");
-  const std::string command = "eval p.yaml --policy fixed:tile,unroll --episodes 1";
+  const std::string command = "eval policy p.yaml --policy fixed:tile,unroll --episodes 1";
   EXPECT_THAT(Host(command).out, HasSubstr("$0.05, 36 tokens\n"));
   EXPECT_THAT(Host(command).out,
               HasSubstr("2 of 2 answers came from a recording or a cache, and nothing was paid for them\n"));

@@ -316,7 +316,7 @@ TEST_F(LoadTest, TextWithAColonInSetIsShownWithItsPlace) {
       "--set: reward.options: not valid YAML: a ',' is missing here, or a key or text that contains '[', '{', ': ' or "
       "'? ' needs quotes\n"
       "    {score: a ? b : c}\n"
-      "                  ^");
+      "              ^");
 }
 
 // A key that is a path changes that value alone, wherever the others come from.

@@ -97,14 +97,14 @@ def main():
                 source = source.replace("output[i] = ", "output[i] = 0.0f * ")
             with open(os.path.join(kernels, name + ".cu"), "w", encoding="utf-8") as file:
                 file.write(source)
-        suite = run(host, "eval", "--suite", out, "--kernels", kernels, "--json")
-        expect(suite.returncode == 0, f"eval --suite: {suite.stderr}")
+        suite = run(host, "eval", "suite", out, "--kernels", kernels, "--json")
+        expect(suite.returncode == 0, f"eval suite: {suite.stderr}")
         result = json.loads(suite.stdout)
         verdicts = {row["problem"]: row["verdict"] for row in result["results"]}
         expect(verdicts == {**{name: "correct" for name in imported}, "kb_l1_004_chain": "wrong"}, f"{verdicts}")
         expect(result["refused_problems"] == len(REASONS), "refused problems are counted")
         expect(result["groups"][0]["correct"] == 12, f"{result['groups'][0]}")
-        expect(run(host, "eval", "--suite", out, "--kernels", kernels, "--json").stdout == suite.stdout,
+        expect(run(host, "eval", "suite", out, "--kernels", kernels, "--json").stdout == suite.stdout,
                "a second call differs")
     # Half precision is compared by 1e-2, which outputs pass that 1e-4 tells apart.
     with tempfile.TemporaryDirectory() as out:

@@ -1,4 +1,4 @@
-"""Times two problems of this folder on the CPU, eager and compiled, and lets `eval --suite` read the file. Ends with 77
+"""Times two problems of this folder on the CPU, eager and compiled, and lets `eval suite` read the file. Ends with 77
 (skipped) where PyTorch is missing.
 
 usage: time_pytorch_test.py BUILD_FOLDER
@@ -55,7 +55,7 @@ def main():
         kernels = os.path.join(out, "kernels")
         os.makedirs(kernels)
         host = os.path.join(sys.argv[1], "bin", "kgrpo-host")
-        done = run(host, "eval", "--suite", suite, "--kernels", kernels, "--pytorch-times", file, "--json")
+        done = run(host, "eval", "suite", suite, "--kernels", kernels, "--pytorch-times", file, "--json")
         expect(done.returncode == 0 and '"pytorch_hardware": "CPU"' in done.stdout, f"eval did not read the file: {done.stderr}")
     print("\n".join(failures) if failures else "PyTorch's times are taken, kept and read")
     sys.exit(1 if failures else 0)

@@ -88,7 +88,7 @@ def main():
             found = [finding["code"] for finding in json.loads(checked.stdout)[0]["findings"]]
             expect(found == codes, f"{function}: {found} {checked.stdout}")
         # The user's own file is a candidate.
-        judged = json.loads(run("eval", "--kernel", "rms.cu", "--problem", "rms", "--json").stdout)
+        judged = json.loads(run("eval", "kernel", "rms.cu", "--problem", "rms", "--json").stdout)
         expect(judged["verdict"] == "correct", judged)
         for function, message in (
                 ("two", "two returns 2 tensors, and the kernel writes 1: out"),

@@ -239,8 +239,7 @@ TEST_F(RecordedRoundsTest, RefusesRunsThatCannotBeImitated) {
   EXPECT_NO_THROW(RequireSamePrompts({recorded_}, config)) << "keys of another version do not matter";
   config = Imitating("refused");
   config.stages[1].demonstrations.from = {recorded_};
-  EXPECT_THAT(EpisodesMistake(config, fakes::Parts(config).trainers),
-              HasSubstr("stage 2 (fake_climber) does not learn from demonstrations"));
+  EXPECT_THAT(MessageOf(config), HasSubstr("stage 2 (fake_climber) does not learn from demonstrations"));
 }
 
 TEST_F(RecordedRoundsTest, AReplayedRunAsksNobody) {

@@ -152,10 +152,6 @@ TEST_F(RunStopsTest, SaysWhatIsWrongWithTheConfiguration) {
         0, "");
   };
   PipelineConfig config = fakes::Config("");
-  config.loop.trajectories_per_problem = 3;
-  EXPECT_THAT(message(config),
-              HasSubstr("loop.batch_size (8) must be a multiple of loop.trajectories_per_problem (3)"));
-  config = fakes::Config("");
   config.train_problems = {"map_a", "x/map_a"};
   EXPECT_THAT(message(config), HasSubstr("two problems are named map_a"));
   config = fakes::Config("");

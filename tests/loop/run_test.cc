@@ -354,16 +354,22 @@ TEST_F(RunTest, TheFinalModelIsTheBestWhereAskedFor) {
   EXPECT_EQ(FinalText(config, {4, 0, true, true, 1.5, 1.5}), "");
 }
 
+std::vector<std::string> Warnings(const PipelineConfig& config) {
+  Findings findings;
+  CheckFile(config, &findings);
+  return findings.notes;
+}
+
 TEST_F(RunTest, ABestFinalModelThatCannotBeFoundIsWarnedOf) {
   PipelineConfig config = fakes::Config(Folder("final_warnings"));
-  EXPECT_THAT(FileWarnings(config), ::testing::IsEmpty());
+  EXPECT_THAT(Warnings(config), ::testing::IsEmpty());
   config.checkpoint.final_best = true;
-  EXPECT_THAT(FileWarnings(config), ::testing::ElementsAre(HasSubstr("checkpoint.every (3) is not a multiple of "
-                                                                     "evaluation.every (4)")));
+  EXPECT_THAT(Warnings(config), ::testing::ElementsAre(HasSubstr("checkpoint.every (3) is not a multiple of "
+                                                                 "evaluation.every (4)")));
   config.checkpoint.every = 8;
-  EXPECT_THAT(FileWarnings(config), ::testing::IsEmpty());
+  EXPECT_THAT(Warnings(config), ::testing::IsEmpty());
   config.checkpoint.keep_best = 0;
-  EXPECT_THAT(FileWarnings(config), ::testing::ElementsAre(HasSubstr("checkpoint.keep_best is 0")));
+  EXPECT_THAT(Warnings(config), ::testing::ElementsAre(HasSubstr("checkpoint.keep_best is 0")));
 }
 
 TEST_F(RunTest, ARunStopsOnceTheHeldoutRewardNoLongerRises) {
@@ -389,9 +395,9 @@ TEST_F(RunTest, ARunThatStopsBeforeItsFirstCheckpointWritesOne) {
 TEST_F(RunTest, AnEvaluationAtTheStartGivesALongIntervalAnEffect) {
   PipelineConfig config = fakes::Config(Folder("interval"));
   config.evaluation.every = 100;
-  EXPECT_EQ(FileWarnings(config).size(), 1U);
+  EXPECT_EQ(Warnings(config).size(), 1U);
   config.evaluation.at_start = true;
-  EXPECT_EQ(FileWarnings(config).size(), 0U);
+  EXPECT_EQ(Warnings(config).size(), 0U);
 }
 
 TEST_F(RunTest, HeldoutEpisodesArePlayedBeforeEachStageAndGreedily) {

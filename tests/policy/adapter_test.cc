@@ -124,7 +124,7 @@ TEST_P(AdapterTest, AMergedModelIsTheAdaptedOne) {
   options.model = folder.path();
   Policy again(options, 0);
   EXPECT_EQ(Score(again), Score(merged));
-  // And so is a whole policy that loads the adapter, as `eval --policy` does.
+  // And so is a whole policy that loads the adapter, as `eval policy` does.
   Policy plain(GoldenOptions(BaseOf(GetParam())), 0);
   plain.Load(Copy::kCurrent, AdapterFolder(GetParam()));
   EXPECT_EQ(Score(plain), Score(merged));

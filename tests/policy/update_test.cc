@@ -20,7 +20,7 @@ TEST(UpdateTest, IsTheUpdateThatPyTorchDoes) {
   const TemporaryFolder temporary;
   const std::string out = temporary.path() + "/updated";
   const char* device = std::getenv("KGRPO_TEST_DEVICE");  // as golden.h
-  const std::string command = std::string(KGRPO_BINARY_DIR) + "/bin/kgrpo-host update " + golden + "/pipeline.yaml" +
+  const std::string command = std::string(KGRPO_BINARY_DIR) + "/tests/kgrpo-model update " + golden + "/pipeline.yaml" +
                               (device == nullptr ? "" : std::string(" --set policy.options.device=") + device) +
                               " --rollouts " + golden + "/rollouts.jsonl --out " + out + " 2>&1";
   const int status = std::system(command.c_str());  // NOLINT(cert-env33-c): the test's own command line

@@ -84,7 +84,7 @@ TEST_F(ProgramPipelineTest, ACodersSuggestionsArePlayedAsABaseline) {
               "    return request.code_b + '// ' + request.suggestion + '\\n'\n"
               "run()\n");
     return Run(
-        "eval p.yaml --policy uniform --episodes 2 --json --set coder.plugin=coder_program "
+        "eval policy p.yaml --policy uniform --episodes 2 --json --set coder.plugin=coder_program "
         "--set 'coder.options={command: [python3, coder.py]}'");
   };
   const test::Result played = play("['unroll', 'tile']");

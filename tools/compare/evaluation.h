@@ -1,4 +1,4 @@
-// The figures of one evaluation, the run that `kgrpo-host eval --policy` writes: its intervals are over episodes on the
+// The figures of one evaluation, the run that `kgrpo-host eval policy` writes: its intervals are over episodes on the
 // same problems. Read only. Used by the command eval.
 #ifndef KGRPO_COMPARE_EVALUATION_H
 #define KGRPO_COMPARE_EVALUATION_H

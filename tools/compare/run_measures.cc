@@ -16,6 +16,7 @@
 #include "store/database.h"
 #include "store/files.h"
 #include "store/readable.h"
+#include "store/schema.h"
 
 namespace kgrpo {
 namespace {
@@ -184,7 +185,7 @@ void ReadDatabase(const fs::path& file, RunMeasures* run) {
   const RunProgress progress = ReadProgress(file);
   run->finished = progress.finished;
   run->steps = progress.steps;
-  Database database(file, Database::ToRead(file));
+  RecordToRead database(file);
   const bool evaluation = progress.purpose == PurposeName(Purpose::kEvaluation);
   if (!evaluation) ReadTraining(database, progress.purpose.c_str(), run);
   ReadHeldout(database, PurposeName(evaluation ? Purpose::kEvaluation : Purpose::kHeldout), run);

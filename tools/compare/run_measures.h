@@ -53,7 +53,7 @@ struct RunMeasures {
   std::string times;   // the source of its kernels' times: "MODELLED, no device ran: ..." or "measured: ..."
   uint64_t steps = 0;  // done
   std::vector<uint64_t> heldout_steps;  // of the last held-out measurement: one, or each repeat of an evaluation
-  // Of an evaluation (`eval --policy`), in order; empty for other runs.
+  // Of an evaluation (`eval policy`), in order; empty for other runs.
   std::vector<Episode> episodes;
   std::map<std::string, std::string> configuration;  // "loop.rounds" -> "4"; without seed, name and output_dir
   std::vector<SettingChange> changes;                // by `resume`, on the way: `configuration` is the last one

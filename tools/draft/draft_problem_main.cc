@@ -58,7 +58,7 @@ constexpr OptionRow kRows[] = {
 
 void AddOptions(CLI::App& app, Words* words) {
   app.add_option("KERNEL.cu", words->file, "A CUDA file with a launcher, or with one __global__ kernel")->required();
-  app.add_option("--out", words->out, "The folder to write (default: the file's name without .cu); must not exist")
+  app.add_option("-o,--out", words->out, "The folder to write (default: the file's name without .cu); must not exist")
       ->type_name("DIR");
   CLI::Option* torch =
       app.add_option("--torch", words->torch,

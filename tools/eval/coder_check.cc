@@ -157,7 +157,7 @@ int CheckCoder(const Globals& globals, const CoderCheckOptions& options) {
   LoadRequest request;
   request.file = options.file;
   request.settings = options.settings;
-  if (!options.evaluator.empty()) request.settings.push_back("evaluator.plugin=" + options.evaluator);
+  request.evaluator = options.evaluator;
   request.roles = {Role::kCoder, Role::kEvaluator};
   request.needs_train_problems = false;
   request.ignore_problems = NamesFolder(options.problem);

@@ -25,7 +25,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
+struct PolicyEvalOptions {
+  std::string file, evaluator;
+  std::vector<std::string> settings;
+  std::vector<std::string> policies;  // values of --policy
+  std::string checkpoints;            // a run's folder; every checkpoint is a policy
+  uint64_t episodes = 0;              // 0: evaluation.episodes of the file
+  uint64_t repeats = 1;
+  std::string kernels, out;
+  bool json = false;
+};
+
 std::vector<PolicyChoice> ChoicesOf(const PolicyEvalOptions& options) {
+  if (options.policies.empty() && options.checkpoints.empty())
+    throw Error(KGRPO_ERROR_INVALID, "eval policy needs --policy POLICY or --checkpoints RUN");
   std::vector<PolicyChoice> choices;
   for (const std::string& policy : options.policies) {
     choices.push_back(ParsePolicyChoice(policy));
@@ -37,11 +50,11 @@ std::vector<PolicyChoice> ChoicesOf(const PolicyEvalOptions& options) {
   return choices;
 }
 
-// The folder of the evaluations: --out, or evaluated/NAME-N with the first N that is free.
+// The folder of the evaluations: --output, or evaluated/NAME-N with the first N that is free.
 fs::path OutOf(const PolicyEvalOptions& options, const std::string& name) {
   std::error_code code;
   if (!options.out.empty()) {
-    RequireEmpty("--out", options.out);
+    RequireEmpty("--output", options.out);
     return options.out;
   }
   for (uint64_t number = 1;; ++number) {
@@ -144,42 +157,13 @@ void ShowAll(Console& console, const std::vector<RunGroup>& groups, const std::v
   for (const std::string& note : NotesOf(groups, {})) console.Note("note: " + note);
 }
 
-}  // namespace
-
-void AddPolicyEvalOptions(CLI::App* command, PolicyEvalOptions* options) {
-  command
-      ->add_option(
-          "--policy", options->policies,
-          "A run, a model folder, uniform, or fixed:TECHNIQUE[,TECHNIQUE...]; several are compared with the first, "
-          "episode by episode")
-      ->type_name("POLICY")
-      ->expected(1)
-      ->take_all();
-  command->add_option("--checkpoints", options->checkpoints, "Evaluate every checkpoint of this run: a learning curve")
-      ->type_name("RUN");
-  command->add_option("--episodes", options->episodes, "Episodes of each held-out problem (default: the file's)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000));
-  command->add_option("--repeat", options->repeats, "Evaluate N times, with the seeds SEED, SEED + 1, ...")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1000));
-  command
-      ->add_option("--save-kernels", options->kernels,
-                   "Keep the best kernel of each problem that a thorough evaluation confirms, with its evidence")
-      ->type_name("DIR");
-  command
-      ->add_option("--out", options->out,
-                   "With --policy: the run's folder, or of several policies that of their runs (default: "
-                   "evaluated/NAME-N)")
-      ->type_name("DIR");
-}
-
 int EvaluatePolicies(const Globals& globals, const PolicyEvalOptions& options) {
   const std::vector<PolicyChoice> choices = ChoicesOf(options);
   Session session(globals);
   LoadRequest request;
   request.file = options.file;
   request.settings = options.settings;
+  request.evaluator = options.evaluator;
   request.roles = {Role::kCoder, Role::kEvaluator, Role::kReward};
   if (std::ranges::any_of(choices, &PolicyChoice::needs_policy)) request.roles.insert(Role::kPolicy);
   request.needs_train_problems = false;
@@ -250,6 +234,52 @@ int EvaluatePolicies(const Globals& globals, const PolicyEvalOptions& options) {
                  " shows this again; report shows each round");
   }
   return complete ? kFine : kInterrupted;
+}
+
+}  // namespace
+
+void AddEvalPolicy(CLI::App* eval, const Globals& globals, Action* action) {
+  auto options = std::make_shared<PolicyEvalOptions>();
+  CLI::App* command = eval->add_subcommand("policy", "Evaluate policies on held-out problems, without training");
+  command->add_option("FILE", options->file, "The pipeline file: its coder, evaluator, reward and held-out problems")
+      ->required();
+  command
+      ->add_option(
+          "--policy", options->policies,
+          "A run, a model folder, uniform, or fixed:TECHNIQUE[,TECHNIQUE...]; several are compared with the first, "
+          "episode by episode")
+      ->type_name("POLICY")
+      ->expected(1)
+      ->take_all();
+  command->add_option("--checkpoints", options->checkpoints, "Evaluate every checkpoint of this run: a learning curve")
+      ->type_name("RUN");
+  command->add_option("--episodes", options->episodes, "Episodes of each held-out problem (default: the file's)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
+  command->add_option("--repeat", options->repeats, "Evaluate N times, with the seeds SEED, SEED + 1, ...")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000));
+  command
+      ->add_option("--save-kernels", options->kernels,
+                   "Keep the best kernel of each problem that a thorough evaluation confirms, with its evidence")
+      ->type_name("DIR");
+  command
+      ->add_option("-o,--output,--out", options->out,
+                   "The run's folder, or of several policies that of their runs (default: evaluated/NAME-N)")
+      ->type_name("DIR");
+  command
+      ->add_option("--evaluator", options->evaluator,
+                   "Another evaluator than the file's, for a machine without its device")
+      ->type_name("PLUGIN");
+  AddSetOption(command, &options->settings, "Changes one key of FILE");
+  command->add_flag("--json", options->json, "Print as JSON");
+  command->footer(
+      "Examples:\n"
+      "  kgrpo-host eval policy configs/quickstart.yaml --policy runs/quickstart/final --episodes 8\n"
+      "  kgrpo-host eval policy configs/quickstart.yaml --policy uniform --policy runs/a/final --policy runs/b/final\n"
+      "  kgrpo-host eval policy configs/quickstart.yaml --checkpoints runs/quickstart\n"
+      "  kgrpo-host eval policy configs/quickstart.yaml --policy runs/quickstart/final --save-kernels best/");
+  command->callback([=, &globals] { *action = [=, &globals] { return EvaluatePolicies(globals, *options); }; });
 }
 
 }  // namespace kgrpo::cli

@@ -31,6 +31,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+struct EvalOptions {
+  std::vector<std::string> kernels;  // files and folders
+  std::string file;                  // a pipeline, whose evaluator is used; or ""
+  std::string problem;               // a folder or a name
+  std::string evaluator;             // a plugin; "": the pipeline's, or the default
+  std::string report;                // an HTML file to write, of one kernel
+  std::vector<std::string> settings, include;
+  std::optional<uint64_t> seed;  // of the secret inputs
+  uint64_t jobs = 0;             // kernels at once; 0: as many as cores
+  bool quick = false, show_hidden = false, profile = false, dispute_bound = false, json = false;
+};
+
 // Words of an evaluator's sentence about a size that the problem hides (docs/judging.md).
 constexpr const char* kHiddenSize = "a size that is not shown";
 
@@ -89,27 +101,17 @@ struct Asked {
 };
 
 Asked AskedOf(Session& session, const EvalOptions& options) {
-  if (options.file.empty()) {
-    const std::string folder = ShippedProblem(options.problem, ProblemArgument::kOption);
-    const std::string plugin = options.evaluator.empty() ? KGRPO_DEFAULT_EVALUATOR : options.evaluator;
-    Json evaluator_options = OptionsFromSettings(options.settings);
-    evaluator_options.update(DecidedOptions(session, plugin, options));
-    session.StartServices(options.seed.value_or(0));
-    return {session.MakeEvaluator(plugin, evaluator_options), plugin, folder};
-  }
   LoadRequest request;
   request.file = options.file;
   request.settings = options.settings;
-  if (!options.evaluator.empty()) request.settings.push_back("evaluator.plugin=" + options.evaluator);
+  request.evaluator = options.evaluator;
   request.roles = {Role::kEvaluator};
   request.needs_train_problems = false;
   request.ignore_problems = NamesFolder(options.problem);
   PipelineConfig config = session.Load(request);
   config.evaluator.options.update(DecidedOptions(session, config.evaluator.plugin, options));
-  std::vector<std::string> folders = config.train_problems;
-  folders.insert(folders.end(), config.heldout_problems.begin(), config.heldout_problems.end());
-  const std::string folder = ProblemFolder(options.problem, folders, options.file, ProblemArgument::kOption);
-  session.StartServices(config.seed);
+  const std::string folder = PipelineProblem(options.problem, options.file, config);
+  session.StartServices(options.file.empty() ? options.seed.value_or(0) : config.seed);
   return {std::move(session.MakeParts(config, request.roles).evaluator), config.evaluator.plugin, folder};
 }
 
@@ -120,7 +122,7 @@ Evaluation CandidateOf(Evaluator& evaluator, const Problem& problem, const std::
 
 // Compares the work that the problem declares with the work counted of the kernel, in the evaluator's words. Uses no
 // baseline: if the bound is too high, the reference exceeds it too.
-int DisputeBound(const EvalOptions& options, const Asked& asked, const std::string& source) {
+int DisputeBound(const EvalOptions& options, const Asked& asked, const std::string& file, const std::string& source) {
   if (asked.evaluator->Tools().explain_bound == nullptr) {
     throw Error(KGRPO_ERROR_UNSUPPORTED, "--dispute-bound: the evaluator " + asked.name +
                                              " does not count what a kernel does; choose one that does by --evaluator "
@@ -130,7 +132,7 @@ int DisputeBound(const EvalOptions& options, const Asked& asked, const std::stri
   const Evaluation candidate = CandidateOf(*asked.evaluator, problem, source, options);
   const auto bound = asked.evaluator->ExplainBound(problem, candidate);
   if (options.json) {
-    Json json = {{"problem", problem.name()}, {"kernel", options.kernel}};
+    Json json = {{"problem", problem.name()}, {"kernel", file}};
     json.update(EvaluationAsShown(candidate));
     if (bound) json["bound"] = Json::parse(bound->json);
     PrintJson(json);
@@ -159,8 +161,8 @@ Json KernelToJson(const std::string& kernel, const Problem& problem, const Evalu
   return json;
 }
 
-}  // namespace
-
+// The files that the words name: a folder stands for its .cu files, in order of their names. Throws KGRPO_ERROR_INVALID
+// for a folder without one.
 std::vector<std::string> KernelFiles(const std::vector<std::string>& words) {
   namespace fs = std::filesystem;
   std::vector<std::string> files;
@@ -173,12 +175,13 @@ std::vector<std::string> KernelFiles(const std::vector<std::string>& words) {
     for (const fs::directory_entry& entry : fs::directory_iterator(word)) {
       if (entry.path().extension() == ".cu") files.push_back(entry.path().lexically_normal().string());
     }
-    if (files.size() == before) throw Error(KGRPO_ERROR_INVALID, "--kernel " + word + ": the folder has no .cu file");
+    if (files.size() == before) throw Error(KGRPO_ERROR_INVALID, word + ": the folder has no .cu file");
     std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
   }
   return files;
 }
 
+// Evaluates the files by one evaluator, several at once, and prints a line for each in their order.
 int EvaluateKernels(const Globals& globals, const EvalOptions& options, const std::vector<std::string>& files) {
   std::vector<std::string> sources;
   size_t width = 0;
@@ -220,13 +223,14 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
   return kFine;
 }
 
-int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
+// Evaluates one kernel and prints the whole evidence.
+int EvaluateKernel(const Globals& globals, const EvalOptions& options, const std::string& file) {
   std::string shown;  // its lines are the author's
-  const std::string source = ReadKernelWithOwnHeaders(options.kernel, options.include, &shown);
+  const std::string source = ReadKernelWithOwnHeaders(file, options.include, &shown);
   if (!options.report.empty()) RequireWritable("--report", options.report, "report.html");
   Session session(globals);
   const Asked asked = AskedOf(session, options);
-  if (options.dispute_bound) return DisputeBound(options, asked, source);
+  if (options.dispute_bound) return DisputeBound(options, asked, file, source);
   const auto& [evaluator, name, folder] = asked;
   if (!options.report.empty() && evaluator->Tools().report == nullptr)
     throw Error(KGRPO_ERROR_UNSUPPORTED, "--report: the evaluator " + name + " writes no reports");
@@ -236,7 +240,7 @@ int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
   Evaluation candidate = CandidateOf(*evaluator, problem, source, options);
   candidate.CompareWith(baseline);
   if (!options.report.empty()) {
-    WriteFileAtomically(options.report, evaluator->Report(problem, shown, options.kernel, candidate, baseline).value());
+    WriteFileAtomically(options.report, evaluator->Report(problem, shown, file, candidate, baseline).value());
   }
   if (!options.json) {
     PrintKernelText(candidate, baseline, problem.name(), shown, evaluator->Describe(), !options.quick,
@@ -246,8 +250,78 @@ int EvaluateKernel(const Globals& globals, const EvalOptions& options) {
     if (!options.report.empty()) std::printf("\nreport     %s\n", PrintableText(options.report).c_str());
     return kFine;
   }
-  PrintJson(KernelToJson(options.kernel, problem, candidate, baseline, options, evaluator->Describe()));
+  PrintJson(KernelToJson(file, problem, candidate, baseline, options, evaluator->Describe()));
   return kFine;
+}
+
+int Evaluate(const Globals& globals, const EvalOptions& options) {
+  const std::vector<std::string> files = KernelFiles(options.kernels);
+  const bool of_one = options.dispute_bound || !options.report.empty();
+  if (of_one && files.size() > 1) {
+    std::fprintf(stderr, "--report and --dispute-bound are about one kernel; see kgrpo-host eval kernel --help\n");
+    return kUsage;
+  }
+  // A folder or --jobs gives a line each, also for one file: a script need not count them.
+  if (!of_one && (files.size() > 1 || files != options.kernels || options.jobs > 0))
+    return EvaluateKernels(globals, options, files);
+  return EvaluateKernel(globals, options, files.front());
+}
+
+}  // namespace
+
+void AddEvalKernel(CLI::App* eval, const Globals& globals, Action* action) {
+  auto options = std::make_shared<EvalOptions>();
+  CLI::App* command = eval->add_subcommand("kernel", "Evaluate kernels for one problem");
+  command
+      ->add_option("KERNEL", options->kernels,
+                   "Kernel source to evaluate; several, or folders of them, get a line each")
+      ->type_name("F.cu|DIR...")
+      ->required();
+  command
+      ->add_option("--problem", options->problem,
+                   "The problem that the kernel solves: a folder, or a name among the pipeline's problems or in "
+                   "problems/")
+      ->type_name("DIR|NAME")
+      ->required();
+  command->add_option("--pipeline", options->file, "A pipeline file, whose evaluator and problems are used")
+      ->type_name("FILE");
+  command
+      ->add_option("--include", options->include, "A folder of the kernel's own headers, besides the kernel's folder")
+      ->type_name("DIR")
+      ->expected(1)
+      ->take_all();
+  command
+      ->add_option("--evaluator", options->evaluator,
+                   "The evaluator plugin (default: the pipeline's, or " KGRPO_DEFAULT_EVALUATOR ")")
+      ->type_name("PLUGIN");
+  command->add_option("--seed", options->seed, "Seed of the secret inputs (default: 0)")->type_name("N");
+  CLI::Option* quick =
+      command->add_flag("--quick", options->quick, "As in training: fewer inputs, the fast compiler, kept evaluations");
+  command
+      ->add_flag_callback(
+          "--thorough", [] {}, "The default")
+      ->excludes(quick);
+  command->add_flag("--show-hidden", options->show_hidden,
+                    "Name the sizes that the problem hides from policy and coder");
+  command->add_flag("--profile", options->profile, "Add profiler counters, if the evaluator has a profiler");
+  CLI::Option* dispute = command->add_flag("--dispute-bound", options->dispute_bound,
+                                           "Compare the problem's `needs` with the counted work");
+  command->add_option("--report", options->report, "Write the evaluation as one self-contained web page")
+      ->type_name("FILE.html")
+      ->excludes(dispute);
+  command->add_option("--jobs", options->jobs, "Kernels evaluated at a time (default: the number of cores)")
+      ->type_name("N");
+  AddSetOption(command, &options->settings, "Changes one key of the pipeline; without one, an option of the evaluator");
+  command->add_flag("--json", options->json, "Print as JSON");
+  command->footer(
+      "Examples:\n"
+      "  kgrpo-host eval kernel mine.cu --problem softmax_long\n"
+      "  kgrpo-host eval kernel mine.cu --problem my_problem/ --seed 2 --show-hidden --json\n"
+      "  kgrpo-host eval kernel a.cu b.cu variants/ --problem softmax_long --jobs 2\n"
+      "  kgrpo-host eval kernel mine.cu --problem problems/softmax_long --report mine.html\n"
+      "  kgrpo-host eval kernel mine.cu --problem problems/softmax_long --evaluator evaluator_cuda --profile\n"
+      "  kgrpo-host eval kernel mine.cu --problem my_problem/ --dispute-bound");
+  command->callback([=, &globals] { *action = [=, &globals] { return Evaluate(globals, *options); }; });
 }
 
 }  // namespace kgrpo::cli

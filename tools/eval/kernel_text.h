@@ -1,4 +1,4 @@
-// The output of `kgrpo-host eval --kernel` on a terminal. Used by kernel_eval.cc.
+// The output of `kgrpo-host eval kernel` on a terminal. Used by kernel_eval.cc.
 #ifndef KGRPO_EVAL_KERNEL_TEXT_H
 #define KGRPO_EVAL_KERNEL_TEXT_H
 

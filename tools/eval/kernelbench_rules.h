@@ -1,4 +1,4 @@
-// The column "as KernelBench counts" of eval --suite: which verdicts of an evaluator under `rules: kernelbench` count
+// The column "as KernelBench counts" of eval suite: which verdicts of an evaluator under `rules: kernelbench` count
 // as correct in KernelBench's own evaluation, and its files of PyTorch's times. Used by suite.cc.
 #ifndef KGRPO_EVAL_KERNELBENCH_RULES_H
 #define KGRPO_EVAL_KERNELBENCH_RULES_H

@@ -178,6 +178,9 @@ std::string ResultsFile(const SuiteOptions& options) {
   return (fs::path(options.kernels) / "results.jsonl").string();
 }
 
+namespace {
+
+// Evaluates every kernel that has no result yet, prints the table, and keeps the results in KERNELS/results.jsonl.
 int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
   const fs::path kernels(options.kernels);
   if (!fs::is_directory(kernels))
@@ -259,6 +262,40 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
   if (terminal && !open.empty()) std::fprintf(stderr, "\r%-80s\r", "");
   PrintSuite(options, {entries.begin(), entries.end()}, refused, evaluator->Describe(), pytorch.hardware());
   return kFine;
+}
+
+}  // namespace
+
+void AddEvalSuite(CLI::App* eval, const Globals& globals, Action* action) {
+  auto options = std::make_shared<SuiteOptions>();
+  options->evaluator = KGRPO_DEFAULT_EVALUATOR;
+  CLI::App* command = eval->add_subcommand("suite", "Evaluate a kernel for each problem of a folder, and count fast_p");
+  command->add_option("DIR", options->suite, "The folder of problems")->required();
+  command->add_option("--kernels", options->kernels, "PROBLEM.cu of each; results.jsonl is kept there")
+      ->type_name("FOLDER")
+      ->required();
+  command->add_option("--evaluator", options->evaluator, "The evaluator plugin")
+      ->type_name("PLUGIN")
+      ->capture_default_str();
+  command->add_flag("--thorough", options->thorough, "Thorough evaluation: all inputs, the optimising compiler");
+  command->add_option("--jobs", options->jobs, "Kernels evaluated at a time (default: the number of cores)")
+      ->type_name("N");
+  command->add_flag("--as-kernelbench", options->kernelbench,
+                    "Count by KernelBench's rules too, and name each verdict that differs");
+  command
+      ->add_option("--pytorch-times", options->pytorch_times,
+                   "Speedups over PyTorch's times, by a file of KernelBench's results/timing; as --as-kernelbench")
+      ->type_name("FILE.json");
+  AddSetOption(command, &options->settings, "Changes an option of the evaluator");
+  CLI::Option* json = command->add_flag("--json", options->json, "Print as JSON");
+  command->add_flag("--markdown", options->markdown, "Print the table as Markdown")->excludes(json);
+  command->footer("Example:\n  kgrpo-host eval suite kernelbench/ --kernels mine/ --jobs 2 --as-kernelbench");
+  command->callback([=, &globals] {
+    *action = [=, &globals] {
+      options->kernelbench = options->kernelbench || !options->pytorch_times.empty();
+      return EvaluateSuite(globals, *options);
+    };
+  });
 }
 
 }  // namespace kgrpo::cli

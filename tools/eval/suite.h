@@ -1,4 +1,4 @@
-// `kgrpo-host eval --suite DIR --kernels FOLDER`: judges a kernel for each problem of a folder, and counts results as
+// `kgrpo-host eval suite DIR --kernels FOLDER`: evaluates a kernel for each problem of a folder, and counts results as
 // papers do (fast_p). Called by main.cc.
 #ifndef KGRPO_EVAL_SUITE_H
 #define KGRPO_EVAL_SUITE_H
@@ -28,8 +28,8 @@ inline constexpr const char* kNoKernel = "no kernel";
 // KERNELS/results.jsonl.
 std::string ResultsFile(const SuiteOptions& options);
 
-// Judges every kernel that has no result yet, prints the table, and keeps the results in KERNELS/results.jsonl.
-int EvaluateSuite(const Globals& globals, const SuiteOptions& options);
+// Adds the command to `eval`.
+void AddEvalSuite(CLI::App* eval, const Globals& globals, Action* action);
 
 }  // namespace kgrpo::cli
 #endif

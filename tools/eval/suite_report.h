@@ -1,4 +1,4 @@
-// The table of eval --suite, and its results as JSON. Used by suite.cc.
+// The table of eval suite, and its results as JSON. Used by suite.cc.
 #ifndef KGRPO_EVAL_SUITE_REPORT_H
 #define KGRPO_EVAL_SUITE_REPORT_H
 

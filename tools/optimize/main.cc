@@ -288,7 +288,7 @@ int RunOptimize(const Globals& globals, OptimizeOptions options) {
                                          "by --pipeline FILE");
   const fs::path out =
       options.out.empty() ? fs::path("optimized") / fs::path(target.folder).filename() : fs::path(options.out);
-  RequireEmpty("--out", out);
+  RequireEmpty("--output", out);
   request.settings = options.settings;
   if (options.seed) request.settings.push_back("seed=" + std::to_string(*options.seed));
   if (options.rounds > 0) request.settings.push_back("loop.rounds=" + std::to_string(options.rounds));
@@ -414,7 +414,7 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->type_name("N")
       ->check(CLI::Range(1, 1000));
   command->add_option("--seed", options->seed, "The search's seed (default: the pipeline's)")->type_name("N");
-  command->add_option("--out", options->out, "Where the result goes (default: optimized/PROBLEM)")->type_name("DIR");
+  command->add_option("-o,--output,--out", options->out, "Where the result goes (default: optimized/PROBLEM)")->type_name("DIR");
   AddSetOption(command, &options->settings, "Changes one key of the pipeline");
   command->add_flag("--json", options->json, "Print the evidence as JSON, and no candidates");
   command->footer(

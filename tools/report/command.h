@@ -9,6 +9,7 @@ namespace kgrpo::cli {
 void AddCompareCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddReportCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddExportCommand(CLI::App& app, const Globals& globals, Action* action);
+void AddMergeCommand(CLI::App& app, const Globals& globals, Action* action);
 
 }  // namespace kgrpo::cli
 #endif

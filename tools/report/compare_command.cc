@@ -243,8 +243,9 @@ void AddCompareCommand(CLI::App& app, const Globals& globals, Action* action) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* command = app.add_subcommand("compare", "Is one configuration better than another?");
   command->add_option("RUN", options->folders, "Folders of runs, or of an experiment")->required();
-  command->add_flag("--json", options->json, "Print everything as JSON, each run's figures included");
-  command->add_flag("--markdown", options->markdown, "Print tables as Markdown");
+  CLI::Option* json =
+      command->add_flag("--json", options->json, "Print everything as JSON, each run's figures included");
+  command->add_flag("--markdown", options->markdown, "Print tables as Markdown")->excludes(json);
   command->footer(
       "Examples:\n"
       "  kgrpo-host compare runs/ab                    all variants of an experiment, against the first\n"

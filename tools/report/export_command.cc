@@ -107,12 +107,13 @@ int RunExport(ExportOptions options) {
   if (fs::exists(folder / "experiment.json"))
     throw Error(KGRPO_ERROR_INVALID, options.run + " holds the runs of an experiment: name one of them");
   RunDatabase database = OpenRecord(folder);
-  if (options.purpose.empty()) options.purpose = database.Get("purpose").value_or(PurposeName(Purpose::kTrain));
+  const bool every = options.purpose.empty();  // of --format datasets
+  if (every) options.purpose = database.Get("purpose").value_or(PurposeName(Purpose::kTrain));
   if (!options.output.empty() && options.output != "-" && options.format != "datasets")
-    RequireWritable("-o", options.output, options.purpose + "." + options.format);
+    RequireWritable("--output", options.output, options.purpose + "." + options.format);
   const std::set<std::string> parts = database.RewardParts();
   const Purpose purpose = PurposeOf(options.purpose);
-  if (options.format != "datasets" && database.StepsWithRounds(purpose).empty())
+  if ((options.format != "datasets" || !every) && database.StepsWithRounds(purpose).empty())
     throw Error(KGRPO_ERROR_NOT_FOUND, options.run + " has no rounds of \"" + options.purpose + "\"");
   if (options.format == "parquet") {
     const fs::path output = options.output.empty() ? folder / (options.purpose + ".parquet") : fs::path(options.output);
@@ -134,7 +135,7 @@ int RunExport(ExportOptions options) {
   fs::create_directories(output);
   std::vector<std::string> splits;
   for (const Purpose split : kPurposes) {
-    if (database.StepsWithRounds(split).empty()) continue;
+    if ((!every && split != purpose) || database.StepsWithRounds(split).empty()) continue;
     const fs::path lines = output / (std::string(PurposeName(split)) + ".jsonl");
     const uint64_t count = WriteLines(database, split, parts, lines);
     std::printf("%s: %llu rounds\n", lines.c_str(), static_cast<unsigned long long>(count));
@@ -160,9 +161,10 @@ void AddExportCommand(CLI::App& app, const Globals&, Action* action) {
       ->check(CLI::IsMember({"jsonl", "datasets", "parquet"}))
       ->capture_default_str();
   command
-      ->add_option("--purpose", options->purpose,
-                   "With jsonl and parquet: rounds of this purpose (default: the run's own, which is training, an "
-                   "evaluation, or a search)")
+      ->add_option(
+          "--purpose", options->purpose,
+          "Rounds of this purpose (default: the run's own, which is training, an evaluation, or a search; with "
+          "datasets: all)")
       ->check(CLI::IsMember(PurposeNames()));
   command->add_option("-o,--output", options->output,
                       "jsonl: a file (default: standard output); datasets: a folder (default: RUN/dataset); "

@@ -12,6 +12,7 @@
 #include "report/trajectory_parts.h"
 #include "store/files.h"
 #include "store/json.h"
+#include "store/schema.h"
 
 namespace kgrpo {
 namespace {
@@ -74,7 +75,7 @@ std::string MakeReport(std::vector<RunMeasures> runs, bool samples, const std::v
     for (const RunMeasures& run : group.runs) {
       indices.push_back(all.size());
       Json json = ReadFolder(run);
-      Database database(run.database(), Database::ToRead(run.database()));
+      RecordToRead database(run.database());
       json["figures"] = ReadFigures(database, &parts);
       if (samples) json["samples"] = parts.AddRun(database, run.folder);
       all.push_back(std::move(json));

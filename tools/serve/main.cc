@@ -98,32 +98,23 @@ struct ServedChoice {
 };
 
 ServedChoice Choose(Session& session, const ServeOptions& options) {
-  ServedChoice chosen;
-  if (options.file.empty()) {
-    chosen.plugin = options.evaluator.empty() ? KGRPO_DEFAULT_EVALUATOR : options.evaluator;
-    chosen.options = OptionsFromSettings(options.settings);
-  } else {
-    LoadRequest request;
-    request.file = options.file;
-    request.settings = options.settings;
-    if (!options.evaluator.empty()) request.settings.push_back("evaluator.plugin=" + options.evaluator);
-    request.roles = {Role::kEvaluator};
-    request.needs_train_problems = false;
-    request.ignore_problems = !options.problems.empty();
-    const PipelineConfig config = session.Load(request);
-    chosen.plugin = config.evaluator.plugin;
-    chosen.options = config.evaluator.options;
-    if (options.problems.empty()) {
-      chosen.problems = config.train_problems;
-      chosen.problems.insert(chosen.problems.end(), config.heldout_problems.begin(), config.heldout_problems.end());
-      return chosen;
-    }
-  }
-  if (options.problems.empty()) chosen.problems = ExpandFolders((ShippedProblems() / "*").string());
+  LoadRequest request;
+  request.file = options.file;
+  request.settings = options.settings;
+  request.evaluator = options.evaluator;
+  request.roles = {Role::kEvaluator};
+  request.needs_train_problems = false;
+  request.ignore_problems = !options.problems.empty();
+  const PipelineConfig config = session.Load(request);
+  ServedChoice chosen = {config.evaluator.plugin, config.evaluator.options, {}};
   for (const std::string& given : options.problems) {
     const std::vector<std::string> found = ProblemFolders(given);
     chosen.problems.insert(chosen.problems.end(), found.begin(), found.end());
   }
+  if (!options.problems.empty()) return chosen;
+  chosen.problems = config.train_problems;
+  chosen.problems.insert(chosen.problems.end(), config.heldout_problems.begin(), config.heldout_problems.end());
+  if (options.file.empty()) chosen.problems = ExpandFolders((ShippedProblems() / "*").string());
   return chosen;
 }
 

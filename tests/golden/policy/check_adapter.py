@@ -1,10 +1,10 @@
 """Checks that peft computes from a saved adapter what the policy itself computes from it.
 
-    check_adapter.py HOST FOLDER      HOST: the kgrpo-host binary; run with a Python that has transformers, torch and peft
+    check_adapter.py HOST FOLDER      HOST: kgrpo-model of tests/model; run with a Python that has transformers, torch and peft
 
 FOLDER is a PEFT folder whose adapter_config.json names its base. Greedy, 16 tokens from a few prompts, in float32: the same
 tokens, and log-probabilities within 1e-4. By hand, after training:
-    check_adapter.py build/bin/kgrpo-host runs/quickstart_lora/final
+    check_adapter.py build/tests/kgrpo-model runs/quickstart_lora/final
 """
 
 import json

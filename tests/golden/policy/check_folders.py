@@ -1,14 +1,14 @@
-"""Checks that kgrpo-host reads model and adapter folders as transformers and peft do, or refuses them by name.
+"""Checks that kgrpo-model reads model and adapter folders as transformers and peft do, or refuses them by name.
 
     python -m venv venv && venv/bin/pip install torch==2.11.0 'transformers==5.24.*' peft==0.21.0 trl==1.16.0 jinja2
     git clone --depth 1 https://github.com/ikawrakow/ik_llama.cpp templates/llama.cpp
     git clone --depth 1 https://github.com/chujiezheng/chat_templates templates/chat_templates
-    venv/bin/python tests/golden/policy/check_folders.py build/bin/kgrpo-host --templates templates [NAME...]
+    venv/bin/python tests/golden/policy/check_folders.py build/tests/kgrpo-model --templates templates [NAME...]
 
 Makes a tiny random folder for each row of docs/models.md (architecture, rotary positions, head, window, adapter,
 damage, tokenizer, chat template) in a temporary folder. If it should work, 40 greedy tokens are transformers', and
 log-probabilities within 1e-4; for tokenizers and templates also the ids and texts of 201 strings and up to 120 chats.
-If not, kgrpo-host fails, and its message contains the words of the row. NAME: only rows whose name contains it.
+If not, kgrpo-model fails, and its message contains the words of the row. NAME: only rows whose name contains it.
 
 Tokenizers are those of tests/golden/tokenizer, with the other files as released folders have them. Chat templates are
 read from tests/golden/tokenizer, TRL and the folder of --templates; without its template a row is not tried.

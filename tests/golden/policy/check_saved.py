@@ -1,9 +1,9 @@
 """Checks that transformers generates from a saved folder what the policy itself generates from it.
 
-    check_saved.py HOST FOLDER      HOST: the kgrpo-host binary; run with a Python that has transformers 5.17 and torch
+    check_saved.py HOST FOLDER      HOST: kgrpo-model of tests/model; run with a Python that has transformers 5.17 and torch
 
 Greedy, 32 tokens from a few prompts, in float32; ends with status 1 at the first difference. By hand, after training:
-    check_saved.py build/bin/kgrpo-host runs/quickstart/final
+    check_saved.py build/tests/kgrpo-model runs/quickstart/final
 """
 
 import json

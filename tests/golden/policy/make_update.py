@@ -3,7 +3,7 @@
     python -m venv venv && venv/bin/pip install torch==2.11.0 'transformers==5.17.*' safetensors
     venv/bin/python tests/golden/policy/make_update.py
 
-rollouts.jsonl is what `kgrpo-host update` reads, pipeline.yaml what it is run with, model.safetensors and expected.json
+rollouts.jsonl is what `kgrpo-model update` reads, pipeline.yaml what it is run with, model.safetensors and expected.json
 the weights and the row of each optimiser step that must come out. Returns, advantages, the clipped loss with its KL term,
 epochs, accumulation and clipping are written out here after the definition in docs/loop.md and docs/grpo.md; gradients are
 autograd's, the optimiser is torch.optim.AdamW. Float32, as kgrpo computes it. tests/policy/update_test.cc compares.

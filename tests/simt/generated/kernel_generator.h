@@ -1,4 +1,4 @@
-// Random well-formed kernels: the same number gives the same kernel everywhere. tools/sim_vs_gpu compares their
+// Random well-formed kernels: the same number gives the same kernel everywhere. bench/sim_vs_gpu compares their
 // results on a GPU and in the interpreter; generated_test.cc compares the interpreter with the host's compiler, for the
 // kernels that a host can run.
 //

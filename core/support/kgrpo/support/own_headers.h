@@ -1,5 +1,5 @@
 // Reads a source file together with the headers of its author, and tells which file and line a line of such a text
-// comes from. Used by `eval --kernel`, by drafts of problems and by evaluators' messages.
+// comes from. Used by `eval kernel`, by drafts of problems and by evaluators' messages.
 #ifndef KGRPO_SUPPORT_OWN_HEADERS_H
 #define KGRPO_SUPPORT_OWN_HEADERS_H
 

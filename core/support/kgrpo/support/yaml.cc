@@ -1,13 +1,14 @@
 #include "kgrpo/support/yaml.h"
 
-#include <libfyaml.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <memory>
-#include <new>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -16,32 +17,26 @@ namespace kgrpo {
 namespace {
 
 // Limits against brackets that exhaust the stack and aliases that make a short file large. No real file reaches them.
-constexpr int kMaxDepth = 64;
+constexpr size_t kMaxDepth = 64;
 constexpr size_t kMaxNodes = 100'000;
 constexpr const char* kTooMany = "more than 100,000 values, aliases included";
 
-constexpr const char* kUnclosedQuote = "this quote is never closed";
+constexpr const char* kMissingComma =
+    "a ',' is missing here, or a key or text that contains '[', '{', ': ' or '? ' needs quotes";
+constexpr const char* kOneColumn = "the keys of a mapping, and the items of a list, begin in one column";
+constexpr const char* kUnknownAlias = "'*' refers to a name that no '&' gives before it; as text it needs quotes";
 
-// libfyaml's messages that name a rule of its grammar, and the likely cause.
+// yaml-cpp's messages that name a rule of its grammar, and the likely cause.
 constexpr std::pair<std::string_view, const char*> kCauses[] = {
-    {"double-quoted scalar without closing", kUnclosedQuote},
-    {"single-quoted scalar without closing", kUnclosedQuote},
-    {"invalid trailing content after", "text follows the closing quote: is a quote missing in a line above?"},
-    {"invalid multiline plain key",
-     "a ':' is missing after a key, or the keys of a mapping do not begin in one column"},
-    {"could not find expected ':'", "a ':' is missing after this key"},
-    {"invalid nested block mapping", "text that contains ': ' needs quotes"},
-    {"missing comma in flow",
-     "a ',' is missing here, or a key or text that contains '[', '{', ': ' or '? ' needs quotes"},
-    {"wrong indendation", "the keys of a mapping, and the items of a list, begin in one column"},
-    {"plain scalar cannot start", "text cannot begin with this character: put it in quotes"},
+    {"end of map flow", kMissingComma},
+    {"end of sequence flow", kMissingComma},
+    {"illegal flow end", kMissingComma},
+    {"end of map not", kOneColumn},
+    {"end of sequence not", kOneColumn},
+    {"illegal map value", "text that contains ': ' needs quotes"},
+    {"unknown token", "text cannot begin with this character: put it in quotes"},
+    {"the referenced anchor", kUnknownAlias},
 };
-
-std::string TextOf(fy_token* token) {
-  size_t size = 0;
-  const char* text = token == nullptr ? nullptr : fy_token_get_text(token, &size);
-  return text == nullptr ? std::string() : std::string(text, size);
-}
 
 // The place of the first byte that is not UTF-8 text, or is NUL.
 std::optional<YamlPlace> FindBadByte(const std::string& text) {
@@ -67,182 +62,202 @@ std::optional<YamlPlace> FindBadByte(const std::string& text) {
   return {};
 }
 
-YamlPlace PlaceOf(fy_token* token) {
-  const fy_mark* mark = token == nullptr ? nullptr : fy_token_start_mark(token);
-  return mark == nullptr ? YamlPlace() : YamlPlace{mark->line + 1, mark->column + 1};
-}
-
-class Reader {
+// Places of byte positions, which are asked for mostly in ascending order.
+class Places {
  public:
-  explicit Reader(const std::string& text) : text_(text) {
-    fy_diag_cfg how;
-    fy_diag_cfg_default(&how);
-    how.fp = nullptr;
-    how.output_fn = [](fy_diag*, void*, const char*, size_t) {};
-    diag_.reset(fy_diag_create(&how));
-    if (diag_ == nullptr) throw std::bad_alloc();
-    fy_diag_set_collect_errors(diag_.get(), true);
-    fy_parse_cfg config{};
-    config.diag = diag_.get();
-    // Sloppy: as in other parsers, a bracket may close in the column of its key.
-    config.flags =
-        static_cast<fy_parse_cfg_flags>(FYPCF_DEFAULT_VERSION_1_2 | FYPCF_COLLECT_DIAG | FYPCF_SLOPPY_FLOW_INDENTATION);
-    parser_.reset(fy_parser_create(&config));
-    if (parser_ == nullptr || fy_parser_set_string(parser_.get(), text_.data(), text_.size()) != 0)
-      throw std::bad_alloc();
-  }
+  explicit Places(std::string_view text) : text_(text) {}
 
-  YamlFile Read() {
-    YamlFile file;
-    while (!error_ && Next()) {
-      if (event_->type != FYET_DOCUMENT_START) continue;
-      anchors_.clear();
-      if (!Next()) break;
-      YamlNode document = ReadNode({1, 1});
-      if (!error_) file.documents.push_back(std::move(document));
+  YamlPlace At(size_t position) {
+    if (position < position_) *this = Places(text_);
+    for (; position_ < std::min(position, text_.size()); ++position_) {
+      const auto byte = static_cast<unsigned char>(text_[position_]);
+      if (byte == '\n') {
+        ++place_.line;
+        place_.column = 1;
+      } else if ((byte & 0xC0) != 0x80) {
+        ++place_.column;
+      }
     }
-    file.error = std::move(error_);
-    return file;
+    return place_;
   }
 
  private:
+  std::string_view text_;
+  size_t position_ = 0;
+  YamlPlace place_{1, 1};
+};
+
+// Builds the tree from yaml-cpp's events, each of which has the position of its first byte. Throws YamlError.
+class Reader : public YAML::EventHandler {
+ public:
+  explicit Reader(std::string_view text) : text_(text), places_(text) {}
+
+  void Read(std::vector<YamlNode>* documents) {
+    std::istringstream stream{std::string(text_)};
+    try {
+      YAML::Parser parser(stream);
+      documents_ = documents;
+      while (parser.HandleNextDocument(*this)) {
+      }
+    } catch (const YAML::Exception& error) {
+      Throw(error);
+    }
+  }
+
+ private:
+  struct Open {
+    YamlNode node;
+    YAML::anchor_t anchor;
+    size_t nodes;  // in the document before it
+    bool flow;
+  };
   struct Anchored {
     YamlNode node;
     size_t nodes;
   };
-  struct FreesEvent {
-    fy_parser* parser;
-    void operator()(fy_event* event) const { fy_parser_event_free(parser, event); }
-  };
 
-  // Goes to the next event; false at the end or after an error.
-  bool Next() {
-    event_ = {fy_parser_parse(parser_.get()), FreesEvent{parser_.get()}};
-    if (event_ == nullptr && fy_diag_got_error(diag_.get())) TakeError();
-    return event_ != nullptr;
-  }
-
-  void TakeError() {
-    void* position = nullptr;
-    const fy_diag_error* found = fy_diag_errors_iterate(diag_.get(), &position);
-    if (found == nullptr) return Fail({1, 1}, "cannot be parsed");
-    YamlError error{{found->line, found->column}, found->msg};
-    for (const auto& [theirs, cause] : kCauses) {
-      if (!error.message.starts_with(theirs)) continue;
-      if (theirs.ends_with("without closing")) --error.at.column;  // theirs is behind the quote
-      error.message = cause;
-    }
-    // The parser stops at the last place where the bracket could close, many lines later in a long file.
-    const bool in_quotes = error.message == kUnclosedQuote;
-    if (!in_quotes && !open_brackets_.empty() && open_brackets_.back().line < error.at.line) {
-      const auto lines = std::count(text_.begin(), text_.end(), '\n') + !text_.ends_with('\n');
-      error.message = error.at.line > lines
-                          ? "this bracket is never closed"
-                          : "this bracket is not closed, or a ',' is missing, before line " +
-                                std::to_string(error.at.line) + ", column " + std::to_string(error.at.column);
-      error.at = open_brackets_.back();
-    }
-    Fail(error.at, std::move(error.message));
-  }
-
-  void Fail(YamlPlace at, std::string message) {
-    if (!error_) error_ = {at, std::move(message)};
-  }
-
-  // Reads the node that the current event begins, to its last event. `parent`: the place of a node without one.
-  YamlNode ReadNode(YamlPlace parent) {
+  void OnDocumentStart(const YAML::Mark&) override { anchors_.clear(); }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t anchor) override {
     YamlNode node;
-    const size_t before = nodes_;
-    const fy_event_type type = event_->type;
-    if (++nodes_ > kMaxNodes) Fail(parent, kTooMany);
-    if (error_) return node;
-    if (type == FYET_ALIAS) return Alias(event_->alias.anchor);
-    const std::string anchor = TextOf(fy_event_get_anchor_token(event_.get()));
-    node.tag = TextOf(fy_event_get_tag_token(event_.get()));
-    if (type == FYET_SCALAR) {
-      ReadScalar(event_->scalar.value, parent, &node);
-    } else {
-      node.kind = type == FYET_MAPPING_START ? YamlNode::Kind::kMapping : YamlNode::Kind::kList;
-      ReadCollection(parent, &node);
-    }
-    if (!anchor.empty()) anchors_[anchor] = {node, nodes_ - before};
-    return node;
+    node.at = ParentPlace();
+    node.plain = true;
+    Add(std::move(node), anchor, nodes_);
   }
-
-  YamlNode Alias(fy_token* token) {
-    const YamlPlace at = PlaceOf(token);
-    const auto found = anchors_.find(TextOf(token));
-    if (found == anchors_.end()) {
-      Fail({at.line, at.column - 1}, "'*' refers to a name that no '&' gives before it; as text it needs quotes");
-      return {};
-    }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) throw YamlError{PlaceOf(mark), kUnknownAlias};
     nodes_ += found->second.nodes;
-    if (nodes_ > kMaxNodes) {
-      Fail(at, kTooMany);
-      return {};
+    Add(found->second.node, 0, nodes_);
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    YamlNode node;
+    const size_t begin = SkipProperties(mark);
+    const char first = begin < text_.size() ? text_[begin] : '\0';
+    const bool quoted = first == '"' || first == '\'', block = first == '|' || first == '>';
+    node.value = value;
+    node.at = places_.At(begin);
+    node.plain = !quoted && !block;
+    if (tag != "?" && (node.plain || tag != "!")) node.tag = tag;
+    if (quoted) RequireClosed(begin);
+    const size_t text = begin + (quoted ? 1 : 0);
+    if (!block && text_.substr(text, value.size()) == value) {
+      node.text = {node.at.line, node.at.column + (quoted ? 1 : 0)};
+    } else if (first == '|') {
+      const size_t line = text_.find('\n', begin);
+      if (line != std::string_view::npos) node.text = {node.at.line + 1, IndentOf(text_.substr(line + 1), value) + 1};
     }
-    return found->second.node;
+    Add(std::move(node), anchor, nodes_);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value style) override {
+    Begin(YamlNode::Kind::kList, mark, tag, anchor, style);
+  }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value style) override {
+    Begin(YamlNode::Kind::kMapping, mark, tag, anchor, style);
+  }
+  void OnSequenceEnd() override { End(); }
+  void OnMapEnd() override { End(); }
+
+  void Begin(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+             YAML::EmitterStyle::value style) {
+    Open& open = open_.emplace_back();
+    open.node.kind = kind;
+    open.node.at = places_.At(SkipProperties(mark));
+    if (tag != "?") open.node.tag = tag;
+    open.anchor = anchor;
+    open.nodes = nodes_;
+    open.flow = style == YAML::EmitterStyle::Flow;
+    if (open_.size() > kMaxDepth) throw YamlError{open.node.at, "nested more than 64 levels deep"};
   }
 
-  void ReadCollection(YamlPlace parent, YamlNode* node) {
-    const bool mapping = node->kind == YamlNode::Kind::kMapping;
-    node->at = PlaceOf(mapping ? event_->mapping_start.mapping_start : event_->sequence_start.sequence_start);
-    if (++depth_ > kMaxDepth) return Fail(node->at, "nested more than 64 levels deep");
-    const bool flow = fy_event_get_node_style(event_.get()) == FYNS_FLOW;
-    if (flow) open_brackets_.push_back(node->at);
-    const fy_event_type end = mapping ? FYET_MAPPING_END : FYET_SEQUENCE_END;
-    while (Next() && event_->type != end) {
-      YamlNode& inner = (mapping ? node->keys : node->values).emplace_back(ReadNode(parent));
-      if (error_) return;
-      if (node->at.line == 0) node->at = inner.at;
-      if (!mapping) continue;
-      if (!Next()) break;
-      node->values.push_back(ReadNode(inner.at));
-      if (error_) return;
-    }
-    if (event_ == nullptr) return Fail(parent, "ends too early");
-    --depth_;
-    if (flow) open_brackets_.pop_back();
-    if (node->at.line == 0) node->at = parent;
+  void End() {
+    Open open = std::move(open_.back());
+    open_.pop_back();
+    Add(std::move(open.node), open.anchor, open.nodes);
   }
 
-  void ReadScalar(fy_token* token, YamlPlace parent, YamlNode* node) {
-    node->value = TextOf(token);
-    node->at = parent;
-    node->plain = true;
-    const fy_mark* begin = token == nullptr ? nullptr : fy_token_start_mark(token);
-    const fy_mark* end = token == nullptr ? nullptr : fy_token_end_mark(token);
-    if (begin == nullptr || end == nullptr) return;
-    const fy_scalar_style style = fy_scalar_token_get_style(token);
-    const bool quoted = style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED;
-    node->plain = style == FYSS_PLAIN;
-    node->at = {begin->line + 1, begin->column + (quoted ? 0 : 1)};  // libfyaml's place is behind the quote
-    const std::string_view written =
-        std::string_view(text_).substr(begin->input_pos, end->input_pos - begin->input_pos);
-    if (node->plain || quoted) {
-      if (written == node->value) node->text = {begin->line + 1, begin->column + 1};
-      return;
-    }
-    node->at = HeaderOf(*begin);
-    if (style == FYSS_LITERAL) node->text = {begin->line + 1, IndentOf(written, node->value) + 1};
+  // Puts a whole node into the one that is open. `before`: nodes in the document before it.
+  void Add(YamlNode node, YAML::anchor_t anchor, size_t before) {
+    if (++nodes_ > kMaxNodes) throw YamlError{ParentPlace(), kTooMany};
+    if (anchor != 0) anchors_[anchor] = {node, nodes_ - before};
+    if (open_.empty()) return documents_->push_back(std::move(node));
+    YamlNode& parent = open_.back().node;
+    const bool key = parent.IsMapping() && parent.keys.size() == parent.values.size();
+    (key ? parent.keys : parent.values).push_back(std::move(node));
   }
 
-  // The '|' or '>' of the block whose text begins at `begin`: in the line before, followed by indicators and a comment.
-  YamlPlace HeaderOf(const fy_mark& begin) const {
-    const size_t end = text_.rfind('\n', std::min(begin.input_pos, text_.size()) - 1);
-    const size_t start = end == 0 || end == std::string::npos ? std::string::npos : text_.rfind('\n', end - 1);
-    const std::string_view line = std::string_view(text_).substr(start + 1, end - start - 1);  // npos + 1 is 0
-    for (size_t at = line.find_first_of("|>"); at != std::string_view::npos; at = line.find_first_of("|>", at + 1)) {
-      const size_t rest = line.find_first_not_of("+-0123456789 \t\r", at + 1);
-      if (rest != std::string_view::npos && line[rest] != '#') continue;
-      const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
-      const auto characters = at - static_cast<size_t>(std::count_if(line.begin(), line.begin() + at, continues));
-      return {begin.line, static_cast<int>(characters) + 1};
-    }
-    return {begin.line + 1, 1};
+  // The place of a value that is not written: its key's, or that of the collection.
+  YamlPlace ParentPlace() const {
+    if (open_.empty()) return {1, 1};
+    const YamlNode& parent = open_.back().node;
+    return parent.keys.size() > parent.values.size() ? parent.keys.back().at : parent.at;
   }
 
-  // By how many characters the lines of a literal block are indented.
+  size_t PositionOf(const YAML::Mark& mark) const {
+    return std::min(text_.size(), static_cast<size_t>(std::max(0, mark.pos)));
+  }
+  YamlPlace PlaceOf(const YAML::Mark& mark) { return places_.At(PositionOf(mark)); }
+
+  // The position of a node without its anchor and tag.
+  size_t SkipProperties(const YAML::Mark& mark) const {
+    constexpr std::string_view kSpace = " \t\r\n";
+    size_t at = PositionOf(mark);
+    while (at < text_.size() && (text_[at] == '&' || text_[at] == '!')) {
+      at = std::min(text_.find_first_of(kSpace, at), text_.size());
+      at = std::min(text_.find_first_not_of(kSpace, at), text_.size());
+    }
+    return at;
+  }
+
+  // yaml-cpp ends a text in quotes at the end of the file.
+  void RequireClosed(size_t begin) {
+    const char quote = text_[begin];
+    for (size_t at = begin + 1; at < text_.size(); ++at) {
+      if (quote == '"' && text_[at] == '\\') {
+        ++at;
+      } else if (text_[at] == quote) {
+        if (quote == '"' || at + 1 >= text_.size() || text_[at + 1] != quote) return;
+        ++at;  // '' stands for '
+      }
+    }
+    throw YamlError{places_.At(begin), "this quote is never closed"};
+  }
+
+  // Throws the error with its likely cause and place: yaml-cpp often stops behind it.
+  [[noreturn]] void Throw(const YAML::Exception& error) {
+    const size_t position = PositionOf(error.mark);
+    YamlError found{places_.At(position), error.msg};
+    for (const auto& [theirs, cause] : kCauses) {
+      if (found.message.starts_with(theirs)) found.message = cause;
+    }
+    const size_t start = position == 0 ? 0 : text_.rfind('\n', position - 1) + 1;  // npos + 1 is 0
+    std::string_view before = text_.substr(start, position - start);
+    before = before.substr(0, before.find_last_not_of(" ") + 1);
+    const auto bracket = std::find_if(open_.rbegin(), open_.rend(), [](const Open& open) { return open.flow; });
+    const bool at_end = text_.find_first_not_of(" \t\r\n", position) == std::string_view::npos;
+    if (bracket != open_.rend() && (at_end || bracket->node.at.line < found.at.line)) {
+      found.message = at_end ? "this bracket is never closed"
+                             : "this bracket is not closed, or a ',' is missing, before line " +
+                                   std::to_string(found.at.line) + ", column " + std::to_string(found.at.column);
+      found.at = bracket->node.at;
+    } else if (found.message == kOneColumn && (before.ends_with('\'') || before.ends_with('"'))) {
+      found.message = "text follows the closing quote: is a quote missing in a line above?";
+    } else if (error.msg.starts_with("illegal map value") && before.find(": ") == std::string_view::npos) {
+      // The key of this line goes on with a text of the line before it.
+      const size_t above = start < 2 ? 0 : text_.rfind('\n', start - 2) + 1;
+      const size_t word = before.starts_with('\t') ? start : std::min(text_.find_first_not_of(" -", above), start);
+      found.message = before.starts_with('\t')
+                          ? "a tab cannot indent: use spaces"
+                          : "a ':' is missing after this key, or the keys of a mapping do not begin in one column";
+      found.at = places_.At(word);
+    }
+    throw YamlError(found);
+  }
+
+  // By how many characters the lines of a literal block are indented. `written`: from the line after its '|'.
   static int IndentOf(std::string_view written, std::string_view value) {
     while (!value.empty() && !written.empty()) {
       std::string_view line = written.substr(0, written.find('\n'));
@@ -255,23 +270,12 @@ class Reader {
     return 0;
   }
 
-  template <auto Free>
-  struct Frees {
-    template <typename T>
-    void operator()(T* object) const {
-      Free(object);
-    }
-  };
-
-  const std::string& text_;
-  std::unique_ptr<fy_diag, Frees<fy_diag_destroy>> diag_;
-  std::unique_ptr<fy_parser, Frees<fy_parser_destroy>> parser_;
-  std::unique_ptr<fy_event, FreesEvent> event_{nullptr, FreesEvent{nullptr}};
-  std::map<std::string, Anchored> anchors_;
-  std::vector<YamlPlace> open_brackets_;
+  const std::string_view text_;
+  Places places_;
+  std::vector<YamlNode>* documents_ = nullptr;
+  std::vector<Open> open_;  // collections that the current event is in
+  std::map<YAML::anchor_t, Anchored> anchors_;
   size_t nodes_ = 0;
-  int depth_ = 0;
-  std::optional<YamlError> error_;
 };
 
 }  // namespace
@@ -314,10 +318,16 @@ std::optional<YamlNumber> ReadNumber(const YamlNode& node) {
 }
 
 YamlFile ReadYaml(const std::string& text) {
-  // libfyaml ends a text at a NUL byte without an error.
-  if (const std::optional<YamlPlace> bad = FindBadByte(text))
-    return {{}, YamlError{*bad, "the file is not UTF-8 text", false}};
-  return Reader(text).Read();
+  YamlFile file;
+  try {
+    if (const std::optional<YamlPlace> bad = FindBadByte(text))
+      throw YamlError{*bad, "the file is not UTF-8 text", false};
+    constexpr std::string_view kByteOrder = "\xEF\xBB\xBF";
+    Reader(std::string_view(text).substr(text.starts_with(kByteOrder) ? kByteOrder.size() : 0)).Read(&file.documents);
+  } catch (YamlError& error) {
+    file.error = std::move(error);
+  }
+  return file;
 }
 
 }  // namespace kgrpo

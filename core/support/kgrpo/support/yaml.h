@@ -1,4 +1,4 @@
-// A YAML file as a tree of texts with their places, parsed by libfyaml. Used by core/config and by the plugins that
+// A YAML file as a tree of texts with their places, parsed by yaml-cpp. Used by core/config and by the plugins that
 // read YAML files; both decide for themselves which type a text has.
 #ifndef KGRPO_SUPPORT_YAML_H
 #define KGRPO_SUPPORT_YAML_H

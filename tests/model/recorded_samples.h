@@ -1,5 +1,5 @@
-// A file of recorded samples, one a line, as `kgrpo-host update` reads it; docs/commands.md describes the format. Every
-// mistake is reported with its file and line.
+// A file of recorded samples, one a line, as `kgrpo-model update` reads it; docs/commands.md describes the format.
+// Every mistake is reported with its file and line.
 #ifndef KGRPO_MODEL_RECORDED_SAMPLES_H
 #define KGRPO_MODEL_RECORDED_SAMPLES_H
 

@@ -9,7 +9,6 @@ namespace kgrpo::cli {
 void AddTokenizeCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddScoreCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddGenerateCommand(CLI::App& app, const Globals& globals, Action* action);
-void AddMergeCommand(CLI::App& app, const Globals& globals, Action* action);
 void AddUpdateCommand(CLI::App& app, const Globals& globals, Action* action);
 
 }  // namespace kgrpo::cli

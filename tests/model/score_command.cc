@@ -1,4 +1,4 @@
-// `kgrpo-host score MODEL_DIR`: log-probabilities of given completions by a policy plugin, JSON lines in and out.
+// `kgrpo-model score MODEL_DIR`: log-probabilities of given completions by a policy plugin, JSON lines in and out.
 #include <algorithm>
 #include <memory>
 #include <span>
@@ -91,7 +91,7 @@ void AddScoreCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->footer(
       "Reads {\"prompt_ids\", \"completion_ids\"} or {\"prompt\", \"completion\"} a line; writes {\"logprobs\"}, one a "
       "token.\n"
-      "Example:\n  echo '{\"prompt\": \"1, 2,\", \"completion\": \" 3\"}' | kgrpo-host score "
+      "Example:\n  echo '{\"prompt\": \"1, 2,\", \"completion\": \" 3\"}' | kgrpo-model score "
       "models/qwen2-0.5b-instruct --dtype fp32");
   command->callback([=, &globals] { *action = [=, &globals] { return Score(globals, *options, *temperature); }; });
 }

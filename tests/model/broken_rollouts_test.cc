@@ -1,7 +1,7 @@
-// Every file in tests/cli/broken_rollouts given to `kgrpo-host update`: the whole message must be that of the .expected
-// file beside it, and the output folder must be as it was. Files named real_* go through policy_qwen and trainer_grpo,
-// the others through the small plugin of tests/fixtures/plugins. To write the expected files anew after a deliberate
-// change of wording: KGRPO_WRITE_EXPECTED=1 cli_test, then read the diff.
+// Every file in tests/model/broken_rollouts given to `kgrpo-model update`: the whole message must be that of the
+// .expected file beside it, and the output folder must be as it was. Files named real_* go through policy_qwen and
+// trainer_grpo, the others through the small plugin of tests/fixtures/plugins. To write the expected files anew after a
+// deliberate change of wording: KGRPO_WRITE_EXPECTED=1 model_test, then read the diff.
 #include "base/directories.h"
 #include "host_binary.h"
 #include "test.h"
@@ -11,11 +11,11 @@ namespace {
 
 using test::Read;
 using test::Result;
-using test::RunHost;
+using test::RunModel;
 using test::Write;
 
 const fs::path& Folder() {
-  static const fs::path folder = fs::path(KGRPO_SOURCE_DIR) / "tests" / "cli" / "broken_rollouts";
+  static const fs::path folder = fs::path(KGRPO_SOURCE_DIR) / "tests" / "model" / "broken_rollouts";
   return folder;
 }
 
@@ -40,7 +40,7 @@ class BrokenRollouts : public testing::TestWithParam<std::string> {
   }
 
   Result Update(const std::string& rollouts, const std::string& pipeline = "fakes.yaml") {
-    return RunHost(directory_.path(), "-q update " + pipeline + " --rollouts " + rollouts + " --out updated");
+    return RunModel(directory_.path(), "-q update " + pipeline + " --rollouts " + rollouts + " --out updated");
   }
 
   TemporaryDirectory directory_;
@@ -78,7 +78,7 @@ TEST_F(BrokenRolloutFiles, ThatAreNoFiles) {
   const Result standard = Update("-");  // nothing is on standard input
   EXPECT_EQ(standard.code, 3);
   EXPECT_EQ(standard.err,
-            "error: <stdin>: holds no sample: it must have one JSON object a line (kgrpo-host update --help shows "
+            "error: <stdin>: holds no sample: it must have one JSON object a line (kgrpo-model update --help shows "
             "it)\n");
   EXPECT_FALSE(fs::exists(directory_.path() / "updated"));
 }
@@ -86,7 +86,7 @@ TEST_F(BrokenRolloutFiles, ThatAreNoFiles) {
 TEST_F(BrokenRolloutFiles, LeaveAFullFolderAlone) {
   fs::copy(Folder() / "not_json.jsonl", directory_.path() / "in.jsonl");
   Write(directory_.path() / "results" / "keep", "precious");
-  const Result result = RunHost(directory_.path(), "-q update fakes.yaml --rollouts in.jsonl --out results");
+  const Result result = RunModel(directory_.path(), "-q update fakes.yaml --rollouts in.jsonl --out results");
   EXPECT_EQ(result.code, 3);
   EXPECT_EQ(result.err, "error: results is not empty: choose another --out, or delete it\n");
   EXPECT_EQ(Read(directory_.path() / "results" / "keep"), "precious");

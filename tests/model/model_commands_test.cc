@@ -10,9 +10,9 @@ using test::Read;
 using test::Result;
 
 TEST_F(CliTest, TokenizeReadsTextAndChats) {
-  const Result result = Run("tokenize random --plugin fakes",
-                            "{\"text\": \"ab\"}\n\n{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], "
-                            "\"add_generation_prompt\": true}\n");
+  const Result result = Model("tokenize random --plugin fakes",
+                              "{\"text\": \"ab\"}\n\n{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], "
+                              "\"add_generation_prompt\": true}\n");
   ASSERT_EQ(result.code, 0) << result.err;
   const std::vector<json> lines = Lines(result.out);
   ASSERT_EQ(lines.size(), 2U);
@@ -33,18 +33,18 @@ TEST_F(CliTest, TokenizeGivesAllOfAChatToTheTemplate) {
   const std::string chat =
       R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": null, "tool_calls": [{"b": 1, "a": 2}]}], )";
   const Result result =
-      Run("tokenize model", chat + R"("tools": [{"z": 1, "y": 2}], "chat_template_kwargs": {"x": 7}})" + "\n");
+      Model("tokenize model", chat + R"("tools": [{"z": 1, "y": 2}], "chat_template_kwargs": {"x": 7}})" + "\n");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(Lines(result.out)[0]["text"], R"(a[{"b": 1, "a": 2}][{"z": 1, "y": 2}]7)");
-  EXPECT_THAT(Run("tokenize model", chat + R"("chat_template_kwargs": {"w": 7}})" + "\n").err,
+  EXPECT_THAT(Model("tokenize model", chat + R"("chat_template_kwargs": {"w": 7}})" + "\n").err,
               HasSubstr("<stdin>:1: the chat template does not read 'w', which would be dropped"));
-  EXPECT_THAT(Run("tokenize random --plugin fakes", chat + "\"tools\": []}\n").err,
+  EXPECT_THAT(Model("tokenize random --plugin fakes", chat + "\"tools\": []}\n").err,
               HasSubstr("<stdin>:1: this policy takes only the roles and texts of a chat"));
 }
 
 TEST_F(CliTest, BadLinesAreAllNamedAndNothingIsWritten) {
   Write("in.jsonl", "{\"text\": \"ab\"}\n{\"txt\": \"ab\"}\nnot json\n[1]\n{\"text\": 3}\n{}\n");
-  const Result result = Run("tokenize random --plugin fakes --input in.jsonl");
+  const Result result = Model("tokenize random --plugin fakes --input in.jsonl");
   EXPECT_EQ(result.code, 3);
   EXPECT_EQ(result.out, "");
   EXPECT_EQ(result.err,
@@ -57,55 +57,57 @@ TEST_F(CliTest, BadLinesAreAllNamedAndNothingIsWritten) {
 
 TEST_F(CliTest, HalfOfASurrogatePairIsNamed) {
   EXPECT_EQ(
-      Run("tokenize random --plugin fakes", "{\"text\": \"\\ud83d.\"}\n").err,
+      Model("tokenize random --plugin fakes", "{\"text\": \"\\ud83d.\"}\n").err,
       "error: <stdin>:1: half of a surrogate pair, at column 17: \\ud800 to \\udfff are characters only in pairs\n");
 }
 
 TEST_F(CliTest, DeepNestingIsNamed) {
   const std::string deep = std::string(100000, '[') + std::string(100000, ']');
-  EXPECT_EQ(Run("tokenize random --plugin fakes", R"({"messages": [{"role": "user", "content": )" + deep + "}]}\n").err,
-            "error: <stdin>:1: lists and objects are nested more than 200 deep\n");
+  EXPECT_EQ(
+      Model("tokenize random --plugin fakes", R"({"messages": [{"role": "user", "content": )" + deep + "}]}\n").err,
+      "error: <stdin>:1: lists and objects are nested more than 200 deep\n");
 }
 
 TEST_F(CliTest, ScoreGivesALogProbabilityAToken) {
   const Result result =
-      Run("score random --plugin fakes --dtype fp32",
-          "{\"prompt_ids\": [1], \"completion_ids\": [2, 3]}\n{\"prompt\": \"a\", \"completion\": \"b\"}\n");
+      Model("score random --plugin fakes --dtype fp32",
+            "{\"prompt_ids\": [1], \"completion_ids\": [2, 3]}\n{\"prompt\": \"a\", \"completion\": \"b\"}\n");
   ASSERT_EQ(result.code, 0) << result.err;
   const std::vector<json> lines = Lines(result.out);
   ASSERT_EQ(lines[0]["logprobs"].size(), 2U);
   EXPECT_NEAR(lines[0]["logprobs"][0].get<double>(), -5.545177444479562, 1e-6);
   EXPECT_EQ(lines[1]["logprobs"].size(), 1U);
   const Result outside =
-      Run("score random --plugin fakes",
-          "{\"prompt_ids\": [1], \"completion_ids\": [2]}\n{\"prompt_ids\": [1], \"completion_ids\": [900]}\n");
+      Model("score random --plugin fakes",
+            "{\"prompt_ids\": [1], \"completion_ids\": [2]}\n{\"prompt_ids\": [1], \"completion_ids\": [900]}\n");
   EXPECT_EQ(outside.code, 3);
   EXPECT_EQ(outside.err, "error: <stdin>:2: token id 900 is outside the vocabulary\n");
-  EXPECT_EQ(Run("score random --plugin fakes --dtype fp8", "").code, 3);
+  EXPECT_EQ(Model("score random --plugin fakes --dtype fp8", "").code, 3);
 }
 
 TEST_F(CliTest, GenerateDependsOnTheSeedAndTheLineAlone) {
   const std::string line = "{\"prompt\": \"x\"}\n";
-  const Result first = Run("generate random --plugin fakes --seed 3 --max-new-tokens 5", line + line + line);
+  const Result first = Model("generate random --plugin fakes --seed 3 --max-new-tokens 5", line + line + line);
   ASSERT_EQ(first.code, 0) << first.err;
-  const Result split = Run("generate random --plugin fakes --seed 3 --max-new-tokens 5 --batch 1", line + line + line);
+  const Result split =
+      Model("generate random --plugin fakes --seed 3 --max-new-tokens 5 --batch 1", line + line + line);
   EXPECT_EQ(first.out, split.out);
   const std::vector<json> lines = Lines(first.out);
   EXPECT_EQ(lines[0]["ids"].size(), 5U);
   EXPECT_EQ(lines[0]["finish_reason"], "length");
   EXPECT_NE(lines[0]["ids"], lines[1]["ids"]);
-  EXPECT_NE(Run("generate random --plugin fakes --seed 4 --max-new-tokens 5", line).out,
-            Run("generate random --plugin fakes --seed 3 --max-new-tokens 5", line).out);
+  EXPECT_NE(Model("generate random --plugin fakes --seed 4 --max-new-tokens 5", line).out,
+            Model("generate random --plugin fakes --seed 3 --max-new-tokens 5", line).out);
 }
 
 TEST_F(CliTest, GenerateNamesTheLineThatIsAtFault) {
-  const Result outside = Run("generate '" KGRPO_SOURCE_DIR "/tests/golden/policy/qwen2' --max-new-tokens 2",
-                             "{\"prompt_ids\": [1, 2]}\n{\"prompt_ids\": [1, 900]}\n");
+  const Result outside = Model("generate '" KGRPO_SOURCE_DIR "/tests/golden/policy/qwen2' --max-new-tokens 2",
+                               "{\"prompt_ids\": [1, 2]}\n{\"prompt_ids\": [1, 900]}\n");
   EXPECT_EQ(outside.code, 3);
   EXPECT_THAT(outside.err, HasSubstr("<stdin>:2: request 0: token 1 is 900, outside the model's vocabulary of 300"));
-  const Result folder = Run("eval --kernel . --problem .", "");
+  const Result folder = Run("eval kernel . --problem .", "");
   EXPECT_EQ(folder.code, 3);
-  EXPECT_EQ(folder.err, "error: --kernel .: the folder has no .cu file\n");
+  EXPECT_EQ(folder.err, "error: .: the folder has no .cu file\n");
 }
 
 // ---- update -------------------------------------------------------------------------------------
@@ -116,7 +118,7 @@ TEST_F(CliTest, UpdateTakesARunsOwnRollouts) {
   ASSERT_EQ(Run("export recorded -o rollouts.jsonl").code, 0);
   const size_t samples = Lines(Read(directory_.path() / "rollouts.jsonl")).size();
   ASSERT_GT(samples, 0U);
-  const Result result = Run("update p.yaml --rollouts rollouts.jsonl --out updated");
+  const Result result = Model("update p.yaml --rollouts rollouts.jsonl --out updated");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(json::parse(Read(directory_.path() / "updated" / "metrics.json"))["samples"], samples);
 }
@@ -158,7 +160,7 @@ TEST_F(CliTest, UpdateRepeatsARunFromItsFiles) {
   };
   for (const std::string file : {"export.jsonl", "dataset/train.jsonl", "without_rounds.jsonl"}) {
     std::filesystem::remove_all(directory_.path() / "updated");
-    const auto result = Run("update real.yaml --rollouts " + file + " --out updated");
+    const auto result = Model("update real.yaml --rollouts " + file + " --out updated");
     ASSERT_EQ(result.code, 0) << result.err;
     EXPECT_EQ(json::parse(Read(directory_.path() / "updated/metrics.json"))["updates"], 3);
     EXPECT_EQ(weights("updated") == weights("run/final"), file != "without_rounds.jsonl") << file;
@@ -188,29 +190,29 @@ TEST_F(CliTest, UpdateReplaysSamples) {
   Write("two.yaml",
         "policy: {plugin: fakes, options: {model: random}}\ntrainer: {plugin: fakes, options: {learning_rate: "
         "10}}\nproblems: {train: [gone]}\n");
-  const Result result = Run("update two.yaml --rollouts r.jsonl --out updated");
+  const Result result = Model("update two.yaml --rollouts r.jsonl --out updated");
   ASSERT_EQ(result.code, 0) << result.err;
   const json metrics = json::parse(Read(directory_.path() / "updated" / "metrics.json"));
   ASSERT_EQ(metrics["steps"].size(), 1U);
   for (const char* key : {"loss", "kl", "grad_norm"}) EXPECT_TRUE(metrics["steps"][0][key].is_number()) << key;
   EXPECT_EQ(metrics["samples"], 2);
   const std::vector<json> scores =
-      Lines(Run("score updated --plugin fakes", "{\"prompt_ids\": [1], \"completion_ids\": [71, 66]}\n").out);
+      Lines(Model("score updated --plugin fakes", "{\"prompt_ids\": [1], \"completion_ids\": [71, 66]}\n").out);
   EXPECT_GT(scores[0]["logprobs"][0], scores[0]["logprobs"][1]);
-  EXPECT_THAT(Run("update two.yaml --rollouts r.jsonl --out updated").err,
+  EXPECT_THAT(Model("update two.yaml --rollouts r.jsonl --out updated").err,
               HasSubstr("updated is not empty: choose another --out"));
 }
 
 TEST_F(CliTest, ARunStandsForItsTrainedModel) {
   ASSERT_EQ(Run("-q run p.yaml --set output_dir=run --set checkpoint.every=1").code, 0);
   const auto rows = [&](const std::string& policy) {
-    const auto played = Run("eval p.yaml --episodes 2 --json --policy " + policy);
+    const auto played = Run("eval policy p.yaml --episodes 2 --json --policy " + policy);
     return played.code == 0 ? json::parse(played.out)["episode_rows"].dump() : played.err;
   };
   EXPECT_EQ(rows("run"), rows("run/final"));
   std::filesystem::remove_all(directory_.path() / "run/final");
   EXPECT_EQ(rows("run"), rows("run/checkpoints/step-3/policy"));
-  EXPECT_THAT(Run("eval p.yaml --episodes 2 --policy run").err, HasSubstr("its policy after step 3 is taken"));
+  EXPECT_THAT(Run("eval policy p.yaml --episodes 2 --policy run").err, HasSubstr("its policy after step 3 is taken"));
   std::filesystem::remove_all(directory_.path() / "run/checkpoints");
   EXPECT_THAT(rows("run"), HasSubstr("it contains no model yet"));
 }

@@ -138,7 +138,7 @@ std::vector<RecordedSample> ReadRecordedSamples(const std::string& file) {
   });
   if (samples.empty()) {
     Refuse(InputName(file) +
-           ": holds no sample: it must have one JSON object a line (kgrpo-host update --help shows it)");
+           ": holds no sample: it must have one JSON object a line (kgrpo-model update --help shows it)");
   }
   return samples;
 }

@@ -1,4 +1,4 @@
-// `kgrpo-host tokenize MODEL_DIR`: texts and chats to token ids by a policy plugin, JSON lines in and out.
+// `kgrpo-model tokenize MODEL_DIR`: texts and chats to token ids by a policy plugin, JSON lines in and out.
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,7 +59,7 @@ void AddTokenizeCommand(CLI::App& app, const Globals& globals, Action* action) {
       "Reads {\"text\"} or {\"messages\", \"tools\", \"chat_template_kwargs\", \"add_generation_prompt\", "
       "\"enable_thinking\"} a line; writes {\"ids\", "
       "\"text\"}.\n"
-      "Example:\n  echo '{\"text\": \"hello\"}' | kgrpo-host tokenize models/qwen2-0.5b-instruct");
+      "Example:\n  echo '{\"text\": \"hello\"}' | kgrpo-model tokenize models/qwen2-0.5b-instruct");
   command->callback([=, &globals] { *action = [=, &globals] { return Tokenize(globals, *options); }; });
 }
 

@@ -1,4 +1,4 @@
-// `kgrpo-host generate MODEL_DIR`: completions of prompts by a policy plugin, JSON lines in and out.
+// `kgrpo-model generate MODEL_DIR`: completions of prompts by a policy plugin, JSON lines in and out.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -117,7 +117,7 @@ void AddGenerateCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->footer(
       "Reads {\"prompt\"}, {\"prompt_ids\"} or {\"messages\"} a line; writes {\"text\", \"ids\", \"logprobs\", "
       "\"finish_reason\"}.\n"
-      "Example:\n  echo '{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}' | kgrpo-host generate "
+      "Example:\n  echo '{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}' | kgrpo-model generate "
       "models/qwen2-0.5b-instruct --seed 1");
   command->callback([=, &globals] { *action = [=, &globals] { return Generate(globals, *options, *sampling); }; });
 }

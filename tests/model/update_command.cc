@@ -1,4 +1,4 @@
-// `kgrpo-host update FILE --rollouts F.jsonl --out DIR`: updates a pipeline's policy by its trainer from recorded
+// `kgrpo-model update FILE --rollouts F.jsonl --out DIR`: updates a pipeline's policy by its trainer from recorded
 // samples, once for each step. For comparing the algorithm with another implementation, and for training on samples
 // collected elsewhere.
 #include <algorithm>
@@ -138,7 +138,8 @@ void AddUpdateCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->add_option("--rollouts", options->rollouts, "Samples, JSON lines; - is standard input")
       ->required()
       ->type_name("FILE");
-  command->add_option("--out", options->out, "Where the updated model goes, with metrics.json; empty or new")
+  command
+      ->add_option("-o,--output,--out", options->out, "Where the updated model goes, with metrics.json; empty or new")
       ->required()
       ->type_name("DIR");
   CLI::Option* stage = command->add_option("--stage", options->stage, "Which of several trainers, counted from 0");
@@ -146,8 +147,8 @@ void AddUpdateCommand(CLI::App& app, const Globals& globals, Action* action) {
   command->footer(
       "Reads {\"prompt_ids\", \"completion_ids\", \"logprobs\", \"reward\", \"trajectory\", \"round\", \"problem\"} a "
       "line, in order; makes an update for each \"step\".\n"
-      "Examples:\n  kgrpo-host update configs/quickstart.yaml --rollouts rollouts.jsonl --out updated\n"
-      "  kgrpo-host export runs/quickstart | kgrpo-host update configs/quickstart.yaml --rollouts - --out again");
+      "Examples:\n  kgrpo-model update configs/quickstart.yaml --rollouts rollouts.jsonl --out updated\n"
+      "  kgrpo-host export runs/quickstart | kgrpo-model update configs/quickstart.yaml --rollouts - --out again");
   command->callback([=, &globals] {
     options->stage_given = stage->count() > 0;
     *action = [=, &globals] { return Update(globals, *options); };
