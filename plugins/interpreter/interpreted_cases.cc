@@ -131,8 +131,9 @@ Trouble InterpretedCases::JudgeOutputs(size_t i, const std::vector<std::vector<u
   for (size_t p = 0; p < outputs.size(); ++p) {
     if (problem_.parameters[p].IsWritten()) unwritten[p] = placed_->tensors->Unwritten(p);
   }
-  const evaluator::CaseVerdict verdict =
-      evaluator::JudgeOutputs(RuleOf(i, placed_->arguments, expected), outputs, unwritten);
+  evaluator::CaseRule rule = RuleOf(i, placed_->arguments, expected);
+  if (!options_.values_decide) rule.oracle = rule.reference = {};
+  const evaluator::CaseVerdict verdict = evaluator::JudgeOutputs(rule, outputs, unwritten);
   oracle_seconds_ += std::chrono::duration<double>(Clock::now() - asked).count();
   if (verdict.trouble)
     return {verdict.trouble.code, "At " + cases_[i].where + ": " + verdict.trouble.sentence + ".",

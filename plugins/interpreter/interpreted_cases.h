@@ -26,7 +26,8 @@ class InterpretedCases {
     // Returns the expected outputs of case `i`, by parameter. Called after the case has run, on the same thread. Null:
     // no expected outputs exist.
     std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>&)> expected;
-    // CaseRule's, of case `i`. Null as there.
+    // CaseRule's, of case `i`. Null as there. If values do not decide, `reference` only tells which troubles of further
+    // cases count.
     std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>&)> oracle = {};
     std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>&)> reference = {};
     bool is_reference = false;
