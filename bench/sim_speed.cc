@@ -110,6 +110,7 @@ class Bench {
     Measured best;
     const evaluator::Problem& problem = kernel.open->problem;
     for (const evaluator::CorrectnessCase& one : evaluator::CorrectnessCases(problem, kKey, 1)) {
+      if (one.further) continue;
       if (one.alternative || one.aliased) continue;
       const std::vector<evaluator::Argument> arguments = evaluator::DrawArguments(problem, one);
       double seconds = std::numeric_limits<double>::infinity();

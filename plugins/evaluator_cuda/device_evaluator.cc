@@ -260,10 +260,11 @@ DeviceEvaluator::Held DeviceEvaluator::HoldDevice() {
 }
 
 InterpretedChecks::Running DeviceEvaluator::Interpret(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
-                                                      const std::vector<Case>& cases) {
+                                                      const std::vector<Case>& cases, bool thorough) {
   InterpretedChecks::ExpectedOf expected;
   if (open.oracle) expected = [&cases](size_t i, const std::vector<evaluator::Argument>&) { return cases[i].expected; };
-  return interpreted_checks_->Start(open.problem, kernel, {cases.begin(), cases.end()}, std::move(expected));
+  return interpreted_checks_->Start(open.problem, kernel, {cases.begin(), cases.end()}, std::move(expected),
+                                    [this, &open, thorough] { return CompiledReference(open, thorough); });
 }
 
 // Everything that the judgement of one kernel has on the device. Ends in the order that others need it.
@@ -329,12 +330,12 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
   std::optional<WorkerPool::Demand> demand(std::in_place, *workers_, 1);
   const evaluator::CompileOutcome compiled = compiler_->Compile(open.problem, source, thorough);
   if (!evaluator::TakeCompiled(compiled, &evaluation)) return evaluation;
-  std::vector<Case> cases = DrawCases(open, key, options_.seeds * (thorough ? 2 : 1), show_hidden);
+  std::vector<Case> cases = DrawCases(open, source, key, thorough, show_hidden);
 
   InterpretedChecks::Running interpreting;
   // The interpreter runs no libraries.
   const bool uses_libraries = evaluator::UsesFormLibraries(compiled.kernel);
-  if (interpreted_checks_ && !uses_libraries) interpreting = Interpret(open, compiled.kernel, cases);
+  if (interpreted_checks_ && !uses_libraries) interpreting = Interpret(open, compiled.kernel, cases, thorough);
   try {
     CompiledReference(open, thorough);  // before the device is held
   } catch (const Error&) {
@@ -347,8 +348,11 @@ KernelEvaluation DeviceEvaluator::Evaluate(const OpenProblem& open, const std::s
   };
   std::unique_ptr<Turn> turn = WaitForMemory(kMemoryPatienceSeconds, between, [&] {
     std::unique_ptr<Turn> taken = TakeTurn(open, compiled.kernel, cases, thorough);
+    LeaveOutImpossible(open, &cases);
     if (!open.oracle && !open.checker) {
-      for (Case& one : cases) one.expected = ReferenceOutputs(open, one, thorough);
+      for (Case& one : cases) {
+        if (!one.left_out) one.expected = ReferenceOutputs(open, one);
+      }
     }
     return taken;
   });

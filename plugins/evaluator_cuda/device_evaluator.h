@@ -101,7 +101,9 @@ class DeviceEvaluator {
                                  const std::vector<Case>& cases, bool thorough);
   std::deque<std::unique_ptr<Worker>> TakeAhead(const OpenProblem& open, bool thorough, bool quick);
 
-  std::vector<Case> DrawCases(const OpenProblem& open, uint64_t key, int seeds, bool show_hidden) const;
+  std::vector<Case> DrawCases(const OpenProblem& open, const std::string& source, uint64_t key, bool thorough,
+                              bool show_hidden) const;
+  void LeaveOutImpossible(const OpenProblem& open, std::vector<Case>* cases);
   void StartCompiler();
   void StartDevice();
   void FindWorkerSandbox(const Worker::Options& worker);
@@ -121,12 +123,14 @@ class DeviceEvaluator {
    private:
     DeviceEvaluator& evaluator_;
   };
-  Trouble RunCase(Worker& worker, const LentMemory& memory, const evaluator::Problem& problem, const Case& one,
+  Trouble RunCase(Worker& worker, const LentMemory& memory, const OpenProblem& open, const Case& one,
                   std::vector<std::vector<uint8_t>>* outputs, bool staged = false,
                   evaluator::WorstErrors* worst = nullptr);
+  Trouble FindUnwritten(Worker& worker, const LentMemory& memory, const OpenProblem& open, const Case& one,
+                        const std::vector<std::vector<uint8_t>>& outputs, std::vector<std::vector<bool>>* unwritten);
   Trouble Check(const OpenProblem& open, Worker& worker, const std::vector<Case>& cases, KernelEvaluation* evaluation);
   InterpretedChecks::Running Interpret(const OpenProblem& open, const evaluator::CompiledKernel& kernel,
-                                       const std::vector<Case>& cases);
+                                       const std::vector<Case>& cases, bool thorough);
   Trouble LoadInto(std::unique_ptr<Worker> worker, const evaluator::CompiledKernel& kernel, Workers* workers);
   Trouble LoadInFreshWorker(const evaluator::CompiledKernel& kernel, bool quick, Workers* workers);
   std::optional<double> LaunchShare(const evaluator::Problem& problem);
@@ -152,7 +156,7 @@ class DeviceEvaluator {
   Worker& ReferenceWorker(const OpenProblem& open, bool thorough, size_t which = 0);
   void GiveUpReferences(const OpenProblem& open);
   void DropReferences();
-  std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, Case one, bool thorough);
+  std::vector<evaluator::Expected> ReferenceOutputs(const OpenProblem& open, Case one);
   void ThrowIfCancelled() const;
   bool OthersHeldUp() const;
 

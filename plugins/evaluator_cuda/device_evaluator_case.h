@@ -22,9 +22,10 @@ struct DeviceEvaluator::Case : evaluator::CorrectnessCase {
   std::vector<evaluator::Expected>
       expected;  // by parameter; empty where the reference kernel is the oracle, until it has run
   const evaluator::Checker* checker = nullptr;  // decides in place of expected values
-  double accumulations = 1;
   uint8_t guard = 0, poison = 0;
-  bool extremes = false;  // a parameter is drawn from `extremes`
+  bool thorough = false;      // the reference, too, is compiled by the route of thorough evaluations
+  bool is_reference = false;  // the kernel judged is the reference
+  bool left_out = false;      // a drawn size at which the reference fails
 };
 
 // How a correct kernel is timed.

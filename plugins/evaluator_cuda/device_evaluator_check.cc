@@ -9,6 +9,7 @@
 
 #include "evaluator_cuda/device_evaluator_case.h"
 #include "judge/problem/random.h"
+#include "judge/verdict/case_verdict.h"
 #include "judge/verdict/comparison.h"
 
 namespace kgrpo::evaluator_cuda {
@@ -24,31 +25,86 @@ constexpr uint64_t kDelayBytes = uint64_t{256} << 20;  // copied in some 0.2 ms
 
 }  // namespace
 
-std::vector<DeviceEvaluator::Case> DeviceEvaluator::DrawCases(const OpenProblem& open, uint64_t key, int seeds,
-                                                              bool show_hidden) const {
+std::vector<DeviceEvaluator::Case> DeviceEvaluator::DrawCases(const OpenProblem& open, const std::string& source,
+                                                              uint64_t key, bool thorough, bool show_hidden) const {
   const Problem& problem = open.problem;
   std::vector<Case> cases;
   if (open.by_trials) return cases;
-  for (evaluator::CorrectnessCase& planned : evaluator::CorrectnessCases(problem, key, seeds, show_hidden)) {
+  const int seeds = options_.seeds * (thorough ? 2 : 1);
+  for (evaluator::CorrectnessCase& planned :
+       evaluator::CorrectnessCases(problem, key, seeds, thorough, show_hidden)) {
     Case one;
     static_cast<evaluator::CorrectnessCase&>(one) = std::move(planned);
     one.arguments = evaluator::DrawArguments(problem, one);
     if (open.oracle) one.expected = open.oracle->Run(problem, *one.size, one.arguments);
     one.checker = open.checker.get();
-    one.accumulations = problem.accumulations.Evaluate(*one.size);
     // The guards of the first seed read as NaN. Those of later seeds do not, so that a kernel that writes NaN there is
     // found too.
     one.guard = one.GapByte();
     one.poison = one.variant % 2 == 0 ? 0xff : static_cast<uint8_t>(0x80 | evaluator::RandomBits(one.key, 8) % 128);
-    one.extremes = one.DrawsExtremes(problem);
+    one.thorough = thorough;
+    one.is_reference = source == problem.reference_source;
     cases.push_back(std::move(one));
   }
   return cases;
 }
 
-Trouble DeviceEvaluator::RunCase(Worker& worker, const LentMemory& memory, const Problem& problem, const Case& one,
+// Leaves out drawn sizes at which the reference kernel fails: they are outside of what the problem means. Elsewhere a
+// fault might end the candidate's process.
+void DeviceEvaluator::LeaveOutImpossible(const OpenProblem& open, std::vector<Case>* cases) {
+  for (Case& one : *cases) {
+    if (one.drawn == nullptr) continue;
+    try {
+      ReferenceOutputs(open, one);
+    } catch (const Error& error) {
+      if (error.code() != KGRPO_ERROR_INVALID) throw;
+      one.left_out = true;
+    }
+  }
+}
+
+// Looks for elements that hold the poison. Since a result may equal it by chance, another call with another poison
+// decides.
+Trouble DeviceEvaluator::FindUnwritten(Worker& worker, const LentMemory& memory, const OpenProblem& open,
+                                       const Case& one, const std::vector<std::vector<uint8_t>>& outputs,
+                                       std::vector<std::vector<bool>>* unwritten) {
+  const Problem& problem = open.problem;
+  const auto look = [&](const std::vector<std::vector<uint8_t>>& found, uint8_t poison) {
+    bool any = false;
+    for (size_t p = 0, output = 0; p < problem.parameters.size(); ++p) {
+      const Parameter& parameter = problem.parameters[p];
+      if (!parameter.IsWritten()) continue;
+      const std::vector<uint8_t>& bytes = found[output++];
+      if (parameter.role != Role::kOutput || (one.aliased && parameter.may_alias)) continue;
+      const size_t size = evaluator::Info(parameter.dtype).size;
+      std::vector<bool>& flags = (*unwritten)[p];
+      if (flags.empty()) flags.assign(bytes.size() / size, true);
+      for (size_t i = 0; i < flags.size(); ++i) {
+        const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(i * size);
+        flags[i] = flags[i] && std::all_of(begin, begin + static_cast<std::ptrdiff_t>(size),
+                                           [poison](uint8_t byte) { return byte == poison; });
+        any = any || flags[i];
+      }
+    }
+    return any;
+  };
+  unwritten->assign(problem.parameters.size(), {});
+  if (!look(outputs, one.poison)) return {};
+  Case again = one;
+  again.poison = static_cast<uint8_t>(~one.poison);
+  again.expected.clear();
+  again.checker = nullptr;
+  std::vector<std::vector<uint8_t>> second;
+  if (Trouble trouble = RunCase(worker, memory, open, again, &second)) return trouble;
+  look(second, again.poison);
+  return {};
+}
+
+// A case without expected values and checker is only run.
+Trouble DeviceEvaluator::RunCase(Worker& worker, const LentMemory& memory, const OpenProblem& open, const Case& one,
                                  std::vector<std::vector<uint8_t>>* outputs, bool staged,
                                  evaluator::WorstErrors* worst) {
+  const Problem& problem = open.problem;
   const Layout layout(problem, *one.size, kGuardBytes);
   // Behind the tensors: copies of the outputs as the default stream sees them when the launch function has returned.
   std::vector<uint8_t> image(2 * layout.bytes(), one.guard);
@@ -93,7 +149,8 @@ Trouble DeviceEvaluator::RunCase(Worker& worker, const LentMemory& memory, const
     return {"forbidden", "The host code calls a function of the CUDA runtime that would change the device for others."};
   if (done.allocations > 0 && !problem.allow_device_malloc)
     return {"forbidden", "The host code allocates device memory, which the problem does not allow."};
-  if (done.launches == 0) return {"no_launch", "The launch function launches no kernel."};
+  // Where the call before, at the same addresses, did launch, the outputs tell.
+  if (done.launches == 0 && !one.same_place) return {"no_launch", "The launch function launches no kernel."};
   const auto bytes_of = [&](const Layout::Tensor& tensor) {
     const auto begin = after.begin() + static_cast<std::ptrdiff_t>(tensor.offset);
     return std::vector<uint8_t>(begin, begin + static_cast<std::ptrdiff_t>(tensor.bytes));
@@ -144,18 +201,28 @@ Trouble DeviceEvaluator::RunCase(Worker& worker, const LentMemory& memory, const
   } else if (one.expected.empty()) {
     return {};
   }
-  size_t output = 0;
-  for (const Layout::Tensor& tensor : layout.tensors()) {
-    const Parameter& parameter = problem.parameters[tensor.parameter];
-    if (!parameter.IsWritten() || one.checker != nullptr) continue;
-    const Expected& expected = one.expected[tensor.parameter];
-    const evaluator::ErrorBound bound =
-        evaluator::BoundFor(problem, parameter, one.accumulations, expected, one.extremes);
-    const evaluator::Comparison comparison =
-        evaluator::Compare(parameter, parameter.ShapeAt(*one.size), (*outputs)[output++], expected, one.poison, bound,
-                           problem.tolerance.Differing(parameter.Elements(*one.size)));
-    if (!comparison.matches) return {"wrong", comparison.sentence + ".", comparison.wrong};
-    if (worst != nullptr) worst->Add(tensor.parameter, comparison.largest_error);
+  if (one.checker == nullptr) {
+    std::vector<std::vector<uint8_t>> written(problem.parameters.size());
+    size_t next = 0;
+    for (size_t p = 0; p < written.size(); ++p) {
+      if (problem.parameters[p].IsWritten()) written[p] = (*outputs)[next++];
+    }
+    std::vector<std::vector<bool>> unwritten;
+    if (Trouble trouble = FindUnwritten(worker, memory, open, one, *outputs, &unwritten)) return trouble;
+    const auto reference = [&](const std::vector<evaluator::Argument>& arguments) {
+      Case other = one;
+      other.arguments = arguments;
+      return ReferenceOutputs(open, std::move(other));
+    };
+    const evaluator::Compute oracle =
+        open.oracle ? [&](const auto& arguments) { return open.oracle->Run(problem, *one.size, arguments); }
+                    : evaluator::Compute();
+    const evaluator::CaseVerdict verdict = evaluator::JudgeOutputs(
+        {problem, one, one.arguments, one.expected, oracle, reference, one.is_reference}, written, unwritten);
+    if (verdict.trouble) return {verdict.trouble.code, verdict.trouble.sentence + ".", verdict.trouble.wrong};
+    for (size_t p = 0; p < verdict.errors.size(); ++p) {
+      if (worst != nullptr && problem.parameters[p].IsWritten()) worst->Add(p, verdict.errors[p]);
+    }
   }
   if (!early.empty()) {
     return {"unsynchronised",
@@ -172,14 +239,15 @@ Trouble DeviceEvaluator::Check(const OpenProblem& open, Worker& worker, const st
   std::vector<std::vector<uint8_t>> outputs, first;
   evaluator::WorstErrors worst;
   for (const Case& one : cases) {
+    if (one.left_out) continue;
     ThrowIfCancelled();
-    if (Trouble trouble = RunCase(worker, candidate_memory_, open.problem, one, &outputs, false, &worst))
+    if (Trouble trouble = RunCase(worker, candidate_memory_, open, one, &outputs, false, &worst))
       return {trouble.code, "At " + one.where + ": " + trouble.sentence, trouble.wrong};
     if (first.empty()) first = outputs;
   }
   // Once more with the first case's inputs: state kept between calls shows here, and so does a race that may go either
   // way. Sums in another order may differ in their last bits; they are correct both times.
-  if (Trouble trouble = RunCase(worker, candidate_memory_, open.problem, cases[0], &outputs)) {
+  if (Trouble trouble = RunCase(worker, candidate_memory_, open, cases[0], &outputs)) {
     return {trouble.code == "wrong" ? "non_deterministic" : trouble.code,
             "Called again with the inputs of " + cases[0].where + ": " + trouble.sentence};
   }
@@ -189,13 +257,13 @@ Trouble DeviceEvaluator::Check(const OpenProblem& open, Worker& worker, const st
     return {"out_of_bounds", "It writes far past the end of its tensors, to memory that it was not given."};
   // Once more with the inputs copied into place on the default stream, just before the call. Work on a stream that does
   // not wait for the default stream then reads the old contents.
-  if (Trouble trouble = RunCase(worker, candidate_memory_, open.problem, cases[0], &outputs, true)) {
+  if (Trouble trouble = RunCase(worker, candidate_memory_, open, cases[0], &outputs, true)) {
     if (trouble.code != "wrong") {
       return {trouble.code,
               "Called again, with inputs that come to the default stream just before: " + trouble.sentence};
     }
     // A plain repeat tells a missing wait from a kernel that is not deterministic.
-    if (Trouble again = RunCase(worker, candidate_memory_, open.problem, cases[0], &outputs)) {
+    if (Trouble again = RunCase(worker, candidate_memory_, open, cases[0], &outputs)) {
       return {again.code == "wrong" ? "non_deterministic" : again.code,
               "Called again with the inputs of " + cases[0].where + ": " + again.sentence};
     }
@@ -208,11 +276,14 @@ Trouble DeviceEvaluator::Check(const OpenProblem& open, Worker& worker, const st
   return {};
 }
 
-std::vector<Expected> DeviceEvaluator::ReferenceOutputs(const OpenProblem& open, Case one, bool thorough) {
+std::vector<Expected> DeviceEvaluator::ReferenceOutputs(const OpenProblem& open, Case one) {
   one.aliased = false;  // the expected values are the same, and the reference cannot fail by aliasing
+  one.same_place = false;
+  one.expected.clear();
+  one.checker = nullptr;
   std::vector<std::vector<uint8_t>> outputs;
   if (const Trouble trouble =
-          RunCase(ReferenceWorker(open, thorough), reference_memory_, open.problem, one, &outputs)) {
+          RunCase(ReferenceWorker(open, one.thorough), reference_memory_, open, one, &outputs)) {
     DropReferences();  // its worker may be gone
     throw Error(KGRPO_ERROR_INVALID,
                 open.problem.directory + "/reference.cu: " + trouble.code + ": " + trouble.sentence);

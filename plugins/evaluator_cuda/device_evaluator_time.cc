@@ -10,6 +10,7 @@
 #include "evaluator_cuda/device_evaluator_case.h"
 #include "judge/problem/random.h"
 #include "judge/problem/rules.h"  // kKernelBenchTrials
+#include "judge/verdict/conditioning.h"
 
 namespace kgrpo::evaluator_cuda {
 
@@ -21,6 +22,7 @@ namespace {
 constexpr double kImplausible = 0.75;  // of the least time by measured ceilings: below, a time is not believed
 // The reference beside a candidate may be this much slower than alone.
 constexpr double kDisturbed = 1.15, kDisturbedSeconds = 2e-6;
+constexpr uint64_t kMoveStream = ~uint64_t{20};  // SubKey index of the stream that moves inputs
 constexpr uint64_t kRoundsOfSuspects = 30;  // at least, when a second process must confirm or clear a suspicion
 
 std::string TimeText(double seconds) {
@@ -35,20 +37,32 @@ std::string TimeText(double seconds) {
 }
 
 // Returns the bounds on the difference between a candidate's outputs at the timing size and the reference kernel's. The
-// magnitude of the values is not known there, so it comes from `expected`, of the largest correctness case. The bound
-// is doubled, since both kernels may be off by it. It is not doubled where there are no cases: then the reference
-// counts as right.
-std::vector<evaluator::ErrorBound> BoundsOf(const Problem& problem, const std::vector<evaluator::Expected>& expected,
-                                            bool extremes) {
-  const double times = expected.empty() ? 1 : 2;
+// scale of the values is not known there, so it comes from the largest of the listed correctness cases, with its
+// arguments and expected outputs; null: there are none.
+std::vector<evaluator::ErrorBound> BoundsOf(const OpenProblem& open, const evaluator::CorrectnessCase* largest,
+                                            const std::vector<evaluator::Argument>& arguments,
+                                            const std::vector<evaluator::Expected>& expected) {
+  const Problem& problem = open.problem;
   std::vector<evaluator::ErrorBound> bounds;
   const double accumulations = problem.accumulations.Evaluate(problem.timing);
+  std::vector<double> scales;
+  if (largest != nullptr && open.oracle) {
+    scales = evaluator::Conditioning(
+        problem, arguments, expected, evaluator::SubKey(largest->key, kMoveStream),
+        [&](const auto& moved) { return open.oracle->Run(problem, *largest->size, moved); });
+  }
   for (size_t i = 0; i < problem.parameters.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
     if (!parameter.IsWritten()) continue;
-    const evaluator::ErrorBound bound = evaluator::BoundFor(
-        problem, parameter, accumulations, expected.empty() ? evaluator::Expected() : expected[i], extremes);
-    bounds.push_back({times * bound.relative, times * bound.absolute, bound.low_sums / times});
+    evaluator::ErrorBound bound = evaluator::BoundFor(
+        problem, parameter, accumulations,
+        expected.empty() ? evaluator::Expected() : expected[i],
+        largest != nullptr && largest->DrawsExtremes(problem));
+    if (i < scales.size()) {
+      bound.absolute = std::max(
+          bound.absolute, evaluator::ScaledBound(problem, parameter, accumulations, scales[i]).absolute);
+    }
+    bounds.push_back(bound);
   }
   return bounds;
 }
@@ -103,11 +117,14 @@ Trouble DeviceEvaluator::Time(const OpenProblem& open, const evaluator::Compiled
     options.fewest_rounds = std::max(options.fewest_rounds, kRoundsOfSuspects);
     options.precision.clear_share = 0;
   }
-  const auto largest = std::max_element(cases.begin(), cases.end(), [&](const Case& a, const Case& b) {
-    return Layout(problem, *a.size, 0).bytes() < Layout(problem, *b.size, 0).bytes();
-  });
+  const Case* largest = nullptr;
+  for (const Case& one : cases) {
+    const auto bytes_of = [&](const Case& of) { return Layout(problem, *of.size, 0).bytes(); };
+    if (!one.further && (largest == nullptr || bytes_of(one) > bytes_of(*largest))) largest = &one;
+  }
   const std::vector<evaluator::ErrorBound> bounds =
-      open.by_trials ? BoundsOf(problem, {}, false) : BoundsOf(problem, largest->expected, largest->extremes);
+      largest == nullptr ? BoundsOf(open, nullptr, {}, {})
+                         : BoundsOf(open, largest, largest->arguments, largest->expected);
   Timing timing;
   try {
     const TimingInputs inputs(device_, problem, evaluator::SubKey(look.key, 1));
@@ -186,7 +203,7 @@ Trouble DeviceEvaluator::BlameFor(const Error& error, const OpenProblem& open, W
   try {
     Worker& worker = ReferenceWorker(open, look.thorough);
     works = open.by_trials ? RunsAtTimingSize(open, worker, look)
-                           : !RunCase(worker, reference_memory_, open.problem, cases[0], &outputs);
+                           : !RunCase(worker, reference_memory_, open, cases[0], &outputs);
   } catch (const Error&) {
     // The first error is the one to tell.
   }

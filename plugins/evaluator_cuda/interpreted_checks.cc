@@ -49,11 +49,12 @@ InterpretedChecks::InterpretedChecks(const evaluator::Sandbox& sandbox, const st
       free_(threads) {}
 
 InterpretedChecks::Running InterpretedChecks::Start(const Problem& problem, const CompiledKernel& kernel,
-                                                    std::vector<CorrectnessCase> cases, ExpectedOf expected) {
+                                                    std::vector<CorrectnessCase> cases, ExpectedOf expected,
+                                                    ReferenceOf reference) {
   Running running;
   running.stop_ = std::stop_source();
   const auto run = [this, &problem, &kernel, stop = running.stop_.get_token(), cases = std::move(cases),
-                    expected = std::move(expected)] {
+                    expected = std::move(expected), reference = std::move(reference)] {
     std::unique_lock<std::mutex> lock(mutex_);
     if (!changed_.wait(lock, stop, [this] { return free_ > 0; }))
       throw Error(KGRPO_ERROR_CANCELLED, "stopped while it waited for a thread");
@@ -65,7 +66,7 @@ InterpretedChecks::Running InterpretedChecks::Start(const Problem& problem, cons
       changed_.notify_one();
     };
     const std::unique_ptr<void, decltype(give_back)> thread(this, give_back);
-    return Run(problem, kernel, cases, expected, stop);
+    return Run(problem, kernel, cases, expected, reference, stop);
   };
   running.future_ = std::async(std::launch::async, run);
   return running;
@@ -73,24 +74,30 @@ InterpretedChecks::Running InterpretedChecks::Start(const Problem& problem, cons
 
 InterpretedFinding InterpretedChecks::Run(const Problem& problem, const CompiledKernel& kernel,
                                           const std::vector<CorrectnessCase>& cases, const ExpectedOf& expected,
-                                          const std::stop_token& stop) {
+                                          const ReferenceOf& reference, const std::stop_token& stop) {
   InterpretedFinding finding;
   Trouble trouble;
   try {
     if (std::shared_ptr<const simt::Module> module = interpreter::ParsePtx(kernel, &trouble)) {
-      interpreter::LoadedKernel loaded(problem, kernel, std::move(module),
-                                       {device_, workers_, kWarpInstructions, kHostSeconds});
+      const interpreter::Interpreter interpreter = {device_, workers_, kWarpInstructions, kHostSeconds};
+      interpreter::LoadedKernel loaded(problem, kernel, std::move(module), interpreter);
       trouble = loaded.Start();
       if (!trouble) {
         const auto before_each = [&] {
           if (stop.stop_requested() || (cancelled_ && cancelled_()))
             throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
         };
-        interpreter::InterpretedCases interpreted(loaded, problem, cases,
-                                                  {.expected = expected,
-                                                   .before_each = before_each,
-                                                   .values_decide = false,
-                                                   .most_warp_instructions = kMostWarpInstructions});
+        interpreter::InterpretedCases::Options how;
+        how.expected = expected;
+        how.before_each = before_each;
+        how.values_decide = false;
+        how.most_warp_instructions = kMostWarpInstructions;
+        if (reference) {
+          how.reference = [&](size_t i, const auto& arguments) {
+            return interpreter::ReferenceOutputs(problem, *reference(), interpreter, cases[i], arguments);
+          };
+        }
+        interpreter::InterpretedCases interpreted(loaded, problem, cases, how);
         trouble = interpreted.Run();
         finding.transient = interpreted.host_timed_out();
         finding.notes = interpreted.notes();

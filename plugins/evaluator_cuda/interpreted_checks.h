@@ -62,6 +62,10 @@ class InterpretedChecks {
   using ExpectedOf =
       std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>& arguments)>;
 
+  // The problem's compiled reference kernel, which tells in which of the further cases a finding counts. Called if there
+  // is one.
+  using ReferenceOf = std::function<std::shared_ptr<const evaluator::CompiledKernel>()>;
+
   // A candidate under interpretation. The destructor stops the run and waits for its end. A run that waits for a thread
   // stops at once, any other before its next case.
   class Running {
@@ -83,12 +87,12 @@ class InterpretedChecks {
 
   // Starts to interpret a candidate. `problem` and `kernel` must outlive the returned object.
   Running Start(const evaluator::Problem& problem, const evaluator::CompiledKernel& kernel,
-                std::vector<evaluator::CorrectnessCase> cases, ExpectedOf expected);
+                std::vector<evaluator::CorrectnessCase> cases, ExpectedOf expected, ReferenceOf reference = {});
 
  private:
   InterpretedFinding Run(const evaluator::Problem& problem, const evaluator::CompiledKernel& kernel,
                          const std::vector<evaluator::CorrectnessCase>& cases, const ExpectedOf& expected,
-                         const std::stop_token& stop);
+                         const ReferenceOf& reference, const std::stop_token& stop);
 
   const simt::Device device_;
   const std::function<bool()> cancelled_;

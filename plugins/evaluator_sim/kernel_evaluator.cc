@@ -104,7 +104,7 @@ KernelEvaluation KernelEvaluator::Evaluate(const evaluator::OpenProblem& any, co
   run->key = key;
   const Problem& problem = open.problem;
   const std::vector<CorrectnessCase> cases =
-      evaluator::CorrectnessCases(problem, key, options_.seeds * (thorough ? 2 : 1), show_hidden);
+      evaluator::CorrectnessCases(problem, key, options_.seeds * (thorough ? 2 : 1), thorough, show_hidden);
   interpreter::InterpretedCases::Options how;
   how.before_each = [this] { ThrowIfCancelled(); };
   if (open.checker != nullptr) {
@@ -113,6 +113,11 @@ KernelEvaluation KernelEvaluator::Evaluate(const evaluator::OpenProblem& any, co
     };
   } else {
     how.expected = [&](size_t i, const auto& arguments) { return ExpectedOf(open, cases[i], arguments); };
+    if (open.oracle != nullptr) how.oracle = how.expected;
+  }
+  if (problem.has_reference) {
+    how.reference = [&](size_t i, const auto& arguments) { return ReferenceOutputs(open, cases[i], arguments); };
+    how.is_reference = source == problem.reference_source;
   }
   interpreter::InterpretedCases interpreted(*run, problem, cases, how);
   const Clock::time_point start = Clock::now();
@@ -123,6 +128,7 @@ KernelEvaluation KernelEvaluator::Evaluate(const evaluator::OpenProblem& any, co
   run->worst = interpreted.worst();
   run->runs_whole = interpreted.runs_whole();
   if (!trouble) trouble = Time(*run, &evaluation);
+  if (!trouble && thorough && problem.further_cases) trouble = CheckWholeNumbers(*run);
   if (!trouble) {
     for (const std::string& note : interpreted.notes()) evaluation.diagnosis += " " + note + ".";
   }

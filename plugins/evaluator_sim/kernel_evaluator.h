@@ -69,14 +69,15 @@ class KernelEvaluator : public evaluator::Backend {
   struct TimedCall;  // the kernel's call at the timing size: kernel_evaluator_run.h
 
   Trouble Time(Run& run, KernelEvaluation* evaluation);
-  Trouble RunTimed(Run& run, TimedCall* timed);
+  Trouble RunTimed(Run& run, TimedCall* timed, TimingSet set = TimingSet::kTimed);
+  Trouble CheckWholeNumbers(Run& run);
   Trouble StartAgain(Run& run);
   Trouble NotTimed(const std::string& why) const;
   Trouble CheckTimed(Run& run, const TimedCall& timed);
   Trouble CheckSampledBlocks(Run& run, const TimedCall& timed, bool* covered);
   Trouble CheckAllBlocks(Run& run);
   Trouble CheckByChecker(Run& run, const interpreter::Tensors& tensors);
-  std::shared_ptr<const TimingExpected> ExpectedAtTiming(const OpenProblem& open);
+  std::shared_ptr<const TimingExpected> ExpectedAtTiming(const OpenProblem& open, TimingSet set = TimingSet::kTimed);
   std::vector<evaluator::Expected> ReferenceOutputs(const evaluator::OpenProblem& open,
                                                     const evaluator::CorrectnessCase& one,
                                                     const std::vector<evaluator::Argument>& arguments);

@@ -56,9 +56,9 @@ Trouble KernelEvaluator::StartAgain(Run& run) {
 
 // Calls the launch function at the timing size and counts. Only a sample of blocks runs if their control flow shows
 // that they represent the others; else all blocks run.
-Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed) {
+Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed, TimingSet set) {
   const Problem& problem = run.open.problem;
-  timed->inputs = run.open.Timing();
+  timed->inputs = run.open.Timing(set);
   const auto call = [&](const BlockChoice& choice) {
     timed->record = CallRecord();
     timed->tensors.reset();
@@ -105,6 +105,28 @@ Trouble KernelEvaluator::RunTimed(Run& run, TimedCall* timed) {
     if (!run.session.RestoreState()) {
       if (Trouble again = StartAgain(run)) return again;
     }
+  }
+  return {};
+}
+
+// Compares the outputs of one more call, whose inputs are whole numbers: small errors and small elements show, where the
+// results of such inputs are exact. Its time does not count.
+Trouble KernelEvaluator::CheckWholeNumbers(Run& run) {
+  const std::shared_ptr<const TimingExpected> expected = ExpectedAtTiming(run.open, TimingSet::kWhole);
+  if (expected == nullptr) return {};
+  ThrowIfCancelled();
+  if (!run.session.RestoreState()) {
+    if (Trouble trouble = StartAgain(run)) return trouble;
+  }
+  TimedCall timed;
+  if (Trouble trouble = RunTimed(run, &timed, TimingSet::kWhole))
+    return trouble.code == "not_timed" ? Trouble{} : trouble;
+  const bool all = timed.record.blocks_run == timed.record.blocks;
+  for (size_t i = 0; i < run.open.problem.parameters.size(); ++i) {
+    if (!run.open.problem.parameters[i].IsWritten()) continue;
+    const simt::Allocation* memory = run.session.memory().Find(timed.tensors->values()[i]);
+    if (Trouble trouble = expected->Compare(i, *memory, timed.inputs->files[i].get(), all, nullptr))
+      return {trouble.code, "At the timing size, with whole numbers: " + trouble.sentence, trouble.wrong};
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -24,8 +25,9 @@ namespace {
 constexpr uint64_t kKeptTimingBytes = uint64_t{1} << 30;    // of all open problems
 constexpr uint64_t kKeptExpectedBytes = uint64_t{4} << 30;  // on disk, of all problems
 
-// Twice the tolerance of correctness sizes, as on a GPU: the inputs at the timing size are drawn without regard to it.
-constexpr double kSlack = 2;
+// A reference without an oracle runs several times to find the scale of an output of fewer elements: their magnitudes
+// say little of its rounding errors.
+constexpr size_t kFewElements = 64;
 
 std::atomic<uint64_t> g_kept_timing_bytes{0};
 
@@ -52,7 +54,6 @@ OpenProblem::OpenProblem(const std::string& directory, const std::string& cache_
 OpenProblem::OpenProblem(const evaluator::Problem& problem, const std::string& cache_directory, bool keep,
                          evaluator::Rules rules)
     : evaluator::OpenProblem(problem, cache_directory, rules),
-      slack_(rules == evaluator::Rules::kOurs ? kSlack : 1),
       kept_(cache_directory + "/expected", kKeptExpectedBytes, keep) {}
 
 uint64_t OpenProblem::TimingKey() const {
@@ -61,46 +62,98 @@ uint64_t OpenProblem::TimingKey() const {
 
 // The key covers everything that the expected values depend on. The sources of the evaluator count because they draw
 // the inputs and, without an oracle, run the reference.
-std::string OpenProblem::ExpectedKey() const {
-  return Sha256OfParts({SourceDigest(), problem.digest, oracle ? oracle->build() : "reference"}).substr(0, 40);
+std::string OpenProblem::ExpectedKey(TimingSet set) const {
+  return Sha256OfParts({SourceDigest(), problem.digest, oracle ? oracle->build() : "reference",
+                        set == TimingSet::kWhole ? "whole numbers" : ""})
+      .substr(0, 40);
 }
 
 OpenProblem::~OpenProblem() {
   g_kept_timing_bytes -= kept_bytes_;
 }
 
-std::shared_ptr<const TimingExpected> OpenProblem::ExpectedAtTiming(const Reference& reference) const {
-  std::call_once(expected_once_, [&] {
-    const std::string key = ExpectedKey();
-    expected_ = TimingExpected::Read(problem, kept_.Find(key));
-    if (expected_ != nullptr) return;
+// The bounds on errors, by parameter. Of whole numbers: exact ones, as far as the reference keeps to them.
+std::vector<evaluator::ErrorBound> OpenProblem::Bounds(TimingSet set,
+                                                       const std::vector<evaluator::Argument>& arguments,
+                                                       const std::vector<evaluator::Expected>& expected,
+                                                       const evaluator::Compute& reference) const {
+  const double accumulations = problem.accumulations.Evaluate(problem.timing);
+  const evaluator::Compute compute =
+      oracle ? [this](const auto& inputs) { return oracle->Run(problem, problem.timing, inputs); } : reference;
+  size_t fewest = SIZE_MAX;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (!expected[i].reals.empty()) fewest = std::min(fewest, expected[i].reals.size());
+  }
+  std::vector<double> scales;
+  if (set == TimingSet::kTimed && (oracle || fewest < kFewElements))
+    scales = evaluator::Conditioning(problem, arguments, expected, evaluator::SubKey(TimingKey(), ~uint64_t{1}), compute);
+  std::vector<evaluator::Expected> own;  // the reference's
+  std::vector<evaluator::ErrorBound> bounds(expected.size());
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    const Parameter& parameter = problem.parameters[i];
+    if (!parameter.IsWritten()) continue;
+    evaluator::ErrorBound& bound = bounds[i];
+    bound = evaluator::BoundFor(problem, parameter, accumulations, expected[i]);
+    if (!scales.empty()) {
+      const double absolute = evaluator::ScaledBound(problem, parameter, accumulations, scales[i]).absolute;
+      bound.absolute = oracle ? absolute : std::max(bound.absolute, absolute);
+    }
+    if (set != TimingSet::kWhole || !evaluator::IsExact(problem, parameter, expected[i])) continue;
+    if (oracle && own.empty()) own = reference(arguments);
+    const double error = oracle ? evaluator::LargestRelativeError(own[i], expected[i]) : 0;
+    const evaluator::ErrorBound exact = evaluator::ExactBound(parameter, bound, evaluator::kOfReference * error);
+    if (error <= exact.relative) bound = exact;
+  }
+  return bounds;
+}
+
+std::shared_ptr<const TimingExpected> OpenProblem::ExpectedAtTiming(const evaluator::Compute& reference,
+                                                                    TimingSet set) const {
+  Kept& kept = sets_[static_cast<size_t>(set)];
+  std::call_once(kept.expected_once, [&] {
+    const std::string key = ExpectedKey(set);
+    kept.expected = TimingExpected::Read(problem, kept_.Find(key));
+    if (kept.expected != nullptr) return;
     // The oracle works in doubles, so memory suffices for one problem at a time.
     static std::mutex one_at_a_time;
     const std::lock_guard<std::mutex> lock(one_at_a_time);
-    const std::vector<evaluator::Argument> arguments = TimingArguments();
+    const std::vector<evaluator::Argument> arguments = TimingArguments(set);
     std::vector<evaluator::Expected> expected;
+    std::vector<evaluator::ErrorBound> bounds;
     try {
       expected = oracle ? oracle->Run(problem, problem.timing, arguments) : reference(arguments);
+      bounds = Bounds(set, arguments, expected, reference);
     } catch (const Error& error) {
       if (error.code() == KGRPO_ERROR_CANCELLED) throw;  // not set: the next caller tries again
       return;
     }
-    expected_ = TimingExpected::Read(problem, kept_.Keep(key, [&](const evaluator::KeptFiles::Append& append) {
-      TimingExpected::Write(problem, expected, slack_, append);
+    kept.expected = TimingExpected::Read(problem, kept_.Keep(key, [&](const evaluator::KeptFiles::Append& append) {
+      TimingExpected::Write(problem, expected, bounds, append);
     }));
   });
-  return expected_;
+  const bool useless = set == TimingSet::kWhole && kept.expected != nullptr && !kept.expected->IsExact();
+  return useless ? nullptr : kept.expected;
 }
 
-std::vector<evaluator::Argument> OpenProblem::TimingArguments() const {
-  return evaluator::DrawArguments(problem, problem.timing, TimingKey(), 0);
+std::vector<evaluator::Argument> OpenProblem::TimingArguments(TimingSet set) const {
+  evaluator::CorrectnessCase one;
+  one.size = &problem.timing;
+  one.key = TimingKey();
+  if (set == TimingSet::kWhole) {
+    one.key = evaluator::SubKey(one.key, ~uint64_t{2});
+    one.further = true;
+    one.scalars = 0.75;
+    one.values = evaluator::InputValues::kWhole;
+  }
+  return evaluator::DrawArguments(problem, one);
 }
 
-std::shared_ptr<const TimingInputs> OpenProblem::Timing() const {
+std::shared_ptr<const TimingInputs> OpenProblem::Timing(TimingSet set) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (timing_) return timing_;
+  Kept& kept = sets_[static_cast<size_t>(set)];
+  if (kept.inputs) return kept.inputs;
   auto inputs = std::make_shared<TimingInputs>();
-  inputs->arguments = TimingArguments();
+  inputs->arguments = TimingArguments(set);
   inputs->bytes.resize(inputs->arguments.size());
   inputs->files.resize(inputs->arguments.size());
   uint64_t total = 0;
@@ -115,8 +168,8 @@ std::shared_ptr<const TimingInputs> OpenProblem::Timing() const {
     total += inputs->bytes[i];
   }
   if (g_kept_timing_bytes.fetch_add(total) + total <= kKeptTimingBytes) {
-    kept_bytes_ = total;
-    timing_ = inputs;
+    kept_bytes_ += total;
+    kept.inputs = inputs;
   } else {
     g_kept_timing_bytes -= total;
   }

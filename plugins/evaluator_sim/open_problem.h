@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,6 +13,7 @@
 #include "judge/cache/kept_files.h"    // KeptFiles
 #include "judge/front/open_problem.h"  // OpenProblem
 #include "judge/inputs/inputs.h"       // Argument
+#include "judge/verdict/conditioning.h"  // Compute
 
 namespace kgrpo::evaluator_sim {
 
@@ -21,6 +21,10 @@ namespace kgrpo::evaluator_sim {
 const char* SourceDigest();
 
 using TimingInputs = interpreter::MappedArguments;
+
+// The two sets of inputs at the timing size: those that are timed, and whole numbers (evaluator::InputValues::kWhole)
+// with other scalars, whose results must be exact if the problem's arithmetic is.
+enum class TimingSet { kTimed, kWhole };
 
 // A problem with the data that every judgement of it needs. [any thread]
 class OpenProblem : public evaluator::OpenProblem {
@@ -36,26 +40,33 @@ class OpenProblem : public evaluator::OpenProblem {
 
   // The inputs at the timing size: the same for every candidate, so kept as long as those of all problems together stay
   // within a gigabyte.
-  std::shared_ptr<const TimingInputs> Timing() const;
+  std::shared_ptr<const TimingInputs> Timing(TimingSet set = TimingSet::kTimed) const;
   // Likewise, drawn again: tensors with their bytes.
-  std::vector<evaluator::Argument> TimingArguments() const;
+  std::vector<evaluator::Argument> TimingArguments(TimingSet set = TimingSet::kTimed) const;
 
   // Returns the expected outputs at the timing size. They are read from the cache directory, or else computed by the
-  // first caller, with the oracle or, without one, with `reference`. Null if that throws.
-  using Reference = std::function<std::vector<evaluator::Expected>(const std::vector<evaluator::Argument>&)>;
-  std::shared_ptr<const TimingExpected> ExpectedAtTiming(const Reference& reference) const;
+  // first caller, with the oracle or, without one, with `reference`, which runs the reference kernel on these inputs.
+  // Null if that throws; of whole numbers also if no output must be exact.
+  std::shared_ptr<const TimingExpected> ExpectedAtTiming(const evaluator::Compute& reference,
+                                                         TimingSet set = TimingSet::kTimed) const;
 
  private:
-  uint64_t TimingKey() const;
-  std::string ExpectedKey() const;
+  struct Kept {
+    std::shared_ptr<const TimingInputs> inputs;
+    std::once_flag expected_once;
+    std::shared_ptr<const TimingExpected> expected;
+  };
 
-  const double slack_;
+  uint64_t TimingKey() const;
+  std::string ExpectedKey(TimingSet set) const;
+  std::vector<evaluator::ErrorBound> Bounds(TimingSet set, const std::vector<evaluator::Argument>& arguments,
+                                            const std::vector<evaluator::Expected>& expected,
+                                            const evaluator::Compute& reference) const;
+
   mutable std::mutex mutex_;
-  mutable std::shared_ptr<const TimingInputs> timing_;
+  mutable Kept sets_[2];  // by TimingSet
   mutable uint64_t kept_bytes_ = 0;
   const evaluator::KeptFiles kept_;
-  mutable std::once_flag expected_once_;
-  mutable std::shared_ptr<const TimingExpected> expected_;
 };
 
 }  // namespace kgrpo::evaluator_sim

@@ -62,17 +62,25 @@ Trouble NeverWritten(const Parameter& parameter, uint64_t missing, uint64_t elem
 }
 
 void TimingExpected::Write(const evaluator::Problem& problem, const std::vector<evaluator::Expected>& expected,
-                           double slack, const evaluator::KeptFiles::Append& append) {
-  const double accumulations = problem.accumulations.Evaluate(problem.timing);
+                           const std::vector<evaluator::ErrorBound>& bounds,
+                           const evaluator::KeptFiles::Append& append) {
   for (size_t i = 0; i < expected.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
     if (!parameter.IsWritten()) continue;
-    const evaluator::ErrorBound bound = evaluator::BoundFor(problem, parameter, accumulations, expected[i]);
-    const Record record = {slack * bound.relative, slack * bound.absolute, bound.low_sums / slack,
+    const Record record = {bounds[i].relative, bounds[i].absolute, bounds[i].low_sums,
                            BytesOf(parameter, problem.timing)};
     append(&record, sizeof record);
     WriteElements(parameter, expected[i], append);
   }
+}
+
+bool TimingExpected::IsExact() const {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const Parameter& parameter = problem_.parameters[i];
+    if (parameter.IsWritten() && evaluator::Info(parameter.dtype).is_floating && outputs_[i].bound.absolute == 0)
+      return true;
+  }
+  return false;
 }
 
 std::shared_ptr<const TimingExpected> TimingExpected::Read(const evaluator::Problem& problem,

@@ -25,9 +25,12 @@ class TimingExpected {
   // layout.
   static std::shared_ptr<const TimingExpected> Read(const evaluator::Problem& problem,
                                                     std::shared_ptr<const evaluator::MappedFile> file);
-  // Appends the format that Read reads. `slack`: the error bound is this many times that of correctness sizes.
-  static void Write(const evaluator::Problem& problem, const std::vector<evaluator::Expected>& expected, double slack,
-                    const evaluator::KeptFiles::Append& append);
+  // Appends the format that Read reads. `bounds`: by parameter.
+  static void Write(const evaluator::Problem& problem, const std::vector<evaluator::Expected>& expected,
+                    const std::vector<evaluator::ErrorBound>& bounds, const evaluator::KeptFiles::Append& append);
+
+  // True if an output has a bound without an absolute part.
+  bool IsExact() const;
 
   // Compares the contents of output `parameter` in `memory`. `all`: every element must be there; else only written
   // elements are compared, which for an inout means changed from `before` (an open file). `worst`, unless null,

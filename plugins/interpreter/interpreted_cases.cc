@@ -45,6 +45,7 @@ Trouble InterpretedCases::RunCase(size_t i, Pass pass) {
     if (trouble.code != "race" || !record.may_be_unused || call == kMostCalls) return trouble;
     racing_reads_.resize(std::max(racing_reads_.size(), record.racing_reads.size()));
     for (size_t l = 0; l < record.racing_reads.size(); ++l) racing_reads_[l].Add(record.racing_reads[l]);
+    placed_.reset();
     if (Trouble again = loaded_.Start()) return again;  // the call that was stopped has ended its process
   }
 }
@@ -58,8 +59,15 @@ Trouble InterpretedCases::CallCase(size_t i, Pass pass, CallRecord* record_of) {
   }
   const CorrectnessCase& one = cases_[i];
   const std::string& where = one.where;
-  const std::vector<Argument> arguments = evaluator::DrawArguments(problem_, one);
-  const Tensors tensors(loaded_.session.memory(), problem_, one, arguments);
+  auto placed = std::make_unique<Placed>();
+  placed->i = i;
+  placed->arguments = evaluator::DrawArguments(problem_, one);
+  const std::vector<Argument>& arguments = placed->arguments;
+  if (!one.same_place || placed_ == nullptr || placed_->i + 1 != i) placed_.reset();
+  placed->tensors = std::make_unique<Tensors>(loaded_.session.memory(), problem_, one, arguments,
+                                              placed_ == nullptr ? nullptr : placed_->tensors.get());
+  placed_ = std::move(placed);
+  const Tensors& tensors = *placed_->tensors;
   CallRecord& record = *record_of;
   const bool checked = pass == Pass::kChecked || pass == Pass::kOtherOrderChecked;
   const BlockChoice choice = {.last_block_first = pass == Pass::kOtherOrder || pass == Pass::kOtherOrderChecked,
@@ -76,7 +84,8 @@ Trouble InterpretedCases::CallCase(size_t i, Pass pass, CallRecord* record_of) {
   runs_whole_ = runs_whole_ || record.data_decides || record.launches > 1 || !record.independent || record.host_writes;
   if (trouble) return {trouble.code, "At " + where + ": " + trouble.sentence};
   if (pass == Pass::kOtherOrderChecked) return {};  // the values are known to be wrong already
-  if (record.launches == 0) return {"no_launch", "At " + where + ": the launch function launches no kernel."};
+  // Where the call before, at the same addresses, did launch, the outputs tell.
+  if (record.launches == 0 && !one.same_place) return {"no_launch", "At " + where + ": the launch function launches no kernel."};
   if (const std::string name = tensors.WrittenBetweenRows(); !name.empty())
     return {"out_of_bounds", "At " + where + ": It writes between the rows of " + name + "."};
   std::vector<std::vector<uint8_t>> outputs(arguments.size());
@@ -102,23 +111,45 @@ Trouble InterpretedCases::CallCase(size_t i, Pass pass, CallRecord* record_of) {
     }
     return {};
   }
-  if (!options_.expected) return {};
+  return options_.expected ? JudgeOutputs(i, outputs) : Trouble{};
+}
+
+evaluator::CaseRule InterpretedCases::RuleOf(size_t i, const std::vector<Argument>& arguments,
+                                             const std::vector<Expected>& expected) const {
+  const auto of_case = [i](const auto& compute) -> evaluator::Compute {
+    if (!compute) return {};
+    return [i, &compute](const std::vector<Argument>& inputs) { return compute(i, inputs); };
+  };
+  return {problem_,  cases_[i], arguments, expected, of_case(options_.oracle), of_case(options_.reference),
+          options_.is_reference};
+}
+
+Trouble InterpretedCases::JudgeOutputs(size_t i, const std::vector<std::vector<uint8_t>>& outputs) {
   const Clock::time_point asked = Clock::now();
-  const std::vector<Expected> expected = options_.expected(i, arguments);
+  const std::vector<Expected> expected = options_.expected(i, placed_->arguments);
+  std::vector<std::vector<bool>> unwritten(outputs.size());
+  for (size_t p = 0; p < outputs.size(); ++p) {
+    if (problem_.parameters[p].IsWritten()) unwritten[p] = placed_->tensors->Unwritten(p);
+  }
+  evaluator::CaseRule rule = RuleOf(i, placed_->arguments, expected);
+  if (!options_.values_decide) rule.oracle = rule.reference = {};
+  const evaluator::CaseVerdict verdict = evaluator::JudgeOutputs(rule, outputs, unwritten);
   oracle_seconds_ += std::chrono::duration<double>(Clock::now() - asked).count();
-  const bool extremes = one.DrawsExtremes(problem_);
-  const double accumulations = problem_.accumulations.Evaluate(*one.size);
-  for (size_t p = 0; p < arguments.size(); ++p) {
-    const Parameter& parameter = problem_.parameters[p];
-    if (!parameter.IsWritten()) continue;
-    const evaluator::ErrorBound bound = evaluator::BoundFor(problem_, parameter, accumulations, expected[p], extremes);
-    const evaluator::Comparison comparison =
-        evaluator::Compare(parameter, parameter.ShapeAt(*one.size), outputs[p], expected[p], tensors.Poison(p), bound,
-                           problem_.tolerance.Differing(parameter.Elements(*one.size)));
-    if (!comparison.matches) return {"wrong", "At " + where + ": " + comparison.sentence + ".", comparison.wrong};
-    worst_.Add(p, comparison.largest_error);
+  if (verdict.trouble)
+    return {verdict.trouble.code, "At " + cases_[i].where + ": " + verdict.trouble.sentence + ".",
+            verdict.trouble.wrong};
+  if (!verdict.note.empty() && (options_.is_reference || !cases_[i].further)) notes_.push_back(verdict.note);
+  for (size_t p = 0; p < verdict.errors.size(); ++p) {
+    if (problem_.parameters[p].IsWritten()) worst_.Add(p, verdict.errors[p]);
   }
   return {};
+}
+
+// After a call that ended in trouble other than wrong values. If the case decides nothing, the next one needs a process.
+bool InterpretedCases::DecidesNothing(size_t i) {
+  if (!cases_[i].further) return false;
+  const std::vector<Argument> arguments = evaluator::DrawArguments(problem_, cases_[i]);
+  return evaluator::ReferenceFails(RuleOf(i, arguments, {}));
 }
 
 Trouble InterpretedCases::RunAll() {
@@ -129,6 +160,13 @@ Trouble InterpretedCases::RunAll() {
     Trouble trouble = RunCase(i, cases_[i].variant == 0 ? Pass::kChecked : other);
     if (trouble.code == "wrong" && cases_[i].variant != 0) {
       if (const Trouble found = RunCase(i, Pass::kOtherOrderChecked); found) trouble = found;
+    }
+    if (trouble && !IsOfValues(trouble) && trouble.code != "unavailable" && DecidesNothing(i)) {
+      if (options_.is_reference)
+        notes_.push_back("At " + cases_[i].where + " nothing is decided: " + trouble.sentence);
+      placed_.reset();
+      if (Trouble again = loaded_.Start()) return again;
+      continue;
     }
     if (ends(trouble)) return trouble;
   }
@@ -147,6 +185,7 @@ Trouble InterpretedCases::RunOverOthers(const Trouble& found) {
   std::vector<std::vector<uint8_t>> of_first;
   for (const uint8_t unwritten : {0x7B, 0x00, 0xFF}) {
     // The call that was stopped has ended its process.
+    placed_.reset();
     if (Trouble trouble = loaded_.Start()) return trouble;
     unwritten_shared_ = unwritten;
     first_outputs_.clear();
@@ -161,8 +200,10 @@ Trouble InterpretedCases::RunOverOthers(const Trouble& found) {
 }
 
 Trouble InterpretedCases::Run() {
-  const Trouble trouble = RunAll();
-  return trouble && may_be_unused_ ? RunOverOthers(trouble) : trouble;
+  Trouble trouble = RunAll();
+  if (trouble && may_be_unused_) trouble = RunOverOthers(trouble);
+  placed_.reset();  // a pointer that the kernel keeps is caught at the timing size
+  return trouble;
 }
 
 }  // namespace kgrpo::interpreter

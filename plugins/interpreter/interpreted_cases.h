@@ -6,11 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "interpreter/loaded_kernel.h"
+#include "interpreter/tensors.h"
+#include "judge/verdict/case_verdict.h"
 #include "judge/verdict/comparison.h"  // WorstErrors
 #include "judge/verdict/oracle.h"      // Checker
 
@@ -23,6 +26,11 @@ class InterpretedCases {
     // Returns the expected outputs of case `i`, by parameter. Called after the case has run, on the same thread. Null:
     // no expected outputs exist.
     std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>&)> expected;
+    // CaseRule's, of case `i`. Null as there. If values do not decide, `reference` only tells which troubles of further
+    // cases count.
+    std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>&)> oracle = {};
+    std::function<std::vector<evaluator::Expected>(size_t i, const std::vector<evaluator::Argument>&)> reference = {};
+    bool is_reference = false;
     // In place of `expected`, for outputs that are not unique: decides on their bytes, by parameter.
     std::function<evaluator::Checker::Result(const std::vector<evaluator::Argument>&,
                                              const std::vector<std::vector<uint8_t>>& outputs)>
@@ -66,14 +74,26 @@ class InterpretedCases {
   enum class Pass { kChecked, kOtherOrder, kOtherOrderChecked, kRepeat };
   Trouble RunCase(size_t i, Pass pass);
   Trouble CallCase(size_t i, Pass pass, CallRecord* record);
+  Trouble JudgeOutputs(size_t i, const std::vector<std::vector<uint8_t>>& outputs);
+  evaluator::CaseRule RuleOf(size_t i, const std::vector<evaluator::Argument>& arguments,
+                             const std::vector<evaluator::Expected>& expected) const;
+  bool DecidesNothing(size_t i);
   Trouble RunAll();
   Trouble RunOverOthers(const Trouble& found);
+
+  // The tensors of the call before, whose memory the next one may take over.
+  struct Placed {
+    size_t i;
+    std::vector<evaluator::Argument> arguments;
+    std::unique_ptr<Tensors> tensors;
+  };
 
   LoadedKernel& loaded_;
   const evaluator::Problem& problem_;
   const std::vector<evaluator::CorrectnessCase>& cases_;
   const Options options_;
   bool values_decide_;
+  std::unique_ptr<Placed> placed_;
   std::optional<uint8_t> unwritten_shared_;          // simt::LaunchConfig's
   bool may_be_unused_ = false;                       // simt::Finding's, of the last case's trouble
   std::vector<simt::RacingReads> racing_reads_;      // by launch of the case's call

@@ -3,6 +3,7 @@
 #include <kgrpo/sdk/error.h>
 
 #include <cstring>
+#include <utility>
 
 #include "judge/problem/random.h"
 
@@ -34,7 +35,7 @@ void Tensors::AppendExtents() {
 }
 
 Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const evaluator::CorrectnessCase& one,
-                 const std::vector<Argument>& arguments)
+                 const std::vector<Argument>& arguments, Tensors* before)
     : memory_(memory),
       problem_(problem),
       arguments_(arguments),
@@ -52,7 +53,8 @@ Tensors::Tensors(simt::DeviceMemory& memory, const Problem& problem, const evalu
     }
     if (SharesMemory(i)) continue;
     const evaluator::Rows rows = parameter.RowsAt(size_);
-    value = memory.Allocate(parameter.MemoryBytes(size_), parameter.name);
+    value = before != nullptr ? std::exchange(before->values_[i], 0)
+                              : memory.Allocate(parameter.MemoryBytes(size_), parameter.name);
     if (value == 0) throw Error(KGRPO_ERROR_INVALID, "the problem's tensors do not fit the device memory limit");
     if (parameter.role == Role::kOutput) {
       memory.Poison(value, Poison(i));
@@ -108,6 +110,23 @@ std::vector<uint8_t> Tensors::Memory(size_t i) const {
 std::vector<uint8_t> Tensors::Read(size_t i) const {
   const Parameter& parameter = problem_.parameters[i];
   return evaluator::GatherRows(parameter.RowsAt(size_), parameter.dtype, Memory(i));
+}
+
+std::vector<bool> Tensors::Unwritten(size_t i) const {
+  const Parameter& parameter = problem_.parameters[i];
+  const simt::Allocation& memory = *memory_.Find(values_[i]);
+  if (SharesMemory(i) || memory.WrittenBytes() == memory.bytes()) return {};
+  const evaluator::Rows rows = parameter.RowsAt(size_);
+  const auto size = static_cast<uint64_t>(evaluator::Info(parameter.dtype).size);
+  std::vector<bool> unwritten(static_cast<size_t>(rows.count * rows.elements));
+  for (uint64_t begin = memory.NextUnwritten(0), end = 0; begin < memory.bytes(); begin = memory.NextUnwritten(end)) {
+    end = memory.NextWritten(begin);
+    for (uint64_t element = begin / size; element * size < end; ++element) {
+      const auto row = static_cast<int64_t>(element) / rows.pitch, column = static_cast<int64_t>(element) % rows.pitch;
+      if (column < rows.elements) unwritten[static_cast<size_t>(row * rows.elements + column)] = true;
+    }
+  }
+  return unwritten;
 }
 
 std::string Tensors::ModifiedInput() const {

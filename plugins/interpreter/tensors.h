@@ -25,9 +25,10 @@ struct MappedArguments {
 class Tensors {
  public:
   // In a correctness case: inputs written, outputs poisoned by bytes drawn from its key, unless they lie in an input's
-  // memory. Throws Error where they do not fit. All references outlive this.
+  // memory. `before`, unless null, are the tensors of a call at the same size: these take over their memory, and
+  // `before` is only to be destroyed. Throws Error where they do not fit. All references outlive this.
   Tensors(simt::DeviceMemory& memory, const evaluator::Problem& problem, const evaluator::CorrectnessCase& one,
-          const std::vector<evaluator::Argument>& arguments);
+          const std::vector<evaluator::Argument>& arguments, Tensors* before = nullptr);
   // At the timing size: inputs mapped, outputs not filled with anything.
   Tensors(simt::DeviceMemory& memory, const evaluator::Problem& problem, const MappedArguments& inputs, uint64_t key);
   ~Tensors();
@@ -41,6 +42,8 @@ class Tensors {
   uint8_t Poison(size_t i) const;
   // The contents of tensor `i`, without the gaps between its rows.
   std::vector<uint8_t> Read(size_t i) const;
+  // For each element of output `i`, without gaps, whether the call never stored to it; empty where it stored to all.
+  std::vector<bool> Unwritten(size_t i) const;
   // Returns the name of an input whose contents changed, or "" (correctness cases).
   std::string ModifiedInput() const;
   // Returns the name of a tensor with writes in the gaps between its rows, or "" (correctness cases).

@@ -83,13 +83,18 @@ TEST(Cases, FollowTheProblem) {
   const std::string folder = std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/";
   const Problem plain = LoadProblem(folder + "affine"), drawn = LoadProblem(folder + "three_quarters"),
                 in_place = LoadProblem(folder + "row_stencil");
-  const std::vector<CorrectnessCase> ordinary = CorrectnessCases(plain, 3, 2);
+  const auto listed = [](const Problem& problem) {
+    std::vector<CorrectnessCase> cases = CorrectnessCases(problem, 3, 2);
+    std::erase_if(cases, [](const CorrectnessCase& one) { return one.further; });
+    return cases;
+  };
+  const std::vector<CorrectnessCase> ordinary = listed(plain);
   EXPECT_EQ(ordinary.size(), 10u);
   EXPECT_EQ(ordinary[0].where, "n=1000");
   EXPECT_EQ(ordinary[2].where, "a size that is not shown");
   std::set<uint64_t> keys;
   size_t further = 0;
-  for (const CorrectnessCase& one : CorrectnessCases(drawn, 3, 2)) {
+  for (const CorrectnessCase& one : listed(drawn)) {
     EXPECT_TRUE(keys.insert(one.key).second);
     EXPECT_NE(one.size, &drawn.timing);
     EXPECT_FALSE(one.aliased);
@@ -99,7 +104,7 @@ TEST(Cases, FollowTheProblem) {
   }
   EXPECT_EQ(keys.size(), 6u + 6u);
   EXPECT_EQ(further, 6u);
-  const std::vector<CorrectnessCase> aliased = CorrectnessCases(in_place, 3, 2);
+  const std::vector<CorrectnessCase> aliased = listed(in_place);
   ASSERT_EQ(aliased.size(), 6u + 3u);
   for (size_t i = 0; i < aliased.size(); ++i) {
     EXPECT_EQ(aliased[i].aliased, i >= 6);
@@ -119,7 +124,7 @@ TEST(Comparison, SubnormalResults) {
     std::memcpy(bytes.data(), got.data(), bytes.size());
     const Expected wanted = {expected, {}};
     const ErrorBound bound = BoundFor(problem, output, 1, wanted);
-    return Compare(output, {static_cast<int64_t>(got.size())}, bytes, wanted, 0xff, bound).matches;
+    return Compare(output, {static_cast<int64_t>(got.size())}, bytes, wanted, {}, bound).matches;
   };
   const auto unit = static_cast<double>(std::numeric_limits<float>::denorm_min());
   EXPECT_TRUE(matches({1000.4 * unit, 3 * unit}, {1000 * 0x1p-149f, 2 * 0x1p-149f}));

@@ -134,12 +134,13 @@ TEST(Inputs, FollowTheKeyAlone) {
   EXPECT_NE(DrawValues(DType::kFloat32, {}, 100, 1), DrawValues(DType::kFloat32, {}, 100, 2));
 }
 
-Comparison CompareFloats(const std::vector<float>& got, const std::vector<double>& expected, ErrorBound bound) {
+Comparison CompareFloats(const std::vector<float>& got, const std::vector<double>& expected, ErrorBound bound,
+                         const std::vector<bool>& unwritten = {}) {
   Parameter out;
   out.name = "out";
   std::vector<uint8_t> bytes(got.size() * 4);
   std::memcpy(bytes.data(), got.data(), bytes.size());
-  return Compare(out, {2, static_cast<int64_t>(got.size()) / 2}, bytes, {expected, {}}, 0xff, bound);
+  return Compare(out, {2, static_cast<int64_t>(got.size()) / 2}, bytes, {expected, {}}, unwritten, bound);
 }
 
 TEST(Comparison, Bounds) {
@@ -168,10 +169,9 @@ TEST(Comparison, SpecialValues) {
 }
 
 TEST(Comparison, NamesWhatWasNotWritten) {
-  float poison = 0;
-  std::memset(&poison, 0xff, 4);
-  EXPECT_EQ(CompareFloats({poison, poison, poison, poison}, {1, 2, 3, 4}, {0, 0}).sentence, "out was never written");
-  EXPECT_EQ(CompareFloats({1, 2, poison, 4}, {1, 2, 3, 4}, {0, 0}).sentence,
+  EXPECT_EQ(CompareFloats({1, 2, 3, 4}, {1, 2, 3, 4}, {0, 0}, {true, true, true, true}).sentence,
+            "out was never written");
+  EXPECT_EQ(CompareFloats({1, 2, 3, 4}, {1, 2, 3, 4}, {0, 0}, {false, false, true, false}).sentence,
             "1 of 4 elements of out were never written, the first is out[1][0]");
   EXPECT_NE(CompareFloats({5, 5, 5, 5}, {1, 2, 3, 4}, {0, 0}).sentence.find("constant where the correct one is not"),
             std::string::npos);
@@ -188,7 +188,7 @@ TEST(Comparison, NamesWhatSumsInFloat16Explain) {
     const std::vector<float> got = {1, 1 + off, 1, 1};
     std::vector<uint8_t> bytes(sizeof(float) * got.size());
     std::memcpy(bytes.data(), got.data(), bytes.size());
-    const Comparison comparison = Compare(out, {4}, bytes, expected, 0xA5, BoundFor(problem, out, 4, expected));
+    const Comparison comparison = Compare(out, {4}, bytes, expected, {}, BoundFor(problem, out, 4, expected));
     wrong = comparison.wrong;
     return comparison.sentence;
   };

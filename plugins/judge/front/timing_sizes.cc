@@ -31,6 +31,7 @@ std::vector<Problem> FurtherTimingProblems(const Problem& problem) {
     one.further_timing.clear();
     one.visible.resize(1);
     one.hidden.clear();
+    one.further_cases = false;
     for (Parameter& parameter : one.parameters) {
       parameter.also.clear();
       parameter.may_alias.reset();

@@ -3,6 +3,7 @@
 #include <kgrpo/sdk/error.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -117,7 +118,15 @@ void FillBySource(const Parameter& parameter, const Distribution& distribution, 
 void FillTensor(const Parameter& parameter, const Distribution& distribution, const Bindings& size, uint64_t key,
                 int variant, Argument& argument) {
   const FloatFormat format = {Info(parameter.dtype).digits, Info(parameter.dtype).least_exponent};
-  const auto real = [&](auto value) { Fill(parameter.dtype, argument.bytes, argument.elements, value); };
+  const uint64_t repeats = distribution.by_row ? static_cast<uint64_t>(parameter.RowsAt(size).elements) : 1;
+  const auto real = [&](auto value) {
+    const double step = distribution.step;
+    if (step == 0 && repeats == 1) return Fill(parameter.dtype, argument.bytes, argument.elements, value);
+    Fill(parameter.dtype, argument.bytes, argument.elements, [=](uint64_t i) {
+      const double drawn = value(i / repeats);
+      return step == 0 ? drawn : step * std::nearbyint(drawn / step);
+    });
+  };
   switch (distribution.kind) {
     case Distribution::Kind::kNormal: {
       const bool given = distribution.mean || distribution.deviation;
@@ -171,6 +180,49 @@ void FillTensor(const Parameter& parameter, const Distribution& distribution, co
   }
 }
 
+double PowerOfTwoBelow(double value) {
+  return std::exp2(std::floor(std::log2(value)));
+}
+
+// The distribution of an input in a case with other values than the listed ones. Those that have no such form stay.
+Distribution DistributionIn(const CorrectnessCase& one, const Parameter& parameter, size_t index) {
+  using Kind = Distribution::Kind;
+  Distribution distribution = parameter.distribution;
+  if (!Info(parameter.dtype).is_floating) return distribution;
+  switch (one.values) {
+    case InputValues::kListed:
+      break;
+    case InputValues::kWhole:
+      if (distribution.kind == Kind::kUniform) {
+        const double low = distribution.low->Evaluate(*one.size), high = distribution.high->Evaluate(*one.size);
+        if (!(low < high)) break;
+        // Strictly between the bounds, which the listed values hardly reach: a logarithm of 0 is not asked for.
+        distribution.step = PowerOfTwoBelow((high - low) / 4);
+        distribution.low = Expression(low + 0.51 * distribution.step);
+        distribution.high = Expression(high - 0.51 * distribution.step);
+      } else if (distribution.kind == Kind::kNormal || distribution.kind == Kind::kLargeOffset ||
+                 distribution.kind == Kind::kSparse) {
+        const double deviation = distribution.deviation.value_or(1);
+        distribution.step = PowerOfTwoBelow(deviation);
+        if (distribution.kind == Kind::kNormal) distribution.mean = distribution.mean.value_or(0);
+        distribution.deviation = 2 * deviation;
+      }
+      break;
+    case InputValues::kConstantRows:
+      distribution.by_row = true;
+      break;
+    case InputValues::kLargeOffset:
+      if (index != one.parameter) break;
+      distribution.kind = Kind::kLargeOffset;
+      distribution.offset = 100;
+      break;
+    case InputValues::kWideSpread:
+      if (index == one.parameter) distribution.deviation = 64;
+      break;
+  }
+  return distribution;
+}
+
 Argument EmptyTensor(const Parameter& parameter, const Bindings& size) {
   Argument argument;
   argument.elements = parameter.Elements(size);
@@ -202,6 +254,25 @@ Argument ScalarArgument(const Parameter& parameter, const Bindings& size) {
   return argument;
 }
 
+namespace {
+
+// Draws a scalar for a case in which it may have another value than the listed one.
+Argument DrawnScalar(const Parameter& parameter, const CorrectnessCase& one, size_t index) {
+  if (!parameter.HasSeveralValues()) return ScalarArgument(parameter, *one.size);
+  Parameter drawn = parameter;
+  if (!parameter.range) {
+    drawn.value = Expression(one.scalars * parameter.value.Evaluate(*one.size));
+  } else {
+    const auto [low, high] = *parameter.range;
+    const double share = UniformReal(RandomBits(SubKey(one.key, index), 0));
+    const bool floating = Info(parameter.dtype).is_floating;
+    drawn.value = Expression(floating ? low + (high - low) * share : std::floor(low + (high - low + 1) * share));
+  }
+  return ScalarArgument(drawn, *one.size);
+}
+
+}  // namespace
+
 std::vector<Argument> DrawArguments(const Problem& problem, const Bindings& size, uint64_t key, int variant) {
   CorrectnessCase one;
   one.size = &size;
@@ -215,14 +286,14 @@ std::vector<Argument> DrawArguments(const Problem& problem, const CorrectnessCas
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Parameter& parameter = problem.parameters[i];
     if (!parameter.IsTensor()) {
-      arguments[i] = ScalarArgument(parameter, *one.size);
+      arguments[i] = one.further ? DrawnScalar(parameter, one, i) : ScalarArgument(parameter, *one.size);
       continue;
     }
     arguments[i] = EmptyTensor(parameter, *one.size);
     if (parameter.role == Role::kOutput) continue;
     const bool otherwise = one.alternative && one.alternative->parameter == i;
-    FillTensor(parameter, otherwise ? parameter.also[one.alternative->index] : parameter.distribution, *one.size,
-               SubKey(one.key, i), one.variant, arguments[i]);
+    FillTensor(parameter, otherwise ? parameter.also[one.alternative->index] : DistributionIn(one, parameter, i),
+               *one.size, SubKey(one.key, i), one.variant, arguments[i]);
   }
   return arguments;
 }

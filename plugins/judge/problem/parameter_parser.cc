@@ -1,6 +1,7 @@
 #include "judge/problem/parameter_parser.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -109,6 +110,22 @@ void ParameterParser::CheckDistribution(const Reading& reading, const YamlNode& 
   if (distribution.deviation && !(*distribution.deviation > 0)) Add(node, path + ".deviation", "must be positive");
 }
 
+bool ParameterParser::ParseRange(const YamlNode& node, const std::string& path, bool whole,
+                                 std::pair<double, double>* range) {
+  if (!node.IsList() || node.values.size() != 2) {
+    Add(node, path, "expected the lowest and the highest value, such as [1, 5000]");
+    return false;
+  }
+  if (!Number(node.values[0], path + "[0]", range->first) || !Number(node.values[1], path + "[1]", range->second))
+    return false;
+  const auto is_whole = [](double value) { return value == std::floor(value); };
+  std::string mistake;
+  if (range->first > range->second) mistake = "the lowest value is above the highest";
+  if (whole && !(is_whole(range->first) && is_whole(range->second))) mistake = "expected whole numbers";
+  if (!mistake.empty()) Add(node, path, mistake);
+  return mistake.empty();
+}
+
 void ParameterParser::ParseValue(Reading& reading) {
   Parameter& parameter = reading.parameter;
   const std::string path = reading.path + ".value";
@@ -120,6 +137,13 @@ void ParameterParser::ParseValue(Reading& reading) {
     const bool fits = static_cast<double>(value) >= info.lowest && static_cast<double>(value) <= info.highest;
     return fits ? std::string() : std::to_string(value) + " does not fit " + info.name;
   });
+  std::pair<double, double> range;
+  const std::string range_path = reading.path + ".range";
+  if (!reading.given.count("range") || !ParseRange(reading.nodes["range"], range_path, !info.is_floating, &range))
+    return;
+  if (range.first < info.lowest || range.second > info.highest)
+    return Add(reading.nodes["range"], range_path, std::string("does not fit ") + info.name);
+  parameter.range = range;
 }
 
 void ParameterParser::ParseShape(Reading& reading) {
@@ -207,7 +231,7 @@ void ParameterParser::ParseParameter(const YamlNode& node, const std::string& pa
     reading.dtype_known = Choice(n, p, DTypeNames(), index);
     if (reading.dtype_known) parameter.dtype = static_cast<DType>(index);
   };
-  for (const char* key : {"shape", "value", "pitch", "may_alias", "also"})
+  for (const char* key : {"shape", "value", "range", "pitch", "may_alias", "also"})
     fields[key] = [&reading, key](const YamlNode& n, const std::string&) { reading.nodes[key] = n; };
   if (!Map(node, path, fields, {"name", "role", "dtype"}, &reading.given)) {
     problem_.parameters.push_back(parameter);
@@ -224,6 +248,7 @@ void ParameterParser::ParseParameter(const YamlNode& node, const std::string& pa
     ParseValue(reading);
   } else {
     ParseShape(reading);
+    if (given.count("range")) Add(reading.nodes["range"], path + ".range", "belongs to scalars");
     if (given.count("pitch") && given.count("shape")) ParsePitch(reading);
     if (given.count("value") && !(reading.Drawn() && parameter.distribution.kind == Kind::kConstant)) {
       Add(reading.nodes["value"], path + ".value", "belongs to scalars and to `distribution: constant`");

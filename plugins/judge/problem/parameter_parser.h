@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "judge/problem/expression_reader.h"
@@ -15,6 +16,9 @@ class ParameterParser : public ExpressionReader {
   using ExpressionReader::ExpressionReader;
 
  protected:
+  // Reads [low, high], two numbers in this order, whole ones if `whole`; returns false after noting a mistake.
+  bool ParseRange(const YamlNode& node, const std::string& path, bool whole, std::pair<double, double>* range);
+
   void ParseParameters(const YamlNode& node, const std::string& path);
 
   // Checks that need all parameters together, at sizes that were read without a mistake.

@@ -58,6 +58,12 @@ std::string SizeText(const Bindings& size) {
   return text;
 }
 
+bool Parameter::HasSeveralValues() const {
+  if (role != Role::kScalar) return false;
+  if (range) return range->first != range->second;
+  return Info(dtype).is_floating && value.Symbols().empty() && value.Evaluate({}) != 0;
+}
+
 int64_t Parameter::Elements(const Bindings& size) const {
   int64_t elements = 1;
   for (const Expression& dimension : shape) elements *= dimension.EvaluateInteger(size);
@@ -129,6 +135,8 @@ std::string Problem::TaskText() const {
     text << parameter.name << ": " << RoleText(parameter.role) << ", " << Info(parameter.dtype).name;
     if (parameter.role == Role::kScalar) {
       text << " = " << parameter.value.text();
+      if (further_cases && oracle != OracleKind::kTorchScript && parameter.HasSeveralValues())
+        text << " when timed; other values are checked, too";
     } else {
       text << " [";
       for (size_t i = 0; i < parameter.shape.size(); ++i) text << (i > 0 ? ", " : "") << parameter.shape[i].text();

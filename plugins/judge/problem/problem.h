@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,6 +42,8 @@ struct Distribution {
   double density = 0.1;                                 // sparse
   double value = 0;                                     // constant
   double ordinary = 0.1;                                // denormals: the share of values from a bell curve
+  double step = 0;                                      // above 0: floating values are rounded to multiples of it
+  bool by_row = false;                                  // one value for all elements of a row
   bool infinities = false, nans = false;                // extremes: some of these too
   std::vector<std::pair<Bindings, std::string>> tapes;  // torchscript: the file that draws it at each size
   std::shared_ptr<const SourceInputs> source;           // source: its function, once WithSourceInputs has compiled it
@@ -69,7 +72,10 @@ struct Parameter {
   std::vector<Distribution> also;   // what they are drawn from in further correctness cases
   std::optional<size_t> may_alias;  // of an output: the input whose memory it may be given
   Expression value;                 // of scalars
+  std::optional<std::pair<double, double>> range;  // of scalars: what further cases draw them from
 
+  // True for a scalar that further cases give other values than the listed one.
+  bool HasSeveralValues() const;
   bool IsTensor() const { return role != Role::kScalar; }
   bool IsWritten() const { return role == Role::kOutput || role == Role::kInout; }
   // Elements of the tensor at a size; 1 for a scalar.
@@ -113,6 +119,8 @@ struct Problem {
   std::vector<Bindings> visible, hidden;
   Bindings timing;
   std::vector<Bindings> further_timing;  // timed too: timing_sizes.h
+  std::map<std::string, std::pair<int64_t, int64_t>> ranges;  // of symbols: what drawn sizes keep to
+  bool further_cases = true;  // judged by cases beyond the listed sizes and values, too: cases.h
   Tolerance tolerance;
   Expression accumulations{1};
   Expression needed_bytes, needed_flops;

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -45,6 +46,7 @@ class ProblemParser : public ParameterParser {
   void ParseSizeList(const YamlNode& node, const std::string& path, std::vector<Bindings>& out);
   void ParseTiming(const YamlNode& node, const std::string& path);
   void ParseSizes(const YamlNode& node, const std::string& path);
+  void ParseRanges(const YamlNode& node, const std::string& path);
 
   std::filesystem::path directory_;
   std::vector<std::pair<YamlNode, std::string>> sizes_seen_;
@@ -87,14 +89,35 @@ void ProblemParser::ParseTiming(const YamlNode& node, const std::string& path) {
   problem_.further_timing.assign(sizes.begin() + 1, sizes.end());
 }
 
+// What drawn sizes keep to: {n: [1, 5000]}.
+void ProblemParser::ParseRanges(const YamlNode& node, const std::string& path) {
+  if (!node.IsMapping()) return Add(node, path, "expected symbols with their ranges, such as {n: [1, 5000]}");
+  for (size_t i = 0; i < node.keys.size(); ++i) {
+    const std::string& symbol = node.keys[i].value;
+    std::pair<double, double> range;
+    if (problem_.timing.count(symbol) == 0) {
+      Add(node.keys[i], path + "." + symbol, "is no symbol of sizes.timing");
+    } else if (ParseRange(node.values[i], path + "." + symbol, true, &range)) {
+      if (range.first < 1 || range.second > 1e15) {
+        Add(node.values[i], path + "." + symbol, "a size is from 1 to 1e15");
+      } else {
+        problem_.ranges[symbol] = {static_cast<int64_t>(range.first), static_cast<int64_t>(range.second)};
+      }
+    }
+  }
+}
+
 void ProblemParser::ParseSizes(const YamlNode& node, const std::string& path) {
+  std::optional<YamlNode> ranges;
   Map(node, path,
       {{"visible", [this](const YamlNode& n, const std::string& p) { ParseSizeList(n, p, problem_.visible); }},
        {"hidden", [this](const YamlNode& n, const std::string& p) { ParseSizeList(n, p, problem_.hidden); }},
-       {"timing", [this](const YamlNode& n, const std::string& p) { ParseTiming(n, p); }}},
+       {"timing", [this](const YamlNode& n, const std::string& p) { ParseTiming(n, p); }},
+       {"ranges", [&ranges](const YamlNode& n, const std::string&) { ranges = n; }}},
       {"visible", "hidden", "timing"});
   // Every size binds the same symbols; the timing size is the one the others are held against.
   if (problem_.timing.empty()) return;
+  if (ranges) ParseRanges(*ranges, path + ".ranges");
   for (const auto& [size_node, size_path] : sizes_seen_) {
     if (!size_node.IsMapping()) continue;
     std::set<std::string> bound;

@@ -18,6 +18,7 @@ Problem UnderRules(Problem problem, Rules rules) {
   if (rules == Rules::kOurs || !problem.refused.empty()) return problem;
   problem.visible = {problem.timing};
   problem.hidden.clear();
+  problem.further_cases = false;
   bool half = false;
   for (Parameter& parameter : problem.parameters) {
     parameter.also.clear();

@@ -1,7 +1,9 @@
 #include "judge/verdict/comparison.h"
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <sstream>
@@ -107,6 +109,15 @@ double ElementError(const Parameter& output, const uint8_t* got, const uint8_t* 
   return ErrorInBounds(LoadDouble(output.dtype, got), LoadDouble(output.dtype, expected), info.highest, bound);
 }
 
+double LargestRelativeError(const Expected& got, const Expected& expected) {
+  double largest = 0;
+  for (size_t i = 0; i < got.reals.size(); ++i) {
+    const double wanted = expected.reals[i], error = std::fabs(got.reals[i] - wanted);
+    if (error != 0) largest = std::max(largest, error / std::fabs(wanted));
+  }
+  return largest;
+}
+
 std::string ElementName(const Parameter& output, const std::vector<int64_t>& shape, int64_t index) {
   std::vector<int64_t> indices(shape.size());
   for (size_t d = shape.size(); d-- > 0;) {
@@ -131,8 +142,29 @@ Expected ExpectedFrom(const Parameter& output, const std::vector<uint8_t>& bytes
   return expected;
 }
 
+std::vector<uint8_t> BytesFrom(const Parameter& output, const Expected& expected) {
+  const size_t size = Info(output.dtype).size, count = std::max(expected.reals.size(), expected.wholes.size());
+  std::vector<uint8_t> bytes(count * size);
+  for (size_t i = 0; i < count; ++i) {
+    if (expected.reals.empty()) {
+      StoreInteger(output.dtype, expected.wholes[i], &bytes[i * size]);
+    } else {
+      StoreDouble(output.dtype, expected.reals[i], &bytes[i * size]);
+    }
+  }
+  return bytes;
+}
+
 ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected,
                     bool extremes) {
+  const bool scaled = Info(output.dtype).is_floating && !problem.tolerance.absolute;
+  const double scale = !scaled    ? 0
+                       : extremes ? MedianMagnitude(expected.reals)
+                                  : RootMeanSquare(expected.reals);
+  return ScaledBound(problem, output, accumulations, scale);
+}
+
+ErrorBound ScaledBound(const Problem& problem, const Parameter& output, double accumulations, double scale) {
   const DTypeInfo& info = Info(output.dtype);
   const Tolerance& given = problem.tolerance;
   if (!info.is_floating) return {given.relative.value_or(0), given.absolute.value_or(0)};
@@ -151,9 +183,35 @@ ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accu
   }
   // Below the smallest normal number a rounding is off by half the distance of two subnormal ones, whatever the value.
   const double subnormal = info.SmallestSubnormal() + roundings / 2 * arithmetic.SmallestSubnormal();
-  const double scale = extremes ? MedianMagnitude(expected.reals) : RootMeanSquare(expected.reals);
   bound.absolute = std::max(bound.relative * scale, subnormal);
   return bound;
+}
+
+bool IsExact(const Problem& problem, const Parameter& output, const Expected& expected) {
+  constexpr int kBits = 22;       // of 24, so that float32 has room for what is added on the way
+  constexpr int kLeastZeros = 16;  // by chance once in 65,536 outputs
+  if (!Info(output.dtype).is_floating) return false;
+  if (problem.tolerance.accumulation && Info(*problem.tolerance.accumulation).digits < 24) return false;
+  int highest = INT_MIN, lowest = INT_MAX;
+  double zeros = 0;
+  for (const double value : expected.reals) {
+    if (value == 0) continue;
+    if (!std::isfinite(value)) return false;
+    int exponent = 0;
+    const double fraction = std::frexp(value, &exponent);
+    const auto mantissa = static_cast<int64_t>(std::ldexp(fraction, 53));
+    const int trailing = __builtin_ctzll(static_cast<uint64_t>(std::llabs(mantissa)));
+    highest = std::max(highest, exponent);
+    lowest = std::min(lowest, exponent - 53 + trailing);
+    zeros += std::max(0, trailing - 29);  // of the 24 bits of float32
+  }
+  return highest - lowest <= kBits && zeros >= kLeastZeros;
+}
+
+ErrorBound ExactBound(const Parameter& output, ErrorBound usual, double relative) {
+  usual.relative = std::min(usual.relative, std::max(16 * Info(output.dtype).unit_roundoff, relative));
+  usual.absolute = 0;
+  return usual;
 }
 
 std::string WorstText(const Parameter& output, const std::string& name, double got, double expected, double error,
@@ -167,7 +225,7 @@ std::string WorstText(const Parameter& output, const std::string& name, double g
 }
 
 Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, const std::vector<uint8_t>& got,
-                   const Expected& expected, uint8_t poison, ErrorBound bound, int64_t differing) {
+                   const Expected& expected, const std::vector<bool>& unwritten, ErrorBound bound, int64_t differing) {
   const DTypeInfo& info = Info(output.dtype);
   const auto elements = static_cast<int64_t>(got.size() / info.size);
   Comparison result;
@@ -187,14 +245,12 @@ Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, c
       }
     }
     got_is_constant = got_is_constant && std::memcmp(got.data(), got.data() + at, info.size) == 0;
-    if (error > 1) {
-      ++result.mismatches;
-      if (std::all_of(got.data() + at, got.data() + at + info.size,
-                      [poison](uint8_t byte) { return byte == poison; })) {
-        ++result.unwritten;
-        if (first_unwritten < 0) first_unwritten = i;
-      }
+    if (!unwritten.empty() && unwritten[index]) {
+      error = INFINITY;
+      ++result.unwritten;
+      if (first_unwritten < 0) first_unwritten = i;
     }
+    if (error > 1) ++result.mismatches;
     if (worst < 0 || error > result.largest_error) worst = i, result.largest_error = error;
   }
   result.matches = result.unwritten == 0 && result.mismatches <= differing;

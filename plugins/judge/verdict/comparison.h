@@ -34,6 +34,9 @@ Expected ExpectedFrom(const Parameter& output, const std::vector<uint8_t>& bytes
 // The 16-bit dtype that kernels may sum this output in: bfloat16 for bfloat16 outputs, else float16.
 DType LowPrecision(const Parameter& output);
 
+// The reverse: the bytes of expected values.
+std::vector<uint8_t> BytesFrom(const Parameter& output, const Expected& expected);
+
 // Returns the bound for one output. `accumulations`: how many terms a result sums at this size. For floating outputs,
 // relative defaults to 2 u(output) + (16 + 8 sqrt(accumulations)) u(arithmetic), but at most 0.05, where arithmetic is
 // done in Tolerance::accumulation, else in float32 (in float64 for float64 outputs). absolute defaults to relative
@@ -43,9 +46,24 @@ DType LowPrecision(const Parameter& output);
 // tensor of 16 bits.
 ErrorBound BoundFor(const Problem& problem, const Parameter& output, double accumulations, const Expected& expected,
                     bool extremes = false);
+// Likewise, with a scale such as the output's own conditioning (conditioning.h) in place of the root mean square.
+ErrorBound ScaledBound(const Problem& problem, const Parameter& output, double accumulations, double scale);
+
+// True if the expected values are whole multiples of a power of two, few enough bits long that float32 computes sums
+// and products of them exactly in any order, and if there are so many such bits that it cannot be chance. Never for
+// sums in low precision.
+bool IsExact(const Problem& problem, const Parameter& output, const Expected& expected);
+
+inline constexpr double kOfReference = 8;  // a kernel may err by this many times the reference's own error
+// The bound of an exact output: 16 u, or `relative` if that is more, with no absolute part; at most the usual relative
+// part.
+ErrorBound ExactBound(const Parameter& output, ErrorBound usual, double relative);
 
 // Returns the error of one element in units of the allowed error: at most 1 is correct. Both in `output`'s dtype.
 double ElementError(const Parameter& output, const uint8_t* got, const uint8_t* expected, ErrorBound bound);
+
+// The largest |got - expected| / |expected| of a floating output; infinite for another value than an expected 0.
+double LargestRelativeError(const Expected& got, const Expected& expected);
 
 // "out[3][17]"
 std::string ElementName(const Parameter& output, const std::vector<int64_t>& shape, int64_t index);
@@ -58,17 +76,18 @@ std::string WorstText(const Parameter& output, const std::string& name, double g
 struct Comparison {
   bool matches = true;
   int64_t mismatches = 0;
-  int64_t unwritten = 0;     // elements that still hold the poison, counted among the mismatches
+  int64_t unwritten = 0;     // elements that were never written, counted among the mismatches
   double largest_error = 0;  // max of |got - expected| / bound over all elements
   std::string sentence;      // says what differs, where and by how much; empty when it matches
   WrongOutput wrong;         // if it does not match, is floating and was written
 };
 
-// Compares `got` (bytes of `output`'s dtype) with `expected`; `poison` is the byte that filled the output before the
-// call. Up to `differing` elements may be off by more than `bound`, if they were written. The sentence names the
-// element by its indices in `shape`.
+// Compares `got` (bytes of `output`'s dtype) with `expected`. `unwritten`: for each element whether it was never
+// written; empty where all were. Up to `differing` elements may be off by more than `bound`, if they were written. The
+// sentence names the element by its indices in `shape`.
 Comparison Compare(const Parameter& output, const std::vector<int64_t>& shape, const std::vector<uint8_t>& got,
-                   const Expected& expected, uint8_t poison, ErrorBound bound, int64_t differing = 0);
+                   const Expected& expected, const std::vector<bool>& unwritten, ErrorBound bound,
+                   int64_t differing = 0);
 
 // The largest error of each floating output in all comparisons: how near a correct kernel comes to its tolerance.
 class WorstErrors {
