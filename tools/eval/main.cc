@@ -45,6 +45,7 @@ int Evaluate(const Globals& globals, Options options) {
                                    .kernels = options.kernels,
                                    .evaluator = options.evaluator.empty() ? KGRPO_DEFAULT_EVALUATOR : options.evaluator,
                                    .settings = options.settings,
+                                   .include = options.include,
                                    .jobs = options.jobs,
                                    .thorough = options.thorough,
                                    .kernelbench = options.kernelbench || !options.pytorch_times.empty(),
@@ -60,7 +61,7 @@ int Evaluate(const Globals& globals, Options options) {
   if (of_kernel == of_policy) return refuse("eval takes either --kernel F.cu and --problem DIR, or FILE and --policy");
   if (options.dispute_bound && !options.report.empty())
     return refuse("--dispute-bound prints what was counted and writes no report: leave --report out");
-  if (!of_kernel && !options.include.empty()) return refuse("--include goes with --kernel");
+  if (!of_kernel && !options.include.empty()) return refuse("--include goes with --kernel and --suite");
   if (of_kernel && options.problem.empty())
     return refuse("--kernel needs --problem DIR, the problem that the kernel solves");
   if (of_policy && options.file.empty())

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "cli/session.h"
 #include "config/problems.h"  // ProblemFolders
+#include "cuda_source/own_headers.h"
 #include "eval/kernelbench_rules.h"
 #include "eval/suite_report.h"
 #include "loop/worker_pool.h"
@@ -213,7 +214,7 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
     entry.result.verdict = kNoKernel;
     entry.kernel_file = (kernels / (entry.result.problem + ".cu")).string();
     if (!fs::exists(entry.kernel_file) || IsRefused(info)) return;
-    entry.source = ReadFile(entry.kernel_file);
+    entry.source = cuda_source::ReadKernelWithOwnHeaders(entry.kernel_file, options.include);
     entry.key = Sha256OfParts({entry.source, DigestOfFolder(folders[i]), evaluator->Describe(), settings,
                                options.thorough ? "thorough" : "quick", options.kernelbench ? "kernelbench" : "",
                                kResultFormat, pytorch_text})
