@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
+
+#include "cuda_source/conditionals.h"
 
 namespace kgrpo::cuda_source {
 namespace {
@@ -19,6 +22,7 @@ class Lexer {
 
   LexedSource Run() {
     bool line_start = true;
+    if (StartsWith(kByteOrderMark)) at_ = kByteOrderMark.size();
     while (at_ < source_.size()) {
       const char c = source_[at_];
       if (c == '\n') {
@@ -71,8 +75,11 @@ class Lexer {
     at_ = end == std::string_view::npos ? source_.size() : end + 2;
   }
 
+  // Tokens in a directive are found as in other lines: `"/*"` begins no comment. A quote without its partner, as in
+  // `#error don't`, takes the rest of the line.
   void LexDirective() {
     const size_t begin = at_;
+    in_directive_ = true;
     while (at_ < source_.size() && source_[at_] != '\n') {
       if (source_[at_] == '\\' && IsSplice(at_)) {
         at_ = source_.find('\n', at_) + 1;
@@ -80,10 +87,15 @@ class Lexer {
         break;
       } else if (StartsWith("/*")) {
         SkipBlockComment();
+      } else if (source_[at_] == '<' && ReadDirective(source_.substr(begin, at_ - begin)).word == "include") {
+        at_ = std::min(source_.find_first_of(">\n", at_), source_.size());
+      } else if (IsTight(source_[at_])) {
+        LexToken();
       } else {
         ++at_;
       }
     }
+    in_directive_ = false;
     Push(Token::Kind::kDirective, begin);
   }
 
@@ -110,7 +122,8 @@ class Lexer {
         const char before = at_ > begin ? source_[at_ - 1] : '0';
         const bool exponent_sign =
             (d == '+' || d == '-') && (before == 'e' || before == 'E' || before == 'p' || before == 'P');
-        if (!IsIdentifierPart(d) && d != '.' && d != '\'' && !exponent_sign) break;
+        const bool separator = d == '\'' && at_ + 1 < source_.size() && IsIdentifierPart(source_[at_ + 1]);
+        if (!IsIdentifierPart(d) && d != '.' && !separator && !exponent_sign) break;
         ++at_;
       }
       return Push(Token::Kind::kNumber, begin);
@@ -130,7 +143,7 @@ class Lexer {
     at_ = source_.find(quote, at_) + 1;
     while (at_ < source_.size() && source_[at_] != quote) {
       if (source_[at_] == '\n') {
-        result_.understood = false;
+        result_.understood = result_.understood && in_directive_;
         return Push(kind, begin);
       }
       at_ += source_[at_] == '\\' ? 2 : 1;
@@ -160,11 +173,12 @@ class Lexer {
   }
 
   void Push(Token::Kind kind, size_t begin) {
-    result_.tokens.push_back({kind, begin, at_, source_.substr(begin, at_ - begin)});
+    if (!in_directive_) result_.tokens.push_back({kind, begin, at_, source_.substr(begin, at_ - begin)});
   }
 
   std::string_view source_;
   size_t at_ = 0;
+  bool in_directive_ = false;
   LexedSource result_;
 };
 
@@ -210,19 +224,23 @@ std::vector<size_t> Closes(const std::vector<Token>& tokens, bool* balanced) {
 }
 
 Directive ReadDirective(std::string_view line) {
-  const size_t begin = SkipBlanks(line, line.starts_with('#') ? 1 : 2);  // "%:" is another "#"
+  const size_t begin = SkipBlanks(line, line.starts_with("%:") ? 2 : 1);  // "%:" is another "#"
   size_t end = begin;
   while (end < line.size() && IsIdentifierPart(line[end])) ++end;
   return {line.substr(begin, end - begin), line.substr(SkipBlanks(line, end))};
 }
 
+std::string_view HeaderNamed(std::string_view words) {
+  const size_t end = words.starts_with('<')   ? words.find('>')
+                     : words.starts_with('"') ? words.find('"', 1)
+                                              : std::string_view::npos;
+  return end == std::string_view::npos ? "" : words.substr(1, end - 1);
+}
+
 std::string_view IncludedHeader(const Token& token) {
   if (token.kind != Token::Kind::kDirective) return "";
   const Directive directive = ReadDirective(token.text);
-  const size_t end = directive.rest.starts_with('<')   ? directive.rest.find('>')
-                     : directive.rest.starts_with('"') ? directive.rest.find('"', 1)
-                                                       : std::string_view::npos;
-  return directive.word != "include" || end == std::string_view::npos ? "" : directive.rest.substr(1, end - 1);
+  return directive.word == "include" ? HeaderNamed(directive.rest) : "";
 }
 
 std::string FunctionName(std::string_view signature) {
@@ -236,7 +254,8 @@ std::string FunctionName(std::string_view signature) {
 
 bool DefinesFunction(std::string_view source, std::string_view name) {
   if (name.empty() || source.find(name) == std::string_view::npos) return false;
-  const std::vector<Token> tokens = Lex(source).tokens;
+  const std::string active = WithoutInactive(source).text;
+  const std::vector<Token> tokens = Lex(active).tokens;
   const std::vector<size_t> closes = Closes(tokens);
   const auto is = [&](size_t i, std::string_view text) { return i < tokens.size() && tokens[i].Is(text); };
   for (size_t i = 0; i + 1 < tokens.size(); ++i) {
@@ -247,19 +266,22 @@ bool DefinesFunction(std::string_view source, std::string_view name) {
   return false;
 }
 
-std::string RemoveSplices(std::string_view source) {
+std::string RemoveSplices(std::string_view source, bool keep_lines) {
   std::string text;
   text.reserve(source.size());
+  size_t removed = 0;  // line ends since the last one that stays
   for (size_t i = 0; i < source.size(); ++i) {
     if (source[i] == '\\') {
       size_t end = i + 1;
       while (end < source.size() && (source[end] == ' ' || source[end] == '\t' || source[end] == '\r')) ++end;
       if (end < source.size() && source[end] == '\n') {
         i = end;
+        removed += keep_lines ? 1 : 0;
         continue;
       }
     }
     text += source[i];
+    if (source[i] == '\n') text.append(std::exchange(removed, 0), '\n');
   }
   return text;
 }

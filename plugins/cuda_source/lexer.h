@@ -8,6 +8,8 @@
 
 namespace kgrpo::cuda_source {
 
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // ignored at the beginning of a source
+
 struct Token {
   enum class Kind {
     kDirective,   // a whole preprocessor line, with continuations, without its newline
@@ -44,16 +46,21 @@ struct Directive {
 };
 Directive ReadDirective(std::string_view line);
 
+// The header that `"x.h"` or `<x.h>` at the beginning of a text names, without its marks; "" for other texts.
+std::string_view HeaderNamed(std::string_view words);
+
 // The header that a directive includes; "" for another directive, and for a header named through a macro.
 std::string_view IncludedHeader(const Token& token);
 
 // The name before the first "(", which is the function's in a C declaration; "" if there is none.
 std::string FunctionName(std::string_view signature);
 
-// Returns whether the source has a function of this name with a body. Comments and literals do not count.
+// Returns whether the source has a function of this name with a body. Comments, literals and
+// branches that no compiler reads do not count.
 bool DefinesFunction(std::string_view source, std::string_view name);
 
-// The source with every backslash-newline removed: what the compiler's preprocessor sees as lines.
-std::string RemoveSplices(std::string_view source);
+// The source with every backslash-newline removed: what the compiler's preprocessor sees as lines. `keep_lines`: the
+// line ends follow after the next one, so that lines keep their numbers.
+std::string RemoveSplices(std::string_view source, bool keep_lines = false);
 
 }  // namespace kgrpo::cuda_source

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <vector>
 
-#include <kgrpo/support/own_headers.h>
+#include "cuda_source/own_headers.h"
 #include "interpreter/client/cuda_types.h"
 #include "interpreter/device_session.h"
 #include "judge/compile/compiled_kernel.h"  // KernelName
@@ -22,8 +22,8 @@ std::string DimText(const simt::Dim3& dim) {
 // source.
 std::string QuotedLine(const std::string& source, const simt::Finding& finding) {
   constexpr size_t kLongest = 100;
-  const std::vector<SourcePlace> places = PlacesOfLines(source, "kernel.cu");
-  const auto place = std::find_if(places.begin(), places.end(), [&](const SourcePlace& one) {
+  const std::vector<cuda_source::SourcePlace> places = cuda_source::PlacesOfLines(source, "kernel.cu");
+  const auto place = std::find_if(places.begin(), places.end(), [&](const cuda_source::SourcePlace& one) {
     return one.line == finding.line && finding.file.ends_with(one.file);
   });
   if (finding.line <= 0 || place == places.end()) return "";

@@ -2,9 +2,13 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "cuda_source/conditionals.h"
+#include "cuda_source/lexer.h"
+#include "cuda_source/own_headers.h"
 #include "interpreter/tensors.h"
 
 namespace kgrpo::interpreter {
@@ -16,6 +20,25 @@ using evaluator::Expected;
 using evaluator::Parameter;
 using evaluator::Problem;
 
+namespace {
+
+// Returns a sentence about the first `__managed__` variable, with its line in the source, or "".
+std::string ManagedVariable(const CompiledKernel& kernel) {
+  if (kernel.ptx.find(".attribute(.managed)") == std::string::npos) return "";
+  const std::string active = cuda_source::WithoutInactive(kernel.source).text;
+  const std::string what = "`__managed__` variables are not supported by the GPU interpreter";
+  for (const cuda_source::Token& token : cuda_source::Lex(active).tokens) {
+    if (!token.Is("__managed__")) continue;
+    const auto line = std::count(active.begin(), active.begin() + static_cast<std::ptrdiff_t>(token.begin), '\n');
+    const cuda_source::SourcePlace place =
+        cuda_source::PlacesOfLines(kernel.source, "kernel.cu")[static_cast<size_t>(line)];
+    return place.file + ":" + std::to_string(place.line) + ": " + what;
+  }
+  return what;
+}
+
+}  // namespace
+
 std::shared_ptr<const simt::Module> ParsePtx(const CompiledKernel& kernel, Trouble* trouble) {
   if (kernel.ptx.empty()) {
     *trouble = {"no_launch", "The source defines no kernel."};
@@ -24,7 +47,9 @@ std::shared_ptr<const simt::Module> ParsePtx(const CompiledKernel& kernel, Troub
   try {
     return simt::Module::Parse(kernel.ptx);
   } catch (const Error& error) {
-    *trouble = {"unsupported", std::string("The simulated device cannot run it: ") + error.what()};
+    const std::string managed = ManagedVariable(kernel);
+    *trouble = {"unsupported",
+                "The simulated device cannot run it: " + (managed.empty() ? std::string(error.what()) : managed)};
     return nullptr;
   }
 }

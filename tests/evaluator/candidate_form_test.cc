@@ -37,13 +37,13 @@ TEST(CandidateForm, IsToldAtOnceOfSourcesMadeToBeSlow) {
 }
 
 TEST(CandidateForm, OpensItsOwnHeadersAlone) {
-  EXPECT_EQ(CheckIncludes("#include <torch/extension.h>\n", {}, CandidateForm::kTorch), "");
-  EXPECT_EQ(CheckIncludes("#include <c10/cuda/CUDAStream.h>\n", {}, CandidateForm::kTorch), "");
-  EXPECT_EQ(CheckIncludes("#include <tvm/ffi/function.h>\n", {}, CandidateForm::kTvmFfi), "");
-  EXPECT_NE(CheckIncludes("#include <torch/extension.h>\n", {}), "");
-  EXPECT_NE(CheckIncludes("#include <tvm/ffi/function.h>\n", {}, CandidateForm::kTorch), "");
-  EXPECT_NE(CheckIncludes("#include <torch/../../etc/passwd>\n", {}, CandidateForm::kTorch), "");
-  EXPECT_NE(CheckIncludes("#include <cublas_v2.h>\n", {}, CandidateForm::kTorch), "");
+  EXPECT_EQ(CheckIncludes("#include <torch/extension.h>\n", {}, CandidateForm::kTorch).why, "");
+  EXPECT_EQ(CheckIncludes("#include <c10/cuda/CUDAStream.h>\n", {}, CandidateForm::kTorch).why, "");
+  EXPECT_EQ(CheckIncludes("#include <tvm/ffi/function.h>\n", {}, CandidateForm::kTvmFfi).why, "");
+  EXPECT_NE(CheckIncludes("#include <torch/extension.h>\n", {}).why, "");
+  EXPECT_NE(CheckIncludes("#include <tvm/ffi/function.h>\n", {}, CandidateForm::kTorch).why, "");
+  EXPECT_NE(CheckIncludes("#include <torch/../../etc/passwd>\n", {}, CandidateForm::kTorch).why, "");
+  EXPECT_NE(CheckIncludes("#include <cublas_v2.h>\n", {}, CandidateForm::kTorch).why, "");
 }
 
 TEST(CandidateForm, MayNotLookFunctionsUp) {

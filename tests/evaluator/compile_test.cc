@@ -29,17 +29,17 @@ TEST(SourcePolicy, ThePageListsTheHeaders) {
 TEST(SourcePolicy, AllowsCoreHeadersAlone) {
   for (const char* header : {"cuda/barrier", "cuda/pipeline", "cuda/atomic", "cuda/ptx", "cuda/std/array",
                              "cuda/std/type_traits", "exception", "span", "cstdint"})
-    EXPECT_EQ(CheckIncludes("#include <" + std::string(header) + ">\n", {}), "") << header;
+    EXPECT_EQ(CheckIncludes("#include <" + std::string(header) + ">\n", {}).why, "") << header;
   for (const char* header :
        {"cuda/std/__cccl/dialect.h", "cuda/std/", "cuda/std/../../etc/passwd", "cuda/std/detail/x",
         "cuda/memory_resource", "cuda/experimental/launch", "cuda/__ptx/ptx_helper_functions.h", "cub/cub.cuh"}) {
-    EXPECT_THAT(CheckIncludes("\n#include <" + std::string(header) + ">\n", {}), testing::StartsWith("line 2: "))
+    EXPECT_THAT(CheckIncludes("\n#include <" + std::string(header) + ">\n", {}).why, testing::StartsWith("line 2: "))
         << header;
   }
-  EXPECT_EQ(CheckIncludes("#include <fstream>\n", {}),
+  EXPECT_EQ(CheckIncludes("#include <fstream>\n", {}).why,
             "line 1: #include of \"fstream\" is not allowed; allowed are CUDA's core headers, and headers of the C and "
             "C++ standard libraries that need no files or threads: docs/evaluator_sim.md lists them");
-  EXPECT_EQ(CheckIncludes("#include <cub/cub.cuh>\n", {"cub"}), "");
+  EXPECT_EQ(CheckIncludes("#include <cub/cub.cuh>\n", {"cub"}).why, "");
   EXPECT_NE(IncludePolicy({}), IncludePolicy({"cub"}));
   EXPECT_EQ(IncludePolicy({"thrust", "cub"}), IncludePolicy({"cub", "thrust"}));
 }
@@ -105,6 +105,65 @@ TEST_F(BothRoutes, TakeTheAllowedHeaders) {
     const CompileOutcome reference = Compile(source, true);
     EXPECT_TRUE(reference.Succeeded()) << source << reference.diagnosis;
     EXPECT_EQ(reference.kernel.route, "nvcc");
+  }
+}
+
+// A source that one route takes and the other refuses would get another verdict by --quick. Each differs from kAffine.
+TEST_F(BothRoutes, AgreeOnWhatCompiles) {
+  const auto with = [](const std::string& before, const std::string& in_kernel, const std::string& in_launch) {
+    std::string source = before + kAffine;
+    source.insert(source.find("  if (i < n)"), in_kernel);
+    source.insert(source.find("  K<<<"), in_launch);
+    return source;
+  };
+  const std::pair<bool, std::string> kCases[] = {
+      {true, with("", "", "  auto f = [=] __device__(float a) { return a; };\n  (void)f;\n")},
+      {true, with("template <class F> __global__ void G(F f, float* x) { x[0] = f(1.0f); }\n", "",
+                  "  G<<<1, 1>>>([=] __device__(float a) { return a; }, out);\n")},
+      {true, with("#if CUDART_VERSION < 9000\n#error old\n#endif\n", "", "")},
+      {true, with("#include <cmath>\n#ifndef M_PI\n#error none\n#endif\n", "", "")},
+      {true,
+       with("#ifdef NOPE\n#include \"nope.h\"\n#elif 1\n#include <cmath>\n#else\n#include <cub/cub.cuh>\n#endif\n", "",
+            "")},
+      {true, with("#if defined(__HIP_PLATFORM_AMD__)\n#include <hip/hip_runtime.h>\n#endif\n", "", "")},
+      {true, with("\xEF\xBB\xBF", "", "")},
+      {true, with("#define F(a) \\\r\n  (a)\r\n", "  i == F(i);\r\n", "")},
+      {false, with("", "  if (x[0] == FLT_MAX) return;\n", "")},
+      {false, with("", "  if (uint32_t(i) == 7u) return;\n", "")},
+      {false, with("", "", "  assert(n > 0);\n")},
+      {false, with("", "", "  const int a[] = {1.5};\n  (void)a;\n")},
+      {false, with("constexpr int kTable[2] = {1, 2};\n", "  if (kTable[i % 2] == 3) return;\n", "")},
+      {false, with("__device__ float f(float a) { return a; }\nfloat f(float a) { return a; }\n", "", "")}};
+  for (const auto& [compiles, source] : kCases) {
+    for (const bool reference : {false, true}) {
+      const CompileOutcome outcome = Compile(source, reference);
+      EXPECT_EQ(outcome.Succeeded(), compiles) << source << outcome.kernel.route << outcome.diagnosis;
+    }
+  }
+}
+
+// Which branch of a conditional is read only the compiler knows: it decides whether an #include in it is refused.
+TEST_F(BothRoutes, RefuseHeadersThatTheyReach) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"#ifndef NOPE\n#include <cublas_v2.h>\n#endif\n", "line 2: the library cublas"},
+      {"#ifdef __CUDA_ARCH__\n#include <fstream>\n#endif\n", "line 2: #include of \"fstream\""},
+      {"#ifndef __CUDA_ARCH__\n#include <fstream>\n#endif\n", "line 2: #include of \"fstream\""},
+      {"#define H <fstream>\n#if 1\n#include H\n#endif\n", "line 3: #include must name a header plainly"}};
+  for (const auto& [before, why] : kCases) {
+    for (const bool reference : {false, true}) {
+      const CompileOutcome outcome = Compile(before + std::string(kAffine), reference);
+      EXPECT_EQ(outcome.verdict, "forbidden") << before;
+      EXPECT_THAT(outcome.diagnosis, testing::StartsWith(why)) << before;
+    }
+  }
+}
+
+TEST_F(BothRoutes, NameDynamicParallelism) {
+  const std::string source = std::string(kAffine) + "__global__ void P(float* x) { K<<<1, 1>>>(x, x, x, 1); }\n";
+  for (const bool reference : {false, true}) {
+    const CompileOutcome outcome = Compile(source, reference);
+    EXPECT_EQ(outcome.verdict, "unsupported");
+    EXPECT_THAT(outcome.diagnosis, HasSubstr("dynamic parallelism"));
   }
 }
 
@@ -280,6 +339,14 @@ TEST(SourceSplit, ReadsWhatPeopleWrite) {
   EXPECT_EQ(split.kernel_templates, std::vector<std::string>{"k"});
 }
 
+TEST(SourceSplit, FollowsTheTextsOwnConditionals) {
+  const SplitSource split = Split(
+      "#define WIDE 1\n#if WIDE\n__global__ void k(float4* x) {\n#else\n__global__ void k(float* x) {\n#endif\n"
+      "#ifdef DEBUG_BUILD\n{{{ don't\n#endif\n}\n");
+  ASSERT_TRUE(split.understood) << split.why_not;
+  EXPECT_EQ(std::count(split.device.begin(), split.device.end(), '\n'), 10);
+}
+
 TEST(SourceSplit, LeavesLiteralsAndCommentsAlone) {
   const SplitSource split = Split(
       "extern \"C\" void launch(float* x, int n) { const char* s = \"k<<<1, 1>>>(\\\"x\\\")\"; /* k<<<1>>>() */ char c "
@@ -292,7 +359,11 @@ TEST(SourceSplit, LeavesLiteralsAndCommentsAlone) {
 TEST(SourceSplit, SaysWhatItLeavesToNvcc) {
   const std::pair<const char*, const char*> kCases[] = {
       {"#define K __global__\nK void k() {}\n", "line 1: a macro that holds __global__"},
-      {"#ifdef __CUDA_ARCH__\n#endif\n", "line 1: a directive that depends on the compiler"},
+      {"#ifdef __CUDA_ARCH__\n#endif\n", "line 1: a conditional that depends on the compiler or its headers"},
+      {"#define SM __CUDA_ARCH__\n", "line 1: a directive that depends on the compiler"},
+      {"#ifndef M_PI\n#define M_PI 3\n#endif\n", "line 1: a conditional that depends on the compiler or its headers"},
+      {"\nint f(uint32_t x) { return x; }\n", "line 2: uint32_t without its header"},
+      {"__device__ int f(int x) { return x; }\nint f(int x) { return x; }\n", "line 1: both sides have a function f"},
       {"\nnamespace {\n__global__ void k() {}\n}\n", "line 2: an unnamed namespace"},
       {"int f() { return 1; \n", "line 1: a bracket that does not close"},
       {"/* never ends", "line 1: a literal, comment or spliced token that does not end"},

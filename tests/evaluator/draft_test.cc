@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include <kgrpo/support/own_headers.h>
+#include "cuda_source/own_headers.h"
 #include "draft/oracle_text.h"
 #include "draft/problem_text.h"
 #include "draft/sums.h"
@@ -417,22 +417,23 @@ TEST_F(DraftTest, KernelsAreReadWithTheHeadersOfTheirFolder) {
   const std::string kernel = "#include <cstdint>\n#include \"own.cuh\"\n#include \"link.h\"\nint last;\n";
   std::ofstream(folder_ / "mine/k.cu") << kernel;
   std::string written;
-  const std::string text = ReadKernelWithOwnHeaders((folder_ / "mine/k.cu").string(), {}, &written);
+  const std::string text = cuda_source::ReadKernelWithOwnHeaders((folder_ / "mine/k.cu").string(), {}, &written);
   EXPECT_EQ(written, kernel) << "one reading gives both: the file may be a pipe";
   EXPECT_EQ(text,
-            "#include <cstdint>\n#line 1 \"own.cuh\"\n#pragma once\n#line 1 \"parts/deep.h\"\n\n"
+            "#include <cstdint>\n#line 1 \"own.cuh\"\n\n#line 1 \"parts/deep.h\"\n\n"
             "#include \"../../secret.h\"\nint deep;\n#line 3 \"own.cuh\"\n#line 3 \"kernel.cu\"\n"
             "#include \"link.h\"\nint last;\n");
   const auto place = [&](const std::string& words) {
     const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(text.find(words)), '\n');
-    const SourcePlace found = PlacesOfLines(text, "kernel.cu")[static_cast<size_t>(line)];
+    const SourcePlace found = cuda_source::PlacesOfLines(text, "kernel.cu")[static_cast<size_t>(line)];
     return found.file + ":" + std::to_string(found.line);
   };
   EXPECT_EQ(place("int last"), "kernel.cu:4");
   EXPECT_EQ(place("int deep"), "parts/deep.h:3");
   EXPECT_EQ(place("#include <cstdint>"), "kernel.cu:1");
-  EXPECT_THAT(CheckIncludes(text, {}), testing::StartsWith("parts/deep.h:2: #include of \"../../secret.h\""));
-  EXPECT_THAT(ReadKernelWithOwnHeaders((folder_ / "mine/k.cu").string(), {folder_.string()}), HasSubstr("int secret;"));
+  EXPECT_THAT(CheckIncludes(text, {}).why, testing::StartsWith("parts/deep.h:2: #include of \"../../secret.h\""));
+  EXPECT_THAT(cuda_source::ReadKernelWithOwnHeaders((folder_ / "mine/k.cu").string(), {folder_.string()}),
+              HasSubstr("int secret;"));
 }
 
 // reference.cu has what the kernel needs, of the file and of its own headers; errors name the header's line.
@@ -448,7 +449,7 @@ TEST_F(DraftTest, OwnHeadersAreReadAndUnusedCodeIsLeftOut) {
                                   << "BINDING(k, float)\ntorch::Tensor run(torch::Tensor x) { return handle; }\n"
                                      "PYBIND11_MODULE(NAME, m) { m.def(\"run\", &run); }\n";
   const std::string file = (folder_ / "k.cu").string();
-  const CudaSource source(file, kgrpo::ReadWithOwnHeaders(file, {}));
+  const CudaSource source(file, cuda_source::ReadWithOwnHeaders(file, {}));
   const Draft draft = MakeDraft(source, "k", {{"function", {{"", "k"}}}, {"size", {{"n", "4096"}}}}, kNobody);
   EXPECT_EQ(ReferenceText(source, draft),
             "// Doubles.\n\n#include <cstdint>\n#include <cstdio>\n#define TWO 2\n"

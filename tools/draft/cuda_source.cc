@@ -75,7 +75,7 @@ int CudaSource::LineOf(size_t token) const {
 SourcePlace CudaSource::FilePlaceOf(size_t token) const {
   const size_t offset = token < reader_.size() ? reader_.At(token).begin : text_.size();
   const auto line = std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(offset), '\n');
-  return PlacesOfLines(text_, file_)[static_cast<size_t>(line)];
+  return cuda_source::PlacesOfLines(text_, file_)[static_cast<size_t>(line)];
 }
 
 void CudaSource::Fail(size_t token, const std::string& message) const {

@@ -11,13 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include <kgrpo/support/own_headers.h>  // SourcePlace
+#include "cuda_source/own_headers.h"  // SourcePlace
 #include "cuda_source/reader.h"
 
 namespace kgrpo::evaluator {
 
 using cuda_source::Declaration, cuda_source::Directive, cuda_source::IncludedHeader, cuda_source::Lex;
-using cuda_source::LexedSource, cuda_source::NotUnderstood, cuda_source::SourceReader, cuda_source::Token;
+using cuda_source::LexedSource, cuda_source::NotUnderstood, cuda_source::SourcePlace, cuda_source::SourceReader;
+using cuda_source::Token;
 
 struct FunctionParameter {
   std::string type;  // without const, * and __restrict__: "float", "unsigned int"

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include <kgrpo/support/own_headers.h>
+#include "cuda_source/own_headers.h"
 #include "draft/draft.h"
 #include "draft/oracle_text.h"
 #include "draft/problem_text.h"
@@ -155,7 +155,7 @@ void Run(const Words& words) {
   if (const auto given = words.options.find("include"); given != words.options.end()) {
     for (const auto& [folder, none] : given->second) folders.push_back(folder);
   }
-  const CudaSource source(words.file, ReadWithOwnHeaders(words.file, folders));
+  const CudaSource source(words.file, cuda_source::ReadWithOwnHeaders(words.file, folders));
   fs::path out = words.out.empty() ? fs::path(words.file).stem() : fs::path(words.out);
   if (!out.has_filename()) out = out.parent_path();
   if (fs::exists(out))

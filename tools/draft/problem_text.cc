@@ -263,7 +263,7 @@ std::string EntryText(const CudaSource& source, const Draft& draft) {
 
 std::string ReferenceText(const CudaSource& source, const Draft& draft) {
   std::string text = source.NeededBy(*draft.function, [&draft](const std::string& include) {
-    return CheckIncludes(include + "\n", draft.libraries).empty();
+    return CheckIncludes(include + "\n", draft.libraries).why.empty();
   });
   if (!text.empty() && text.back() != '\n') text += '\n';
   return text;

@@ -13,7 +13,6 @@
 
 #include <kgrpo/support/evaluation_text.h>
 #include <kgrpo/support/number_text.h>  // Format, FormatSeconds
-#include <kgrpo/support/own_headers.h>
 #include "base/cancel.h"
 #include "base/default_plugins.h"
 #include "base/log.h"
@@ -21,6 +20,7 @@
 #include "cli/session.h"
 #include "common/output_file.h"
 #include "common/problem_choice.h"
+#include "cuda_source/own_headers.h"
 #include "eval/kernel_text.h"
 #include "loop/worker_pool.h"
 #include "store/files.h"  // WriteFileAtomically
@@ -186,7 +186,7 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
   std::vector<std::string> sources;
   size_t width = 0;
   for (const std::string& file : files) {
-    sources.push_back(ReadKernelWithOwnHeaders(file, options.include));
+    sources.push_back(cuda_source::ReadKernelWithOwnHeaders(file, options.include));
     width = std::max(width, file.size());
   }
   Session session(globals);
@@ -226,7 +226,7 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
 // Evaluates one kernel and prints the whole evidence.
 int EvaluateKernel(const Globals& globals, const EvalOptions& options, const std::string& file) {
   std::string shown;  // its lines are the author's
-  const std::string source = ReadKernelWithOwnHeaders(file, options.include, &shown);
+  const std::string source = cuda_source::ReadKernelWithOwnHeaders(file, options.include, &shown);
   if (!options.report.empty()) RequireWritable("--report", options.report, "report.html");
   Session session(globals);
   const Asked asked = AskedOf(session, options);

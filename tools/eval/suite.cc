@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "cli/session.h"
 #include "config/problems.h"  // ProblemFolders
+#include "cuda_source/own_headers.h"
 #include "eval/kernelbench_rules.h"
 #include "eval/suite_report.h"
 #include "loop/worker_pool.h"
@@ -216,7 +217,7 @@ int EvaluateSuite(const Globals& globals, const SuiteOptions& options) {
     entry.result.verdict = kNoKernel;
     entry.kernel_file = (kernels / (entry.result.problem + ".cu")).string();
     if (!fs::exists(entry.kernel_file) || IsRefused(info)) return;
-    entry.source = ReadFile(entry.kernel_file);
+    entry.source = cuda_source::ReadKernelWithOwnHeaders(entry.kernel_file, options.include);
     entry.key = Sha256OfParts({entry.source, DigestOfFolder(folders[i]), evaluator->Describe(), settings,
                                options.thorough ? "thorough" : "quick", options.kernelbench ? "kernelbench" : "",
                                kResultFormat, pytorch_text})
@@ -277,6 +278,11 @@ void AddEvalSuite(CLI::App* eval, const Globals& globals, Action* action) {
   command->add_option("--evaluator", options->evaluator, "The evaluator plugin")
       ->type_name("PLUGIN")
       ->capture_default_str();
+  command
+      ->add_option("--include", options->include, "A folder of the kernels' own headers, besides each kernel's folder")
+      ->type_name("DIR")
+      ->expected(1)
+      ->take_all();
   command->add_flag("--thorough", options->thorough, "Thorough evaluation: all inputs, the optimising compiler");
   command->add_option("--jobs", options->jobs, "Kernels evaluated at a time (default: the number of cores)")
       ->type_name("N");

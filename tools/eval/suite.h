@@ -15,7 +15,8 @@ struct SuiteOptions {
   std::string kernels;    // a folder of NAME.cu, named after the problems
   std::string evaluator;  // a plugin
   std::vector<std::string> settings;
-  uint64_t jobs = 0;  // kernels at once; 0: as many as cores
+  std::vector<std::string> include = {};  // folders of the kernels' own headers, besides their own
+  uint64_t jobs = 0;                      // kernels at once; 0: as many as cores
   bool thorough = false;
   bool kernelbench = false;   // judge a second time by KernelBench's rules
   std::string pytorch_times;  // a file of KernelBench's with the baselines of its speedups; "": the references

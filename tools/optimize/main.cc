@@ -20,6 +20,7 @@
 #include "common/problem_choice.h"
 #include "compare/report_text.h"  // RefusedText
 #include "config/problems.h"      // HoldsProblemYaml
+#include "cuda_source/own_headers.h"
 #include "eval/evaluate_policy.h"
 #include "loop/identity.h"
 #include "loop/rounds_in_flight.h"  // SharedInputsSeed
@@ -39,7 +40,7 @@ using Json = nlohmann::ordered_json;
 
 struct OptimizeOptions {
   std::string target, problem, policy, pipeline, out, budget;
-  std::vector<std::string> settings;
+  std::vector<std::string> settings, include;
   std::optional<uint64_t> seed;
   uint32_t rounds = 0;  // 0: the pipeline's
   SearchPlan plan;
@@ -127,7 +128,7 @@ Target TargetOf(const OptimizeOptions& options) {
       throw Error(KGRPO_ERROR_INVALID, "--problem goes with a kernel: " + options.target + " names a problem itself");
     return {ShippedProblem(options.target, ProblemArgument::kTarget), {}};
   }
-  Target target{"", ReadFile(options.target)};
+  Target target{"", cuda_source::ReadKernelWithOwnHeaders(options.target, options.include)};
   if (!options.problem.empty()) {
     target.folder = ShippedProblem(options.problem, ProblemArgument::kOption);
     return target;
@@ -387,6 +388,11 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->type_name("PROBLEM|KERNEL.cu")
       ->required();
   command->add_option("--problem", options->problem, "With KERNEL.cu: what it computes")->type_name("DIR|NAME");
+  command
+      ->add_option("--include", options->include, "A folder of the kernel's own headers, besides the kernel's folder")
+      ->type_name("DIR")
+      ->expected(1)
+      ->take_all();
   command
       ->add_option("--policy", options->policy,
                    "The policy: a run's or a model's folder, uniform, or fixed:TECHNIQUE[,TECHNIQUE...]")

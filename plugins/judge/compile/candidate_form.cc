@@ -6,17 +6,22 @@
 #include <regex>
 #include <utility>
 
+#include "cuda_source/conditionals.h"
 #include "cuda_source/lexer.h"
 #include "judge/problem/dtype.h"
 
 namespace kgrpo::evaluator {
 namespace {
 
-using cuda_source::IncludedHeader, cuda_source::Lex, cuda_source::RemoveSplices, cuda_source::Token;
+using cuda_source::IncludedHeader, cuda_source::Lex, cuda_source::Token;
 
 namespace fs = std::filesystem;
 
 constexpr char kExport[] = "TVM_FFI_DLL_EXPORT_TYPED_FUNC";
+
+std::string ActiveText(const std::string& source) {
+  return cuda_source::WithoutInactive(cuda_source::RemoveSplices(source)).text;
+}
 
 // A host function that takes or returns PyTorch's tensors.
 struct TensorFunction {
@@ -84,7 +89,7 @@ bool StartsWithOneOf(std::string_view text, std::initializer_list<const char*> s
 }  // namespace
 
 std::vector<std::string> ExportedFunctions(const std::string& source) {
-  const std::string text = RemoveSplices(source);
+  const std::string text = ActiveText(source);
   const std::vector<Token> tokens = Lex(text).tokens;
   std::vector<std::string> names;
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -97,7 +102,7 @@ std::vector<std::string> ExportedFunctions(const std::string& source) {
 }
 
 std::string TensorFunctionOf(const std::string& source, const Problem& problem) {
-  const std::string text = RemoveSplices(source);
+  const std::string text = ActiveText(source);
   const std::vector<Token> tokens = Lex(text).tokens;
   const std::vector<TensorFunction> functions = TensorFunctions(tokens);
   const auto defined = [&](const std::string& name) {
@@ -123,7 +128,7 @@ std::string TensorFunctionOf(const std::string& source, const Problem& problem) 
 
 CandidateForm FormOf(const std::string& source, const std::string& entry) {
   if (!ExportedFunctions(source).empty()) return CandidateForm::kTvmFfi;
-  const std::string text = RemoveSplices(source);
+  const std::string text = ActiveText(source);
   const std::vector<Token> tokens = Lex(text).tokens;
   const std::vector<TensorFunction> functions = TensorFunctions(tokens);
   const bool names_torch =

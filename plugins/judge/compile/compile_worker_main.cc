@@ -229,7 +229,6 @@ Parts CompileHost(const Parts& request, const std::string& scratch, double secon
                                    "-fPIC",
                                    "-shared",
                                    "-nostdlib",
-                                   "-w",
                                    "-pipe",
                                    "-fvisibility=default",
                                    "-fmax-errors=3",

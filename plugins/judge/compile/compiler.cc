@@ -43,6 +43,8 @@ Compiler::Compiler(CudaToolkit toolkit, const Sandbox& sandbox, std::string help
 Compiler::~Compiler() = default;
 
 CompileOutcome Compiler::Compile(const Problem& problem, const std::string& source, bool reference_route) {
+  if (source.starts_with(cuda_source::kByteOrderMark))  // text may come before it
+    return Compile(problem, source.substr(cuda_source::kByteOrderMark.size()), reference_route);
   const CandidateForm form = FormOf(source, problem.entry);
   if (const std::string whole = problem.WithLauncher(source);
       form != CandidateForm::kTorch && whole.size() > source.size()) {
@@ -82,6 +84,10 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
       outcome.diagnosis = "It defines " + problem.entry + " with another signature than the problem's, " +
                           problem.Signature() + ". " + outcome.diagnosis;
     }
+    if (outcome.verdict == "not_compiled" && says("requires separate compilation mode")) {
+      outcome.verdict = "unsupported";
+      outcome.diagnosis = "A kernel that launches kernels (dynamic parallelism) is not supported. " + outcome.diagnosis;
+    }
     outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return outcome;
   };
@@ -96,18 +102,23 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
     refused.diagnosis = why + ".";
     return timed(refused);
   }
-  if (const std::string why = CheckIncludes(source, problem.allowed_libraries, form); !why.empty()) {
+  const CheckedIncludes checked = CheckIncludes(source, problem.allowed_libraries, form);
+  const auto refuse = [&](CompileOutcome outcome, const std::string& why) {
+    if (why.empty()) return timed(std::move(outcome));
     refused.verdict = "forbidden";
     refused.diagnosis = why + ".";
     return timed(refused);
-  }
+  };
+  if (!checked.why.empty()) return refuse({}, checked.why);
   const bool fast = fast_ && !reference_route && form == CandidateForm::kLaunch;
-  if (!cache_) return timed(CompileAnew(problem, source, form, fast));
   const CompileKey key = KeyOf(problem, source, form, fast);
-  if (std::optional<CompileOutcome> kept = cache_->Find(key)) return timed(std::move(*kept));
-  CompileOutcome outcome = CompileAnew(problem, source, form, fast);
-  cache_->Keep(key, outcome);
-  return timed(std::move(outcome));
+  std::optional<CompileOutcome> outcome = cache_ ? cache_->Find(key) : std::nullopt;
+  if (!outcome) {
+    outcome = CompileAnew(problem, checked.source, form, fast);
+    if (cache_) cache_->Keep(key, *outcome);
+  }
+  const std::string why = checked.WhyRefused(outcome->diagnosis);
+  return refuse(std::move(*outcome), why);
 }
 
 CompileOutcome Compiler::CompileAnew(const Problem& problem, const std::string& source, CandidateForm form, bool fast) {

@@ -39,6 +39,7 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
                   "-fPIC,-fno-diagnostics-show-caret",  // carets would quote whatever file a #line names
                   "-std=c++17",
                   "--expt-relaxed-constexpr",
+                  "--extended-lambda",
                   "-DNVTX_DISABLE",  // cub.cuh includes NVTX, which looks functions up by dlsym
                   "--cudart",
                   "none",

@@ -1,10 +1,11 @@
 #include "judge/compile/source_policy.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
-#include <kgrpo/support/own_headers.h>
 #include "cuda_source/lexer.h"
+#include "cuda_source/own_headers.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -52,36 +53,68 @@ std::string LibraryOf(const std::string& header) {
   return "";
 }
 
+// Returns why a directive is refused, or "".
+std::string WhyNot(const cuda_source::Directive& directive, const std::vector<std::string>& allowed_libraries,
+                   CandidateForm form) {
+  const auto& [word, rest] = directive;
+  if (word == "include_next" || word == "import" || word == "embed") return "#" + std::string(word) + " is not allowed";
+  if (word != "include") return "";
+  const std::string header(cuda_source::HeaderNamed(rest));
+  if (header.empty()) return "#include must name a header plainly, not through a macro";
+  if (AllowedHeaders().count(header) > 0 || IsDeviceStandard(header) || FormAllowsHeader(form, header)) return "";
+  const std::string library = LibraryOf(header);
+  if (!library.empty() && header.find("..") == std::string::npos) {
+    if (std::find(allowed_libraries.begin(), allowed_libraries.end(), library) != allowed_libraries.end()) return "";
+    return "the library " + library + " (#include \"" + header.substr(0, 80) +
+           "\") is not allowed here: write the kernel itself";
+  }
+  return "#include of \"" + header.substr(0, 80) +
+         "\" is not allowed; allowed are CUDA's core headers, and headers of the C and C++ standard libraries that "
+         "need no files or threads: docs/evaluator_sim.md lists them";
+}
+
+// The message of the #error in place of an #include, followed by its number.
+constexpr char kRefused[] = "kgrpo_include_is_not_allowed_";
+
 }  // namespace
 
-std::string CheckIncludes(const std::string& source, const std::vector<std::string>& allowed_libraries,
-                          CandidateForm form) {
-  const std::string text = cuda_source::RemoveSplices(source);
+CheckedIncludes CheckIncludes(const std::string& source, const std::vector<std::string>& allowed_libraries,
+                              CandidateForm form) {
+  CheckedIncludes checked;
+  const std::string text = cuda_source::RemoveSplices(source, true);
+  std::vector<cuda_source::SourcePlace> places;
+  size_t copied = 0, counted = 0, line = 0;
+  int depth = 0;  // of conditionals
   for (const Token& token : cuda_source::Lex(text).tokens) {
     if (token.kind != Token::Kind::kDirective) continue;
-    const std::string_view word = cuda_source::ReadDirective(token.text).word;
-    const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(token.begin), '\n');
-    const SourcePlace place = PlacesOfLines(text, "")[static_cast<size_t>(line)];
+    const cuda_source::Directive directive = cuda_source::ReadDirective(token.text);
+    if (directive.word.starts_with("if")) ++depth;
+    if (directive.word == "endif") --depth;
+    std::string why = WhyNot(directive, allowed_libraries, form);
+    if (why.empty()) continue;
+    if (places.empty()) places = cuda_source::PlacesOfLines(text, "");
+    line += static_cast<size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(counted),
+                                           text.begin() + static_cast<std::ptrdiff_t>(token.begin), '\n'));
+    counted = token.begin;
+    const cuda_source::SourcePlace& place = places[line];
     const bool own_header = !place.file.empty() && place.file != "kernel.cu";
-    const std::string where = (own_header ? place.file + ":" : "line ") + std::to_string(place.line) + ": ";
-    if (word == "include_next" || word == "import" || word == "embed") {
-      return where + "#" + std::string(word) + " is not allowed";
-    }
-    if (word != "include") continue;
-    const std::string header(cuda_source::IncludedHeader(token));
-    if (header.empty()) return where + "#include must name a header plainly, not through a macro";
-    if (AllowedHeaders().count(header) > 0 || IsDeviceStandard(header) || FormAllowsHeader(form, header)) continue;
-    const std::string library = LibraryOf(header);
-    if (!library.empty() && header.find("..") == std::string::npos) {
-      if (std::find(allowed_libraries.begin(), allowed_libraries.end(), library) != allowed_libraries.end()) continue;
-      return where + "the library " + library + " (#include \"" + header.substr(0, 80) +
-             "\") is not allowed here: write the kernel itself";
-    }
-    return where + "#include of \"" + header.substr(0, 80) +
-           "\" is not allowed; allowed are CUDA's core headers, and headers of the C and C++ standard libraries that "
-           "need no files or threads: docs/evaluator_sim.md lists them";
+    why = (own_header ? place.file + ":" : "line ") + std::to_string(place.line) + ": " + why;
+    if (depth <= 0 && checked.why.empty()) checked.why = why;
+    checked.source += text.substr(copied, token.begin - copied) + "#error " + kRefused +
+                      std::to_string(checked.conditional.size()) +
+                      std::string(static_cast<size_t>(std::count(token.text.begin(), token.text.end(), '\n')), '\n');
+    copied = token.end;
+    checked.conditional.push_back(std::move(why));
   }
-  return "";
+  checked.source = copied == 0 ? source : checked.source + text.substr(copied);
+  return checked;
+}
+
+std::string CheckedIncludes::WhyRefused(const std::string& diagnosis) const {
+  const size_t at = diagnosis.find(kRefused);
+  if (at == std::string::npos) return "";
+  const size_t number = static_cast<size_t>(std::atoi(diagnosis.c_str() + at + sizeof kRefused - 1));
+  return number < conditional.size() ? conditional[number] : "";
 }
 
 std::string IncludePolicy(const std::vector<std::string>& allowed_libraries) {

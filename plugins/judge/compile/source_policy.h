@@ -8,11 +8,22 @@
 
 namespace kgrpo::evaluator {
 
-// "" where every #include names a header of the CUDA toolkit's core, of the C++ standard library, or of a library that
-// the problem allows ("cub", "thrust", ...), or one that the source's form asks for. Otherwise a sentence that names
-// the header, its line and why.
-std::string CheckIncludes(const std::string& source, const std::vector<std::string>& allowed_libraries,
-                          CandidateForm form = CandidateForm::kLaunch);
+// A source whose #includes were looked at. Allowed are headers of the CUDA toolkit's core, of the C++ standard library,
+// of a library that the problem allows ("cub", "thrust", ...), and those that the source's form asks for.
+struct CheckedIncludes {
+  // Why the source is refused: a sentence with the line of an #include outside of all conditionals; or "".
+  std::string why;
+  // To be compiled: with an #error in place of each #include that is not allowed. Only the compiler knows whether it
+  // reads the branch that has it.
+  std::string source;
+  std::vector<std::string> conditional;  // why each of those is refused
+
+  // Returns why the source is refused by a compiler's messages: it has read such an #error. Otherwise "".
+  std::string WhyRefused(const std::string& diagnosis) const;
+};
+
+CheckedIncludes CheckIncludes(const std::string& source, const std::vector<std::string>& allowed_libraries,
+                              CandidateForm form = CandidateForm::kLaunch);
 
 // Returns everything that CheckIncludes allows with these libraries, as text: part of a compile cache's key.
 std::string IncludePolicy(const std::vector<std::string>& allowed_libraries);

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "cuda_source/conditionals.h"
 #include "cuda_source/reader.h"
 
 namespace kgrpo::evaluator {
@@ -17,7 +18,11 @@ class Splitter {
 
   SplitSource Run() {
     Directives();
+    CheckHeaders();
     Declarations(0, reader_.size());
+    for (const std::string& name : device_functions_) {
+      if (host_functions_.count(name) > 0) Fail(0, "both sides have a function " + name);  // one may define it twice
+    }
     ApplyEdits();
     SplitSource result;
     result.understood = true;
@@ -58,6 +63,32 @@ class Splitter {
       int depth = 0;
       for (char c : text) depth += c == '{' ? 1 : c == '}' ? -1 : 0;
       if (depth != 0) Fail(i, "a macro with an unbalanced brace");
+    }
+  }
+
+  // Names that the headers of this route offer without being asked for; with nvcc they need a header, which one of
+  // these may bring.
+  void CheckHeaders() {
+    static constexpr std::pair<std::string_view, std::string_view> kOffered[] = {
+        {" uint8_t uint16_t uint32_t uint64_t intptr_t uintptr_t ",
+         " stdint.h cstdint inttypes.h cinttypes cuda.h cooperative_groups.h iostream string chrono random memory "},
+        {" FLT_MAX FLT_MIN FLT_EPSILON DBL_MAX DBL_MIN DBL_EPSILON ", " float.h cfloat cooperative_groups.h "},
+        {" printf fprintf stdout stderr ", " stdio.h cstdio iostream string "},
+        {" assert ", " assert.h cassert cooperative_groups.h "}};
+    std::set<std::string_view> included;
+    for (size_t i = 0; i < reader_.size(); ++i) included.insert(cuda_source::IncludedHeader(At(i)));
+    const auto lists = [](std::string_view words, std::string_view word) {
+      const size_t at = words.find(word);
+      return at != std::string_view::npos && words[at - 1] == ' ' && words[at + word.size()] == ' ';
+    };
+    for (size_t i = 0; i < reader_.size(); ++i) {
+      if (At(i).kind != Token::Kind::kIdentifier) continue;
+      for (const auto& [names, headers] : kOffered) {
+        const bool brought =
+            std::any_of(included.begin(), included.end(),
+                        [&, &headers = headers](std::string_view one) { return !one.empty() && lists(headers, one); });
+        if (lists(names, At(i).text) && !brought) Fail(i, std::string(At(i).text) + " without its header");
+      }
     }
   }
 
@@ -113,6 +144,7 @@ class Splitter {
         Blank(device_, BeginOf(i), EndOf(i));
       }
     } else if (seen.device && !seen.host) {
+      device_functions_.insert(seen.name);
       Blank(host_, from, to);
     } else if (seen.device || seen.is_constexpr) {
       // Both sides keep it. NVRTC lacks nvcc's --expt-relaxed-constexpr: the function becomes one of both sides.
@@ -120,6 +152,7 @@ class Splitter {
         if (At(i).Is("constexpr")) device_edits_.push_back({BeginOf(i), 0, "__host__ __device__ "});
       }
     } else {
+      host_functions_.insert(seen.name);
       Blank(device_, from, to);
       Launches(body, close);
     }
@@ -148,8 +181,17 @@ class Splitter {
       }
       return;  // the host's copy is never read: only its address matters
     }
-    if (seen.type || seen.is_typedef || seen.is_constexpr) return;
-    if (!IsConstant(begin, end)) Blank(device_, BeginOf(begin), EndOf(end - 1));  // a plain host variable
+    if (seen.type || seen.is_typedef) return;
+    // A plain host variable, or an array: of constants nvcc lets device code use the values, but no array.
+    if (IsArray(begin, end) || !(seen.is_constexpr || IsConstant(begin, end)))
+      Blank(device_, BeginOf(begin), EndOf(end - 1));  // a plain host variable
+  }
+
+  bool IsArray(size_t begin, size_t end) const {
+    for (size_t i = begin; i < end && !At(i).Is("=") && !At(i).Is("{"); ++i) {
+      if (At(i).Is("[")) return true;
+    }
+    return false;
   }
 
   // Returns whether the declaration starts with const and a type, so that device code may use its value.
@@ -227,13 +269,17 @@ class Splitter {
   std::string device_, host_;
   std::vector<Replacement> edits_, device_edits_;  // of the host's and the device's text
   std::vector<std::string> kernel_templates_;
+  std::set<std::string> device_functions_, host_functions_;
 };
 
 }  // namespace
 
 SplitSource Split(const std::string& source) {
+  const cuda_source::ActiveSource active = cuda_source::WithoutInactive(source);
   try {
-    return Splitter(source).Run();
+    if (active.undecided != std::string::npos)
+      throw cuda_source::NotUnderstood{active.undecided, "a conditional that depends on the compiler or its headers"};
+    return Splitter(active.text).Run();
   } catch (const cuda_source::NotUnderstood& failure) {
     const auto line =
         std::count(source.begin(), source.begin() + static_cast<std::ptrdiff_t>(failure.offset), '\n') + 1;
