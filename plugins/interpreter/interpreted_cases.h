@@ -66,6 +66,7 @@ class InterpretedCases {
   enum class Pass { kChecked, kOtherOrder, kOtherOrderChecked, kRepeat };
   Trouble RunCase(size_t i, Pass pass);
   Trouble CallCase(size_t i, Pass pass, CallRecord* record);
+  Trouble Chosen(size_t i, Pass pass, const Trouble& trouble, const CallRecord& record);
   Trouble RunAll();
   Trouble RunOverOthers(const Trouble& found);
 
@@ -77,6 +78,8 @@ class InterpretedCases {
   std::optional<uint8_t> unwritten_shared_;          // simt::LaunchConfig's
   bool may_be_unused_ = false;                       // simt::Finding's, of the last case's trouble
   std::vector<simt::RacingReads> racing_reads_;      // by launch of the case's call
+  bool first_chose_ = false;                         // an open choice of the first case may change rounding
+  bool chooses_other_ = false;                       // simt::LaunchConfig::other_choices, against the pass's own
   std::vector<std::vector<uint8_t>> first_outputs_;  // of the first case, for the repetition
   evaluator::WorstErrors worst_;
   std::vector<std::string> notes_;
