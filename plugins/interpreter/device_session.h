@@ -36,6 +36,7 @@ struct CallRecord {
   uint64_t blocks_run = 0, blocks = 0;                   // when counted
   std::optional<std::vector<simt::StoredRange>> stored;  // of the only launch, when counted
   std::vector<simt::RacingReads> racing_reads;           // by launch, when checked
+  std::string choice;                                    // the first launch's LaunchResult::choice, a sentence
   std::vector<std::vector<uint64_t>> work;               // by launch and block, when counted and all blocks ran
   double copy_seconds = 0;                               // modelled time of copies, memsets and allocations
   double interpreting_seconds = 0;                       // CPU time that the launches took here
@@ -58,6 +59,7 @@ struct BlockChoice {
   bool last_block_first = false;
   std::optional<uint8_t> unwritten_shared = {};
   const std::vector<simt::RacingReads>* racing_reads = nullptr;  // by launch: of earlier calls like this one
+  bool other_choices = false;
 };
 
 class DeviceSession {

@@ -116,6 +116,7 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   }
   config.last_block_first = block_choice_.last_block_first;
   config.unwritten_shared = block_choice_.unwritten_shared;
+  config.other_choices = block_choice_.other_choices;
   if (block_choice_.racing_reads != nullptr && record_->launches < block_choice_.racing_reads->size())
     config.racing_reads = &(*block_choice_.racing_reads)[record_->launches];
   config.cooperative = launch.cooperative != 0;
@@ -165,6 +166,7 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   in_flight_.End(&result);
   ++record_->launches;
   record_->racing_reads.push_back(std::move(result.racing_reads));
+  if (result.choice && record_->choice.empty()) record_->choice = Sentence(source_, *result.choice);
   record_->independent = record_->independent && result.independent;
   record_->warp_instructions += result.warp_instructions;
   instructions_left_ -= std::min(instructions_left_, result.warp_instructions);

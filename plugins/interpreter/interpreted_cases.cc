@@ -34,20 +34,37 @@ InterpretedCases::InterpretedCases(LoadedKernel& loaded, const evaluator::Proble
       options_(std::move(options)),
       values_decide_(options_.values_decide) {}
 
-// A call that ends with values that may or may not be used, though others overwrite them, is made again: now their uses
-// are watched. Such a call may find further ones.
+// A call that could not decide whether there is a race (simt::RacingReads) is made again: now it can. Such a call may
+// find further questions.
 Trouble InterpretedCases::RunCase(size_t i, Pass pass) {
   constexpr int kMostCalls = 16;
   racing_reads_.clear();
   for (int call = 1;; ++call) {
     CallRecord record;
     Trouble trouble = CallCase(i, pass, &record);
-    if (trouble.code != "race" || !record.may_be_unused || call == kMostCalls) return trouble;
+    const bool finished = !trouble || IsOfValues(trouble);
+    bool news = false;
     racing_reads_.resize(std::max(racing_reads_.size(), record.racing_reads.size()));
-    for (size_t l = 0; l < record.racing_reads.size(); ++l) racing_reads_[l].Add(record.racing_reads[l]);
+    for (size_t l = 0; l < record.racing_reads.size(); ++l) {
+      news |= finished ? !record.racing_reads[l].crowded.empty() : record.may_be_unused;
+      racing_reads_[l].Add(record.racing_reads[l]);
+    }
+    if ((!finished && trouble.code != "race") || !news || call == kMostCalls) return Chosen(i, pass, trouble, record);
     placed_.reset();
-    if (Trouble again = loaded_.Start()) return again;  // the call that was stopped has ended its process
+    if (Trouble again = loaded_.Start()) return again;  // a call that was stopped has ended its process
   }
+}
+
+// CUDA leaves some outcomes open (simt::LaunchConfig::other_choices). If the outputs are wrong only by such a choice,
+// the trouble is the race that leaves it open.
+Trouble InterpretedCases::Chosen(size_t i, Pass pass, const Trouble& trouble, const CallRecord& record) {
+  const bool wrong = pass == Pass::kOtherOrderChecked ? !trouble && DecidesValues() : trouble.code == "wrong";
+  if (!wrong || record.choice.empty()) return trouble;
+  CallRecord other;
+  chooses_other_ = true;
+  const Trouble of_other = CallCase(i, pass == Pass::kChecked ? pass : Pass::kOtherOrder, &other);
+  chooses_other_ = false;
+  return of_other ? trouble : Trouble{"race", "At " + cases_[i].where + ": " + record.choice};
 }
 
 Trouble InterpretedCases::CallCase(size_t i, Pass pass, CallRecord* record_of) {
@@ -72,7 +89,8 @@ Trouble InterpretedCases::CallCase(size_t i, Pass pass, CallRecord* record_of) {
   const bool checked = pass == Pass::kChecked || pass == Pass::kOtherOrderChecked;
   const BlockChoice choice = {.last_block_first = pass == Pass::kOtherOrder || pass == Pass::kOtherOrderChecked,
                               .unwritten_shared = unwritten_shared_,
-                              .racing_reads = &racing_reads_};
+                              .racing_reads = &racing_reads_,
+                              .other_choices = (pass == Pass::kOtherOrder) != chooses_other_};
   const Trouble trouble = loaded_.session.Call(*loaded_.worker, tensors.values(),
                                                checked ? simt::Mode::kChecked : simt::Mode::kPlain, choice, &record);
   warp_instructions_ += record.warp_instructions;
@@ -102,7 +120,8 @@ Trouble InterpretedCases::CallCase(size_t i, Pass pass, CallRecord* record_of) {
     if (!result.right) return {"wrong", "At " + where + ": " + result.sentence + "."};
     return {};
   }
-  if (pass == Pass::kRepeat) {
+  first_chose_ = first_chose_ || (i == 0 && !record.choice.empty());
+  if (pass == Pass::kRepeat && !first_chose_) {
     for (size_t p = 0; p < arguments.size(); ++p) {
       if (outputs[p] != first_outputs_[p]) {
         return {"non_deterministic",

@@ -78,6 +78,7 @@ class InterpretedCases {
   evaluator::CaseRule RuleOf(size_t i, const std::vector<evaluator::Argument>& arguments,
                              const std::vector<evaluator::Expected>& expected) const;
   bool DecidesNothing(size_t i);
+  Trouble Chosen(size_t i, Pass pass, const Trouble& trouble, const CallRecord& record);
   Trouble RunAll();
   Trouble RunOverOthers(const Trouble& found);
 
@@ -97,6 +98,8 @@ class InterpretedCases {
   std::optional<uint8_t> unwritten_shared_;          // simt::LaunchConfig's
   bool may_be_unused_ = false;                       // simt::Finding's, of the last case's trouble
   std::vector<simt::RacingReads> racing_reads_;      // by launch of the case's call
+  bool first_chose_ = false;                         // an open choice of the first case may change rounding
+  bool chooses_other_ = false;                       // simt::LaunchConfig::other_choices, against the pass's own
   std::vector<std::vector<uint8_t>> first_outputs_;  // of the first case, for the repetition
   evaluator::WorstErrors worst_;
   std::vector<std::string> notes_;

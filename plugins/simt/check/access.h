@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "simt/state/machine.h"
@@ -28,6 +29,9 @@ struct Access {
   Allocation* allocation;  // kGlobal: of all lanes, or null where they differ
   uint32_t bytes;          // a lane, all elements
   uint32_t distinct;       // lanes that are not followed by another at the same address (checked; may hold too many)
+  // Which lanes' registers a lane's bytes go to: its own; of ldmatrix those of a row; of wmma.load its own, all of
+  // them.
+  enum class Target : uint8_t { kLane, kRow, kTransposedRow, kFragment } target = Target::kLane;
 
   // Valid for the lanes of the instruction's mask.
   std::byte* At(int lane) const { return direct ? reinterpret_cast<std::byte*>(base + address[lane]) : host[lane]; }
@@ -87,6 +91,11 @@ Finding RaceOf(const Warp& warp, uint32_t pc, uint32_t thread, Space space, uint
 // elements with a bit in `elements`. The address, bytes and cause of `what` must be set.
 void AddSuspect(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, int lane, uint32_t elements,
                 Suspect what);
+// True if the uses of what the load `in` sets can be watched.
+inline bool IsWatched(const Kernel& kernel, const Instruction& in) {
+  return !kernel.unset_use_at.empty() && kernel.unset_use_at[in.index] != 0 &&
+         kernel.unset_uses[kernel.unset_use_at[in.index] - 1].loads;
+}
 // Marks the registers that the load `in` sets as suspects; call it once they have been added.
 void SetSuspects(Warp& warp, const Instruction& in, uint32_t mask);
 // Checked mode: the lanes of `mask` have shuffled from those that `from` names, which take no part.
@@ -105,14 +114,21 @@ void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& 
 // are. False: nothing was recorded, and each lane must be checked by itself.
 bool NoteStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
 
+// A store by several lanes to one place: of those, the lane whose value stays (LaunchConfig::other_choices). Returns
+// the lanes that store. `differ(l, k)`: their values do.
+uint32_t ChooseStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& access,
+                      const std::function<bool(int, int)>& differ);
+
+// release_order.cc
 // Checked mode: order through memory, see race_shadow.h. NoteFence: a fence covers the warp's accesses and those that
-// it knows of. NoteRelease: an atomic or volatile store publishes the accesses covered by earlier fences (a release
-// operation is a fence itself). NoteAcquire: an atomic or volatile load learns of the accesses published at its
-// addresses. Within a block, through shared memory or at the block's scope, only release and acquire operations count.
-void NoteFence(Warp& warp);
+// it knows of. NoteRelease: an atomic operation or volatile store releases the accesses covered by earlier fences (a
+// release operation is a fence itself). NoteAcquire: an atomic operation or volatile load learns of the accesses
+// released at its addresses. Learn: a warp learns of what was announced.
+void NoteFence(Warp& warp, bool within_block);
+void Learn(Warp& warp, const Announced& announced);
 // A fence.proxy.async: bulk copies see what the warp did and knows of.
 void NoteProxyFence(Warp& warp);
-void NoteRelease(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
+void NoteRelease(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, bool is_atomic);
 void NoteAcquire(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
 
 // pending_copies.cc

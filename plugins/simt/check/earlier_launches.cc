@@ -29,8 +29,8 @@ void ReportEarly(Warp& warp, const Instruction& in, int lane, AccessKind kind, c
   before.config = &earlier.config;
   before.kernel = earlier.kernel;
   before.program = earlier.program;
-  const AccessEvent& event = earlier.events[cell / kLanes];
-  const ThreadId other = IdOf(before, event.block, uint32_t{event.warp} * kLanes + cell % kLanes);
+  const AccessEvent& event = earlier.events[EventNumber(cell)];
+  const ThreadId other = IdOf(before, event.block, uint32_t{event.warp} * kLanes + LaneOf(cell));
   const int line = LineAt(before, event.pc);
   const Finding then = MakeFinding(before, event.pc, other, FindingCode::kRace, access.address[lane], "", "");
   std::string where = warp.grid->memory->Describe(access.address[lane]);
@@ -85,7 +85,7 @@ void CheckEarlierLaunches(Warp& warp, const Instruction& in, uint32_t mask, Acce
       const RaceShadow::Span span = found->second.At(access.address[lane] - allocation->address(), access.bytes);
       for (uint32_t g = 0; g < span.count; ++g) {
         const AccessCell write = span.write[g] != 0 ? span.write[g] : span.atomic[g];
-        const AccessCell read = kind == AccessKind::kLoad ? 0 : span.read[0][g];
+        const AccessCell read = kind == AccessKind::kLoad ? 0 : span.Reader(0)[g];
         if (write == 0 && read == 0) continue;
         return ReportEarly(warp, in, lane, kind, access, *earlier, write != 0 ? write : read, write != 0);
       }

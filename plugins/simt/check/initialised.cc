@@ -4,6 +4,7 @@
 #include <string>
 
 #include "simt/check/access.h"
+#include "simt/check/hidden_writes.h"
 
 namespace kgrpo::simt {
 namespace {
@@ -111,6 +112,7 @@ void CheckInitialised(Warp& warp, const Instruction& in, uint32_t mask, const Ac
 }
 
 void MarkWritten(Warp& warp, uint32_t mask, const Access& access) {
+  if (warp.grid->hides_writes) KeepBytesBefore(warp, access.distinct & mask, access);
   if (access.space == Space::kGlobal) {
     if (access.pattern == Pattern::kContiguous) {
       access.allocation->MarkInitialised(access.address[0] - access.allocation->address(),

@@ -12,11 +12,14 @@ namespace {
 
 // Forgets all accesses, to make room for new events.
 void Forget(Grid& grid) {
-  grid.compares_launches = grid.compares_launches && grid.events.empty();  // the first event forgets nothing
+  grid.compares_launches = false;
   grid.events.assign(1, {});
   grid.shadows.clear();
   grid.recent_shadows.fill({});
-  for (Block* block : grid.resident) block->shared_shadow.Reset(grid.shared_limit);
+  for (Block* block : grid.resident) {
+    block->shared_shadow.Reset(grid.shared_limit, grid.warps_per_block);
+    for (Warp& warp : block->warps) warp.all_before = 0;
+  }
 }
 
 void ReportRace(Warp& warp, const Instruction& in, int lane, const Access& access, const char* now, AccessCell earlier,
@@ -25,15 +28,23 @@ void ReportRace(Warp& warp, const Instruction& in, int lane, const Access& acces
                                 access.address[lane], access.bytes, now, earlier, then));
 }
 
-// Names a load in RacingReads: the event that it noted, the lane, and a word that it read.
-uint64_t RacingKey(const AccessEvent& event, uint32_t lane, uint64_t address) {
-  uint64_t key = 0;
+// Names a load in RacingReads: the event that it noted, the lane, and a word that it read, in a shared array or an
+// allocation that has another address in another launch.
+uint64_t RacingKey(const AccessEvent& event, uint32_t lane, uint64_t address, const Allocation* allocation) {
+  const uint64_t place = allocation == nullptr ? 0 : allocation->place() + 1;
+  const uint64_t offset = allocation == nullptr ? address : address - allocation->address();
+  uint64_t key = place;
   for (const uint64_t part : {uint64_t{event.block} << 32 | event.pc, uint64_t{event.clock} << 32 | event.warp,
-                              (address & ~uint64_t{3}) << 5 ^ lane}) {
+                              (offset & ~uint64_t{3}) << 5 ^ lane}) {
     key = (key ^ part) * 0x9E3779B97F4A7C15ull;
     key ^= key >> 29;
   }
   return key;
+}
+
+const Allocation* AllocationOf(const Warp& warp, const Access& access, int lane) {
+  if (access.space != Space::kGlobal) return nullptr;
+  return access.allocation != nullptr ? access.allocation : FindAllocation(*warp.grid, access.address[lane]);
 }
 
 // The lanes of a load of which an earlier launch has shown that others overwrite what it reads; they become suspects.
@@ -42,10 +53,12 @@ uint32_t AddRacingReads(Warp& warp, const Instruction& in, uint32_t mask, const 
   const RacingReads* known = warp.grid->config->racing_reads;
   if (known == nullptr || elements == 0) return 0;
   uint32_t racing = 0;
+  if (known->reads.empty()) return 0;
   for (const int l : EachBit(access.distinct & mask)) {
+    const Allocation* allocation = AllocationOf(warp, access, l);
     for (uint32_t from = 0; from < access.bytes; from += 4) {
-      const auto found =
-          known->reads.find(RacingKey(warp.grid->events[event], static_cast<uint32_t>(l), access.address[l] + from));
+      const auto found = known->reads.find(
+          RacingKey(warp.grid->events[event], static_cast<uint32_t>(l), access.address[l] + from, allocation));
       if (found == known->reads.end()) continue;
       const uint32_t each = access.bytes / elements;
       uint32_t which = 0;
@@ -63,13 +76,13 @@ bool NoteRacingRead(Warp& warp, const Instruction& in, int lane, const Access& a
                     const char* now, AccessCell read) {
   constexpr size_t kMost = 1u << 20;
   Grid& grid = *warp.grid;
-  const AccessEvent& event = grid.events[read / kLanes];
-  const std::vector<uint32_t>& uses = grid.kernel->unset_use_at;
+  const AccessEvent& event = grid.events[EventNumber(read)];
   RacingReads& racing = grid.result->racing_reads;
-  if (uses.empty() || uses[event.pc] == 0 || !grid.kernel->unset_uses[uses[event.pc] - 1].loads ||
-      event.warp == grid.warps_per_block || racing.reads.size() >= kMost)
+  if (!IsWatched(*grid.kernel, grid.kernel->code[event.pc]) || event.warp == grid.warps_per_block ||
+      racing.reads.size() >= kMost)
     return false;
-  const auto [at, added] = racing.reads.try_emplace(RacingKey(event, read % kLanes, address), 0);
+  const auto [at, added] =
+      racing.reads.try_emplace(RacingKey(event, LaneOf(read), address, AllocationOf(warp, access, lane)), 0);
   if (!added) return true;
   Finding race = RaceOf(warp, in.index, static_cast<uint32_t>(warp.id * kLanes + lane), access.space,
                         access.address[lane], access.bytes, now, read, "reads");
@@ -91,7 +104,7 @@ bool IsSharedVolatile(const Instruction& in, const Access& access) {
 // volatile too: code that relies on a warp's lanes running in step. Volatile keeps the accesses, not their order among
 // lanes.
 bool InStep(AccessCell cell, const Warp& warp, const Instruction& in, const Access& access) {
-  const AccessEvent& event = warp.grid->events[cell / kLanes];
+  const AccessEvent& event = warp.grid->events[EventNumber(cell)];
   return IsSharedVolatile(in, access) && event.warp == warp.id &&
          (warp.grid->kernel->code[event.pc].flags & kFlagPlainVolatile) != 0;
 }
@@ -102,26 +115,24 @@ bool MayBePolling(AccessCell cell, const Warp& warp, const Instruction& in, cons
   return (in.flags & kFlagVolatile) != 0 && !InStep(cell, warp, in, access);
 }
 
-// Returns true if a release or an acquire there orders accesses of one block only.
-bool IsWithinBlock(const Instruction& in, const Access& access) {
-  return access.space == Space::kShared || (access.space == Space::kGlobal && (in.flags & kFlagBlockScope) != 0);
-}
-
 }  // namespace
 
-void RacingReads::Add(const RacingReads& others) {
+bool RacingReads::Add(const RacingReads& others) {
+  const size_t before = reads.size() + crowded.size();
   const auto first = static_cast<uint32_t>(races.size());
   races.insert(races.end(), others.races.begin(), others.races.end());
   for (const auto& [key, race] : others.reads) reads.emplace(key, first + race);
+  crowded.insert(others.crowded.begin(), others.crowded.end());
+  return reads.size() + crowded.size() != before;
 }
 
 Finding RaceOf(const Warp& warp, uint32_t pc, uint32_t thread, Space space, uint64_t address, uint32_t bytes,
                const char* now, AccessCell earlier, const char* then, const std::string& why) {
   const Grid& grid = *warp.grid;
-  const AccessEvent& event = grid.events[earlier / kLanes];
+  const AccessEvent& event = grid.events[EventNumber(earlier)];
   const bool copied = event.warp == grid.warps_per_block;
   const uint32_t other_warp = copied ? event.issuer : event.warp;
-  const ThreadId other = IdOf(grid, event.block, other_warp * kLanes + earlier % kLanes);
+  const ThreadId other = IdOf(grid, event.block, other_warp * kLanes + LaneOf(earlier));
   const int other_line = LineAt(grid, event.pc);
   std::string where = space == Space::kShared ? DescribeShared(grid, address, bytes) : grid.memory->Describe(address);
   if (where.starts_with("at ")) where = where.substr(3);
@@ -148,14 +159,15 @@ Order OrderOf(const AccessEvent& event, const Warp& warp) {
     if (event.warp == warp.id) return Order::kSameWarp;
     if (event.clock < warp.known[event.warp]) return Order::kBefore;
   }
+  if (event.released != 0 && event.released <= warp.times.observed) return Order::kBefore;
   // Through memory: it must have been released after the access, and this warp must have acquired that.
-  if (warp.acquire_time == 0) return Order::kUnordered;
+  if (warp.times.acquired == 0) return Order::kUnordered;
   const auto block = warp.grid->released.find(event.block);
   if (block == warp.grid->released.end()) return Order::kUnordered;
   const std::vector<Released>& released = block->second[event.warp];
   const auto first = std::upper_bound(released.begin(), released.end(), event.clock,
                                       [](uint32_t clock, const Released& one) { return clock < one.clock; });
-  return first != released.end() && first->time <= warp.acquire_time ? Order::kBefore : Order::kUnordered;
+  return first != released.end() && first->time <= warp.times.acquired ? Order::kBefore : Order::kUnordered;
 }
 
 uint32_t NoteEvent(Warp& warp, const Instruction& in, AccessKind kind) {
@@ -166,16 +178,17 @@ uint32_t NoteEvent(Warp& warp, const Instruction& in, AccessKind kind) {
   event.pc = in.index;
   event.warp = static_cast<uint16_t>(warp.id);
   event.atomic = kind == AccessKind::kAtomic || (in.flags & kFlagVolatile) != 0;
+  event.released = event.atomic && kind != AccessKind::kLoad ? warp.releases : 0;
   uint32_t& latest = warp.events[in.index];
   if (latest != 0 && latest < events.size() && events[latest] == event) return latest;
-  if (events.size() >= kMostEvents || events.empty()) Forget(*warp.grid);
+  if (events.size() >= kMostEvents) Forget(*warp.grid);
   latest = static_cast<uint32_t>(events.size());
   events.push_back(event);
   return latest;
 }
 
 uint32_t NoteArrival(Grid& grid, Block& block, const BulkCopy& copy) {
-  if (grid.events.size() >= kMostEvents || grid.events.empty()) Forget(grid);
+  if (grid.events.size() >= kMostEvents) Forget(grid);
   AccessEvent event;
   event.block = static_cast<uint32_t>(block.index);
   event.clock = ++block.bulk_clock;
@@ -187,9 +200,9 @@ uint32_t NoteArrival(Grid& grid, Block& block, const BulkCopy& copy) {
 }
 
 void AnnounceArrival(const Warp& warp, PhaseBarrier& barrier) {
-  const size_t engine = warp.grid->warps_per_block;
-  barrier.announced.resize(warp.known.size(), 0);
-  barrier.announced[engine] = std::max(barrier.announced[engine], warp.block->bulk_clock + 1);
+  barrier.announced.known.resize(warp.known.size(), 0);
+  uint32_t& engine = barrier.announced.known[warp.grid->warps_per_block];
+  engine = std::max(engine, warp.block->bulk_clock + 1);
 }
 
 RaceShadow* ShadowOf(Warp& warp, const Access& access, int lane, uint64_t& base) {
@@ -205,10 +218,52 @@ RaceShadow* ShadowOf(Warp& warp, const Access& access, int lane, uint64_t& base)
     if (recent.owner == allocation) return recent.shadow;
   }
   RaceShadow& found = grid.shadows[allocation];
-  if (found.empty()) found.Reset(allocation->bytes());
+  if (found.empty()) {
+    found.Reset(allocation->bytes(), RaceShadow::kGlobalReaders);
+    const RacingReads* earlier = grid.config->racing_reads;
+    if (earlier != nullptr && earlier->crowded.contains(allocation->place())) found.KeepFurther();
+  }
   std::copy_backward(grid.recent_shadows.begin(), std::prev(grid.recent_shadows.end()), grid.recent_shadows.end());
   grid.recent_shadows[0] = {allocation, &found};
   return &found;
+}
+
+uint32_t SharedLanes(const Access& access, uint32_t mask) {
+  const uint32_t repeats = mask & ~access.distinct;
+  if (repeats == 0) return 0;
+  if (access.pattern == Pattern::kUniform) return access.distinct & mask;
+  uint32_t shared = 0;
+  for (const int l : EachBit(access.distinct & mask)) {
+    for (const int by : {1, kLanes / 2}) {
+      const int other = l - by;
+      if (other >= 0 && ((repeats >> other) & 1u) != 0 && access.address[other] == access.address[l]) shared |= 1u << l;
+    }
+  }
+  return shared;
+}
+
+void NoteRead(Warp& warp, RaceShadow& shadow, const RaceShadow::Span& span, uint32_t g, AccessCell cell, bool by_warp,
+              Memory& memory) {
+  if (by_warp) {
+    AccessCell& own = span.Reader(static_cast<uint32_t>(warp.id))[g];
+    own = ReadAfter(own, cell, warp);
+    return;
+  }
+  // In place of a read of the same warp or of one that happened before; else beside it.
+  for (uint32_t reader = 0; reader < RaceShadow::kGlobalReaders; ++reader) {
+    AccessCell& before = span.Reader(reader)[g];
+    if (HappenedBefore(before, warp, static_cast<int>(LaneOf(cell)), memory)) {
+      before = cell;
+      return;
+    }
+    if (memory.order == Order::kSameWarp) {
+      before = cell | kSeveralLanes;
+      return;
+    }
+  }
+  AccessCell& last = span.Reader(RaceShadow::kGlobalReaders - 1)[g];
+  if (EventNumber(last) != EventNumber(cell)) shadow.Drop(&span.dropped[g], last);
+  last = cell;
 }
 
 void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, uint32_t elements) {
@@ -222,6 +277,8 @@ void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Acce
   if ((access.distinct & mask) == 0) return;
   const bool polled = (in.flags & kFlagVolatile) != 0 && !IsSharedVolatile(in, access);
   Memory writes, atomics, reads;
+  const bool by_warp = HasCellByWarp(access);
+  const uint32_t shared_lanes = SharedLanes(access, mask);
   uint64_t base = 0;
   const bool several = access.allocation == nullptr && access.space == Space::kGlobal;
   RaceShadow* shadow = several ? nullptr : ShadowOf(warp, access, std::countr_zero(mask), base);
@@ -231,7 +288,9 @@ void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Acce
     if (several) shadow = ShadowOf(warp, access, lane, base);
     if (shadow == nullptr) continue;
     const RaceShadow::Span span = shadow->At(access.address[lane] - base, access.bytes);
-    const AccessCell cell = event * kLanes + static_cast<uint32_t>(lane);
+    const AccessCell cell =
+        event * kLanes + static_cast<uint32_t>(lane) + (((shared_lanes >> lane) & 1u) != 0 ? kSeveralLanes : 0);
+    if (by_warp) shadow->ExpectReads(static_cast<uint32_t>(warp.id), event);
     for (uint32_t g = 0; g < span.count; ++g) {
       for (const AccessCell write : {span.write[g], span.atomic[g]}) {
         if (write == 0 || HappenedBefore(write, warp, lane, write == span.write[g] ? writes : atomics) ||
@@ -239,7 +298,7 @@ void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Acce
           continue;
         if (elements == 0)
           return ReportRace(warp, in, lane, access, "reads", write,
-                            warp.grid->events[write / kLanes].atomic ? "updates" : "writes");
+                            warp.grid->events[EventNumber(write)].atomic ? "updates" : "writes");
         const uint32_t element = g * elements / span.count;
         uint32_t which = 1u << element;  // a granule may hold several elements
         for (uint32_t e = element + 1; e * span.count < (g + 1) * elements; ++e) which |= 1u << e;
@@ -247,10 +306,7 @@ void CheckLoadOrder(Warp& warp, const Instruction& in, uint32_t mask, const Acce
                    {.address = access.address[lane], .bytes = access.bytes, .earlier = write});
         break;
       }
-      const AccessCell before = span.read[0][g];
-      const bool beside = before != 0 && before / kLanes != event && !HappenedBefore(before, warp, lane, reads) &&
-                          reads.order != Order::kSameWarp;
-      span.read[beside ? 1 : 0][g] = cell;
+      NoteRead(warp, *shadow, span, g, cell, by_warp, reads);
     }
   }
 }
@@ -274,6 +330,31 @@ void CheckImageReadOrder(Warp& warp, const Instruction& in, uint32_t mask, const
   CheckLoadOrder(warp, in, mask, access);
 }
 
+uint32_t ChooseStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& access,
+                      const std::function<bool(int, int)>& differ) {
+  const bool first_stays = warp.grid->config->other_choices;
+  uint32_t storing = 0;
+  for (uint32_t left = mask; left != 0;) {
+    uint32_t together = 0;
+    for (const int l : EachBit(left)) {
+      if (access.address[l] == access.address[std::countr_zero(left)]) together |= 1u << l;
+    }
+    left &= ~together;
+    const int first = std::countr_zero(together), last = kLanes - 1 - std::countl_zero(together);
+    storing |= 1u << (first_stays ? first : last);
+    std::optional<Finding>& choice = warp.grid->result->choice;
+    for (uint32_t m = together; !choice && m != 0; m &= m - 1) {
+      const int l = std::countr_zero(m);
+      if (!differ(l, last)) continue;
+      choice =
+          RaceOf(warp, in.index, static_cast<uint32_t>(warp.id * kLanes + last), access.space, access.address[last],
+                 access.bytes, "writes", NoteEvent(warp, in, AccessKind::kStore) * kLanes + static_cast<uint32_t>(l),
+                 "writes", "by the same instruction, which leaves open whose value stays");
+    }
+  }
+  return storing;
+}
+
 void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& access, AccessKind kind, bool changes) {
   if (TouchesCopies(warp, 1u << lane, access, true) &&
       ReportPending(warp, in, lane, access, true, kind == AccessKind::kAtomic ? "atomically updates" : "writes"))
@@ -286,6 +367,7 @@ void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& 
   const bool concurrent = events[event].atomic;
   const char* now = kind == AccessKind::kAtomic ? "atomically updates" : "writes";
   if (concurrent) shadow->ExpectAtomics();
+  const bool by_warp = HasCellByWarp(access);
   Memory memory;
   const RaceShadow::Span span = shadow->At(access.address[lane] - base, access.bytes);
   for (uint32_t g = 0; g < span.count; ++g) {
@@ -296,16 +378,29 @@ void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& 
     if (changes && !HappenedBefore(atomic, warp, lane, memory) && !(concurrent && !InStep(atomic, warp, in, access))) {
       return ReportRace(warp, in, lane, access, now, atomic, "updates");
     }
-    for (AccessCell* reads : span.read) {
-      AccessCell& read = reads[g];
-      if (HappenedBefore(read, warp, lane, memory)) {
-        read = 0;
-      } else if (changes && !(concurrent && events[read / kLanes].atomic && !InStep(read, warp, in, access))) {
+    // Returns false if the write races with the read, and clears a read that need not be kept.
+    const auto ordered = [&](AccessCell& read) {
+      if (!HappenedBefore(read, warp, lane, memory)) {
+        if (!changes) return true;
+        if (concurrent && events[EventNumber(read)].atomic && !InStep(read, warp, in, access)) return true;
         const uint64_t granule = access.address[lane] + uint64_t{g} * access.bytes / span.count;
-        if (!NoteRacingRead(warp, in, lane, access, granule, now, read))
-          return ReportRace(warp, in, lane, access, now, read, "reads");
-        read = 0;
+        if (!NoteRacingRead(warp, in, lane, access, granule, now, read)) return false;
       }
+      read = 0;
+      return true;
+    };
+    for (uint32_t reader = 0; reader < shadow->readers(); ++reader) {
+      if (by_warp && NoReadIsUnordered(*shadow, reader, warp)) continue;
+      AccessCell& read = span.Reader(reader)[g];
+      if (read != 0 && !ordered(read)) return ReportRace(warp, in, lane, access, now, read, "reads");
+    }
+    if (!by_warp && span.dropped[g] != 0 && changes && !(concurrent && events[EventNumber(span.dropped[g])].atomic)) {
+      if (!shadow->keeps_further())
+        warp.grid->result->racing_reads.crowded.insert(AllocationOf(warp, access, lane)->place());
+      for (AccessCell read : shadow->FurtherOf(&span.dropped[g])) {
+        if (!ordered(read)) return ReportRace(warp, in, lane, access, now, read, "reads");
+      }
+      shadow->ForgetDropped(&span.dropped[g]);
     }
     // An atomic access keeps the plain write before it: later accesses of others may be unordered with that write.
     const AccessCell cell = event * kLanes + static_cast<uint32_t>(lane);
@@ -315,67 +410,6 @@ void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& 
       span.write[g] = cell;
       if (atomic != 0) span.atomic[g] = 0;
     }
-  }
-}
-
-void NoteFence(Warp& warp) {
-  const size_t agents = warp.grid->agents, own = static_cast<size_t>(warp.id);
-  for (size_t w = 0; w < agents; ++w) warp.known[agents + w] = std::max(warp.known[agents + w], warp.known[w]);
-  warp.known[agents + own] = ++warp.clock;
-  warp.fenced = true;
-}
-
-void NoteProxyFence(Warp& warp) {
-  const size_t agents = warp.grid->agents, own = static_cast<size_t>(warp.id);
-  for (size_t w = 0; w < agents; ++w) warp.known[2 * agents + w] = std::max(warp.known[2 * agents + w], warp.known[w]);
-  warp.known[2 * agents + own] = ++warp.clock;
-}
-
-void NoteRelease(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
-  if (IsWithinBlock(in, access)) {
-    if ((in.flags & kFlagRelease) == 0) return;
-    const auto own = static_cast<size_t>(warp.id);
-    for (const int lane : EachBit(access.distinct & mask)) {
-      std::vector<uint32_t>& published = warp.block->published[access.address[lane]];
-      published.resize(warp.known.size(), 0);
-      for (size_t w = 0; w < published.size(); ++w) published[w] = std::max(published[w], warp.known[w]);
-      published[own] = std::max(published[own], warp.clock + 1);
-    }
-    ++warp.clock;
-    return;
-  }
-  if (access.space != Space::kGlobal) return;
-  if ((in.flags & kFlagRelease) != 0) NoteFence(warp);
-  if (!warp.fenced) return;
-  Grid& grid = *warp.grid;
-  const size_t warps = grid.agents;
-  const uint64_t now = ++grid.time;
-  std::vector<std::vector<Released>>& released = grid.released[warp.block->index];
-  released.resize(warps);
-  for (size_t w = 0; w < warps; ++w) {
-    const uint32_t covered = warp.known[warps + w];
-    if (covered > (released[w].empty() ? 0 : released[w].back().clock)) released[w].push_back({covered, now});
-  }
-  for (const int l : EachBit(access.distinct & mask)) grid.release_times[access.address[l] / 16] = now;
-}
-
-void NoteAcquire(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
-  Grid& grid = *warp.grid;
-  if (IsWithinBlock(in, access)) {
-    if ((in.flags & kFlagAcquire) == 0 || warp.block->published.empty()) return;
-    for (const int lane : EachBit(access.distinct & mask)) {
-      const auto found = warp.block->published.find(access.address[lane]);
-      if (found == warp.block->published.end()) continue;
-      for (size_t w = 0; w < found->second.size(); ++w) {
-        if (w != static_cast<size_t>(warp.id)) warp.known[w] = std::max(warp.known[w], found->second[w]);
-      }
-    }
-    return;
-  }
-  if (access.space != Space::kGlobal || grid.release_times.empty()) return;
-  for (const int lane : EachBit(access.distinct & mask)) {
-    const auto found = grid.release_times.find(access.address[lane] / 16);
-    if (found != grid.release_times.end()) warp.acquire_time = std::max(warp.acquire_time, found->second);
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 // Compares the cells with those of the instruction that the first one names. 0: equal. Less than kLanes: other lanes of
 // that instruction, or there are no accesses at all. Else: other instructions.
 KGRPO_VECTOR_CLONES uint32_t DifferencesOf(const AccessCell* cells, uint32_t count, uint32_t shift) {
-  const AccessCell first = cells[0] / kLanes * kLanes;
+  const AccessCell first = cells[0] / kLanes * kLanes;  // with kSeveralLanes, if that is set
   uint32_t differences = 0;
   for (uint32_t i = 0; i < count; ++i) differences |= cells[i] ^ (first + (i >> shift));
   return differences;
@@ -24,13 +24,20 @@ KGRPO_VECTOR_CLONES void FillRow(AccessCell* cells, uint32_t count, uint32_t shi
   for (uint32_t i = 0; i < count; ++i) cells[i] = event * kLanes + (i >> shift);
 }
 
+KGRPO_VECTOR_CLONES bool AnyCell(const AccessCell* cells, uint32_t count) {
+  AccessCell any = 0;
+  for (uint32_t i = 0; i < count; ++i) any |= cells[i];
+  return any != 0;
+}
+
 // Returns true if every access of a row, all by one instruction, happened before the warp's current access.
 bool RowHappenedBefore(const AccessCell* cells, uint32_t differences, const Warp& warp) {
-  const uint32_t event = cells[0] / kLanes;
+  const uint32_t event = EventNumber(cells[0]);
   if (event == 0) return true;
   const Order order = OrderOf(warp.grid->events[event], warp);
-  if (order != Order::kSameWarp || differences == 0) return order != Order::kUnordered;
-  return warp.grid->events[event].clock < *std::min_element(warp.lane_known.begin(), warp.lane_known.end());
+  const bool own_lanes = differences == 0 && (cells[0] & kSeveralLanes) == 0;
+  if (order != Order::kSameWarp || own_lanes) return order != Order::kUnordered;
+  return AllLanesKnow(warp, warp.grid->events[event].clock);
 }
 
 // The same for several instructions: cell i is at `at(i)` and is accessed now by lane `lane(i)`.
@@ -41,19 +48,6 @@ bool EachHappenedBefore(const AccessCell* cells, uint32_t count, const Warp& war
     if (!HappenedBefore(cells[at(i)], warp, static_cast<int>(lane(i)), memory)) return false;
   }
   return true;
-}
-
-// Records loads by `event` in each cell: beside an unordered read of another warp, in place of any other.
-template <typename At, typename Lane>
-void NoteEachLoad(const RaceShadow::Span& span, uint32_t count, const Warp& warp, uint32_t event, At at, Lane lane) {
-  Memory memory;
-  for (uint32_t i = 0; i < count; ++i) {
-    const AccessCell before = span.read[0][at(i)];
-    const bool beside = before != 0 && before / kLanes != event &&
-                        !HappenedBefore(before, warp, static_cast<int>(lane(i)), memory) &&
-                        memory.order != Order::kSameWarp;
-    span.read[beside ? 1 : 0][at(i)] = event * kLanes + lane(i);
-  }
 }
 
 uint32_t ShiftOf(const RaceShadow::Span& row) {
@@ -67,19 +61,41 @@ bool RowInOrder(const AccessCell* cells, uint32_t count, uint32_t shift, const W
       cells, count, warp, [](uint32_t i) { return i; }, [=](uint32_t i) { return i >> shift; });
 }
 
+// Returns true if in_order(reader) is, for each reader whose latest read may be unordered with the warp's access.
+template <typename InOrder>
+bool ReadsInOrder(const Warp& warp, bool by_warp, const RaceShadow& shadow, InOrder in_order) {
+  for (uint32_t reader = 0; reader < shadow.readers(); ++reader) {
+    if (by_warp && NoReadIsUnordered(shadow, reader, warp)) continue;
+    if (!in_order(reader)) return false;
+  }
+  return true;
+}
+
 // Records the loads of a whole warp's row. Returns false if there may be a race. `atomics`: there may be atomic writes.
-bool NoteRowOfLoads(const Warp& warp, uint32_t event, bool polled, bool atomics, const RaceShadow::Span& row) {
+bool NoteRowOfLoads(Warp& warp, uint32_t event, bool polled, bool by_warp, RaceShadow& shadow,
+                    const RaceShadow::Span& row) {
   const uint32_t shift = ShiftOf(row);
   if (!polled && !RowInOrder(row.write, row.count, shift, warp)) return false;
-  if (!polled && atomics && !RowInOrder(row.atomic, row.count, shift, warp)) return false;
-  if (DifferencesOf(row.read[0], row.count, shift) >= kLanes) {
-    NoteEachLoad(
-        row, row.count, warp, event, [](uint32_t i) { return i; }, [=](uint32_t i) { return i >> shift; });
-    return true;
+  if (!polled && shadow.atomics() && !RowInOrder(row.atomic, row.count, shift, warp)) return false;
+  // The usual cases: in place of reads that happened before, or in global memory beside reads by one other instruction.
+  for (uint32_t reader = by_warp ? static_cast<uint32_t>(warp.id) : 0;; ++reader) {
+    AccessCell* cells = row.Reader(reader);
+    const uint32_t differences = DifferencesOf(cells, row.count, shift);
+    if (differences >= kLanes) break;
+    if (RowHappenedBefore(cells, differences, warp)) {
+      FillRow(cells, row.count, shift, event);
+      return true;
+    }
+    if (by_warp || OrderOf(warp.grid->events[EventNumber(cells[0])], warp) == Order::kSameWarp) break;
+    if (reader + 1 == RaceShadow::kGlobalReaders) {
+      for (uint32_t i = 0; i < row.count; ++i) shadow.Drop(&row.dropped[i], cells[i]);
+      FillRow(cells, row.count, shift, event);
+      return true;
+    }
   }
-  const uint32_t before = row.read[0][0] / kLanes;
-  const bool beside = before != 0 && before != event && OrderOf(warp.grid->events[before], warp) == Order::kUnordered;
-  FillRow(row.read[beside ? 1 : 0], row.count, shift, event);
+  Memory memory;
+  for (uint32_t i = 0; i < row.count; ++i)
+    NoteRead(warp, shadow, row, i, event * kLanes + (i >> shift), by_warp, memory);
   return true;
 }
 
@@ -105,6 +121,11 @@ struct Scattered {
     if (differences < kLanes) return RowHappenedBefore(cells + at[0], differences, warp);
     return EachHappenedBefore(
         cells, count, warp, [this](uint32_t i) { return at[i]; }, [this](uint32_t i) { return lane[i]; });
+  }
+  bool Any(const AccessCell* cells) const {
+    AccessCell any = 0;
+    for (uint32_t i = 0; i < count; ++i) any |= cells[at[i]];
+    return any != 0;
   }
   void Fill(AccessCell* cells, uint32_t event) const {
     for (uint32_t i = 0; i < count; ++i) cells[at[i]] = event * kLanes + lane[i];
@@ -132,23 +153,30 @@ bool Scatter(RaceShadow& shadow, uint64_t base, uint32_t lanes, const Access& ac
 }
 
 // NoteRowOfLoads for lanes at arbitrary addresses.
-bool NoteScatteredLoads(const Warp& warp, uint32_t event, bool polled, bool atomics, const Scattered& scattered,
-                        const RaceShadow::Span& all) {
+bool NoteScatteredLoads(Warp& warp, bool polled, bool by_warp, RaceShadow& shadow, const Scattered& scattered,
+                        uint32_t event, uint32_t shared_lanes, const RaceShadow::Span& all) {
   if (!polled && !scattered.InOrder(all.write, warp)) return false;
-  if (!polled && atomics && !scattered.InOrder(all.atomic, warp)) return false;
-  NoteEachLoad(
-      all, scattered.count, warp, event, [&](uint32_t i) { return scattered.at[i]; },
-      [&](uint32_t i) { return scattered.lane[i]; });
+  if (!polled && shadow.atomics() && !scattered.InOrder(all.atomic, warp)) return false;
+  Memory memory;
+  for (uint32_t i = 0; i < scattered.count; ++i) {
+    const AccessCell several = ((shared_lanes >> scattered.lane[i]) & 1u) != 0 ? kSeveralLanes : 0;
+    RaceShadow::Span one = all;
+    NoteRead(warp, shadow, one, static_cast<uint32_t>(scattered.at[i]), event * kLanes + scattered.lane[i] + several,
+             by_warp, memory);
+  }
   return true;
 }
 
 // NoteStores for lanes at arbitrary addresses.
-bool NoteScatteredStores(const Warp& warp, uint32_t event, bool atomics, const Scattered& scattered,
-                         const RaceShadow::Span& all) {
-  for (const AccessCell* cells : {all.write, all.read[0], all.read[1]}) {
-    if (!scattered.InOrder(cells, warp)) return false;
-  }
+bool NoteScatteredStores(const Warp& warp, uint32_t event, bool by_warp, const RaceShadow& shadow,
+                         const Scattered& scattered, const RaceShadow::Span& all) {
+  const bool atomics = shadow.atomics();
+  if (!scattered.InOrder(all.write, warp)) return false;
   if (atomics && !scattered.InOrder(all.atomic, warp)) return false;
+  if (!ReadsInOrder(warp, by_warp, shadow,
+                    [&](uint32_t reader) { return scattered.InOrder(all.Reader(reader), warp); }))
+    return false;
+  if (shadow.drops() && scattered.Any(all.dropped)) return false;
   const bool concurrent = warp.grid->events[event].atomic;
   AccessCell* target = concurrent ? all.atomic : all.write;
   // Two lanes that write to one place are looked at in turn.
@@ -162,7 +190,6 @@ bool NoteScatteredStores(const Warp& warp, uint32_t event, bool atomics, const S
     for (uint32_t i = 0; i < scattered.count; ++i) target[scattered.at[i]] = before[i];
     return false;
   }
-  for (uint32_t i = 0; i < scattered.count; ++i) all.read[0][scattered.at[i]] = all.read[1][scattered.at[i]] = 0;
   if (atomics && !concurrent) {
     for (uint32_t i = 0; i < scattered.count; ++i) all.atomic[scattered.at[i]] = 0;
   }
@@ -171,17 +198,19 @@ bool NoteScatteredStores(const Warp& warp, uint32_t event, bool atomics, const S
 
 }  // namespace
 
-bool NoteLoads(const Warp& warp, uint32_t mask, const Access& access, uint32_t event, bool polled, RaceShadow& shadow,
+bool NoteLoads(Warp& warp, uint32_t mask, const Access& access, uint32_t event, bool polled, RaceShadow& shadow,
                uint64_t base) {
+  const bool by_warp = HasCellByWarp(access);
+  if (by_warp) shadow.ExpectReads(static_cast<uint32_t>(warp.id), event);
   if (access.pattern == Pattern::kContiguous && mask == kAllLanes) {
     const uint64_t offset = access.address[0] - base;
     const RaceShadow::Span row = shadow.AtRow(offset, access.bytes * kLanes, access.bytes);
-    return NoteRowOfLoads(warp, event, polled, shadow.atomics(), row);
+    return NoteRowOfLoads(warp, event, polled, by_warp, shadow, row);
   }
   Scattered scattered;
   RaceShadow::Span all;
   return Scatter(shadow, base, access.distinct & mask, access, scattered, all) &&
-         NoteScatteredLoads(warp, event, polled, shadow.atomics(), scattered, all);
+         NoteScatteredLoads(warp, polled, by_warp, shadow, scattered, event, SharedLanes(access, mask), all);
 }
 
 bool NoteStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
@@ -198,15 +227,16 @@ bool NoteStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& 
     Scattered scattered;
     RaceShadow::Span all;
     return Scatter(*shadow, base, mask, access, scattered, all) &&
-           NoteScatteredStores(warp, event, shadow->atomics(), scattered, all);
+           NoteScatteredStores(warp, event, HasCellByWarp(access), *shadow, scattered, all);
   }
   const RaceShadow::Span row = shadow->AtRow(access.address[0] - base, access.bytes * kLanes, access.bytes);
   const uint32_t shift = ShiftOf(row);
-  for (const AccessCell* cells : {row.write, row.read[0], row.read[1]}) {
-    if (!RowInOrder(cells, row.count, shift, warp)) return false;
-  }
+  if (!RowInOrder(row.write, row.count, shift, warp)) return false;
   if (shadow->atomics() && !RowInOrder(row.atomic, row.count, shift, warp)) return false;
-  for (AccessCell* cells : row.read) std::fill_n(cells, row.count, 0);
+  if (!ReadsInOrder(warp, HasCellByWarp(access), *shadow,
+                    [&](uint32_t reader) { return RowInOrder(row.Reader(reader), row.count, shift, warp); }))
+    return false;
+  if (shadow->drops() && AnyCell(row.dropped, row.count)) return false;
   if (shadow->atomics() && !concurrent) std::fill_n(row.atomic, row.count, 0);
   FillRow(concurrent ? row.atomic : row.write, row.count, shift, event);
   return true;

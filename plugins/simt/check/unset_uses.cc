@@ -62,7 +62,7 @@ void ReportSuspect(Warp& warp, const Suspect& suspect, bool partly) {
   if (suspect.race != 0) {
     finding = grid.config->racing_reads->races[suspect.race - 1];
   } else if (suspect.earlier != 0) {
-    const bool atomic = grid.events[suspect.earlier / kLanes].atomic;
+    const bool atomic = grid.events[EventNumber(suspect.earlier)].atomic;
     finding = RaceOf(warp, suspect.pc, suspect.thread, space, suspect.address, suspect.bytes, "reads", suspect.earlier,
                      atomic ? "updates" : "writes");
   } else {
@@ -256,16 +256,23 @@ void AddSuspect(Warp& warp, const Instruction& in, uint32_t mask, const Access& 
   }
   std::array<Suspect, kLanes>& suspects = warp.suspects[what.pc];
   if (what.earlier != 0) {
-    const AccessEvent& earlier = warp.grid->events[what.earlier / kLanes];
+    const AccessEvent& earlier = warp.grid->events[EventNumber(what.earlier)];
     if (earlier.warp == warp.id && earlier.block == warp.block->index)
-      mask &= ~(1u << what.earlier % kLanes);  // a lane reads its own write in order
+      mask &= ~(1u << LaneOf(what.earlier));  // a lane reads its own write in order
   }
   for (const int l : EachBit(mask)) {
     if (l != lane && (access.space == Space::kLocal || access.address[l] != access.address[lane])) continue;
     if (!stored) what.thread = static_cast<uint32_t>(warp.id * kLanes + l);
-    suspects[static_cast<size_t>(l)] = what;
+    uint32_t lanes = 1u << l, registers = elements;
+    if (access.target == Access::Target::kFragment) registers = kAllLanes;
+    if (access.target == Access::Target::kRow || access.target == Access::Target::kTransposedRow) {
+      const int row = l % 8;
+      lanes = access.target == Access::Target::kRow ? 0xFu << (4 * row) : 0x11111111u << (row / 2);
+      registers = 1u << (l / 8);
+    }
+    for (const int target : EachBit(lanes)) suspects[static_cast<size_t>(target)] = what;
     for (uint32_t e = 0; e < warp.loaded.size(); ++e)
-      if (((elements >> e) & 1u) != 0) warp.loaded[e] |= 1u << l;
+      if (((registers >> e) & 1u) != 0) warp.loaded[e] |= lanes;
   }
   if (!warp.suspicious) warp.loaded_at = what.pc;
   warp.suspicious = true;

@@ -29,7 +29,9 @@ void Lowerer::NoteNature(const Instruction& in) {
   const auto space = static_cast<Space>(in.space);
   const bool global = space == Space::kGlobal || space == Space::kGeneric;
   const bool stores = base == "st" || opcode_.starts_with("wmma.store");
-  loads_registers_.push_back(loads && !is_parameter && space != Space::kConst && space != Space::kParam ? 1 : 0);
+  const bool loads_matrix = base == "ldmatrix" || opcode_.starts_with("wmma.load");
+  loads_registers_.push_back(
+      (loads || loads_matrix) && !is_parameter && space != Space::kConst && space != Space::kParam ? 1 : 0);
   stores_.push_back((stores && global) || in.run == &StoreBulk ? 1 : 0);
 }
 

@@ -118,7 +118,8 @@ void Lowerer::FinishUnset(const std::vector<uint32_t>& unset) {
     });
     if (!touched) continue;
     use.loads = loads(pc);
-    if (use.loads || use.rule == UnsetRule::kStore) {
+    // A vector's elements, those that are not wanted too; matrix loads have one result for each register.
+    if ((use.loads && use.writes.size() <= in.count) || use.rule == UnsetRule::kStore) {
       std::vector<int32_t>& elements = use.loads ? use.writes : use.reads;
       elements.clear();
       for (uint32_t i = 0; i < in.count; ++i) elements.push_back(number_of(kernel_.operands[in.extra + i]));

@@ -28,10 +28,11 @@ void Atomic(Warp& warp, const Instruction& in, uint32_t mask) {
   Resolve(warp, in, mask, sizeof(T), AccessKind::kAtomic, access);
   if (grid.checked) {
     if ((in.flags & kFlagNoReturn) == 0) NoteAcquire(warp, in, mask, access);
-    NoteRelease(warp, in, mask, access);
+    NoteRelease(warp, in, mask, access, true);
   }
   if ((in.flags & kFlagNoReturn) == 0) ++warp.block->polls;
   if (grid.checked) CheckInitialised(warp, in, mask, access);
+  MarkWritten(warp, mask, access);
   const S* b = SourceAs<S>(warp, in.b);
   const S* c = in.c == kNoOperand ? b : SourceAs<S>(warp, in.c);
   S* d = (in.flags & kFlagNoReturn) != 0 ? nullptr : TargetAs<S>(warp, in.d);
@@ -45,7 +46,6 @@ void Atomic(Warp& warp, const Instruction& in, uint32_t mask) {
     std::memcpy(access.At(l), &value, sizeof value);
     if (d != nullptr) d[l] = std::bit_cast<std::conditional_t<sizeof(T) == 2, uint16_t, S>>(old);
   }
-  MarkWritten(warp, mask, access);
 }
 
 template <typename T>
@@ -194,7 +194,7 @@ void FenceAsyncProxy(Warp& warp, const Instruction&, uint32_t) {
 }
 
 void Fence(Warp& warp, const Instruction& in, uint32_t) {
-  if (warp.grid->checked && (in.flags & kFlagBlockScope) == 0) NoteFence(warp);
+  if (warp.grid->checked) NoteFence(warp, (in.flags & kFlagBlockScope) != 0);
 }
 
 }  // namespace kgrpo::simt

@@ -71,32 +71,33 @@ void Resume(Block& block, uint32_t warps) {
     warp.limit = warp.group_count == 0 ? UINT32_MAX : 0;
     ++warp.clock;
     warp.lane_known.fill(warp.clock);
+    warp.pair_known.clear();
   }
 }
 
 // bar.arrive announces the warp's accesses and those that it knows of. The warp does not wait, so its later accesses
 // are not covered.
 void Announce(Warp& warp, BarrierState& barrier) {
-  std::vector<uint32_t>& announced = barrier.announced;
-  announced.resize(warp.known.size(), 0);
-  for (size_t w = 0; w < announced.size(); ++w) announced[w] = std::max(announced[w], warp.known[w]);
-  const auto own = static_cast<size_t>(warp.id);
-  announced[own] = std::max(announced[own], ++warp.clock);
-  barrier.announced_time = std::max(barrier.announced_time, warp.acquire_time);
+  barrier.announced.Join(warp.known, warp.times);
+  uint32_t& own = barrier.announced.known[static_cast<size_t>(warp.id)];
+  own = std::max(own, ++warp.clock);
 }
 
 // Orders the accesses of these warps before the barrier, and those announced at it, before the warps' later accesses.
 void OrderAccesses(Block& block, uint32_t warps, const BarrierState& barrier) {
-  const std::vector<uint32_t>& announced = barrier.announced;
+  const std::vector<uint32_t>& announced = barrier.announced.known;
   // Accesses that any of the warps made or knew of: barriers are transitive.
   std::vector<uint32_t> known(block.warps[0].known.size(), 0);
-  uint64_t acquired = barrier.announced_time;
+  ReleaseTimes times = barrier.announced.times;
+  Announced fenced_in_block;
   bool fenced = !announced.empty();
   for (uint32_t n = warps; n != 0; n &= n - 1) {
     const Warp& peer = block.warps[static_cast<size_t>(std::countr_zero(n))];
     for (size_t w = 0; w < known.size(); ++w) known[w] = std::max(known[w], peer.known[w]);
-    acquired = std::max(acquired, peer.acquire_time);
+    times.Join(peer.times);
     fenced |= peer.fenced;
+    if (!peer.fenced_in_block.known.empty())
+      fenced_in_block.Join(peer.fenced_in_block.known, peer.fenced_in_block.times);
   }
   for (uint32_t n = warps; n != 0; n &= n - 1) {
     const auto w = static_cast<size_t>(std::countr_zero(n));
@@ -112,8 +113,10 @@ void OrderAccesses(Block& block, uint32_t warps, const BarrierState& barrier) {
   for (const int w : EachBit(warps)) {
     Warp& warp = block.warps[static_cast<size_t>(w)];
     warp.known = known;
-    warp.acquire_time = acquired;
+    warp.times = times;
     warp.fenced = fenced;
+    if (!fenced_in_block.known.empty()) warp.fenced_in_block = fenced_in_block;
+    if (barrier.expected_threads == 0) warp.all_before = static_cast<uint32_t>(warp.grid->events.size());
     for (size_t w = 0; w < announced.size(); ++w) {
       if (w != static_cast<size_t>(warp.id)) warp.known[w] = std::max(warp.known[w], announced[w]);
     }

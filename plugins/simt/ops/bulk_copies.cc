@@ -92,10 +92,10 @@ bool CheckProxyFence(Warp& warp, const Instruction& in, int lane, const Access& 
   const Grid& grid = *warp.grid;
   for (uint32_t g = 0; g < span.count; ++g) {
     for (const AccessCell cell : {span.write[g], span.atomic[g]}) {
-      const AccessEvent& event = grid.events[cell / kLanes];
+      const AccessEvent& event = grid.events[EventNumber(cell)];
       if (cell == 0 || event.warp == grid.warps_per_block || event.block != warp.block->index) continue;
       if (event.clock < warp.known[2 * size_t{grid.agents} + event.warp]) continue;
-      const ThreadId other = IdOf(grid, event.block, event.warp * kLanes + cell % kLanes);
+      const ThreadId other = IdOf(grid, event.block, event.warp * kLanes + LaneOf(cell));
       const int line = LineAt(grid, event.pc);
       const std::string where = DescribeShared(grid, access.address[lane], access.bytes);
       Report(warp, in.index, lane, FindingCode::kRace, false, access.address[lane], where,
@@ -123,7 +123,9 @@ void ArriveOfCopy(Warp& warp, const BulkCopy& copy) {
     const RaceShadow::Span span = block.shared_shadow.At(access.address[copy.lane], kPiece);
     for (uint32_t g = 0; g < span.count; ++g) {
       span.write[g] = event * kLanes + copy.lane;
-      span.read[0][g] = span.read[1][g] = 0;
+      for (uint32_t reader = 0; reader < block.shared_shadow.readers(); ++reader) {
+        if (block.shared_shadow.last_read(reader) != 0) span.Reader(reader)[g] = 0;
+      }
       if (block.shared_shadow.atomics()) span.atomic[g] = 0;
     }
     return true;

@@ -3,6 +3,8 @@
 // A warp runs one group of lanes at a time, the one with the lowest pc; groups that meet merge. A group is parked at an
 // operation that other lanes of the warp take part in, until they arrive or exit. So after a loop that some lanes leave
 // early, or an early return, all lanes execute the operation together, as on a GPU.
+#include <algorithm>
+#include <array>
 #include <bit>
 
 #include "simt/ops/bulk_copies.h"
@@ -166,8 +168,23 @@ void Park(Warp& warp, uint32_t lanes, uint32_t pc) {
   warp.limit = 0;
 }
 
-void SynchroniseLanes(Warp& warp, uint32_t lanes) {
+void SynchroniseLanes(Warp& warp, uint32_t lanes, uint32_t known) {
   ++warp.clock;
+  std::vector<uint32_t>& pairs = warp.pair_known;
+  if ((warp.alive & ~lanes) == 0) {
+    pairs.clear();
+  } else if (warp.grid->checked) {
+    if (pairs.empty()) {
+      for (const uint32_t known : warp.lane_known) pairs.insert(pairs.end(), kLanes, known);
+    }
+    std::array<uint32_t, kLanes> joint{};
+    for (size_t other = 0; other < kLanes; ++other) {
+      for (const int l : EachBit(lanes))
+        joint[other] = std::max(joint[other], pairs[static_cast<size_t>(l) * kLanes + other]);
+    }
+    for (const int l : EachBit(known)) joint[static_cast<size_t>(l)] = warp.clock;
+    for (const int l : EachBit(lanes)) std::copy(joint.begin(), joint.end(), pairs.begin() + l * kLanes);
+  }
   for (const int l : EachBit(lanes)) warp.lane_known[static_cast<size_t>(l)] = warp.clock;
 }
 

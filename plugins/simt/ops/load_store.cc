@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "simt/check/access.h"
+#include "simt/check/hidden_writes.h"
 #include "simt/state/handlers.h"
 
 namespace kgrpo::simt {
@@ -63,27 +64,10 @@ void StoreRow(std::byte* row, uint32_t count, const S* const* sources) {
   }
 }
 
-// T: in memory; S: a register's lane.
+// Fills the registers of a load. T: in memory; S: a register's lane. `row`: by ResolveRow.
 template <typename T, typename S>
-void Load(Warp& warp, const Instruction& in, uint32_t mask) {
-  Access access;
-  const auto bytes = static_cast<uint32_t>(sizeof(T)) * in.count;
-  const bool row = mask == kAllLanes && ResolveRow(warp, in, bytes, AccessKind::kLoad, access);
-  if (!row) ResolveLanes(warp, in, mask, bytes, AccessKind::kLoad, access);
-  Grid& grid = *warp.grid;
-  if (grid.checked && access.space != Space::kParam) {
-    const std::vector<uint32_t>& uses = grid.kernel->unset_use_at;
-    const bool watched = !uses.empty() && uses[in.index] != 0 && grid.kernel->unset_uses[uses[in.index] - 1].loads;
-    const uint32_t elements = watched ? in.count : 0;
-    CheckInitialised(warp, in, mask, access, elements);
-    if (access.space != Space::kLocal) CheckLoadOrder(warp, in, mask, access, elements);
-    if (warp.suspicious) SetSuspects(warp, in, mask);
-  }
-  if ((in.flags & kFlagVolatile) != 0) {
-    if (grid.checked) NoteAcquire(warp, in, mask, access);
-    ++warp.block->polls;
-  }
-  const Operand* operands = &grid.kernel->operands[in.extra];
+void LoadValues(Warp& warp, const Instruction& in, uint32_t mask, const Access& access, bool row) {
+  const Operand* operands = &warp.grid->kernel->operands[in.extra];
   if (row && access.pattern == Pattern::kContiguous && in.count <= kMostElements) {
     S unused[kLanes];
     S* targets[kMostElements];
@@ -116,9 +100,39 @@ void Load(Warp& warp, const Instruction& in, uint32_t mask) {
 }
 
 template <typename T, typename S>
+void Load(Warp& warp, const Instruction& in, uint32_t mask) {
+  Access access;
+  const auto bytes = static_cast<uint32_t>(sizeof(T)) * in.count;
+  const bool row = mask == kAllLanes && ResolveRow(warp, in, bytes, AccessKind::kLoad, access);
+  if (!row) ResolveLanes(warp, in, mask, bytes, AccessKind::kLoad, access);
+  const Grid& grid = *warp.grid;
+  if (grid.checked && access.space != Space::kParam) {
+    const uint32_t elements = IsWatched(*grid.kernel, in) ? in.count : 0;
+    CheckInitialised(warp, in, mask, access, elements);
+    if (access.space != Space::kLocal) CheckLoadOrder(warp, in, mask, access, elements);
+    if (warp.suspicious) SetSuspects(warp, in, mask);
+  }
+  if ((in.flags & kFlagVolatile) == 0) return LoadValues<T, S>(warp, in, mask, access, row);
+  ++warp.block->polls;
+  if (!grid.checked) return LoadValues<T, S>(warp, in, mask, access, row);
+  const HiddenWrites hidden(warp, in, mask, access);
+  // Also if a write is hidden: the value before it may be a release, too.
+  NoteAcquire(warp, in, mask, access);
+  LoadValues<T, S>(warp, in, mask, access, row);
+}
+
+template <typename T, typename S>
 void StoreChecked(Warp& warp, const Instruction& in, uint32_t mask, const Access& access) {
   const Operand* sources = &warp.grid->kernel->operands[in.extra];
-  for (const int l : EachBit(mask)) {
+  const auto differ = [&](int l, int k) {
+    bool different = false;
+    for (uint32_t i = 0; i < in.count; ++i) {
+      const S* s = SourceAs<S>(warp, sources[i]);
+      different |= static_cast<T>(s[l]) != static_cast<T>(s[k]);
+    }
+    return different;
+  };
+  for (const int l : EachBit(ChooseStores(warp, in, mask, access, differ))) {
     bool changes = false;
     for (uint32_t i = 0; i < in.count; ++i) {
       const T value = static_cast<T>(SourceAs<S>(warp, sources[i])[l]);
@@ -140,7 +154,7 @@ void Store(Warp& warp, const Instruction& in, uint32_t mask) {
   if (!row) ResolveLanes(warp, in, mask, bytes, AccessKind::kStore, access);
   Grid& grid = *warp.grid;
   MarkWritten(warp, mask, access);
-  if ((in.flags & (kFlagVolatile | kFlagRelease)) != 0 && grid.checked) NoteRelease(warp, in, mask, access);
+  if ((in.flags & (kFlagVolatile | kFlagRelease)) != 0 && grid.checked) NoteRelease(warp, in, mask, access, false);
   if (grid.checked && access.space != Space::kLocal && !NoteStores(warp, in, mask, access))
     return StoreChecked<T, S>(warp, in, mask, access);
   const Operand* operands = &grid.kernel->operands[in.extra];
@@ -149,16 +163,19 @@ void Store(Warp& warp, const Instruction& in, uint32_t mask) {
     for (uint32_t i = 0; i < in.count; ++i) sources[i] = SourceAs<S>(warp, operands[i]);
     return StoreRow<T, S>(access.At(0), in.count, sources);
   }
-  if (row) {  // one address, and the last lane's value stays
+  const bool first_stays = grid.config->other_choices;  // where lanes store to one place; else the last
+  if (row) {
     for (uint32_t i = 0; i < in.count; ++i) {
-      const T value = static_cast<T>(SourceAs<S>(warp, operands[i])[kLanes - 1]);
+      const T value = static_cast<T>(SourceAs<S>(warp, operands[i])[first_stays ? 0 : kLanes - 1]);
       std::memcpy(access.At(0) + i * sizeof(T), &value, sizeof(T));
     }
     return;
   }
   for (uint32_t i = 0; i < in.count; ++i) {
     const S* s = SourceAs<S>(warp, operands[i]);
-    for (const int l : EachBit(mask)) {
+    for (uint32_t m = mask; m != 0;) {
+      const int l = first_stays ? kLanes - 1 - std::countl_zero(m) : std::countr_zero(m);
+      m &= ~(1u << l);
       const T value = static_cast<T>(s[l]);
       std::memcpy(access.At(l) + i * sizeof(T), &value, sizeof(T));
     }

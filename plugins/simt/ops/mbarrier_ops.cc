@@ -19,11 +19,6 @@ namespace {
 
 constexpr uint64_t kPendingBits = 20;  // of the token that an arrival returns; the phase is above
 
-void Merge(std::vector<uint32_t>& into, const std::vector<uint32_t>& from) {
-  into.resize(std::max(into.size(), from.size()), 0);
-  for (size_t w = 0; w < from.size(); ++w) into[w] = std::max(into[w], from[w]);
-}
-
 bool IsAfterCopies(const Instruction& in) {
   const auto kind = static_cast<ArrivalKind>(in.size);
   return kind == ArrivalKind::kAfterCopies || kind == ArrivalKind::kAfterCopiesCounted;
@@ -34,7 +29,6 @@ void CompleteIfDone(PhaseBarrier& barrier) {
   ++barrier.phase;
   barrier.pending = barrier.expected;
   barrier.complete = barrier.announced;
-  barrier.complete_time = barrier.announced_time;
 }
 
 // The barrier at the lane's address. Throws Fault where none was initialised there.
@@ -49,23 +43,18 @@ PhaseBarrier& BarrierAt(Warp& warp, const Instruction& in, int lane, const Acces
 
 void Arrive(Warp& warp, PhaseBarrier& barrier, int64_t count) {
   if (warp.grid->checked) {
-    Merge(barrier.announced, warp.known);
-    barrier.announced.resize(std::max(barrier.announced.size(), static_cast<size_t>(warp.id) + 1), 0);
-    barrier.announced[static_cast<size_t>(warp.id)] =
-        std::max(barrier.announced[static_cast<size_t>(warp.id)], warp.clock + 1);
-    barrier.announced_time = std::max(barrier.announced_time, warp.acquire_time);
+    barrier.announced.Join(warp.known, warp.times);
+    uint32_t& own = barrier.announced.known[static_cast<size_t>(warp.id)];
+    own = std::max(own, warp.clock + 1);
   }
   barrier.pending -= count;
 }
 
 // Passes the phase's knowledge of earlier accesses to the waiting lanes.
 void Acquire(Warp& warp, uint32_t lanes, const PhaseBarrier& barrier) {
-  for (size_t w = 0; w < barrier.complete.size() && w < warp.known.size(); ++w) {
-    if (w != static_cast<size_t>(warp.id)) warp.known[w] = std::max(warp.known[w], barrier.complete[w]);
-  }
-  warp.fenced |= !barrier.complete.empty();
-  warp.acquire_time = std::max(warp.acquire_time, barrier.complete_time);
-  SynchroniseLanes(warp, lanes);
+  warp.fenced |= !barrier.complete.known.empty();
+  Learn(warp, barrier.complete);
+  SynchroniseLanes(warp, lanes, kAllLanes);  // perhaps its own warp's arrivals completed the phase
 }
 
 // Completes the bulk copies that the phase waits for, if nothing else is missing.

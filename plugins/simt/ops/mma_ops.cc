@@ -20,8 +20,10 @@ void LdMatrix(Warp& warp, const Instruction& in, uint32_t mask) {
   plain.offset = 0;
   Resolve(warp, plain, addressing, 16, AccessKind::kLoad, access);
   if (warp.grid->checked) {
+    access.target = kTransposed ? Access::Target::kTransposedRow : Access::Target::kRow;
     CheckInitialised(warp, in, addressing, access, 0, true);
-    CheckLoadOrder(warp, in, addressing, access);
+    CheckLoadOrder(warp, in, addressing, access, IsWatched(*warp.grid->kernel, in) ? 1 : 0);
+    if (warp.suspicious) SetSuspects(warp, in, mask);
   }
   for (uint32_t i = 0; i < matrices; ++i) {
     uint32_t result[kLanes];

@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstring>
 
+#include "simt/check/access.h"
 #include "simt/state/handlers.h"
 #include "simt/state/machine.h"
 
@@ -51,10 +52,17 @@ std::string TextAt(const Warp& warp, int lane, uint64_t address) {
   return text.substr(0, text.find('\0'));
 }
 
-std::string Format(const Warp& warp, int lane, const std::string& format, uint64_t arguments) {
-  std::string out;
+// What vprintf prints, and the number of arguments that it read, which it returns.
+struct Printed {
+  std::string text;
+  int arguments = 0;
+};
+Printed Format(const Warp& warp, int lane, const std::string& format, uint64_t arguments) {
+  Printed printed;
+  std::string& out = printed.text;
   uint64_t offset = 0;
   auto next = [&](size_t bytes) {
+    ++printed.arguments;
     offset = (offset + bytes - 1) / bytes * bytes;
     const std::string raw = BytesAt(warp, lane, arguments + offset, bytes);
     uint64_t value = 0;
@@ -99,18 +107,29 @@ std::string Format(const Warp& warp, int lane, const std::string& format, uint64
     out += buffer;
     i = end;
   }
-  return out;
+  return printed;
+}
+
+// Stores a call's result in the thread's frame.
+void ReturnToFrame(Warp& warp, Operand operand, int lane, int32_t value) {
+  if (operand == kNoOperand) return;
+  Block& block = *warp.block;
+  const size_t frame =
+      (static_cast<size_t>(warp.id) * kLanes + static_cast<size_t>(lane)) * warp.grid->kernel->local_bytes;
+  const size_t offset = frame + SourceAs<uint32_t>(warp, operand)[lane];
+  std::memcpy(block.local.data() + offset, &value, sizeof value);
+  if (warp.grid->checked) block.local_written[offset / 64] |= simt::BitsOf(offset, sizeof value);
 }
 
 }  // namespace
 
 void PrintFormatted(Warp& warp, const Instruction& in, uint32_t mask) {
-  std::string& printed = warp.grid->result->printed;
+  std::string& all = warp.grid->result->printed;
   for (const int l : EachBit(mask)) {
-    if (printed.size() < kMostPrinted) {
-      printed += Format(warp, l, TextAt(warp, l, FromFrame(warp, in.a, l, 8)), FromFrame(warp, in.b, l, 8));
-      if (printed.size() > kMostPrinted) printed.resize(kMostPrinted);
-    }
+    const uint64_t format = FromFrame(warp, in.a, l, 8);
+    const Printed printed = Format(warp, l, TextAt(warp, l, format), FromFrame(warp, in.b, l, 8));
+    all += printed.text.substr(0, kMostPrinted - all.size());
+    ReturnToFrame(warp, in.c, l, format == 0 ? -1 : printed.arguments);
   }
 }
 

@@ -115,8 +115,9 @@ void WmmaMemory(Warp& warp, const Instruction& in, uint32_t mask) {
       CountFragment(warp, in, mask, placed.base, placed.stride, kind);
     }
     if (kLoad && warp.grid->checked) {
+      access.target = Access::Target::kFragment;
       CheckInitialised(warp, in, mask, access, 0, true);
-      CheckLoadOrder(warp, in, mask, access);
+      CheckLoadOrder(warp, in, mask, access, IsWatched(*warp.grid->kernel, in) ? 1 : 0);
     }
     if (!kLoad) MarkWritten(warp, mask, access);
     for (int lane = 0; lane < kLanes; ++lane) {
@@ -135,6 +136,7 @@ void WmmaMemory(Warp& warp, const Instruction& in, uint32_t mask) {
       }
     }
   }
+  if (kLoad && warp.suspicious) SetSuspects(warp, in, mask);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
+
 #include "simt/check/access.h"
 #include "simt/check/earlier_launches.h"
 #include "simt/lower/module.h"
@@ -82,6 +84,10 @@ LaunchResult Launch(ModuleInstance& instance, int kernel_index, const LaunchConf
   grid.result = &result;
   grid.checked = config.mode == Mode::kChecked;
   grid.compares_launches = grid.checked && config.in_flight != nullptr;
+  grid.events.assign(1, {});  // event 0 is none
+  grid.hides_writes = grid.checked && !config.other_choices &&
+                      std::any_of(kernel.code.begin(), kernel.code.end(),
+                                  [](const Instruction& in) { return (in.flags & kFlagVolatile) != 0; });
   grid.code = kernel.code.data();
   if (grid.checked && !kernel.unset_uses.empty()) {
     grid.watched_code = kernel.code;
@@ -118,7 +124,7 @@ LaunchResult Launch(ModuleInstance& instance, int kernel_index, const LaunchConf
   } catch (const Fault&) {
     result.status = LaunchStatus::kFault;
   }
-  if (result.findings.empty() && !result.racing_reads.empty())
+  if (result.findings.empty() && !result.racing_reads.races.empty())
     result.findings.push_back(result.racing_reads.races.front());
   if (grid.checked && grid.lets_next_begin) result.accesses = TakeAccesses(grid);
   result.let_next_begin_early = grid.lets_next_begin_early;

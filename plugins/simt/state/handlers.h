@@ -120,7 +120,8 @@ Handler FindMoveMatrix(const Opcode& opcode);                             // ope
 double MatrixOperations(const Instruction& instruction);  // multiplications and additions of a warp's mma
 
 // print_ops.cc
-void PrintFormatted(Warp&, const Instruction&, uint32_t);  // a = format address, b = arguments' address, d = result
-void AssertFailed(Warp&, const Instruction&, uint32_t);    // operands: message, file, line, function
+void PrintFormatted(Warp&, const Instruction&,
+                    uint32_t);                           // in the frame: a = format, b = arguments, c = result or none
+void AssertFailed(Warp&, const Instruction&, uint32_t);  // operands: message, file, line, function
 
 }  // namespace kgrpo::simt

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>  // findings
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>  // parameters
 
 #include "simt/state/counts.h"
@@ -60,7 +61,11 @@ struct LaunchConfig {
   const RacingReads* racing_reads = nullptr;
   // kChecked: earlier launches that may still run while this one does, until it waits for them. Null: none.
   const std::vector<std::shared_ptr<EarlierLaunch>>* in_flight = nullptr;
-  bool last_block_first = false;           // among the blocks that can be resident at once; else the first
+  bool last_block_first = false;  // among the blocks that can be resident at once; else the first
+  // What CUDA leaves open. False: of the values that lanes of a warp store to one place by one instruction, the last
+  // lane's stays; a volatile load does not see an unordered write the first time (kChecked). True: the first lane's
+  // stays; loads see every write.
+  bool other_choices = false;
   bool cooperative = false;                // cudaLaunchCooperativeKernel: grid.sync() works
   uint32_t max_shared_bytes = 227 * 1024;  // static + dynamic, a block
   uint32_t max_findings = 8;               // then the launch ends
@@ -105,13 +110,17 @@ struct Finding {
   uint64_t times = 1;  // how often this code was seen at this line
 };
 
-// Loads of values that another thread overwrites, with no order between the two. At the store it is not known if the
-// loaded value is used.
+// What a launch could not decide, and a further one like it can.
+//
+// Loads of values that another thread overwrites, with no order between the two: at the store it is not known if the
+// loaded value is used. And allocations in which bytes were written that more threads had read than a checked launch
+// keeps (RaceShadow): the further launch keeps all of them.
 struct RacingReads {
   std::vector<Finding> races;                    // one for each pair of instructions
-  std::unordered_map<uint64_t, uint32_t> reads;  // index in `races`, by RacingKey (race_order.h)
-  bool empty() const { return reads.empty(); }
-  void Add(const RacingReads& others);
+  std::unordered_map<uint64_t, uint32_t> reads;  // index in `races`, by RacingKey (race.cc)
+  std::unordered_set<uint64_t> crowded;          // by Allocation::place
+  // Adds what others found; returns false if that is nothing new.
+  bool Add(const RacingReads& others);
 };
 
 enum class LaunchStatus {
@@ -131,6 +140,7 @@ struct LaunchResult {
   std::vector<std::string> notes;  // kChecked: sentences, without a full stop, about correct but notable facts
   std::string unfinished;          // kBudgetExceeded: a sentence that says which thread was where
   RacingReads racing_reads;        // kChecked: new ones; the first is a finding that may be unused
+  std::optional<Finding> choice;   // kChecked: the race that is the first of the open choices made, if any was
   uint64_t warp_instructions = 0;
   uint64_t blocks_run = 0;
   std::string printed;  // by printf, at most 64 KiB

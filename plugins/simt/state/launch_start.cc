@@ -114,7 +114,10 @@ void StartWarp(Warp& warp, Block& block, Grid& grid, uint32_t id, std::byte* reg
   if (grid.checked) {
     warp.known.assign(size_t{grid.kernel->bulk_copies ? 3u : 2u} * grid.agents, 0);
     warp.fenced = false;
-    warp.acquire_time = 0;
+    warp.fenced_in_block = {};
+    warp.times = {};
+    warp.all_before = 0;
+    warp.pair_known.clear();
     warp.waited = 0;
     warp.lane_known.fill(0);
     warp.events.resize(grid.kernel->code.size());
@@ -179,7 +182,7 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
     // Local memory starts with arbitrary values too.
     std::fill(block.local.begin(), block.local.end(), std::byte{0xFF});
     block.local_written.assign(block.local.size() / 64 + 1, 0);
-    block.shared_shadow.Reset(grid.shared_limit);
+    block.shared_shadow.Reset(grid.shared_limit, warps);
     block.stored_suspects.clear();
   }
   block.barriers = {};

@@ -53,6 +53,27 @@ struct BulkCopy {
   uint32_t group = 0;    // of a store: how many groups its thread had committed before
 };
 
+// What a warp knows of other warps' releases: of everything released until `acquired`, and of the releasing stores and
+// atomics themselves until `observed`.
+struct ReleaseTimes {
+  uint64_t acquired = 0, observed = 0;
+  void Join(const ReleaseTimes& others) {
+    acquired = std::max(acquired, others.acquired);
+    observed = std::max(observed, others.observed);
+  }
+};
+
+// What is made known to other warps: the accesses before it, as Warp::known, and Warp::times.
+struct Announced {
+  std::vector<uint32_t> known;  // empty: nothing
+  ReleaseTimes times;
+  void Join(const std::vector<uint32_t>& others, const ReleaseTimes& of_others) {
+    known.resize(std::max(known.size(), others.size()), 0);
+    for (size_t w = 0; w < others.size(); ++w) known[w] = std::max(known[w], others[w]);
+    times.Join(of_others);
+  }
+};
+
 struct Warp {
   std::byte* registers = nullptr;
   std::array<const std::byte*, 2> sources{};  // the registers and the constants
@@ -77,10 +98,15 @@ struct Warp {
   // Then, again by agent, the accesses that a fence has covered. Then, with bulk copies, those that a fence.proxy.async
   // has covered.
   std::vector<uint32_t> known;
-  bool fenced = false;                        // a fence covers something
-  uint64_t acquire_time = 0;                  // it knows of everything released until this time
-  std::array<uint32_t, kLanes> lane_known{};  // the same for the lanes of this warp
-  std::vector<uint32_t> events;               // by pc: the event noted last
+  bool fenced = false;        // a fence covers something
+  Announced fenced_in_block;  // covered by the last fence of any scope
+  ReleaseTimes times;
+  uint32_t all_before = 0;                    // events of the block with lower numbers: a barrier of all was since
+  uint32_t releases = 0;                      // the time of the release that the running instruction is, or 0
+  std::array<uint32_t, kLanes> lane_known{};  // by lane: accesses of its warp with a lower clock happened before
+  // Since lanes have synchronised without the rest of the warp: the same by lane * kLanes + the other lane.
+  std::vector<uint32_t> pair_known;
+  std::vector<uint32_t> events;  // by pc: the event noted last
   // cp.async: groups of pending copies; the last is the open one
   std::vector<std::vector<PendingCopy>> copies;
   std::array<uint32_t, kLanes> bulk_groups{};  // by lane: groups of bulk copies that it has committed
@@ -102,9 +128,8 @@ struct Warp {
 struct BarrierState {
   uint32_t arrived_warps = 0;  // a bit a warp
   uint32_t arrived_threads = 0;
-  uint32_t expected_threads = 0;    // 0: the whole block
-  std::vector<uint32_t> announced;  // (checked) what bar.arrive made known, as Warp::known
-  uint64_t announced_time = 0;      // likewise, as Warp::acquire_time
+  uint32_t expected_threads = 0;  // 0: the whole block
+  Announced announced;            // (checked) by bar.arrive
 };
 
 // An mbarrier: see mbarrier_ops.cc.
@@ -113,9 +138,7 @@ struct PhaseBarrier {
   int64_t expected = 0, pending = 0;  // arrivals of a phase, and those that it still waits for
   int64_t bytes = 0;                  // that copies still have to bring
   uint32_t copies = 0;                // pending bulk copies
-  // (checked) made known so far, and by the last complete phase: as Warp::known and Warp::acquire_time
-  std::vector<uint32_t> announced, complete;
-  uint64_t announced_time = 0, complete_time = 0;
+  Announced announced, complete;      // (checked) so far, and by the last complete phase
 };
 
 struct Block {
@@ -130,13 +153,12 @@ struct Block {
   std::vector<uint32_t> shared_sources;  // by 16 bytes: how many bulk stores will read them (checked)
   uint32_t copies_pending = 0;           // number of pending copies; bulk copies count per 16 bytes (checked)
   std::vector<BulkCopy> bulk_copies;     // that are not complete, in order of issue
-  // (checked) By address: what release operations of this block made known, as Warp::known.
-  std::unordered_map<uint64_t, std::vector<uint32_t>> published;
-  std::vector<AccessCell> grid_waits;   // (checked) one for each griddepcontrol.wait that a warp executed
-  uint32_t bulk_clock = 0;              // (checked) the clock of the copy engine
-  RaceShadow shared_shadow;             // (checked)
-  std::vector<std::byte> local;         // lane-major within a warp, warps one after the other
-  std::vector<uint64_t> local_written;  // a bit a byte (checked)
+  std::unordered_map<uint64_t, Announced> published;  // (checked) by address: released to warps of this block
+  std::vector<AccessCell> grid_waits;                 // (checked) one for each griddepcontrol.wait that a warp executed
+  uint32_t bulk_clock = 0;                            // (checked) the clock of the copy engine
+  RaceShadow shared_shadow;                           // (checked)
+  std::vector<std::byte> local;                       // lane-major within a warp, warps one after the other
+  std::vector<uint64_t> local_written;                // a bit a byte (checked)
   std::unordered_map<uint64_t, Suspect>
       stored_suspects;  // (checked) by StoredKey of the unwritten bytes that they left
   std::array<BarrierState, 16> barriers{};
@@ -180,10 +202,11 @@ struct Grid {
   std::unordered_map<const Allocation*, RaceShadow> shadows;                  // (checked) of global memory
   std::array<RecentShadow, 4> recent_shadows{};                               // the most recently used of these
   std::unordered_map<uint64_t, std::vector<std::vector<Released>>> released;  // (checked) by block and warp, in order
-  std::unordered_map<DeviceAddress, uint64_t> release_times;  // (checked) of the last release, by address / 16
-  bool lets_next_begin = false;                               // griddepcontrol.launch_dependents was executed
+  std::unordered_map<DeviceAddress, uint64_t> release_times;                  // (checked) of the last release, by word
+  bool lets_next_begin = false;         // griddepcontrol.launch_dependents was executed
   bool lets_next_begin_early = false;   // (checked) by a thread that had not waited for the launches before
   bool compares_launches = false;       // (checked) LaunchConfig::in_flight is set, and no event was forgotten
+  bool hides_writes = false;            // (checked) see hidden_writes.h
   std::vector<Block*> resident;         // running blocks
   std::array<Allocation*, 8> recent{};  // most recently accessed allocations
 

@@ -111,6 +111,7 @@ DeviceAddress DeviceMemory::Add(uint64_t bytes, Arguments&&... arguments) {
   } catch (const std::bad_alloc&) {
     return 0;
   }
+  allocation->place_ = allocations_.size();
   allocations_[address] = std::move(allocation);
   next_ = (address + bytes + kRedZoneBytes + kAllocationAlignment - 1) / kAllocationAlignment * kAllocationAlignment;
   allocated_ += bytes;

@@ -35,6 +35,8 @@ inline constexpr uint64_t kRedZoneBytes = 4096;
 
 // One allocation. Its bytes and their shadow live until Free.
 class Allocation {
+  friend class DeviceMemory;
+
  public:
   Allocation(DeviceAddress address, uint64_t bytes, std::string name, bool read_only);
   // The first `bytes` of an open file (a memfd), copied page by page as they are written to.
@@ -48,6 +50,8 @@ class Allocation {
   uint64_t bytes() const { return bytes_; }
   const std::string& name() const { return name_; }
   bool read_only() const { return read_only_; }
+  // The number of allocations when it was made: the same in calls that allocate the same.
+  uint64_t place() const { return place_; }
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
 
@@ -77,6 +81,7 @@ class Allocation {
   const uint64_t bytes_;
   std::string name_;
   const bool read_only_;
+  uint64_t place_ = 0;
   std::byte* data_ = nullptr;    // mapped, so that untouched pages cost nothing
   uint64_t* written_ = nullptr;  // a bit a byte of data_; null while all is initialised from the start
   uint64_t uninitialised_;       // zero bits in written_

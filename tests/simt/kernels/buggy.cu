@@ -40,7 +40,7 @@ extern "C" __global__ void RaceWarpWithoutSync(const float* x, float* y, int n) 
 }
 extern "C" __global__ void RaceScatter(const float* x, float* y, int n) {
   const int i = blockIdx.x * 64 + threadIdx.x;
-  y[i / 2] = x[i];  // expect: race
+  y[blockIdx.x * 64 + threadIdx.x % 32] = x[i];  // expect: race
 }
 extern "C" __global__ void RaceBetweenBlocks(const float* x, float* y, int n) {
   y[threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];  // expect: race
