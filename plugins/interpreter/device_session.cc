@@ -9,7 +9,7 @@
 
 #include "interpreter/client/cuda_types.h"
 #include "judge/compile/candidate_form.h"
-#include "judge/compile/fatbin.h"
+#include "judge/compile/elf_tables.h"
 #include "judge/sandbox/seccomp_filter.h"
 
 namespace kgrpo::interpreter {

@@ -63,7 +63,7 @@ simt::KernelResources DeviceSession::ResourcesOf(int kernel, uint32_t dynamic_sh
   resources.registers_per_thread = static_cast<int>(info.registers_estimate);
   if (const auto found = usage_.find(info.name); found != usage_.end()) {
     resources.registers_per_thread = found->second.registers;
-    resources.spill_bytes = static_cast<uint32_t>(found->second.spill_store_bytes + found->second.spill_load_bytes);
+    resources.spill_bytes = static_cast<uint32_t>(found->second.spill_bytes);
   }
   return resources;
 }
