@@ -77,7 +77,7 @@ InterpretedFinding InterpretedChecks::Run(const Problem& problem, const Compiled
   InterpretedFinding finding;
   Trouble trouble;
   try {
-    if (std::shared_ptr<const simt::Module> module = interpreter::ParsePtx(kernel, &trouble)) {
+    if (std::shared_ptr<const simt::Module> module = interpreter::ParsePtx(problem, kernel, &trouble)) {
       interpreter::LoadedKernel loaded(problem, kernel, std::move(module),
                                        {device_, workers_, kWarpInstructions, kHostSeconds});
       trouble = loaded.Start();

@@ -54,7 +54,7 @@ std::unique_ptr<KernelEvaluator::Run> KernelEvaluator::Prepare(const OpenProblem
   if (!evaluator::TakeCompiled(compiled, evaluation)) return nullptr;
   Trouble trouble;
   std::unique_ptr<Run> run;
-  if (std::shared_ptr<const simt::Module> module = interpreter::ParsePtx(compiled.kernel, &trouble)) {
+  if (std::shared_ptr<const simt::Module> module = interpreter::ParsePtx(open.problem, compiled.kernel, &trouble)) {
     run = std::make_unique<Run>(open, std::move(compiled.kernel), std::move(module), interpreter_);
     run->thorough = thorough;
     trouble = run->Start();

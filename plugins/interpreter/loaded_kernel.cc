@@ -16,13 +16,15 @@ using evaluator::Expected;
 using evaluator::Parameter;
 using evaluator::Problem;
 
-std::shared_ptr<const simt::Module> ParsePtx(const CompiledKernel& kernel, Trouble* trouble) {
+std::shared_ptr<const simt::Module> ParsePtx(const Problem& problem, const CompiledKernel& kernel, Trouble* trouble) {
   if (kernel.ptx.empty()) {
     *trouble = {"no_launch", "The source defines no kernel."};
     return nullptr;
   }
   try {
-    return simt::Module::Parse(kernel.ptx);
+    std::shared_ptr<const simt::Module> module = simt::Module::Parse(kernel.ptx);
+    *trouble = evaluator::CheckVariables(module->GlobalBytes(), problem.allow_device_malloc);
+    return *trouble ? nullptr : module;
   } catch (const Error& error) {
     *trouble = {"unsupported", std::string("The simulated device cannot run it: ") + error.what()};
     return nullptr;
@@ -52,7 +54,7 @@ std::vector<Expected> ReferenceOutputs(const Problem& problem, const CompiledKer
       throw Error(KGRPO_ERROR_INVALID, problem.directory + "/reference.cu: " + trouble.code + ": " + trouble.sentence);
   };
   Trouble trouble;
-  const std::shared_ptr<const simt::Module> module = ParsePtx(reference, &trouble);
+  const std::shared_ptr<const simt::Module> module = ParsePtx(problem, reference, &trouble);
   require(trouble);
   LoadedKernel loaded(problem, reference, module, interpreter);
   require(loaded.Start());

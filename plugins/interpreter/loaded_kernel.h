@@ -24,9 +24,10 @@ struct Interpreter {
   double host_seconds;
 };
 
-// Parses the PTX of all kernels. Returns null, and the reason in `trouble`, if there are no kernels or the interpreter
-// cannot run them.
-std::shared_ptr<const simt::Module> ParsePtx(const evaluator::CompiledKernel& kernel, Trouble* trouble);
+// Parses the PTX of all kernels. Returns null, and the reason in `trouble`, if there are no kernels, the interpreter
+// cannot run them, or their variables take more device memory than the problem allows.
+std::shared_ptr<const simt::Module> ParsePtx(const evaluator::Problem& problem, const evaluator::CompiledKernel& kernel,
+                                             Trouble* trouble);
 
 // One thread at a time.
 struct LoadedKernel {

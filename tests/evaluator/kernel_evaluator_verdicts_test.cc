@@ -41,6 +41,27 @@ TEST_F(KernelEvaluatorTest, KernelFaults) {
   ExpectReferenceIsCorrect();
 }
 
+// Variables count as device memory: nothing that they take is an error of the evaluator, whichever compiler is asked.
+TEST_F(KernelEvaluatorTest, LargeVariables) {
+  const auto with = [](const std::string& bytes) {
+    return "__device__ char big[" + bytes + "ull];\n" +
+           WithKernel(
+               "for (size_t j = i; j < sizeof big; j += 4096ull * gridDim.x * blockDim.x) big[j] = 1;\n"
+               "  if (i < n) out[i] = 2.0f * x[i] + y[i];");
+  };
+  for (const bool thorough : {false, true}) {
+    const auto verdict = [&](const std::string& bytes) {
+      const KernelEvaluation evaluation = Affine(with(bytes), thorough);
+      if (!evaluation.correct) EXPECT_THAT(evaluation.diagnosis, HasSubstr("__device__ variables take " + bytes));
+      return evaluation.verdict;
+    };
+    EXPECT_EQ(verdict("34359738368"), "out_of_memory");
+    EXPECT_EQ(verdict("3221225472"), "out_of_memory");
+    EXPECT_EQ(verdict("134217728"), "forbidden");
+    EXPECT_EQ(verdict("4194304"), "correct");
+  }
+}
+
 TEST_F(KernelEvaluatorTest, WrongResults) {
   const Case kCases[] = {
       {"zeros", WithKernel("if (i < n) out[i] = 0;"), "wrong", "constant"},

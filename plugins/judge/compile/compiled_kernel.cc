@@ -25,6 +25,15 @@ bool IsWarning(const std::string& line) {
 
 }  // namespace
 
+Trouble CheckVariables(uint64_t bytes, bool device_malloc) {
+  const std::string sentence = "Its __device__ variables take " + std::to_string(bytes) + " bytes; ";
+  if (bytes > kMostVariableBytes)
+    return {"out_of_memory", sentence + "at most " + std::to_string(kMostVariableBytes) + " are available."};
+  if (bytes <= kMostWithoutMalloc || device_malloc) return {};
+  return {"forbidden", sentence + "this problem allows no device memory but its tensors, and " +
+                           std::to_string(kMostWithoutMalloc) + " bytes of variables."};
+}
+
 std::string KernelName(const std::string& linker_name) {
   int status = 0;
   char* demangled = abi::__cxa_demangle(linker_name.c_str(), nullptr, nullptr, &status);

@@ -1,12 +1,22 @@
 // The result of a compilation: the shared object with the host code, the PTX, and each kernel's resources by ptxas.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "judge/verdict/kernel_evaluation.h"  // Trouble
+
 namespace kgrpo::evaluator {
+
+// Limits for the __device__ and __constant__ variables of a source, for a problem that allows device_malloc and for the
+// others, in which a kernel may keep counters and partial results.
+inline constexpr uint64_t kMostVariableBytes = uint64_t{1} << 30, kMostWithoutMalloc = uint64_t{64} << 20;
+
+// What is wrong with variables of `bytes`: a verdict and a sentence; nothing if they are within the limit.
+Trouble CheckVariables(uint64_t bytes, bool device_malloc);
 
 // Resources of one kernel, from the headers of its machine code for the target device (UsageOf).
 struct KernelUsage {

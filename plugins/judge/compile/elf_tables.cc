@@ -151,6 +151,18 @@ std::vector<std::string> UndefinedSymbols(std::string_view object) {
   return DynamicSymbolsWhere(object, [](const Elf64_Sym& symbol) { return symbol.st_shndx == SHN_UNDEF; });
 }
 
+uint64_t VariableBytesOf(std::string_view cubin) {
+  const Sections sections = ReadSections(cubin);
+  uint64_t bytes = 0;
+  for (const Symbol& symbol : SymbolsOf(cubin, sections, SHT_SYMTAB)) {  // ptxas cuts a section's size to 32 bits
+    const size_t section = symbol.entry.st_shndx;
+    if (ELF64_ST_TYPE(symbol.entry.st_info) == STT_OBJECT && section < sections.headers.size() &&
+        NameAt(sections.names, sections.headers[section].sh_name).starts_with(".nv.global"))
+      bytes += std::min(symbol.entry.st_size, UINT64_MAX - bytes);
+  }
+  return bytes;
+}
+
 std::map<std::string, KernelUsage> UsageOf(std::string_view cubin, std::string_view ptx) {
   const Sections sections = ReadSections(cubin);
   const std::vector<Symbol> symbols = SymbolsOf(cubin, sections, SHT_SYMTAB);

@@ -17,6 +17,9 @@ namespace kgrpo::evaluator {
 // The contents of the sections of this name, in order; those that take no space in the file are left out.
 std::vector<std::string_view> SectionsOf(std::string_view object, std::string_view name);
 
+// Bytes of the __device__ variables in `cubin`.
+uint64_t VariableBytesOf(std::string_view cubin);
+
 // The functions that the object's dynamic symbol table defines, by their linker names.
 std::vector<std::string> DefinedFunctions(std::string_view object);
 

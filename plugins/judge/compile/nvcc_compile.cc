@@ -30,7 +30,8 @@ constexpr int kPtxasRefuses = 255;  // nvcc's exit code; above 128 it is a signa
 CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
                            const std::string& architecture, const NvccSource& source, double seconds, bool as_nvrtc) {
   ScratchFolder scratch(sandbox);
-  const std::string input = scratch.path() + "/kernel.cu", output = scratch.path() + "/kernel.so";
+  const std::string input = scratch.path() + "/kernel.cu", output = scratch.path() + "/kernel.so",
+                    cubin_path = scratch.path() + "/kernel.sm_" + architecture + ".cubin";
   std::ofstream(input, std::ios::binary) << source.prologue << source.text << source.epilogue;
 
   SandboxCommand command;
@@ -70,11 +71,11 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
   if (result.Succeeded()) {
     outcome.kernel.object = ReadWhole(output);
     // Not from the object, whose sections a candidate's host assembly can add to.
-    const std::string cubin = ReadWhole(scratch.path() + "/kernel.sm_" + architecture + ".cubin");
+    const std::string cubin = ReadWhole(cubin_path);
     outcome.kernel.ptx = ReadWhole(scratch.path() + "/kernel.ptx");
     if (cubin.empty() || outcome.kernel.ptx.empty()) {
-      throw Error(KGRPO_ERROR_UNAVAILABLE, toolkit.nvcc + " --keep left no kernel.ptx and kernel.sm_" + architecture +
-                                               ".cubin in " + scratch.path() + "; is the disk full?");
+      throw Error(KGRPO_ERROR_UNAVAILABLE,
+                  toolkit.nvcc + " --keep left no kernel.ptx or no " + cubin_path + "; is the disk full?");
     }
     outcome.kernel.usage = UsageOf(cubin, outcome.kernel.ptx);
     return outcome;
@@ -83,6 +84,14 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
     throw Error(KGRPO_ERROR_UNAVAILABLE, "nvcc cannot be run in the sandbox: " + result.output);
   }
   outcome.verdict = "not_compiled";
+  // The linker refuses an object whose variables are larger than its address space.
+  if (const std::string cubin = ReadWhole(cubin_path); !cubin.empty()) {
+    if (const Trouble trouble = CheckVariables(VariableBytesOf(cubin), true)) {
+      outcome.verdict = trouble.code;
+      outcome.diagnosis = trouble.sentence;
+      return outcome;
+    }
+  }
   if (result.timed_out || result.signal != 0 || (result.exit_code > 128 && result.exit_code != kPtxasRefuses)) {
     outcome.transient = true;
     outcome.diagnosis = "The compiler did not finish within its limits of time and memory.";
