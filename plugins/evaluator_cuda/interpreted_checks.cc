@@ -78,13 +78,13 @@ InterpretedFinding InterpretedChecks::Run(const Problem& problem, const Compiled
   Trouble trouble;
   try {
     if (std::shared_ptr<const simt::Module> module = interpreter::ParsePtx(problem, kernel, &trouble)) {
+      const auto cancelled = [&] { return stop.stop_requested() || (cancelled_ && cancelled_()); };
       interpreter::LoadedKernel loaded(problem, kernel, std::move(module),
-                                       {device_, workers_, kWarpInstructions, kHostSeconds});
+                                       {device_, workers_, kWarpInstructions, kHostSeconds, cancelled});
       trouble = loaded.Start();
       if (!trouble) {
         const auto before_each = [&] {
-          if (stop.stop_requested() || (cancelled_ && cancelled_()))
-            throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+          if (cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
         };
         interpreter::InterpretedCases interpreted(loaded, problem, cases,
                                                   {.expected = expected,

@@ -38,7 +38,8 @@ LoadedKernel::LoadedKernel(const Problem& problem, CompiledKernel compiled, std:
       session(std::move(module), kernel.usage, kernel.source, interpreter.device,
               {.warp_instructions = interpreter.warp_instructions,
                .device_malloc = problem.allow_device_malloc,
-               .host_seconds = interpreter.host_seconds}) {}
+               .host_seconds = interpreter.host_seconds,
+               .cancelled = interpreter.cancelled}) {}
 
 Trouble LoadedKernel::Start() {
   worker = workers.TakeAndReplace();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct Interpreter {
   WorkerPool& workers;
   uint64_t warp_instructions;  // this and host_seconds: as in DeviceSession::Limits
   double host_seconds;
+  std::function<bool()> cancelled = {};  // as in DeviceSession::Limits
 };
 
 // Parses the PTX of all kernels. Returns null, and the reason in `trouble`, if there are no kernels, the interpreter
