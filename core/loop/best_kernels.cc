@@ -5,6 +5,8 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <exception>
 #include <iterator>
@@ -93,7 +95,14 @@ void BestKernels::Judge(size_t problem_index, std::vector<BestKernel> candidates
       kernel.evaluation = parts_.evaluator->Evaluate(problem.problem, kernel.source, seed, true);
     } catch (const Error& error) {
       RequireFailsOneRound(RoundPart::kEvaluator, error, parts_.cancelled());
+      if (IsLasting(error.code()))
+        spdlog::warn("{}: a kernel of step {} is not judged thoroughly, so it does not count: {}", problem.name,
+                     kernel.step, error.what());
       const std::lock_guard lock(mutex_);
+      if (IsLasting(error.code())) {
+        judged_.refuted.push_back({problem.name, kernel.source});
+        continue;
+      }
       judged_.failed = error.what();
       unjudged_[problem_index].assign(std::make_move_iterator(next), std::make_move_iterator(candidates.end()));
       return;

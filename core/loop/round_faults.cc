@@ -2,6 +2,7 @@
 
 #include "loop/trajectory.h"
 
+#include <kgrpo/support/sha256.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -12,14 +13,20 @@
 namespace kgrpo {
 namespace {
 
-// Both count from 0, as in run.sqlite and the report: "the first, round 1 of trajectory 5 (vector_add): the service is
-// down".
+// ", kernel 5f3a09c81b2e": the first digits of its SHA-256; dropped_rounds has the whole text.
+std::string KernelText(const std::string& source) {
+  return source.empty() ? "" : ", kernel " + Sha256(source).substr(0, 12);
+}
+
+// Both count from 0, as in run.sqlite and the report: "the first, round 1 of trajectory 5 (vector_add, kernel
+// 5f3a09c81b2e): the service is down".
 std::string First(const std::vector<TrajectoryRecord>& trajectories, RoundPart part) {
   for (const TrajectoryRecord& trajectory : trajectories) {
     const auto fault = trajectory.failed_round ? FaultOf(*trajectory.failed_round) : std::nullopt;
     if (!fault || fault->part != part) continue;
     return "the first, round " + std::to_string(trajectory.failed_round->round) + " of trajectory " +
-           std::to_string(trajectory.trajectory) + " (" + trajectory.problem_name + "): " + fault->message;
+           std::to_string(trajectory.trajectory) + " (" + trajectory.problem_name +
+           KernelText(trajectory.failed_round->answer.source) + "): " + fault->message;
   }
   return "";
 }
@@ -32,22 +39,13 @@ auto Largest(const Map& counts) {
 
 }  // namespace
 
+bool IsLasting(kgrpo_error_code code) {
+  return code == KGRPO_ERROR_INVALID || code == KGRPO_ERROR_NOT_FOUND || code == KGRPO_ERROR_UNSUPPORTED;
+}
+
 bool FailsOneRound(RoundPart part, kgrpo_error_code code) {
-  switch (code) {
-    case KGRPO_ERROR_INVALID:
-    case KGRPO_ERROR_NOT_FOUND:
-    case KGRPO_ERROR_UNSUPPORTED:
-    case KGRPO_ERROR_CANCELLED:
-    case KGRPO_ERROR_BUDGET:
-      return false;
-    case KGRPO_ERROR_UNAVAILABLE:
-    case KGRPO_ERROR_NOT_FINITE:
-    case KGRPO_ERROR_INTERNAL:
-      return true;
-    case KGRPO_ERROR_NO_SCORE:
-      return part == RoundPart::kReward;
-  }
-  return true;  // an unknown code counts as KGRPO_ERROR_INTERNAL
+  if (part == RoundPart::kEvaluator) return true;
+  return !IsLasting(code) && code != KGRPO_ERROR_CANCELLED && code != KGRPO_ERROR_BUDGET;
 }
 
 void RequireFailsOneRound(RoundPart part, const Error& error, bool cancelled) {
@@ -62,7 +60,7 @@ Evaluation EvaluateWithRetries(Evaluator& evaluator, const Problem& problem, con
       return evaluator.Evaluate(problem, source, seed, thorough);
     } catch (const Error& error) {
       RequireFailsOneRound(RoundPart::kEvaluator, error, cancelled());
-      if (pause > std::chrono::seconds(2)) throw;
+      if (IsLasting(error.code()) || pause > std::chrono::seconds(2)) throw;
       spdlog::warn("the evaluator failed, and is asked again: {}", error.what());
     }
     std::this_thread::sleep_for(pause);

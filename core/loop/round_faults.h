@@ -23,16 +23,18 @@ namespace kgrpo {
 // one useful answer the limit no longer applies.
 inline constexpr size_t kMostFaults = 32;
 
-// True if an evaluator's or a reward's error leaves one round without a score, because another request may succeed: a
-// service is down, a time-out, a plugin's own fault, a number that is not finite, or a reward that gives no score. The
-// other errors end the run: no retry can fix them, or the user asked to stop.
+// True for an error that the same request would get again: of a kernel, a problem or a plugin's options.
+bool IsLasting(kgrpo_error_code code);
+
+// True if an evaluator's or a reward's error leaves one round without a score. An evaluator's always does: a kernel may
+// have caused it. A reward's does unless no retry can fix it, or a limit is reached.
 bool FailsOneRound(RoundPart part, kgrpo_error_code code);
 
 // Call where `part`, an evaluator or a reward, threw `error`. Throws it if it ends the run, and KGRPO_ERROR_CANCELLED
 // if the user asked to stop, since the call may have failed for that.
 void RequireFailsOneRound(RoundPart part, const Error& error, bool cancelled);
 
-// Evaluates where no round would take the failure: an evaluation whose error FailsOneRound is repeated, after 0.5, 1
+// Evaluates where no round would take the failure: an evaluation whose error is not lasting is repeated, after 0.5, 1
 // and 2 seconds. Throws the last error. [any thread, blocking]
 Evaluation EvaluateWithRetries(Evaluator& evaluator, const Problem& problem, const std::string& source, uint64_t seed,
                                bool thorough, const std::function<bool()>& cancelled);

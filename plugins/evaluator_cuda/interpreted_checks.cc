@@ -78,14 +78,14 @@ InterpretedFinding InterpretedChecks::Run(const Problem& problem, const Compiled
   InterpretedFinding finding;
   Trouble trouble;
   try {
-    if (std::shared_ptr<const simt::Module> module = interpreter::ParsePtx(kernel, &trouble)) {
-      const interpreter::Interpreter interpreter = {device_, workers_, kWarpInstructions, kHostSeconds};
+    if (std::shared_ptr<const simt::Module> module = interpreter::ParsePtx(problem, kernel, &trouble)) {
+      const auto cancelled = [&] { return stop.stop_requested() || (cancelled_ && cancelled_()); };
+      const interpreter::Interpreter interpreter = {device_, workers_, kWarpInstructions, kHostSeconds, cancelled};
       interpreter::LoadedKernel loaded(problem, kernel, std::move(module), interpreter);
       trouble = loaded.Start();
       if (!trouble) {
         const auto before_each = [&] {
-          if (stop.stop_requested() || (cancelled_ && cancelled_()))
-            throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+          if (cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
         };
         interpreter::InterpretedCases::Options how;
         how.expected = expected;

@@ -42,7 +42,7 @@ KernelEvaluator::KernelEvaluator(const Options& options)
                  .cache_file = options.compile_cache,
                  .on_fallback = options.on_compile_fallback}),
       workers_(sandbox_, helper_directory_, options.concurrency, static_cast<uint64_t>(options.host_seconds * 4) + 1),
-      interpreter_{device_, workers_, options.warp_instructions, options.host_seconds} {}
+      interpreter_{device_, workers_, options.warp_instructions, options.host_seconds, options.cancelled} {}
 
 void KernelEvaluator::ThrowIfCancelled() const {
   if (options_.cancelled && options_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
@@ -54,7 +54,7 @@ std::unique_ptr<KernelEvaluator::Run> KernelEvaluator::Prepare(const OpenProblem
   if (!evaluator::TakeCompiled(compiled, evaluation)) return nullptr;
   Trouble trouble;
   std::unique_ptr<Run> run;
-  if (std::shared_ptr<const simt::Module> module = interpreter::ParsePtx(compiled.kernel, &trouble)) {
+  if (std::shared_ptr<const simt::Module> module = interpreter::ParsePtx(open.problem, compiled.kernel, &trouble)) {
     run = std::make_unique<Run>(open, std::move(compiled.kernel), std::move(module), interpreter_);
     run->thorough = thorough;
     trouble = run->Start();

@@ -9,12 +9,13 @@
 
 #include "interpreter/client/cuda_types.h"
 #include "judge/compile/candidate_form.h"
-#include "judge/compile/fatbin.h"
+#include "judge/compile/elf_tables.h"
 #include "judge/sandbox/seccomp_filter.h"
 
 namespace kgrpo::interpreter {
 namespace {
 
+constexpr double kLookSeconds = 0.2;                     // between looks for a stop
 constexpr uint64_t kMostKeptBytes = uint64_t{32} << 20;  // of a candidate's own device memory
 constexpr uint32_t kDefaultSharedBytes = 48 * 1024;
 // Times that host code waits for beside kernels, measured on an H200: between two events around a kernel, the call and
@@ -64,6 +65,10 @@ DeviceSession::DeviceSession(std::shared_ptr<const simt::Module> module,
       memory_(limits.device_bytes),
       instance_(module_, memory_) {}
 
+void DeviceSession::ThrowIfCancelled() const {
+  if (limits_.cancelled && limits_.cancelled()) throw Error(KGRPO_ERROR_CANCELLED, "stopped by the user");
+}
+
 void DeviceSession::Stop(const std::string& code, const std::string& sentence) {
   if (!trouble_) trouble_ = {code, sentence};
 }
@@ -88,6 +93,7 @@ Trouble DeviceSession::EndOf(Worker& worker, Worker::Event event) {
 
 Trouble DeviceSession::ServeUntil(Worker& worker, Operation wanted, Request* request, std::vector<uint8_t>* payload) {
   while (true) {
+    while (!worker.HasRequest(kLookSeconds, &host_seconds_left_)) ThrowIfCancelled();
     const Worker::Event event = worker.Receive(request, payload, &host_seconds_left_);
     if (event != Worker::Event::kRequest) return EndOf(worker, event);
     const auto operation = static_cast<Operation>(request->operation);

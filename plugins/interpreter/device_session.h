@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -67,8 +68,10 @@ class DeviceSession {
   struct Limits {
     uint64_t warp_instructions = 400'000'000;  // of one call of the launch function
     uint64_t device_bytes = uint64_t{8} << 30;
-    bool device_malloc = false;  // whether host code may allocate device memory
-    double host_seconds = 10;    // host code's time between two requests, and its total per call
+    bool device_malloc = false;            // whether host code may allocate device memory
+    double host_seconds = 10;              // host code's time between two requests, and its total per call
+    double processor_seconds = 120;        // of interpreting, for all calls of a session together
+    std::function<bool()> cancelled = {};  // asked about ten times per second; then calls throw KGRPO_ERROR_CANCELLED
   };
 
   // `source`: the compiled source, quoted in messages.
@@ -100,6 +103,7 @@ class DeviceSession {
   simt::TimeEstimate TimeOf(simt::LaunchResult& result, const simt::KernelResources& resources);
   Reply Allocate(uint64_t bytes, bool is_array);
   Trouble EndOf(Worker& worker, Worker::Event event);
+  void ThrowIfCancelled() const;
   void Stop(const std::string& code, const std::string& sentence);
   simt::KernelResources ResourcesOf(int kernel, uint32_t dynamic_shared_bytes) const;
 
@@ -113,6 +117,8 @@ class DeviceSession {
   std::vector<uint32_t> shared_limits_;  // dynamic shared bytes, by kernel
   bool pins_host_memory_ = false;  // the host code may allocate pinned host memory, which a GPU's kernels can access
   std::map<simt::DeviceAddress, bool> owned_by_candidate_;
+
+  double processor_seconds_ = 0;  // spent on interpreting
 
   bool state_kept_ = false;
   std::map<simt::DeviceAddress, bool> kept_owned_;

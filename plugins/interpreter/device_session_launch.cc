@@ -63,7 +63,7 @@ simt::KernelResources DeviceSession::ResourcesOf(int kernel, uint32_t dynamic_sh
   resources.registers_per_thread = static_cast<int>(info.registers_estimate);
   if (const auto found = usage_.find(info.name); found != usage_.end()) {
     resources.registers_per_thread = found->second.registers;
-    resources.spill_bytes = static_cast<uint32_t>(found->second.spill_store_bytes + found->second.spill_load_bytes);
+    resources.spill_bytes = static_cast<uint32_t>(found->second.spill_bytes);
   }
   return resources;
 }
@@ -161,8 +161,16 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
   config.latencies = simt::LatenciesOf(device_, occupancy, static_cast<uint32_t>((threads + 31) / 32), blocks);
   config.l1_share = simt::L1Share(device_, resources, static_cast<uint32_t>(threads), blocks);
   const double start = ThreadSeconds();
+  const auto spent = [&] { return processor_seconds_ + ThreadSeconds() - start; };
+  bool too_long = false;
+  config.look = [&] {
+    ThrowIfCancelled();
+    too_long = spent() > limits_.processor_seconds;
+    return !too_long;
+  };
   simt::LaunchResult result = simt::Launch(instance_, kernel, config);
   record_->interpreting_seconds += ThreadSeconds() - start;
+  processor_seconds_ = spent();
   in_flight_.End(&result);
   ++record_->launches;
   record_->racing_reads.push_back(std::move(result.racing_reads));
@@ -208,9 +216,12 @@ Reply DeviceSession::Launch(const std::vector<uint8_t>& payload) {
     return {kCudaLaunchFailure, 0, 0, 0};
   }
   if (result.status == simt::LaunchStatus::kBudgetExceeded) {
-    record_->out_of_budget = true;
-    Stop("timeout", "Kernel " + name + " did not end within " + std::to_string(instructions_of_call_ / 1000000) +
-                        " million warp instructions" +
+    record_->out_of_budget = !too_long;
+    const std::string limit = too_long ? std::to_string(static_cast<int>(limits_.processor_seconds)) +
+                                             " seconds of processor time, which " +
+                                             "interpreting it in all its calls may take"
+                                       : std::to_string(instructions_of_call_ / 1000000) + " million warp instructions";
+    Stop("timeout", "Kernel " + name + " did not end within " + limit +
                         (result.unfinished.empty() ? "." : ": " + result.unfinished + "."));
     return {kCudaLaunchFailure, 0, 0, 0};
   }

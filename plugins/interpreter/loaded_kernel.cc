@@ -39,13 +39,15 @@ std::string ManagedVariable(const CompiledKernel& kernel) {
 
 }  // namespace
 
-std::shared_ptr<const simt::Module> ParsePtx(const CompiledKernel& kernel, Trouble* trouble) {
+std::shared_ptr<const simt::Module> ParsePtx(const Problem& problem, const CompiledKernel& kernel, Trouble* trouble) {
   if (kernel.ptx.empty()) {
     *trouble = {"no_launch", "The source defines no kernel."};
     return nullptr;
   }
   try {
-    return simt::Module::Parse(kernel.ptx);
+    std::shared_ptr<const simt::Module> module = simt::Module::Parse(kernel.ptx);
+    *trouble = evaluator::CheckVariables(module->GlobalBytes(), problem.allow_device_malloc);
+    return *trouble ? nullptr : module;
   } catch (const Error& error) {
     const std::string managed = ManagedVariable(kernel);
     *trouble = {"unsupported",
@@ -61,7 +63,8 @@ LoadedKernel::LoadedKernel(const Problem& problem, CompiledKernel compiled, std:
       session(std::move(module), kernel.usage, kernel.source, interpreter.device,
               {.warp_instructions = interpreter.warp_instructions,
                .device_malloc = problem.allow_device_malloc,
-               .host_seconds = interpreter.host_seconds}) {}
+               .host_seconds = interpreter.host_seconds,
+               .cancelled = interpreter.cancelled}) {}
 
 Trouble LoadedKernel::Start() {
   worker = workers.TakeAndReplace();
@@ -77,7 +80,7 @@ std::vector<Expected> ReferenceOutputs(const Problem& problem, const CompiledKer
       throw Error(KGRPO_ERROR_INVALID, problem.directory + "/reference.cu: " + trouble.code + ": " + trouble.sentence);
   };
   Trouble trouble;
-  const std::shared_ptr<const simt::Module> module = ParsePtx(reference, &trouble);
+  const std::shared_ptr<const simt::Module> module = ParsePtx(problem, reference, &trouble);
   require(trouble);
   LoadedKernel loaded(problem, reference, module, interpreter);
   require(loaded.Start());

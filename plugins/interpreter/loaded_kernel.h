@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -22,11 +23,13 @@ struct Interpreter {
   WorkerPool& workers;
   uint64_t warp_instructions;  // this and host_seconds: as in DeviceSession::Limits
   double host_seconds;
+  std::function<bool()> cancelled = {};  // as in DeviceSession::Limits
 };
 
-// Parses the PTX of all kernels. Returns null, and the reason in `trouble`, if there are no kernels or the interpreter
-// cannot run them.
-std::shared_ptr<const simt::Module> ParsePtx(const evaluator::CompiledKernel& kernel, Trouble* trouble);
+// Parses the PTX of all kernels. Returns null, and the reason in `trouble`, if there are no kernels, the interpreter
+// cannot run them, or their variables take more device memory than the problem allows.
+std::shared_ptr<const simt::Module> ParsePtx(const evaluator::Problem& problem, const evaluator::CompiledKernel& kernel,
+                                             Trouble* trouble);
 
 // One thread at a time.
 struct LoadedKernel {

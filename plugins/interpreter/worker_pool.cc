@@ -38,6 +38,11 @@ Worker::Worker(const evaluator::Sandbox& sandbox, const std::string& helper_dire
   process_ = std::make_unique<Subprocess>(spec);
 }
 
+bool Worker::HasRequest(double most, double* seconds) {
+  if (*seconds <= 0) return true;
+  return process::WaitReadable(socket_.get(), most, seconds) || *seconds <= 0;
+}
+
 Worker::Event Worker::Receive(Request* request, std::vector<uint8_t>* payload, double* seconds) {
   const auto read = [&](void* data, size_t bytes) {
     const Heard heard = process::ReadExactly(socket_.get(), data, bytes, seconds);

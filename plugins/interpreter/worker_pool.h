@@ -24,6 +24,9 @@ class Worker {
     kTimeout,  // no complete request within the time
   };
 
+  // Waits up to `most` seconds for the next request, or the process's end. False: not yet, and `seconds` are left.
+  bool HasRequest(double most, double* seconds);
+
   // Reads the next request and its payload. `seconds`: the time the worker may take; the time used is subtracted.
   Event Receive(Request* request, std::vector<uint8_t>* payload, double* seconds);
 

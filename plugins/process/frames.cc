@@ -36,6 +36,14 @@ Heard ReadExactly(int fd, void* data, size_t bytes, double* seconds, double spin
   return Heard::kWhole;
 }
 
+bool WaitReadable(int fd, double most, double* seconds) {
+  const Clock::time_point begin = Clock::now();
+  struct pollfd event = {fd, POLLIN, 0};
+  const int ready = poll(&event, 1, static_cast<int>(std::clamp(std::min(most, *seconds), 0.0, 1e6) * 1000) + 1);
+  *seconds = std::max(0.0, *seconds - std::chrono::duration<double>(Clock::now() - begin).count());
+  return ready > 0;
+}
+
 bool SendExactly(int fd, std::initializer_list<std::string_view> parts, double stall_seconds) {
   const int wait = stall_seconds < 0 ? -1 : static_cast<int>(stall_seconds * 1000);
   for (std::string_view part : parts) {

@@ -15,6 +15,10 @@ enum class Heard { kWhole, kEnded, kLate };
 // Polls for the first `spin_seconds` in place of sleeping.
 Heard ReadExactly(int fd, void* data, size_t bytes, double* seconds, double spin_seconds = 0);
 
+// Waits up to `most` seconds, and no longer than `seconds`, for something to read or the end of the stream; the time
+// used is subtracted from `seconds`.
+bool WaitReadable(int fd, double most, double* seconds);
+
 // Writes all parts. False if the other side is gone, or takes nothing for `stall_seconds` (negative: waits for ever).
 bool SendExactly(int fd, std::initializer_list<std::string_view> parts, double stall_seconds);
 

@@ -21,8 +21,8 @@ CompileOutcome Outcome(const std::string& object) {
   outcome.kernel.ptx = ".version 9.0";
   outcome.kernel.cubin = std::string("\177ELF\0x", 6);
   outcome.kernel.route = "fast";
-  outcome.kernel.usage["_Z1kPf"] = {40, 8, 4, 12, 2048, 64};
-  outcome.kernel.usage["_Z1lPf"] = {16, 0, 0, 0, 0, 0};
+  outcome.kernel.usage["_Z1kPf"] = {40, 8, 4, 2048, 64};
+  outcome.kernel.usage["_Z1lPf"] = {16, 0, 0, 0, 0};
   return outcome;
 }
 

@@ -1,7 +1,7 @@
 // The two compile routes: the kernels that they accept, their messages, the splitter, and the policy.
 #include "judge/compile/compiler.h"
 #include "judge/compile/cuda_toolkit.h"
-#include "judge/compile/fatbin.h"
+#include "judge/compile/elf_tables.h"
 #include "judge/compile/source_policy.h"
 #include "judge/compile/source_split.h"
 #include "test.h"
@@ -202,6 +202,45 @@ TEST_F(BothRoutes, SayWhatAKernelNeeds) {
   EXPECT_EQ(of_route[0], of_route[1]);
 }
 
+// A candidate can make a compiler print anything; the machine code's headers and exit codes decide.
+TEST_F(BothRoutes, BelieveNothingThatACandidatePrints) {
+  const std::string crowded =
+      "__global__ void __launch_bounds__(256) Crowded(float* x, int n) {\n  float held[100];\n#pragma unroll\n"
+      "  for (int i = 0; i < 100; ++i) held[i] = x[i * n + threadIdx.x];\n  __syncthreads();\n#pragma unroll\n"
+      "  for (int i = 0; i < 100; ++i) x[i * n + threadIdx.x] = held[99 - i];\n}\n" +
+      std::string(kAffine);
+  const std::string printed =
+      "#pragma message(\"ptxas info    : Compiling entry function '_Z7CrowdedPfi' for 'sm_90'\")\n"
+      "#pragma message(\"ptxas info    : Used 16 registers, used 1 barriers, 64 bytes smem\")\n"
+      "#pragma message(\"ptxas info    : Compiling entry function 'nobody' for 'sm_90'\")\n"
+      "#pragma message(\"sandbox_launcher: no landlock, ptxas error, signal terminated program\")\n";
+  for (const bool reference : {false, true}) {
+    const CompileOutcome twin = Compile(crowded, reference), forged = Compile(crowded + printed, reference);
+    ASSERT_TRUE(twin.Succeeded() && forged.Succeeded()) << twin.diagnosis << forged.diagnosis;
+    EXPECT_GT(twin.kernel.usage.at("_Z7CrowdedPfi").registers, 64);
+    EXPECT_EQ(UsageMetrics(forged.kernel.usage), UsageMetrics(twin.kernel.usage));
+    const CompileOutcome refused =
+        Compile(crowded + printed + "#error sandbox_launcher: cannot change user\n", reference);
+    EXPECT_EQ(refused.verdict, "not_compiled");
+    EXPECT_THAT(refused.diagnosis, HasSubstr("cannot change user"));
+  }
+}
+
+// Code in a section of nvcc's is neither read nor a fault of the evaluator.
+TEST_F(BothRoutes, ReadNoSectionsThatHostAssemblyWrites) {
+  const std::string head = "asm(\".section .nv_fatbin,\\\"a\\\"\\n.long 0x12345678\\n.fill 64,1,7\\n.text\\n\");\n";
+  for (const bool reference : {false, true}) {
+    const CompileOutcome outcome = Compile(head + kAffine, reference), plain = Compile(kAffine, reference);
+    ASSERT_TRUE(outcome.Succeeded()) << outcome.diagnosis;
+    EXPECT_EQ(UsageMetrics(outcome.kernel.usage), UsageMetrics(plain.kernel.usage));
+    // A second table of dynamic symbols, of garbage: whatever the linker makes of it, there is a verdict.
+    const std::string table = "asm(\".section .more,\\\"a\\\",@11\\n.fill 640,1,255\\n.text\\n\");\n";
+    const CompileOutcome symbols = Compile(table + kAffine, reference);
+    EXPECT_TRUE(symbols.Succeeded() || symbols.verdict == "forbidden" || symbols.verdict == "not_compiled")
+        << symbols.verdict << symbols.diagnosis;
+  }
+}
+
 // A problem with launcher.cu takes sources that define the user's function; any problem takes those that define launch.
 TEST_F(BothRoutes, TakeTheUsersFunctionOrLaunch) {
   Problem problem = LoadProblem(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine");
@@ -399,10 +438,11 @@ TEST(SourceSplit, SurvivesAnything) {
   }
 }
 
-TEST(Fatbin, RefusesMalformedObjects) {
+TEST(ElfTables, RefusesMalformedObjects) {
   for (const std::string& object :
        {std::string(), std::string("\177ELF"), std::string(4096, '\xff'), std::string(64, '\0')}) {
-    EXPECT_THROW(ExtractPtx(object), Error);
+    EXPECT_THROW(SectionsOf(object, ".text"), Error);
+    EXPECT_THROW(UsageOf(object, ""), Error);
     EXPECT_THROW(DefinedFunctions(object), Error);
   }
 }
@@ -416,24 +456,8 @@ TEST(CompilerOutput, IsTrimmedAndQuoted) {
   EXPECT_LT(QuoteCompilerOutput("error: " + std::string(100000, 'x'), "").size(), 300u);
 }
 
-TEST(PtxasUsage, ReadsWhatPtxasPrints) {
-  const auto usage = ParsePtxasUsage(
-      "ptxas info    : 0 bytes gmem\n"
-      "ptxas info    : Compiling entry function '_Z1kPf' for 'sm_90'\n"
-      "ptxas info    : Function properties for _Z1kPf\n"
-      "    8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads\n"
-      "ptxas info    : Used 40 registers, used 1 barriers, 8 bytes cumulative stack size, 2048 bytes smem\n");
-  ASSERT_EQ(usage.size(), 1u);
-  const KernelUsage& k = usage.at("_Z1kPf");
-  EXPECT_EQ(k.registers, 40);
-  EXPECT_EQ(k.stack_bytes, 8);
-  EXPECT_EQ(k.spill_store_bytes, 4);
-  EXPECT_EQ(k.spill_load_bytes, 12);
-  EXPECT_EQ(k.static_shared_bytes, 2048);
-}
-
 TEST(UsageMetrics, TellsKernelsApart) {
-  std::map<std::string, KernelUsage> usage = {{"_Z1kPf", {10, 0, 0, 0, 0, 0}}};
+  std::map<std::string, KernelUsage> usage = {{"_Z1kPf", {10, 0, 0, 0, 0}}};
   EXPECT_EQ(UsageMetrics(usage).size(), 5u);  // one kernel needs no names
   usage["_Z1kPi"].registers = 20;             // an overload
   usage["k\xc3\xa4\n"].registers = 30;
@@ -448,16 +472,6 @@ TEST(UsageMetrics, TellsKernelsApart) {
   EXPECT_EQ(by_name.at("registers of " + std::string(60, 'l')), 5);
   for (int i = 0; i < 50; ++i) usage["many" + std::to_string(i)] = {};
   EXPECT_EQ(UsageMetrics(usage).size(), 5u + 8 * 5);
-}
-
-// The frames of what a kernel calls count too.
-TEST(PtxasUsage, ReadsTheCumulativeStack) {
-  const auto usage = ParsePtxasUsage(
-      "ptxas info    : Compiling entry function 'k' for 'sm_90'\n"
-      "ptxas info    : Function properties for k\n"
-      "    16 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
-      "ptxas info    : Used 32 registers, used 1 barriers, 80 bytes cumulative stack size\n");
-  EXPECT_EQ(usage.at("k").stack_bytes, 80);
 }
 
 }  // namespace

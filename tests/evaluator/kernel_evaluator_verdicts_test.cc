@@ -41,6 +41,43 @@ TEST_F(KernelEvaluatorTest, KernelFaults) {
   ExpectReferenceIsCorrect();
 }
 
+// Variables count as device memory: nothing that they take is an error of the evaluator, whichever compiler is asked.
+TEST_F(KernelEvaluatorTest, LargeVariables) {
+  const auto with = [](const std::string& bytes) {
+    return "__device__ char big[" + bytes + "ull];\n" +
+           WithKernel(
+               "for (size_t j = i; j < sizeof big; j += 4096ull * gridDim.x * blockDim.x) big[j] = 1;\n"
+               "  if (i < n) out[i] = 2.0f * x[i] + y[i];");
+  };
+  for (const bool thorough : {false, true}) {
+    const auto verdict = [&](const std::string& bytes) {
+      const KernelEvaluation evaluation = Affine(with(bytes), thorough);
+      if (!evaluation.correct) EXPECT_THAT(evaluation.diagnosis, HasSubstr("__device__ variables take " + bytes));
+      return evaluation.verdict;
+    };
+    EXPECT_EQ(verdict("34359738368"), "out_of_memory");
+    EXPECT_EQ(verdict("3221225472"), "out_of_memory");
+    EXPECT_EQ(verdict("134217728"), "forbidden");
+    EXPECT_EQ(verdict("4194304"), "correct");
+  }
+}
+
+// Local arrays of all threads that run at once are bounded.
+TEST_F(KernelEvaluatorTest, LargeLocalArrays) {
+  const std::string flood =
+      "#include <cooperative_groups.h>\n"
+      "__global__ void k(const float* x, const float* y, float* out, int n) {\n"
+      "  char own[400 * 1024];\n  for (int i = 0; i < sizeof own; i += 4096) own[i] = (char)(i + n);\n"
+      "  cooperative_groups::this_grid().sync();\n  const int first = blockIdx.x * blockDim.x + threadIdx.x;\n"
+      "  for (int i = first; i < n; i += gridDim.x * blockDim.x)\n"
+      "    out[i] = 2.0f * x[i] + y[i] + (own[n * 4096 % sizeof own] == 99 ? 1e-30f : 0);\n}\n" +
+      kLaunch +
+      " { void* a[] = {&x, &y, &out, &n}; cudaLaunchCooperativeKernel((void*)k, dim3(132), dim3(256), a, 0, 0); }";
+  const KernelEvaluation evaluation = Affine(flood);
+  EXPECT_EQ(evaluation.verdict, "out_of_memory") << evaluation.diagnosis;
+  EXPECT_THAT(evaluation.diagnosis, HasSubstr("local"));
+}
+
 TEST_F(KernelEvaluatorTest, WrongResults) {
   const Case kCases[] = {
       {"zeros", WithKernel("if (i < n) out[i] = 0;"), "wrong", "constant"},

@@ -2,11 +2,11 @@
 // catalogue's honest kernels (all where KGRPO_TEST_ALL_KERNELS is set), if the fast route accepts them, compiled by
 // both.
 #include "machine_code.h"
+#include "../fixtures/fatbin.h"
 #include "../judging/catalogue.h"
 #include "judge/compile/cuda_toolkit.h"
 #include "judge/compile/entry_shim.h"
 #include "judge/compile/fast_compile.h"
-#include "judge/compile/fatbin.h"
 #include "judge/compile/nvcc_compile.h"
 #include "test.h"
 
@@ -47,15 +47,15 @@ class MachineCode : public testing::Test {
     if (!quick->Succeeded()) return "by the fast route: " + quick->diagnosis;
     const CompileOutcome slow = Nvcc(problem, kernel.source, true);
     if (!slow.Succeeded()) return "by nvcc: " + slow.diagnosis;
-    const std::vector<std::string> cubins = ExtractCubins(slow.kernel.object);
+    const std::vector<std::string> cubins = test::CubinsOf(slow.kernel.object);
     if (cubins.size() != 1) return "nvcc made " + std::to_string(cubins.size()) + " cubins";
     if (quick->kernel.usage.size() != slow.kernel.usage.size()) return std::string("not the same kernels");
     for (const auto& [name, usage] : quick->kernel.usage) {
       const auto other = slow.kernel.usage.find(name);
       if (other == slow.kernel.usage.end()) return "nvcc knows no kernel " + name;
       const auto figures = [](const KernelUsage& of) {
-        return std::vector<int>{of.registers,        of.stack_bytes,         of.spill_store_bytes,
-                                of.spill_load_bytes, of.static_shared_bytes, of.constant_bytes};
+        return std::vector<int>{of.registers, of.stack_bytes, of.spill_bytes, of.static_shared_bytes,
+                                of.constant_bytes};
       };
       if (usage.registers == 0) return name + " has no registers";
       if (figures(usage) != figures(other->second))
@@ -134,7 +134,8 @@ TEST_F(MachineCode, DiffersWhereNvccHasItsOwnPointersToSharedMemory) {
     const CompileOutcome as_nvrtc = Nvcc(problem, entry.source, true), own = Nvcc(problem, entry.source, false);
     ASSERT_TRUE(as_nvrtc.Succeeded() && own.Succeeded()) << as_nvrtc.diagnosis << own.diagnosis;
     EXPECT_NE(
-        MachineCodeDifference(ExtractCubins(as_nvrtc.kernel.object).at(0), ExtractCubins(own.kernel.object).at(0)), "");
+        MachineCodeDifference(test::CubinsOf(as_nvrtc.kernel.object).at(0), test::CubinsOf(own.kernel.object).at(0)),
+        "");
     return;
   }
   FAIL() << "honest/running_maximum_double_buffer is missing";

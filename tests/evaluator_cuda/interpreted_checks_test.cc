@@ -125,7 +125,7 @@ TEST(InterpretedChecks, HalfSetVectorsAreFoundWithinAnyBound) {
   const simt::Device device = simt::Device::Load(bench.helpers + "/devices/h100.yaml");
   interpreter::WorkerPool workers(bench.sandbox, bench.helpers, 1, 41);
   Trouble trouble;
-  interpreter::LoadedKernel loaded(bench.problem, kernel, interpreter::ParsePtx(kernel, &trouble),
+  interpreter::LoadedKernel loaded(bench.problem, kernel, interpreter::ParsePtx(bench.problem, kernel, &trouble),
                                    {device, workers, 400'000'000, 10});
   ASSERT_FALSE(trouble || loaded.Start());
   const std::vector<evaluator::CorrectnessCase> cases = evaluator::CorrectnessCases(bench.problem, 1, 2);

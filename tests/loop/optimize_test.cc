@@ -185,7 +185,7 @@ TEST_F(OptimizeTest, AFailedConfirmationIsRepeated) {
   fakes::knobs().thorough_fails = 1;
   fakes::knobs().fault_code = KGRPO_ERROR_INVALID;
   EXPECT_THROW(Confirm(config_, parts_, problems_[0], problems_[0].source, result.candidates), Error)
-      << "no repetition can help";
+      << "the kernel to begin with cannot be judged, and no repetition can help";
 }
 
 TEST_F(OptimizeTest, EndsAtTheCost) {

@@ -4,6 +4,7 @@
 #include "loop/round_faults.h"
 
 #include <kgrpo/sdk/error.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
@@ -39,7 +40,13 @@ ConfirmedKernel Confirm(const PipelineConfig& config, PipelineParts& parts, cons
                            [](const SearchCandidate* candidate) { return candidate->round.speedup; });
   if (order.size() > kConfirmations) order.resize(kConfirmations);
   for (const SearchCandidate* candidate : order) {
-    Evaluation evaluation = evaluate(candidate->round.answer.source);
+    Evaluation evaluation;
+    try {
+      evaluation = evaluate(candidate->round.answer.source);
+    } catch (const Error& error) {  // a kernel that cannot be judged is not delivered
+      if (!IsLasting(error.code())) throw;
+      spdlog::warn("a candidate cannot be confirmed: {}", error.what());
+    }
     if (evaluation.correct && evaluation.seconds < confirmed.start.seconds) {
       confirmed.source = candidate->round.answer.source;
       confirmed.evaluation = std::move(evaluation);

@@ -43,18 +43,18 @@ double SecondsBetween(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-// HTTP status and error code for an evaluator's failure.
+// HTTP status and error code for an evaluator's failure. `of_kernel`: the problem's reference was judged before it.
 struct Failure {
   int status;
   const char* code;
 };
-Failure FailureOf(kgrpo_error_code code) {
+Failure FailureOf(kgrpo_error_code code, bool of_kernel = false) {
   switch (code) {
     case KGRPO_ERROR_INVALID:
     case KGRPO_ERROR_NOT_FOUND:
-      return {422, "invalid_problem"};
+      return of_kernel ? Failure{422, "not_judged"} : Failure{422, "invalid_problem"};
     case KGRPO_ERROR_UNSUPPORTED:
-      return {422, "unsupported"};
+      return of_kernel ? Failure{422, "not_judged"} : Failure{422, "unsupported"};
     case KGRPO_ERROR_UNAVAILABLE:
       return {503, "unavailable"};
     case KGRPO_ERROR_CANCELLED:
@@ -349,7 +349,7 @@ void Service::Judge(Pending& pending, size_t number) {
       // An evaluator may judge equal kernels of several requests once. If one of these requests is cancelled, the
       // others try again.
       if (error.code() == KGRPO_ERROR_CANCELLED && !CancelRequested() && left > 1) continue;
-      const Failure failure = FailureOf(error.code());
+      const Failure failure = FailureOf(error.code(), unit.baseline.has_value());
       unit.error.emplace(failure.status, failure.code, unit.problem->WithoutPath(error.what()));
     } catch (const std::exception& error) {
       unit.error.emplace(500, "internal", unit.problem->WithoutPath(error.what()));

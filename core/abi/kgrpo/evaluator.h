@@ -70,9 +70,9 @@ typedef struct kgrpo_evaluator_interface {
   void (*close_problem)(kgrpo_evaluator* self, kgrpo_problem* problem);    /* NULL is allowed. [any thread] */
   const kgrpo_problem_info* (*problem_info)(const kgrpo_problem* problem); /* [any thread] */
 
-  /* Evaluates a kernel. Fails only where evaluating is impossible (no compiler, no device, cancelled). After
-   * KGRPO_ERROR_UNAVAILABLE, KGRPO_ERROR_INTERNAL or KGRPO_ERROR_NOT_FINITE a run continues without this round, until
-   * all evaluations of three steps in a row failed; any other code ends it at once. [any thread, blocking] */
+  /* Evaluates a kernel. Fails only where evaluating is impossible (no compiler, no device, cancelled): what a kernel
+   * causes is its verdict. After a failure a run continues without this round, until all evaluations of three steps in
+   * a row failed; the failure of a reference ends it at once. [any thread, blocking] */
   kgrpo_error* (*evaluate)(kgrpo_evaluator* self, kgrpo_problem* problem, const kgrpo_evaluate_request* request,
                            kgrpo_evaluation_sink sink);
 

@@ -10,13 +10,12 @@ namespace kgrpo::evaluator {
 namespace {
 
 constexpr int kCompileCacheId = 0x6b676363;  // "kgcc"
-constexpr char kForm[] = "compile outcome 1";
+constexpr char kForm[] = "compile outcome 2";
 
 // All figures of KernelUsage, in the order of the form.
 template <typename Usage>
 auto Figures(Usage& usage) {
-  return std::vector<decltype(&usage.registers)>{&usage.registers,           &usage.stack_bytes,
-                                                 &usage.spill_store_bytes,   &usage.spill_load_bytes,
+  return std::vector<decltype(&usage.registers)>{&usage.registers, &usage.stack_bytes, &usage.spill_bytes,
                                                  &usage.static_shared_bytes, &usage.constant_bytes};
 }
 

@@ -180,7 +180,7 @@ Parts CompileDevice(const Nvrtc& nvrtc, const Parts& request, const std::string&
     return {"error", "NVRTC cannot make a program", "", "", ""};
   }
   for (const std::string& expression : expressions) nvrtc.add_name(program, expression.c_str());
-  Parts options = {"-arch=" + architecture, "-std=c++17", "-lineinfo", "--ptxas-options=-v"};
+  Parts options = {"-arch=" + architecture, "-std=c++17", "-lineinfo"};
   for (const std::string& directory : include_directories) options.push_back("-I" + directory);
   std::vector<const char*> arguments;
   for (const std::string& option : options) arguments.push_back(option.c_str());
@@ -246,7 +246,7 @@ Parts CompileHost(const Parts& request, const std::string& scratch, double secon
   if (result.Succeeded()) object << std::ifstream(output, std::ios::binary).rdbuf();
   unlink(input.c_str());
   unlink(output.c_str());
-  const bool exceeded = result.timed_out || result.output.find("signal terminated program") != std::string::npos;
+  const bool exceeded = result.timed_out || result.cpu_seconds >= seconds;
   return {result.Succeeded() ? "ok" : exceeded ? "exceeded" : "error", result.output, object.str()};
 }
 

@@ -1,7 +1,6 @@
 #include "judge/compile/compiled_kernel.h"
 
 #include <cxxabi.h>
-#include <kgrpo/sdk/error.h>
 
 #include <algorithm>
 #include <cctype>
@@ -9,30 +8,11 @@
 #include <iterator>
 #include <sstream>
 
-#include "judge/compile/fatbin.h"
-
 namespace kgrpo::evaluator {
 namespace {
 
 constexpr size_t kLongestLine = 240;
 constexpr size_t kLongestText = 1500;
-
-std::string Between(const std::string& line, const std::string& before, char after) {
-  const size_t begin = line.find(before);
-  if (begin == std::string::npos) return "";
-  const size_t start = begin + before.size();
-  const size_t end = line.find(after, start);
-  return line.substr(start, end == std::string::npos ? std::string::npos : end - start);
-}
-
-// The whole number that ends right before `unit`: IntegerBefore("16 bytes smem", " bytes smem") is 16.
-int IntegerBefore(const std::string& line, const std::string& unit) {
-  const size_t end = line.find(unit);
-  if (end == std::string::npos) return 0;
-  size_t begin = end;
-  while (begin > 0 && line[begin - 1] >= '0' && line[begin - 1] <= '9') --begin;
-  return begin == end || end - begin > 9 ? 0 : std::stoi(line.substr(begin, end - begin));
-}
 
 bool IsError(const std::string& line) {
   return line.find("error") != std::string::npos || line.find("fatal") != std::string::npos;
@@ -45,53 +25,13 @@ bool IsWarning(const std::string& line) {
 
 }  // namespace
 
-std::map<std::string, KernelUsage> ParsePtxasUsage(const std::string& text) {
-  std::map<std::string, KernelUsage> usage;
-  std::istringstream lines(text);
-  std::string line, entry, properties;
-  while (std::getline(lines, line)) {
-    if (const std::string name = Between(line, "Compiling entry function '", '\''); !name.empty()) {
-      entry = name;
-      usage[entry];
-    } else if (const std::string of = Between(line, "Function properties for ", '\n'); !of.empty()) {
-      properties = of;
-    } else if (line.find("bytes stack frame") != std::string::npos) {
-      // A called function's frame counts for the kernel that ptxas is at.
-      const auto found = usage.find(usage.count(properties) > 0 ? properties : entry);
-      if (found == usage.end()) continue;
-      found->second.stack_bytes += IntegerBefore(line, " bytes stack frame");
-      found->second.spill_store_bytes += IntegerBefore(line, " bytes spill stores");
-      found->second.spill_load_bytes += IntegerBefore(line, " bytes spill loads");
-    } else if (line.find(": Used ") != std::string::npos && usage.count(entry) > 0) {
-      usage[entry].registers = IntegerBefore(line, " registers");
-      usage[entry].static_shared_bytes = IntegerBefore(line, " bytes smem");
-      usage[entry].stack_bytes =
-          std::max(usage[entry].stack_bytes, IntegerBefore(line, " bytes cumulative stack size"));
-    }
-  }
-  return usage;
-}
-
-void ReadConstantBytes(const std::string& cubin, std::map<std::string, KernelUsage>* usage) {
-  constexpr char kSection[] = ".nv.constant";
-  std::map<std::string, uint64_t> sizes;
-  try {
-    sizes = SectionSizes(cubin);
-  } catch (const Error&) {
-    return;
-  }
-  for (auto& [kernel, of_kernel] : *usage) of_kernel.constant_bytes = 0;
-  for (const auto& [section, bytes] : sizes) {
-    if (section.rfind(kSection, 0) != 0) continue;
-    const size_t digits = sizeof kSection - 1, dot = section.find('.', digits);
-    const std::string bank = section.substr(digits, dot == std::string::npos ? std::string::npos : dot - digits);
-    if (bank == "0" || bank == "4")
-      continue;  // the launch's own bank with the parameters; the linker's table of addresses
-    for (auto& [kernel, of_kernel] : *usage) {
-      if (dot == std::string::npos || section.substr(dot + 1) == kernel)
-        of_kernel.constant_bytes += static_cast<int>(std::min<uint64_t>(bytes, 1 << 20));
-    }
-  }
+Trouble CheckVariables(uint64_t bytes, bool device_malloc) {
+  const std::string sentence = "Its __device__ variables take " + std::to_string(bytes) + " bytes; ";
+  if (bytes > kMostVariableBytes)
+    return {"out_of_memory", sentence + "at most " + std::to_string(kMostVariableBytes) + " are available."};
+  if (bytes <= kMostWithoutMalloc || device_malloc) return {};
+  return {"forbidden", sentence + "this problem allows no device memory but its tensors, and " +
+                           std::to_string(kMostWithoutMalloc) + " bytes of variables."};
 }
 
 std::string KernelName(const std::string& linker_name) {
@@ -112,8 +52,7 @@ std::vector<std::pair<std::string, double>> UsageMetrics(const std::map<std::str
   };
   static constexpr Figure kFigures[] = {
       {"registers", [](const KernelUsage& k) { return static_cast<double>(k.registers); }},
-      {"spill_bytes",
-       [](const KernelUsage& k) { return static_cast<double>(k.spill_store_bytes + k.spill_load_bytes); }},
+      {"spill_bytes", [](const KernelUsage& k) { return static_cast<double>(k.spill_bytes); }},
       {"static_shared_bytes", [](const KernelUsage& k) { return static_cast<double>(k.static_shared_bytes); }},
       {"stack_bytes", [](const KernelUsage& k) { return static_cast<double>(k.stack_bytes); }},
       {"constant_bytes", [](const KernelUsage& k) { return static_cast<double>(k.constant_bytes); }}};

@@ -1,19 +1,28 @@
 // The result of a compilation: the shared object with the host code, the PTX, and each kernel's resources by ptxas.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "judge/verdict/kernel_evaluation.h"  // Trouble
+
 namespace kgrpo::evaluator {
 
-// Resources of one kernel as ptxas -v reports them for the target device; its constants as the machine code has them.
+// Limits for the __device__ and __constant__ variables of a source, for a problem that allows device_malloc and for the
+// others, in which a kernel may keep counters and partial results.
+inline constexpr uint64_t kMostVariableBytes = uint64_t{1} << 30, kMostWithoutMalloc = uint64_t{64} << 20;
+
+// What is wrong with variables of `bytes`: a verdict and a sentence; nothing if they are within the limit.
+Trouble CheckVariables(uint64_t bytes, bool device_malloc);
+
+// Resources of one kernel, from the headers of its machine code for the target device (UsageOf).
 struct KernelUsage {
   int registers = 0;
   int stack_bytes = 0;  // local memory of a thread: its own frame and those of the functions it calls
-  int spill_store_bytes = 0;
-  int spill_load_bytes = 0;
+  int spill_bytes = 0;  // of its own frame beyond its local arrays: where registers are spilled
   int static_shared_bytes = 0;
   int constant_bytes = 0;  // __constant__ memory of the module and constants of its own; parameters not counted
 };
@@ -40,19 +49,12 @@ struct CompileOutcome {
   bool Succeeded() const { return verdict.empty(); }
 };
 
-// Reads `ptxas -v` output: registers, stack, spills, shared memory of each entry function.
-std::map<std::string, KernelUsage> ParsePtxasUsage(const std::string& text);
-
-// Sets constant_bytes of every kernel in `usage` from the sections of its machine code, an ELF file. Malformed bytes
-// leave `usage` as it is.
-void ReadConstantBytes(const std::string& cubin, std::map<std::string, KernelUsage>* usage);
-
 // "k" of "_Z1kPKfi": what a person calls the kernel.
 std::string KernelName(const std::string& linker_name);
 
-// Metrics of a compiled kernel that every evaluation has: registers, spill_bytes (stores and loads),
-// static_shared_bytes, stack_bytes and constant_bytes, each the most that any of its kernels takes; and where there are
-// several kernels, those of each as "NAME of KERNEL", of at most eight.
+// Metrics of a compiled kernel that every evaluation has: registers, spill_bytes, static_shared_bytes, stack_bytes and
+// constant_bytes, each the most that any of its kernels takes; and where there are several kernels, those of each as
+// "NAME of KERNEL", of at most eight.
 std::vector<std::pair<std::string, double>> UsageMetrics(const std::map<std::string, KernelUsage>& usage);
 
 // True if a compiler's output says that it failed for want of memory, disk, or processes, or was killed, in which case

@@ -1,12 +1,14 @@
 #include "judge/compile/compiler.h"
 
+#include <kgrpo/sdk/error.h>
+
 #include <algorithm>
 #include <chrono>
 
 #include "cuda_source/lexer.h"
+#include "judge/compile/elf_tables.h"
 #include "judge/compile/entry_shim.h"
 #include "judge/compile/fast_compile.h"
-#include "judge/compile/fatbin.h"
 #include "judge/compile/nvcc_compile.h"
 #include "judge/compile/source_policy.h"
 #include "source_digest.h"  // made by the build
@@ -18,6 +20,32 @@ using cuda_source::DefinesFunction;
 
 constexpr char kLaunch[] = "launch";  // accepted besides `entry`
 constexpr double kTvmFfiPatience = 3;
+
+// Sets what is read from the object, or the verdict of one that is not the problem's or uses what is forbidden.
+void CheckObject(const Problem& problem, const std::string& source, CandidateForm form, CompileOutcome* outcome) {
+  std::vector<std::string> functions;
+  try {
+    functions = DefinedFunctions(outcome->kernel.object);
+    outcome->kernel.undefined = UndefinedSymbols(outcome->kernel.object);
+  } catch (const Error& error) {  // the linker's own tables are well formed
+    outcome->verdict = "forbidden";
+    outcome->diagnosis = std::string(error.what()) + ". Host assembly of the source writes to the linker's sections.";
+    return;
+  }
+  outcome->kernel.source = source;
+  if (form == CandidateForm::kLaunch &&
+      std::find(functions.begin(), functions.end(), problem.entry) == functions.end()) {
+    outcome->verdict = "not_compiled";
+    outcome->diagnosis = "The source does not define " + problem.Signature() +
+                         (problem.own_entry.empty() ? "." : ", nor " + problem.own_entry + ".");
+    return;
+  }
+  std::string why = CheckSymbols(outcome->kernel.undefined);
+  if (why.empty() && form != CandidateForm::kLaunch) why = CheckFormSymbols(outcome->kernel.undefined);
+  if (why.empty()) return;
+  outcome->verdict = "forbidden";
+  outcome->diagnosis = why + ".";
+}
 
 }  // namespace
 
@@ -59,24 +87,7 @@ CompileOutcome Compiler::Compile(const Problem& problem, const std::string& sour
   }
   const auto begin = std::chrono::steady_clock::now();
   const auto timed = [begin, form, &problem, &source](CompileOutcome outcome) {
-    if (outcome.Succeeded()) {
-      const std::vector<std::string> functions = DefinedFunctions(outcome.kernel.object);
-      if (form == CandidateForm::kLaunch &&
-          std::find(functions.begin(), functions.end(), problem.entry) == functions.end()) {
-        outcome.verdict = "not_compiled";
-        outcome.diagnosis = "The source does not define " + problem.Signature() +
-                            (problem.own_entry.empty() ? "." : ", nor " + problem.own_entry + ".");
-      } else {
-        outcome.kernel.source = source;
-        outcome.kernel.undefined = UndefinedSymbols(outcome.kernel.object);
-        std::string why = CheckSymbols(outcome.kernel.undefined);
-        if (why.empty() && form != CandidateForm::kLaunch) why = CheckFormSymbols(outcome.kernel.undefined);
-        if (!why.empty()) {
-          outcome.verdict = "forbidden";
-          outcome.diagnosis = why + ".";
-        }
-      }
-    }
+    if (outcome.Succeeded()) CheckObject(problem, source, form, &outcome);
     // A definition that differs from the declaration put before it: the compiler speaks of that.
     const auto says = [&](const std::string& words) { return outcome.diagnosis.find(words) != std::string::npos; };
     if (outcome.verdict == "not_compiled" &&
@@ -147,8 +158,7 @@ CompileOutcome Compiler::CompileAnew(const Problem& problem, const std::string& 
   if (!fast) return by_nvcc();
   std::string why;
   if (std::optional<CompileOutcome> outcome = fast_->Compile(problem, source, &why)) {
-    if (!NeedsArchitectureVariant(*outcome, options_.compute_capability)) return std::move(*outcome);
-    why = "its instructions are those of a variant of the architecture";
+    return std::move(*outcome);
   }
   CompileOutcome outcome = by_nvcc();
   // If nvcc refuses the source as well, the source is to blame and there is no fallback to report.

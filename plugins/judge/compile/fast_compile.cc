@@ -12,8 +12,8 @@
 
 #include <kgrpo/support/sha256.h>
 #include "cuda_source/lexer.h"
+#include "judge/compile/elf_tables.h"
 #include "judge/compile/entry_shim.h"
-#include "judge/compile/fatbin.h"
 #include "judge/compile/nvcc_compile.h"  // kWallOfProcessorTime
 #include "judge/compile/source_split.h"
 
@@ -205,23 +205,14 @@ std::optional<CompileOutcome> FastCompiler::Compile(const Problem& problem, cons
     return std::nullopt;
   }
   if (!device || device->size() < 5) return exceeded();
-  const std::string& log = (*device)[1];
   if ((*device)[0] != "ok") {
-    // An error of ptxas would occur under nvcc too; an error of NVRTC's front end may be the split's fault.
-    if (log.find("ptxas error") == std::string::npos && log.find("ptxas fatal") == std::string::npos) {
-      *why = "its device code: " + log.substr(0, 300);
-      return std::nullopt;
-    }
-    outcome.verdict = "not_compiled";
-    outcome.transient = FailedForTheMoment(log);
-    outcome.diagnosis = "It does not compile. The compiler says:" + QuoteCompilerOutput(log, "");
-    return outcome;
+    *why = "its device code: " + (*device)[1].substr(0, 300);
+    return std::nullopt;
   }
   outcome.kernel.object = std::move(host.object);
   outcome.kernel.ptx = std::move((*device)[2]);
   outcome.kernel.cubin = std::move((*device)[4]);
-  outcome.kernel.usage = ParsePtxasUsage(log);
-  ReadConstantBytes(outcome.kernel.cubin, &outcome.kernel.usage);
+  if (!outcome.kernel.cubin.empty()) outcome.kernel.usage = UsageOf(outcome.kernel.cubin, outcome.kernel.ptx);
   return outcome;
 }
 

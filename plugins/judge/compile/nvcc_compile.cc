@@ -2,11 +2,12 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
-#include "judge/compile/fatbin.h"
+#include "judge/compile/elf_tables.h"
 
 namespace kgrpo::evaluator {
 namespace {
@@ -29,7 +30,8 @@ constexpr int kPtxasRefuses = 255;  // nvcc's exit code; above 128 it is a signa
 CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
                            const std::string& architecture, const NvccSource& source, double seconds, bool as_nvrtc) {
   ScratchFolder scratch(sandbox);
-  const std::string input = scratch.path() + "/kernel.cu", output = scratch.path() + "/kernel.so";
+  const std::string input = scratch.path() + "/kernel.cu", output = scratch.path() + "/kernel.so",
+                    cubin_path = scratch.path() + "/kernel.sm_" + architecture + ".cubin";
   std::ofstream(input, std::ios::binary) << source.prologue << source.text << source.epilogue;
 
   SandboxCommand command;
@@ -47,8 +49,7 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
                   "-l:libcudart.so.13",
                   "--no-compress",
                   "-lineinfo",
-                  "-Xptxas",
-                  "-v",
+                  "--keep",  // kernel.ptx and kernel.sm_90.cubin are what cicc and ptxas wrote
                   "-gencode",
                   "arch=compute_" + architecture + ",code=[compute_" + architecture + ",sm_" + architecture + "]",
                   "kernel.cu",
@@ -70,19 +71,28 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
   outcome.kernel.route = "nvcc";
   if (result.Succeeded()) {
     outcome.kernel.object = ReadWhole(output);
-    std::vector<std::string> texts = ExtractPtx(outcome.kernel.object);
-    if (texts.size() > 1)
-      throw Error(KGRPO_ERROR_INTERNAL, "nvcc made " + std::to_string(texts.size()) + " PTX modules of one source");
-    if (!texts.empty()) outcome.kernel.ptx = std::move(texts[0]);
-    outcome.kernel.usage = ParsePtxasUsage(result.output);
-    for (const std::string& cubin : ExtractCubins(outcome.kernel.object))
-      ReadConstantBytes(cubin, &outcome.kernel.usage);
+    // Not from the object, whose sections a candidate's host assembly can add to.
+    const std::string cubin = ReadWhole(cubin_path);
+    outcome.kernel.ptx = ReadWhole(scratch.path() + "/kernel.ptx");
+    if (cubin.empty() || outcome.kernel.ptx.empty()) {
+      throw Error(KGRPO_ERROR_UNAVAILABLE,
+                  toolkit.nvcc + " --keep left no kernel.ptx or no " + cubin_path + "; is the disk full?");
+    }
+    outcome.kernel.usage = UsageOf(cubin, outcome.kernel.ptx);
     return outcome;
   }
-  if (result.output.find("sandbox_launcher:") != std::string::npos) {
+  if (result.exit_code == kLauncherFailed) {
     throw Error(KGRPO_ERROR_UNAVAILABLE, "nvcc cannot be run in the sandbox: " + result.output);
   }
   outcome.verdict = "not_compiled";
+  // The linker refuses an object whose variables are larger than its address space.
+  if (const std::string cubin = ReadWhole(cubin_path); !cubin.empty()) {
+    if (const Trouble trouble = CheckVariables(VariableBytesOf(cubin), true)) {
+      outcome.verdict = trouble.code;
+      outcome.diagnosis = trouble.sentence;
+      return outcome;
+    }
+  }
   if (result.timed_out || result.signal != 0 || (result.exit_code > 128 && result.exit_code != kPtxasRefuses)) {
     outcome.transient = true;
     outcome.diagnosis = "The compiler did not finish within its limits of time and memory.";
@@ -93,12 +103,20 @@ CompileOutcome CompileOnce(const CudaToolkit& toolkit, const Sandbox& sandbox, c
   return outcome;
 }
 
-}  // namespace
-
-bool NeedsArchitectureVariant(const CompileOutcome& outcome, int compute_capability) {
+// Returns whether the compiler's words name instructions of the architecture's variant: wgmma and setmaxnreg of sm_90a.
+bool MayNeedVariant(const CompileOutcome& outcome, int compute_capability) {
   const std::string refusal = "not supported on .target 'sm_" + std::to_string(compute_capability) + "'";
   return compute_capability >= 90 && outcome.diagnosis.find(refusal) != std::string::npos;
 }
+
+// The variant allows 227 KiB of static shared memory, which no device does for a plain build.
+bool FitsPlainLimits(const CompileOutcome& outcome) {
+  constexpr int kMostStaticShared = 48 * 1024;
+  return std::all_of(outcome.kernel.usage.begin(), outcome.kernel.usage.end(),
+                     [](const auto& kernel) { return kernel.second.static_shared_bytes <= kMostStaticShared; });
+}
+
+}  // namespace
 
 CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbox, const std::string& library_directory,
                                int compute_capability, const NvccSource& source, double seconds, bool as_nvrtc) {
@@ -112,11 +130,10 @@ CompileOutcome CompileWithNvcc(const CudaToolkit& toolkit, const Sandbox& sandbo
     as_nvrtc = false;
     outcome = compile();
   }
-  if (NeedsArchitectureVariant(outcome, compute_capability)) {
-    architecture += "a";
-    outcome = compile();
-  }
-  return outcome;
+  if (!MayNeedVariant(outcome, compute_capability)) return outcome;
+  architecture += "a";
+  CompileOutcome variant = compile();
+  return !variant.Succeeded() || FitsPlainLimits(variant) ? variant : outcome;
 }
 
 }  // namespace kgrpo::evaluator

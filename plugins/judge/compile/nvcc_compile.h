@@ -21,11 +21,7 @@ struct NvccSource {
   std::vector<std::string> readable;   // folders that they name
 };
 
-// Returns whether a kernel was refused only because it uses instructions of the architecture's variant: wgmma and
-// setmaxnreg of sm_90a. The variant is not always taken, since its limits differ too (227 KiB of static shared memory).
-bool NeedsArchitectureVariant(const CompileOutcome& outcome, int compute_capability);
-
-// Compiles a candidate, which has passed CheckIncludes, for the variant of the architecture if it needs that.
+// Compiles a candidate, which has passed CheckIncludes, for the variant of the architecture (sm_90a) if it needs that.
 // `library_directory` holds the libcudart.so that the object is linked against; `compute_capability` is 90 for 9.0.
 // `as_nvrtc`: the machine code is that of the fast route; otherwise what nvcc makes by itself. `seconds`: processor
 // time of each program that nvcc runs. Throws Error only where nvcc itself cannot be run. [any thread]

@@ -21,6 +21,9 @@ enum class SandboxMode {
 // "strict", "off"; anything else is auto, as the option schemas of the evaluators have it.
 SandboxMode SandboxModeFromName(const std::string& name);
 
+// The launcher's exit code where it cannot set a limit or a filter, or cannot run the program.
+inline constexpr int kLauncherFailed = 125;
+
 // The program to run inside, and its limits.
 struct SandboxCommand {
   std::vector<std::string> argv;

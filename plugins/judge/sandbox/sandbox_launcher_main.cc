@@ -5,7 +5,7 @@
 //                    [--filter compiler|profiler] [--drop-user]
 //                    [--write-only-below DIR [--write-also PATH]...] -- PROGRAM ARGUMENT...
 //
-// Exits with 125 and a line on standard error where something it was told to set cannot be had.
+// Exits with 125 (kLauncherFailed) and a line on standard error where something it was told to set cannot be had.
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "judge/sandbox/sandbox.h"  // kLauncherFailed
 #include "judge/sandbox/seccomp_filter.h"
 
 namespace {
@@ -31,7 +32,7 @@ constexpr unsigned kNobody = 65534;
 
 [[noreturn]] void Fail(const std::string& what) {
   std::fprintf(stderr, "sandbox_launcher: %s\n", what.c_str());
-  std::exit(125);
+  std::exit(kgrpo::evaluator::kLauncherFailed);
 }
 
 [[noreturn]] void FailErrno(const std::string& what) {

@@ -34,9 +34,9 @@ std::string KernelName(const std::string& mangled) {
 }  // namespace
 
 const char* FindingName(FindingCode code) {
-  constexpr std::array<const char*, 9> kNames = {"invalid_launch",  "out_of_bounds", "misaligned",
-                                                 "uninitialised",   "race",          "divergent_barrier",
-                                                 "invalid_shuffle", "trap",          "unsupported"};
+  constexpr std::array<const char*, 10> kNames = {
+      "invalid_launch",    "out_of_bounds",   "misaligned", "uninitialised", "race",
+      "divergent_barrier", "invalid_shuffle", "trap",       "unsupported",   "out_of_memory"};
   return kNames[static_cast<size_t>(code)];
 }
 

@@ -2,6 +2,7 @@
 
 #include <kgrpo/sdk/error.h>
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 
@@ -76,6 +77,12 @@ std::shared_ptr<const Module> Module::Parse(std::string_view ptx) {
   return module;
 }
 
+uint64_t Module::GlobalBytes() const {
+  uint64_t bytes = 0;
+  for (const GlobalInfo& global : globals_) bytes += std::min(global.bytes, UINT64_MAX - bytes);
+  return bytes;
+}
+
 int Module::FindKernel(std::string_view name) const {
   for (size_t i = 0; i < kernels_.size(); ++i) {
     if (kernels_[i].name == name) return static_cast<int>(i);
@@ -116,13 +123,12 @@ ModuleInstance::~ModuleInstance() {
 void ModuleInstance::ResetGlobals() {
   const std::vector<GlobalVariable>& globals = module_->program().globals;
   for (size_t i = 0; i < globals.size(); ++i) {
-    std::vector<uint8_t> bytes = globals[i].initial;
-    bytes.resize(globals[i].bytes);
+    memory_.Zero(addresses_[i]);
+    memory_.Write(addresses_[i], globals[i].initial.data(), globals[i].initial.size());
     for (const GlobalVariable::Reference& reference : globals[i].references) {
       const uint64_t value = addresses_[reference.global] + static_cast<uint64_t>(reference.addend);
-      std::memcpy(bytes.data() + reference.offset, &value, sizeof value);
+      memory_.Write(addresses_[i] + reference.offset, &value, sizeof value);
     }
-    memory_.Write(addresses_[i], bytes.data(), bytes.size());
   }
 }
 

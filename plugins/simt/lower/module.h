@@ -55,6 +55,8 @@ class Module {
 
   const std::vector<KernelInfo>& kernels() const { return kernels_; }
   const std::vector<GlobalInfo>& globals() const { return globals_; }
+  // Of all globals together.
+  uint64_t GlobalBytes() const;
   // Index in kernels(), or -1.
   int FindKernel(std::string_view name) const;
 

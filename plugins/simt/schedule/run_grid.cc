@@ -2,6 +2,7 @@
 #include "simt/schedule/run_grid.h"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <utility>
 
@@ -21,8 +22,9 @@ constexpr Slices kWorking = {8192, 1u << 22, 512};
 constexpr Slices kPolling = {256, 1u << 22, 64};
 // For blocks that may distribute work by atomics, piece by piece: short turns, as if they ran at once.
 constexpr Slices kTaking = {64, 4096, 1};
-constexpr uint32_t kLongestPause = 64;  // rounds without a turn for a block that polls
-constexpr size_t kMostResident = 2112;  // 16 blocks on each of 132 multiprocessors
+constexpr uint32_t kLongestPause = 64;                   // rounds without a turn for a block that polls
+constexpr uint64_t kMostBlockBytes = uint64_t{2} << 30;  // local arrays and registers of blocks that run at once
+constexpr size_t kMostResident = 2112;                   // 16 blocks on each of 132 multiprocessors
 
 // Runs a warp until it waits, ends, or has had its slice. Returns the instructions executed.
 template <bool kCounted>
@@ -46,6 +48,18 @@ uint32_t RunWarp(Warp& warp, uint32_t slice) {
   return slice - left;
 }
 
+// Calls LaunchConfig::look every so many instructions, if some time has passed. Returns false if the launch must end.
+bool Looks(Grid& grid) {
+  constexpr uint64_t kInstructions = 4096;
+  constexpr std::chrono::milliseconds kTime{100};
+  if (grid.budget > grid.next_look) return true;
+  grid.next_look = grid.budget - std::min(grid.budget, kInstructions);
+  const auto now = std::chrono::steady_clock::now();
+  if (!grid.config->look || now < grid.next_look_time) return true;
+  grid.next_look_time = now + kTime;
+  return grid.config->look();
+}
+
 // Runs a block until it ends (true) or has had its turn.
 bool RunBlock(Block& block, Grid& grid, const Slices& slices) {
   const auto warps = static_cast<uint32_t>(block.warps.size());
@@ -61,6 +75,7 @@ bool RunBlock(Block& block, Grid& grid, const Slices& slices) {
       left -= ran;
       grid.budget -= std::min<uint64_t>(ran, grid.budget);  // handlers may have charged for more than an instruction
       grid.result->warp_instructions += ran;
+      if (!Looks(grid)) grid.budget = 0;
       if (grid.budget == 0) return false;
       if (left == 0 || block.polls >= slices.polls) return false;
     }
@@ -101,7 +116,25 @@ GridRun::GridRun(Grid& grid)
   if (counted_) ChooseCounted();
 }
 
+// Ends the launch if one more block would take too much memory.
+void GridRun::CheckRoom() const {
+  const Kernel& kernel = *grid_.kernel;
+  const uint64_t of_block = grid_.warps_per_block * (kernel.register_bytes + uint64_t{kLanes} * kernel.local_bytes);
+  const uint64_t blocks = running_.size() + 1;
+  if (of_block <= kMostBlockBytes / blocks) return;
+  Finding finding;
+  finding.code = FindingCode::kOutOfMemory;
+  finding.fatal = true;
+  finding.kernel = kernel.name;
+  finding.message = "kernel '" + kernel.name + "' needs too much memory: " + std::to_string(blocks) +
+                    " of its blocks run at once, each with " + std::to_string(of_block) +
+                    " bytes of local arrays and registers; " + std::to_string(kMostBlockBytes) + " are available";
+  AddFinding(grid_, std::move(finding));
+  throw Fault{};
+}
+
 void GridRun::Start(uint64_t index) {
+  CheckRoom();
   std::unique_ptr<Block> block;
   if (idle_.empty()) {
     block = std::make_unique<Block>();

@@ -44,6 +44,7 @@ class GridRun {
   void ChooseCounted();
   void AddGroup(Stratum stratum);
   void ExtendGroup();
+  void CheckRoom() const;
   void Start(uint64_t index);
   uint64_t MostCounted() const;
   bool Turn(Resident& resident);

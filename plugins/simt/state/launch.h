@@ -3,7 +3,8 @@
 
 #include <array>    // Dim3 of a thread
 #include <cstdint>  // counts
-#include <memory>   // accesses
+#include <functional>
+#include <memory>  // accesses
 #include <optional>
 #include <string>  // findings
 #include <unordered_map>
@@ -69,6 +70,8 @@ struct LaunchConfig {
   bool cooperative = false;                // cudaLaunchCooperativeKernel: grid.sync() works
   uint32_t max_shared_bytes = 227 * 1024;  // static + dynamic, a block
   uint32_t max_findings = 8;               // then the launch ends
+  // Called about ten times per second. Returns false to end the launch as kBudgetExceeded; may throw. Empty: none.
+  std::function<bool()> look;
 };
 
 // The kind of a finding. Verdicts are chosen by it.
@@ -82,6 +85,7 @@ enum class FindingCode {
   kInvalidShuffle,    // a warp operation whose mask names threads that are elsewhere, or not the caller
   kTrap,              // assert failed, __trap(), write to constant memory
   kUnsupported,       // perhaps correct, but not supported here
+  kOutOfMemory,       // the blocks that run at once need more than is available
 };
 const char* FindingName(FindingCode code);  // "out_of_bounds", "race", ...
 

@@ -166,7 +166,7 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
     block.registers = std::make_unique<std::byte[]>(bytes + 64);
     std::memset(block.registers.get(), 0, bytes + 64);
     block.shared_bytes.resize(grid.shared_limit + 64);
-    block.local.resize(static_cast<size_t>(warps) * kLanes * kernel.local_bytes);
+    if (!grid.checked) block.local.Assign(static_cast<size_t>(warps) * kLanes * kernel.local_bytes, 0);
   }
   auto aligned = [](std::byte* p) { return p + (64 - reinterpret_cast<uintptr_t>(p) % 64) % 64; };
   block.shared = aligned(block.shared_bytes.data());
@@ -180,7 +180,7 @@ void StartBlock(Block& block, Grid& grid, uint64_t index) {
     block.shared_sources.assign(kernel.bulk_copies ? grid.shared_limit / 16 + 1 : 0, 0);
     block.copies_pending = 0;
     // Local memory starts with arbitrary values too.
-    std::fill(block.local.begin(), block.local.end(), std::byte{0xFF});
+    block.local.Assign(static_cast<size_t>(warps) * kLanes * kernel.local_bytes, 0xFF);
     block.local_written.assign(block.local.size() / 64 + 1, 0);
     block.shared_shadow.Reset(grid.shared_limit, warps);
     block.stored_suspects.clear();

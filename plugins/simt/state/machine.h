@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "simt/state/launch.h"
+#include "simt/state/lazy_bytes.h"
 #include "simt/state/program.h"
 #include "simt/state/race_shadow.h"
 
@@ -154,11 +156,11 @@ struct Block {
   uint32_t copies_pending = 0;           // number of pending copies; bulk copies count per 16 bytes (checked)
   std::vector<BulkCopy> bulk_copies;     // that are not complete, in order of issue
   std::unordered_map<uint64_t, Announced> published;  // (checked) by address: released to warps of this block
-  std::vector<AccessCell> grid_waits;                 // (checked) one for each griddepcontrol.wait that a warp executed
-  uint32_t bulk_clock = 0;                            // (checked) the clock of the copy engine
-  RaceShadow shared_shadow;                           // (checked)
-  std::vector<std::byte> local;                       // lane-major within a warp, warps one after the other
-  std::vector<uint64_t> local_written;                // a bit a byte (checked)
+  std::vector<AccessCell> grid_waits;   // (checked) one for each griddepcontrol.wait that a warp executed
+  uint32_t bulk_clock = 0;              // (checked) the clock of the copy engine
+  RaceShadow shared_shadow;             // (checked)
+  LazyBytes local;                      // lane-major within a warp, warps one after the other
+  std::vector<uint64_t> local_written;  // a bit a byte (checked)
   std::unordered_map<uint64_t, Suspect>
       stored_suspects;  // (checked) by StoredKey of the unwritten bytes that they left
   std::array<BarrierState, 16> barriers{};
@@ -196,9 +198,11 @@ struct Grid {
   uint32_t agents = 0;              // (checked) agents per block: see Warp::known
   uint32_t bulk_stores = 0;         // bulk copies to global memory that are not complete, of all blocks
   uint64_t budget = 0;              // warp instructions left
-  uint64_t time = 1;                // ticks at releases
-  uint64_t steps = 0;               // instructions, for %clock
-  std::vector<AccessEvent> events;  // (checked) see race_shadow.h
+  uint64_t next_look = UINT64_MAX;  // the budget at which the launch looks at the time next; see LaunchConfig::look
+  std::chrono::steady_clock::time_point next_look_time{};
+  uint64_t time = 1;                                                          // ticks at releases
+  uint64_t steps = 0;                                                         // instructions, for %clock
+  std::vector<AccessEvent> events;                                            // (checked) see race_shadow.h
   std::unordered_map<const Allocation*, RaceShadow> shadows;                  // (checked) of global memory
   std::array<RecentShadow, 4> recent_shadows{};                               // the most recently used of these
   std::unordered_map<uint64_t, std::vector<std::vector<Released>>> released;  // (checked) by block and warp, in order

@@ -96,6 +96,12 @@ void Allocation::Poison(uint8_t pattern) {
   uninitialised_ = bytes_;
 }
 
+void Allocation::Zero() {
+  uninitialised_ = 0;
+  // Of a private anonymous mapping, discarded pages read as zeros.
+  if (bytes_ != 0 && madvise(data_, bytes_, MADV_DONTNEED) != 0) std::memset(data_, 0, bytes_);
+}
+
 DeviceMemory::DeviceMemory(uint64_t capacity_bytes)
     : capacity_(capacity_bytes), next_(kGlobalWindow + (uint64_t{1} << 24)) {}
 DeviceMemory::~DeviceMemory() = default;
@@ -211,6 +217,13 @@ void DeviceMemory::Poison(DeviceAddress address, uint8_t pattern) {
   if (it == allocations_.end())
     throw Error(KGRPO_ERROR_INVALID, "poison: " + Hex(address) + " is not the start of an allocation");
   it->second->Poison(pattern);
+}
+
+void DeviceMemory::Zero(DeviceAddress address) {
+  const auto it = allocations_.find(address);
+  if (it == allocations_.end())
+    throw Error(KGRPO_ERROR_INVALID, "zero: " + Hex(address) + " is not the start of an allocation");
+  it->second->Zero();
 }
 
 bool DeviceMemory::Initialised(DeviceAddress address, uint64_t bytes) const {

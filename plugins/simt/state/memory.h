@@ -71,6 +71,8 @@ class Allocation {
 
   // Fills everything with `pattern` and forgets that it was ever written.
   void Poison(uint8_t pattern);
+  // Sets every byte to zero, all of them written. Gives the pages back, so that untouched ones cost nothing.
+  void Zero();
 
  private:
   uint64_t Next(uint64_t offset, bool written) const;
@@ -125,6 +127,9 @@ class DeviceMemory {
 
   // Fills an allocation with `pattern` and marks it uninitialised: an output before a call. `address` is its start.
   void Poison(DeviceAddress address, uint8_t pattern);
+
+  // Allocation::Zero, of the allocation that starts at `address`, which AllocateCopy did not make.
+  void Zero(DeviceAddress address);
 
   // True if every byte of the range has been written.
   bool Initialised(DeviceAddress address, uint64_t bytes) const;

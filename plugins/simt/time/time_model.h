@@ -62,7 +62,7 @@ struct KernelResources {
   int registers_per_thread = 32;  // ptxas -v
   uint32_t static_shared_bytes = 0;
   uint32_t dynamic_shared_bytes = 0;
-  uint32_t spill_bytes = 0;  // a thread's spill stores + loads as ptxas -v counts them
+  uint32_t spill_bytes = 0;  // a thread's stack where registers are spilled
 };
 
 struct Occupancy {
