@@ -48,7 +48,7 @@ std::string StepText(const StepLine& line, const std::string& time_left) {
   return parts.empty() ? text : text + " (" + parts + ")";
 }
 
-constexpr size_t kBlockLines = 3;  // of the block that moves on a terminal
+constexpr size_t kBlockLines = 3;  // lines of the block that moves on a terminal
 // Limits of the estimate of the time left. A stage's first steps are slow (caches are empty, all kernels are new), so
 // no estimate is shown for them.
 constexpr size_t kStepsBeforeAnEstimate = 20;

@@ -30,9 +30,9 @@ struct StepLine {
   double speedup = 0;  // geometric mean over correct kernels; 0 where there is none
   // Shares that are shown where above 0: of answers that failed ("coder errors", 0.25), of rounds without a kernel.
   std::vector<std::pair<std::string, double>> further_rates;
-  double cost = 0;  // of the coder in the run so far, US dollars; shown if above 0
+  double cost = 0;  // the coder's cost in the run so far, US dollars; shown if above 0
   double favourite_share = 0;
-  double entropy = 0;  // of the suggestions, in nats
+  double entropy = 0;  // entropy of the suggestions, in nats
   double loss = 0;     // shown where there are no rollouts
   bool has_loss = false;
   double seconds = 0;
@@ -99,9 +99,9 @@ class Console {
   std::vector<std::string> block_;  // the lines drawn there, without under_way_
   std::string under_way_;
   std::vector<double> rewards_;
-  std::pair<std::string, uint64_t> stage_;  // of the last step: its name and end
+  std::pair<std::string, uint64_t> stage_;  // name and end of the last step
   size_t stage_steps_ = 0;                  // shown of that stage
-  std::vector<double> seconds_;             // of the stage's last steps
+  std::vector<double> seconds_;             // durations of the stage's last steps
 };
 
 // Bars of eight heights, one a value, from the least to the greatest of the last `width`: "▁▂▅█".

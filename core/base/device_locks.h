@@ -28,7 +28,7 @@ class DeviceLocks {
     // Returns a device's name on this machine, the same in every process ("GPU-8a3f..."); empty if the device needs no
     // lock against other processes. Called once for each device.
     std::function<std::string(const std::string& device)> identity;
-    std::filesystem::path directory;              // of the lock files
+    std::filesystem::path directory;              // folder of the lock files
     std::function<void(const std::string&)> say;  // a line for the user
   };
 

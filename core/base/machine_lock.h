@@ -34,7 +34,7 @@ class MachineLock {
   // Releases the lock, or the place as the next.
   void Release();
 
-  const std::filesystem::path& path() const { return path_; }  // of IDENTITY.lock
+  const std::filesystem::path& path() const { return path_; }  // path of IDENTITY.lock
 
  private:
   std::filesystem::path path_;

@@ -15,7 +15,7 @@ double OptionNumber(std::string_view options, std::string_view path);
 int64_t OptionInteger(std::string_view options, std::string_view path);
 bool OptionFlag(std::string_view options, std::string_view path);
 std::string OptionText(std::string_view options, std::string_view path);
-size_t OptionCount(std::string_view options, std::string_view path);  // of an array's elements or an object's members
+size_t OptionCount(std::string_view options, std::string_view path);  // elements of an array or members of an object
 
 }  // namespace kgrpo
 #endif

@@ -75,7 +75,7 @@ class HostServices {
   HostOptions options_;
   std::once_flag temporary_made_;
   std::optional<TemporaryDirectory> temporary_;
-  const kgrpo_collective_interface* collective_ = nullptr;  // of the transport; null in a run of one process
+  const kgrpo_collective_interface* collective_ = nullptr;  // the transport's; null in a run of one process
   void* collective_context_ = nullptr;
   kgrpo_collective_interface offered_{};   // the collective as plugins see it
   const PluginName* transport_ = nullptr;  // the collective's plugin

@@ -23,7 +23,7 @@ bool InsertRun(const std::vector<std::string>& commands, std::vector<std::string
   for (size_t i = 0; i < arguments->size(); ++i) {
     const std::string& argument = (*arguments)[i];
     if (argument == "--plugin-path" || argument == "--set") {
-      ++i;  // its value
+      ++i;  // skips the value
       continue;
     }
     if (argument.starts_with("-")) continue;
@@ -49,7 +49,7 @@ std::vector<size_t> WordPlaces(const std::vector<std::string>& arguments) {
   std::vector<size_t> words;
   for (size_t i = 0; i < arguments.size() && words.size() < 2; ++i) {
     if (arguments[i] == "--plugin-path") {
-      ++i;  // its value
+      ++i;  // skips the value
     } else if (!arguments[i].starts_with("-")) {
       words.push_back(i);
     }

@@ -22,7 +22,7 @@
 #include "cli/ranked_run.h"
 #include "cli/session.h"
 #include "config/changes.h"
-#include "loop/learned.h"
+#include "loop/round_faults.h"
 #include "loop/run.h"
 #include "store/checkpoints.h"
 #include "store/database.h"

@@ -23,7 +23,7 @@ std::string ChoiceOf(const PipelineConfig& config, Role role) {
   std::string text = std::string(RoleName(role)) + "\n";
   if (role == Role::kEvaluator || role == Role::kReward) text += TextOf(config.evaluator);
   if (role == Role::kReward) text += TextOf(config.reward);
-  if (role == Role::kCoder || role == Role::kTrainer) text += TextOf(config.coder);  // whose list a stage may draw from
+  if (role == Role::kCoder || role == Role::kTrainer) text += TextOf(config.coder);  // a stage may draw from its list
   if (role == Role::kTrainer) {
     const LoopConfig& loop = config.loop;
     for (const uint64_t planned : {loop.batch_size, loop.trajectories_per_problem, uint64_t{loop.rounds},

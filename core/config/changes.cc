@@ -55,7 +55,7 @@ void Compare(const Json& before, const Json& after, const std::string& path, std
       named = named && CanBeNamed(key);
       if (!before.contains(key))
         inner.push_back({JoinPath(path, key), value, {}});
-      else if (other_plugin)  // whose options have another meaning
+      else if (other_plugin)  // the options of another plugin have another meaning
         inner.push_back({JoinPath(path, key), value, before[key]});
       else
         Compare(before[key], value, JoinPath(path, key), &inner);
@@ -115,7 +115,7 @@ std::vector<uint64_t> StageEnds(const Node& root) {
 std::string ValueText(const Json& value) {
   if (value.is_structured()) return value.dump();
   std::string text = EmitYaml(value);
-  text.pop_back();  // its line break
+  text.pop_back();  // the line break
   return text;
 }
 

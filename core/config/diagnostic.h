@@ -29,7 +29,7 @@ struct Diagnostic {
   Position at;
   std::string path;  // "loop.batch_size", "trainer[0].options.loss"; empty for the file as a whole
   std::string message;
-  std::string suggestion;  // what was probably meant; may be empty
+  std::string suggestion;  // the text that was probably meant; may be empty
 
   // `file:line:column: path: message; did you mean "..."?`
   std::string ToString() const;

@@ -27,11 +27,11 @@ inline constexpr const char* kBaseVariant = "base";
 
 struct ExperimentRun {
   std::string variant;                     // "base", "log", "log,gamma=0.4"; "gamma=0.4" where only a sweep varies
-  std::optional<uint64_t> seed;            // of `seeds`; unset: the file's
+  std::optional<uint64_t> seed;            // one of `seeds`; unset: the file's seed
   std::vector<std::string> settings;       // as --set takes them: the delta, the point of the sweep, the seed
   std::string folder;                      // below the experiment's: "log/seed-2", "log"
-  Position at;                             // where the variant is written
-  std::map<std::string, Position> places;  // of the settings' values, by key
+  Position at;                             // place of the variant in the file
+  std::map<std::string, Position> places;  // places of the settings' values, by key
 
   // Returns the position at which the variant sets this key ("reward.options.score") or a key that contains it; `at` if
   // the variant sets neither.

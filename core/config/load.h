@@ -23,7 +23,7 @@ struct LoadRequest {
   std::string file;                   // empty: no file. Then only the evaluator is used, and `settings` are its options
   std::vector<std::string> settings;  // each --set
   std::string evaluator;  // --evaluator: the plugin to use instead of the file's; empty: that, or the default one
-  // Of an experiment: how many of the last settings are the run's own, and its name for people ("short, seed 2").
+  // For a run of an experiment: how many of the last settings are its own, and its name for people ("short, seed 2").
   size_t run_settings = 0;
   std::string run_name;
   // The parts that will be used: they must be present and their options valid. Others may be absent; where they are
@@ -34,7 +34,7 @@ struct LoadRequest {
   bool of_experiment = false;    // one run of a file that describes several: its keys for that are left out
   bool ignore_problems = false;  // `problems` is not looked at: its patterns stay as they are written
   bool resumes = false;     // the file is of a begun run: `settings` may change what PipelineConfig::may_change names
-  uint64_t steps_done = 0;  // of that run: options of stages that ended by then stay
+  uint64_t steps_done = 0;  // steps of that run: options of stages that ended by then stay
 };
 
 // Throws ConfigError with every mistake.

@@ -75,7 +75,7 @@ std::optional<std::string> ReadFile(const std::string& file, std::string* reason
 struct Setting {
   std::vector<std::string> path;
   std::string shown_path;
-  Position at;  // of the key
+  Position at;  // place of the key
   Node value;
 };
 
@@ -177,7 +177,7 @@ void Apply(const Setting& setting, Node* root, std::vector<Diagnostic>* diagnost
     }
   }
   if (at.line > 0)
-    Merge(node, setting.value);  // of a file
+    Merge(node, setting.value);  // a setting of a file
   else
     *node = setting.value;
 }

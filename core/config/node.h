@@ -19,11 +19,11 @@ struct Node {
 
   Kind kind = Kind::kScalar;
   Position at;
-  nlohmann::json scalar;  // of a kScalar: null, a boolean, a number or a string
-  Position text;  // of a string: of its first character, without quotes; line 0 if the file has it in another form
+  nlohmann::json scalar;  // value of a kScalar: null, a boolean, a number or a string
+  Position text;  // place of a string's first character, without quotes; line 0 if the file has it in another form
                   // (escapes, folding)
-  std::vector<Node> items;      // of a kList
-  std::vector<Member> members;  // of a kMapping, in the order written
+  std::vector<Node> items;      // elements of a kList
+  std::vector<Member> members;  // entries of a kMapping, in the order written
 
   static Node Scalar(nlohmann::json value, Position at);
   static Node Mapping(Position at);
@@ -46,7 +46,7 @@ struct Node {
 
 struct Node::Member {
   std::string key;
-  Position at;  // of the key
+  Position at;  // place of the key
   Node value;
 };
 

@@ -103,7 +103,7 @@ struct PromptConfig {
   std::string system;  // empty: no system message of ours (the chat template may have its own)
   std::string user;
   std::optional<bool> enable_thinking;  // unset: as the template has it
-  uint64_t max_tokens = 0;              // of a prompt; 0: what the context leaves beside a completion
+  uint64_t max_tokens = 0;              // limit of a prompt; 0: the context without a completion
   uint32_t best_rounds = 3;             // in the variable `best`
 };
 
@@ -135,7 +135,7 @@ struct PipelineConfig {
   PluginChoice policy;
   PluginChoice coder;
   PluginChoice evaluator;
-  std::optional<ScreenConfig> screen;  // of runs that train
+  std::optional<ScreenConfig> screen;  // only for runs that train
   PluginChoice reward;
   std::vector<StageConfig> stages;          // `trainer:`
   std::vector<std::string> train_problems;  // folders, globs expanded, sorted, no duplicates

@@ -133,7 +133,7 @@ class ProblemLists {
 
   Node* root_;
   std::vector<Diagnostic>* diagnostics_;
-  std::set<std::string> projects_;  // that ReportMissing has named
+  std::set<std::string> projects_;  // folders that ReportMissing has named
 };
 
 }  // namespace

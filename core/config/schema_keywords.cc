@@ -161,7 +161,7 @@ std::vector<std::string> FindSchemaMistakes(const Schema& root) {
   std::vector<std::string> mistakes = UnusableKeywords(root);
   if (!mistakes.empty()) return mistakes;
   Walk(root, "", [&](const Schema& schema, const std::string& path) {
-    for (const char* keyword : {"default", "x-profile"}) {  // whose value is one of the option
+    for (const char* keyword : {"default", "x-profile"}) {  // keywords whose value is a value of the option
       if (!schema.contains(keyword)) continue;
       Schema alone = schema;
       if (root.contains("definitions")) alone["definitions"] = root["definitions"];

@@ -156,7 +156,7 @@ std::map<uint64_t, double> SavedModels::Scores(uint64_t done, RunDatabase& datab
   }
   // A step's rollouts are of the weights that the step before ended with (with loop.max_staleness half of them are one
   // update older), and each step draws other problems. Later steps are of a run before it resumed.
-  std::map<uint64_t, double> problems;  // of each step
+  std::map<uint64_t, double> problems;  // by step
   for (const std::string& problem : database.ReadProblemNames(Purpose::kTrain)) {
     auto curve = database.MetricCurve("reward/problem/" + problem);
     std::erase_if(curve, [&](const auto& point) { return point.first <= rank_after_ || point.first > done; });

@@ -35,7 +35,7 @@ struct FinalModel {
   uint64_t stage = 0;  // index
   bool is_last = true;
   bool by_heldout = false;            // scores are held-out rewards; else as checkpoint.keep_best ranks without them
-  std::optional<double> score, last;  // of this policy and of the last one, if known
+  std::optional<double> score, last;  // rewards of this policy and of the last one, if known
 };
 
 class SavedModels {
@@ -86,7 +86,7 @@ class SavedModels {
   const RunFolder& folder_;
   const FaultPoints& faults_;
   Checkpoints checkpoints_;
-  std::vector<uint64_t> later_;  // what SetLaterAside sets aside
+  std::vector<uint64_t> later_;  // checkpoints that SetLaterAside sets aside
   uint64_t rank_after_ = 0;
   // A folder with the reference of that version of the policy's; empty: none was saved.
   std::filesystem::path saved_reference_;

@@ -22,7 +22,7 @@ inline constexpr const char* kDeviceSecondsMetric = "coder/device_seconds";
 
 struct CoderCounts {
   uint64_t answers = 0;  // including those for which trajectories were dropped
-  uint64_t reused = 0;   // of them: from a recording or a cache
+  uint64_t reused = 0;   // answers among them that came from a recording or a cache
 };
 
 // "24 of 24 answers came from a recording or a cache, and nothing was paid for them"; empty where none did.

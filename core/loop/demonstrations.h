@@ -31,12 +31,12 @@ class Demonstrations {
 
  private:
   struct State {
-    kgrpo_sample sample;         // of the recorded round; Draw replaces its completion
+    kgrpo_sample sample;         // the recorded round's sample; Draw replaces its completion
     std::vector<size_t> unused;  // indices of suggestions that may be drawn here; empty: the round's own
   };
 
   std::vector<TrajectoryRecord> trajectories_;
-  std::vector<std::vector<int32_t>> completions_;  // of each suggestion, the end token included
+  std::vector<std::vector<int32_t>> completions_;  // token ids of each suggestion, the end token included
   std::vector<State> states_;
 };
 

@@ -63,8 +63,8 @@ class Findings {
 
   // Code of the process that reports the faults: bad input outranks a device or tool that this machine lacks.
   ExitCode exit_code = kFine;
-  std::vector<Diagnostic> diagnostics;  // of the pipeline file
-  std::vector<std::string> failures;    // of parts and problems
+  std::vector<Diagnostic> diagnostics;  // faults of the pipeline file
+  std::vector<std::string> failures;    // faults of parts and problems
   std::vector<std::string> notes;       // warnings, and checks that were left out, with the reasons
 
  private:

@@ -26,7 +26,7 @@ Measurements::Measurements(const PipelineConfig& config, PipelineParts& parts, R
 bool Measurements::Due(uint64_t step) const {
   if (!heldout_) return false;
   if (step > 0 && step % config_.evaluation.every == 0) return true;
-  uint64_t last = 0;  // of the stages before
+  uint64_t last = 0;  // last step of the stages before
   for (size_t i = 0; config_.evaluation.at_start && i < config_.stages.size(); last += config_.stages[i++].steps) {
     if (step == last) return true;
   }

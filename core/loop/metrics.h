@@ -17,7 +17,7 @@ using MetricMap = std::map<std::string, double>;
 // whether or not the coder applied them.
 std::string SuggestionText(const std::string& suggestion);
 
-// That text for a table: "(empty)" where there is none, cut to `width` columns.
+// Returns that text for a table: "(empty)" if there is none, cut to `width` columns.
 std::string ShownSuggestion(const std::string& text, size_t width);
 
 // The coder's cost in the trajectories, in US dollars, including rounds of dropped trajectories.

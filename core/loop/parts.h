@@ -21,8 +21,8 @@ class RecordedRounds;
 struct PluginIdentity {
   std::string role;  // "policy", "coder", "evaluator", "screen", "reward", "trainer[0]", "observers[0]"
   std::string name, version;
-  std::string path;    // of the library
-  std::string sha256;  // of its bytes
+  std::string path;    // path of the library
+  std::string sha256;  // digest of the library's bytes
 };
 
 struct PipelineParts {
@@ -37,7 +37,7 @@ struct PipelineParts {
   std::vector<std::unique_ptr<Observer>> observers;  // in the pipeline's order
   std::vector<PluginIdentity> identities;
 
-  Ranks* ranks = nullptr;  // of a run with several processes; null: this process is alone
+  Ranks* ranks = nullptr;  // connection of a run with several processes; null: this process is the only one
 
   std::shared_ptr<const RecordedRounds> replay;  // loop.replay, made with the problems; null: off
 

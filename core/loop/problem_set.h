@@ -21,7 +21,8 @@ struct OpenProblem {
   std::string name, family;
   std::string source;  // the reference kernel
   PromptProblem prompt;
-  Evaluation baseline;  // of the reference kernel; it is correct, and its time is the numerator of every speedup
+  Evaluation
+      baseline;  // evaluation of the reference kernel; it is correct, and its time is the numerator of every speedup
   std::string directory;
   // The same problem in the screen, and its reference's time there; absent without a screen, and if the screen cannot
   // read the problem or evaluate the reference.

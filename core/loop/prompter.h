@@ -22,7 +22,7 @@ class Prompter {
   // The prompt in that state; no system message if its template renders to nothing.
   std::vector<ChatMessage> Messages(const PromptState& state) const;
 
-  // Its token ids, as the policy's chat template renders it. Needs a policy, whose errors it throws.
+  // Returns the prompt's token ids, as the policy's chat template renders it. Needs a policy, whose errors it throws.
   std::vector<int32_t> Encode(const std::vector<ChatMessage>& messages) const;
 
   // Sets the round's number and kernels, the messages of the trajectory's next round and, if `encode`, their token ids,

@@ -112,10 +112,10 @@ class Ranks {
     std::string last;
     std::chrono::steady_clock::time_point since;
   };
-  std::vector<Sign> signs_;                                            // of life, by rank; the watch's
-  HangWatch hang_;                                                     // the watch's
-  uint64_t beat_ = 0;                                                  // the watch's
-  bool stop_told_ = false;                                             // the watch's
+  std::vector<Sign> signs_;  // times of the last sign of life, by rank; the watch's
+  HangWatch hang_;           // the watch's
+  uint64_t beat_ = 0;        // the watch's
+  bool stop_told_ = false;   // the watch's
   std::optional<std::chrono::steady_clock::time_point> failure_seen_;  // the watch's
 
   std::mutex mutex_;  // guards what follows

@@ -42,7 +42,7 @@ class RecordedRounds {
   // A kernel of a problem.
   struct Node {
     double speedup = 1;                    // over the reference; 1 if it is not known
-    int exactness = 0;                     // of that: 0 estimated by a screen, 1 modelled, 2 measured
+    int exactness = 0;                     // how exact it is: 0 estimated by a screen, 1 modelled, 2 measured
     const RoundRecord* fastest = nullptr;  // the round from here with the fastest correct kernel
     std::map<std::string, const RoundRecord*> by_suggestion;
   };

@@ -68,7 +68,7 @@ class Rollout::Cohort {
  public:
   using Slot = RoundsInFlight::Slot;
 
-  // Of the request's trajectories from `begin` up to `end`, which is excluded.
+  // Makes the request's trajectories from `begin` up to `end`, which is excluded.
   Cohort(Rollout& rollout, const RolloutRequest& request, std::shared_ptr<RoundsInFlight> flight, size_t begin,
          size_t end)
       : rollout_(rollout),
@@ -235,7 +235,7 @@ class Rollout::Cohort {
   const size_t begin_;
   const uint32_t rounds_ahead_;
   const bool begun_ahead_;  // by this process or by an earlier one
-  uint32_t staleness_;      // of the suggestions that are asked for now
+  uint32_t staleness_;      // staleness of the suggestions that are asked for now
   Stopwatch watch_;
   double waited_before_ = rollout_.parts_.all_seconds_waited();
   Prompter prompter_{rollout_.config_, rollout_.parts_.policy.get()};
@@ -266,7 +266,7 @@ RolloutResult Rollout::Collect(const RolloutRequest& request) {
 
 std::shared_ptr<Rollout::Cohort> Rollout::Begin(const RolloutRequest& request, Cohort* beside, size_t begin,
                                                 size_t end) {
-  if (beside != nullptr) {  // whose requests go first
+  if (beside != nullptr) {  // its requests go first
     beside->SetFresh();
     beside->BeginRounds();
   }

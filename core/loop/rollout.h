@@ -97,8 +97,8 @@ void ShowUnderWay(Console* console, const std::string& what, RolloutRequest* req
 
 struct RolloutResult {
   std::vector<TrajectoryRecord> trajectories;  // one an assignment, in order
-  double seconds = 0;                          // of the clock, for all of it
-  double generate_seconds = 0;                 // of them, while a suggestion was being generated
+  double seconds = 0;                          // seconds of the clock for the whole rollout
+  double generate_seconds = 0;                 // seconds among them in which a suggestion was being generated
   double wait_seconds = 0;                     // waiting for devices, summed over all threads
 };
 

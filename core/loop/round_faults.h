@@ -1,9 +1,10 @@
-// Counts the rounds in which the coder, the evaluator or the reward failed. If every answer of one part fails, step
-// after step, a run would go through to its end and learn nothing. Used by loop/stage.cc, by loop/rounds_in_flight.cc
-// in an evaluation or a search, and by loop/learned.cc to name the commonest failure.
+// Counts the rounds in which the coder, the evaluator or the reward failed, and finds out whether a completed run has
+// learned anything. If every answer of one part fails, step after step, a run would go through to its end and learn
+// nothing. Used by loop/stage.cc, by loop/rounds_in_flight.cc in an evaluation or a search, and at the end of a run.
 #ifndef KGRPO_LOOP_ROUND_FAULTS_H
 #define KGRPO_LOOP_ROUND_FAULTS_H
 
+#include "store/database.h"
 #include "store/records.h"
 
 #include <kgrpo/sdk/error.h>
@@ -100,6 +101,16 @@ class RoundFaults {
   std::array<Series, kRoundParts.size()> series_;
   bool without_kernel_ = false;  // the last step had no new kernel
 };
+
+// Returns the faults of each part in the run.
+std::array<PartFaults, kRoundParts.size()> FaultsOf(RunDatabase& database);
+// "of the coder's failures the commonest, 8 times, ...", of the part that failed most often; empty without faults.
+std::string CommonestFault(RunDatabase& database);
+
+// Returns "nothing was learned: ..." for a run with a stage whose updates all had nothing to learn from: no sample, or
+// only advantages of 0. Names the stage if there are several. Otherwise returns "". Demonstrations and a trainer's own
+// data count as something to learn from.
+std::string NothingLearned(RunDatabase& database);
 
 }  // namespace kgrpo
 #endif

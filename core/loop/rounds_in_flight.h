@@ -40,7 +40,7 @@ class RoundsInFlight {
   struct Slot {
     Slot(Trajectory t, const RolloutRequest& r) : trajectory(std::move(t)), rollout(r) {}
     Trajectory trajectory;
-    const RolloutRequest& rollout;  // that it belongs to
+    const RolloutRequest& rollout;  // the rollout of this trajectory
     RoundRecord round;              // the one under way
     uint64_t suggestion_seed = 0;   // for Suggest
     // Borrowed by the coder's request while it is in flight.
@@ -62,7 +62,7 @@ class RoundsInFlight {
   // that ends the run (FailsOneRound), or KGRPO_ERROR_CANCELLED once the user asked to stop. `under_way`: see
   // RolloutRequest.
   std::vector<Slot*> Landed(const UnderWay& under_way, bool until_written = false);
-  // Those that have landed by now. Neither waits nor throws.
+  // Returns the slots that have landed by now. Neither waits nor throws.
   std::vector<Slot*> TakeLanded();
 
   // For use after an error: starts nothing new, cancels the policy and the coder, and waits for all rounds in flight.
@@ -106,7 +106,7 @@ class RoundsInFlight {
   Stopwatch generation_;  // since generating_ rose above 0
   double generate_seconds_ = 0;
   size_t in_flight_ = 0;  // rounds sent and not landed
-  size_t coding_ = 0;     // of them, those with the coder
+  size_t coding_ = 0;     // rounds among them that wait for the coder
   RoundsUnderWay told_;   // the last value that the user was told
   std::chrono::steady_clock::time_point told_at_;
   bool abandoned_ = false;

@@ -6,10 +6,10 @@
 #include "loop/checkpoint.h"
 #include "loop/coder_cost.h"
 #include "loop/identity.h"
-#include "loop/learned.h"
 #include "loop/measurements.h"
 #include "loop/metrics.h"
 #include "loop/observers.h"
+#include "loop/round_faults.h"
 #include "loop/stage.h"
 #include "loop/stopwatch.h"
 #include "loop/summary.h"
@@ -266,7 +266,7 @@ class Runner {
       spending_.cost += account_->cost - before->cost;
     } else {
       for (const auto* all : {&record.trajectories, &record.heldout, &record.greedy})
-        spending_.cost += CoderCost(*all);  // of all ranks; the account is of this rank's coder
+        spending_.cost += CoderCost(*all);  // the sum of all ranks; the account is only of this rank's coder
     }
     TakeSpending(*parts_.coder, &spending_);
     metrics[kCostMetric] = spending_.cost;
@@ -375,20 +375,20 @@ class Runner {
   RunDatabase database_;
   SavedModels models_;
   RunProblems& opened_;
-  const ProblemSet& problems_;  // of training
+  const ProblemSet& problems_;  // problems of training
   Rollout rollout_;
   Measurements measurements_;
   Observers observers_;
   std::optional<BestKernels> best_;
   std::optional<CheckpointState> checkpoint_;  // the one that the run resumes from
   std::unique_ptr<Stage> stage_;
-  std::optional<double> begin_seconds_;   // what beginning the stage took, until a step's metrics hold it
-  std::optional<double> record_seconds_;  // what recording the last step took, until a step's metrics hold it
+  std::optional<double> begin_seconds_;   // seconds to begin the stage, until a step's metrics have them
+  std::optional<double> record_seconds_;  // seconds to record the last step, until a step's metrics have them
   uint64_t total_ = 0;
   uint64_t at_ = 1;                       // the step that is being done
   bool cannot_go_on_ = false;             // a checkpoint's files could not be read
   uint64_t done_ = 0;                     // steps in the database and in the policy
-  CoderSpending spending_;                // of the run so far
+  CoderSpending spending_;                // costs of the run so far
   std::optional<CoderSpending> account_;  // the coder's own, as last read
 };
 

@@ -27,11 +27,11 @@
 namespace kgrpo {
 
 struct RunOptions {
-  bool resume = false;                 // continue the run in the folder
-  std::optional<uint64_t> from_step;   // with resume: after this step, not after the last checkpoint
-  Console* console = nullptr;          // null: nothing is shown
-  std::vector<std::string> overrides;  // of the command line, for the run's records; `config` holds them already
-  std::string notice;                  // for the user, at the beginning; may be empty
+  bool resume = false;                              // continue the run in the folder
+  std::optional<uint64_t> from_step;                // with resume: after this step, not after the last checkpoint
+  Console* console = nullptr;                       // null: nothing is shown
+  std::vector<std::string> overrides;               // --set, for the run's records; `config` has them already
+  std::string notice;                               // for the user, at the beginning; may be empty
   std::function<void(const StepRecord&)> recorded;  // called with each recorded step, on the run's thread
   FaultPoints faults;                               // for tests
 };
@@ -39,7 +39,7 @@ struct RunOptions {
 struct RunOutcome {
   enum class Status {
     kFinished,        // every step is done, final/ is there
-    kNothingLearned,  // every step is done, but a stage had nothing to learn from: loop/learned.h
+    kNothingLearned,  // every step is done, but a stage had nothing to learn from: loop/round_faults.h
     kInterrupted,     // the user asked to stop
     kStopped,         // the trainer or a budget asked to stop
   };

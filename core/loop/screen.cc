@@ -66,7 +66,7 @@ std::vector<ScreenLimit> ScreenHistory::Limits() const {
 }
 
 MetricMap ScreenHistory::Add(const std::vector<TrajectoryRecord>& trajectories) {
-  std::vector<double> scales;  // that the step's estimates were made with
+  std::vector<double> scales;  // factors with which the step's estimates were made
   for (const OfProblem& problem : problems_) scales.push_back(problem.Scale());
   double kernels = 0, decided = 0, audited = 0, refuted = 0;
   for (const TrajectoryRecord& trajectory : trajectories) {

@@ -45,7 +45,7 @@ struct Screening {
 Screening AskScreen(Evaluator& screen, const OpenProblem& problem, const ScreenLimit& limit, const std::string& source,
                     uint64_t seed);
 
-// What steps tell of the screen. One thread.
+// Statistics of the screen over the steps so far. Not thread-safe.
 class ScreenHistory {
  public:
   ScreenHistory(size_t problems, const ScreenConfig& config) : config_(config), problems_(problems) {}
@@ -68,10 +68,10 @@ class ScreenHistory {
 
   const ScreenConfig& config_;
   std::vector<OfProblem> problems_;
-  double squares_ = 0;  // of log(measured speedup / estimate)
+  double squares_ = 0;  // sum of squares of log(measured speedup / estimate)
   size_t pairs_ = 0;
   double advantages_ = 0;             // sum of squares, audited kernels with the evaluator's rewards
-  double products_ = 0, errors_ = 0;  // what estimates add to sums of products and of squares
+  double products_ = 0, errors_ = 0;  // additions of estimates to sums of products and of squares
   double bias_ = 0;                   // sum over audits of the advantage's change
   size_t audits_ = 0;
 };

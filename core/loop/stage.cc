@@ -130,7 +130,7 @@ void Stage::Save(const std::filesystem::path& checkpoint) {
     state.close();
     if (!state) throw Error(KGRPO_ERROR_UNAVAILABLE, std::strerror(errno));
   });
-  // Of the first step that is not recorded.
+  // The rounds begun ahead belong to the first step that is not recorded.
   if (begun_.empty() || begun_.front()->cohort == nullptr) return;
   const std::vector<TrajectoryRecord> begun = Rollout::BegunAhead(*begun_.front()->cohort);
   if (!begun.empty()) WriteFileAtomically(checkpoint / kBegunAhead, ToBytes(TrajectoriesToJson(begun)));

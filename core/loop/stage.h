@@ -90,10 +90,10 @@ class Stage {
   uint64_t rollouts_before_ = 0;  // rollouts of the stages before this one
   RoundFaults faults_, heldout_faults_;
   std::optional<Demonstrations> demonstrations_;  // set where the trainer imitates
-  std::optional<ScreenHistory> screen_;           // of the first steps of the run, where there is a screen
-  uint64_t screened_ = 0;                         // number of these steps
+  std::optional<ScreenHistory> screen_;           // statistics of the first steps of a run with a screen
+  uint64_t screened_ = 0;                         // number of steps that screen_ contains
   std::deque<std::unique_ptr<Begun>> begun_;      // the step, then the one that is begun ahead
-  std::vector<TrajectoryRecord> restored_;        // what an earlier process began ahead of the next step
+  std::vector<TrajectoryRecord> restored_;        // rounds that an earlier process began ahead of the next step
   bool policy_in_doubt_ = false;
 };
 

@@ -16,7 +16,7 @@ namespace kgrpo {
 double Mean(std::span<const double> values);
 double StandardDeviation(std::span<const double> values);  // with Bessel's correction; 0 for fewer than two
 double Median(std::vector<double> values);
-double GeometricMean(std::span<const double> values);  // of positive values
+double GeometricMean(std::span<const double> values);  // for positive values
 
 struct Interval {
   double value = 0;
@@ -42,7 +42,7 @@ class Tally {
   size_t distinct() const { return counts_.size(); }
   std::string favourite() const;  // the most frequent label; in a tie the first by name
   double favourite_share() const;
-  double entropy() const;  // of the shares, in nats
+  double entropy() const;  // entropy of the shares, in nats
 
  private:
   std::map<std::string, size_t> counts_;

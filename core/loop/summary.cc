@@ -2,8 +2,8 @@
 
 #include <kgrpo/support/number_text.h>  // Format, FormatDollars
 #include "loop/coder_cost.h"
-#include "loop/learned.h"
 #include "loop/metrics.h"
+#include "loop/round_faults.h"
 #include "loop/statistics.h"
 
 #include <kgrpo/sdk/text.h>

@@ -26,12 +26,12 @@ class Trajectory {
   uint32_t round() const { return static_cast<uint32_t>(record_.rounds_done.size()); }  // the next one to play, from 0
 
   const OpenProblem& problem() const { return *problem_; }
-  const Evaluation& current() const { return current_; }  // of code B
+  const Evaluation& current() const { return current_; }  // evaluation of code B
   const std::string& code_a() const { return code_a_; }
   const std::string& code_b() const { return code_b_; }
   const std::string& last_suggestion() const { return last_suggestion_; }
   const TrajectoryRecord& record() const { return record_; }
-  // Those of the suggestions that no earlier round had; all if each was had.
+  // Returns the suggestions that no earlier round had; all, if each was had.
   std::vector<std::string> Unused(const std::vector<std::string>& suggestions) const;
 
   PromptState Prompt(const MetricRegistry* metrics) const;

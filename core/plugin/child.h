@@ -9,7 +9,7 @@
 namespace kgrpo {
 
 struct ChildResult {
-  std::string output;  // what the body wrote through its argument
+  std::string output;  // text that the body wrote through its argument
   std::string
       failure;  // empty when the body returned; else how the child ended: "crashed with signal 11 (Segmentation fault)"
 };

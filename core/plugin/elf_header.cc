@@ -10,7 +10,7 @@
 namespace kgrpo {
 namespace {
 
-// Its first fields are of one layout in all classes: e_ident, e_type, e_machine.
+// The first fields have one layout in all classes: e_ident, e_type, e_machine.
 using Header = ElfW(Ehdr);
 
 std::optional<Header> ReadHeader(const std::filesystem::path& path) {

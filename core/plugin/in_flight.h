@@ -100,7 +100,7 @@ class InFlight {
       return;
     }
     handler(result, error);
-    handler = nullptr;  // its captures are freed before Finished reports that nothing is left
+    handler = nullptr;  // frees the captures before Finished reports that nothing is left
     self->Finished();
   }
 

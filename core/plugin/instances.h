@@ -253,7 +253,7 @@ class Trainer : public Instance<kgrpo_trainer_interface, kgrpo_trainer> {
     double advantage = 0;
   };
   struct Update {
-    std::vector<Metric> metrics;                        // of the whole update, as pushed
+    std::vector<Metric> metrics;                        // metrics of the whole update, as pushed
     std::vector<std::vector<Metric>> optimizer_steps;   // a row an optimiser step, in order
     std::vector<std::optional<SampleOutcome>> samples;  // one for each sample; nothing where the trainer pushed none
   };

@@ -42,7 +42,7 @@ std::vector<std::string> ShippedPlugins(const std::filesystem::path& directory) 
   return names;
 }
 
-// What to write instead, if `path` is a script; else empty.
+// Returns the text to write instead if `path` is a script; else empty.
 std::string WayOfScript(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   char begin[2] = {};

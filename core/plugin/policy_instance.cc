@@ -116,7 +116,7 @@ Completion TakeCompletion(const kgrpo_completion* completion, kgrpo_error* error
 // it.
 struct Policy::Lent {
   Lent(const kgrpo_policy_interface& plugins, const kgrpo_policy* policy) : own(plugins), instance(policy) {
-    const size_t size = std::min<size_t>(own.struct_size, sizeof table);  // of another revision, perhaps
+    const size_t size = std::min<size_t>(own.struct_size, sizeof table);  // perhaps another revision
     std::memcpy(&table, &own, size);
     table.struct_size = static_cast<uint32_t>(size);
     table.freeze_reference = [](kgrpo_policy* self) noexcept {

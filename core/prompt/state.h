@@ -23,7 +23,7 @@ struct PromptRound {
   double speedup = 0;    // over the reference; 0 unless correct
   std::string diagnosis;
   std::string kernel = {};     // empty: the coder wrote none
-  Evaluation evaluation = {};  // of the kernel; empty without one
+  Evaluation evaluation = {};  // evaluation of the kernel; empty without one
 };
 
 struct PromptState {
@@ -37,7 +37,7 @@ struct PromptState {
   std::vector<PromptRound> history;         // oldest first
   size_t history_from = 0;                  // rounds of it that `history` leaves out, from the oldest
   size_t best_rounds = 0;                   // rounds that `best` has, at most
-  Evaluation current;                       // of code_b
+  Evaluation current;                       // evaluation of code_b
   const MetricRegistry* metrics = nullptr;  // declarations of the metrics; null: none
 };
 

@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 constexpr const char* kPartial = ".partial";  // being written
 constexpr const char* kRemoved = ".removed";  // being deleted
 constexpr const char* kSetAside = ".set_aside";
-constexpr int kFormat = 2;                          // of state.json; 1 had a reward_mean, too
-constexpr const char* kOwnDigest = "state_sha256";  // of state.json without this key
+constexpr int kFormat = 2;                          // version of state.json; 1 had a reward_mean, too
+constexpr const char* kOwnDigest = "state_sha256";  // digest of state.json without this key
 
 // state.json: the run's position, and the checkpoint's files as they were written, by their paths below it.
 struct Contents {

@@ -20,7 +20,7 @@ namespace kgrpo {
 struct CheckpointState {
   uint64_t step = 0;         // steps done
   uint64_t stage = 0;        // index of the stage that the next step belongs to, unless this one is done
-  uint64_t stage_steps = 0;  // of that stage, done
+  uint64_t stage_steps = 0;  // steps of that stage that are done
 };
 
 class Checkpoints {

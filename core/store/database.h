@@ -32,7 +32,7 @@ struct StepSummary {
   uint64_t step = 0, stage = 0;
   std::string stage_name;
   bool has_rollouts = false;
-  std::optional<double> reward_mean;  // of the step's samples; nothing where there were none
+  std::optional<double> reward_mean;  // mean reward of the step's samples; unset if there were none
 };
 
 // Totals of the coder's work in a run: training, demonstrations and held-out episodes.
@@ -56,7 +56,7 @@ struct RoundFaultCount {
 struct RunProgress {
   bool is_foreign = false;  // the file is of another program or another version; the rest is unknown
   bool is_empty = false;    // it has no tables: a run that was killed before it made them, or a file that was emptied
-  std::string purpose = PurposeName(Purpose::kTrain);  // of the whole run; else "evaluation" or "search"
+  std::string purpose = PurposeName(Purpose::kTrain);  // purpose of the whole run; else "evaluation" or "search"
   uint64_t steps = 0;
   bool finished = false;
   double coder_cost = 0;  // US dollars; for a killed run only of those steps; 0 if unknown
@@ -142,7 +142,7 @@ class RunDatabase {
   void InsertJudged(uint64_t step, const JudgedKernels& judged);
   void WriteTrajectories(Purpose purpose, uint64_t step, const std::vector<TrajectoryRecord>& trajectories);
   std::map<uint64_t, std::vector<RoundRecord>> ReadRounds(const char* table, Purpose purpose, uint64_t step);
-  std::string WriteSource(const std::string& text);  // its hash; "" for an empty one
+  std::string WriteSource(const std::string& text);  // returns its hash; "" for an empty text
 
   Database database_;
   FaultPoints faults_;

@@ -39,8 +39,8 @@ std::string WhyNoRecord(const fs::path& folder) {
     return file.string() +
            " was written by another version of kgrpo-host, or by another program: use the version that wrote it (this "
            "one "
-           "reads tables of version " +
-           std::to_string(kSchemaVersion) +
+           "reads tables of versions " +
+           std::to_string(kOldestSchema) + " to " + std::to_string(kSchemaVersion) +
            "; sqlite3 FILE 'PRAGMA user_version' prints those of the file). A new run "
            "needs another folder (--set output_dir=...) or --overwrite";
   }

@@ -21,15 +21,15 @@ enum class Purpose {
   kTrain,          // the samples of a step
   kDemonstration,  // collected once at a stage's start, to be imitated
   kHeldout,        // measured only
-  kEvaluation,     // of `eval policy`: each repeat is a step
-  kSearch,         // of `optimize`: each wave is a step
+  kEvaluation,     // episodes of `eval policy`: each repeat is a step
+  kSearch,         // candidates of `optimize`: each wave is a step
   kGreedy,         // as kHeldout, at temperature 0
 };
 inline constexpr std::array kPurposes = {Purpose::kTrain,      Purpose::kHeldout, Purpose::kDemonstration,
                                          Purpose::kEvaluation, Purpose::kSearch,  Purpose::kGreedy};
 const char* PurposeName(Purpose purpose);  // "train", "demonstration", "heldout", "evaluation", "search", "greedy"
 
-// Of rounds in SQL: those of a run's own steps, whatever the run is for.
+// SQL for the rounds of a run's own steps, whatever the run is for.
 #define KGRPO_OWN_ROUNDS "purpose IN ('train', 'evaluation', 'search')"
 
 // The parts whose failure leaves a round without a score.
@@ -54,13 +54,14 @@ struct RoundRecord {
   std::vector<ChatMessage> messages;  // the prompt
   std::vector<int32_t> prompt_ids;    // empty where no policy was asked
   std::vector<int32_t> completion_ids;
-  std::vector<float> logprobs;  // of completion_ids; empty if they were not sampled
+  std::vector<float> logprobs;  // log-probabilities of completion_ids; empty if they were not sampled
   bool truncated = false;       // the completion ended for its length
   std::string suggestion;
   uint32_t staleness = 0;      // updates of the policy between its writing and its step's own; not kept
   std::string code_a, code_b;  // the state that the round started from
   CoderAnswer answer;
-  std::optional<Evaluation> evaluation;  // of answer.source; absent without a kernel, and where the evaluator failed
+  std::optional<Evaluation>
+      evaluation;  // evaluation of answer.source; absent without a kernel, and if the evaluator failed
   uint64_t evaluation_seed = 0;
   double evaluate_seconds = 0;  // how long judging took
   bool unchanged = false;       // the coder's kernel equals code_b
@@ -168,15 +169,15 @@ void VisitTrajectoryFields(Trajectory& trajectory, Visitor& visit) {
 }
 
 struct StepRecord {
-  uint64_t step = 0;                  // of the whole run, from 1
-  Purpose purpose = Purpose::kTrain;  // of `trajectories`
+  uint64_t step = 0;                  // number in the whole run, from 1
+  Purpose purpose = Purpose::kTrain;  // purpose of `trajectories`
   uint64_t stage = 0;                 // index into the pipeline's stages
   std::string stage_name;             // the trainer's plugin
-  double reward_mean = 0;             // of the step's samples; 0 where there are none
+  double reward_mean = 0;             // mean reward of the step's samples; 0 if there are none
   bool has_rollouts = false;
   double finished_at = 0;  // seconds since 1970
   std::vector<TrajectoryRecord> trajectories;
-  std::vector<TrajectoryRecord> heldout;  // of the measurement after this step, if there was one
+  std::vector<TrajectoryRecord> heldout;  // trajectories of the measurement after this step, if there was one
   std::vector<TrajectoryRecord> greedy;   // likewise
   std::vector<Metric> metrics;
   std::vector<std::vector<Metric>> optimizer_steps;
@@ -207,13 +208,13 @@ struct BestKernel {
   Evaluation evaluation;  // the thorough one
   Evaluation baseline;
   double speedup = 0;
-  std::vector<std::string> suggestions;  // that led to it, in order
+  std::vector<std::string> suggestions;  // suggestions that led to it, in order
 };
 
 // Results of judging kernels again at the end of a step.
 struct JudgedKernels {
   bool complete = false;         // no kernel was left to judge: a resumed run has none to judge from earlier steps
-  std::vector<BestKernel> best;  // those that are the best of their problem now
+  std::vector<BestKernel> best;  // kernels that are the best of their problem now
   std::vector<std::pair<std::string, std::string>> refuted;  // (problem, source): failed the second judging
   std::string failed;  // the evaluator's error, for which some kernels wait for the next time; empty: none do
 };

@@ -24,7 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kEarlierArtifacts = "artifacts.earlier";  // of the run that a new one is about to replace
+constexpr const char* kEarlierArtifacts =
+    "artifacts.earlier";  // artifacts of the run that a new one is about to replace
 
 bool IsEmptyOrAbsent(const fs::path& path) {
   std::error_code error;
@@ -236,7 +237,7 @@ RunFolderClaim::RunFolderClaim(const fs::path& path) : path_(path) {
   if (!fs::exists(path / "artifacts") && !fs::exists(path / kEarlierArtifacts)) return;
   lock_ = LockFolder(path);
   try {
-    PutBackEarlierArtifacts(path);  // of a claim that was killed
+    PutBackEarlierArtifacts(path);  // artifacts that a killed claim left
     fs::rename(path / "artifacts", path / kEarlierArtifacts);
   } catch (...) {
     close(lock_);

@@ -74,7 +74,7 @@ Missing MissingIn(Database& database) {
   whole.Execute(Schema().c_str());
   Statement columns(whole,
                     "SELECT t.name, t.sql, c.name, c.type, coalesce(c.dflt_value, CASE WHEN c.\"notnull\" = 0 THEN "
-                    "'NULL' WHEN c.type = 'TEXT' THEN  ELSE '0' END), c.\"notnull\" FROM sqlite_master t JOIN "
+                    "'NULL' WHEN c.type = 'TEXT' THEN '''''' ELSE '0' END), c.\"notnull\" FROM sqlite_master t JOIN "
                     "pragma_table_info(t.name) c WHERE t.type = 'table' ORDER BY t.name, c.cid");
   while (columns.Step()) {
     const std::string table = columns.Text(0);
@@ -129,6 +129,50 @@ void ShowWhole(Database& database) {
     database.Execute((view + " FROM main." + table).c_str());
   }
   database.Execute(ViewOfAllRounds("CREATE TEMP VIEW").c_str());
+}
+
+std::string ColumnList::Selected() const {
+  std::string list;
+  for (const Column& column : columns_) {
+    list += list.empty() ? "" : ", ";
+    list += column.is_source ? "(SELECT text FROM sources WHERE hash = " + column.name + ")" : column.name;
+  }
+  return list;
+}
+
+std::string ColumnList::Declared() const {
+  std::string list;
+  for (const Column& column : columns_) {
+    list += list.empty() ? "" : ", ";
+    list += column.name + " " + column.type + (column.nullable ? "" : " NOT NULL DEFAULT " + column.fallback);
+  }
+  return list;
+}
+
+std::string ColumnList::Names() const {
+  std::string list;
+  for (const Column& column : columns_) list += (list.empty() ? "" : ", ") + column.name;
+  return list;
+}
+
+const ColumnList& RoundColumns() {
+  static const ColumnList columns = [] {
+    ColumnList list;
+    const RoundRecord round;
+    VisitFields(round, list);
+    return list;
+  }();
+  return columns;
+}
+
+const ColumnList& TrajectoryColumns() {
+  static const ColumnList columns = [] {
+    ColumnList list;
+    const TrajectoryRecord trajectory;
+    VisitTrajectoryFields(trajectory, list);
+    return list;
+  }();
+  return columns;
 }
 
 }  // namespace kgrpo

@@ -144,7 +144,7 @@ TEST_F(EvalKernelTest, TheSpellingOfBeforeIsUnderstoodWithANote) {
     EXPECT_EQ(old.out, Run(now).out) << before;
   }
   EXPECT_THAT(Run("eval p.yaml --policy uniform --episodes 1 --json").out, HasSubstr("\"policy\": \"uniform\""));
-  EXPECT_THAT(Run("eval --suite problems --kernels ks --evaluator fakes").out, HasSubstr("fast_"));
+  EXPECT_THAT(Run("eval --suite 'problems/*' --kernels ks --evaluator fakes").out, HasSubstr("fast_"));
   EXPECT_EQ(Run("eval p.yaml --policy uniform --quick").code, 2) << "refused as in the new spelling";
 }
 

@@ -56,27 +56,27 @@ constexpr Use kUses[] = {
     {"eval policy", "--evaluator", "p.yaml --policy uniform --evaluator nobody", "nobody"},
     {"eval policy", "--set", "p.yaml --policy uniform --set looop.rounds=1", "looop"},
     {"eval policy", "--json", "p.yaml --policy uniform --episodes 1 --json", "\"policy\""},
-    {"eval suite", "--kernels", "problems --evaluator fakes --kernels nowhere", "nowhere"},
-    {"eval suite", "--evaluator", "problems --kernels ks --evaluator nobody", "nobody"},
-    {"eval suite", "--thorough", "problems --kernels ks --evaluator fakes --thorough --json", "thorough"},
-    {"eval suite", "--jobs", "problems --kernels ks --evaluator fakes --jobs x", "--jobs"},
-    {"eval suite", "--as-kernelbench", "problems --kernels ks --evaluator fakes --as-kernelbench", "rules"},
-    {"eval suite", "--pytorch-times", "problems --kernels ks --evaluator fakes --pytorch-times nowhere.json",
+    {"eval suite", "--kernels", "'problems/*' --evaluator fakes --kernels nowhere", "nowhere"},
+    {"eval suite", "--evaluator", "'problems/*' --kernels ks --evaluator nobody", "nobody"},
+    {"eval suite", "--thorough", "'problems/*' --kernels kt --evaluator fakes --thorough", ", thorough"},
+    {"eval suite", "--jobs", "'problems/*' --kernels ks --evaluator fakes --jobs x", "--jobs"},
+    {"eval suite", "--as-kernelbench", "'problems/*' --kernels ks --evaluator fakes --as-kernelbench", "rules"},
+    {"eval suite", "--pytorch-times", "'problems/*' --kernels ks --evaluator fakes --pytorch-times nowhere.json",
      "nowhere.json"},
-    {"eval suite", "--set", "problems --kernels ks --evaluator fakes --set unt=1", "unt"},
-    {"eval suite", "--json", "problems --kernels ks --evaluator fakes --json", "\"fast_p\""},
-    {"eval suite", "--markdown", "problems --kernels ks --evaluator fakes --markdown", "| "},
+    {"eval suite", "--set", "'problems/*' --kernels ks --evaluator fakes --set unt=1", "unt"},
+    {"eval suite", "--json", "'problems/*' --kernels ks --evaluator fakes --json", "\"fast_p\""},
+    {"eval suite", "--markdown", "'problems/*' --kernels ks --evaluator fakes --markdown", "| "},
     {"coder-check", "--problem", "p.yaml --problem nowhere", "nowhere"},
     {"coder-check", "--suggestion", "p.yaml --suggestion 'please tile'", "please tile"},
     {"coder-check", "--evaluator", "p.yaml --evaluator nobody", "nobody"},
     {"coder-check", "--set", "p.yaml --set looop.rounds=1", "looop"},
     {"coder-check", "--json", "p.yaml --json", "\"suggestion\""},
-    {"problems list", "--evaluator", "problems --evaluator nobody", "nobody"},
-    {"problems list", "--set", "problems --evaluator fakes --set unt=1", "unt"},
-    {"problems list", "--json", "problems --evaluator fakes --json", "\"name\""},
-    {"problems check", "--evaluator", "problems --evaluator nobody", "nobody"},
-    {"problems check", "--set", "problems --evaluator fakes --set unt=1", "unt"},
-    {"problems check", "--json", "problems --evaluator fakes --json", "\"name\""},
+    {"problems list", "--evaluator", "'problems/*' --evaluator nobody", "nobody"},
+    {"problems list", "--set", "'problems/*' --evaluator fakes --set unt=1", "unt"},
+    {"problems list", "--json", "'problems/*' --evaluator fakes --json", "\"name\""},
+    {"problems check", "--evaluator", "'problems/*' --evaluator nobody", "nobody"},
+    {"problems check", "--set", "'problems/*' --evaluator fakes --set unt=1", "unt"},
+    {"problems check", "--json", "'problems/*' --evaluator fakes --json", "\"name\""},
     {"optimize", "--problem", "k.cu --policy uniform --pipeline p.yaml --problem nowhere", "nowhere"},
     {"optimize", "--policy", "problems/one --pipeline p.yaml --policy nowhere", "nowhere"},
     {"optimize", "--pipeline", "problems/one --policy uniform --pipeline nowhere.yaml", "nowhere.yaml"},
@@ -104,8 +104,8 @@ constexpr Use kUses[] = {
     {"merge", "--plugin", "adapter --output merged --plugin nobody", "nobody"},
     {"merge", "--set", "adapter --output merged --plugin fakes --set unt=1", "unt"},
     {"merge", "--dtype", "adapter --output merged --dtype fp8", "--dtype"},
-    {"plugins list", "--json", "--json", "\"plugins\""},
-    {"plugins describe", "--json", "fakes --json", "\"schema\""},
+    {"plugins list", "--json", "--json", "\"roles\""},
+    {"plugins describe", "--json", "fakes --json", "\"options\""},
     {"plugins validate", "--options", "fakes --options nowhere.json", "nowhere.json"},
     {"plugins validate", "--timeout", "fakes --timeout x", "--timeout"},
     {"plugins validate", "--send", "fakes --send", "coder"},
@@ -136,6 +136,7 @@ class FlagsTest : public CliTest {
     Write("inc.cu", "#include \"own.h\"\nvoid launch() {}\n");
     Write("headers/own.h", "// wrong\n");
     Write("ks/one.cu", "void launch() {} // a\n");
+    Write("kt/one.cu", "void launch() {} // asked, wrong\n");
     Write("adapter/adapter_config.json", "{}");
   }
 
@@ -172,7 +173,11 @@ class FlagsTest : public CliTest {
 
 TEST_F(FlagsTest, EachIsUsedOrRefused) {
   for (const char* folder : {"done", "other"})
-    ASSERT_EQ(Run(std::string("-q p.yaml --set output_dir=runs/") + folder).code, 0);
+    ASSERT_EQ(
+        Run(std::string("-q p.yaml --set checkpoint.every=1 --set checkpoint.keep_last=5 --set output_dir=runs/") +
+            folder)
+            .code,
+        0);
   std::set<std::string> rows;
   for (const Use& row : kUses) {
     rows.insert(std::string(row.command) + " " + row.flag);
@@ -200,8 +205,9 @@ TEST_F(FlagsTest, OfOtherModesAreRefused) {
         "eval policy p.yaml --policy uniform --problem one", "eval policy p.yaml --policy uniform --dispute-bound",
         "eval policy p.yaml --policy uniform --report k.html", "eval kernel k.cu --problem one --episodes 2",
         "eval kernel k.cu --problem one --kernels ks", "eval kernel k.cu --problem one --markdown",
-        "eval suite problems --kernels ks --dispute-bound", "eval suite problems --kernels ks --include /nonexistent",
-        "eval suite problems --kernels ks --json --markdown",
+        "eval suite 'problems/*' --kernels ks --dispute-bound",
+        "eval suite 'problems/*' --kernels ks --include /nonexistent",
+        "eval suite 'problems/*' --kernels ks --json --markdown",
         "eval kernel k.cu --problem one --report a --dispute-bound", "compare runs/done runs/done --json --markdown"})
     EXPECT_EQ(Run(wrong).code, 2) << wrong;
 }

@@ -16,7 +16,7 @@
 namespace kgrpo {
 namespace {
 
-constexpr double kError = 0.05;  // of all statements about one measure together
+constexpr double kError = 0.05;  // level of all statements about one measure together
 
 constexpr size_t kResamples = 4000;
 

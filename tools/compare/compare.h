@@ -50,10 +50,10 @@ struct Comparison {
   double effect = 0;
   double low = 0, high = 0;  // the interval; equal to effect for kNone
   Basis basis = Basis::kNone;
-  size_t seeds = 0;            // that the interval is based on
-  size_t episodes = 0;         // that both sides played, of evaluations with a common seed
+  size_t seeds = 0;            // number of units that the interval is based on
+  size_t episodes = 0;         // episodes that both sides played with the same seed
   bool paired = false;         // runs of one seed drew the same problems, so common seeds count
-  size_t common_problems = 0;  // that both sides measured with their common seed; set for kProblems and kNone
+  size_t common_problems = 0;  // problems that both sides measured with their common seed; set for kProblems and kNone
 
   bool differs() const;  // true if the interval excludes "no effect"
 };

@@ -20,7 +20,7 @@ using Groups = std::vector<std::vector<double>>;  // values by problem
 double ExpectedLargest(std::vector<double> values, uint64_t k) {
   std::ranges::sort(values);
   const double n = static_cast<double>(values.size()), count = static_cast<double>(k);
-  double weight = count / n, sum = 0;  // of the last one: C(n - 1, k - 1) / C(n, k)
+  double weight = count / n, sum = 0;  // weight of the last one: C(n - 1, k - 1) / C(n, k)
   for (size_t i = values.size(); i-- > 0;) {
     sum += weight * values[i];
     const double at = static_cast<double>(i);

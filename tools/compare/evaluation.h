@@ -23,7 +23,7 @@ struct EvaluationFigures {
     Interval reward;        // mean over rounds
     Interval best_speedup;  // geometric mean over episodes of the best correct kernel, at least 1
     double correct_rate = 0;
-    Tally suggested, applied;  // of its rounds, by the suggestion's text; applied: the coder wrote a kernel
+    Tally suggested, applied;  // counts of its rounds, by the suggestion's text; applied: the coder wrote a kernel
   };
   std::vector<OfProblem> problems;  // in the run's order
   uint64_t episodes = 0;
@@ -32,7 +32,7 @@ struct EvaluationFigures {
   std::vector<std::pair<double, double>> fast_p;
   // (k, expected best speedup of k episodes on a problem; geometric mean over problems), k = 1, 2, 4, ...
   std::vector<std::pair<uint64_t, double>> best_of;
-  MetricMap metrics;  // of all rounds, as loop/metrics.h names them; of a policy also "policy/token_entropy"
+  MetricMap metrics;  // metrics of all rounds, as loop/metrics.h names them; of a policy also "policy/token_entropy"
   CoderTotals coder;
   Tally refusals;                                       // the coder's messages in answers without a kernel
   std::vector<std::pair<std::string, double>> kernels;  // confirmed by a thorough evaluation: problem, speedup

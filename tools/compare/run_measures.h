@@ -47,19 +47,19 @@ struct Episode {
 
 struct RunMeasures {
   std::filesystem::path folder;
-  std::string variant;  // of an experiment; empty for any other run
+  std::string variant;  // variant of an experiment; empty for any other run
   uint64_t seed = 0;
   bool finished = false;
   std::string times;   // the source of its kernels' times: "MODELLED, no device ran: ..." or "measured: ..."
   uint64_t steps = 0;  // done
-  std::vector<uint64_t> heldout_steps;  // of the last held-out measurement: one, or each repeat of an evaluation
-  // Of an evaluation (`eval policy`), in order; empty for other runs.
+  std::vector<uint64_t> heldout_steps;  // steps of the last held-out measurement: one, or each repeat of an evaluation
+  // Episodes of an evaluation (`eval policy`), in order; empty for other runs.
   std::vector<Episode> episodes;
   std::map<std::string, std::string> configuration;  // "loop.rounds" -> "4"; without seed, name and output_dir
   std::vector<SettingChange> changes;                // by `resume`, on the way: `configuration` is the last one
   std::map<std::string, double> values;              // by measure; absent where there is nothing to measure
   std::map<std::string, std::map<std::string, double>> by_problem;  // by measure, then by problem
-  std::vector<double> rewards;                                      // of each step with rollouts
+  std::vector<double> rewards;                                      // mean reward of each step with rollouts
   std::vector<std::string> drawn;  // problems of the first steps' trajectories, in order
 
   Purpose heldout_purpose() const { return episodes.empty() ? Purpose::kHeldout : Purpose::kEvaluation; }

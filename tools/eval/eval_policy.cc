@@ -63,7 +63,7 @@ fs::path OutOf(const PolicyEvalOptions& options, const std::string& name) {
   }
 }
 
-// Of several policies each has a folder of its own, named after it: "2-uniform".
+// Returns the folder of one policy; of several, each has its own, named after it: "2-uniform".
 fs::path FolderOf(const fs::path& all, const PolicyChoice& choice, size_t index, bool alone) {
   if (all.empty() || alone) return all;
   std::string name = std::to_string(index + 1) + "-";

@@ -37,10 +37,10 @@ void RequireListed(const std::vector<std::string>& techniques, const Coder& code
 
 // Number and kind of the episodes to play.
 struct EpisodePlan {
-  uint64_t episodes = 1;               // of each problem
+  uint64_t episodes = 1;               // episodes of each problem
   uint64_t repeats = 1;                // times to play all episodes, with the seeds config.seed, config.seed + 1, ...
-  std::filesystem::path kernels = {};  // where the best kernel of each problem is kept; empty: nowhere
-  std::vector<std::string> overrides = {};  // of the command line, for the record
+  std::filesystem::path kernels = {};  // folder for the best kernel of each problem; empty: none is kept
+  std::vector<std::string> overrides = {};  // --set, for the record
 };
 
 // Plays the plan on config.heldout_problems and records it in `folder`, a new run's (store/run_folder.h): each repeat

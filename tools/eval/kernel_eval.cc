@@ -38,7 +38,7 @@ struct EvalOptions {
   std::string evaluator;             // a plugin; "": the pipeline's, or the default
   std::string report;                // an HTML file to write, of one kernel
   std::vector<std::string> settings, include;
-  std::optional<uint64_t> seed;  // of the secret inputs
+  std::optional<uint64_t> seed;  // seed of the secret inputs
   uint64_t jobs = 0;             // kernels at once; 0: as many as cores
   bool quick = false, show_hidden = false, profile = false, dispute_bound = false, json = false;
 };
@@ -96,7 +96,7 @@ Json DecidedOptions(Session& session, const std::string& plugin, const EvalOptio
 // An evaluator and the folder of the problem that is asked about.
 struct Asked {
   std::unique_ptr<Evaluator> evaluator;
-  std::string name;  // of the evaluator's plugin
+  std::string name;  // name of the evaluator's plugin
   std::string folder;
 };
 
@@ -225,7 +225,7 @@ int EvaluateKernels(const Globals& globals, const EvalOptions& options, const st
 
 // Evaluates one kernel and prints the whole evidence.
 int EvaluateKernel(const Globals& globals, const EvalOptions& options, const std::string& file) {
-  std::string shown;  // its lines are the author's
+  std::string shown;  // the file as its author wrote it
   const std::string source = cuda_source::ReadKernelWithOwnHeaders(file, options.include, &shown);
   if (!options.report.empty()) RequireWritable("--report", options.report, "report.html");
   Session session(globals);

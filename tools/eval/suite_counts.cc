@@ -8,7 +8,7 @@ namespace kgrpo::cli {
 
 Share ShareOf(size_t count, size_t n) {
   if (n == 0) return {0, 0, 1};
-  constexpr double kZ = 1.959963984540054;  // of 95%
+  constexpr double kZ = 1.959963984540054;  // quantile for 95%
   const auto trials = static_cast<double>(n);
   const double share = static_cast<double>(count) / trials, z2 = kZ * kZ / trials;
   const double centre = share + z2 / 2;

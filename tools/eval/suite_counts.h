@@ -36,8 +36,8 @@ struct SuiteCounts {
   std::string group;
   size_t problems = 0, kernels = 0, compiled = 0, correct = 0, timed = 0;
   std::array<Share, kFastP.size()> fast;
-  double geometric_mean = 0;  // of the speedups of correct kernels; 0 where none has one
-  // Its 95% interval: Student's t over the logarithms. A single speedup has none: 0 and 0.
+  double geometric_mean = 0;  // geometric mean of the speedups of correct kernels; 0 if none has one
+  // The 95% interval of the mean: Student's t over the logarithms. A single speedup has none: 0 and 0.
   double geometric_mean_low = 0, geometric_mean_high = 0;
 };
 

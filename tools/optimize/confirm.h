@@ -18,7 +18,7 @@ struct ConfirmedKernel {
   std::string source;
   Evaluation evaluation, start;          // thorough ones, of the same inputs
   std::vector<std::string> suggestions;  // empty for the start itself
-  uint64_t seed = 0;                     // of the inputs
+  uint64_t seed = 0;                     // seed of the inputs
   uint64_t refuted = 0;                  // faster candidates that were not confirmed
 };
 

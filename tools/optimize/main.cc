@@ -420,7 +420,8 @@ void AddOptimizeCommand(CLI::App& app, const Globals& globals, Action* action) {
       ->type_name("N")
       ->check(CLI::Range(1, 1000));
   command->add_option("--seed", options->seed, "The search's seed (default: the pipeline's)")->type_name("N");
-  command->add_option("-o,--output,--out", options->out, "Where the result goes (default: optimized/PROBLEM)")->type_name("DIR");
+  command->add_option("-o,--output,--out", options->out, "Where the result goes (default: optimized/PROBLEM)")
+      ->type_name("DIR");
   AddSetOption(command, &options->settings, "Changes one key of the pipeline");
   command->add_flag("--json", options->json, "Print the evidence as JSON, and no candidates");
   command->footer(

@@ -135,7 +135,7 @@ class Searching {
         const std::vector<Slot*> landed = flight.Landed(request.under_way);
         under_way -= landed.size();
         for (Slot* slot : landed) {
-          if (slot->round.evaluation) slot->round.failure.reset();  // the reward's: the search looks at times only
+          if (slot->round.evaluation) slot->round.failure.reset();  // ignore a failed reward: the search compares times
           slot->trajectory.Finish(slot->round);
         }
       }

@@ -29,13 +29,13 @@ struct SearchPlan {
   // Limits. A kernel that was judged before costs no evaluation. The last wave may exceed max_cost by its own cost.
   uint64_t evaluations = 200;
   double seconds = std::numeric_limits<double>::infinity();
-  double max_cost = std::numeric_limits<double>::infinity();         // of the coder, US dollars
+  double max_cost = std::numeric_limits<double>::infinity();         // limit of the coder's cost, US dollars
   std::function<void(const RoundsUnderWay& rounds)> under_way = {};  // as in RolloutRequest
 };
 
 // One suggestion and its result. The order of candidates does not depend on which finished first.
 struct SearchCandidate {
-  RoundRecord round;                     // its number: since the start
+  RoundRecord round;                     // its number counts from the start
   bool from_list = false;                // drawn from the coder's list, once the policy suggests nothing new
   bool repeated = false;                 // this kernel was judged before
   std::vector<std::string> suggestions;  // the path from the start, without rounds whose kernel was not taken over
@@ -50,8 +50,8 @@ struct SearchResult {
   std::vector<SearchCandidate> candidates;
   uint64_t evaluations = 0;  // distinct kernels judged
   uint64_t waves = 0;
-  double cost = 0;       // of the coder, US dollars
-  double seconds = 0;    // of the clock
+  double cost = 0;       // sum of the coder's cost, US dollars
+  double seconds = 0;    // seconds of the clock
   std::string ended;     // why: "200 evaluations", "nothing new", "stopped by the user", or the limit that ended it
   bool stopped = false;  // by the user
 };

@@ -181,7 +181,7 @@ void DeclareMetrics(const std::set<std::string>& names, HostServices* services) 
   }
 }
 
-// Where the groups' rewards differ, scores every group's rounds by each of the rewards. Returns those measures.
+// Scores every group's rounds by each of the rewards, if these differ. Returns the measures.
 // *notes receives why a reward could not be used.
 std::vector<Measure> ScoreByEachReward(const Globals& globals, std::vector<RunGroup>* groups,
                                        std::vector<std::string>* notes) {

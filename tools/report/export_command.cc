@@ -107,7 +107,7 @@ int RunExport(ExportOptions options) {
   if (fs::exists(folder / "experiment.json"))
     throw Error(KGRPO_ERROR_INVALID, options.run + " holds the runs of an experiment: name one of them");
   RunDatabase database = OpenRecord(folder);
-  const bool every = options.purpose.empty();  // of --format datasets
+  const bool every = options.purpose.empty();  // each purpose, for --format datasets
   if (every) options.purpose = database.Get("purpose").value_or(PurposeName(Purpose::kTrain));
   if (!options.output.empty() && options.output != "-" && options.format != "datasets")
     RequireWritable("--output", options.output, options.purpose + "." + options.format);

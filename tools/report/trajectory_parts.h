@@ -43,7 +43,7 @@ class TrajectoryParts {
 
   std::vector<std::string> steps_, sources_;  // DeflatedBase64 of JSON
   std::unordered_map<std::string, int64_t> numbers_;
-  std::unordered_map<std::string, std::string> texts_;  // of the run that is being read, by hash
+  std::unordered_map<std::string, std::string> texts_;  // kernels of the run that is being read, by hash
   nlohmann::ordered_json open_sources_ = nlohmann::ordered_json::array();
 };
 

@@ -28,7 +28,7 @@ void CheckCoder(Session& session, const kgrpo_coder_interface& api, kgrpo_coder*
 void CheckEvaluator(Session& session, const kgrpo_evaluator_interface& api, kgrpo_evaluator* evaluator,
                     const CallContext& context);
 void CheckPolicy(Session& session, const kgrpo_policy_interface& api, kgrpo_policy* policy, const CallContext& context);
-void CheckTrainer(Session& session, const kgrpo_trainer_interface& api, kgrpo_trainer* trainer);
+void CheckTrainer(Session& session, const kgrpo_host* host, const kgrpo_trainer_interface& api, kgrpo_trainer* trainer);
 void CheckObserver(Session& session, const kgrpo_observer_interface& api, kgrpo_observer* observer,
                    const CallContext& context);
 

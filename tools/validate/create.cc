@@ -125,7 +125,7 @@ void CheckCalls(Session& session, const Subject& subject) {
                   static_cast<kgrpo_reward*>(instance));
       break;
     case Role::kTrainer:
-      CheckTrainer(session, table(static_cast<const kgrpo_trainer_interface*>(nullptr)),
+      CheckTrainer(session, host, table(static_cast<const kgrpo_trainer_interface*>(nullptr)),
                    static_cast<kgrpo_trainer*>(instance));
       break;
     case Role::kObserver:

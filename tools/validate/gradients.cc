@@ -35,7 +35,7 @@ std::optional<double> SquaredGradients(const kgrpo_policy_interface& api, kgrpo_
 // Results of a forward and a backward pass over the completion.
 struct Passed {
   std::vector<float> logprobs, entropies;
-  std::optional<double> squares;  // of the gradients
+  std::optional<double> squares;  // sum of squares of the gradients
 };
 
 using BackwardCall = std::function<kgrpo_error*(kgrpo_forward_context*, const kgrpo_tensor*)>;

@@ -1,14 +1,16 @@
 // A trainer changes the parameters of a policy, by finite figures, or says why not.
+#include <kgrpo/sdk/cpu_policy.h>
 #include <kgrpo/sdk/text.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "validate/calls.h"
-#include "validate/tiny_policy.h"
 
 namespace kgrpo::validate {
 namespace {
@@ -16,9 +18,74 @@ namespace {
 constexpr size_t kProblems = 4, kEach = 4, kCompletion = 6;
 constexpr double kTemperature = 1.0;
 
+// A language model of 32 tokens. A token's likelihood depends only on the one before it, through a matrix.
+class TinyPolicy : public CpuPolicy {
+ public:
+  static constexpr size_t kVocabulary = 32;
+
+  explicit TinyPolicy(const kgrpo_host* host)
+      : CpuPolicy(host, {"Tiny", kVocabulary, 1024, {0}, kVocabulary * kVocabulary}) {}
+
+  std::vector<int32_t> Encode(std::string_view) const override { return {}; }
+  std::string Decode(const int32_t*, size_t, bool) const override { return ""; }
+  void Logits(const std::vector<float>& parameters, const Prefix& prefix, std::vector<double>* logits) const override {
+    std::copy_n(parameters.begin() + Row(prefix), kVocabulary, logits->begin());
+  }
+  void Backward(const std::vector<float>&, const Prefix& prefix, const std::vector<double>& dlogits,
+                std::vector<float>* gradients) const override {
+    for (size_t i = 0; i < kVocabulary; ++i)
+      (*gradients)[static_cast<size_t>(Row(prefix)) + i] += static_cast<float>(dlogits[i]);
+  }
+
+ private:
+  static std::ptrdiff_t Row(const Prefix& prefix) {
+    if (prefix.last() < 0 || prefix.last() >= static_cast<int32_t>(kVocabulary))
+      throw Error(KGRPO_ERROR_INVALID, "token id " + std::to_string(prefix.last()) + " is outside the vocabulary");
+    return prefix.last() * static_cast<std::ptrdiff_t>(kVocabulary);
+  }
+};
+
+constexpr std::string_view NoOptions() {
+  return "{}";
+}
+std::unique_ptr<TinyPolicy> MakeTiny(const kgrpo_host* host, std::string_view) {
+  return std::make_unique<TinyPolicy>(host);
+}
+constexpr const kgrpo_policy_interface& kTiny = CpuPolicyInterface<TinyPolicy, NoOptions, MakeTiny>::kInterface;
+
+// All parameters, one after the other.
+std::vector<float> ValuesOf(kgrpo_policy* policy) {
+  const kgrpo_parameter_group* const* groups = nullptr;
+  size_t count = 0;
+  Check(kTiny.parameters(policy, &groups, &count));
+  const kgrpo_tensor& values = *groups[0]->flat_value;
+  const auto* first = static_cast<const float*>(values.data);
+  return {first, first + values.shape[0]};
+}
+
+// Log-probabilities under the current parameters, as rollouts record them.
+std::vector<float> LogProbabilities(kgrpo_policy* policy, const kgrpo_sequence& sequence) {
+  std::vector<float> logprobs(sequence.completion_size);
+  auto size = static_cast<int64_t>(logprobs.size());
+  kgrpo_tensor out{};
+  out.data = logprobs.data();
+  out.device.type = KGRPO_DEVICE_CPU;
+  out.ndim = 1;
+  out.dtype = {KGRPO_DTYPE_FLOAT, 32, 1};
+  out.shape = &size;
+  kgrpo_forward_request request{};
+  request.struct_size = sizeof(request);
+  request.sequences = &sequence;
+  request.sequence_count = 1;
+  request.temperature = kTemperature;
+  kgrpo_forward_context* context = nullptr;
+  Check(kTiny.forward(policy, &request, &out, nullptr, &context));
+  return logprobs;
+}
+
 // A step's samples: four trajectories of one round for each of four problems, of which some were paid better.
 struct Step {
-  explicit Step(const TinyPolicy& policy) {
+  explicit Step(kgrpo_policy* policy) {
     const size_t count = kProblems * kEach;
     ids.resize(count * kCompletion);
     for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(1 + (i * 7 + i / 5) % 31);
@@ -32,7 +99,7 @@ struct Step {
       sample.completion_ids = &ids[i * kCompletion];
       sample.completion_size = kCompletion - i % 3;
       const kgrpo_sequence sequence = {prompt, std::size(prompt), sample.completion_ids, sample.completion_size};
-      logprobs[i] = policy.LogProbabilities(sequence, kTemperature);
+      logprobs[i] = LogProbabilities(policy, sequence);
       sample.logprobs = logprobs[i].data();
       sample.reward = static_cast<double>(i % kEach) - 1;
       sample.trajectory = i;
@@ -98,8 +165,10 @@ bool Finite(const std::vector<float>& values) {
 
 }  // namespace
 
-void CheckTrainer(Session& session, const kgrpo_trainer_interface& api, kgrpo_trainer* trainer) {
-  static auto* policy = new TinyPolicy;  // outlives the trainer, whatever happens
+void CheckTrainer(Session& session, const kgrpo_host* host, const kgrpo_trainer_interface& api,
+                  kgrpo_trainer* trainer) {
+  kgrpo_policy* policy = nullptr;  // never destroyed: it outlives the trainer, whatever happens
+  Check(kTiny.create(host, Str("{}"), &policy));
   uint32_t source = KGRPO_TRAINER_ROLLOUTS;
   session.Check("trainer: source is one that this host knows", [&] {
     source = api.source(trainer);
@@ -117,7 +186,7 @@ void CheckTrainer(Session& session, const kgrpo_trainer_interface& api, kgrpo_tr
 
   bool begun = false;
   session.Check("trainer: begin takes a policy on the CPU", [&]() -> std::string {
-    Check(TinyPolicy::api()->freeze_reference(policy->raw()));  // as the host does for those that need it
+    Check(kTiny.freeze_reference(policy));  // as the host does for those that need it
     kgrpo_trainer_plan plan{};
     plan.struct_size = sizeof(plan);
     plan.steps = 2;
@@ -130,20 +199,19 @@ void CheckTrainer(Session& session, const kgrpo_trainer_interface& api, kgrpo_tr
     const bool checks = api.check_plan != nullptr;
     if (kgrpo_error* error = checks ? api.check_plan(trainer, &plan) : nullptr)
       return "check_plan refused: " + TakeMessage(error);
-    if (kgrpo_error* error = api.begin(trainer, TinyPolicy::api(), policy->raw(), &plan))
-      return "refused: " + TakeMessage(error);
+    if (kgrpo_error* error = api.begin(trainer, &kTiny, policy, &plan)) return "refused: " + TakeMessage(error);
     begun = true;
     return "";
   });
 
   session.Check("trainer: update trains", [&]() -> std::string {
     if (!begun) Skip("begin was refused");
-    const Step step(*policy);
+    const Step step(policy);
     const size_t count = source == KGRPO_TRAINER_OWN_DATA ? 0 : step.pointers.size();
-    const std::vector<float> before = policy->Values();
+    const std::vector<float> before = ValuesOf(policy);
     Told told(count);
     kgrpo_error* error = api.update(trainer, count > 0 ? step.pointers.data() : nullptr, count, told.Sink());
-    const std::vector<float> after = policy->Values();
+    const std::vector<float> after = ValuesOf(policy);
     if (!Finite(after)) Fail("it left parameters that are not finite");
     if (error != nullptr) return "refused: " + TakeMessage(error);
     if (!told.mistake.empty()) Fail(told.mistake);

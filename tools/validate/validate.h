@@ -23,7 +23,7 @@ struct ValidateOptions {
   // Options as in a pipeline; for a plugin with several interfaces an object with the options of each role. Null:
   // the defaults alone.
   nlohmann::json options;
-  int seconds = 60;          // that a group of checks (one role's calls) may take
+  int seconds = 60;          // limit of a group of checks (one role's calls)
   bool send = false;         // true: a coder that sends requests to a service may be asked for a kernel
   std::string problem = {};  // a problem's folder, for an evaluator to judge its reference; empty: it judges none
 };

@@ -78,7 +78,7 @@ class CpuPolicy {
     double temperature;
   };
 
-  static float* Data(const kgrpo_tensor* tensor);
+  static float* Data(const kgrpo_tensor* tensor, size_t size);
   const std::vector<float>& Parameters(uint32_t copy) const;
   std::vector<double> LogProbabilities(const std::vector<float>& parameters, const Prefix& prefix,
                                        double temperature) const;
@@ -150,9 +150,14 @@ inline std::string CpuPolicy::RenderChat(const kgrpo_message* messages, size_t c
   return answer ? text + "assistant: " : text;
 }
 
-inline float* CpuPolicy::Data(const kgrpo_tensor* tensor) {
-  if (tensor->device.type != KGRPO_DEVICE_CPU || tensor->dtype.code != KGRPO_DTYPE_FLOAT || tensor->dtype.bits != 32)
-    throw Error(KGRPO_ERROR_INVALID, "this policy takes float32 tensors on the CPU");
+inline float* CpuPolicy::Data(const kgrpo_tensor* tensor, size_t size) {
+  const bool fits = tensor != nullptr && tensor->device.type == KGRPO_DEVICE_CPU && tensor->ndim == 1 &&
+                    tensor->dtype.code == KGRPO_DTYPE_FLOAT && tensor->dtype.bits == 32 &&
+                    tensor->shape[0] == static_cast<int64_t>(size) &&
+                    (tensor->strides == nullptr || tensor->strides[0] == 1 || size == 1);
+  if (!fits)
+    throw Error(KGRPO_ERROR_INVALID, "this policy takes " + std::to_string(size) +
+                                         " float32 values, one a token, in one dimension on the CPU");
   return reinterpret_cast<float*>(static_cast<char*>(tensor->data) + tensor->byte_offset);
 }
 
@@ -320,13 +325,20 @@ class CpuPolicyInterface {
   static kgrpo_error* Forward(kgrpo_policy* self, const kgrpo_forward_request* request, const kgrpo_tensor* logprobs,
                               const kgrpo_tensor* entropies, kgrpo_forward_context** context) {
     return Guard([&] {
-      Of(self).Forward(*request, CpuPolicy::Data(logprobs), entropies == nullptr ? nullptr : CpuPolicy::Data(entropies),
+      size_t tokens = 0;
+      for (size_t i = 0; i < request->sequence_count; ++i) tokens += request->sequences[i].completion_size;
+      Of(self).Forward(*request, CpuPolicy::Data(logprobs, tokens),
+                       entropies == nullptr ? nullptr : CpuPolicy::Data(entropies, tokens),
                        reinterpret_cast<Context**>(context));
     });
   }
   static kgrpo_error* Backward(kgrpo_policy* self, kgrpo_forward_context* context, const kgrpo_tensor* dlogprobs) {
     const std::unique_ptr<Context> made(reinterpret_cast<Context*>(context));
-    return Guard([&] { Of(self).AddGradients(*made, CpuPolicy::Data(dlogprobs)); });
+    return Guard([&] {
+      size_t tokens = 0;
+      for (const auto& scored : made->sequences) tokens += scored.ids.size() - scored.prompt_size;
+      Of(self).AddGradients(*made, CpuPolicy::Data(dlogprobs, tokens));
+    });
   }
   static void ReleaseContext(kgrpo_policy*, kgrpo_forward_context* context) {
     delete reinterpret_cast<Context*>(context);
