@@ -143,7 +143,7 @@ void Coder::Answer(const Job& job, const kgrpo_completion& completion) const {
   kgrpo_coder_answer answer = {};
   answer.outcome = read.outcome;
   answer.source = Str(read.source);
-  answer.message = Str(read.message);
+  answer.message = Str(read.outcome == KGRPO_CODER_OK ? read.doubt : read.message);
   answer.text = completion.text;
   answer.prompt_tokens = job.prompt_tokens;
   answer.completion_tokens = completion.size;

@@ -2,6 +2,7 @@
 
 #include "coder_shared/text.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace kgrpo::coder_shared {
@@ -46,6 +47,27 @@ std::string Unescaped(std::string_view text) {
   return plain;
 }
 
+std::vector<CodeBlock> YamlTexts(std::string_view text) {
+  std::vector<CodeBlock> texts;
+  const auto indentation = [](std::string_view line) { return std::min(line.find_first_not_of(" -"), line.size()); };
+  size_t key = std::string_view::npos, inner = 0;  // the indentation of the block's key and of its text
+  for (const std::string_view line : Lines(text)) {
+    const bool blank = Trimmed(line).empty();
+    const size_t begin = std::min(line.find_first_not_of(' '), line.size());
+    if (key != std::string_view::npos && (blank || begin > key)) {
+      if (!blank && texts.back().text.empty()) inner = begin;
+      texts.back().text += std::string(line.substr(blank ? line.size() : std::min(inner, begin))) + '\n';
+      continue;
+    }
+    const std::string_view rest = Trimmed(line);
+    key = std::string_view::npos;
+    if (!rest.ends_with(": |") && !rest.ends_with(": |-") && !rest.ends_with(": |+")) continue;
+    key = indentation(line);
+    texts.push_back({"", true, "", "", "", /*within=*/true});
+  }
+  return texts;
+}
+
 std::vector<CodeBlock> Literals(std::string_view text, bool json) {
   std::vector<CodeBlock> literals;
   std::string_view between;  // what stands between a literal and the last one
@@ -83,7 +105,7 @@ std::vector<CodeBlock> Literals(std::string_view text, bool json) {
       whole += literal;
       literals.back().closed = closed;
     } else {
-      literals.push_back({literal, closed, "", "", /*within=*/true});
+      literals.push_back({literal, closed, "", "", "", /*within=*/true});
     }
   }
   return literals;
