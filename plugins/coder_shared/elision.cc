@@ -296,6 +296,10 @@ Omission LeftOut(string_view source, string_view current) {
     if (sign == Sign::kNone && names.idle.empty()) continue;
     if (!own_line) {
       const bool within = in_body && !Contains("{};", bodies.Last()) && sign >= Sign::kPhrase && text.starts_with("/*");
+      // As an argument or a value it stands for what does not compile without it.
+      const size_t after = std::min(source.find_first_not_of(" \t\r\n", comment.end), source.size());
+      if (within && Contains("(,=[", bodies.Last()) && Contains(")],;", source.substr(after, 1)))
+        return {OneLine(text), ""};
       if (within) omission.doubt = OneLine(text);
       continue;
     }

@@ -1,6 +1,7 @@
 #include "coder_shared/literals.h"
 
 #include "coder_shared/text.h"
+#include "coder_shared/thoughts.h"
 
 #include <algorithm>
 #include <charconv>
@@ -71,6 +72,7 @@ std::vector<CodeBlock> YamlTexts(std::string_view text) {
 std::vector<CodeBlock> Literals(std::string_view text, bool json) {
   std::vector<CodeBlock> literals;
   std::string_view between;  // what stands between a literal and the last one
+  std::string key;           // of a JSON object
   size_t after = 0;
   for (size_t at = 0; at < text.size();) {
     if (!json && text[at] == '#') {
@@ -97,6 +99,11 @@ std::vector<CodeBlock> Literals(std::string_view text, bool json) {
     if (!closed && !json && !triple) continue;  // an apostrophe
     if (Lower(text.substr(prefix, quote_at - prefix)).find('f') != std::string::npos) continue;
     const std::string_view inside = text.substr(begin, end - begin);
+    if (json && Trimmed(text.substr(at, 16)).starts_with(':')) {
+      key = Lower(inside);
+    } else if (json && Trimmed(between).starts_with(':') && IsThoughtful(key)) {
+      continue;  // {"reasoning": "a draft", ...}
+    }
     const std::string literal = raw ? std::string(inside) : Unescaped(inside);
     const bool list = json && Trimmed(between) == "," && !Trimmed(text.substr(at, 16)).starts_with(':');
     if (!literals.empty() && (list || between.find_first_not_of(" \t\r\n\\+") == std::string_view::npos)) {

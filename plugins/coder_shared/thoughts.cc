@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -157,6 +158,22 @@ std::string FinalChannel(const std::string& answer, bool* unfinished) {
   return answer.substr(begin, end - begin);
 }
 
+// The texts of an answer that is a list of content parts: [{"type": "thinking", ...}, {"type": "text", "text": ...}].
+std::string TextOfParts(std::string answer) {
+  if (!Trimmed(answer).starts_with('[')) return answer;
+  const nlohmann::json parts = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
+  const auto is_part = [](const nlohmann::json& part) {
+    return part.is_object() && part.contains("type") && part["type"].is_string();
+  };
+  if (!parts.is_array() || !std::all_of(parts.begin(), parts.end(), is_part)) return answer;
+  std::string text;
+  for (const nlohmann::json& part : parts) {
+    if (part["type"] == "text" && part.contains("text") && part["text"].is_string())
+      text += part["text"].get<std::string>() + '\n';
+  }
+  return text;
+}
+
 }  // namespace
 
 bool IsThoughtful(std::string_view name) {
@@ -165,7 +182,7 @@ bool IsThoughtful(std::string_view name) {
 
 std::string WithoutThoughts(std::string answer, bool* unfinished) {
   *unfinished = false;
-  answer = FinalChannel(answer, unfinished);
+  answer = FinalChannel(TextOfParts(std::move(answer)), unfinished);
   const std::string lower = Lower(answer);
   const std::vector<Mark> marks = MarksOf(lower);
   // For each mark the next one that closes thoughts of its kind.

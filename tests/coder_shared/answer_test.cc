@@ -2,13 +2,12 @@
 // texts made of their pieces.
 #include "coder_shared/answer.h"
 
+#include "../processor_time.h"
 #include "coder_shared/continuation.h"
 #include "coder_shared/source.h"
 #include "coder_shared/text.h"
 #include "cuda_source/lexer.h"
 #include "test.h"
-
-#include <ctime>
 
 namespace kgrpo::coder_shared {
 namespace {
@@ -146,7 +145,6 @@ TEST(AnswersTest, WithoutARequiredFunctionAnyCodeWillDo) {
 }
 
 // An answer that takes long to read would stop a run: each of these took minutes in a reader whose time is quadratic.
-// Four times the size takes four times the work, counted as processor time of this thread: a busy machine adds none.
 TEST(AnswersTest, WhatIsMadeToBeSlowIsNot) {
   const auto times = [](size_t count, const std::string& text) {
     std::string repeated;
@@ -187,22 +185,15 @@ TEST(AnswersTest, WhatIsMadeToBeSlowIsNot) {
         "```yaml\n" + times(many, "launch: |\n a\n") + "```",
         times(4 * many, "\n")};
   };
-  const auto seconds = [](const std::string& text, const std::string& current) {
-    timespec begin{}, end{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+  const auto read = [](const std::string& text, const std::string& current) {
     ReadKernel({text, "", "stop"}, {"void launch()", current});
     JoinAnswer(text.substr(0, text.size() / 2), std::string_view(text).substr(text.size() / 2));
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-    return static_cast<double>(end.tv_sec - begin.tv_sec) + 1e-9 * static_cast<double>(end.tv_nsec - begin.tv_nsec);
   };
   constexpr size_t kMany = 1 << 13;
-  const std::string spaces(4 * kMany, ' '), lines = "void launch() {}" + times(kMany, "\na();");
+  const std::string current = "void launch() {}" + times(kMany, "\na();") + std::string(4 * kMany, ' ');
   const std::vector<std::string> small = texts(kMany), large = texts(4 * kMany);
-  for (size_t i = 0; i < small.size(); ++i) {
-    double least = 1e9;
-    for (int run = 0; run < 3; ++run) least = std::min(least, seconds(small[i], lines));
-    EXPECT_LT(seconds(large[i], lines + spaces), 9 * least + 0.02) << small[i].substr(0, 60);
-  }
+  for (size_t i = 0; i < small.size(); ++i)
+    test::ExpectLinear([&] { read(small[i], current); }, [&] { read(large[i], current); }, small[i].substr(0, 60));
 }
 
 // Whatever is cut out of answers and put together: an outcome with a reason, or a kernel that is not the given one.
