@@ -328,6 +328,21 @@ void RoundsInFlight::AskReward(Slot& slot, const std::optional<Evaluation>& audi
   }
 }
 
+namespace {
+
+// A kernel that its coder doubts, and that is wrong, is an answer without a kernel: what was left out is not the
+// suggestion's failure.
+void BlameCoder(RoundRecord* round) {
+  if (round->answer.message.empty() || !round->evaluation || round->evaluation->correct) return;
+  round->answer.outcome = KGRPO_CODER_NO_CODE;
+  round->answer.message = "the kernel is " + round->evaluation->verdict +
+                          ", and reads as if parts of it were left out: " + round->answer.message;
+  round->answer.source.clear();
+  round->evaluation.reset();
+}
+
+}  // namespace
+
 void RoundsInFlight::Judge(Slot& slot) {
   RoundRecord& round = slot.round;
   if (round.answer.outcome != KGRPO_CODER_OK) return Score(slot);
@@ -350,7 +365,8 @@ void RoundsInFlight::Judge(Slot& slot) {
       audited = AskEvaluator(slot);
       slot.round.evaluate_seconds = time.worked();
     });
-    AskReward(slot, audited);
+    BlameCoder(&slot.round);
+    AskReward(slot, slot.round.evaluation ? audited : std::nullopt);
   });
 }
 

@@ -63,7 +63,14 @@ Coder::Coder(const kgrpo_host* host, CoderOptions options)
   if (!options_.prompt.system.empty() && options_.prompt.system_role != "user")
     messages.push_back({{"role", options_.prompt.system_role}, {"content", "-"}});
   messages.push_back({{"role", "user"}, {"content", "-"}});
-  Render(messages);
+  try {
+    Render(messages);
+  } catch (const Error& error) {
+    if (messages.size() < 2) throw;
+    throw Error(error.code(), std::string(error.what()) + ". If the model takes no message with the role \"" +
+                                  options_.prompt.system_role +
+                                  "\", as Gemma, set prompt.system_role to user, or leave prompt.system empty");
+  }
 }
 
 std::string Coder::Render(const nlohmann::json& messages) const {
@@ -143,7 +150,7 @@ void Coder::Answer(const Job& job, const kgrpo_completion& completion) const {
   kgrpo_coder_answer answer = {};
   answer.outcome = read.outcome;
   answer.source = Str(read.source);
-  answer.message = Str(read.message);
+  answer.message = Str(read.outcome == KGRPO_CODER_OK ? read.doubt : read.message);
   answer.text = completion.text;
   answer.prompt_tokens = job.prompt_tokens;
   answer.completion_tokens = completion.size;

@@ -58,7 +58,8 @@ bool Job::Take(const Completion& completion, double cost, bool reused) {
     rest_.push_back({{"role", "user"}, {"content", coder_shared::kContinueRequest}});
     return true;
   }
-  std::string message = read.message;  // if the service's client knows why there is no text, it says so
+  // If the service's client knows why there is no text, it says so.
+  std::string message = read.outcome == KGRPO_CODER_OK ? read.doubt : read.message;
   if (read.outcome != KGRPO_CODER_OK && !completion.message.empty())
     message = read.outcome == KGRPO_CODER_NO_CODE ? completion.message : message + "; " + completion.message;
   Deliver(read.outcome, read.source, message);

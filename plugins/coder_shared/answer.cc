@@ -14,22 +14,27 @@ namespace {
 constexpr size_t kMostAnswerBytes = size_t{4} << 20;
 constexpr size_t kMostSourceBytes = size_t{1} << 20;
 
-using Found = std::optional<std::pair<kgrpo_coder_outcome, std::string>>;  // the outcome with the source or message
+// The outcome with the source or the message.
+struct Outcome {
+  kgrpo_coder_outcome outcome;
+  std::string text, doubt;
+};
+using Found = std::optional<Outcome>;
 
 std::string InQuotes(std::string_view text) {
   return "\"" + OneLine(text) + "\"";
 }
 
 Found As(kgrpo_coder_outcome outcome, std::string message, bool applies = true) {
-  return applies ? Found(std::in_place, outcome, std::move(message)) : std::nullopt;
+  return applies ? Found({outcome, std::move(message), ""}) : std::nullopt;
 }
 
-Found Source(std::string source) {
+Found Source(std::string source, std::string doubt) {
   if (source.size() > kMostSourceBytes)
     return As(KGRPO_CODER_NO_CODE, "a kernel of " + std::to_string(source.size()) + " bytes is too long");
   if (Contains(source, std::string_view("\0", 1)))
     return As(KGRPO_CODER_NO_CODE, "the code has a byte of value 0 in it");
-  return As(KGRPO_CODER_OK, std::move(source));
+  return Outcome{KGRPO_CODER_OK, std::move(source), std::move(doubt)};
 }
 
 Found Refused(const Parts& parts) {
@@ -54,24 +59,67 @@ Found SaidBesideDraft(const Parts& parts) {
   return std::nullopt;
 }
 
-// The last complete one that is new and not called the old one.
-Found Kernel(const Parts& parts) {
+Found CutOffAs(const char* what, const Parts& parts, bool applies) {
+  if (!applies) return std::nullopt;
+  if (IsCutOff(parts.given.finish_reason)) {
+    return As(KGRPO_CODER_TRUNCATED, "the answer was cut off at the limit of its tokens (finish_reason \"" +
+                                         OneLine(parts.given.finish_reason) +
+                                         "\"): raise max_tokens, or set continuations");
+  }
+  return As(KGRPO_CODER_TRUNCATED,
+            std::string(what) + " is incomplete, although the service does not report that it cut it off");
+}
+
+// The last complete one that is new, unless the answer says that it is another one. One that it warns of is never it.
+const Candidate* Chosen(const Parts& parts) {
   const std::string given = Essence(parts.wanted.current);
   const Candidate* chosen = nullptr;
   for (auto candidate = parts.candidates.rbegin(); candidate != parts.candidates.rend(); ++candidate) {
-    if (!candidate->left_out.empty() || !candidate->stray.empty() || (chosen != nullptr && candidate->old)) continue;
+    if (!candidate->omission.sure.empty() || !candidate->stray.empty() || !candidate->misfit.empty()) continue;
+    if (candidate->standing == Standing::kRejected || (chosen != nullptr && candidate->standing == Standing::kOld))
+      continue;
     const bool open = !candidate->closed && IsCutOff(parts.given.finish_reason);
     const bool must_balance = !candidate->closed || candidate->within || parts.given.joined;
     if (open || (must_balance && !IsBalanced(candidate->source)) || Essence(candidate->source) == given) continue;
     chosen = &*candidate;
-    if (!chosen->old) break;
+    if (chosen->standing == Standing::kAnswer) break;
   }
-  return chosen == nullptr ? std::nullopt : Source(Tidied(chosen->source));
+  return chosen;
+}
+
+// A later version of the kernel that was cut off: the answer takes the earlier one back.
+Found LaterCutOff(const Parts& parts) {
+  const Candidate* chosen = Chosen(parts);
+  if (chosen == nullptr || parts.blocks.empty() || chosen->block + 1 >= parts.blocks.size()) return std::nullopt;
+  const CodeBlock& last = parts.blocks.back();
+  const std::string_view code = Trimmed(last.text);
+  const bool ends = IsBalanced(code) && (code.ends_with('}') || code.ends_with(';') || code.ends_with("*/"));
+  if (last.closed || (!IsCutOff(parts.given.finish_reason) && ends)) return std::nullopt;
+  if (StandingOf(last) != Standing::kAnswer) return std::nullopt;
+  const std::string title = Lower(last.heading);
+  const bool usage = FindAny(title, "usage|example|test|bench|how to|compile") < title.size();
+  const Names begun = NamesOf(last.text), whole = NamesOf(chosen->source);
+  const bool again = std::any_of(begun.defined.begin(), begun.defined.end(),
+                                 [&](const auto& n) { return whole.defined.count(n) > 0; });
+  const auto first_line = [](std::string_view text) {
+    return Trimmed(Trimmed(text).substr(0, Trimmed(text).find('\n')));
+  };
+  const bool corrects =
+      FindAny(title, "correct|fix|improv|final|better|faster|revis|updat|optimi|instead|new ") < title.size();
+  return CutOffAs("a later version of the kernel", parts,
+                  !usage && begun.defined.count("main") == 0 &&
+                      (again || corrects || first_line(last.text) == first_line(chosen->source)));
+}
+
+Found Kernel(const Parts& parts) {
+  const Candidate* chosen = Chosen(parts);
+  return chosen == nullptr ? std::nullopt : Source(Tidied(chosen->source), chosen->omission.doubt);
 }
 
 Found Patch(const Parts& parts) {
   if (!parts.patch || !parts.no_patch.empty()) return std::nullopt;
-  return Essence(parts.patched) == Essence(parts.wanted.current) ? std::nullopt : Source(Tidied(parts.patched));
+  return Essence(parts.patched) == Essence(parts.wanted.current) ? std::nullopt
+                                                                 : Source(Tidied(parts.patched), parts.patch_doubt);
 }
 
 // "NOT APPLICABLE: why" and "UNCLEAR: why" at the start of a line, whatever marks stand around it.
@@ -91,13 +139,9 @@ Found Said(const Parts& parts) {
 }
 
 Found CutOff(const Parts& parts) {
-  if (IsCutOff(parts.given.finish_reason)) {
-    return As(KGRPO_CODER_TRUNCATED, "the answer was cut off at the limit of its tokens (finish_reason \"" +
-                                         OneLine(parts.given.finish_reason) +
-                                         "\"): raise max_tokens, or set continuations");
-  }
-  return As(KGRPO_CODER_TRUNCATED, "the code is incomplete, although the service does not report that it cut it off",
-            !parts.blocks.empty() && !parts.blocks.back().closed && !IsBalanced(parts.blocks.back().text));
+  return CutOffAs("the code", parts,
+                  IsCutOff(parts.given.finish_reason) ||
+                      (!parts.blocks.empty() && !parts.blocks.back().closed && !IsBalanced(parts.blocks.back().text)));
 }
 
 Found Unfinished(const Parts& parts) {
@@ -119,10 +163,24 @@ Found NotCpp(const Parts& parts) {
 
 Found PartsLeftOut(const Parts& parts) {
   for (const Candidate& candidate : parts.candidates) {
-    if (!candidate.left_out.empty())
-      return As(KGRPO_CODER_NO_CODE, "parts of the kernel are left out: " + candidate.left_out);
+    if (!candidate.omission.sure.empty())
+      return As(KGRPO_CODER_NO_CODE, "parts of the kernel are left out: " + candidate.omission.sure);
   }
   return std::nullopt;
+}
+
+Found OtherFunction(const Parts& parts) {
+  for (const Candidate& candidate : parts.candidates) {
+    if (!candidate.misfit.empty())
+      return As(KGRPO_CODER_NO_CODE, "the answer's " + parts.function + " is " + candidate.misfit);
+  }
+  return std::nullopt;
+}
+
+Found Rejected(const Parts& parts) {
+  return As(KGRPO_CODER_NO_CODE, "the answer itself rejects its kernel",
+            std::any_of(parts.candidates.begin(), parts.candidates.end(),
+                        [](const Candidate& one) { return one.standing == Standing::kRejected; }));
 }
 
 Found PatchFails(const Parts& parts) {
@@ -146,7 +204,7 @@ Found SaidInASentence(const Parts& parts) {
       "not applicable|not_applicable|inapplicable|n't applicable|cannot be applied|can't be applied|does not apply|"
       "doesn't apply|already applied|already been applied|already been made|already in place|already implemented|"
       "kernel already|already uses|no change is|no changes are|nothing to change|no modification is|"
-      "no modification needed|not make sense|not possible to apply");
+      "no modification needed|not make sense|not possible to apply|brings nothing|would keep it|keep it as it is");
   const size_t unclear = FindAny(lower, "is unclear|unclear what|unclear which|unclear:");
   const size_t first = std::min(not_applicable, unclear);
   if (first == std::string::npos) return std::nullopt;
@@ -182,6 +240,7 @@ struct Form {
 constexpr Form kForms[] = {{"refused", Refused},
                            {"too long", TooLong},
                            {"said beside a draft", SaidBesideDraft},
+                           {"later version cut off", LaterCutOff},
                            {"kernel", Kernel},
                            {"patch", Patch},
                            {"said", Said},
@@ -190,9 +249,11 @@ constexpr Form kForms[] = {{"refused", Refused},
                            {"not joined", NotJoined},
                            {"parts left out", PartsLeftOut},
                            {"not C++", NotCpp},
+                           {"other function", OtherFunction},
                            {"patch that does not apply", PatchFails},
                            {kUnchanged, Unchanged},
                            {"said in a sentence", SaidInASentence},
+                           {"rejected", Rejected},
                            {"declined", Declined},
                            {"other language", OtherLanguage},
                            {"no kernel", NoKernel}};
@@ -209,8 +270,9 @@ ReadAnswer ReadKernel(const AnswerText& answer, const Wanted& wanted) {
   for (const Form& form : kForms) {
     Found found = form.read(parts);
     if (!found) continue;
-    if (found->first == KGRPO_CODER_OK) return {KGRPO_CODER_OK, std::move(found->second), "", form.name};
-    return {found->first, "", std::move(found->second), form.name};
+    if (found->outcome == KGRPO_CODER_OK)
+      return {KGRPO_CODER_OK, std::move(found->text), "", form.name, std::move(found->doubt)};
+    return {found->outcome, "", std::move(found->text), form.name, ""};
   }
   return {};
 }

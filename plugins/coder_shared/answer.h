@@ -27,6 +27,7 @@ struct ReadAnswer {
   std::string source;         // set for KGRPO_CODER_OK only
   std::string message;        // the reason, for every other outcome
   const char* form = "none";  // the row of the table that applied; static
+  std::string doubt;          // of KGRPO_CODER_OK: a sign that parts are left out; if the kernel is wrong, they are
 };
 
 // The form of an answer that repeats the given kernel.

@@ -95,7 +95,7 @@ class FenceReader {
         if (fence) {
           Open(*fence);
         } else if (!Trimmed(line).empty()) {
-          heading_ = Trimmed(line);
+          Take(line);
           prose_ += std::string(line) + '\n';
         }
       } else if (!fence || !TakeFence(*fence)) {
@@ -114,6 +114,8 @@ class FenceReader {
   }
 
   const std::string& prose() const { return prose_; }
+  // The prose after the last block.
+  std::string last() const { return remark_ + heading_; }
 
  private:
   struct Level {
@@ -126,8 +128,24 @@ class FenceReader {
 
   void Open(const Fence& fence) {
     open_.push_back({fence, blocks_.size(), !IsCode(fence.info)});
-    blocks_.push_back({"", false, fence.info, std::move(heading_)});
+    // A title may follow other sentences on its line: "That is wrong. Fixed:". A sentence may be no title.
+    if ((heading_.ends_with('.') || heading_.ends_with('!')) &&
+        StartsWithAny(Lower(heading_),
+                      "that |this |it |wait|actually|oops|hmm|no,|but |however|the above|unfortunately") > 0)
+      remark_ += std::exchange(heading_, "") + '\n';
+    if (const size_t end = heading_.find_last_of(".!?", heading_.size() - std::min<size_t>(heading_.size(), 2));
+        heading_.ends_with(':') && end < heading_.size() && heading_[end + 1] == ' ') {
+      remark_ += heading_.substr(0, end + 1) + '\n';
+      heading_.erase(0, end + 2);
+    }
+    blocks_.push_back({"", false, fence.info, std::move(heading_), std::move(remark_)});
     heading_.clear();
+    remark_.clear();
+  }
+
+  void Take(std::string_view line) {
+    if (!heading_.empty()) remark_ += heading_ + '\n';
+    heading_ = Trimmed(line);
   }
 
   void Close() {
@@ -186,7 +204,7 @@ class FenceReader {
     }
     if (line.find_first_of(";{}") != std::string_view::npos && !Top().info.starts_with("m"))
       open_.back().container = false;
-    if (open_.back().container && !Trimmed(line).empty()) heading_ = Trimmed(line);
+    if (open_.back().container && !Trimmed(line).empty()) Take(line);
     // A closing fence may stand at the end of the last line of code.
     const size_t last = line.find_last_not_of(" \t\r");
     const size_t code = last == std::string_view::npos ? last : line.find_last_not_of(open.character, last);
@@ -204,15 +222,16 @@ class FenceReader {
   int64_t fences_ = 0;  // lines to come that are fences
   std::vector<Level> open_;
   std::vector<CodeBlock> blocks_;
-  std::string heading_, prose_;
+  std::string heading_, remark_, prose_;
 };
 
 }  // namespace
 
-std::vector<CodeBlock> FencedBlocks(std::string_view answer, std::string* prose) {
+std::vector<CodeBlock> FencedBlocks(std::string_view answer, std::string* prose, std::string* last) {
   FenceReader reader(answer);
   std::vector<CodeBlock> blocks = reader.Run();
   if (prose != nullptr) *prose = reader.prose();
+  if (last != nullptr) *last = reader.last();
   return blocks;
 }
 
@@ -229,7 +248,7 @@ std::vector<CodeBlock> HereDocuments(std::string_view text) {
                mark < line.size() && StartsWithAny(line, "cat |tee |cd |sudo |mkdir ") > 0) {
       const size_t begin = std::min(line.find_first_not_of("<-'\" \\", mark), line.size());
       end = line.substr(begin, line.find_first_of("'\" >|;&", begin) - begin);
-      if (!end.empty()) documents.push_back({"", false, "", std::string(line)});
+      if (!end.empty()) documents.push_back({"", false, "", std::string(line), ""});
     }
   }
   return documents;
@@ -255,7 +274,7 @@ CodeBlock UnfencedCode(std::string_view answer) {
     answer.remove_prefix(std::min(answer.find('\n'), answer.size() - 1) + 1);
   }
   if (const size_t tag = answer.find("}</"); tag < answer.size()) answer = answer.substr(0, tag + 1);
-  return {std::string(answer.substr(0, EndOfCode(answer, /*whole=*/false))), false, "", ""};
+  return {std::string(answer.substr(0, EndOfCode(answer, /*whole=*/false))), false, "", "", ""};
 }
 
 }  // namespace kgrpo::coder_shared

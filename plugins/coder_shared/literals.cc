@@ -1,7 +1,9 @@
 #include "coder_shared/literals.h"
 
 #include "coder_shared/text.h"
+#include "coder_shared/thoughts.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace kgrpo::coder_shared {
@@ -46,9 +48,31 @@ std::string Unescaped(std::string_view text) {
   return plain;
 }
 
+std::vector<CodeBlock> YamlTexts(std::string_view text) {
+  std::vector<CodeBlock> texts;
+  const auto indentation = [](std::string_view line) { return std::min(line.find_first_not_of(" -"), line.size()); };
+  size_t key = std::string_view::npos, inner = 0;  // the indentation of the block's key and of its text
+  for (const std::string_view line : Lines(text)) {
+    const bool blank = Trimmed(line).empty();
+    const size_t begin = std::min(line.find_first_not_of(' '), line.size());
+    if (key != std::string_view::npos && (blank || begin > key)) {
+      if (!blank && texts.back().text.empty()) inner = begin;
+      texts.back().text += std::string(line.substr(blank ? line.size() : std::min(inner, begin))) + '\n';
+      continue;
+    }
+    const std::string_view rest = Trimmed(line);
+    key = std::string_view::npos;
+    if (!rest.ends_with(": |") && !rest.ends_with(": |-") && !rest.ends_with(": |+")) continue;
+    key = indentation(line);
+    texts.push_back({"", true, "", "", "", /*within=*/true});
+  }
+  return texts;
+}
+
 std::vector<CodeBlock> Literals(std::string_view text, bool json) {
   std::vector<CodeBlock> literals;
   std::string_view between;  // what stands between a literal and the last one
+  std::string key;           // of a JSON object
   size_t after = 0;
   for (size_t at = 0; at < text.size();) {
     if (!json && text[at] == '#') {
@@ -75,6 +99,11 @@ std::vector<CodeBlock> Literals(std::string_view text, bool json) {
     if (!closed && !json && !triple) continue;  // an apostrophe
     if (Lower(text.substr(prefix, quote_at - prefix)).find('f') != std::string::npos) continue;
     const std::string_view inside = text.substr(begin, end - begin);
+    if (json && Trimmed(text.substr(at, 16)).starts_with(':')) {
+      key = Lower(inside);
+    } else if (json && Trimmed(between).starts_with(':') && IsThoughtful(key)) {
+      continue;  // {"reasoning": "a draft", ...}
+    }
     const std::string literal = raw ? std::string(inside) : Unescaped(inside);
     const bool list = json && Trimmed(between) == "," && !Trimmed(text.substr(at, 16)).starts_with(':');
     if (!literals.empty() && (list || between.find_first_not_of(" \t\r\n\\+") == std::string_view::npos)) {
@@ -83,7 +112,7 @@ std::vector<CodeBlock> Literals(std::string_view text, bool json) {
       whole += literal;
       literals.back().closed = closed;
     } else {
-      literals.push_back({literal, closed, "", "", /*within=*/true});
+      literals.push_back({literal, closed, "", "", "", /*within=*/true});
     }
   }
   return literals;

@@ -46,6 +46,7 @@ void AddBlock(CodeBlock block, Parts* parts, int depth = 0) {
   constexpr int kMostDepth = 3;
   const auto defines = [&](const CodeBlock& literal) { return Contains(literal.text, parts->function); };
   const bool json = IsJson(block.text);
+  if (json && !ReadPatch(block.text, "").empty()) return parts->blocks.push_back(std::move(block));
   if (!json) block.text = Undisguised(std::move(block.text));
   if (depth < kMostDepth && !parts->function.empty() && (json || IsPython(block))) {
     std::vector<CodeBlock> literals = Literals(block.text, json);
@@ -53,10 +54,21 @@ void AddBlock(CodeBlock block, Parts* parts, int depth = 0) {
       for (CodeBlock& literal : literals) {
         std::vector<CodeBlock> fenced = FencedBlocks(literal.text);
         if (fenced.empty()) fenced.push_back(std::move(literal));
-        for (CodeBlock& inner : fenced) AddBlock(std::move(inner), parts, depth + 1);
+        for (CodeBlock& inner : fenced) {
+          if (inner.heading.empty()) inner.heading = block.heading;
+          inner.remark += std::exchange(block.remark, "");
+          AddBlock(std::move(inner), parts, depth + 1);
+        }
       }
     }
     parts->foreign = json ? "JSON" : "Python";
+    return;
+  }
+  if (std::vector<CodeBlock> texts = YamlTexts(block.text); std::any_of(texts.begin(), texts.end(), defines)) {
+    for (CodeBlock& text : texts) {
+      text.heading = block.heading;
+      parts->blocks.push_back(std::move(text));
+    }
     return;
   }
   std::vector<CodeBlock> documents = HereDocuments(block.text);
@@ -67,16 +79,6 @@ void AddBlock(CodeBlock block, Parts* parts, int depth = 0) {
   } else {
     parts->blocks.push_back(std::move(block));
   }
-}
-
-// True if the words before a block, or its first line, say that its code is not the answer.
-bool IsOld(const CodeBlock& block) {
-  const std::string words = " " + Lower(block.heading) + " " + Lower(block.text.substr(0, block.text.find('\n'))) + " ";
-  return FindAny(words,
-                 "original|before|baseline|old |previous|for reference|for comparison|unmodified|current kernel") <
-             words.size() &&
-         FindAny(words, "new |optimi|improved|updated|after|faster|modified version|final|fixed|revised") >=
-             words.size();
 }
 
 // The names of the files that the source includes in quotes.
@@ -116,7 +118,11 @@ std::string SameDefinition(const std::vector<CodeBlock>& blocks, const std::vect
 // `names`: of each block, empty if blocks are not to be joined.
 Candidate WithNeeded(const Parts& parts, const std::vector<Names>& names, size_t at) {
   const std::vector<CodeBlock>& blocks = parts.blocks;
-  Candidate candidate{blocks[at].text, "", "", blocks[at].closed, blocks[at].within, IsOld(blocks[at])};
+  Candidate candidate{.source = blocks[at].text,
+                      .closed = blocks[at].closed,
+                      .within = blocks[at].within,
+                      .standing = StandingOf(blocks[at]),
+                      .block = at};
   std::vector<size_t> chosen = {at}, before, after;
   NameSet defined, given;  // names; files that a block stands for
   const auto is_chosen = [&](size_t i) { return std::count(chosen.begin(), chosen.end(), i) > 0; };
@@ -130,7 +136,7 @@ Candidate WithNeeded(const Parts& parts, const std::vector<Names>& names, size_t
     for (const std::string& name : names[i].defined) {
       if (defined.insert(name).second) continue;
       const std::string line = again.size() < kMostSame ? SameDefinition(blocks, chosen, i, name) : "";
-      if (line.empty()) candidate.left_out = "two of its blocks define " + name;
+      if (line.empty()) candidate.omission.sure = "two of its blocks define " + name;
       again.push_back(line);
     }
     if (i != at) chosen.push_back(i);
@@ -180,18 +186,14 @@ Candidate WithNeeded(const Parts& parts, const std::vector<Names>& names, size_t
         candidate.source.erase(place, line.size());
     }
   }
-  if (candidate.left_out.empty()) candidate.left_out = LeftOut(candidate.source, parts.wanted.current);
+  if (candidate.omission.sure.empty()) candidate.omission = LeftOut(candidate.source, parts.wanted.current);
   candidate.stray = StrayCharacter(candidate.source);
+  candidate.misfit = Misfit(candidate.source, parts.wanted.signature);
   return candidate;
 }
 
 bool IsKernel(const Parts& parts, std::string_view code) {
   return parts.function.empty() ? !Trimmed(code).empty() : DefinesFunction(code, parts.function);
-}
-
-// Of a string of load_inline also that it is not a function of tensors.
-bool IsKernel(const Parts& parts, const CodeBlock& block) {
-  return IsKernel(parts, block.text) && !(block.within && Contains(block.text, "Tensor " + parts.function + "("));
 }
 
 // Reads the patches among the blocks and takes them out.
@@ -207,14 +209,23 @@ void TakePatches(Parts* parts) {
     });
     const std::vector<Hunk> hunks = ReadPatch(block.text, marked && block.info != "prose" ? "diff" : block.info);
     if (hunks.empty()) return false;
+    const bool other = parts->patch && IsAlternative(block);
     parts->patch = true;
-    if (parts->no_patch.empty() && !block.closed && IsCutOff(parts->given.finish_reason))
-      parts->no_patch = "it is cut off";
-    if (parts->no_patch.empty()) kernel = Patched(kernel, hunks, &parts->no_patch);
+    if (other || StandingOf(block) == Standing::kRejected || !parts->no_patch.empty()) return true;
+    if (!block.closed && IsCutOff(parts->given.finish_reason)) parts->no_patch = "it is cut off";
+    std::string patched = Patched(kernel, hunks, &parts->no_patch);
+    // A later version of an earlier patch applies to the given kernel.
+    std::string why;
+    if (patched.empty() && kernel != parts->wanted.current) patched = Patched(parts->wanted.current, hunks, &why);
+    if (patched.empty()) return true;
+    kernel = std::move(patched);
+    if (why.empty() && block.closed) parts->no_patch.clear();
     return true;
   });
   if (!parts->patch || !parts->no_patch.empty()) return;
-  parts->no_patch = LeftOut(kernel, parts->wanted.current);
+  Omission omission = LeftOut(kernel, parts->wanted.current);
+  parts->no_patch = std::move(omission.sure);
+  parts->patch_doubt = std::move(omission.doubt);
   if (!IsKernel(*parts, kernel)) parts->no_patch = "the result does not define " + parts->function;
   if (IsBalanced(parts->wanted.current) && !IsBalanced(kernel)) parts->no_patch = "brackets of the result do not close";
   parts->patched = std::move(kernel);
@@ -236,25 +247,26 @@ void TakeApart(Parts* parts) {
   parts->function = cuda_source::FunctionName(parts->wanted.signature);
   const std::string& text = parts->text;
   parts->plain = WithPlainApostrophes(text);
-  std::vector<CodeBlock> blocks = FencedBlocks(text, &parts->prose);
+  std::vector<CodeBlock> blocks = FencedBlocks(text, &parts->prose, &parts->last);
   const bool fenced = !blocks.empty();
+  const bool thoughts = std::erase_if(blocks, [](const CodeBlock& block) { return IsThoughtful(block.info); }) > 0;
   for (CodeBlock& block : blocks) AddBlock(std::move(block), parts);
   const auto found = [&] {
     return std::any_of(parts->blocks.begin(), parts->blocks.end(),
-                       [&](const CodeBlock& b) { return IsKernel(*parts, b); });
+                       [&](const CodeBlock& b) { return IsKernel(*parts, b.text); });
   };
-  const CodeBlock whole{text, false, "prose", ""};
+  const CodeBlock whole{text, false, "prose", "", ""};
   if (!fenced && !found()) {
     if (!ReadPatch(text, whole.info).empty()) {
       parts->blocks = {whole};
     } else if (IsPython(whole)) {
       AddBlock(whole, parts);
     } else if (const std::string_view json = IsJson(text) ? std::string_view(text) : JsonWithin(text); !json.empty()) {
-      AddBlock({std::string(json), false, "", ""}, parts);
+      AddBlock({std::string(json), false, "", "", ""}, parts);
     }
   }
   TakePatches(parts);
-  if (!parts->patch && parts->foreign != "Python" && !found()) {
+  if (!parts->patch && parts->foreign != "Python" && !thoughts && !found()) {
     CodeBlock code = UnfencedCode(Undisguised(text));
     // Fences are within comments of the code, or they end it.
     if (IsKernel(*parts, code.text) && StrayCharacter(code.text).empty()) AddBlock(std::move(code), parts);
@@ -264,9 +276,24 @@ void TakeApart(Parts* parts) {
     for (const CodeBlock& block : parts->blocks) names.push_back(NamesOf(block.text));
   }
   for (size_t i = parts->blocks.size(); i-- > 0 && parts->candidates.size() < kMostBlocks;) {
-    if (IsKernel(*parts, parts->blocks[i])) parts->candidates.push_back(WithNeeded(*parts, names, i));
+    if (IsKernel(*parts, parts->blocks[i].text)) parts->candidates.push_back(WithNeeded(*parts, names, i));
   }
   std::reverse(parts->candidates.begin(), parts->candidates.end());
+  // What stands between a kernel and the next one is said of the first.
+  std::vector<std::string> remarks;
+  std::vector<Standing> standings;
+  for (size_t i = 0; i < parts->candidates.size(); ++i) {
+    const bool last = i + 1 == parts->candidates.size();
+    std::string& remark = remarks.emplace_back();
+    for (size_t k = parts->candidates[i].block;
+         ++k <= (last ? parts->blocks.size() - 1 : parts->candidates[i + 1].block);)
+      remark += parts->blocks[k].remark;
+    if (last) remark += parts->last;
+    standings.push_back(TakesBack(parts->blocks[parts->candidates[i].block], remark) ? Standing::kRejected
+                                                                                     : parts->candidates[i].standing);
+  }
+  ApplyRemarks(remarks, &standings);
+  for (size_t i = 0; i < standings.size(); ++i) parts->candidates[i].standing = standings[i];
 }
 
 }  // namespace kgrpo::coder_shared

@@ -3,6 +3,8 @@
 #include "coder_shared/text.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 namespace kgrpo::coder_shared {
 namespace {
@@ -31,6 +33,89 @@ std::vector<Hunk> SearchReplace(const std::vector<std::string_view>& lines) {
     }
   }
   return part == nullptr ? hunks : std::vector<Hunk>();
+}
+
+std::vector<std::string> TextLines(std::string_view text) {
+  std::vector<std::string> lines;
+  for (const std::string_view line : Lines(text)) lines.emplace_back(line);
+  return lines;
+}
+
+// The names that the old and the new text have in XML and JSON.
+constexpr std::pair<const char*, const char*> kEditNames[] = {
+    {"search", "replace"}, {"old_str", "new_str"},      {"old_string", "new_string"},  {"find", "replace"},
+    {"old", "new"},        {"old_text", "new_text"},    {"old_code", "new_code"},      {"original", "updated"},
+    {"before", "after"},   {"original", "replacement"}, {"old_content", "new_content"}};
+
+// <search> ... </search> <replace> ... </replace>
+std::vector<Hunk> XmlEdits(std::string_view text) {
+  std::vector<Hunk> hunks;
+  const auto take = [&](const std::string& name, size_t from, std::string_view* inside) {
+    const std::string opening = "<" + name + ">", closing = "</" + name + ">";
+    const size_t begin = text.find(opening, from), end = begin < text.size() ? text.find(closing, begin) : begin;
+    if (end >= text.size()) return std::string_view::npos;
+    *inside = text.substr(begin + opening.size(), end - begin - opening.size());
+    if (inside->starts_with('\n')) inside->remove_prefix(1);
+    return end + closing.size();
+  };
+  for (const auto& [old_name, new_name] : kEditNames) {
+    std::string_view before, after;
+    for (size_t at = 0; hunks.size() < 1000;) {
+      at = take(old_name, at, &before);
+      if (at == std::string_view::npos) break;
+      at = take(new_name, at, &after);
+      if (at == std::string_view::npos) break;
+      hunks.push_back({TextLines(before), TextLines(after), 0, true});
+    }
+    if (!hunks.empty()) break;
+  }
+  return hunks;
+}
+
+void AddJsonEdits(const nlohmann::json& value, std::vector<Hunk>* hunks, int depth) {
+  constexpr int kMostDepth = 8;
+  if (depth > kMostDepth || !value.is_structured()) return;
+  for (const auto& [old_name, new_name] : kEditNames) {
+    if (!value.is_object() || !value.contains(old_name) || !value.contains(new_name)) continue;
+    if (!value[old_name].is_string() || !value[new_name].is_string()) continue;
+    hunks->push_back({TextLines(value[old_name].get_ref<const std::string&>()),
+                      TextLines(value[new_name].get_ref<const std::string&>()), 0, true});
+    return;
+  }
+  for (const nlohmann::json& inner : value) {
+    if (inner.is_string() && inner.get_ref<const std::string&>().starts_with('{')) {  // the arguments of a call
+      AddJsonEdits(nlohmann::json::parse(inner.get_ref<const std::string&>(), nullptr, false), hunks, depth + 1);
+    } else {
+      AddJsonEdits(inner, hunks, depth + 1);
+    }
+  }
+}
+
+// The calls of an editing tool: {"old_str": ..., "new_str": ...}, one or several.
+std::vector<Hunk> JsonEdits(std::string_view text) {
+  constexpr int kMostObjects = 64;
+  std::vector<Hunk> hunks;
+  size_t at = text.find('{');
+  for (int count = 0; at < text.size() && count < kMostObjects; ++count) {
+    size_t end = at;
+    int depth = 0;
+    bool quoted = false;
+    for (; end < text.size(); ++end) {
+      if (quoted && text[end] == '\\') {
+        ++end;
+      } else if (text[end] == '"') {
+        quoted = !quoted;
+      } else if (!quoted) {
+        depth += text[end] == '{' ? 1 : text[end] == '}' ? -1 : 0;
+        if (depth == 0) break;
+      }
+    }
+    if (end >= text.size()) break;
+    const nlohmann::json object = nlohmann::json::parse(text.substr(at, end + 1 - at), nullptr, false);
+    AddJsonEdits(object, &hunks, 0);
+    at = text.find('{', end);
+  }
+  return hunks;
 }
 
 // `told`: the fence says that it is a diff; `prose`: there is no fence, and other text may follow a hunk.
@@ -102,28 +187,79 @@ std::string Text(const std::vector<std::string>& lines) {
   return text;
 }
 
+std::vector<size_t> PlacesOf(const Hunk& hunk, const std::vector<std::string>& lines) {
+  std::vector<size_t> places;
+  if (hunk.old_lines.empty() && hunk.line <= lines.size() && (hunk.line > 0 || lines.empty()))
+    places.push_back(hunk.line);
+  for (size_t at = 0; at < lines.size() && !hunk.old_lines.empty(); ++at) {
+    if (Fits(hunk, lines, at)) places.push_back(at);
+  }
+  return places;
+}
+
+// Replaces the hunk's old text if it occurs exactly once, be it within a line.
+bool ReplaceText(const Hunk& hunk, std::vector<std::string>* lines) {
+  const auto joined = [](const std::vector<std::string>& some) {
+    std::string text = Text(some);
+    return text.substr(0, text.size() - (text.empty() ? 0 : 1));
+  };
+  const std::string before = joined(hunk.old_lines);
+  std::string text = Text(*lines);
+  const size_t at = Trimmed(before).empty() ? std::string::npos : text.find(before);
+  if (at == std::string::npos || text.find(before, at + 1) != std::string::npos) return false;
+  text.replace(at, before.size(), joined(hunk.new_lines));
+  *lines = TextLines(text);
+  return true;
+}
+
+// The places where the old lines stand with another indentation, the same for all; gives it to the new lines.
+std::vector<size_t> Indented(Hunk* hunk, const std::vector<std::string>& lines) {
+  const auto blanks = [](const std::string& line) { return std::min(line.find_first_not_of(" \t"), line.size()); };
+  const auto moved = [&](std::vector<std::string> some, const std::string& indentation, size_t removed) {
+    for (std::string& line : some) {
+      if (!Trimmed(line).empty()) line = indentation + line.substr(std::min(removed, blanks(line)));
+    }
+    return some;
+  };
+  constexpr int kMostLooks = 16;  // each at all lines
+  const size_t own = blanks(hunk->old_lines[0]);
+  int looks = 0;
+  for (const std::string& line : lines) {
+    if (Trimmed(line) != Trimmed(hunk->old_lines[0]) || Trimmed(line).empty() || ++looks > kMostLooks) continue;
+    Hunk other = *hunk;
+    other.old_lines = moved(hunk->old_lines, line.substr(0, blanks(line)), own);
+    std::vector<size_t> places = PlacesOf(other, lines);
+    if (places.empty()) continue;
+    other.new_lines = moved(hunk->new_lines, line.substr(0, blanks(line)), own);
+    *hunk = std::move(other);
+    return places;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<Hunk> ReadPatch(std::string_view text, std::string_view info) {
   const std::vector<std::string_view> lines = Lines(text);
   std::vector<Hunk> hunks = SearchReplace(lines);
+  for (Hunk& hunk : hunks) hunk.text = true;
+  if (hunks.empty()) hunks = XmlEdits(text);
+  if (hunks.empty() && Contains(text, "\":")) hunks = JsonEdits(text);
   return hunks.empty() ? UnifiedDiff(lines, StartsWithAny(info, "diff|patch") > 0, info == "prose") : hunks;
 }
 
 std::string Patched(std::string_view kernel, const std::vector<Hunk>& hunks, std::string* why) {
-  std::vector<std::string> lines;
-  for (const std::string_view line : Lines(kernel)) lines.emplace_back(line);
+  std::vector<std::string> lines = TextLines(kernel);
   if (hunks.size() == 1 && hunks[0].old_lines.empty() && hunks[0].line <= 1) return Text(hunks[0].new_lines);
   size_t number = 0;
   std::ptrdiff_t moved = 0;  // by earlier hunks
-  for (const Hunk& hunk : hunks) {
+  for (Hunk hunk : hunks) {
     ++number;
-    std::vector<size_t> places;
-    if (hunk.old_lines.empty() && hunk.line <= lines.size() && (hunk.line > 0 || lines.empty()))
-      places.push_back(hunk.line);
-    for (size_t at = 0; at < lines.size() && !hunk.old_lines.empty(); ++at) {
-      if (Fits(hunk, lines, at)) places.push_back(at);
-    }
+    std::vector<size_t> places = PlacesOf(hunk, lines);
+    if (places.empty() && hunk.text && ReplaceText(hunk, &lines)) continue;
+    if (places.empty() && !hunk.old_lines.empty()) places = Indented(&hunk, lines);
+    if (places.empty() && !hunk.new_lines.empty() && PlacesOf({hunk.new_lines, {}, 0, false}, lines).size() == 1)
+      continue;  // it repeats an earlier one
     const size_t stated = static_cast<size_t>(static_cast<std::ptrdiff_t>(hunk.line) + moved) - 1;
     if (places.size() > 1 && hunk.line > 0 && std::count(places.begin(), places.end(), stated) > 0) places = {stated};
     if (places.size() != 1) {

@@ -28,12 +28,6 @@ bool HasBody(const Tokens& tokens, const std::vector<size_t>& closes, size_t ope
   return Is(tokens, Is(tokens, after, "noexcept") ? after + 1 : after, "{");
 }
 
-// True if the brace at `at` belongs to a namespace or extern "C".
-bool OpensScope(const Tokens& tokens, size_t at) {
-  return at > 0 && (tokens[at - 1].kind == Token::Kind::kString || Is(tokens, at - 1, "namespace") ||
-                    (at > 1 && Is(tokens, at - 2, "namespace")));
-}
-
 // The name of the kernel that "<<<" at `at` launches, which may have template arguments; `at` if there is none.
 size_t LaunchedName(const Tokens& tokens, size_t at) {
   constexpr size_t kMostTokens = 64;  // of the template's arguments
@@ -46,12 +40,14 @@ size_t LaunchedName(const Tokens& tokens, size_t at) {
   return at;
 }
 
-struct Comment {
-  size_t begin, end;
-};
+}  // namespace
 
-// The comments, which are the text between tokens. Sets *open if the last one does not end.
-std::vector<Comment> Comments(std::string_view source, const Tokens& tokens, bool* open) {
+bool OpensScope(const Tokens& tokens, size_t at) {
+  return at > 0 && (tokens[at - 1].kind == Token::Kind::kString || Is(tokens, at - 1, "namespace") ||
+                    (at > 1 && Is(tokens, at - 2, "namespace")));
+}
+
+std::vector<Comment> CommentsOf(std::string_view source, const Tokens& tokens, bool* open) {
   std::vector<Comment> comments;
   size_t at = 0;
   for (size_t next = 0; next <= tokens.size(); ++next) {
@@ -59,83 +55,16 @@ std::vector<Comment> Comments(std::string_view source, const Tokens& tokens, boo
     while (at + 1 < end) {
       const std::string_view two = source.substr(at, 2);
       const size_t close = two == "//" ? source.find('\n', at) : two == "/*" ? source.find("*/", at + 2) + 2 : at + 1;
-      *open = two == "/*" && close == 1;  // npos + 2
-      const size_t after = *open ? end : std::min(close, end);
+      const bool unended = two == "/*" && close == 1;  // npos + 2
+      const size_t after = unended ? end : std::min(close, end);
       if (two == "//" || two == "/*") comments.push_back({at, after});
+      if (open != nullptr) *open = unended;
       at = after;
     }
     at = next < tokens.size() ? tokens[next].end : end;
   }
   return comments;
 }
-
-// Does a comment, or a line of the code, stand for code that is left out?
-enum class Sign {
-  kNone,
-  kLikely,  // if a brace closes after it, or the text ends: a remark may read so
-  kInBody,  // within a function
-  kSure,
-};
-
-Sign SignIn(std::string_view comment) {
-  std::string words = " ";
-  for (const char c : Lower(comment) + " ") {
-    if (IsLetter(c) || words.back() != ' ') words += IsLetter(c) ? c : ' ';
-  }
-  constexpr std::string_view kAround = "/*# \t\r\n()[]<>-";
-  const size_t first = comment.find_first_not_of(kAround);
-  if (first == std::string_view::npos) return Sign::kNone;
-  comment = comment.substr(first, comment.find_last_not_of(kAround) + 1 - first);
-  const bool begins = comment.starts_with("...") || comment.starts_with("\u2026");
-  const bool ends = comment.ends_with("...") || comment.ends_with("\u2026");
-  const bool bare = comment.find_first_not_of(".\xe2\x80\xa6") == std::string_view::npos;
-  const auto count = std::count(words.begin(), words.end(), ' ') - 1;
-  const auto has = [&words](std::string_view phrases) { return FindAny(words, phrases) < words.size(); };
-  const bool phrase = has(
-      " rest of the code | rest of code | rest of the kernel | rest of kernel | rest of the function | rest of the "
-      "file | rest of the implementation | rest unchanged | rest is | rest remains | rest as | rest stays | rest same |"
-      " remaining code | existing | same as | same code | unchanged | unmodified | no change | no changes | omitted |"
-      " elided | snip | as before | as above | as in the original | as they were | as given | identical to | previous "
-      "implementation | previous code | original code | your code | see above | implementation here | goes here |"
-      " code here | todo implement | todo add | todo fill | todo write | todo complete | fill in | to be implemented |"
-      " not implemented | placeholder | keep the rest ");
-  if ((begins && ends && !bare) || (phrase && ends && count <= 4)) return Sign::kSure;
-  if (begins && count <= 8 &&
-      has(" above | before | body | code | definitions | existing | function | functions | helper | helpers | here |"
-          " identical | implementation | includes | kernel | kernels | keep | logic | omitted | original | other |"
-          " previous | remain | remaining | remains | rest | same | snip | unchanged | unmodified "))
-    return Sign::kInBody;
-  const bool in_chinese = FindAny(comment, "\u4e0d\u53d8|\u7701\u7565|\u540c\u4e0a|\u5176\u4f59") < comment.size();
-  const bool short_words = count <= 8 && has(" same | identical | previous | original | kept | etc | your | brevity ");
-  return begins || phrase || in_chinese || short_words ? Sign::kLikely : Sign::kNone;
-}
-
-// Tells whether places, each after the last one, are within a function or a type.
-class Bodies {
- public:
-  explicit Bodies(const Tokens& tokens) : tokens_(tokens) {}
-
-  bool Contain(size_t place) {
-    for (; next_ < tokens_.size() && tokens_[next_].begin < place; ++next_) {
-      if (tokens_[next_].Is("{") && (depth_ > 0 || !OpensScope(tokens_, next_))) ++depth_;
-      if (tokens_[next_].Is("}") && depth_ > 0) --depth_;
-    }
-    return depth_ > 0;
-  }
-
- private:
-  const Tokens& tokens_;
-  size_t next_ = 0;
-  int depth_ = 0;
-};
-
-// True if nothing but blanks, or a brace that opens, stands before `at` on its line.
-bool BeginsLine(std::string_view source, size_t at) {
-  while (at > 0 && (source[at - 1] == ' ' || source[at - 1] == '\t')) --at;
-  return at == 0 || source[at - 1] == '\n' || source[at - 1] == '{';
-}
-
-}  // namespace
 
 bool IsBalanced(std::string_view source) {
   bool balanced = false;
@@ -145,7 +74,7 @@ bool IsBalanced(std::string_view source) {
 
 bool EndsInComment(std::string_view source) {
   bool open = false;
-  Comments(source, Lex(source).tokens, &open);
+  CommentsOf(source, Lex(source).tokens, &open);
   return open;
 }
 
@@ -195,8 +124,11 @@ Names NamesOf(std::string_view source) {
   const std::vector<size_t> closes = Closes(tokens);
   std::map<std::string_view, size_t> elsewhere;  // how often a name occurs other than in a launch
   std::vector<size_t> launched;
-  size_t body = 0;                    // the closing brace of the outermost body that contains the token
-  bool named = false, fixed = false;  // the declaration's name was found; it declares no mere variable
+  std::set<std::string_view> functions;  // of the device
+  size_t body = 0;                       // the closing brace of the outermost body that contains the token
+  // In a declaration: its name was found; it declares no mere variable; it is one of the device.
+  bool named = false, fixed = false, on_device = false;
+  int parens = 0;
   for (size_t i = 0; i < tokens.size(); ++i) {
     const Token& token = tokens[i];
     if (token.kind == Token::Kind::kDirective) {
@@ -216,7 +148,9 @@ Names NamesOf(std::string_view source) {
     if (i < body) continue;
     const bool scope = token.Is("{") && OpensScope(tokens, i);
     if (token.Is("{") && !scope) body = closes[i];
-    if (scope || token.Is(";") || token.Is("}")) named = fixed = false;
+    if (scope || token.Is(";") || token.Is("}")) named = fixed = on_device = false;
+    parens += token.Is("(") ? 1 : token.Is(")") ? -1 : 0;
+    if (token.Is(",") && fixed && parens == 0) named = false;  // constexpr int kRows = 4, kCols = 8;
     if (token.Is("template") && Is(tokens, i + 1, "<")) {
       for (int depth = 0; ++i < tokens.size();) {
         depth += Is(tokens, i, "<") ? 1 : Is(tokens, i, ">") ? -1 : 0;
@@ -226,6 +160,7 @@ Names NamesOf(std::string_view source) {
     }
     if (i >= tokens.size() || !IsName(tokens, i) || named) continue;
     fixed = fixed || kFixed.count(token.text) > 0;
+    on_device = on_device || token.Is("__device__");
     names.runs = names.runs || kStatements.count(token.text) > 0;
     if (Is(tokens, i + 1, "(")) {
       if (token.text.starts_with("__") || token.Is("alignas")) {  // __launch_bounds__(256)
@@ -235,6 +170,7 @@ Names NamesOf(std::string_view source) {
       named = true;
       const bool defined = HasBody(tokens, closes, i + 1);
       if (defined) names.defined.emplace(token.text);
+      if (defined && on_device) functions.insert(token.text);
       const bool declared = i > 0 && (IsName(tokens, i - 1) || Is(tokens, i - 1, "*") || Is(tokens, i - 1, "&") ||
                                       Is(tokens, i - 1, ">"));
       const bool macro =
@@ -257,46 +193,12 @@ Names NamesOf(std::string_view source) {
   if (source.find("##") != std::string_view::npos) return names;  // macros may make them
   for (const size_t name : launched) {
     if (elsewhere[tokens[name].text] == 0) names.only_launched.emplace(tokens[name].text);
+    functions.erase(tokens[name].text);
+  }
+  for (const std::string_view name : functions) {
+    if (elsewhere[name] == 1) names.idle.emplace(name);
   }
   return names;
-}
-
-std::string LeftOut(std::string_view source, std::string_view current) {
-  const Tokens tokens = Lex(source).tokens;
-  Bodies bodies(tokens);
-  bool open = false;
-  for (const Comment& comment : Comments(source, tokens, &open)) {
-    const bool in_body = bodies.Contain(comment.begin);
-    const std::string_view text = Trimmed(source.substr(comment.begin, comment.end - comment.begin));
-    const Sign sign = SignIn(text);
-    if (sign == Sign::kNone || !BeginsLine(source, comment.begin) || current.find(text) != std::string_view::npos)
-      continue;
-    const size_t next = std::min(source.find_first_not_of(" \t\r\n", comment.end), source.size());
-    if (sign == Sign::kSure || next == source.size() || source[next] == '}' || (sign == Sign::kInBody && in_body))
-      return OneLine(text);
-  }
-  constexpr size_t kMostLine = 400;  // bytes that each token looks at
-  static const NameSet kDirectives = {"include", "define", "undef", "if",     "ifdef", "ifndef", "elif",
-                                      "else",    "endif",  "error", "pragma", "line",  "warning"};
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    std::string_view line = source.substr(tokens[i].begin, kMostLine);
-    line = line.substr(0, line.find('\n'));
-    if (tokens[i].kind == Token::Kind::kDirective) {  // "# rest of the code"
-      const Tokens words = Lex(tokens[i].text.substr(1)).tokens;
-      if (IsName(words, 0) && kDirectives.count(words[0].text) == 0) return OneLine(line);
-    }
-    if (!line.starts_with("...") && !line.starts_with("\u2026") && !line.starts_with("# ...")) continue;
-    const bool instead = i > 0 && (Is(tokens, i - 1, "{") || Is(tokens, i - 1, ";") || Is(tokens, i - 1, "<<<"));
-    if (instead || (BeginsLine(source, tokens[i].begin) && SignIn(line) >= Sign::kInBody)) return OneLine(line);
-  }
-  const Names names = NamesOf(source);
-  if (!names.only_launched.empty()) return "it launches " + *names.only_launched.begin() + ", which it does not define";
-  for (const std::string& name : NamesOf(current).defined) {
-    const bool declared = names.declared.count(name) > 0 && names.prototypes.count(name) == 0;
-    if (names.used.count(name) > 0 && names.defined.count(name) == 0 && !declared)
-      return "it uses " + name + ", which only the given kernel defines";
-  }
-  return "";
 }
 
 }  // namespace kgrpo::coder_shared

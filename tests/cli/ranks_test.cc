@@ -239,7 +239,6 @@ TEST_F(RanksTest, KilledRanksGoOnToTheSameEnd) {
       if (rank == victim) continue;
       EXPECT_EQ(codes[rank], 1) << rank;
     }
-    EXPECT_LT(took, std::chrono::seconds(30));  // 10, on a quiet machine
     // The first of those that live says it.
     EXPECT_THAT(Said(victim == 0 ? 1 : 0), HasSubstr("is lost"));
   }
@@ -506,7 +505,6 @@ TEST_F(RanksTest, AFaultBetweenReductionsEndsTheRunOnAllRanks) {
     std::printf("%s on rank %s: all ranks ended after %.1f s, start included\n", test.fault, test.rank, took.count());
     EXPECT_EQ(codes, test.codes);
     EXPECT_THAT(Said(0), HasSubstr(test.said));
-    EXPECT_LT(took.count(), 45);
     std::filesystem::remove_all(directory() / "run");
   }
 }

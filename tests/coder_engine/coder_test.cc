@@ -200,6 +200,10 @@ TEST_F(CoderEngine, WhatCannotBeACoderIsRefusedAtOnce) {
   std::filesystem::remove(folder_.path() / "base/chat_template.jinja");
   const Error base = Refusal({{"model", (folder_.path() / "base").string()}});
   EXPECT_EQ(base.code(), KGRPO_ERROR_UNSUPPORTED) << base.what();
+  std::ofstream(folder_.path() / "base/chat_template.jinja")
+      << "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}-";
+  EXPECT_THAT(Refusal({{"model", (folder_.path() / "base").string()}}).what(),
+              AllOf(HasSubstr("System role not supported"), HasSubstr("set prompt.system_role to user")));
   const Error devices = Refusal({{"model", Golden("qwen2")}, {"device", "abacus"}});
   EXPECT_EQ(devices.code(), KGRPO_ERROR_INVALID);
 }

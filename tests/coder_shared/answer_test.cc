@@ -2,6 +2,7 @@
 // texts made of their pieces.
 #include "coder_shared/answer.h"
 
+#include "../processor_time.h"
 #include "coder_shared/continuation.h"
 #include "coder_shared/source.h"
 #include "coder_shared/text.h"
@@ -150,37 +151,49 @@ TEST(AnswersTest, WhatIsMadeToBeSlowIsNot) {
     while (count-- > 0) repeated += text;
     return repeated;
   };
-  const size_t many = 1 << 17;
-  const std::string current = "void launch() {}" + std::string(4 * many, ' ');
-  const std::string texts[] = {"```cuda\n" + times(many, "launch(") + std::string(many, ')') + "\n```",
-                               times(many, "```\n"),
-                               times(many, "```cuda\n"),
-                               times(many, "```md\na\n"),
-                               std::string(16 * many, '`'),
-                               "```cuda\n" + times(many, "R\"x ") + "\n```",
-                               "```cuda\nR\"" + std::string(4 * many, ')') + "(" + std::string(8 * many, ')') + "\n```",
-                               times(many / 8, "```\nvoid launch() {}\n```\n"),
-                               times(many / 16, "```\n/* rest unchanged */\nvoid launch() { f(); }\n```\n"),
-                               times(many, "a</think>"),
-                               times(many, "<think>"),
-                               times(many, "a<think></think>"),
-                               "```cuda\n" + times(many / 2, "/*\n```\n```\n*/\n") + "void launch() {}\n```",
-                               times(many, "{\nfoo;\nAa b c\n") + "launch",
-                               "import x\n" + times(many, "\"launch\" + "),
-                               "{\"launch\": [" + times(many, "\"a\", ") + "]}",
-                               times(many, "{\"a"),
-                               times(many, "<pre>"),
-                               times(many, "> > > <<<"),
-                               "```diff\n" + times(many / 2, "-a\n+b\n") + "```",
-                               "```cuda\nvoid launch() {" + times(many / 2, "f<1><<<1,1>>>();") + "}\n```",
-                               times(many / 4, "// ... same\nint a;\n") + "void launch() {}",
-                               times(4 * many, "\n")};
-  for (const std::string& text : texts) {
-    const auto start = std::chrono::steady_clock::now();
+  const auto texts = [&](size_t many) {
+    return std::vector<std::string>{
+        "```cuda\n" + times(many, "launch(") + std::string(many, ')') + "\n```",
+        times(many, "```\n"),
+        times(many, "```cuda\n"),
+        times(many, "```md\na\n"),
+        std::string(16 * many, '`'),
+        "```cuda\n" + times(many, "R\"x ") + "\n```",
+        "```cuda\nR\"" + std::string(4 * many, ')') + "(" + std::string(8 * many, ')') + "\n```",
+        times(many / 8, "```\nvoid launch() {}\n```\n"),
+        times(many / 16, "```\n/* rest unchanged */\nvoid launch() { f(); }\n```\n"),
+        times(many, "a</think>"),
+        times(many, "<think>"),
+        times(many, "a<think></think>"),
+        times(many, "\n[think]"),
+        times(many, "<details>"),
+        "```cuda\n" + times(many / 2, "/*\n```\n```\n*/\n") + "void launch() {}\n```",
+        times(many, "{\nfoo;\nAa b c\n") + "launch",
+        "import x\n" + times(many, "\"launch\" + "),
+        "{\"launch\": [" + times(many, "\"a\", ") + "]}",
+        times(many, "{\"a"),
+        times(many, "{\"a\": {"),
+        times(many, "<pre>"),
+        times(many, "<search>a</search><replace>b</replace>"),
+        times(many, "> > > <<<"),
+        "```diff\n" + times(many / 2, "-a\n+b\n") + "```",
+        "```\n" + times(many / 4, "<<<<<<< A\nvoid\n=======\nb\n>>>>>>> B\n") + "```",
+        "```cuda\nvoid launch() {" + times(many / 2, "f<1><<<1,1>>>();") + "}\n```",
+        times(many / 4, "// ... same\nint a;\n") + "void launch() {}",
+        "```cuda\nvoid launch() {\n" + times(many, "// the same value\n") + "}\n```",
+        "```cuda\n__device__ void f() {}\nvoid launch() {\n" + times(many / 2, "// the row\na();\n") + "}\n```",
+        "```yaml\n" + times(many, "launch: |\n a\n") + "```",
+        times(4 * many, "\n")};
+  };
+  const auto read = [](const std::string& text, const std::string& current) {
     ReadKernel({text, "", "stop"}, {"void launch()", current});
     JoinAnswer(text.substr(0, text.size() / 2), std::string_view(text).substr(text.size() / 2));
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10)) << text.substr(0, 40);
-  }
+  };
+  constexpr size_t kMany = 1 << 13;
+  const std::string current = "void launch() {}" + times(kMany, "\na();") + std::string(4 * kMany, ' ');
+  const std::vector<std::string> small = texts(kMany), large = texts(4 * kMany);
+  for (size_t i = 0; i < small.size(); ++i)
+    test::ExpectLinear([&] { read(small[i], current); }, [&] { read(large[i], current); }, small[i].substr(0, 60));
 }
 
 // Whatever is cut out of answers and put together: an outcome with a reason, or a kernel that is not the given one.

@@ -63,6 +63,7 @@ void Answer(const kgrpo_coder_request& request, kgrpo_coder_done done) {
     answer.outcome = KGRPO_CODER_OK;
     answer.source = code + "// " + suggestion + "\n";
     answer.summary = suggestion + " applied";
+    if (knobs().coder_doubts) answer.message = "// ...";
     if (knobs().coder_counts) answer.source += "/* answer " + std::to_string(knobs().coder_calls) + " */\n";
   }
   const kgrpo_coder_answer c = answer.ToC();

@@ -42,6 +42,7 @@ struct Knobs {
   std::atomic<double> coder_lost{0};            // the part for attempts without an answer
   std::atomic<int> coder_reuses_every{0};       // about one answer in so many comes from a cache; 0: none
   std::atomic<bool> coder_error{false};         // the next request ends with a run-stopping error
+  std::atomic<bool> coder_doubts{false};        // every kernel carries a sign that parts of it are left out
   std::atomic<bool> coder_counts{false};        // answers carry a number that no replay would repeat
   std::atomic<bool> cancel_in_thorough{false};  // a user's stop arrives during a thorough evaluation
   std::atomic<bool> thorough_refutes{false};    // thorough evaluation calls every kernel wrong

@@ -203,6 +203,15 @@ TEST(ConfigTest, RefusesWhatItCannotReproduce) {
       {"quantization_config",
        {{"bits", 4}},
        "the weights are quantized (\"quantization_config\"); give the unquantized model"},
+      {"quantization_config",
+       {{"quant_method", "awq"}},
+       "the weights are quantized by awq (\"quantization_config\"); give the unquantized model"},
+      {"quantization",
+       {{"bits", 4}},
+       "the weights are quantized by MLX (\"quantization\"); give the unquantized model"},
+      {"is_causal", false, "\"is_causal\" is false: attention to later tokens is not supported"},
+      {"is_causal", nullptr, "\"is_causal\" is null: attention to later tokens is not supported"},
+      {"is_causal", 0, "\"is_causal\" is 0: attention to later tokens is not supported"},
       {"rope_scaling",
        {{"type", "longrope"}, {"factor", 4.0}},
        "\"rope_scaling\": the rotary scaling \"longrope\" is not supported; supported are default, linear, llama3 and "
@@ -242,6 +251,8 @@ TEST(ConfigTest, RefusesWhatItCannotReproduce) {
   };
   for (const auto& [key, value, message] : cases)
     EXPECT_EQ(Message(With(Qwen2(), key, value)), "config.json: " + message);
+
+  EXPECT_EQ(Message(With(Qwen2(), "is_causal", true)), "accepted");
 
   json nameless = Qwen2();
   nameless.erase("architectures");

@@ -479,14 +479,42 @@ TEST(ModelFolderTest, BrokenShards) {
             "DIR/model.safetensors.index.json: tensor \"" + folder.names_[0] +
                 "\" is said to be in \"../model-00001-of-00002.safetensors\": expected the name of a file "
                 "in the same folder");
-  ShardedFolder other;
-  other.index_["weight_map"][other.names_[0]] = ShardedFolder::Shard(1);
-  other.WriteIndex();
-  EXPECT_EQ(other.Message(), "DIR/model-00002-of-00002.safetensors: tensor \"" + other.names_[0] +
-                                 "\" is not there, though DIR/model.safetensors.index.json says so");
+}
+
+// transformers opens the shards that the index names, whatever tensors it says are in them.
+TEST(ModelFolderTest, AnIndexThatNamesOtherTensors) {
+  ShardedFolder folder;
+  folder.index_["weight_map"][folder.names_[0]] = ShardedFolder::Shard(1);
+  folder.index_["weight_map"]["model.absent.weight"] = ShardedFolder::Shard(0);
+  folder.WriteIndex();
+  EXPECT_EQ(folder.Message(), "accepted");
 }
 
 // ---- folders as other tools leave them
+
+// A model saved without its head.
+TEST(ModelFolderTest, NamesWithoutModel) {
+  const ModelFolder folder;
+  folder.EditTensors([](std::vector<TensorToWrite>& tensors) {
+    for (TensorToWrite& tensor : tensors) {
+      if (tensor.name.starts_with("model.")) tensor.name.erase(0, 6);
+    }
+  });
+  EXPECT_EQ(folder.Message(), "accepted");
+}
+
+TEST(ModelFolderTest, QuantizedFoldersAreCalledWhatTheyAre) {
+  const ModelFolder model_opt;
+  model_opt.Write("hf_quant_config.json", "{}");
+  EXPECT_EQ(model_opt.Message(),
+            "DIR/config.json: the weights are quantized by ModelOpt (\"hf_quant_config.json\"); give "
+            "the unquantized model");
+  const ModelFolder llama_cpp;
+  llama_cpp.Remove("config.json");
+  llama_cpp.Write("model.Q4_K_M.gguf", "GGUF");
+  EXPECT_EQ(llama_cpp.Message(),
+            "DIR: has model.Q4_K_M.gguf (GGUF) and no config.json; give the model's Hugging Face folder");
+}
 
 TEST(ModelFolderTest, GitLfsPointers) {
   for (const std::string name : {"model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json"}) {

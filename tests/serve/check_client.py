@@ -5,7 +5,6 @@ usage: check_client.py ADDRESS FOLDER: a service, and a problem's folder that it
 import pathlib
 import sys
 import threading
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 from kgrpo_client import Client, ServiceError  # noqa: E402
@@ -48,13 +47,11 @@ for bad, code in ((lambda: client.evaluate("three", "x"), "unknown_problem"), (l
         raise SystemExit("%s was expected" % code)
     except ServiceError as error:
         assert error.code == code, error
-start = time.monotonic()
 try:
     Client("http://127.0.0.1:1", wait_seconds=0.2).problems()
     raise SystemExit("nobody is there")
 except ServiceError as error:
     assert "ConnectionRefusedError" in str(error), error
-assert time.monotonic() - start < 5
 
 # A connection that the service has closed meanwhile is opened again; threads have their own.
 threads = [threading.Thread(target=client.evaluate, args=("one", "x")) for _ in range(8)]

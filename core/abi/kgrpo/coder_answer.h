@@ -23,7 +23,8 @@ typedef struct kgrpo_coder_answer {
   uint32_t outcome;  /* a kgrpo_coder_outcome */
   kgrpo_str source;  /* the new kernel, a whole translation unit; empty unless the outcome is KGRPO_CODER_OK */
   kgrpo_str summary; /* what was done, in few words: "shared-memory tiling, tile 32"; may be empty */
-  kgrpo_str message; /* why not, for people and prompts; empty when the outcome is KGRPO_CODER_OK */
+  kgrpo_str message; /* why not, for people and prompts. With KGRPO_CODER_OK: empty, or a sign that parts of the kernel
+                        are left out; if it turns out not to be correct, the host counts KGRPO_CODER_NO_CODE */
   kgrpo_str text;    /* what a model answered, word for word, for a person who looks into it; may be empty */
   uint64_t prompt_tokens;
   uint64_t completion_tokens;

@@ -45,8 +45,9 @@ class Dispatcher {
     CompletionRequest asked;
     Done done;
     double sent_at = 0;
-    Completion result;     // filled as it becomes known: attempts and losses first
-    uint32_t charged = 0;  // attempts that failed outside of outages
+    Completion result;            // filled as it becomes known: attempts and losses first
+    uint32_t charged = 0;         // attempts that failed outside of outages
+    std::string unreadable = {};  // why the last attempt's success could not be read
 
     Losses Lost() const { return {result.lost_attempts, result.lost_silent, result.lost_bytes}; }
   };

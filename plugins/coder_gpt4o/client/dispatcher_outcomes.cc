@@ -80,6 +80,11 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
     ready_.emplace(attempt.request.id, std::move(attempt.request));
     return;
   }
+  // A success that cannot be read is paid for: the same one twice would come again.
+  if (failure.word == "invalid_answer" && headers.status >= 200 && headers.status < 300) {
+    if (attempt.request.unreadable == failure.message) failure.remedy = Failure::Remedy::kGiveUp;
+    attempt.request.unreadable = failure.message;
+  }
   if (failure.forbidden && answered_) {  // the key has worked before, so moderation or a firewall refuses this prompt
     failure.remedy = Failure::Remedy::kGiveUp;
     failure.alive = true;
@@ -118,7 +123,7 @@ void Dispatcher::OnFailure(Attempt attempt, Failure failure, double now) {
       return;
     case Failure::Remedy::kRefused:  // is an answer
     case Failure::Remedy::kGiveUp:
-      if (failure.word == "rejected" && ++refusals_ >= kRefusalsInARow) {
+      if (failure.alive && ++refusals_ >= kRefusalsInARow) {
         EndRun("rejected",
                "the service refused " + std::to_string(refusals_) + " requests in a row and answered none: " +
                    failure.message + ". Check the coder's options, extra_body among them",

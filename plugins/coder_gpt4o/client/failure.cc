@@ -33,6 +33,9 @@ struct Row {
 
 constexpr const char* kNoMoney = ". Waiting does not help: the account's budget is used up";
 constexpr const char* kBadKey = ". Check the key that api_key_env names, and its permissions";
+constexpr const char* kBlocked =
+    ". A firewall or a proxy before the service blocks the requests: check base_url, the network and its proxies";
+constexpr const char* kOption = ". Every request would be refused: ";  // AdviceOn completes it
 constexpr const char* kCheckUrl = ". Check base_url: POST {base_url}/chat/completions must exist";
 
 // The first match counts. What a gateway passes on has the gateway's own status and code, so that text decides first.
@@ -44,15 +47,82 @@ const Row kRows[] = {
      {"insufficient_quota", "exceeded_current_quota_error", "billing_hard_limit_reached", "billing_not_active",
       "insufficient_balance", "insufficient_user_quota", "budget_exceeded", "1113", "30001", "1008", "arrearage",
       "accountoverdueerror"},
-     {"insufficient_quota", "exceeded_current_quota", "credit balance is too low", "free-models-per-day",
-      "key limit exceeded", "insufficient balance", "insufficient credits", "used all available credits",
-      "spending limit", "spending cap", "credits are depleted", "any credits yet", "budget has been exceeded",
-      "exceededbudget", "balance is insufficient", "monthly included credits", "billing hard limit"},
+     {"insufficient_quota",
+      "exceeded_current_quota",
+      "credit balance is too low",
+      "free-models-per-day",
+      "key limit exceeded",
+      "insufficient balance",
+      "insufficient credits",
+      "used all available credits",
+      "spending limit",
+      "spending cap",
+      "credits are depleted",
+      "any credits yet",
+      "budget has been exceeded",
+      "exceededbudget",
+      "balance is insufficient",
+      "monthly included credits",
+      "billing hard limit",
+      "weekly limit",
+      "weekly usage",
+      "session limit",
+      "session usage",
+      "monthly limit",
+      "monthly usage",
+      "monthly quota",
+      "usage limit",
+      "limit exhausted",
+      "quota exhausted",
+      "limit will reset",
+      "quota will reset",
+      "assigned quota",
+      "free trial",
+      "trial has ended",
+      "trial has expired",
+      "depleted",
+      "out of credits",
+      "credit limit",
+      "credits exhausted"},
      kNoMoney},
     {402, Remedy::kFatal, "quota", {}, {}, kNoMoney},
     // Google reports a limit per minute in the words of OpenAI's empty account, with the time until the next request.
     {429, Remedy::kRetry, "rate_limited", {"resource_exhausted"}, {"resource_exhausted", "retry in ", "retrydelay"}},
     {kAnyError, Remedy::kFatal, "quota", {}, {"exceeded your current quota"}, kNoMoney},
+
+    // A prompt that is too long, whatever the status: llama.cpp answers 400 or 500, gateways what they like.
+    {kAnyError,
+     Remedy::kGiveUp,
+     "context",
+     {"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "string_above_max_length"},
+     {"maximum context length", "context length exceeded", "context_length_exceeded", "context window", "context size",
+      "exceeds the context", "exceed context", "exceeds the model's", "prompt is too long", "input is too long",
+      "too many input tokens", "reduce the length of", "contextwindowexceeded"},
+     ". The prompt is too long for the model: shorten it (prompt.diagnosis_limit), lower max_tokens, or give the "
+     "server a "
+     "longer context"},
+
+    // A page of a firewall or of a sign-in: it says nothing of the key.
+    {403, Remedy::kFatal, "blocked", {}, {"<!doctype html", "<html"}, kBlocked},
+    {401, Remedy::kFatal, "blocked", {}, {"<!doctype html", "<html"}, kBlocked},
+    {kAnyError,
+     Remedy::kFatal,
+     "blocked",
+     {},
+     {"attention required! | cloudflare", "you have been blocked", "error code: 1020", "error 1020", "captcha"},
+     kBlocked},
+
+    // A parameter that the model does not take.
+    {kAnyError,
+     Remedy::kFatal,
+     "configuration",
+     {"unsupported_parameter", "unsupported_value", "unknown_parameter"},
+     {"unsupported parameter", "unsupported value", "unsupported_parameter", "unsupported_value", "unsupportedparams",
+      "is deprecated for this model", "is not supported with this model", "is not supported by this model",
+      "not supported for this model", "does not support parameters", "does not support the parameter",
+      "unrecognized request argument", "use 'max_completion_tokens'", "use max_completion_tokens",
+      "only the default (1)", "max_tokens is too large", "max_tokens must be", "max_tokens: "},
+     kOption},
 
     // Content filters: Azure, OpenRouter, Zhipu (1301), DashScope, DeepSeek, xAI.
     {kClient,
@@ -91,12 +161,6 @@ const Row kRows[] = {
      {"model_not_found", "invalid_model"},
      {"invalid model name passed"},
      ". Check base_url and model"},
-    {kClient,
-     Remedy::kFatal,
-     "configuration",
-     {"unsupported_parameter", "unsupported_value", "unknown_parameter"},
-     {},
-     ". Every request would be refused: change the coder's options"},
     {405, Remedy::kFatal, "configuration", {}, {}, kCheckUrl},
     {410, Remedy::kFatal, "configuration", {}, {}, kCheckUrl},
     {415, Remedy::kFatal, "configuration", {}, {}, kCheckUrl},
@@ -107,7 +171,9 @@ const Row kRows[] = {
     {409, Remedy::kRetry, "server_error", {}, {}},
     {425, Remedy::kRetry, "server_error", {}, {}},
     {429, Remedy::kRetry, "rate_limited", {}, {}},
+    {424, Remedy::kRetry, "server_error", {}, {}},   // Hugging Face: the model's server failed
     {498, Remedy::kRetry, "server_error", {}, {}},   // Groq: no capacity
+    {499, Remedy::kRetry, "server_error", {}, {}},   // the gateway closed the request
     {kClient, Remedy::kGiveUp, "rejected", {}, {}},  // may be due to this prompt, for example its length
     {kAnyError, Remedy::kRetry, "server_error", {}, {}},
 };
@@ -181,6 +247,17 @@ std::optional<double> WaitNamed(std::string_view text) {
   return std::nullopt;
 }
 
+// The option that cures a refused parameter.
+const char* AdviceOn(std::string_view text) {
+  const auto says = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
+  if (says("max_completion_tokens")) return "set extra_body: {max_completion_tokens: N}, which replaces max_tokens";
+  if (says("temperature")) return "set temperature: null, which sends none";
+  if (says("max_tokens") || says("max_output_tokens")) return "set another max_tokens";
+  if (says("stream")) return "set stream: false";
+  if (says("seed")) return "set seed: none";
+  return "change the coder's options";
+}
+
 Failure Make(Remedy remedy, std::string word, std::string message) {
   Failure failure;
   failure.remedy = remedy;
@@ -204,11 +281,15 @@ Failure FailureOfAnswer(const ResponseHeaders& headers, const ServiceError& erro
   if (row == std::end(kRows))
     return Make(Remedy::kRetry, "invalid_answer", words + ", which is not a status that was expected");
   Failure failure = Make(row->remedy, row->word, words + row->advice);
+  if (row->advice == kOption) failure.message += AdviceOn(error.text);
+  if (failure.word == "quota" && headers.retry_after)
+    failure.message +=
+        ". It resets in " + std::to_string(static_cast<long>(std::min(*headers.retry_after, 1e9))) + " s";
   if (failure.remedy == Remedy::kRetry) failure.wait = WaitNamed(error.text);
   failure.overload =
       failure.remedy == Remedy::kRetry && (status == 429 || status == 498 || status == 503 || status == 529);
-  failure.alive = failure.word == "rejected";
-  failure.forbidden = status == 403 && failure.word == "unauthorized";
+  failure.alive = failure.word == "rejected" || failure.word == "context";
+  failure.forbidden = status == 403 && (failure.word == "unauthorized" || failure.word == "blocked");
   if (failure.word == "rate_limited")
     failure.message = "the service's rate limit" + WhichLimit(headers, error) + " was hit: " + words;
   // x-should-retry decides for one request; it does not override a failure that ends the run.

@@ -24,7 +24,8 @@ struct Failure {
   bool alive = false;      // the service processed the request: no sign of an outage
   bool forbidden = false;  // a 403: the key is refused, or only this prompt if the service has answered others
   // For the recording's column `failure`: rate_limited, server_error, connection, timeout, invalid_answer, too_long,
-  // rejected, unauthorized, quota, not_found, certificate, configuration. The client adds outage and cancelled.
+  // rejected, context, unauthorized, blocked, quota, not_found, certificate, configuration. The client adds outage and
+  // cancelled.
   std::string word;
   std::string message;         // may contain a secret that the service sent back: redact it
   std::optional<double> wait;  // seconds that the error's text asks for: "Please retry in 36.5s"

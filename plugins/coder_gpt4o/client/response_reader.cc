@@ -1,6 +1,9 @@
 #include "coder_gpt4o/client/response_reader.h"
 
+#include <utf8proc.h>
+
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
@@ -8,7 +11,6 @@
 #include <utility>
 
 #include "coder_gpt4o/client/excerpt.h"
-#include "coder_gpt4o/client/unicode_repair.h"
 #include "coder_shared/text.h"
 
 namespace kgrpo::coder_gpt4o {
@@ -41,6 +43,8 @@ void AppendContent(const json& content, std::string& to) {
     to += content.get_ref<const std::string&>();
   } else if (content.is_array()) {
     for (const json& part : content) {
+      const std::string type = StringOr(Member(part, "type"), "text");
+      if (type != "text" && type != "output_text") continue;  // thoughts
       if (const json* text = Member(part, "text"); text != nullptr && text->is_string()) {
         to += text->get_ref<const std::string&>();
       }
@@ -86,6 +90,54 @@ std::optional<double> StatedCost(const json& usage) {
   const json* own_key = Member(usage, "is_byok");
   const bool adds = own_key != nullptr && own_key->is_boolean() ? own_key->get<bool>() : upstream > *cost;
   return adds ? *cost + upstream : *cost;
+}
+
+// JSON as Python's module reads it: NaN and Infinity are numbers, here null; half of a character, which a server cut
+// between two events, is U+FFFD.
+std::string Lenient(std::string_view text) {
+  const auto hex = [&](size_t at) {  // of \uXXXX at `at`; 0: it is none
+    unsigned value = 0;
+    const std::string_view digits = text.substr(at, 6).starts_with("\\u") ? text.substr(at + 2, 4) : std::string_view();
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+    return error == std::errc() && digits.size() == 4 && end == digits.data() + 4 ? value : 0;
+  };
+  std::string lenient;
+  bool quoted = false;
+  for (size_t at = 0; at < text.size();) {
+    const unsigned code = quoted ? hex(at) : 0, next = quoted ? hex(at + 6) : 0;
+    const bool pair = code >= 0xD800 && code < 0xDC00 && next >= 0xDC00 && next < 0xE000;
+    size_t taken = pair ? 12 : quoted && text[at] == '\\' ? 2 : 1;
+    if (!pair && code >= 0xD800 && code < 0xE000) {
+      lenient += "\\ufffd";
+      at += 6;
+      continue;
+    }
+    for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
+      if (quoted || !text.substr(at).starts_with(word)) continue;
+      lenient += "null";
+      at += word.size();
+      taken = 0;
+      break;
+    }
+    if ((text[at] & 0x80) != 0 && taken == 1) {
+      utf8proc_int32_t character = 0;
+      const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data() + at),
+                                           static_cast<utf8proc_ssize_t>(text.size() - at), &character);
+      lenient += length > 0 ? text.substr(at, static_cast<size_t>(length)) : "\uFFFD";
+      at += length > 0 ? static_cast<size_t>(length) : 1;
+      continue;
+    }
+    quoted = quoted != (taken == 1 && text[at] == '"');
+    lenient += text.substr(at, taken);
+    at += taken;
+  }
+  return lenient;
+}
+
+json ParseJson(std::string_view text) {
+  json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (object.is_discarded()) object = json::parse(Lenient(text), nullptr, false);
+  return object;
 }
 
 // True if a text in lower case begins with one of the words.
@@ -140,8 +192,6 @@ void ResponseReader::Finish() {
   } else {
     TakeWhole(status_);
   }
-  if (broken_text_) RepairUnicode(answer_.text);
-  if (broken_text_) RepairUnicode(answer_.refusal);
   if (has_error_) complete_ = false;
   if (complete_) NoteMissingText();
   // Text with a count of 0 means that the server does not count. Checked at the end, since a stream may send its counts
@@ -158,6 +208,8 @@ void ResponseReader::NoteMissingText() {
     answer_.remark = "all of the answer, " + std::to_string(answer_.reasoning_bytes) +
                      " bytes, came as reasoning_content: raise max_tokens, or let the model reason less (extra_body: "
                      "{reasoning_effort: low}, or the server's own option)";
+  } else {
+    answer_.remark = "the answer is empty, with finish_reason " + Quoted("\"" + answer_.finish_reason + "\"");
   }
 }
 
@@ -183,13 +235,13 @@ std::string ResponseReader::Beginning() const {
 void ResponseReader::TakeEvent(std::string_view data) {
   if (ended_ || has_error_) return;
   data = Trimmed(data);
-  if (data.empty()) return;  // a keep-alive
-  if (data == "[DONE]") {
+  if (data.empty() || data[0] != '{') {  // a keep-alive: "ping", ": processing"
+    if (data != "[DONE]") return;
     ended_ = true;
     complete_ = has_choice_;
     return;
   }
-  const json object = Parse(data);
+  const json object = ParseJson(data);
   if (object.is_discarded()) {
     if (complete_) return;  // the answer is whole and paid for
     NotComplete("the stream contains an event that is not JSON: " + Quoted(data));
@@ -202,19 +254,8 @@ void ResponseReader::TakeEvent(std::string_view data) {
   TakeUsage(object);
 }
 
-// Half characters, which a server cut between two events, become placeholders until the text is whole.
-json ResponseReader::Parse(std::string_view text) {
-  json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_discarded()) return object;
-  const std::string readable = WithPlaceholders(text);
-  if (readable == text) return object;
-  object = json::parse(readable, nullptr, /*allow_exceptions=*/false);
-  broken_text_ = broken_text_ || !object.is_discarded();
-  return object;
-}
-
 void ResponseReader::TakeWhole(int status) {
-  json object = Parse(body_);
+  json object = ParseJson(body_);
   if (object.is_array() && !object.empty() && Member(object[0], "error") != nullptr)
     object = json(object[0]);  // Google
   const bool success = status >= 200 && status < 300;
@@ -257,7 +298,10 @@ void ResponseReader::TakeChoices(const json& object, const char* part, std::stri
   const json* choices = Member(object, "choices");
   if (choices == nullptr || !choices->is_array()) return;
   for (const json& choice : *choices) {
-    if (CountOr0(Member(choice, "index")) != 0) continue;  // one answer was requested
+    // One answer was requested: of several choices the first counts, of one that one, whatever its index.
+    const uint64_t index = CountOr0(Member(choice, "index"));
+    if (choices->size() == 1 && !index_) index_ = index;
+    if (index != index_.value_or(0)) continue;
     // In a stream only "delta" is read: the last chunk may also repeat the whole text as "message".
     const json* message = Member(choice, part);
     if (message != nullptr && message->is_object()) TakeMessage(*message);
@@ -293,7 +337,8 @@ void ResponseReader::TakeFinishReason(std::string reason, std::string_view text)
   if (lower.empty() || lower == "null") return;
   has_choice_ = true;
   // OpenRouter, Mistral: error; vLLM, SGLang: abort; Zhipu: network_error; DeepSeek: insufficient_system_resource.
-  if (BeginsWith(lower, {"error", "abort", "network_error", "insufficient_", "cancel", "timeout", "overloaded"})) {
+  if (BeginsWith(lower, {"error", "abort", "network", "connection", "insufficient_", "cancel", "timeout", "overloaded",
+                         "pause_turn", "server_error", "internal", "interrupted", "unavailable", "upstream"})) {
     has_error_ = true;
     error_.type = lower;
     error_.message = "the generation failed, with finish_reason \"" + Quoted(reason) + "\"";
@@ -319,7 +364,11 @@ void ResponseReader::TakeUsage(const json& object) {
     return Member(*usage, name) != nullptr ? Member(*usage, name) : Member(*usage, of_anthropic);
   };
   const json* counted = either("completion_tokens", "output_tokens");
-  const uint64_t prompt = CountOr0(either("prompt_tokens", "input_tokens"));
+  uint64_t prompt = CountOr0(either("prompt_tokens", "input_tokens"));
+  // Anthropic's input_tokens are without those that its cache took or had.
+  if (Member(*usage, "prompt_tokens") == nullptr)
+    prompt +=
+        CountOr0(Member(*usage, "cache_read_input_tokens")) + CountOr0(Member(*usage, "cache_creation_input_tokens"));
   const uint64_t total = CountOr0(Member(*usage, "total_tokens"));
   uint64_t completion = CountOr0(counted);
   // xAI and Google count thoughts in the total only.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -61,7 +62,6 @@ class ResponseReader {
 
   void TakeEvent(std::string_view data);
   void TakeWhole(int status);
-  nlohmann::json Parse(std::string_view text);
   void TakeChoices(const nlohmann::json& object, const char* part, std::string_view text);
   void TakeMessage(const nlohmann::json& message);
   void TakeFinishReason(std::string reason, std::string_view text);
@@ -89,8 +89,8 @@ class ResponseReader {
   bool has_error_ = false;
   bool too_long_ = false;
   bool foreign_ = false;
-  bool broken_text_ = false;  // the text contains placeholders of unicode_repair.h
-  std::string tool_;          // a tool that the model called
+  std::optional<uint64_t> index_;  // of the choice that counts
+  std::string tool_;               // a tool that the model called
 };
 
 }  // namespace kgrpo::coder_gpt4o

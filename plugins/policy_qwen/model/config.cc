@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <optional>
 #include <sstream>
+#include <system_error>
 
 #include "policy_qwen/files.h"
 
@@ -228,6 +230,51 @@ std::vector<int32_t> ReadEndIds(const Reader& reader, int64_t vocabulary_size) {
   return ids;
 }
 
+// Keys of config.json that transformers' code of these architectures reads, and that change what a model computes in a
+// way that is not computed here. The others are read below or change nothing (dtype, dropout in training, caches).
+struct RefusedKey {
+  const char* name;
+  bool (*is_neutral)(const json& value);
+  const char* why;
+};
+constexpr RefusedKey kRefusedKeys[] = {
+    // create_causal_mask: any value that Python takes as false gives attention in both directions, null too.
+    {"is_causal",
+     [](const json& value) {
+       return value == true || (value.is_number() && value != 0) || (value.is_string() && value != "");
+     },
+     "attention to later tokens"}};
+
+// Weights of fewer bits, by the names of what wrote them.
+void RefuseQuantized(const std::string& folder, const Reader& reader) {
+  std::string by, key;
+  if (reader.Has("quantization_config")) {
+    key = "quantization_config";
+    const json& quantized = reader.At(key.c_str());
+    if (quantized.is_object() && quantized.contains("quant_method") && quantized["quant_method"].is_string())
+      by = " by " + quantized["quant_method"].get<std::string>();
+  } else if (reader.Has("quantization")) {
+    key = "quantization";
+    by = " by MLX";
+  } else if (FileExists(folder + "/hf_quant_config.json")) {
+    key = "hf_quant_config.json";
+    by = " by ModelOpt";
+  }
+  if (!key.empty())
+    reader.Fail("the weights are quantized" + by + " (\"" + key + "\"); give the unquantized model",
+                KGRPO_ERROR_UNSUPPORTED);
+}
+
+// A folder of llama.cpp has its weights, tokenizer and configuration in one file.
+void RefuseGguf(const std::string& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".gguf" && !FileExists(folder + "/config.json"))
+      throw Error(KGRPO_ERROR_UNSUPPORTED, folder + ": has " + entry.path().filename().string() +
+                                               " (GGUF) and no config.json; give the model's Hugging Face folder");
+  }
+}
+
 // "64 GB", "21504 TB"
 std::string SizeText(double bytes) {
   const bool large = bytes >= 1e13;
@@ -241,6 +288,7 @@ std::string SizeText(double bytes) {
 
 ModelConfig ReadModelConfig(const std::string& folder) {
   const std::string path = folder + "/config.json";
+  RefuseGguf(folder);
   const json object = ReadJsonObject(path);
   const Reader reader(path, object);
 
@@ -248,9 +296,12 @@ ModelConfig ReadModelConfig(const std::string& folder) {
   const KnownArchitecture& known = ReadArchitecture(reader);
   config.architecture = known.architecture;
   config.architecture_name = known.name;
-  if (reader.Has("quantization_config")) {
-    reader.Fail("the weights are quantized (\"quantization_config\"); give the unquantized model",
-                KGRPO_ERROR_UNSUPPORTED);
+  RefuseQuantized(folder, reader);
+  for (const RefusedKey& key : kRefusedKeys) {
+    if (object.contains(key.name) && !key.is_neutral(object[key.name]))
+      reader.Fail(
+          std::string("\"") + key.name + "\" is " + object[key.name].dump() + ": " + key.why + " is not supported",
+          KGRPO_ERROR_UNSUPPORTED);
   }
   const std::string activation = reader.Text("hidden_act", "silu");
   if (activation != "silu" && activation != "swish") {  // two names of one function
