@@ -97,7 +97,9 @@ void Allocation::Poison(uint8_t pattern) {
 }
 
 DeviceMemory::DeviceMemory(uint64_t capacity_bytes)
-    : capacity_(capacity_bytes), next_(kGlobalWindow + (uint64_t{1} << 24)) {}
+    : capacity_(capacity_bytes),
+      next_(kGlobalWindow + (uint64_t{1} << 24)),
+      next_elsewhere_(next_ + (uint64_t{1} << 48)) {}
 DeviceMemory::~DeviceMemory() = default;
 
 // Makes an allocation of `arguments` at the next address; 0 where there is no memory.
