@@ -127,6 +127,7 @@ KernelEvaluation KernelEvaluator::Evaluate(const evaluator::OpenProblem& any, co
   const Clock::time_point correct = Clock::now();
   run->worst = interpreted.worst();
   run->runs_whole = interpreted.runs_whole();
+  evaluation.undecided = interpreted.undecided();
   if (!trouble) trouble = Time(*run, &evaluation);
   if (!trouble && thorough && problem.further_cases) trouble = CheckWholeNumbers(*run);
   if (!trouble) {

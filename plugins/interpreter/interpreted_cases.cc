@@ -34,6 +34,12 @@ InterpretedCases::InterpretedCases(LoadedKernel& loaded, const evaluator::Proble
       options_(std::move(options)),
       values_decide_(options_.values_decide) {}
 
+Trouble InterpretedCases::StartAgain() {
+  placed_.reset();
+  loaded_.session.memory().AllocateAside(false);
+  return loaded_.Start();
+}
+
 // A call that could not decide whether there is a race (simt::RacingReads) is made again: now it can. Such a call may
 // find further questions.
 Trouble InterpretedCases::RunCase(size_t i, Pass pass) {
@@ -50,8 +56,7 @@ Trouble InterpretedCases::RunCase(size_t i, Pass pass) {
       racing_reads_[l].Add(record.racing_reads[l]);
     }
     if ((!finished && trouble.code != "race") || !news || call == kMostCalls) return Chosen(i, pass, trouble, record);
-    placed_.reset();
-    if (Trouble again = loaded_.Start()) return again;  // a call that was stopped has ended its process
+    if (Trouble again = StartAgain()) return again;  // a call that was stopped has ended its process
   }
 }
 
@@ -80,6 +85,7 @@ Trouble InterpretedCases::CallCase(size_t i, Pass pass, CallRecord* record_of) {
   placed->i = i;
   placed->arguments = evaluator::DrawArguments(problem_, one);
   const std::vector<Argument>& arguments = placed->arguments;
+  loaded_.session.memory().AllocateAside(one.further);
   if (!one.same_place || placed_ == nullptr || placed_->i + 1 != i) placed_.reset();
   placed->tensors = std::make_unique<Tensors>(loaded_.session.memory(), problem_, one, arguments,
                                               placed_ == nullptr ? nullptr : placed_->tensors.get());
@@ -96,10 +102,12 @@ Trouble InterpretedCases::CallCase(size_t i, Pass pass, CallRecord* record_of) {
   warp_instructions_ += record.warp_instructions;
   may_be_unused_ = record.may_be_unused && trouble.code == "uninitialised";
   host_timed_out_ = record.host_timed_out;
-  for (const std::string& note : record.notes) {
+  // Further cases leave the time as it is: it follows from what the listed ones show.
+  for (const std::string& note : one.further ? std::vector<std::string>() : record.notes) {
     if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
   }
-  runs_whole_ = runs_whole_ || record.data_decides || record.launches > 1 || !record.independent || record.host_writes;
+  runs_whole_ = runs_whole_ || (!one.further && (record.data_decides || record.launches > 1 || !record.independent ||
+                                                 record.host_writes));
   if (trouble) return {trouble.code, "At " + where + ": " + trouble.sentence};
   if (pass == Pass::kOtherOrderChecked) return {};  // the values are known to be wrong already
   // Where the call before, at the same addresses, did launch, the outputs tell.
@@ -157,11 +165,19 @@ Trouble InterpretedCases::JudgeOutputs(size_t i, const std::vector<std::vector<u
   if (verdict.trouble)
     return {verdict.trouble.code, "At " + cases_[i].where + ": " + verdict.trouble.sentence + ".",
             verdict.trouble.wrong};
-  if (!verdict.note.empty() && (options_.is_reference || !cases_[i].further)) notes_.push_back(verdict.note);
+  if (!verdict.decides) NoteUndecided(i, verdict.why);
   for (size_t p = 0; p < verdict.errors.size(); ++p) {
     if (problem_.parameters[p].IsWritten()) worst_.Add(p, verdict.errors[p]);
   }
   return {};
+}
+
+// A kernel's author reads it of listed cases only: in the others nothing was wrong with the kernel.
+void InterpretedCases::NoteUndecided(size_t i, std::string why) {
+  const CorrectnessCase& one = cases_[i];
+  if (why.ends_with('.')) why.pop_back();
+  if (options_.is_reference || !one.further) notes_.push_back("At " + one.where + " nothing is decided: " + why);
+  if (options_.is_reference && one.drawn) undecided_.push_back(evaluator::SizeText(*one.drawn) + ": " + why);
 }
 
 // After a call that ended in trouble other than wrong values. If the case decides nothing, the next one needs a process.
@@ -181,10 +197,8 @@ Trouble InterpretedCases::RunAll() {
       if (const Trouble found = RunCase(i, Pass::kOtherOrderChecked); found) trouble = found;
     }
     if (trouble && !IsOfValues(trouble) && trouble.code != "unavailable" && DecidesNothing(i)) {
-      if (options_.is_reference)
-        notes_.push_back("At " + cases_[i].where + " nothing is decided: " + trouble.sentence);
-      placed_.reset();
-      if (Trouble again = loaded_.Start()) return again;
+      NoteUndecided(i, trouble.sentence.substr(std::string("At : ").size() + cases_[i].where.size()));
+      if (Trouble again = StartAgain()) return again;
       continue;
     }
     if (ends(trouble)) return trouble;
@@ -204,8 +218,7 @@ Trouble InterpretedCases::RunOverOthers(const Trouble& found) {
   std::vector<std::vector<uint8_t>> of_first;
   for (const uint8_t unwritten : {0x7B, 0x00, 0xFF}) {
     // The call that was stopped has ended its process.
-    placed_.reset();
-    if (Trouble trouble = loaded_.Start()) return trouble;
+    if (Trouble trouble = StartAgain()) return trouble;
     unwritten_shared_ = unwritten;
     first_outputs_.clear();
     worst_ = {};
@@ -222,6 +235,7 @@ Trouble InterpretedCases::Run() {
   Trouble trouble = RunAll();
   if (trouble && may_be_unused_) trouble = RunOverOthers(trouble);
   placed_.reset();  // a pointer that the kernel keeps is caught at the timing size
+  loaded_.session.memory().AllocateAside(false);
   return trouble;
 }
 

@@ -61,6 +61,8 @@ class InterpretedCases {
   const evaluator::WorstErrors& worst() const { return worst_; }
   // The notes of all calls (CallRecord::notes), without duplicates.
   const std::vector<std::string>& notes() const { return notes_; }
+  // KernelEvaluation's, if this is the reference.
+  const std::vector<std::string>& undecided() const { return undecided_; }
   // True if no block of these calls can represent others, or if outputs are final only when all blocks have run.
   bool runs_whole() const { return runs_whole_; }
   // True if the host code exceeded its time limit, perhaps because the machine is busy.
@@ -78,7 +80,12 @@ class InterpretedCases {
   evaluator::CaseRule RuleOf(size_t i, const std::vector<evaluator::Argument>& arguments,
                              const std::vector<evaluator::Expected>& expected) const;
   bool DecidesNothing(size_t i);
+<<<<<<< HEAD
   Trouble Chosen(size_t i, Pass pass, const Trouble& trouble, const CallRecord& record);
+=======
+  Trouble StartAgain();
+  void NoteUndecided(size_t i, std::string why);
+>>>>>>> w57values
   Trouble RunAll();
   Trouble RunOverOthers(const Trouble& found);
 
@@ -102,7 +109,7 @@ class InterpretedCases {
   bool chooses_other_ = false;                       // simt::LaunchConfig::other_choices, against the pass's own
   std::vector<std::vector<uint8_t>> first_outputs_;  // of the first case, for the repetition
   evaluator::WorstErrors worst_;
-  std::vector<std::string> notes_;
+  std::vector<std::string> notes_, undecided_;
   bool runs_whole_ = false;
   uint64_t warp_instructions_ = 0;
   double oracle_seconds_ = 0;

@@ -1,6 +1,7 @@
 // The unusual correctness cases: odd values, rows with gaps, outputs in an input's memory; and comparison among such
 // values.
 #include "judge/problem/cases.h"
+#include "judge/problem/drawn_sizes.h"
 #include "judge/inputs/inputs.h"
 #include "judge/verdict/comparison.h"
 #include "test.h"
@@ -112,6 +113,84 @@ TEST(Cases, FollowTheProblem) {
       EXPECT_EQ(aliased[i].key, ordinary[i < 3 ? i : i + 2].key) << "the n-th size has the n-th key";
     }
   }
+}
+
+// Drawn sizes have what the listed ones have in common, and one exceeds the timing size in each symbol that varies.
+TEST(Cases, DrawnSizes) {
+  Problem problem;
+  Parameter x;
+  x.name = "x";
+  x.shape = {Expression::Parse("rows"), Expression::Parse("cols"), Expression::Parse("width")};
+  problem.parameters = {x};
+  problem.visible = {{{"rows", 5}, {"cols", 64}, {"width", 16}, {"half", 2}}};
+  problem.hidden = {{{"rows", 33}, {"cols", 12}, {"width", 32}, {"half", 2}}};
+  problem.timing = {{"rows", 512}, {"cols", 4096}, {"width", 64}, {"half", 2}};
+  std::set<std::string> seen;
+  for (uint64_t key = 0; key < 50; ++key) {
+    bool rows = false, cols = false, width = false;
+    for (const Bindings& size : DrawSizes(problem, key, true)) {
+      seen.insert(SizeText(size));
+      EXPECT_EQ(size.at("half"), 2);
+      EXPECT_EQ(size.at("cols") % 4, 0);
+      EXPECT_EQ(size.at("width") & (size.at("width") - 1), 0) << "a power of two";
+      rows = rows || size.at("rows") > 512;
+      cols = cols || size.at("cols") > 4096;
+      width = width || size.at("width") > 64;
+    }
+    EXPECT_TRUE(rows && cols && width) << key;
+  }
+  EXPECT_GT(seen.size(), 100u);
+  problem.ranges = {{"rows", {3, 40}}, {"cols", {64, 64}}, {"width", {16, 16}}};
+  for (uint64_t key = 0; key < 20; ++key) {
+    for (const Bindings& size : DrawSizes(problem, key, true)) {
+      EXPECT_GE(size.at("rows"), 3);
+      EXPECT_LE(size.at("rows"), 40);
+      EXPECT_EQ(size.at("cols"), 64);
+    }
+  }
+  // Always at most, and always a divisor: so are the drawn ones.
+  problem.ranges.clear();
+  problem.visible = {{{"rows", 4}, {"cols", 12}, {"width", 1}, {"half", 2}}};
+  problem.hidden = {{{"rows", 8}, {"cols", 8}, {"width", 1}, {"half", 2}}};
+  problem.timing = {{"rows", 64}, {"cols", 640}, {"width", 1}, {"half", 2}};
+  for (uint64_t key = 0; key < 50; ++key) {
+    for (const Bindings& size : DrawSizes(problem, key, true)) EXPECT_EQ(size.at("cols") % size.at("rows"), 0);
+  }
+}
+
+// Each size once more with whole numbers at the addresses of the case before, then unusual values.
+TEST(Cases, BeyondTheListedOnes) {
+  const Problem affine = LoadProblem(std::string(KGRPO_SOURCE_DIR) + "/tests/evaluator/problems/affine");
+  const std::vector<CorrectnessCase> cases = CorrectnessCases(affine, 3, 2);
+  size_t whole = 0;
+  std::set<InputValues> values;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    values.insert(cases[i].values);
+    if (!cases[i].same_place) continue;
+    ++whole;
+    EXPECT_EQ(*cases[i].size, *cases[i - 1].size);
+    EXPECT_NE(cases[i].key, cases[i - 1].key);
+    const std::vector<double> x = ExpectedFrom(affine.parameters[0], DrawArguments(affine, cases[i])[0].bytes).reals;
+    EXPECT_EQ(Share(x, [](double v) { return v == std::floor(v) && std::fabs(v) < 8; }), 1);
+  }
+  EXPECT_EQ(whole, affine.visible.size() + affine.hidden.size());
+  EXPECT_EQ(values.size(), 5u);
+}
+
+// Whole results of few bits are exact; so few bits are no chance; sums in low precision are not.
+TEST(Comparison, ExactResults) {
+  Problem problem;
+  Parameter output;
+  EXPECT_TRUE(IsExact(problem, output, {{1, -2, 300000, 0.25, 0}, {}}));
+  EXPECT_FALSE(IsExact(problem, output, {{1, -2, 1.0 / 3, 4}, {}}));
+  EXPECT_FALSE(IsExact(problem, output, {{1, 16777216, 0.25}, {}})) << "more bits than float32 has";
+  EXPECT_FALSE(IsExact(problem, output, {{1.0 + 0x1p-15}, {}})) << "one value of float32 may be like this by chance";
+  EXPECT_FALSE(IsExact(problem, output, {{INFINITY, 1, 2}, {}}));
+  problem.tolerance.accumulation = DType::kFloat16;
+  EXPECT_FALSE(IsExact(problem, output, {{1, -2, 300000, 0.25, 0}, {}}));
+  EXPECT_EQ(ExactBound(output, {1e-3, 1e-3}, 0).relative, 0x1p-20);
+  EXPECT_EQ(ExactBound(output, {1e-3, 1e-3}, 1e-5).relative, 1e-5);
+  EXPECT_EQ(ExactBound(output, {1e-3, 1e-3}, 1).relative, 1e-3);
 }
 
 // Results of a kernel that flushes subnormal numbers, when all are subnormal and when some are beside ordinary numbers.

@@ -72,9 +72,7 @@ class CaseJudge {
 
   CaseVerdict Right(const Round& round) const { return {{}, true, "", round.errors}; }
 
-  CaseVerdict Undecided(const std::string& why) const {
-    return {{}, false, "At " + rule_.one.where + " nothing is decided: " + why, {}};
-  }
+  static CaseVerdict Undecided(const std::string& why) { return {{}, false, why, {}}; }
 
   std::vector<double> ScalesBy(const Compute& compute) const {
     return Conditioning(problem_, rule_.arguments, rule_.expected, SubKey(rule_.one.key, kMoveStream), compute);

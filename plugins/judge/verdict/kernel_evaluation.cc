@@ -38,6 +38,7 @@ std::string KernelEvaluation::ToJson() const {
   json["seconds"] = {seconds, seconds_low, seconds_high};
   json["diagnosis"] = diagnosis;
   if (!wrong.name.empty()) json["wrong"] = {wrong.name, wrong.error};
+  if (!undecided.empty()) json["undecided"] = undecided;
   json["metrics"] = nlohmann::json::array();
   for (const auto& [name, value] : metrics) json["metrics"].push_back({name, value});
   // Text of a candidate may not be UTF-8.
@@ -57,6 +58,7 @@ KernelEvaluation KernelEvaluation::FromJson(const std::string& text) {
   evaluation.diagnosis = json.at("diagnosis").get<std::string>();
   if (json.contains("wrong") && json["wrong"].at(1).is_number())  // an infinite error was written as null
     evaluation.wrong = {json["wrong"].at(0).get<std::string>(), json["wrong"].at(1).get<double>()};
+  evaluation.undecided = json.value("undecided", std::vector<std::string>());
   for (const nlohmann::json& metric : json.at("metrics")) {
     evaluation.metrics.emplace_back(metric.at(0).get<std::string>(), metric.at(1).get<double>());
   }

@@ -31,6 +31,7 @@ struct KernelEvaluation {
   std::string diagnosis;                     // one or two sentences; compiler output quoted below
   WrongOutput wrong;                         // of a wrong kernel, if known
   std::vector<std::pair<std::string, double>> metrics;
+  std::vector<std::string> undecided;  // of the reference kernel: the drawn sizes at which it fails, and why
   bool transient = false;       // may be the fault of a busy machine: not to be kept
   double compile_seconds = 0;   // wall clock, of this evaluation: not kept
   bool compile_cached = false;  // it had been compiled before: not kept

@@ -306,10 +306,12 @@ std::vector<ProblemFinding> FindOfReference(const Problem& problem, const JudgeR
   std::vector<ProblemFinding> findings;
   const Parameter* nearest = nullptr;
   double largest = 0, seconds = 0;
+  std::vector<std::string> undecided;
   for (uint64_t seed = 0; seed < kReferenceSeeds; ++seed) {
     const KernelEvaluation reference = judge(seed);
     if (!reference.correct) return {FindingOnIncorrect(problem, reference, seed)};
     seconds = reference.seconds;
+    if (undecided.empty()) undecided = reference.undecided;
     for (const Parameter& parameter : problem.parameters) {
       for (const auto& [name, error] : reference.metrics) {
         if (name == KGRPO_METRIC_WORST_ERROR + parameter.name && error > largest) nearest = &parameter, largest = error;
@@ -322,6 +324,11 @@ std::vector<ProblemFinding> FindOfReference(const Problem& problem, const JudgeR
                             " with " + std::to_string(kReferenceSeeds) +
                             " seeds: correct kernels that round otherwise will be wrong.",
                         WiderTolerance(problem, *nearest, largest)});
+  }
+  for (const std::string& what : undecided) {
+    findings.push_back({"reference_fails_at_drawn_size", "Kernels are not judged at the drawn size " + what + ".",
+                        "If that size is outside of what the problem means, set sizes.ranges in problem.yaml; else "
+                        "correct reference.cu."});
   }
   if (seconds < kShortSeconds) {
     findings.push_back(

@@ -103,7 +103,9 @@ void Allocation::Zero() {
 }
 
 DeviceMemory::DeviceMemory(uint64_t capacity_bytes)
-    : capacity_(capacity_bytes), next_(kGlobalWindow + (uint64_t{1} << 24)) {}
+    : capacity_(capacity_bytes),
+      next_(kGlobalWindow + (uint64_t{1} << 24)),
+      next_elsewhere_(next_ + (uint64_t{1} << 42)) {}
 DeviceMemory::~DeviceMemory() = default;
 
 // Makes an allocation of `arguments` at the next address; 0 where there is no memory.

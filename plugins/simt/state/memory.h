@@ -7,6 +7,7 @@
 #include <map>      // allocations by address
 #include <memory>   // unique_ptr
 #include <string>   // names, for findings
+#include <utility>  // swap
 
 #include "simt/state/image.h"
 
@@ -107,6 +108,13 @@ class DeviceMemory {
   // costs nothing, and the file stays as it is. The file may be closed afterwards.
   DeviceAddress AllocateCopy(int file, uint64_t bytes, std::string name);
 
+  // Takes later allocations from another range of addresses than usual, or from the usual one again. So the addresses of
+  // usual allocations, on which modelled times depend, are the same with and without those aside.
+  void AllocateAside(bool aside) {
+    if (aside != aside_) std::swap(next_, next_elsewhere_);
+    aside_ = aside;
+  }
+
   // Frees what Allocate returned; false when `address` is no allocation's start (freed twice, never allocated).
   bool Free(DeviceAddress address);
 
@@ -160,7 +168,8 @@ class DeviceMemory {
   uint64_t capacity_;
   uint64_t allocated_ = 0;
   uint64_t generation_ = 0;
-  DeviceAddress next_;
+  DeviceAddress next_, next_elsewhere_;  // the latter: of the range that is not in use
+  bool aside_ = false;
   std::map<DeviceAddress, std::unique_ptr<Allocation>> allocations_;
   // Freed allocations, for findings: no address is given out twice.
   struct Freed {

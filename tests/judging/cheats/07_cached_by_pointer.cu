@@ -1,9 +1,7 @@
 // problem: tests/evaluator/problems/affine
 // hack: launches nothing but a stub where it has seen these pointers before
 // cuda: wrong
-// sim: correct
-// differ: an evaluator without a GPU never uses an address twice
-// speedup: at most 1.1
+// sim: wrong
 __global__ void affine(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) out[i] = 2.0f * x[i] + y[i];
