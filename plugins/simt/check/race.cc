@@ -63,8 +63,8 @@ uint32_t AddRacingReads(Warp& warp, const Instruction& in, uint32_t mask, const 
       const uint32_t each = access.bytes / elements;
       uint32_t which = 0;
       for (uint32_t e = from / each; e < elements && e * each < from + 4; ++e) which |= 1u << e;
-      AddSuspect(warp, in, mask, access, l, which,
-                 {.address = access.address[l], .bytes = access.bytes, .race = found->second + 1});
+      AddSuspect(warp, in, mask & ~found->second.apart, access, l, which,
+                 {.address = access.address[l], .bytes = access.bytes, .race = found->second.race + 1});
       racing |= 1u << l;
     }
   }
@@ -81,8 +81,11 @@ bool NoteRacingRead(Warp& warp, const Instruction& in, int lane, const Access& a
   if (!IsWatched(*grid.kernel, grid.kernel->code[event.pc]) || event.warp == grid.warps_per_block ||
       racing.reads.size() >= kMost)
     return false;
-  const auto [at, added] =
-      racing.reads.try_emplace(RacingKey(event, LaneOf(read), address, AllocationOf(warp, access, lane)), 0);
+  const bool same_warp = event.block == warp.block->index && event.warp == warp.id;
+  const uint32_t apart = same_warp ? 1u << lane : 0;
+  const uint64_t key = RacingKey(event, LaneOf(read), address, AllocationOf(warp, access, lane));
+  const auto [at, added] = racing.reads.try_emplace(key, RacingReads::Read{0, apart});
+  at->second.apart &= apart;
   if (!added) return true;
   Finding race = RaceOf(warp, in.index, static_cast<uint32_t>(warp.id * kLanes + lane), access.space,
                         access.address[lane], access.bytes, now, read, "reads");
@@ -92,7 +95,7 @@ bool NoteRacingRead(Warp& warp, const Instruction& in, int lane, const Access& a
     return one.line == race.line && one.other_line == race.other_line;
   });
   if (same == races.end()) same = races.insert(races.end(), std::move(race));
-  at->second = static_cast<uint32_t>(same - races.begin());
+  at->second.race = static_cast<uint32_t>(same - races.begin());
   return true;
 }
 
@@ -121,7 +124,7 @@ bool RacingReads::Add(const RacingReads& others) {
   const size_t before = reads.size() + crowded.size();
   const auto first = static_cast<uint32_t>(races.size());
   races.insert(races.end(), others.races.begin(), others.races.end());
-  for (const auto& [key, race] : others.reads) reads.emplace(key, first + race);
+  for (const auto& [key, race] : others.reads) reads.emplace(key, Read{first + race.race, race.apart});
   crowded.insert(others.crowded.begin(), others.crowded.end());
   return reads.size() + crowded.size() != before;
 }
