@@ -181,6 +181,8 @@ uint32_t NoteEvent(Warp& warp, const Instruction& in, AccessKind kind) {
   event.pc = in.index;
   event.warp = static_cast<uint16_t>(warp.id);
   event.atomic = kind == AccessKind::kAtomic || (in.flags & kFlagVolatile) != 0;
+  event.updates = kind == AccessKind::kAtomic;
+  event.in_block = event.atomic && (in.flags & kFlagBlockScope) != 0;
   event.released = event.atomic && kind != AccessKind::kLoad ? warp.releases : 0;
   uint32_t& latest = warp.events[in.index];
   if (latest != 0 && latest < events.size() && events[latest] == event) return latest;
@@ -333,31 +335,6 @@ void CheckImageReadOrder(Warp& warp, const Instruction& in, uint32_t mask, const
   CheckLoadOrder(warp, in, mask, access);
 }
 
-uint32_t ChooseStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& access,
-                      const std::function<bool(int, int)>& differ) {
-  const bool first_stays = warp.grid->config->other_choices;
-  uint32_t storing = 0;
-  for (uint32_t left = mask; left != 0;) {
-    uint32_t together = 0;
-    for (const int l : EachBit(left)) {
-      if (access.address[l] == access.address[std::countr_zero(left)]) together |= 1u << l;
-    }
-    left &= ~together;
-    const int first = std::countr_zero(together), last = kLanes - 1 - std::countl_zero(together);
-    storing |= 1u << (first_stays ? first : last);
-    std::optional<Finding>& choice = warp.grid->result->choice;
-    for (uint32_t m = together; !choice && m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
-      if (!differ(l, last)) continue;
-      choice =
-          RaceOf(warp, in.index, static_cast<uint32_t>(warp.id * kLanes + last), access.space, access.address[last],
-                 access.bytes, "writes", NoteEvent(warp, in, AccessKind::kStore) * kLanes + static_cast<uint32_t>(l),
-                 "writes", "by the same instruction, which leaves open whose value stays");
-    }
-  }
-  return storing;
-}
-
 void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& access, AccessKind kind, bool changes) {
   if (TouchesCopies(warp, 1u << lane, access, true) &&
       ReportPending(warp, in, lane, access, true, kind == AccessKind::kAtomic ? "atomically updates" : "writes"))
@@ -378,14 +355,16 @@ void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& 
     if (changes && !HappenedBefore(write, warp, lane, memory)) {
       return ReportRace(warp, in, lane, access, now, write, "writes");
     }
-    if (changes && !HappenedBefore(atomic, warp, lane, memory) && !(concurrent && !InStep(atomic, warp, in, access))) {
+    if (changes && !HappenedBefore(atomic, warp, lane, memory) &&
+        (!MayBeConcurrent(events[event], events[EventNumber(atomic)], false) || InStep(atomic, warp, in, access))) {
       return ReportRace(warp, in, lane, access, now, atomic, "updates");
     }
     // Returns false if the write races with the read, and clears a read that need not be kept.
     const auto ordered = [&](AccessCell& read) {
       if (!HappenedBefore(read, warp, lane, memory)) {
         if (!changes) return true;
-        if (concurrent && events[EventNumber(read)].atomic && !InStep(read, warp, in, access)) return true;
+        if (MayBeConcurrent(events[event], events[EventNumber(read)], true) && !InStep(read, warp, in, access))
+          return true;
         const uint64_t granule = access.address[lane] + uint64_t{g} * access.bytes / span.count;
         if (!NoteRacingRead(warp, in, lane, access, granule, now, read)) return false;
       }
@@ -397,7 +376,8 @@ void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& 
       AccessCell& read = span.Reader(reader)[g];
       if (read != 0 && !ordered(read)) return ReportRace(warp, in, lane, access, now, read, "reads");
     }
-    if (!by_warp && span.dropped[g] != 0 && changes && !(concurrent && events[EventNumber(span.dropped[g])].atomic)) {
+    if (!by_warp && span.dropped[g] != 0 && changes &&
+        !MayBeConcurrent(events[event], events[EventNumber(span.dropped[g])], true)) {
       if (!shadow->keeps_further())
         warp.grid->result->racing_reads.crowded.insert(AllocationOf(warp, access, lane)->place());
       for (AccessCell read : shadow->FurtherOf(&span.dropped[g])) {

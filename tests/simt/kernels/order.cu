@@ -1,5 +1,6 @@
 // Pairs of kernels: one that orders its accesses, and one that leaves that out in one place. All take (x, y, n); "launch:"
-// gives blocks and threads, "// expect: race" marks a line that a race must name, one of the two. order_test.cc judges each as often as it takes to decide (RacingReads).
+// gives blocks and threads, "// expect: race" marks a line that a race must name, one of the two. order_test.cc judges
+// each as often as it takes to decide (RacingReads).
 
 #include <mma.h>
 
@@ -342,6 +343,36 @@ extern "C" __global__ void TurnResetBeforeItsTurn(const float* x, float* y, int 
     atomicAdd(&turn, 1);
     y[blockIdx.x] = 0;
   }
+}
+
+// ---- atomics and volatile stores ----
+
+// launch: 4 32
+extern "C" __global__ void AtomicsOfTheGrid(const float* x, float* y, int n) { atomicAdd(&y[0], x[threadIdx.x]); }
+// launch: 4 32
+extern "C" __global__ void AtomicsOfTheBlock(const float* x, float* y, int n) {
+  atomicAdd_block(&y[0], x[threadIdx.x]);  // expect: race
+}
+// launch: 1 64
+extern "C" __global__ void AtomicsOfTheBlockWithinIt(const float* x, float* y, int n) {
+  atomicAdd_block(&y[0], x[threadIdx.x]);
+}
+// launch: 1 64
+extern "C" __global__ void FlagClearedBeforeABarrier(const float* x, float* y, int n) {
+  __shared__ volatile int flag;
+  if (threadIdx.x == 0) flag = 0;
+  __syncthreads();
+  if (threadIdx.x == 32) flag = 1;
+  __syncthreads();
+  y[threadIdx.x] = flag;
+}
+// launch: 1 64
+extern "C" __global__ void FlagClearedAnyTime(const float* x, float* y, int n) {
+  __shared__ volatile int flag;
+  if (threadIdx.x == 0) flag = 0;
+  if (threadIdx.x == 32) flag = 1;  // expect: race
+  __syncthreads();
+  y[threadIdx.x] = flag;
 }
 
 // ---- matrices read ahead ----
