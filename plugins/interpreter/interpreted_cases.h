@@ -80,12 +80,9 @@ class InterpretedCases {
   evaluator::CaseRule RuleOf(size_t i, const std::vector<evaluator::Argument>& arguments,
                              const std::vector<evaluator::Expected>& expected) const;
   bool DecidesNothing(size_t i);
-<<<<<<< HEAD
   Trouble Chosen(size_t i, Pass pass, const Trouble& trouble, const CallRecord& record);
-=======
   Trouble StartAgain();
   void NoteUndecided(size_t i, std::string why);
->>>>>>> w57values
   Trouble RunAll();
   Trouble RunOverOthers(const Trouble& found);
 

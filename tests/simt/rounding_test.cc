@@ -243,5 +243,36 @@ TEST(Rounding, ApproximationsAtTheEdges) {
   EXPECT_TRUE(std::isnan(std::bit_cast<double>(Apply("rsqrt.approx.f64", 1, {{Bits(-1.0), 0, 0}})[0])));
 }
 
+// sin.approx and cos.approx as sm_90's machine code computes them: turns rounded towards zero, then the table. So they
+// err by little within +-pi (CUDA programming guide: 2^-21.41 and 2^-21.19), and by more and more beyond.
+TEST(Rounding, SinesErrOutsideOfPi) {
+  std::vector<Operands> arguments;
+  std::vector<float> values;
+  for (int i = 0; i < 1000; ++i) {
+    const float within = static_cast<float>(3.14159265 * (i - 500) / 500);
+    values.push_back(i < 500 ? within : within * std::ldexp(1.0f, i % 24));
+    arguments.push_back({std::bit_cast<uint32_t>(values.back()), 0, 0});
+  }
+  const auto sines = Apply("sin.approx.f32", 1, arguments), cosines = Apply("cos.approx.f32", 1, arguments);
+  double worst_within = 0, worst_beyond = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto x = static_cast<double>(values[i]);
+    const float sine = std::bit_cast<float>(static_cast<uint32_t>(sines[i]));
+    const float cosine = std::bit_cast<float>(static_cast<uint32_t>(cosines[i]));
+    // The product of two floats is exact in double; its float towards zero has 24 bits.
+    const double product = x * static_cast<double>(0.15915493667125702f);
+    float turns = static_cast<float>(product);
+    if (std::fabs(static_cast<double>(turns)) > std::fabs(product)) turns = std::nextafter(turns, 0.0f);
+    const double angle = 2 * M_PI * (static_cast<double>(turns) - std::nearbyint(static_cast<double>(turns)));
+    EXPECT_NEAR(sine, std::sin(angle), 1e-7) << x;
+    EXPECT_NEAR(cosine, std::cos(angle), 1e-7) << x;
+    double& worst = std::fabs(x) <= M_PI ? worst_within : worst_beyond;
+    worst = std::max({worst, std::fabs(sine - std::sin(x)), std::fabs(cosine - std::cos(x))});
+  }
+  EXPECT_LT(worst_within, std::exp2(-21.19));
+  EXPECT_GT(worst_beyond, 0.1) << "at 10^7 little is left";
+  EXPECT_EQ(Apply("sin.approx.f32", 1, {{0x80000000u, 0, 0}})[0], 0x80000000u) << "-0";
+}
+
 }  // namespace
 }  // namespace kgrpo::simt

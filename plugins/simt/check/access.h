@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "simt/state/machine.h"
@@ -113,11 +112,6 @@ void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& 
 // The same for the stores of a warp; call it before CheckStoreOrder. True: no race is possible, whatever the values
 // are. False: nothing was recorded, and each lane must be checked by itself.
 bool NoteStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& access);
-
-// A store by several lanes to one place: of those, the lane whose value stays (LaunchConfig::other_choices). Returns
-// the lanes that store. `differ(l, k)`: their values do.
-uint32_t ChooseStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& access,
-                      const std::function<bool(int, int)>& differ);
 
 // release_order.cc
 // Checked mode: order through memory, see race_shadow.h. NoteFence: a fence covers the warp's accesses and those that

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "simt/check/access.h"
-#include "simt/check/hidden_writes.h"
+#include "simt/check/open_choices.h"
 
 namespace kgrpo::simt {
 namespace {

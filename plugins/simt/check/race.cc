@@ -63,8 +63,8 @@ uint32_t AddRacingReads(Warp& warp, const Instruction& in, uint32_t mask, const 
       const uint32_t each = access.bytes / elements;
       uint32_t which = 0;
       for (uint32_t e = from / each; e < elements && e * each < from + 4; ++e) which |= 1u << e;
-      AddSuspect(warp, in, mask, access, l, which,
-                 {.address = access.address[l], .bytes = access.bytes, .race = found->second + 1});
+      AddSuspect(warp, in, mask & ~found->second.apart, access, l, which,
+                 {.address = access.address[l], .bytes = access.bytes, .race = found->second.race + 1});
       racing |= 1u << l;
     }
   }
@@ -81,8 +81,11 @@ bool NoteRacingRead(Warp& warp, const Instruction& in, int lane, const Access& a
   if (!IsWatched(*grid.kernel, grid.kernel->code[event.pc]) || event.warp == grid.warps_per_block ||
       racing.reads.size() >= kMost)
     return false;
-  const auto [at, added] =
-      racing.reads.try_emplace(RacingKey(event, LaneOf(read), address, AllocationOf(warp, access, lane)), 0);
+  const bool same_warp = event.block == warp.block->index && event.warp == warp.id;
+  const uint32_t apart = same_warp ? 1u << lane : 0;
+  const uint64_t key = RacingKey(event, LaneOf(read), address, AllocationOf(warp, access, lane));
+  const auto [at, added] = racing.reads.try_emplace(key, RacingReads::Read{0, apart});
+  at->second.apart &= apart;
   if (!added) return true;
   Finding race = RaceOf(warp, in.index, static_cast<uint32_t>(warp.id * kLanes + lane), access.space,
                         access.address[lane], access.bytes, now, read, "reads");
@@ -92,7 +95,7 @@ bool NoteRacingRead(Warp& warp, const Instruction& in, int lane, const Access& a
     return one.line == race.line && one.other_line == race.other_line;
   });
   if (same == races.end()) same = races.insert(races.end(), std::move(race));
-  at->second = static_cast<uint32_t>(same - races.begin());
+  at->second.race = static_cast<uint32_t>(same - races.begin());
   return true;
 }
 
@@ -121,7 +124,7 @@ bool RacingReads::Add(const RacingReads& others) {
   const size_t before = reads.size() + crowded.size();
   const auto first = static_cast<uint32_t>(races.size());
   races.insert(races.end(), others.races.begin(), others.races.end());
-  for (const auto& [key, race] : others.reads) reads.emplace(key, first + race);
+  for (const auto& [key, race] : others.reads) reads.emplace(key, Read{first + race.race, race.apart});
   crowded.insert(others.crowded.begin(), others.crowded.end());
   return reads.size() + crowded.size() != before;
 }
@@ -178,6 +181,8 @@ uint32_t NoteEvent(Warp& warp, const Instruction& in, AccessKind kind) {
   event.pc = in.index;
   event.warp = static_cast<uint16_t>(warp.id);
   event.atomic = kind == AccessKind::kAtomic || (in.flags & kFlagVolatile) != 0;
+  event.updates = kind == AccessKind::kAtomic;
+  event.in_block = event.atomic && (in.flags & kFlagBlockScope) != 0;
   event.released = event.atomic && kind != AccessKind::kLoad ? warp.releases : 0;
   uint32_t& latest = warp.events[in.index];
   if (latest != 0 && latest < events.size() && events[latest] == event) return latest;
@@ -330,31 +335,6 @@ void CheckImageReadOrder(Warp& warp, const Instruction& in, uint32_t mask, const
   CheckLoadOrder(warp, in, mask, access);
 }
 
-uint32_t ChooseStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& access,
-                      const std::function<bool(int, int)>& differ) {
-  const bool first_stays = warp.grid->config->other_choices;
-  uint32_t storing = 0;
-  for (uint32_t left = mask; left != 0;) {
-    uint32_t together = 0;
-    for (const int l : EachBit(left)) {
-      if (access.address[l] == access.address[std::countr_zero(left)]) together |= 1u << l;
-    }
-    left &= ~together;
-    const int first = std::countr_zero(together), last = kLanes - 1 - std::countl_zero(together);
-    storing |= 1u << (first_stays ? first : last);
-    std::optional<Finding>& choice = warp.grid->result->choice;
-    for (uint32_t m = together; !choice && m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
-      if (!differ(l, last)) continue;
-      choice =
-          RaceOf(warp, in.index, static_cast<uint32_t>(warp.id * kLanes + last), access.space, access.address[last],
-                 access.bytes, "writes", NoteEvent(warp, in, AccessKind::kStore) * kLanes + static_cast<uint32_t>(l),
-                 "writes", "by the same instruction, which leaves open whose value stays");
-    }
-  }
-  return storing;
-}
-
 void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& access, AccessKind kind, bool changes) {
   if (TouchesCopies(warp, 1u << lane, access, true) &&
       ReportPending(warp, in, lane, access, true, kind == AccessKind::kAtomic ? "atomically updates" : "writes"))
@@ -375,14 +355,16 @@ void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& 
     if (changes && !HappenedBefore(write, warp, lane, memory)) {
       return ReportRace(warp, in, lane, access, now, write, "writes");
     }
-    if (changes && !HappenedBefore(atomic, warp, lane, memory) && !(concurrent && !InStep(atomic, warp, in, access))) {
+    if (changes && !HappenedBefore(atomic, warp, lane, memory) &&
+        (!MayBeConcurrent(events[event], events[EventNumber(atomic)], false) || InStep(atomic, warp, in, access))) {
       return ReportRace(warp, in, lane, access, now, atomic, "updates");
     }
     // Returns false if the write races with the read, and clears a read that need not be kept.
     const auto ordered = [&](AccessCell& read) {
       if (!HappenedBefore(read, warp, lane, memory)) {
         if (!changes) return true;
-        if (concurrent && events[EventNumber(read)].atomic && !InStep(read, warp, in, access)) return true;
+        if (MayBeConcurrent(events[event], events[EventNumber(read)], true) && !InStep(read, warp, in, access))
+          return true;
         const uint64_t granule = access.address[lane] + uint64_t{g} * access.bytes / span.count;
         if (!NoteRacingRead(warp, in, lane, access, granule, now, read)) return false;
       }
@@ -394,7 +376,8 @@ void CheckStoreOrder(Warp& warp, const Instruction& in, int lane, const Access& 
       AccessCell& read = span.Reader(reader)[g];
       if (read != 0 && !ordered(read)) return ReportRace(warp, in, lane, access, now, read, "reads");
     }
-    if (!by_warp && span.dropped[g] != 0 && changes && !(concurrent && events[EventNumber(span.dropped[g])].atomic)) {
+    if (!by_warp && span.dropped[g] != 0 && changes &&
+        !MayBeConcurrent(events[event], events[EventNumber(span.dropped[g])], true)) {
       if (!shadow->keeps_further())
         warp.grid->result->racing_reads.crowded.insert(AllocationOf(warp, access, lane)->place());
       for (AccessCell read : shadow->FurtherOf(&span.dropped[g])) {

@@ -1,4 +1,4 @@
-// Shared by race.cc, race_together.cc and hidden_writes.cc: the order between a warp's accesses and earlier ones.
+// Shared by race.cc, race_together.cc and open_choices.cc: the order between a warp's accesses and earlier ones.
 #pragma once
 
 #include <algorithm>
@@ -56,6 +56,13 @@ inline AccessCell ReadAfter(AccessCell before, AccessCell cell, const Warp& warp
   if (LaneKnows(warp, static_cast<int>(LaneOf(cell)), before, warp.grid->events[EventNumber(before)].clock))
     return cell;
   return cell | kSeveralLanes;
+}
+
+// Returns true if two unordered accesses, not both reads, are no race: both are meant to be concurrent for the threads
+// that make them, and unless one reads, one is an atomic operation.
+inline bool MayBeConcurrent(const AccessEvent& one, const AccessEvent& other, bool reads) {
+  const bool for_both = one.block == other.block || !(one.in_block || other.in_block);
+  return one.atomic && other.atomic && for_both && (reads || one.updates || other.updates);
 }
 
 // Returns the number of the event for `in`, executed now by `warp`: the same one until the warp synchronises.

@@ -160,8 +160,7 @@ bool NoteScatteredLoads(Warp& warp, bool polled, bool by_warp, RaceShadow& shado
   Memory memory;
   for (uint32_t i = 0; i < scattered.count; ++i) {
     const AccessCell several = ((shared_lanes >> scattered.lane[i]) & 1u) != 0 ? kSeveralLanes : 0;
-    RaceShadow::Span one = all;
-    NoteRead(warp, shadow, one, static_cast<uint32_t>(scattered.at[i]), event * kLanes + scattered.lane[i] + several,
+    NoteRead(warp, shadow, all, static_cast<uint32_t>(scattered.at[i]), event * kLanes + scattered.lane[i] + several,
              by_warp, memory);
   }
   return true;

@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "simt/check/access.h"
-#include "simt/check/hidden_writes.h"
+#include "simt/check/open_choices.h"
 #include "simt/state/handlers.h"
 
 namespace kgrpo::simt {

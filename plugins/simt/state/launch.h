@@ -120,9 +120,13 @@ struct Finding {
 // loaded value is used. And allocations in which bytes were written that more threads had read than a checked launch
 // keeps (RaceShadow): the further launch keeps all of them.
 struct RacingReads {
-  std::vector<Finding> races;                    // one for each pair of instructions
-  std::unordered_map<uint64_t, uint32_t> reads;  // index in `races`, by RacingKey (race.cc)
-  std::unordered_set<uint64_t> crowded;          // by Allocation::place
+  struct Read {
+    uint32_t race = 0;   // index in `races`
+    uint32_t apart = 0;  // the lane of the read's warp (a bit) that alone overwrites it: its own read comes before
+  };
+  std::vector<Finding> races;                // one for each pair of instructions
+  std::unordered_map<uint64_t, Read> reads;  // by RacingKey (race.cc)
+  std::unordered_set<uint64_t> crowded;      // by Allocation::place
   // Adds what others found; returns false if that is nothing new.
   bool Add(const RacingReads& others);
 };

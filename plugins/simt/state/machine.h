@@ -210,7 +210,7 @@ struct Grid {
   bool lets_next_begin = false;         // griddepcontrol.launch_dependents was executed
   bool lets_next_begin_early = false;   // (checked) by a thread that had not waited for the launches before
   bool compares_launches = false;       // (checked) LaunchConfig::in_flight is set, and no event was forgotten
-  bool hides_writes = false;            // (checked) see hidden_writes.h
+  bool hides_writes = false;            // (checked) see open_choices.h
   std::vector<Block*> resident;         // running blocks
   std::array<Allocation*, 8> recent{};  // most recently accessed allocations
 

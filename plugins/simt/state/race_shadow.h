@@ -33,6 +33,8 @@ struct AccessEvent {
   uint32_t pc = 0;
   uint16_t warp = 0;
   bool atomic = false;    // or volatile: meant to be concurrent
+  bool updates = false;   // an atomic operation, which other ones may come before or after
+  bool in_block = false;  // meant so for threads of the block only
   uint8_t issuer = 0;     // for a bulk copy, whose `warp` is the engine's: the warp that issued it
   uint32_t released = 0;  // of a release: its time, for acquires that observe it
   bool operator==(const AccessEvent&) const = default;
@@ -156,7 +158,7 @@ class RaceShadow {
     if (keeps_further_) further_.erase(GranuleOf(dropped));
   }
 
-  // The byte that the latest write overwrote; see hidden_writes.h.
+  // The byte that the latest write overwrote; see open_choices.h.
   std::byte* Before(uint64_t offset) {
     if (before_ == nullptr) before_.reset(static_cast<std::byte*>(std::calloc(bytes_ + 1, 1)));
     if (before_ == nullptr) throw std::bad_alloc();

@@ -88,6 +88,23 @@ extern "C" __global__ void ManyEvents(float* y, int rounds) {
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(y[threadIdx.x]) : "r"(at) : "memory");
   }
 }
+// Block 1 overwrites plainly what block 0 stores volatilely; `twice`: after a volatile store of its own.
+extern "C" __global__ void VolatileThenPlain(float* y, int twice) {
+  if (threadIdx.x != 0) return;
+  if (blockIdx.x == 0 || twice != 0) *static_cast<volatile float*>(y) = 1;
+  if (blockIdx.x == 1) asm volatile("st.global.f32 [%0], %1;" ::"l"(y), "f"(2.0f) : "memory");
+}
+// Lane 0 overwrites what lane 20 has read, or (`all`) all lanes have read at once, after half of the warp synchronised.
+extern "C" __global__ void PartOfTheReaders(float* y, int all) {
+  __shared__ float s;
+  if (threadIdx.x == 0) s = 1;
+  __syncwarp();
+  float v = 0;
+  if (all != 0 || threadIdx.x == 20) asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(static_cast<unsigned>(__cvta_generic_to_shared(&s))) : "memory");
+  if (threadIdx.x < 16) __syncwarp(0xffff);
+  if (threadIdx.x == 0) s = 2;
+  y[threadIdx.x] = v;
+}
 // All blocks read the words, the last one then overwrites the first word. It waits for all but the last but two.
 extern "C" __global__ void ReadByBlocksAndOverwritten(float* y, int words) {
   if (blockIdx.x + 1 < gridDim.x) {

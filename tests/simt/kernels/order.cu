@@ -1,6 +1,8 @@
 // Pairs of kernels: one that orders its accesses, and one that leaves that out in one place. All take (x, y, n); "launch:"
-// gives blocks and threads, "// expect: race" marks a line that a race must name, of the load that is used or of the
-// other access. order_test.cc judges each as often as it takes to decide (RacingReads).
+// gives blocks and threads, "// expect: race" marks a line that a race must name, one of the two. order_test.cc judges
+// each as often as it takes to decide (RacingReads).
+
+#include <mma.h>
 
 __device__ unsigned AddressOf(const void* shared) { return static_cast<unsigned>(__cvta_generic_to_shared(shared)); }
 __device__ float Load(const float* shared) {
@@ -343,6 +345,36 @@ extern "C" __global__ void TurnResetBeforeItsTurn(const float* x, float* y, int 
   }
 }
 
+// ---- atomics and volatile stores ----
+
+// launch: 4 32
+extern "C" __global__ void AtomicsOfTheGrid(const float* x, float* y, int n) { atomicAdd(&y[0], x[threadIdx.x]); }
+// launch: 4 32
+extern "C" __global__ void AtomicsOfTheBlock(const float* x, float* y, int n) {
+  atomicAdd_block(&y[0], x[threadIdx.x]);  // expect: race
+}
+// launch: 1 64
+extern "C" __global__ void AtomicsOfTheBlockWithinIt(const float* x, float* y, int n) {
+  atomicAdd_block(&y[0], x[threadIdx.x]);
+}
+// launch: 1 64
+extern "C" __global__ void FlagClearedBeforeABarrier(const float* x, float* y, int n) {
+  __shared__ volatile int flag;
+  if (threadIdx.x == 0) flag = 0;
+  __syncthreads();
+  if (threadIdx.x == 32) flag = 1;
+  __syncthreads();
+  y[threadIdx.x] = flag;
+}
+// launch: 1 64
+extern "C" __global__ void FlagClearedAnyTime(const float* x, float* y, int n) {
+  __shared__ volatile int flag;
+  if (threadIdx.x == 0) flag = 0;
+  if (threadIdx.x == 32) flag = 1;  // expect: race
+  __syncthreads();
+  y[threadIdx.x] = flag;
+}
+
 // ---- matrices read ahead ----
 
 __device__ void LoadMatrices(const float* shared, unsigned* r) {
@@ -371,8 +403,8 @@ extern "C" __global__ void MatricesReadAheadAndUsed(const float* x, float* y, in
   s[t + 64] = x[t + 64];
   __syncthreads();
   unsigned r[4];
-  LoadMatrices(&s[t % 32 * 4], r);  // expect: race
-  s[t] = 2 * x[t];
+  LoadMatrices(&s[t % 32 * 4], r);
+  s[t] = 2 * x[t];  // expect: race
   __syncthreads();
   y[t] = s[63 - t] + __uint_as_float(r[1]);
 }
@@ -389,4 +421,72 @@ extern "C" __global__ void MatricesReadAheadUsedWhereTheyStay(const float* x, fl
   s[t] = 2 * x[t];
   __syncthreads();
   y[t] = s[63 - t] + __uint_as_float(r[2]) + __uint_as_float(r[3]);
+}
+// launch: 1 64
+extern "C" __global__ void FragmentReadAheadAndDropped(const float* x, float* y, int n) {
+  __shared__ __align__(32) half s[256];
+  const int t = threadIdx.x;
+  for (int i = t; i < 256; i += 64) s[i] = __float2half(x[i]);
+  __syncthreads();
+  nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, half, nvcuda::wmma::row_major> a;
+  nvcuda::wmma::load_matrix_sync(a, s, 16);
+  for (int i = t; i < 256; i += 64) s[i] = __float2half(2 * x[i]);
+  __syncthreads();
+  y[t] = __half2float(s[255 - t]);
+  if (n < 0) y[t] += __half2float(a.x[0]);
+}
+// launch: 1 64
+extern "C" __global__ void FragmentReadAheadAndUsed(const float* x, float* y, int n) {
+  __shared__ __align__(32) half s[256];
+  const int t = threadIdx.x;
+  for (int i = t; i < 256; i += 64) s[i] = __float2half(x[i]);
+  __syncthreads();
+  nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, half, nvcuda::wmma::row_major> a;
+  nvcuda::wmma::load_matrix_sync(a, s, 16);
+#pragma unroll 1
+  for (int i = t; i < 256; i += 64) s[i] = __float2half(2 * x[i]);  // expect: race
+  __syncthreads();
+  y[t] = __half2float(s[255 - t]);
+  if (n > 0) y[t] += __half2float(a.x[0]);
+}
+
+// ---- values read ahead ----
+
+__device__ float LoadGlobal(const float* p) {
+  float v;
+  asm volatile("ld.global.f32 %0, [%1];" : "=f"(v) : "l"(p) : "memory");
+  return v;
+}
+// launch: 4 32
+extern "C" __global__ void NextBlocksElementDropped(const float* x, float* y, int n) {
+  const int i = blockIdx.x * 32 + threadIdx.x;
+  const float ahead = LoadGlobal(&y[i + 32]);
+  y[i] = x[i] + (n < 0 ? ahead : 0);
+}
+// launch: 4 32
+extern "C" __global__ void NextBlocksElementUsed(const float* x, float* y, int n) {
+  const int i = blockIdx.x * 32 + threadIdx.x;
+  const float ahead = LoadGlobal(&y[i + 32]);
+  y[i] = x[i] + (n > 0 ? ahead : 0);  // expect: race
+}
+// All lanes load a word; the one that uses it overwrites it.
+// launch: 1 32
+extern "C" __global__ void UsedByItsWriterAlone(const float* x, float* y, int n) {
+  __shared__ float s;
+  if (threadIdx.x == 0) s = x[0];
+  __syncwarp();
+  const float v = Load(&s);
+  if (threadIdx.x == 7) s = v + 1;
+  __syncwarp();
+  y[threadIdx.x] = s;
+}
+// launch: 1 32
+extern "C" __global__ void UsedByAnotherLaneToo(const float* x, float* y, int n) {
+  __shared__ float s;
+  if (threadIdx.x == 0) s = x[0];
+  __syncwarp();
+  const float v = Load(&s);
+  if (threadIdx.x == 7) s = v + 1;  // expect: race
+  __syncwarp();
+  y[threadIdx.x] = s + (threadIdx.x == 8 ? v : 0);
 }

@@ -1,5 +1,6 @@
-#include "simt/check/hidden_writes.h"
+#include "simt/check/open_choices.h"
 
+#include <bit>
 #include <cstring>
 
 #include "simt/check/race_order.h"
@@ -53,6 +54,31 @@ void KeepBytesBefore(Warp& warp, uint32_t mask, const Access& access) {
     RaceShadow* shadow = ShadowOf(warp, access, lane, base);
     if (shadow != nullptr) std::memcpy(shadow->Before(OffsetOf(access, lane, base)), access.At(lane), access.bytes);
   }
+}
+
+uint32_t ChooseStores(Warp& warp, const Instruction& in, uint32_t mask, const Access& access,
+                      const std::function<bool(int, int)>& differ) {
+  const bool first_stays = warp.grid->config->other_choices;
+  uint32_t storing = 0;
+  for (uint32_t left = mask; left != 0;) {
+    uint32_t together = 0;
+    for (const int l : EachBit(left)) {
+      if (access.address[l] == access.address[std::countr_zero(left)]) together |= 1u << l;
+    }
+    left &= ~together;
+    const int first = std::countr_zero(together), last = kLanes - 1 - std::countl_zero(together);
+    storing |= 1u << (first_stays ? first : last);
+    std::optional<Finding>& choice = warp.grid->result->choice;
+    for (uint32_t m = together; !choice && m != 0; m &= m - 1) {
+      const int l = std::countr_zero(m);
+      if (!differ(l, last)) continue;
+      choice =
+          RaceOf(warp, in.index, static_cast<uint32_t>(warp.id * kLanes + last), access.space, access.address[last],
+                 access.bytes, "writes", NoteEvent(warp, in, AccessKind::kStore) * kLanes + static_cast<uint32_t>(l),
+                 "writes", "by the same instruction, which leaves open whose value stays");
+    }
+  }
+  return storing;
 }
 
 }  // namespace kgrpo::simt
