@@ -123,6 +123,7 @@ KernelEvaluation KernelEvaluator::Evaluate(const evaluator::OpenProblem& any, co
   run->worst = interpreted.worst();
   run->runs_whole = interpreted.runs_whole();
   if (!trouble) trouble = Time(*run, &evaluation);
+  if (!trouble) trouble = TryFurtherSizes(*run, &evaluation);
   if (!trouble) {
     for (const std::string& note : interpreted.notes()) evaluation.diagnosis += " " + note + ".";
   }

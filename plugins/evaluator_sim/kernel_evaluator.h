@@ -71,6 +71,7 @@ class KernelEvaluator : public evaluator::Backend {
   Trouble Time(Run& run, KernelEvaluation* evaluation);
   Trouble RunTimed(Run& run, TimedCall* timed);
   Trouble StartAgain(Run& run);
+  Trouble TryFurtherSizes(Run& run, KernelEvaluation* evaluation);
   Trouble NotTimed(const std::string& why) const;
   Trouble CheckTimed(Run& run, const TimedCall& timed);
   Trouble CheckSampledBlocks(Run& run, const TimedCall& timed, bool* covered);

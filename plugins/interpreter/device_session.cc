@@ -62,7 +62,8 @@ DeviceSession::DeviceSession(std::shared_ptr<const simt::Module> module,
       device_(device),
       limits_(limits),
       memory_(limits.device_bytes),
-      instance_(module_, memory_) {}
+      instance_(module_, memory_),
+      coverage_(module_->kernels().size()) {}
 
 void DeviceSession::Stop(const std::string& code, const std::string& sentence) {
   if (!trouble_) trouble_ = {code, sentence};
